@@ -73,7 +73,7 @@ apt_install()
     fi
     tail -n 20 "$log" >&2
     rm -f "$log"
-    die "apt-get could not install: ${wanted[*]} (its last words are above)"
+    die "apt-get could not install: ${wanted[*]} (its output is above)"
 }
 
 # need GROUP...: install what is missing of these groups, and nothing else.  Each line of a group

@@ -5,7 +5,7 @@
  * one side of them.  run.c runs the actions, buffers.c checks the memory that the caller passes,
  * average.c reduces contributions that arrived, identity.c makes single elements, scratch.c lays
  * out scratch.  batch.c binds and runs a batch, fused.c its common exchange.  strides.c refuses
- * invalid strides. */
+ * invalid strides.  name.c describes plans and steps in messages. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 

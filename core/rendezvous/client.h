@@ -81,7 +81,7 @@ bool wf_client_join_standby(struct wf_client *client);
 
 /* Fails unless FRAME is an error or has COUNT blobs, one for each rank of the request. */
 weft_status wf_answer_check(const struct wf_frame *frame, int32_t count) WF_NODISCARD;
-/* Read the outcome of a meeting or an inquiry from its answer.  Takes ownership of the bytes. */
+/* Read the outcome of a gather or an inquiry from its answer.  Takes ownership of the bytes. */
 weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) WF_NODISCARD;
 
 /* The payload of an ASK. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* First serial of a standby's meetings.  The server before it does not reach this number. */
+/* First serial of a standby's gathers.  The server before it does not reach this number. */
 #define STANDBY_SERIAL (UINT64_C(1) << 39)
 
 /* ---- frames to members ---- */
@@ -49,13 +49,13 @@ static void deliver_told(void *self, int32_t rank, uint64_t id, const struct wf_
 /* Make the table of ranks empty, as before the first rank has joined. */
 static weft_status begin_joining(struct wf_server *s)
 {
-    struct wf_meetings *fresh;
+    struct wf_gathers *fresh;
 
-    WF_TRY(wf_meetings_create(s->options.size, (struct wf_meeting_sink){s, deliver_gathered},
-                              s->options.standby ? STANDBY_SERIAL : 0, &fresh));
-    wf_meetings_release(&s->meetings);
+    WF_TRY(wf_gathers_create(s->options.size, (struct wf_gather_sink){s, deliver_gathered},
+                             s->options.standby ? STANDBY_SERIAL : 0, &fresh));
+    wf_gathers_release(&s->gathers);
     wf_inquiries_free(&s->inquiries);
-    s->meetings = fresh;
+    s->gathers = fresh;
     s->running = s->options.standby;
     s->join_deadline_ns = UINT64_MAX;
     s->first_lost = -1;
@@ -71,7 +71,7 @@ weft_status wf_members_create(struct wf_server *s)
     s->failure.reported = wf_calloc((size_t)s->options.size, sizeof *s->failure.reported);
     if (s->members == NULL || s->came == NULL || s->failure.reported == NULL)
         return wf_fail_memory((size_t)s->options.size * sizeof(struct wf_connection *));
-    s->inquiries.sink = (struct wf_meeting_sink){s, deliver_told};
+    s->inquiries.sink = (struct wf_gather_sink){s, deliver_told};
     return begin_joining(s);
 }
 
@@ -88,7 +88,7 @@ static void free_looks(struct wf_server *s)
 void wf_members_release(struct wf_server *s)
 {
     free_looks(s);
-    wf_meetings_release(&s->meetings);
+    wf_gathers_release(&s->gathers);
     wf_inquiries_free(&s->inquiries);
     wf_free(s->members);
     wf_free(s->came);
@@ -166,7 +166,7 @@ static void announce_gone(struct wf_server *s, int32_t rank, bool left, const ch
     wf_put_blob(&payload, record.data, record.bytes);
     for (int32_t other = s->options.size - 1; other > 0; other--)
         deliver_now(s, WF_FRAME_GONE, other, 0, &payload);
-    wf_meetings_gone(s->meetings, rank, text);
+    wf_gathers_gone(s->gathers, rank, text);
     deliver_now(s, WF_FRAME_GONE, 0, 0, &payload);
     wf_text_free(&payload);
 }
@@ -290,7 +290,7 @@ static void handle_gather(struct wf_server *s, struct wf_connection *c,
     status = wf_contribution_take(&reader, ranks, s->options.size, label, sizeof label, text,
                                   sizeof text, &contribution);
     if (status == WEFT_OK)
-        status = wf_meetings_post(s->meetings, now_ns, c->rank, frame->id, &contribution);
+        status = wf_gathers_post(s->gathers, now_ns, c->rank, frame->id, &contribution);
     if (status != WEFT_OK) reject(c);
 }
 
@@ -471,12 +471,12 @@ void wf_members_handle(struct wf_server *s, struct wf_connection *c, uint64_t no
 
 uint64_t wf_members_expire(struct wf_server *s, uint64_t now_ns)
 {
-    uint64_t meetings, inquiries, earliest;
+    uint64_t gathers, inquiries, earliest;
 
     if (s->join_deadline_ns <= now_ns) time_out_join(s);
-    meetings = wf_meetings_expire(s->meetings, now_ns);
+    gathers = wf_gathers_expire(s->gathers, now_ns);
     inquiries = wf_inquiries_expire(&s->inquiries, now_ns);
-    earliest = meetings < inquiries ? meetings : inquiries;
+    earliest = gathers < inquiries ? gathers : inquiries;
     for (const struct wf_look *look = s->looks; look != NULL; look = look->next)
         if (look->deadline_ns < earliest) earliest = look->deadline_ns;
     return earliest < s->join_deadline_ns ? earliest : s->join_deadline_ns;

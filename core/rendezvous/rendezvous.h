@@ -8,7 +8,7 @@
  *     address.c   "host:port", "[v6]:port", "unix:name": listening and connecting
  *     wire.c      bytes <-> frames
  *     join.c      the handshake
- *     meeting.c   all-gathers among lists of ranks; no sockets, no clock
+ *     gather.c    all-gathers among lists of ranks; no sockets, no clock
  *     inquiry.c   asking ranks for their positions
  *     server.c    the server; connection.c, admission.c and members.c are parts of it
  *     client.c    a rank's end; enter.c joins, link.c is its thread, watch.c asks questions of its
@@ -124,8 +124,8 @@ enum wf_frame_type {
     WF_FRAME_REFUSED = 1, /* server: status, text; the connection ends */
     WF_FRAME_ADMITTED,    /* server: its proof */
     WF_FRAME_READY,       /* server: all have joined; job number, serving rank or -1, standby */
-    WF_FRAME_GATHER,      /* client: a contribution to a meeting; id is the client's */
-    WF_FRAME_GATHERED,    /* server: the outcome of the meeting; the client's id */
+    WF_FRAME_GATHER,      /* client: a contribution to a gather; id is the client's */
+    WF_FRAME_GATHERED,    /* server: the outcome of the gather; the client's id */
     WF_FRAME_GONE,        /* server: rank, whether it departed, text, its record */
     WF_FRAME_ABORT,       /* both: communicator's number, status, number of its collectives that
                              are complete on the rank, ranks, text */
@@ -250,16 +250,16 @@ void wf_join_server_proof(const struct wf_job_key *key, const struct wf_join *jo
 void wf_join_seals(const struct wf_job_key *key, const struct wf_join *join,
                    struct wf_seal *to_server, struct wf_seal *to_client);
 
-/* ---- meeting.c: all-gathers among lists of ranks ---- */
+/* ---- gather.c: all-gathers among lists of ranks ---- */
 
-/* One rank's contribution to a meeting.  The memory is borrowed. */
+/* One rank's contribution to a gather.  The memory is borrowed. */
 struct wf_contribution {
     uint64_t comm;        /* the number of the communicator that it is for; 0: none yet */
     const int32_t *ranks; /* world ranks, in the group's order */
     int32_t count;
     const char *label; /* names the call in messages; equal on all ranks */
     int64_t timeout_ns;
-    weft_status status; /* a failure ends the meeting for all */
+    weft_status status; /* a failure ends the gather for all */
     const char *text;   /* the error text of `status` */
     weft_blob blob;
     bool (*ended)(const void *self); /* the wait ends when it returns true; may be NULL */
@@ -267,27 +267,27 @@ struct wf_contribution {
 };
 
 /* Receives results: the payload of a GATHERED frame for request ID of RANK. */
-struct wf_meeting_sink {
+struct wf_gather_sink {
     void *self;
     void (*deliver)(void *self, int32_t rank, uint64_t id, const struct wf_text *payload);
 };
 
-struct wf_meetings;
+struct wf_gathers;
 
-/* The first meeting's number is SERIAL + 1. */
-weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink, uint64_t serial,
-                               struct wf_meetings **out) WF_NODISCARD;
-void wf_meetings_release(struct wf_meetings **meetings);
+/* The first gather's number is SERIAL + 1. */
+weft_status wf_gathers_create(int32_t size, struct wf_gather_sink sink, uint64_t serial,
+                              struct wf_gathers **out) WF_NODISCARD;
+void wf_gathers_release(struct wf_gathers **gathers);
 /* RANK contributes.  Every contribution gets one delivery, now or later.  Fails only if memory is
  * missing or the list of ranks is invalid. */
-weft_status wf_meetings_post(struct wf_meetings *meetings, uint64_t now_ns, int32_t rank,
-                             uint64_t id, const struct wf_contribution *contribution) WF_NODISCARD;
-/* RANK contributes to no meeting any more; TEXT is the reason. */
-void wf_meetings_gone(struct wf_meetings *meetings, int32_t rank, const char *text);
-/* End meetings whose time limit has passed.  Returns the earliest remaining deadline, or
+weft_status wf_gathers_post(struct wf_gathers *gathers, uint64_t now_ns, int32_t rank, uint64_t id,
+                            const struct wf_contribution *contribution) WF_NODISCARD;
+/* RANK contributes to no gather any more; TEXT is the reason. */
+void wf_gathers_gone(struct wf_gathers *gathers, int32_t rank, const char *text);
+/* End gathers whose time limit has passed.  Returns the earliest remaining deadline, or
  * UINT64_MAX. */
-uint64_t wf_meetings_expire(struct wf_meetings *meetings, uint64_t now_ns);
-size_t wf_meetings_open(const struct wf_meetings *meetings);
+uint64_t wf_gathers_expire(struct wf_gathers *gathers, uint64_t now_ns);
+size_t wf_gathers_open(const struct wf_gathers *gathers);
 
 /* A contribution as a GATHER payload.  Reading points into the frame; RANKS has room for MOST. */
 void wf_contribution_put(struct wf_text *out, const struct wf_contribution *contribution);
@@ -302,7 +302,7 @@ struct wf_inquiry;
 struct wf_inquiries {
     struct wf_inquiry *first;
     uint64_t number;
-    struct wf_meeting_sink sink; /* gets a payload as a meeting's, a blob per rank asked */
+    struct wf_gather_sink sink; /* gets a payload as a gather's, a blob per rank asked */
 };
 
 /* RANK's request ID asks RANKS.  *NUMBER identifies the inquiry in the answers. */
@@ -397,7 +397,7 @@ weft_status wf_client_create(const struct wf_client_options *options,
 void wf_client_release(struct wf_client **client, const struct wf_text *record);
 uint64_t wf_client_job(const struct wf_client *client);
 
-/* The outcome of a meeting.  `serial` is unique among the meetings of the job.  Blobs point into
+/* The outcome of a gather.  `serial` is unique among the gathers of the job.  Blobs point into
  * `bytes`. */
 struct wf_gathered {
     uint64_t serial;

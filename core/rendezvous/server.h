@@ -81,7 +81,7 @@ struct wf_server {
         uint64_t at_ns;
         bool *reported; /* by rank */
     } failure;
-    struct wf_meetings *meetings;
+    struct wf_gathers *gathers;
     struct wf_inquiries inquiries;
     struct wf_look *looks;
 };
@@ -134,7 +134,7 @@ void wf_members_ended(struct wf_server *server, int32_t rank, const char *text);
 /* Answer every LOOK whose rank is gone or whose time limit has passed.  The members have been sent
  * all departures. */
 void wf_members_answer_looks(struct wf_server *server, uint64_t now_ns);
-/* End overdue meetings, inquiries and joins.  Returns the earliest remaining deadline. */
+/* End overdue gathers, inquiries and joins.  Returns the earliest remaining deadline. */
 uint64_t wf_members_expire(struct wf_server *server, uint64_t now_ns);
 weft_status wf_members_create(struct wf_server *server) WF_NODISCARD;
 void wf_members_release(struct wf_server *server);

@@ -1,4 +1,4 @@
-/* hello.c - the sum of all ranks, known to each of them.
+/* hello.c - the sum of all ranks, received by each of them.
  *
  *     cc hello.c -lweft -o hello
  *     weft run -n 4 ./hello
@@ -6,7 +6,7 @@
  *     cc -shared -fPIC -Dmain=weft_main hello.c -lweft -o hello.so
  *     weft run -n 4 --threads ./hello.so
  *
- * The numbers lie in pinned memory, which the host and a device, if there is one, both reach. */
+ * The numbers are in pinned memory, which the host and a device can both access. */
 #include <weft/weft.h>
 
 #include <stdio.h>

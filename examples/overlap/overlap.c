@@ -1,10 +1,11 @@
-/* overlap.c - gradients are added up over all ranks while the next ones are computed.
+/* overlap.c - all ranks sum their gradients while the next gradients are computed.
  *
  *     weft run -n 4 overlap
  *
- * Each layer's gradient goes onto a stream for communication as soon as it is there, P(sum) -> R,
- * and the host computes on.  A work handle stands for each sum: whoever needs a gradient waits for
- * that one only, here the host; weft_stream_wait_work lets another stream wait instead. */
+ * Each gradient is posted to a communication stream, P(sum) -> R, as soon as it is computed, and
+ * the host computes the next one.  A work handle represents each sum.  The consumer of a gradient
+ * waits for that handle only.  Here the consumer is the host; weft_stream_wait_work makes a stream
+ * wait instead. */
 #include <weft/weft.h>
 
 #include <stdint.h>
@@ -21,7 +22,8 @@
 
 enum { LAYERS = 6, ELEMENTS = 1 << 18, BYTES = ELEMENTS * sizeof(float) };
 
-/* One layer's gradient: on the host, where it is computed, and where it is summed. */
+/* One layer's gradient: on the host, where it is computed, and on the device, where it is
+ * summed. */
 struct gradient {
     float *host;
     void *part, *sum;
@@ -107,7 +109,8 @@ int main(void)
         MUST(weft_memory_copy(ctx, g->sum, g->host, BYTES, stream));
         MUST(weft_work_record(ctx, stream, &g->summed));
     }
-    for (int layer = LAYERS - 1; layer >= 0; layer--) { /* the first is there before the last */
+    for (int layer = LAYERS - 1; layer >= 0;
+         layer--) { /* the first sum completes before the last */
         MUST(weft_work_wait(gradients[layer].summed, WEFT_FOREVER));
         wrong += count_wrong(&gradients[layer], weft_size(ctx), layer);
     }

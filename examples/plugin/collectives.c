@@ -1,8 +1,8 @@
-/* collectives.c - all collectives by one scheme.
+/* collectives.c - all collectives in one scheme.
  *
- * Every rank shows its data to all others, a chunk at a time, and takes from each chunk what is
- * meant for it.  A collective is then only its shape: who shows, who takes, and whether the data
- * is cut into parts per peer. */
+ * Every rank publishes its data to all ranks, one chunk at a time, and each rank copies its part of
+ * every chunk.  A collective is described by its shape: which ranks send, which receive, and
+ * whether the data has one part per peer. */
 #include "example.h"
 #include "plug_collective.h"
 
@@ -56,7 +56,7 @@ weft_status example_support(void *device, const weft_support_query *query, uint3
     return WEFT_OK;
 }
 
-/* ---- before ---- */
+/* ---- checks ---- */
 
 static void set_parts(struct work *work)
 {
@@ -128,7 +128,7 @@ static weft_status check(struct work *work)
     return WEFT_OK;
 }
 
-/* ---- showing and taking ---- */
+/* ---- publishing and receiving ---- */
 
 static void write_note(const struct work *work)
 {
@@ -150,8 +150,8 @@ static void write_note(const struct work *work)
     }
 }
 
-/* Bytes [low, high) of this rank's parts, one after the other, into its chunk; for premul_sum by
- * this rank's factor. */
+/* Copy bytes [low, high) of this rank's parts into its chunk.  For premul_sum the data is
+ * multiplied by this rank's factor. */
 static void show(const struct work *work, uint64_t low, uint64_t high)
 {
     uint8_t *chunk = work->comm->segment->seats[work->comm->rank].chunk;
@@ -171,7 +171,7 @@ static void show(const struct work *work, uint64_t low, uint64_t high)
     }
 }
 
-/* Where the part for this rank starts in what SOURCE shows, and how long it is. */
+/* Offset and length of the part for this rank in SOURCE's data. */
 static struct part part_for_me(const struct work *work, int32_t source)
 {
     const struct example_note *note = example_note_of(work->comm, source);
@@ -223,11 +223,11 @@ static weft_status show_and_take(const struct work *work)
         if (example_note_of(comm, i)->total > longest) longest = example_note_of(comm, i)->total;
     for (uint64_t low = 0; low < longest; low += EXAMPLE_CHUNK) {
         show(work, low, low + EXAMPLE_CHUNK);
-        if ((status = example_meet(comm)) != WEFT_OK) return status;
+        if ((status = example_barrier(comm)) != WEFT_OK) return status;
         if (work->receives && work->shape.reduces) take_reduced(work, low, low + EXAMPLE_CHUNK);
         for (int32_t i = 0; i < comm->size && work->receives && !work->shape.reduces; i++)
             take_moved(work, i, low, low + EXAMPLE_CHUNK);
-        if ((status = example_meet(comm)) != WEFT_OK) return status;
+        if ((status = example_barrier(comm)) != WEFT_OK) return status;
     }
     return WEFT_OK;
 }
@@ -246,7 +246,7 @@ weft_status example_compare_notes(struct example_comm *comm)
         if (memcmp(first, other, offsetof(struct example_note, parts)) == 0 &&
             (!even || first->total == other->total))
             continue;
-        return example_stick(
+        return example_fail(
             comm,
             plug_fail(WEFT_ERR_MISMATCH,
                       "rank 0 calls collective %u on %llu bytes of dtype %u, reduction "
@@ -262,7 +262,8 @@ weft_status example_compare_notes(struct example_comm *comm)
     return WEFT_OK;
 }
 
-/* In place and cut into parts on both sides, taking would overwrite what is still to be shown. */
+/* Copy the send buffer if both sides are split and in place, because receiving would overwrite data
+ * that is not sent yet. */
 static weft_status stage(struct work *work, void **staged)
 {
     uint64_t end = 0;
@@ -291,7 +292,7 @@ weft_status example_collective_now(struct example_comm *comm, const weft_collect
         status = stage(&work, &staged);
     if (status == WEFT_OK) {
         write_note(&work);
-        status = example_meet(comm);
+        status = example_barrier(comm);
     }
     if (status == WEFT_OK) status = example_compare_notes(comm);
     if (status == WEFT_OK) status = show_and_take(&work);

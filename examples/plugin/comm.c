@@ -1,4 +1,4 @@
-/* comm.c - making a communicator, and how its ranks meet. */
+/* comm.c - creation of communicators, and the barrier of their ranks. */
 #include "example.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ weft_status example_join(const char *name, uint64_t bytes, void **memory)
     return WEFT_OK;
 }
 
-void example_unname(const char *name)
+void example_unlink(const char *name)
 {
     shm_unlink(name);
 }
@@ -46,11 +46,11 @@ weft_status example_share(uint64_t bytes, char name[64], void **memory)
                  : plug_fail(WEFT_ERR_SYSTEM, "%llu bytes for %s: %s", (unsigned long long)bytes,
                              name, strerror(errno));
     close(file);
-    if (status != WEFT_OK) example_unname(name);
+    if (status != WEFT_OK) example_unlink(name);
     return status;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static weft_status prepare(void *device, const weft_comm_options *options, void **out,
                            weft_blob *address)
@@ -63,8 +63,8 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
     if (options->rank < 0 || options->rank >= options->size)
         return plug_fail(WEFT_ERR_INVALID, "rank %d of %d", options->rank, options->size);
     if (options->size > EXAMPLE_MAX_RANKS)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "%d ranks; %d is the most", options->size,
-                         EXAMPLE_MAX_RANKS);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "the communicator has %d ranks; the maximum is %d",
+                         options->size, EXAMPLE_MAX_RANKS);
     for (int32_t i = 1; i < options->size; i++)
         if (options->host_ids[i] != options->host_ids[0])
             return plug_fail(WEFT_ERR_UNSUPPORTED, "rank %d is on another host", i);
@@ -86,7 +86,7 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
     return WEFT_OK;
 }
 
-/* All ranks open rank 0's memory; then its name can go. */
+/* All ranks open rank 0's memory.  Then its name is removed. */
 static weft_status commit(void *self, const weft_blob *addresses, const weft_exchange *exchange)
 {
     struct example_comm *comm = self;
@@ -98,8 +98,8 @@ static weft_status commit(void *self, const weft_blob *addresses, const weft_exc
         comm->segment = memory;
     }
     if (exchange->all_gather(exchange->self, &mine, all, sizeof mine) != WEFT_OK)
-        return plug_fail(WEFT_ERR_PEER, "the ranks did not meet");
-    if (comm->rank == 0) example_unname(comm->name);
+        return plug_fail(WEFT_ERR_PEER, "the ranks could not exchange their results");
+    if (comm->rank == 0) example_unlink(comm->name);
     comm->name[0] = '\0';
     for (int32_t i = 0; i < comm->size; i++)
         if (all[i] != WEFT_OK)
@@ -114,13 +114,13 @@ static void destroy(void *self)
     if (comm == NULL) return;
     example_drop_queue(comm);
     if (comm->segment != NULL) munmap(comm->segment, sizeof *comm->segment);
-    if (comm->rank == 0 && comm->name[0] != '\0') example_unname(comm->name);
+    if (comm->rank == 0 && comm->name[0] != '\0') example_unlink(comm->name);
     plug_free(comm);
 }
 
-/* ---- failing ---- */
+/* ---- errors ---- */
 
-weft_status example_stick(struct example_comm *comm, weft_status status)
+weft_status example_fail(struct example_comm *comm, weft_status status)
 {
     int32_t none = WEFT_OK;
 
@@ -132,7 +132,7 @@ static void abort_comm(void *self)
 {
     struct example_comm *comm = self;
 
-    example_stick(comm, WEFT_ERR_ABORTED);
+    example_fail(comm, WEFT_ERR_ABORTED);
     atomic_store(&comm->aborted, 1);
     if (comm->segment != NULL) atomic_store(&comm->segment->seats[comm->rank].gone, 1);
 }
@@ -144,7 +144,7 @@ static weft_status async_error(void *self)
     return atomic_load(&comm->error);
 }
 
-/* ---- meeting ---- */
+/* ---- barrier ---- */
 
 weft_status example_pause(struct example_comm *comm, int64_t deadline, uint32_t *tries)
 {
@@ -153,10 +153,10 @@ weft_status example_pause(struct example_comm *comm, int64_t deadline, uint32_t 
     if (++*tries < 100) return WEFT_OK;
     for (int32_t i = 0; i < comm->size; i++)
         if (atomic_load(&comm->segment->seats[i].gone))
-            return example_stick(comm, plug_fail(WEFT_ERR_PEER, "rank %d was aborted", i));
+            return example_fail(comm, plug_fail(WEFT_ERR_PEER, "rank %d was aborted", i));
     if (comm->timeout_ns != WEFT_FOREVER && example_now() > deadline)
-        return example_stick(comm, plug_fail(WEFT_ERR_TIMEOUT, "waited %.3f s for other ranks",
-                                             (double)comm->timeout_ns * 1e-9));
+        return example_fail(comm, plug_fail(WEFT_ERR_TIMEOUT, "waited %.3f s for other ranks",
+                                            (double)comm->timeout_ns * 1e-9));
     if (*tries < 2000)
         sched_yield();
     else
@@ -164,17 +164,17 @@ weft_status example_pause(struct example_comm *comm, int64_t deadline, uint32_t 
     return WEFT_OK;
 }
 
-weft_status example_meet(struct example_comm *comm)
+weft_status example_barrier(struct example_comm *comm)
 {
     struct example_seat *seats = comm->segment->seats;
     int64_t deadline = example_now() + comm->timeout_ns;
-    uint32_t meeting = ++comm->meetings, tries = 0;
+    uint32_t barrier = ++comm->barriers, tries = 0;
     weft_status status = async_error(comm);
 
     if (status != WEFT_OK) return plug_fail(status, "the communicator has failed before");
-    atomic_store(&seats[comm->rank].arrived, meeting);
+    atomic_store(&seats[comm->rank].arrived, barrier);
     for (int32_t i = 0; i < comm->size; i++)
-        while ((int32_t)(atomic_load(&seats[i].arrived) - meeting) < 0) {
+        while ((int32_t)(atomic_load(&seats[i].arrived) - barrier) < 0) {
             status = example_pause(comm, deadline, &tries);
             if (status != WEFT_OK) return status;
         }

@@ -1,4 +1,4 @@
-/* device.c - the CPU as a device.  Every call does its work at once, on whatever stream. */
+/* device.c - the CPU as a device.  Every call does its work at once on every stream. */
 #include "example.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ struct device {
 
 static weft_status probe(weft_probe *out)
 {
-    out->score = 10; /* behind every plugin that is meant for use */
+    out->score = 10; /* below every plugin for production use */
     out->device_count = 1;
     out->library[0] = '\0';
     return WEFT_OK;
@@ -75,7 +75,7 @@ static weft_status describe(void *self, weft_device_info *out)
     (void)self;
     gethostname(host, sizeof host - 1);
     snprintf(info.uuid, sizeof info.uuid, "cpu-%s", host);
-    /* The host may know a shorter struct than we do. */
+    /* The host's struct may be shorter than ours. */
     memcpy(out, &info, out->struct_size < sizeof info ? out->struct_size : sizeof info);
     return WEFT_OK;
 }

@@ -1,8 +1,8 @@
-/* example.h - a small plugin that does everything the simple way.
+/* example.h - a small plugin with the simplest implementation of every entry.
  *
- * Its device is the CPU, its streams do their work at once, and the ranks of a communicator meet in
- * one piece of POSIX shared memory on one host.  It is written to be read, and to pass
- * `weft conform` in full; it is not fast. */
+ * Its device is the CPU, and its streams do their work at once.  The ranks of a communicator share
+ * one piece of POSIX shared memory on one host.  The plugin passes `weft conform` in full.  It is
+ * not fast. */
 #ifndef WEFT_EXAMPLE_H
 #define WEFT_EXAMPLE_H
 
@@ -15,7 +15,7 @@
 
 #define EXAMPLE_MAX_RANKS 32
 #define EXAMPLE_CHUNK     16384 /* bytes a rank shows the others at a time */
-#define EXAMPLE_LETTER    4096  /* bytes of a message that are under way at a time */
+#define EXAMPLE_SLOT      4096  /* bytes of a message that are under way at a time */
 
 /* ---- device.c ---- */
 
@@ -28,11 +28,11 @@ static inline int64_t example_now(void) /* nanoseconds */
 
 /* ---- numbers.c ---- */
 
-/* TARGET[i] = the reduction of SOURCES[0 .. size)[i], for premul_sum already scaled; avg divides by
- * DIVISOR, or by SIZE if that is 0. */
+/* TARGET[i] = the reduction of SOURCES[0 .. size)[i].  For premul_sum the sources are already
+ * scaled.  avg divides by DIVISOR, or by SIZE if DIVISOR is 0. */
 void example_reduce(uint32_t dtype, uint32_t reduction, uint32_t divisor, uint64_t count,
                     uint32_t size, const void *const *sources, void *target);
-/* FIELD, which a host of ABI 1.0 does not have, of *ARGS, or 0. */
+/* FIELD of *ARGS, or 0 if the host's ABI (1.0) lacks it. */
 #define EXAMPLE_GIVEN(args, field)                                                                 \
     ((args)->struct_size >= offsetof(__typeof__(*(args)), field) + sizeof((args)->field)           \
          ? (args)->field                                                                           \
@@ -40,40 +40,40 @@ void example_reduce(uint32_t dtype, uint32_t reduction, uint32_t divisor, uint64
 /* DATA[i] *= FACTOR. */
 void example_scale(uint32_t dtype, uint64_t count, const void *factor, void *data);
 
-/* TARGET[i] = SOURCE[i] in another dtype.  False: not between these two. */
+/* TARGET[i] = SOURCE[i] in another dtype.  False if the cast is not supported. */
 bool example_cast(uint32_t from, uint32_t to, uint64_t count, const void *source, void *target);
 
-/* ---- comm.c: a communicator, and how its ranks meet ---- */
+/* ---- comm.c: communicators and their barrier ---- */
 
-/* What a rank shows the others of the collective it is in. */
-enum { EXAMPLE_PULL = WEFT_COLL_COUNT, EXAMPLE_SYMM_BARRIER }; /* in a note, beside collectives */
+enum { EXAMPLE_PULL = WEFT_COLL_COUNT, EXAMPLE_SYMM_BARRIER }; /* notes that are not collectives */
 
+/* A rank's description of its current call, for the other ranks. */
 struct example_note {
     uint32_t collective, dtype, reduction;
     int32_t root;
-    uint64_t plan; /* with BINDING and STEP: which step of which bound plan it is; or a window */
+    uint64_t plan; /* with BINDING and STEP: the step of a bound plan; or the number of a window */
     uint32_t binding, step;
-    uint32_t divisor, unused;          /* of an average */
-    uint64_t parts[EXAMPLE_MAX_RANKS]; /* bytes of its data, per peer where it is split */
+    uint32_t divisor, unused;          /* DIVISOR: of an average */
+    uint64_t parts[EXAMPLE_MAX_RANKS]; /* bytes of its data, or of each part */
     uint64_t total;
-    char name[64]; /* of shared memory that rank 0 made */
+    char name[64]; /* of shared memory that rank 0 created */
 };
 
 struct example_seat {
-    _Alignas(64) _Atomic uint32_t arrived; /* meetings this rank has come to */
+    _Alignas(64) _Atomic uint32_t arrived; /* number of barriers that this rank has reached */
     _Atomic uint32_t gone;                 /* it was aborted */
-    struct example_note notes[2];          /* used in turn */
+    struct example_note notes[2];          /* used alternately */
     uint8_t chunk[EXAMPLE_CHUNK];
 };
 
-/* From one rank to one other. */
-struct example_letter {
+/* A message slot from one rank to one other. */
+struct example_slot {
     _Alignas(64) _Atomic uint32_t full;
-    uint8_t data[EXAMPLE_LETTER];
+    uint8_t data[EXAMPLE_SLOT];
 };
 
 struct example_segment {
-    struct example_letter letters[EXAMPLE_MAX_RANKS][EXAMPLE_MAX_RANKS]; /* [from][to] */
+    struct example_slot slots[EXAMPLE_MAX_RANKS][EXAMPLE_MAX_RANKS]; /* [from][to] */
     struct example_seat seats[EXAMPLE_MAX_RANKS];
 };
 
@@ -84,10 +84,10 @@ struct example_comm {
     uint32_t flags;
     int64_t timeout_ns;
     struct example_segment *segment;
-    char name[64];         /* of the shared memory; "" once it has no name any more */
-    _Atomic int32_t error; /* the first one; stays */
+    char name[64];         /* of the shared memory; "" after its name is removed */
+    _Atomic int32_t error; /* the first error; permanent */
     _Atomic uint32_t aborted;
-    uint32_t meetings, notes, windows; /* so far */
+    uint32_t barriers, notes, windows; /* counters */
     int32_t group_depth;
     weft_status group_error;
     struct example_operation *queue;
@@ -95,26 +95,26 @@ struct example_comm {
 
 extern const weft_comm_table example_comm_table;
 
-/* Wait until all ranks have come.  Any failure sticks to the communicator. */
-weft_status example_meet(struct example_comm *comm);
-/* Call between two looks at what another rank should do soon. */
+/* Wait until all ranks have called this.  Any failure fails the communicator. */
+weft_status example_barrier(struct example_comm *comm);
+/* Called between two polls of a value that another rank writes. */
 weft_status example_pause(struct example_comm *comm, int64_t deadline, uint32_t *tries);
-weft_status example_stick(struct example_comm *comm, weft_status status);
-/* This rank's next note, and another rank's of the same meeting. */
+weft_status example_fail(struct example_comm *comm, weft_status status);
+/* This rank's next note, and another rank's note of the same barrier. */
 struct example_note *example_next_note(struct example_comm *comm);
 const struct example_note *example_note_of(const struct example_comm *comm, int32_t rank);
-/* New shared memory, zeroed; NAME receives what others open it by. */
+/* New zeroed shared memory.  NAME receives the name by which other ranks open it. */
 weft_status example_share(uint64_t bytes, char name[64], void **memory);
 weft_status example_join(const char *name, uint64_t bytes, void **memory);
-void example_unname(const char *name); /* once all have joined */
+void example_unlink(const char *name); /* once all ranks have opened it */
 
 /* ---- collectives.c ---- */
 
 weft_status example_support(void *device, const weft_support_query *query, uint32_t *level);
 weft_status example_collective(void *comm, const weft_collective_args *args);
 weft_status example_collective_now(struct example_comm *comm, const weft_collective_args *args);
-/* With WEFT_COMM_CHECK: do all ranks make the same call?  After the meeting that their notes are
- * for. */
+/* With WEFT_COMM_CHECK: fail if the ranks make different calls.  Called after the barrier of their
+ * notes. */
 weft_status example_compare_notes(struct example_comm *comm);
 
 /* ---- messages.c ---- */
@@ -136,7 +136,7 @@ extern const weft_symm_table example_symm;
 extern const weft_kernel_table example_kernel;
 
 uint64_t example_region_count(const void *list);
-/* How many bytes of its source buffer region INDEX reaches into; 0 if it has no elements. */
+/* The number of bytes that region INDEX reads from its source buffer; 0 if it is empty. */
 uint64_t example_region_end(const void *list, uint64_t index, uint32_t *source);
 
 /* ---- pull.c ---- */

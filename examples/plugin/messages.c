@@ -1,7 +1,8 @@
 /* messages.c - sends, receives, and groups of operations that start together.
  *
- * Between each pair of ranks lies one letter box.  A group's messages are moved on in turns, each
- * as far as its box allows, until all are through; so it does not matter who comes first. */
+ * Each pair of ranks has one slot per direction.  The messages of a group advance in turns, each as
+ * far as its slot allows, until all are complete.  The order in which ranks post them does not
+ * matter. */
 #include "example.h"
 
 #include <string.h>
@@ -66,25 +67,25 @@ weft_status example_queue_collective(struct example_comm *comm, const weft_colle
 static void move_on(struct example_comm *comm, struct example_operation *operation)
 {
     int32_t peer = operation->message.peer;
-    struct example_letter *letter = operation->is_send ? &comm->segment->letters[comm->rank][peer]
-                                                       : &comm->segment->letters[peer][comm->rank];
+    struct example_slot *slot = operation->is_send ? &comm->segment->slots[comm->rank][peer]
+                                                   : &comm->segment->slots[peer][comm->rank];
     uint64_t part = operation->bytes - operation->moved;
     uint8_t *at;
 
     operation->done = part == 0;
-    if (operation->done || (atomic_load(&letter->full) != 0) == operation->is_send) return;
-    if (part > EXAMPLE_LETTER) part = EXAMPLE_LETTER;
+    if (operation->done || (atomic_load(&slot->full) != 0) == operation->is_send) return;
+    if (part > EXAMPLE_SLOT) part = EXAMPLE_SLOT;
     at = (uint8_t *)operation->message.buffer + operation->moved;
     if (operation->is_send)
-        memcpy(letter->data, at, part);
+        memcpy(slot->data, at, part);
     else
-        memcpy(at, letter->data, part);
-    atomic_store(&letter->full, operation->is_send);
+        memcpy(at, slot->data, part);
+    atomic_store(&slot->full, operation->is_send);
     operation->moved += part;
     operation->done = operation->moved == operation->bytes;
 }
 
-/* One turn: between two ranks and in one direction, only the first that is not done may move. */
+/* One turn.  For each peer and direction, only the first incomplete message may advance. */
 static bool move_all(struct example_comm *comm)
 {
     bool busy[2][EXAMPLE_MAX_RANKS] = {{false}};
@@ -139,7 +140,7 @@ static weft_status post(struct example_comm *comm, const weft_message *message, 
     return WEFT_OK;
 }
 
-/* Keep the message until its group ends, or move it now if there is none. */
+/* Queue the message if a group is open, else transfer it now. */
 static weft_status post_or_move(struct example_comm *comm, const weft_message *message,
                                 bool is_send)
 {

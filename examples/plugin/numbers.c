@@ -24,11 +24,11 @@ static bool is_signed(uint32_t dtype)
     return dtype <= WEFT_DTYPE_I64 && dtype % 2 == 1;
 }
 
-/* ---- 8 and 16 bit floats, by way of f32 ---- */
+/* ---- 8 and 16 bit floats, through f32 ---- */
 
 struct format {
     uint32_t exponent_bits, mantissa_bits;
-    bool finite, saturates; /* finite: the largest exponent is one like the others */
+    bool finite, saturates; /* FINITE: the largest exponent is not reserved for infinity and NaN */
 };
 
 static const struct format formats[WEFT_DTYPE_COUNT] = {
@@ -93,7 +93,7 @@ struct number {
     double re, im;
 };
 
-/* Holds the sum of any integers. */
+/* Holds any sum of integers. */
 __extension__ typedef __int128 wide_sum;
 
 static double load_real(uint32_t dtype, const uint8_t *from)
@@ -155,7 +155,7 @@ static struct number load(uint32_t dtype, const void *from)
     } else if (is_real(dtype)) {
         out.re = load_real(dtype, from);
     } else {
-        memcpy(&out.i, from, bytes); /* little-endian, as every machine this is for */
+        memcpy(&out.i, from, bytes); /* assumes a little-endian machine */
         if (is_signed(dtype) && bytes < 8 && (out.i >> (8 * bytes - 1)) != 0)
             out.i |= ~UINT64_C(0) << (8 * bytes);
     }
@@ -209,8 +209,7 @@ static struct number combine(uint32_t dtype, uint32_t reduction, struct number a
     }
 }
 
-/* The sum of integers is exact, and divided at the end; floats are divided before they are added.
- */
+/* Sums of integers are exact and divided at the end.  Floats are divided before they are added. */
 static struct number average(uint32_t dtype, uint32_t size, const void *const *sources, uint64_t at,
                              uint32_t divisor)
 {
@@ -228,7 +227,7 @@ static struct number average(uint32_t dtype, uint32_t size, const void *const *s
     return result;
 }
 
-/* A minimum or maximum is one of the numbers: its infinity does not saturate. */
+/* A minimum or maximum is one of the inputs, so infinity does not saturate. */
 static void store_reduced(uint32_t dtype, uint32_t reduction, struct number value, void *to)
 {
     store(dtype, value, to);
@@ -264,7 +263,7 @@ void example_scale(uint32_t dtype, uint64_t count, const void *factor, void *dat
     }
 }
 
-/* Toward zero, saturating; NaN is 0. */
+/* Truncates toward zero and saturates.  NaN becomes 0. */
 static uint64_t to_integer(uint32_t dtype, double value)
 {
     int bits = (int)bytes_of(dtype) * 8;

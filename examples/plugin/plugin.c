@@ -1,4 +1,4 @@
-/* plugin.c - the one exported symbol. */
+/* plugin.c - the exported symbol. */
 #include "example.h"
 
 static const weft_plugin plugin = {
@@ -9,7 +9,7 @@ static const weft_plugin plugin = {
     .name = "example",
     .version = "1.0.0",
     .build = "example-1.0.0",
-    .description = "the example of a plugin: CPU memory, ranks of one host",
+    .description = "example plugin: CPU memory, ranks of one host",
     .device = &example_device,
     .comm = &example_comm_table,
     .symm = &example_symm,

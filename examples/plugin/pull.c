@@ -1,8 +1,8 @@
-/* pull.c - every rank reads what it wants out of its peers' buffers.
+/* pull.c - every rank reads its elements from the buffers of its peers.
  *
- * The ranks tell each other how far into each buffer they want to read.  Each then shows its buffer
- * that far, a chunk at a time, and keeps a copy of what the others show; the regions are taken from
- * the copies. */
+ * The ranks exchange how many bytes of each buffer they read.  Each rank then publishes that part
+ * of its buffer, one chunk at a time, and copies the data of the other ranks.  The regions are read
+ * from the copies. */
 #include "example.h"
 
 #include <string.h>
@@ -10,12 +10,14 @@
 struct pull {
     struct example_comm *comm;
     const weft_pull_args *args;
-    uint64_t wanted[EXAMPLE_MAX_RANKS]; /* bytes of each rank's buffer, by whoever wants most */
+    uint64_t wanted[EXAMPLE_MAX_RANKS]; /* bytes of each rank's buffer; the maximum over all
+                                           readers */
     uint8_t *copies[EXAMPLE_MAX_RANKS];
 };
 
-/* Show how much of each rank's buffer this one wants, and find the most that anyone wants. */
-static weft_status compare_wishes(struct pull *pull)
+/* Publish how much of each rank's buffer this rank reads, and compute the maximum over all
+ * ranks. */
+static weft_status compare_requests(struct pull *pull)
 {
     struct example_comm *comm = pull->comm;
     struct example_note *note = example_next_note(comm);
@@ -35,7 +37,7 @@ static weft_status compare_wishes(struct pull *pull)
             if (end > *part) *part = end;
         }
     }
-    status = example_meet(comm);
+    status = example_barrier(comm);
     if (status == WEFT_OK) status = example_compare_notes(comm);
     for (int32_t i = 0; i < comm->size && status == WEFT_OK; i++)
         for (int32_t k = 0; k < comm->size; k++)
@@ -62,17 +64,17 @@ static weft_status show_and_keep(struct pull *pull)
         if (pull->wanted[comm->rank] > low)
             memcpy(seats[comm->rank].chunk, (const uint8_t *)pull->args->send + low,
                    least(pull->wanted[comm->rank] - low, EXAMPLE_CHUNK));
-        if ((status = example_meet(comm)) != WEFT_OK) return status;
+        if ((status = example_barrier(comm)) != WEFT_OK) return status;
         for (int32_t i = 0; i < comm->size; i++)
             if (pull->wanted[i] > low)
                 memcpy(pull->copies[i] + low, seats[i].chunk,
                        least(pull->wanted[i] - low, EXAMPLE_CHUNK));
-        if ((status = example_meet(comm)) != WEFT_OK) return status;
+        if ((status = example_barrier(comm)) != WEFT_OK) return status;
     }
     return WEFT_OK;
 }
 
-/* SOURCES are ranks; the regions want buffers. */
+/* SOURCES are ranks, but the regions refer to buffers. */
 static weft_status take(struct pull *pull)
 {
     const void *sources[2 * EXAMPLE_MAX_RANKS] = {NULL};
@@ -102,11 +104,11 @@ weft_status example_pull(void *comm, const weft_pull_args *args)
     weft_status status;
 
     if (args->regions == NULL) return plug_fail(WEFT_ERR_INVALID, "regions is NULL");
-    status = compare_wishes(&pull);
+    status = compare_requests(&pull);
     for (int32_t i = 0; i < pull.comm->size && status == WEFT_OK; i++) {
         pull.copies[i] = plug_alloc(pull.wanted[i]);
         if (pull.copies[i] == NULL)
-            status = example_stick(comm, plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a pull"));
+            status = example_fail(comm, plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a pull"));
     }
     if (status == WEFT_OK) status = show_and_keep(&pull);
     if (status == WEFT_OK) status = take(&pull);

@@ -1,7 +1,8 @@
 /* symm.c - windows: shared memory that every rank writes and reads directly.
  *
- * One piece of memory holds all ranks' signals, then all ranks' bytes.  A signal is stored after
- * the data it speaks for and read before it; that is all the ordering there is to make. */
+ * One piece of memory holds all ranks' signals, then all ranks' bytes.  A signal is stored with
+ * release after its data, and loaded with acquire before its data is read.  No other ordering is
+ * needed. */
 #include "example.h"
 #include "plug_symm.h"
 
@@ -38,8 +39,8 @@ static void set_pointers(struct window *window, void **local)
     *local = window->buffers[window->comm->rank];
 }
 
-/* All ranks show what they want; rank 0 also shows the name of the memory it made. */
-static weft_status meet_in(struct window *window)
+/* All ranks publish their requests.  Rank 0 also publishes the name of its memory. */
+static weft_status join(struct window *window)
 {
     struct example_comm *comm = window->comm;
     struct example_note *mine = example_next_note(comm);
@@ -51,16 +52,16 @@ static weft_status meet_in(struct window *window)
     mine->parts[1] = window->signal_count;
     mine->name[0] = '\0';
     if (comm->rank == 0 && example_share(window->mapped, mine->name, &memory) != WEFT_OK)
-        mine->name[0] = '\0'; /* the others will see */
-    status = example_meet(comm);
+        mine->name[0] = '\0'; /* the other ranks see the failure */
+    status = example_barrier(comm);
     first = example_note_of(comm, 0);
     for (int32_t i = 1; i < comm->size && status == WEFT_OK; i++)
         if (example_note_of(comm, i)->parts[0] != first->parts[0] ||
             example_note_of(comm, i)->parts[1] != first->parts[1])
             status =
                 plug_fail(WEFT_ERR_MISMATCH,
-                          "rank 0 wants a window of %llu bytes and %llu signals, rank %d "
-                          "one of %llu and %llu",
+                          "rank 0 requests a window of %llu bytes and %llu signals, rank %d "
+                          "requests %llu and %llu",
                           (unsigned long long)first->parts[0], (unsigned long long)first->parts[1],
                           i, (unsigned long long)example_note_of(comm, i)->parts[0],
                           (unsigned long long)example_note_of(comm, i)->parts[1]);
@@ -69,8 +70,8 @@ static weft_status meet_in(struct window *window)
     if (status == WEFT_OK && comm->rank != 0)
         status = example_join(first->name, window->mapped, &memory);
     window->memory = memory;
-    if (example_meet(comm) != WEFT_OK && status == WEFT_OK) status = atomic_load(&comm->error);
-    if (comm->rank == 0 && mine->name[0] != '\0') example_unname(mine->name);
+    if (example_barrier(comm) != WEFT_OK && status == WEFT_OK) status = atomic_load(&comm->error);
+    if (comm->rank == 0 && mine->name[0] != '\0') example_unlink(mine->name);
     return status;
 }
 
@@ -90,7 +91,7 @@ static weft_status window_create(void *comm, uint64_t bytes, uint32_t signals, v
     *window = (struct window){.comm = comm, .bytes = bytes, .signal_count = signals};
     window->mapped = (uint64_t)window->comm->size *
                      (whole_pages(signals * sizeof(uint64_t) + 1) + whole_pages(bytes + 1));
-    status = meet_in(window);
+    status = join(window);
     if (status != WEFT_OK) {
         release(window);
         return status;
@@ -104,7 +105,7 @@ static weft_status window_create(void *comm, uint64_t bytes, uint32_t signals, v
 static weft_status window_destroy(void *self)
 {
     struct window *window = self;
-    weft_status status = example_meet(window->comm);
+    weft_status status = example_barrier(window->comm);
 
     release(window);
     return status;
@@ -127,7 +128,7 @@ static weft_status handle(void *self, weft_symm_handle *out)
     return WEFT_OK;
 }
 
-/* ---- moving ---- */
+/* ---- transfers ---- */
 
 static weft_status check(const struct window *window, uint64_t offset, uint64_t bytes, int32_t peer,
                          const void *other)
@@ -228,9 +229,9 @@ static weft_status wait_signal(void *self, uint32_t signal, uint32_t compare, ui
     return status;
 }
 
-/* ---- order ---- */
+/* ---- ordering ---- */
 
-/* Puts and gets are done when their call returns; the fence keeps the processor to that order. */
+/* Puts and gets are complete when their call returns.  The fence orders them in the processor. */
 static weft_status fence(void *self, void *stream)
 {
     (void)self;
@@ -247,7 +248,7 @@ static weft_status barrier(void *self, void *stream)
     (void)stream;
     *example_next_note(window->comm) =
         (struct example_note){.collective = EXAMPLE_SYMM_BARRIER, .plan = window->number};
-    status = example_meet(window->comm);
+    status = example_barrier(window->comm);
     return status == WEFT_OK ? example_compare_notes(window->comm) : status;
 }
 

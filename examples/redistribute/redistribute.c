@@ -1,10 +1,10 @@
-/* redistribute.c - a matrix goes from rows over `dp` to columns over `tp`.
+/* redistribute.c - a matrix changes from rows over `dp` to columns over `tp`.
  *
  *     weft run -n 8 redistribute
  *
- * Each rank fills its shard with the global index of every element, so that after the journey it
- * can tell whether each arrived in its place.  Shards lie in the device's memory, which on a GPU
- * the host cannot touch: it fills and checks memory of its own. */
+ * Each rank fills its shard with the global index of every element and compares it afterwards.
+ * Shards are in device memory, which the host cannot access on a GPU.  The host therefore fills and
+ * checks host memory. */
 #include <weft/weft.h>
 
 #include <stdint.h>

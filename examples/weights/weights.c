@@ -1,9 +1,9 @@
-/* weights.c - the weights of a model go from the ranks that train it to those that serve it.
+/* weights.c - the weights of a model are sent from training ranks to serving ranks.
  *
  *     weft run -n 6 weights
  *
- * Ranks 0 to 3 train, as two replicas of two; ranks 4 and 5 serve, with other cuts.  All tensors
- * are one plan: it is bound once, and can run after every training step. */
+ * Ranks 0 to 3 train, as two replicas of two.  Ranks 4 and 5 serve, with different shards.  All
+ * tensors are in one plan, which is bound once and can run after every training step. */
 #include <weft/weft.h>
 
 #include <stdint.h>
@@ -20,7 +20,7 @@
 
 enum { LAYERS = 8, KINDS = 3, TENSORS = KINDS * LAYERS };
 
-/* Of each layer: as it is trained, and as it is served. */
+/* The layouts of each layer: in training, and in serving. */
 static const char *const layouts[KINDS][2] = {
     {"i32[512,512] R,S(0)", "i32[512,512] S(1)"},   /* attention */
     {"i32[2048,512] R,S(1)", "i32[2048,512] S(0)"}, /* feed forward */
@@ -41,8 +41,8 @@ static void describe(weft_spec *trained[TENSORS], weft_spec *served[TENSORS])
     weft_mesh_release(&serving);
 }
 
-/* This rank's shard: where it lies in the device's memory (NULL if it has none), and on the host
- * the values it has to have, which tell tensor and position. */
+/* This rank's shard: its address in device memory (NULL if it has none), and the expected values on
+ * the host, which identify tensor and position. */
 struct shard {
     void *device;
     int32_t *values;

@@ -1,4 +1,4 @@
-/* plug_collective.h - which arguments each collective needs, of every rank or of its root. */
+/* plug_collective.h - the arguments that each collective needs on every rank or on its root. */
 #ifndef WEFT_PLUG_COLLECTIVE_H
 #define WEFT_PLUG_COLLECTIVE_H
 
@@ -9,11 +9,11 @@ enum plug_needs {
     PLUG_ROOTED = 2,
     PLUG_SEND = 4,       /* every rank sends */
     PLUG_RECV = 8,       /* every rank receives */
-    PLUG_ROOT_SEND = 16, /* the root alone sends */
+    PLUG_ROOT_SEND = 16, /* only the root sends */
     PLUG_ROOT_RECV = 32,
     PLUG_SPLIT_SEND = 64, /* the send buffer has one part per rank */
     PLUG_SPLIT_RECV = 128,
-    PLUG_SEND_ARRAYS = 256, /* send_counts and send_offsets; at the root alone if PLUG_ROOTED */
+    PLUG_SEND_ARRAYS = 256, /* send_counts and send_offsets; only on the root if PLUG_ROOTED */
     PLUG_RECV_ARRAYS = 512
 };
 
@@ -23,8 +23,8 @@ enum plug_needs {
 #define PLUG_SEND_V    (PLUG_SPLIT_SEND | PLUG_SEND_ARRAYS)
 #define PLUG_RECV_V    (PLUG_SPLIT_RECV | PLUG_RECV_ARRAYS)
 
-/* Bits of enum plug_needs; 0 for a barrier and for an unknown collective.  Inline, so that it is a
- * constant where the collective is one. */
+/* Bits of enum plug_needs; 0 for a barrier and for an unknown collective.  Inline, so that the
+ * result is a constant if COLLECTIVE is. */
 static inline uint32_t plug_collective_needs(uint32_t collective)
 {
     static const uint16_t needs[WEFT_COLL_COUNT] = {
@@ -46,13 +46,13 @@ static inline uint32_t plug_collective_needs(uint32_t collective)
     return collective < WEFT_COLL_COUNT ? needs[collective] : 0;
 }
 
-/* Arrays and elements that one rank gives to a collective. */
+/* Arrays and numbers of elements that one rank passes to a collective. */
 struct plug_use {
-    bool send_arrays, recv_arrays; /* this rank must give them */
-    uint64_t send, recv; /* elements; in plain collectives with parts, those of one part */
+    bool send_arrays, recv_arrays; /* this rank must pass them */
+    uint64_t send, recv; /* elements; in collectives with equal parts, elements of one part */
 };
 
-/* Whether RANK must give arrays.  Only `send_arrays` and `recv_arrays` are set. */
+/* Whether RANK must pass arrays.  Sets only `send_arrays` and `recv_arrays`. */
 static inline struct plug_use plug_collective_arrays(uint32_t collective, int32_t root,
                                                      int32_t rank)
 {
@@ -63,10 +63,10 @@ static inline struct plug_use plug_collective_arrays(uint32_t collective, int32_
                              .recv_arrays = gives && (need & PLUG_RECV_ARRAYS) != 0};
 }
 
-/* The sum of SIZE counts; UINT64_MAX if it is larger. */
+/* The sum of SIZE counts; UINT64_MAX on overflow. */
 uint64_t plug_counts_total(const uint64_t *counts, int32_t size);
 
-/* Arrays and elements.  ARGS has the arrays that this rank must give. */
+/* Sets all fields.  ARGS has the arrays that this rank must pass. */
 static inline struct plug_use plug_collective_use(const weft_collective_args *args, int32_t rank,
                                                   int32_t size)
 {

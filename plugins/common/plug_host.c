@@ -112,7 +112,7 @@ void plug_free(void *pointer)
         free(pointer);
 }
 
-/* Bytes that both sides know.  The size is the struct's first field. */
+/* Number of bytes that both versions of a struct have.  The size is the first field. */
 static size_t shared_bytes(const void *theirs, size_t bytes)
 {
     uint32_t size;

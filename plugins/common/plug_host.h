@@ -13,26 +13,26 @@
 
 #define PLUG_PRINTF(position, first) __attribute__((format(printf, position, first)))
 #define PLUG_LENGTH(array)           (sizeof(array) / sizeof((array)[0]))
-/* For functions on the path of every collective.  The linker puts them next to each other, so a
+/* For functions on the path of every collective.  The linker places them next to each other, so a
  * call after a pause loads fewer pages of code. */
 #define PLUG_HOT __attribute__((hot))
 
-/* Return a failure to the caller.  Only where nothing is owned yet. */
+/* Return a failure to the caller.  Use it only while no resource is owned. */
 #define PLUG_TRY(expression)                                                                       \
     do {                                                                                           \
         weft_status plug_try_status = (expression);                                                \
         if (plug_try_status != WEFT_OK) return plug_try_status;                                    \
     } while (0)
 
-/* Keep HOST for the life of the process; later calls change nothing.  Without a host, errors and
+/* Keep HOST for the life of the process.  Later calls have no effect.  Without a host, errors and
  * log lines are dropped, memory comes from malloc, and no knob is set. */
 void plug_host_set(const weft_host *host);
 
 /* ---- errors ---- */
 
-/* Describe a failure of this thread and return STATUS. */
+/* Set this thread's last error and return STATUS. */
 weft_status plug_fail(weft_status status, const char *format, ...) PLUG_PRINTF(2, 3);
-/* The same, with VENDOR's own CODE beside the text. */
+/* The same, with VENDOR's error CODE. */
 weft_status plug_fail_vendor(weft_status status, const char *vendor, int64_t code,
                              const char *format, ...) PLUG_PRINTF(4, 5);
 /* The same, with the number and text of the errno value ERROR. */
@@ -40,14 +40,14 @@ weft_status plug_fail_errno(weft_status status, int error, const char *format, .
     PLUG_PRINTF(3, 4);
 /* WEFT_ERR_NO_MEMORY: BYTES of host memory could not be allocated. */
 weft_status plug_fail_memory(size_t bytes);
-#ifdef __clang_analyzer__ /* which does not see that they return the status they are given */
+#ifdef __clang_analyzer__ /* the analyzer does not see that these return their status */
 #define plug_fail(status, ...)        (plug_fail(status, __VA_ARGS__), (status))
 #define plug_fail_vendor(status, ...) (plug_fail_vendor(status, __VA_ARGS__), (status))
 #define plug_fail_errno(status, ...)  (plug_fail_errno(status, __VA_ARGS__), (status))
 #define plug_fail_memory(bytes)       (plug_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
 #endif
 /* Text of this thread's last failure; "" before the first.  The next failure overwrites it, and may
- * itself quote it. */
+ * quote it. */
 const char *plug_last_text(void);
 void plug_log(int32_t level, const char *format, ...) PLUG_PRINTF(2, 3);
 
@@ -62,14 +62,15 @@ void plug_free(void *pointer);
 
 /* ---- structs that begin with their size ---- */
 
-/* The caller's struct THEIRS as ours, of BYTES.  Fields that a shorter one lacks are zero. */
+/* Copy the caller's struct THEIRS to OURS, of BYTES.  Fields that a shorter struct lacks are
+ * zero. */
 void plug_take_struct(void *ours, const void *theirs, size_t bytes) PLUG_HOT;
-/* Our answer, of BYTES, into the caller's struct as far as that reaches.  Its size stays. */
+/* Copy OURS, of BYTES, to the caller's struct, up to its size.  Its size field is kept. */
 void plug_give_struct(void *theirs, const void *ours, size_t bytes);
 
 /* ---- knobs ---- */
 
-/* Value of the knob NAME, or NULL if it is not set. */
+/* The value of the knob NAME, or NULL if it is not set. */
 const char *plug_knob(const char *name);
 /* OTHERWISE if it is not set; false for "", "0", "no", "off" and "false"; else true. */
 bool plug_knob_flag(const char *name, bool otherwise);

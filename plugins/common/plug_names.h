@@ -1,4 +1,4 @@
-/* plug_names.h - names, sizes and meanings of the ABI's vocabulary, for all plugins. */
+/* plug_names.h - names and sizes of dtypes, and names of reductions and collectives of the ABI. */
 #ifndef WEFT_PLUG_NAMES_H
 #define WEFT_PLUG_NAMES_H
 
@@ -9,7 +9,7 @@ size_t plug_dtype_bytes(uint32_t dtype) PLUG_HOT; /* 0 if unknown */
 const char *plug_reduction_name(uint32_t reduction);
 const char *plug_collective_name(uint32_t collective) PLUG_HOT;
 bool plug_collective_reduces(uint32_t collective) PLUG_HOT;
-/* Is REDUCTION defined on DTYPE? */
+/* True if REDUCTION is defined on DTYPE. */
 bool plug_reduction_defined(uint32_t reduction, uint32_t dtype) PLUG_HOT;
 
 #endif

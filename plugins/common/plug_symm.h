@@ -1,6 +1,7 @@
-/* plug_symm.h - arguments of one-sided operations on windows, checked; signals, compared.
+/* plug_symm.h - checks of the arguments of one-sided operations on windows, and comparison of
+ * signals.
  *
- * CALL names the operation in messages.  Each check returns WEFT_OK, or describes what is wrong. */
+ * CALL names the operation in messages.  Each check returns WEFT_OK, or describes the error. */
 #ifndef WEFT_PLUG_SYMM_H
 #define WEFT_PLUG_SYMM_H
 
@@ -15,16 +16,16 @@ weft_status plug_check_span(const char *call, uint64_t offset, uint64_t bytes,
 weft_status plug_check_signal(const char *call, uint32_t signal, uint32_t op, uint32_t count);
 /* WEFT_ERR_UNSUPPORTED if COMPARE is unknown. */
 weft_status plug_check_compare(const char *call, uint32_t compare);
-/* WEFT_ERR_INVALID if BYTES are wanted at NULL. */
+/* WEFT_ERR_INVALID if MEMORY is NULL and BYTES is not 0. */
 weft_status plug_check_memory(const char *call, const void *memory, uint64_t bytes);
 
-/* What one rank asks for when a window is created. */
+/* One rank's request when a window is created. */
 struct plug_window_request {
-    int32_t rank; /* as messages name it */
+    int32_t rank; /* as named in messages */
     uint32_t signals;
     uint64_t bytes;
 };
-/* WEFT_ERR_MISMATCH, naming both ranks, unless A and B ask for the same window. */
+/* WEFT_ERR_MISMATCH, naming both ranks, unless A and B request the same window. */
 weft_status plug_check_same_window(struct plug_window_request a, struct plug_window_request b);
 
 /* VALUE compared with WANTED; COMPARE is known. */

@@ -14,12 +14,12 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* One walk: what was asked for, and how far it is. */
+/* The state of one walk along a path. */
 struct walk {
     const char *asked;
     const struct wf_trust *trust;
     struct wf_trusted *out;
-    size_t length; /* of the part of OUT->path that is being judged */
+    size_t length; /* of the prefix of OUT->path that is being examined */
 };
 
 static enum wf_trust_answer refuse(struct walk *walk, enum wf_trust_answer answer,
@@ -49,7 +49,7 @@ static bool owner_trusted(const struct wf_trust *trust, uid_t owner)
            (trust->maker != trust->user && owner == trust->maker);
 }
 
-/* Is the directory that WALK has come to on the way to the object that asks? */
+/* True if the current directory contains the object that asks. */
 static bool holds_own_file(const struct walk *walk)
 {
     const char *own = walk->trust->own_file;
@@ -82,7 +82,8 @@ static bool is_user(const char *name, uid_t user)
            found->pw_uid == user;
 }
 
-/* A list of members that does not fit into TEXT has others in it. */
+/* True if GROUP has other members than USER.  A list of members that does not fit into TEXT has
+ * others. */
 static bool lists_others(gid_t group, uid_t user)
 {
     struct group entry, *found = NULL;
@@ -95,7 +96,7 @@ static bool lists_others(gid_t group, uid_t user)
     return false;
 }
 
-/* Users whose primary group it is are not in the list of its members. */
+/* True if GROUP is the primary group of others.  These are not in the list of its members. */
 static bool is_primary_of_others(gid_t group, uid_t user)
 {
     FILE *users = fopen("/etc/passwd", "re");
@@ -109,7 +110,8 @@ static bool is_primary_of_others(gid_t group, uid_t user)
     return others;
 }
 
-/* An access control list shows as permissions of the group.  -1 is "none" for two reasons alone. */
+/* True if the file may have an access control list, which appears as permissions of the group.  An
+ * error counts as "none" for two values of errno only. */
 static bool has_access_list(int fd)
 {
     char link[32];
@@ -119,8 +121,8 @@ static bool has_access_list(int fd)
     return errno != ENODATA && errno != ENOTSUP;
 }
 
-/* Distributions give each user a group of the same number, and a umask that lets it write.  Group 0
- * is not private: containers run other users in it. */
+/* Distributions give each user a private group and a umask that lets it write.  Group 0 is not
+ * private: containers run other users in it. */
 static bool group_is_owners(int fd, const struct stat *info)
 {
     return info->st_gid == info->st_uid && info->st_gid != 0 && !has_access_list(fd) &&
@@ -148,8 +150,8 @@ static enum wf_trust_answer refuse_writers(struct walk *walk, const struct stat 
                   others ? "go" : "g");
 }
 
-/* LAST is the directory that holds the file.  A sticky one further up may be writable, as /tmp is:
- * nobody but the owner can rename the entry that comes next, and its owner is judged as well. */
+/* LAST is the directory that contains the file.  A sticky directory further up, such as /tmp, may
+ * be writable: only the owner can rename the next entry, and that owner is checked as well. */
 static enum wf_trust_answer judge(struct walk *walk, int fd, const struct stat *info, bool last)
 {
     bool folder = S_ISDIR(info->st_mode), above = folder && holds_own_file(walk);
@@ -198,7 +200,7 @@ static enum wf_trust_answer fail_open(struct walk *walk)
 /* Open the file NAME in the directory FOLDER. */
 static enum wf_trust_answer enter_file(struct walk *walk, int folder, const char *name)
 {
-    /* Without blocking: a pipe without a writer would hold us up. */
+    /* Nonblocking, because opening a pipe without a writer would block. */
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     enum wf_trust_answer answer;
 
@@ -221,7 +223,7 @@ static enum wf_trust_answer judge_folder(struct walk *walk, int fd, bool last)
     return judge(walk, fd, &info, last);
 }
 
-/* Some file systems have longer names than NAME_MAX. */
+/* False if the name is too long.  Some file systems allow names longer than NAME_MAX. */
 static bool copy_component(char out[NAME_MAX + 1], const char *name, size_t length)
 {
     if (length > NAME_MAX) {
@@ -233,7 +235,7 @@ static bool copy_component(char out[NAME_MAX + 1], const char *name, size_t leng
     return true;
 }
 
-/* OUT->path is "/a/b/c": judge and enter "/", "/a" and "/a/b", then "/a/b/c". */
+/* OUT->path is "/a/b/c": check and open "/", "/a" and "/a/b", then "/a/b/c". */
 static enum wf_trust_answer walk_path(struct walk *walk)
 {
     const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;

@@ -3,7 +3,7 @@
 #define WEFT_CPU_COMM_H
 
 #include "stream/cpu_bell.h"
-#include "shm/shm_mail.h"
+#include "shm/shm_mailbox.h"
 
 struct cpu_device {
     struct cpu_heap heap;
@@ -109,10 +109,10 @@ weft_status cpu_hosts_run(struct cpu_comm *comm, const struct cpu_shm_op *op);
 
 /* Start messages to and from other hosts: those of TRANSFERS with a negative PEER, which is -1 -
  * its rank.  The wait returns failures and frees *OUT.  It accepts NULL. */
-struct cpu_hosts_mail;
-void cpu_hosts_mail_start(struct cpu_comm *comm, const struct cpu_shm_transfer *transfers,
-                          size_t count, struct cpu_hosts_mail **out);
-weft_status cpu_hosts_mail_wait(struct cpu_comm *comm, struct cpu_hosts_mail *mail);
+struct cpu_hosts_messages;
+void cpu_hosts_messages_start(struct cpu_comm *comm, const struct cpu_shm_transfer *transfers,
+                              size_t count, struct cpu_hosts_messages **out);
+weft_status cpu_hosts_messages_wait(struct cpu_comm *comm, struct cpu_hosts_messages *messages);
 
 /* ---- cpu_collective.c ---- */
 
@@ -132,9 +132,9 @@ weft_status cpu_comm_send(void *comm, const weft_message *message);
 weft_status cpu_comm_receive(void *comm, const weft_message *message);
 /* Start messages, and wait until all of them are complete.  The wait returns failures. */
 void cpu_transfers_start(struct cpu_comm *comm, struct cpu_shm_transfer *transfers, size_t count,
-                         struct cpu_hosts_mail **mail);
+                         struct cpu_hosts_messages **messages);
 weft_status cpu_transfers_wait(struct cpu_comm *comm, struct cpu_shm_transfer *transfers,
-                               size_t count, struct cpu_hosts_mail *mail);
+                               size_t count, struct cpu_hosts_messages *messages);
 
 /* ---- cpu_group.c ---- */
 

@@ -93,10 +93,10 @@ void cpu_group_clear(struct cpu_comm *comm)
 static weft_status run_batch(struct cpu_batch *batch)
 {
     struct cpu_comm *comm = batch->comm;
-    struct cpu_hosts_mail *mail;
+    struct cpu_hosts_messages *messages;
     weft_status status = WEFT_OK, last;
 
-    cpu_transfers_start(comm, batch->transfers, batch->transfer_count, &mail);
+    cpu_transfers_start(comm, batch->transfers, batch->transfer_count, &messages);
     for (size_t i = 0; i < batch->call_count; i++) {
         struct cpu_call *call = &batch->calls[i];
 
@@ -104,7 +104,7 @@ static weft_status run_batch(struct cpu_batch *batch)
         last = cpu_call_run(comm, call->turn, &call->op);
         if (status == WEFT_OK) status = last;
     }
-    last = cpu_transfers_wait(comm, batch->transfers, batch->transfer_count, mail);
+    last = cpu_transfers_wait(comm, batch->transfers, batch->transfer_count, messages);
     return status == WEFT_OK ? last : status;
 }
 

@@ -9,21 +9,21 @@ struct task {
 };
 
 void cpu_transfers_start(struct cpu_comm *comm, struct cpu_shm_transfer *transfers, size_t count,
-                         struct cpu_hosts_mail **mail)
+                         struct cpu_hosts_messages **messages)
 {
-    *mail = NULL;
+    *messages = NULL;
     if (comm->hosts == 1) {
         cpu_shm_transfer_start(&comm->group, transfers, count);
         return;
     }
     for (size_t i = 0; i < count; i++)
         if (transfers[i].peer >= 0) cpu_shm_transfer_start(&comm->group, &transfers[i], 1);
-    cpu_hosts_mail_start(comm, transfers, count, mail);
+    cpu_hosts_messages_start(comm, transfers, count, messages);
 }
 
 /* Wait for messages within the host first: they progress only during a wait. */
 weft_status cpu_transfers_wait(struct cpu_comm *comm, struct cpu_shm_transfer *transfers,
-                               size_t count, struct cpu_hosts_mail *mail)
+                               size_t count, struct cpu_hosts_messages *messages)
 {
     weft_status status = WEFT_OK, last;
 
@@ -33,17 +33,17 @@ weft_status cpu_transfers_wait(struct cpu_comm *comm, struct cpu_shm_transfer *t
         last = cpu_shm_transfer_wait(&comm->group, &transfers[i], 1);
         if (status == WEFT_OK) status = last;
     }
-    last = cpu_hosts_mail_wait(comm, mail);
+    last = cpu_hosts_messages_wait(comm, messages);
     return status == WEFT_OK ? last : status;
 }
 
 static void run_task(void *argument, struct cpu_error *error)
 {
     struct task *task = argument;
-    struct cpu_hosts_mail *mail;
+    struct cpu_hosts_messages *messages;
 
-    cpu_transfers_start(task->comm, &task->transfer, 1, &mail);
-    error->status = cpu_transfers_wait(task->comm, &task->transfer, 1, mail);
+    cpu_transfers_start(task->comm, &task->transfer, 1, &messages);
+    error->status = cpu_transfers_wait(task->comm, &task->transfer, 1, messages);
     if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 

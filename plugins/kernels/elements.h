@@ -4,7 +4,7 @@
 
 #include "reductions.h"
 
-/* Thread T of the block, and how far it steps. */
+/* First index of thread T of the block, and the step of its loop. */
 #define WK_FIRST(t) (uint64_t(wk_block()) * WK_THREADS + (t))
 #define WK_STEP     (uint64_t(args.blocks) * WK_THREADS)
 
@@ -15,46 +15,28 @@ WK_DEVICE uint64_t wk_source(const struct wk_reduce_args &args, uint32_t k)
     return args.stride != 0 ? args.base + k * args.stride : wk_buffer(args.buffers, k);
 }
 
-/* Integers. */
+/* Averages of integers. */
 template <class D, uint32_t N>
 WK_DEVICE void wk_average_at(const struct wk_reduce_args &args, uint64_t index)
 {
     using pack = wk_pack<typename D::bits, N>;
     struct wk_wide sum[N] = {};
-    pack out;
 
-    for (uint32_t k = 0; k < args.size; k++) {
-        const pack in = ((const pack *)wk_source(args, k))[index];
-        WK_UNROLL
-        for (uint32_t i = 0; i < N; i++)
-            sum[i].add(in.at[i]);
-    }
-    WK_UNROLL
-    for (uint32_t i = 0; i < N; i++)
-        out.at[i] = typename D::bits(sum[i].divided(args.divisor));
-    ((pack *)args.target)[index] = out;
+    for (uint32_t k = 0; k < args.size; k++)
+        wk_sum_pack<D>(((const pack *)wk_source(args, k))[index], sum);
+    ((pack *)args.target)[index] = wk_average_pack<D>(sum, args.divisor);
 }
 
 template <class D, uint32_t N>
 WK_DEVICE void wk_reduce_at(const struct wk_reduce_args &args, uint64_t index)
 {
-    using number = typename D::number;
     using pack = wk_pack<typename D::bits, N>;
-    number sum[N] = {}, value[N];
+    typename D::number sum[N] = {};
 
     if constexpr (D::kind == WK_INTEGER)
         if (wk_is_wide<D>(args.reduction)) return wk_average_at<D, N>(args, index);
-    for (uint32_t k = 0; k < args.size; k++) {
-        const pack in = ((const pack *)wk_source(args, k))[index];
-        WK_UNROLL
-        for (uint32_t i = 0; i < N; i++)
-            value[i] = D::get(in.at[i]);
-        wk_prepare_pack<D>(args.reduction, args.divisor, value);
-        WK_UNROLL
-        for (uint32_t i = 0; i < N && k == 0; i++)
-            sum[i] = value[i];
-        if (k > 0) wk_combine_pack<D>(args, sum, value);
-    }
+    for (uint32_t k = 0; k < args.size; k++)
+        wk_reduce_pack<D>(args, ((const pack *)wk_source(args, k))[index], k == 0, sum);
     ((pack *)args.target)[index] = wk_finish<D>(sum);
 }
 
@@ -102,7 +84,7 @@ template <class From, class To> WK_DEVICE void wk_cast_to(const struct wk_map_ar
     }
 }
 
-/* Calls BODY(name, number) for each dtype that is not complex, and for each that is. */
+/* Call BODY(name, number) for each dtype that is not complex, and for each that is. */
 #define WK_REAL_DTYPES(body)                                                                       \
     body(bool, 0) body(i8, 1) body(u8, 2) body(i16, 3) body(u16, 4) body(i32, 5) body(u32, 6)      \
         body(i64, 7) body(u64, 8) body(f16, 9) body(bf16, 10) body(f32, 11) body(f64, 12)          \
@@ -113,7 +95,7 @@ template <class From, class To> WK_DEVICE void wk_cast_to(const struct wk_map_ar
     case number:                                                                                   \
         return wk_cast_to<From, wk_##name>(args);
 
-/* Complex only to complex, the others only among themselves. */
+/* Complex dtypes convert to complex dtypes only, others to others only. */
 template <class From> WK_DEVICE void wk_cast(const struct wk_map_args &args)
 {
     if constexpr (From::kind == WK_COMPLEX) {
@@ -133,7 +115,7 @@ template <class From> WK_DEVICE void wk_cast(const struct wk_map_args &args)
         wk_cast<wk_##name>(args);                                                                  \
     }
 
-/* ---- scale: TARGET[i] = SOURCE[i] * VALUE; they may be the same ---- */
+/* ---- scale: TARGET[i] = SOURCE[i] * VALUE; TARGET may equal SOURCE ---- */
 
 template <class D>
 WK_DEVICE void wk_scale_thread(const struct wk_map_args &args, uint64_t first, uint64_t step)
@@ -165,7 +147,7 @@ WK_DEVICE void wk_scale_thread(const struct wk_map_args &args, uint64_t first, u
         }                                                                                          \
     }
 
-/* ---- fill: VALUE repeated, 16 bytes of it as the pattern ---- */
+/* ---- fill: the pattern is 16 bytes of repeated VALUE ---- */
 
 template <uint32_t Bytes>
 WK_DEVICE void wk_fill_thread(const struct wk_map_args &args, uint64_t first, uint64_t step)
@@ -194,7 +176,7 @@ WK_FILL(2)
 WK_FILL(4)
 WK_FILL(8)
 
-/* ---- keys: floats as integers of the same order, so that integer min and max hand NaN on ---- */
+/* ---- keys: floats as integers of the same order, so that integer min and max keep NaN ---- */
 
 template <class U> WK_DEVICE U wk_key(U raw, uint32_t flags, U infinity)
 {
@@ -222,7 +204,7 @@ template <class U> WK_DEVICE U wk_key(U raw, uint32_t flags, U infinity)
 WK_KEY(f32, uint32_t, 0x7f800000u)
 WK_KEY(f64, uint64_t, 0x7ff0000000000000u)
 
-/* ---- table: buffer addresses into device memory, in stream order ---- */
+/* ---- table: store buffer addresses in device memory, in stream order ---- */
 
 WK_KERNEL(weft_table, struct wk_table_args)
 {

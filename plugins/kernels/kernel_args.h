@@ -1,19 +1,17 @@
-/* kernel_args.h - what the host hands to the kernels: every kernel takes one of these structs by
- * value.  Read by C, by the CUDA and HIP compilers, and by the tests' host build of the kernels. */
+/* kernel_args.h - arguments of the kernels.  Every kernel takes one of these structs by value.  C,
+ * the CUDA and HIP compilers, and the tests' host build of the kernels include this file. */
 #ifndef WEFT_KERNEL_ARGS_H
 #define WEFT_KERNEL_ARGS_H
 
 #include <stdint.h>
 
-#define WK_THREADS    256u   /* of every block of every kernel */
-#define WK_TILE_BYTES 16384u /* of a region list that one block copies */
-#define WK_NEAR       60u    /* buffers that travel inside the arguments */
-#define WK_DIMS       8u
-#define WK_REGION_BYTES                                                                            \
-    0x40000000u /* regions are cut to this size, so that 31 bits count bytes                       \
-                 */
+#define WK_THREADS      256u   /* per block, in every kernel */
+#define WK_TILE_BYTES   16384u /* bytes of a region list that one block copies */
+#define WK_NEAR         60u    /* maximum number of buffers inside the arguments */
+#define WK_DIMS         8u
+#define WK_REGION_BYTES 0x40000000u /* maximum size of a region, so that 31 bits count bytes */
 
-/* Buffer lists: NEAR holds them all if FAR is NULL, else FAR does, in device memory. */
+/* A list of buffers: in NEAR if FAR is NULL, else in FAR, in device memory. */
 struct wk_buffers {
     const uint64_t *far;
     uint64_t near[WK_NEAR];
@@ -27,15 +25,15 @@ struct wk_divisor {
 /* A box of runs.  Each run is RUN.value contiguous bytes on both sides; dims[0] varies fastest
  * after the run. Offsets and strides are in bytes. */
 struct wk_region {
-    uint32_t source, target; /* into the buffer list; targets come after the sources */
+    uint32_t source, target; /* indices in the buffer list; targets follow the sources */
     uint32_t bytes, dims;
     int64_t source_offset, target_offset;
     struct wk_divisor run, extent[WK_DIMS];
     int64_t source_stride[WK_DIMS], target_stride[WK_DIMS];
 };
 
-/* Work of one block: up to WK_TILE_BYTES from byte OFFSET of REGION on, running over into the
- * regions that follow. */
+/* Work of one block: up to WK_TILE_BYTES from byte OFFSET of REGION on, continuing in the following
+ * regions. */
 struct wk_tile {
     uint32_t region, offset, bytes, reserved;
 };
@@ -46,18 +44,18 @@ struct wk_copy_args {
     struct wk_buffers buffers;
 };
 
-/* As a copy; each element is reduced over SIZE sources that follow one another in the list. */
+/* Like a copy, but each element is reduced over SIZE consecutive sources of the list. */
 struct wk_regions_reduce_args {
     const struct wk_region *regions;
     const struct wk_tile *tiles;
-    uint32_t reduction, size, word, divisor; /* of an average */
+    uint32_t reduction, size, word, divisor; /* DIVISOR: of an average */
     struct wk_buffers buffers;
 };
 
-/* A region whose fastest dimension differs between the two sides: dims[0] is the one with source
- * stride of one element, dims[1] with target stride of one element. */
+/* A tile of a region with different fastest dimensions on the two sides.  dims[0] has a source
+ * stride of one element, dims[1] a target stride of one element. */
 struct wk_transpose_tile {
-    uint32_t region, outer; /* OUTER numbers the remaining dimensions */
+    uint32_t region, outer; /* OUTER is the index in the remaining dimensions */
     uint32_t from0, from1;  /* first element in dims[0] and dims[1] */
 };
 
@@ -67,8 +65,8 @@ struct wk_transpose_args {
     struct wk_buffers buffers;
 };
 
-/* TARGET[i] = reduction over k of source k, which lies in BUFFERS, or STRIDE bytes apart from
- * BASE where STRIDE is not 0.  avg divides by DIVISOR. */
+/* TARGET[i] = reduction over k of source k.  Source k is in BUFFERS, or, if STRIDE is not 0, at
+ * BASE + k * STRIDE bytes.  avg divides by DIVISOR. */
 struct wk_reduce_args {
     uint64_t base, stride;
     uint64_t target, count;
@@ -80,13 +78,13 @@ struct wk_reduce_args {
 /* Elementwise kernels: cast, scale, fill, and floats to ordered integer keys and back. */
 struct wk_map_args {
     uint64_t source, target, count;
-    uint32_t to, wide, blocks, flags; /* TO: dtype; WIDE: pointers allow whole vectors */
+    uint32_t to, wide, blocks, flags; /* TO: dtype; WIDE: pointers are aligned for whole vectors */
     uint64_t value[2];
 };
 
 enum wk_key_flag {
     WK_KEY_BACK = 1, /* keys to floats */
-    WK_KEY_MIN = 2   /* NaN is the least key instead of the greatest */
+    WK_KEY_MIN = 2   /* NaN is the smallest key instead of the largest */
 };
 
 /* Writes COUNT buffer addresses from entry FIRST of TABLE on. */

@@ -1,7 +1,7 @@
-/* numbers.h - the ABI's dtypes: how each is stored, what it is computed in, how it rounds.
+/* numbers.h - the ABI's dtypes: storage, type of computation, and rounding.
  *
- * Small floats are converted by their bits, the same on every compiler, except f16, for which both
- * devices have an instruction. */
+ * Small floats are converted bit by bit, which gives the same result with every compiler.  f16 uses
+ * the instruction that both devices have. */
 #ifndef WEFT_KERNELS_NUMBERS_H
 #define WEFT_KERNELS_NUMBERS_H
 
@@ -15,7 +15,8 @@ struct wk_format {
     static constexpr int exponent = Exponent, mantissa = Mantissa;
     static constexpr int bias = (1 << (Exponent - 1)) - 1;
     static constexpr uint32_t largest = Largest, nan = NaN;
-    static constexpr uint32_t past = Saturates ? Largest : Largest + 1; /* beyond the largest */
+    static constexpr uint32_t past =
+        Saturates ? Largest : Largest + 1; /* code of values beyond the largest */
     static constexpr uint32_t sign = 1u << (Exponent + Mantissa);
 };
 using wk_format_f16 = wk_format<5, 10, 0x7bff, 0x7e00, false>;
@@ -43,7 +44,8 @@ template <class Format, class F> WK_DEVICE uint32_t wk_narrow(F value)
     constexpr int drop = mantissa - Format::mantissa;
     constexpr bits top = bits(1) << (sizeof(bits) * 8 - 1);
     constexpr bits infinity = bits(2 * bias + 1) << mantissa;
-    /* The least normal number, and a number whose last bit is worth the format's smallest step. */
+    /* The smallest normal number, and a number whose last bit has the value of the format's
+     * smallest step. */
     constexpr bits normal = bits(bias + 1 - Format::bias) << mantissa;
     constexpr bits ruler = bits(bias + 1 - Format::bias + drop) << mantissa;
     bits raw = wk_bits<bits>(value);
@@ -108,7 +110,7 @@ WK_DEVICE float wk_bf16_get(uint16_t raw)
     return wk_bits<float>(uint32_t(raw) << 16);
 }
 
-/* Works on the bits alone; adding to a NaN must not make it an infinity. */
+/* Works on the bits only.  The addition must not turn a NaN into infinity. */
 WK_DEVICE uint16_t wk_bf16_put(float value)
 {
     uint32_t raw = wk_bits<uint32_t>(value);
@@ -121,8 +123,9 @@ WK_DEVICE uint16_t wk_bf16_put(float value)
 
 enum wk_kind { WK_BOOL, WK_INTEGER, WK_FLOAT, WK_COMPLEX };
 
-/* `bits` is one element in memory, `number` what it is computed in.  One that `keeps` has a `keep`
- * beside `put`, for results of reductions: infinities stay, where those of casts saturate. */
+/* `bits` is one element in memory, and `number` is the type of computation.  A dtype that `keeps`
+ * has a `keep` in addition to `put`, for results of reductions: infinities stay, while casts
+ * saturate. */
 template <class T> struct wk_integer {
     using bits = T;
     using number = T;
@@ -201,7 +204,8 @@ template <class Format> struct wk_f8 {
     using number = float;
     using format = Format;
     static constexpr wk_kind kind = WK_FLOAT;
-    static constexpr bool keeps = Format::largest + 1 != Format::nan; /* it has infinities */
+    static constexpr bool keeps =
+        Format::largest + 1 != Format::nan; /* the format has infinities */
     static WK_DEVICE number get(bits raw)
     {
         return wk_widen<Format>(raw);
@@ -251,7 +255,7 @@ template <class I, class F> WK_DEVICE I wk_to_integer(F value)
     constexpr int digits = int(sizeof(I)) * 8 - (is_signed ? 1 : 0);
     constexpr I most = is_signed ? I((uint64_t(1) << digits) - 1) : I(-1);
     constexpr I least = is_signed ? I(-most - 1) : I(0);
-    const F limit = F(uint64_t(1) << (digits - 1)) * F(2); /* one past MOST */
+    const F limit = F(uint64_t(1) << (digits - 1)) * F(2); /* one more than the maximum */
 
     if (value != value) return I(0);
     if (value >= limit) return most;
@@ -279,7 +283,7 @@ template <class To, class From> WK_DEVICE To wk_clamp(From value)
     return uint64_t(value) > most ? To(most) : To(value);
 }
 
-/* A 64-bit integer as a double that still rounds right in a narrower format: what does not fit is
+/* A 64-bit integer as a double that still rounds correctly to a narrower format: discarded bits are
  * kept as one sticky bit. */
 template <class I> WK_DEVICE double wk_sticky(I value)
 {

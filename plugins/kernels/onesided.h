@@ -1,18 +1,18 @@
-/* onesided.h - how an operation between ranks begins and ends inside kernels.
+/* onesided.h - begin and end of operations between ranks, inside kernels.
  *
- * Begin: the first block offers this rank's data to its readers, and every block waits for those it
- * reads from.  End: the last block to finish tells these that this rank has read what it wanted,
- * and waits until its readers have said so too; after that the rank's memory is its own again.
- * Where it is not known who reads from whom, all ranks are taken for both.  Everything that is told
- * is waited for: so a rank is in no later operation while somebody still has to do with it in this
- * one, one post for each pair is enough, and nothing comes after the last one.
+ * Begin: the first block publishes this rank's data to its readers, and every block waits for the
+ * ranks that it reads from.  End: the last block to finish notifies these ranks that this rank has
+ * read its data, and waits for the same notice from its own readers.  After that no peer uses the
+ * rank's memory.  If readers and sources are unknown, every rank counts as both.  Every notice is
+ * waited for.  A rank therefore does not start a later operation while a peer still uses it in this
+ * one, so one post per pair of ranks is enough, and no notice arrives after the last operation.
  *
- * Blocks that wait hold on to their multiprocessor.  If those of a large kernel waited, two kernels
- * of two communicators could each keep the other, which a peer waits for, out of two ranks' devices
- * for ever.  So they do not wait for peers: a kernel of a single block opens the operation before
- * it, and at its end only its last block waits.  The large kernel may take its place before the
- * single block has ended, but not before that block has met all its peers: what it then waits for
- * needs nobody else. */
+ * Blocks that wait occupy their multiprocessor.  If the blocks of large kernels waited for peers,
+ * kernels of two communicators could block each other on two devices permanently.  Blocks of large
+ * kernels therefore do not wait for peers.  A kernel of a single block opens the operation first,
+ * and at the end only the last block waits.  The large kernel may start before the single block has
+ * ended, but only after that block has synchronized with all its peers.  The remaining wait depends
+ * on no other rank. */
 #ifndef WEFT_KERNELS_ONESIDED_H
 #define WEFT_KERNELS_ONESIDED_H
 
@@ -137,10 +137,9 @@ WK_DEVICE void wk_relax(uint32_t round)
 
 #endif
 
-/* ---- kernels that are launched before the one in front of them has ended ---- */
+/* ---- kernels that are launched before the preceding kernel has ended ---- */
 
-/* Nothing may be read or written before this: it waits for the kernels in front, and for what they
- * wrote. */
+/* Waits for the preceding kernels and their stores.  Call it before any access to memory. */
 WK_DEVICE void wk_follow(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -148,7 +147,7 @@ WK_DEVICE void wk_follow(void)
 #endif
 }
 
-/* The kernel behind may take its place now, and will follow. */
+/* Lets the next kernel start.  That kernel calls wk_follow. */
 WK_DEVICE void wk_be_followed(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -166,7 +165,7 @@ WK_DEVICE struct wk_control *wk_control_of(const struct wk_channel &channel, uin
     return (struct wk_control *)channel.peers[peer].control;
 }
 
-/* What this rank tells PEER, in the peer's memory. */
+/* This rank's post in the control block of PEER. */
 WK_DEVICE struct wk_post *wk_post_at(const struct wk_channel &channel, uint32_t peer)
 {
     return &wk_control_of(channel, peer)->posts[channel.rank];
@@ -184,7 +183,7 @@ struct wk_awaited {
     uint64_t have, want;
 };
 
-/* This rank gives up; the first reason counts. */
+/* Fail this rank with the reason AWAITED.  Only the first reason is kept. */
 WK_DEVICE void wk_give_up(const struct wk_channel &channel, const struct wk_awaited &awaited)
 {
     struct wk_report *report = (struct wk_report *)channel.report;
@@ -196,18 +195,18 @@ WK_DEVICE void wk_give_up(const struct wk_channel &channel, const struct wk_awai
     wk_store(&report->reason, awaited.reason);
 }
 
-/* This rank gives up, with WORD for those that wait for it.  They look here: what it wrote into
- * their memory might come after they have ended the communicator. */
+/* Fail this rank with WORD as the reason for its peers.  Peers read it from this rank's memory,
+ * because a store into their memory could arrive after they end the communicator. */
 WK_DEVICE void wk_decline(const struct wk_channel &channel, uint64_t word)
 {
     wk_store(&wk_own(channel)->declined, word);
     wk_give_up(channel, wk_awaited{WK_DECLINED, uint32_t(word & 0xffff) - 1, word, 0});
 }
 
-/* Has the rank that is waited for declined?  It wrote all it ever will before, so what is not in
- * *FLAG now never comes.  Its word goes on to those that wait for this rank. */
-WK_DEVICE bool wk_is_in_vain(const struct wk_channel &channel, const struct wk_awaited &awaited,
-                             const uint64_t *flag)
+/* True if the awaited rank has declined and *FLAG is too small.  The rank stored all its posts
+ * before it declined, so *FLAG does not change any more.  This rank declines with the same word. */
+WK_DEVICE bool wk_peer_declined(const struct wk_channel &channel, const struct wk_awaited &awaited,
+                                const uint64_t *flag)
 {
     uint64_t word = wk_load(&wk_control_of(channel, awaited.peer)->declined);
 
@@ -216,9 +215,9 @@ WK_DEVICE bool wk_is_in_vain(const struct wk_channel &channel, const struct wk_a
     return true;
 }
 
-/* The same for a signal, which might be anybody's.  While a window stands, so do the communicators
- * that it is on. */
-WK_DEVICE bool wk_someone_declined(const struct wk_channel &channel)
+/* The same for a signal, which any rank may set.  The communicators of a window exist as long as
+ * the window. */
+WK_DEVICE bool wk_any_declined(const struct wk_channel &channel)
 {
     for (uint32_t p = 0; channel.peers != nullptr && p < channel.size; p++) {
         uint64_t word = wk_load(&wk_control_of(channel, p)->declined);
@@ -229,8 +228,8 @@ WK_DEVICE bool wk_someone_declined(const struct wk_channel &channel)
     return false;
 }
 
-/* Called again and again while waiting since BEGAN: false when it is time to give up.  FLAG is what
- * AWAITED.peer, a rank, will write; NULL for a signal. */
+/* Called repeatedly during a wait since BEGAN.  Returns false if the wait must end.  AWAITED.peer,
+ * a rank, writes FLAG; FLAG is NULL for a signal. */
 WK_DEVICE bool wk_go_on(const struct wk_channel &channel, const struct wk_awaited &awaited,
                         const uint64_t *flag, uint64_t began, uint32_t round)
 {
@@ -239,7 +238,7 @@ WK_DEVICE bool wk_go_on(const struct wk_channel &channel, const struct wk_awaite
     wk_relax(round);
     if (round % 64 != 63) return true;
     if (wk_has_failed(channel)) return false;
-    if (flag != nullptr ? wk_is_in_vain(channel, awaited, flag) : wk_someone_declined(channel))
+    if (flag != nullptr ? wk_peer_declined(channel, awaited, flag) : wk_any_declined(channel))
         return false;
     if (wk_load_plainly(&report->abort) != 0) {
         wk_give_up(channel, wk_awaited{WK_WAS_ABORTED, awaited.peer, 0, 0});
@@ -250,8 +249,9 @@ WK_DEVICE bool wk_go_on(const struct wk_channel &channel, const struct wk_awaite
     return false;
 }
 
-/* Wait until *FLAG, which only grows, is at least VALUE; then what was written before it is seen.
- * Only the last load acquires, since that empties caches; a fence would cost more still. */
+/* Wait until *FLAG, which never decreases, is at least VALUE.  Stores before that store are then
+ * visible.  Only the last load acquires, because an acquire invalidates caches.  A fence costs even
+ * more. */
 WK_DEVICE bool wk_await(const struct wk_channel &channel, const uint64_t *flag, uint64_t value,
                         uint32_t reason, uint32_t peer)
 {
@@ -266,15 +266,15 @@ WK_DEVICE bool wk_await(const struct wk_channel &channel, const uint64_t *flag, 
     return wk_load(flag) >= value;
 }
 
-/* ---- an operation's beginning ---- */
+/* ---- begin of an operation ---- */
 
-/* Does PEER use memory of this rank? */
+/* True if PEER uses memory of this rank. */
 WK_DEVICE bool wk_is_reader(const struct wk_sync &m, uint32_t peer)
 {
     return !m.by_few || (m.readers >> peer & 1) != 0;
 }
 
-/* Does this rank use memory of PEER? */
+/* True if this rank uses memory of PEER. */
 WK_DEVICE bool wk_is_source(const struct wk_sync &m, uint32_t peer)
 {
     return !m.by_few || (m.sources >> peer & 1) != 0;
@@ -308,14 +308,14 @@ WK_DEVICE bool wk_look_up(const struct wk_sync &m, uint64_t *table, uint32_t thr
     return true;
 }
 
-/* The table of addresses, or NULL when this rank has given up.  STATE is shared by the block. */
+/* The table of addresses, or NULL if this rank has failed.  STATE is shared by the block. */
 WK_DEVICE const uint64_t *wk_begin(const struct wk_sync &m, uint64_t *near, uint32_t *state)
 {
     uint64_t *table = (m.phases & WK_KEEP) != 0 ? (uint64_t *)m.table : near;
     uint64_t operation;
 
-    /* Plain loads, since only earlier kernels and ends of this one's blocks write these; loads that
-     * acquire would empty the cache in which regions lie, in every block. */
+    /* Plain loads are enough, because only earlier kernels and this kernel's last block write these
+     * fields.  Acquiring loads would invalidate the cached regions in every block. */
     if ((m.phases & (WK_OFFER | WK_AWAIT)) == 0)
         return wk_own(m.channel)->failed != 0 ? nullptr : (const uint64_t *)m.table;
     if (wk_own(m.channel)->failed != 0) return nullptr;
@@ -334,10 +334,10 @@ WK_DEVICE const uint64_t *wk_begin(const struct wk_sync &m, uint64_t *near, uint
     return state[0] != 0 ? table : nullptr;
 }
 
-/* ---- and its end ---- */
+/* ---- end of an operation ---- */
 
-/* Is this block the last one?  Then all that the others did came before, also in the eyes of other
- * devices once this block's stores are, since what is released carries along what it follows. */
+/* True if this block is the last one.  The work of all other blocks then happens before it.
+ * Release is cumulative, so other devices that see this block's stores also see that work. */
 WK_DEVICE bool wk_is_last(const struct wk_channel &channel, uint32_t blocks, uint32_t *state)
 {
     WK_BARRIER();
@@ -353,8 +353,8 @@ WK_DEVICE bool wk_is_last(const struct wk_channel &channel, uint32_t blocks, uin
     return state[1] != 0;
 }
 
-/* After reading from PEER: did it give up?  Then it waits for no reader, and what was read may have
- * been anything, so this rank gives up too. */
+/* True if PEER has failed after this rank read from it.  A failed rank does not wait for readers,
+ * so the data may be invalid, and this rank fails too. */
 WK_DEVICE bool wk_gave_up(const struct wk_channel &channel, uint32_t peer)
 {
     const struct wk_control *source = wk_control_of(channel, peer);
@@ -375,7 +375,7 @@ WK_DEVICE void wk_end(const struct wk_sync &m, uint32_t *state)
     uint64_t operation = own->operation + 1;
 
     if ((m.phases & WK_CLOSE) == 0 || !wk_is_last(m.channel, m.blocks, state)) return;
-    WK_EACH_THREAD(t) /* where all ranks wait for all, that is found below */
+    WK_EACH_THREAD(t) /* if all ranks wait for all ranks, the wait below detects this */
     {
         for (uint32_t p = t; p < m.channel.size && m.by_few; p += WK_THREADS)
             if (wk_is_source(m, p) && wk_gave_up(m.channel, p)) state[1] = 0;
@@ -406,7 +406,7 @@ WK_DEVICE void wk_end(const struct wk_sync &m, uint32_t *state)
     }
 }
 
-/* A kernel that does WORK(args, table) between the two. */
+/* A kernel that runs WORK(args, table) between begin and end. */
 #define WK_SYNC_KERNEL(name, args_type, work)                                                      \
     WK_KERNEL(name, struct args_type)                                                              \
     {                                                                                              \

@@ -1,5 +1,5 @@
-/* onesided_move.h - what ranks do with each other's memory: read regions of it, copy parts of it,
- * reduce it, pass messages. */
+/* onesided_move.h - operations on the memory of peers: reads of regions, copies of parts,
+ * reductions, messages. */
 #ifndef WEFT_KERNELS_ONESIDED_MOVE_H
 #define WEFT_KERNELS_ONESIDED_MOVE_H
 
@@ -7,13 +7,14 @@
 #include "onesided.h"
 #include "regions.h"
 
-/* Nothing between beginning and end: an operation opened or closed for others, or a barrier. */
+/* No work between begin and end: opens or closes an operation for other kernels, or is a
+ * barrier. */
 struct wk_sync_args {
     struct wk_sync sync;
 };
 WK_SYNC_KERNEL(weft_sync, wk_sync_args, (void)table)
 
-/* This rank does not come to its next operation, nor to any other. */
+/* This rank takes part in no further operation. */
 WK_KERNEL(weft_decline, struct wk_decline_args)
 {
     wk_follow();
@@ -26,7 +27,7 @@ WK_KERNEL(weft_decline, struct wk_decline_args)
 
 /* ---- pull: regions read from peers ---- */
 
-/* As the kernels of regions.h see it. */
+/* The arguments as the kernels of regions.h read them. */
 struct wk_pull_view {
     const struct wk_region *regions;
     struct wk_table buffers;
@@ -38,17 +39,16 @@ WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uin
                         args.size,    args.word,       args.divisor};
 }
 
-/* The tiles that a block works on, shared by its threads.  Multiprocessors are not equally fast,
- * least of all where several ranks use the device, and the slowest one's last tile is the end of
- * the operation on all ranks: so a block has two tiles of its own, and takes more from a common
- * count when it gets to them.  What comes next is asked for one tile ahead, which hides how long
- * the answers take. */
+/* The tiles of a block, shared by its threads.  Multiprocessors differ in speed, most of all if
+ * several ranks share a device, and the slowest one's last tile ends the operation on all ranks.  A
+ * block therefore has two tiles of its own and takes more from a common counter.  It fetches one
+ * tile ahead, which hides the latency of the counter. */
 struct wk_work {
     alignas(16) struct wk_tile tile[2];
     uint32_t number[2];
 };
 
-/* Tile NUMBER, if there is one, to place AT; it is there after wk_fetched. */
+/* Fetch tile NUMBER, if it exists, to position AT.  It is valid after wk_fetched. */
 WK_DEVICE void wk_fetch_tile(const struct wk_pull_args &args, struct wk_work &mine, uint32_t at,
                              uint32_t number)
 {
@@ -59,14 +59,14 @@ WK_DEVICE void wk_fetch_tile(const struct wk_pull_args &args, struct wk_work &mi
         wk_fetch16(&mine.tile[at], &args.tiles[turned < args.count ? turned : turned - args.count]);
 }
 
-/* The number of a tile that no block has. */
+/* The number of a tile that no other block has. */
 WK_DEVICE uint32_t wk_take_tile(const struct wk_pull_args &args)
 {
     if (2 * args.blocks >= args.count) return args.count;
     return 2 * args.blocks + wk_count_up(&wk_own(args.sync.channel)->taken[args.pull]);
 }
 
-/* WORK with mine.tile[now], for each tile of this block. */
+/* Run WORK with mine.tile[now] for each tile of this block. */
 #define WK_EACH_TILE(work)                                                                         \
     do {                                                                                           \
         WK_SHARED struct wk_work mine;                                                             \
@@ -143,7 +143,7 @@ WK_DEVICE void wk_pull_reduce(const struct wk_pull_args &args, const uint64_t *t
 #define WK_PULL_REDUCE(name)                                                                       \
     WK_SYNC_KERNEL(weft_pull_reduce_##name, wk_pull_args, (wk_pull_reduce<wk_##name>(args, table)))
 
-/* ---- parts copied as they are ---- */
+/* ---- copies of parts ---- */
 
 template <class Word>
 WK_DEVICE void wk_move_words(uint64_t to, uint64_t from, uint64_t words, uint64_t first,
@@ -160,7 +160,7 @@ WK_DEVICE void wk_move_words(uint64_t to, uint64_t from, uint64_t words, uint64_
     }
 }
 
-/* BYTES copied by STEP threads, of which this is number FIRST. */
+/* Copy BYTES with STEP threads.  This thread has number FIRST. */
 WK_DEVICE void wk_move_bytes(uint64_t to, uint64_t from, uint64_t bytes, uint64_t first,
                              uint64_t step)
 {
@@ -194,50 +194,32 @@ WK_DEVICE void wk_move_parts(const struct wk_move_args &args, const uint64_t *ta
 }
 WK_SYNC_KERNEL(weft_move, wk_move_args, wk_move_parts(args, table))
 
-/* ---- reduced on the way ---- */
+/* ---- reductions ---- */
 
-/* Element or pack INDEX of all sources, reduced. */
+/* The reduction of element or pack INDEX of all sources. */
 template <class D, uint32_t N>
 WK_DEVICE wk_pack<typename D::bits, N> wk_reduced_at(const struct wk_gather_reduce_args &args,
                                                      const uint64_t *table, uint64_t index)
 {
-    using number = typename D::number;
     using pack = wk_pack<typename D::bits, N>;
-    number sum[N] = {}, value[N];
+    typename D::number sum[N] = {};
 
-    for (uint32_t k = 0; k < args.size; k++) {
-        const pack in = ((const pack *)table[1 + k])[index];
-        WK_UNROLL
-        for (uint32_t i = 0; i < N; i++)
-            value[i] = D::get(in.at[i]);
-        wk_prepare_pack<D>(args.reduction, args.divisor, value);
-        WK_UNROLL
-        for (uint32_t i = 0; i < N && k == 0; i++)
-            sum[i] = value[i];
-        if (k > 0) wk_combine_pack<D>(args, sum, value);
-    }
+    for (uint32_t k = 0; k < args.size; k++)
+        wk_reduce_pack<D>(args, ((const pack *)table[1 + k])[index], k == 0, sum);
     return wk_finish<D>(sum);
 }
 
-/* Integers, averaged. */
+/* The average of integers. */
 template <class D, uint32_t N>
 WK_DEVICE wk_pack<typename D::bits, N> wk_averaged_at(const struct wk_gather_reduce_args &args,
                                                       const uint64_t *table, uint64_t index)
 {
     using pack = wk_pack<typename D::bits, N>;
     struct wk_wide sum[N] = {};
-    pack out;
 
-    for (uint32_t k = 0; k < args.size; k++) {
-        const pack in = ((const pack *)table[1 + k])[index];
-        WK_UNROLL
-        for (uint32_t i = 0; i < N; i++)
-            sum[i].add(in.at[i]);
-    }
-    WK_UNROLL
-    for (uint32_t i = 0; i < N; i++)
-        out.at[i] = typename D::bits(sum[i].divided(args.divisor));
-    return out;
+    for (uint32_t k = 0; k < args.size; k++)
+        wk_sum_pack<D>(((const pack *)table[1 + k])[index], sum);
+    return wk_average_pack<D>(sum, args.divisor);
 }
 
 template <class D, uint32_t N>
@@ -288,7 +270,7 @@ WK_DEVICE void wk_gather_reduce(const struct wk_gather_reduce_args &args, const 
 
 /* ---- messages ---- */
 
-/* One thread, since messages to one peer have an order. */
+/* Runs in one thread, because messages to one peer are ordered. */
 WK_DEVICE void wk_post_messages(const struct wk_post_args &args)
 {
     struct wk_control *own = wk_own(args.channel);

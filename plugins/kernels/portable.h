@@ -1,8 +1,9 @@
-/* portable.h - the few words in which CUDA, HIP and the tests' host build differ.
+/* portable.h - the differences between CUDA, HIP and the tests' host build.
  *
- * HIP is compiled by plain clang without AMD's headers and libraries, from the compiler's built-ins
- * alone.  On the host a kernel is a function that runs one block; WK_EACH_THREAD then loops over
- * the threads of the block, so code between two WK_BARRIERs stands inside one such loop. */
+ * HIP code is compiled by plain clang without AMD's headers and libraries, with the compiler's
+ * built-ins only.  On the host a kernel is a function that runs one block.  WK_EACH_THREAD then
+ * loops over the threads of the block, so code between two WK_BARRIERs must be inside one such
+ * loop. */
 #ifndef WEFT_KERNELS_PORTABLE_H
 #define WEFT_KERNELS_PORTABLE_H
 
@@ -80,7 +81,7 @@ template <class To, class From> WK_DEVICE To wk_bits(From from)
 #endif
 }
 
-/* An element that travels in a kernel's arguments. */
+/* An element inside a kernel's arguments. */
 template <class T> WK_DEVICE T wk_argument(const uint64_t *words, uint64_t offset = 0)
 {
     T value;
@@ -88,8 +89,8 @@ template <class T> WK_DEVICE T wk_argument(const uint64_t *words, uint64_t offse
     return value;
 }
 
-/* N elements that are loaded and stored at once; one element only where it may lie less aligned
- * than it is wide, as complex numbers may. */
+/* N elements that are loaded and stored at once.  N is 1 if the alignment may be less than the
+ * size, as for complex numbers. */
 template <class T, uint32_t N> struct alignas(N == 1 ? alignof(T) : sizeof(T) * N) wk_pack {
     T at[N];
 };
@@ -124,7 +125,8 @@ WK_DEVICE uint64_t wk_buffer(const struct wk_table &table, uint32_t index)
     return table.at[index];
 }
 
-/* Data that is touched once need not stay in a cache.  It takes both: one alone does harm. */
+/* Streaming loads and stores, for data that is accessed once.  Both are needed: one alone slows
+ * down. */
 #if defined(__HIP__)
 typedef uint64_t wk_pair16 __attribute__((ext_vector_type(2)));
 #elif defined(__CUDACC__)
@@ -165,8 +167,8 @@ template <class T> WK_DEVICE void wk_store_once(T *to, T value)
 #endif
 }
 
-/* 16 bytes from memory to shared memory, without a register to wait with; there after the same
- * thread's wk_fetched. */
+/* Copy 16 bytes from global to shared memory asynchronously, without a register.  The data is valid
+ * after wk_fetched in the same thread. */
 WK_DEVICE void wk_fetch16(void *shared, const void *from)
 {
 #if defined(__CUDACC__)

@@ -1,14 +1,14 @@
-/* reductions.h - the ABI's reductions on one pair of numbers, for every dtype that has them. */
+/* reductions.h - the ABI's reductions of two numbers, for every dtype that has them. */
 #ifndef WEFT_KERNELS_REDUCTIONS_H
 #define WEFT_KERNELS_REDUCTIONS_H
 
 #include "numbers.h"
 
-/* As enum weft_reduction in the ABI; gpu_kernel.c asserts that they agree.  premul_sum is no
- * kernel's: each rank scales its own data, and then it is a sum. */
+/* As enum weft_reduction in the ABI; gpu_kernel.c asserts that they agree.  premul_sum has no
+ * kernel: each rank scales its data first, and the reduction is a sum. */
 enum wk_reduction { WK_SUM, WK_PROD, WK_MIN, WK_MAX, WK_AVG, WK_BAND, WK_BOR, WK_BXOR };
 
-/* Integers wrap, so they are computed without sign in at least 32 bits. */
+/* Integers wrap, so they are computed as unsigned types of at least 32 bits. */
 template <class T, bool Wide = (sizeof(T) > 4)> struct wk_wrapping {
     using type = uint32_t;
 };
@@ -44,8 +44,8 @@ template <class D> WK_DEVICE typename D::number wk_mul(typename D::number a, typ
     }
 }
 
-/* A NaN is handed on.  Of equal numbers, such as zeros of two signs, the second is taken, as
- * gloo-cpu does. */
+/* NaN propagates.  If the numbers are equal, such as zeros of both signs, the result is the second,
+ * as in gloo-cpu. */
 template <class D, bool Largest>
 WK_DEVICE typename D::number wk_extreme(typename D::number a, typename D::number b)
 {
@@ -85,7 +85,7 @@ WK_DEVICE typename D::number wk_combine(typename D::number a, typename D::number
     }
 }
 
-/* A float's part of an average. */
+/* One float's part of an average. */
 template <class D> WK_DEVICE typename D::number wk_divide(typename D::number a, uint32_t divisor)
 {
     using number = typename D::number;
@@ -100,8 +100,8 @@ template <class D> WK_DEVICE typename D::number wk_divide(typename D::number a, 
     }
 }
 
-/* A part of a mean, added.  A mean of finite numbers is finite.  If its parts are rounded up, the
- * last addition may round to infinity; the largest number is then nearer to the mean. */
+/* Add a part of a mean.  The mean of finite numbers is finite.  If its parts are rounded up, the
+ * last addition may round to infinity.  The largest finite number is then nearer to the mean. */
 template <class F> WK_DEVICE F wk_mean_add(F a, F b)
 {
     constexpr F largest = wk_ieee<F>::largest;
@@ -138,7 +138,7 @@ struct wk_wide {
         low += bits;
         high += low < bits;
     }
-    /* The lower half of the quotient, which is rounded toward zero: 32 bits of it at a time. */
+    /* The lower half of the quotient, rounded toward zero.  Computes 32 bits at a time. */
     WK_DEVICE uint64_t divided(uint32_t divisor) const
     {
         const bool negative = high >> 63 != 0;
@@ -154,21 +154,21 @@ struct wk_wide {
     }
 };
 
-/* Is REDUCTION one that sums up in a struct wk_wide? */
+/* True if REDUCTION is summed in a struct wk_wide. */
 template <class D> WK_DEVICE bool wk_is_wide(uint32_t reduction)
 {
     return D::kind == WK_INTEGER && reduction == WK_AVG;
 }
 
-/* Does D have the reduction at all? */
+/* True if D has the reduction. */
 template <class D, int Reduction>
 constexpr bool wk_defined = D::kind == WK_INTEGER || (D::kind == WK_BOOL && Reduction != WK_AVG) ||
                             ((D::kind == WK_FLOAT || D::kind == WK_COMPLEX) &&
                              Reduction != WK_BAND && Reduction != WK_BOR && Reduction != WK_BXOR &&
                              (D::kind == WK_FLOAT || (Reduction != WK_MIN && Reduction != WK_MAX)));
 
-/* SUM[i] = SUM[i] op VALUE[i].  The reduction is known only at run time, but is the same for all
- * threads: one branch for a whole pack. */
+/* SUM[i] = SUM[i] op VALUE[i].  The reduction is a run-time value but equal for all threads, so
+ * there is one branch per pack. */
 template <class D, int Reduction, uint32_t N>
 WK_DEVICE void wk_combine_all(typename D::number (&sum)[N], const typename D::number (&value)[N])
 {
@@ -204,7 +204,7 @@ WK_DEVICE void wk_combine_pack(const Args &args, typename D::number (&sum)[N],
     }
 }
 
-/* A float that is averaged is divided before it is combined. */
+/* Floats of an average are divided before they are combined. */
 template <class D, uint32_t N>
 WK_DEVICE void wk_prepare_pack(uint32_t reduction, uint32_t divisor, typename D::number (&value)[N])
 {
@@ -214,7 +214,7 @@ WK_DEVICE void wk_prepare_pack(uint32_t reduction, uint32_t divisor, typename D:
         value[i] = wk_divide<D>(value[i], divisor);
 }
 
-/* Element-wise, to what is stored. */
+/* Convert each element to its storage format. */
 template <class D, uint32_t N>
 WK_DEVICE wk_pack<typename D::bits, N> wk_finish(const typename D::number (&sum)[N])
 {
@@ -227,6 +227,44 @@ WK_DEVICE wk_pack<typename D::bits, N> wk_finish(const typename D::number (&sum)
         else
             out.at[i] = D::put(sum[i]);
     }
+    return out;
+}
+
+/* SUM[i] = SUM[i] op IN[i], or IN[i] if FIRST.  ARGS as in wk_combine_pack. */
+template <class D, class Args, uint32_t N>
+WK_DEVICE void wk_reduce_pack(const Args &args, const wk_pack<typename D::bits, N> &in, bool first,
+                              typename D::number (&sum)[N])
+{
+    typename D::number value[N];
+
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++)
+        value[i] = D::get(in.at[i]);
+    wk_prepare_pack<D>(args.reduction, args.divisor, value);
+    WK_UNROLL
+    for (uint32_t i = 0; i < N && first; i++)
+        sum[i] = value[i];
+    if (!first) wk_combine_pack<D>(args, sum, value);
+}
+
+/* The exact sum of integers: SUM[i] += IN[i]. */
+template <class D, uint32_t N>
+WK_DEVICE void wk_sum_pack(const wk_pack<typename D::bits, N> &in, struct wk_wide (&sum)[N])
+{
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++)
+        sum[i].add(in.at[i]);
+}
+
+template <class D, uint32_t N>
+WK_DEVICE wk_pack<typename D::bits, N> wk_average_pack(const struct wk_wide (&sum)[N],
+                                                       uint32_t divisor)
+{
+    wk_pack<typename D::bits, N> out;
+
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++)
+        out.at[i] = typename D::bits(sum[i].divided(divisor));
     return out;
 }
 

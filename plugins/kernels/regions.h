@@ -1,22 +1,21 @@
 /* regions.h - kernels over lists of regions: copy, transpose, reduce.
  *
- * The regions of a list are one long row of bytes, cut into tiles; a block takes a tile, and its
- * threads take neighbouring words, so that both sides are read and written in whole lines wherever
- * the runs are long enough.  A word is as wide as runs, strides and buffers allow, up to 16 bytes.
- */
+ * The regions of a list form one sequence of bytes, divided into tiles.  A block takes a tile, and
+ * its threads take adjacent words, so that both sides are accessed in whole cache lines if the runs
+ * are long enough.  A word is as wide as runs, strides and buffers allow, at most 16 bytes. */
 #ifndef WEFT_KERNELS_REGIONS_H
 #define WEFT_KERNELS_REGIONS_H
 
 #include "reductions.h"
 
-#define WK_BATCH 4u /* words a thread has in flight */
+#define WK_BATCH 4u /* words in flight per thread */
 
 WK_DEVICE uint32_t wk_quotient(uint32_t n, const struct wk_divisor &by)
 {
     return uint32_t((uint64_t(n) * by.multiplier) >> by.shift);
 }
 
-/* Where byte AT of REGION lies on the two sides, from the start of the buffers. */
+/* Offsets of byte AT of REGION in the source and target buffers. */
 WK_DEVICE void wk_place(const struct wk_region &region, uint32_t at, int64_t &source,
                         int64_t &target)
 {
@@ -34,7 +33,7 @@ WK_DEVICE void wk_place(const struct wk_region &region, uint32_t at, int64_t &so
     }
 }
 
-/* The region that byte AT of the tile falls into; AT becomes the byte within it. */
+/* The region that contains byte AT of the tile.  AT becomes the offset in that region. */
 WK_DEVICE const struct wk_region &wk_find(const struct wk_region *regions,
                                           const struct wk_tile &tile, uint32_t &at)
 {
@@ -48,7 +47,8 @@ WK_DEVICE const struct wk_region &wk_find(const struct wk_region *regions,
     return *region;
 }
 
-/* ARGS is the kernel's, or another struct with regions and buffers; so below. */
+/* ARGS is the kernel's struct, or another struct with regions and buffers.  The same holds
+ * below. */
 template <uint32_t Bytes, class Args>
 WK_DEVICE void wk_copy_thread(const Args &args, const struct wk_tile &tile, uint32_t first)
 {
@@ -96,9 +96,9 @@ WK_DEVICE void wk_copy_block(const Args &args, const struct wk_tile &tile)
         wk_copy_block<bytes>(args, tile);                                                          \
     }
 
-/* ---- transpose: through shared memory, so that both sides move whole lines ---- */
+/* ---- transpose: through shared memory, so that both sides access whole cache lines ---- */
 
-/* Elements of a tile's side: lines of 128 bytes, and at least 32 elements. */
+/* Elements per side of a tile: lines of 128 bytes, and at least 32 elements. */
 template <uint32_t Bytes> constexpr uint32_t wk_side = Bytes < 4 ? 128 / Bytes : 32;
 
 template <uint32_t Bytes, class Args>
@@ -162,7 +162,7 @@ WK_DEVICE void wk_transpose_block(const Args &args, const struct wk_transpose_ti
 
 /* ---- reduce ---- */
 
-/* Integers that are averaged. */
+/* Averages of integers. */
 template <class D, uint32_t N, class Args>
 WK_DEVICE void wk_regions_average_thread(const Args &args, const struct wk_tile &tile,
                                          uint32_t first)
@@ -175,19 +175,13 @@ WK_DEVICE void wk_regions_average_thread(const Args &args, const struct wk_tile 
         uint32_t at = start;
         const struct wk_region &region = wk_find(args.regions, tile, at);
         int64_t source, target;
-        pack out;
         wk_place(region, at, source, target);
-        for (uint32_t k = 0; k < args.size; k++) {
-            const pack in =
-                *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source));
-            WK_UNROLL
-            for (uint32_t i = 0; i < N; i++)
-                sum[i].add(in.at[i]);
-        }
-        WK_UNROLL
-        for (uint32_t i = 0; i < N; i++)
-            out.at[i] = typename D::bits(sum[i].divided(args.divisor));
-        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) = out;
+        for (uint32_t k = 0; k < args.size; k++)
+            wk_sum_pack<D>(
+                *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source)),
+                sum);
+        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) =
+            wk_average_pack<D>(sum, args.divisor);
     }
 }
 
@@ -203,7 +197,7 @@ WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &
             return wk_regions_average_thread<D, N>(args, tile, first);
 
     for (uint32_t start = first * step; start < tile.bytes; start += WK_THREADS * step) {
-        typename D::number sum[N] = {}, value[N];
+        typename D::number sum[N] = {};
         uint32_t at = start;
         const struct wk_region &region = wk_find(args.regions, tile, at);
         int64_t source, target;
@@ -218,14 +212,7 @@ WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &
             WK_UNROLL
             for (uint32_t j = 0; j < WK_BATCH; j++) {
                 if (k + j >= args.size) break;
-                WK_UNROLL
-                for (uint32_t i = 0; i < N; i++)
-                    value[i] = D::get(in[j].at[i]);
-                wk_prepare_pack<D>(args.reduction, args.divisor, value);
-                WK_UNROLL
-                for (uint32_t i = 0; i < N && k + j == 0; i++)
-                    sum[i] = value[i];
-                if (k + j > 0) wk_combine_pack<D>(args, sum, value);
+                wk_reduce_pack<D>(args, in[j], k + j == 0, sum);
             }
         }
         *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) = wk_finish<D>(sum);

@@ -1,4 +1,5 @@
-/* signals.h - kernels that set a word of another rank's memory, or wait for one of this rank's. */
+/* signals.h - kernels that set a word of another rank's memory, or wait for a word of this rank's
+ * memory. */
 #ifndef WEFT_KERNELS_SIGNALS_H
 #define WEFT_KERNELS_SIGNALS_H
 

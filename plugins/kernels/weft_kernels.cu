@@ -1,8 +1,8 @@
-/* weft_kernels.cu - every kernel of weft.  nvcc makes a CUDA fatbin of it, clang AMD code objects,
- * and a C++ compiler the functions that the tests' stand-in devices run. */
+/* weft_kernels.cu - every kernel of weft.  nvcc compiles it to a CUDA fatbin, clang to AMD code
+ * objects, and a C++ compiler to the functions that the tests' simulated devices run. */
 #include "regions.h"
 #include "elements.h"
-#if !defined(__HIP__) /* where no plugin wants them */
+#if !defined(__HIP__) /* no HIP plugin uses them */
 #include "signals.h"
 #endif
 

@@ -1,5 +1,5 @@
-/* weft_onesided.cu - the kernels through which ranks use each other's memory, for backends whose
- * ranks reach it by load and store.  Compiled as weft_kernels.cu is. */
+/* weft_onesided.cu - the kernels that access the memory of peers, for backends whose ranks access
+ * it by load and store.  Compiled like weft_kernels.cu. */
 #include "onesided_move.h"
 
 #undef WK_EVERY_DTYPE

@@ -1,5 +1,4 @@
-/* ccl_piece.c - physical memory of the device, made to be shared, and the addresses it is seen at.
- */
+/* ccl_piece.c - sharable physical memory of the device, and its mappings. */
 #include "ccl_window.h"
 
 #include <unistd.h>
@@ -25,7 +24,7 @@ weft_status ccl_pieces_work(const struct gpu_device *device)
     return WEFT_OK;
 }
 
-/* Addresses for PIECE, for this rank's device to read and write. */
+/* Map PIECE for reads and writes of this rank's device. */
 static weft_status map(const struct gpu_device *device, struct ccl_piece *piece)
 {
     vendor_piece_access access = {.location_type = GPU_PIECE_ON_DEVICE,

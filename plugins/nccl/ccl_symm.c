@@ -1,5 +1,5 @@
-/* ccl_symm.c - windows as their communicator lives and ends: kernels that wait for a signal report
- * in pinned memory that they stopped, and read there whether to stop. */
+/* ccl_symm.c - windows while their communicator exists and when it ends.  Kernels that wait for a
+ * signal report through pinned memory that they stopped, and read there whether to stop. */
 #include "ccl_window.h"
 
 /* Fail the communicator with the report of a kernel of WINDOW. */
@@ -18,7 +18,7 @@ static void take_over(const struct gpu_window *window)
     }
 }
 
-/* The window whose kernel gave up, or NULL. */
+/* The window whose kernel timed out or was stopped, or NULL. */
 static struct gpu_window *find_failed(struct gpu_comm *comm)
 {
     struct gpu_window *window;
@@ -46,7 +46,7 @@ static void stop(struct gpu_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
-/* Their memory stays where work may still use it. */
+/* Drops the windows.  Their memory is kept if work may still use it. */
 static void drop(struct gpu_comm *comm)
 {
     while (comm->windows != NULL) {

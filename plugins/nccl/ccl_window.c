@@ -1,5 +1,5 @@
-/* ccl_window.c - creating and destroying windows: ranks compare their requests, share their memory,
- * and compare the results. */
+/* ccl_window.c - creation and destruction of windows: ranks compare their requests, share their
+ * memory, and compare the results. */
 #include "ccl_window.h"
 #include "plug_symm.h"
 
@@ -8,22 +8,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One rank's request and the result of allocating. */
+/* One rank's request and the result of its allocation. */
 struct entry {
-    int32_t status; /* of making its memory */
+    int32_t status; /* of the allocation */
     uint32_t signals;
     uint64_t bytes;
-    struct ccl_courier_address courier;
+    struct ccl_endpoint_address endpoint;
 };
 _Static_assert(sizeof(struct entry) <= CCL_TALK_BYTES, "an entry fits");
 
 /* State while a window is created. */
 struct making {
     struct gpu_window *window;
-    struct ccl_courier courier;
-    struct ccl_courier_address *addresses;
+    struct ccl_endpoint endpoint;
+    struct ccl_endpoint_address *addresses;
     bool *wanted;
-    int *files, file; /* of peers, and the own one; -1: none */
+    int *files, file; /* files of the peers and of this rank; -1: none */
     vendor_stream side;
 };
 
@@ -32,7 +32,7 @@ static size_t round_up(size_t bytes, size_t grain)
     return (bytes + grain - 1) / grain * grain;
 }
 
-/* Where in each rank's memory things lie; the same on all. */
+/* Offsets in the memory of each rank; equal on all ranks. */
 static size_t pad_at(const struct gpu_window *window)
 {
     return round_up(window->bytes, 256);
@@ -50,7 +50,7 @@ static size_t all_of(const struct gpu_window *window)
     return control_at(window) + sizeof(struct wk_control);
 }
 
-/* ---- talking ---- */
+/* ---- communication ---- */
 
 static weft_status talk(struct making *m, const void *mine, size_t bytes, const void **all)
 {
@@ -63,7 +63,7 @@ static weft_status talk(struct making *m, const void *mine, size_t bytes, const 
     return status;
 }
 
-/* The error of the first rank that failed or asked for another window. */
+/* The error of the first rank that failed or requested a different window. */
 static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)
@@ -80,7 +80,7 @@ static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
     return WEFT_OK;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static weft_status clear(struct making *m)
 {
@@ -92,7 +92,7 @@ static weft_status clear(struct making *m)
     return gpu_check(gpu_api.stream_sync(m->side), "clearing symmetric memory");
 }
 
-/* This rank's own part. */
+/* Allocate this rank's memory. */
 static weft_status take(struct making *m)
 {
     struct gpu_window *window = m->window;
@@ -102,7 +102,7 @@ static weft_status take(struct making *m)
 
     PLUG_TRY(ccl_pieces_work(comm->device));
     PLUG_TRY(gpu_signals_load(comm->device));
-    PLUG_TRY(ccl_courier_open(&m->courier));
+    PLUG_TRY(ccl_endpoint_open(&m->endpoint));
     if (window->bytes > (uint64_t)INT64_MAX / 2)
         return plug_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
                          (unsigned long long)window->bytes);
@@ -118,7 +118,8 @@ static weft_status take(struct making *m)
     return WEFT_OK;
 }
 
-/* Peers of this host, whose files came.  One that cannot be mapped is out of reach. */
+/* Map the memory of the peers of this host.  A peer whose memory cannot be mapped is
+ * inaccessible. */
 static void map_peers(struct making *m)
 {
     struct gpu_window *window = m->window;
@@ -148,7 +149,7 @@ static weft_status note_addresses(struct making *m)
                       2 * (size_t)comm->size * sizeof(void *));
 }
 
-/* In this rank's word of a peer's pad, from before the first use until gpu_window_part. */
+/* This rank's word in a peer's pad, from before the first use until gpu_window_part. */
 static const uint64_t present = 1;
 
 static weft_status announce(struct making *m)
@@ -169,10 +170,10 @@ static weft_status share(struct making *m, const struct entry *all)
     struct gpu_comm *comm = m->window->comm;
 
     for (int32_t r = 0; r < comm->size; r++) {
-        m->addresses[r] = all[r].courier;
+        m->addresses[r] = all[r].endpoint;
         m->wanted[r] = r != comm->rank && comm->host_ids[r] == comm->host_ids[comm->rank];
     }
-    PLUG_TRY(ccl_courier_run(&m->courier, comm, m->addresses, m->wanted, m->file, m->files));
+    PLUG_TRY(ccl_endpoint_run(&m->endpoint, comm, m->addresses, m->wanted, m->file, m->files));
     map_peers(m);
     PLUG_TRY(note_addresses(m));
     return announce(m);
@@ -184,7 +185,7 @@ static weft_status settle(struct making *m, weft_status status)
     struct entry mine = {.status = status,
                          .signals = m->window->signals,
                          .bytes = m->window->bytes,
-                         .courier = m->courier.address};
+                         .endpoint = m->endpoint.address};
     const void *all = NULL;
     const int32_t *outcomes;
     int32_t outcome;
@@ -201,7 +202,7 @@ static weft_status settle(struct making *m, weft_status status)
     return WEFT_OK;
 }
 
-/* ---- NCCL's own windows ---- */
+/* ---- NCCL's windows ---- */
 
 enum { SYMMETRIC = 1 };
 
@@ -219,7 +220,7 @@ static void *library_function(const char *name)
     return dlsym(ccl_library.handle, name); /* since 2.27 */
 }
 
-/* Collective.  That it cannot be registered, or only for this rank's own use, harms nothing. */
+/* Collective.  A failure to register, or a registration for local use only, is harmless. */
 static void register_memory(struct gpu_window *window)
 {
     struct gpu_comm *comm = window->comm;
@@ -253,7 +254,7 @@ static void deregister_memory(struct gpu_window *window)
     window->registered = NULL;
 }
 
-/* ---- the object ---- */
+/* ---- the window object ---- */
 
 static void give_back(struct gpu_window *window)
 {
@@ -287,7 +288,7 @@ static void end_making(struct making *m)
     for (int32_t r = 0; m->files != NULL && r < size; r++)
         if (m->files[r] >= 0) close(m->files[r]);
     if (m->file >= 0) close(m->file);
-    ccl_courier_close(&m->courier);
+    ccl_endpoint_close(&m->endpoint);
     if (m->side != NULL) gpu_api.stream_destroy(m->side);
     plug_free(m->addresses);
 }
@@ -307,7 +308,7 @@ static weft_status begin_making(struct making *m)
 
 static weft_status make(struct gpu_window *window)
 {
-    struct making m = {.window = window, .courier = {.socket = -1}, .file = -1};
+    struct making m = {.window = window, .endpoint = {.socket = -1}, .file = -1};
     struct gpu_scope scope;
     weft_status status;
 
@@ -372,9 +373,9 @@ weft_status gpu_window_create(void *made, uint64_t bytes, uint32_t signals, void
     return WEFT_OK;
 }
 
-/* ---- the end ---- */
+/* ---- destruction ---- */
 
-/* Not through NCCL, which would pair this with whatever collective a peer calls. */
+/* Does not use NCCL, which would match this with any collective that a peer calls. */
 static weft_status part(struct gpu_window *window)
 {
     vendor_stream stream = NULL;

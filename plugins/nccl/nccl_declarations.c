@@ -1,4 +1,4 @@
-/* nccl_declarations.c - are our declarations those of NVIDIA's headers?  Compiled, never run, where
+/* nccl_declarations.c - compile-time checks of our declarations against NVIDIA's headers, where
  * these are installed. */
 #define VENDOR_CHECK_DECLARATIONS <nccl.h>
 #define VENDOR_STREAM             cudaStream_t
@@ -6,7 +6,7 @@
 #include "device/gpu.h"
 #include "cuda_declarations.h"
 
-extern const struct ccl_api *const ccl; /* for its type alone */
+extern const struct ccl_api *const ccl; /* used only for its type */
 
 #define CCL(need, type, symbol, arguments)                                                         \
     _Static_assert(SAME_TYPE(ccl->symbol, &symbol), "the type of " #symbol);
@@ -48,12 +48,12 @@ SAME_VALUE(CCL_F8E5M2, ncclFloat8e5m2);
 #endif
 SAME_VALUE(CCL_SCALAR_HOST, ncclScalarHostImmediate);
 
-/* ccl_window.c looks these up itself, since older headers lack them. */
+/* ccl_window.c looks these up itself, because older headers lack them. */
 #if NCCL_VERSION_CODE >= 22703
 _Static_assert(SAME_TYPE(ncclCommWindowRegister,
                          ncclResult_t(ncclComm_t, void *, size_t, ncclWindow_t *, int)),
-               "the type of ncclCommWindowRegister");
+               "type of ncclCommWindowRegister");
 _Static_assert(SAME_TYPE(ncclCommWindowDeregister, ncclResult_t(ncclComm_t, ncclWindow_t)),
-               "the type of ncclCommWindowDeregister");
+               "type of ncclCommWindowDeregister");
 SAME_VALUE(1, NCCL_WIN_COLL_SYMMETRIC);
 #endif

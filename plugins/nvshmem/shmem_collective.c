@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* All-reduces up to this size are done by every rank for itself: each reads all.  Beyond, each rank
- * reduces a slice and writes the result to all. */
+/* In all-reduces up to this size every rank reads all data.  In larger ones each rank reduces a
+ * slice and writes the result to all ranks. */
 #define ONE_SHOT_BYTES UINT64_C(8192)
 
 enum { TILE_BYTES = 16384, BLOCKS_MAX = 2048 };
@@ -16,12 +16,12 @@ enum { TILE_BYTES = 16384, BLOCKS_MAX = 2048 };
 /* One rank's part of a collective. */
 struct job {
     struct shmem_sync sync;
-    const uint64_t *at, *length; /* in elements, by part; NULL: all alike */
-    uint64_t count;              /* elements of each part, or to reduce */
+    const uint64_t *at, *length; /* in elements, by part; NULL: all parts are equal */
+    uint64_t count;              /* elements of each part, or elements to reduce */
     uint32_t parts;
     int32_t root[1];
     uint64_t *offers;    /* owned */
-    uint64_t send_bytes; /* from send on, all that peers may read */
+    uint64_t send_bytes; /* bytes from SEND on that peers may read */
     uint64_t recv_bytes;
 };
 
@@ -34,7 +34,7 @@ static uint64_t reach(const uint64_t *counts, const uint64_t *offsets, int32_t s
     return most;
 }
 
-/* ---- what is sent ---- */
+/* ---- the send side ---- */
 
 static uint64_t send_elements(const struct gpu_comm *comm, const struct gpu_op *op)
 {
@@ -86,7 +86,7 @@ static uint64_t recv_elements(const struct gpu_comm *comm, const struct gpu_op *
     }
 }
 
-/* Where the rank's own share lies in the buffer of all shares, in elements. */
+/* Offset of the rank's own share in the buffer of all shares, in elements. */
 static uint64_t own_slice(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     switch (op->kind) {
@@ -104,7 +104,7 @@ static uint64_t own_slice(const struct gpu_comm *comm, const struct gpu_op *op)
     }
 }
 
-/* Is what this rank writes read by others meanwhile, or by itself in another order? */
+/* True if this rank writes memory that a peer, or the rank itself, still reads. */
 static bool collides(const struct gpu_comm *comm, const struct gpu_op *op, const struct job *job)
 {
     const char *send = op->send, *recv = op->recv;
@@ -119,7 +119,7 @@ static bool collides(const struct gpu_comm *comm, const struct gpu_op *op, const
     return send != recv + slice && recv != send + slice;
 }
 
-/* Where peers find this rank's data; for premul_sum multiplied by its factor. */
+/* Publish this rank's data to its peers.  For premul_sum it is multiplied by the rank's factor. */
 static weft_status stage(struct gpu_comm *comm, const struct gpu_op *op, struct job *job)
 {
     uint64_t *offset = &job->sync.wk.send;
@@ -152,7 +152,7 @@ static weft_status set_offers(struct gpu_comm *comm, const struct gpu_op *op, st
     return WEFT_OK;
 }
 
-/* ---- what is read ---- */
+/* ---- the receive side ---- */
 
 static void set_reads(const struct gpu_comm *comm, const struct gpu_op *op, struct job *job)
 {
@@ -206,7 +206,7 @@ static uint64_t longest(const struct job *job)
     return most;
 }
 
-/* Parts FIRST and on, as many as fit into the arguments. */
+/* Set the parts from FIRST on, as many as fit into the arguments. */
 static void set_parts(const struct gpu_op *op, const struct job *job, uint32_t first,
                       struct wk_move_args *args)
 {
@@ -271,7 +271,7 @@ static weft_status reduce(struct gpu_comm *comm, const struct gpu_op *op, struct
     return shmem_onesided_launch(comm, SHMEM_GATHER_REDUCE, op->dtype, blocks, &args, sync->stream);
 }
 
-/* Nothing to read, but peers may read from this rank. */
+/* This rank reads nothing, but peers may read from it. */
 static weft_status only_offer(struct gpu_comm *comm, struct job *job)
 {
     struct shmem_sync *sync = &job->sync;
@@ -284,8 +284,8 @@ static weft_status only_offer(struct gpu_comm *comm, struct job *job)
     return shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &sync->wk, sync->stream);
 }
 
-/* This rank's slice of the result goes to all; where RECV is out of their reach, through the stage.
- */
+/* Send this rank's slice of the result to all ranks, through the stage if peers cannot access
+ * RECV. */
 static weft_status all_reduce_two_shot(struct gpu_comm *comm, const struct gpu_op *op,
                                        struct job *job)
 {

@@ -1,4 +1,4 @@
-/* shmem_comm.c - making communicators: prepare alone, then commit together. */
+/* shmem_comm.c - creation of communicators: prepare is local, commit is collective. */
 #include "shmem.h"
 
 #include <stdio.h>
@@ -54,9 +54,9 @@ weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void 
     return WEFT_OK;
 }
 
-/* ---- agreeing ---- */
+/* ---- agreement of the ranks ---- */
 
-/* Addresses may lie anywhere. */
+/* Copies the facts, because ADDRESS may be unaligned. */
 struct shmem_facts shmem_facts_of(const weft_blob *address)
 {
     struct shmem_facts facts;
@@ -99,7 +99,7 @@ uint64_t shmem_sharers_of(const struct gpu_comm *comm, const weft_blob *addresse
     return count;
 }
 
-/* The devices in the order of their first ranks. */
+/* Number the devices in the order of their first ranks. */
 static void look_at_devices(struct gpu_comm *comm, const weft_blob *addresses)
 {
     comm->sharers = shmem_sharers_of(comm, addresses, comm->rank);
@@ -115,7 +115,7 @@ static void look_at_devices(struct gpu_comm *comm, const weft_blob *addresses)
     }
 }
 
-/* Checks of the peers that need no call of NVSHMEM. */
+/* Checks of the peers that do not call NVSHMEM. */
 static weft_status look_at_peers(struct gpu_comm *comm, const weft_blob *addresses)
 {
     PLUG_TRY(check_processes(comm, addresses));
@@ -175,7 +175,7 @@ static weft_status make_memory(struct gpu_comm *comm)
 
     PLUG_TRY(shmem_arena_take_zeroed(comm->device, SHMEM_OWN, bytes, &memory));
     comm->control = memory;
-    /* Freeing the driver's memory would wait for the device. */
+    /* From the arena: freeing memory of the driver would wait for the device. */
     PLUG_TRY(shmem_arena_take(SHMEM_OWN, size * sizeof *comm->device_peers, &memory));
     comm->device_peers = memory;
     PLUG_TRY(shmem_arena_take(SHMEM_OWN, table, &comm->table.memory));
@@ -190,7 +190,7 @@ static weft_status make_order(struct gpu_comm *comm)
     return shmem_gather_prepare(comm);
 }
 
-/* Allocate this rank's part.  Only this rank can fail here. */
+/* Allocate this rank's control block.  Other ranks do not take part. */
 static weft_status make_control(struct gpu_comm *comm, struct shmem_entry *mine)
 {
     struct gpu_scope scope;

@@ -41,7 +41,7 @@ weft_status shmem_decline(struct gpu_comm *comm, weft_status status, vendor_stre
     char text[sizeof comm->error_text];
 
     snprintf(text, sizeof text, "rank %d: %s", comm->world_ranks[comm->rank], plug_last_text());
-    if (gpu_is_capturing(stream)) stream = comm->side; /* for what is recorded may never run */
+    if (gpu_is_capturing(stream)) stream = comm->side; /* a recorded operation may never run */
     if (shmem_turn_begin(comm, stream) == WEFT_OK &&
         shmem_onesided_launch(comm, SHMEM_DECLINE, 1, 1, &args, stream) == WEFT_OK)
         shmem_turn_end(comm, stream);

@@ -1,8 +1,7 @@
-/* shmem_device.c - a CUDA device whose memory comes from the arena, once there is one.
+/* shmem_device.c - a CUDA device whose memory comes from the arena, once the arena exists.
  *
- * Memory that was allocated before the first communicator, or that does not fit into the arena, is
- * memory of the driver.  It works everywhere, but is copied into the arena whenever peers read it.
- */
+ * Memory that was allocated before the first communicator, or that does not fit into the arena,
+ * comes from the driver.  Peers can read it only after a copy into the arena. */
 #include "shmem.h"
 
 #include <stdlib.h>
@@ -32,12 +31,12 @@ weft_status shmem_pe_open(const weft_device_options *options, void **out)
 
 void shmem_pe_close(void *opened)
 {
-    if (opened == NULL || shmem_job.is_lost) return; /* ending it would wait for the device */
+    if (opened == NULL || shmem_job.is_lost) return; /* closing it would wait for the device */
     shmem_onesided_close(opened);
     gpu_close(opened);
 }
 
-/* A process is one PE of NVSHMEM, so one rank. */
+/* A process is one PE of NVSHMEM and therefore one rank. */
 weft_status shmem_pe_describe(void *opened, weft_device_info *out)
 {
     weft_device_info info = {.struct_size = sizeof info};
@@ -82,7 +81,7 @@ weft_status shmem_pe_query_pointer(void *opened, const void *pointer, weft_point
     return WEFT_OK;
 }
 
-/* ---- streams on which a collective of NVSHMEM's may wait for ever ---- */
+/* ---- streams that a collective of NVSHMEM may block ---- */
 
 weft_status shmem_pe_stream_query(void *opened, void *stream)
 {
@@ -96,7 +95,7 @@ weft_status shmem_pe_stream_query(void *opened, void *stream)
     return hangs != WEFT_OK ? hangs : status;
 }
 
-/* In short waits, so that what hangs is noticed in between. */
+/* Wait in short steps, to detect a blocked stream in between. */
 weft_status shmem_pe_stream_wait(void *opened, void *stream, int64_t timeout_ns)
 {
     const int64_t step_ns = INT64_C(50000000);
@@ -116,7 +115,7 @@ weft_status shmem_pe_stream_wait(void *opened, void *stream, int64_t timeout_ns)
                      (double)timeout_ns / 1e9);
 }
 
-/* One that was wrapped is its owner's, and may be gone already. */
+/* A wrapped stream belongs to its owner, who may have destroyed it. */
 void shmem_pe_stream_destroy(void *opened, void *stream)
 {
     const struct gpu_stream *given = stream;

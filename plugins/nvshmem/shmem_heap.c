@@ -1,5 +1,5 @@
-/* shmem_heap.c - parts of one piece of memory: first fit, neighbours that are free grow together.
- * The list of blocks is in host memory, since the memory itself is a device's. */
+/* shmem_heap.c - a first-fit allocator that merges adjacent free blocks.  The list of blocks is in
+ * host memory, because the managed memory is device memory. */
 #include "shmem.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static weft_status make_room(struct shmem_heap *heap)
     return WEFT_OK;
 }
 
-/* Cut what is past BYTES off block I. */
+/* Split block I after BYTES. */
 static void cut(struct shmem_heap *heap, size_t i, uint64_t bytes)
 {
     struct shmem_heap_block *block = &heap->blocks[i];
@@ -76,7 +76,7 @@ weft_status shmem_heap_take(struct shmem_heap *heap, uint64_t wanted, uint64_t *
                      (unsigned long long)shmem_heap_largest(heap), VENDOR_HEAP_KNOB);
 }
 
-/* The block that OFFSET lies in. */
+/* The index of the block that contains OFFSET. */
 static size_t index_of(const struct shmem_heap *heap, uint64_t offset)
 {
     size_t low = 0, high = heap->count;
@@ -91,7 +91,7 @@ static size_t index_of(const struct shmem_heap *heap, uint64_t offset)
     return low;
 }
 
-/* Block I and the next become one, if both are free. */
+/* Merge block I and the next one if both are free. */
 static void join_next(struct shmem_heap *heap, size_t i)
 {
     struct shmem_heap_block *block = &heap->blocks[i];

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USUAL_MAX (UINT64_C(128) << 30) /* of NVSHMEM_MAX_MEMORY_PER_GPU */
+#define USUAL_MAX (UINT64_C(128) << 30) /* default maximum of NVSHMEM_MAX_MEMORY_PER_GPU */
 
 struct shmem_job shmem_job;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of beginning, and of the heap */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* initialization and heaps */
 
-/* ---- beginning ---- */
+/* ---- initialization ---- */
 
 static void set_bytes(const char *name, uint64_t bytes)
 {
@@ -23,7 +23,7 @@ static void set_bytes(const char *name, uint64_t bytes)
     setenv(name, text, 0);
 }
 
-/* As NVSHMEM reads it: everything else that is set means yes. */
+/* NVSHMEM treats any other value as true. */
 static bool has_no_vmm(void)
 {
     const char *value = getenv("NVSHMEM_DISABLE_CUDA_VMM");
@@ -49,8 +49,8 @@ static void set_defaults(const struct gpu_comm *comm)
         setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo", 0);
         setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY", "AF_INET", 0);
     }
-    setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* under several ranks on a device it would refuse */
-    setenv("NVSHMEM_DISABLE_NVLS", "1", 0); /* takes many teams for each, and exits without */
+    setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* NCCL refuses several ranks on one device */
+    setenv("NVSHMEM_DISABLE_NVLS", "1", 0); /* exits when its many teams run out */
     most = shmem_size_most(&comm->facts);
     set_bytes("NVSHMEM_SYMMETRIC_SIZE", most);
     if (most > USUAL_MAX) set_bytes("NVSHMEM_MAX_MEMORY_PER_GPU", most);
@@ -59,8 +59,9 @@ static void set_defaults(const struct gpu_comm *comm)
 void shmem_job_set_up(struct gpu_comm *comm)
 {
     pthread_mutex_lock(&lock);
-    /* Without CUDA's VMM the library takes its memory at once, so it must be what the ranks agree
-     * on: each asks for a share that suits if all ranks of the host are on one device. */
+    /* Without CUDA's VMM the library allocates its memory at once, so the size must fit on all
+     * ranks.  Each rank requests a share that fits even if all ranks of the host are on one
+     * device. */
     if (!shmem_job.is_begun && has_no_vmm())
         shmem_size_choose(&comm->facts, (uint64_t)ranks_on_this_host(comm));
     if (!shmem_job.is_begun && !shmem_job.is_set_up) set_defaults(comm);
@@ -126,7 +127,8 @@ static weft_status check_mode(const struct gpu_comm *comm)
     return WEFT_OK;
 }
 
-/* The plugin's own: enough for dozens of communicators, and little of what there is. */
+/* Size of the plugin's own part: enough for dozens of communicators, and a small share of the
+ * arena. */
 static uint64_t own_share(uint64_t bytes)
 {
     const uint64_t most = UINT64_C(16) << 20;
@@ -161,7 +163,7 @@ static weft_status take_arena(struct gpu_comm *comm, uint64_t bytes)
     return divide(bytes);
 }
 
-/* Within a scope.  A context that the device's close does not end keeps the arena alive. */
+/* Within a scope.  The retained context keeps the arena valid after the device is closed. */
 static weft_status begin(struct gpu_comm *comm, const struct shmem_entry *all)
 {
     struct shmem_attributes attributes = {
@@ -204,7 +206,7 @@ static weft_status begin_once(struct gpu_comm *comm, const struct shmem_entry *a
     return status;
 }
 
-/* Some ranks are in a job: all must be, and in the same one. */
+/* If some ranks are in a job, all must be in the same job. */
 static weft_status check_same(const struct gpu_comm *comm, const struct shmem_entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++) {
@@ -262,7 +264,7 @@ uint64_t shmem_arena_left(void)
     return left;
 }
 
-/* The part of the arena that OFFSET lies in, and *START, where it begins. */
+/* The part of the arena that contains OFFSET.  *START is the start of the part. */
 static struct shmem_heap *part_at(uint64_t offset, uint64_t *start)
 {
     bool is_own = offset >= shmem_job.heap.bytes;

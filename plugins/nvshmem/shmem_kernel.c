@@ -1,4 +1,4 @@
-/* shmem_kernel.c - finding and launching the one-sided kernels, a module of their own. */
+/* shmem_kernel.c - lookup and launch of the one-sided kernels, which are a separate module. */
 #include "shmem.h"
 
 #include "kernel_args.h"
@@ -15,7 +15,7 @@ static const struct gpu_family families[] = {
     [SHMEM_DECLINE] = {"decline", GPU_ALONE},
 };
 
-/* Those built in; where the knob names other kernels, the image is in that file too. */
+/* Load the built-in image, or the file that the knob names, which contains this image too. */
 static vendor_result load(struct gpu_module *module)
 {
     if (shmem_onesided_image(0) == NULL && plug_knob(VENDOR_KERNELS_KNOB) != NULL)
@@ -23,8 +23,8 @@ static vendor_result load(struct gpu_module *module)
     return gpu_module_load(module, shmem_onesided_image);
 }
 
-/* Code that is loaded when it is first launched waits for kernels that run, and one of these may
- * wait for it: so all is found, and thereby loaded, beforehand. */
+/* Code that is loaded at its first launch waits for running kernels, which may wait for that
+ * launch.  All kernels are therefore looked up, and thereby loaded, beforehand. */
 static weft_status find_all(struct gpu_module *module)
 {
     for (uint32_t family = 0; family < PLUG_LENGTH(families); family++)
@@ -49,7 +49,7 @@ weft_status shmem_onesided_open(struct gpu_device *device)
     }
     device->plugin_data = kernels;
     PLUG_TRY(find_all(kernels));
-    PLUG_TRY(gpu_module_find(device->kernels, GPU_KERNEL_SCALE)); /* in front of a premul_sum */
+    PLUG_TRY(gpu_module_find(device->kernels, GPU_KERNEL_SCALE)); /* runs before a premul_sum */
     return gpu_signals_load(device);
 }
 
@@ -63,9 +63,9 @@ void shmem_onesided_close(struct gpu_device *device)
     device->plugin_data = NULL;
 }
 
-/* Devices from 9.0 on can prepare a kernel while the one in front of it still runs; the kernel
- * itself then waits for that one's end (wk_follow), which it must do before anything else. Recorded
- * graphs keep plain edges, which all of the driver's functions understand. */
+/* Devices from 9.0 on can start a kernel before the preceding one has ended.  The kernel then first
+ * waits for the end of its predecessor (wk_follow).  Recorded graphs use plain edges, which all
+ * functions of the driver support. */
 static bool can_be_early(const struct gpu_comm *comm, vendor_stream stream)
 {
     return comm->device->capability >= 90 && gpu_api.launch_with != NULL &&

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The text for a kernel's report. */
+/* Describe a kernel's report. */
 static weft_status explain(const struct gpu_comm *comm, const struct wk_report *report, char *out,
                            size_t size)
 {
@@ -88,7 +88,8 @@ void gpu_comm_abort(void *made)
 
 /* ---- reports ---- */
 
-/* Freeing pinned memory would wait for the device, so what is no longer used is kept for others. */
+/* Freeing pinned memory would wait for the device, so unused memory is kept for other
+ * communicators. */
 static struct {
     pthread_mutex_t lock;
     struct wk_report *spare[64];
@@ -123,10 +124,10 @@ void shmem_report_give(struct gpu_comm *comm)
     comm->report = NULL;
 }
 
-/* ---- the end ---- */
+/* ---- destruction ---- */
 
-/* Kernels see the abort flag, so this does not last; but those of NVSHMEM do not.  False: they wait
- * for ever.  CLEANLY stays true if all went well. */
+/* Wait for the last operation.  The plugin's kernels end because of the abort flag, but those of
+ * NVSHMEM may not.  Returns false if they do not end.  Clears *CLEANLY on an error. */
 static bool await_last(struct gpu_comm *comm, bool *cleanly)
 {
     uint64_t began = plug_now();
@@ -135,7 +136,7 @@ static bool await_last(struct gpu_comm *comm, bool *cleanly)
 
     if (comm->last == NULL || gpu_enter(comm->device, &scope) != WEFT_OK) return true;
     while ((result = gpu_api.event_query(comm->last)) == GPU_NOT_READY) {
-        if (comm->team != 0 && plug_now() - began > SHMEM_LIBRARY_PATIENCE_NS) break;
+        if (comm->team != 0 && plug_now() - began > SHMEM_LIBRARY_GRACE_NS) break;
         gpu_pause(began);
     }
     if (result != GPU_NOT_READY) {
@@ -148,8 +149,8 @@ static bool await_last(struct gpu_comm *comm, bool *cleanly)
     return result != GPU_NOT_READY;
 }
 
-/* Nobody looks at stages any more after operations that all ended, also if the next one was not
- * begun for want of room: that room may be theirs. */
+/* Free the stages if all operations are complete.  That includes the case that the next operation
+ * could not start for lack of arena memory: the stages may hold that memory. */
 static void give_stages(struct gpu_comm *comm, bool cleanly)
 {
     bool ended = comm->has_withdrawn && !comm->is_recorded && comm->report->reason == WK_DECLINED &&
@@ -179,7 +180,7 @@ void gpu_comm_destroy(void *made)
                  comm->name);
         return;
     }
-    gpu_comm_look(comm); /* work that was under way was ended by the flag */
+    gpu_comm_look(comm); /* the abort flag ended pending work */
     if (atomic_load(&comm->error) != WEFT_OK) cleanly = false;
     shmem_windows_drop(comm, cleanly);
     if (cleanly) {
@@ -190,7 +191,7 @@ void gpu_comm_destroy(void *made)
     give_stages(comm, cleanly);
     shmem_arena_give(comm->device_peers);
     shmem_arena_give(comm->table.memory);
-    if (cleanly) shmem_report_give(comm); /* else a wait for a signal may still look there */
+    if (cleanly) shmem_report_give(comm); /* else a wait for a signal may still read it */
     plug_free(comm->retired);
     plug_free(comm->heard);
     plug_free(comm->peers);

@@ -1,8 +1,8 @@
-/* shmem_match.c - all-gather of small data through the arena; and WEFT_COMM_CHECK, by which ranks
- * compare their calls before each collective. */
+/* shmem_match.c - all-gather of small data through the arena, and WEFT_COMM_CHECK, which compares
+ * the calls of all ranks before each collective. */
 #include "shmem.h"
 
-/* The memory holds the data of all ranks, then that of this rank. */
+/* The memory holds the data of all ranks, then the data of this rank. */
 weft_status shmem_gather_prepare(struct gpu_comm *comm)
 {
     uint64_t bytes = ((uint64_t)comm->size + 1) * SHMEM_GATHER_MAX;
@@ -53,9 +53,9 @@ weft_status shmem_gather_small(struct gpu_comm *comm, const void *mine, uint64_t
     return status;
 }
 
-/* ---- calls ---- */
+/* ---- WEFT_COMM_CHECK ---- */
 
-_Static_assert(sizeof(struct gpu_call) <= SHMEM_GATHER_MAX, "a call is a small thing");
+_Static_assert(sizeof(struct gpu_call) <= SHMEM_GATHER_MAX, "a call must fit in a gather");
 
 weft_status shmem_match(struct gpu_comm *comm, const struct gpu_op *op)
 {

@@ -1,17 +1,18 @@
-/* shmem_pull.c - a redistribution in one pass: a kernel reads what this rank wants out of its
- * peers' memory, straight to its place, reduced on the way where there are several holders. */
+/* shmem_pull.c - redistribution in one pass: a kernel reads this rank's elements from the memory of
+ * its peers, writes them to their final positions, and reduces them if there are several
+ * holders. */
 #include "shmem.h"
 
 #include <string.h>
 
-/* Blocks for every two multiprocessors.  Those of a copy or a reduction have enough under way with
- * these, and take tiles as they get to them, so that more would do nothing but end.  Ten or twelve
- * would fit, and that room is left matters: the parts of a device that several ranks have under MPS
- * overlap, and a rank whose blocks came last would wait for the others' to end. */
+/* Blocks per two multiprocessors.  These are enough to saturate a copy or a reduction, and each
+ * block takes tiles from a common counter.  Ten or twelve would fit.  The rest stays free, because
+ * the shares of several ranks under MPS overlap, and a rank whose blocks start last would wait for
+ * the other ranks' blocks to end. */
 enum { COPYING = 7, TURNING = 16 };
-_Static_assert((uint32_t)GPU_REGION_SETS <= WK_PULLS, "a count of tiles for each kernel");
+_Static_assert((uint32_t)GPU_REGION_SETS <= WK_PULLS, "every kernel needs a tile counter");
 
-/* A pull, checked. */
+/* A checked pull. */
 struct pull {
     weft_pull_args args;
     uint32_t holders, source_count;
@@ -122,8 +123,8 @@ static weft_status run(struct gpu_comm *comm, struct pull *pull, struct shmem_sy
     return pull->set_count > 0 ? WEFT_OK : shmem_sync_close_alone(comm, sync);
 }
 
-/* Ranks that have nothing to do with each other do not wait for each other.  In a communicator that
- * has more ranks than bits all are taken for readers and sources of all. */
+/* Ranks that exchange no data do not wait for each other.  If the communicator has more ranks than
+ * bits, every rank counts as a reader and a source of every rank. */
 static void set_peers(const struct gpu_comm *comm, const struct pull *pull, struct wk_sync *wk)
 {
     const weft_pull_args *args = &pull->args;
@@ -138,7 +139,7 @@ static void set_peers(const struct gpu_comm *comm, const struct pull *pull, stru
             wk->sources |= UINT64_C(1) << args->sources[i + k];
 }
 
-/* Sources are offered 16-byte aligned, so the target decides how wide words are. */
+/* Sources are aligned to 16 bytes, so the target's alignment determines the word size. */
 static void choose_sets(struct pull *pull)
 {
     uintptr_t bits = (uintptr_t)pull->args.recv | 16;

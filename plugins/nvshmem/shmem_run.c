@@ -1,20 +1,20 @@
-/* shmem_run.c - putting operations on streams: their order, their memory, their beginning and end.
- */
+/* shmem_run.c - posting of operations to streams: order, memory, begin and end. */
 #include "shmem.h"
 
 #include <string.h>
 
-/* Blocks of a kernel that waits for peers.  So many fit on a part of a device beside others of
- * their kind, which is what keeps kernels that wait for each other from waiting for room. */
+/* Maximum number of blocks of a kernel that waits for peers.  So many blocks fit on a share of a
+ * device together with others of their kind.  Kernels that wait for each other therefore never wait
+ * for space on the device. */
 enum { WAITING_BLOCKS_MAX = 32 };
 
-/* ---- one after the other ---- */
+/* ---- order ---- */
 
 weft_status shmem_turn_begin(struct gpu_comm *comm, vendor_stream stream)
 {
     bool recorded = false;
 
-    /* Before anything is put there: NVSHMEM's collectives end the process over what this finds. */
+    /* Checked before anything is posted: NVSHMEM's collectives end the process on these errors. */
     PLUG_TRY(shmem_guard_stream(stream, &recorded));
     if (!comm->has_last || comm->last_stream == stream || recorded) return WEFT_OK;
     return gpu_check(gpu_api.stream_wait_event(stream, comm->last, 0),
@@ -56,11 +56,11 @@ struct wk_channel shmem_channel(const struct gpu_comm *comm)
 
 /* ---- memory ---- */
 
-/* An operation ends when no peer needs this rank's memory any more, so when the last one has ended
- * and none can run again, nobody looks at any stage. */
+/* True if no stage is in use.  An operation ends when no peer needs this rank's memory any more.
+ * The stages are free when the last operation has ended and none can run again. */
 static bool is_idle(struct gpu_comm *comm)
 {
-    vendor_capture_mode mode = GPU_CAPTURE_RELAXED; /* asking does not disturb other streams' */
+    vendor_capture_mode mode = GPU_CAPTURE_RELAXED; /* keeps other captures valid */
     vendor_result result;
 
     if (comm->is_recorded) return false;
@@ -139,7 +139,7 @@ weft_status shmem_stage_send(struct gpu_comm *comm, const void *pointer, uint64_
                      "copying into symmetric memory");
 }
 
-/* ---- beginning and end ---- */
+/* ---- begin and end ---- */
 
 struct shmem_sync shmem_sync_make(const struct gpu_comm *comm, vendor_stream stream)
 {
@@ -183,7 +183,7 @@ void shmem_sync_fuse(struct shmem_sync *sync, uint64_t blocks)
     set_offers(&sync->wk, sync);
 }
 
-/* Tell all peers, as many at a time as fit into a kernel's arguments. */
+/* Publish the offer to all peers, as many at a time as fit into a kernel's arguments. */
 static weft_status offer(struct gpu_comm *comm, const struct shmem_sync *sync)
 {
     struct wk_sync part = sync->wk;

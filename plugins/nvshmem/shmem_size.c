@@ -1,19 +1,19 @@
-/* shmem_size.c - how large the arena is.
+/* shmem_size.c - the size of the arena.
  *
- * NVSHMEM does not say that a device is too full: it ends the process, or the rank that has too
- * little fails alone and the others wait for it without limit.  So the ranks tell each other what
- * is free, and each works out the same size before NVSHMEM is called. */
+ * NVSHMEM does not report that a device is too full.  It ends the process, or the rank that lacks
+ * memory fails alone and the other ranks wait without a limit.  The ranks therefore exchange their
+ * free memory, and each computes the same size before NVSHMEM is called. */
 #include "shmem.h"
 
 #include <stdlib.h>
 
-#define UNIT        (UINT64_C(2) << 20)   /* a default is a multiple of */
-#define DEFAULT_MIN (4 * UNIT)            /* of a default */
-#define PIECE       (UINT64_C(512) << 20) /* in which NVSHMEM takes memory unless told otherwise */
-#define LARGEST     (UINT64_C(2) << 30)   /* of a piece */
-#define OWN_RESERVE (UINT64_C(256) << 20) /* NVSHMEM's kernels, streams and teams */
+#define UNIT        (UINT64_C(2) << 20)   /* defaults are multiples of this */
+#define DEFAULT_MIN (4 * UNIT)            /* minimum default */
+#define PIECE       (UINT64_C(512) << 20) /* NVSHMEM's default allocation granularity */
+#define LARGEST     (UINT64_C(2) << 30)   /* maximum granularity */
+#define OWN_RESERVE (UINT64_C(256) << 20) /* for NVSHMEM's kernels, streams and teams */
 
-/* "512M", "4G"; 0 if it is not a size. */
+/* Parse "512M" or "4G"; 0 if TEXT is not a size. */
 static uint64_t read_size(const char *text)
 {
     char *end;
@@ -47,7 +47,7 @@ weft_status shmem_size_requested(uint64_t *bytes)
     return WEFT_OK;
 }
 
-/* One piece is NVSHMEM's, and the arena is rounded up to pieces. */
+/* NVSHMEM uses one piece itself, and the arena is rounded up to pieces. */
 uint64_t shmem_size_reserve(void)
 {
     const char *asked = getenv("NVSHMEM_CUMEM_GRANULARITY");
@@ -62,9 +62,9 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Unless the user has said it, an eighth of the device, or what is free of it, shared by the ranks
- * on it. */
-static uint64_t wished(const struct shmem_facts *facts, uint64_t sharers)
+/* The user's value, else an eighth of the device, or its free memory if that is less, divided by
+ * the ranks on it. */
+static uint64_t choose_size(const struct shmem_facts *facts, uint64_t sharers)
 {
     uint64_t available = facts->available / sharers, bytes;
 
@@ -76,12 +76,12 @@ static uint64_t wished(const struct shmem_facts *facts, uint64_t sharers)
 
 void shmem_size_choose(struct shmem_facts *facts, uint64_t sharers)
 {
-    facts->requested = wished(facts, sharers);
+    facts->requested = choose_size(facts, sharers);
 }
 
 uint64_t shmem_size_most(const struct shmem_facts *facts)
 {
-    return wished(facts, 1) + facts->reserve;
+    return choose_size(facts, 1) + facts->reserve;
 }
 
 weft_status shmem_size_agree(const struct gpu_comm *comm, const weft_blob *addresses,
@@ -91,7 +91,7 @@ weft_status shmem_size_agree(const struct gpu_comm *comm, const weft_blob *addre
 
     for (int32_t r = 0; r < comm->size; r++) {
         struct shmem_facts facts = shmem_facts_of(&addresses[r]);
-        bytes = smaller(bytes, wished(&facts, shmem_sharers_of(comm, addresses, r)));
+        bytes = smaller(bytes, choose_size(&facts, shmem_sharers_of(comm, addresses, r)));
     }
     for (int32_t r = 0; r < comm->size; r++) {
         struct shmem_facts facts = shmem_facts_of(&addresses[r]);

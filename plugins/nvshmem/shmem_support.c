@@ -1,7 +1,7 @@
-/* shmem_support.c - what is supported, and what it costs. */
+/* shmem_support.c - supported operations and their costs. */
 #include "shmem.h"
 
-/* Every collective is one of the plugin's own kernels, or of NVSHMEM's if the user wants these. */
+/* Every collective is a kernel of the plugin, or of NVSHMEM if the user requests that. */
 weft_status gpu_comm_support(void *device, const weft_support_query *given, uint32_t *level)
 {
     weft_support_query query;
@@ -17,7 +17,7 @@ weft_status gpu_comm_support(void *device, const weft_support_query *given, uint
     return WEFT_OK;
 }
 
-/* Guesses between devices that NVLink connects; ranks that share one come out about as fast. */
+/* Estimates for devices that NVLink connects.  Ranks that share a device are about as fast. */
 #define CALL_NS     UINT64_C(8000)
 #define PEER_NS     UINT64_C(1000)
 #define FS_PER_BYTE UINT64_C(2500)

@@ -1,19 +1,20 @@
-/* shmem_window.c - creating and destroying windows: ranks gather each other's requests and
- * addresses, and all reach the same result. */
+/* shmem_window.c - creation and destruction of windows: ranks gather the requests and addresses of
+ * all ranks and reach the same decision. */
 #include "shmem.h"
 #include "plug_symm.h"
 
 #include <string.h>
 
-enum { OWN_PAD_MAX = 4096 }; /* bytes of a signal pad that counts as small */
+enum { OWN_PAD_MAX = 4096 }; /* maximum size in bytes of a small signal pad */
 
 struct entry {
-    int32_t status; /* of allocating, or of check_registrable */
+    int32_t status; /* of the allocation or of check_registrable */
     uint32_t signals;
     uint64_t bytes, memory, pad; /* offsets in the arena */
-    uint64_t lacking, left;      /* of the arena, in one piece, where there was too little */
+    uint64_t lacking, left;      /* contiguous bytes of the arena that were requested and free, if
+                                    too few */
 };
-_Static_assert(sizeof(struct entry) <= SHMEM_GATHER_MAX, "a window is a small thing to say");
+_Static_assert(sizeof(struct entry) <= SHMEM_GATHER_MAX, "an entry must fit in a gather");
 
 static weft_status describe_failure(const struct gpu_comm *comm, const struct entry *entry,
                                     int32_t r)
@@ -40,7 +41,7 @@ static weft_status describe_failure(const struct gpu_comm *comm, const struct en
     return plug_fail(entry->status, "window: rank %d could not create its part", rank);
 }
 
-/* The error of the first rank that failed or asked for another window. */
+/* The error of the first rank that failed or requested a different window. */
 static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)
@@ -66,7 +67,7 @@ static weft_status upload_handle(struct gpu_window *window)
     return status;
 }
 
-/* WINDOW is NULL where there was no room even for that, as MINE says. */
+/* WINDOW is NULL if its allocation failed; MINE has the status. */
 static weft_status settle(struct gpu_comm *comm, struct gpu_window *window,
                           const struct entry *mine)
 {
@@ -100,7 +101,7 @@ static void give_back(struct gpu_window *window, bool memory_too)
     plug_free(window);
 }
 
-/* It lies in a piece that weft_alloc gave and nobody took back, and ends there. */
+/* The memory must be in one used allocation of weft_alloc. */
 static weft_status check_registrable(const struct gpu_window *window)
 {
     void *base = NULL;
@@ -112,7 +113,7 @@ static weft_status check_registrable(const struct gpu_window *window)
     return WEFT_OK;
 }
 
-/* BYTES of the arena, unless something is missing already. */
+/* Allocate BYTES of the arena, unless MINE has failed already. */
 static void take_piece(struct gpu_device *device, enum shmem_part part, uint64_t bytes,
                        struct entry *mine, void **piece)
 {
@@ -123,7 +124,7 @@ static void take_piece(struct gpu_device *device, enum shmem_part part, uint64_t
     mine->left = shmem_arena_left();
 }
 
-/* This rank's part of the window, and what it says of it. */
+/* Allocate this rank's part of the window and describe it in MINE. */
 static void take(struct gpu_window *window, struct entry *mine)
 {
     uint64_t pad_bytes = 8 * ((uint64_t)window->signals + (uint64_t)window->comm->size);
@@ -173,7 +174,7 @@ static weft_status create(struct gpu_comm *comm, void *memory, uint64_t bytes, u
     else
         mine.status = WEFT_ERR_NO_MEMORY;
     status = settle(comm, window, &mine);
-    if (status != WEFT_OK) { /* a peer that heard all ranks may write there already */
+    if (status != WEFT_OK) { /* a peer that has received all entries may already write there */
         give_back(window, atomic_load(&comm->error) == WEFT_OK);
         return status;
     }
@@ -211,7 +212,7 @@ struct wk_channel gpu_window_channel(const struct gpu_window *window)
     return shmem_channel(window->comm);
 }
 
-/* ---- the end ---- */
+/* ---- destruction ---- */
 
 bool shmem_windows_are_idle(const struct gpu_comm *comm)
 {
@@ -235,7 +236,7 @@ void shmem_windows_drop(struct gpu_comm *comm, bool cleanly)
     }
 }
 
-/* A pad is zero where a rank has not released the window. */
+/* The word of a rank that has not released the window is 0. */
 static weft_status part(struct gpu_window *window)
 {
     struct gpu_scope scope;
@@ -248,8 +249,8 @@ static weft_status part(struct gpu_window *window)
     return status;
 }
 
-/* No rank's memory goes before all ranks are here and nothing here looks at it; if that never
- * comes, it stays. */
+/* A rank's memory is freed after all ranks have called this and no operation uses it.  Otherwise it
+ * is kept. */
 weft_status gpu_window_destroy(void *given)
 {
     struct gpu_window *window = given, **at;

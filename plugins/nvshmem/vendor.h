@@ -1,4 +1,4 @@
-/* vendor.h - NVSHMEM on the CUDA driver: names. */
+/* vendor.h - names of NVSHMEM on the CUDA driver. */
 #ifndef WEFT_NVSHMEM_VENDOR_H
 #define WEFT_NVSHMEM_VENDOR_H
 

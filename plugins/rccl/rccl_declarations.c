@@ -1,5 +1,5 @@
-/* rccl_declarations.c - are our declarations those of AMD's headers?  Compiled, never run, where
- * HIP's is installed.  RCCL's are NCCL's; plugins/nccl checks them. */
+/* rccl_declarations.c - compile-time checks of our declarations against HIP's headers, where these
+ * are installed.  RCCL's declarations are NCCL's; plugins/nccl checks them. */
 #define __HIP_PLATFORM_AMD__      1
 #define VENDOR_CHECK_DECLARATIONS 1
 #include "device/gpu.h"

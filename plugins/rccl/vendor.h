@@ -1,4 +1,4 @@
-/* vendor.h - RCCL on HIP: names and numbers. */
+/* vendor.h - names and constants of RCCL on HIP. */
 #ifndef WEFT_RCCL_VENDOR_H
 #define WEFT_RCCL_VENDOR_H
 
@@ -13,14 +13,14 @@
 #define VENDOR_CCL_WHEEL     "torch/lib" /* within a Python site-packages folder */
 #define VENDOR_CCL_MIN       21700       /* 2.17.0, of ROCm 5.7 */
 #define VENDOR_KERNELS_KNOB  "WEFT_RCCL_KERNELS"
-/* What f8 means to RCCL depends on the device (gfx942 has another format), so it is never asked to
- * add any up. */
+/* RCCL's f8 format depends on the device (gfx942 has another format), so the plugin never reduces
+ * f8 through RCCL. */
 #define VENDOR_F8_MIN        0x7fffffff
 #define VENDOR_F8_CAPABILITY 0
 
 /* The header with struct gpu_comm, against which the files of gpu_comm.h are compiled. */
 #define VENDOR_COMM "ccl.h"
 
-#define VENDOR_SYMM NULL /* none yet */
+#define VENDOR_SYMM NULL /* not supported */
 
 #endif

@@ -1,4 +1,4 @@
-/* ccl_api.h - NCCL and RCCL as weft sees them, declared here so that neither is needed to build. */
+/* ccl_api.h - declarations of NCCL and RCCL, so that the build needs neither. */
 #ifndef WEFT_XCCL_CCL_API_H
 #define WEFT_XCCL_CCL_API_H
 
@@ -29,7 +29,7 @@ struct ccl_id {
     char bytes[128];
 };
 
-/* As of 2.18; the libraries read as much as `bytes` says, and take the rest as unset. */
+/* As of 2.18.  The libraries read `bytes` bytes and treat the rest as unset. */
 struct ccl_config {
     size_t bytes;
     unsigned magic, version;

@@ -1,9 +1,9 @@
-/* ccl_batch.c - running calls: one at once, or those of a group together.
+/* ccl_batch.c - execution of single and grouped calls.
  *
- * The library matches messages by their order between two ranks, and collectives by their order
- * on the communicator; the two do not mix.  So all messages of a group, and all that is built from
- * messages, start in one batch, and collectives keep their order.  That way a rank that groups and
- * one that does not still meet. */
+ * The library matches messages by their order between two ranks, and collectives by their order on
+ * the communicator, independently.  All messages of a group, and all operations made of messages,
+ * therefore start in one batch, and collectives keep their order.  A rank that groups calls then
+ * matches a rank that does not. */
 #include "ccl.h"
 
 static bool starts_with_messages(const struct ccl_task *task)
@@ -17,7 +17,7 @@ static bool has_second_stage(const struct ccl_task *task)
     return task->way.kind == CCL_METHOD_KEYS || task->way.kind == CCL_METHOD_EXCHANGE;
 }
 
-/* Does the second stage hold a collective that later ones must not overtake? */
+/* True if the second stage has a collective that later collectives must not overtake. */
 static bool ends_with_collective(const struct ccl_task *task)
 {
     return task->way.kind == CCL_METHOD_EXCHANGE &&
@@ -44,8 +44,8 @@ static weft_status issue(struct gpu_comm *comm, struct ccl_task *task, int stage
     }
 }
 
-/* Issue one stage of COUNT tasks, as one group of the library; FIRST_ONLY: of those that go into
- * the first batch. */
+/* Post one stage of COUNT tasks as one group of the library.  FIRST_ONLY: only the tasks of the
+ * first batch. */
 static weft_status run_batch(struct gpu_comm *comm, struct ccl_task *tasks, size_t count,
                              bool first_only, int stage)
 {
@@ -65,7 +65,8 @@ static weft_status run_batch(struct gpu_comm *comm, struct ccl_task *tasks, size
     return ccl_settle(comm, comm->work, result, comm->timeout_ns, what);
 }
 
-/* How each call is done, and what goes into the first batch; the rest follows one by one. */
+/* Choose the method of each call and the tasks of the first batch.  The other tasks follow one by
+ * one. */
 static void plan(const struct gpu_comm *comm, const struct gpu_op *ops, struct ccl_task *tasks,
                  size_t count)
 {

@@ -1,10 +1,10 @@
-/* ccl_comm.c - making communicators: prepare alone, then commit together. */
+/* ccl_comm.c - creation of communicators: prepare is local, commit is collective. */
 #include "ccl.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* From the pool, since giving it back may not wait for the device as freeing does. */
+/* Allocated from the pool, because a free that waits for the device could block. */
 static weft_status take_token(struct gpu_comm *comm)
 {
     struct gpu_device *device = comm->device;
@@ -56,7 +56,7 @@ weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void 
     return WEFT_OK;
 }
 
-/* ---- agreeing ---- */
+/* ---- agreement of the ranks ---- */
 
 static weft_status read_facts(const weft_blob *address, int32_t rank, struct ccl_facts *out)
 {
@@ -67,7 +67,7 @@ static weft_status read_facts(const weft_blob *address, int32_t rank, struct ccl
     return WEFT_OK;
 }
 
-/* Make everything that the choice of a method depends on equal on all ranks. */
+/* Make all properties that the choice of a method depends on equal on all ranks. */
 static weft_status agree(struct gpu_comm *comm, const weft_blob *addresses)
 {
     struct ccl_means means = {comm->facts.version, comm->facts.capability, comm->size,
@@ -88,7 +88,7 @@ static weft_status agree(struct gpu_comm *comm, const weft_blob *addresses)
     return WEFT_OK;
 }
 
-/* Two ranks of a host on one device, for which the library wants them to look like two hosts. */
+/* Detect two ranks of a host on one device.  The library requires that they look like two hosts. */
 static weft_status check_sharing(const struct gpu_comm *comm, const weft_blob *addresses)
 {
     struct ccl_facts one, other;
@@ -114,7 +114,7 @@ static weft_status check_sharing(const struct gpu_comm *comm, const weft_blob *a
     return WEFT_OK;
 }
 
-/* The first rank's id, or its failure, to all. */
+/* Send the first rank's id, or its failure, to all ranks. */
 static weft_status share_id(const struct gpu_comm *comm, const weft_exchange *exchange, ccl_id *id)
 {
     struct message {
@@ -155,8 +155,8 @@ int64_t ccl_making_limit(const struct gpu_comm *comm)
     return is_short ? CCL_MIN_MAKING_NS : comm->timeout_ns;
 }
 
-/* Communicators that are later split from `work` must not share its abort flag, so `work` does not
- * share it. */
+/* Communicators that are later split from `work` must not share its abort flag.  `work` is
+ * therefore created without sharing. */
 weft_status ccl_comm_make_work(struct gpu_comm *comm)
 {
     ccl_config blocking = ccl_comm_config(true, false);
@@ -171,7 +171,7 @@ weft_status ccl_comm_make_work(struct gpu_comm *comm)
                       "creating the second communicator");
 }
 
-/* A rank alone waits for nobody: one communicator that blocks will do. */
+/* A single rank waits for no peer, so one blocking communicator is enough. */
 weft_status ccl_comm_join(struct gpu_comm *comm, ccl_id id)
 {
     ccl_config polled = ccl_comm_config(false, true), blocking = ccl_comm_config(true, false);
@@ -213,7 +213,7 @@ weft_status gpu_comm_commit(void *made, const weft_blob *addresses, const weft_e
     return status == WEFT_OK ? gpu_comm_cause(comm) : status;
 }
 
-/* ---- the caller's own communicators ---- */
+/* ---- wrapped communicators ---- */
 
 weft_status ccl_comm_wrap(void *device, void *native, const weft_comm_options *given, void **out)
 {
@@ -234,7 +234,7 @@ weft_status ccl_comm_wrap(void *device, void *native, const weft_comm_options *g
     PLUG_TRY(ccl_comm_new(device, &options, &comm));
     comm->is_wrapped = true;
     comm->work = native;
-    /* Other ranks cannot be asked what they have: only what every device has is relied on. */
+    /* The capabilities of other ranks are unknown, so only those that every device has are used. */
     comm->means = (struct ccl_means){ccl_version, 0, size, comm->facts.kernels != 0};
     comm->is_ready = true;
     *out = comm;

@@ -1,8 +1,8 @@
-/* ccl_life.c - errors of the library, aborting, and the end.
+/* ccl_life.c - errors of the library, abort, and destruction.
  *
- * Aborting may take the library a while, and abort() may not block: a thread of its own, the
- * reaper, does it.  Where the library cannot split, `work` is `control`, and the reaper first
- * waits until nobody is inside; such a communicator never blocks a call for long. */
+ * An abort in the library may take long, and abort() must not block.  A separate thread, the
+ * reaper, does it.  If the library cannot split, `work` is `control`, and the reaper first waits
+ * until no thread is inside the library.  Calls on such a communicator do not block for long. */
 #include "ccl.h"
 
 #include <stdio.h>
@@ -16,8 +16,8 @@ void gpu_comm_look(struct gpu_comm *comm)
     if (windows != NULL) windows->look(comm);
 }
 
-/* A communicator that does not block may be asked by one thread at a time, so not while another
- * is inside, which will see the error itself, nor where that cannot be known. */
+/* Only one thread at a time may query a nonblocking communicator.  It is not queried while another
+ * thread, which will see the error itself, is inside, or if that is unknown. */
 weft_status gpu_comm_async_error(void *made)
 {
     struct gpu_comm *comm = made;
@@ -35,7 +35,7 @@ weft_status gpu_comm_async_error(void *made)
     return gpu_comm_fail(comm, status, NULL);
 }
 
-/* ---- aborting ---- */
+/* ---- abort ---- */
 
 static void *reap(void *given)
 {
@@ -71,7 +71,7 @@ void gpu_comm_abort(void *made)
     if (comm == NULL) return;
     gpu_comm_fail(comm, WEFT_ERR_ABORTED, "it was aborted");
     stop_windows(comm);
-    /* The library takes a second to abort; whoever comes inside from now on sees the error. */
+    /* An abort in the library takes a second.  Later calls see the error without it. */
     if (atomic_load(&comm->error) == WEFT_ERR_ABORTED && comm->is_ready && ccl_is_idle(comm))
         comm->is_quiet = true;
     else
@@ -109,7 +109,7 @@ void gpu_comm_destroy(void *made)
 
     if (comm == NULL) return;
     ccl_unwatch(comm);
-    stop_windows(comm); /* freeing memory waits for the device, and so for kernels that wait */
+    stop_windows(comm); /* freeing memory waits for the device, and so for waiting kernels */
     if (comm->window_calls != NULL) comm->window_calls->drop(comm);
     if (gpu_enter(comm->device, &scope) == WEFT_OK) {
         end_both(comm);
@@ -121,7 +121,7 @@ void gpu_comm_destroy(void *made)
     gpu_comm_free(comm);
 }
 
-/* ---- calls that do not block ---- */
+/* ---- nonblocking calls ---- */
 
 static weft_status fail_late(struct gpu_comm *comm, const char *what, int64_t limit_ns)
 {
@@ -141,8 +141,8 @@ weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result
 
     if (result == CCL_SUCCESS && native == comm->work && comm->work != comm->control &&
         !comm->is_wrapped)
-        return WEFT_OK; /* `work` is blocking, so success means done; a wrapped communicator may not
-                           be */
+        return WEFT_OK; /* `work` is blocking, so success means done; a wrapped communicator may
+                           be nonblocking */
     while (result == CCL_SUCCESS || result == CCL_IN_PROGRESS) {
         ccl_result asked = ccl_api.ncclCommGetAsyncError(native, &result);
         if (asked != CCL_SUCCESS) result = asked;
@@ -154,7 +154,7 @@ weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result
             return fail_late(comm, what, limit_ns);
         gpu_pause(began);
     }
-    PLUG_TRY(gpu_comm_cause(comm)); /* the watch, or an abort, may be behind it */
+    PLUG_TRY(gpu_comm_cause(comm)); /* the watch or an abort may be the cause */
     status = ccl_check(result, what);
     return gpu_comm_fail(comm, status, NULL);
 }

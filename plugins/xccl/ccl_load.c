@@ -1,4 +1,4 @@
-/* ccl_load.c - opening NCCL or RCCL, and whether this machine can serve at all. */
+/* ccl_load.c - opens NCCL or RCCL and checks whether this machine is supported. */
 #include "ccl.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ static const struct gpu_symbol ccl_symbols[] = {
 #undef CCL
 };
 
-/* 2.9 and older wrote versions with one digit less for the major number. */
+/* Versions up to 2.9 have one digit less for the major number. */
 static void version_text(int version, char *out, size_t size)
 {
     int unit = version < 10000 ? 1000 : 10000;

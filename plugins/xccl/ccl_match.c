@@ -1,6 +1,6 @@
 /* ccl_match.c - WEFT_COMM_CHECK: before each collective the ranks gather and compare their calls.
  *
- * It costs a small all-gather and a wait each time, so it is optional. */
+ * Each check costs a small all-gather and a wait, so it is optional. */
 #include "ccl.h"
 
 weft_status ccl_match(struct gpu_comm *comm, const struct gpu_op *op)

@@ -1,7 +1,8 @@
-/* ccl_method.c - how each collective is done for each dtype and reduction, from what the library
- * and the devices can do.  The same on all ranks, since all of it is agreed on beforehand.
+/* ccl_method.c - the method of each collective for each dtype and reduction, chosen from the
+ * capabilities of the library and the devices.  The choice is equal on all ranks, because these
+ * agree on the capabilities first.
  *
- * The library moves bytes of any dtype.  It has no 16-bit integers, no bit operations, no complex
+ * The library moves bytes of any dtype.  It has no 16-bit integers, bit operations or complex
  * numbers, and its minimum and maximum lose NaN. */
 #include "ccl.h"
 
@@ -30,7 +31,7 @@ static struct ccl_method move(uint32_t collective, uint32_t dtype)
     return way;
 }
 
-/* The library's dtype for ours, -1 if it cannot compute with it. */
+/* The library's dtype for DTYPE; -1 if the library cannot reduce it. */
 static int computes_with(const struct ccl_means *means, uint32_t dtype)
 {
     static const int8_t table[WEFT_DTYPE_COUNT] = {[WEFT_DTYPE_BOOL] = CCL_U8,
@@ -57,7 +58,7 @@ static int computes_with(const struct ccl_means *means, uint32_t dtype)
     return table[dtype];
 }
 
-/* The library's op for ours, -1 where it has none that means the same. */
+/* The library's op with the same meaning, or -1. */
 static int op_on_bool(uint32_t reduction)
 {
     switch (reduction) {
@@ -90,10 +91,10 @@ static int op_on(const struct ccl_means *means, uint32_t dtype, uint32_t reducti
         return is_float ? -1 : CCL_MIN;
     case WEFT_REDUCE_MAX:
         return is_float ? -1 : CCL_MAX;
-    case WEFT_REDUCE_AVG: /* it multiplies by 1/n rounded to the dtype, too coarse in f8; integers
-                             wrap before they are divided */
+    case WEFT_REDUCE_AVG: /* the library multiplies by 1/n rounded to the dtype, which is too
+                             coarse in f8; integers overflow before the division */
         return is_f8 || dtype < WEFT_DTYPE_F16 ? -1 : CCL_AVG;
-    case WEFT_REDUCE_PREMUL_SUM: /* a rank alone is refused it in f8 */
+    case WEFT_REDUCE_PREMUL_SUM: /* the library refuses it in f8 on a single rank */
         return is_complex || (is_f8 && means->size == 1) ? -1 : CCL_SUM;
     default:
         return -1;
@@ -144,7 +145,8 @@ struct ccl_method ccl_method_find(const struct ccl_means *means, uint32_t collec
     return reduce(means, collective, dtype, reduction);
 }
 
-/* The library averages over its ranks; by another number each rank's data is multiplied first. */
+/* True if the divisor is not the number of ranks.  The library averages over its ranks; for another
+ * divisor each rank's data is multiplied first. */
 static bool divides_otherwise(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     return op->reduction == WEFT_REDUCE_AVG && op->divisor != (uint32_t)comm->size;
@@ -171,12 +173,12 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
-/* Of numbers from 0 to 1, rounded to nearest even. */
+/* VALUE, between 0 and 1, rounded to nearest even. */
 static uint16_t f16_of(float value)
 {
     uint32_t bits = bits_of(value);
 
-    /* A subnormal's last bit is worth what the last bit of 0.5 is. */
+    /* The last bit of a subnormal f16 has the value of the last bit of 0.5f. */
     if (value < 0x1p-14f) return (uint16_t)(bits_of(value + 0.5f) - bits_of(0.5f));
     return (uint16_t)((bits - (112u << 23) + 0xfff + (bits >> 13 & 1)) >> 13);
 }
@@ -210,7 +212,7 @@ weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *o
                      comm->means.kernels ? "" : ", because the device has no kernels");
 }
 
-/* Sends and receives that newer libraries have a call of their own for. */
+/* Collectives for which newer libraries have a call. */
 static bool has_own_call(uint32_t collective, bool at_best)
 {
     return collective == WEFT_COLL_ALL_TO_ALL && (at_best || ccl_api.ncclAlltoAll != NULL);

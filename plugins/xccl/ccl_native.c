@@ -1,7 +1,7 @@
-/* ccl_native.c - collectives that are calls of the library, or groups of them. */
+/* ccl_native.c - collectives that are calls of the library, or groups of calls. */
 #include "ccl.h"
 
-/* Byte K elements into a buffer. */
+/* Address of element K in a buffer of elements of BYTES. */
 static const char *at(const void *buffer, uint64_t k, uint64_t bytes)
 {
     return buffer == NULL ? NULL : (const char *)buffer + k * bytes;
@@ -12,7 +12,7 @@ static char *into(void *buffer, uint64_t k, uint64_t bytes)
     return buffer == NULL ? NULL : (char *)buffer + k * bytes;
 }
 
-/* The op to use, made for this call where it carries a factor; give it back with end_op. */
+/* The op to use.  An op with a factor is created for this call.  Release it with end_op. */
 static ccl_result begin_op(const struct gpu_comm *comm, const struct ccl_task *task, ccl_op *out)
 {
     *out = task->way.op;
@@ -114,7 +114,8 @@ ccl_result ccl_issue_pieces(struct gpu_comm *comm, const struct ccl_task *task)
 
 /* ---- messages ---- */
 
-/* COUNT elements to, and as many from, each peer; own ones are copied. */
+/* Send COUNT elements to each peer and receive COUNT from each.  This rank's own elements are
+ * copied. */
 static ccl_result send(const struct gpu_comm *comm, const struct ccl_task *task, const void *from,
                        uint64_t count, int32_t peer)
 {
@@ -138,7 +139,7 @@ static weft_status copy_own(const struct gpu_op *op, void *to, const void *from,
                      "copying a rank's own share");
 }
 
-/* Receives would overwrite what is still to be sent: send from a copy. */
+/* Receives would overwrite data that is not sent yet, so send from a copy. */
 static weft_status move_aside(struct gpu_comm *comm, struct ccl_task *task, uint64_t count)
 {
     struct gpu_op *op = &task->op;
@@ -193,7 +194,7 @@ static weft_status all_to_all_v(struct gpu_comm *comm, struct ccl_task *task, cc
                     at(op->send, op->send_offsets[me], op->bytes), op->send_counts[me]);
 }
 
-/* Share of rank R in the root's buffer. */
+/* Rank R's share of the root's buffer. */
 static void share_of(const struct gpu_op *op, const uint64_t *counts, const uint64_t *offsets,
                      int32_t r, uint64_t *count, uint64_t *offset)
 {

@@ -1,13 +1,13 @@
 /* ccl_reduce.c - reductions that the library does not have.
  *
- * By keys: minimum and maximum of f32 and f64 as those of integers of the same order, in which a
- * NaN is the winner.  By exchange: each rank gets one part of every rank's data by messages and
- * reduces it with a kernel, in rank order; all-reduce and reduce then broadcast the parts.  For
- * premul_sum each rank multiplies its data first. */
+ * By keys: minimum and maximum of f32 and f64 are reduced as integers of the same order, in which
+ * NaN wins.  By exchange: each rank receives one part of every rank's data in messages and reduces
+ * it with a kernel, in rank order.  All-reduce and reduce then broadcast the parts.  For premul_sum
+ * each rank multiplies its data first. */
 #include "ccl.h"
 #include "kernel_args.h"
 
-/* BYTES into BUFFER, which may be NULL where nothing of it is read or written. */
+/* BUFFER + BYTES.  BUFFER may be NULL if it is not accessed. */
 static char *plus(const void *buffer, uint64_t bytes)
 {
     return (char *)((uintptr_t)buffer + bytes);
@@ -30,7 +30,7 @@ static weft_status from_keys(struct gpu_comm *comm, const struct gpu_op *op, uin
     return gpu_keys(comm->device, op->dtype, flags, count, op->recv, op->recv, op->stream);
 }
 
-/* The shares of reduce_scatter_v, as keys, one after the other. */
+/* Reduce the shares of reduce_scatter_v, as keys, one after the other. */
 static weft_status scatter_keys(struct gpu_comm *comm, struct ccl_task *task, ccl_result *result)
 {
     const struct gpu_op *op = &task->op;
@@ -96,12 +96,12 @@ weft_status ccl_issue_keys(struct gpu_comm *comm, struct ccl_task *task, int sta
 
 /* ---- exchange ---- */
 
-/* Which elements of SEND rank R reduces. */
+/* The elements of SEND that rank R reduces. */
 struct part {
     uint64_t first, count;
 };
 
-/* Elements of a part before the last: whole 16-byte words. */
+/* Number of elements of every part but the last: whole 16-byte words. */
 static uint64_t part_length(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     uint64_t size = (uint64_t)comm->size, word = 16 / op->bytes;
@@ -130,7 +130,7 @@ static bool has_whole_result(const struct gpu_op *op)
     return op->kind == WEFT_COLL_ALL_REDUCE || op->kind == WEFT_COLL_REDUCE;
 }
 
-/* Elements of SEND up to the end of the last part. */
+/* Number of elements of SEND up to the end of the last part. */
 static uint64_t parts_end(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     uint64_t end = 0;
@@ -142,8 +142,8 @@ static uint64_t parts_end(const struct gpu_comm *comm, const struct gpu_op *op)
     return end;
 }
 
-/* Scratch: every rank's version of our part, each on a 16-byte border; then, on ranks of a reduce
- * that are not its root, the whole result; then, for premul_sum, SEND by this rank's factor. */
+/* Scratch: every rank's version of this rank's part, each aligned to 16 bytes; then, on non-root
+ * ranks of a reduce, the whole result; then, for premul_sum, SEND times this rank's factor. */
 static uint64_t slot_bytes(const struct gpu_op *op, uint64_t count)
 {
     return (count * op->bytes + 15) / 16 * 16;
@@ -158,7 +158,7 @@ static void *result_at(const struct gpu_comm *comm, const struct ccl_task *task)
     return plus(task->scratch, (uint64_t)comm->size * slot_bytes(op, mine.count));
 }
 
-/* The scratch, and in *SEND what this rank puts into the reduction. */
+/* Allocate the scratch.  *SEND receives this rank's input of the reduction. */
 static weft_status prepare(struct gpu_comm *comm, struct ccl_task *task, const void **send)
 {
     const struct gpu_op *op = &task->op;

@@ -1,15 +1,15 @@
-/* ccl_split.c - communicators cut out of others, in the order of ranks that the user gave.
+/* ccl_split.c - communicators split from others, with ranks in the user's order.
  *
- * The library splits where it can, called from a thread of its own: on a communicator that blocks
- * such a call waits for every rank, and could not be ended after the time limit.  Where it cannot
- * split, the first rank of each part makes an id, which travels to the others over the parent. */
+ * If the library can split, a separate thread calls it: on a blocking communicator such a call
+ * waits for every rank and cannot be ended at the time limit.  Otherwise the first rank of each
+ * part creates an id and sends it to the other ranks over the parent. */
 #include "ccl.h"
 
 #include <string.h>
 
 #define NO_COLOUR (-1)
 
-/* Parts have no rank in common, so their first ones tell them apart. */
+/* Parts have no rank in common, so the first rank identifies a part. */
 static int colour_of(const weft_comm_options *options)
 {
     return options != NULL ? options->world_ranks[0] : NO_COLOUR;
@@ -19,33 +19,33 @@ static int colour_of(const weft_comm_options *options)
 
 enum stage { RUNNING, RETURNED, ABANDONED };
 
-struct errand {
+struct split_call {
     const struct gpu_device *device;
     ccl_comm parent, made;
     ccl_config config;
     int colour, key;
     ccl_result result;
-    atomic_int stage; /* whoever comes second frees the errand */
+    atomic_int stage; /* the second of the two threads to finish frees the struct */
 };
 
-static void *run_errand(void *given)
+static void *run_split(void *given)
 {
-    struct errand *errand = given;
+    struct split_call *call = given;
     struct gpu_scope scope;
 
-    errand->result = CCL_UNHANDLED_GPU_ERROR;
-    if (gpu_enter(errand->device, &scope) == WEFT_OK) {
-        errand->result = ccl_api.ncclCommSplit(errand->parent, errand->colour, errand->key,
-                                               &errand->made, &errand->config);
+    call->result = CCL_UNHANDLED_GPU_ERROR;
+    if (gpu_enter(call->device, &scope) == WEFT_OK) {
+        call->result = ccl_api.ncclCommSplit(call->parent, call->colour, call->key, &call->made,
+                                             &call->config);
         gpu_leave(&scope);
     }
-    if (atomic_exchange(&errand->stage, RETURNED) != ABANDONED) return NULL;
-    if (errand->made != NULL) ccl_api.ncclCommAbort(errand->made);
-    plug_free(errand);
+    if (atomic_exchange(&call->stage, RETURNED) != ABANDONED) return NULL;
+    if (call->made != NULL) ccl_api.ncclCommAbort(call->made);
+    plug_free(call);
     return NULL;
 }
 
-static weft_status start(struct errand *errand)
+static weft_status start(struct split_call *call)
 {
     pthread_attr_t detached;
     pthread_t thread;
@@ -54,21 +54,21 @@ static weft_status start(struct errand *errand)
     if (pthread_attr_init(&detached) != 0)
         return plug_fail(WEFT_ERR_SYSTEM, "cannot start a thread for the split");
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    started = pthread_create(&thread, &detached, run_errand, errand) == 0;
+    started = pthread_create(&thread, &detached, run_split, call) == 0;
     pthread_attr_destroy(&detached);
     return started ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "cannot start a thread for the split");
 }
 
-/* True if the call has come back; if not, within the time limit, the errand is the thread's. */
-static bool await(struct gpu_comm *parent, struct errand *errand)
+/* True if the call has returned.  After the time limit the thread owns CALL. */
+static bool await(struct gpu_comm *parent, struct split_call *call)
 {
     uint64_t began = plug_now();
     int64_t limit = ccl_making_limit(parent);
 
-    while (atomic_load(&errand->stage) == RUNNING) {
+    while (atomic_load(&call->stage) == RUNNING) {
         bool late = limit >= 0 && plug_now() - began >= (uint64_t)limit;
         if (late || atomic_load(&parent->error) != WEFT_OK)
-            return atomic_exchange(&errand->stage, ABANDONED) == RETURNED;
+            return atomic_exchange(&call->stage, ABANDONED) == RETURNED;
         gpu_pause(began);
     }
     return true;
@@ -82,28 +82,28 @@ static weft_status give_up(struct gpu_comm *parent)
     return gpu_comm_cause(parent);
 }
 
-/* CHILD is NULL on a rank of no part. */
+/* CHILD is NULL on a rank that is in no part. */
 static weft_status split_off(struct gpu_comm *parent, struct gpu_comm *child, int colour)
 {
     bool alone = child != NULL && child->size == 1;
-    struct errand *errand = plug_new(sizeof *errand);
+    struct split_call *call = plug_new(sizeof *call);
     ccl_comm made;
     ccl_result result;
 
-    if (errand == NULL) return WEFT_ERR_NO_MEMORY;
-    *errand = (struct errand){.device = parent->device,
-                              .parent = parent->work,
-                              .config = ccl_comm_config(alone, !alone),
-                              .colour = colour,
-                              .key = child != NULL ? child->rank : 0};
-    if (start(errand) != WEFT_OK) {
-        plug_free(errand);
+    if (call == NULL) return WEFT_ERR_NO_MEMORY;
+    *call = (struct split_call){.device = parent->device,
+                                .parent = parent->work,
+                                .config = ccl_comm_config(alone, !alone),
+                                .colour = colour,
+                                .key = child != NULL ? child->rank : 0};
+    if (start(call) != WEFT_OK) {
+        plug_free(call);
         return WEFT_ERR_SYSTEM;
     }
-    if (!await(parent, errand)) return give_up(parent);
-    made = errand->made;
-    result = errand->result;
-    plug_free(errand);
+    if (!await(parent, call)) return give_up(parent);
+    made = call->made;
+    result = call->result;
+    plug_free(call);
     PLUG_TRY(ccl_settle(parent, parent->work, result, ccl_making_limit(parent), "a split"));
     if (child == NULL) return WEFT_OK;
     *(alone ? &child->work : &child->control) = made;
@@ -112,7 +112,7 @@ static weft_status split_off(struct gpu_comm *parent, struct gpu_comm *child, in
     return ccl_comm_make_work(child);
 }
 
-/* A rank that had no memory for its part is missing from it. */
+/* A rank that could not allocate its part is missing from it. */
 static weft_status check_size(const struct gpu_comm *child)
 {
     int size = 0;
@@ -128,7 +128,7 @@ static weft_status check_size(const struct gpu_comm *child)
 
 struct id_entry {
     ccl_id id;
-    int32_t colour, result; /* the colour of a part's first rank, else NO_COLOUR */
+    int32_t colour, result; /* COLOUR: that of the first rank of a part, else NO_COLOUR */
 };
 _Static_assert(sizeof(struct id_entry) <= CCL_TALK_BYTES, "an entry fits");
 
@@ -172,7 +172,7 @@ static weft_status join_by_id(struct gpu_comm *parent, struct gpu_comm *child, i
                      child->name);
 }
 
-/* ---- both ---- */
+/* ---- both methods ---- */
 
 static weft_status make_child(const struct gpu_comm *parent, const weft_comm_options *given,
                               struct gpu_comm **out)

@@ -1,5 +1,5 @@
-/* ccl_talk.c - a few bytes from every rank to every rank, over the communicator itself and waited
- * for: what ranks call (ccl_match.c), ids of new communicators (ccl_split.c). */
+/* ccl_talk.c - a blocking all-gather of a few bytes over the communicator itself.  Used for
+ * descriptions of calls (ccl_match.c) and for ids of new communicators (ccl_split.c). */
 #include "ccl.h"
 
 #include <string.h>

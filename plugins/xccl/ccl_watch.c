@@ -1,8 +1,8 @@
-/* ccl_watch.c - one thread that looks after all communicators of the process.
+/* ccl_watch.c - one thread that watches all communicators of the process.
  *
- * Work that waits for a rank which never comes hangs in two places: in a call of the library, and
- * on a stream.  The watch ends both after the communicator's time limit, and work whose peer died
- * as soon as the library knows. */
+ * Work that waits for a missing rank hangs in a call of the library or on a stream.  The watch ends
+ * both at the communicator's time limit.  It ends work whose peer has failed as soon as the library
+ * reports that. */
 #include "ccl.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void look_at_calls(struct gpu_comm *comm)
     }
 }
 
-/* The other mark takes the place of a fixed one that is done. */
+/* Replace a fixed mark that is complete by the other mark. */
 static vendor_result look_at_marks(struct gpu_comm *comm, bool *late)
 {
     vendor_result result = GPU_SUCCESS;
@@ -199,7 +199,7 @@ bool ccl_is_idle(struct gpu_comm *comm)
     struct gpu_scope scope;
     bool idle;
 
-    if (comm->size == 1) return true; /* its work waits for nobody */
+    if (comm->size == 1) return true; /* work of a single rank waits for no peer */
     if (gpu_enter(comm->device, &scope) != WEFT_OK) return false;
     pthread_mutex_lock(&comm->lock);
     idle = atomic_load(&comm->ticket) % 2 == 0 && !comm->is_captured;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the parent learns from a child, in shared memory. */
+/* The results of a child, in shared memory. */
 struct report {
     int case_number; /* counted while the child runs */
     char case_name[96];
@@ -97,7 +97,7 @@ static void expect_refusal(const struct answer *answer, const uintptr_t *p, cons
     expect_untouched(p);
 }
 
-/* An accessor without its object. */
+/* The call is an accessor without its object. */
 static void expect_nothing(const struct answer *answer)
 {
     if (function->returns == RETURNS_POINTER)
@@ -236,7 +236,7 @@ static void test_info(int i)
     }
 }
 
-/* Last, because a call may end its objects. */
+/* Runs last, because a call may end its objects. */
 static void test_valid(void)
 {
     uintptr_t p[MAX_POINTERS];

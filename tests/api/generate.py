@@ -32,7 +32,7 @@ OPTIONAL = {
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
-# What a function returns if all its arguments are valid, unless it is WEFT_OK.
+# The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {
     "weft_fail": "WEFT_ERR_INVALID",  # returns its argument
     "weft_stream_wrap": "WEFT_ERR_UNSUPPORTED",  # gloo-cpu has no vendor objects
@@ -40,7 +40,7 @@ VALID = {
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
 }
 
-# What an accessor returns without its object, unless it is 0, -1 or NULL.
+# The result of an accessor without its object, unless it is 0, -1 or NULL.
 NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT"}
 
 # Values of numbers, by function and name, or by name.

@@ -1,4 +1,4 @@
-/* fuzz.h - what fuzz targets share. */
+/* fuzz.h - functions that fuzz targets share. */
 #ifndef WEFT_TESTS_FUZZ_H
 #define WEFT_TESTS_FUZZ_H
 
@@ -10,7 +10,7 @@
 /* One run of the target on one input; returns 0.  libFuzzer's name for it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A claim about the target; it stays on in release builds. */
+/* An assertion about the target.  It is active in release builds too. */
 #define FUZZ_ASSERT(claim)                                                                         \
     do {                                                                                           \
         if (!(claim)) {                                                                            \

@@ -1,4 +1,4 @@
-/* The scanner takes any text apart without passing its end, and a taken number prints as it was. */
+/* The scanner reads any text without passing its end, and a parsed number prints as it was. */
 #include "fuzz.h"
 
 #include "base/base.h"

@@ -1,5 +1,5 @@
-/* Any environment - one NAME=value per line - is either refused with words that name a knob, or
- * read into a struct whose numbers are in range; every variable can be listed. */
+/* Any environment, one NAME=value per line, is either refused with an error that names a knob, or
+ * read into a struct whose numbers are in range.  Every variable can be listed. */
 #include "fuzz.h"
 
 #include "config/config.h"

@@ -1,5 +1,5 @@
-/* Patterns of case names: the input is PATTERN, newline, NAME.  Matching never fails on either, and
- * keeps to its rules whatever they are. */
+/* Patterns of case names: the input is PATTERN, newline, NAME.  Matching accepts any input and
+ * keeps its rules. */
 #include "fuzz.h"
 
 #include "conform/kit.h"
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_string(data, size), *name = strchr(text, '\n');
 
     if (name == NULL) {
-        /* A name lies under itself, unless it is nothing but empty parts. */
+        /* A name matches itself, unless it has only empty parts. */
         bool own = kit_case_matches(text, text);
         FUZZ_ASSERT(own || text[0] == '\0' || strstr(text, "//") != NULL || text[0] == '/');
     } else {
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (kit_case_matches(text, name)) {
             char *slash = strrchr(text, '/');
             FUZZ_ASSERT(kit_case_matches(text, text) || strchr(text, '*') != NULL);
-            /* What a pattern matches, a shorter one matches too. */
+            /* If a pattern matches, a prefix of it matches too. */
             if (slash != NULL && slash > text) {
                 *slash = '\0';
                 FUZZ_ASSERT(kit_case_matches(text, name));

@@ -1,5 +1,5 @@
-/* Any text is a mesh or is refused; a mesh prints as text that reads back to the same object, and
- * whatever is derived from it is a mesh too.  The second line, if there is one, lists axes. */
+/* Any text is a mesh or is refused.  A mesh prints as text that reads back to the same object, and
+ * every mesh derived from it is valid.  An optional second line lists axes. */
 #include "fuzz.h"
 
 #include "mesh/mesh.h"

@@ -1,5 +1,5 @@
-/* Any WEFT_BACKEND is either refused with words or read into items that were in the text, each at
- * most once, with a sense: something may serve, and auto comes after all names. */
+/* Any WEFT_BACKEND is either refused with an error or read into items of the text, each at most
+ * once.  At least one item may serve, and auto follows all names. */
 #include "fuzz.h"
 
 #include "plugin/plugin.h"

@@ -1,4 +1,4 @@
-/* Any bytes are a shared object of this machine or are refused with words, without being run. */
+/* Any bytes are a shared object of this machine or are refused with an error.  They are not run. */
 #include "fuzz.h"
 
 #include "plugin/plugin.h"

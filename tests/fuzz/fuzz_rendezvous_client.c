@@ -1,7 +1,5 @@
-/* Whatever a rendezvous server or its standby sends to a rank in frames that are authentic, the
- * rank understands it or passes it over.
- *
- * An input is records: link, type, id, length, payload. */
+/* A rank handles or ignores any authentic frame of a rendezvous server or its standby.  An input is
+ * a list of records: link, type, id, length, payload. */
 #include "fuzz.h"
 
 #include "rendezvous/client.h"
@@ -14,8 +12,8 @@
 enum { SIZE = 3 };
 
 static struct wf_client *client;
-static struct wf_seal seals[WF_LINKS]; /* of what the servers send */
-static int ends[WF_LINKS];             /* the servers' own of the connections */
+static struct wf_seal seals[WF_LINKS]; /* of the frames that the servers send */
+static int ends[WF_LINKS];             /* the servers' ends of the connections */
 
 static void gone(void *self, const struct wf_departure *departure)
 {
@@ -68,7 +66,7 @@ static void begin(void)
 static void end(void)
 {
     client->links[WF_LINK_SERVER].stage = WF_LINK_LOST;
-    (void)wf_client_release_held(client); /* nothing is held without a server */
+    (void)wf_client_release_held(client); /* the client holds nothing without a server */
     for (int link = 0; link < WF_LINKS; link++) {
         wf_connection_release(client->links[link].connection);
         close(ends[link]);
@@ -82,7 +80,7 @@ static void end(void)
     free(client);
 }
 
-/* One record; what is left of the input. */
+/* Play one record.  Returns the number of bytes left. */
 static size_t play(const uint8_t *data, size_t size)
 {
     int link = data[0] % WF_LINKS;
@@ -99,7 +97,7 @@ static size_t play(const uint8_t *data, size_t size)
     if (wf_frame_next(inbox, &frame) == WEFT_OK) {
         wf_client_handle(client, link, &frame);
         wf_frame_drop(inbox, &frame);
-    } else { /* no such type: the connection would end */
+    } else { /* unknown type: the connection would end */
         wf_inbox_free(inbox);
         inbox->checked = false;
         inbox->seal.sequence++;

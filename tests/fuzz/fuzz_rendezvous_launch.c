@@ -1,5 +1,5 @@
-/* Any environment, one variable per line, gives a place in a world or is refused with words; so
- * does where its ranks meet. */
+/* Any environment, one variable per line, gives a rank in a world and a rendezvous address, or is
+ * refused with an error. */
 #include "fuzz.h"
 
 #include "rendezvous/launch.h"

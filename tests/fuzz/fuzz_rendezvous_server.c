@@ -1,9 +1,7 @@
-/* Whatever members send to the rendezvous server in frames that are authentic, it answers them or
- * ends their connections, and its view of the ranks stays whole.
- *
- * An input is a byte of options and then records: rank, type, id, length, payload.  Types beyond
- * the known ones stand for events: the connection ends, time passes, the rank's process has ended.
- */
+/* The rendezvous server answers any authentic frame of a member or closes its connection, and its
+ * view of the ranks stays consistent.  An input is a byte of options and then records: rank, type,
+ * id, length, payload.  Types beyond the known ones are events: the connection ends, time passes,
+ * the rank's process has ended. */
 #include "fuzz.h"
 
 #include "rendezvous/server.h"
@@ -17,8 +15,8 @@ enum { SIZE = 3, EVENT_END = 0xf0, EVENT_TIME, EVENT_PROCESS };
 static struct {
     struct wf_server *server;
     struct wf_connection *ranks[SIZE];
-    struct wf_seal seals[SIZE]; /* of what the rank sends */
-    int ends[SIZE];             /* the rank's own of its connection */
+    struct wf_seal seals[SIZE]; /* of the frames that the rank sends */
+    int ends[SIZE];             /* the rank's end of its connection */
     uint64_t now_ns;
 } job;
 
@@ -30,7 +28,7 @@ static void hear(int rank, const void *bytes, size_t length)
     wf_members_handle(job.server, c, job.now_ns);
 }
 
-/* A rank comes as the handshake has it. */
+/* A rank joins as after the handshake. */
 static void join(int rank)
 {
     struct wf_join join = {.rank = rank, .size = SIZE, .pid = 7, .standby = 5};
@@ -77,7 +75,7 @@ static void check(void)
     FUZZ_ASSERT(present == job.server->present);
 }
 
-/* One record; what is left of the input. */
+/* Play one record.  Returns the number of bytes left. */
 static size_t play(const uint8_t *data, size_t size)
 {
     int rank = data[0] % SIZE;

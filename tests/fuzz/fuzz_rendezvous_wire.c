@@ -1,5 +1,5 @@
-/* Whatever arrives at the rendezvous, in two pieces, is frames or is refused, and nothing is read
- * past the end of a frame. */
+/* Any bytes that arrive at the rendezvous, in two pieces, are frames or are refused.  Nothing is
+ * read past the end of a frame. */
 #include "fuzz.h"
 
 #include "rendezvous/rendezvous.h"

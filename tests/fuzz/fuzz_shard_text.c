@@ -1,5 +1,5 @@
-/* Any two lines are a spec on a mesh or are refused; a spec prints as text that reads back to the
- * same object, and what its ranks hold is consistent. */
+/* Any two lines are a spec on a mesh or are refused.  A spec prints as text that reads back to the
+ * same object, and the shards of its ranks are consistent. */
 #include "fuzz.h"
 
 #include "shard/shard.h"
@@ -18,7 +18,7 @@ static void check_text(const weft_spec *spec)
     weft_spec_release(&again);
 }
 
-/* The first runs of each dimension ascend, and places and indices lead to each other. */
+/* The first runs of each dimension ascend, and positions and indices convert to each other. */
 static void check_rank(const weft_spec *spec, int32_t rank)
 {
     struct wf_shard shard;

@@ -44,7 +44,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* The sanitizers' way to ask to be told; absent from builds without them. */
+/* The callback of the sanitizers; absent from builds without them. */
 __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void));
 
 static uint64_t next_random(void)
@@ -62,7 +62,7 @@ static size_t below(size_t limit)
 
 static void run_current(void)
 {
-    /* A copy of its own size, so that a sanitizer sees a read past the end. */
+    /* A copy of exactly this size, so that a sanitizer detects a read past the end. */
     uint8_t *copy = malloc(current.size != 0 ? current.size : 1);
 
     if (copy == NULL) abort();
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
     random_state = test_state(0);
     mutations = argc > 2 ? strtoul(argv[2], NULL, 10) : (unsigned long)test_cases(20000);
     for (unsigned long i = 0; i < mutations; i++) {
-        if (i % 8 == 0) current = corpus[below(corpus_count)]; /* eight steps from a real one */
+        if (i % 8 == 0) current = corpus[below(corpus_count)]; /* eight mutations each */
         mutate();
         run_current();
     }

@@ -15,7 +15,7 @@ template <class T> inline std::atomic<int> retained{0};
 
 template <class T, void (*Release)(T **)> void counted(T **object)
 {
-    if (object == nullptr || *object == nullptr) abort(); /* the handles skip what is empty */
+    if (object == nullptr || *object == nullptr) abort(); /* handles do not release empty objects */
     released<T> ++;
     Release(object);
 }
@@ -88,7 +88,7 @@ static_assert(is_move_only<weft::rendezvous>(), "");
 static_assert(is_shared<weft::mesh>() && is_shared<weft::spec>(), "");
 static_assert(is_shared<weft::plan>() && is_shared<weft::cost_table>(), "");
 
-/* A borrowed handle is made of an owner that stays, not of a temporary one. */
+/* A borrowed handle is made of an lvalue, not of a temporary. */
 static_assert(std::is_convertible<weft::comm &, weft::comm_ref>::value, "");
 static_assert(!std::is_constructible<weft::comm_ref, weft::comm>::value, "");
 static_assert(!std::is_assignable<weft::comm_ref &, weft::comm>::value, "");

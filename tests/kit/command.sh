@@ -60,6 +60,6 @@ first = report["failures"][0]
 assert first["case"].startswith("collectives/all_reduce/f32/sum") and "expected" in first["text"]
 ' <<<"$report" || bad=1
 
-# What --rank-env sets may name the rank.
+# Values of --rank-env may contain the rank.
 "$weft" conform "$example" --only load/probe --ranks 2 --rank-env 'WEFT_BACKEND=rank{rank}' >/dev/null || bad=1
 exit $bad

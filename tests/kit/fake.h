@@ -53,7 +53,7 @@ static const weft_device_table fake_device = {.struct_size = sizeof fake_device,
                                               .copy = fake_copy,
                                               .stream_wait = fake_wait};
 
-/* FEATURES: HOST_MEMORY or not, for both ways to reach memory. */
+/* FEATURES: with or without HOST_MEMORY, for both ways to access memory. */
 static inline struct fake *fake_make(uint64_t features)
 {
     struct fake *fake = calloc(1, sizeof *fake);

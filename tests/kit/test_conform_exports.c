@@ -31,7 +31,7 @@ START_TEST(files_that_are_no_shared_objects_export_nothing)
 }
 END_TEST
 
-/* Cut short anywhere, or with one byte changed, a file is read without a fault. */
+/* A truncated file, or one with a changed byte, is read without a fault. */
 START_TEST(broken_files_do_no_harm)
 {
     static uint8_t bytes[1 << 20];

@@ -3,7 +3,7 @@
 
 static const struct kit_compare as_floats = {.dtype = WEFT_DTYPE_F32, .by_value = true};
 
-/* Make an image of four floats, let CHANGE spoil the memory, and return what the kit says. */
+/* Make an image of four floats, let CHANGE modify the memory, and return the kit's message. */
 static const char *verdict_on(struct fake *fake, const struct kit_compare *compare,
                               void (*change)(float *payload))
 {
@@ -50,7 +50,7 @@ static void change_after(float *payload)
     ((uint8_t *)payload)[16 + 2] ^= 1;
 }
 
-/* With memory that the host reaches, and with memory that it does not. */
+/* Runs with memory that the host can access, and with memory that it cannot. */
 static void check_verdict(const struct kit_compare *compare, void (*change)(float *payload),
                           const char *text)
 {

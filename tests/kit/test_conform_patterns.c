@@ -6,7 +6,7 @@
 
 static const int32_t sizes[] = {1, 2, 3, 4, 5, 8, 16, 31, 32};
 
-/* VALUE of RANK by its factor, as it is when it has been stored. */
+/* VALUE of RANK times its factor, rounded as if stored. */
 static struct wf_number scaled(uint32_t dtype, int32_t rank, struct wf_number value)
 {
     uint8_t element[16];
@@ -33,7 +33,7 @@ static void reduce_in_steps(uint32_t dtype, uint32_t reduction, const struct wf_
     }
 }
 
-/* Numbers that count ranks exactly once whatever the size: a step without a common divisor. */
+/* A step that visits every rank once: it has no common divisor with SIZE. */
 static int32_t step_for(int32_t size)
 {
     return size % 7 == 0 ? 5 : 7;
@@ -113,7 +113,7 @@ START_TEST(bools_are_zero_or_one_and_both)
 }
 END_TEST
 
-/* An average that never has a remainder could not tell truncation from rounding. */
+/* Averages without a remainder could not distinguish truncation from rounding. */
 START_TEST(integer_averages_have_remainders_of_both_signs)
 {
     bool positive = false, negative = false;

@@ -45,7 +45,7 @@ START_TEST(the_innermost_dimension_is_the_last)
 }
 END_TEST
 
-START_TEST(an_extent_of_zero_is_no_element)
+START_TEST(an_extent_of_zero_has_no_element)
 {
     weft_region region = {.dims = 2, .extent = {4, 0}};
     struct seen seen = {0};
@@ -87,4 +87,4 @@ START_TEST(targets_of_the_kits_lists_do_not_overlap)
 END_TEST
 
 SUITE(conform_regions, no_dims_are_one_element, the_innermost_dimension_is_the_last,
-      an_extent_of_zero_is_no_element, targets_of_the_kits_lists_do_not_overlap)
+      an_extent_of_zero_has_no_element, targets_of_the_kits_lists_do_not_overlap)

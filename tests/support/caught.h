@@ -1,4 +1,4 @@
-/* caught.h - what goes to standard error, caught. */
+/* caught.h - captures standard error. */
 #ifndef WEFT_TESTS_CAUGHT_H
 #define WEFT_TESTS_CAUGHT_H
 
@@ -19,7 +19,7 @@ static inline void catch_begin(void)
     dup2(fileno(file), STDERR_FILENO);
 }
 
-/* What went to standard error since catch_begin. */
+/* The text written to standard error since catch_begin. */
 static inline const char *catch_end(void)
 {
     size_t length;

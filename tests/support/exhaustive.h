@@ -1,5 +1,6 @@
-/* exhaustive.h - the least total of any sequence of steps, by relaxing every step out of every
- * state until nothing changes: no heap, no bound, no early end.  For problems with few states. */
+/* exhaustive.h - the minimum total of any sequence of steps, found by relaxing every step out of
+ * every state until nothing changes: without a heap, a bound or an early end.  For problems with
+ * few states. */
 #ifndef WEFT_TESTS_EXHAUSTIVE_H
 #define WEFT_TESTS_EXHAUSTIVE_H
 
@@ -54,7 +55,8 @@ static void exhaustive_take(void *self, const struct wf_edge *edge)
     exhaustive_reach(all, edge, &price);
 }
 
-/* Of integers, some of the source's averages or of what stands beside them. */
+/* True if an exchange from STATE would reduce some, but not all, partial axes of a tensor of
+ * integers with averages. */
 static bool exhaustive_splits_average(const struct wf_problem *problem,
                                       const struct wf_state *state)
 {
@@ -82,7 +84,7 @@ static bool exhaustive_may_exchange(const struct wf_problem *problem, const stru
     return true;
 }
 
-/* The least nanoseconds, or bytes received, from the source to the target of PROBLEM. */
+/* The minimum nanoseconds, or bytes received, from the source to the target of PROBLEM. */
 static uint64_t exhaustive_least(const struct wf_problem *problem)
 {
     struct exhaustive all = {.problem = problem, .room = 64, .count = 1, .changed = true};

@@ -1,5 +1,5 @@
-/* expect.h - assertions of ranks that are threads: Check's are for the main thread, so a rank
- * returns what failed. */
+/* expect.h - assertions for ranks that are threads.  Check's assertions work in the main thread
+ * only, so a rank returns its failure. */
 #ifndef WEFT_TESTS_EXPECT_H
 #define WEFT_TESTS_EXPECT_H
 

@@ -1,7 +1,7 @@
-/* fake_plugin.h - a plugin without a device whose failures a test writes down beforehand.
+/* fake_plugin.h - a plugin without a device, with scripted failures.
  *
- * Ranks are threads of the test.  `fake` is the script; fake_plugin() the tables.  Collectives move
- * nothing: a call is counted, and fails, waits or hangs as the script says. */
+ * Ranks are threads of the test.  `fake` is the script, and fake_plugin() returns the tables.
+ * Collectives move no data: a call is counted, and fails, waits or hangs as scripted. */
 #ifndef WEFT_TESTS_FAKE_PLUGIN_H
 #define WEFT_TESTS_FAKE_PLUGIN_H
 
@@ -19,18 +19,18 @@ static struct {
     atomic_int open_fails, prepare_fails, commit_fails, slow_commit, collective_fails, hangs;
     weft_status collective_status;
     int exchanges;        /* made by commit */
-    bool uneven_exchange; /* every rank brings another number of bytes */
+    bool uneven_exchange; /* every rank contributes a different number of bytes */
     atomic_bool awaited;  /* the others wait within commit for the rank whose commit fails */
     bool inlined;
     atomic_int prepared, committed, destroyed, aborted, collectives, messages, devices, events;
     atomic_int group_depth;
     atomic_int window_fails, windows;
-    uint32_t releases_fail;                /* of windows: a bit for each rank */
+    uint32_t releases_fail;                /* of windows: one bit per rank */
     weft_status wait_status, async_status; /* of wait_signal and async_error */
     atomic_int async_rank;                 /* with async_status; NOBODY: every rank */
     atomic_int lingers;                    /* in a collective until `may_return`, or an abort */
     bool (*may_return)(void);
-    _Atomic uint64_t last_bytes;  /* that a window was made with */
+    _Atomic uint64_t last_bytes;  /* of the last created window */
     _Atomic uint32_t last_signal; /* of a call */
     weft_collective_args last;
     weft_message last_message;
@@ -134,7 +134,7 @@ static weft_status fake_fill(void *device, void *target, uint8_t byte, uint64_t 
     return WEFT_OK;
 }
 
-/* A stream is a flag: nonzero while its work is not done. */
+/* A stream is a flag that is nonzero while its work is pending. */
 static weft_status fake_stream_create(void *device, void **stream)
 {
     atomic_int *made = wf_calloc(1, sizeof *made);
@@ -173,7 +173,7 @@ static weft_status fake_stream_call(void *device, void *stream, void (*fn)(void 
     return WEFT_OK;
 }
 
-/* An event remembers its stream. */
+/* An event refers to its stream. */
 struct fake_event {
     void *stream;
 };
@@ -276,7 +276,7 @@ static weft_status fake_commit(void *comm, const weft_blob *addresses,
     struct fake_comm *self = comm;
     int32_t all[64 * 4], mine[64] = {self->world_rank};
 
-    for (int32_t i = 0; i < self->size; i++) /* lengths differ by rank, to be seen in order */
+    for (int32_t i = 0; i < self->size; i++) /* lengths differ by rank, to make the order visible */
         if (addresses[i].bytes != 16 + (uint64_t)i)
             return wf_fail(WEFT_ERR_INTERNAL, "address %d came out of order", i);
     if (self->world_rank == fake.commit_fails && fake.awaited) {

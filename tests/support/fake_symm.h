@@ -4,7 +4,7 @@
 
 #include "support/fake_plugin.h"
 
-/* Each rank's window is by itself: all peers are this rank. */
+/* Each rank's window is local: every peer is this rank. */
 
 struct fake_window {
     struct fake_comm *comm;
@@ -156,7 +156,7 @@ static const weft_symm_table fake_symm = {
     .barrier = fake_order,
 };
 
-/* The fake plugin with it. */
+/* The fake plugin with symmetric memory. */
 static inline const weft_plugin *fake_symm_plugin(void)
 {
     static weft_plugin plugin;

@@ -11,7 +11,7 @@
 
 #define WORLD_MAX 64
 
-/* What each rank's body saw. */
+/* Results of a rank's body. */
 struct seen {
     weft_status status;
     char text[2048];
@@ -19,7 +19,7 @@ struct seen {
 
 struct world_rank {
     int32_t rank, size;
-    int failed_line; /* of the first claim that did not hold */
+    int failed_line; /* of the first failed claim */
     const char *failed_claim;
     weft_context *context;
     struct seen seen;
@@ -59,7 +59,7 @@ static inline void *world_run_rank(void *argument)
     return NULL;
 }
 
-/* A claim in a rank's body: the framework's own may be made by the test's thread alone. */
+/* A claim in a rank's body.  The framework's own assertions work in the test's thread only. */
 #define HOLDS(claim)                                                                               \
     do {                                                                                           \
         if (!(claim) && self->failed_line == 0) {                                                  \
@@ -68,7 +68,7 @@ static inline void *world_run_rank(void *argument)
         }                                                                                          \
     } while (0)
 
-/* Give every rank its place; the test may change them before world_go. */
+/* Initialize the ranks.  The test may change them before world_go. */
 static inline void world_begin(struct world_rank *ranks, int32_t size,
                                void (*body)(struct world_rank *), void *argument)
 {
@@ -106,7 +106,7 @@ static inline void world_run(struct world_rank *ranks, int32_t size,
     world_go(ranks, size);
 }
 
-/* A world of one on PLUGIN, in the test's own thread. */
+/* A world of one rank on PLUGIN, in the test's own thread. */
 static inline weft_context *world_alone_on(const weft_plugin *plugin)
 {
     weft_options options = {.struct_size = sizeof options, .size = 1};
@@ -122,7 +122,7 @@ static inline weft_context *world_alone(void)
     return world_alone_on(fake_plugin());
 }
 
-/* Every rank saw the same thing. */
+/* Every rank has the same result. */
 static inline void all_saw(const struct world_rank *ranks, int32_t size, weft_status status,
                            const char *part)
 {

@@ -34,7 +34,7 @@ static inline void folder_remove(const struct folder *folder)
     nftw(folder->path, folder_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* FOLDER/NAME, in a static buffer of its own for each of the last four calls. */
+/* FOLDER/NAME, in one of four static buffers that are used in turn. */
 static inline const char *folder_path(const struct folder *folder, const char *name)
 {
     static char paths[4][512];

@@ -25,7 +25,7 @@ static inline weft_spec *spec_of(const char *mesh_text, const char *text)
     return spec;
 }
 
-/* Is MESH the mesh that TEXT describes, and is that its text? */
+/* Check that MESH is the mesh that TEXT describes, and prints as TEXT. */
 static inline void check_mesh_is(weft_mesh *mesh, const char *text)
 {
     weft_mesh *want = mesh_of(text);
@@ -37,7 +37,7 @@ static inline void check_mesh_is(weft_mesh *mesh, const char *text)
     weft_mesh_release(&want);
 }
 
-/* Is the last error STATUS, with TEXT in it? */
+/* Check that the last error is STATUS and contains TEXT. */
 static inline void check_refused(weft_status status, weft_status want, const char *text)
 {
     ck_assert_msg(status == want, "%s, not %s: %s", weft_status_name(status),

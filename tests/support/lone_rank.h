@@ -1,5 +1,5 @@
-/* lone_rank.h - one rank of a communicator whose other ranks are not there: for what binding does
- * on its own.  Kernels keep the regions they are given, and move nothing. */
+/* lone_rank.h - one rank of a communicator whose other ranks do not exist, for the local part of
+ * binding.  Kernels record their regions and move no data. */
 #ifndef WEFT_TESTS_LONE_RANK_H
 #define WEFT_TESTS_LONE_RANK_H
 

@@ -1,11 +1,11 @@
-/* open_files.h - how many files and threads this process has, for tests that look for leaks. */
+/* open_files.h - the number of files and threads of this process, for tests of leaks. */
 #ifndef WEFT_TESTS_OPEN_FILES_H
 #define WEFT_TESTS_OPEN_FILES_H
 
 #include <dirent.h>
 #include <stddef.h>
 
-/* How many entries the folder PATH has; -1: it cannot be read. */
+/* The number of entries of the folder PATH; -1 if it cannot be read. */
 static inline int entries_of(const char *path)
 {
     DIR *folder = opendir(path);
@@ -18,7 +18,7 @@ static inline int entries_of(const char *path)
     return count;
 }
 
-/* Counts its own too, each time. */
+/* The count includes the descriptor of the search itself. */
 static inline int open_files(void)
 {
     return entries_of("/proc/self/fd");

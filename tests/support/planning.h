@@ -1,4 +1,4 @@
-/* planning.h - pairs of specs and problems, written as people write them. */
+/* planning.h - pairs of specs and problems, from text. */
 #ifndef WEFT_TESTS_PLANNING_H
 #define WEFT_TESTS_PLANNING_H
 

@@ -1,4 +1,4 @@
-/* random.h - random numbers for tests that can be run again, from the seed of seed.h. */
+/* random.h - reproducible random numbers for tests, from the seed of seed.h. */
 #ifndef WEFT_TESTS_RANDOM_H
 #define WEFT_TESTS_RANDOM_H
 
@@ -16,7 +16,7 @@ static inline struct random random_begin(const char *test)
     return (struct random){seed, wf_hash_mix(seed, 1) | 1};
 }
 
-/* From LEAST to MOST, both included. */
+/* A number from LEAST to MOST, inclusive. */
 static inline int32_t random_in(struct random *r, int32_t least, int32_t most)
 {
     r->state ^= r->state << 13;

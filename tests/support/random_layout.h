@@ -1,5 +1,5 @@
-/* random_layout.h - random meshes, shapes and placements, and an oracle that knows what each rank
- * of them holds without any of the library's arithmetic. */
+/* random_layout.h - random meshes, shapes and placements, and an oracle that computes the shard of
+ * each rank without the library's arithmetic. */
 #ifndef WEFT_TESTS_RANDOM_LAYOUT_H
 #define WEFT_TESTS_RANDOM_LAYOUT_H
 
@@ -47,7 +47,7 @@ static inline weft_mesh *random_mesh(struct random *r)
     return mesh;
 }
 
-/* Sizes that divide, do not, are 0, 1, primes, and smaller or larger than the mesh. */
+/* Sizes that divide evenly or not, 0, 1, primes, and sizes below or above that of the mesh. */
 static inline int32_t random_shape(struct random *r, int64_t *shape)
 {
     static const int64_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 24, 27, 31, 36, 60};
@@ -93,7 +93,7 @@ static inline weft_spec *random_spec(struct random *r, const weft_mesh *mesh, in
     return spec;
 }
 
-/* SPEC as a command line, to be pasted. */
+/* SPEC as a command line. */
 static inline const char *as_command(const weft_spec *spec)
 {
     static char text[8192];
@@ -124,7 +124,7 @@ static inline int64_t oracle_chunk(const int64_t *in, int64_t count, int64_t n, 
     return length;
 }
 
-/* The global indices of dimension DIM at COORD, one by one; returns how many. */
+/* The global indices of dimension DIM at COORD, one by one.  Returns their number. */
 static inline int64_t oracle_indices(const weft_spec *spec, const int32_t *coord, int32_t dim,
                                      int64_t *out)
 {

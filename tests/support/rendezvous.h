@@ -46,14 +46,14 @@ struct rv_rank {
     const struct rv *rv;
     int32_t rank, size;
     const char *token;
-    int32_t serving_rank; /* that serves, or -1 */
+    int32_t serving_rank; /* the serving rank, or -1 */
     int64_t join_timeout_ns;
     struct wf_client *client;
     weft_status status;
     char text[2048];
     void (*body)(struct rv_rank *self);
     pthread_t thread;
-    atomic_int gone_rank, gone_left, aborts; /* what events told */
+    atomic_int gone_rank, gone_left, aborts; /* from events */
     _Atomic uint64_t complete;               /* of the last abort */
 };
 
@@ -61,7 +61,7 @@ static inline void rv_gone(void *self, const struct wf_departure *departure)
 {
     struct rv_rank *rank = self;
 
-    if (rank->gone_rank >= 0) return; /* the first counts */
+    if (rank->gone_rank >= 0) return; /* the first one is kept */
     rank->gone_left = departure->left;
     rank->gone_rank = departure->rank;
 }
@@ -139,7 +139,7 @@ static inline void rv_all(struct rv_rank *ranks, const struct rv *rv, int32_t si
         rv_join(&ranks[rank]);
 }
 
-static inline int rv_stranger(const struct rv *rv)
+static inline int rv_connect_raw(const struct rv *rv)
 {
     int fd = -1;
 
@@ -148,7 +148,7 @@ static inline int rv_stranger(const struct rv *rv)
     return fd;
 }
 
-/* Everyone gathers; the sum of what all brought must be right. */
+/* All ranks gather, and the sum of all contributions must be right. */
 static inline void rv_gather(struct rv_rank *self)
 {
     int32_t list[64];

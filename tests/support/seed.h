@@ -1,7 +1,6 @@
-/* seed.h - what random tests have in common: a seed that is the same in every run unless
- * WEFT_TEST_SEED gives another, and numbers of cases, which WEFT_TEST_CASES sets and
- * WEFT_TEST_TIMES multiplies.  Both are printed, the seed of a failure once more at the end
- * (suite.h). */
+/* seed.h - settings of random tests: a seed that is constant unless WEFT_TEST_SEED sets it, and
+ * numbers of cases, which WEFT_TEST_CASES sets and WEFT_TEST_TIMES multiplies.  Both are printed.
+ * The seed of a failure is printed again at the end (suite.h). */
 #ifndef WEFT_TESTS_SEED_H
 #define WEFT_TESTS_SEED_H
 
@@ -13,7 +12,7 @@
 
 #define TEST_SEED UINT64_C(20261115)
 
-/* The variable NAME as a number, or else OTHERWISE. */
+/* The variable NAME as a number, or OTHERWISE. */
 static inline uint64_t test_number(const char *name, uint64_t otherwise)
 {
     const char *given = getenv(name);
@@ -36,7 +35,7 @@ static inline uint64_t test_seed_begin(const char *test)
     return test_seed();
 }
 
-/* How many cases to try where usually there are OTHERWISE. */
+/* The number of cases; the default is OTHERWISE. */
 static inline int test_cases(int otherwise)
 {
     uint64_t times = test_number("WEFT_TEST_TIMES", 1);
@@ -46,8 +45,8 @@ static inline int test_cases(int otherwise)
     return cases;
 }
 
-/* The STREAM-th start of a generator, which is not 0: seeds that are near each other lead far from
- * each other. */
+/* The STREAM-th initial state of a generator, which is not 0.  Similar seeds give unrelated
+ * states. */
 static inline uint64_t test_state(uint64_t stream)
 {
     uint64_t x = test_seed() + (stream + 1) * UINT64_C(0x9e3779b97f4a7c15);

@@ -1,11 +1,11 @@
-/* cpu_average.h - sums of integers that are divided, many at a time; part of cpu_kernels.h.
+/* cpu_average.h - averages of integers, many at a time; part of cpu_kernels.h.
  *
- * A sum must be exact before it is divided, so it is kept in a wider type: one that vector hardware
- * has while it holds the sum of as many numbers, else 128 bits.  The sum is exact as a float or
- * double then, and its quotient, if it is not whole, lies further from the next whole number than
- * rounding reaches, so cutting it off is the whole division. */
+ * A sum must be exact before it is divided, so it is kept in a wider type: a type of the vector
+ * hardware if it can hold the sum, else 128 bits.  The sum is then exact as a float or double.  A
+ * quotient that is not an integer is further from the next integer than the rounding error, so
+ * truncation gives the exact quotient. */
 
-/* FITS: quotients are within the type, as those of averages are; else they wrap. */
+/* FITS: quotients are within the type, as averages are; else they wrap. */
 #define SUM_NEAR(name, type, near, whole, real)                                                    \
     static void sum_near_##name(void *sums, const void *source, size_t count)                      \
     {                                                                                              \
@@ -63,7 +63,7 @@ SUM_WIDE(u32, uint32_t)
 SUM_WIDE(i64, int64_t)
 SUM_WIDE(u64, uint64_t)
 
-/* So many numbers add up within the 24 bits of a float, or the 53 of a double. */
+/* The sum of so many numbers is exact in the 24 bits of a float, or the 53 bits of a double. */
 #define AVERAGE_NEAR(name, near, count)                                                            \
     {                                                                                              \
         sum_##name, quotient_##name, sum_near_##name, divide_near_##name, sizeof(near), count      \

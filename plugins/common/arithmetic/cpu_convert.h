@@ -1,7 +1,8 @@
-/* cpu_convert.h - small floats to and from f32, many at a time; part of cpu_kernels.h.
+/* cpu_convert.h - conversion of small floats to and from f32, many at a time; part of
+ * cpu_kernels.h.
  *
- * Where the processor has instructions for it they are used: f16 on ARM and with F16C on x86, bf16
- * on ARM with that extension.  Else the loops over cpu_number.h are left to the vectoriser. */
+ * This uses the processor's instructions where they exist: f16 on ARM and with F16C on x86, bf16 on
+ * ARM with that extension.  Otherwise the compiler vectorizes the loops over cpu_number.h. */
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -111,7 +112,7 @@ static void narrow_bf16(void *target, const void *source, size_t count)
 NARROW(bf16, uint16_t)
 #endif
 
-/* f8e5m2 is the upper half of an f16; f8e4m3 fits into one at 2^-8 of its value. */
+/* f8e5m2 is the upper half of an f16.  f8e4m3 fits into an f16 scaled by 2^-8. */
 #define F8_BLOCK 512
 
 static void widen_f8e5m2(void *target, const void *source, size_t count)
@@ -151,7 +152,7 @@ static void widen_f8e4m3(void *target, const void *source, size_t count)
 NARROW(f8e4m3, uint8_t)
 NARROW(f8e5m2, uint8_t)
 
-/* The result of a reduction: an infinity stays one, where a cast saturates. */
+/* Narrowing of a result of a reduction: infinities stay, while casts saturate. */
 static void narrow_reduced_f8e5m2(void *target, const void *source, size_t count)
 {
     uint8_t *t = target;

@@ -1,8 +1,8 @@
-/* cpu_kernels.h - the arithmetic, to be compiled once for each level of vector hardware.
+/* cpu_kernels.h - the arithmetic, compiled once for each vector instruction set.
  *
- * The including file defines LEVEL (a table's name) and LEVEL_NAME.  Loops are written for the
- * vectoriser.  A target may equal a source, and elements do not depend on each other, which
- * INDEPENDENT tells the compiler. */
+ * The including file defines LEVEL (a table's name) and LEVEL_NAME.  The compiler vectorizes the
+ * loops.  A target may equal a source, but elements do not depend on each other, which INDEPENDENT
+ * asserts. */
 #include "cpu_number.h"
 #include "cpu_reduce.h"
 
@@ -45,7 +45,7 @@
         INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = (type)((wide)s[i] + (wide)v[i] * k); \
     }
 
-/* NAME's own TYPE; WRAP is an unsigned type in which products cannot overflow. */
+/* Integers.  WRAP is an unsigned type in which products cannot overflow. */
 #define INTEGER(name, type, wrap)                                                                  \
     BINARY(add_##name, type, (wrap)a + (wrap)b)                                                    \
     BINARY(multiply_##name, type, (wrap)a *(wrap)b)                                                \
@@ -66,7 +66,8 @@ INTEGER(u32, uint32_t, uint32_t)
 INTEGER(i64, int64_t, uint64_t)
 INTEGER(u64, uint64_t, uint64_t)
 
-/* NaN wins over every number: `a` if it is NaN, and `b`, by a false comparison, if that is. */
+/* NaN wins over every number: the result is `a` if `a` is NaN, and `b`, by a false comparison, if
+ * `b` is NaN. */
 #define REAL(name, type)                                                                           \
     BINARY(add_##name, type, a + b)                                                                \
     BINARY(multiply_##name, type, a *b)                                                            \
@@ -78,7 +79,8 @@ INTEGER(u64, uint64_t, uint64_t)
 REAL(f32, float)
 REAL(f64, double)
 
-/* Averages.  Multiplying by the reciprocal of a power of two gives the same bits and is faster. */
+/* Averages.  Multiplication by the reciprocal of a power of two gives the same bits and is
+ * faster. */
 #define DIVIDE(name, type)                                                                         \
     static void divide_##name(void *target, const void *value, uint32_t parts, size_t count)       \
     {                                                                                              \
@@ -105,8 +107,8 @@ REAL(f64, double)
 DIVIDE(f32, float)
 DIVIDE(f64, double)
 
-/* A mean of finite numbers is finite.  If their parts are rounded up, the last addition may round
- * to infinity; the largest number is then nearer to the mean. */
+/* The mean of finite numbers is finite.  If the parts are rounded up, the last addition may round
+ * to infinity.  The largest finite number is then nearer to the mean. */
 #define MEAN_ADD(name, type, largest, magnitude, with_sign)                                        \
     static void mean_add_##name(void *target, const void *sum, const void *value, uint32_t parts,  \
                                 size_t count)                                                      \
@@ -124,7 +126,7 @@ DIVIDE(f64, double)
 MEAN_ADD(f32, float, FLT_MAX, __builtin_fabsf, __builtin_copysignf)
 MEAN_ADD(f64, double, DBL_MAX, __builtin_fabs, __builtin_copysign)
 
-/* A finite mean of a smaller format, rounded up past that format's LARGEST. */
+/* Limit finite means that are rounded up past the LARGEST number of a smaller format. */
 static void limit_f32(float *data, float largest, size_t count)
 {
     INDEPENDENT for (size_t i = 0; i < count; i++)

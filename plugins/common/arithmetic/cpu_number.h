@@ -1,8 +1,8 @@
-/* cpu_number.h - the small floating-point formats, bit by bit.
+/* cpu_number.h - conversion of the small floating-point formats, bit by bit.
  *
- * Straight-line code without branches, so that compilers turn loops over it into vector code.
- * Widening is exact; narrowing rounds to nearest even.  NaN stays NaN with its sign; in f16 and
- * bf16 it keeps what fits of its payload and becomes quiet, as processors do it. */
+ * The code has no branches, so that compilers vectorize loops over it.  Widening is exact.
+ * Narrowing rounds to nearest even.  NaN stays NaN with its sign.  In f16 and bf16 it becomes quiet
+ * and keeps the upper bits of its payload, as in hardware. */
 #ifndef WEFT_CPU_NUMBER_H
 #define WEFT_CPU_NUMBER_H
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define F32_INFINITY UINT32_C(0x7f800000)
-#define F32_QUIET    UINT32_C(0x00400000) /* in a NaN */
+#define F32_QUIET    UINT32_C(0x00400000) /* the quiet bit of a NaN */
 
 static inline uint32_t cpu_bits_of_f32(float value)
 {
@@ -28,12 +28,12 @@ static inline float cpu_f32_of_bits(uint32_t bits)
     return value;
 }
 
-/* A format with MANTISSA stored bits.  SCALE moves its exponent to f32's; codes from SPECIAL on are
- * infinity and NaN. */
+/* Widen a format with MANTISSA stored bits.  SCALE converts its exponent to f32's.  Codes from
+ * SPECIAL on are infinity and NaN. */
 static inline float cpu_widen_small(uint32_t bits, uint32_t sign, int mantissa, float scale,
                                     uint32_t special)
 {
-    /* Multiplying moves the exponent and makes subnormals normal. */
+    /* The multiplication converts the exponent and normalizes subnormals. */
     uint32_t magnitude = cpu_bits_of_f32(cpu_f32_of_bits(bits << (23 - mantissa)) * scale);
     uint32_t wide = bits >= special ? F32_INFINITY | bits << (23 - mantissa) : magnitude;
     uint32_t quiet = bits > special ? F32_QUIET : 0;
@@ -41,7 +41,7 @@ static inline float cpu_widen_small(uint32_t bits, uint32_t sign, int mantissa, 
     return cpu_f32_of_bits(wide | quiet | sign << 31);
 }
 
-/* MOST is the f32, as bits, from which on all values have one code; NAN is the code of NaN. */
+/* MOST is the f32, as bits, from which on all values have one code.  NAN is the code of NaN. */
 static inline uint32_t cpu_narrow_small(float value, int mantissa, int bias, uint32_t most,
                                         uint32_t nan)
 {
@@ -49,7 +49,7 @@ static inline uint32_t cpu_narrow_small(float value, int mantissa, int bias, uin
     uint32_t magnitude = given < most ? given : most;
     int shift = 23 - mantissa;
     uint32_t least_normal = (uint32_t)(128 - bias) << 23;
-    /* Adding this aligns a subnormal's last bit with the last bit of an f32. */
+    /* Adding this aligns the last bit of a subnormal with the last bit of an f32. */
     uint32_t align = (uint32_t)(128 - bias + shift) << 23;
     uint32_t subnormal =
         cpu_bits_of_f32(cpu_f32_of_bits(magnitude) + cpu_f32_of_bits(align)) - align;
@@ -88,7 +88,7 @@ static inline uint16_t cpu_bf16_of_f32(float value)
     return (uint16_t)((bits & 0x7fffffffu) > F32_INFINITY ? quiet : rounded);
 }
 
-/* No infinity: larger values become the largest finite one, 448. */
+/* The format has no infinity.  Larger values become the largest finite value, 448. */
 static inline float cpu_f32_of_f8e4m3(uint8_t bits)
 {
     return cpu_widen_small(bits & 0x7fu, (uint32_t)bits >> 7, 3, 0x1p120f, 0x7f);
@@ -101,7 +101,8 @@ static inline uint8_t cpu_f8e4m3_of_f32(float value)
     return (uint8_t)(sign << 7 | cpu_narrow_small(value, 3, 7, 0x43e00000, 0x7f));
 }
 
-/* Has infinity, but nothing becomes it: larger values become the largest finite one, 57344. */
+/* The format has infinity, but casts saturate: larger values become the largest finite value,
+ * 57344. */
 static inline float cpu_f32_of_f8e5m2(uint8_t bits)
 {
     return cpu_widen_small(bits & 0x7fu, (uint32_t)bits >> 7, 2, 0x1p112f, 0x7c);
@@ -114,7 +115,7 @@ static inline uint8_t cpu_f8e5m2_of_f32(float value)
     return (uint8_t)(sign << 7 | cpu_narrow_small(value, 2, 15, 0x47600000, 0x7e));
 }
 
-/* The same, but an infinity stays one: its code follows that of the largest finite value. */
+/* The same, but infinity stays infinity.  Its code follows that of the largest finite value. */
 static inline uint8_t cpu_f8e5m2_of_f32_kept(float value)
 {
     uint32_t bits = cpu_bits_of_f32(value), magnitude = bits & 0x7fffffffu;

@@ -1,12 +1,12 @@
-/* cpu_reduce.c - kernels put together to whole reductions. */
+/* cpu_reduce.c - reductions, composed of kernels. */
 #include "cpu_reduce.h"
 
 #include <float.h>
 #include <string.h>
 
-#define BLOCK_BYTES 8192 /* of partial results; stays in the first cache */
-/* So many parts of a mean, less one, add up to a finite number; and so many parts of a mean of
- * small floats to one that their format holds. */
+#define BLOCK_BYTES 8192 /* partial results; fits in the L1 cache */
+/* The sum of up to FEW - 1 parts of a mean is finite.  Likewise the sum of parts of a mean of small
+ * floats is within their format. */
 #define FEW 1024
 
 static enum cpu_binary binary_of(uint32_t reduction)
@@ -29,19 +29,19 @@ static enum cpu_binary binary_of(uint32_t reduction)
     }
 }
 
-/* One block: AT is its first element, COUNT at most what BLOCK_BYTES hold. */
+/* One block.  AT is its first element.  COUNT elements fit in BLOCK_BYTES. */
 struct block {
     const struct cpu_reducer *reducer;
-    const struct cpu_arithmetic *arithmetic; /* of the type that is added in */
-    const struct cpu_arithmetic *small;      /* widens and narrows, or NULL */
+    const struct cpu_arithmetic *arithmetic; /* of the type in which sums are computed */
+    const struct cpu_arithmetic *small;      /* for widening and narrowing, or NULL */
     const void *const *sources;
     size_t element, at, count;
     void *wide;   /* a widened source */
-    bool exceeds; /* parts of a mean may add up to infinity */
+    bool exceeds; /* the sum of the parts of a mean may be infinite */
     void (*limit)(float *data, float largest, size_t count);
 };
 
-/* A source as it is, or widened into ROOM. */
+/* Source K, widened into ROOM if necessary. */
 static const void *source_of(const struct block *block, uint32_t k, void *room)
 {
     const void *source = (const unsigned char *)block->sources[k] + block->at * block->element;
@@ -51,7 +51,7 @@ static const void *source_of(const struct block *block, uint32_t k, void *room)
     return room;
 }
 
-/* Sources 0 .. size-1 into TARGET, through PARTIAL while more are to come. */
+/* Reduce sources 0 .. size-1 to TARGET.  Intermediate results are in PARTIAL. */
 static void combine(const struct block *block, void *partial, void *target)
 {
     uint32_t size = block->reducer->size;
@@ -111,8 +111,8 @@ static bool exceeds_f64(uint32_t parts, uint32_t size)
     return sum > DBL_MAX;
 }
 
-/* May parts of a finite mean add up to infinity?  Rounding keeps order, so no sum of such parts is
- * larger than that of parts of the largest number.  Small floats add up in f32. */
+/* True if the sum of the parts of a finite mean may be infinite.  Rounding is monotonic, so no such
+ * sum exceeds the sum of the parts of the largest number.  Small floats are added in f32. */
 static bool may_exceed(const struct cpu_reducer *reducer)
 {
     uint32_t size = reducer->size, parts = parts_of(reducer);
@@ -132,7 +132,7 @@ static bool may_exceed(const struct cpu_reducer *reducer)
     }
 }
 
-/* Floats are divided before they are added, so that what has a finite mean has it. */
+/* Floats are divided before they are added, so that a finite mean does not overflow. */
 static void combine_divided(const struct block *block, void *partial, void *target)
 {
     uint32_t size = block->reducer->size;
@@ -151,7 +151,7 @@ static void combine_divided(const struct block *block, void *partial, void *targ
     }
 }
 
-/* Integers are summed up exactly, and then divided. */
+/* Integers are summed exactly and then divided. */
 static void average_integers(const struct block *block, void *partial, void *target)
 {
     const struct cpu_averaging *average = &block->arithmetic->average;

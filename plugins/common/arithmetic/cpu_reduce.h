@@ -1,10 +1,10 @@
-/* cpu_reduce.h - combining buffers element by element.
+/* cpu_reduce.h - element-wise reduction of buffers.
  *
- * The one definition of what a reduction gives on a host: in which type each dtype is computed, how
- * and when it rounds.  The core compiles it (the simulator, averages on the host) and so does
- * gloo-cpu.  cpu_kernels.h is one source, compiled for each level of vector hardware; cpu_reduce.c
- * puts its kernels together.  Every level gives the same bits.  Buffers are combined strictly in
- * the order given, so the result depends on nothing else. */
+ * This is the single definition of reductions on a host: the type in which each dtype is computed,
+ * and its rounding.  The core compiles it (for the simulator and averages on the host), and so does
+ * gloo-cpu.  cpu_kernels.h is compiled for each vector instruction set, and cpu_reduce.c composes
+ * its kernels.  Every level gives the same bits.  Buffers are combined strictly in the given order,
+ * so the result depends on nothing else. */
 #ifndef WEFT_CPU_REDUCE_H
 #define WEFT_CPU_REDUCE_H
 
@@ -27,7 +27,7 @@ typedef void cpu_convert_kernel(void *target, const void *source, size_t count);
 /* Holds any sum of integers. */
 __extension__ typedef __int128 cpu_wide;
 
-/* How integers are averaged: summed up in a wider type, then divided. */
+/* Averages of integers: sums in a wider type, then a division. */
 struct cpu_averaging {
     void (*sum)(void *sums, const void *source, size_t count); /* sums, cpu_wide, += source */
     cpu_divide_kernel *divide;                                 /* target = sums / parts */
@@ -37,42 +37,45 @@ struct cpu_averaging {
     uint32_t near_bytes, near_most;
 };
 
-/* NULL where it is not defined, and for the small floats, which are widened to f32 first. */
+/* Kernels of one dtype.  NULL if undefined, and for the small floats, which are widened to f32
+ * first. */
 struct cpu_arithmetic {
     cpu_binary_kernel *binary[CPU_BINARIES];
-    cpu_divide_kernel *divide; /* not of integers, as the next */
+    cpu_divide_kernel *divide; /* not for integers; the next two neither */
     cpu_divide_add_kernel *divide_add;
-    cpu_divide_add_kernel *mean_add; /* the same of a mean: finite numbers do not become infinite */
+    cpu_divide_add_kernel
+        *mean_add; /* the same for a mean: finite numbers do not become infinite */
     cpu_scale_kernel *scale;
     cpu_scale_add_kernel *scale_add;
-    cpu_convert_kernel *widen, *narrow; /* only f16, bf16, f8: from and to f32 */
+    cpu_convert_kernel *widen, *narrow; /* f16, bf16 and f8 only: from and to f32 */
     cpu_convert_kernel *narrow_reduced; /* keeps infinities; NULL: narrow */
-    float largest;                      /* only f16, bf16 */
-    struct cpu_averaging average;       /* only integers */
+    float largest;                      /* f16 and bf16 only */
+    struct cpu_averaging average;       /* integers only */
 };
 
 struct cpu_kernels {
-    const char *level;                                       /* "neon", "avx2" */
-    void (*limit)(float *data, float largest, size_t count); /* finite numbers to +-LARGEST */
+    const char *level; /* "neon", "avx2" */
+    void (*limit)(float *data, float largest,
+                  size_t count); /* limits finite numbers to +-LARGEST */
     struct cpu_arithmetic of[WEFT_DTYPE_COUNT];
 };
 
 extern const struct cpu_kernels cpu_kernels_base; /* for every processor of the architecture */
 
-/* target[i] = sources[0][i] op ... op sources[size - 1][i]; TARGET may be one of the sources. */
+/* target[i] = sources[0][i] op ... op sources[size - 1][i].  TARGET may be one of the sources. */
 struct cpu_reducer {
     uint32_t dtype, reduction;
     uint32_t size;
-    uint32_t parts;            /* avg: what is divided by; 0: SIZE */
-    bool divided;              /* avg of floats: the sources are parts of a mean already */
-    bool wide;                 /* of integers: TARGET gets their sums as cpu_wide */
-    const void *const *scales; /* premul_sum: one element for each source */
+    uint32_t parts;            /* avg: the divisor; 0: SIZE */
+    bool divided;              /* avg of floats: the sources are already divided */
+    bool wide;                 /* avg of integers: TARGET receives the sums as cpu_wide */
+    const void *const *scales; /* premul_sum: one factor per source */
 };
 
 /* The reduction must be defined on the dtype. */
 void cpu_reduce(const struct cpu_kernels *kernels, const struct cpu_reducer *reducer,
                 const void *const *sources, void *target, size_t count);
-/* Sums of integers become averages of DTYPE. */
+/* Divide sums of integers to averages of DTYPE. */
 void cpu_divide_wide(const struct cpu_kernels *kernels, uint32_t dtype, uint32_t parts,
                      const void *sums, void *target, size_t count);
 /* data[i] *= *scale. */

@@ -35,11 +35,11 @@ using weft_gloo::Transport;
 namespace
 {
 
-// Gloo's collectives use prefixes 1 to 8 in the top byte of a slot, and the caller of start has 0.
+// Gloo's collectives use prefixes 1 to 8 in the top byte of a slot.  Callers of start use 0.
 constexpr uint64_t kHandshakeSlot = UINT64_C(0xf0) << 56;
 constexpr uint64_t kNoticeSlot = UINT64_C(0xf1) << 56;
 constexpr uint64_t kProbeSlot = UINT64_C(0xf2) << 56;
-constexpr milliseconds kLastWords{200};
+constexpr milliseconds kNoticeTimeout{200};
 
 } // namespace
 
@@ -53,7 +53,7 @@ struct gloo_group {
     std::vector<uint8_t> wanted;
     std::shared_ptr<Transport> transport;
     std::shared_ptr<Context> context;
-    std::vector<std::vector<uint8_t>> notices; // by peer; where their last words arrive
+    std::vector<std::vector<uint8_t>> notices; // by peer: the received notice
     std::vector<AnyBuffer> notice_buffers;
     std::atomic<bool> connected{false};
 };
@@ -80,7 +80,7 @@ weft_status fail(gloo_failure *failure, weft_status status, int32_t peer, const 
     return status;
 }
 
-// Gloo puts "[file:line] " in front, which says nothing to weft's users.
+// Remove the "[file:line] " prefix of Gloo's messages.
 const char *without_place(const char *text)
 {
     const char *end = text[0] == '[' ? std::strstr(text, "] ") : nullptr;
@@ -88,8 +88,8 @@ const char *without_place(const char *text)
     return end != nullptr ? end + 2 : text;
 }
 
-// Gloo writes to sockets whose other end may be gone, which must not end the process.  Threads that
-// Gloo starts meanwhile inherit the mask.
+// Gloo writes to sockets whose other end may be closed.  SIGPIPE must not end the process.  Threads
+// that Gloo starts meanwhile inherit the mask.
 class NoBrokenPipe
 {
   public:
@@ -116,7 +116,7 @@ class NoBrokenPipe
     bool was_pending_;
 };
 
-// Run BODY, and turn whatever it throws into a failure concerning *PEER.
+// Run BODY and convert any exception to a failure that names *PEER.
 template <typename Body>
 weft_status guarded(gloo_failure *failure, const int32_t *peer, weft_status otherwise, Body body)
 {
@@ -143,7 +143,7 @@ weft_status guarded(gloo_failure *failure, const int32_t *peer, weft_status othe
 
 const int32_t nobody = -1;
 
-// An address on its way: how long it is, then its bytes.
+// An address with its length, as sent to peers.
 struct Address {
     uint32_t bytes;
     char data[gloo::transport::Address::kMaxByteSize];
@@ -228,12 +228,12 @@ void shake_hands(gloo_group *group, uint64_t key, int32_t *peer)
         receive->waitRecv(group->timeout);
         buffers[i]->waitSend(group->timeout);
         if (theirs[i].key != key || theirs[i].from != *peer || theirs[i].to != group->rank)
-            throw gloo::IoException("the other side of the connection is not of this job");
+            throw gloo::IoException("the other end of the connection does not belong to this job");
     }
 }
 
-// A peer that has left already said nothing; the first message to it will tell.
-void expect_last_words(gloo_group *group)
+// A peer that has already left sent no notice.  The first message to it fails.
+void expect_notices(gloo_group *group)
 {
     group->notices.resize(static_cast<size_t>(group->size));
     group->notice_buffers.resize(static_cast<size_t>(group->size));
@@ -266,12 +266,12 @@ weft_status group_connect(gloo_group *group, const void *addresses, uint64_t key
                 std::vector<char>(address.data, address.data + address.bytes));
         }
         shake_hands(group, key, &peer);
-        expect_last_words(group);
+        expect_notices(group);
         group->connected = true;
     });
 }
 
-// The pairs first: the device's thread knows them, and through them the buffers.
+// Close the pairs first: the device's thread refers to them, and through them to the buffers.
 void group_close(gloo_group *group)
 {
     if (group == nullptr) return;
@@ -344,7 +344,7 @@ weft_status wait(gloo_group *group, gloo_work *work, gloo_failure *failure)
 
 // ---- Gloo's collectives ----
 
-// They do not say which peer failed: it is the one that no longer takes a message.
+// They do not name the peer that failed.  It is the peer to which a message cannot be sent.
 int32_t broken_peer(gloo_group *group)
 {
     for (int32_t peer = 0; peer < group->size; peer++) {
@@ -398,7 +398,7 @@ weft_status barrier(gloo_group *group, gloo_failure *failure)
     });
 }
 
-// ---- last words ----
+// ---- notices of failure ----
 
 void hang_up(gloo_group *group, const void *notice)
 {
@@ -411,8 +411,8 @@ void hang_up(gloo_group *group, const void *notice)
             AnyBuffer buffer = group->transport->createUnboundBuffer(const_cast<void *>(notice),
                                                                      GLOO_NOTICE_BYTES);
             buffer->send(peer, kNoticeSlot, 0, GLOO_NOTICE_BYTES);
-            buffer->waitSend(kLastWords);
-        } catch (...) { // that peer is out of reach already
+            buffer->waitSend(kNoticeTimeout);
+        } catch (...) { // the peer is already unreachable
         }
     }
     group->transport->abort();
@@ -424,15 +424,15 @@ void hang_up(gloo_group *group, const void *notice)
     }
 }
 
-void last_words(gloo_group *group, int32_t peer, void *notice)
+void read_notice(gloo_group *group, int32_t peer, void *notice)
 {
     std::memset(notice, 0, GLOO_NOTICE_BYTES);
     if (peer < 0 || static_cast<size_t>(peer) >= group->notice_buffers.size()) return;
     if (!group->notice_buffers[static_cast<size_t>(peer)]) return;
     try {
-        group->notice_buffers[static_cast<size_t>(peer)]->waitRecv(kLastWords);
+        group->notice_buffers[static_cast<size_t>(peer)]->waitRecv(kNoticeTimeout);
         std::memcpy(notice, group->notices[static_cast<size_t>(peer)].data(), GLOO_NOTICE_BYTES);
-    } catch (...) { // it said nothing
+    } catch (...) { // the peer sent no notice
     }
 }
 
@@ -459,7 +459,7 @@ extern "C" __attribute__((visibility("default"))) const struct gloo_bridge *weft
         broadcast,
         barrier,
         hang_up,
-        last_words,
+        read_notice,
     };
     return &bridge;
 }

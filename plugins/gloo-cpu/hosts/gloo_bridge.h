@@ -20,16 +20,16 @@ extern "C" {
 #define GLOO_BRIDGE_VERSION 1u
 #define GLOO_BRIDGE_ENTRY   "weft_gloo_bridge"
 
-/* What went wrong.  Statuses: WEFT_ERR_PEER (the peer's connection broke), _TIMEOUT, _ABORTED,
- * _SYSTEM (no socket, no address), _NO_MEMORY, _INTERNAL. */
+/* A failure.  Statuses: WEFT_ERR_PEER (the peer's connection broke), _TIMEOUT, _ABORTED, _SYSTEM
+ * (no socket, no address), _NO_MEMORY, _INTERNAL. */
 struct gloo_failure {
     weft_status status;
     int32_t peer; /* rank within the group, or -1 */
     char text[512];
 };
 
-/* Bytes on their way to or from one peer.  Messages with the same SLOT between two ranks match in
- * order; both sides give the same BYTES. */
+/* A message to or from one peer.  Messages with the same SLOT between two ranks match in order.
+ * Both sides pass the same BYTES. */
 struct gloo_part {
     int32_t peer;
     uint32_t reserved;
@@ -38,7 +38,7 @@ struct gloo_part {
     size_t bytes;
 };
 
-/* Slots from here on are the bridge's own. */
+/* The bridge reserves slots from this number on. */
 #define GLOO_SLOT_LIMIT (UINT64_C(1) << 56)
 
 struct gloo_device;
@@ -91,11 +91,11 @@ struct gloo_bridge {
     weft_status (*barrier)(struct gloo_group *group, struct gloo_failure *failure);
 
     /* After a failure: send a notice of GLOO_NOTICE_BYTES to every connected peer, then close the
-     * connections.  No peer waits for this rank any more, and pending calls end.  Best effort;
-     * takes milliseconds. */
+     * connections.  Pending calls of this rank and its peers end.  Best effort; takes
+     * milliseconds. */
     void (*hang_up)(struct gloo_group *group, const void *notice);
-    /* The notice that PEER sent when it disconnected; zeros if it sent none (it is gone then). */
-    void (*last_words)(struct gloo_group *group, int32_t peer, void *notice);
+    /* The notice that PEER sent when it disconnected; zeros if it sent none. */
+    void (*read_notice)(struct gloo_group *group, int32_t peer, void *notice);
 };
 
 #define GLOO_NOTICE_BYTES 512

@@ -1,7 +1,7 @@
-// gloo_transport.hpp - Gloo's TCP transport, except that every wait of a group can be ended.
+// gloo_transport.hpp - Gloo's TCP transport with waits that can be aborted.
 //
-// Gloo can end the wait on a buffer, but keeps the buffers inside its algorithms to itself.  All of
-// them are made by the transport's context, so this one stands in its place and keeps a list.
+// Gloo can abort the wait on a buffer, but hides the buffers of its algorithms.  The transport's
+// context creates all buffers, so this context replaces Gloo's and keeps a list of them.
 #ifndef WEFT_CPU_GLOO_TRANSPORT_HPP
 #define WEFT_CPU_GLOO_TRANSPORT_HPP
 
@@ -22,14 +22,14 @@ namespace weft_gloo
 
 using std::chrono::milliseconds;
 
-// Thrown by the waits.
+// Thrown by aborted waits.
 struct Aborted {
 };
 
 class Transport;
 using AnyBuffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 
-// A buffer of Gloo's that the group knows of while it lives.
+// A buffer of Gloo that is in the group's list while it exists.
 class Buffer final : public gloo::transport::UnboundBuffer
 {
   public:
@@ -71,7 +71,7 @@ class Buffer final : public gloo::transport::UnboundBuffer
     AnyBuffer inner_;
 };
 
-// Gloo's own context, except that all buffers, those inside its algorithms too, can be woken.
+// Gloo's context, with a list of all buffers so that every wait can be aborted.
 class Transport final : public gloo::transport::Context
 {
   public:
@@ -132,7 +132,7 @@ inline Buffer::~Buffer()
     transport_->dismiss(this);
 }
 
-// What Gloo's algorithms take.
+// The context that Gloo's algorithms use.
 class Context final : public gloo::Context
 {
   public:

@@ -18,7 +18,7 @@
 
 #include "gloo_bridge.h"
 
-/* Shared memory of the first rank, through which the others of its host pass data. */
+/* Shared memory of the leader, through which the other ranks of its host pass data. */
 struct cpu_hosts_stage {
     void *memory;
     uint64_t bytes;
@@ -27,10 +27,10 @@ struct cpu_hosts_stage {
 struct cpu_hosts {
     const struct gloo_bridge *bridge;
     struct gloo_device *device;
-    struct gloo_group *leaders; /* hosts as ranks; NULL unless this rank leads */
-    struct gloo_group *mesh;    /* all ranks; connected where the hosts differ */
+    struct gloo_group *leaders; /* one rank per host; NULL unless this rank is a leader */
+    struct gloo_group *mesh;    /* all ranks; connected between different hosts */
 
-    int32_t count, own;     /* hosts, in the order of their first ranks, and this one */
+    int32_t count, own;     /* number of hosts, in the order of their first ranks; this host */
     int32_t *ranks, *first; /* host h has the ranks RANKS[FIRST[h]] to RANKS[FIRST[h + 1]] */
     int32_t most;           /* maximum number of ranks on a host */
 
@@ -39,10 +39,10 @@ struct cpu_hosts {
     _Atomic(bool) disconnected;
 
     /* Scratch of one collective. */
-    uint64_t *rank_room, *matrix; /* a number for each rank, and for each pair */
-    size_t *host_room;            /* one for each host */
-    struct gloo_part *parts;      /* two for each host */
-    const void **sources;         /* one for each host */
+    uint64_t *rank_room, *matrix; /* one number per rank, and one per pair of ranks */
+    size_t *host_room;            /* one number per host */
+    struct gloo_part *parts;      /* two per host */
+    const void **sources;         /* one per host */
 };
 
 static inline bool cpu_hosts_leads(const struct cpu_comm *comm)
@@ -56,10 +56,10 @@ static inline int32_t cpu_hosts_size(const struct cpu_hosts *hosts, int32_t host
 
 /* ---- hosts_library.c ---- */
 
-/* Open libweft_gloo.so beside this plugin.  WEFT_ERR_NO_LIBRARY says what is missing. [any] */
+/* Open libweft_gloo.so beside this plugin.  WEFT_ERR_NO_LIBRARY names the missing file. [any] */
 weft_status cpu_hosts_library(const struct gloo_bridge **out);
 
-/* ---- hosts_address.c: which of a host's addresses the others can reach ---- */
+/* ---- hosts_address.c: the choice of the network address of a host ---- */
 
 #define HOSTS_ADDRESSES 12
 
@@ -69,7 +69,7 @@ struct cpu_hosts_address {
     uint8_t bytes[16];
 };
 
-/* All addresses of one rank's host, or those WEFT_GLOO_INTERFACE allows. */
+/* All addresses of one rank's host, or those that WEFT_GLOO_INTERFACE selects. */
 struct cpu_hosts_addresses {
     uint64_t network; /* equal iff the ranks see the same network interfaces */
     uint32_t count, unused;
@@ -77,9 +77,10 @@ struct cpu_hosts_addresses {
 };
 
 weft_status cpu_hosts_addresses_find(struct cpu_hosts_addresses *out);
-/* Are the fields within their bounds?  Another rank may have sent them. */
+/* True if the fields are within their bounds.  Another rank may have sent them. */
 bool cpu_hosts_addresses_valid(const struct cpu_hosts_addresses *addresses);
-/* The index in ALL[own] that suits all of ALL, which every rank knows and which are valid. */
+/* The index in ALL[own] of the address that all ranks can reach.  ALL is equal on all ranks and
+ * valid. */
 uint32_t cpu_hosts_address_choose(const struct cpu_hosts_addresses *all, size_t stride,
                                   int32_t count, int32_t own);
 /* "10.0.0.1" */
@@ -87,8 +88,8 @@ void cpu_hosts_address_print(const struct cpu_hosts_address *address, char *text
 
 /* ---- hosts_fail.c ---- */
 
-/* Fail the communicator while DOING something.  The cause is that of a peer that disconnected, if
- * it sent one.  MESH: on that network, not the leaders'. */
+/* Fail the communicator during DOING.  The cause is the one that the disconnected peer sent, if
+ * any.  MESH selects the network: the mesh, else the leaders'. */
 weft_status cpu_hosts_fail(struct cpu_comm *comm, bool mesh, const char *doing,
                            const struct gloo_failure *failure);
 /* If the communicator has failed, send the cause to the other hosts, once, and disconnect. */
@@ -96,12 +97,12 @@ void cpu_hosts_disconnect(struct cpu_comm *comm);
 
 /* ---- hosts_stage.c ---- */
 
-/* The leader's stage, at least BYTES of it; NULL elsewhere. */
+/* The leader's stage of at least BYTES; NULL on other ranks. */
 weft_status cpu_hosts_stage(struct cpu_comm *comm, uint64_t bytes, unsigned char **stage);
-/* All ranks of the host: the leader's stage, at least BYTES of it. */
+/* On all ranks of the host: the leader's stage of at least BYTES. */
 weft_status cpu_hosts_share(struct cpu_comm *comm, const struct cpu_shm_call *call, uint64_t bytes,
                             unsigned char **stage);
-/* Done with the stage; the leader waits for the others. */
+/* End the use of the stage.  The leader waits for the other ranks. */
 weft_status cpu_hosts_finish(struct cpu_comm *comm);
 /* The next functions act on leaders only; on other ranks they do nothing. */
 weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, const size_t *bytes);
@@ -123,13 +124,13 @@ static inline uint64_t cpu_hosts_part(uint64_t count, uint64_t step, uint64_t ro
     return count - begin < step ? count - begin : step;
 }
 
-/* ---- collectives; arguments checked, ranks as in the communicator ---- */
+/* ---- collectives; arguments are checked, and ranks are those of the communicator ---- */
 
 /* hosts_move.c */
 weft_status cpu_hosts_barrier(struct cpu_comm *comm, const struct cpu_shm_op *op);
 weft_status cpu_hosts_broadcast(struct cpu_comm *comm, const struct cpu_shm_op *op);
 weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm_op *op);
-/* hosts_swap.c: blocks for one rank each */
+/* hosts_swap.c: collectives with one block per pair of ranks */
 weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op);
 /* hosts_reduce.c: all_reduce and reduce; reduce_scatter */
 weft_status cpu_hosts_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op);

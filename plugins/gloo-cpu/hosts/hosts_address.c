@@ -1,8 +1,8 @@
-/* hosts_address.c - which of a host's addresses the others can reach.
+/* hosts_address.c - the choice of the network address of a host.
  *
- * Every rank shows all its addresses.  The first network on which all of them have an address of
- * their own is taken: Ethernet before loopback, IPv4 before IPv6.  An address that several hosts
- * have, such as the bridge of a container engine, is of no use. */
+ * Every rank publishes all addresses of its host.  The ranks use the first network on which every
+ * host has a unique address: Ethernet before loopback, IPv4 before IPv6.  An address that several
+ * hosts have, such as the bridge of a container engine, is not used. */
 #include "hosts.h"
 
 #include <arpa/inet.h>
@@ -49,7 +49,7 @@ static bool convert(const struct ifaddrs *from, struct cpu_hosts_address *out)
     return false;
 }
 
-/* Smaller is better. */
+/* Preference of an address; smaller is better. */
 static int rank_of(const struct cpu_hosts_address *address)
 {
     return (address->loopback ? 2 : 0) + (address->family == AF_INET6 ? 1 : 0);
@@ -69,7 +69,8 @@ static void insert(struct cpu_hosts_addresses *all, const struct cpu_hosts_addre
     all->list[at] = *address;
 }
 
-/* The boot tells machines apart, the namespace what a process sees of the machine's network. */
+/* The boot id identifies the machine, and the namespace identifies the process's view of its
+ * network. */
 static uint64_t network_of_this_process(void)
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -139,7 +140,7 @@ static bool same_network(const struct cpu_hosts_address *a, const struct cpu_hos
     return rest == 0 || ((a->bytes[whole] ^ b->bytes[whole]) >> (8 - rest)) == 0;
 }
 
-/* The address of RANK on the network of WANTED, or -1. */
+/* The index in MINE of the address on the network of WANTED, or -1. */
 static int find_on(const struct cpu_hosts_addresses *mine, const struct cpu_hosts_address *wanted)
 {
     for (uint32_t i = 0; i < mine->count; i++)
@@ -147,7 +148,7 @@ static int find_on(const struct cpu_hosts_addresses *mine, const struct cpu_host
     return -1;
 }
 
-/* Has every rank an address on the network of WANTED that no other host has? */
+/* True if every rank has an address on the network of WANTED that is unique to its host. */
 static bool suits_all(const struct cpu_hosts_addresses *all, size_t stride, int32_t count,
                       const struct cpu_hosts_address *wanted)
 {
@@ -181,14 +182,14 @@ uint32_t cpu_hosts_address_choose(const struct cpu_hosts_addresses *all, size_t 
     const struct cpu_hosts_addresses *mine = entry(all, stride, own);
     bool alone = one_network(all, stride, count);
 
-    /* Ranks that share all interfaces need not leave the machine. */
+    /* Ranks that share all interfaces can use loopback. */
     for (uint32_t i = 0; alone && i < all->count; i++)
         if (all->list[i].loopback && suits_all(all, stride, count, &all->list[i]))
             return (uint32_t)find_on(mine, &all->list[i]);
     for (uint32_t i = 0; i < all->count; i++)
         if (suits_all(all, stride, count, &all->list[i]))
             return (uint32_t)find_on(mine, &all->list[i]);
-    return 0; /* routers may know the way */
+    return 0; /* the hosts may reach each other through routers */
 }
 
 void cpu_hosts_address_print(const struct cpu_hosts_address *address, char *text, size_t bytes)

@@ -1,9 +1,10 @@
-/* hosts_check.c - do the ranks of all hosts make the same call? */
+/* hosts_check.c - WEFT_COMM_CHECK: compares the calls of the ranks of all hosts. */
 #include "hosts.h"
 
 #include <string.h>
 
-/* Within the host calls are compared by whoever meets; while checking, all make this one. */
+/* The ranks of one host compare their calls when they synchronize.  All ranks use this call
+ * here. */
 static const struct cpu_shm_call checking = {.collective = WEFT_COLL_ALL_GATHER, .root = -1};
 
 weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op)
@@ -28,7 +29,7 @@ weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op)
     }
     PLUG_TRY(cpu_hosts_finish(comm));
     if (other < 0) return WEFT_OK;
-    /* All ranks come here, and say the same. */
+    /* All ranks get here and report the same difference. */
     return cpu_shm_call_differs(&comm->group, comm->names[hosts->ranks[0]], &first,
                                 comm->names[hosts->ranks[other]], &mine);
 }

@@ -1,16 +1,16 @@
-/* hosts_fail.c - failing together, across hosts. */
+/* hosts_fail.c - failure of a communicator across hosts. */
 #include "hosts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank says when it hangs up. */
+/* The notice that a rank sends when it disconnects. */
 struct notice {
     int32_t status;
     char text[GLOO_NOTICE_BYTES - sizeof(int32_t)];
 };
 
-/* Gloo's collectives do not say who is late: it is one of these. */
+/* Gloo's collectives do not name the late host.  The message names all other hosts. */
 static weft_status fail_late(struct cpu_comm *comm, const char *doing, const char *words)
 {
     const struct cpu_hosts *hosts = comm->other_hosts;
@@ -42,7 +42,7 @@ weft_status cpu_hosts_fail(struct cpu_comm *comm, bool mesh, const char *doing,
         return fail_late(comm, doing, failure->text);
     if (rank < 0) return cpu_shm_fail(group, failure->status, "%s: %s", doing, failure->text);
     if (!mesh) rank = hosts->ranks[hosts->first[rank]];
-    hosts->bridge->last_words(network, failure->peer, &notice);
+    hosts->bridge->read_notice(network, failure->peer, &notice);
     if (notice.status != WEFT_OK)
         return cpu_shm_fail(group, cpu_shm_pass_on(notice.status), "%.*s", (int)sizeof notice.text,
                             notice.text);

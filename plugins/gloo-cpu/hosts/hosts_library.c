@@ -1,4 +1,4 @@
-/* hosts_library.c - finding libweft_gloo.so, which lies beside this plugin. */
+/* hosts_library.c - opens libweft_gloo.so, which is beside this plugin. */
 #include "hosts.h"
 #include "trust.h"
 
@@ -13,7 +13,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const struct gloo_bridge *bridge;
 static char why_not[2048];
 
-/* The plugin's own file says where to look: never the working directory, never a search path. */
+/* The path of the library, derived from the plugin's own path.  The working directory and the
+ * search path are never used. */
 static bool library_path(char *out, size_t bytes)
 {
     static const char name[] = "libweft_gloo.so";
@@ -28,7 +29,7 @@ static bool library_path(char *out, size_t bytes)
     return used > 0 && (size_t)used < bytes;
 }
 
-/* NULL after saying in why_not why FILE cannot be opened.  The dynamic linker looks for a name
+/* Returns NULL and sets why_not if FILE cannot be opened.  The dynamic linker looks for a name
  * without a slash on its search path. */
 static void *open_trusted(const char *file)
 {

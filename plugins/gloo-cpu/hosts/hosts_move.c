@@ -1,4 +1,4 @@
-/* hosts_move.c - collectives whose data goes to every host alike. */
+/* hosts_move.c - collectives that send the same data to every host. */
 #include "hosts.h"
 
 #include <string.h>
@@ -70,8 +70,8 @@ static unsigned char *target_of(const struct cpu_shm_op *op, int32_t rank)
     return (unsigned char *)op->recv + offset * op->element;
 }
 
-/* Where in the stage each rank's part lies: hosts one after the other, and within them the ranks.
- * Returns the bytes in all. */
+/* Compute the offset of each rank's part in the stage: ordered by host, then by rank.  Returns the
+ * total number of bytes. */
 static uint64_t lay_out(const struct gathering *it, uint64_t *at, size_t *host_bytes)
 {
     const struct cpu_hosts *hosts = it->comm->other_hosts;

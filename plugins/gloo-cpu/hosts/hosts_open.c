@@ -1,10 +1,10 @@
-/* hosts_open.c - sorting ranks into hosts, and connecting these. */
+/* hosts_open.c - groups ranks by host and connects the hosts. */
 #include "hosts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- who shares memory with whom ---- */
+/* ---- which ranks share memory ---- */
 
 static bool together(const struct cpu_comm *comm, const unsigned char *attached, int32_t a,
                      int32_t b)
@@ -23,7 +23,7 @@ static bool fits(const struct cpu_comm *comm, const unsigned char *attached, int
     return true;
 }
 
-/* The host whose every rank so far is together with RANK, or a new one. */
+/* The first host all of whose ranks so far share memory with RANK, or a new host. */
 static int32_t find_host(const struct cpu_comm *comm, const unsigned char *attached, int32_t rank)
 {
     int32_t tried = -1;
@@ -36,7 +36,7 @@ static int32_t find_host(const struct cpu_comm *comm, const unsigned char *attac
     return comm->hosts;
 }
 
-/* Keep in the group the ranks of this host only. */
+/* Remove the ranks of other hosts from the group. */
 static void shrink_group(struct cpu_comm *comm)
 {
     struct cpu_shm_group *group = &comm->group;
@@ -76,16 +76,16 @@ weft_status cpu_hosts_possible(void)
     return cpu_hosts_library(&bridge);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 #define STAGE_BYTES (UINT64_C(16) << 20)
 #define STAGE_MIN   UINT64_C(4096)
 
-/* What every rank shows the others before anybody listens. */
+/* The data that every rank publishes before any rank listens. */
 struct card {
     struct cpu_outcome outcome;
     struct cpu_hosts_addresses addresses;
-    uint64_t key, stage_bytes; /* rank 0's count */
+    uint64_t key, stage_bytes; /* rank 0's values are used */
 };
 
 static void *take(unsigned char **room, size_t bytes)
@@ -153,7 +153,8 @@ static weft_status translate(const char *what, const struct gloo_failure *failur
     return plug_fail(failure->status, "Gloo: %s: %s", what, failure->text);
 }
 
-/* Waits over the network end before those within the host, so that the reason is the right one. */
+/* The time limit of waits over the network is shorter than within the host, so that the first error
+ * names the network. */
 static int64_t network_timeout(const struct cpu_comm *comm)
 {
     int64_t timeout = comm->group.timeout_ns;
@@ -176,7 +177,8 @@ static weft_status check_cards(const struct cpu_comm *comm, const struct card *m
     return WEFT_OK;
 }
 
-/* Listen, and put the addresses into ROOM: for all ranks, and behind them for all leaders. */
+/* Listen, and write the addresses to ROOM: first those for all ranks, then those for all
+ * leaders. */
 static weft_status listen(struct cpu_comm *comm, const struct card *cards, unsigned char *room)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
@@ -222,7 +224,7 @@ static weft_status connect_group(struct cpu_comm *comm, struct gloo_group *group
                      failure.text);
 }
 
-/* ALL has what every rank wrote: STRIDE bytes, of which the first are its outcome. */
+/* ALL has STRIDE bytes of every rank.  Each entry begins with the rank's outcome. */
 static weft_status connect(struct cpu_comm *comm, const unsigned char *all, size_t stride,
                            uint64_t key)
 {
@@ -247,7 +249,7 @@ static weft_status connect(struct cpu_comm *comm, const unsigned char *all, size
     return status;
 }
 
-/* The second step: everybody listens, then everybody connects. */
+/* The second step: every rank listens, then every rank connects. */
 static weft_status join(struct cpu_comm *comm, const struct card *card, const struct card *cards,
                         const weft_exchange *exchange)
 {
@@ -288,7 +290,7 @@ weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange)
     return status;
 }
 
-/* ---- ending ---- */
+/* ---- release ---- */
 
 void cpu_hosts_close(struct cpu_comm *comm)
 {

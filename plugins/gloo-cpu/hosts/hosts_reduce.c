@@ -1,23 +1,24 @@
-/* hosts_reduce.c - collectives that combine data, first within each host and then between them.
+/* hosts_reduce.c - reductions, first within each host and then between hosts.
  *
- * The leader's stage holds what its host has, the partial, and behind it room for what others send.
- * Each host is responsible for a range of the partial: it gets that range from all the others and
- * combines them in the order of hosts.  So every byte leaves a host once, and all hosts get the
- * same bits.  Integers that are averaged travel as sums of 128 bits, which each rank divides. */
+ * The leader's stage holds the partial result of its host, followed by room for data from other
+ * hosts.  Each host owns a range of the partial result.  It receives that range from all other
+ * hosts and combines the ranges in the order of hosts.  Every byte therefore leaves a host once,
+ * and all hosts get the same bits.  Averages of integers are sent as 128-bit sums, which each rank
+ * divides. */
 #include "hosts.h"
 
 #include "kernel/cpu_level.h"
 
 #include <string.h>
 
-#define SMALL_BYTES (UINT64_C(16) << 10) /* of all hosts together */
+#define SMALL_BYTES (UINT64_C(16) << 10) /* all hosts together */
 
 struct reduction {
     struct cpu_comm *comm;
     const struct cpu_shm_op *op;
-    size_t element; /* bytes of one in the partial */
-    bool wide;      /* it is a cpu_wide, yet to be divided */
-    uint64_t *ends; /* by host: where its range of the partial ends, in elements */
+    size_t element; /* bytes per element of the partial result */
+    bool wide;      /* elements are cpu_wide and not yet divided */
+    uint64_t *ends; /* by host: end of its range of the partial result, in elements */
 };
 
 static uint64_t range_begin(const struct reduction *it, int32_t host)
@@ -59,8 +60,8 @@ static void add_wide(cpu_wide *target, const void *const *sources, int32_t size,
     }
 }
 
-/* Combine COUNT elements of each host, in the order of hosts; SOURCES are hosts->sources.  What is
- * averaged or premultiplied is so by now, and only added. */
+/* Combine COUNT elements of each host, in the order of hosts.  SOURCES are hosts->sources.  Data is
+ * already averaged or premultiplied, so this adds only. */
 static void reduce_hosts(const struct reduction *it, uint64_t count, void *target)
 {
     struct cpu_hosts *hosts = it->comm->other_hosts;
@@ -78,7 +79,7 @@ static void reduce_hosts(const struct reduction *it, uint64_t count, void *targe
     cpu_reduce(cpu_kernels(), &reducer, hosts->sources, target, count);
 }
 
-/* COUNT elements of the result, from the partial to where they belong. */
+/* Convert COUNT elements of the result from PARTIAL to TARGET. */
 static void take_result(const struct reduction *it, const void *partial, void *target,
                         uint64_t count)
 {
@@ -99,8 +100,8 @@ static struct reduction reduction_of(struct cpu_comm *comm, const struct cpu_shm
                               .ends = comm->other_hosts->rank_room};
 }
 
-/* Leaders: send each host its range of the COUNT elements at PARTIAL, and combine the own one in
- * place. */
+/* Leaders: send each host its range of the COUNT elements at PARTIAL, and combine this host's range
+ * in place. */
 static weft_status combine(const struct reduction *it, unsigned char *partial, uint64_t count)
 {
     struct cpu_hosts *hosts = it->comm->other_hosts;
@@ -131,7 +132,7 @@ static weft_status combine(const struct reduction *it, unsigned char *partial, u
     return WEFT_OK;
 }
 
-/* COUNT elements in equal ranges, one for each host. */
+/* Divide COUNT elements into equal ranges, one per host. */
 static void divide(const struct reduction *it, uint64_t count)
 {
     int32_t hosts = it->comm->other_hosts->count;
@@ -140,7 +141,8 @@ static void divide(const struct reduction *it, uint64_t count)
         it->ends[h] = count * ((uint64_t)h + 1) / (uint64_t)hosts;
 }
 
-/* Bytes of stage for a partial of COUNT elements, with room for the largest range of each host. */
+/* Bytes of stage for a partial result of COUNT elements, with room for the largest range of each
+ * host. */
 static uint64_t stage_needed(const struct reduction *it, uint64_t count)
 {
     const struct cpu_hosts *hosts = it->comm->other_hosts;
@@ -149,7 +151,7 @@ static uint64_t stage_needed(const struct reduction *it, uint64_t count)
     return (count + own * ((uint64_t)hosts->count - 1)) * it->element;
 }
 
-/* How many elements of the partial fit the stage, whatever the ranges. */
+/* Number of elements of the partial result that fit in the stage for any ranges. */
 static uint64_t partial_room(const struct reduction *it)
 {
     const struct cpu_hosts *hosts = it->comm->other_hosts;
@@ -169,7 +171,7 @@ static weft_status spread(const struct reduction *it, unsigned char *partial)
     return cpu_hosts_all_gather(it->comm, partial, hosts->host_room);
 }
 
-/* Leaders: bring all ranges to the host of the root. */
+/* Leaders: send all ranges to the host of the root. */
 static weft_status collect(const struct reduction *it, unsigned char *partial)
 {
     struct cpu_hosts *hosts = it->comm->other_hosts;
@@ -190,7 +192,7 @@ static weft_status collect(const struct reduction *it, unsigned char *partial)
     return cpu_hosts_exchange(it->comm, count, parts, 0, NULL);
 }
 
-/* Everybody gets everything and combines it: one step, for what is small. */
+/* One step for small data: every host gets all data and combines it. */
 static weft_status combine_small(const struct reduction *it, unsigned char *stage, uint64_t count)
 {
     struct cpu_hosts *hosts = it->comm->other_hosts;
@@ -252,8 +254,8 @@ static uint64_t block_offset(const struct cpu_shm_op *op, int32_t rank)
     return op->send_counts != NULL ? op->send_offsets[rank] : (uint64_t)rank * op->count;
 }
 
-/* The partial has the round's part of every block, in the order of hosts.  Blocks that lie side by
- * side in SEND as well are combined at once, where they do so on all ranks. */
+/* The partial result has the round's part of every block, in the order of hosts.  Blocks that are
+ * adjacent in SEND on all ranks are combined in one operation. */
 static weft_status reduce_blocks(const struct reduction *it, uint64_t step, uint64_t round)
 {
     const struct cpu_hosts *hosts = it->comm->other_hosts;
@@ -276,7 +278,8 @@ static weft_status reduce_blocks(const struct reduction *it, uint64_t step, uint
     return reduce_locally(it, first, count, at);
 }
 
-/* Sets the ranges to what each host's ranks get, and *OWN to where this rank's part lies. */
+/* Set the ranges to the sum of the blocks of each host's ranks, and *OWN to the position of this
+ * rank's part. */
 static uint64_t lay_out(const struct reduction *it, uint64_t step, uint64_t round, uint64_t *own)
 {
     const struct cpu_hosts *hosts = it->comm->other_hosts;

@@ -1,4 +1,4 @@
-/* hosts_run.c - any collective over several hosts. */
+/* hosts_run.c - dispatch of collectives over several hosts. */
 #include "hosts.h"
 
 static weft_status run(struct cpu_comm *comm, const struct cpu_shm_op *op)

@@ -1,4 +1,4 @@
-/* hosts_stage.c - the leader's shared memory, and what leaders do with it. */
+/* hosts_stage.c - the leader's stage, and the operations of leaders on it. */
 #include "hosts.h"
 
 static weft_status grow(struct cpu_comm *comm, uint64_t bytes)

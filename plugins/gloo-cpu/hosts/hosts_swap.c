@@ -1,9 +1,9 @@
 /* hosts_swap.c - collectives with a block for each pair of ranks: all_to_all, gather, scatter, and
- * those with counts of their own.
+ * their variants with counts.
  *
- * All is in bytes here.  First everybody learns how long all blocks are, from the arguments where
- * these are the same everywhere, else from each other; then the blocks travel in rounds of STEP
- * bytes of each. */
+ * All sizes are in bytes.  First every rank gets the lengths of all blocks, from its arguments if
+ * these are equal on all ranks, else from the other ranks.  Then the blocks are sent in rounds of
+ * STEP bytes per block. */
 #include "hosts.h"
 
 #include <string.h>
@@ -11,12 +11,12 @@
 struct swap {
     struct cpu_comm *comm;
     const struct cpu_shm_op *op;
-    uint64_t *lengths; /* SIZE x SIZE: what the row's rank sends to the column's */
+    uint64_t *lengths; /* SIZE x SIZE: bytes that the row's rank sends to the column's rank */
     uint64_t step, round;
     unsigned char *stage;
 };
 
-/* ---- what this rank brings and wants ---- */
+/* ---- the blocks of this rank ---- */
 
 struct block {
     uint64_t offset, bytes;
@@ -46,7 +46,7 @@ static struct block block_in(const struct cpu_shm_op *op, const uint64_t *counts
     return (struct block){offsets[rank] * op->element, counts[rank] * op->element};
 }
 
-/* What this rank sends to RANK, and where in SEND it lies. */
+/* The block that this rank sends to RANK, and its offset in SEND. */
 static struct block outgoing(const struct swap *swap, int32_t rank)
 {
     const struct cpu_shm_op *op = swap->op;
@@ -56,7 +56,7 @@ static struct block outgoing(const struct swap *swap, int32_t rank)
     return block_in(op, op->send_counts, op->send_offsets, rank);
 }
 
-/* What this rank expects from RANK, and where in RECV it goes. */
+/* The block that this rank receives from RANK, and its offset in RECV. */
 static struct block incoming(const struct swap *swap, int32_t rank)
 {
     const struct cpu_shm_op *op = swap->op;
@@ -66,7 +66,7 @@ static struct block incoming(const struct swap *swap, int32_t rank)
     return block_in(op, op->recv_counts, op->recv_offsets, rank);
 }
 
-/* ---- how long all blocks are ---- */
+/* ---- the lengths of all blocks ---- */
 
 static uint64_t *length(const struct swap *swap, int32_t from, int32_t to)
 {
@@ -85,7 +85,7 @@ static void lengths_from_arguments(const struct swap *swap)
         }
 }
 
-/* Rows travel in the order of hosts, and are put into that of ranks when they are taken out. */
+/* Rows are sent in the order of hosts and stored in the order of ranks. */
 static weft_status lengths_from_others(const struct swap *swap)
 {
     struct cpu_comm *comm = swap->comm;
@@ -132,9 +132,9 @@ static uint64_t part(const struct swap *swap, int32_t from, int32_t to)
     return cpu_hosts_part(*length(swap, from, to), swap->step, swap->round);
 }
 
-/* The stage of a round: for every host what this one sends it, then for every other host what it
- * sends here; each the blocks by sender, then by receiver.  Calls VISIT for every block with the
- * place it has there. */
+/* The stage of a round has, for every host, the blocks for that host, then, for every other host,
+ * the blocks from that host.  Each part is ordered by sender, then by receiver.  Calls VISIT with
+ * the offset of every block. */
 typedef void visitor(const struct swap *swap, int32_t from, int32_t to, uint64_t at);
 
 static uint64_t visit_pair(const struct swap *swap, int32_t from_host, int32_t to_host, uint64_t at,
@@ -182,7 +182,7 @@ static uint64_t visit_all(const struct swap *swap, visitor *visit)
     return at;
 }
 
-/* Leaders: one message to, and one from, every host that there is something for. */
+/* Leaders: one message to and one from every host, where there is data. */
 static weft_status exchange(const struct swap *swap)
 {
     struct cpu_hosts *hosts = swap->comm->other_hosts;
@@ -222,7 +222,7 @@ static weft_status swap_round(struct swap *swap)
     return cpu_hosts_finish(comm);
 }
 
-/* The longest block that leaves or reaches this host. */
+/* The length of the longest block that leaves or enters this host. */
 static uint64_t longest(const struct swap *swap)
 {
     const struct cpu_hosts *hosts = swap->comm->other_hosts;
@@ -254,7 +254,8 @@ weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op)
     } else {
         lengths_from_arguments(&swap);
     }
-    /* A root that gathers in place may write in one round what it is to send in a later one. */
+    /* A root that gathers in place may overwrite in one round data that it sends in a later
+     * round. */
     if (gathers(op) && comm->rank == op->root && own > 0 && op->send == op->recv) {
         copy = plug_alloc(own);
         if (copy == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory");

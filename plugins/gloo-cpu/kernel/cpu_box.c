@@ -3,14 +3,15 @@
 
 #include <string.h>
 
-#define TILE 16 /* elements on a side, when source and target run in different directions */
+#define TILE 16 /* elements per side of a tile, for transposed copies */
 
 static int64_t magnitude(int64_t value)
 {
     return value < 0 ? -value : value;
 }
 
-/* Should dimension A lie outside dimension B?  The target is written in order where possible. */
+/* True if dimension A belongs outside dimension B.  The target is written in order where
+ * possible. */
 static bool outside(const struct cpu_box *box, int a, int b)
 {
     int64_t x = magnitude(box->target_stride[a]), y = magnitude(box->target_stride[b]);
@@ -38,7 +39,7 @@ static void sort_dims(struct cpu_box *box)
             swap_dims(box, j, j - 1);
 }
 
-/* Two neighbours that step through both buffers as one dimension are one. */
+/* Merge neighbouring dimensions that both buffers traverse as one dimension. */
 static void merge_dims(struct cpu_box *box)
 {
     int last = 0;
@@ -171,8 +172,8 @@ static int source_inner(const struct cpu_box *box)
     return -1;
 }
 
-/* A transposition, tile by tile, so that the lines of both buffers stay in the cache.  ACROSS is
- * the source's contiguous dimension. */
+/* Transpose tile by tile, so that the cache lines of both buffers stay in the cache.  ACROSS is the
+ * source's contiguous dimension. */
 static void copy_plane(const struct cpu_box *box, size_t element, int across,
                        const unsigned char *source, unsigned char *target)
 {
@@ -203,7 +204,7 @@ static void copy_transposed(const struct cpu_box *box, size_t element, int acros
     struct cpu_line_walk at = {0};
     int64_t size = (int64_t)element;
 
-    /* Walk the other dimensions; the last one is a line of one. */
+    /* Walk the other dimensions.  A line has one element of the last dimension. */
     outer.extent[across] = 1;
     outer.extent[box->dims - 1] = 1;
     while (cpu_box_next_line(&outer, &at))
@@ -211,8 +212,8 @@ static void copy_transposed(const struct cpu_box *box, size_t element, int acros
                    target + at.line.target * size);
 }
 
-/* Do the last two dimensions make rows, dense on both sides, that are better not copied in order?
- */
+/* True if the last two dimensions form rows that are dense in both buffers and that cpu_rows_hop
+ * copies faster. */
 static bool is_worth_hopping(const struct cpu_box *box, size_t element)
 {
     int inner = box->dims - 1;

@@ -1,9 +1,9 @@
-/* cpu_cast.c - converting between dtypes.
+/* cpu_cast.c - conversion between dtypes.
  *
- * Small floats go to and from f32 by the vector kernels.  Everything else goes through the widest
- * type of its kind, a block at a time: f64 for floats, i64 or u64 for integers, all exact.  From
- * there to a small float means rounding to f32 on the way; that step rounds to odd, which leaves
- * enough behind for the second step to round as if it were the only one. */
+ * Vector kernels convert small floats to and from f32.  Other conversions use the widest type of
+ * the kind as an intermediate, one block at a time: f64 for floats, i64 or u64 for integers.  These
+ * are exact.  A conversion from an intermediate to a small float rounds to f32 first.  That step
+ * rounds to odd, so the second rounding gives the correctly rounded result. */
 #include "cpu_kernel.h"
 
 #include "arithmetic/cpu_number.h"
@@ -35,7 +35,7 @@ static bool is_small(uint32_t dtype)
            dtype == WEFT_DTYPE_F8E5M2;
 }
 
-/* The f32 next to VALUE whose last bit is odd, unless VALUE is an f32 itself. */
+/* VALUE if it is an f32, else the adjacent f32 whose last bit is odd. */
 static float round_to_odd(double value)
 {
     float near = (float)value;
@@ -47,7 +47,7 @@ static float round_to_odd(double value)
     return cpu_f32_of_bits(bits | 1u);
 }
 
-/* The same for whole numbers too large for an f64: what is cut off leaves its mark. */
+/* The same for integers too large for f64: discarded bits set the last bit. */
 static double odd_natural(uint64_t value)
 {
     if (value >> 53 != 0) value = (value & ~UINT64_C(0x7ff)) | ((value & 0x7ff) != 0 ? 0x800u : 0u);
@@ -97,7 +97,7 @@ static void load_real(uint32_t dtype, const void *source, size_t count, union wi
     }
 }
 
-/* Beyond what the type holds, its ends; toward zero between them; NaN is 0. */
+/* Values outside the range saturate.  Others are truncated toward zero.  NaN becomes 0. */
 #define STORE_WHOLE(type, least, most)                                                             \
     for (size_t i = 0; i < count; i++) {                                                           \
         type *to = (type *)target + i;                                                             \

@@ -42,7 +42,7 @@ weft_status cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reduction, 
     return cpu_stream_run_lent(stream, run_reduce, &work, sizeof work, &lent, 1);
 }
 
-/* One element, and what to do with it. */
+/* Arguments of scale and fill. */
 struct element_work {
     uint32_t dtype;
     _Alignas(16) unsigned char element[16];
@@ -67,7 +67,7 @@ static void run_fill(void *argument, struct cpu_error *error)
     (void)error;
     if (work->count == 0) return;
     memcpy(data, work->element, bytes);
-    /* Doubling, but from a part that stays in the first cache. */
+    /* Double the filled part, but copy from a part that stays in the L1 cache. */
     while (filled < all) {
         size_t more = filled < 4096 ? filled : filled / 4096 * 4096;
 

@@ -1,4 +1,5 @@
-/* kernel.h - local arithmetic in stream order: the kernel table's part beside regions. */
+/* cpu_kernel.h - local arithmetic in stream order: the entries of the kernel table except
+ * regions. */
 #ifndef WEFT_CPU_KERNEL_H
 #define WEFT_CPU_KERNEL_H
 
@@ -8,7 +9,7 @@
 
 weft_status cpu_kernel_cast(void *device, uint32_t from, uint32_t to, uint64_t count,
                             const void *source, void *target, void *stream);
-/* The same, now.  Both dtypes are known, and both or neither complex. */
+/* Convert at once, in the calling thread.  Both dtypes are known.  Both or neither are complex. */
 void cpu_cast(uint32_t from, uint32_t to, size_t count, const void *source, void *target);
 
 /* ---- cpu_kernel.c ---- */

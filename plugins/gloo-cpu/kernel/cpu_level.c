@@ -1,4 +1,4 @@
-/* cpu_level.c - choosing the level of vector hardware. */
+/* cpu_level.c - selection of the vector instruction set. */
 #include "cpu_level.h"
 
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #endif
 
 #if defined(__x86_64__)
-/* __builtin_cpu_supports does not know it in every compiler. */
+/* Some compilers' __builtin_cpu_supports does not know "f16c". */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -22,7 +22,7 @@ static bool has_f16c(void)
 
 const struct cpu_kernels *const *cpu_kernel_levels(void)
 {
-    /* Per thread, as several may ask at once. */
+    /* Thread-local, because several threads may call this at once. */
     static _Thread_local const struct cpu_kernels *levels[4];
     size_t count = 0;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define SCRATCH_BYTES 32768
-#define NEAR_HOLDERS  1024 /* that are reduced without taking memory */
+#define NEAR_HOLDERS  1024 /* maximum number of sources that are reduced without an allocation */
 
 weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t count,
                                const weft_region *regions, void **out)
@@ -42,7 +42,7 @@ void cpu_regions_destroy(void *list)
     plug_free(list);
 }
 
-/* A run of a list. */
+/* One run of a list. */
 struct work {
     const struct cpu_regions *list;
     const void *const *sources;
@@ -75,7 +75,7 @@ static void run_work(void *argument, struct cpu_error *error)
     if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
-/* How far the list reaches into the two arrays. */
+/* The number of source and target buffers that the list refers to. */
 static void count_buffers(const struct cpu_regions *list, size_t *sources, size_t *targets)
 {
     *sources = *targets = 0;
@@ -146,13 +146,13 @@ weft_status cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint3
     return reduce_list(&work, "regions_average", stream);
 }
 
-/* ---- reducing a box ---- */
+/* ---- reduction of a box ---- */
 
-/* Memory that reducing a line needs.  Strided parts are copied there, without gaps. */
+/* Memory for the reduction of one line.  Strided sources are copied there densely. */
 struct scratch {
     unsigned char *memory;
-    int64_t most;        /* elements of each source, and of the result, that fit into MEMORY */
-    const void **starts; /* one for each source: where its elements begin */
+    int64_t most;        /* elements of each source, and of the result, that fit in MEMORY */
+    const void **starts; /* for each source: its first element */
 };
 
 static void reduce_line(const struct cpu_line *line, const struct cpu_reducer *reducer,

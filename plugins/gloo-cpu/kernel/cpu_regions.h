@@ -1,11 +1,11 @@
-/* regions.h - lists of strided boxes, made ready once and run many times. */
+/* cpu_regions.h - lists of strided boxes, prepared once and run many times. */
 #ifndef WEFT_CPU_REGIONS_H
 #define WEFT_CPU_REGIONS_H
 
 #include "cpu_level.h"
 
-/* A region with its dimensions merged and put in order: the innermost last, where the target, and
- * if possible the source, is contiguous.  Strides in elements. */
+/* A region with merged and sorted dimensions.  The innermost dimension is last.  The target, and if
+ * possible the source, is contiguous along it.  Strides are in elements. */
 struct cpu_box {
     uint32_t source, target;
     int dims; /* 0: one element */
@@ -28,13 +28,13 @@ void cpu_box_copy(const struct cpu_box *box, size_t element, const void *source,
 /* Bytes of the source buffer that the box lies in: [*FIRST, *LAST). */
 void cpu_box_range(const struct cpu_box *box, size_t element, int64_t *first, int64_t *last);
 
-/* One line of a box: its innermost dimension at one place of the others. */
+/* One line of a box: its innermost dimension at fixed coordinates of the others. */
 struct cpu_line {
     int64_t source, target; /* offsets of its first element */
     int64_t count, source_stride, target_stride;
 };
 
-/* Visit all lines of a box.  Zero-initialise AT; false when there are no more. */
+/* Visits all lines of a box.  Zero-initialize AT.  Returns false after the last line. */
 struct cpu_line_walk {
     bool started;
     int64_t index[WEFT_MAX_DIMS];
@@ -56,12 +56,12 @@ struct cpu_rows {
     int64_t count;
 };
 
-/* Are ROWS rows of ROW bytes copied faster by cpu_rows_hop than one by one? */
+/* True if cpu_rows_hop copies ROWS rows of ROW bytes faster than one copy per row. */
 bool cpu_rows_worth_hopping(size_t row, int64_t rows);
-/* Copy rows of 1 KiB and more, piece by piece in no order. */
+/* Copy rows of at least 1 KiB, piece by piece, out of order. */
 void cpu_rows_hop(const struct cpu_rows *rows);
 
-/* ---- cpu_regions.c: the kernel table's part ---- */
+/* ---- cpu_regions.c: entries of the kernel table ---- */
 
 weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t count,
                                const weft_region *regions, void **list);
@@ -72,7 +72,7 @@ weft_status cpu_regions_reduce(void *list, uint32_t dtype, uint32_t reduction, u
                                const void *const *sources, void *const *targets, void *stream);
 weft_status cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
                                 const void *const *sources, void *const *targets, void *stream);
-/* One box, now.  SOURCES: REDUCER->size buffers, the box's own first. */
+/* Reduce one box at once.  SOURCES has REDUCER->size buffers; the first is the box's own. */
 weft_status cpu_box_reduce(const struct cpu_box *box, const struct cpu_reducer *reducer,
                            const void *const *sources, void *target);
 

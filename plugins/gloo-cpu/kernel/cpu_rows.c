@@ -1,19 +1,19 @@
-/* cpu_rows.c - copying rows that lie apart.
+/* cpu_rows.c - copies of rows that are not adjacent.
  *
- * A processor that sees a row read in order fetches on past its end, and begins to fetch the next
- * row only when it is there: on ARM servers rows of a few KiB copy at half the speed of one long
- * run.  So pieces of a row are copied in an order that looks like none, and what is wanted next is
- * asked for by hand.  On x86 there is nothing to gain: plain copies come to 90 % and more. */
+ * The hardware prefetcher reads past the end of a row and starts on the next row late.  On ARM
+ * servers, rows of a few KiB therefore copy at half the speed of one long run.  This code copies
+ * the pieces of a row out of order, which disables that prefetcher, and prefetches in software.
+ * x86 does not need it: plain copies reach more than 90 % there. */
 #include "cpu_regions.h"
 
 #include <string.h>
 
 enum {
     PIECE = 128,        /* bytes: two cache lines */
-    ROW_MIN = 1024,     /* shorter ones have no order to hide */
-    ROW_MAX = 16384,    /* longer ones pay little for each end */
-    AHEAD = 4096,       /* bytes asked for before they are copied, at least */
-    TOTAL_MIN = 1 << 18 /* less is in the nearer caches */
+    ROW_MIN = 1024,     /* shorter rows do not trigger the prefetcher */
+    ROW_MAX = 16384,    /* longer rows lose little at their ends */
+    AHEAD = 4096,       /* minimum prefetch distance in bytes */
+    TOTAL_MIN = 1 << 18 /* smaller copies fit in the near caches */
 };
 
 bool cpu_rows_worth_hopping(size_t row, int64_t rows)
@@ -37,7 +37,7 @@ static size_t common_divisor(size_t a, size_t b)
     return a;
 }
 
-/* A step that goes through all of PIECES, never to a neighbour. */
+/* A step that visits all of PIECES and never an adjacent piece. */
 static size_t choose_hop(size_t pieces)
 {
     size_t hop = pieces * 3 / 8 + 1;

@@ -1,8 +1,8 @@
-/* cpu_heap.c - handing out parts of a segment.
+/* cpu_heap.c - allocation from a segment.
  *
- * Blocks tile the segment in address order.  Free ones hang in bins by size, four bins for each
- * doubling, and merge with free neighbours at once.  A search takes the first block that is large
- * enough in the request's own bin, else any block of a larger bin. */
+ * Blocks tile the segment in address order.  Free blocks are in bins by size, four bins per power
+ * of two, and are merged with free neighbours at once.  A search takes the first block that is
+ * large enough in the request's own bin, else any block of a larger bin. */
 #include "cpu_heap.h"
 
 #include <search.h>
@@ -10,20 +10,20 @@
 #include <unistd.h>
 
 #define PAGE        UINT64_C(4096)
-#define LARGE       (UINT64_C(64) << 10) /* from here on used blocks begin and end on pages */
+#define LARGE       (UINT64_C(64) << 10) /* used blocks from this size on are page-aligned */
 #define GROWTH      (UINT64_C(1) << 20)
 #define DISCARD_MIN (UINT64_C(1) << 20)
 
 struct cpu_block {
     struct cpu_block *before, *after;  /* neighbours by address */
-    struct cpu_block *previous, *next; /* in the bin, when free */
+    struct cpu_block *previous, *next; /* in the bin, if free */
     uint64_t offset, bytes;
-    uint64_t asked; /* bytes that the caller asked for, when used; at least 1 */
+    uint64_t asked; /* bytes requested, if used; at least 1 */
     uint32_t kind;
-    bool free, discarded; /* DISCARDED: the pages went back to the system */
+    bool free, discarded; /* DISCARDED: the pages were returned to the system */
 };
 
-/* Blocks that peers may still look at. */
+/* Blocks that peers may still read. */
 struct cpu_retired {
     struct cpu_retired *next;
     const _Atomic(uint32_t) *counter;
@@ -32,7 +32,7 @@ struct cpu_retired {
     void *pointers[];
 };
 
-/* What used_tree compares: a used block, or one byte that is looked for. */
+/* Order of used_tree.  A key is a used block, or one byte to look up. */
 static int by_address(const void *a, const void *b)
 {
     const struct cpu_block *x = a, *y = b;
@@ -78,7 +78,7 @@ static uint64_t unit_of(uint64_t bytes)
     return bytes >= LARGE ? PAGE : HEAP_ALIGNMENT;
 }
 
-/* Bytes to skip in BLOCK so that a used block of BYTES begins where it should. */
+/* Bytes to skip in BLOCK so that a used block of BYTES is aligned. */
 static uint64_t pad_of(const struct cpu_block *block, uint64_t bytes)
 {
     return -block->offset & (unit_of(bytes) - 1);
@@ -119,7 +119,7 @@ static void unlink_block(struct cpu_heap *heap, struct cpu_block *block)
     plug_free(block);
 }
 
-/* Cut BLOCK, which is in no bin, to BYTES and return what is left, in no bin either. */
+/* Cut BLOCK to BYTES and return the rest.  Neither is in a bin. */
 static weft_status cut(struct cpu_heap *heap, struct cpu_block *block, uint64_t bytes,
                        struct cpu_block **out)
 {
@@ -135,7 +135,7 @@ static weft_status cut(struct cpu_heap *heap, struct cpu_block *block, uint64_t 
     return WEFT_OK;
 }
 
-/* Put BLOCK, in no bin, among the free ones, joined with free neighbours of its kind. */
+/* Put BLOCK, which is in no bin, into its bin, merged with free neighbours of the same kind. */
 static struct cpu_block *give(struct cpu_heap *heap, struct cpu_block *block)
 {
     struct cpu_block *before = block->before, *after = block->after;
@@ -155,7 +155,7 @@ static struct cpu_block *give(struct cpu_heap *heap, struct cpu_block *block)
     return block;
 }
 
-/* A new block at the end of the segment, in no bin. */
+/* Append a new block to the segment.  It is in no bin. */
 static weft_status extend(struct cpu_heap *heap, uint64_t bytes, struct cpu_block **out)
 {
     struct cpu_block *block, *last = heap->last;
@@ -185,8 +185,8 @@ static weft_status extend(struct cpu_heap *heap, uint64_t bytes, struct cpu_bloc
     return WEFT_OK;
 }
 
-/* Trim BLOCK, in no bin, to BYTES on their proper boundary; the rest becomes free.  On failure
- * all of it does. */
+/* Trim BLOCK, which is in no bin, to BYTES on their alignment.  The rest becomes free.  On failure
+ * all of BLOCK becomes free. */
 static weft_status trim(struct cpu_heap *heap, struct cpu_block **block, uint64_t bytes)
 {
     uint64_t pad = pad_of(*block, bytes);
@@ -257,7 +257,7 @@ weft_status cpu_heap_allocate(struct cpu_heap *heap, uint64_t bytes, uint32_t ki
     return status;
 }
 
-/* Large blocks lie on pages, so all of theirs can go back. */
+/* Large blocks are page-aligned, so all their pages can be returned. */
 static void discard(struct cpu_heap *heap, struct cpu_block *block)
 {
     if (block->bytes < DISCARD_MIN) return;
@@ -299,7 +299,7 @@ void cpu_heap_retire(struct cpu_heap *heap, size_t count, void *const *pointers,
 {
     struct cpu_retired *entry = plug_alloc(sizeof *entry + count * sizeof *pointers);
 
-    if (entry == NULL) return; /* the blocks then stay until the heap is closed */
+    if (entry == NULL) return; /* the blocks are then kept until the heap is closed */
     entry->counter = counter;
     entry->goal = goal;
     entry->count = count;

@@ -1,7 +1,7 @@
-/* heap.h - memory that the other ranks of the host can map.
+/* cpu_heap.h - memory that the other ranks of the host can map.
  *
- * cpu_segment.c makes one growing piece of shared memory without a name, and maps those of other
- * processes; cpu_heap.c hands out parts of it. */
+ * cpu_segment.c creates one growing anonymous piece of shared memory and maps the segments of other
+ * processes.  cpu_heap.c allocates from it. */
 #ifndef WEFT_CPU_HEAP_H
 #define WEFT_CPU_HEAP_H
 
@@ -12,40 +12,40 @@
 /* ---- cpu_segment.c ---- */
 
 /* BASE covers RESERVED bytes of address space, of which the first BYTES exist.  A peer maps all of
- * RESERVED at once, so its mapping stays good while the segment grows, and after its owner closed
- * it, whether that is another process or another rank of this one. */
+ * RESERVED at once.  Its mapping stays valid while the segment grows and after the owner closes
+ * it.  The owner may be another process or another rank of this process. */
 struct cpu_segment {
     int fd;
     bool limited;    /* lives in /dev/shm, whose size is limited */
-    uint64_t serial; /* unlike any other segment of the process, ever */
+    uint64_t serial; /* unique among all segments that this process ever creates */
     uint8_t *base;
     uint64_t reserved, bytes;
 };
 
-/* How another process finds the segment. */
+/* The data with which another process finds the segment. */
 struct cpu_segment_address {
     struct cpu_process process;
     uint64_t serial;
-    uint64_t device, inode; /* of the file, so that a wrong one is noticed */
+    uint64_t device, inode; /* of the file, to detect a wrong file */
     uint64_t reserved;
-    uint64_t base; /* in its own process */
+    uint64_t base; /* in the owner's address space */
     int32_t fd;
     int32_t unused;
 };
 
 weft_status cpu_segment_create(struct cpu_segment *out);
 void cpu_segment_close(struct cpu_segment *segment);
-/* Make the first BYTES exist.  WEFT_ERR_NO_MEMORY, with a sentence, when they cannot. */
+/* Extend the segment to BYTES.  WEFT_ERR_NO_MEMORY, described, if that fails. */
 weft_status cpu_segment_grow(struct cpu_segment *segment, uint64_t bytes);
-/* Give the pages of a range back to the system; they read as zeros afterwards. */
+/* Return the pages of a range to the system.  They read as zeros afterwards. */
 void cpu_segment_discard(struct cpu_segment *segment, uint64_t offset, uint64_t bytes);
 weft_status cpu_segment_restore(struct cpu_segment *segment, uint64_t offset, uint64_t bytes);
 weft_status cpu_segment_describe(const struct cpu_segment *segment,
                                  struct cpu_segment_address *out);
 
-/* Map a segment of this or another process.  Mappings are shared within the process and counted;
- * every attach needs its detach.  BYTES gets the size that exists now.  ADDRESS is not trusted:
- * WEFT_ERR_MISMATCH if it is that of no segment. [any] */
+/* Map a segment of this or another process.  Mappings are shared within the process and counted.
+ * Every attach needs a detach.  *BYTES receives the current size.  ADDRESS is not trusted:
+ * WEFT_ERR_MISMATCH if it does not name a segment. [any] */
 weft_status cpu_segment_attach(const struct cpu_segment_address *address, uint8_t **base,
                                uint64_t *bytes);
 void cpu_segment_detach(const struct cpu_segment_address *address);
@@ -58,7 +58,7 @@ void cpu_segment_detach(const struct cpu_segment_address *address);
 struct cpu_block;
 struct cpu_retired;
 
-/* Bookkeeping lies in private memory, out of reach of a caller that writes past its end. [any] */
+/* The bookkeeping is in private memory, so that a caller's overrun cannot corrupt it. [any] */
 struct cpu_heap {
     struct cpu_segment segment;
     pthread_mutex_t lock;
@@ -66,30 +66,31 @@ struct cpu_heap {
     struct cpu_block *bins[HEAP_BINS]; /* free blocks by size */
     void *used_tree;                   /* used blocks by address */
     struct cpu_retired *retired;
-    uint64_t used, idle, keep; /* bytes; IDLE: free with pages; KEEP: most idle kept */
+    uint64_t used, idle, keep; /* bytes; IDLE: free, with pages; KEEP: maximum of IDLE */
 };
 
 weft_status cpu_heap_create(struct cpu_heap *heap);
 void cpu_heap_close(struct cpu_heap *heap);
-/* KIND is kept for cpu_heap_find. */
+/* KIND is returned by cpu_heap_find. */
 weft_status cpu_heap_allocate(struct cpu_heap *heap, uint64_t bytes, uint32_t kind, void **out);
-/* False if POINTER was not handed out by this heap. */
+/* False if POINTER is not from this heap. */
 bool cpu_heap_free(struct cpu_heap *heap, void *pointer);
-/* Free all POINTERS once *COUNTER, which lies in one of them, has reached GOAL: until then peers
- * may still read them. */
+/* Free all POINTERS once *COUNTER, which is in one of them, reaches GOAL.  Peers may read them
+ * until then. */
 void cpu_heap_retire(struct cpu_heap *heap, size_t count, void *const *pointers,
                      const _Atomic(uint32_t) *counter, uint32_t goal);
-/* Free what has been retired and may go. */
+/* Free the retired blocks whose counters have reached their goals. */
 void cpu_heap_sweep(struct cpu_heap *heap);
-/* The allocation POINTER lies in, or in the gap behind it. */
+/* The allocation that contains POINTER, including the gap after it. */
 struct cpu_allocation {
     void *base;
-    uint64_t bytes; /* as asked for; 1 if that was 0 */
+    uint64_t bytes; /* as requested; 1 if that was 0 */
     uint32_t kind;
 };
 bool cpu_heap_find(struct cpu_heap *heap, const void *pointer, struct cpu_allocation *out);
 
-/* Is the range inside the heap's address space?  No lock: the space never moves. */
+/* True if the range is inside the heap's address space.  Takes no lock, because the space never
+ * moves. */
 static inline bool cpu_heap_holds(const struct cpu_heap *heap, const void *pointer, uint64_t bytes)
 {
     uint64_t offset = (uint64_t)(uintptr_t)pointer - (uint64_t)(uintptr_t)heap->segment.base;

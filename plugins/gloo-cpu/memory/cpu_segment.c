@@ -1,9 +1,10 @@
-/* cpu_segment.c - one growing piece of shared memory without a name.
+/* cpu_segment.c - one growing anonymous piece of shared memory.
  *
- * It is a memfd, so nothing is left behind however a process ends.  Another process opens it as
- * /proc/PID/fd/N, which needs no ptrace permission, and compares inode numbers, since in another
- * pid namespace that path may be somebody else's file.  A fork of this process closes its
- * descriptors: weft refuses every call there, and the memory is not to outlive its owner. */
+ * The segment is a memfd, so nothing remains after a process ends in any way.  Another process
+ * opens it as /proc/PID/fd/N, which does not need ptrace permission.  It compares inode numbers,
+ * because in another pid namespace that path may name an unrelated file.  A fork of this process
+ * closes its descriptors: weft refuses every call there, and the memory must not outlive its
+ * owner. */
 #include "cpu_heap.h"
 
 #include <errno.h>
@@ -16,20 +17,20 @@
 #include <unistd.h>
 
 #define GIB (UINT64_C(1) << 30)
-/* Every rank of a host maps all heaps: 256 ranks then take half of a 47-bit address space. */
+/* Every rank of a host maps all heaps.  256 ranks then use half of a 47-bit address space. */
 #define RESERVED_MAX (256 * GIB)
 
-/* A segment mapped here, this process's own among them; its owner is one of the users. */
+/* A mapped segment, possibly of this process.  The owner counts as one user. */
 struct mapping {
     struct mapping *next;
     struct cpu_process process;
     uint64_t serial, bytes, users;
-    uint64_t exists; /* bytes of the file when it was last examined; it does not shrink */
+    uint64_t exists; /* size of the file when last examined, in bytes; it does not shrink */
     uint8_t *base;
-    int fd; /* of this process's own; -1 */
+    int fd; /* of this process's own segment, else -1 */
 };
 
-/* Held wherever a descriptor is open that no mapping has, and during a fork. */
+/* Held during a fork, and while a descriptor is open that is not in a mapping. */
 static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t forks_watched = PTHREAD_ONCE_INIT;
 static struct mapping *mappings;
@@ -63,7 +64,7 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&mappings_lock);
 }
 
-/* Without memory for it, forks keep the descriptors. */
+/* If registration fails, forks keep the descriptors. */
 static void watch_forks(void)
 {
     if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
@@ -102,7 +103,7 @@ static void drop_mapping(const struct cpu_process *process, uint64_t serial)
     pthread_mutex_unlock(&mappings_lock);
 }
 
-/* Address space to reserve: what the machine could ever back, less where it is limited. */
+/* Address space to reserve: all memory that the machine can back, or less under a limit. */
 static weft_status reserve_wanted(uint64_t *out)
 {
     uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -119,8 +120,7 @@ static weft_status reserve_wanted(uint64_t *out)
     return WEFT_OK;
 }
 
-/* The way of old kernels and of sandboxes without memfd_create: a name that lives for an instant.
- */
+/* For old kernels and sandboxes without memfd_create: a name that is unlinked at once. */
 static int open_shm(void)
 {
     char name[64];
@@ -162,7 +162,7 @@ static weft_status register_own(struct cpu_segment *segment)
     return add_mapping(&self, segment->serial, segment->base, segment->reserved, segment->fd);
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static weft_status create(struct cpu_segment *out)
 {
     struct cpu_segment segment = {.fd = -1};
@@ -216,7 +216,7 @@ void cpu_segment_close(struct cpu_segment *segment)
     if (segment->base == NULL) return;
     pthread_mutex_lock(&mappings_lock);
     for (struct mapping *m = mappings; m != NULL; m = m->next)
-        if (m->fd == segment->fd) m->fd = -1; /* other ranks of this process may stay */
+        if (m->fd == segment->fd) m->fd = -1; /* other ranks may still use the mapping */
     close(segment->fd);
     pthread_mutex_unlock(&mappings_lock);
     if (cpu_process_self(&self) == WEFT_OK) drop_mapping(&self, segment->serial);
@@ -224,7 +224,7 @@ void cpu_segment_close(struct cpu_segment *segment)
     segment->fd = -1;
 }
 
-/* Claims the pages now: running out is then an error here, and not a SIGBUS at first touch. */
+/* Allocates the pages now, so that a shortage is an error here and not a SIGBUS at first access. */
 static weft_status claim(struct cpu_segment *segment, uint64_t offset, uint64_t bytes)
 {
     int error;
@@ -345,13 +345,12 @@ static weft_status attach_new(const struct cpu_segment_address *address, uint8_t
         munmap(at, address->reserved);
         return status;
     }
-    mappings->exists = *bytes; /* the newest */
+    mappings->exists = *bytes; /* the current size */
     *base = at;
     return WEFT_OK;
 }
 
-/* The file of KNOWN may have grown since.  If it cannot be examined, the bytes seen before exist.
- */
+/* The file of KNOWN may have grown.  If it cannot be examined, the size seen before is valid. */
 static weft_status attach_known(const struct cpu_segment_address *address, struct mapping *known,
                                 uint8_t **base, uint64_t *bytes)
 {

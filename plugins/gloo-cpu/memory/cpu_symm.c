@@ -1,8 +1,8 @@
-/* cpu_symm.c - one-sided work on windows.
+/* cpu_symm.c - one-sided operations on windows.
  *
- * A put is a plain copy into the peer's memory, so it has arrived when it returns; what is left is
- * to keep later stores of this thread behind it.  Signals are C11 atomics: changing one releases
- * everything before it, and seeing the change acquires it. */
+ * A put is a plain copy into the peer's memory, so it is complete when it returns.  A fence orders
+ * later stores of this thread after it.  Signals are C11 atomics: an update is a release, and a
+ * wait is an acquire. */
 #include "cpu_symm.h"
 #include "plug_symm.h"
 
@@ -15,7 +15,7 @@ struct work {
     const unsigned char *source;
     uint64_t bytes;
     int32_t peer;
-    bool signals; /* then SIGNAL of PEER gets VALUE */
+    bool signals; /* true: set SIGNAL of PEER to VALUE afterwards */
     uint32_t signal, op, compare;
     uint64_t value;
     int64_t timeout_ns;
@@ -41,7 +41,7 @@ static weft_status check_peer(const struct cpu_window *window, const char *name,
     return plug_check_peer(name, peer, window->comm->size);
 }
 
-/* Aligned words arrive whole, and may be read while they are written. */
+/* Aligned words are written atomically, so a peer may read them concurrently. */
 #define COPY_WORD(type)                                                                            \
     atomic_store_explicit(                                                                         \
         (_Atomic(type) *)target,                                                                   \
@@ -72,7 +72,7 @@ static void run_copy(void *argument, struct cpu_error *error)
     struct cpu_shm_group *group = &window->comm->group;
     _Atomic(uint64_t) *pad;
 
-    /* After a failure the peer's memory may be another's already. */
+    /* After a failure the memory of the peer may be reused. */
     keep_error(error, cpu_shm_has_failed(group) ? cpu_shm_fault(group)
                                                 : cpu_shm_access_begin(group, work->peer));
     if (error->status != WEFT_OK) return;
@@ -173,7 +173,7 @@ static void run_wait(void *argument, struct cpu_error *error)
     if (signal_compares(work)) return;
     keep_error(error, cpu_shm_wait_until(&work->window->comm->group, &waiting));
     if (error->status == WEFT_ERR_TIMEOUT && work->on_stream)
-        atomic_store(&work->window->ran_out, true); /* no caller has received the error */
+        atomic_store(&work->window->ran_out, true); /* the caller did not receive the error */
 }
 
 weft_status cpu_symm_wait_signal(void *handle, uint32_t signal, uint32_t compare, uint64_t value,

@@ -1,4 +1,4 @@
-/* symm.h - windows: memory and signals that every rank of a communicator reaches. */
+/* cpu_symm.h - windows: memory and signals that every rank of a communicator can access. */
 #ifndef WEFT_CPU_SYMM_H
 #define WEFT_CPU_SYMM_H
 
@@ -9,15 +9,15 @@ struct cpu_window {
     struct cpu_comm *comm;
     uint64_t bytes;
     uint32_t signals;
-    uint32_t number;        /* of those on the communicator, the same on all ranks */
+    uint32_t number;        /* of the window on its communicator; equal on all ranks */
     void *memory;           /* this rank's, in its heap */
     _Atomic(uint64_t) *pad; /* this rank's signals */
-    bool registered;        /* MEMORY is the user's */
-    void **buffers;         /* of all ranks, as seen here */
+    bool registered;        /* MEMORY belongs to the user */
+    void **buffers;         /* the memory of all ranks, as mapped here */
     uint64_t **pads;
     _Atomic(uint64_t) under_way; /* operations on streams */
-    _Atomic(bool) ran_out;       /* a wait on a stream did */
-    bool is_left;                /* it was destroyed, but its memory could not go */
+    _Atomic(bool) ran_out;       /* a wait on a stream timed out */
+    bool is_left;                /* destroyed, but its memory is kept */
 };
 
 /* ---- cpu_window.c ---- */
@@ -29,9 +29,10 @@ weft_status cpu_window_register(void *comm, void *memory, uint64_t bytes, uint32
                                 void **window);
 weft_status cpu_window_handle(void *window, weft_symm_handle *out);
 
-/* Is nothing of this rank under way on the windows of COMM? */
+/* True if this rank has no pending operation on the windows of COMM. */
 bool cpu_windows_are_idle(const struct cpu_comm *comm);
-/* Drop the windows of a communicator that ends; their memory goes when no peer can reach it. */
+/* Drop the windows of a communicator that ends.  Their memory is freed when no peer can access
+ * it. */
 void cpu_windows_drop(struct cpu_comm *comm);
 
 /* ---- cpu_symm.c ---- */

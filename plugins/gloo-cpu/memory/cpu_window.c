@@ -1,18 +1,18 @@
-/* cpu_window.c - making and ending windows: every rank says what it has and where, and all come to
- * the same conclusion. */
+/* cpu_window.c - creation and release of windows.  Every rank publishes its memory and status, and
+ * all ranks reach the same decision. */
 #include "cpu_symm.h"
 #include "plug_symm.h"
 
 #include <string.h>
 
 struct entry {
-    int32_t status; /* of allocating or of check_memory */
+    int32_t status; /* of the allocation or of check_memory */
     uint32_t signals;
     uint64_t bytes;
     struct cpu_shm_address memory, pad;
 };
 
-/* STEP: see SHM_WINDOW. */
+/* STEP: a step of SHM_WINDOW. */
 static weft_status gather(struct cpu_comm *comm, uint32_t step, const struct entry *mine,
                           struct entry *all)
 {
@@ -27,7 +27,7 @@ static weft_status gather(struct cpu_comm *comm, uint32_t step, const struct ent
     return cpu_call_run(comm, comm->issued++, &op);
 }
 
-/* The first rank that could not, or that asked for something else, decides for all. */
+/* The first rank that failed, or that requested different memory, decides for all ranks. */
 static weft_status judge(struct cpu_comm *comm, const struct entry *all)
 {
     const struct cpu_shm_group *group = &comm->group;
@@ -120,7 +120,8 @@ static weft_status new_window(struct cpu_comm *comm, uint64_t bytes, uint32_t si
     return WEFT_OK;
 }
 
-/* UNSUPPORTED for memory that cannot be shared, INVALID for more than was allocated. */
+/* WEFT_ERR_UNSUPPORTED if MEMORY cannot be shared, WEFT_ERR_INVALID if BYTES exceeds its
+ * allocation. */
 static weft_status check_memory(struct cpu_comm *comm, const void *memory, uint64_t bytes)
 {
     struct cpu_allocation found;
@@ -183,7 +184,7 @@ weft_status cpu_window_register(void *comm, void *memory, uint64_t bytes, uint32
     return WEFT_OK;
 }
 
-/* ---- the end ---- */
+/* ---- release ---- */
 
 static bool is_idle(void *argument)
 {
@@ -192,7 +193,8 @@ static bool is_idle(void *argument)
     return atomic_load(&window->under_way) == 0;
 }
 
-/* Nothing of this rank looks at it any more; or the communicator breaks, and its memory stays. */
+/* Wait until this rank has no operation on the window.  On a timeout the communicator fails and the
+ * memory is kept. */
 static weft_status end_operations(struct cpu_window *window)
 {
     struct cpu_shm_group *group = &window->comm->group;
@@ -225,8 +227,8 @@ static void take_out(struct cpu_window *window)
     *at = window->next;
 }
 
-/* Peers may still reach into the memory, and operations on streams may still look at the window:
- * both stay until the communicator ends. */
+/* Peers may still access the memory, and operations on streams the window.  Both are kept until the
+ * communicator ends. */
 static void leave(struct cpu_window *window)
 {
     struct cpu_shm_group *group = &window->comm->group;
@@ -237,7 +239,7 @@ static void leave(struct cpu_window *window)
     if (!window->registered) cpu_shm_retire(group, window->memory);
 }
 
-/* No barrier, which a rank might come to that has forgotten the release. */
+/* Not a barrier: a rank that omits the release might call a barrier instead, which would match. */
 static weft_status sync_at_end(struct cpu_window *window)
 {
     struct cpu_comm *comm = window->comm;

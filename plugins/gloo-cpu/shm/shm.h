@@ -145,7 +145,7 @@ struct cpu_shm_group {
     bool shares_process; /* another rank is in this process */
     bool all_readable;   /* every rank can read every other's private memory */
     bool met;            /* peers may know the control block */
-    struct cpu_shm_mail *mail;
+    struct cpu_shm_mailboxes *mailboxes;
     struct cpu_shm_leftover *leftovers;
     _Atomic(uint32_t) under_way; /* messages, which move on while a collective waits */
 };

@@ -1,5 +1,5 @@
 /* shm_group.c - the control block of a rank, and failing together. */
-#include "shm_mail.h"
+#include "shm_mailbox.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token)
     group->control->token = token;
     pthread_mutex_init(&group->fault.lock, NULL);
     PLUG_TRY(cpu_shm_check_prepare(group));
-    return cpu_shm_mail_open(group);
+    return cpu_shm_mailboxes_open(group);
 }
 
 struct cpu_shm_leftover {
@@ -58,8 +58,8 @@ static void retire(struct cpu_shm_group *group)
     struct cpu_shm_leftover *leftover;
     void **pointers;
 
-    for (int32_t p = 0; group->mail != NULL && p < group->size; p++)
-        cpu_shm_retire(group, group->mail->lines[p].out);
+    for (int32_t p = 0; group->mailboxes != NULL && p < group->size; p++)
+        cpu_shm_retire(group, group->mailboxes->lines[p].out);
     cpu_shm_retire(group, group->stage);
     cpu_shm_retire(group, group->record);
     for (leftover = group->leftovers; leftover != NULL; leftover = leftover->next)
@@ -86,7 +86,7 @@ void cpu_shm_group_close(struct cpu_shm_group *group)
         pthread_mutex_destroy(&group->fault.lock);
         retire(group);
     }
-    cpu_shm_mail_close(group);
+    cpu_shm_mailboxes_close(group);
     for (int32_t p = 0; group->peers != NULL && p < group->size; p++) {
         struct cpu_shm_peer *peer = &group->peers[p];
 

@@ -1,44 +1,44 @@
 /* shm_transfer.c - messages under way, moved on by whoever waits. */
-#include "shm_mail.h"
+#include "shm_mailbox.h"
 
 #include <stdio.h>
 
-weft_status cpu_shm_mail_open(struct cpu_shm_group *group)
+weft_status cpu_shm_mailboxes_open(struct cpu_shm_group *group)
 {
-    struct cpu_shm_mail *mail = plug_alloc(sizeof *mail);
-    size_t bytes = (size_t)group->size * sizeof *mail->lines;
+    struct cpu_shm_mailboxes *mailboxes = plug_alloc(sizeof *mailboxes);
+    size_t bytes = (size_t)group->size * sizeof *mailboxes->lines;
 
-    if (mail == NULL) return plug_fail_memory(sizeof *mail);
-    mail->lines = plug_alloc(bytes);
-    if (mail->lines == NULL) {
-        plug_free(mail);
+    if (mailboxes == NULL) return plug_fail_memory(sizeof *mailboxes);
+    mailboxes->lines = plug_alloc(bytes);
+    if (mailboxes->lines == NULL) {
+        plug_free(mailboxes);
         return plug_fail_memory(bytes);
     }
     for (int32_t p = 0; p < group->size; p++)
-        mail->lines[p].early_end = &mail->lines[p].early;
-    mail->sends_end = &mail->sends;
-    mail->receives_end = &mail->receives;
-    pthread_mutex_init(&mail->lock, NULL);
-    group->mail = mail;
+        mailboxes->lines[p].early_end = &mailboxes->lines[p].early;
+    mailboxes->sends_end = &mailboxes->sends;
+    mailboxes->receives_end = &mailboxes->receives;
+    pthread_mutex_init(&mailboxes->lock, NULL);
+    group->mailboxes = mailboxes;
     return WEFT_OK;
 }
 
-void cpu_shm_mail_close(struct cpu_shm_group *group)
+void cpu_shm_mailboxes_close(struct cpu_shm_group *group)
 {
-    struct cpu_shm_mail *mail = group->mail;
+    struct cpu_shm_mailboxes *mailboxes = group->mailboxes;
 
-    if (mail == NULL) return;
+    if (mailboxes == NULL) return;
     for (int32_t p = 0; p < group->size; p++)
-        while (mail->lines[p].early != NULL) {
-            struct cpu_shm_early *early = mail->lines[p].early;
+        while (mailboxes->lines[p].early != NULL) {
+            struct cpu_shm_early *early = mailboxes->lines[p].early;
 
-            mail->lines[p].early = early->next;
+            mailboxes->lines[p].early = early->next;
             plug_free(early);
         }
-    pthread_mutex_destroy(&mail->lock);
-    plug_free(mail->lines);
-    plug_free(mail);
-    group->mail = NULL;
+    pthread_mutex_destroy(&mailboxes->lock);
+    plug_free(mailboxes->lines);
+    plug_free(mailboxes);
+    group->mailboxes = NULL;
 }
 
 static void finish(struct cpu_shm_group *group, struct cpu_shm_transfer **at,
@@ -54,8 +54,8 @@ static void finish(struct cpu_shm_group *group, struct cpu_shm_transfer **at,
 /* Letters to one peer go in the order asked for: after one that found no room, none. */
 static bool post_sends(struct cpu_shm_group *group)
 {
-    struct cpu_shm_mail *mail = group->mail;
-    struct cpu_shm_transfer **at = &mail->sends;
+    struct cpu_shm_mailboxes *mailboxes = group->mailboxes;
+    struct cpu_shm_transfer **at = &mailboxes->sends;
     uint64_t full = 0; /* a bit per peer, peers 64 apart sharing one */
     bool moved = false;
 
@@ -64,16 +64,16 @@ static bool post_sends(struct cpu_shm_group *group)
         uint64_t bit = UINT64_C(1) << ((uint32_t)transfer->peer % 64);
 
         if (!transfer->posted && (full & bit) == 0) {
-            weft_status status = cpu_shm_mail_post(group, transfer);
+            weft_status status = cpu_shm_mailbox_post(group, transfer);
 
             if (status != WEFT_OK)
                 cpu_shm_fail(group, status, "send: no shared memory to stage %llu bytes",
                              (unsigned long long)transfer->bytes);
             if (!transfer->posted) full |= bit;
         }
-        if (transfer->posted) cpu_shm_mail_settle(group, transfer);
+        if (transfer->posted) cpu_shm_mailbox_settle(group, transfer);
         if (transfer->done) {
-            finish(group, at, &mail->sends_end);
+            finish(group, at, &mailboxes->sends_end);
             moved = true;
         } else {
             at = &transfer->next;
@@ -85,19 +85,19 @@ static bool post_sends(struct cpu_shm_group *group)
 /* Messages kept aside came before those in the mailboxes, so they are looked at first. */
 static weft_status fetch_all(struct cpu_shm_group *group)
 {
-    struct cpu_shm_mail *mail = group->mail;
+    struct cpu_shm_mailboxes *mailboxes = group->mailboxes;
 
-    for (struct cpu_shm_transfer *t = mail->receives; t != NULL; t = t->next)
-        PLUG_TRY(cpu_shm_mail_find(group, t));
-    for (struct cpu_shm_transfer *t = mail->receives; t != NULL; t = t->next)
-        PLUG_TRY(cpu_shm_mail_empty(group, t->peer));
+    for (struct cpu_shm_transfer *t = mailboxes->receives; t != NULL; t = t->next)
+        PLUG_TRY(cpu_shm_mailbox_find(group, t));
+    for (struct cpu_shm_transfer *t = mailboxes->receives; t != NULL; t = t->next)
+        PLUG_TRY(cpu_shm_mailbox_empty(group, t->peer));
     return WEFT_OK;
 }
 
 static bool fetch_receives(struct cpu_shm_group *group)
 {
-    struct cpu_shm_mail *mail = group->mail;
-    struct cpu_shm_transfer **at = &mail->receives;
+    struct cpu_shm_mailboxes *mailboxes = group->mailboxes;
+    struct cpu_shm_transfer **at = &mailboxes->receives;
     weft_status status = fetch_all(group);
     bool moved = false;
 
@@ -105,7 +105,7 @@ static bool fetch_receives(struct cpu_shm_group *group)
         cpu_shm_fail(group, status, "receive: out of memory");
     while (*at != NULL) {
         if ((*at)->done) {
-            finish(group, at, &mail->receives_end);
+            finish(group, at, &mailboxes->receives_end);
             moved = true;
         } else {
             at = &(*at)->next;
@@ -129,20 +129,21 @@ void cpu_shm_transfer_progress(void *argument)
 {
     struct cpu_shm_group *group = argument;
 
-    pthread_mutex_lock(&group->mail->lock);
+    pthread_mutex_lock(&group->mailboxes->lock);
     move_on(group);
-    pthread_mutex_unlock(&group->mail->lock);
+    pthread_mutex_unlock(&group->mailboxes->lock);
 }
 
 void cpu_shm_transfer_start(struct cpu_shm_group *group, struct cpu_shm_transfer *transfers,
                             size_t count)
 {
-    struct cpu_shm_mail *mail = group->mail;
+    struct cpu_shm_mailboxes *mailboxes = group->mailboxes;
 
-    pthread_mutex_lock(&mail->lock);
+    pthread_mutex_lock(&mailboxes->lock);
     for (size_t i = 0; i < count; i++) {
         struct cpu_shm_transfer *transfer = &transfers[i];
-        struct cpu_shm_transfer ***end = transfer->sends ? &mail->sends_end : &mail->receives_end;
+        struct cpu_shm_transfer ***end =
+            transfer->sends ? &mailboxes->sends_end : &mailboxes->receives_end;
 
         transfer->next = NULL;
         **end = transfer;
@@ -150,7 +151,7 @@ void cpu_shm_transfer_start(struct cpu_shm_group *group, struct cpu_shm_transfer
         atomic_fetch_add(&group->under_way, 1);
     }
     move_on(group);
-    pthread_mutex_unlock(&mail->lock);
+    pthread_mutex_unlock(&mailboxes->lock);
 }
 
 static void withdraw(struct cpu_shm_group *group, struct cpu_shm_transfer **list,
@@ -174,10 +175,10 @@ static bool transfer_done(void *argument)
     struct cpu_shm_group *group = wait->group;
     bool done;
 
-    pthread_mutex_lock(&group->mail->lock);
+    pthread_mutex_lock(&group->mailboxes->lock);
     if (!wait->transfer->done) move_on(group);
     done = wait->transfer->done;
-    pthread_mutex_unlock(&group->mail->lock);
+    pthread_mutex_unlock(&group->mailboxes->lock);
     return done;
 }
 
@@ -200,21 +201,21 @@ static weft_status wait_for_one(struct cpu_shm_group *group, struct cpu_shm_tran
 weft_status cpu_shm_transfer_wait(struct cpu_shm_group *group, struct cpu_shm_transfer *transfers,
                                   size_t count)
 {
-    struct cpu_shm_mail *mail = group->mail;
+    struct cpu_shm_mailboxes *mailboxes = group->mailboxes;
     weft_status status = WEFT_OK;
 
     for (size_t i = 0; i < count && status == WEFT_OK; i++)
         status = wait_for_one(group, &transfers[i]);
     if (status == WEFT_OK) return WEFT_OK;
-    pthread_mutex_lock(&mail->lock);
+    pthread_mutex_lock(&mailboxes->lock);
     for (size_t i = 0; i < count; i++) {
         if (transfers[i].sends)
-            withdraw(group, &mail->sends, &mail->sends_end, &transfers[i]);
+            withdraw(group, &mailboxes->sends, &mailboxes->sends_end, &transfers[i]);
         else
-            withdraw(group, &mail->receives, &mail->receives_end, &transfers[i]);
+            withdraw(group, &mailboxes->receives, &mailboxes->receives_end, &transfers[i]);
         if (transfers[i].stage != NULL) cpu_heap_free(group->heap, transfers[i].stage);
     }
-    pthread_mutex_unlock(&mail->lock);
+    pthread_mutex_unlock(&mailboxes->lock);
     cpu_shm_access_wait(group);
     return status;
 }

@@ -4,7 +4,7 @@
  * outnumber cores; yielding hands the core over; sleeping costs a few microseconds to wake and
  * nothing meanwhile.  Every wait ends: by its condition, by abort, by the time limit, or because
  * the rank waited for failed, left or is gone. */
-#include "shm_mail.h"
+#include "shm_mailbox.h"
 
 #include <errno.h>
 #include <linux/futex.h>

@@ -17,7 +17,7 @@ void cpu_bell_ring(struct cpu_bell *bell)
     syscall(SYS_futex, &bell->strokes, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Until somebody rings who has not done so at STROKES, or DEADLINE; or for no reason. */
+/* Sleep until a ring after the one numbered STROKES, or until DEADLINE.  May return early. */
 static void sleep_on(struct cpu_bell *bell, uint32_t strokes, uint64_t deadline)
 {
     struct timespec limit = {.tv_sec = (time_t)(deadline / 1000000000u),

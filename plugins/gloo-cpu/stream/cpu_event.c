@@ -1,9 +1,9 @@
-/* cpu_event.c - marks in streams.
+/* cpu_event.c - events: marks in streams.
  *
- * A mark is under way from when it is put into its stream until the stream comes to it.  An event
- * is the newest of its marks; one recorded again while a mark is still under way takes another, so
- * each mark is written by one stream at a time and nobody needs a lock.  Marks stay with the event
- * until it ends, and it ends when it was destroyed and nothing queued refers to it. */
+ * A mark is pending from its record until its stream reaches it.  An event refers to its newest
+ * mark.  An event that is recorded again while a mark is pending uses another mark.  Each mark is
+ * therefore written by one stream at a time, without a lock.  An event owns its marks.  It is freed
+ * when it is destroyed and no queued task refers to it. */
 #include "cpu_stream.h"
 
 #include "cpu_bell.h"
@@ -12,20 +12,22 @@
 
 struct mark {
     struct mark *next;
-    _Atomic(uint64_t) begun, ended; /* times; under way while they differ */
-    _Atomic(uint64_t) time_ns;      /* when it ended */
-    _Atomic(bool) failed;           /* the stream had, before it came to the mark; ERROR says how */
-    struct cpu_error error;         /* under the event's lock */
+    _Atomic(uint64_t) begun, ended; /* number of records and completions; pending while they
+                                       differ */
+    _Atomic(uint64_t) time_ns;      /* of the completion */
+    _Atomic(bool) failed;           /* the stream failed before it reached the mark; ERROR
+                                       describes the failure */
+    struct cpu_error error;         /* protected by the event's lock */
 };
 
 struct cpu_event {
     _Atomic(struct mark *) marks, newest;
     _Atomic(uint64_t) users;
     struct cpu_bell reached;
-    pthread_mutex_t lock; /* of errors only */
+    pthread_mutex_t lock; /* protects the errors only */
 };
 
-/* A mark's TURN-th time. */
+/* The TURN-th use of a mark. */
 struct passage {
     struct cpu_event *event;
     struct mark *mark;
@@ -98,7 +100,7 @@ static bool begin(struct mark *mark, uint64_t *turn)
     return atomic_compare_exchange_strong(&mark->begun, &begun, *turn);
 }
 
-/* A mark that is not under way, begun. */
+/* Begin a mark that is not pending. */
 static weft_status begin_any(struct cpu_event *event, struct passage *passage)
 {
     for (struct mark *mark = atomic_load(&event->marks); mark != NULL; mark = mark->next)
@@ -154,7 +156,7 @@ static bool has_passed(const void *argument)
     return atomic_load(&passage->mark->ended) >= passage->turn;
 }
 
-/* The newest mark, as it stands now. */
+/* The newest mark in its current use. */
 static struct passage newest_of(struct cpu_event *event)
 {
     struct passage passage = {.event = event, .mark = atomic_load(&event->newest)};
@@ -195,7 +197,7 @@ weft_status cpu_event_wait(void *device, void *handle, int64_t timeout_ns)
     return report(&passage);
 }
 
-/* The failure of the other stream stays there: this one only waits. */
+/* The failure of the other stream stays there.  This stream only waits. */
 static void wait_until_passed(void *argument, struct cpu_error *error)
 {
     struct passage *passage = argument;

@@ -1,12 +1,12 @@
-/* cpu_queue.c - two stacks: of what was given, which the taker empties at once and turns over, and
- * of what was done, which a giver empties at once.  Nobody ever pops one entry off a stack that
- * others use, so an entry that comes back meanwhile does no harm. */
+/* cpu_queue.c - two lock-free stacks.  Producers push given tasks, and the consumer takes the whole
+ * stack at once and reverses it.  The consumer pushes done tasks, and a producer takes that stack
+ * at once.  No thread pops a single entry off a shared stack, so the ABA problem does not arise. */
 #include "cpu_queue.h"
 
 #include <string.h>
 
 #define FIRST_TASKS 64
-#define ROOM_MIN    512 /* a collective of eight ranks with all its counts */
+#define ROOM_MIN    512 /* a collective of eight ranks with all its counts fits */
 
 static void push(_Atomic(struct cpu_task *) *stack, struct cpu_task *task)
 {
@@ -17,7 +17,7 @@ static void push(_Atomic(struct cpu_task *) *stack, struct cpu_task *task)
     } while (!atomic_compare_exchange_weak(stack, &top, task));
 }
 
-/* False: somebody else is picking.  *OUT is NULL where no task is left. */
+/* Returns false if another thread is picking.  *OUT is NULL if there is no done task. */
 static bool pick_done(struct cpu_queue *queue, struct cpu_task **out)
 {
     if (atomic_exchange_explicit(&queue->picking, true, memory_order_acquire)) return false;

@@ -1,4 +1,4 @@
-/* cpu_stream.c - a thread that works through a queue. */
+/* cpu_stream.c - a thread that runs the tasks of a queue. */
 #include "cpu_stream.h"
 
 #include "cpu_bell.h"
@@ -11,10 +11,10 @@ struct cpu_stream {
     pthread_t thread;
     struct cpu_queue queue;
     struct cpu_bell work_came, work_ended;
-    _Atomic(uint64_t) given, ended; /* tasks */
+    _Atomic(uint64_t) given, ended; /* number of tasks */
     _Atomic(bool) closing;
-    _Atomic(bool) failed;   /* then ERROR is set, and stays */
-    struct cpu_error error; /* the first */
+    _Atomic(bool) failed;   /* ERROR is set and does not change any more */
+    struct cpu_error error; /* the first error */
 };
 
 static _Thread_local struct cpu_stream *current;
@@ -154,7 +154,7 @@ static size_t padded(size_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* ARGUMENT and what is lent with it into TASK, where the copy of ARGUMENT points to the copies. */
+/* Copy ARGUMENT and the lent arrays into TASK.  The copy of ARGUMENT points to the copies. */
 static void fill_task(struct cpu_task *task, const void *argument, size_t bytes,
                       const struct cpu_lent *lent, size_t lent_count)
 {

@@ -1,11 +1,11 @@
-/* gpu_comm.c - what every communicator is made with. */
+/* gpu_comm.c - the common part of the creation of communicators. */
 #include "vendor.h"
 #include VENDOR_COMM
 
 #include <stdio.h>
 #include <string.h>
 
-/* World ranks and hosts of the ranks.  Both may be unknown for wrapped communicators. */
+/* Copy the world ranks and hosts.  Both may be unknown for wrapped communicators. */
 static weft_status copy_ranks(struct gpu_comm *comm, const weft_comm_options *options)
 {
     size_t size = (size_t)options->size;

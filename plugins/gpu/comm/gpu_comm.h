@@ -3,11 +3,11 @@
  * Each plugin defines its own struct gpu_comm, in the header that VENDOR_COMM names.  The files
  * below are compiled against it and need these fields:
  *
- *     device, rank, size, flags, timeout_ns, name   what it was made with
- *     world_ranks, host_ids                         who the ranks are, and where
+ *     device, rank, size, flags, timeout_ns, name   the options of its creation
+ *     world_ranks, host_ids                         world rank and host of each rank
  *     is_ready                                      committed
- *     lock, error, error_text                       of gpu_failed.c
- *     group                                         of gpu_group.c
+ *     lock, error, error_text                       used by gpu_failed.c
+ *     group                                         used by gpu_group.c
  *
  * Functions that differ between plugins are marked "defined by each plugin". */
 #ifndef WEFT_GPU_COMM_H
@@ -35,7 +35,8 @@ weft_status gpu_comm_support(void *device, const weft_support_query *query, uint
 
 /* ---- gpu_comm.c: creation ---- */
 
-/* Filled in from OPTIONS, else zeroed.  gpu_comm_destroy ends with gpu_comm_free. */
+/* Allocate a communicator with the fields of OPTIONS.  Other fields are zero.  gpu_comm_destroy
+ * ends with gpu_comm_free. */
 weft_status gpu_comm_allocate(struct gpu_device *device, const weft_comm_options *options,
                               struct gpu_comm **out);
 void gpu_comm_free(struct gpu_comm *comm);
@@ -52,24 +53,24 @@ weft_status gpu_comm_usable(struct gpu_comm *comm) PLUG_HOT;
 /* Defined by each plugin: fail the communicator if its work on the device has failed. */
 void gpu_comm_look(struct gpu_comm *comm) PLUG_HOT;
 
-/* ---- gpu_op.c: calls, read and checked ---- */
+/* ---- gpu_op.c: parsed and checked calls ---- */
 
-enum { GPU_OP_SEND = WEFT_COLL_COUNT, GPU_OP_RECEIVE, GPU_OP_PULL }; /* beside the collectives */
+enum { GPU_OP_SEND = WEFT_COLL_COUNT, GPU_OP_RECEIVE, GPU_OP_PULL }; /* not collectives */
 
-/* One call, checked, with all it needs.  For messages `root` is the peer and the buffer is both
- * `send` and `recv`.  Arrays that this rank need not give are NULL. */
+/* One checked call.  For messages `root` is the peer, and `send` and `recv` are both the buffer.
+ * Arrays that this rank does not have to pass are NULL. */
 struct gpu_op {
     uint32_t kind; /* enum weft_collective, or GPU_OP_ */
     uint32_t dtype, reduction;
-    uint32_t divisor; /* of an average; the number of ranks unless the caller says */
+    uint32_t divisor; /* of an average; default: the number of ranks */
     int32_t root;
-    uint64_t bytes; /* of one element */
+    uint64_t bytes; /* per element */
     const void *send;
     void *recv;
     uint64_t count;
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
-    uint64_t *arrays;  /* owned copies of these, in a group */
-    uint64_t scale[2]; /* premul_sum: what this rank's data is multiplied by */
+    uint64_t *arrays;  /* owned copies of the arrays, in a group */
+    uint64_t scale[2]; /* premul_sum: the factor of this rank's data */
     vendor_stream stream;
     uint64_t plan; /* with BINDING and STEP: as in weft_collective_args */
     uint32_t binding, step;
@@ -88,7 +89,7 @@ weft_status gpu_op_read_message(struct gpu_comm *comm, const weft_message *messa
  */
 weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op) PLUG_HOT;
 
-/* ---- gpu_group.c: calls, one by one or together ---- */
+/* ---- gpu_group.c: single and grouped calls ---- */
 
 struct gpu_group {
     uint32_t depth; /* of open groups */
@@ -108,32 +109,32 @@ weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t 
 
 /* ---- gpu_match.c: WEFT_COMM_CHECK ---- */
 
-/* Arguments that all ranks must pass alike.  Unused fields are zero. */
+/* Arguments that must be equal on all ranks.  Unused fields are zero. */
 struct gpu_call {
     uint32_t kind, dtype, reduction;
     int32_t root;
     uint64_t count, counts_hash;
     uint64_t plan;
     uint32_t binding, step;
-    uint32_t divisor, unused; /* of avg */
+    uint32_t divisor, unused; /* DIVISOR: of an average */
 };
-/* Instead of a binding: the barrier of a window, whose number is in `plan`. */
+/* In the binding field: the call is the barrier of a window, whose number is in `plan`. */
 #define GPU_SYMM UINT32_MAX
 struct gpu_call gpu_call_of(const struct gpu_comm *comm, const struct gpu_op *op);
 /* CALLS has one call per rank.  WEFT_ERR_MISMATCH names two ranks that differ and fails the
  * communicator. */
 weft_status gpu_calls_match(struct gpu_comm *comm, const struct gpu_call *calls);
 
-/* ---- gpu_symm.c: one-sided work on windows, for plugins that have them ---- */
+/* ---- gpu_symm.c: one-sided operations on windows, for plugins that have windows ---- */
 
 /* Each plugin defines its own struct gpu_window, with at least these fields:
  *
- *     comm, bytes, signals   what it was made with
- *     number                 of those on the communicator, the same on all ranks
- *     buffers, pads          each rank's memory and signals as seen here; NULL out of reach.  A pad
- *                            has a word more for each rank, for gpu_window_part
- *     device_copy            of these two arrays
- *     waits                  of gpu_waits.c */
+ *     comm, bytes, signals   the arguments of its creation
+ *     number                 of the window on its communicator; equal on all ranks
+ *     buffers, pads          each rank's memory and signals as mapped here; NULL if inaccessible.
+ *                            A pad has one extra word per rank, for gpu_window_part
+ *     device_copy            copy of these two arrays in device memory
+ *     waits                  used by gpu_waits.c */
 struct gpu_window;
 
 extern const weft_symm_table gpu_symm_table;
@@ -142,7 +143,7 @@ void gpu_describe_no_signal(const struct gpu_comm *comm, const struct wk_report 
                             size_t size);
 
 /* This rank releases WINDOW.  Waits until all ranks that can access its memory have released it
- * too. The ranks synchronize through the words behind their signals, so only a release of this
+ * too.  The ranks synchronize through the words behind their signals, so only a release of this
  * window counts.  While a rank may still use the memory, its word in this rank's pad is PRESENT.
  * STREAM belongs to the plugin and is idle.  Within a scope. */
 weft_status gpu_window_part(struct gpu_window *window, uint64_t present, vendor_stream stream);
@@ -156,23 +157,23 @@ weft_status gpu_window_destroy(void *window);
  * which the kernel reports that it stopped.  The caller sets the time limit. */
 struct wk_channel gpu_window_channel(const struct gpu_window *window);
 
-/* ---- gpu_waits.c: waits for signals that are under way ---- */
+/* ---- gpu_waits.c: pending waits for signals ---- */
 
 struct gpu_waits {
-    struct gpu_wait *list; /* one for each stream */
+    struct gpu_wait *list; /* one per stream */
     size_t count;
 };
 
-/* A wait was put on STREAM.  Within a scope. */
+/* Record that a wait was posted to STREAM.  Within a scope. */
 weft_status gpu_waits_note(struct gpu_waits *waits, vendor_stream stream);
-/* Within a scope. */
+/* True if no wait is pending.  Within a scope. */
 bool gpu_waits_are_over(const struct gpu_waits *waits);
 /* Waits until all waits have ended.  Returns the communicator's error if it has failed, or if it
  * fails because the waits do not end within its time limit: memory that they read must then be
  * kept.  Within a scope. */
 weft_status gpu_waits_end(struct gpu_comm *comm, struct gpu_waits *waits);
-/* Forget them, also those under way: the driver keeps an event until it is past.  Within a scope.
- */
+/* Drop all waits, also pending ones.  The driver keeps an event until it completes.  Within a
+ * scope. */
 void gpu_waits_drop(struct gpu_waits *waits);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpu_failed.c - errors that stay: the first is kept, and every later call fails with it. */
+/* gpu_failed.c - failed communicators: every call after the first error returns its cause. */
 #include "vendor.h"
 #include VENDOR_COMM
 

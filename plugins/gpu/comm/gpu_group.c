@@ -1,10 +1,10 @@
-/* gpu_group.c - calls made one by one, or put aside and done together at the end of a group. */
+/* gpu_group.c - calls outside and inside of call groups. */
 #include "vendor.h"
 #include VENDOR_COMM
 
 #include <string.h>
 
-/* The caller's arrays are gone by the time the group ends. */
+/* Copy the caller's arrays, which are not valid any more when the group ends. */
 static weft_status keep_arrays(struct gpu_op *op, int32_t size)
 {
     const uint64_t **given[] = {&op->send_counts, &op->send_offsets, &op->recv_counts,
@@ -59,7 +59,7 @@ void gpu_group_free(struct gpu_group *group)
     plug_free(group->ops);
 }
 
-/* Do OP, or put it aside for the group's end; STATUS is what reading it gave. */
+/* Run OP at once, or queue it until the group ends.  STATUS is the result of gpu_op_read. */
 static PLUG_HOT weft_status take(struct gpu_comm *comm, const struct gpu_op *op, weft_status status)
 {
     struct gpu_group *group = &comm->group;
@@ -115,7 +115,7 @@ weft_status gpu_comm_group_begin(void *made)
     return WEFT_OK;
 }
 
-/* All that was put aside, if every call of the group was in order. */
+/* Run the queued calls if every call of the group was accepted. */
 static weft_status run(struct gpu_comm *comm)
 {
     const struct gpu_group *group = &comm->group;

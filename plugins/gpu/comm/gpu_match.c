@@ -1,4 +1,4 @@
-/* gpu_match.c - WEFT_COMM_CHECK: what all ranks must call alike, and whether they do. */
+/* gpu_match.c - WEFT_COMM_CHECK: compares the calls of all ranks. */
 #include "vendor.h"
 #include VENDOR_COMM
 
@@ -39,7 +39,7 @@ struct gpu_call gpu_call_of(const struct gpu_comm *comm, const struct gpu_op *op
     return call;
 }
 
-/* As "calls all_reduce(f32, count 8, sum)", or for a plan "runs step 1 of plan ... as ...". */
+/* Print "calls all_reduce(f32, count 8, sum)", or for a plan "runs step 1 of plan ... as ...". */
 static void print(const struct gpu_call *call, char *out, size_t size)
 {
     char step[96] = "calls";

@@ -1,4 +1,4 @@
-/* gpu_op.c - arguments of collectives and messages, read and checked before anything happens. */
+/* gpu_op.c - parses and checks the arguments of collectives and messages. */
 #include "vendor.h"
 #include VENDOR_COMM
 
@@ -33,7 +33,7 @@ static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *
     return WEFT_OK;
 }
 
-/* The arrays that this rank must give; whatever the others hold is forgotten. */
+/* Check the arrays that this rank must pass.  Set the others to NULL. */
 static weft_status check_arrays(const struct gpu_comm *comm, struct gpu_op *op)
 {
     struct plug_use use = plug_collective_arrays(op->kind, op->root, comm->rank);
@@ -51,7 +51,7 @@ static weft_status check_arrays(const struct gpu_comm *comm, struct gpu_op *op)
     return WEFT_OK;
 }
 
-/* Texts are put together for those alone that may need them. */
+/* Format the text only on the slow path. */
 static weft_status check_buffer(const void *buffer, const char *which, const struct gpu_op *op)
 {
     char what[64];

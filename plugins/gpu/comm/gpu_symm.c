@@ -1,8 +1,8 @@
-/* gpu_symm.c - one-sided work on windows: copies to and from peers' memory, and kernels that set
- * signals and wait for them.
+/* gpu_symm.c - one-sided operations on windows: copies to and from peers' memory, and kernels that
+ * set signals and wait for them.
  *
- * All of it is in stream order, and what comes before on a stream is done and seen by all before
- * what comes after, so fence and quiet find nothing left to do. */
+ * All operations are in stream order.  Each is complete and visible to all ranks before the next
+ * one on the stream starts, so fence and quiet have nothing to do. */
 #include "vendor.h"
 #include VENDOR_COMM
 
@@ -136,7 +136,7 @@ static weft_status wait_signal(void *given, uint32_t signal, uint32_t compare, u
     return status;
 }
 
-/* In reports: the low bits are a rank, which did not release the window. */
+/* In reports: the low bits are the rank that did not release the window. */
 #define RELEASE_BIT (UINT32_C(1) << 31)
 
 void gpu_describe_no_signal(const struct gpu_comm *comm, const struct wk_report *report, char *out,
@@ -179,9 +179,9 @@ static weft_status barrier(void *given, void *stream)
     return gpu_comm_collective(window->comm, &args);
 }
 
-/* ---- the end ---- */
+/* ---- release ---- */
 
-enum { RELEASED = 2 }; /* in a rank's word of its peers' pads */
+enum { RELEASED = 2 }; /* value of a rank's word in its peers' pads */
 
 static weft_status leave(const struct gpu_window *window, vendor_stream stream)
 {
@@ -222,7 +222,7 @@ weft_status gpu_window_part(struct gpu_window *window, uint64_t present, vendor_
     uint64_t began = plug_now();
     vendor_result result;
 
-    /* After a wait that reached its limit this rank does not release. */
+    /* After a wait that timed out this rank does not release the window. */
     PLUG_TRY(gpu_comm_cause(window->comm));
     PLUG_TRY(leave(window, stream));
     PLUG_TRY(await_others(window, present, stream));

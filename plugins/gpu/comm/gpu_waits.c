@@ -1,5 +1,5 @@
-/* gpu_waits.c - waits for signals that are under way on streams, so that what they look at does not
- * go away under them. */
+/* gpu_waits.c - pending waits for signals on streams.  The memory that they read must be kept until
+ * they end. */
 #include "vendor.h"
 #include VENDOR_COMM
 
@@ -7,7 +7,7 @@
 
 struct gpu_wait {
     vendor_stream stream;
-    vendor_event last; /* behind the last one on the stream */
+    vendor_event last; /* recorded after the last wait on the stream */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,7 +43,7 @@ weft_status gpu_waits_note(struct gpu_waits *waits, vendor_stream stream)
     struct gpu_wait *wait;
     weft_status status = WEFT_ERR_NO_MEMORY;
 
-    if (gpu_is_capturing(stream)) return WEFT_OK; /* a graph's waits are its owner's concern */
+    if (gpu_is_capturing(stream)) return WEFT_OK; /* the owner of a graph handles its waits */
     pthread_mutex_lock(&lock);
     wait = find(waits, stream);
     if (wait == NULL) wait = add(waits, stream);

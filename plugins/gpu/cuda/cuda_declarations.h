@@ -1,5 +1,5 @@
-/* cuda_declarations.h - are our declarations those of cuda.h?  Compiled, never run; for one file of
- * each plugin on CUDA, which defines VENDOR_CHECK_DECLARATIONS and includes device/gpu.h. */
+/* cuda_declarations.h - compile-time checks of our declarations against cuda.h.  One file of each
+ * CUDA plugin defines VENDOR_CHECK_DECLARATIONS and includes device/gpu.h. */
 #ifndef WEFT_GPU_CUDA_DECLARATIONS_H
 #define WEFT_GPU_CUDA_DECLARATIONS_H
 

@@ -1,11 +1,11 @@
-/* nccl_device.c - what the CUDA driver does in its own way: contexts, versions, pointers, copies.
- */
+/* cuda_device.c - functions that are specific to the CUDA driver: contexts, versions, pointers,
+ * copies. */
 #include "device/gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The first with every function that gpu_api.def requires, and with uuids of parts of devices. */
+/* The first version with every function that gpu_api.def requires and with uuids of MIG devices. */
 #define VERSION_MIN 11040
 
 const char *gpu_vendor_error_name(vendor_result result)
@@ -22,9 +22,9 @@ const char *gpu_vendor_error_text(vendor_result result)
     return gpu_api.error_text(result, &text) == GPU_SUCCESS ? text : "unknown error";
 }
 
-/* Streams of a process share queues, and what waits for another rank at the head of one keeps all
- * behind it waiting, of other communicators too.  Eight is the driver's own number, but under MPS
- * it is two. */
+/* Streams of a process share hardware queues.  Work at the head of a queue that waits for another
+ * rank blocks all work behind it, also of other communicators.  Eight queues are the driver's
+ * default, but under MPS the default is two. */
 void gpu_vendor_prepare(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 0);

@@ -1,5 +1,5 @@
-/* cuda_library.h - the CUDA driver: names, types and numbers, declared here so that nothing of
- * NVIDIA is needed to build.  cuda_declarations.h checks them against NVIDIA's header. */
+/* cuda_library.h - names, types and constants of the CUDA driver, declared here so that the build
+ * does not need files of NVIDIA.  cuda_declarations.h checks them against NVIDIA's header. */
 #ifndef WEFT_GPU_CUDA_LIBRARY_H
 #define WEFT_GPU_CUDA_LIBRARY_H
 
@@ -47,7 +47,7 @@ typedef void *vendor_context;
 typedef int vendor_attribute;
 typedef int vendor_pointer_attribute;
 typedef struct vendor_copy_2d vendor_copy_2d;
-typedef unsigned long long vendor_piece; /* of physical memory */
+typedef unsigned long long vendor_piece; /* a handle of physical memory */
 typedef struct vendor_piece_options vendor_piece_options;
 typedef struct vendor_piece_access vendor_piece_access;
 typedef int vendor_granularity;
@@ -56,7 +56,7 @@ typedef struct vendor_launch vendor_launch;
 #endif
 
 enum { GPU_MULTIPROCESSORS = 16, GPU_CAPABILITY_MAJOR = 75, GPU_CAPABILITY_MINOR = 76 };
-enum { GPU_LAUNCH_EARLY = 6 }; /* before the kernel in front has ended */
+enum { GPU_LAUNCH_EARLY = 6 }; /* programmatic launch: before the preceding kernel has ended */
 enum { GPU_POINTER_MEMORY_TYPE = 2, GPU_POINTER_IS_MANAGED = 8, GPU_POINTER_DEVICE = 9 };
 enum { GPU_PIECE_PINNED = 1, GPU_PIECE_AS_FILE = 1, GPU_PIECE_ON_DEVICE = 1 };
 enum { GPU_READ_AND_WRITE = 3, GPU_MIN_GRANULARITY = 0 };

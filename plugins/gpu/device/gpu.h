@@ -1,8 +1,8 @@
-/* gpu.h - one device: its library, memory, streams and events.  gpu_kernel.h has its kernels.
+/* gpu.h - one device: its library, memory, streams and events.  Its kernels are in gpu_kernel.h.
  *
- * The same source serves CUDA's driver library and HIP.  gpu_api.def lists what both have,
- * gpu_vendor.def and *_device.c of each plugin what differs.  Functions that are entries of the
- * ABI's tables are documented there. */
+ * The same source serves CUDA's driver library and HIP.  gpu_api.def lists the functions that both
+ * have.  gpu_vendor.def and *_device.c of each plugin contain the differences.  Functions that are
+ * entries of the ABI's tables are documented there. */
 #ifndef WEFT_GPU_H
 #define WEFT_GPU_H
 
@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Numbers that CUDA and HIP share. */
+/* Constants that CUDA and HIP share. */
 enum {
     GPU_SUCCESS = 0,
     GPU_INVALID_VALUE = 1,
@@ -55,7 +55,7 @@ extern struct gpu_api gpu_api; /* filled by gpu_load */
 /* A pointer as the library's address type. */
 #define GPU_ADDRESS(pointer) ((vendor_address)(uintptr_t)(pointer))
 
-/* ---- gpu_fail.c: failing ---- */
+/* ---- gpu_fail.c: errors ---- */
 
 /* Status for RESULT of the device library.  A failure is described; WHAT names the call.  "Not
  * ready" is WEFT_IN_PROGRESS. */
@@ -72,28 +72,28 @@ struct gpu_symbol {
 
 struct gpu_library {
     void *handle;
-    char path[4096]; /* the kernel opens no longer one */
+    char path[4096]; /* the kernel opens no longer path */
 };
 
-/* The end of LIBRARY's path, in at most 160 characters, for a line of text. */
+/* The last 160 characters or fewer of LIBRARY's path, for one line of text. */
 #define GPU_SHOWN 164
 void gpu_library_show(const struct gpu_library *library, char out[GPU_SHOWN]);
 
-/* Open the library that KNOB names (a file, or a folder that holds one of NAMES, or a Python
- * site-packages folder that holds it under WHEEL), else the first of NAMES that can be opened.
- * WEFT_ERR_NO_LIBRARY says what was tried, or why a file is not trusted.  Nothing is opened in a
- * privileged program. */
+/* Open the library that KNOB names (a file, or a folder that contains one of NAMES, or a Python
+ * site-packages folder that contains it under WHEEL), else the first of NAMES that can be opened.
+ * WEFT_ERR_NO_LIBRARY names the files tried, or the reason why a file is not trusted.  Opens
+ * nothing in a privileged program. */
 weft_status gpu_library_open(struct gpu_library *library, const char *knob,
                              const char *const *names, size_t count, const char *wheel);
-/* Open FILE if code out of it may run (trust.h).  The caller closes OUT->fd.  Else OUT->why says
- * why not, and *MISSING, unless NULL, whether FILE does not exist. */
+/* Open FILE if its code is trusted (trust.h).  The caller closes OUT->fd.  On failure OUT->why is
+ * the reason, and *MISSING, unless NULL, is true if FILE does not exist. */
 struct wf_trusted;
 bool gpu_library_trust(const char *file, struct wf_trusted *out, bool *missing);
-/* Fill in all addresses; the name of the first required one that is missing, or NULL. */
+/* Resolve all symbols.  Returns the name of the first required one that is missing, or NULL. */
 const char *gpu_library_resolve(const struct gpu_library *library, const struct gpu_symbol *symbols,
                                 size_t count);
 
-/* The device library, opened and started once.  WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY, _NO_DEVICE. */
+/* Open and start the device library, once.  WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY, _NO_DEVICE. */
 weft_status gpu_load(int *device_count);
 extern struct gpu_library gpu_library;
 extern int gpu_version;
@@ -104,21 +104,21 @@ struct gpu_module;
 
 struct gpu_device {
     int32_t ordinal;
-    int32_t count;      /* of visible devices */
-    int32_t capability; /* 90 for compute capability 9.0; 0 where that means nothing */
+    int32_t count;      /* visible devices */
+    int32_t capability; /* 90 for compute capability 9.0; 0 if the vendor has none */
     vendor_device handle;
     void *context;
-    vendor_pool pool;    /* scratch in stream order; NULL where the library has none */
-    vendor_stream setup; /* for copies that are waited for */
+    vendor_pool pool;    /* stream-ordered scratch; NULL if the library has no pools */
+    vendor_stream setup; /* for synchronous copies */
     pthread_mutex_t setup_lock;
-    bool is_shared;             /* with other ranks, as WEFT_SHARE_GPU allows */
-    atomic_bool is_lost;        /* its work never ends, and freeing memory would wait for it */
-    struct gpu_module *kernels; /* NULL: none for this device */
-    void *plugin_data;          /* of a plugin that adds to the device */
+    bool is_shared;             /* with other ranks, under WEFT_SHARE_GPU */
+    atomic_bool is_lost;        /* its work never completes, so freeing memory would block */
+    struct gpu_module *kernels; /* NULL: no kernels for this device */
+    void *plugin_data;          /* of a plugin that extends the device */
     char name[128], uuid[64];
 };
 
-/* Within a scope the calling thread works on one device. */
+/* The device that is current for the calling thread between begin and end. */
 struct gpu_scope {
     void *before;
     int before_ordinal;
@@ -132,7 +132,7 @@ void gpu_close(void *device);
 weft_status gpu_describe(void *device, weft_device_info *out);
 weft_status gpu_bind_thread(void *device);
 
-/* ---- functions that differ by vendor: nccl_device.c, rccl_device.c ---- */
+/* ---- functions that differ by vendor: cuda_device.c, hip_device.c ---- */
 
 const char *gpu_vendor_error_name(vendor_result result);
 const char *gpu_vendor_error_text(vendor_result result);
@@ -167,15 +167,15 @@ weft_status gpu_free(void *device, void *pointer);
 weft_status gpu_query_pointer(void *device, const void *pointer, weft_pointer_info *out);
 weft_status gpu_copy(void *device, void *target, const void *source, uint64_t bytes, void *stream);
 weft_status gpu_fill_bytes(void *device, void *target, uint8_t byte, uint64_t bytes, void *stream);
-/* WEFT_ERR_INVALID unless kernels of the device may use POINTER; WHAT names it. */
+/* WEFT_ERR_INVALID if kernels of the device cannot use POINTER.  WHAT names it. */
 weft_status gpu_usable(const void *pointer, const char *what);
 /* True if gpu_usable has accepted POINTER before.  False if unknown. */
 bool gpu_is_known(const void *pointer) PLUG_HOT;
-/* Scratch in stream order, within a scope. */
+/* Stream-ordered scratch.  Within a scope. */
 weft_status gpu_borrow(struct gpu_device *device, uint64_t bytes, vendor_stream stream,
                        void **pointer);
 void gpu_give_back(struct gpu_device *device, void *pointer, vendor_stream stream) PLUG_HOT;
-/* Host memory into device memory, and wait. */
+/* Copy host memory to device memory and wait for the copy. */
 weft_status gpu_upload(struct gpu_device *device, void *target, const void *source, uint64_t bytes);
 
 /* ---- gpu_stream.c, gpu_event.c ---- */
@@ -219,7 +219,7 @@ void gpu_pause(uint64_t began_ns);
  * names the work in messages. */
 weft_status gpu_ask(const struct gpu_device *device, vendor_result (*ask)(void *), void *of,
                     const char *work);
-/* Wait until it is complete. */
+/* Wait until the query does not return "not ready". */
 weft_status gpu_await(const struct gpu_device *device, vendor_result (*ask)(void *), void *of,
                       int64_t timeout_ns, const char *work);
 

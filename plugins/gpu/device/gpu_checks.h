@@ -1,4 +1,4 @@
-/* gpu_checks.h - the declarations that CUDA and HIP share, checked against the vendor's header.
+/* gpu_checks.h - checks of the declarations that CUDA and HIP share against the vendor's header.
  *
  * For the file of a plugin that defines VENDOR_CHECK_DECLARATIONS and includes gpu.h. */
 #ifndef WEFT_GPU_CHECKS_H
@@ -6,7 +6,7 @@
 
 #include "gpu_declarations.h"
 
-extern const struct gpu_api *const gpu; /* for its type alone */
+extern const struct gpu_api *const gpu; /* used only for its type */
 
 #define GPU(need, field, cuda, hip, arguments)                                                     \
     _Static_assert(SAME_TYPE(gpu->field, &VENDOR_PICK(cuda, hip)), "the type of " #field);

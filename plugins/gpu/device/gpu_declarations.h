@@ -1,4 +1,4 @@
-/* gpu_declarations.h - are our declarations those of a vendor's headers?  Said while compiling. */
+/* gpu_declarations.h - compile-time checks of declarations against a vendor's headers. */
 #ifndef WEFT_GPU_DECLARATIONS_H
 #define WEFT_GPU_DECLARATIONS_H
 

@@ -51,10 +51,9 @@ static weft_status choose(const weft_device_options *options, int count, bool sh
     return WEFT_OK;
 }
 
-/* The library takes ranks with one host id for ranks of one host, and refuses two of them on one
- * device.  It reads the variables once, before its first communicator.  Between such hosts all goes
- * through sockets, which a thread of their own serves twice as fast as the one that does
- * everything. */
+/* NCCL assumes that ranks with one host id share a host, and refuses two ranks on one device.  It
+ * reads the variables once, before its first communicator.  Ranks with different host ids
+ * communicate through sockets.  A separate thread for the sockets doubles their speed. */
 static void pretend_another_host(void)
 {
     char host[64] = "", id[128];

@@ -1,4 +1,4 @@
-/* gpu_event.c - events: the library's own, and whether they are ours to end. */
+/* gpu_event.c - events: the library's handles and their ownership. */
 #include "gpu.h"
 
 struct event {
@@ -40,7 +40,7 @@ weft_status gpu_event_create(void *opened, void **out)
     weft_status status;
 
     PLUG_TRY(gpu_enter(device, &scope));
-    result = gpu_api.event_create(&native, 0); /* with times, for event_elapsed */
+    result = gpu_api.event_create(&native, 0); /* with timestamps, for event_elapsed */
     if (result == GPU_SUCCESS) {
         status = gpu_event_wrap(opened, (void *)native, &event);
         if (status != WEFT_OK) gpu_api.event_destroy(native);

@@ -1,4 +1,4 @@
-/* gpu_fail.c - results of the device library as statuses. */
+/* gpu_fail.c - conversion of results of the device library to statuses. */
 #include "gpu.h"
 
 weft_status gpu_status(vendor_result result)

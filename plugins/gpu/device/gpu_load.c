@@ -1,11 +1,11 @@
-/* gpu_load.c - opening vendor libraries, and the device library among them.
+/* gpu_load.c - opens vendor libraries, among them the device library.
  *
  * Libraries are opened for the plugin alone (RTLD_LOCAL), so that NCCL and RCCL, which export the
- * same names, can live in one process; DEEPBIND keeps a library's calls to itself also where the
- * program has linked the other one.  The address sanitizer does not allow DEEPBIND.
+ * same names, can be loaded into one process.  DEEPBIND binds a library's calls to itself even if
+ * the program is linked with the other library.  The address sanitizer does not allow DEEPBIND.
  *
- * A file that a variable names is opened only if trust.h accepts it.  A name without a slash goes
- * to the dynamic linker, which searches where it would have searched without the variable. */
+ * A file that a variable names is opened only if trust.h accepts it.  A name without a slash is
+ * passed to the dynamic linker, which uses its normal search path. */
 #include "gpu.h"
 #include "trust.h"
 
@@ -73,7 +73,7 @@ bool gpu_library_trust(const char *file, struct wf_trusted *out, bool *missing)
     return answer == WF_TRUSTED;
 }
 
-/* FILE, to which KNOB=ASKED leads.  *MISSING says whether it fails because FILE does not exist. */
+/* Open FILE, which KNOB=ASKED names.  *MISSING is true if FILE does not exist. */
 static weft_status open_named(struct gpu_library *library, const char *knob, const char *asked,
                               const char *file, bool *missing)
 {
@@ -128,8 +128,8 @@ static weft_status open_on_search_path(struct gpu_library *library, const char *
                      "%s not found on the library search path; set %s to the file", tried, knob);
 }
 
-/* Vendors' libraries load code and files that variables of their own name, so the user of a
- * privileged program would gain its privileges through them. */
+/* Vendor libraries load code and files that their own environment variables name.  In a privileged
+ * program the user could gain its privileges that way. */
 weft_status gpu_library_open(struct gpu_library *library, const char *knob,
                              const char *const *names, size_t count, const char *wheel)
 {
@@ -207,7 +207,7 @@ weft_status gpu_load(int *device_count)
     if (status != WEFT_OK) return status;
 
     result = gpu_api.init(0);
-    if (result == GPU_SUCCESS || result == GPU_INVALID_DEVICE) /* which counting words better */
+    if (result == GPU_SUCCESS || result == GPU_INVALID_DEVICE) /* device_count is more precise */
         result = gpu_api.device_count(&count);
     if (result == GPU_NO_DEVICE || result == GPU_INVALID_DEVICE ||
         (result == GPU_SUCCESS && count == 0))

@@ -1,4 +1,4 @@
-/* gpu_memory.c - device and pinned memory, scratch from a pool, copies, and what pointers are. */
+/* gpu_memory.c - device and pinned memory, scratch from a pool, copies and pointer queries. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -29,8 +29,8 @@ weft_status gpu_allocate(void *opened, uint64_t bytes, uint32_t kind, void **poi
     return WEFT_OK;
 }
 
-/* Pointers that kernels may use, as far as remembered: asking the driver takes longer than the rest
- * of a call, and most calls have the buffers of the one before. */
+/* Cache of pointers that kernels may use.  A query of the driver takes longer than the rest of a
+ * call, and most calls reuse buffers. */
 enum { KNOWN = 64 };
 static _Atomic(uintptr_t) known[KNOWN];
 
@@ -172,7 +172,7 @@ void gpu_give_back(struct gpu_device *device, void *pointer, vendor_stream strea
     if (pointer == NULL) return;
     if (device->pool != NULL)
         result = gpu_api.pool_free(GPU_ADDRESS(pointer), stream);
-    else /* waits for work that uses it */
+    else /* waits for work that uses the memory */
         result = gpu_api.memory_free(GPU_ADDRESS(pointer));
     if (result != GPU_SUCCESS)
         plug_log(1, "scratch memory could not be freed: %s", gpu_vendor_error_text(result));

@@ -1,4 +1,4 @@
-/* gpu_stream.c - streams: the library's own, and whether they are ours to end. */
+/* gpu_stream.c - streams: the library's handles and their ownership. */
 #include "gpu.h"
 
 bool gpu_is_capturing(vendor_stream stream)

@@ -1,5 +1,5 @@
-/* gpu_types.h - types that CUDA and HIP share, declared here so that neither is needed to build.
- * Where vendor.h is checked against the vendor's headers, these are the vendor's own. */
+/* gpu_types.h - types that CUDA and HIP share, declared here so that the build needs neither.  A
+ * file that checks the declarations uses the vendor's types instead. */
 #ifndef WEFT_GPU_TYPES_H
 #define WEFT_GPU_TYPES_H
 

@@ -1,4 +1,4 @@
-/* gpu_wait.c - waiting for work on the device, with a time limit. */
+/* gpu_wait.c - waits for device work, with a time limit. */
 #include "gpu.h"
 
 #include <sched.h>

@@ -1,4 +1,5 @@
-/* rccl_device.c - what HIP does in its own way: versions, the current device, pointers, copies. */
+/* hip_device.c - functions that are specific to HIP: versions, the current device, pointers,
+ * copies. */
 #include "device/gpu.h"
 
 #include <dlfcn.h>
@@ -7,7 +8,8 @@
 #define VERSION_MIN 50200000 /* 5.2 */
 #define HIP6        60000000
 
-/* HIP's texts are returned, not written; so they are found apart from gpu_vendor.def. */
+/* HIP returns its texts instead of writing them to an argument, so gpu_vendor.def cannot list these
+ * functions. */
 static const char *text_from(const char *function, vendor_result result, const char *otherwise)
 {
     const char *(*get)(vendor_result) = NULL;
@@ -26,7 +28,7 @@ const char *gpu_vendor_error_text(vendor_result result)
     return text_from("hipGetErrorString", result, "unknown error");
 }
 
-/* HIP's four queues are not raised: more take speed from all. */
+/* HIP's default of four queues is kept, because more queues slow down all of them. */
 void gpu_vendor_prepare(void)
 {
 }
@@ -49,7 +51,7 @@ weft_status gpu_vendor_open(struct gpu_device *device)
     vendor_uuid uuid = {{0}};
     size_t used = 0;
 
-    /* Older cards have no uuid; the bus address beside it tells devices of a host apart. */
+    /* Older cards have no uuid.  The bus address then identifies the device on its host. */
     if (gpu_api.device_uuid != NULL && gpu_api.device_uuid(&uuid, device->handle) == GPU_SUCCESS) {
         used = (size_t)snprintf(device->uuid, sizeof device->uuid, "GPU-");
         for (int i = 0; i < 16; i++)
@@ -82,8 +84,8 @@ vendor_result gpu_vendor_bind(const struct gpu_device *device)
     return gpu_api.device_set(device->ordinal);
 }
 
-/* HIP 5 numbers host 0, device 1 and calls unknown memory an error; HIP 6 has unknown 0, host 1,
- * device 2. */
+/* HIP 5: host is 0, device is 1, and unknown memory is an error.  HIP 6: unknown is 0, host is 1,
+ * device is 2. */
 vendor_result gpu_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32_t *device)
 {
     vendor_pointer_facts facts = {0};

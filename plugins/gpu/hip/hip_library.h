@@ -1,5 +1,5 @@
-/* hip_library.h - HIP: names, types and numbers, declared here so that nothing of AMD is needed to
- * build.  rccl_declarations.c checks them against AMD's header. */
+/* hip_library.h - names, types and constants of HIP, declared here so that the build does not need
+ * files of AMD.  rccl_declarations.c checks them against AMD's header. */
 #ifndef WEFT_GPU_HIP_LIBRARY_H
 #define WEFT_GPU_HIP_LIBRARY_H
 
@@ -42,9 +42,9 @@ typedef struct vendor_pointer_facts vendor_pointer_facts;
 typedef int vendor_copy_kind;
 #endif
 
-enum { GPU_COPY_ANY = 4 }; /* the library finds out which way */
+enum { GPU_COPY_ANY = 4 }; /* the library detects the direction */
 
-/* The same from HIP 5 on, but the numbers of TYPE changed with HIP 6. */
+/* Unchanged since HIP 5, but HIP 6 renumbered the values of TYPE. */
 struct vendor_pointer_facts {
     int type, device;
     void *device_address, *host_address;

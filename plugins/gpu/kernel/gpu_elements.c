@@ -1,5 +1,5 @@
-/* gpu_elements.c - the kernel table over plain arrays: reduce, cast, scale, fill; regions reduced;
- * and the float keys that collectives use. */
+/* gpu_elements.c - the kernel table over plain arrays (reduce, cast, scale, fill), reductions of
+ * regions, and the float keys that collectives use. */
 #include "gpu_kernel.h"
 #include "kernel_args.h"
 
@@ -114,8 +114,7 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
     weft_status status;
 
     if (from_bytes == 0 || to_bytes == 0 || is_complex(from) != is_complex(to))
-        return plug_fail(WEFT_ERR_UNSUPPORTED,
-                         "cast from %s to %s is not supported is not supported",
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "cast from %s to %s is not supported",
                          plug_dtype_name(from), plug_dtype_name(to));
     if (count == 0) return WEFT_OK;
     if (source == NULL || target == NULL)
@@ -174,7 +173,7 @@ weft_status gpu_keys(struct gpu_device *device, uint32_t dtype, uint32_t flags, 
     return gpu_kernel_launch(device, GPU_KERNEL_KEY, dtype, args.blocks, &args, stream);
 }
 
-/* Without kernels: the value once, then each copy doubles what is there. */
+/* Without kernels: copy the value once, then double the filled part with each copy. */
 static vendor_result fill_by_copies(void *target, uint64_t bytes, const void *value, uint64_t size,
                                     vendor_stream stream)
 {
@@ -202,7 +201,7 @@ static weft_status gpu_fill(void *opened, uint32_t dtype, uint64_t count, const 
         return plug_fail(WEFT_ERR_INVALID, "fill: target or value is NULL");
     for (uint64_t at = 0; at < sizeof args.value; at += bytes)
         memcpy((char *)args.value + at, value, bytes);
-    if (!aligned(target, word)) word = bytes / 2; /* complex numbers may lie on half of it */
+    if (!aligned(target, word)) word = bytes / 2; /* complex elements may have half the alignment */
     args.count = count * (bytes / word);
     args.blocks = gpu_blocks(args.count, (uint32_t)(16 / word));
     PLUG_TRY(gpu_enter(device, &scope));

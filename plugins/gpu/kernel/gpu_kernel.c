@@ -1,4 +1,4 @@
-/* gpu_kernel.c - finding and launching kernels, and the kernel table's calls over plain arrays. */
+/* gpu_kernel.c - loads and launches kernels, and runs the kernel table over plain arrays. */
 #include "gpu_kernel.h"
 #include "kernel_args.h"
 #include "trust.h"
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 _Static_assert(WEFT_REDUCE_SUM == 0 && WEFT_REDUCE_AVG == 4 && WEFT_REDUCE_BXOR == 7,
-               "plugins/kernels/reductions.h numbers the reductions as the ABI does");
+               "plugins/kernels/reductions.h must number the reductions as the ABI does");
 
 static const struct gpu_family families[] = {
     [GPU_KERNEL_COPY] = {"copy", GPU_BY_WORD},
@@ -39,7 +39,7 @@ static FILE *open_image(const char *path)
     return file;
 }
 
-/* The file at PATH, read whole; NULL if that cannot be done. */
+/* Read the whole file at PATH; NULL on failure. */
 static void *read_image(const char *path)
 {
     FILE *file = open_image(path);
@@ -59,7 +59,7 @@ static void *read_image(const char *path)
     return image;
 }
 
-/* Those that the knob names and no others, or those built in that fit the device. */
+/* Load the file that the knob names, else the built-in image that fits the device. */
 static vendor_result load(struct gpu_module *module)
 {
     const char *path = plug_knob(VENDOR_KERNELS_KNOB);

@@ -1,5 +1,5 @@
-/* gpu_kernel.h - kernels of a device: modules of them, those that every GPU plugin has, and the
- * kernel table, which is made of these. */
+/* gpu_kernel.h - kernel modules of a device, the kernels that every GPU plugin has, and the kernel
+ * table. */
 #ifndef WEFT_GPU_KERNEL_H
 #define WEFT_GPU_KERNEL_H
 
@@ -19,7 +19,7 @@ struct gpu_module {
     vendor_module native;
     const struct gpu_family *families;
     size_t count;
-    _Atomic(vendor_function) functions[][WEFT_DTYPE_COUNT]; /* found so far */
+    _Atomic(vendor_function) functions[][WEFT_DTYPE_COUNT]; /* looked up so far */
 };
 
 /* A module without code, or NULL after plug_fail_memory.  gpu_module_load adds the first image that
@@ -60,31 +60,31 @@ weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family,
 /* Load the kernels of signals before any of them runs.  Loading waits for running kernels, and one
  * of these may wait for a signal.  Within a scope. */
 weft_status gpu_signals_load(struct gpu_device *device);
-/* Blocks for COUNT elements where each thread takes several. */
+/* Number of blocks for COUNT elements with PER_THREAD elements per thread. */
 uint32_t gpu_blocks(uint64_t count, uint32_t per_thread);
 
 struct wk_buffers;
-/* Put COUNT addresses where kernels find them; what it borrows goes back with
- * gpu_buffers_release after the launch.  Within a scope. */
+/* Write COUNT addresses where kernels can read them.  gpu_buffers_release frees borrowed memory
+ * after the launch.  Within a scope. */
 weft_status gpu_buffers_fill(struct gpu_device *device, struct wk_buffers *buffers,
                              const void *const *addresses, uint64_t count, vendor_stream stream);
 void gpu_buffers_release(struct gpu_device *device, struct wk_buffers *buffers,
                          vendor_stream stream);
 
-/* Reductions of parts that lie STRIDE bytes apart from BASE on. */
+/* A reduction of parts that start STRIDE bytes apart, from BASE on. */
 struct gpu_strided {
-    uint32_t dtype, reduction, size, divisor; /* 0: SIZE */
+    uint32_t dtype, reduction, size, divisor; /* DIVISOR 0 means SIZE */
     uint64_t count, stride;
     const void *base;
     void *target;
 };
 weft_status gpu_reduce_strided(struct gpu_device *device, const struct gpu_strided *job,
                                vendor_stream stream);
-/* TARGET[i] = SOURCE[i] * *SCALE; the two may be the same.  Within a scope. */
+/* TARGET[i] = SOURCE[i] * *SCALE.  SOURCE and TARGET may be equal.  Within a scope. */
 weft_status gpu_scale_elements(struct gpu_device *device, uint32_t dtype, uint64_t count,
                                const void *scale, const void *source, void *target,
                                vendor_stream stream);
-/* Floats to keys of integer order, or back; see WK_KEY_ flags. */
+/* Convert floats to keys of integer order, or back; see the WK_KEY_ flags. */
 weft_status gpu_keys(struct gpu_device *device, uint32_t dtype, uint32_t flags, uint64_t count,
                      const void *source, void *target, vendor_stream stream);
 
@@ -94,7 +94,7 @@ void gpu_regions_destroy(void *list);
 weft_status gpu_regions_copy(void *list, const void *const *sources, void *const *targets,
                              void *stream);
 struct wk_regions_reduce_args;
-/* Reduce LIST as ARGS says, in which regions, tiles, words and buffers are yet to be set. */
+/* Reduce LIST according to ARGS.  This sets regions, tiles, words and buffers in ARGS. */
 weft_status gpu_regions_run_reduction(void *list, uint32_t dtype,
                                       struct wk_regions_reduce_args *args,
                                       const void *const *sources, void *const *targets,
@@ -105,17 +105,18 @@ weft_status gpu_regions_run_reduction(void *list, uint32_t dtype,
 struct wk_region;
 struct gpu_region_set {
     const struct wk_region *regions;
-    const void *tiles; /* struct wk_tile, or wk_transpose_tile if turned */
+    const void *tiles; /* struct wk_tile, or wk_transpose_tile for transposed regions */
     uint64_t tile_count;
     uint32_t word;
     bool is_turned;
 };
 enum { GPU_REGION_SETS = 7 };
 uint32_t gpu_regions_element(const void *list); /* bytes */
-uint32_t gpu_regions_sources(const void *list); /* buffers that its regions read, from 0 on */
-bool gpu_regions_reads(const void *list, uint32_t source); /* or has only empty ones of it */
-/* The sets that move LIST, of one target, between buffers that are ALIGNMENT-aligned; returns how
- * many. */
+uint32_t gpu_regions_sources(const void *list); /* number of source buffers that its regions read */
+/* True if a region that is not empty reads SOURCE. */
+bool gpu_regions_reads(const void *list, uint32_t source);
+/* The sets that copy LIST, which has one target, between buffers aligned to ALIGNMENT.  Returns
+ * their number. */
 uint32_t gpu_regions_sets(const void *list, uint32_t alignment, bool reduces,
                           struct gpu_region_set *sets);
 

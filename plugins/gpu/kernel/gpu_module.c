@@ -1,5 +1,4 @@
-/* gpu_module.c - modules of device code: their kernels found by family and variant, and launched.
- */
+/* gpu_module.c - modules of device code: lookup of kernels by family and variant, and launches. */
 #include "gpu_kernel.h"
 #include "kernel_args.h"
 
@@ -30,7 +29,7 @@ void gpu_module_close(struct gpu_module *module)
     plug_free(module);
 }
 
-/* Words are powers of two. */
+/* Index of VARIANT.  Word sizes are powers of two. */
 static uint32_t place_of(const struct gpu_family *family, uint32_t variant)
 {
     uint32_t place = 0;

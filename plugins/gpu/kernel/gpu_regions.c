@@ -1,18 +1,18 @@
-/* gpu_regions.c - lists of regions made ready once: sorted by the word they can be copied in,
- * cut into tiles, and kept in device memory.  Without kernels they are copied box by box. */
+/* gpu_regions.c - prepared lists of regions: sorted by word size, divided into tiles, and kept in
+ * device memory.  Without kernels they are copied box by box. */
 #include "gpu_shape.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets of regions that one launch serves.  Those that turn dimensions over are in two sets: as
- * STRIDED for reductions, as TURNED for copies. */
+/* Sets of regions that one launch serves.  Transposing regions are in two sets: in STRIDED for
+ * reductions and in TURNED for copies. */
 enum { WORDS = 5, STRIDED = WORDS, TURNED, SETS };
-_Static_assert((int)SETS == (int)GPU_REGION_SETS, "as others count them");
+_Static_assert((int)SETS == (int)GPU_REGION_SETS, "GPU_REGION_SETS must be the number of sets");
 
 struct set {
     struct wk_region *regions;
-    void *tiles; /* struct wk_tile, or wk_transpose_tile; the same size */
+    void *tiles; /* struct wk_tile or wk_transpose_tile, which have the same size */
     uint64_t region_count, tile_count, region_room, tile_room;
     const struct wk_region *device_regions;
     const void *device_tiles;
@@ -25,9 +25,9 @@ struct gpu_regions {
     void *device_memory;
     struct set sets[SETS];
 };
-_Static_assert(sizeof(struct wk_tile) == sizeof(struct wk_transpose_tile), "tiles of one size");
+_Static_assert(sizeof(struct wk_tile) == sizeof(struct wk_transpose_tile), "tiles of equal size");
 
-/* ---- making a list ---- */
+/* ---- creation ---- */
 
 static weft_status grow(void **items, uint64_t count, uint64_t *room, size_t bytes)
 {
@@ -94,7 +94,7 @@ static weft_status tile_rows(struct set *set)
     return tile.bytes > 0 ? add_tile(set, &tile) : WEFT_OK;
 }
 
-/* Where a tile begins to write: its target, and the place in it. */
+/* The target position at which a tile starts to write. */
 struct target_place {
     uint64_t place;
     struct wk_tile tile;
@@ -120,8 +120,8 @@ static int by_place(const void *a, const void *b)
     return x->tile.region < y->tile.region ? -1 : x->tile.region > y->tile.region;
 }
 
-/* Tiles that write to neighbouring places run at about the same time, so that lines which several
- * regions share, as the columns that come from several ranks do, leave the cache whole. */
+/* Sort tiles by target position, so that tiles which write adjacent positions run at about the
+ * same time.  Cache lines that several regions share are then written back whole. */
 static weft_status sort_tiles(struct set *set)
 {
     struct wk_tile *tiles = set->tiles;
@@ -269,14 +269,14 @@ void gpu_regions_destroy(void *made)
     plug_free(list);
 }
 
-/* ---- running a list ---- */
+/* ---- execution ---- */
 
-/* Targets, then sources, as the kernels number them; many of them take memory of their own. */
+/* Targets, then sources, in the numbering of the kernels.  Long lists use allocated memory. */
 struct buffers {
     const void *few[WK_NEAR];
     const void **all;
     uint64_t count;
-    uint32_t alignment; /* what all of them have, up to 16 */
+    uint32_t alignment; /* common alignment of all buffers, at most 16 */
 };
 
 static void drop_buffers(struct buffers *buffers)
@@ -372,7 +372,7 @@ uint32_t gpu_regions_sets(const void *made, uint32_t alignment, bool reduces,
     return count;
 }
 
-/* One region without kernels: dims[0] as a box, the others one by one. */
+/* Copy one region without kernels: dims[0] as a box, and a loop over the other dimensions. */
 static vendor_result copy_region(const struct wk_region *region, uint32_t dim, char *target,
                                  const char *source, vendor_stream stream)
 {

@@ -1,9 +1,9 @@
-/* gpu_shape.c - simplifying regions, cutting them to size, and preparing their divisions. */
+/* gpu_shape.c - simplification and division of regions, and their precomputed divisors. */
 #include "gpu_shape.h"
 
 #include <string.h>
 
-enum { TURNED_MIN = 8 }; /* elements on a side from which a transpose in tiles pays */
+enum { TURNED_MIN = 8 }; /* minimum elements per side for a tiled transpose */
 
 static uint64_t magnitude(int64_t value)
 {
@@ -35,7 +35,7 @@ static void swap_dims(struct gpu_shape *shape, uint32_t a, uint32_t b)
     shape->target_stride[b] = target;
 }
 
-/* By the target's stride, so that neighbouring threads write side by side. */
+/* Sort by the target's stride, so that neighbouring threads write adjacent elements. */
 static void sort_dims(struct gpu_shape *shape)
 {
     for (uint32_t i = 1; i < shape->dims; i++)

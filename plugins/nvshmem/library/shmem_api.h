@@ -1,5 +1,6 @@
-/* shmem_api.h - NVSHMEM's host library as far as we call it, declared here so that nothing of
- * NVIDIA is needed to build.  shmem_declarations.c checks it against NVIDIA's headers. */
+/* shmem_api.h - the functions of NVSHMEM's host library that the plugin calls, declared here so
+ * that the build does not need files of NVIDIA.  shmem_declarations.c checks them against NVIDIA's
+ * headers. */
 #ifndef WEFT_NVSHMEM_API_H
 #define WEFT_NVSHMEM_API_H
 
@@ -40,7 +41,8 @@ struct shmem_attributes {
 
 enum { SHMEM_TEAM_WORLD = 0, SHMEM_TEAM_OPTIONS_VERSION = (2 << 16) + 64, SHMEM_TEAM_HAS_ID = 2 };
 
-/* By the id that one of them got, the members of a team find each other. */
+/* Options of nvshmemx_team_init.  The members find each other by the id that one of them
+ * created. */
 struct shmem_team_options {
     int version, contexts;
     uint64_t id;
@@ -50,11 +52,11 @@ struct shmem_team_options {
 /* nvshmemx_TYPE_OP_reduce_on_stream, and _reducescatter_on_stream. */
 typedef int (*shmem_reduce)(int team, void *target, const void *source, size_t count, void *stream);
 
-_Static_assert(sizeof(struct shmem_team_options) == 64, "as the library has it");
-_Static_assert(sizeof(struct shmem_id) == 128, "as the library has it");
-_Static_assert(sizeof(struct shmem_id_arguments) == 24, "as the library has it");
-_Static_assert(sizeof(struct shmem_arguments) == 128, "as the library has it");
-_Static_assert(sizeof(struct shmem_attributes) == 144, "as the library has it");
+_Static_assert(sizeof(struct shmem_team_options) == 64, "must be the size in NVSHMEM");
+_Static_assert(sizeof(struct shmem_id) == 128, "must be the size in NVSHMEM");
+_Static_assert(sizeof(struct shmem_id_arguments) == 24, "must be the size in NVSHMEM");
+_Static_assert(sizeof(struct shmem_arguments) == 128, "must be the size in NVSHMEM");
+_Static_assert(sizeof(struct shmem_attributes) == 144, "must be the size in NVSHMEM");
 
 struct shmem_api {
 #define SHMEM(need, type, symbol, arguments) type(*symbol) arguments;

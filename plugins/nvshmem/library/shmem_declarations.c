@@ -1,5 +1,5 @@
-/* shmem_declarations.c - are our declarations those of NVIDIA's headers?  Compiled, never run,
- * where these are installed. */
+/* shmem_declarations.c - compile-time checks of our declarations against NVIDIA's headers, where
+ * these are installed. */
 #include <assert.h> /* their headers use what these declare without them */
 #include <cuda.h>
 #include <stdbool.h>

@@ -67,7 +67,7 @@ weft_status shmem_guard_stream(vendor_stream stream, bool *recorded)
     return WEFT_OK;
 }
 
-/* NVSHMEM waits for the device itself, and uses the default stream. */
+/* NVSHMEM itself waits for the device and uses the default stream. */
 weft_status shmem_guard_device(uint64_t wanted)
 {
     size_t available = 0, total = 0;

@@ -1,11 +1,12 @@
 /* shmem_library.c - NVSHMEM's own collectives on streams.
  *
- * They need buffers at the same offset on all ranks, but the caller's buffers can be anywhere. Data
- * to send is first copied into the team's slot of the arena, and received data is copied out of it
- * at the end, in as many rounds as the size of the slot requires.  Every round begins with a kernel
- * of this plugin that synchronizes all ranks, because NVSHMEM writes into the memory of peers
- * without synchronization.  That kernel has the time limit, can be aborted, and reports missing
- * ranks.  The kernels of NVSHMEM behind it have none of this: without a peer they do not end. */
+ * They need buffers at the same offset on all ranks, but the caller's buffers can be anywhere.
+ * Data to send is first copied into the team's slot of the arena, and received data is copied out
+ * of it at the end, in as many rounds as the size of the slot requires.  Every round begins with a
+ * kernel of this plugin that synchronizes all ranks, because NVSHMEM writes into the memory of
+ * peers without synchronization.  That kernel has the time limit, can be aborted, and reports
+ * missing ranks.  The kernels of NVSHMEM behind it have none of this: without a peer they do not
+ * end. */
 #include "shmem.h"
 
 #include <dlfcn.h>
@@ -26,14 +27,15 @@ static const char *const reductions[WEFT_REDUCE_COUNT] = {
 static shmem_reduce reducers[WAYS][WEFT_DTYPE_COUNT][WEFT_REDUCE_COUNT];
 static uint64_t found;
 
-/* ---- what there is ---- */
+/* ---- available collectives ---- */
 
 static void note(bool is_there)
 {
     found = (found ^ (is_there ? 3 : 5)) * UINT64_C(1099511628211);
 }
 
-/* NVSHMEM's min and max of floats drop NaN; weft's return NaN. */
+/* True if NVSHMEM's result equals weft's.  NVSHMEM's min and max of floats drop NaN; weft's return
+ * NaN. */
 static bool is_equal(uint32_t dtype, uint32_t reduction)
 {
     return dtype <= WEFT_DTYPE_U64 ||
@@ -76,7 +78,7 @@ uint64_t shmem_library_found(void)
     return found;
 }
 
-/* ---- how much at a time ---- */
+/* ---- the size of a round ---- */
 
 static uint64_t sent_parts(const struct gpu_comm *comm, const struct gpu_op *op)
 {
@@ -92,7 +94,7 @@ static uint64_t received_parts(const struct gpu_comm *comm, const struct gpu_op 
                : 1;
 }
 
-/* Elements of each part in a round; the parts of one but the last are aligned to 16 bytes. */
+/* Elements of each part in a round.  Every part but the last is aligned to 16 bytes. */
 static uint64_t most_elements(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     uint64_t sent = sent_parts(comm, op), received = received_parts(comm, op);
@@ -143,7 +145,7 @@ static weft_status copy(const struct round *round, char *target, const char *sou
                      "copying into or out of symmetric memory");
 }
 
-/* PARTS between the caller's BUFFER and the SLOT. */
+/* Copy PARTS between the caller's BUFFER and the SLOT. */
 static weft_status copy_parts(const struct round *round, char *buffer, char *slot, uint64_t parts,
                               bool into_slot)
 {

@@ -1,4 +1,4 @@
-/* shmem_load.c - opening NVSHMEM and its bootstrap module, and saying what is missing. */
+/* shmem_load.c - opens NVSHMEM and its bootstrap module, or reports the missing file. */
 #include "shmem.h"
 #include "trust.h"
 
@@ -21,8 +21,8 @@ static const struct gpu_symbol symbols[] = {
 #undef SHMEM
 };
 
-/* Open FILE, after an examination if a variable led to it.  The library opens the module by its own
- * variable, which therefore gets the path that was examined. */
+/* Open FILE.  EXAMINE: a variable named it, so check whether it is trusted.  The library opens the
+ * module through its own variable, which is set to the examined path. */
 static void *open_module(const char *file, bool examine, struct wf_trusted *trusted, bool *missing)
 {
     bool accepted = !examine || gpu_library_trust(file, trusted, missing);
@@ -54,8 +54,8 @@ static void *open_bootstrap(const char *given, struct wf_trusted *trusted)
     return dlopen(VENDOR_BOOTSTRAP, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* The library opens its bootstrap module by name, ends in a failure that is hard to read if there
- * is none, and ends the process if it is something else. */
+/* The library opens its bootstrap module by name.  If the module is missing, its error is hard to
+ * read.  If the file is not a module, it ends the process. */
 static weft_status find_bootstrap(void)
 {
     const char *given = getenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN");
@@ -90,9 +90,9 @@ static weft_status open_library(void)
     return find_bootstrap();
 }
 
-/* Kernels that wait for other ranks must not keep others of this rank from running, which these
- * might be waiting for: code that is loaded late waits for all kernels.  Read by the driver when it
- * starts, as what gpu_vendor_prepare sets, which NVSHMEM might do first. */
+/* Loading code waits for all running kernels.  A kernel that waits for another rank would then
+ * block kernels of this rank which that rank needs.  The driver reads these variables when it
+ * starts, which NVSHMEM may cause before gpu_vendor_prepare is called. */
 static void prepare_driver(void)
 {
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);

@@ -10,19 +10,19 @@
 #include <string.h>
 
 enum {
-    TEAMS_MAX = 24,       /* NVSHMEM has 32, and uses some itself */
+    TEAMS_MAX = 24,       /* NVSHMEM has 32 and uses some itself */
     SLOT_MAX = 64 << 20,  /* bytes */
-    SLOT_MIN = 4096,      /* below, operations would go in too many rounds */
-    ARENA_SHARE = 4,      /* one in so many bytes of the arena is the teams' */
-    TEAM_BYTES = 64 << 20 /* of the device, that making one may take */
+    SLOT_MIN = 4096,      /* smaller slots would need too many rounds */
+    ARENA_SHARE = 4,      /* the slots get 1 / ARENA_SHARE of the arena */
+    TEAM_BYTES = 64 << 20 /* device memory that the creation of a team may need */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* NVSHMEM makes one team at a time */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* NVSHMEM creates one team at a time */
 static atomic_int made;
 static pthread_mutex_t watched_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpu_comm *watched; /* communicators with teams */
 
-/* As NVSHMEM reads it: everything else that is set means yes. */
+/* NVSHMEM treats any other value as true. */
 static bool nvls_is_forced(void)
 {
     const char *disabled = getenv("NVSHMEM_DISABLE_NVLS");
@@ -64,7 +64,7 @@ uint64_t shmem_team_slot(uint64_t bytes, const struct shmem_entry *all, int32_t 
     return slot < SLOT_MAX ? slot : SLOT_MAX;
 }
 
-/* ---- which lists of ranks there can be teams of ---- */
+/* ---- lists of ranks that can form a team ---- */
 
 static bool is_everybody(const struct gpu_comm *comm, const struct shmem_entry *all)
 {
@@ -82,8 +82,8 @@ static bool has_steps(const struct gpu_comm *comm, const struct shmem_entry *all
     return step > 0;
 }
 
-/* NVSHMEM 3.4 does not note the first member of a team that nvshmemx_team_init made, which it then
- * misses when the others follow in equal steps, unless there are as many as a power of two. */
+/* NVSHMEM 3.4 does not record the first member of a team of nvshmemx_team_init.  The member is then
+ * missing if the others follow in equal steps, unless their number is a power of two. */
 static bool can_be_listed(const struct gpu_comm *comm, const struct shmem_entry *all)
 {
     bool is_power = (comm->size & (comm->size - 1)) == 0 && comm->size <= 32;
@@ -99,7 +99,7 @@ bool shmem_team_is_wanted(const struct gpu_comm *comm, const struct shmem_entry 
            can_be_listed(comm, all);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 bool shmem_team_is_safe(void)
 {
@@ -181,7 +181,7 @@ void shmem_team_release(struct gpu_comm *comm)
     gpu_leave(&scope);
 }
 
-/* ---- collectives that never end ---- */
+/* ---- collectives that do not end ---- */
 
 void shmem_team_forget(struct gpu_comm *comm)
 {
@@ -202,7 +202,7 @@ static bool hangs(struct gpu_comm *comm, vendor_stream stream)
     if (atomic_load(&comm->error) == WEFT_OK) return false;
     if (comm->failed_ns == 0) comm->failed_ns = plug_now();
     return comm->has_last && comm->last_stream == stream &&
-           plug_now() - comm->failed_ns > SHMEM_LIBRARY_PATIENCE_NS &&
+           plug_now() - comm->failed_ns > SHMEM_LIBRARY_GRACE_NS &&
            gpu_api.event_query(comm->last) == GPU_NOT_READY;
 }
 

@@ -19,7 +19,7 @@ WEFT_COSTS=$here/two expect 0 "predicted" "$weft" plan "${pair[@]}"
 WEFT_COSTS=$here/two expect 0 "is right" "$weft" redistribute "${pair[@]}" --iters 2
 contains "2 ranks on 1 host" "$weft" run -n 2 "$weft" bench calibrate --budget-ms 1
 
-# a price that is told is a price that counts
+# every printed price is used
 sed 's/^exchange within .*/exchange within 1234567890 0 1/; s/^all-to-all within .*/all-to-all within 2345678901 0 1/' \
     "$here/two" >"$here/dear"
 expect 0 "1.2 s predicted" "$weft" plan "${pair[@]}" --costs "$here/dear" --planner exchange
@@ -40,7 +40,7 @@ expect 2 "is missing" "$weft" plan "${pair[@]}" --costs "$here/short"
 WEFT_COSTS=$here/short expect 1 "WEFT_COSTS" "$weft" redistribute "${pair[@]}" --costs cpu --iters 1
 expect 2 "is neither a built-in cost table (default, cpu, dtensor) nor a file" \
     "$weft" plan "${pair[@]}" --costs "$here/none"
-# what is no table is refused at once, in a sentence
+# a file that is not a table is refused at once, with a message
 for other in "$here" /dev/zero; do
     expect 2 "$other is not a regular file; a cost table is a regular file" \
         timeout 300 "$weft" plan "${pair[@]}" --costs "$other"

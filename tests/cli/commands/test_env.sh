@@ -18,7 +18,7 @@ WEFT_TIMEOUT=soon WEFT_BAKEND=x WEFT_BACKEND=$'a"b\nc' json weft env --json -- \
     'it["unknown"] == [{"name": "WEFT_BAKEND", "nearest": "WEFT_BACKEND"}]' \
     'it["knobs"][0]["value"] == "a\"b\nc"'
 WEFT_CPU_HEAP=-1 expect 1 "WEFT_CPU_HEAP is \"-1\"; expected a number of bytes" weft env
-# a value that is bad stops whoever needs it
+# a bad value stops every command that needs it
 WEFT_GLOO_STAGE=zz expect 1 "WEFT_GLOO_STAGE is \"zz\"; expected a number of bytes" \
     weft redistribute --mesh 2 --shape 8 --from R --to "S(0)"
 WEFT_CPU_LEVEL=bogus WEFT_BACKEND=gloo-cpu expect 1 \

@@ -79,7 +79,7 @@ fails 1 'more than two dimensions are split' \
     layout --mesh 2x2x2 --shape 4x4x4 --placements 'S(0),S(1),S(2)' --svg -
 fails 3 'No such file or directory' layout --mesh 2 --shape 4 --placements R --svg /nowhere/at/all.svg
 
-# What does not fit, or is not there, is said in words.
+# Arguments that do not fit, or are missing, give a message.
 contains '9      is not in the mesh and holds nothing' layout --mesh 2 --shape 4 --placements R --rank 9
 contains '(cannot draw the layout: more than two dimensions are split)' \
     layout --mesh 2x2x2 --shape 4x4x4 --placements 'S(0),S(1),S(2)'

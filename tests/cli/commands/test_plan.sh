@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `weft plan`: what people and programs read of a plan, and complaints that say what is possible.
+# `weft plan`: the output for people and for programs, and messages that list the alternatives.
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
 here=$(mktemp -d)

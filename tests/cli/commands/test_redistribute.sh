@@ -6,7 +6,7 @@ export WEFT_BACKEND=gloo-cpu
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 
-# What others lose: uneven nested shards, strided ones, another mesh.
+# Cases that other systems get wrong: uneven nested shards, strided ones, another mesh.
 for size in 5 6 7 9; do
     expect 0 "every element of f32[$size] is right on all 4 ranks of 2x2" \
         "$weft" sim --mesh 2x2 --shape $size --from "S(0),S(0)" --to "R,R"

@@ -7,11 +7,11 @@ run() { "$weft" run "$@"; }
 folder=$(mktemp -d)
 export folder
 trap 'rm -rf "$folder"' EXIT
-# What ranks begin with to show that they are ready, and to wait for rank R.
+# The start of every rank's script: report that the rank is ready, and wait for rank R.
 ready='touch $folder/$WEFT_RANK;'
 awaits() { echo "while ! [ -e \$folder/$1 ]; do sleep 0.01; done;"; }
 
-# Ranks are told who they are.
+# The environment of each rank has its number.
 is $'[0] 0 of 3\n[1] 1 of 3\n[2] 2 of 3' \
     bash -c "'$weft' run -n 3 sh -c 'echo \$WEFT_RANK of \$WEFT_SIZE' | sort"
 is '[0] weft 1 0' run -n 1 sh -c 'echo $WEFT_LAUNCHER $WEFT_SERVED $WEFT_LOCAL_RANK'
@@ -47,7 +47,7 @@ expect 1 'ranks 1 and 2 failed after it' run -n 3 --keep-going sh -c '
     while ! [ -e $folder/pid ] || kill -0 $(cat $folder/pid) 2>/dev/null; do sleep 0.01; done # until it is buried
     exit $((WEFT_RANK + 1))'
 
-# Those who do not want to end are killed, with all they started.
+# Ranks that do not end are killed, with all processes that they started.
 expect 4 'rank 0 did not end by itself, and is killed' run -n 2 --grace 0.5 sh -c \
     'trap "" TERM; '"$ready"' [ $WEFT_RANK = 1 ] && { '"$(awaits 0)"' exit 4; }; sleep 50; sleep 50'
 rm -f "$folder"/?
@@ -80,7 +80,7 @@ expect 0 '[0] usr1' signalled USR1 1 'trap "echo usr1; exit 0" USR1; '"$ready"' 
 orphan=$("$weft" run -n 1 --no-prefix sh -c 'echo $$ $PPID; exec sleep 77' | {
     read -r rank launcher
     kill -9 "$launcher"
-    # Nobody may be there to bury it.
+    # A container may have no process that reaps it.
     while grep -s '^State:' "/proc/$rank/status" | grep -qv zombie; do sleep 0.01; done
 })
 is '' echo "$orphan"
@@ -105,7 +105,7 @@ expect 2 'did you mean --threads' run -n 2 --thread true
 expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
 expect 0 'usage: weft run' run --help
 
-# --threads wants a shared object.
+# --threads needs a shared object.
 expect 127 'cannot open' run -n 2 --threads /no/such/engine.so
 expect 127 'has no weft_main' run -n 2 --threads "$(ldd "$weft" | awk '/libm\.so/ {print $3}')"
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What all commands have in common: one vocabulary of options, exit codes, progress on a terminal.
+# Common parts of all commands: one vocabulary of options, exit codes, progress on a terminal.
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
 export WEFT_BACKEND=gloo-cpu

@@ -1,4 +1,4 @@
-/* later.h - a call that goes on in a thread after it has come back. */
+/* later.h - a call that continues in a thread after it has returned. */
 #ifndef WEFT_TESTS_WRONG_LATER_H
 #define WEFT_TESTS_WRONG_LATER_H
 

@@ -1,5 +1,5 @@
-/* old.c - a plugin of ABI 1.0 that works, made from the example plugin.  What an average of
- * integers is in 1.0 is the plugin's own, so weft must not ask it for one: that fails here. */
+/* old.c - a correct plugin of ABI 1.0, made from the example plugin.  ABI 1.0 does not define
+ * averages of integers, so weft must not request one; such a request fails here. */
 #include "wrong.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static bool reduces(uint32_t collective)
            collective == WEFT_COLL_REDUCE_SCATTER || collective == WEFT_COLL_REDUCE_SCATTER_V;
 }
 
-/* Structs end where those of 1.0 do. */
+/* Structs have the size of ABI 1.0. */
 static weft_status collective(void *comm, const weft_collective_args *args)
 {
     weft_collective_args known = *args;

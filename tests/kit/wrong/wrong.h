@@ -16,13 +16,13 @@ struct wrong {
     weft_kernel_table kernel;
 };
 
-extern struct wrong wrong; /* to be spoilt */
-extern struct wrong right; /* the example's own */
+extern struct wrong wrong; /* modified by wrong_install */
+extern struct wrong right; /* unmodified */
 
-/* Called once, by the entry: put in what is wrong. */
+/* Called once, by the entry: installs the wrong functions. */
 void wrong_install(void);
 
-/* Run ARGS rightly, if nothing wrong shall happen to them. */
+/* Run ARGS with the example's own function. */
 static inline weft_status run_right(void *comm, const weft_collective_args *args)
 {
     return right.comm.collective(comm, args);

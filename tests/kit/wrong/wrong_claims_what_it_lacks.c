@@ -1,4 +1,4 @@
-/* wrong_claims_what_it_lacks.c - says it can do what it then refuses.
+/* wrong_claims_what_it_lacks.c - claims support for a call that it then refuses.
  * Runs: --level claims
  * Fails: claims/kept/all_to_all/c128/out_of_place/count=1/ranks=all */
 #include "wrong.h"

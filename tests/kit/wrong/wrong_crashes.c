@@ -1,4 +1,4 @@
-/* wrong_crashes.c - dies of a bad pointer.
+/* wrong_crashes.c - crashes with a bad pointer.
  * Runs: --only collectives/gather/i8
  * Fails: collectives/gather/i8/in_place/count=13 */
 #include "wrong.h"

@@ -1,4 +1,4 @@
-/* wrong_denies_what_it_does.c - says it cannot do what it then does.
+/* wrong_denies_what_it_does.c - denies support for a call that it then runs.
  * Runs: --level claims
  * Fails: claims/denied/reduce_scatter/f16/sum */
 #include "wrong.h"

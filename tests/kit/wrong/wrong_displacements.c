@@ -12,7 +12,7 @@ static weft_status collective(void *self, const weft_collective_args *args)
     weft_collective_args other = *args;
 
     if (args->collective != WEFT_COLL_ALL_GATHER_V) return run_right(comm, args);
-    /* As if the parts always lay one after the other. */
+    /* Ignore the offsets, as if the parts were adjacent. */
     for (int32_t i = 0; i < comm->size; i++) {
         offsets[i] = sum;
         sum += args->recv_counts[i];

@@ -1,4 +1,4 @@
-/* wrong_drops_nan.c - a maximum that passes NaN over.
+/* wrong_drops_nan.c - a maximum that ignores NaN.
  * Runs: --only collectives/all_reduce/f32/max
  * Fails: collectives/all_reduce/f32/max/nan/count=17/ranks=all */
 #include "wrong.h"

@@ -1,4 +1,4 @@
-/* wrong_early.c - comes back before the work is done, yet says that it is.
+/* wrong_early.c - returns success before the work is complete.
  * Runs: --only collectives/all_gather/f32/late
  * Fails: collectives/all_gather/f32/late/count=9/late=0/ranks=all */
 #include "later.h"

@@ -1,4 +1,4 @@
-/* wrong_exits.c - ends the process when it does not know how to go on.
+/* wrong_exits.c - ends the process on an error.
  * Runs: --level p2p
  * Fails: p2p/plain/c64/count=1/from=3/to=0/ranks=all */
 #include "wrong.h"

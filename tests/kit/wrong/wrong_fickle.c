@@ -1,4 +1,4 @@
-/* wrong_fickle.c - the support query changes its mind.
+/* wrong_fickle.c - the support query gives different answers.
  * Runs: --only claims/pure
  * Fails: claims/pure */
 #include "wrong.h"

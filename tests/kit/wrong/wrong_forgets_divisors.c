@@ -1,4 +1,4 @@
-/* wrong_forgets_divisors.c - does not compare what averages are divided by.
+/* wrong_forgets_divisors.c - does not compare the divisors of averages.
  * Runs: --only errors/mismatch
  * Fails: errors/mismatch/divisor */
 #include "wrong.h"

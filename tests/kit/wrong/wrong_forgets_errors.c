@@ -1,4 +1,4 @@
-/* wrong_forgets_errors.c - goes on after a failure as if there had been none.
+/* wrong_forgets_errors.c - continues after a failure.
  * Runs: --only errors/timeout
  * Fails: errors/timeout/collective */
 #include "wrong.h"

@@ -1,4 +1,4 @@
-/* wrong_forgets_pointers.c - knows only where an allocation starts.
+/* wrong_forgets_pointers.c - recognizes only the start of an allocation.
  * Runs: --level memory
  * Fails: memory/query/device */
 #include "wrong.h"

@@ -1,4 +1,4 @@
-/* wrong_ignores_groups.c - starts each operation at once, so that a ring of sends waits for ever.
+/* wrong_ignores_groups.c - starts each operation at once, so that a ring of sends deadlocks.
  * Runs: --only groups/ring --timeout 1
  * Fails: groups/ring */
 #include "wrong.h"

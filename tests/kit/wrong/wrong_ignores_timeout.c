@@ -1,4 +1,4 @@
-/* wrong_ignores_timeout.c - waits for ever for a rank that never comes.
+/* wrong_ignores_timeout.c - waits without a limit for a missing rank.
  * Runs: --only errors/timeout/collective --timeout 1
  * Fails: errors/timeout/collective */
 #include "wrong.h"

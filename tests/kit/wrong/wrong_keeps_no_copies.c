@@ -1,11 +1,11 @@
-/* wrong_keeps_no_copies.c - in a group, reads the caller's arrays when they are long gone.
+/* wrong_keeps_no_copies.c - in a group, reads the caller's arrays after they are freed.
  * Runs: --level groups
  * Fails: groups/collectives */
 #include "wrong.h"
 
 #include <string.h>
 
-/* Stands for the dangling arrays, whose real reading would be undefined. */
+/* Simulates reads of dangling arrays, which would be undefined. */
 static weft_status collective(void *self, const weft_collective_args *args)
 {
     struct example_comm *comm = self;

@@ -1,4 +1,4 @@
-/* wrong_misaligned.c - rounds addresses down to what its vector unit likes.
+/* wrong_misaligned.c - rounds addresses down to the vector alignment.
  * Runs: --only collectives/all_gather/f32
  * Fails: collectives/all_gather/f32/misaligned/count=31/ranks=all */
 #include "wrong.h"

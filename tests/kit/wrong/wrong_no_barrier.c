@@ -1,4 +1,4 @@
-/* wrong_no_barrier.c - a barrier that lets everyone through.
+/* wrong_no_barrier.c - a barrier that does not wait.
  * Runs: --only collectives/barrier
  * Fails: collectives/barrier/bool/late/count=9/late=0/ranks=all */
 #include "wrong.h"

@@ -1,4 +1,4 @@
-/* wrong_own_scale.c - a premul_sum of all ranks' data by the scale of the rank that reads it.
+/* wrong_own_scale.c - a premul_sum that multiplies all data by the reading rank's scale.
  * Runs: --only collectives/all_reduce/f32/premul_sum
  * Fails: collectives/all_reduce/f32/premul_sum/out_of_place/count=7/ranks=all */
 #include "wrong.h"

@@ -1,4 +1,4 @@
-/* wrong_pull_sources.c - takes the number of a source for its rank.
+/* wrong_pull_sources.c - uses the index of a source as its rank.
  * Runs: --level pull
  * Fails: pull/move/strided/f32/ranks=all */
 #include "wrong.h"

@@ -14,7 +14,7 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
     return right.comm.prepare(device, &other, comm, address);
 }
 
-/* The memory belongs to whoever is first now. */
+/* The memory belongs to the first rank of the new order. */
 static weft_status commit(void *self, const weft_blob *addresses, const weft_exchange *exchange)
 {
     struct example_comm *comm = self;

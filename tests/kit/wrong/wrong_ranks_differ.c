@@ -1,4 +1,4 @@
-/* wrong_ranks_differ.c - what it claims depends on the rank.
+/* wrong_ranks_differ.c - its support depends on the rank.
  * Runs: --only claims/same_on_all_ranks
  * Fails: claims/same_on_all_ranks */
 #include "wrong.h"

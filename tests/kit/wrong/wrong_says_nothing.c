@@ -1,4 +1,4 @@
-/* wrong_says_nothing.c - refuses without a word.
+/* wrong_says_nothing.c - refuses without an error text.
  * Runs: --only errors/root
  * Fails: errors/root/broadcast/root=-1 */
 #include "wrong.h"

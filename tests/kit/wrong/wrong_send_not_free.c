@@ -1,11 +1,11 @@
-/* wrong_send_not_free.c - a root that goes on while others still read its buffer.
+/* wrong_send_not_free.c - a root that returns while peers still read its buffer.
  * Runs: --only collectives/broadcast/f32/late
  * Fails: collectives/broadcast/f32/late/count=9/root=0/late=3/ranks=all */
 #include "later.h"
 
 #include <string.h>
 
-/* The root's own result is there at once, so only the other ranks can tell. */
+/* The root's own result is complete at once, so only the other ranks detect it. */
 static weft_status collective(void *self, const weft_collective_args *args)
 {
     struct example_comm *comm = self;

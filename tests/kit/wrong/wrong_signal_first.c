@@ -1,4 +1,4 @@
-/* wrong_signal_first.c - the signal overtakes the data it speaks for.
+/* wrong_signal_first.c - the signal overtakes its data.
  * Runs: --only symm/put_signal
  * Fails: symm/put_signal */
 #include "wrong.h"
@@ -14,7 +14,7 @@ static weft_status put_signal(void *window, uint64_t offset, const void *source,
 
     if (status == WEFT_OK) status = right.symm.handle(window, &handle);
     if (status != WEFT_OK) return status;
-    /* Every rank does this at the same time: some must be later than others. */
+    /* The delays differ between ranks, so that some ranks are later than others. */
     nanosleep(&(struct timespec){.tv_nsec = 20000000 * (1 + 2 * handle.rank)}, NULL);
     return right.symm.put(window, offset, source, bytes, peer, stream);
 }

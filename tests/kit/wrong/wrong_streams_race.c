@@ -1,4 +1,4 @@
-/* wrong_streams_race.c - runs what is queued on a stream on a thread each, in any order.
+/* wrong_streams_race.c - runs each task of a stream in its own thread, in any order.
  * Runs: --level streams
  * Fails: streams/in_order/own */
 #include "wrong.h"
@@ -18,7 +18,7 @@ static void *run_call(void *argument)
 {
     struct call *call = argument;
 
-    /* Every other one is a little slower. */
+    /* Every second one is slower. */
     if (call->number % 2 == 0) nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
     call->fn(call->argument);
     plug_free(call);

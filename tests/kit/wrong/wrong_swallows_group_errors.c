@@ -1,4 +1,4 @@
-/* wrong_swallows_group_errors.c - the end of a group does not say what went wrong inside.
+/* wrong_swallows_group_errors.c - the end of a group does not return the error of a call inside.
  * Runs: --level groups
  * Fails: groups/error_inside */
 #include "wrong.h"

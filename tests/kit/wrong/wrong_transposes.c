@@ -1,4 +1,4 @@
-/* wrong_transposes.c - takes the strides of a region from the wrong end.
+/* wrong_transposes.c - reads the strides of a region in reverse order.
  * Runs: --only kernel/regions_copy
  * Fails: kernel/regions_copy/transposed/element=4 */
 #include "wrong.h"

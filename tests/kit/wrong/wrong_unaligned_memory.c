@@ -1,4 +1,4 @@
-/* wrong_unaligned_memory.c - hands out memory that is not as aligned as it says.
+/* wrong_unaligned_memory.c - allocates memory with less alignment than it declares.
  * Runs: --level memory
  * Fails: memory/allocate/device */
 #include "wrong.h"

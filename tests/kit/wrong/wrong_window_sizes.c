@@ -1,4 +1,4 @@
-/* wrong_window_sizes.c - only the rank that differs is told that sizes differ.
+/* wrong_window_sizes.c - only the rank that differs gets the error.
  * Runs: --only symm/mismatch/bytes --timeout 1
  * Fails: symm/mismatch/bytes */
 #include "wrong.h"

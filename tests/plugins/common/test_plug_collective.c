@@ -1,4 +1,4 @@
-/* What each rank gives to a collective, against the definitions written out. */
+/* The arguments that each rank passes to a collective, compared with the definitions. */
 #include "plug_collective.h"
 #include "plug_names.h"
 

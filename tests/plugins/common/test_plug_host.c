@@ -1,5 +1,5 @@
-/* The kit's host services: errors reach the host and are remembered, structs of other sizes are
- * copied as far as both sides know them, knobs are read. */
+/* The kit's host services: errors reach the host and are kept, structs of other sizes are copied up
+ * to their common size, knobs are read. */
 #include "plug_host.h"
 
 #include "support/suite.h"

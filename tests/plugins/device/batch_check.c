@@ -1,5 +1,5 @@
-/* batch_check.c - one rank of a batch of tensors on any backend: whatever goes together or alone,
- * every element of this rank's shards is right.  Started by `weft run`. */
+/* batch_check.c - one rank of a batch of tensors on any backend: every element of this rank's
+ * shards is right, for fused and for separate tensors.  Started by `weft run`. */
 #include "redistribute/values.h"
 #include "weft/weft.h"
 

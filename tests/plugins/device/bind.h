@@ -1,4 +1,4 @@
-/* bind.h - something to redistribute, bound. */
+/* bind.h - a bound redistribution for tests. */
 #ifndef WEFT_TESTS_GPU_BIND_H
 #define WEFT_TESTS_GPU_BIND_H
 

@@ -81,7 +81,7 @@ static void *make_comm(const weft_plugin *plugin, void *device)
 
 typedef int all_reduce(const void *, void *, size_t, int, int, void *, void *);
 
-/* The library is already open in the plugin; asking again by the same name gives the same one. */
+/* The plugin has already opened the library, so dlopen by the same name returns the same one. */
 static all_reduce *find_raw(void)
 {
     const char *names[] = {getenv("WEFT_NCCL_LIB"), "libnccl.so.2"};
@@ -166,7 +166,7 @@ static int run_rank(const char *file, uint64_t most, int calls)
 {
     struct both b = {0};
 
-    alarm(300); /* also when another rank is gone */
+    alarm(300); /* also if another rank has exited */
     b.plugin = load_plugin(file, rank, &b.device);
     b.comm = make_comm(b.plugin, b.device);
     b.native_comm = b.plugin->comm->native(b.comm);

@@ -17,7 +17,7 @@ enum { MAX_SIDE = 1024, MOST = MAX_SIDE * MAX_SIDE, REPLAYS = 50 };
 
 static void *source, *target;
 static int side, count;  /* of the tensor, and its elements */
-static int capture_mode; /* 0: global, which any thread of the process can spoil; 2: relaxed */
+static int capture_mode; /* 0: global, which any thread of the process can invalidate; 2: relaxed */
 
 static struct {
     int (*begin)(void *stream, int mode);
@@ -68,7 +68,7 @@ static void upload(float first)
 
 /* ---- what is captured, and what it leaves ---- */
 
-/* Element I of what rank R sends in this turn. */
+/* Element I of rank R's data in this turn. */
 static float sent(int turn, int r, int i)
 {
     return (float)(turn * (r + 1) + i);
@@ -142,7 +142,7 @@ static void check_turn(const struct subject *subject, int turn)
     }
 }
 
-/* Once as it is and then as a graph. */
+/* Run once directly and then as a graph. */
 static void check(const struct subject *subject)
 {
     void *native = weft_stream_native(context, stream), *graph = NULL, *executable = NULL;
@@ -159,16 +159,16 @@ static void check(const struct subject *subject)
         must_cuda(cuda.launch(executable, native), "cuGraphLaunch");
         check_turn(subject, turn);
     }
-    /* Neither kind of work may disturb the other. */
+    /* Direct and captured work do not disturb each other. */
     upload(0);
     subject->run(subject->argument);
     check_turn(subject, 0);
-    /* NCCL does not end a communicator that a graph still holds. */
+    /* NCCL does not end a communicator that a graph still uses. */
     must_cuda(cuda.end_executable(executable), "cuGraphExecDestroy");
     must_cuda(cuda.end_graph(graph), "cuGraphDestroy");
 }
 
-/* Small tensors take one kernel, large ones several. */
+/* Small tensors use one kernel, large ones several. */
 static void check_size(int of_side)
 {
     struct move move;

@@ -1,8 +1,8 @@
-/* gpu_rank.c - one rank of the tests of faults and of what is wrapped, on a GPU backend:
+/* gpu_rank.c - one rank of the tests of faults and of wrapped objects, on a GPU backend:
  *
  *     weft run -n 3 gpu_rank SCENARIO
  *
- * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
+ * Ranks that see the expected result print "as expected" and their error, and return 0. */
 #include "bind.h"
 #include "weft/weft.h"
 
@@ -49,7 +49,7 @@ static int tell(bool holds, weft_status status)
     return holds ? 0 : 4;
 }
 
-/* Sum over the ranks of COMM, in device memory, waited for. */
+/* Sum over the ranks of COMM, in device memory.  Waits. */
 static weft_status reduce(weft_comm *comm)
 {
     int32_t members = weft_comm_size(comm);
@@ -75,7 +75,7 @@ static weft_status reduce(weft_comm *comm)
 
 /* ---- scenarios ---- */
 
-/* The last rank is killed while the others wait for it; those then go on among themselves. */
+/* The last rank is killed while the others wait for it.  The others then continue without it. */
 static int killed(void)
 {
     int32_t list[64];
@@ -100,12 +100,12 @@ static int killed(void)
     return code;
 }
 
-/* Work that waits a little for another rank, after pauses in which nothing waits: a watch that
- * mixes up now and then takes it for late. */
+/* Work that waits a little for another rank, after pauses without pending work.  A watch that
+ * confuses the two would report a timeout. */
 static int lazy(void)
 {
     for (int i = 0; i < 40; i++) {
-        pause_ms(40 + i * 7 % 30); /* to meet the watch, which looks now and then, at any point */
+        pause_ms(40 + i * 7 % 30); /* to hit the periodic watch at any point */
         if (rank == 1) pause_ms(15);
         must(reduce(world), "well within its time limit");
     }
@@ -131,7 +131,7 @@ static int no_memory(void)
     return tell(status == WEFT_ERR_NO_MEMORY && memory == NULL, status);
 }
 
-/* By colour, in reversed order, of world and of a part of it. */
+/* Split world and a part of it by colour, in reversed order. */
 static int split(void)
 {
     weft_comm *half = NULL, *quarter = NULL, *none = NULL;
@@ -144,7 +144,7 @@ static int split(void)
     if ((none == NULL) != (rank == 0)) return 6;
     if (none != NULL) must(reduce(none), "on all but one");
     weft_comm_release(&quarter);
-    weft_comm_release(&half); /* the parts stand on their own feet */
+    weft_comm_release(&half); /* the parts do not depend on it */
     must(reduce(world), "when all are done with the last part");
     if (none != NULL) weft_comm_abort(none);
     weft_comm_release(&none);
@@ -152,7 +152,7 @@ static int split(void)
     return tell(true, WEFT_OK);
 }
 
-/* A stream of the caller's own. */
+/* Wrap a stream of the caller. */
 static int wrapped_stream(void)
 {
     void *native = weft_stream_native(context, stream);
@@ -169,7 +169,7 @@ static int wrapped_stream(void)
     return code;
 }
 
-/* A communicator of the caller's own: here that of another one, in the same order. */
+/* Wrap a communicator of the caller, here the native one of another communicator. */
 static int wrapped_comm(void)
 {
     weft_subcomm_options options = {.struct_size = sizeof options};
@@ -188,7 +188,7 @@ static int wrapped_comm(void)
     return tell(true, WEFT_OK);
 }
 
-/* An event that the caller recorded. */
+/* Wrap an event that the caller recorded. */
 static int wrapped_event(void)
 {
     weft_work *own = NULL, *wrapped = NULL;
@@ -208,19 +208,21 @@ static int wrapped_event(void)
     return tell(same, WEFT_OK);
 }
 
-/* Rank 0 gives to rank 2 and 1 to 3, which comes when 0 and 2 are done: they do not wait for it. */
+/* Rank 0 sends to rank 2, and rank 1 to rank 3, which comes after 0 and 2 are done.  Ranks 0 and 2
+ * do not wait for it. */
 static int unrelated(void)
 {
     static const int32_t met[] = {0, 2, 3};
     weft_bound *bound = NULL;
-    weft_comm *meeting = NULL;
+    weft_comm *group = NULL;
 
     must(bind_rows(world, "2@0,1", "2@2,3", &bound), "bind_rows");
-    if (rank == 3) must(weft_comm_create(world, 3, met, NULL, &meeting), "meeting 0 and 2");
+    if (rank == 3) must(weft_comm_create(world, 3, met, NULL, &group), "waiting for 0 and 2");
     must(weft_redistribute(bound, in, out, stream, NULL), "weft_redistribute");
     must(weft_stream_wait(context, stream, LIMIT_NS), "weft_stream_wait");
-    if (rank == 0 || rank == 2) must(weft_comm_create(world, 3, met, NULL, &meeting), "meeting 3");
-    weft_comm_release(&meeting);
+    if (rank == 0 || rank == 2)
+        must(weft_comm_create(world, 3, met, NULL, &group), "waiting for 3");
+    weft_comm_release(&group);
     weft_bound_release(&bound);
     return tell(true, WEFT_OK);
 }
@@ -256,7 +258,7 @@ static weft_status put_barrier(void)
     return weft_symm_barrier(symm, stream);
 }
 
-/* No wait for it ever says that it was done; after that the stream can be used for other things. */
+/* No wait for the work reports success.  Afterwards the stream can be used for other work. */
 static int expect_undone(weft_status (*put)(void), weft_status want)
 {
     weft_work *before = NULL, *work = NULL;
@@ -289,7 +291,7 @@ static int aborted(weft_status (*put)(void))
     if (rank == 0) {
         pause_ms(300);
         weft_comm_abort(world);
-        pause_ms(300); /* its end is not what the other gets to know */
+        pause_ms(300); /* the other rank must not see the exit as the cause */
     } else {
         code = expect_undone(put, WEFT_ERR_ABORTED);
     }
@@ -339,7 +341,7 @@ static int too_late(void)
     return 0;
 }
 
-/* For work that cannot be ended, so that nothing can follow it on the stream. */
+/* Work that cannot be ended blocks its stream. */
 static int left_behind(void)
 {
     weft_bound *bound = NULL;
@@ -359,15 +361,15 @@ static int left_behind(void)
                 status);
 }
 
-/* For a signal of the other rank. */
-static void wait_in_vain(weft_stream *on, int milliseconds)
+/* Wait for a signal that the other rank never sends. */
+static void wait_endlessly(weft_stream *on, int milliseconds)
 {
     must(weft_symm_wait_from(symm, 1, 0, WEFT_COMPARE_GE, 5, milliseconds * INT64_C(1000000), on),
          "weft_symm_wait_from");
 }
 
-/* Memory is released while a kernel looks at it: it may go only when the kernel has ended.  If that
- * makes the communicator stuck (SOONER, by another wait), it never goes. */
+/* Memory is released while a kernel reads it.  It is freed only after the kernel has ended.  If the
+ * communicator fails first (SOONER, by another wait), it is never freed. */
 static int released_under_a_wait(bool sooner)
 {
     weft_stream *other = NULL;
@@ -376,8 +378,8 @@ static int released_under_a_wait(bool sooner)
     must(weft_symm_create(world, 64, NULL, &symm), "weft_symm_create");
     if (rank == 0) {
         must(weft_stream_create(context, &other), "weft_stream_create");
-        wait_in_vain(other, 1500);
-        if (sooner) wait_in_vain(stream, 200);
+        wait_endlessly(other, 1500);
+        if (sooner) wait_endlessly(stream, 200);
         status = weft_stream_wait(context, sooner ? stream : other, INT64_C(700000000));
     }
     weft_symm_release(&symm);
@@ -401,9 +403,9 @@ static int released_stuck(void)
     return released_under_a_wait(true);
 }
 
-/* ---- on the stand-ins alone, which the environment makes fail: nothing ends the process ---- */
+/* ---- simulated libraries only, which the environment makes fail ---- */
 
-/* A kernel faults: nothing of the device works any more. */
+/* A kernel faults, so every later call on the device fails. */
 static int device_faulted(void)
 {
     weft_comm *other = NULL;
@@ -417,7 +419,7 @@ static int device_faulted(void)
     return code;
 }
 
-/* The program takes all memory there is. */
+/* The program allocates all device memory. */
 static int device_full(void)
 {
     weft_comm *other = NULL;
@@ -429,7 +431,7 @@ static int device_full(void)
     return tell(true, WEFT_OK);
 }
 
-/* The program records some other stream, which makes the default stream useless. */
+/* The program captures another stream, which makes the default stream unusable. */
 static int recording(void)
 {
     weft_status status;

@@ -1,9 +1,10 @@
-/* kernel_check.c - a plugin's kernels: random regions against a plain loop on the host, then how
- * fast regions, transposes, casts and reductions move data, beside a plain copy of as much.
+/* kernel_check.c - a plugin's kernels: random regions compared with a plain loop on the host, then
+ * the speed of regions, transposes, casts and reductions compared with a plain copy of as many
+ * bytes.
  *
  *     kernel_check PLUGIN.so [--cases N] [--seed S] [--bytes N]
  *
- * Prints JSON; ends with 1 at the first wrong byte. */
+ * Prints JSON.  Exits with 1 at the first wrong byte. */
 #include "load.h"
 
 #include "support/seed.h"
@@ -39,8 +40,8 @@ static void copy(void *target, const void *source, uint64_t bytes)
 
 enum { MOST = 1 << 18, BUFFERS = 3 }; /* bytes of a buffer */
 
-/* Strides of a layout of EXTENT with its dimensions in random order and gaps between them; the
- * number of elements it spans. */
+/* Strides of a layout of EXTENT with its dimensions in random order and gaps between them.  Returns
+ * the number of elements that it spans. */
 static int64_t random_layout(uint32_t dims, const int64_t *extent, int64_t *stride)
 {
     uint32_t order[WEFT_MAX_DIMS];
@@ -53,7 +54,7 @@ static int64_t random_layout(uint32_t dims, const int64_t *extent, int64_t *stri
         order[d - 1] = order[other];
         order[other] = swap;
     }
-    if (below(2) == 0) /* as it is written, innermost last */
+    if (below(2) == 0) /* in order, innermost last */
         for (uint32_t d = 0; d < dims; d++)
             order[d] = dims - 1 - d;
     for (uint32_t d = 0; d < dims; d++) {
@@ -153,12 +154,12 @@ static void check_regions(uint64_t cases)
 
 /* ---- reductions at the ends of the range ---- */
 
-/* Of three buffers with one element each. */
+/* Three buffers with one element each. */
 static const struct {
     uint32_t dtype, reduction, bytes;
     uint64_t in[3], wanted;
 } ends[] = {
-    /* A mean of the largest number is finite, and of infinities infinite. */
+    /* The mean of largest numbers is finite, and the mean of infinities is infinite. */
     {WEFT_DTYPE_F64,
      WEFT_REDUCE_AVG,
      8,
@@ -170,7 +171,7 @@ static const struct {
      {0xffefffffffffffff, 0xffefffffffffffff, 0xffefffffffffffff},
      0xffefffffffffffff},
     {WEFT_DTYPE_F64, WEFT_REDUCE_AVG, 8, {0, 0x7ff0000000000000, 0}, 0x7ff0000000000000},
-    /* An infinity of f8e5m2 stays one, and finite numbers do not become one. */
+    /* An infinity of f8e5m2 stays infinite, and finite numbers do not become infinite. */
     {WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, 1, {0x80, 0xfc, 0x80}, 0xfc},
     {WEFT_DTYPE_F8E5M2, WEFT_REDUCE_AVG, 1, {0x7c, 0x7c, 0x7c}, 0x7c},
     {WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, 1, {0x7b, 0x7b, 0x7b}, 0x7b},
@@ -214,7 +215,7 @@ struct job {
     uint32_t from, to;
 };
 
-static double copy_us; /* of a plain copy of as many bytes */
+static double copy_us; /* for a plain copy of as many bytes */
 
 static void run_copy(void *self)
 {
@@ -223,7 +224,7 @@ static void run_copy(void *self)
     must(plugin->device->copy(device, job->target, job->source, job->bytes, stream), "copy");
 }
 
-/* The second of two messages lies behind the first. */
+/* The second of two messages follows the first. */
 static void run_list(void *self)
 {
     const struct job *job = self;
@@ -298,7 +299,7 @@ static void time_rows(struct job *job, int64_t run)
     time_regions("unpack", detail, 4, 2, unpack, job);
 }
 
-/* Rows of RUN bytes that lie two runs apart, and what is between them is left alone. */
+/* Rows of RUN bytes that are two runs apart.  The bytes between them are not touched. */
 static void time_gapped_rows(struct job *job, int64_t run)
 {
     int64_t elements = run / 4, rows = (int64_t)job->bytes / run;
@@ -336,7 +337,7 @@ static void time_transpose(struct job *job, uint32_t element)
     time_regions("transpose", detail, element, 1, &region, job);
 }
 
-/* Many regions of one list, each a run of its own. */
+/* Many regions in one list, one run each. */
 static void time_many(struct job *job, uint64_t count)
 {
     weft_region *regions = calloc(count, sizeof *regions);

@@ -1,5 +1,5 @@
-/* rank.h - a rank that redistributes tensors, for programs that `weft run` starts.  What goes
- * wrong ends the program with a line that says so. */
+/* rank.h - a rank that redistributes tensors, for programs that `weft run` starts.  Errors end the
+ * program with a message. */
 #ifndef WEFT_TESTS_GPU_RANK_H
 #define WEFT_TESTS_GPU_RANK_H
 
@@ -13,7 +13,7 @@ extern weft_mesh *mesh; /* one axis of all ranks */
 void rank_begin(void);
 void rank_end(void);
 void must(weft_status status, const char *what);
-/* Until the stream is done; a minute or two is too long. */
+/* Wait for the stream, at most a minute or two. */
 void rank_wait(void);
 uint64_t now_ns(void);
 /* Sorts SAMPLES. */

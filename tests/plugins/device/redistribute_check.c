@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-/* Shards lie in the midst of larger memory, as an allocator of the caller's would give them. */
+/* Shards are inside larger allocations, as with a caller's allocator. */
 enum { SHARD_BYTES = 16384, POOL_BYTES = 4 << 20 };
 
 static struct shared {
@@ -125,7 +125,7 @@ static void compare(int number, const struct pair *pair, const struct values *va
     failed = atomic_load(&shared->verdict);
 }
 
-/* The libraries multiply by 1/n first, rounded, so averages over 3 ranks are not exact. */
+/* The libraries first multiply by rounded 1/n, so averages over 3 ranks are not exact. */
 static bool averages_exactly(const weft_spec *spec)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
@@ -151,7 +151,7 @@ static struct pair draw(struct random *r)
     return pair;
 }
 
-/* Both ways there are leave the same bits: read out of the peers' memory, and packed. */
+/* Pulled and packed runs give the same bits. */
 static void move_both_ways(const weft_plan *plan, bool packed, const struct memory *memory)
 {
     const weft_comm_table *table = weft_context_plugin(context)->comm;

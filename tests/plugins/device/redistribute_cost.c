@@ -19,7 +19,7 @@
 
 enum { MAX_ROUNDS = 101, ROW = 20, ALONE_ROUNDS = 25, IDLE_NS = 4000000 };
 
-/* Ways to do the same; OURS and RAW are compared everywhere. */
+/* Variants of the same operation; OURS and RAW are compared everywhere. */
 enum way { OURS, RAW, WITH_EVENT, WITH_QUESTIONS, WAYS };
 
 static struct {
@@ -40,7 +40,7 @@ static void must_raw(int result, const char *what)
     exit(1);
 }
 
-/* The libraries are already open in the plugin; asking again by the same name gives the same. */
+/* The plugin has already opened the libraries, so dlopen by the same name returns the same. */
 static void find(const char *knob, const char *otherwise, const char *symbol, void *address)
 {
     const char *name = getenv(knob) != NULL ? getenv(knob) : otherwise;
@@ -115,7 +115,7 @@ struct series {
 /* Microseconds of one call. */
 struct cost {
     double cpu, whole;
-    double more; /* CPU time than RAW's of the same round */
+    double more; /* CPU time minus RAW's of the same round */
 };
 
 static struct cost time_calls(const struct move *move, enum way way, const struct series *series)
@@ -136,9 +136,9 @@ static struct cost time_calls(const struct move *move, enum way way, const struc
     return cost;
 }
 
-/* All ways in turn, so that they meet the same weather, and each first as often.  The library's own
- * CPU time varies by more than ours takes, so the middle of the rounds' differences counts; of the
- * whole time the least. */
+/* Run all variants in turn, so that all see the same conditions.  The library's CPU time varies by
+ * more than weft adds, so the median of the differences per round is used, and the minimum of the
+ * total time. */
 static void measure(const struct move *move, const struct series *series, struct cost *costs)
 {
     double cpu[WAYS][MAX_ROUNDS], more[WAYS][MAX_ROUNDS];
@@ -187,7 +187,7 @@ static void compare(const char *const *transition, uint64_t bytes)
     in_a_row.rounds = bytes <= 4 << 20 ? MAX_ROUNDS : bytes <= 32 << 20 ? 15 : 5;
     snprintf(type, sizeof type, "f32[%llu]", (unsigned long long)bytes / 4);
     move_begin(&move, type, transition[0], transition[1], 0);
-    for (int way = 0; way < WAYS; way++) /* connects, and loads what is loaded late */
+    for (int way = 0; way < WAYS; way++) /* connects, and loads code that is loaded lazily */
         run(&move, (enum way)way);
     rank_wait();
     measure(&move, &in_a_row, row_costs);

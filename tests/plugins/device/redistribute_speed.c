@@ -14,7 +14,7 @@ enum { MAX_SAMPLES = 2000, MIN_SAMPLES = 5, WARM_UP = 3 };
 
 static const char *const transitions[][2] = {{"S(0)", "R"}, {"S(0)", "S(1)"}, {"P", "R"},
                                              {"P", "S(0)"}, {"P", "S(1)"},    {"R", "S(1)"}};
-static double budget_ns; /* of each size and transition */
+static double budget_ns; /* per size and transition */
 
 /* Nanoseconds of the slowest rank. */
 static double run_once(const struct move *move)

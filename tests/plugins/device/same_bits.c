@@ -38,7 +38,7 @@ static struct number sum(uint32_t dtype, struct number a, struct number b)
     return (struct number){rounded(dtype, a.re + b.re), rounded(dtype, a.im + b.im)};
 }
 
-/* In [0.5, 1.5), with all bits of its mantissa in use. */
+/* In [0.5, 1.5), with all bits of the mantissa in use. */
 static double part(uint32_t dtype, int32_t rank, uint64_t index)
 {
     uint64_t bits = ((uint64_t)rank * 1000003 + index + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -48,7 +48,7 @@ static double part(uint32_t dtype, int32_t rank, uint64_t index)
     return rounded(dtype, 0.5 + (double)(bits >> 11) * 0x1p-53);
 }
 
-/* Element INDEX of RANK; that behind the last is its factor. */
+/* Element INDEX of RANK.  The element after the last is its factor. */
 static struct number element(uint32_t dtype, int32_t rank, uint64_t index)
 {
     return (struct number){part(dtype, rank, 2 * index), part(dtype, rank, 2 * index + 1)};
@@ -91,7 +91,7 @@ static void want(const struct task *task, uint64_t index, uint8_t *at)
     store(task->dtype, all, at);
 }
 
-/* On rank 1 RECV, on rank 2 SEND lies between two borders of 16 bytes. */
+/* RECV on rank 1 and SEND on rank 2 are not aligned to 16 bytes. */
 static void run(const struct task *task)
 {
     static uint8_t host[ROOM];
@@ -120,7 +120,7 @@ static void run(const struct task *task)
     rank_wait();
 }
 
-/* 1 if some rank has other bits than wanted. */
+/* 1 if some rank has other bits than expected. */
 static int check(const char *name, const struct task *task)
 {
     static uint8_t all[MAX_RANKS * ROOM];

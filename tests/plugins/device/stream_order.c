@@ -1,9 +1,9 @@
-/* stream_order.c - redistributions are put on a stream and no more: with the stream held up, the
- * host gets through any number of them, and when it is let go every one is right.
+/* stream_order.c - redistributions only post work to a stream: while the stream is blocked, the
+ * host can post any number of them, and after it is unblocked every result is right.
  *
  *     weft run -n 2 stream_order [REPETITIONS]
  *
- * Needs no Check library, so that it runs on a machine with a GPU and little else. */
+ * Does not need the Check library, so that it runs on a machine with a GPU and little else. */
 #include "comm/comm.h"
 #include "redistribute/values.h"
 #include "weft/exec.h"
@@ -97,7 +97,7 @@ static weft_status clear(struct trial *t)
     return WEFT_OK;
 }
 
-/* The library may meet the peers, and load kernels, when it is used for the first time. */
+/* The first use of the library may connect to peers and load kernels. */
 static weft_status run_freely(struct trial *t)
 {
     WF_TRY(weft_redistribute(t->bound, t->source, t->target, t->stream, NULL));

@@ -72,7 +72,7 @@ _Noreturn void ranks_fail(struct rank *rank, const char *file, int line, const c
 {
     fprintf(stderr, "%s:%d: rank %d of %d (%s): %s\n", file, line, rank->number, rank->size,
             rank->shared->options.threads ? "threads" : "processes", text);
-    /* Peers would wait for a thread that is gone, so the whole process goes. */
+    /* Peers would wait for an ended thread, so the whole process exits. */
     _exit(3);
 }
 

@@ -1,7 +1,7 @@
 /* ranks.h - ranks for tests of the CPU plugin, as threads or as processes.
  *
- * Every rank opens a device, makes a communicator over all ranks, and runs a body with it.  A rank
- * that fails says where; ranks_run then counts it. */
+ * Every rank opens a device, creates a communicator over all ranks, and runs a body with it.  A
+ * rank that fails reports the line, and ranks_run counts it. */
 #ifndef WEFT_TESTS_RANKS_H
 #define WEFT_TESTS_RANKS_H
 
@@ -11,7 +11,7 @@
 
 #define RANKS_MAX 64
 
-/* Sanitizers take address space, and keep what was freed for a while. */
+/* Sanitizers need address space and keep freed memory for a while. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RANKS_SANITIZED true
 #elif defined(__has_feature)
@@ -29,7 +29,7 @@ struct rank {
     const weft_plugin *plugin;
     struct ranks_shared *shared;
     int round; /* of exchanges */
-    int step;  /* of the making of a communicator: 0 the addresses, from 1 the exchanges */
+    int step;  /* of the creation: 0 for the addresses, from 1 on for the exchanges */
     /* Changes what another rank sent in STEP; NULL: nothing is changed. */
     void (*forge)(struct rank *rank, unsigned char *data, uint64_t bytes);
 };
@@ -39,21 +39,21 @@ struct ranks_options {
     bool threads;
     uint32_t flags; /* WEFT_COMM_ bits */
     int64_t timeout_ns;
-    int host_of[RANKS_MAX]; /* pretended hosts, by rank; all 0: one */
+    int host_of[RANKS_MAX]; /* simulated hosts, by rank; all 0: one host */
     uint64_t hidden;        /* a bit for each rank whose memory the others cannot map */
     void (*body)(struct rank *rank);
 };
 
-/* Run them all; the number of ranks that failed, a killed one among them. */
+/* Run all ranks.  Returns the number of ranks that failed, including killed ones. */
 int ranks_run(const struct ranks_options *options);
 
 /* Another communicator over all ranks. */
 weft_status ranks_comm(struct rank *rank, const char *name, void **comm);
-/* Wait for all ranks, by other means than the plugin. */
+/* Wait for all ranks, without the plugin. */
 void ranks_meet(struct rank *rank);
 /* The calling thread's last error text. */
 const char *ranks_error(void);
-/* A knob's value for this process; NULL takes it away. */
+/* Set a knob for this process; NULL removes it. */
 void ranks_knob(const char *name, const char *value);
 
 /* Fail this rank unless TRUTH; the rank's body ends. */

@@ -1,5 +1,5 @@
-/* What a rank tells the others while a communicator is made is not trusted: each field of it may
- * have any value. */
+/* The data that ranks exchange while a communicator is created is not trusted: every field may have
+ * any value. */
 #include "ranks.h"
 
 #include "hosts/hosts.h"

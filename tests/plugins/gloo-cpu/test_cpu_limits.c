@@ -1,4 +1,4 @@
-/* Systems that allow little: a clear sentence each, and work goes on where it can. */
+/* Systems with low limits: each gives a clear error, and work continues where possible. */
 #include "ranks.h"
 
 #include "support/suite.h"
@@ -14,7 +14,8 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* Run BODY in a process of its own, with ranks or alone; 77 from it means: cannot be tried here. */
+/* Run BODY in its own process, with ranks or alone.  Exit code 77 means that the test cannot run
+ * here. */
 static void in_child(int (*body)(void))
 {
     int status;
@@ -59,7 +60,7 @@ static void fill_it_up(struct rank *rank)
     RANK_CHECK(rank->plugin->device->allocate(rank->device, 8u << 20, 0, &memory) ==
                WEFT_ERR_NO_MEMORY);
     RANK_CHECK(strstr(ranks_error(), "/dev/shm, which may be full or small") != NULL);
-    reduce_private(rank); /* nothing broke */
+    reduce_private(rank); /* the communicator has not failed */
 }
 
 static int with_tiny_dev_shm(void)
@@ -125,7 +126,7 @@ static int with_no_file(void)
     struct rlimit limit = {3, 3};
 
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 77;
-    /* The rank cannot open its device and says why. */
+    /* The rank cannot open its device and reports the reason. */
     return ranks_run(&options) == 1 ? 0 : 1;
 }
 
@@ -231,7 +232,7 @@ START_TEST(knobs_that_cannot_be_meant_are_errors)
 }
 END_TEST
 
-/* Of what is there for all, each rank asks for most. */
+/* The ranks together request more memory than exists. */
 static int with_huge_heaps(void)
 {
     struct ranks_options options = {.size = 4, .timeout_ns = 300 * SECOND, .body = reduce_private};

@@ -1,4 +1,4 @@
-/* Who a process is, and whether it still runs. */
+/* The identity of a process, and whether it still runs. */
 #include "cpu.h"
 
 #include "support/suite.h"

@@ -1,4 +1,4 @@
-/* fake.h - a GPU plugin without a GPU: it notes what it is asked to do. */
+/* fake.h - a GPU plugin without a GPU, which records the calls on it. */
 #ifndef WEFT_TESTS_XCCL_FAKE_H
 #define WEFT_TESTS_XCCL_FAKE_H
 
@@ -33,25 +33,25 @@ enum { FAKE_MAX = 64, FAKE_RANKS = 4 };
 
 extern struct fake {
     int scopes;            /* entered and not left */
-    int looks;             /* times that the plugin was asked for failures on the device */
-    bool supports_nothing; /* then gpu_op_supported refuses */
-    weft_status run_gives; /* what gpu_ops_run returns */
+    int looks;             /* number of gpu_comm_look calls */
+    bool supports_nothing; /* gpu_op_supported refuses */
+    weft_status run_gives; /* result of gpu_ops_run */
     struct gpu_op ran[FAKE_MAX];
-    uint64_t ran_counts[FAKE_MAX][FAKE_RANKS]; /* send_counts, or recv_counts, as they were then */
-    size_t runs, ran_count; /* calls of gpu_ops_run, and of all their operations */
+    uint64_t ran_counts[FAKE_MAX][FAKE_RANKS]; /* send_counts, or recv_counts, at that time */
+    size_t runs, ran_count; /* number of gpu_ops_run calls, and of their operations */
     const void *copied_from;
     void *copied_to;
     uint64_t copied_bytes;
-    enum gpu_kernel kernel; /* that was launched last, with SIGNAL */
+    enum gpu_kernel kernel; /* last launched, with SIGNAL */
     struct wk_signal_args signal;
-    int waits;             /* that were noted */
-    long allocations_left; /* until memory runs out; negative: it does not */
-    char said[1024];       /* the last failure's text */
+    int waits;             /* recorded */
+    long allocations_left; /* until memory is exhausted; negative: no limit */
+    char said[1024];       /* text of the last failure */
 } fake;
 
-/* Forget everything, and be rank 1 of 4, which are ranks 10 to 13 of the world. */
+/* Reset everything.  This rank is rank 1 of 4, which are ranks 10 to 13 of the world. */
 struct gpu_comm *fake_begin(void); /* to be ended by gpu_comm_free */
-/* Not plain host memory, as far as the plugin is told. */
+/* Memory that the plugin does not take for plain host memory. */
 void *fake_memory(size_t offset);
 
 #endif

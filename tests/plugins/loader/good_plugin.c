@@ -1,6 +1,6 @@
 /* good_plugin.c - a plugin that loads, with -DWITH_SYMM a symm table, and, by a -DWRONG_...,
- * plugins that are wrong in one way each.  What its functions do is of no interest: the loader
- * never calls them. */
+ * plugins that are wrong in one way each.  The loader never calls its
+ * functions. */
 #ifdef WRONG_NO_ENTRY
 #define weft_plugin_entry another_entry
 #endif
@@ -32,7 +32,7 @@ static weft_status probe(weft_probe *out)
     host->set_error(WEFT_ERR_NO_DEVICE, NULL, 0, "no vendor device in this machine");
     return WEFT_ERR_NO_DEVICE;
 #elif defined WRONG_PROBE
-    return WEFT_ERR_DEVICE; /* without a word */
+    return WEFT_ERR_DEVICE; /* without an error text */
 #else
     out->score = SCORE;
     out->device_count = 1;

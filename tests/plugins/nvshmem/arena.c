@@ -1,4 +1,4 @@
-/* arena.c - what a full arena does on one rank or on all:
+/* arena.c - the effects of a full arena on one rank or on all:
  *
  *     WEFT_NVSHMEM_HEAP=1M weft run -n 3 arena_rank [CASE]
  *
@@ -64,7 +64,7 @@ void *take_outside(struct rank *self, uint64_t bytes)
 
 int main(int argc, char **argv)
 {
-    /* The last ones leave some of the arena behind. */
+    /* The last groups leave memory of the arena allocated. */
     static const struct symm_case *const groups[] = {window_cases, staging_cases, end_cases};
     struct rank self = {0};
 
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     self.size = weft_size(self.context);
     self.name = "beginning";
     ok(&self, weft_stream_create(self.context, &self.stream), "weft_stream_create");
-    start = take(&self, 256); /* where nothing is taken yet */
+    start = take(&self, 256); /* before any allocation */
     give(&self, start);
     run_cases(&self, groups, COUNT(groups), argc > 1 ? argv[1] : NULL);
     weft_stream_release(self.context, &self.stream);

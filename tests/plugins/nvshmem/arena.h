@@ -12,14 +12,14 @@ struct filling {
 };
 
 bool is_in_arena(const void *memory);
-/* All of it, and given back. */
+/* Allocate all of the arena, and free it. */
 void fill(struct rank *self, struct filling *filling);
 void empty(struct rank *self, struct filling *filling);
-/* The driver's memory, which it is when the arena is full. */
+/* Memory of the driver, which is used when the arena is full. */
 void *take_outside(struct rank *self, uint64_t bytes);
 
 double seconds(void);
-/* A barrier of all ranks, and its end. */
+/* A barrier of all ranks.  Waits for its end. */
 void meet_all(struct rank *self);
 
 extern const struct symm_case window_cases[], staging_cases[]; /* each ends with a NULL name */

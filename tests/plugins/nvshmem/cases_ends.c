@@ -1,4 +1,4 @@
-/* cases_ends.c - what a rank owes the others, and the host, when something ends badly. */
+/* cases_ends.c - the duties of a rank to its peers and to the host after a failure. */
 #include "arena.h"
 
 #include "comm/comm.h"
@@ -13,7 +13,7 @@
 
 static atomic_int set, set_unheld;
 
-/* Before the C library's, for the plugin too. */
+/* Replaces the C library's function, for the plugin too. */
 __attribute__((visibility("default"))) int setenv(const char *name, const char *value,
                                                   int overwrite)
 {
@@ -26,8 +26,8 @@ __attribute__((visibility("default"))) int setenv(const char *name, const char *
     return next(name, value, overwrite);
 }
 
-/* The world was made, and with it everything that NVSHMEM reads was set. */
-static void variables_are_set_while_nobody_reads_them(struct rank *self)
+/* The creation of the world sets all variables that NVSHMEM reads. */
+static void variables_are_set_while_no_thread_reads_them(struct rank *self)
 {
     weft_comm *another = NULL;
     int before = atomic_load(&set);
@@ -42,9 +42,9 @@ static void variables_are_set_while_nobody_reads_them(struct rank *self)
 
 /* ---- host memory ---- */
 
-enum { LATER = 1 }; /* the rank that has none */
+enum { LATER = 1 }; /* the rank without a window */
 
-static void a_group_without_host_memory_is_told_to_all(struct rank *self)
+static void a_group_without_host_memory_fails_on_all_ranks(struct rank *self)
 {
     weft_comm *comm = spare_comm(self);
     void *memory = take(self, 64);
@@ -64,7 +64,7 @@ static void a_group_without_host_memory_is_told_to_all(struct rank *self)
         status = weft_group_end(comm);
         if (status == WEFT_OK && self->number == 0)
             status = weft_stream_wait(self->context, NULL, WEFT_FOREVER);
-        while (status == WEFT_OK) { /* others may have nothing to wait for */
+        while (status == WEFT_OK) { /* other ranks may have nothing to wait for */
             pause_ns(SECOND / 1000);
             status = weft_comm_async_error(comm);
         }
@@ -76,7 +76,7 @@ static void a_group_without_host_memory_is_told_to_all(struct rank *self)
     give(self, memory);
 }
 
-/* How many pieces of host memory a communicator leaves that was aborted with a window on it. */
+/* The number of host allocations that an aborted communicator with a window leaves. */
 static int64_t left_by_abort(struct rank *self, bool with_waits)
 {
     weft_comm *comm = NULL;
@@ -109,7 +109,7 @@ static void waits_on_a_window_that_ends_badly_are_freed(struct rank *self)
 {
     int64_t without, with;
 
-    (void)left_by_abort(self, false); /* what is made once */
+    (void)left_by_abort(self, false); /* creates objects that exist once per process */
     without = left_by_abort(self, false);
     with = left_by_abort(self, true);
     check(self, with == without, "%lld pieces of host memory are left, %lld without waits",
@@ -117,7 +117,9 @@ static void waits_on_a_window_that_ends_badly_are_freed(struct rank *self)
 }
 
 const struct symm_case end_cases[] = {
-    {"variables_are_set_while_nobody_reads_them", variables_are_set_while_nobody_reads_them, 1},
-    {"a_group_without_host_memory_is_told_to_all", a_group_without_host_memory_is_told_to_all, 2},
+    {"variables_are_set_while_no_thread_reads_them", variables_are_set_while_no_thread_reads_them,
+     1},
+    {"a_group_without_host_memory_fails_on_all_ranks",
+     a_group_without_host_memory_fails_on_all_ranks, 2},
     {"waits_on_a_window_that_ends_badly_are_freed", waits_on_a_window_that_ends_badly_are_freed, 1},
     {NULL, NULL, 0}};

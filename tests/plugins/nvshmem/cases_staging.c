@@ -1,5 +1,5 @@
-/* cases_staging.c - what is sent from memory outside the arena is copied into it, and on one rank
- * it has no room: the operation fails on all ranks, at once. */
+/* cases_staging.c - data outside the arena is copied into it.  If one rank has no room for that,
+ * the operation fails on all ranks at once. */
 #include "plugins/device/bind.h"
 #include "arena.h"
 
@@ -14,8 +14,8 @@ static struct {
     float *send, *recv; /* room for each rank's part */
 } at;
 
-/* A communicator to be broken, and memory; that of rank FULL is outside its arena, which is full.
- */
+/* A communicator that will fail, and memory.  The memory of rank FULL is outside its arena, which
+ * is full. */
 static bool begin(struct rank *self)
 {
     uint64_t bytes = (uint64_t)self->size * COUNT_OF_EACH * sizeof(float);
@@ -29,7 +29,7 @@ static bool begin(struct rank *self)
 
 static void end(struct rank *self)
 {
-    OK(weft_barrier(self->world, NULL)); /* nobody is waiting for anything any more */
+    OK(weft_barrier(self->world, NULL)); /* no rank has pending work */
     finish(self, NULL);
     weft_comm_release(&at.comm);
     give(self, at.send);
@@ -42,7 +42,7 @@ static weft_status wait_for(struct rank *self, weft_status status)
     return status == WEFT_OK ? weft_stream_wait(self->context, self->stream, 300 * SECOND) : status;
 }
 
-/* Rank FULL, what it lacked, and what helps, in the time that it takes to say so. */
+/* The error names rank FULL, the missing bytes and the remedy, and arrives at once. */
 static void expect_reported(struct rank *self, const char *what, weft_status status, uint64_t bytes,
                             double began)
 {
@@ -59,7 +59,7 @@ static void expect_reported(struct rank *self, const char *what, weft_status sta
 
 /* ---- growing ---- */
 
-/* What a stage grew out of is used again, so that the last one can be nearly all of the arena. */
+/* Outgrown stages are reused, so the last stage can be nearly as large as the arena. */
 static void stages_grow_within_the_arena(struct rank *self)
 {
     enum { MOST = 800 << 10 };
@@ -86,7 +86,7 @@ static void stages_grow_within_the_arena(struct rank *self)
     give(self, recv);
 }
 
-/* A rank that has no room for more gets back what it had, once the communicator is gone. */
+/* A rank that declined gets its stages back after the communicator is released. */
 static void stages_of_a_rank_that_declined_are_free(struct rank *self)
 {
     enum { FITS = 300 << 10, ALL = 800 << 10 };
@@ -96,7 +96,7 @@ static void stages_of_a_rank_that_declined_are_free(struct rank *self)
     void *most;
 
     OK(weft_all_gather(comm, send, recv, FITS, WEFT_DTYPE_U8, self->stream));
-    finish(self, self->stream); /* else the release aborts it, and its stages stay */
+    finish(self, self->stream); /* otherwise the release aborts it, and its stages are kept */
     refused(self, "more than there is",
             weft_all_gather(comm, send, recv, ARENA, WEFT_DTYPE_U8, self->stream),
             WEFT_ERR_NO_MEMORY, "cannot allocate 1048576 bytes of symmetric memory");
@@ -108,7 +108,7 @@ static void stages_of_a_rank_that_declined_are_free(struct rank *self)
     give(self, recv);
 }
 
-/* Without waiting in between, what was outgrown is still read. */
+/* Without a wait in between, outgrown stages are still read. */
 static void stages_that_are_in_use_stay(struct rank *self)
 {
     enum { FIRST = 300 << 10, SECOND_ONE = 400 << 10 };
@@ -170,12 +170,12 @@ static weft_status put(const struct rank *self, uint32_t collective, int32_t roo
     }
 }
 
-static void collectives_are_told(struct rank *self)
+static void collectives_report_a_full_arena(struct rank *self)
 {
     static const struct {
         const char *name;
         uint32_t collective;
-        bool all_parts, from_full; /* what is sent, and the root */
+        bool all_parts, from_full; /* the sent data, and the root */
     } list[] = {{"all_reduce", WEFT_COLL_ALL_REDUCE, false, true},
                 {"all_gather", WEFT_COLL_ALL_GATHER, false, true},
                 {"reduce_scatter", WEFT_COLL_REDUCE_SCATTER, true, true},
@@ -205,8 +205,8 @@ static void collectives_are_told(struct rank *self)
     }
 }
 
-/* One pass for small ones; for large ones the result is staged as well. */
-static void both_ways_of_all_reduce_are_told(struct rank *self)
+/* Small ones take one pass; for large ones the result is staged as well. */
+static void both_all_reduces_report_a_full_arena(struct rank *self)
 {
     double began;
     void *inside;
@@ -229,7 +229,7 @@ static void both_ways_of_all_reduce_are_told(struct rank *self)
     give(self, inside);
 }
 
-/* What rank FULL took part in is done everywhere, though nobody waits for it first. */
+/* Operations that rank FULL joined complete on all ranks, although no rank waits for them first. */
 static void what_came_before_is_done(struct rank *self)
 {
     void *inside = take(self, (uint64_t)self->size * SMALL * sizeof(int32_t));
@@ -252,7 +252,7 @@ static void what_came_before_is_done(struct rank *self)
     give(self, inside);
 }
 
-static void redistributions_are_told(struct rank *self)
+static void redistributions_report_a_full_arena(struct rank *self)
 {
     weft_mesh *mesh = NULL;
     weft_spec *from = NULL, *to = NULL;
@@ -280,9 +280,9 @@ static void redistributions_are_told(struct rank *self)
     end(self);
 }
 
-/* Rank FULL gives to 1, which gives to 2: 1 has offered what 2 wants before it hears that it gets
- * nothing, and then its memory may be changed. */
-static void who_comes_late_is_told_too(struct rank *self)
+/* Rank FULL sends to 1, which sends to 2.  Rank 1 has published its data for 2 before it gets the
+ * error, and then its memory may change. */
+static void a_late_rank_gets_the_error_too(struct rank *self)
 {
     weft_bound *bound = NULL;
     weft_status status;
@@ -307,8 +307,9 @@ static void who_comes_late_is_told_too(struct rank *self)
 
 /* ---- messages, and other waits ---- */
 
-/* The receiver hears it, and who waits for the receiver, and the others when they meet next. */
-static void messages_are_told(struct rank *self)
+/* The receiver gets the error, then the ranks that wait for the receiver, then the others at their
+ * next synchronization. */
+static void messages_report_a_full_arena(struct rank *self)
 {
     weft_status status = WEFT_OK;
     double began;
@@ -326,7 +327,7 @@ static void messages_are_told(struct rank *self)
     end(self);
 }
 
-static void messages_of_a_group_are_told(struct rank *self)
+static void messages_of_a_group_report_a_full_arena(struct rank *self)
 {
     int32_t next = (self->number + 1) % self->size;
     int32_t before = (self->number + self->size - 1) % self->size;
@@ -339,7 +340,7 @@ static void messages_of_a_group_are_told(struct rank *self)
     OK(weft_send(at.comm, at.send, SMALL, WEFT_DTYPE_F32, next, 0, self->stream));
     OK(weft_receive(at.comm, at.recv, SMALL, WEFT_DTYPE_F32, before, 0, self->stream));
     status = wait_for(self, weft_group_end(at.comm));
-    /* A message between two others arrives. */
+    /* A message between two other ranks arrives. */
     if (self->size > 2 && before != FULL && status == WEFT_OK) status = weft_barrier(at.comm, NULL);
     if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 300 * SECOND);
     expect_reported(self, "a message", status, SMALL * sizeof(float), began);
@@ -362,23 +363,23 @@ static void waits_for_signals_end(struct rank *self)
     else
         status = weft_symm_wait_from(symm, FULL, 0, WEFT_COMPARE_EQ, 1, WEFT_FOREVER, self->stream);
     expect_reported(self, "a signal", wait_for(self, status), COUNT_OF_EACH * sizeof(float), began);
-    OK(weft_barrier(self->world, NULL)); /* a release would end the wait as well */
+    OK(weft_barrier(self->world, NULL)); /* a release would end the wait too */
     finish(self, NULL);
     weft_symm_release(&symm);
     end(self);
 }
 
 const struct symm_case staging_cases[] = {
-    /* Communicators that are stuck keep their memory, so these come first. */
+    /* Failed communicators keep their memory, so these cases come first. */
     {"stages_grow_within_the_arena", stages_grow_within_the_arena, 1},
     {"stages_that_are_in_use_stay", stages_that_are_in_use_stay, 1},
     {"stages_of_a_rank_that_declined_are_free", stages_of_a_rank_that_declined_are_free, 1},
-    {"collectives_are_told", collectives_are_told, 2},
-    {"both_ways_of_all_reduce_are_told", both_ways_of_all_reduce_are_told, 2},
+    {"collectives_report_a_full_arena", collectives_report_a_full_arena, 2},
+    {"both_all_reduces_report_a_full_arena", both_all_reduces_report_a_full_arena, 2},
     {"what_came_before_is_done", what_came_before_is_done, 2},
-    {"redistributions_are_told", redistributions_are_told, 2},
-    {"who_comes_late_is_told_too", who_comes_late_is_told_too, 3},
-    {"messages_are_told", messages_are_told, 2},
-    {"messages_of_a_group_are_told", messages_of_a_group_are_told, 2},
+    {"redistributions_report_a_full_arena", redistributions_report_a_full_arena, 2},
+    {"a_late_rank_gets_the_error_too", a_late_rank_gets_the_error_too, 3},
+    {"messages_report_a_full_arena", messages_report_a_full_arena, 2},
+    {"messages_of_a_group_report_a_full_arena", messages_of_a_group_report_a_full_arena, 2},
     {"waits_for_signals_end", waits_for_signals_end, 2},
     {NULL, NULL, 0}};

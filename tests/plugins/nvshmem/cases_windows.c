@@ -1,4 +1,4 @@
-/* cases_windows.c - windows and communicators made while an arena is full. */
+/* cases_windows.c - creation of windows and communicators while an arena is full. */
 #include "arena.h"
 
 #include "symm/symm.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FULL = 1 }; /* the rank whose arena is */
+enum { FULL = 1 }; /* the rank with the full arena */
 
 static void barrier(struct rank *self, weft_comm *comm)
 {
@@ -25,9 +25,9 @@ static void try_window(struct rank *self, weft_comm *comm, uint64_t bytes)
     weft_symm_release(&symm);
 }
 
-/* All ranks get the error of the one, and the communicator makes a window as soon as there is room.
- */
-static void one_full_arena_is_told_to_all(struct rank *self)
+/* All ranks get the error of the one rank, and the communicator can create a window as soon as
+ * there is room. */
+static void one_full_arena_is_reported_to_all(struct rank *self)
 {
     struct filling filling = {.count = 0};
     weft_symm *symm = NULL;
@@ -46,7 +46,7 @@ static void one_full_arena_is_told_to_all(struct rank *self)
     }
 }
 
-/* Pads beyond what counts as small come from where users fill. */
+/* Large pads are allocated from the users' part. */
 static void a_large_pad_has_no_room(struct rank *self)
 {
     weft_symm_options options = {.struct_size = sizeof options, .channels = 2048};
@@ -56,7 +56,7 @@ static void a_large_pad_has_no_room(struct rank *self)
     char text[96];
 
     snprintf(text, sizeof text, "rank 1 cannot allocate %d bytes of symmetric memory",
-             8 * (2048 + 1) * self->size); /* a word of each rank for the release */
+             8 * (2048 + 1) * self->size); /* one word per rank for the release */
     if (self->number == FULL) fill(self, &filling);
     refused(self, "a window with many channels",
             weft_symm_register(self->world, memory, 64, &options, &symm), WEFT_ERR_NO_MEMORY, text);
@@ -65,7 +65,7 @@ static void a_large_pad_has_no_room(struct rank *self)
     give(self, memory);
 }
 
-/* What a window needs besides its memory is the plugin's own. */
+/* Memory of a window besides the user's memory comes from the plugin's own part. */
 static void memory_is_registered_in_a_full_arena(struct rank *self)
 {
     struct filling filling = {.count = 0};
@@ -108,7 +108,7 @@ static void communicators_are_made_in_a_full_arena(struct rank *self)
     give(self, sum);
 }
 
-/* Until nothing is left at all: then all ranks hear whose arena it is. */
+/* Until nothing is left: then all ranks get an error that names the rank with the full arena. */
 static void the_last_communicator_is_refused_on_all_ranks(struct rank *self)
 {
     enum { MOST = 400 };
@@ -134,9 +134,9 @@ static void the_last_communicator_is_refused_on_all_ranks(struct rank *self)
     empty(self, &filling);
 }
 
-/* One rank is out of host memory, at each allocation of the plugin in turn: that is told as well,
- * and the communicator goes on. */
-static void missing_host_memory_is_told_to_all(struct rank *self)
+/* One rank is out of host memory, at each allocation of the plugin in turn.  All ranks get the
+ * error, and the communicator stays usable. */
+static void missing_host_memory_is_reported_to_all(struct rank *self)
 {
     const weft_symm_table *table = wf_symm_state(self->context)->plugin->symm;
     void *comm = self->world->handle, *window = NULL, *local = NULL;
@@ -156,11 +156,11 @@ static void missing_host_memory_is_told_to_all(struct rank *self)
 }
 
 const struct symm_case window_cases[] = {
-    {"one_full_arena_is_told_to_all", one_full_arena_is_told_to_all, 2},
+    {"one_full_arena_is_reported_to_all", one_full_arena_is_reported_to_all, 2},
     {"a_large_pad_has_no_room", a_large_pad_has_no_room, 2},
     {"memory_is_registered_in_a_full_arena", memory_is_registered_in_a_full_arena, 1},
     {"communicators_are_made_in_a_full_arena", communicators_are_made_in_a_full_arena, 1},
     {"the_last_communicator_is_refused_on_all_ranks", the_last_communicator_is_refused_on_all_ranks,
      2},
-    {"missing_host_memory_is_told_to_all", missing_host_memory_is_told_to_all, 2},
+    {"missing_host_memory_is_reported_to_all", missing_host_memory_is_reported_to_all, 2},
     {NULL, NULL, 0}};

@@ -1,5 +1,5 @@
-/* The arena's allocator: parts never overlap, free parts grow together, and what is missing is
- * said in numbers. */
+/* The arena's allocator: parts never overlap, free parts are merged, and errors give the missing
+ * bytes. */
 #include "shmem.h"
 
 #include "support/suite.h"
@@ -89,7 +89,7 @@ START_TEST(what_is_missing_is_said_in_numbers)
 }
 END_TEST
 
-/* A map of who has each piece of 256 bytes. */
+/* A map of the owner of each 256-byte piece. */
 START_TEST(parts_come_and_go_and_never_overlap)
 {
     static int owner[ROOM / 256];

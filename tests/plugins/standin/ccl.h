@@ -1,14 +1,14 @@
-/* ccl.h - the stand-in for NCCL and RCCL: ranks exchange bytes through shared memory.
+/* ccl.h - a simulated NCCL and RCCL: ranks exchange bytes through shared memory.
  *
- * It keeps what matters of the real libraries: an operation occupies its stream until it has met
- * its peers, and for ever if they do not come, unless aborted; messages match in order, collectives
- * match in order; a communicator that does not block answers "in progress"; a peer that died is an
- * error that only asking shows.  Ranks may be processes or threads.
+ * It keeps the relevant behaviour of the real libraries.  An operation occupies its stream until
+ * its peers have joined, without a limit, unless it is aborted.  Messages match in order, and so do
+ * collectives.  A nonblocking communicator answers "in progress".  The loss of a peer is an error
+ * that only ncclCommGetAsyncError returns.  Ranks may be processes or threads.
  *
- * The environment: STANDIN_CCL_VERSION; STANDIN_CCL_FAIL_ASYNC=N (the N-th operation of a rank
- * ends in an error that only asking shows), STANDIN_CCL_FAIL_CALL=N (the N-th fails at once),
- * STANDIN_CCL_FAIL_INIT=rank; STANDIN_CCL_SLOW=N (microseconds of a call on a communicator that
- * does not block). */
+ * The environment: STANDIN_CCL_VERSION; STANDIN_CCL_FAIL_ASYNC=N (the N-th operation of a rank ends
+ * in an error that only ncclCommGetAsyncError returns), STANDIN_CCL_FAIL_CALL=N (the N-th call
+ * fails at once), STANDIN_CCL_FAIL_INIT=rank; STANDIN_CCL_SLOW=N (microseconds of a call on a
+ * nonblocking communicator). */
 #ifndef WEFT_STANDIN_CCL_H
 #define WEFT_STANDIN_CCL_H
 
@@ -82,17 +82,17 @@ struct sc_comm {
     int splits;
     struct sc_shared *shared;
     size_t shared_bytes;
-    struct sc_flag *abort;             /* shared with those split off, if so wished */
-    atomic_int result;                 /* what asking gives */
-    _Atomic uint64_t issued, finished; /* groups of operations on streams, which keep their order */
+    struct sc_flag *abort;             /* shared with communicators split off, if requested */
+    atomic_int result;                 /* result of ncclCommGetAsyncError */
+    _Atomic uint64_t issued, finished; /* groups of operations on streams, which stay in order */
     bool is_connected;
-    struct sc_window *windows; /* they end with the communicator */
+    struct sc_window *windows; /* freed with the communicator */
     long operations;
     double made_scale[SC_MADE_OPS]; /* of premultiplied sums */
     int made_dtype[SC_MADE_OPS];    /* -1: free */
-    pthread_t helper;               /* the thread of a call that does not block */
+    pthread_t helper;               /* the thread of a nonblocking call */
     bool has_helper;
-    atomic_bool is_used; /* by a thread inside a call, where calls do not block */
+    atomic_bool is_used; /* by a thread inside a nonblocking call */
 };
 
 /* One call of the API. */
@@ -122,21 +122,21 @@ struct sc_task {
 long sc_setting(const char *name, long otherwise);
 int sc_fail(int result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 struct sc_ring *sc_ring(struct sc_comm *comm, int lane, int from, int to);
-/* Meet, gather BYTES from every rank, without streams.  SC_INTERNAL when aborted. */
+/* Gather BYTES from every rank, without streams.  SC_INTERNAL when aborted. */
 int sc_gather_now(struct sc_comm *comm, const void *mine, void *all, size_t bytes);
-/* Is a peer gone for good? */
+/* True if a peer has exited. */
 bool sc_peer_died(const struct sc_comm *comm);
-/* Put FN(argument) on a stream of the device's stand-in. */
+/* Post FN(argument) to a stream of the simulated device. */
 int sc_enqueue(void *stream, void (*fn)(void *), void *argument);
-/* Run FN(comm, argument) now on a communicator that blocks, else in a thread of its own, which
- * the communicator is "in progress" with. */
+/* Run FN(comm, argument) now on a blocking communicator, else in a thread, during which the
+ * communicator is "in progress". */
 int sc_do(struct sc_comm *comm, int (*fn)(struct sc_comm *comm, void *argument), void *argument);
-/* End of the helper thread of COMM's last call, if any. */
+/* Join the helper thread of COMM's last call, if any. */
 void sc_join_helper(struct sc_comm *comm);
 
-/* ---- ccl_run.c: moving the bytes of a group of tasks ---- */
+/* ---- ccl_run.c: transfer of a group of tasks ---- */
 
-/* Runs TASKS, all of one communicator, to the end, or until aborted. */
+/* Runs TASKS, all of one communicator, until they end or are aborted. */
 void sc_run_tasks(struct sc_comm *comm, struct sc_task *tasks);
 
 /* ---- ccl_numbers.c ---- */

@@ -1,4 +1,4 @@
-/* ccl_calls.c - the stand-in's operations and groups. */
+/* ccl_calls.c - operations and groups of the simulated library. */
 #include "ccl.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static _Thread_local struct sc_task *tasks, **last_task;
 
 /* ---- launching ---- */
 
-/* The tasks of one communicator in one group.  Their streams meet before and part after. */
+/* The tasks of one communicator in one group.  Their streams synchronize before and after. */
 struct launch {
     struct sc_comm *comm;
     struct sc_task *tasks;
@@ -104,7 +104,7 @@ static void add_stream(struct launch *launch, void *stream)
     launch->streams[launch->stream_count++] = stream;
 }
 
-/* Take the tasks of the first one's communicator out of the list. */
+/* Remove the tasks of the first task's communicator from the list. */
 static struct launch *take_launch(struct sc_task **list)
 {
     struct launch *launch = calloc(1, sizeof *launch);

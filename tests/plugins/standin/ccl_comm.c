@@ -1,4 +1,4 @@
-/* ccl_comm.c - the stand-in's communicators: ids, joining, splitting, errors, ending. */
+/* ccl_comm.c - communicators of the simulated library: ids, joining, splitting, errors, release. */
 #include "ccl.h"
 
 #include <dlfcn.h>
@@ -134,7 +134,8 @@ int sc_gather_now(struct sc_comm *comm, const void *mine, void *all, size_t byte
 
 /* ---- calls that do not block ---- */
 
-/* Such a communicator is one thread's at a time.  The real libraries crash or hang later. */
+/* Only one thread at a time may use such a communicator.  The real libraries crash or hang
+ * later. */
 static void enter(struct sc_comm *comm)
 {
     long slow = sc_setting("STANDIN_CCL_SLOW", 0);
@@ -186,7 +187,7 @@ int sc_do(struct sc_comm *comm, int (*fn)(struct sc_comm *comm, void *argument),
 
 void sc_join_helper(struct sc_comm *comm)
 {
-    if (!comm->has_helper) return; /* nor ever, where calls block: several threads may ask */
+    if (!comm->has_helper) return; /* always so if calls block */
     pthread_join(comm->helper, NULL);
     comm->has_helper = false;
 }
@@ -198,7 +199,7 @@ static struct sc_comm *new_comm(const struct sc_config *config, struct sc_flag *
     struct sc_comm *comm = calloc(1, sizeof *comm);
 
     if (comm == NULL) abort();
-    comm->blocking = config->blocking != 0; /* unset is yes */
+    comm->blocking = config->blocking != 0; /* unset means blocking */
     comm->shares_flag = config->split_share == 1;
     comm->abort = flag != NULL ? flag : calloc(1, sizeof *flag);
     if (comm->abort == NULL) abort();
@@ -208,7 +209,7 @@ static struct sc_comm *new_comm(const struct sc_config *config, struct sc_flag *
     return comm;
 }
 
-/* Two ranks that look like one host and have one device. */
+/* Detect two ranks with one host id and one device. */
 static int check_devices(struct sc_comm *comm, int ordinal)
 {
     struct place {
@@ -343,7 +344,7 @@ static int split_off(struct sc_comm *parent, void *given)
 
     free(given);
     if (result != SC_OK) return result;
-    if (split.color < 0) { /* no part */
+    if (split.color < 0) { /* in no part */
         *split.out = NULL;
         end(child);
         return SC_OK;
@@ -412,7 +413,7 @@ API(int, ncclCommDestroy, struct sc_comm *comm)
 }
 
 #ifndef STANDIN_RCCL
-/* Windows: all ranks register the same number of bytes, or none do. */
+/* Windows: all ranks register the same number of bytes, or none does. */
 
 API(int, ncclCommWindowRegister, struct sc_comm *comm, void *memory, size_t bytes,
     struct sc_window **out, int flags)
@@ -422,7 +423,7 @@ API(int, ncclCommWindowRegister, struct sc_comm *comm, void *memory, size_t byte
 
     if (sc_setting("STANDIN_CCL_VERSION", 22809) < 22703 || flags > 1)
         return sc_fail(SC_USAGE, "no such windows");
-    if (memory == NULL || bytes == 0) return SC_OK; /* as the real one: *OUT stays as it is */
+    if (memory == NULL || bytes == 0) return SC_OK; /* the real library leaves *OUT unchanged too */
     if ((uintptr_t)memory % 4096 != 0) return sc_fail(SC_ARGUMENT, "a window begins on a page");
     if (sc_gather_now(comm, &bytes, all, sizeof bytes) != SC_OK) return SC_INTERNAL;
     for (int r = 0; r < comm->size; r++)

@@ -1,4 +1,4 @@
-/* ccl_numbers.c - reductions as NCCL does them, in plain arithmetic of their own. */
+/* ccl_numbers.c - reductions as NCCL computes them, in independent plain arithmetic. */
 #include "ccl.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* ccl_run.c - a group of tasks as streams of bytes through the rings, all making progress at once.
+/* ccl_run.c - a group of tasks as streams of bytes through the rings, which all progress at once.
  *
  * Each lane from one rank to another keeps its order.  Every transfer starts with a header that
- * both sides compare, so that calls which do not match are told apart from slow ones. */
+ * both sides compare, so that mismatched calls are distinguished from slow ones. */
 #include "ccl.h"
 
 #include <stdio.h>
@@ -51,8 +51,8 @@ static void add(struct run *run, int lane, bool sends, int peer, const struct sc
 
 /* ---- what each task moves ---- */
 
-/* A reducing task's own scratch: what this rank sends by its factor, where there is one, and all
- * ranks' parts, this one's included. */
+/* Scratch of a reducing task: this rank's data times its factor, if any, and the parts of all
+ * ranks. */
 struct pending {
     struct pending *next;
     const struct sc_task *task;
@@ -140,7 +140,7 @@ static size_t piece(uint64_t done, const struct transfer *t, unsigned char **at,
     return (size_t)(t->header.bytes - (done - sizeof t->header));
 }
 
-/* Copy as much as the ring takes or has. */
+/* Copy as many bytes as the ring has room for. */
 static bool push(struct sc_ring *ring, struct transfer *t)
 {
     uint64_t written = atomic_load(&ring->written),

@@ -1,6 +1,5 @@
-/* cuda.c - libcuda.so.1, as far as weft calls it, on the stand-in device.
- *
- * Errors are the driver's; so are the signatures, except that handles are our own pointers. */
+/* cuda.c - the functions of libcuda.so.1 that weft calls, on the simulated device.  Error codes and
+ * signatures are the driver's, but handles are pointers of our own. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -19,7 +18,7 @@ static void *pointer(address a)
     return (void *)(uintptr_t)a;
 }
 
-/* STANDIN_QUEUES is how many queues the caller is to have asked for by now. */
+/* STANDIN_QUEUES is the number of queues that the caller must have requested before. */
 API(cuInit, unsigned flags)
 {
     long queues = sg_setting("CUDA_DEVICE_MAX_CONNECTIONS", 2);
@@ -98,7 +97,7 @@ struct launch {
     unsigned attribute_count;
 };
 
-/* Early launches alone are known here, and a stream's work runs one after the other anyway. */
+/* Only early launches are supported, and a stream's work runs in order anyway. */
 API(cuLaunchKernelEx, const struct launch *launch, const struct sg_kernel *function,
     void **arguments, void **extra)
 {
@@ -179,7 +178,7 @@ API(cuPointerGetAttributes, unsigned count, int *attributes, void **values, addr
     return SG_OK;
 }
 
-/* Pools: memory at once, freed in stream order. */
+/* Pools: memory is allocated at once and freed in stream order. */
 API(cuMemPoolCreate, void **pool, const void *options)
 {
     static int one;
@@ -254,7 +253,7 @@ API(cuLaunchHostFunc, struct sg_stream *stream, void (*fn)(void *), void *argume
     return sg_call(stream, fn, argument);
 }
 
-/* For the stand-in of NVSHMEM, whose heap is memory of the device. */
+/* For the simulated NVSHMEM, whose heap is device memory. */
 API(standin_adopt, void *memory, size_t bytes)
 {
     return sg_adopt(memory, bytes);

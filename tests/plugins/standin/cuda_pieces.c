@@ -1,5 +1,5 @@
-/* cuda_pieces.c - physical memory of the stand-in device: files without a name, mapped where
- * addresses were taken.  A piece goes to other processes as the file it is. */
+/* cuda_pieces.c - physical memory of the simulated device: anonymous files, mapped at reserved
+ * addresses.  A piece is sent to other processes as its file. */
 #include "gpu.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static void *pointer(address a)
     return (void *)(uintptr_t)a;
 }
 
-/* Files that came from elsewhere, and the piece that each thread mapped last. */
+/* Files that were imported, and the piece that each thread mapped last. */
 enum { MAX_FILES = 4096 };
 static bool imported[MAX_FILES];
 static _Thread_local struct {
@@ -89,12 +89,12 @@ API(cuMemImportFromShareableHandle, piece *out, void *given, int kind)
     return SG_OK;
 }
 
-API(cuMemAddressReserve, address *out, size_t bytes, size_t alignment, address wish,
+API(cuMemAddressReserve, address *out, size_t bytes, size_t alignment, address wanted,
     unsigned long long flags)
 {
     void *taken;
 
-    if (alignment != 0 || wish != 0 || flags != 0 || bytes % GRAIN != 0) return SG_INVALID_VALUE;
+    if (alignment != 0 || wanted != 0 || flags != 0 || bytes % GRAIN != 0) return SG_INVALID_VALUE;
     taken = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (taken == MAP_FAILED) return SG_OUT_OF_MEMORY;
     *out = (uintptr_t)taken;
@@ -106,7 +106,7 @@ API(cuMemAddressFree, address a, size_t bytes)
     return munmap(pointer(a), bytes) == 0 ? SG_OK : SG_INVALID_VALUE;
 }
 
-/* Nothing may be read or written before access is given. */
+/* Memory cannot be accessed before access is granted. */
 API(cuMemMap, address a, size_t bytes, size_t offset, piece handle, unsigned long long flags)
 {
     struct stat facts;

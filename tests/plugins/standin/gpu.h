@@ -1,13 +1,14 @@
-/* gpu.h - a device made of host memory and threads, behind the stand-ins for libcuda and
- * libamdhip64.  Memory is the heap with a list of what was handed out; a stream is a thread that
- * runs its work in order; kernels are host functions made of the same source.
+/* gpu.h - a simulated device of host memory and threads, behind the simulated libcuda and
+ * libamdhip64.
  *
- * The environment can make it fail: STANDIN_DEVICES (how many there are; 8), STANDIN_VERSION,
- * STANDIN_NO_PEERS (1: other processes' memory is out of reach), STANDIN_MEMORY (bytes of each),
- * STANDIN_FREE (bytes that are said to be left, at most), STANDIN_RECORDING (1: another stream is
- * recorded, so that the default stream cannot be used), STANDIN_FAIL_LAUNCH=N (the N-th launch, and
- * any after it, breaks the device), STANDIN_SLOW_CONTEXT (microseconds it
- * takes to switch to a CUDA device). */
+ * Memory is the heap with a list of allocations.  A stream is a thread that runs its work in
+ * order.  Kernels are host functions compiled from the same source.
+ *
+ * The environment can make it fail: STANDIN_DEVICES (number of devices; 8), STANDIN_VERSION,
+ * STANDIN_NO_PEERS (1: memory of other processes is inaccessible), STANDIN_MEMORY (bytes of each),
+ * STANDIN_FREE (maximum of the reported free bytes), STANDIN_RECORDING (1: another stream is
+ * captured, so the default stream cannot be used), STANDIN_FAIL_LAUNCH=N (the N-th launch, and any
+ * after it, fails the device), STANDIN_SLOW_CONTEXT (microseconds to switch to a CUDA device). */
 #ifndef WEFT_STANDIN_GPU_H
 #define WEFT_STANDIN_GPU_H
 
@@ -44,12 +45,12 @@ enum { SG_MAX_DEVICES = 16 };
 /* A number from the environment. */
 long sg_setting(const char *name, long otherwise);
 int sg_device_count(void);
-/* The device the calling thread works on. */
+/* The current device of the calling thread. */
 int sg_current(void);
 void sg_set_current(int device);
 const char *sg_error_name(int code);
 const char *sg_error_text(int code);
-/* What broke the device for good, or SG_OK. */
+/* The permanent error of the device, or SG_OK. */
 int sg_broken(void);
 void sg_break(int code);
 
@@ -66,10 +67,10 @@ struct sg_block {
 
 int sg_alloc(size_t bytes, enum sg_kind kind, void **out);
 int sg_free(void *pointer, enum sg_kind kind);
-/* Memory from elsewhere becomes the device's, for good. */
+/* Make memory from elsewhere the device's, permanently. */
 int sg_adopt(void *memory, size_t bytes);
 void sg_disown(void *memory);
-/* The block that POINTER lies in; its kind is SG_UNKNOWN if there is none. */
+/* The block that contains POINTER.  Its kind is SG_UNKNOWN if no block does. */
 struct sg_block sg_find(const void *pointer);
 void sg_memory_info(size_t *available, size_t *total);
 
@@ -80,7 +81,7 @@ struct sg_event;
 
 int sg_stream_create(struct sg_stream **out);
 int sg_stream_destroy(struct sg_stream *stream);
-/* NULL is the current device's default stream in all of these. */
+/* In all of these NULL is the current device's default stream. */
 int sg_stream_query(struct sg_stream *stream);
 int sg_stream_sync(struct sg_stream *stream);
 /* Wait for all streams of the current device. */
@@ -104,8 +105,7 @@ struct sg_box {
 int sg_copy_2d(const struct sg_box *box, struct sg_stream *stream);
 int sg_fill(void *target, unsigned char byte, size_t bytes, struct sg_stream *stream);
 int sg_call(struct sg_stream *stream, void (*fn)(void *), void *argument);
-/* Is this thread within a function that a stream calls?  Such a one may put nothing on streams and
- * allocate nothing. */
+/* True inside a function that a stream calls.  Such a function must not post work or allocate. */
 bool sg_is_calling(void);
 
 /* ---- kernels.cc ---- */

@@ -1,4 +1,4 @@
-/* gpu_calls.c - functions that libcuda and libamdhip64 have alike, but for their names. */
+/* gpu_calls.c - functions that libcuda and libamdhip64 share except for their names. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -127,7 +127,7 @@ BOTH(cuLaunchKernel, hipModuleLaunchKernel, const struct sg_kernel *function, un
     return sg_launch(function, gx, arguments, stream);
 }
 
-/* For the stand-ins of NCCL and RCCL, whose work occupies a stream as a kernel would. */
+/* For the simulated NCCL and RCCL, whose work occupies a stream as a kernel would. */
 API(standin_enqueue, struct sg_stream *stream, void (*fn)(void *), void *argument)
 {
     return sg_call(stream, fn, argument);

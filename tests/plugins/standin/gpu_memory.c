@@ -1,4 +1,4 @@
-/* gpu_memory.c - the stand-in device's memory: the heap, with a list of what was handed out. */
+/* gpu_memory.c - memory of the simulated device: the heap, with a list of allocations. */
 #include "gpu.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* gpu_stream.c - the stand-in device's streams, one thread each, and its events. */
+/* gpu_stream.c - streams of the simulated device, one thread each, and its events. */
 #include "gpu.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ struct sg_stream {
     struct sg_stream *next; /* of all streams */
 };
 
-/* What an event was last recorded at; several waiters may hold on to one. */
+/* The last record of an event; several waiters may refer to one. */
 struct mark {
     atomic_int holders, is_done;
     double milliseconds;
@@ -175,7 +175,7 @@ int sg_stream_destroy(struct sg_stream *stream)
     return SG_OK;
 }
 
-/* The default streams of a process live as long as it does. */
+/* The default streams exist until the process ends. */
 static struct sg_stream *resolve(struct sg_stream *stream)
 {
     int device = sg_current();
@@ -217,7 +217,7 @@ int sg_stream_sync(struct sg_stream *given)
     return sg_broken();
 }
 
-/* Streams of other devices come and go meanwhile. */
+/* Streams of other devices are created and destroyed meanwhile. */
 void sg_device_sync(void)
 {
     int device = sg_current();

@@ -1,4 +1,4 @@
-/* gpu_work.c - what the stand-in device's streams do besides kernels: copies, fills, calls. */
+/* gpu_work.c - work of the simulated device's streams besides kernels: copies, fills, calls. */
 #include "gpu.h"
 
 #include <string.h>
@@ -18,8 +18,8 @@ int sg_copy_2d(const struct sg_box *box, struct sg_stream *stream)
     return sg_enqueue(stream, run_box, box, sizeof *box);
 }
 
-/* Plain host memory is read before the call returns, and written before it returns, as the real
- * libraries do with memory they do not know. */
+/* Plain host memory is accessed before the call returns, as the real libraries do with memory that
+ * they do not know. */
 int sg_copy(void *target, const void *source, size_t bytes, struct sg_stream *stream)
 {
     struct sg_box box = {target, source, bytes, bytes, bytes, 1};

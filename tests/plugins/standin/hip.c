@@ -1,7 +1,7 @@
-/* hip.c - libamdhip64.so, as far as weft calls it, on the stand-in device.
+/* hip.c - the functions of libamdhip64.so that weft calls, on the simulated device.
  *
- * It is HIP 6 unless STANDIN_VERSION says otherwise, and, like HIP 5.2, has no hipLaunchHostFunc.
- */
+ * Its default is HIP 6; STANDIN_VERSION sets another version.  Like HIP 5.2, it has no
+ * hipLaunchHostFunc. */
 #include "gpu.h"
 
 #include <stdio.h>

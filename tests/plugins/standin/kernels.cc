@@ -1,4 +1,4 @@
-/* kernels.cc - weft's kernels, from their own source, as functions of the stand-in device. */
+/* kernels.cc - weft's kernels, compiled from their source as functions of the simulated device. */
 #include "weft_kernels.cu"
 #include "weft_onesided.cu"
 
@@ -19,7 +19,7 @@ extern "C" uint64_t wk_host_clock_ns(void)
     return uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
 }
 
-/* Blocks that wait share few processors. */
+/* Waiting blocks share few processors. */
 extern "C" void wk_host_relax(uint32_t round)
 {
     struct timespec little = {0, round < 4000 ? 1000 : 100000};

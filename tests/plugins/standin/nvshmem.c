@@ -35,7 +35,7 @@ struct attributes {
 };
 _Static_assert(sizeof(struct attributes) == 144, "as the library has it");
 
-#define PIECE ((size_t)512 << 20) /* of device memory, that it takes for itself */
+#define PIECE ((size_t)512 << 20) /* device memory that it uses itself */
 
 struct standin_job standin_job;
 #define job standin_job
@@ -87,7 +87,7 @@ void standin_need(size_t bytes)
     if (free_memory() < bytes) standin_end("the device is full");
 }
 
-/* Device memory to the stand-in of the driver, too. */
+/* Register the memory as device memory with the simulated driver. */
 static void tell_device(void *memory, size_t bytes)
 {
     int (*adopt)(void *, size_t) = NULL;
@@ -122,21 +122,21 @@ static void *map_file(int owner, int file, size_t bytes)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
-void standin_meet(struct standin_meeting *meeting, int count)
+void standin_wait_all(struct standin_barrier *barrier, int count)
 {
-    uint32_t round = atomic_load(&meeting->rounds);
+    uint32_t round = atomic_load(&barrier->rounds);
 
-    if (atomic_fetch_add(&meeting->arrived, 1) + 1 == (uint32_t)count) {
-        atomic_store(&meeting->arrived, 0);
-        atomic_fetch_add(&meeting->rounds, 1);
+    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == (uint32_t)count) {
+        atomic_store(&barrier->arrived, 0);
+        atomic_fetch_add(&barrier->rounds, 1);
     }
-    while (atomic_load(&meeting->rounds) == round)
+    while (atomic_load(&barrier->rounds) == round)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
 static void meet(void)
 {
-    standin_meet(&job.board->all, job.pes);
+    standin_wait_all(&job.board->all, job.pes);
 }
 
 /* ---- beginning ---- */
@@ -169,7 +169,7 @@ static int version(void)
     return (int)standin_setting("STANDIN_NVSHMEM", 30405);
 }
 
-/* Every process comes with its version, and those on this one's device in equal steps. */
+/* Every process publishes its version.  The processes on this device must have equal steps. */
 static void look_at_others(void)
 {
     int device = atomic_load(&job.board->devices[job.pe]), first = -1, step = 0;
@@ -231,7 +231,7 @@ API(void, nvshmemx_vendor_get_version_info, int *major, int *minor, int *patch)
 
 /* ---- memory ---- */
 
-/* As many bytes everywhere: the real one asks that too. */
+/* All ranks must request the same number of bytes, as in the real library. */
 static bool sizes_agree(size_t bytes)
 {
     atomic_store(&job.board->sizes[job.pe], bytes);
@@ -249,7 +249,7 @@ static bool has_room(size_t bytes)
            bytes + PIECE <= free_memory();
 }
 
-/* Whoever has no room goes, and the others wait for it. */
+/* A rank without room exits, and the others wait for it. */
 API(void *, nvshmem_malloc, size_t bytes)
 {
     int file;

@@ -1,5 +1,5 @@
-/* nvshmem_collective.c - collectives of a team on streams: all come, each reads what it wants out
- * of the others' memory, and all go. */
+/* nvshmem_collective.c - collectives of a team on streams: all ranks synchronize, each reads its
+ * data from the memory of the others, and all synchronize again. */
 #include "ccl.h"
 #include "nvshmem_team.h"
 
@@ -31,7 +31,7 @@ struct task {
     enum type type;
     enum op op;
     int team, root;
-    size_t count, bytes; /* of one element */
+    size_t count, bytes; /* BYTES: of one element */
     char *target;
     const char *source;
 };
@@ -167,7 +167,7 @@ static int start(struct task task, void *target, const void *source, void *strea
     return enqueue(stream, run, copy);
 }
 
-/* ---- what the library exports ---- */
+/* ---- exported functions ---- */
 
 API(int, nvshmemx_barrier_on_stream, int team, void *stream)
 {

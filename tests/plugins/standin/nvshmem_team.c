@@ -1,6 +1,6 @@
-/* nvshmem_team.c - teams: their members agree on a number that is free for all of them.
+/* nvshmem_team.c - teams: the members agree on a number that is free on all of them.
  *
- * STANDIN_NO_TEAMS=1 makes all of it fail. */
+ * STANDIN_NO_TEAMS=1 makes every creation fail. */
 #include "nvshmem_team.h"
 
 #include <stdlib.h>
@@ -28,10 +28,10 @@ void standin_team_meet(int number)
 {
     const struct standin_team *team = &teams[number];
 
-    standin_meet(&job.board->teams[number][team->pes[0]], team->size);
+    standin_wait_all(&job.board->teams[number][team->pes[0]], team->size);
 }
 
-/* Its number, when all members have found each other; or -1. */
+/* The team's number when all members have found each other; or -1. */
 static int make(const struct standin_team *team)
 {
     uint32_t common = ~UINT32_C(0);
@@ -50,7 +50,7 @@ static int make(const struct standin_team *team)
     return number;
 }
 
-/* Every process calls it, of which only some become members. */
+/* Every process calls it, but only some become members. */
 API(int, nvshmem_team_split_strided, int parent, int first, int step, int size,
     const struct options *options, long given, int *out)
 {
@@ -61,13 +61,13 @@ API(int, nvshmem_team_split_strided, int parent, int first, int step, int size,
         first + (size - 1) * step >= job.pes)
         return 7;
     standin_need(TEAM_BYTES);
-    standin_meet(&job.board->all, job.pes);
+    standin_wait_all(&job.board->all, job.pes);
     for (int i = 0; i < size; i++) {
         team.pes[i] = first + i * step;
         if (team.pes[i] == job.pe) team.place = i;
     }
     if (team.place >= 0 && standin_setting("STANDIN_NO_TEAMS", 0) == 0) number = make(&team);
-    standin_meet(&job.board->all, job.pes);
+    standin_wait_all(&job.board->all, job.pes);
     *out = number;
     return team.place >= 0 && number < 0 ? 1 : 0;
 }
@@ -93,8 +93,8 @@ static int find_members(uint64_t id, struct standin_team *team)
     return count;
 }
 
-/* Nobody goes on before all have found each other: who has no number left goes at once.  Later
- * teams have larger ids. */
+/* No member continues before all have found each other.  A member without a free number leaves at
+ * once.  Later teams have larger ids. */
 static void wait_for_others(uint64_t id, const struct standin_team *team)
 {
     for (int i = 0; i < team->size; i++)
@@ -102,7 +102,7 @@ static void wait_for_others(uint64_t id, const struct standin_team *team)
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
-/* The real one does not get these right: see shmem_team.c. */
+/* The real library handles these lists incorrectly: see shmem_team.c. */
 static void check_list(const struct standin_team *team)
 {
     bool steps = team->pes[1] > team->pes[0];

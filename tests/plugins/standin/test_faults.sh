@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_faults.sh WEFT GPU_RANK STANDINS - what goes wrong on machines with GPUs, and what weft says about it: each
-# refusal has the vendor's own words in it.  STANDINS is the folder of the stand-in libraries.
+# test_faults.sh WEFT GPU_RANK STANDINS - failures on machines with GPUs and weft's messages: each refusal
+# contains the vendor's error text.  STANDINS is the folder of the simulated libraries.
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
 program=$2

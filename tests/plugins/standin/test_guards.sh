@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_guards.sh WEFT GPU_RANK STANDINS - where NVSHMEM would end the process, or wait without limit, weft says why and goes
-# on, or refuses on all ranks.  The stand-in library does as the real one.
+# test_guards.sh WEFT GPU_RANK STANDINS - cases in which NVSHMEM would end the process, or wait without a limit:
+# weft reports the reason and continues, or refuses on all ranks.  The simulated library behaves like the real one.
 source "$(dirname "$0")/nvshmem_lib.sh"
 
 # on RANK VARIABLE=VALUE PROGRAM...: only that rank has the variable.

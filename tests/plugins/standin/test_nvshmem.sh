@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# test_nvshmem.sh WEFT GPU_RANK STANDINS - what goes wrong with NVSHMEM, and what weft says about it.  STANDINS is the
-# folder of the stand-in libraries.
+# test_nvshmem.sh WEFT GPU_RANK STANDINS - failures of NVSHMEM and weft's messages.  STANDINS is the folder of the
+# simulated libraries.
 source "$(dirname "$0")/nvshmem_lib.sh"
 
-# alone CODE TEXT VARIABLE=VALUE...: a rank alone cannot begin, and says TEXT.
+# alone CODE TEXT VARIABLE=VALUE...: a single rank cannot start, and its error has TEXT.
 alone() { local code=$1 text=$2; shift 2; expect "$code" "$text" env "$@" "$program" split; }
 
 # The library, its bootstrap module, kernels, a device: each missing in turn.
@@ -74,7 +74,7 @@ ranks 2 1 "ERR_PEER.*rank 0 is gone" deserted
 ranks 2 1 "ERR_TIMEOUT" released_early WEFT_TIMEOUT=5
 ranks 2 1 "ERR_TIMEOUT" released_stuck WEFT_TIMEOUT=5
 ranks 2 1 "ERR_TIMEOUT.*rank 0 did not reach operation" too_late WEFT_TIMEOUT=3
-# With NVSHMEM's own collectives what is on the stream behind cannot be ended, but nobody waits for it.
+# With NVSHMEM's own collectives later work on the stream cannot be ended, but no rank waits for it.
 ranks 4 4 "OK" split WEFT_NVSHMEM_COLLECTIVES=nvshmem
 ranks 2 1 "ERR_TIMEOUT.*rank 0 did not reach operation" left_behind WEFT_TIMEOUT=3 WEFT_NVSHMEM_COLLECTIVES=nvshmem
 cannot_begin 2 "WEFT_NVSHMEM_COLLECTIVES is \"nccl\"; expected weft or nvshmem" WEFT_NVSHMEM_COLLECTIVES=nccl

@@ -36,7 +36,7 @@ static void *call_host(void *done)
     return NULL;
 }
 
-/* On a thread of the plugin's own. */
+/* Runs on a thread of the plugin. */
 __attribute__((visibility("default"))) int telling_call_host(void)
 {
     pthread_t thread;

@@ -48,7 +48,7 @@ static void require(bool holds, const char *what, int line)
     exit(EXIT_FAILURE);
 }
 
-/* BASE/NAME, in a buffer of its own for each of the last eight calls. */
+/* BASE/NAME, in one of eight buffers that are used in turn. */
 static const char *at(const char *name)
 {
     static char paths[8][512];
@@ -83,7 +83,7 @@ static void copy(const char *from, const char *name, uid_t owner)
 
 /* ---- the attacker ---- */
 
-/* Two names that change places, so that there is always something under both. */
+/* Exchange two names, so that a file always exists under both. */
 static void exchange(const char *one, const char *other)
 {
     (void)renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);
@@ -104,7 +104,7 @@ static void start_attacker(const char *one, const char *other)
 
 static void stop_attacker(void)
 {
-    REQUIRE(waitpid(attacker, NULL, WNOHANG) == 0); /* it is still at it */
+    REQUIRE(waitpid(attacker, NULL, WNOHANG) == 0); /* the attacker is still running */
     kill(attacker, SIGKILL);
     waitpid(attacker, NULL, 0);
     attacker = 0;
@@ -128,7 +128,7 @@ static int load_plugin(const char *file)
 }
 
 static const char *gpu_plugin;
-static char *own_file; /* this program: the build tree may lie below directories of other users */
+static char *own_file; /* this program; the build tree may be below directories of other users */
 
 static int open_library(const char *file)
 {
@@ -144,10 +144,11 @@ static int open_library(const char *file)
         status = loaded->tables.device.probe(&answer);
     if (status == WEFT_ERR_NO_LIBRARY && strstr(weft_last_error(), "belongs to user") != NULL)
         return REFUSED;
-    return USABLE; /* the library was opened; as it is none, its functions are missing */
+    return USABLE; /* the library was opened, but its functions are missing */
 }
 
-/* Each load in a process of its own, with the attacker at work.  How many ended in USABLE. */
+/* Run each load in its own process during the attack.  Returns the number of loads that ended in
+ * USABLE. */
 static int attack(const char *what, const char *file, const char *one, const char *other,
                   int (*victim)(const char *))
 {
@@ -177,7 +178,7 @@ static int attack(const char *what, const char *file, const char *one, const cha
 
 static void set_up(const char *good, const char *hostile)
 {
-    /* A trusted directory with a link into one that everybody may write to. */
+    /* A trusted directory with a link into one that every user may write to. */
     make_folder("open", 0, 0777);
     copy(good, "open/libweft_plugin_good.so", 0);
     copy(hostile, "open/hostile.so", OTHER_USER);

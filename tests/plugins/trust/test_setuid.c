@@ -114,7 +114,7 @@ static void set_environment(const char *backend)
     if (backend != NULL) setenv("WEFT_BACKEND", backend, 1);
 }
 
-/* PROGRAM as USER, in a hostile environment; FOLDER may be NULL.  What it exits with. */
+/* Run PROGRAM as USER in a hostile environment.  FOLDER may be NULL.  Returns the exit code. */
 static int run(uid_t user, const char *program, const char *folder, const char *backend)
 {
     int ends[2], status;
@@ -146,7 +146,7 @@ static int run(uid_t user, const char *program, const char *folder, const char *
 
 /* ---- what holds ---- */
 
-/* The environment means what it says in a program without privileges. */
+/* Environment variables have their effect in a program without privileges. */
 static void check_plain(void)
 {
     REQUIRE(run(0, at("plain"), NULL, NULL) == HOSTILE_RAN);
@@ -157,10 +157,10 @@ static void check_plain(void)
     REQUIRE(prints("obeyed: WEFT_CUDA_LIB") && prints("obeyed: WEFT_RCCL_KERNELS"));
 }
 
-/* No path out of the environment is obeyed. */
+/* No path from the environment is used. */
 static void check_privileged(const char *program)
 {
-    REQUIRE(run(OTHER_USER, program, NULL, NULL) == 0); /* all that lies beside libweft is probed */
+    REQUIRE(run(OTHER_USER, program, NULL, NULL) == 0); /* all plugins beside libweft are probed */
     REQUIRE(prints("secure: 1"));
     REQUIRE(!prints(at("plugins"))); /* neither searched nor opened */
     REQUIRE(run(OTHER_USER, program, NULL, at("plugins/libweft_plugin_hostile.so")) == 0);
@@ -183,7 +183,7 @@ static void check_beside(const char *program)
     REQUIRE(prints("libcuda.so.1 is not opened, because this program runs with privileges"));
 }
 
-/* The privileges are the group's, and the effective user is the one who started it. */
+/* The privileges are those of the group, and the effective user is the caller. */
 static void check_set_group(void)
 {
     int status = run(OTHER_USER, at("set-group"), at("other"), NULL);
@@ -196,7 +196,7 @@ static void check_set_group(void)
     REQUIRE(prints("other belongs to user 12345") && !prints("the telling plugin runs"));
 }
 
-/* A link of the other user to the program, for which "beside" is a directory of that user. */
+/* A link of the other user to the program.  The directory beside the link belongs to that user. */
 static void check_linked(void)
 {
     REQUIRE(link(at("bin/privileged"), at("other/bin/program")) == 0);

@@ -1,5 +1,5 @@
 /* test_unload.c LIBWEFT PLUGIN - plugins stay loaded and keep the host's services, so libweft stays
- * too when whoever opened it closes it. */
+ * loaded too after its user closes it. */
 #include "weft/backend.h"
 
 #include <dlfcn.h>

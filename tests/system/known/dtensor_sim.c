@@ -19,7 +19,7 @@ static void free_shards(const weft_spec *spec, void **shards)
     free(shards);
 }
 
-/* The memory of every rank's shard, by position in the mesh; NULL: there is not enough. */
+/* The memory of every rank's shard, by position in the mesh; NULL if memory is exhausted. */
 static void **allocate_shards(const weft_spec *spec)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);

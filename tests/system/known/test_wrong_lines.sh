@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_wrong_lines.sh WEFT BUILD - a known case that fails is told, whatever kind of line it is.
+# test_wrong_lines.sh WEFT BUILD - a known case that fails is reported, for every kind of line.
 set -uo pipefail
 weft=$1 build=$2
 file=$(mktemp)

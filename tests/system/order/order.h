@@ -1,4 +1,4 @@
-/* order.h - what the files of order_suite share. */
+/* order.h - declarations that the files of order_suite share. */
 #ifndef ORDER_H
 #define ORDER_H
 
@@ -9,18 +9,18 @@ enum { SIDE = 64, BYTES = 2 << 20 };
 
 struct rank {
     weft_context *context;
-    weft_comm *world, *comm; /* COMM: of one case */
+    weft_comm *world, *comm; /* COMM: of the current case */
     weft_stream *stream;
     int32_t number, size;
     void *device[4], *private[2]; /* BYTES each */
-    const char *name;             /* of the case */
+    const char *name;             /* of the current case */
     int failed;
 };
 
 struct order_case {
     const char *name;
     void (*run)(struct rank *self);
-    int32_t least; /* ranks */
+    int32_t least; /* minimum number of ranks */
 };
 
 /* ---- order_suite.c ---- */
@@ -29,7 +29,7 @@ void order_complain(struct rank *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int order_good(struct rank *self, const char *what, weft_status status);
 void order_same(struct rank *self, const char *what, weft_status status);
-/* STATUS is a mismatch, and its text has all of the words that follow, up to NULL. */
+/* STATUS must be a mismatch whose text contains all of the following words, up to NULL. */
 void order_differs(struct rank *self, weft_status status, ...);
 int order_is_last(const struct rank *self);
 /* Plans on MESH; NULL: one axis of all ranks.  A batch has two tensors. */

@@ -1,10 +1,10 @@
-/* order_groups.c - the cases of order_suite.c in which plans run on different groups of ranks: no
- * call meets a call of another plan. */
+/* order_groups.c - the cases of order_suite.c in which plans run on different groups of ranks, so
+ * no call is matched with a call of another plan. */
 #include "order.h"
 
 #include <time.h>
 
-/* The ranks in their opposite order: groups on it are other communicators. */
+/* The ranks in reverse order, whose groups are different communicators. */
 static const char *opposite(const struct rank *self)
 {
     static const char *const meshes[] = {"2@1,0", "3@2,1,0", "4@3,2,1,0"};
@@ -30,7 +30,7 @@ void order_batches_on_other_groups_are_found(struct rank *self)
                order_batch_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"), 0, 1);
 }
 
-/* Ranks whose groups have gone on may have all they need.  Then the next call says it. */
+/* Ranks whose groups are complete may succeed.  Then their next call returns the error. */
 static void must_differ(struct rank *self, weft_status status)
 {
     if (status == WEFT_OK) status = weft_barrier(self->comm, NULL);
@@ -38,7 +38,7 @@ static void must_differ(struct rank *self, weft_status status)
                   "must run bound plans in the same order", (char *)NULL);
 }
 
-/* ODD: a bit per rank that runs the other axis's plan. */
+/* ODD: one bit per rank that runs the other axis's plan. */
 static void swap_axes(struct rank *self, int odd)
 {
     weft_plan *first = order_plan_on(self, "2x2", "f32[64,64] S(0),R", "f32[64,64] S(1),R");
@@ -55,7 +55,7 @@ static void swap_axes(struct rank *self, int odd)
     weft_plan_release(&second);
 }
 
-/* All four ranks wait for one another. */
+/* All four ranks wait for each other. */
 void order_plans_of_two_axes_are_found(struct rank *self)
 {
     swap_axes(self, 1 << 0 | 1 << 3);
@@ -105,8 +105,8 @@ void order_a_failed_step_ends_the_plan_everywhere(struct rank *self)
     weft_plan_release(&plan);
 }
 
-/* Put ORDER on the stream: plan 'a', plan 'b' on other groups, and '+', a call.  The last rank puts
- * LAST on it.  No rank waits in between.  OTHER is in the text. */
+/* Post ORDER to the stream: plan 'a', plan 'b' on other groups, and '+', a collective.  The last
+ * rank posts LAST instead.  No rank waits in between.  OTHER is in the text. */
 static void swap_on_stream(struct rank *self, const char *order, const char *last,
                            const char *other)
 {
@@ -182,7 +182,7 @@ void order_a_call_beside_a_group_is_found(struct rank *self)
     weft_plan_release(&plan);
 }
 
-/* The right order, with a rank that comes so late that the others compare. */
+/* The right order, with a rank so late that the others compare their orders. */
 void order_late_ranks_are_not_wrong(struct rank *self)
 {
     weft_plan *first = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");

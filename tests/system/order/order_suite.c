@@ -13,8 +13,8 @@
 #include <string.h>
 
 static const char *only;
-static int words = 1;        /* look for weft's own words in what plugins say */
-static int takes_any_memory; /* also what is not from weft_alloc */
+static int words = 1;        /* check for weft's own words in messages of plugins */
+static int takes_any_memory; /* also memory that is not from weft_alloc */
 
 void order_complain(struct rank *self, const char *format, ...)
 {
@@ -34,15 +34,15 @@ int order_good(struct rank *self, const char *what, weft_status status)
     return status == WEFT_OK;
 }
 
-/* The same after a call that must succeed everywhere: a rank that finds a mismatch in the next call
- * ends what is in progress on the other ranks. */
+/* The same after a call that must succeed on all ranks.  A rank that detects a mismatch in the next
+ * call ends pending operations on the other ranks. */
 void order_same(struct rank *self, const char *what, weft_status status)
 {
     order_good(self, what, status);
     order_good(self, "a barrier of all", weft_barrier(self->world, NULL));
 }
 
-/* STATUS is a mismatch, and its text has all of the WANTED, up to NULL. */
+/* STATUS must be a mismatch whose text contains all of WANTED, up to NULL. */
 void order_differs(struct rank *self, weft_status status, ...)
 {
     const char *text = weft_last_error(), *wanted;
@@ -66,7 +66,7 @@ int order_is_last(const struct rank *self)
 
 /* ---- plans ---- */
 
-/* TEXT on MESH; NULL: one axis of all ranks. */
+/* The spec TEXT on MESH; NULL: one axis of all ranks. */
 static weft_spec *spec_of(struct rank *self, const char *mesh_text, const char *text)
 {
     weft_mesh *mesh = NULL;
@@ -130,7 +130,7 @@ weft_status order_run_bound(struct rank *self, weft_bound *bound, int batch, wef
     return weft_redistribute(bound, sources[0], targets[0], stream, NULL);
 }
 
-/* How messages name PLAN.  Tensors of a batch that go alone have plans of their own. */
+/* The name of PLAN in messages.  Tensors of a batch that run separately have their own plans. */
 static char *digest_of(const weft_plan *plan, char *text, size_t bytes)
 {
     weft_plan_info info = {.struct_size = sizeof info};
@@ -219,8 +219,8 @@ static void one_plan_bound_twice_is_two_packed(struct rank *self)
     two_bindings_of_one_plan_differ(self, 1);
 }
 
-/* The same all-reduce, in a plan and as a call of its own. */
-static void a_plan_is_no_plain_call(struct rank *self)
+/* The same all-reduce, in a plan and as a separate call. */
+static void a_plan_is_not_a_plain_call(struct rank *self)
 {
     weft_plan *plan = order_plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R");
     weft_bound *bound = order_bind(self, plan, 0);
@@ -242,7 +242,7 @@ static void a_plan_is_no_plain_call(struct rank *self)
     weft_plan_release(&plan);
 }
 
-/* Another rank is the odd one, and the work is on a stream. */
+/* Another rank differs, and the work is on a stream. */
 static void a_stream_says_it_too(struct rank *self)
 {
     weft_plan *plan = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
@@ -261,7 +261,7 @@ static void a_stream_says_it_too(struct rank *self)
 
 /* ---- roots ---- */
 
-/* The collective of this NUMBER with ROOT, of COUNT elements. */
+/* The rooted collective of this NUMBER with ROOT, of COUNT elements. */
 static weft_status rooted(struct rank *self, int number, uint64_t count, int32_t root, int hidden)
 {
     void *send = hidden ? self->private[0] : self->device[0];
@@ -277,7 +277,7 @@ static weft_status rooted(struct rank *self, int number, uint64_t count, int32_t
     return weft_scatter(self->comm, send, recv, count, WEFT_DTYPE_F32, root, NULL);
 }
 
-/* Roots by rank: each its own, the last rank's differs, or the halves differ. */
+/* Roots by rank: all differ, the last rank's differs, or the two halves differ. */
 static int32_t root_of(const struct rank *self, int way)
 {
     if (way == 0) return self->number;
@@ -358,7 +358,7 @@ static const struct order_case cases[] = {
     {"swapped_batches_are_found", swapped_batches_are_found, 2},
     {"one_plan_bound_twice_is_two", one_plan_bound_twice_is_two, 2},
     {"one_plan_bound_twice_is_two_packed", one_plan_bound_twice_is_two_packed, 2},
-    {"a_plan_is_no_plain_call", a_plan_is_no_plain_call, 2},
+    {"a_plan_is_not_a_plain_call", a_plan_is_not_a_plain_call, 2},
     {"a_stream_says_it_too", a_stream_says_it_too, 2},
     {"plans_on_other_groups_are_found", order_plans_on_other_groups_are_found, 2},
     {"packed_plans_on_other_groups_are_found", order_packed_plans_on_other_groups_are_found, 2},
@@ -379,7 +379,7 @@ static const struct order_case cases[] = {
     {"divisors_of_averages_differ", divisors_of_averages_differ, 2},
 };
 
-/* Another communicator, when all are done with the one that is stuck. */
+/* A new communicator, once all ranks have left the failed one. */
 static void renew(struct rank *self)
 {
     order_good(self, "a barrier of all", weft_barrier(self->world, NULL));

@@ -1,6 +1,6 @@
-/* averages.h - what an average of integers is, by the definition alone: of every element the exact
- * sum over all holders of its contributions, divided by the product of the sizes of the axes that
- * average, truncated toward zero, wrapped to the dtype. */
+/* averages.h - the definition of an average of integers: for every element, the exact sum of the
+ * contributions of all holders, divided by the product of the sizes of the averaging axes,
+ * truncated toward zero, and wrapped to the dtype. */
 #ifndef WEFT_TESTS_AVERAGES_H
 #define WEFT_TESTS_AVERAGES_H
 
@@ -33,7 +33,7 @@ static inline uint64_t average_input(uint64_t seed, uint32_t dtype, int64_t inde
     }
 }
 
-/* A number of RANK's coordinates on the axes of KIND. */
+/* A number that identifies RANK's coordinates on the axes of KIND. */
 static inline int32_t average_place(const weft_spec *spec, int32_t rank, uint32_t kind)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
@@ -61,7 +61,7 @@ static inline void average_fill(uint64_t seed, const weft_spec *spec, int32_t ra
         }
 }
 
-/* The tensor as each copy has it: WHOLE[copy][element]; returns the number of copies. */
+/* The tensor of each replica: WHOLE[replica][element].  Returns the number of replicas. */
 static inline int32_t average_whole(const weft_spec *spec, const void *const *shards,
                                     uint64_t (*whole)[AVERAGE_ELEMENTS])
 {
@@ -102,7 +102,7 @@ static inline int32_t average_whole(const weft_spec *spec, const void *const *sh
     return copies;
 }
 
-/* Do SOURCES, as average_fill made them, and TARGETS stand for the same tensor? */
+/* True if SOURCES, as filled by average_fill, and TARGETS represent the same tensor. */
 static inline bool average_same(const weft_spec *from, const void *const *sources,
                                 const weft_spec *to, const void *const *targets)
 {
@@ -117,7 +117,7 @@ static inline bool average_same(const weft_spec *from, const void *const *source
 }
 
 /* R, S(d), P(avg) and P(sum), at least one of them an average.  An axis that is partial in LIKE
- * (NULL: none) may stay so, but only of the same kind. */
+ * (NULL: none) may stay partial, but only of the same kind. */
 static inline weft_spec *average_spec(struct random *r, const weft_mesh *mesh, uint32_t dtype,
                                       int32_t dims, const int64_t *shape, const weft_spec *like)
 {

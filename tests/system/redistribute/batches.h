@@ -32,7 +32,7 @@ static inline void batch_release(struct batch *batch)
         pair_release(&batch->pairs[i]);
 }
 
-/* May one of its tensors be refused by rights? */
+/* True if a tensor of the batch may be refused. */
 static inline bool batch_may_be_refused(const struct batch *batch)
 {
     for (uint32_t i = 0; i < batch->count; i++) {
@@ -49,7 +49,7 @@ static inline weft_status batch_plan(const struct batch *batch, weft_plan **out)
                                   out);
 }
 
-/* One command line per tensor, to be pasted. */
+/* Print one command line per tensor. */
 static inline void batch_print(const struct batch *batch, const char *command)
 {
     for (uint32_t i = 0; i < batch->count; i++)

@@ -1,4 +1,4 @@
-/* pairs.h - random pairs of specs to redistribute between, small enough for thousands of them. */
+/* pairs.h - random pairs of specs to redistribute between, small enough for thousands of cases. */
 #ifndef WEFT_TESTS_PAIRS_H
 #define WEFT_TESTS_PAIRS_H
 
@@ -16,7 +16,7 @@ struct pair {
     weft_cost_table *cost_table;
 };
 
-/* A mesh of any of WORLD ranks. */
+/* A mesh of some of WORLD ranks. */
 static inline weft_mesh *pair_mesh(struct random *r, int32_t world)
 {
     int32_t axes, sizes[4], ranks[64], total;
@@ -37,7 +37,7 @@ static inline weft_mesh *pair_mesh(struct random *r, int32_t world)
     return mesh;
 }
 
-/* Another mesh: of other ranks, or of MESH's own as one axis. */
+/* Another mesh: of other ranks, or of MESH's ranks as one axis. */
 static inline weft_mesh *pair_other_mesh(struct random *r, const weft_mesh *mesh, int32_t world)
 {
     weft_mesh *flat = NULL;
@@ -51,7 +51,7 @@ static inline void pair_placements(struct random *r, int32_t axes, int32_t dims,
                                    weft_placement *out)
 {
     random_placements(r, axes, dims, out);
-    for (int32_t i = 0; i < axes; i++) /* sums and averages may stand side by side */
+    for (int32_t i = 0; i < axes; i++) /* sums and averages may be mixed */
         if (out[i].kind == WEFT_PLACE_PARTIAL && random_chance(r, 3) &&
             (out[i].reduction == WEFT_REDUCE_SUM || out[i].reduction == WEFT_REDUCE_AVG))
             out[i].reduction = WEFT_REDUCE_SUM + WEFT_REDUCE_AVG - out[i].reduction;
@@ -76,7 +76,7 @@ static inline weft_spec *pair_spec(struct random *r, const weft_mesh *mesh, uint
     return spec;
 }
 
-/* FROM with one axis placed anew: what a single collective step goes between. */
+/* FROM with a new placement of one axis, as for a single collective step. */
 static inline weft_spec *pair_neighbour(struct random *r, const weft_spec *from)
 {
     const struct wf_layout *layout = &from->layout;
@@ -113,13 +113,13 @@ static inline void pair_options(struct random *r, struct pair *out)
     if (out->from->layout.mesh == out->to->layout.mesh && random_chance(r, 4))
         out->options.planner = random_chance(r, 2) ? DTENSOR_GREEDY : DTENSOR_GRAPH;
     if (random_chance(r, 4)) out->options.without = 1u << WEFT_STEP_PERMUTE;
-    /* Between two meshes, and by that planner, there is mostly no plan without an exchange. */
+    /* Between two meshes, and with that planner, there is mostly no plan without an exchange. */
     if (out->options.without != 0 && out->from->layout.mesh == out->to->layout.mesh &&
         out->options.planner != WEFT_PLANNER_EXCHANGE)
         out->options.without |= 1u << WEFT_STEP_EXCHANGE;
 }
 
-/* MOST[d]: how long the dimensions of a tensor with d of them may be. */
+/* MOST[d]: maximum length of the dimensions of a tensor with d dimensions. */
 static inline struct pair random_pair_within(struct random *r, int32_t world, const int32_t *most)
 {
     static const uint32_t dtypes[] = {
@@ -164,8 +164,8 @@ static inline void pair_release(struct pair *pair)
     weft_cost_table_release(&pair->cost_table);
 }
 
-/* Is there a plan by rights?  Partials cannot change their kind; and what remains without some
- * steps, or in one step, is the planner's to say. */
+/* True if the pair may have no plan.  Partials cannot change their kind.  With excluded steps, or
+ * in one step, the planner decides. */
 static inline bool pair_may_be_refused(const struct pair *pair)
 {
     const struct wf_layout *from = &pair->from->layout, *to = &pair->to->layout;
@@ -179,7 +179,7 @@ static inline bool pair_may_be_refused(const struct pair *pair)
     return false;
 }
 
-/* PAIR as a line of tests/data/known.txt for DTensor's planners, which the tool does not know. */
+/* PAIR as a line of tests/data/known.txt for DTensor's planners, which the tool does not have. */
 static inline void pair_dtensor_line(const struct pair *pair, struct wf_text *out)
 {
     const weft_spec *sides[] = {pair->from, pair->to};
@@ -194,7 +194,7 @@ static inline void pair_dtensor_line(const struct pair *pair, struct wf_text *ou
     }
 }
 
-/* PAIR as a command line, to be pasted. */
+/* PAIR as a command line. */
 static inline const char *pair_command(const struct pair *pair, const char *command)
 {
     static _Thread_local char text[4096];
@@ -231,7 +231,7 @@ static inline const char *pair_command(const struct pair *pair, const char *comm
 /* ---- shards of all ranks in one process ---- */
 
 struct shards {
-    void **at; /* by place of the spec's mesh */
+    void **at; /* by position in the spec's mesh */
 };
 
 static inline struct shards shards_of(const weft_spec *spec)
@@ -266,7 +266,7 @@ static inline void shards_fill(const struct values *values, const weft_spec *spe
         values_fill(values, spec, weft_mesh_rank_at(mesh, i), NULL, shards->at[i]);
 }
 
-/* Has either side an SS placement? */
+/* True if either side has an SS placement. */
 static inline bool pair_is_strided(const struct pair *pair)
 {
     const weft_spec *sides[] = {pair->from, pair->to};

@@ -94,7 +94,7 @@ static uint64_t shard_bytes(const weft_spec *spec, int32_t rank)
     return (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(spec));
 }
 
-/* Rank 0 compares; the others bring what they have. */
+/* Rank 0 compares; the other ranks contribute their data. */
 static weft_status compare(struct run *run)
 {
     weft_comm *world = weft_world(run->context);
@@ -153,7 +153,7 @@ static weft_status run_case(struct run *run)
     return weft_free(run->context, run->target);
 }
 
-/* Elements FIRST and on of what ARGS gives, against the definition. */
+/* Compare the result of ARGS, from element FIRST on, with the definition. */
 static weft_status check_collective(const struct run *run, const weft_collective_args *args,
                                     uint64_t first)
 {
@@ -230,7 +230,7 @@ static weft_status rank_main(void *argument)
                    pair_command(&run.pair, "redistribute -n 6"));
         pair_release(&run.pair);
     }
-    if (status != WEFT_OK) return status; /* the failed case's memory goes with the process */
+    if (status != WEFT_OK) return status; /* the process frees the failed case's memory */
     weft_context_release(&run.context);
     return WEFT_OK;
 }

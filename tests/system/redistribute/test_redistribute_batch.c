@@ -83,7 +83,7 @@ struct run {
     struct values values[MAX_TENSORS];
 };
 
-/* Column-major, with a gap after every column.  Returns the elements that memory must hold. */
+/* Column-major, with a gap after every column.  Returns the number of elements of the memory. */
 static uint64_t column_major(const weft_shard *shard, int64_t *strides)
 {
     int64_t stride = 1;
@@ -122,7 +122,7 @@ static weft_status allocate(struct run *run, uint32_t i)
     return WEFT_OK;
 }
 
-/* Put this rank's part of tensor I, without its gaps, where all see it. */
+/* Copy this rank's part of tensor I, without gaps, to memory that all ranks see. */
 static void show(const struct run *run, uint32_t i)
 {
     const weft_spec *to = run->batch.to[i];
@@ -165,7 +165,7 @@ static weft_status check(const struct run *run)
     return shared.verdict;
 }
 
-/* All of a batch share one piece, no larger than the plan says. */
+/* All tensors of a batch share one piece of scratch, which is not larger than the plan's. */
 static weft_status check_scratch(const struct run *run, const weft_plan *plan,
                                  const weft_bound *bound)
 {
@@ -235,7 +235,7 @@ static weft_status rank_main(void *argument)
         weft_plan_release(&plan);
         batch_release(&run.batch);
     }
-    if (status != WEFT_OK) return status; /* the failed case's memory goes with the process */
+    if (status != WEFT_OK) return status; /* the process frees the failed case's memory */
     weft_stream_release(run.context, &run.stream);
     weft_context_release(&run.context);
     return WEFT_OK;
@@ -249,7 +249,7 @@ START_TEST(random_batches_arrive_on_real_ranks)
 }
 END_TEST
 
-/* ---- what binding and running do ---- */
+/* ---- binding and running ---- */
 
 enum { MANY = 20 };
 
@@ -301,8 +301,8 @@ static weft_status run_many(void *argument)
     return WEFT_OK;
 }
 
-/* One rank runs out of memory at its N-th allocation in binding.  Where it can still say so, all
- * get that error; where it cannot, it leaves, and they get that. */
+/* One rank runs out of memory at its N-th allocation in binding.  If it can report that, all ranks
+ * get that error.  Otherwise it leaves, and they get the departure. */
 static weft_status bind_short_of_memory(void *argument)
 {
     uint64_t fail_at = *(const uint64_t *)argument;
@@ -313,7 +313,7 @@ static weft_status bind_short_of_memory(void *argument)
     struct batch batch;
     weft_status status;
 
-    do { /* the same on all ranks, and one that can be planned */
+    do { /* equal on all ranks, and plannable */
         if (plan == NULL && r.state != 7) batch_release(&batch);
         batch = random_batch(&r, RANKS);
     } while (batch_plan(&batch, &plan) != WEFT_OK);
@@ -329,7 +329,7 @@ static weft_status bind_short_of_memory(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(nobody_waits_for_a_rank_without_memory)
+START_TEST(no_rank_waits_for_a_rank_without_memory)
 {
     for (uint64_t n = 1; n <= 20; n++)
         ck_assert_msg(weft_threads_run(RANKS, bind_short_of_memory, &n) == WEFT_OK, "%s",
@@ -339,11 +339,11 @@ END_TEST
 
 START_TEST(a_bound_batch_is_one_exchange_and_allocates_nothing)
 {
-    setenv("WEFT_CHECK", "0", 1); /* comparing calls takes memory */
+    setenv("WEFT_CHECK", "0", 1); /* comparison of calls allocates memory */
     ck_assert_msg(weft_threads_run(RANKS, run_many, NULL) == WEFT_OK, "%s", weft_last_error());
     setenv("WEFT_CHECK", "1", 1);
 }
 END_TEST
 
 SUITE(redistribute_batch, random_batches_keep_every_element, random_batches_arrive_on_real_ranks,
-      a_bound_batch_is_one_exchange_and_allocates_nothing, nobody_waits_for_a_rank_without_memory)
+      a_bound_batch_is_one_exchange_and_allocates_nothing, no_rank_waits_for_a_rank_without_memory)

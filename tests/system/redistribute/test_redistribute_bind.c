@@ -1,4 +1,5 @@
-/* Binding plans: what ranks agree on, what is shared, and what running touches. */
+/* Binding of plans: agreement of ranks, sharing of communicators, and memory that running
+ * accesses. */
 #include "comm/comm.h"
 #include "redistribute/values.h"
 #include "support/expect.h"
@@ -80,7 +81,7 @@ static weft_status bind_different_plans(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(ranks_with_different_plans_are_told_so)
+START_TEST(ranks_with_different_plans_get_an_error)
 {
     on_ranks(bind_different_plans);
 }
@@ -112,14 +113,14 @@ static weft_status bind_in_different_ways(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(ranks_that_bind_in_different_ways_are_told_so)
+START_TEST(ranks_that_bind_differently_get_an_error)
 {
     on_ranks(bind_in_different_ways);
 }
 END_TEST
 
-/* One rank runs out of memory at its N-th allocation in binding.  Where it can still say so, all
- * get that error; where it cannot, it leaves, and they get that. */
+/* One rank runs out of memory at its N-th allocation in binding.  If it can report that, all ranks
+ * get that error.  Otherwise it leaves, and they get the departure. */
 static weft_status bind_short_of_memory(void *argument)
 {
     weft_plan *plan = plan_of("2x2", "f32[8,8] S(0),P", "f32[8,8] R,S(1)");
@@ -139,7 +140,7 @@ static weft_status bind_short_of_memory(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(nobody_waits_for_a_rank_without_memory)
+START_TEST(no_rank_waits_for_a_rank_without_memory)
 {
     for (uint64_t n = 1; n <= 24; n++)
         ck_assert_msg(weft_threads_run(RANKS, bind_short_of_memory, &n) == WEFT_OK, "%s",
@@ -203,7 +204,7 @@ START_TEST(running_a_bound_plan_allocates_nothing)
 }
 END_TEST
 
-/* Two halves of the world at the same time, each with a plan of its own. */
+/* Two halves of the world run different plans at the same time. */
 static weft_status run_on_two_communicators(void *argument)
 {
     weft_plan *plan = plan_of("2", "i32[64] S(0)", "i32[64] R");
@@ -245,7 +246,7 @@ START_TEST(two_communicators_redistribute_at_the_same_time)
 }
 END_TEST
 
-/* One of two communicators that every rank is in, with a stream of its own. */
+/* One of two communicators of all ranks, with its own stream. */
 struct lane {
     weft_comm *comm;
     weft_stream *stream;
@@ -284,8 +285,8 @@ static weft_status close_lane(weft_context *context, struct lane *lane)
     return weft_free(context, lane->target);
 }
 
-/* Half of the ranks begin with the first lane, the others with the second, so each waits for the
- * other to have both in flight. */
+/* Half of the ranks begin with the first lane, the others with the second, so both must be in
+ * flight at once. */
 static weft_status run_two_at_a_time(void *argument)
 {
     weft_plan *plan = plan_of("4", "i32[8,8] S(0)", "i32[8,8] R");
@@ -399,7 +400,7 @@ START_TEST(memory_that_cannot_be_meant_is_refused)
 }
 END_TEST
 
-/* Only the last rank's strides are wrong; every rank hears of it. */
+/* Only the last rank's strides are wrong.  Every rank gets the error. */
 static weft_status bind_wrong_strides(void *argument)
 {
     static const int64_t wrong[][2] = {{-8, 1}, {INT64_MAX, 1}, {0, 1}};
@@ -429,7 +430,7 @@ START_TEST(strides_that_cannot_be_meant_are_refused_on_every_rank)
 }
 END_TEST
 
-/* A row of eight stands for two. */
+/* A source row of eight is read as two rows. */
 static weft_status read_one_row_as_two(void *argument)
 {
     static const int64_t repeated[] = {0, 1};
@@ -466,8 +467,8 @@ START_TEST(a_source_may_repeat_what_it_has)
 END_TEST
 
 SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
-      ranks_with_different_plans_are_told_so, ranks_that_bind_in_different_ways_are_told_so,
-      nobody_waits_for_a_rank_without_memory, a_mesh_beyond_the_communicator_is_refused,
+      ranks_with_different_plans_get_an_error, ranks_that_bind_differently_get_an_error,
+      no_rank_waits_for_a_rank_without_memory, a_mesh_beyond_the_communicator_is_refused,
       running_a_bound_plan_allocates_nothing, two_communicators_redistribute_at_the_same_time,
       a_rank_has_two_redistributions_in_flight, messages_that_lie_in_the_tensor_are_not_staged,
       memory_that_cannot_be_meant_is_refused,

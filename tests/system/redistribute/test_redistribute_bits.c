@@ -1,5 +1,5 @@
-/* Bits that partials keep: what one rank alone holds comes back from a sum, a minimum or a maximum
- * as it was, -0.0 and infinities too; an average is finite where the mean is. */
+/* Bits that partials keep: the contribution of a single rank passes through a sum, a minimum or a
+ * maximum unchanged, including -0.0 and infinities.  An average is finite if the mean is. */
 #include "base/number.h"
 #include "system/redistribute/pairs.h"
 #include "support/suite.h"
@@ -10,7 +10,7 @@
 
 enum { RANKS = 4, COUNT = 8 };
 
-/* There and back again. */
+/* To the target layout and back. */
 static const struct {
     const char *mesh, *from, *partial;
     uint32_t reduction;
@@ -74,7 +74,7 @@ static weft_spec *spec_on(const weft_mesh *mesh, uint32_t dtype, const char *pla
     return weft_spec_parse(mesh, text, &spec) == WEFT_OK ? spec : NULL;
 }
 
-/* One trip of DTYPE on this rank. */
+/* One round trip of DTYPE on this rank. */
 static weft_status travel(weft_context *context, size_t trip, uint32_t dtype, bool packed)
 {
     size_t bytes = wf_dtype_bytes(dtype);

@@ -1,4 +1,4 @@
-/* Redistributions that other systems get wrong or do wastefully, each by its name. */
+/* Redistributions that other systems do wrongly or inefficiently, each with its name. */
 #include "system/redistribute/pairs.h"
 #include "support/layout.h"
 #include "support/suite.h"
@@ -32,7 +32,7 @@ static void simulate(const struct pair *pair)
     shards_free(pair->to, &target);
 }
 
-/* By every plan that the options lead to; ONE_STEP: also by an exchange alone. */
+/* Check every plan that the options select.  ONE_STEP: also a single exchange. */
 static void arrives_by_all_plans(const char *mesh, const char *from, const char *to_mesh,
                                  const char *to, bool one_step)
 {
@@ -98,7 +98,7 @@ START_TEST(tensors_move_between_meshes_without_a_common_rank)
 }
 END_TEST
 
-/* D2: an order of splits and strides are two layouts where sizes are uneven. */
+/* D2: an order of splits and strides are different layouts if sizes are uneven. */
 START_TEST(orders_stay_orders_and_strides_stay_strides)
 {
     static const int on_3x2[] = {7, 13}, on_4x2[] = {9, 17, 25}, on_8x2[] = {17, 33};
@@ -110,7 +110,7 @@ START_TEST(orders_stay_orders_and_strides_stay_strides)
 }
 END_TEST
 
-/* D4, D8: strided shards cost what they move, and move without everyone holding everything. */
+/* D4, D8: strided shards cost the bytes they move, and move without a full replica on any rank. */
 START_TEST(strided_shards_go_straight_to_other_shards)
 {
     struct pair pair = pair_of("4", "f32[64,64] SS(0,2)", "4", "f32[64,64] S(1)");
@@ -131,7 +131,7 @@ START_TEST(strided_shards_go_straight_to_other_shards)
 }
 END_TEST
 
-/* D9: the place in a group is the coordinate, whatever the ranks' numbers. */
+/* D9: the position in a group is the coordinate, independent of the ranks' numbers. */
 START_TEST(ranks_in_any_order_hold_their_coordinates_shard)
 {
     arrives("2x2@3,1,2,0", "f32[5,6] S(0),S(1)", "2x2@3,1,2,0", "f32[5,6] R,R");
@@ -140,7 +140,7 @@ START_TEST(ranks_in_any_order_hold_their_coordinates_shard)
 }
 END_TEST
 
-/* D16: equal placements in another order are another layout. */
+/* D16: equal placements in another order are a different layout. */
 START_TEST(another_order_of_the_same_placements_moves_data)
 {
     struct pair pair = pair_of("2x3", "f32[12] S(0),S(0)", "2x3", "f32[12] S(0)[1],S(0)[0]");
@@ -175,7 +175,7 @@ START_TEST(gathering_an_inner_dimension_needs_no_scratch_where_memory_is_shared)
 }
 END_TEST
 
-/* D3: what is split inside a stride is as long as the strided part is. */
+/* D3: a split inside a stride has the length of the strided part. */
 START_TEST(plain_shards_inside_strided_ones_keep_their_lengths)
 {
     static const int on_2x2x2[] = {5, 7, 9, 13, 17}, on_2x3[] = {7, 10, 11};
@@ -200,8 +200,8 @@ static weft_plan_info plan_info_of(const char *mesh, const char *from, const cha
     return info;
 }
 
-/* D5, D14: a plan follows from the question alone, not from what was asked before, from addresses
- * or from the order of a hash table. */
+/* D5, D14: a plan depends on the request only, not on earlier requests, addresses or the order of a
+ * hash table. */
 START_TEST(the_same_question_has_the_same_answer)
 {
     static const char *const layouts[] = {"SS(0,2),S(0),R", "S(1),P,S(0)", "R,R,P",
@@ -223,7 +223,7 @@ START_TEST(the_same_question_has_the_same_answer)
 }
 END_TEST
 
-/* D6: an order of splits is a layout like any other, with a price. */
+/* D6: an order of splits is a regular layout with a price. */
 START_TEST(orders_of_splits_have_a_price)
 {
     weft_plan_info there = plan_info_of("2x3", "f32[36,4] S(0)[1],S(0)[0]", "f32[36,4] S(0),R");
@@ -236,7 +236,7 @@ START_TEST(orders_of_splits_have_a_price)
 }
 END_TEST
 
-/* D7: what is merged into one step is priced as that step, with its scratch. */
+/* D7: merged steps are priced as one step, including its scratch. */
 START_TEST(merged_steps_are_priced_as_they_run)
 {
     struct pair pair = pair_of("2x4", "f32[4096,64] S(0),S(0)", "2x4", "f32[4096,64] R,R");
@@ -255,7 +255,7 @@ START_TEST(merged_steps_are_priced_as_they_run)
 }
 END_TEST
 
-/* D20: who is in neither mesh has no share, and asks for no memory. */
+/* D20: a non-member of both meshes has no shard and needs no memory. */
 START_TEST(ranks_outside_both_meshes_have_no_share)
 {
     weft_spec *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2@2-3", "f32[8] R");

@@ -1,4 +1,4 @@
-/* Memory that a redistribution cannot be meant to use is refused, one tensor or a batch. */
+/* Invalid memory of a redistribution is refused, for one tensor and for a batch. */
 #include "exec/bound.h"
 #include "support/expect.h"
 #include "support/layout.h"
@@ -17,8 +17,8 @@ enum { RANKS = 2, TENSORS = 3, SHARD = 8192 }; /* bytes of a shard */
 struct scene {
     weft_context *context;
     weft_bound *one, *several, *in_place;
-    char *memory; /* of 8 shards */
-    char *small;  /* of 4 bytes less than a shard, which the backend rounds up to one */
+    char *memory; /* 8 shards */
+    char *small;  /* 4 bytes less than a shard; the backend rounds this up to a shard */
 };
 
 static weft_status begin(struct scene *s)
@@ -55,7 +55,8 @@ static weft_status end(struct scene *s)
     return WEFT_OK;
 }
 
-/* Tensor 1 of the batch, by its shards' numbers in the memory; -1: NULL, -2: the small one. */
+/* Run tensor 1 of the batch with the shards of these numbers in the memory; -1: NULL, -2: the small
+ * one. */
 static weft_status run(struct scene *s, weft_bound *bound, double source, double target)
 {
     const void *sources[TENSORS] = {s->memory, NULL, s->memory + 2 * SHARD};
@@ -66,7 +67,7 @@ static weft_status run(struct scene *s, weft_bound *bound, double source, double
     return weft_redistribute_batch(bound, sources, targets, NULL, NULL);
 }
 
-/* Always looked at. */
+/* These checks are always active. */
 static weft_status refuse_null_and_same(struct scene *s)
 {
     void *const nothing[TENSORS] = {NULL, NULL, NULL};
@@ -118,7 +119,7 @@ static weft_status refuse_with_check(void *argument)
     REFUSED(run(&s, s.several, 1, -2), "weft_redistribute_batch: rank ");
     REFUSED(run(&s, s.several, 1, -2), "8192 bytes at targets[1]");
     REFUSED(run(&s, s.in_place, -2, 4), "8192 bytes at sources[1]");
-    /* Overlap of a tensor's own, and with the others'. */
+    /* Overlap of a tensor with itself and with the others. */
     REFUSED(weft_redistribute(s.one, s.memory, s.memory + SHARD - 4, NULL, NULL),
             "overlap, but the plan was not bound with in_place");
     REFUSED(run(&s, s.several, 1, 1.5), "sources[1], 8192 bytes at ");

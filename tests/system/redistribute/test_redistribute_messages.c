@@ -1,4 +1,4 @@
-/* Errors name the public call, the plan, its step, and what helps. */
+/* Errors name the public call, the plan, its step, and the remedy. */
 #include "support/expect.h"
 #include "support/layout.h"
 #include "support/suite.h"
@@ -14,7 +14,7 @@ static bool says(const char *text)
     return strstr(weft_last_error(), text) != NULL;
 }
 
-/* A communicator of all ranks whose waits end soon. */
+/* A communicator of all ranks with a short time limit. */
 static weft_status make(weft_context **context, weft_comm **comm)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = 300000000};
@@ -23,7 +23,7 @@ static weft_status make(weft_context **context, weft_comm **comm)
     return weft_comm_split(weft_world(*context), 0, 0, &options, comm);
 }
 
-/* All ranks are done with their calls, and with COMM. */
+/* All ranks have finished their calls and COMM. */
 static weft_status finish(weft_context **context, weft_comm **comm)
 {
     weft_status status = weft_barrier(weft_world(*context), NULL);
@@ -162,13 +162,13 @@ static weft_status one_does_not_bind(void *argument)
     return finish(&context, &comm);
 }
 
-START_TEST(a_binding_names_who_is_missing)
+START_TEST(a_binding_names_the_missing_rank)
 {
     ck_assert_msg(weft_threads_run(3, one_does_not_bind, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST
 
-/* The groups of the steps differ, so that only the first comparison can tell. */
+/* The groups of the steps differ, so only the first comparison detects the mismatch. */
 static weft_status plans_differ(void *argument)
 {
     weft_spec *from, *to;
@@ -213,7 +213,7 @@ static weft_status lists_differ(void *argument)
     return finish(&context, &comm);
 }
 
-START_TEST(lists_in_different_orders_are_told_at_once)
+START_TEST(lists_in_different_orders_are_reported_at_once)
 {
     ck_assert_msg(weft_threads_run(3, lists_differ, NULL) == WEFT_OK, "%s", weft_last_error());
 }
@@ -279,14 +279,14 @@ static weft_status begin_twice(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(a_second_beginning_is_told)
+START_TEST(a_second_begin_is_reported)
 {
     ck_assert_msg(weft_threads_run(2, begin_twice, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST
 
 SUITE(redistribute_messages, a_failed_step_names_its_plan, a_failed_stream_names_its_plan,
-      a_failed_batch_names_its_tensors, a_binding_names_who_is_missing,
-      plans_of_different_groups_do_not_bind, lists_in_different_orders_are_told_at_once,
+      a_failed_batch_names_its_tensors, a_binding_names_the_missing_rank,
+      plans_of_different_groups_do_not_bind, lists_in_different_orders_are_reported_at_once,
       more_ranks_help_only_the_world, two_sends_that_wait_hint_at_groups,
-      a_second_beginning_is_told)
+      a_second_begin_is_reported)

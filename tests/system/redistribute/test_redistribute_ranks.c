@@ -1,5 +1,5 @@
-/* Random pairs of specs on real ranks, threads of this process: pulled out of each other's memory
- * or packed into messages, with strided shards, in place, and on a stream. */
+/* Random pairs of specs on real ranks, threads of this process: pulled or packed, with strided
+ * shards, in place, and on a stream. */
 #include "system/redistribute/pairs.h"
 #include "support/layout.h"
 #include "support/suite.h"
@@ -8,15 +8,15 @@
 
 enum { RANKS = 6 };
 
-/* What all ranks see of a case. */
+/* Data of a case that all ranks share. */
 static struct {
     struct random random;
     int cases;
-    struct shards results; /* each rank writes its own */
+    struct shards results; /* each rank writes its own part */
     weft_status verdict;
 } shared;
 
-/* How one rank lays out and runs one case. */
+/* The memory layout and options of one case on one rank. */
 struct run {
     struct pair pair;
     struct values values;
@@ -45,7 +45,7 @@ static bool is_partial(const weft_spec *spec)
     return false;
 }
 
-/* Dimensions in another order, with gaps between.  Returns the elements that memory must hold. */
+/* Dimensions in another order, with gaps.  Returns the number of elements of the memory. */
 static uint64_t random_strides(struct random *r, const weft_shard *shard, int64_t *strides)
 {
     int32_t order[WEFT_MAX_DIMS];
@@ -59,10 +59,10 @@ static uint64_t random_strides(struct random *r, const weft_shard *shard, int64_
     return (uint64_t)(stride + 2);
 }
 
-/* Everything that must be the same on all ranks is drawn before what may differ. */
+/* Values that must be equal on all ranks are drawn before values that may differ. */
 static void draw(struct run *run, struct random r)
 {
-    static const int32_t large[] = {0, 2000, 45, 13}; /* to show how much memory they take */
+    static const int32_t large[] = {0, 2000, 45, 13}; /* large enough to show memory use */
     weft_shard shard;
 
     run->pair =
@@ -120,7 +120,7 @@ static weft_status redistribute(struct run *run)
     return WEFT_OK;
 }
 
-/* Put this rank's result, without its gaps, where all see it. */
+/* Copy this rank's result, without gaps, to memory that all ranks see. */
 static void show(const struct run *run)
 {
     const weft_mesh *mesh = weft_spec_mesh(run->pair.to);
@@ -159,9 +159,9 @@ static weft_status check(const struct run *run)
     return shared.verdict;
 }
 
-/* A plan's scratch is all that running it takes, in pieces of 256 bytes; unless the tensors lie
- * otherwise than it knows, or messages are packed that its costs say are not.  (Strided shards take
- * a little more at times.) */
+/* Running a plan takes no more memory than its scratch, in pieces of 256 bytes, unless the tensors
+ * have other strides than the plan knows, or messages are packed contrary to its costs.  (Strided
+ * shards sometimes take a little more.) */
 static weft_status check_scratch(const struct run *run)
 {
     bool packs = run->options.packed && strcmp(run->pair.costs, "cpu") == 0;
@@ -214,7 +214,7 @@ static weft_status rank_main(void *argument)
         weft_plan_release(&run.plan);
         pair_release(&run.pair);
     }
-    if (status != WEFT_OK) return status; /* the failed case's memory goes with the process */
+    if (status != WEFT_OK) return status; /* the process frees the failed case's memory */
     if (run.rank == 0)
         printf("%d pairs, %d of them refused; %d with partial targets, combined and compared\n",
                shared.cases, shared.cases - done, partial);
@@ -231,7 +231,7 @@ START_TEST(random_pairs_arrive_on_real_ranks)
 }
 END_TEST
 
-/* A partial target is compared after its contributions are combined. */
+/* A partial target is compared after its contributions are reduced. */
 START_TEST(a_wrong_contribution_to_a_partial_target_is_seen)
 {
     static const char *const targets[] = {"i32[6] P(sum),S(0)", "f32[6] P(avg),R",

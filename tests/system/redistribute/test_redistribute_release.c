@@ -1,5 +1,5 @@
-/* Objects released in the wrong order: what depends on a released one refuses every call until it
- * is released itself. */
+/* Objects released in the wrong order: an object that depends on a released one refuses every call
+ * until it is released itself. */
 #include "comm/comm.h"
 #include "support/expect.h"
 #include "support/layout.h"
@@ -14,7 +14,7 @@
 
 enum { RANKS = 2, TENSORS = 3 };
 
-/* Everything that a rank can hold. */
+/* All objects that a rank can hold. */
 struct holding {
     weft_context *context;
     weft_comm *comm;
@@ -64,7 +64,7 @@ static weft_status make(struct holding *h)
     return WEFT_OK;
 }
 
-/* CAUSE is what the bound plans say of what was released. */
+/* CAUSE is the text of the bound plans' error. */
 static weft_status bound_is_refused(struct holding *h, const char *cause)
 {
     char *at = h->memory;
@@ -96,7 +96,7 @@ static weft_status release_comm_first(void *argument)
     WF_TRY(bound_is_refused(&h, cause));
     snprintf(cause, sizeof cause, "communicator %s was released", name);
     REFUSED(weft_symm_fence(h.symm, NULL), cause);
-    /* Other objects go on. */
+    /* Other objects stay usable. */
     WF_TRY(weft_work_wait(h.recorded, WEFT_FOREVER));
     WF_TRY(weft_work_wait(h.given, WEFT_FOREVER));
     WF_TRY(weft_stream_wait(h.context, h.stream, WEFT_FOREVER));
@@ -168,7 +168,7 @@ END_TEST
 
 static atomic_bool has_left; /* rank 0 */
 
-/* A stream that still waits for a rank that never comes is ended with the context. */
+/* A stream that waits for a missing rank is ended with the context. */
 static weft_status release_with_work_under_way(void *argument)
 {
     weft_context *context = NULL;

@@ -29,7 +29,7 @@ static void draw_real(uint64_t bits, uint32_t dtype, char *out)
     uint64_t raw = bits >> 16 | bits << 48;
 
     switch (bits & 7) {
-    case 0: /* infinities are as infinities are stored, also in f8e5m2 */
+    case 0: /* infinities, also in f8e5m2 */
         wf_number_store_reduced(dtype, WEFT_REDUCE_MAX, &(struct wf_number){.re = value}, 1, 1,
                                 out);
         return;
@@ -76,7 +76,7 @@ static int64_t elements_of(const weft_spec *spec, int32_t rank)
     return shard.elements;
 }
 
-/* Contributions and copies alike: what a rank holds depends on the rank. */
+/* Data that depends on the rank, for contributions and replicas alike. */
 static void fill(uint64_t seed, const weft_spec *spec, int32_t rank, char *shard)
 {
     uint32_t dtype = weft_spec_dtype(spec);
@@ -195,7 +195,7 @@ static bool has_partials(const weft_spec *spec)
     return false;
 }
 
-/* Most with something to reduce. */
+/* Most pairs have something to reduce. */
 static struct pair draw_pair(struct random *r, int32_t world)
 {
     struct pair pair = random_pair(r, world);
@@ -227,7 +227,7 @@ static weft_status rank_main(void *argument)
                    pair_command(&pair, "redistribute"));
         pair_release(&pair);
     }
-    if (status != WEFT_OK) return status; /* the failed case's memory goes with the process */
+    if (status != WEFT_OK) return status; /* the process frees the failed case's memory */
     weft_context_release(&run.context);
     return WEFT_OK;
 }

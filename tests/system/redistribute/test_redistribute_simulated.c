@@ -1,5 +1,5 @@
-/* Random pairs of specs, carried out for all ranks in one thread.  After every step of a plan the
- * tensor is all there: each step is a plan of its own. */
+/* Random pairs of specs, run for all ranks in one thread.  After every step of a plan the tensor is
+ * complete: each step is checked as a plan of its own. */
 #include "system/redistribute/pairs.h"
 #include "support/suite.h"
 #include "weft/exec.h"

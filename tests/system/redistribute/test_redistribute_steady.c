@@ -18,7 +18,7 @@ enum { RANKS = 4, RUNS = 15 };
 
 /* ---- counting ---- */
 
-static _Atomic(int) counting; /* ranks in the steady state; counted only while all are */
+static _Atomic(int) counting; /* number of ranks in the steady state; counts while all ranks are */
 static _Atomic(uint64_t) allocations, locks;
 
 static _Thread_local bool is_joining, is_of_rendezvous;
@@ -37,7 +37,7 @@ static void *next_of(const char *name)
     return found;
 }
 
-/* dlsym itself may want memory before malloc is known. */
+/* dlsym itself may allocate before malloc is known. */
 static _Alignas(16) unsigned char early[4096];
 static size_t early_used;
 
@@ -117,7 +117,7 @@ static void *begin_for_rendezvous(void *argument)
     return given.run(given.argument);
 }
 
-/* A thread that weft_init creates is of the rendezvous. */
+/* A thread that weft_init creates belongs to the rendezvous. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *argument)
 {
@@ -139,7 +139,7 @@ struct run {
     bool packed, streams, works;
 };
 
-/* What a rank runs with. */
+/* The state of a rank. */
 struct place {
     weft_context *context;
     weft_bound *bound;
@@ -147,7 +147,7 @@ struct place {
     uint32_t *source, *target, *flag; /* FLAG[1] becomes FLAG[0] */
 };
 
-/* Without waiting in the library, which may lock. */
+/* Does not wait in the library, which may lock. */
 static weft_status wait_for_flag(const struct place *place, uint32_t value)
 {
     place->flag[0] = value;

@@ -14,7 +14,7 @@ static weft_context *ours, *theirs;
 static weft_comm *comm;
 static float a[FLOATS], b[FLOATS];
 
-/* STATUS is a refusal by FUNCTION. */
+/* STATUS must be a refusal by FUNCTION. */
 static void refused(weft_status status, const char *function)
 {
     ck_assert_msg(status == WEFT_ERR_INVALID, "%s: %s", function, weft_status_name(status));
@@ -132,8 +132,8 @@ START_TEST(a_stream_of_another_context_is_refused)
 }
 END_TEST
 
-/* More than there are places for those that were used last. */
-START_TEST(many_streams_are_told_apart)
+/* More streams than the cache of recent streams holds. */
+START_TEST(many_streams_are_distinguished)
 {
     weft_stream *streams[STREAMS], *gone;
 
@@ -155,4 +155,4 @@ START_TEST(many_streams_are_told_apart)
 }
 END_TEST
 
-SUITE(redistribute_streams, a_stream_of_another_context_is_refused, many_streams_are_told_apart)
+SUITE(redistribute_streams, a_stream_of_another_context_is_refused, many_streams_are_distinguished)

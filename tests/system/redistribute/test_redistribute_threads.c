@@ -1,5 +1,5 @@
-/* Many threads at once: plans and their caches, and one context with everything that any thread may
- * ask of it.  ThreadSanitizer is what looks for races. */
+/* Many threads at once: plans and their caches, and one context with every function that any thread
+ * may call.  ThreadSanitizer detects races. */
 #include "comm/comm.h"
 #include "support/expect.h"
 #include "support/layout.h"
@@ -16,12 +16,12 @@ static const char *const layouts[LAYOUTS] = {
 
 /* ---- plans ---- */
 
-static uint64_t digests[LAYOUTS][LAYOUTS]; /* 0: no plan leads there */
+static uint64_t digests[LAYOUTS][LAYOUTS]; /* 0: no plan */
 
 static struct {
     pthread_mutex_t lock;
     weft_plan_cache *cache;         /* of all threads, one at a time */
-    _Atomic(weft_plan *) handed_on; /* by one thread to another, with its reference */
+    _Atomic(weft_plan *) handed_on; /* from one thread to another, with its reference */
 } shared;
 
 static weft_status ask(weft_plan_cache *cache, int from, int to, weft_plan **out)
@@ -57,7 +57,7 @@ static weft_status ask_around(int number)
     weft_plan_cache *own = NULL;
     weft_status status = WEFT_OK;
 
-    WF_TRY(weft_plan_cache_create(5, &own)); /* so few that they make room for each other */
+    WF_TRY(weft_plan_cache_create(5, &own)); /* so small that entries are evicted */
     for (int i = 0; i < QUESTIONS && status == WEFT_OK; i++) {
         int from = (int)random_in(&r, 0, LAYOUTS - 1), to = (int)random_in(&r, 0, LAYOUTS - 1);
         weft_plan *plan = NULL;
@@ -141,7 +141,7 @@ static weft_status look_around(struct rank *rank, int number)
     return WEFT_OK;
 }
 
-/* Hand MINE to the next thread, and wait for what another one handed on. */
+/* Pass MINE to the next thread, and wait for the work of another. */
 static weft_status pass_on(struct rank *rank, weft_work *mine)
 {
     weft_work *other = atomic_exchange(&rank->handed_on, mine);

@@ -1,23 +1,23 @@
-/* cases_ends.c - memory that ends while this rank still waits for a signal on a stream: by its
- * release, with its communicator, after an abort.  A rank that looked at memory that is gone would
- * crash, on a CPU, or break the device. */
+/* cases_ends.c - memory that is freed while this rank waits for a signal on a stream: by its
+ * release, with its communicator, after an abort.  A rank that reads freed memory would crash on a
+ * CPU, or fail the device. */
 #include "rank.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define AT_MOST  (300 * SECOND) /* for what must end by itself; a busy machine takes its time */
+#define AT_MOST  (300 * SECOND) /* for waits that must end; long, for busy machines */
 #define TOO_LONG (3600 * SECOND)
 
 struct scene {
     weft_comm *comm;
     weft_symm *symm;
     weft_stream *streams[2];
-    int32_t peer; /* that rank 0 waits for */
+    int32_t peer; /* the peer that rank 0 waits for */
     int64_t began;
 };
 
-/* False where there are no streams to wait on, or after a failed check. */
+/* False without streams, or after a failed check. */
 static bool begin(struct rank *self, struct scene *scene, int64_t limit)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = limit};
@@ -31,8 +31,8 @@ static bool begin(struct rank *self, struct scene *scene, int64_t limit)
     return scene->symm != NULL;
 }
 
-/* Rank 0 waits on stream I for what never comes, with more work behind it. */
-static void wait_in_vain_on(struct rank *self, struct scene *scene, size_t i, int64_t timeout_ns)
+/* Rank 0 waits on stream I for a signal that is never sent, with more work behind it. */
+static void wait_endlessly_on(struct rank *self, struct scene *scene, size_t i, int64_t timeout_ns)
 {
     weft_stream *stream = scene->streams[i];
 
@@ -42,17 +42,17 @@ static void wait_in_vain_on(struct rank *self, struct scene *scene, size_t i, in
     check(self, weft_stream_test(self->context, stream) == WEFT_IN_PROGRESS, "the wait is over");
 }
 
-/* Both without a limit and with a long one.  Until they are ended a device is given no more work:
- * it may have too few queues for that. */
-static void wait_in_vain(struct rank *self, struct scene *scene)
+/* Waits without a limit and with a long one.  Until they end, a device gets no more work, because
+ * it may have too few queues. */
+static void wait_endlessly(struct rank *self, struct scene *scene)
 {
-    wait_in_vain_on(self, scene, 0, WEFT_FOREVER);
-    wait_in_vain_on(self, scene, 1, TOO_LONG);
+    wait_endlessly_on(self, scene, 0, WEFT_FOREVER);
+    wait_endlessly_on(self, scene, 1, TOO_LONG);
 }
 
 enum outcome { WELL, BADLY };
 
-/* Nothing waits on streams or the device any more, and the world goes on. */
+/* Streams and device have drained, and the world is usable. */
 static void end(struct rank *self, struct scene *scene, enum outcome wanted)
 {
     void *memory;
@@ -94,7 +94,7 @@ static void a_release_waits_for_waits(struct rank *self)
     end(self, &scene, WELL);
 }
 
-/* It waits for those on itself alone. */
+/* A release waits only for the waits on its own memory. */
 static void a_wait_on_other_memory_keeps_no_release(struct rank *self)
 {
     struct scene scene;
@@ -122,7 +122,7 @@ static void a_wait_on_other_memory_keeps_no_release(struct rank *self)
     end(self, &scene, WELL);
 }
 
-/* Rank 0's release gives up, and all ranks are told why before they would be by themselves. */
+/* Rank 0's release times out, and all ranks get the cause before their own time limit. */
 static void give_up(struct rank *self, struct scene *scene)
 {
     char part[64];
@@ -138,23 +138,23 @@ static void give_up(struct rank *self, struct scene *scene)
     end(self, scene, BADLY);
 }
 
-static void a_release_that_gives_up_is_told_to_all(struct rank *self)
+static void a_release_that_times_out_is_reported_to_all(struct rank *self)
 {
     struct scene scene;
 
-    /* Long enough to make communicator and memory in. */
+    /* Long enough to create the communicator and memory. */
     if (!begin(self, &scene, self->host_memory ? 4 * SECOND : 6 * SECOND)) return;
-    wait_in_vain(self, &scene);
+    wait_endlessly(self, &scene);
     give_up(self, &scene);
 }
 
-/* So is one that comes after a wait that ran out, which nobody has been told of. */
-static void a_wait_that_ran_out_is_told_by_the_release(struct rank *self)
+/* A wait timed out before the release, and no caller has received its error. */
+static void a_release_reports_a_wait_that_timed_out(struct rank *self)
 {
     struct scene scene;
 
     if (!begin(self, &scene, 0)) return;
-    wait_in_vain_on(self, &scene, 0, SECOND / 5);
+    wait_endlessly_on(self, &scene, 0, SECOND / 5);
     give_up(self, &scene);
 }
 
@@ -171,13 +171,13 @@ static void end_all(struct rank *self, struct scene *scene, enum order order)
     weft_symm_release(&scene->symm);
 }
 
-/* Rank 0 first, so that no other leaves the communicator under it. */
+/* Rank 0 first, so that no other rank leaves the communicator before it. */
 static void end_in_order(struct rank *self, enum order order)
 {
     struct scene scene;
 
     if (!begin(self, &scene, 0)) return;
-    wait_in_vain(self, &scene);
+    wait_endlessly(self, &scene);
     if (self->number == 0) end_all(self, &scene, order);
     OK(weft_barrier(self->world, NULL));
     finish(self, NULL);
@@ -199,13 +199,14 @@ static void an_abort_may_come_first(struct rank *self)
 const struct symm_case end_cases[] = {
     {"a_release_waits_for_waits", a_release_waits_for_waits, 2},
     {"a_wait_on_other_memory_keeps_no_release", a_wait_on_other_memory_keeps_no_release, 1},
-    {"a_release_that_gives_up_is_told_to_all", a_release_that_gives_up_is_told_to_all, 1},
-    {"a_wait_that_ran_out_is_told_by_the_release", a_wait_that_ran_out_is_told_by_the_release, 1},
+    {"a_release_that_times_out_is_reported_to_all", a_release_that_times_out_is_reported_to_all, 1},
+    {"a_release_reports_a_wait_that_timed_out", a_release_reports_a_wait_that_timed_out, 1},
     {"its_communicator_may_end_first", its_communicator_may_end_first, 1},
     {"an_abort_may_come_first", an_abort_may_come_first, 1},
     {NULL, NULL, 0}};
 
-/* The last of the program: the context ends, its memory released in vain or not at all. */
+/* The last step of the program: the context is released, and the memory's release failed or was not
+ * called. */
 int run_leaving(struct rank *self, const char *how)
 {
     weft_symm *symm = make(self, self->world, 64, 2);

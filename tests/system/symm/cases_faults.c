@@ -1,4 +1,4 @@
-/* cases_faults.c - what is refused, and what goes wrong between ranks. */
+/* cases_faults.c - refused calls, and failures between ranks. */
 #include "rank.h"
 
 #include <signal.h>
@@ -25,7 +25,7 @@ static void wrong_moves_are_refused(struct rank *self)
             "8 bytes is NULL");
     refused(self, "no memory at all", weft_symm_put_to(NULL, memory, 0, 0, 8, NULL),
             WEFT_ERR_INVALID, "symm is NULL");
-    OK(weft_symm_put_to(symm, memory, 0, 56, 8, NULL)); /* it goes on */
+    OK(weft_symm_put_to(symm, memory, 0, 56, 8, NULL)); /* it stays usable */
     OK(weft_symm_barrier(symm, NULL));
     finish(self, NULL);
     give(self, memory);
@@ -63,8 +63,8 @@ static void wrong_signals_are_refused(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* Where a peer has no address, what goes there is refused, and nothing else is. */
-static void who_is_out_of_reach_is_refused(struct rank *self)
+/* Operations on a peer without an address are refused, and no others. */
+static void an_inaccessible_peer_is_refused(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 64, 1);
     uint8_t *memory = take(self, 64);
@@ -84,8 +84,8 @@ static void who_is_out_of_reach_is_refused(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* One rank asks for something else: all are told, with both sizes, and all go on. */
-static void sizes_that_differ_are_told_to_all(struct rank *self)
+/* One rank requests different memory: all ranks get an error with both sizes and stay usable. */
+static void sizes_that_differ_are_reported_to_all(struct rank *self)
 {
     bool odd = self->number == self->size - 1;
     weft_symm_options options = {.struct_size = sizeof options, .channels = odd ? 5 : 4};
@@ -107,8 +107,8 @@ static void sizes_that_differ_are_told_to_all(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* One rank's mistake keeps no other waiting, and no later call meets the wrong one of a peer. */
-static void one_ranks_mistake_is_told_to_all(struct rank *self)
+/* One rank's mistake does not block the others, and later calls match the right calls of peers. */
+static void one_ranks_mistake_is_reported_to_all(struct rank *self)
 {
     bool odd = self->number == self->size - 1;
     char *memory = take(self, 4096);
@@ -136,7 +136,7 @@ static void one_ranks_mistake_is_told_to_all(struct rank *self)
     give(self, memory);
 }
 
-/* The heap is exhausted: the same error on all ranks, which go on. */
+/* The heap is exhausted: all ranks get the same error and stay usable. */
 static void too_much_is_an_error_that_passes(struct rank *self)
 {
     weft_symm *symm = NULL;
@@ -149,7 +149,7 @@ static void too_much_is_an_error_that_passes(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* The backend's words for memory that it does not make a window of. */
+/* Check the backend's message for memory that it cannot register. */
 static bool refuses_memory(struct rank *self, weft_status status, const char *const *parts,
                            size_t count)
 {
@@ -162,8 +162,8 @@ static bool refuses_memory(struct rank *self, weft_status status, const char *co
            check(self, named, "another reason: %s", weft_last_error());
 }
 
-/* One rank registers what its peers cannot reach, unless they are threads of one process: no rank
- * gets it, and all go on. */
+/* One rank registers memory that its peers cannot access, unless they are threads of one process.
+ * No rank gets a window, and all stay usable. */
 static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
 {
     static char elsewhere[4096];
@@ -174,7 +174,7 @@ static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
     weft_status status =
         weft_symm_register(self->world, odd ? elsewhere : memory, sizeof elsewhere, NULL, &symm);
 
-    /* To a second plugin the first one's memory is elsewhere too. */
+    /* A second plugin cannot share the first plugin's memory either. */
     snprintf(reason, sizeof reason, "window: the memory of rank %d ",
              self->second ? 0 : self->size - 1);
     if (status == WEFT_OK)
@@ -188,8 +188,8 @@ static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* So is a window that is larger than its memory: what lies behind is somebody else's.  How large
- * memory of another plugin is, a rank of one process cannot know. */
+/* A window larger than its memory is refused too, because other memory follows.  A rank of one
+ * process cannot know the size of another plugin's memory. */
 static void more_than_was_allocated_is_refused(struct rank *self)
 {
     static const char *const reasons[] = {"has fewer than", "cannot register memory",
@@ -210,8 +210,8 @@ static void more_than_was_allocated_is_refused(struct rank *self)
     give(self, memory);
 }
 
-/* Rank 0 waits for a signal that rank 1 (or itself) never sends, on STREAM. */
-static void wait_in_vain(struct rank *self, weft_stream *stream)
+/* Rank 0 waits on STREAM for a signal that rank 1 (or itself) never sends. */
+static void wait_endlessly(struct rank *self, weft_stream *stream)
 {
     weft_comm *comm = spare_comm(self);
     weft_symm *symm = comm != NULL ? make(self, comm, 64, 4) : NULL;
@@ -224,32 +224,32 @@ static void wait_in_vain(struct rank *self, weft_stream *stream)
             weft_symm_wait_from(symm, peer, 2, WEFT_COMPARE_GE, 5, SECOND / 5, stream);
 
         if (status == WEFT_OK) status = weft_stream_wait(self->context, stream, 300 * SECOND);
-        refused(self, "a wait in vain", status, WEFT_ERR_TIMEOUT, part);
+        refused(self, "a wait that times out", status, WEFT_ERR_TIMEOUT, part);
         refused(self, "a signal afterwards",
                 weft_symm_signal_to(symm, peer, 0, 1, WEFT_SIGNAL_SET, NULL), WEFT_ERR_TIMEOUT,
                 part);
     }
-    OK(weft_barrier(self->world, NULL)); /* the others do not release it under the wait */
+    OK(weft_barrier(self->world, NULL)); /* the others do not release the memory during the wait */
     finish(self, NULL);
     weft_symm_release(&symm);
     weft_comm_release(&comm);
 }
 
-static void a_wait_in_vain_names_channel_and_rank(struct rank *self)
+static void a_wait_that_times_out_names_channel_and_rank(struct rank *self)
 {
-    wait_in_vain(self, NULL);
+    wait_endlessly(self, NULL);
 }
 
-static void a_wait_in_vain_on_a_stream_does_so_too(struct rank *self)
+static void a_wait_that_times_out_on_a_stream_does_so_too(struct rank *self)
 {
     weft_stream *stream = NULL;
 
     if (self->stream == NULL) return;
-    if (OK(weft_stream_create(self->context, &stream))) wait_in_vain(self, stream);
+    if (OK(weft_stream_create(self->context, &stream))) wait_endlessly(self, stream);
     weft_stream_release(self->context, &stream);
 }
 
-/* What was never sent is told after an abort, too. */
+/* After an abort, too, a wait for a missing signal fails. */
 static void an_abort_ends_a_wait(struct rank *self)
 {
     weft_comm *comm = spare_comm(self);
@@ -276,7 +276,7 @@ static void an_abort_ends_a_wait(struct rank *self)
     weft_comm_release(&comm);
 }
 
-/* With WEFT_CHECK: barriers of different memory, and what lies outside an allocation. */
+/* With WEFT_CHECK: barriers of different memory, and memory outside an allocation. */
 static void checks_find_what_differs(struct rank *self)
 {
     weft_comm *comm = self->checks ? spare_comm(self) : NULL;
@@ -292,9 +292,8 @@ static void checks_find_what_differs(struct rank *self)
     weft_comm_release(&comm);
 }
 
-/* On a CPU calls are always compared: whoever forgets the release does not let the others through.
- */
-static void a_release_meets_no_barrier(struct rank *self)
+/* On a CPU calls are always compared: a rank that omits the release does not release the others. */
+static void a_release_matches_no_barrier(struct rank *self)
 {
     weft_comm *comm = spare_comm(self);
     weft_symm *symm = comm != NULL ? make(self, comm, 64, 1) : NULL;
@@ -313,7 +312,7 @@ static void a_release_meets_no_barrier(struct rank *self)
     weft_comm_release(&comm);
 }
 
-/* The barrier of symmetric memory is another call than that of its communicator. */
+/* The barrier of symmetric memory differs from that of its communicator. */
 static void barriers_are_of_two_kinds(struct rank *self)
 {
     weft_comm *comm = spare_comm(self);
@@ -334,8 +333,8 @@ static void barriers_are_of_two_kinds(struct rank *self)
     weft_comm_release(&comm);
 }
 
-/* Nor does a device, where both sides wait until one of them gives up. */
-static void a_release_is_no_collective(struct rank *self)
+/* Nor on a device, where both sides wait until one of them times out. */
+static void a_release_is_not_a_collective(struct rank *self)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = 500000000};
     weft_comm *comm = NULL;
@@ -363,19 +362,21 @@ static void a_release_is_no_collective(struct rank *self)
 const struct symm_case fault_cases[] = {
     {"wrong_moves_are_refused", wrong_moves_are_refused, 1},
     {"wrong_signals_are_refused", wrong_signals_are_refused, 1},
-    {"who_is_out_of_reach_is_refused", who_is_out_of_reach_is_refused, 1},
-    {"sizes_that_differ_are_told_to_all", sizes_that_differ_are_told_to_all, 2},
-    {"one_ranks_mistake_is_told_to_all", one_ranks_mistake_is_told_to_all, 2},
+    {"an_inaccessible_peer_is_refused", an_inaccessible_peer_is_refused, 1},
+    {"sizes_that_differ_are_reported_to_all", sizes_that_differ_are_reported_to_all, 2},
+    {"one_ranks_mistake_is_reported_to_all", one_ranks_mistake_is_reported_to_all, 2},
     {"too_much_is_an_error_that_passes", too_much_is_an_error_that_passes, 1},
     {"memory_elsewhere_is_refused_on_all_ranks", memory_elsewhere_is_refused_on_all_ranks, 2},
     {"more_than_was_allocated_is_refused", more_than_was_allocated_is_refused, 1},
-    {"a_wait_in_vain_names_channel_and_rank", a_wait_in_vain_names_channel_and_rank, 1},
-    {"a_wait_in_vain_on_a_stream_does_so_too", a_wait_in_vain_on_a_stream_does_so_too, 1},
+    {"a_wait_that_times_out_names_channel_and_rank", a_wait_that_times_out_names_channel_and_rank,
+     1},
+    {"a_wait_that_times_out_on_a_stream_does_so_too", a_wait_that_times_out_on_a_stream_does_so_too,
+     1},
     {"an_abort_ends_a_wait", an_abort_ends_a_wait, 2},
     {"checks_find_what_differs", checks_find_what_differs, 2},
-    {"a_release_meets_no_barrier", a_release_meets_no_barrier, 2},
+    {"a_release_matches_no_barrier", a_release_matches_no_barrier, 2},
     {"barriers_are_of_two_kinds", barriers_are_of_two_kinds, 2},
-    {"a_release_is_no_collective", a_release_is_no_collective, 2},
+    {"a_release_is_not_a_collective", a_release_is_not_a_collective, 2},
     {NULL, NULL, 0}};
 
 int run_gone(struct rank *self, int32_t gone)
@@ -395,7 +396,7 @@ int run_gone(struct rank *self, int32_t gone)
     if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 3600 * SECOND);
     check(self, status != WEFT_OK, "the wait ended well");
     check(self, now_ns() - began < 1800 * SECOND, "the wait ended by itself");
-    if (refused(self, "a wait for who is gone", weft_symm_fence(symm, NULL), WEFT_ERR_PEER, part))
+    if (refused(self, "a wait for a lost rank", weft_symm_fence(symm, NULL), WEFT_ERR_PEER, part))
         printf("as expected: %s\n", weft_last_error());
     weft_symm_release(&symm);
     weft_stream_release(self->context, &self->stream);

@@ -1,4 +1,4 @@
-/* cases_making.c - making symmetric memory, and asking about it. */
+/* cases_making.c - creation and queries of symmetric memory. */
 #include "rank.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void check_zero(struct rank *self, weft_symm *symm)
             OK(weft_symm_test_from(symm, peer, channel, WEFT_COMPARE_EQ, 0));
 }
 
-/* Also where others have left something. */
+/* Also in memory that was used before. */
 static void it_is_zero_at_first(struct rank *self)
 {
     for (int round = 0; round < 3 && !self->failed; round++) {
@@ -63,8 +63,8 @@ static void it_answers(struct rank *self)
     check(self, symm == NULL, "it is still there");
 }
 
-/* Peers' memory through their pointers, where there are some: what each rank has written itself,
- * and behind it a word from the left. */
+/* Access the peers' memory through their pointers, if they have any: the data that each rank wrote
+ * itself, followed by a word from the left. */
 static void peer_pointers_reach_the_peers(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 264, 1);
@@ -98,7 +98,7 @@ static void peer_pointers_reach_the_peers(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* A kernel's store to the slot of channel 1 at the right, as the host would do it. */
+/* Store to the slot of channel 1 on the right, as a kernel would. */
 static void store_signal(struct rank *self, weft_symm_device device, void *const *buffers,
                          uint64_t *const *signals)
 {
@@ -111,7 +111,7 @@ static void store_signal(struct rank *self, weft_symm_device device, void *const
         upload(self, weft_symm_slot(&device, right, 1, self->number), &value, sizeof value);
 }
 
-/* The arrays lie where kernels read them: they are read as device memory. */
+/* The arrays are in memory that kernels read: they are read as device memory. */
 static void kernels_get_the_same_addresses(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 64, 2);
@@ -160,7 +160,7 @@ static void signals_need_no_memory(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* In another order than the world's, and with one rank fewer. */
+/* In an order different from the world's, and with one rank less. */
 static void parts_of_the_world_have_their_own(struct rank *self)
 {
     weft_comm *part = NULL;
@@ -212,8 +212,8 @@ static void memory_there_is_may_be_registered(struct rank *self)
     give(self, memory);
 }
 
-/* Neither memory that was made, nor registered memory while it is. */
-static void nobody_frees_it_but_its_release(struct rank *self)
+/* Neither created memory nor memory that is registered. */
+static void only_its_release_frees_it(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 4096, 1), *registered = NULL;
     char *memory = take(self, 8192), *other = take(self, 4096), *local;
@@ -237,7 +237,7 @@ static void nobody_frees_it_but_its_release(struct rank *self)
 }
 
 /* More than a small heap has at once. */
-/* Releasing the one would free it under the other. */
+/* The release of one would free the memory of the other. */
 static void symmetric_memory_is_not_registered_again(struct rank *self)
 {
     weft_symm *outer = make(self, self->world, 4096, 1), *inner = NULL;
@@ -271,7 +271,7 @@ const struct symm_case making_cases[] = {
     {"signals_need_no_memory", signals_need_no_memory, 1},
     {"parts_of_the_world_have_their_own", parts_of_the_world_have_their_own, 2},
     {"memory_there_is_may_be_registered", memory_there_is_may_be_registered, 1},
-    {"nobody_frees_it_but_its_release", nobody_frees_it_but_its_release, 1},
+    {"only_its_release_frees_it", only_its_release_frees_it, 1},
     {"symmetric_memory_is_not_registered_again", symmetric_memory_is_not_registered_again, 1},
     {"much_of_it_comes_and_goes", much_of_it_comes_and_goes, 1},
     {NULL, NULL, 0}};

@@ -1,10 +1,10 @@
-/* cases_moving.c - put, get and barrier: what arrives where. */
+/* cases_moving.c - results of put, get and barrier. */
 #include "rank.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Each rank has a share of every rank's memory, with a byte between them that nobody writes. */
+/* Each rank has a share of every rank's memory.  The byte between two shares is never written. */
 static uint64_t share_at(uint64_t bytes, int32_t rank)
 {
     return (bytes + 1) * (uint64_t)rank + 1;
@@ -68,7 +68,8 @@ static void puts_on_streams_do_so_too(struct rank *self)
         put_some(self, sizes[i], self->stream);
 }
 
-/* Each round fills, puts, spoils the source and reads what came, without waiting in between. */
+/* Each round fills, puts, overwrites the source and reads the received data, without waits in
+ * between. */
 static bool move_in_order(struct rank *self, weft_symm *symm, uint8_t *memory, uint8_t round)
 {
     int32_t right = (self->number + 1) % self->size;
@@ -104,7 +105,7 @@ static void moves_keep_the_order_of_their_stream(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* Everybody reads its share of every rank's memory. */
+/* Every rank reads its share of every rank's memory. */
 static void get_some(struct rank *self, uint64_t bytes)
 {
     uint64_t all = share_at(bytes, self->size);
@@ -149,7 +150,7 @@ static void nothing_may_be_moved(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* In every round a word from the left; the barriers keep rounds apart. */
+/* In every round each rank receives a word from the left.  The barriers separate rounds. */
 static void rounds_are_kept_apart_by_barriers(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 8, 1);

@@ -24,7 +24,7 @@ static void whoever_sees_the_signal_has_the_data(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* Everybody adds to its slot at everybody; each slot has one sender's sum. */
+/* Every rank adds to its slot on every rank.  Each slot has one sender's sum. */
 static void every_sender_has_a_slot_of_its_own(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 64, 3);
@@ -55,8 +55,8 @@ static bool set_own(struct rank *self, weft_symm *symm, uint64_t value)
            OK(weft_symm_quiet(symm, NULL)) && finish(self, NULL);
 }
 
-/* The slot is 5: which comparisons hold?  One that does not is waited for on a stream, until the
- * slot has the value that lets it. */
+/* The slot is 5.  Comparisons that do not hold are waited for on a stream, until the slot has a
+ * matching value. */
 struct comparison {
     uint32_t compare;
     uint64_t value;
@@ -137,8 +137,8 @@ static void values_have_all_their_bits(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* Rank 0 begins each round with a number of its own; each hands on what it has got, and the end
- * comes back. */
+/* Rank 0 begins each round with a new number.  Each rank passes it on, and rank 0 receives it at
+ * the end. */
 static bool relay(struct rank *self, weft_symm *symm, void *number, uint64_t round)
 {
     int32_t right = (self->number + 1) % self->size;
@@ -156,7 +156,7 @@ static bool relay(struct rank *self, weft_symm *symm, void *number, uint64_t rou
     return !self->failed;
 }
 
-/* All of it is put on streams before anything is waited for. */
+/* All of it is posted to streams before any wait. */
 static void a_relay_runs_on_streams_alone(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 64, 1);
@@ -177,7 +177,7 @@ static void a_relay_runs_on_streams_alone(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* A work stands for a wait, too. */
+/* A work can represent a wait. */
 static void a_work_may_stand_for_a_wait(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 0, 1);
@@ -186,7 +186,7 @@ static void a_work_may_stand_for_a_wait(struct rank *self)
     weft_work *work = NULL;
 
     if (symm == NULL) return;
-    if (self->stream == NULL) { /* the wait would come first */
+    if (self->stream == NULL) { /* the wait would block the test */
         weft_symm_release(&symm);
         return;
     }
@@ -201,7 +201,7 @@ static void a_work_may_stand_for_a_wait(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* A wait that is under way on a stream does not keep the host from asking. */
+/* A pending wait on a stream does not block a test from the host. */
 static void a_test_waits_for_no_stream(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 0, 2);

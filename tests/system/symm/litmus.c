@@ -1,6 +1,5 @@
-/* litmus.c - orders of events between ranks that must not be seen, tried many times.
- *
- * The ranks talk through the memory alone, since anything else would order it too. */
+/* litmus.c - orders of events between ranks that must not be observed, tried many times.  The ranks
+ * communicate through the memory only, because any other way would order accesses. */
 #include "rank.h"
 
 #define WORDS 48 /* several cache lines, which never arrive at once */
@@ -38,7 +37,7 @@ static bool write_message(struct rank *self, void *source, uint64_t round)
     return upload(self, source, words, sizeof words);
 }
 
-/* Rank 0 writes to rank 1, then says so in one of three ways; rank 1 must see all of it. */
+/* Rank 0 writes to rank 1 and then notifies it in one of three ways.  Rank 1 must see all data. */
 enum way { WITH_THE_PUT, AFTER_FENCE, AFTER_QUIET };
 
 static bool send_message(struct rank *self, weft_symm *symm, void *source, uint64_t round,
@@ -91,8 +90,8 @@ static void a_put_has_arrived_after_quiet(struct rank *self)
     pass_messages(self, AFTER_QUIET);
 }
 
-/* Two puts with a fence between them: who sees the second sees the first.  Rank 1 looks with gets
- * at its own memory, the later word first. */
+/* Two puts with a fence between them: a rank that sees the second sees the first.  Rank 1 reads its
+ * own memory with gets, the later word first. */
 static void puts_arrive_in_order_across_a_fence(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 4096, 1);
@@ -114,7 +113,7 @@ static void puts_arrive_in_order_across_a_fence(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* Tell the other what was SEEN in ROUND, and hear what it saw. */
+/* Exchange with the other rank what was SEEN in ROUND. */
 static bool compare_notes(struct rank *self, weft_symm *symm, uint64_t round, uint64_t seen,
                           uint64_t *theirs)
 {
@@ -123,12 +122,12 @@ static bool compare_notes(struct rank *self, weft_symm *symm, uint64_t round, ui
     if (!tell(self, symm, 0, round * 2 + seen, other) || !hear(self, symm, 0, round * 2, other))
         return false;
     *theirs = weft_symm_test_from(symm, other, 0, WEFT_COMPARE_EQ, round * 2 + 1) == WEFT_OK;
-    /* Neither goes on before both have looked. */
+    /* Neither rank continues before both have read. */
     return tell(self, symm, 1, round, other) && hear(self, symm, 1, round, other);
 }
 
-/* Both write to the other and, after quiet, read what the other wrote to them: they cannot both
- * read nothing. */
+/* Each rank writes to the other and, after quiet, reads its own memory.  At least one must see the
+ * other's put. */
 static void of_two_crossing_puts_one_is_seen(struct rank *self)
 {
     uint64_t rounds = (uint64_t)self->rounds / 2 + 1;
@@ -149,7 +148,7 @@ static void of_two_crossing_puts_one_is_seen(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* Rank 0 writes to rank 2 and, after quiet, tells rank 1, which tells rank 2. */
+/* Rank 0 writes to rank 2 and, after quiet, notifies rank 1, which notifies rank 2. */
 static void what_is_known_second_hand_has_arrived(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 64 + WORDS * 8, 2);

@@ -1,4 +1,4 @@
-/* rank.c - checking, and memory that may be a device's. */
+/* rank.c - checks, and memory that may be device memory. */
 #include "rank.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* rank.h - one rank of the suite: what it knows, how it checks, and memory it reads and writes
- * through copies, so that the same cases run on a CPU and on a GPU. */
+/* rank.h - one rank of the suite: its state, its checks, and memory that it accesses through
+ * copies, so that the same cases run on a CPU and on a GPU. */
 #ifndef WEFT_TESTS_SYMM_RANK_H
 #define WEFT_TESTS_SYMM_RANK_H
 
@@ -15,42 +15,42 @@
 struct rank {
     weft_context *context;
     weft_comm *world;
-    weft_stream *stream; /* NULL where the memory has no use for one */
+    weft_stream *stream; /* NULL if the memory does not support one */
     int32_t number, size;
-    int rounds;       /* of what is tried often */
+    int rounds;       /* of repeated tests */
     bool checks;      /* WEFT_CHECK is on */
-    bool host_memory; /* memory is the host's, and not a device's */
+    bool host_memory; /* memory is host memory, not device memory */
     bool threads;     /* the ranks are threads of one process */
-    bool second;      /* symmetric memory is of another plugin than memory is */
+    bool second;      /* another plugin provides the symmetric memory */
     const char *name; /* of the case that runs */
     bool failed;      /* in this case */
     int failures;     /* cases in all */
 };
 
-/* What did not hold, told once per case.  Returns HOLDS. */
+/* Print a failed check, once per case.  Returns HOLDS. */
 bool check(struct rank *self, bool holds, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* STATUS is OK; else the last error is told with WHAT. */
+/* STATUS must be WEFT_OK; else print WHAT and the last error. */
 bool ok(struct rank *self, weft_status status, const char *what);
 #define OK(call) ok(self, call, #call)
-/* STATUS is WANTED, and the last error has PART in it. */
+/* STATUS must be WANTED, and the last error must contain PART. */
 bool refused(struct rank *self, const char *what, weft_status status, weft_status wanted,
              const char *part);
 
 int64_t now_ns(void);
 void pause_ns(int64_t ns);
 
-/* All of this rank's work on STREAM. */
+/* Wait for all of this rank's work on STREAM. */
 bool finish(struct rank *self, weft_stream *stream);
 bool upload(struct rank *self, void *device, const void *host, uint64_t bytes);
 bool download(struct rank *self, void *host, const void *device, uint64_t bytes);
 /* Device memory, or NULL after a failed check. */
 void *take(struct rank *self, uint64_t bytes);
 void give(struct rank *self, void *memory);
-/* A communicator of all ranks that a case may break. */
+/* A communicator of all ranks that a case may fail. */
 weft_comm *spare_comm(struct rank *self);
 weft_symm *make(struct rank *self, weft_comm *comm, uint64_t bytes, uint32_t channels);
-/* Byte I of what FROM has for TO. */
+/* Byte I of FROM's data for TO. */
 uint8_t byte_of(int32_t from, int32_t to, uint64_t i);
 
 /* ---- the cases ---- */
@@ -58,20 +58,20 @@ uint8_t byte_of(int32_t from, int32_t to, uint64_t i);
 struct symm_case {
     const char *name;
     void (*run)(struct rank *self);
-    int32_t least; /* ranks it needs */
+    int32_t least; /* minimum number of ranks */
 };
 
 extern const struct symm_case making_cases[], moving_cases[], signal_cases[], litmus_cases[],
     fault_cases[], end_cases[]; /* each ends with a NULL name */
 
-/* Those of COUNT groups, or the one that is called ONLY, one after the other on all ranks. */
+/* Run the cases of COUNT groups, or only the case ONLY, in order on all ranks. */
 void run_cases(struct rank *self, const struct symm_case *const *groups, size_t count,
                const char *only);
 
-/* Rank GONE kills itself; the others must be told.  The exit code. */
+/* Rank GONE kills itself, and the others must get an error.  Returns the exit code. */
 int run_gone(struct rank *self, int32_t gone);
-/* A wait is under way as the context ends, HOW: the memory "released", or "kept".  The exit code.
- */
+/* A wait is pending when the context ends.  HOW: the memory is "released" or "kept".  Returns the
+ * exit code. */
 int run_leaving(struct rank *self, const char *how);
 
 #endif

@@ -25,7 +25,7 @@ static void run_all(struct rank *self)
     run_cases(self, groups, COUNT(groups), options.only);
 }
 
-/* Memory of a second plugin may have no use for the first one's streams. */
+/* Memory of a second plugin may not support streams of the first plugin. */
 static void look_for_streams(struct rank *self, weft_symm *symm)
 {
     weft_status status;
@@ -40,7 +40,7 @@ static void look_for_streams(struct rank *self, weft_symm *symm)
     }
 }
 
-/* 0, or 77 after the reason was told. */
+/* 0, or 77 after the reason is printed. */
 static int look_for_memory(struct rank *self)
 {
     weft_symm *symm = NULL;

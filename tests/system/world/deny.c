@@ -19,7 +19,7 @@
 
 static const struct thing {
     const char *name;
-    uint32_t call, first_argument; /* ANY: whatever it is */
+    uint32_t call, first_argument; /* ANY: any value */
     uint32_t error;
 } things[] = {
     {"attach", SYS_process_vm_readv, ANY, EPERM},

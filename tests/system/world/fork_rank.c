@@ -1,6 +1,6 @@
 /* fork_rank.c - one rank that forks: `fork_rank calls`, or `fork_rank orphan RANK`.
  *
- * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
+ * Ranks that see the expected result print "as expected" and their error, and return 0. */
 #include "weft/weft.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@ static weft_context *ctx;
 static weft_comm *part;
 static weft_bound *bound;
 static weft_symm *symm;
-static char *memory; /* of the backend, as the plan and symmetric memory use it */
+static char *memory; /* memory of the backend for the plan and symmetric memory */
 
 #define MUST(condition)                                                                            \
     do {                                                                                           \
@@ -55,7 +55,7 @@ static weft_status reduce(void)
     return weft_all_reduce(part, memory, memory + 65536, 64, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
 }
 
-/* Descriptors of sockets, events and shared memory, which are weft's here. */
+/* Descriptors of sockets, events and shared memory, all of which belong to weft here. */
 static int foreign_files(void)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -76,7 +76,7 @@ static int foreign_files(void)
     return count;
 }
 
-/* The child tries everything, and leaves as programs do. */
+/* The child calls every function and exits normally. */
 static void try_all(void)
 {
     weft_context *other = NULL;
@@ -124,8 +124,8 @@ static int calls(int number)
     return 0;
 }
 
-/* Rank NUMBER is killed while its child lives; the others wait for it where only the rendezvous
- * can tell them. */
+/* Rank NUMBER is killed while its child lives.  The others wait where only the rendezvous can
+ * report it. */
 static int orphan(int number)
 {
     weft_comm *comm = NULL;

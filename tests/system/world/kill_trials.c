@@ -43,9 +43,9 @@ static weft_status work(weft_context *ctx)
     return status;
 }
 
-/* Rank VICTIM stops.  Rank VICTIM + 1 waits for VICTIM + 2 in a communicator of these two, which
- * waits for VICTIM in the world.  PATIENT: the pair's time limit is long, so the other rank leaves
- * before it passes. */
+/* Rank VICTIM stops.  Rank VICTIM + 1 waits for VICTIM + 2 in a communicator of these two, and
+ * VICTIM + 2 waits for VICTIM in the world.  PATIENT: the pair's time limit is long, so the other
+ * rank leaves before it expires. */
 static weft_status work_in_chain(weft_context *ctx, int victim, bool patient)
 {
     weft_subcomm_options options = {.struct_size = sizeof options};
@@ -64,7 +64,7 @@ static weft_status work_in_chain(weft_context *ctx, int victim, bool patient)
                            WEFT_REDUCE_SUM, NULL);
 }
 
-/* CHAIN: -1, or the rank that stops itself, plus RANKS where the pair is patient. */
+/* CHAIN: -1, or the rank that stops itself, plus RANKS if the pair is patient. */
 static int run_rank(enum end end, int chain)
 {
     weft_context *ctx = NULL;
@@ -182,7 +182,7 @@ static bool have_ended(int victim)
     return true;
 }
 
-/* Read what ranks print until UNTIL holds. */
+/* Read the output of the ranks until UNTIL returns true. */
 static bool read_until(bool (*until)(int victim), int victim, uint64_t deadline_ms)
 {
     while (!until(victim)) {
@@ -213,7 +213,7 @@ static void end_all(void)
     }
 }
 
-/* Is VICTIM in a list such as "1 and 3 of 4"? */
+/* True if VICTIM is in a list such as "1 and 3 of 4". */
 static bool lists(const char *list, int victim)
 {
     char *end;
@@ -225,7 +225,7 @@ static bool lists(const char *list, int victim)
     return false;
 }
 
-/* Is the line that a rank printed about VICTIM? */
+/* True if the printed line is about VICTIM. */
 static bool names(const char *line, int victim)
 {
     if (strncmp(line, "ERR_PEER", 8) != 0 && strncmp(line, "ERR_TIMEOUT", 11) != 0) return false;
@@ -245,7 +245,7 @@ static bool run_trial(uint64_t seed, int signal_number)
     victim = (int)(signal_number == SIGKILL ? draw() % RANKS : seed % RANKS);
     end = (enum end)(draw() % ENDS);
     delay_us = (int)(draw() % LONGEST_US);
-    if (draw() % 2 == 0) delay_us /= 10; /* the world is being made */
+    if (draw() % 2 == 0) delay_us /= 10; /* during the creation of the world */
     for (int i = 0; good && i < RANKS; i++)
         good = spawn(i, seed, end, chain);
     good = good && read_until(have_joined, victim, now_ms() + LIMIT_MS);

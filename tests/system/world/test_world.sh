@@ -97,7 +97,7 @@ is $'rank 0 of 4: the sum is 6\nrank 1 of 4: the sum is 6\nrank 2 of 4: the sum 
 expect 1 "the process of all ranks ended with exit code 1" \
     env WEFT_BACKEND=nosuch "$weft" run -n 2 --threads "$hello_threads"
 
-# Who never comes.
+# A rank that never joins.
 late()
 {
     WEFT_JOIN_TIMEOUT=1 RANK=0 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=29519 "$program" hello
@@ -144,7 +144,7 @@ serve_self()
 expect 0 "as expected: ERR_PEER: rank 3 is gone" serve_self MASTER_ADDR=127.0.0.1 MASTER_PORT=29522
 expect 0 "as expected: ERR_PEER: rank 3 is gone" serve_self WEFT_RENDEZVOUS=localhost:29523 WEFT_TOKEN=0123456789abcdef
 
-# Who ends before all have joined is named at once to the others, also if they may go on.
+# A rank that ends before all have joined is named to the others at once, also if they may continue.
 # shellcheck disable=SC2016
 end_early() { WEFT_JOIN_TIMEOUT=100 "$weft" run -n 3 --keep-going --timeout 50 sh -c 'test $WEFT_RANK = 1 && exit 3; exec "$0" hello' "$program"; }
 expect 3 "[0] weft_init: rank 0 of 3 cannot join" end_early
@@ -165,7 +165,7 @@ unset WEFT_CHECK
 few_files() { (ulimit -n 40; "$weft" run -n 30 "$program" hello 2); }
 expect 3 "ulimit -n" few_files
 
-# What a sandbox may deny: work goes on by the slower way, with a sentence.
+# Features that a sandbox may deny: work continues the slower way, with a message.
 denied()
 {
     local thing=$1

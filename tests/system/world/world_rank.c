@@ -1,6 +1,6 @@
 /* world_rank.c - one rank of the tests here: `world_rank SCENARIO [NUMBER [TIMES]]`.
  *
- * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
+ * Ranks that see the expected result print "as expected" and their error, and return 0. */
 #include "support/open_files.h"
 #include "weft/weft.h"
 
@@ -56,11 +56,11 @@ static int reduce_until_error(void)
         status = reduce(world);
     while (status == WEFT_OK);
     printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());
-    if (reduce(world) != status) return 6; /* it sticks */
+    if (reduce(world) != status) return 6; /* the error is permanent */
     return 0;
 }
 
-/* A sanitizer's allocator maps memory of its own and keeps it. */
+/* A sanitizer's allocator maps its own memory and keeps it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_SANITIZER true
 #elif defined(__has_feature)
@@ -72,7 +72,7 @@ static int reduce_until_error(void)
 #define HAS_SANITIZER false
 #endif
 
-/* Resources of a process that communicators must give back. */
+/* Resources of a process that communicators must release. */
 struct holdings {
     int files, threads;
     int shared; /* mappings of weft's shared memory */
@@ -104,7 +104,7 @@ static int hello(int number)
     return 0;
 }
 
-/* Memory that is not from weft_alloc, and so much of it that it does not travel in a slot. */
+/* Memory that is not from weft_alloc, too large for a slot. */
 static int private_memory(int number)
 {
     size_t count = 100000;
@@ -162,7 +162,7 @@ static int exit_early(int number)
     return reduce_until_error();
 }
 
-/* A rank dies while the others make a communicator. */
+/* A rank is killed while the others create a communicator. */
 static int die_in_split(int number)
 {
     weft_comm *part;
@@ -180,7 +180,7 @@ static int die_in_split(int number)
     return status == WEFT_ERR_PEER ? 0 : 7;
 }
 
-/* The ranks that are left make a communicator of their own. */
+/* The remaining ranks create a communicator of their own. */
 static int go_on(int number)
 {
     int32_t list[64], count = 0;
@@ -223,7 +223,7 @@ static int undone(int number)
         pause_ms(300);
         if (number == 1) _exit(0);
         weft_comm_abort(world);
-        pause_ms(300); /* its end is not what the others get to know */
+        pause_ms(300); /* the other ranks must not get the exit as the cause */
         return 0;
     }
     MUST(weft_stream_create(ctx, &stream));
@@ -238,7 +238,7 @@ static int undone(int number)
     return holds && status == want ? 0 : 16;
 }
 
-/* Different calls on different ranks; NUMBER says in what they differ. */
+/* Different calls on different ranks.  NUMBER selects the difference. */
 static int mismatch(int number)
 {
     weft_status status;

@@ -19,7 +19,7 @@ static void reduce(uint32_t dtype, uint32_t reduction, uint32_t size, uint32_t d
 START_TEST(f32_is_computed_in_f32)
 {
     float sum[] = {0x1p24f, 1, 1}, third[] = {1, 5, 0x1.8p-3f}, out;
-    volatile float wanted = third[0] / 3; /* each operation rounded by itself */
+    volatile float wanted = third[0] / 3; /* each operation is rounded separately */
 
     reduce(WEFT_DTYPE_F32, WEFT_REDUCE_SUM, 3, 0, sum, &out);
     ck_assert(out == 0x1p24f);
@@ -41,7 +41,7 @@ START_TEST(products_of_c64_overflow_in_f32)
 }
 END_TEST
 
-/* 1 and twice half of the last bit of 1, which one after the other would be lost in bf16. */
+/* 1 and twice half of the last bit of 1, which would be lost in bf16 one after the other. */
 START_TEST(small_floats_round_once)
 {
     uint16_t values[] = {0x3f80, 0x3b80, 0x3b80}, out;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What WRITE puts into a JSON object, compared with WANT. */
+/* Compare the JSON object that the call writes with WANT. */
 #define CHECK_JSON(want, ...)                                                                      \
     do {                                                                                           \
         struct wf_text text = {0};                                                                 \

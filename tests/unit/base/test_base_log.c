@@ -52,7 +52,7 @@ START_TEST(long_lines_and_prefixes_are_cut)
 }
 END_TEST
 
-START_TEST(failures_are_logged_for_those_who_debug)
+START_TEST(failures_are_logged_at_debug_level)
 {
     wf_log_set_level(WF_LOG_DEBUG);
     catch_begin();
@@ -64,4 +64,4 @@ END_TEST
 
 SUITE(base_log, lines_above_the_level_are_dropped, levels_out_of_range_change_nothing,
       the_prefix_names_the_rank, long_lines_and_prefixes_are_cut,
-      failures_are_logged_for_those_who_debug)
+      failures_are_logged_at_debug_level)

@@ -22,7 +22,7 @@ START_TEST(one_slip_is_forgiven)
 }
 END_TEST
 
-START_TEST(strangers_get_no_suggestion)
+START_TEST(dissimilar_names_get_no_suggestion)
 {
     ck_assert_str_eq(nearest("mpi"), "none");
     ck_assert_str_eq(nearest(""), "none");
@@ -50,5 +50,5 @@ START_TEST(the_first_of_equals_wins)
 }
 END_TEST
 
-SUITE(base_nearest, one_slip_is_forgiven, strangers_get_no_suggestion,
+SUITE(base_nearest, one_slip_is_forgiven, dissimilar_names_get_no_suggestion,
       very_long_names_are_like_nothing, the_first_of_equals_wins)

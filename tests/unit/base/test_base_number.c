@@ -81,7 +81,7 @@ START_TEST(every_pattern_comes_back_from_its_value)
 }
 END_TEST
 
-/* Between two neighbours: the middle goes to the even one, all else to the nearer one. */
+/* A tie between two neighbours rounds to even, any other value to the nearer one. */
 START_TEST(rounding_is_to_nearest_and_ties_to_even)
 {
     for (size_t f = 0; f < WF_COUNT(small_floats); f++) {

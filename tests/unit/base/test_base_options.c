@@ -83,7 +83,7 @@ START_TEST(information_is_cut_to_the_callers_struct)
     ck_assert_uint_eq(out.struct_size, offsetof(__typeof__(info), second));
     out.struct_size = 0;
     ck_assert_int_eq(wf_info_write("info", &info, sizeof info, &out), WEFT_ERR_INVALID);
-    out.struct_size = 65536; /* a caller that knows more: its other fields stay */
+    out.struct_size = 65536; /* a newer caller: its other fields are kept */
     ck_assert_int_eq(wf_info_write("info", &info, sizeof info, &out), WEFT_OK);
     ck_assert_int_eq(out.second, 2);
 }

@@ -28,7 +28,7 @@ START_TEST(a_list_of_one_agrees_with_itself)
 }
 END_TEST
 
-/* Rank 1 failed; its words are everyone's. */
+/* Rank 1 has failed.  All ranks get its text. */
 static void one_failed(struct world_rank *self)
 {
     weft_status status = self->rank == 1 ? wf_fail(WEFT_ERR_DEVICE, "too warm") : WEFT_OK;
@@ -48,7 +48,7 @@ END_TEST
 
 static pthread_barrier_t together;
 
-/* Rank 0 is at a step of COMM that the others do not come to. */
+/* Rank 0 is in a step of COMM that the others do not enter. */
 static void wait_alone(struct world_rank *self)
 {
     weft_subcomm_options options = {
@@ -62,12 +62,12 @@ static void wait_alone(struct world_rank *self)
               WEFT_ERR_TIMEOUT);
     if (self->rank == 0) {
         note_seen(&self->seen, WEFT_ERR_TIMEOUT);
-        comm->timeout_ns = 300 * WF_SECOND_NS; /* that another step would take */
+        comm->timeout_ns = 300 * WF_SECOND_NS; /* the time that another step would take */
         HOLDS(wf_comm_agree(comm, "a next step", WEFT_OK, (weft_blob){"", 0}, &got) ==
               WEFT_ERR_TIMEOUT);
     }
     pthread_barrier_wait(&together);
-    if (self->rank != 0) { /* is told of it at any time, and then finds it in every call */
+    if (self->rank != 0) { /* it gets the error at any time, and then from every call */
         wf_comm_wait_cause(comm, 60 * WF_SECOND_NS);
         note_seen(&self->seen, weft_comm_split(comm, 0, 0, NULL, &part));
     }
@@ -94,7 +94,7 @@ START_TEST(a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)
 }
 END_TEST
 
-/* Rank 0 finds that time has run out while the others wait for it without a limit. */
+/* Rank 0 times out while the others wait for it without a limit. */
 static void wait_for_the_end(struct world_rank *self)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WEFT_FOREVER};
@@ -107,7 +107,7 @@ static void wait_for_the_end(struct world_rank *self)
     else
         HOLDS(weft_comm_split(comm, 0, 0, NULL, &part) == WEFT_ERR_TIMEOUT);
     note_seen(&self->seen, weft_barrier(comm, NULL));
-    pthread_barrier_wait(&together); /* nobody leaves before */
+    pthread_barrier_wait(&together); /* no rank leaves earlier */
     weft_comm_release(&comm);
 }
 
@@ -124,7 +124,7 @@ END_TEST
 
 static const int32_t all[] = {0, 1, 2};
 
-/* A communicator without a time limit: its steps end with its failure, or not at all. */
+/* A communicator without a time limit.  Its steps end only if it fails. */
 static weft_comm *make_patient(struct world_rank *self)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WEFT_FOREVER};
@@ -149,7 +149,7 @@ static void call_all(struct world_rank *self, weft_comm *comm, weft_status cause
     HOLDS(weft_comm_create(comm, 1, &next, NULL, &part) == cause);
 }
 
-/* The others are in a step, or come to it. */
+/* The other ranks are in a step or enter it. */
 static void abort_steps(struct world_rank *self)
 {
     weft_comm *comms[3], *part = NULL;
@@ -169,7 +169,7 @@ static void abort_steps(struct world_rank *self)
         call_all(self, comms[i], WEFT_ERR_ABORTED);
     }
     note_seen(&self->seen, weft_comm_async_error(comms[2]));
-    pthread_barrier_wait(&together); /* nobody leaves before */
+    pthread_barrier_wait(&together); /* no rank leaves earlier */
     for (int i = 0; i < 3; i++)
         weft_comm_release(&comms[i]);
 }
@@ -185,7 +185,7 @@ START_TEST(an_abort_ends_steps_of_other_ranks)
 }
 END_TEST
 
-/* COMM fails on rank 1 only, which then makes the calls that the others wait in. */
+/* COMM fails on rank 1 only, which then makes the calls in which the others wait. */
 static void fail_on_one_rank(struct world_rank *self)
 {
     weft_comm *differs = make_patient(self), *breaks = make_patient(self);
@@ -217,7 +217,7 @@ START_TEST(a_cause_that_one_rank_knows_ends_the_steps_of_all)
 }
 END_TEST
 
-/* The remaining ranks of a communicator make one of their own. */
+/* The remaining ranks create a communicator of their own. */
 static void go_on(struct world_rank *self)
 {
     weft_comm *comm = make_patient(self), *rest = NULL;
@@ -240,7 +240,7 @@ START_TEST(remaining_ranks_make_a_communicator)
 }
 END_TEST
 
-/* Rank 1 makes its first call when the others have made theirs, which timed out. */
+/* Rank 1 makes its first call after the others' calls have timed out. */
 static void come_late(struct world_rank *self)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WF_SECOND_NS / 2};

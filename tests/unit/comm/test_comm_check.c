@@ -22,7 +22,7 @@ static weft_collective_args good(uint32_t collective)
 
 static weft_comm comm = {.size = 2, .rank = 0, .name = "pair"};
 
-/* The full check; the quick one may only say yes where this does. */
+/* The full check.  The fast check may accept only what this accepts. */
 static weft_status check(const weft_collective_args *args)
 {
     weft_status status = wf_check_collective(&comm, args);
@@ -50,7 +50,8 @@ START_TEST(every_collective_has_arguments_that_pass)
         for (comm.rank = 0; comm.rank < 2; comm.rank++)
             accepted(good(c));
     comm.rank = 0;
-    for (uint32_t c = 0; c <= WEFT_COLL_BARRIER; c++) { /* and the quick check knows the common */
+    for (uint32_t c = 0; c <= WEFT_COLL_BARRIER;
+         c++) { /* and the fast check accepts common calls */
         weft_collective_args args = good(c);
         ck_assert(wf_check_fast(&comm, &args));
     }
@@ -74,7 +75,7 @@ START_TEST(dtypes_and_reductions_are_checked)
     args.scale = &args;
     accepted(args);
     args = good(WEFT_COLL_ALL_GATHER);
-    args.reduction = 99; /* nobody looks at it */
+    args.reduction = 99; /* it is not read */
     accepted(args);
 }
 END_TEST
@@ -104,7 +105,7 @@ START_TEST(roots_are_checked_where_there_is_one)
 }
 END_TEST
 
-/* Is a NULL buffer refused on RANK, where root is 0? */
+/* True if a NULL buffer is refused on RANK, where root is 0. */
 static bool needs(uint32_t collective, bool send, int32_t rank)
 {
     weft_collective_args args = good(collective);

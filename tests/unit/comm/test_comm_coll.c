@@ -18,7 +18,7 @@ static void end(void)
     weft_context_release(&context);
 }
 
-/* The plugin saw exactly this. */
+/* The plugin got exactly these arguments. */
 static void saw(uint32_t collective, uint64_t count, uint32_t reduction, int32_t root)
 {
     const weft_collective_args *args = &fake.last;

@@ -64,7 +64,7 @@ START_TEST(equal_steps_go_on)
 }
 END_TEST
 
-START_TEST(who_does_not_ask_or_has_a_newer_plugin_is_not_delayed)
+START_TEST(unchecked_ranks_and_newer_plugins_are_not_delayed)
 {
     run_three(0, "0", 2, run_a_step);
     all_saw(ranks, 3, WEFT_OK, "");
@@ -82,14 +82,14 @@ static void run_a_step_or_a_call(struct world_rank *self)
     note_seen(&self->seen, weft_collective(weft_world(self->context), &args));
 }
 
-START_TEST(a_call_without_a_plan_is_no_step_of_one)
+START_TEST(a_call_without_a_plan_is_not_a_step)
 {
     run_three(0, "1", 2, run_a_step_or_a_call);
     all_saw(ranks, 3, WEFT_ERR_MISMATCH, "rank 2 calls all_reduce;");
 }
 END_TEST
 
-/* A program compiled before there were identities. */
+/* A program that was compiled before identities existed. */
 static void call_as_in_1_0(struct world_rank *self)
 {
     float memory[2] = {0};
@@ -109,5 +109,5 @@ START_TEST(callers_of_1_0_make_calls_without_plans)
 END_TEST
 
 SUITE(comm_compare, steps_that_differ_are_found_for_a_plugin_that_does_not_look, equal_steps_go_on,
-      who_does_not_ask_or_has_a_newer_plugin_is_not_delayed,
-      a_call_without_a_plan_is_no_step_of_one, callers_of_1_0_make_calls_without_plans)
+      unchecked_ranks_and_newer_plugins_are_not_delayed, a_call_without_a_plan_is_not_a_step,
+      callers_of_1_0_make_calls_without_plans)

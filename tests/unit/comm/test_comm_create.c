@@ -3,7 +3,7 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-/* All ranks make a communicator of everyone in the opposite order. */
+/* All ranks create a communicator of all ranks in reverse order. */
 static void make_reversed(struct world_rank *self)
 {
     int32_t list[WORLD_MAX];
@@ -30,7 +30,7 @@ static void fail_later(struct world_rank *self)
     make_reversed(self);
 }
 
-/* Rank 0 makes a communicator of its own ranks, and rank 1 does not come. */
+/* Rank 0 creates a communicator, and rank 1 does not take part. */
 static void make_alone(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context), *comm = NULL;
@@ -96,7 +96,7 @@ START_TEST(a_commit_that_fails_is_the_same_error_on_all)
 }
 END_TEST
 
-START_TEST(a_commit_that_fails_frees_those_who_wait_in_the_exchange)
+START_TEST(a_commit_that_fails_frees_ranks_in_the_exchange)
 {
     fake_reset();
     fake.exchanges = 3;
@@ -114,7 +114,7 @@ START_TEST(a_commit_that_fails_while_the_others_wait_for_it_says_why)
     fake.awaited = true;
     world_begin(ranks, 3, NULL, NULL);
     for (int i = 0; i < 3; i++)
-        ranks[i].timeout_ns = 4 * WF_SECOND_NS; /* it passes */
+        ranks[i].timeout_ns = 4 * WF_SECOND_NS; /* expires */
     world_go(ranks, 3);
     ck_assert_int_eq(ranks[1].seen.status, WEFT_ERR_SYSTEM);
     ck_assert_str_eq(ranks[1].seen.text, "scripted: commit fails");
@@ -168,7 +168,7 @@ static void make_many(struct world_rank *self)
         if (i == 50) live = wf_mem_live();
     }
     note_seen(&self->seen, weft_barrier(weft_world(self->context), NULL));
-    /* Ranks are not all at the same place, so a few blocks more or less are alive. */
+    /* Ranks may be at different points, so a few blocks more or less are allocated. */
     HOLDS(wf_mem_live() < live + 100);
 }
 
@@ -198,8 +198,7 @@ END_TEST
 
 SUITE(comm_create, the_time_limit_is_of_all_steps_together_and_fails_the_origin,
       the_plugin_gets_addresses_in_the_users_order, a_prepare_that_fails_is_the_same_error_on_all,
-      a_commit_that_fails_is_the_same_error_on_all,
-      a_commit_that_fails_frees_those_who_wait_in_the_exchange,
+      a_commit_that_fails_is_the_same_error_on_all, a_commit_that_fails_frees_ranks_in_the_exchange,
       a_commit_that_fails_while_the_others_wait_for_it_says_why, a_slow_rank_is_waited_for,
       a_device_that_does_not_open_is_the_same_error_on_all,
       later_communicators_fail_as_the_first_would, many_communicators_leave_nothing_behind,

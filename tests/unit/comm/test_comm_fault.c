@@ -54,7 +54,7 @@ START_TEST(an_error_that_passes_does_not_stick)
 }
 END_TEST
 
-/* Before anything was begun, or in the midst of it: the backend says which. */
+/* Before the operation has started, or in the middle of it, as the backend reports. */
 START_TEST(missing_memory_sticks_if_the_backend_is_stuck_with_it)
 {
     weft_context *context;
@@ -245,7 +245,7 @@ static weft_status leave_without_goodbye(void *argument)
     WF_TRY(wf_context_create(&options, fake_plugin(), &context));
     if (rank == 2) {
         status = wf_fail(WEFT_ERR_INTERNAL, "rank 2 had enough");
-        /* Its context is leaked on purpose; the test releases it. */
+        /* The context is leaked on purpose.  The test releases it. */
         shared.leaked = context;
         return status;
     }
@@ -268,7 +268,7 @@ START_TEST(a_rank_that_fails_ends_what_the_others_wait_for)
 }
 END_TEST
 
-static void reduce_until_told(struct world_rank *self)
+static void reduce_until_failed(struct world_rank *self)
 {
     do {
         fake_sleep_ms(1);
@@ -278,7 +278,7 @@ static void reduce_until_told(struct world_rank *self)
 
 static atomic_int knows_of_loss;
 
-/* Rank 2 ends its connection; the communicator of 0 and 1 is not touched. */
+/* Rank 2 closes its connection.  The communicator of 0 and 1 is not affected. */
 static void lose_one(struct world_rank *self)
 {
     weft_comm *pair = NULL;
@@ -290,15 +290,16 @@ static void lose_one(struct world_rank *self)
     if (self->rank == 2) {
         note_seen(&self->seen, WEFT_OK);
         wf_server_report_gone(self->threads->server, 2, "is gone: says the test");
-        while (knows_of_loss < 2) /* its goodbye must not come first */
+        while (knows_of_loss < 2) /* its departure must not arrive first */
             fake_sleep_ms(1);
         return;
     }
-    reduce_until_told(self);
+    reduce_until_failed(self);
     knows_of_loss++;
     HOLDS(weft_all_reduce(pair, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) == WEFT_OK);
     weft_comm_release(&pair);
-    /* Those who are left can still make communicators, and one with the lost rank fails at once. */
+    /* The remaining ranks can still create communicators.  A communicator with the lost rank fails
+     * at once. */
     status = weft_comm_create(weft_world(self->context), 2, (int32_t[]){1, 0}, NULL, &pair);
     HOLDS(status == WEFT_OK);
     weft_comm_release(&pair);
@@ -306,7 +307,7 @@ static void lose_one(struct world_rank *self)
               weft_comm_create(weft_world(self->context), 3, (int32_t[]){2, 1, 0}, NULL, &pair));
 }
 
-START_TEST(who_is_left_goes_on_without_the_lost_rank)
+START_TEST(remaining_ranks_continue_without_the_lost_rank)
 {
     fake_reset();
     knows_of_loss = 0;
@@ -315,7 +316,7 @@ START_TEST(who_is_left_goes_on_without_the_lost_rank)
 }
 END_TEST
 
-/* Rank 0 takes part in three collectives and leaves; the others are slower. */
+/* Rank 0 joins three collectives and leaves.  The others are slower. */
 static void leave_early(struct world_rank *self)
 {
     for (int i = 0; i < 3 && self->seen.status == WEFT_OK; i++) {
@@ -336,7 +337,7 @@ static void want_one_more(struct world_rank *self)
 {
     leave_early(self);
     if (self->rank == 0 || self->seen.status != WEFT_OK) return;
-    reduce_until_told(self);
+    reduce_until_failed(self);
 }
 
 START_TEST(what_waits_for_a_rank_that_has_left_ends)
@@ -349,7 +350,7 @@ START_TEST(what_waits_for_a_rank_that_has_left_ends)
 }
 END_TEST
 
-/* Rank 0 leaves at once; rank 1 hangs in its first collective before it can have heard. */
+/* Rank 0 leaves at once.  Rank 1 hangs in its first collective before it can get the departure. */
 static void hang_at_once(struct world_rank *self)
 {
     if (self->rank == 1) reduce_once(self);
@@ -365,7 +366,7 @@ START_TEST(what_already_waits_for_a_rank_that_leaves_ends)
 }
 END_TEST
 
-/* Rank 0 releases a communicator after two collectives and leaves; rank 1 wants a third. */
+/* Rank 0 releases a communicator after two collectives and leaves.  Rank 1 calls a third. */
 static void release_and_leave(struct world_rank *self)
 {
     float x = 1, y;
@@ -391,15 +392,15 @@ START_TEST(what_waits_for_a_rank_that_released_it_and_left_ends)
 }
 END_TEST
 
-/* A rank leaves after ROUND collectives while another thread begins the one after: either that
- * thread sees that it cannot end, or the communicator ends it. */
+/* A rank leaves after ROUND collectives while another thread begins the next one.  Either that
+ * thread detects that it cannot complete, or the communicator ends it. */
 enum { DEPARTURES = 2000 };
 
 static struct {
     weft_context *context;
     _Atomic int round, began; /* the turn of each */
     _Atomic bool posted;
-} meeting;
+} race;
 
 static void await_turn(_Atomic int *turn, int round)
 {
@@ -409,14 +410,14 @@ static void await_turn(_Atomic int *turn, int round)
 
 static void *begin_collectives(void *argument)
 {
-    weft_comm *world = weft_world(meeting.context);
+    weft_comm *world = weft_world(race.context);
 
     for (int round = 1; round <= DEPARTURES; round++) {
-        await_turn(&meeting.round, round);
-        for (volatile int delay = round % 256; delay > 0;) /* to meet at every point */
+        await_turn(&race.round, round);
+        for (volatile int delay = round % 256; delay > 0;) /* to hit every point */
             delay = delay - 1;
-        atomic_store(&meeting.posted, wf_comm_may_begin(world));
-        atomic_store(&meeting.began, round);
+        atomic_store(&race.posted, wf_comm_may_begin(world));
+        atomic_store(&race.began, round);
     }
     return argument;
 }
@@ -428,9 +429,9 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
     int both = 0, refused = 0;
 
     fake_reset();
-    memset(&meeting, 0, sizeof meeting);
-    meeting.context = world_alone();
-    world = weft_world(meeting.context);
+    memset(&race, 0, sizeof race);
+    race.context = world_alone();
+    world = weft_world(race.context);
     world->size = 2; /* only then can a rank leave it */
     ck_assert_int_eq(pthread_create(&poster, NULL, begin_collectives, NULL), 0);
     for (int round = 1; round <= DEPARTURES; round++) {
@@ -439,17 +440,17 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
 
         wf_put_u64(&departure.record, world->number);
         wf_put_u64(&departure.record, count);
-        atomic_store(&meeting.round, round);
-        wf_fault_gone(meeting.context, &departure);
+        atomic_store(&race.round, round);
+        wf_fault_gone(race.context, &departure);
         wf_text_free(&departure.record);
-        await_turn(&meeting.began, round);
-        if (!atomic_load(&meeting.posted))
+        await_turn(&race.began, round);
+        if (!atomic_load(&race.posted))
             refused++;
         else if (atomic_load(&world->cause) == WEFT_ERR_PEER)
             both++;
         else
-            break; /* it would wait for ever */
-        ck_assert_uint_eq(world->collectives, count + (meeting.posted ? 1 : 0));
+            break; /* it would wait without a limit */
+        ck_assert_uint_eq(world->collectives, count + (race.posted ? 1 : 0));
         atomic_store(&world->cause, WEFT_OK);
         atomic_store(&world->may_post, UINT64_MAX);
     }
@@ -457,7 +458,7 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
                   refused + both + 1);
     pthread_join(poster, NULL);
     world->size = 1;
-    weft_context_release(&meeting.context);
+    weft_context_release(&race.context);
 }
 END_TEST
 
@@ -514,7 +515,8 @@ SUITE(comm_fault, a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_
       an_error_that_cannot_pass_sticks_with_its_words, an_error_that_passes_does_not_stick,
       missing_memory_sticks_if_the_backend_is_stuck_with_it, an_abort_ends_later_calls,
       an_abort_reaches_the_other_ranks, a_mismatch_reaches_the_other_ranks,
-      a_rank_that_fails_ends_what_the_others_wait_for, who_is_left_goes_on_without_the_lost_rank,
+      a_rank_that_fails_ends_what_the_others_wait_for,
+      remaining_ranks_continue_without_the_lost_rank,
       a_goodbye_does_not_disturb_what_the_rank_took_part_in,
       what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends,
       what_waits_for_a_rank_that_released_it_and_left_ends,

@@ -14,8 +14,7 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-/* Run BODY in a fork of this process: 0 if it returns 0, and not the line of a claim that does not
- * hold. */
+/* Run BODY in a fork of this process.  Returns 0, or the line of a failed claim. */
 static int in_child(int (*body)(void *), void *argument)
 {
     int code = 0;
@@ -63,7 +62,7 @@ START_TEST(descriptors_that_were_kept_are_closed_in_a_fork)
         fds[i] = wf_fd_keep(open("/dev/null", O_RDONLY | O_CLOEXEC));
         ck_assert_int_ge(fds[i], 0);
     }
-    fds[4] = open("/dev/null", O_RDONLY | O_CLOEXEC); /* the program's own */
+    fds[4] = open("/dev/null", O_RDONLY | O_CLOEXEC); /* the program's own descriptor */
     ck_assert_int_eq(in_child(are_closed, fds), 0);
     for (int i = 0; i < 4; i++)
         ck_assert_int_ge(fcntl(fds[i], F_GETFD), 0);
@@ -252,7 +251,7 @@ START_TEST(a_fork_may_begin_a_context_only_if_its_parent_has_not)
     made.context = world_alone();
     weft_context_release(&made.context);
     ck_assert_int_eq(in_child(is_refused_a_context, NULL), 0);
-    made.context = world_alone(); /* and the parent goes on */
+    made.context = world_alone(); /* and the parent stays usable */
     weft_context_release(&made.context);
 }
 END_TEST
@@ -296,7 +295,7 @@ static int uses_threads_of_its_parent(void *argument)
     return 0;
 }
 
-START_TEST(a_meeting_point_is_of_no_use_to_a_fork)
+START_TEST(a_rendezvous_is_of_no_use_to_a_fork)
 {
     weft_threads *threads;
 
@@ -309,7 +308,7 @@ START_TEST(a_meeting_point_is_of_no_use_to_a_fork)
 }
 END_TEST
 
-/* Does exec close every descriptor above standard error?  SINCE: beside those of the program. */
+/* True if exec closes every descriptor above standard error, except the program's own in SINCE. */
 static bool all_close_on_exec(const bool *since)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -358,8 +357,8 @@ START_TEST(a_fork_has_none_of_the_rendezvous_descriptors)
 }
 END_TEST
 
-/* The first test is in a process that has begun no context yet. */
+/* The first test runs in a process that has created no context yet. */
 SUITE(comm_fork, a_fork_may_begin_a_context_only_if_its_parent_has_not,
       descriptors_that_were_kept_are_closed_in_a_fork, a_failure_to_open_stays_what_it_is,
       a_fork_is_refused_every_call_and_its_parent_goes_on, a_fork_cannot_serve_for_its_parent,
-      a_meeting_point_is_of_no_use_to_a_fork, a_fork_has_none_of_the_rendezvous_descriptors)
+      a_rendezvous_is_of_no_use_to_a_fork, a_fork_has_none_of_the_rendezvous_descriptors)

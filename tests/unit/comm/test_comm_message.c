@@ -94,10 +94,10 @@ static void run_out_in_a_group(struct world_rank *self)
         HOLDS(weft_barrier(all, NULL) == WEFT_ERR_NO_MEMORY);
     } else {
         note_seen(&self->seen, weft_barrier(all, NULL));
-        if (self->rank != 0) self->seen.status = WEFT_OK; /* it may come before or after */
+        if (self->rank != 0) self->seen.status = WEFT_OK; /* it may arrive earlier or later */
     }
     while (weft_comm_async_error(all) == WEFT_OK)
-        fake_sleep_ms(1); /* nobody leaves before all know */
+        fake_sleep_ms(1); /* no rank leaves before all have the error */
 }
 
 START_TEST(a_group_without_memory_on_one_rank_fails_on_all)

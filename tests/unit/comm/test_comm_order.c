@@ -1,10 +1,10 @@
-/* The orders of several ranks' runs, merged into one. */
+/* The orders of runs of several ranks, merged into one order. */
 #include "comm/order.h"
 #include "support/suite.h"
 
 #include <string.h>
 
-/* A rank that runs the plans PLANS and has begun ORDER: letters from 'a'. */
+/* A rank that runs the plans PLANS and has begun ORDER: characters from 'a' on. */
 static void set(struct wf_order *out, int32_t rank, const char *plans, const char *order,
                 struct wf_text *counts)
 {
@@ -22,7 +22,7 @@ static void set(struct wf_order *out, int32_t rank, const char *plans, const cha
     out->counts = (struct wf_reader){(const uint8_t *)counts->data, counts->length, false};
 }
 
-/* The text of a circle among three ranks, or "". */
+/* The text of a cycle among three ranks, or "". */
 static const char *merge(const char *const plans[3], const char *const begun[3])
 {
     static char text[400];

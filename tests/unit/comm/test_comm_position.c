@@ -29,7 +29,7 @@ static bool dump_says(weft_comm *comm, const char *part)
     return says;
 }
 
-/* Rank r has done r + 1 operations when rank 0 looks. */
+/* Rank r has done r + 1 operations when rank 0 queries. */
 static void look_around(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context), *first, *second, *third;
@@ -45,13 +45,13 @@ static void look_around(struct world_rank *self)
         HOLDS(dump_says(world, "rank 2 is at #3"));
         HOLDS(dump_says(first, "rank 2 has posted no operation"));
     }
-    HOLDS(weft_comm_split(world, 0, 0, NULL, &third) == WEFT_OK); /* rank 0 has looked */
+    HOLDS(weft_comm_split(world, 0, 0, NULL, &third) == WEFT_OK); /* rank 0 has queried */
     weft_comm_release(&first);
     weft_comm_release(&second);
     weft_comm_release(&third);
 }
 
-START_TEST(every_ranks_position_is_told)
+START_TEST(every_ranks_position_is_reported)
 {
     fake_reset();
     world_run(ranks, 3, look_around, NULL);
@@ -59,8 +59,8 @@ START_TEST(every_ranks_position_is_told)
 }
 END_TEST
 
-/* Rank 1 comes to no collective, rank 0 waits for it in vain. */
-static void wait_in_vain(struct world_rank *self)
+/* Rank 1 joins no collective, and rank 0 waits for it until the time limit. */
+static void wait_endlessly(struct world_rank *self)
 {
     weft_subcomm_options patient = {.struct_size = sizeof patient,
                                     .timeout_ns = 300 * WF_SECOND_NS};
@@ -70,16 +70,16 @@ static void wait_in_vain(struct world_rank *self)
     if (self->rank == 0)
         note_seen(&self->seen,
                   weft_all_reduce(world, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
-    /* Rank 1 stays until rank 0 has asked it. */
+    /* Rank 1 stays until rank 0 has queried it. */
     HOLDS(weft_comm_create(world, 2, (int32_t[]){0, 1}, &patient, &last) == WEFT_ERR_TIMEOUT);
 }
 
-START_TEST(a_time_limit_names_who_is_behind)
+START_TEST(a_time_limit_names_the_late_rank)
 {
     fake_reset();
     fake.hangs = 0;
-    world_begin(ranks, 2, wait_in_vain, NULL);
-    ranks[0].timeout_ns = ranks[1].timeout_ns = 4 * WF_SECOND_NS; /* it passes */
+    world_begin(ranks, 2, wait_endlessly, NULL);
+    ranks[0].timeout_ns = ranks[1].timeout_ns = 4 * WF_SECOND_NS; /* expires */
     world_go(ranks, 2);
     ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_TIMEOUT);
     SAYS(ranks[0].seen.text,
@@ -107,5 +107,5 @@ START_TEST(a_rank_alone_tells_its_own)
 }
 END_TEST
 
-SUITE(comm_position, every_ranks_position_is_told, a_time_limit_names_who_is_behind,
+SUITE(comm_position, every_ranks_position_is_reported, a_time_limit_names_the_late_rank,
       a_rank_alone_tells_its_own)

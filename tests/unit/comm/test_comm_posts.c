@@ -66,7 +66,7 @@ START_TEST(work_that_an_abort_ended_was_not_done)
     weft_comm_abort(world);
     ck_assert_int_eq(weft_work_test(work), WEFT_IN_PROGRESS);
     ck_assert_int_eq(weft_stream_test(context, stream), WEFT_IN_PROGRESS);
-    set_busy(stream, 0); /* it goes on as if all were well */
+    set_busy(stream, 0); /* it continues as without an error */
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(weft_work_wait(work, WEFT_FOREVER), WEFT_ERR_ABORTED);
         ck_assert_str_eq(weft_last_error(), "world was aborted by rank 0");
@@ -154,7 +154,7 @@ START_TEST(the_plugin_may_be_the_only_one_that_knows)
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_DEVICE);
     ck_assert_str_eq(weft_last_error(), "work on a stream on world: scripted: async");
     fake.async_status = WEFT_OK;
-    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE); /* it sticks */
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE); /* the error is permanent */
     end();
 }
 END_TEST
@@ -175,8 +175,9 @@ START_TEST(one_that_failed_does_not_touch_another)
 }
 END_TEST
 
-/* Who was told may go on with the stream; works from before have failed all the same. */
-START_TEST(new_work_makes_what_was_told_past)
+/* A caller that has received the error may use the stream again.  Earlier works have still
+ * failed. */
+START_TEST(new_work_ends_a_reported_failure)
 {
     weft_work *lost, *untold, *later;
     weft_comm *another;
@@ -190,7 +191,7 @@ START_TEST(new_work_makes_what_was_told_past)
     weft_comm_abort(world);
     ck_assert_int_eq(weft_work_wait(lost, WEFT_FOREVER), WEFT_ERR_ABORTED);
     ck_assert_uint_eq(context->reported, 1);
-    post(another, other); /* elsewhere */
+    post(another, other); /* on another stream */
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     post(another, stream);
     ck_assert_uint_eq(context->reported, 0);
@@ -212,7 +213,7 @@ START_TEST(new_work_makes_what_was_told_past)
 }
 END_TEST
 
-START_TEST(new_work_before_anybody_is_told_hides_nothing)
+START_TEST(new_work_hides_no_unreported_failure)
 {
     char byte;
 
@@ -230,7 +231,7 @@ START_TEST(a_group_counts_from_its_end)
     begin();
     ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
     post(world, stream);
-    ck_assert_int_eq(wait_stream(stream), WEFT_OK); /* nothing is on it yet */
+    ck_assert_int_eq(wait_stream(stream), WEFT_OK); /* no work has been posted to it */
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
     weft_comm_abort(world);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
@@ -270,7 +271,7 @@ START_TEST(a_released_stream_leaves_its_works_what_they_are)
     lost = record(stream);
     weft_comm_abort(world);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
-    for (int i = 0; i < 3; i++) { /* one may lie where another was */
+    for (int i = 0; i < 3; i++) { /* one may have the address of an earlier one */
         weft_stream_release(context, &stream);
         ck_assert_uint_eq(context->reported, 0);
         ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
@@ -283,8 +284,8 @@ START_TEST(a_released_stream_leaves_its_works_what_they_are)
 }
 END_TEST
 
-/* With more streams than are kept apart a failure is told on all; never is one missed. */
-START_TEST(many_streams_are_told_apart_while_they_can_be)
+/* With more streams than are distinguished, a failure is reported on all.  No failure is missed. */
+START_TEST(many_streams_are_distinguished_up_to_a_limit)
 {
     weft_stream *streams[3 * WF_POST_STREAMS];
 
@@ -332,7 +333,7 @@ START_TEST(a_communicator_that_ends_takes_its_failure_along)
 }
 END_TEST
 
-START_TEST(a_failure_that_nobody_was_told_of_outlives_its_communicator)
+START_TEST(a_failure_that_was_not_reported_outlives_its_communicator)
 {
     weft_comm *another;
     weft_work *before, *behind, *after;
@@ -403,7 +404,7 @@ START_TEST(the_last_communicators_that_failed_are_remembered)
 }
 END_TEST
 
-START_TEST(a_wait_for_a_signal_that_ended_with_its_communicator_is_told)
+START_TEST(a_wait_that_ended_with_its_communicator_is_reported)
 {
     weft_comm *another;
     weft_symm *symm = NULL;
@@ -483,13 +484,12 @@ END_TEST
 SUITE(comm_posts, work_that_an_abort_ended_was_not_done, so_it_is_on_the_default_stream,
       work_on_an_inline_default_stream_is_done, what_was_found_done_stays_done,
       a_work_answers_for_what_was_before_it_alone, the_plugin_may_be_the_only_one_that_knows,
-      one_that_failed_does_not_touch_another, new_work_makes_what_was_told_past,
-      new_work_before_anybody_is_told_hides_nothing, a_group_counts_from_its_end,
+      one_that_failed_does_not_touch_another, new_work_ends_a_reported_failure,
+      new_work_hides_no_unreported_failure, a_group_counts_from_its_end,
       messages_and_one_sided_work_count, a_released_stream_leaves_its_works_what_they_are,
-      many_streams_are_told_apart_while_they_can_be,
+      many_streams_are_distinguished_up_to_a_limit,
       a_communicator_that_ends_takes_its_failure_along,
-      a_failure_that_nobody_was_told_of_outlives_its_communicator,
+      a_failure_that_was_not_reported_outlives_its_communicator,
       what_ended_well_before_its_communicator_failed_stays_well,
       the_last_communicators_that_failed_are_remembered,
-      a_wait_for_a_signal_that_ended_with_its_communicator_is_told,
-      threads_post_put_and_wait_at_a_time)
+      a_wait_that_ended_with_its_communicator_is_reported, threads_post_put_and_wait_at_a_time)

@@ -1,4 +1,4 @@
-/* The counts of runs that one rank has, compared with those that another rank tells. */
+/* The counts of runs of one rank, compared with those that another rank reports. */
 #include "comm/comm.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
@@ -70,7 +70,8 @@ static void put_counts(struct wf_text *out, const char *order)
     wf_text_free(&notes);
 }
 
-/* Is this rank's order of runs another one?  BYTES: cut the answer to that length; 0: do not. */
+/* True if this rank's order of runs differs.  BYTES: truncate the answer to that length; 0: do
+ * not. */
 static bool differs_cut(const char *order, size_t bytes)
 {
     struct wf_text counts = {0}, answer = {0};
@@ -127,7 +128,7 @@ START_TEST(runs_that_wait_for_each_other_are_found)
 }
 END_TEST
 
-/* The ranks have put their runs and collectives on their streams. */
+/* The ranks have posted their runs and collectives to their streams. */
 START_TEST(runs_that_have_begun_are_compared_by_their_order)
 {
     static const char *const pairs[][2] = {
@@ -144,7 +145,7 @@ START_TEST(runs_that_have_begun_are_compared_by_their_order)
 }
 END_TEST
 
-/* One rank has begun many more runs than it has notes. */
+/* One rank has begun many more runs than it has records. */
 START_TEST(old_runs_are_not_compared)
 {
     begin();
@@ -232,7 +233,7 @@ static void unlist_plans(struct world_rank *self)
         fake_sleep_ms(1);
 }
 
-/* Ranks 0 and 1 run different plans.  The thread of rank 2 that answers questions waits for the
+/* Ranks 0 and 1 run different plans.  The thread of rank 2 that answers queries waits for the
  * context's lock. */
 static void swap_beside_a_silent_rank(struct world_rank *self)
 {
@@ -257,7 +258,7 @@ END_TEST
 
 static atomic_bool watches_aborts, reported_first;
 
-/* Rank 0 does not ask, so it fails because of a report. */
+/* Rank 0 does not query, so it fails because of a report. */
 static void abort_and_look(void *handle)
 {
     fake_abort(handle);

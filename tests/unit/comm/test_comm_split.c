@@ -75,7 +75,8 @@ START_TEST(a_split_makes_all_parts_or_none)
     fake_reset();
     fake.exchanges = 2;
     world_run(ranks, 7, fail_then_split, &fake.commit_fails);
-    /* A barrier of the fake plugin waits for nobody: some may still have failed in weft_init. */
+    /* A barrier of the fake plugin does not wait, so some ranks may still have failed in
+     * weft_init. */
     all_saw(ranks, 7, WEFT_ERR_SYSTEM, "rank 3: ");
     all_saw(ranks, 7, WEFT_ERR_SYSTEM, "scripted: commit fails");
     ck_assert_int_eq(fake.prepared, fake.destroyed);
@@ -177,7 +178,7 @@ static void differ_in_name(struct world_rank *self)
     note_seen(&self->seen, weft_comm_split(weft_world(self->context), 0, 0, &options, &part));
 }
 
-START_TEST(different_wishes_are_named_on_all)
+START_TEST(different_requests_are_named_on_all)
 {
     fake_reset();
     world_run(ranks, 3, differ_in_name, NULL);
@@ -215,7 +216,7 @@ static void one_is_mistaken(struct world_rank *self)
     weft_comm_release(&part);
 }
 
-START_TEST(one_ranks_mistake_is_told_to_all_and_they_go_on)
+START_TEST(one_ranks_mistake_is_reported_to_all_and_they_continue)
 {
     fake_reset();
     world_run(ranks, 3, one_is_mistaken, NULL);
@@ -244,7 +245,7 @@ static void one_lists_wrongly(struct world_rank *self)
     weft_comm_release(&part);
 }
 
-START_TEST(wrong_options_of_a_list_are_told_to_all_and_they_go_on)
+START_TEST(wrong_options_of_a_list_are_reported_to_all_and_they_continue)
 {
     fake_reset();
     world_run(ranks, 3, one_lists_wrongly, NULL);
@@ -254,7 +255,7 @@ END_TEST
 
 static atomic_int given_up;
 
-/* Rank 2 comes after the others have given up. */
+/* Rank 2 arrives after the others have timed out. */
 static void one_does_not_come(struct world_rank *self)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = 2 * WF_SECOND_NS};
@@ -266,7 +267,7 @@ static void one_does_not_come(struct world_rank *self)
     given_up++;
 }
 
-START_TEST(who_does_not_come_is_named_and_learns_of_it)
+START_TEST(a_missing_rank_is_named_and_gets_the_error)
 {
     fake_reset();
     given_up = 0;
@@ -302,7 +303,7 @@ END_TEST
 SUITE(comm_split, a_vendors_communicator_is_wrapped_by_all_or_none, colours_part_and_keys_order,
       a_split_makes_all_parts_or_none, parts_can_be_split_again,
       a_lists_order_is_the_users_and_others_get_null, ranks_outside_the_list_need_not_call,
-      overlapping_lists_need_no_counter_in_common, different_wishes_are_named_on_all,
-      different_calls_are_named_on_all, one_ranks_mistake_is_told_to_all_and_they_go_on,
-      wrong_options_of_a_list_are_told_to_all_and_they_go_on,
-      who_does_not_come_is_named_and_learns_of_it, arguments_are_checked)
+      overlapping_lists_need_no_counter_in_common, different_requests_are_named_on_all,
+      different_calls_are_named_on_all, one_ranks_mistake_is_reported_to_all_and_they_continue,
+      wrong_options_of_a_list_are_reported_to_all_and_they_continue,
+      a_missing_rank_is_named_and_gets_the_error, arguments_are_checked)

@@ -244,8 +244,8 @@ static void *read_environment(void *unused)
     return unused;
 }
 
-/* As a plugin that is probed does, which may ask for knobs too. */
-START_TEST(nobody_reads_the_environment_while_it_changes)
+/* As a probed plugin does, which may read knobs too. */
+START_TEST(the_environment_is_not_read_while_it_changes)
 {
     pthread_t reader;
 
@@ -277,4 +277,4 @@ SUITE(config_config, an_empty_environment_gives_the_defaults, values_come_from_t
       every_default_can_be_read, a_privileged_program_ignores_path_variables,
       unknown_variables_come_with_the_nearest_known_name, plugins_see_knobs_and_nothing_else,
       reading_the_process_sets_the_log_level, the_digest_sees_planning_knobs_alone,
-      every_allocation_may_fail, nobody_reads_the_environment_while_it_changes)
+      every_allocation_may_fail, the_environment_is_not_read_while_it_changes)

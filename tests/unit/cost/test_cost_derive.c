@@ -24,7 +24,7 @@ static weft_status answer(void *self, const weft_support_query *query, uint64_t 
     return WEFT_OK;
 }
 
-/* What TABLE says that KIND takes on RANKS ranks with a largest buffer of BYTES. */
+/* The cost of KIND in TABLE on RANKS ranks with a largest buffer of BYTES. */
 static uint64_t whole_ns(const weft_cost_table *table, uint32_t kind, uint64_t ranks,
                          uint64_t bytes)
 {

@@ -1,4 +1,4 @@
-/* What binding a batch refuses; tests/system/redistribute has what it does on ranks. */
+/* Refusals of binding a batch; tests/system/redistribute tests it on ranks. */
 #include "support/lone_rank.h"
 #include "support/suite.h"
 

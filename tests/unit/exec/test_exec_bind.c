@@ -1,4 +1,4 @@
-/* What binding works out by itself; tests/system/redistribute has what ranks do together. */
+/* The local part of binding; tests/system/redistribute tests the collective part. */
 #include "support/lone_rank.h"
 #include "support/suite.h"
 

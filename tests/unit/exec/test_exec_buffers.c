@@ -1,7 +1,7 @@
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
-/* A piece of memory of which the device knows the size. */
+/* A piece of memory whose size the device knows. */
 static _Alignas(16) char piece[256];
 
 static weft_status query_piece(void *device, const void *pointer, weft_pointer_info *out)
@@ -9,7 +9,7 @@ static weft_status query_piece(void *device, const void *pointer, weft_pointer_i
     uintptr_t at = (uintptr_t)pointer, start = (uintptr_t)piece;
 
     (void)device;
-    if (at < start || at >= start + sizeof piece) return WEFT_OK; /* nothing is known */
+    if (at < start || at >= start + sizeof piece) return WEFT_OK; /* unknown memory */
     out->base = piece;
     out->bytes = sizeof piece;
     return WEFT_OK;
@@ -77,7 +77,7 @@ START_TEST(memory_is_looked_at_as_far_as_it_is_known)
     lone.bound->in_place = true;
     ck_assert_int_eq(run(&lone, piece, piece), WEFT_OK);
     lone.bound->in_place = false;
-    /* Columns of one matrix lie between each other; the same first element is the same. */
+    /* Columns of one matrix interleave.  Buffers with the same first element are equal. */
     lone.bound->memory = (struct wf_memory){{16, 124, true}, {16, 124, true}};
     ck_assert_int_eq(run(&lone, piece, piece + 4), WEFT_OK);
     refused(run(&lone, piece, piece), "are the same memory");

@@ -1,7 +1,7 @@
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
-/* A batch in which all COUNT tensors go fused, made by hand. */
+/* A batch in which all COUNT tensors are fused. */
 static weft_plan *batch_of(const char *mesh, uint32_t count, const char *const (*pairs)[2])
 {
     weft_plan *plan = wf_calloc(1, sizeof *plan);
@@ -87,7 +87,7 @@ START_TEST(what_is_reduced_is_unpacked_apart)
 }
 END_TEST
 
-START_TEST(a_stranger_has_no_part)
+START_TEST(a_non_member_has_no_part)
 {
     weft_bind_options none = {.struct_size = sizeof none};
     struct wf_fused fused = {0};
@@ -129,4 +129,4 @@ START_TEST(without_memory_nothing_is_left)
 END_TEST
 
 SUITE(exec_fused, one_message_per_peer_has_the_largest_elements_first,
-      what_is_reduced_is_unpacked_apart, a_stranger_has_no_part, without_memory_nothing_is_left)
+      what_is_reduced_is_unpacked_apart, a_non_member_has_no_part, without_memory_nothing_is_left)

@@ -42,7 +42,7 @@ START_TEST(uneven_shards_differ_between_ranks)
 }
 END_TEST
 
-/* What RANK receives in STEP by the list of what it reads. */
+/* The bytes that RANK receives in STEP according to its read list. */
 static uint64_t listed_bytes(const struct wf_step *step, int32_t rank)
 {
     struct wf_parts parts;

@@ -109,7 +109,7 @@ START_TEST(what_is_reduced_comes_from_every_holder)
 }
 END_TEST
 
-/* A strided shard is read in several regions, but sent as it lies. */
+/* A strided shard is read in several regions, but sent in memory order. */
 START_TEST(whole_shards_keep_their_own_order)
 {
     struct wf_message_layout layout = {

@@ -78,7 +78,7 @@ START_TEST(what_is_reduced_arrives_once_from_each_holder)
 }
 END_TEST
 
-START_TEST(who_wants_nothing_gets_nothing)
+START_TEST(a_rank_that_reads_nothing_gets_nothing)
 {
     struct lone_rank lone;
 
@@ -97,4 +97,4 @@ END_TEST
 
 SUITE(exec_packing, whole_shards_are_gathered_by_the_backends_collective,
       columns_are_packed_and_rows_arrive_in_place, what_is_reduced_arrives_once_from_each_holder,
-      who_wants_nothing_gets_nothing)
+      a_rank_that_reads_nothing_gets_nothing)

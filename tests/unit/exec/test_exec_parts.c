@@ -69,7 +69,7 @@ START_TEST(a_partial_that_is_made_has_one_holder_of_the_value)
 }
 END_TEST
 
-START_TEST(strangers_spread_over_the_copies)
+START_TEST(other_ranks_spread_over_the_replicas)
 {
     int32_t seen[4] = {0};
 
@@ -102,7 +102,7 @@ END_TEST
 
 /* ---- both sides of every message ---- */
 
-/* What one rank reads of another, in numbers that add up over any order. */
+/* The traffic between two ranks, in numbers that are summed in any order. */
 struct traffic {
     uint64_t regions, hash;
 };
@@ -154,7 +154,7 @@ static struct traffic all_served(const weft_spec *from, const weft_spec *to)
     return sum;
 }
 
-/* A partial that stays must stay the same. */
+/* A partial that stays partial keeps its kind. */
 static bool compatible(const weft_spec *from, const weft_spec *to)
 {
     const weft_placement *p = weft_spec_placements(from), *q = weft_spec_placements(to);
@@ -191,8 +191,8 @@ START_TEST(what_readers_expect_is_what_holders_serve)
 }
 END_TEST
 
-/* No copy sends more than its share of what its shard's readers want, rounded up to whole readers.
- */
+/* No replica sends more than its share of the data of its shard's readers, rounded up to whole
+ * readers. */
 static void check_balance(const char *mesh, const char *from_text, const char *to_mesh,
                           const char *to_text, uint64_t most_elements)
 {
@@ -233,6 +233,6 @@ END_TEST
 
 SUITE(exec_parts, copies_share_the_sending_evenly, what_a_rank_has_it_reads_at_home,
       contributions_come_in_blocks_of_all_holders, sums_beside_averages_are_averages_by_less,
-      a_partial_that_is_made_has_one_holder_of_the_value, strangers_spread_over_the_copies,
+      a_partial_that_is_made_has_one_holder_of_the_value, other_ranks_spread_over_the_replicas,
       a_rank_outside_both_meshes_reads_and_serves_nothing,
       what_readers_expect_is_what_holders_serve)

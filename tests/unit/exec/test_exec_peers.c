@@ -18,7 +18,7 @@ static weft_status take(void *self, const int32_t *coord)
     return met->answer;
 }
 
-/* Whom RANK's shard of MINE meets in the layout THEIRS, where all splitting axes are searched. */
+/* The peers of RANK's shard of MINE in the layout THEIRS, where all splitting axes are searched. */
 static struct met meet(const char *mesh, const char *mine, int32_t rank, const char *theirs,
                        weft_status answer)
 {
@@ -71,7 +71,7 @@ START_TEST(strides_are_searched_too)
 }
 END_TEST
 
-START_TEST(empty_shards_meet_nobody)
+START_TEST(empty_shards_have_no_peers)
 {
     struct met met = meet("4", "f32[2] S(0)", 3, "f32[2] S(0)", WEFT_OK);
 
@@ -87,7 +87,7 @@ START_TEST(the_first_failure_ends_it)
 }
 END_TEST
 
-/* The processor's time of this thread, which does not depend on what else runs. */
+/* The CPU time of this thread, which does not depend on other processes. */
 static double worked_s(void)
 {
     struct timespec time;
@@ -96,7 +96,7 @@ static double worked_s(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* There are a billion ranks, and counting them all takes seconds. */
+/* There are a billion ranks, and enumerating them all takes seconds. */
 START_TEST(finding_peers_does_not_count_through_the_ranks)
 {
     double begin = worked_s();
@@ -110,5 +110,5 @@ START_TEST(finding_peers_does_not_count_through_the_ranks)
 END_TEST
 
 SUITE(exec_peers, a_shard_meets_those_whose_indices_it_shares,
-      axes_that_copy_keep_ones_own_coordinate, strides_are_searched_too, empty_shards_meet_nobody,
+      axes_that_copy_keep_ones_own_coordinate, strides_are_searched_too, empty_shards_have_no_peers,
       the_first_failure_ends_it, finding_peers_does_not_count_through_the_ranks)

@@ -1,8 +1,8 @@
-/* What running refuses; tests/system/redistribute has what it does on ranks. */
+/* Refusals of running; tests/system/redistribute tests it on ranks. */
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
-START_TEST(nothing_is_no_bound_plan)
+START_TEST(null_is_not_a_bound_plan)
 {
     check_refused(weft_redistribute(NULL, NULL, NULL, NULL, NULL), WEFT_ERR_INVALID, "bound");
     check_refused(weft_redistribute_batch(NULL, NULL, NULL, NULL, NULL), WEFT_ERR_INVALID, "bound");
@@ -20,4 +20,4 @@ START_TEST(a_rank_without_a_part_does_nothing)
 }
 END_TEST
 
-SUITE(exec_run, nothing_is_no_bound_plan, a_rank_without_a_part_does_nothing)
+SUITE(exec_run, null_is_not_a_bound_plan, a_rank_without_a_part_does_nothing)

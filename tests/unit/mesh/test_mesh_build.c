@@ -85,7 +85,7 @@ START_TEST(strides_are_found_in_lists)
 }
 END_TEST
 
-START_TEST(what_is_no_mesh_is_refused)
+START_TEST(text_that_is_not_a_mesh_is_refused)
 {
     static const char *const same[] = {"a", "a"}, *const odd[] = {"a", "1b"};
     static const char *const missing[] = {"a", NULL};
@@ -179,5 +179,5 @@ END_TEST
 
 SUITE(mesh_build, equal_meshes_are_one_object, a_hash_is_the_same_on_every_machine,
       a_million_ranks_take_the_memory_of_eight, strides_are_found_in_lists,
-      what_is_no_mesh_is_refused, the_largest_mesh_and_the_largest_rank_work,
+      text_that_is_not_a_mesh_is_refused, the_largest_mesh_and_the_largest_rank_work,
       creation_survives_every_allocation_failure)

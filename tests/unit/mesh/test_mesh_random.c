@@ -1,4 +1,4 @@
-/* Random meshes: coordinates, text and derived meshes against a plain array of ranks. */
+/* Random meshes: coordinates, text and derived meshes, compared with a plain array of ranks. */
 #include "support/random_layout.h"
 #include "support/suite.h"
 
@@ -64,7 +64,7 @@ static void check_text(const weft_mesh *mesh)
     weft_mesh_release(&again);
 }
 
-/* A mesh made from the plain facts of MESH is MESH. */
+/* A mesh that is built from the attributes of MESH equals MESH. */
 static void check_canonical(const weft_mesh *mesh)
 {
     int32_t sizes[WEFT_MAX_AXES], ranks[2048];
@@ -165,7 +165,7 @@ static weft_mesh *checked_flat(const weft_mesh *mesh)
     return flat;
 }
 
-/* Take one axis apart in any way its size allows. */
+/* Split one axis in any way that its size allows. */
 static weft_mesh *checked_unflat(const weft_mesh *mesh)
 {
     static int fresh;
@@ -194,7 +194,8 @@ static weft_mesh *checked_unflat(const weft_mesh *mesh)
     return out;
 }
 
-/* Two slices of different axes through one rank, put together, are the slice of all the axes. */
+/* The concatenation of two slices of different axes through one rank is the slice of all the
+ * axes. */
 static void check_concatenation(const weft_mesh *mesh)
 {
     int32_t order[WEFT_MAX_AXES], axes = weft_mesh_axes(mesh), count, first;

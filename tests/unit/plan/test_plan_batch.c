@@ -5,7 +5,7 @@
 
 enum { MOST = 100 };
 
-/* COUNT times the same tensor. */
+/* COUNT copies of one tensor. */
 static weft_plan *plan_many(const struct pair *pair, uint32_t count,
                             const weft_plan_options *options)
 {
@@ -79,7 +79,7 @@ START_TEST(large_tensors_keep_the_steps_of_their_own_plans)
 }
 END_TEST
 
-START_TEST(what_waits_on_nobody_stays_alone_where_memory_is_shared)
+START_TEST(independent_tensors_stay_separate_with_shared_memory)
 {
     weft_plan_options options = {.struct_size = sizeof options};
     weft_cost_table *costs;
@@ -100,7 +100,7 @@ START_TEST(what_waits_on_nobody_stays_alone_where_memory_is_shared)
 }
 END_TEST
 
-START_TEST(one_tensor_has_nobody_to_go_with)
+START_TEST(one_tensor_is_not_fused)
 {
     weft_plan_tensor_info tensor = {.struct_size = sizeof tensor};
     struct pair pair;
@@ -246,7 +246,7 @@ END_TEST
 
 SUITE(plan_batch, small_tensors_travel_together_in_one_exchange,
       large_tensors_keep_the_steps_of_their_own_plans,
-      what_waits_on_nobody_stays_alone_where_memory_is_shared, one_tensor_has_nobody_to_go_with,
+      independent_tensors_stay_separate_with_shared_memory, one_tensor_is_not_fused,
       a_batch_never_costs_more_than_its_tensors_one_by_one, a_memory_limit_keeps_messages_small,
       allocation_failure_is_an_error_without_a_leak, the_digest_tells_batches_apart,
       a_batch_prints_itself, wrong_arguments_are_refused)

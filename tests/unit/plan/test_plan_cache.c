@@ -91,7 +91,7 @@ START_TEST(what_was_unused_longest_makes_room)
         weft_plan_options options = {.struct_size = sizeof options, .memory_limit = limit};
         plan = get(&w, &options);
         weft_plan_release(&plan);
-        again = get(&w, NULL); /* used each time, so it stays */
+        again = get(&w, NULL); /* used each time, so it is kept */
         ck_assert_ptr_eq(again, kept);
         weft_plan_release(&again);
     }

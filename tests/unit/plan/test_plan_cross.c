@@ -37,7 +37,7 @@ START_TEST(many_copies_of_a_large_tensor_pass_it_on_among_themselves)
     struct pair pair;
     weft_plan *plan;
 
-    /* Across hosts the one sender would send everything eight times. */
+    /* Between hosts the single sender would send everything eight times. */
     open_pair(&pair, "1@0/8", "8@8-15/8", "16777216", "R", "R");
     plan = plan_pair(&pair, NULL);
     ck_assert_uint_eq(kinds_of(plan, kinds, 4), 2);
@@ -149,7 +149,7 @@ START_TEST(the_exchange_planner_takes_one_step_between_two_meshes)
 }
 END_TEST
 
-/* An exchange adds and averages integers at once, so it needs no step that reduces before it. */
+/* An exchange adds and averages integers at once, so no reducing step is needed before it. */
 START_TEST(integers_are_added_and_averaged_between_meshes_without_other_reductions)
 {
     weft_plan_options options = {.struct_size = sizeof options,
@@ -193,7 +193,7 @@ START_TEST(an_excluded_exchange_is_refused)
         ck_assert_msg(strstr(weft_last_error(), "excluded are: permute, exchange") != NULL, "%s",
                       weft_last_error());
         close_pair(&pair);
-        /* On one mesh too, by the planner that has nothing else. */
+        /* Also on one mesh, with the planner that has no other step. */
         open_pair(&pair, "2@0-1", "2@0-1", "64,64", "S(0)", "S(1)");
         ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan),
                          options.planner == 0 ? WEFT_OK : WEFT_ERR_UNSUPPORTED);
@@ -203,7 +203,7 @@ START_TEST(an_excluded_exchange_is_refused)
 }
 END_TEST
 
-/* Meshes that only count the same ranks in another way need no exchange. */
+/* Meshes that only reshape the same ranks need no exchange. */
 START_TEST(an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks)
 {
     weft_plan_options options = {.struct_size = sizeof options,

@@ -41,7 +41,7 @@ static void expect_steps(char *const *field, uint32_t planner, const char *wante
     weft_spec *from, *to;
     weft_plan *plan;
 
-    /* On CPU, DTensor takes every rank for a host of its own. */
+    /* On CPU, DTensor assumes that every rank is on its own host. */
     snprintf(mesh_text, sizeof mesh_text, "%s/1", field[0]);
     ck_assert_int_eq(weft_mesh_parse(mesh_text, &mesh), WEFT_OK);
     snprintf(text, sizeof text, "f32[%s] %s", field[1], field[2]);

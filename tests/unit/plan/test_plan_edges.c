@@ -109,9 +109,9 @@ static struct wf_edge exchange_of(const char *mesh, const char *shape, const cha
 
 START_TEST(an_exchange_takes_every_axis_behind_the_first_difference)
 {
-    /* Axis 1 keeps its turn, but what lies outside of it changes. */
+    /* Axis 1 keeps its turn, but the axes outside of it change. */
     ck_assert_uint_eq(exchange_of("2x2x2", "8", "S(0),S(0),R", "R,S(0)[1],S(0)[0]").axes, 7);
-    /* Axis 0 is outside of what changes. */
+    /* Axis 0 is outside of the change. */
     ck_assert_uint_eq(exchange_of("2x2x2", "8", "S(0),S(0),R", "S(0),R,S(0)").axes, 6);
 }
 END_TEST

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A walk along random steps: of those out of a state, one is taken. */
+/* A random walk: one of the steps out of each state is taken. */
 struct walk {
     struct random *random;
     const struct wf_problem *problem;

@@ -1,5 +1,5 @@
-/* Plans are optimal: against exhaustive search, and never dearer than what PyTorch 2.11 does with
- * the pairs recorded in tests/data/plans.txt. */
+/* Plans are optimal: compared with exhaustive search, and never more expensive than PyTorch 2.11
+ * for the pairs recorded in tests/data/plans.txt. */
 #include "support/exhaustive.h"
 #include "support/planning.h"
 #include "support/suite.h"
@@ -16,7 +16,7 @@ static weft_plan_info plan_info(const struct pair *pair, const weft_plan_options
     return info;
 }
 
-/* ---- what PyTorch does, priced by our table ---- */
+/* ---- PyTorch's steps, priced by our table ---- */
 
 static uint32_t kind_of(char from, char to)
 {
@@ -34,7 +34,7 @@ static uint32_t kind_of(char from, char to)
     return 0;
 }
 
-/* Close the gap that the axis AXIS leaves in its dimension's turns. */
+/* Close the gap that AXIS leaves in its dimension's turns. */
 static void leave_dimension(struct wf_state *state, int axis)
 {
     struct wf_code left = state->axis[axis];
@@ -153,7 +153,7 @@ static uint64_t largest_shard(const weft_spec *spec)
     return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
 }
 
-/* Where ranks read each other's memory, one pass takes anything anywhere. */
+/* If ranks read each other's memory, one pass performs any redistribution. */
 static void check_scratch(char *line, bool large, const weft_cost_table *costs)
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = costs};
@@ -195,7 +195,7 @@ START_TEST(scratch_stays_under_a_shard_where_one_pass_does_it)
 }
 END_TEST
 
-/* ---- against exhaustive search ---- */
+/* ---- comparison with exhaustive search ---- */
 
 static uint64_t random_below(uint64_t *seed, uint64_t n)
 {
@@ -223,7 +223,7 @@ static void random_placements(uint64_t *seed, int axes, int dims, char *out, siz
     }
 }
 
-/* A question to the planner and to the exhaustive search. */
+/* A request for the planner and for the exhaustive search. */
 struct question {
     const char *dtype;
     char mesh[32], shape[64], from[64], to[64];
@@ -288,8 +288,8 @@ static void add_placement(char *text, size_t capacity, int axis, int code)
         snprintf(text + at, capacity - at, "S(%d)", code - 2);
 }
 
-/* Pair number INDEX of those on AXES axes of size 2 or 3 with DIMS dimensions; false past the last.
- * Sizes that divide, that do not, and that are too small for all ranks. */
+/* Pair number INDEX of those on AXES axes of size 2 or 3 with DIMS dimensions; false after the
+ * last.  Sizes divide evenly, do not, or are too small for all ranks. */
 static bool number_pair(int axes, int dims, long index, struct question *out)
 {
     static const char *const shapes[] = {"36", "36,7", "36,7,2"};
@@ -314,7 +314,7 @@ static void add_partial(char *text, size_t capacity, int axis, long code)
     snprintf(text + at, capacity - at, "%s%s", axis > 0 ? "," : "", places[code]);
 }
 
-/* Averages of integers beside sums; an axis that keeps a partial keeps its kind. */
+/* Averages of integers together with sums.  An axis that stays partial keeps its kind. */
 START_TEST(averages_of_integers_are_planned_as_well_as_by_exhaustive_search)
 {
     for (long i = 0; i < 4096; i++) {

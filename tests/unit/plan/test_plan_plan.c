@@ -35,7 +35,8 @@ START_TEST(empty_tensors_need_no_steps)
 }
 END_TEST
 
-/* 4 EiB from each of a million ranks: the exchange must not look cheap because its bytes wrap. */
+/* 4 EiB from each of a million ranks: the exchange must not become cheap because its bytes
+ * overflow. */
 START_TEST(what_is_too_much_stays_too_much)
 {
     weft_plan_options options = {.struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE};
@@ -152,7 +153,7 @@ START_TEST(digests_tell_plans_apart)
     weft_plan_release(&b);
     weft_plan_release(&c);
     close_pair(&pair);
-    open_pair(&pair, "4", NULL, "8", "R", "R"); /* also those that have nothing to do */
+    open_pair(&pair, "4", NULL, "8", "R", "R"); /* also for plans without steps */
     a = plan_pair(&pair, NULL);
     close_pair(&pair);
     open_pair(&pair, "4", NULL, "9", "S(0)", "S(0)");

@@ -1,7 +1,7 @@
 #include "support/planning.h"
 #include "support/suite.h"
 
-/* The price of the one step of KIND that goes from the source to the target. */
+/* The price of the single step of KIND from the source to the target. */
 struct search_for {
     const struct wf_problem *problem;
     uint32_t kind;
@@ -39,9 +39,9 @@ START_TEST(gathering_receives_what_the_others_have)
     ck_assert_uint_eq(price.received, 8 * 16 * 4 * 3 / 4);
     ck_assert_uint_eq(price.sent, 8 * 16 * 4 / 4 * 3);
     ck_assert_uint_eq(price.scratch, 0);
-    /* uneven: who holds least receives most */
+    /* uneven: the rank that holds least receives most */
     ck_assert_uint_eq(price_of(WEFT_STEP_ALL_GATHER, "4", "9", "S(0)", "R").received, 9 * 4);
-    /* an inner dimension must be put in order */
+    /* an inner dimension must be reordered */
     price = price_of(WEFT_STEP_ALL_GATHER, "4", "8,16", "S(1)", "R");
     ck_assert_uint_eq(price.scratch, 8 * 16 * 4);
 }

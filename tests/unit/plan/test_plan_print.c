@@ -36,7 +36,7 @@ START_TEST(steps_are_lines_that_people_read)
 }
 END_TEST
 
-START_TEST(a_short_buffer_is_filled_and_the_length_told)
+START_TEST(a_short_buffer_is_filled_and_the_length_returned)
 {
     struct pair pair;
     weft_plan *plan;
@@ -53,7 +53,7 @@ START_TEST(a_short_buffer_is_filled_and_the_length_told)
 }
 END_TEST
 
-START_TEST(nothing_is_no_plan_to_print)
+START_TEST(null_is_not_a_plan_to_print)
 {
     size_t length;
 
@@ -62,5 +62,5 @@ START_TEST(nothing_is_no_plan_to_print)
 }
 END_TEST
 
-SUITE(plan_print, steps_are_lines_that_people_read, a_short_buffer_is_filled_and_the_length_told,
-      nothing_is_no_plan_to_print)
+SUITE(plan_print, steps_are_lines_that_people_read,
+      a_short_buffer_is_filled_and_the_length_returned, null_is_not_a_plan_to_print)

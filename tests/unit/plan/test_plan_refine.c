@@ -47,7 +47,7 @@ START_TEST(other_layouts_and_other_meshes_stay_two)
 }
 END_TEST
 
-START_TEST(what_everybody_has_already_needs_no_steps)
+START_TEST(a_replica_on_every_rank_needs_no_steps)
 {
     struct pair pair;
     weft_plan_info info = {.struct_size = sizeof info};
@@ -108,6 +108,6 @@ START_TEST(allocation_failure_is_an_error_without_a_leak)
 END_TEST
 
 SUITE(plan_refine, axes_are_cut_where_the_other_mesh_has_them,
-      other_layouts_and_other_meshes_stay_two, what_everybody_has_already_needs_no_steps,
+      other_layouts_and_other_meshes_stay_two, a_replica_on_every_rank_needs_no_steps,
       partials_may_still_change_their_kind_between_meshes,
       allocation_failure_is_an_error_without_a_leak)

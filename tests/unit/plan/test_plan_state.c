@@ -1,7 +1,7 @@
 #include "support/planning.h"
 #include "support/suite.h"
 
-/* Sum of what all coordinates hold, and who holds most and least. */
+/* Sum of the lengths at all coordinates, and the maximum and minimum. */
 START_TEST(split_lengths_add_up_and_shrink_along_the_axis)
 {
     for (int64_t length = 0; length < 40; length++)

@@ -1,4 +1,4 @@
-/* The descriptor and the tables lie in this program, so its own image stands for the plugin's. */
+/* The descriptor and the tables are in this program, so its own image is used as the plugin's. */
 #include "support/own_image.h"
 #include "support/suite.h"
 
@@ -30,7 +30,7 @@ static void fill_table(void *table, size_t size, uint64_t signature)
         memcpy((char *)table + at, &f, sizeof f);
 }
 
-/* A descriptor and four tables without fault. */
+/* A valid descriptor and four valid tables. */
 static void make_good(void)
 {
     fill_table(&device, sizeof device, WEFT_DEVICE_SIGNATURE);
@@ -152,7 +152,7 @@ END_TEST
 START_TEST(a_table_that_ends_beyond_the_image_is_malformed)
 {
     make_good();
-    /* An image that ends in the middle of the comm table, and has the rest in another segment. */
+    /* An image that ends in the middle of the comm table, with the rest in another segment. */
     for (size_t i = 0; i < image.count; i++)
         if ((uintptr_t)&comm >= image.segments[i].start &&
             (uintptr_t)&comm < image.segments[i].end) {
@@ -227,7 +227,7 @@ END_TEST
 
 #define OFFSET(table, function) offsetof(weft_##table##_table, function)
 
-/* What weft_plugin.h calls optional, by table. */
+/* The optional entries of weft_plugin.h, by table. */
 static const size_t device_optional[] = {OFFSET(device, stream_wrap),
                                          OFFSET(device, stream_native),
                                          OFFSET(device, event_elapsed),

@@ -21,7 +21,7 @@ static weft_backends *find(const char *backend, const char *directories)
     return backends;
 }
 
-/* The name that serves ROLE for BACKEND, or the error. */
+/* The name of the plugin that serves ROLE for BACKEND, or the error. */
 static const char *serving(const char *backend, enum weft_role role)
 {
     weft_backends *backends = find(backend, ALL);
@@ -36,7 +36,7 @@ static const char *serving(const char *backend, enum weft_role role)
     return name[0] != '\0' ? name : weft_last_error();
 }
 
-/* What choosing BACKEND writes to standard error. */
+/* The text that choosing BACKEND writes to standard error. */
 static const char *told_for(const char *backend, enum weft_role role)
 {
     catch_begin();
@@ -136,7 +136,7 @@ START_TEST(a_second_name_goes_before_the_memory_of_the_first)
 }
 END_TEST
 
-START_TEST(falling_back_is_told_in_one_line)
+START_TEST(a_fallback_is_reported_in_one_line)
 {
     const char *line = told("auto");
 
@@ -153,7 +153,7 @@ START_TEST(falling_back_is_told_in_one_line)
 }
 END_TEST
 
-START_TEST(a_second_plugin_that_cannot_serve_is_told_in_one_line)
+START_TEST(a_second_plugin_that_cannot_serve_is_reported_in_one_line)
 {
     const char *line = told_for("symm,no-device,nosuch", WEFT_ROLE_SYMM);
 
@@ -285,7 +285,7 @@ SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of
       a_list_is_tried_in_order, a_name_that_cannot_serve_is_an_error_with_its_reason,
       auto_without_any_lists_every_candidate, symmetric_memory_needs_a_table_for_it,
       two_plugins_share_the_roles_only_when_both_are_named,
-      a_second_name_goes_before_the_memory_of_the_first, falling_back_is_told_in_one_line,
-      a_second_plugin_that_cannot_serve_is_told_in_one_line, information_lives_in_the_list,
+      a_second_name_goes_before_the_memory_of_the_first, a_fallback_is_reported_in_one_line,
+      a_second_plugin_that_cannot_serve_is_reported_in_one_line, information_lives_in_the_list,
       null_arguments_are_errors_not_crashes, tables_are_given_only_of_what_is_usable,
       every_reason_has_words, every_allocation_may_fail, the_list_tells_its_choice_tables_and_lines)

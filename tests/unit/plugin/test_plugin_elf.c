@@ -68,7 +68,7 @@ START_TEST(another_width_or_byte_order_is_another_machine)
 }
 END_TEST
 
-START_TEST(what_is_no_elf_file_is_said_to_be_none)
+START_TEST(a_file_that_is_not_elf_is_refused)
 {
     static const char script[] = "#!/bin/sh\n"
                                  "echo this script is long enough to be an ELF header, I hope\n";
@@ -83,7 +83,7 @@ START_TEST(what_is_no_elf_file_is_said_to_be_none)
 }
 END_TEST
 
-START_TEST(an_object_file_is_no_shared_object)
+START_TEST(an_object_file_is_not_a_shared_object)
 {
     uint16_t relocatable = ET_REL;
 
@@ -92,7 +92,7 @@ START_TEST(an_object_file_is_no_shared_object)
 }
 END_TEST
 
-/* Where the last byte lies that the dynamic linker maps. */
+/* The offset of the last byte that the dynamic linker maps. */
 static size_t mapped_end(const char *file)
 {
     FILE *stream = fopen(file, "rb");
@@ -111,7 +111,7 @@ static size_t mapped_end(const char *file)
     return end;
 }
 
-/* dlopen of such a file may die of SIGBUS. */
+/* dlopen of such a file may raise SIGBUS. */
 START_TEST(a_file_that_is_cut_short_is_refused_at_every_length)
 {
     struct folder folder = folder_create();
@@ -141,6 +141,6 @@ START_TEST(program_headers_that_lead_nowhere_are_refused)
 END_TEST
 
 SUITE(plugin_elf, a_shared_object_of_this_machine_passes, another_machine_is_named_on_both_sides,
-      another_width_or_byte_order_is_another_machine, what_is_no_elf_file_is_said_to_be_none,
-      an_object_file_is_no_shared_object, a_file_that_is_cut_short_is_refused_at_every_length,
+      another_width_or_byte_order_is_another_machine, a_file_that_is_not_elf_is_refused,
+      an_object_file_is_not_a_shared_object, a_file_that_is_cut_short_is_refused_at_every_length,
       program_headers_that_lead_nowhere_are_refused)

@@ -6,7 +6,7 @@
 static struct folder folder;
 static struct wf_verdict verdict;
 
-/* Open FILE, close it again; the reason is left in VERDICT. */
+/* Open FILE and close it again.  The reason is left in VERDICT. */
 static bool opens(const char *file, bool secure)
 {
     struct wf_trusted trusted;
@@ -91,7 +91,7 @@ START_TEST(a_privileged_program_minds_the_group_too)
 }
 END_TEST
 
-START_TEST(a_stranger_s_file_is_not_trusted)
+START_TEST(a_file_of_another_user_is_not_trusted)
 {
     struct wf_trusted trusted;
 
@@ -104,7 +104,7 @@ START_TEST(a_stranger_s_file_is_not_trusted)
         ck_assert(!opens(folder_path(&folder, "a"), false));
         ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
         ck_assert_ptr_nonnull(strstr(verdict.text, "user 4711"));
-        /* It may belong to whoever owns libweft: that user could change us anyway. */
+        /* It may belong to the owner of libweft, who could change the library anyway. */
         ck_assert_int_eq(chown(folder_path(&folder, "libweft.so"), 4711, 4711), 0);
         ck_assert(wf_file_open(folder_path(&folder, "a"), folder_path(&folder, "libweft.so"), false,
                                &trusted, &verdict));
@@ -117,4 +117,4 @@ END_TEST
 SUITE(plugin_file, a_file_of_our_own_opens, what_is_not_there_is_not_found,
       only_regular_files_are_readable, a_file_without_read_permission_is_not_readable,
       what_anybody_may_change_is_not_trusted, a_privileged_program_minds_the_group_too,
-      a_stranger_s_file_is_not_trusted)
+      a_file_of_another_user_is_not_trusted)

@@ -55,7 +55,7 @@ START_TEST(logging_survives_odd_arguments)
     int level = wf_log_level();
 
     wf_log_set_level(WF_LOG_ERROR);
-    wf_host.log(99, "%s%n is no format");
+    wf_host.log(99, "%s%n is not a format");
     wf_host.log(WF_LOG_DEBUG, NULL);
     wf_log_set_level(level);
 }

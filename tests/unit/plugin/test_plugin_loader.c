@@ -34,7 +34,7 @@ START_TEST(a_good_plugin_loads)
 }
 END_TEST
 
-/* Everything that stops a plugin at its border, with a word of each sentence. */
+/* Every reason to refuse a plugin at loading, with a word of each message. */
 START_TEST(each_wrong_plugin_is_refused_for_its_own_reason)
 {
     static const struct {

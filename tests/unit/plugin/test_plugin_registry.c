@@ -7,7 +7,7 @@
 
 static weft_backends *backends;
 
-/* All that is found in the colon-separated DIRECTORIES for BACKEND. */
+/* Search the colon-separated DIRECTORIES for BACKEND. */
 static void find(const char *backend, const char *directories)
 {
     struct wf_find_input input = {

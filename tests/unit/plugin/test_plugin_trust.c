@@ -1,5 +1,5 @@
-/* Whose files may be run: the walk of plugins/common/trust.c.  Another user is made by giving the
- * walk another effective user, so that most of it is tested without root. */
+/* The files that may run: the walk of plugins/common/trust.c.  Another user is simulated by another
+ * effective user of the walk, so most tests do not need root. */
 #include "common/trust.h"
 #include "support/folder.h"
 #include "support/open_files.h"
@@ -53,7 +53,7 @@ static bool may_give_away(void)
     return geteuid() == 0 && chown(file, 4711, 4711) == 0 && chown(file, 0, 0) == 0;
 }
 
-/* A user who owns nothing here. */
+/* A user who owns no file here. */
 static struct wf_trust other_user(void)
 {
     return (struct wf_trust){.user = 4711, .maker = 4711, .user_counts = true};
@@ -111,7 +111,7 @@ START_TEST(what_is_missing_is_not_a_refusal)
 }
 END_TEST
 
-/* dlopen opens another file than the one examined where it finds $LIB or $ORIGIN in the path. */
+/* dlopen opens another file than the examined one if the path contains $LIB or $ORIGIN. */
 START_TEST(a_path_that_the_dynamic_linker_expands_is_refused)
 {
     set_up();
@@ -187,7 +187,7 @@ START_TEST(a_sticky_directory_of_another_user_is_refused)
 }
 END_TEST
 
-/* User 4711 has the group 4711, which no database knows. */
+/* User 4711 has the group 4711, which no database contains. */
 START_TEST(a_private_group_may_write_and_no_other)
 {
     struct wf_trust user = other_user(), secure = user;
@@ -230,7 +230,8 @@ static bool has_others_as_primary(gid_t group)
     return others;
 }
 
-/* Group 0 has users in containers; 65534, where distributions call it nogroup, has several. */
+/* Containers run users in group 0.  Group 65534, which distributions call nogroup, has several
+ * members. */
 START_TEST(a_group_that_is_the_primary_one_of_others_is_not_private)
 {
     struct wf_trust nobody = other_user();
@@ -253,8 +254,8 @@ START_TEST(a_group_that_is_the_primary_one_of_others_is_not_private)
 }
 END_TEST
 
-/* The permissions of a named user in an access control list show as the group's. */
-START_TEST(an_access_control_list_is_no_private_group)
+/* The permissions of a named user in an access control list appear as the group's. */
+START_TEST(an_access_control_list_is_not_a_private_group)
 {
     struct {
         uint32_t version;
@@ -283,7 +284,7 @@ START_TEST(in_a_privileged_program_its_caller_is_not_trusted)
     struct wf_trust trust = wf_trust_of(NULL, true);
 
     set_up();
-    ck_assert(trust.secure && !trust.user_counts); /* we are nobody else than our caller */
+    ck_assert(trust.secure && !trust.user_counts); /* the effective user is the caller */
     if (geteuid() == 0)
         ck_assert_int_eq(ask_as(file, &trust), WF_TRUSTED); /* root's */
     else
@@ -310,7 +311,7 @@ START_TEST(the_owner_of_the_object_that_asks_is_trusted_where_its_path_is)
         ck_assert_uint_eq(trust.maker, 4711);
         ck_assert_msg(ask_as(file, &trust) == WF_TRUSTED, "%s", got.why);
         change_mode(folder_path(&folder, "upper"), 0777);
-        trust = wf_trust_of(library, false); /* anybody can have put it there */
+        trust = wf_trust_of(library, false); /* any user can have put it there */
         ck_assert_uint_eq(trust.maker, 0);
     }
     folder_remove(&folder);
@@ -377,6 +378,7 @@ SUITE(plugin_trust, our_own_file_in_our_own_directory_below_tmp_is_trusted,
       a_sticky_directory_serves_on_the_way_but_not_as_the_last,
       a_sticky_directory_of_another_user_is_refused, a_private_group_may_write_and_no_other,
       a_group_that_is_the_primary_one_of_others_is_not_private,
-      an_access_control_list_is_no_private_group, in_a_privileged_program_its_caller_is_not_trusted,
+      an_access_control_list_is_not_a_private_group,
+      in_a_privileged_program_its_caller_is_not_trusted,
       the_owner_of_the_object_that_asks_is_trusted_where_its_path_is,
       a_directory_above_the_object_that_asks_may_be_anybody_s, no_answer_leaves_a_file_open)

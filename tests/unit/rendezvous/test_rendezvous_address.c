@@ -31,7 +31,7 @@ START_TEST(addresses_print_as_they_are_written)
 }
 END_TEST
 
-START_TEST(what_is_no_address_is_named_with_what_is)
+START_TEST(an_invalid_address_is_named_with_the_valid_forms)
 {
     static const char *const texts[] = {"",      ":80",     "host",     "host:",    "host:65536",
                                         "[::1]", "[::1:80", "::1:80",   "host:80 ", "host:-1",
@@ -74,7 +74,7 @@ START_TEST(loopback_is_known_by_sight)
 }
 END_TEST
 
-/* Listen at TEXT, connect, and see the connection arrive.  False if the family is not there. */
+/* Listen at TEXT, connect, and accept the connection.  False if the family is not available. */
 static bool connects(const char *text)
 {
     struct wf_address address;
@@ -106,7 +106,7 @@ START_TEST(every_family_connects)
 }
 END_TEST
 
-START_TEST(where_nobody_listens_connecting_ends_with_the_time)
+START_TEST(connecting_without_a_listener_times_out)
 {
     struct wf_address address = {.host = "weft-nobody-listens-here", .is_unix = true};
     uint64_t begun = wf_now_ns();
@@ -132,7 +132,8 @@ START_TEST(a_taken_address_is_a_sentence)
 }
 END_TEST
 
-/* A process of USER that listens on ADDRESS until it is killed, at the latest with this one. */
+/* A process of USER that listens on ADDRESS until it is killed, at the latest when this process
+ * ends. */
 static pid_t listen_as(struct wf_address *address, uid_t user)
 {
     int listeners[WF_MAX_LISTENERS];
@@ -147,9 +148,9 @@ static pid_t listen_as(struct wf_address *address, uid_t user)
         pause();
 }
 
-START_TEST(a_taken_name_is_told_with_its_process_and_user)
+START_TEST(a_taken_name_is_reported_with_its_process_and_user)
 {
-    uid_t user = geteuid() == 0 ? 65534 : geteuid(); /* only root can be another user */
+    uid_t user = geteuid() == 0 ? 65534 : geteuid(); /* only root can change to another user */
     struct wf_address address = {.is_unix = true};
     int listeners[WF_MAX_LISTENERS], fd;
     char wanted[64], peer[WF_PEER_TEXT];
@@ -175,7 +176,7 @@ START_TEST(a_taken_name_is_told_with_its_process_and_user)
 }
 END_TEST
 
-START_TEST(a_name_nobody_knows_is_a_sentence)
+START_TEST(an_unknown_name_gives_a_message)
 {
     struct wf_address address = {.host = "no-such-host.invalid", .port = 1};
     int fd;
@@ -187,7 +188,7 @@ START_TEST(a_name_nobody_knows_is_a_sentence)
 END_TEST
 
 SUITE(rendezvous_address, addresses_print_as_they_are_written,
-      what_is_no_address_is_named_with_what_is, a_port_may_have_a_default,
-      loopback_is_known_by_sight, every_family_connects,
-      where_nobody_listens_connecting_ends_with_the_time, a_taken_address_is_a_sentence,
-      a_taken_name_is_told_with_its_process_and_user, a_name_nobody_knows_is_a_sentence)
+      an_invalid_address_is_named_with_the_valid_forms, a_port_may_have_a_default,
+      loopback_is_known_by_sight, every_family_connects, connecting_without_a_listener_times_out,
+      a_taken_address_is_a_sentence, a_taken_name_is_reported_with_its_process_and_user,
+      an_unknown_name_gives_a_message)

@@ -7,18 +7,18 @@
 
 static struct rv_rank ranks[4];
 
-/* Between a client and the server: passes bytes on and keeps a copy of what the client sent. */
+/* A proxy between a client and the server: forwards bytes and records the bytes of the client. */
 static struct {
     struct wf_address address;
     const struct rv *behind;
     int listener;
     struct wf_text said;    /* by the client */
-    size_t spoil_client_at; /* the number of a byte that is changed on its way, or SIZE_MAX */
+    size_t spoil_client_at; /* index of the byte to modify, or SIZE_MAX */
     size_t spoil_server_at;
     pthread_t thread;
 } between;
 
-/* Pass on what has come; false at the end. */
+/* Forward received bytes; false at the end. */
 static bool pass(int from, int to, size_t *passed, size_t spoil_at, struct wf_text *copy)
 {
     char bytes[4096];
@@ -40,7 +40,7 @@ static void *relay(void *argument)
     (void)argument;
     if (poll(&coming, 1, 10000) <= 0) return NULL;
     both[0] = (struct pollfd){.fd = accept(between.listener, NULL, NULL), .events = POLLIN};
-    both[1] = (struct pollfd){.fd = rv_stranger(between.behind), .events = POLLIN};
+    both[1] = (struct pollfd){.fd = rv_connect_raw(between.behind), .events = POLLIN};
     while (poll(both, 2, 20000) > 0) {
         if (both[0].revents != 0 &&
             !pass(both[0].fd, both[1].fd, &up, between.spoil_client_at, &between.said))
@@ -75,7 +75,7 @@ static void end_between(void)
     wf_text_free(&between.said);
 }
 
-/* Two ranks gather, the first by way of `between`. */
+/* Two ranks gather, the first through the proxy. */
 static void gather_between(const struct rv *rv, const struct rv *way)
 {
     rv_place(ranks, rv, 2, rv_gather);
@@ -87,11 +87,11 @@ static void gather_between(const struct rv *rv, const struct rv *way)
     rv_join(&ranks[1]);
 }
 
-/* All that the server says to what is sent to it, until it closes. */
+/* Send BYTES to the server and read its answer until it closes. */
 static size_t replay(const struct rv *rv, const char *bytes, size_t length, uint8_t *out,
                      size_t most)
 {
-    int fd = rv_stranger(rv);
+    int fd = rv_connect_raw(rv);
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
     size_t total = 0;
     ssize_t got = 1;
@@ -105,8 +105,8 @@ static size_t replay(const struct rv *rv, const char *bytes, size_t length, uint
     return total;
 }
 
-/* A client's whole conversation, sent again: the server's number is another, so the proof is wrong,
- * and the server says no more than that. */
+/* A client's whole conversation, sent again.  The server's nonce differs, so the proof is wrong,
+ * and the server reports only that. */
 START_TEST(a_recorded_conversation_gets_nothing)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS), way = begin_between(&rv);
@@ -122,7 +122,7 @@ START_TEST(a_recorded_conversation_gets_nothing)
                       WF_HELLO_BYTES + WF_FRAME_HEADER + 4 + 8);
     ck_assert_uint_eq(wf_take_u32(&reader), 4 + 8);
     ck_assert_uint_eq(wf_take_u32(&reader), WF_FRAME_REFUSED);
-    rv_all(ranks, &rv, 2, rv_gather); /* and nobody's place was taken */
+    rv_all(ranks, &rv, 2, rv_gather); /* and no rank was taken */
     for (int i = 0; i < 2; i++)
         ck_assert_msg(ranks[i].status == WEFT_OK, "rank %d: %s", i, ranks[i].text);
     end_between();
@@ -130,7 +130,7 @@ START_TEST(a_recorded_conversation_gets_nothing)
 }
 END_TEST
 
-/* The gather's payload is changed on its way to the server. */
+/* The gather's payload is modified on its way to the server. */
 START_TEST(a_frame_that_is_changed_ends_its_connection)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS), way = begin_between(&rv);
@@ -148,7 +148,7 @@ START_TEST(a_frame_that_is_changed_ends_its_connection)
 }
 END_TEST
 
-/* READY, the first sealed frame, is changed on its way to the client. */
+/* READY, the first sealed frame, is modified on its way to the client. */
 START_TEST(a_frame_that_is_changed_is_not_believed_by_a_rank)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS), way = begin_between(&rv);
@@ -164,7 +164,7 @@ START_TEST(a_frame_that_is_changed_is_not_believed_by_a_rank)
 }
 END_TEST
 
-/* ---- a rank that does not wait ---- */
+/* ---- a rank that does not wait for the handshake ---- */
 
 static void receive(int fd, void *out, size_t bytes)
 {
@@ -180,7 +180,7 @@ static int join_and_send(const struct rv *rv, int32_t rank, uint16_t type)
     uint8_t admitted[WF_FRAME_HEADER + 8 + WF_SHA256_BYTES];
     struct wf_seal to_server, to_client;
     struct wf_text out = {0};
-    int fd = rv_stranger(rv);
+    int fd = rv_connect_raw(rv);
 
     ck_assert_int_eq(fcntl(fd, F_SETFL, 0), 0); /* it blocks */
     wf_random_bytes(join.client_nonce, sizeof join.client_nonce);
@@ -208,7 +208,7 @@ START_TEST(a_frame_before_all_have_joined_is_logged)
 
     catch_begin();
     fd = join_and_send(&rv, 1, WF_FRAME_GATHER);
-    ck_assert_int_eq(recv(fd, &byte, 1, 0), 0); /* it is closed */
+    ck_assert_int_eq(recv(fd, &byte, 1, 0), 0); /* the connection is closed */
     log = catch_end();
     ck_assert_msg(strstr(log, "the rendezvous closes rank 1's connection") != NULL &&
                       strstr(log, why) != NULL,
@@ -242,8 +242,8 @@ static void *join_and_fail(void *argument)
     return rv_run(self);
 }
 
-/* The launcher may know that a process has ended before the server sees its connection close. */
-START_TEST(who_ends_before_all_have_come_is_named_to_those_who_come_later)
+/* The launcher may detect the end of a process before the server sees its connection close. */
+START_TEST(a_rank_that_ends_before_all_have_joined_is_named_to_late_ranks)
 {
     struct rv rv = rv_begin(3, "unix:weft-test-ended", 100 * WF_SECOND_NS);
 
@@ -263,7 +263,7 @@ START_TEST(who_ends_before_all_have_come_is_named_to_those_who_come_later)
 }
 END_TEST
 
-START_TEST(who_ended_after_a_job_is_named_to_those_who_begin_another)
+START_TEST(a_rank_that_ended_after_a_job_is_named_to_the_next_job)
 {
     struct rv rv = rv_begin(3, "unix:weft-test-ended", 100 * WF_SECOND_NS);
 
@@ -279,5 +279,5 @@ END_TEST
 SUITE(rendezvous_admission, a_recorded_conversation_gets_nothing,
       a_frame_that_is_changed_ends_its_connection,
       a_frame_that_is_changed_is_not_believed_by_a_rank, a_frame_before_all_have_joined_is_logged,
-      who_ends_before_all_have_come_is_named_to_those_who_come_later,
-      who_ended_after_a_job_is_named_to_those_who_begin_another)
+      a_rank_that_ends_before_all_have_joined_is_named_to_late_ranks,
+      a_rank_that_ended_after_a_job_is_named_to_the_next_job)

@@ -7,7 +7,7 @@
 
 static struct wf_choices made[64];
 
-/* Rank RANK chose these; a NULL value leaves the row out. */
+/* The choices of rank RANK; a NULL value omits the row. */
 static void choose(int32_t rank, const char *plugin, const char *build, const char *knob)
 {
     wf_text_free(&made[rank].rows);
@@ -42,7 +42,7 @@ START_TEST(equal_choices_go_on)
 }
 END_TEST
 
-START_TEST(the_table_shows_who_differs_in_what)
+START_TEST(the_table_shows_the_differences_of_ranks)
 {
     for (int32_t i = 0; i < 4; i++)
         choose(i, i == 3 ? "nccl" : "gloo-cpu", "1", "x");
@@ -92,6 +92,6 @@ START_TEST(many_different_values_are_cut_short)
 }
 END_TEST
 
-SUITE(rendezvous_choices, equal_choices_go_on, the_table_shows_who_differs_in_what,
+SUITE(rendezvous_choices, equal_choices_go_on, the_table_shows_the_differences_of_ranks,
       rows_that_explain_do_not_refuse_but_are_shown,
       a_row_another_version_does_not_have_is_a_difference, many_different_values_are_cut_short)

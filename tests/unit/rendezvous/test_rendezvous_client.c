@@ -24,7 +24,7 @@ static weft_status gather(struct rv_rank *self, const int32_t *list, int32_t cou
     return wf_client_gather(self->client, &mine, out);
 }
 
-/* Blobs of a megabyte, more than any socket holds. */
+/* Blobs of a megabyte, larger than any socket buffer. */
 static void gather_large(struct rv_rank *self)
 {
     static const int32_t list[] = {2, 0, 1};
@@ -53,7 +53,7 @@ START_TEST(blobs_may_be_long)
 }
 END_TEST
 
-/* Two threads of one rank, each with a list of its own, in different orders on different ranks. */
+/* Two threads of one rank, each with its own list, in different orders on different ranks. */
 struct pair_job {
     struct rv_rank *self;
     int32_t list[2];
@@ -143,7 +143,7 @@ START_TEST(questions_and_aborts_reach_ranks_that_are_busy)
     rv = rv_begin(3, "127.0.0.1", 10 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, ask_and_abort);
     all_ok(3);
-    ck_assert_int_eq(ranks[0].aborts, 0); /* who aborts knows already */
+    ck_assert_int_eq(ranks[0].aborts, 0); /* the aborting rank gets no event */
     ck_assert_int_eq(ranks[1].aborts, 7);
     ck_assert_int_eq(ranks[2].aborts, 7);
     wf_server_release(&rv.server);
@@ -164,7 +164,7 @@ static void wait_for_the_end(struct rv_rank *self)
     if (self->rank == 1) rv_note(self, gather(self, list, 2, (weft_blob){"", 0}, &got));
 }
 
-START_TEST(a_server_that_ends_in_peace_ends_who_waits)
+START_TEST(a_server_that_ends_cleanly_ends_waits)
 {
     rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS);
     waiting = 0;
@@ -201,4 +201,4 @@ END_TEST
 
 SUITE(rendezvous_client, an_answer_with_an_unknown_status_is_an_error, blobs_may_be_long,
       threads_of_a_rank_do_not_wait_for_each_other, questions_and_aborts_reach_ranks_that_are_busy,
-      a_report_has_the_number_of_complete_collectives, a_server_that_ends_in_peace_ends_who_waits)
+      a_report_has_the_number_of_complete_collectives, a_server_that_ends_cleanly_ends_waits)

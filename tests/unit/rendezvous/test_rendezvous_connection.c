@@ -24,7 +24,7 @@ static void end(void)
     if (there >= 0) close(there);
 }
 
-START_TEST(a_stranger_is_not_read_beyond_the_handshake)
+START_TEST(an_unauthenticated_client_is_not_read_beyond_the_handshake)
 {
     static const char flood[100000];
 
@@ -45,12 +45,12 @@ START_TEST(what_was_said_before_the_end_is_still_heard)
 {
     begin();
     here->stage = WF_STAGE_MEMBER;
-    ck_assert_int_eq(send(there, "last words", 10, 0), 10);
+    ck_assert_int_eq(send(there, "last bytes", 10, 0), 10);
     close(there);
     there = -1;
     wf_connection_send(here, WF_FRAME_LEAVE, 0, NULL);
     wf_connection_write(here);
-    ck_assert(!here->broken); /* nobody hears us, but something may be left to read */
+    ck_assert(!here->broken); /* the peer is gone, but bytes may be left to read */
     wf_connection_read(here);
     wf_connection_read(here);
     ck_assert_uint_eq(here->in.bytes.length, 10);
@@ -101,6 +101,6 @@ START_TEST(what_does_not_fit_is_sent_later)
 }
 END_TEST
 
-SUITE(rendezvous_connection, a_stranger_is_not_read_beyond_the_handshake,
+SUITE(rendezvous_connection, an_unauthenticated_client_is_not_read_beyond_the_handshake,
       what_was_said_before_the_end_is_still_heard, a_refusal_is_sent_and_then_it_ends,
       what_does_not_fit_is_sent_later)

@@ -32,7 +32,7 @@ START_TEST(a_wrong_token_is_refused_at_once)
 }
 END_TEST
 
-/* A server that is not one: sends BYTES to whoever connects. */
+/* A server that is not a rendezvous: sends BYTES to every client. */
 static struct {
     struct wf_address address;
     int listener, fds[8], count;
@@ -120,7 +120,7 @@ START_TEST(a_server_that_is_silent_is_given_up)
 }
 END_TEST
 
-START_TEST(nobody_there_is_given_up)
+START_TEST(a_missing_server_is_given_up)
 {
     struct rv rv = {NULL, {.host = "weft-test-nobody", .is_unix = true}};
 
@@ -149,4 +149,4 @@ END_TEST
 
 SUITE(rendezvous_enter, a_wrong_token_is_refused_at_once, something_else_behind_the_port_is_noticed,
       a_server_that_does_not_know_the_token_is_not_believed, a_server_that_is_silent_is_given_up,
-      nobody_there_is_given_up, a_server_that_comes_later_is_waited_for)
+      a_missing_server_is_given_up, a_server_that_comes_later_is_waited_for)

@@ -12,7 +12,7 @@ static struct wf_join sample(void)
     return join;
 }
 
-/* As the server holds it before the proof. */
+/* The state of the server before the proof. */
 static struct wf_join nonces_of(const struct wf_join *join)
 {
     struct wf_join bare = *join;
@@ -38,7 +38,7 @@ START_TEST(a_hello_carries_its_nonce)
 }
 END_TEST
 
-START_TEST(who_knows_the_token_is_believed)
+START_TEST(a_client_with_the_token_is_accepted)
 {
     struct wf_job_key key = wf_job_key("a secret");
     struct wf_join join = sample(), seen = nonces_of(&join);
@@ -139,7 +139,7 @@ START_TEST(every_connection_and_direction_has_a_key_of_its_own)
 }
 END_TEST
 
-SUITE(rendezvous_join, a_hello_carries_its_nonce, who_knows_the_token_is_believed,
+SUITE(rendezvous_join, a_hello_carries_its_nonce, a_client_with_the_token_is_accepted,
       another_token_is_refused, no_bit_of_a_proof_can_be_changed,
       a_recorded_proof_is_worth_nothing_later, a_clients_proof_does_not_serve_as_a_servers,
       every_connection_and_direction_has_a_key_of_its_own)

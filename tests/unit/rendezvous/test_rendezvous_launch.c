@@ -15,7 +15,7 @@ static struct wf_launch read_ok(struct wf_environment environment)
     return launch;
 }
 
-/* The error, which must be about arguments. */
+/* The error text; the status must be WEFT_ERR_INVALID. */
 static const char *read_error(struct wf_environment environment)
 {
     struct wf_launch launch = {.size = 77};
@@ -88,7 +88,7 @@ START_TEST(every_launcher_is_understood)
 }
 END_TEST
 
-START_TEST(a_batch_script_of_slurm_is_no_rank)
+START_TEST(a_batch_script_of_slurm_is_not_a_rank)
 {
     struct wf_launch launch =
         read_ok(ENVIRONMENT("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_JOB_ID=77"));
@@ -215,7 +215,7 @@ START_TEST(ranks_of_several_hosts_need_an_address_and_a_token)
 }
 END_TEST
 
-START_TEST(a_rank_that_no_variable_tells_where_to_meet_is_told_which_one_is_missing)
+START_TEST(a_missing_variable_of_the_rendezvous_is_named)
 {
     struct wf_launch weft = read_ok(ENVIRONMENT("WEFT_RANK=1", "WEFT_SIZE=4"));
     struct wf_launch slurm_ranks = read_ok((struct wf_environment){slurm, false});
@@ -261,10 +261,10 @@ START_TEST(a_loopback_master_means_one_host)
 END_TEST
 
 SUITE(rendezvous_launch, without_a_launcher_it_is_a_world_of_one, every_launcher_is_understood,
-      a_batch_script_of_slurm_is_no_rank, the_inner_launcher_counts,
+      a_batch_script_of_slurm_is_not_a_rank, the_inner_launcher_counts,
       the_user_may_say_which_launcher_counts, half_set_variables_are_named,
       values_out_of_range_are_named, launchers_at_odds_are_named,
       ranks_of_one_host_meet_at_a_unix_socket_of_their_job,
-      a_rank_that_no_variable_tells_where_to_meet_is_told_which_one_is_missing,
+      a_missing_variable_of_the_rendezvous_is_named,
       ranks_of_several_hosts_need_an_address_and_a_token, a_short_token_is_refused,
       a_loopback_master_means_one_host)

@@ -13,7 +13,7 @@ static void forget_launchers(void)
         unsetenv(names[i]);
 }
 
-START_TEST(a_process_learns_who_it_is)
+START_TEST(a_process_reads_its_identity)
 {
     weft_launch_info launch = {.struct_size = sizeof launch};
 
@@ -96,5 +96,5 @@ START_TEST(what_cannot_be_is_refused)
 }
 END_TEST
 
-SUITE(rendezvous_launcher, a_process_learns_who_it_is, no_more_than_the_callers_struct_is_written,
+SUITE(rendezvous_launcher, a_process_reads_its_identity, no_more_than_the_callers_struct_is_written,
       a_rendezvous_has_an_address_and_a_token, what_cannot_be_is_refused)

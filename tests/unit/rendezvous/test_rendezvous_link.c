@@ -71,21 +71,21 @@ static bool is_over(struct wf_client *client, int link)
     return over;
 }
 
-/* Until the handshake with the standby is done. */
+/* Wait until the handshake with the standby is complete. */
 static void await_standby(struct rv_rank *self)
 {
     while (is_over(self->client, WF_LINK_STANDBY))
         rv_sleep_ms(1);
 }
 
-/* Close the connections of a rank as its death would. */
+/* Close the connections of a rank, as if its process had ended. */
 static void vanish(struct wf_client *client)
 {
     for (int link = WF_LINKS - 1; link >= 0; link--)
         shutdown(client->links[link].connection->fd, SHUT_RDWR);
 }
 
-/* The server ends; the ranks meet at the standby; then one is lost. */
+/* The server ends, the ranks synchronize through the standby, then one is lost. */
 static void outlive_the_server(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3};
@@ -98,7 +98,7 @@ static void outlive_the_server(struct rv_rank *self)
         rv_sleep_ms(1);
     if (self->status == WEFT_OK) rv_note(self, gather(self, all, 4, &after));
     if (self->status == WEFT_OK && after <= before)
-        rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "the number of a meeting was used before"));
+        rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "the number of a gather was used before"));
     if (self->status != WEFT_OK) return;
     if (self->rank == 3) {
         vanish(self->client);
@@ -125,7 +125,7 @@ START_TEST(the_standby_serves_once_the_server_has_ended)
 }
 END_TEST
 
-/* Rank 2 reports an error and leaves; the others meet. */
+/* Rank 2 reports an error and leaves.  The others synchronize. */
 static void report_and_leave(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3};
@@ -141,7 +141,7 @@ static void report_and_leave(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
 }
 
-START_TEST(who_leaves_after_an_error_is_not_the_cause)
+START_TEST(a_rank_that_leaves_after_an_error_is_not_the_cause)
 {
     rv = begin_serving("unix:weft-test-report");
     start_all(report_and_leave);
@@ -150,13 +150,13 @@ START_TEST(who_leaves_after_an_error_is_not_the_cause)
         if (rank == 2) continue;
         saw(&ranks[rank], WEFT_ERR_PEER,
             "rank 2 has left the job; it had reported: rank 9 does not answer");
-        ck_assert_int_ge(ranks[rank].aborts, 7); /* by one server or by both */
+        ck_assert_int_ge(ranks[rank].aborts, 7); /* from one server or from both */
     }
     wf_server_release(&rv.server);
 }
 END_TEST
 
-/* Rank 2 reports an error to rank 3, which leaves because of it; ranks 0 and 1 meet rank 3. */
+/* Rank 2 reports an error to rank 3, which leaves because of it.  Ranks 0 and 1 wait for rank 3. */
 static void leave_because_of_a_report(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3}, some[] = {0, 1, 3}, one[] = {3};
@@ -175,7 +175,7 @@ static void leave_because_of_a_report(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(who_leaves_because_of_a_report_is_not_the_cause)
+START_TEST(a_rank_that_leaves_because_of_a_report_is_not_the_cause)
 {
     rv = begin_serving("unix:weft-test-heard");
     start_all(leave_because_of_a_report);
@@ -189,7 +189,7 @@ END_TEST
 
 static atomic_bool stalled, met;
 
-/* Until the ranks have met, what the thread of a rank has to send is not sent. */
+/* Block the thread of a rank, so that it sends nothing until the ranks have synchronized. */
 static void stall(void *self, uint64_t comm, struct wf_text *out)
 {
     stalled = true;
@@ -198,7 +198,7 @@ static void stall(void *self, uint64_t comm, struct wf_text *out)
     rv_where(self, comm, out);
 }
 
-/* As before, but the thread of rank 2 is busy while it reports. */
+/* The same, but the thread of rank 2 is busy while it reports. */
 static void report_while_the_thread_is_busy(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3}, some[] = {1, 3}, one[] = {3}, busy[] = {2};
@@ -281,7 +281,7 @@ START_TEST(a_server_that_closes_last_is_not_the_cause)
 }
 END_TEST
 
-/* Rank 3 is lost and rank 2 leaves because of it; a meeting without rank 3 names both. */
+/* Rank 3 is lost and rank 2 leaves because of it.  A later gather without rank 3 names both. */
 static void leave_after_a_loss(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3}, some[] = {0, 2};
@@ -309,7 +309,7 @@ START_TEST(a_loss_is_named_where_others_left_because_of_it)
 }
 END_TEST
 
-/* The server does not answer, as when its process is stopped; the standby does. */
+/* The server does not answer, as if its process were stopped.  The standby answers. */
 static void ask_a_stopped_server(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3};
@@ -320,8 +320,7 @@ static void ask_a_stopped_server(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
     if (self->rank == 2 && self->status == WEFT_OK) {
         pthread_mutex_lock(&self->client->lock);
-        self->client->links[WF_LINK_SERVER].connection->send_failed =
-            true; /* what is sent is lost */
+        self->client->links[WF_LINK_SERVER].connection->send_failed = true; /* sent data is lost */
         pthread_mutex_unlock(&self->client->lock);
         rv_note(self, wf_client_ask(self->client, 5, all, 4, WF_SECOND_NS / 10, &got));
         if (self->status == WEFT_OK && memcmp(got.blobs[3].data, "rank 3 in 5", 11) != 0)
@@ -361,8 +360,7 @@ static void gather_at_a_stopped_server(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
     if (self->rank == 2 && self->status == WEFT_OK) {
         pthread_mutex_lock(&self->client->lock);
-        self->client->links[WF_LINK_SERVER].connection->send_failed =
-            true; /* what is sent is lost */
+        self->client->links[WF_LINK_SERVER].connection->send_failed = true; /* sent data is lost */
         pthread_mutex_unlock(&self->client->lock);
         begun = wf_now_ns();
         rv_note(self, wf_client_gather(self->client, &mine, &got));
@@ -399,7 +397,7 @@ static void lose_the_standby(struct rv_rank *self)
         while (!is_over(self->client, WF_LINK_STANDBY))
             rv_sleep_ms(1);
     }
-    rv_sleep_ms(3000); /* longer than a report of the standby waits for the server's */
+    rv_sleep_ms(3000); /* longer than the standby's report waits for the server's */
     rv_note(self, gather(self, all, 4, &serial));
     if (self->status == WEFT_OK && self->gone_rank >= 0)
         rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "rank %d is said to be gone", self->gone_rank));
@@ -471,8 +469,9 @@ START_TEST(an_answer_of_another_number_of_ranks_closes_the_connection)
 END_TEST
 
 SUITE(rendezvous_link, an_answer_of_another_number_of_ranks_closes_the_connection,
-      the_standby_serves_once_the_server_has_ended, who_leaves_after_an_error_is_not_the_cause,
-      who_leaves_because_of_a_report_is_not_the_cause,
+      the_standby_serves_once_the_server_has_ended,
+      a_rank_that_leaves_after_an_error_is_not_the_cause,
+      a_rank_that_leaves_because_of_a_report_is_not_the_cause,
       a_report_arrives_before_the_ranks_that_leave_because_of_it,
       a_server_that_closes_last_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
       the_standby_answers_for_a_server_that_is_stopped,

@@ -13,9 +13,9 @@ static void saw(const struct rv_rank *rank, weft_status status, const char *part
                   rank->text);
 }
 
-START_TEST(who_never_comes_is_named_also_to_itself)
+START_TEST(a_missing_rank_is_named_also_to_itself)
 {
-    rv = rv_begin(5, "127.0.0.1", 4 * WF_SECOND_NS); /* it passes once */
+    rv = rv_begin(5, "127.0.0.1", 4 * WF_SECOND_NS); /* expires once */
     rv_place(ranks, &rv, 5, NULL);
     for (int rank = 0; rank < 5; rank += 2)
         rv_start(&ranks[rank]);
@@ -23,7 +23,8 @@ START_TEST(who_never_comes_is_named_also_to_itself)
         rv_join(&ranks[rank]);
         saw(&ranks[rank], WEFT_ERR_TIMEOUT, "ranks 1 and 3 of 5 did not join the job within 4.0 s");
     }
-    for (int rank = 1; rank < 5; rank += 2) { /* these come late, and do not wait for the others */
+    for (int rank = 1; rank < 5;
+         rank += 2) { /* these arrive late, and do not wait for the others */
         rv_start(&ranks[rank]);
         rv_join(&ranks[rank]);
         saw(&ranks[rank], WEFT_ERR_TIMEOUT, "ranks 1 and 3 of 5 did not join the job within 4.0 s");
@@ -35,7 +36,7 @@ START_TEST(who_never_comes_is_named_also_to_itself)
 }
 END_TEST
 
-/* A process that was started after the joining had failed belongs to another attempt. */
+/* A process that starts after the failure of a join belongs to another attempt. */
 START_TEST(a_new_process_does_not_get_the_cause_of_an_old_failure)
 {
     struct wf_server_options options = {.size = 2, .join_timeout_ns = WF_SECOND_NS};
@@ -66,7 +67,7 @@ START_TEST(two_of_one_rank_are_refused)
     rv_start(&ranks[0]);
     rv_start(&ranks[2]);
     while (pthread_tryjoin_np(ranks[late].thread, NULL) != 0) {
-        late = 2 - late; /* 0 and 2: the one that came second */
+        late = 2 - late; /* 0 or 2: the rank that came second */
         rv_sleep_ms(1);
     }
     saw(&ranks[late], WEFT_ERR_MISMATCH, "called weft_init twice as rank 0");
@@ -100,7 +101,8 @@ START_TEST(another_number_of_ranks_is_refused)
 }
 END_TEST
 
-/* Rank 1 vanishes without a goodbye; the others see it at once, and at every meeting. */
+/* Rank 1 closes its connections without a departure.  The others get the loss at once, and in every
+ * gather. */
 static void vanish(struct rv_rank *self)
 {
     if (self->rank == 1) {
@@ -114,7 +116,7 @@ static void vanish(struct rv_rank *self)
     rv_gather(self);
 }
 
-START_TEST(a_rank_that_is_gone_is_told_to_all)
+START_TEST(a_lost_rank_is_reported_to_all)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, vanish);
@@ -135,7 +137,7 @@ static void leave_first(struct rv_rank *self)
     rv_gather(self);
 }
 
-START_TEST(a_rank_that_leaves_is_told_as_such)
+START_TEST(a_departure_is_reported_as_such)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, leave_first);
@@ -173,7 +175,7 @@ START_TEST(a_member_that_talks_nonsense_is_thrown_out)
 }
 END_TEST
 
-/* Rank 2 brings a status that weft does not have. */
+/* Rank 2 sends an unknown status. */
 static void bring_a_wrong_status(struct rv_rank *self)
 {
     struct wf_contribution bad = {.ranks = (int32_t[]){0, 1, 2},
@@ -205,7 +207,7 @@ END_TEST
 static void come_again(struct rv_rank *self)
 {
     rv_gather(self);
-    if (self->rank == 0) rv_sleep_ms(100); /* the others are back before it has left */
+    if (self->rank == 0) rv_sleep_ms(100); /* the others return before it has left */
 }
 
 START_TEST(a_second_job_waits_for_the_first_to_end)
@@ -227,7 +229,7 @@ START_TEST(a_second_job_waits_for_the_first_to_end)
 }
 END_TEST
 
-/* A standby does not know whether a rank that has not come yet is gone. */
+/* A standby does not know whether a rank that has not joined yet is lost. */
 START_TEST(a_rank_that_has_not_come_to_the_standby_does_not_answer)
 {
     static const int32_t asked[] = {1, 2};
@@ -273,9 +275,9 @@ START_TEST(sixty_four_ranks_meet)
 }
 END_TEST
 
-SUITE(rendezvous_members, who_never_comes_is_named_also_to_itself, two_of_one_rank_are_refused,
+SUITE(rendezvous_members, a_missing_rank_is_named_also_to_itself, two_of_one_rank_are_refused,
       a_new_process_does_not_get_the_cause_of_an_old_failure, another_number_of_ranks_is_refused,
-      a_rank_that_is_gone_is_told_to_all, a_rank_that_leaves_is_told_as_such,
+      a_lost_rank_is_reported_to_all, a_departure_is_reported_as_such,
       a_member_that_talks_nonsense_is_thrown_out, a_member_with_an_unknown_status_is_thrown_out,
       a_second_job_waits_for_the_first_to_end,
       a_rank_that_has_not_come_to_the_standby_does_not_answer, sixty_four_ranks_meet)

@@ -7,7 +7,8 @@
 
 static struct rv_rank ranks[64];
 
-/* Everything the other side says until it closes; -1 if it does not within five seconds. */
+/* All bytes that the other side sends until it closes; -1 if it does not close within five
+ * seconds. */
 static ssize_t read_to_end(int fd)
 {
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
@@ -61,7 +62,7 @@ START_TEST(garbage_gets_no_byte_back)
     struct rv rv = rv_begin(2, "127.0.0.1", 300 * WF_SECOND_NS);
 
     for (size_t i = 0; i < WF_COUNT(garbage); i++) {
-        int fd = rv_stranger(&rv);
+        int fd = rv_connect_raw(&rv);
         ck_assert_int_gt(send(fd, garbage[i], strlen(garbage[i]), MSG_NOSIGNAL), 0);
         ck_assert_int_eq(read_to_end(fd), 0);
         close(fd);
@@ -76,12 +77,12 @@ START_TEST(a_hello_alone_gets_a_nonce_and_an_end)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 300 * WF_SECOND_NS);
     uint8_t nonce[WF_NONCE_BYTES] = {0}, hello[WF_HELLO_BYTES], junk[4096] = {1};
-    int fd = rv_stranger(&rv), guess = rv_stranger(&rv);
+    int fd = rv_connect_raw(&rv), guess = rv_connect_raw(&rv);
 
     wf_join_hello(nonce, hello);
     ck_assert_int_eq(send(guess, hello, sizeof hello, 0), sizeof hello);
     rv_sleep_ms(50);
-    ck_assert_int_gt(send(guess, junk, sizeof junk, MSG_NOSIGNAL), 0); /* a proof that is none */
+    ck_assert_int_gt(send(guess, junk, sizeof junk, MSG_NOSIGNAL), 0); /* an invalid proof */
     ck_assert_int_lt(read_to_end(guess), 200);
     ck_assert_int_eq(send(fd, hello, sizeof hello, 0), sizeof hello);
     rv_all(ranks, &rv, 2, rv_gather);
@@ -99,7 +100,7 @@ START_TEST(silent_connections_do_not_keep_ranks_out)
     int silent[300];
 
     for (size_t i = 0; i < WF_COUNT(silent); i++)
-        silent[i] = rv_stranger(&rv);
+        silent[i] = rv_connect_raw(&rv);
     rv_all(ranks, &rv, 4, rv_gather);
     all_ok(4);
     for (size_t i = 0; i < WF_COUNT(silent); i++)
@@ -131,7 +132,7 @@ START_TEST(ranks_work_while_the_port_is_scanned)
     scanned = rv_begin(4, "127.0.0.1", 300 * WF_SECOND_NS);
     scanning = true;
     ck_assert_int_eq(pthread_create(&scanner, NULL, scan, NULL), 0);
-    for (int i = 0; i < 5; i++) { /* the server begins anew when all have left */
+    for (int i = 0; i < 5; i++) { /* the server restarts when all ranks have left */
         rv_all(ranks, &scanned, 4, rv_gather);
         all_ok(4);
     }
@@ -161,7 +162,7 @@ START_TEST(jobs_one_after_another_leave_nothing_behind)
         if (i == 1) files = open_files();
     }
     while (wf_mem_live() > live || open_files() > files)
-        rv_sleep_ms(1); /* the server notices the last ends when it is its turn */
+        rv_sleep_ms(1); /* the server detects the last disconnection later */
     wf_server_release(&rv.server);
 }
 END_TEST

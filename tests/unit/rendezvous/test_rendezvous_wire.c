@@ -146,7 +146,7 @@ START_TEST(an_inbox_that_is_never_empty_does_not_grow)
 
     wf_put_blob(&one, "0123456789", 10);
     wf_frame_end(&one, &plain, begin);
-    wf_text_append(&inbox.bytes, one.data, 5); /* half a frame is always left over */
+    wf_text_append(&inbox.bytes, one.data, 5); /* half a frame always remains */
     for (int i = 0; i < 10000; i++) {
         wf_text_append(&inbox.bytes, one.data + 5, one.length - 5);
         wf_text_append(&inbox.bytes, one.data, 5);
@@ -195,7 +195,7 @@ static struct wf_text two_sealed(size_t *second)
     return out;
 }
 
-/* How many frames of BYTES are taken before something else happens, and what that is. */
+/* The number of frames of BYTES that are accepted before another result, and that result. */
 static int take_sealed(const char *bytes, size_t length, weft_status *last)
 {
     struct wf_inbox inbox = {.seal = sealed()};
@@ -249,7 +249,8 @@ START_TEST(sealed_frames_cannot_be_repeated_moved_or_left_out)
 }
 END_TEST
 
-/* A length that is not authentic, or without a seal, must not make anyone wait for its bytes. */
+/* A length that is not authentic, or without a seal, must not make the reader wait for its
+ * bytes. */
 START_TEST(a_length_is_checked_before_its_bytes_are_awaited)
 {
     size_t second;

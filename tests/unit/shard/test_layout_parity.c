@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The file's keys always come in the same order, so that reading it needs no JSON parser. */
+/* The file's keys are always in the same order, so no JSON parser is needed. */
 static void expect(struct wf_scan *scan, const char *word)
 {
     ck_assert_msg(wf_scan_word(scan, word), "expected %s at %.60s", word, scan->text + scan->at);

@@ -1,4 +1,4 @@
-/* Random layouts: what the library says each rank holds is what the oracle lists one by one. */
+/* Random layouts: the library's shard of each rank equals the oracle's list. */
 #include "support/random_layout.h"
 #include "support/suite.h"
 
@@ -82,7 +82,7 @@ static int64_t flat_index(const weft_spec *spec, const struct wf_shard *shard, i
     return flat;
 }
 
-/* Along the axes that split, every element is held once; along the others, by every rank. */
+/* Along the splitting axes every element is held once, along the others by every rank. */
 static void check_tiling(const weft_spec *spec)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
@@ -222,7 +222,8 @@ static void check_segments(const weft_spec *spec, int32_t rank)
         random_strides(&shard, strides);
     for (; weft_spec_segment(spec, rank, dense ? NULL : strides, at, &s); at += s.length) {
         HOLDS(spec, s.length > 0 && at + s.length <= shard.elements);
-        HOLDS(spec, s.global != last_global || s.local != last_local); /* none continues the last */
+        HOLDS(spec, s.global != last_global ||
+                        s.local != last_local); /* no segment continues the previous one */
         for (int64_t i = 0; i < s.length; i++) {
             HOLDS(spec, s.global + i == flat_index(spec, &shard, at + i));
             HOLDS(spec, s.local + i == offset_in_memory(&shard, strides, at + i));
@@ -371,7 +372,7 @@ static int64_t *local_shapes(const weft_spec *spec)
     return sizes;
 }
 
-/* One rank with another size: either that is the layout of another shape, or it is refused. */
+/* One rank with another size: the layout either has another shape, or is refused. */
 static void check_contradiction(const weft_spec *spec, int64_t *sizes)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);

@@ -1,4 +1,4 @@
-/* The vectors are those that the reference implementation's own tests expect. */
+/* The vectors are those of the reference implementation's tests. */
 #include "support/layout.h"
 #include "support/suite.h"
 
@@ -96,7 +96,7 @@ START_TEST(two_strided_dimensions_do_not_mix)
 }
 END_TEST
 
-START_TEST(an_order_changes_who_holds_what)
+START_TEST(an_order_changes_the_shards_of_ranks)
 {
     check_shards(
         "2x4", "f32[8] S(0)[1],S(0)[0]",
@@ -170,6 +170,6 @@ END_TEST
 
 SUITE(shard_index, chunks_are_full_then_short_then_empty, nested_splits_chunk_what_is_left,
       strided_splits_nest_with_plain_ones, thirty_by_eight_ranks_of_4096_rows,
-      two_strided_dimensions_do_not_mix, an_order_changes_who_holds_what,
+      two_strided_dimensions_do_not_mix, an_order_changes_the_shards_of_ranks,
       huge_sizes_do_not_overflow, a_billion_runs_are_not_listed,
       common_indices_of_a_run_need_no_walk)

@@ -35,7 +35,7 @@ END_TEST
 
 START_TEST(a_spec_keeps_its_mesh)
 {
-    weft_spec *spec = spec_of("2x2@3,1,2,0", "f32[8] S(0),R"); /* its only other holder is gone */
+    weft_spec *spec = spec_of("2x2@3,1,2,0", "f32[8] S(0),R"); /* its only other holder is lost */
 
     ck_assert_int_eq(weft_mesh_rank_at(weft_spec_mesh(spec), 0), 3);
     weft_spec_release(&spec);
@@ -83,7 +83,7 @@ START_TEST(sizes_stay_below_two_to_the_63)
 }
 END_TEST
 
-START_TEST(what_is_no_tensor_is_refused)
+START_TEST(text_that_is_not_a_tensor_is_refused)
 {
     static const int64_t shape[9] = {1, -1, 1, 1, 1, 1, 1, 1, 1};
     weft_mesh *mesh = mesh_of("2");
@@ -203,6 +203,6 @@ END_TEST
 
 SUITE(shard_spec, equal_specs_are_one_object, a_spec_keeps_its_mesh,
       a_spec_tells_what_it_was_made_of, a_hash_is_the_same_on_every_machine,
-      sizes_stay_below_two_to_the_63, what_is_no_tensor_is_refused, every_dtype_makes_a_spec,
-      creation_survives_every_allocation_failure, a_known_spec_costs_no_memory,
-      threads_share_meshes_and_specs)
+      sizes_stay_below_two_to_the_63, text_that_is_not_a_tensor_is_refused,
+      every_dtype_makes_a_spec, creation_survives_every_allocation_failure,
+      a_known_spec_costs_no_memory, threads_share_meshes_and_specs)

@@ -6,7 +6,7 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-START_TEST(who_outlives_its_communicator_is_of_no_use)
+START_TEST(a_handle_that_outlives_its_communicator_is_refused)
 {
     weft_context *context;
     weft_comm *part;
@@ -39,8 +39,7 @@ static void note_wait(weft_symm *symm, const void *stream)
     wf_symm_note_wait(symm, &wait);
 }
 
-/* Release what rank 1 has a wait on; what the communicator says afterwards, of which word may take
- * a while. */
+/* Release memory on which rank 1 has a wait.  The communicator's error may arrive with a delay. */
 static void release_under_a_wait(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context);
@@ -54,7 +53,7 @@ static void release_under_a_wait(struct world_rank *self)
     note_seen(&self->seen, weft_comm_async_error(world));
 }
 
-/* Ranks whose bits are set in FAIL see the plugin fail. */
+/* On ranks whose bits are set in FAIL the plugin fails. */
 static void release_while_failing(uint32_t fail)
 {
     fake_reset();
@@ -77,20 +76,20 @@ static void release_while_failing(uint32_t fail)
     ck_assert_int_ge(fake.aborted, 3);
 }
 
-START_TEST(a_release_that_fails_is_told_to_all)
+START_TEST(a_release_that_fails_is_reported_to_all)
 {
     release_while_failing(1u << 1);
 }
 END_TEST
 
-START_TEST(who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it)
+START_TEST(the_rank_with_the_wait_gives_the_cause_of_the_timeout)
 {
     for (int i = 0; i < 20; i++)
         release_while_failing(7);
 }
 END_TEST
 
-/* Rank 1 alone has an error; the others learn of it when it does not come. */
+/* Only rank 1 has an error.  The others get it when rank 1 does not join. */
 static void release_when_stuck(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context);
@@ -105,7 +104,7 @@ static void release_when_stuck(struct world_rank *self)
     weft_symm_release(&symm);
 }
 
-START_TEST(who_does_not_come_to_a_release_says_why)
+START_TEST(a_rank_that_omits_a_release_reports_why)
 {
     fake_reset();
     world_begin(ranks, 3, release_when_stuck, NULL);
@@ -182,7 +181,8 @@ START_TEST(what_is_in_use_is_not_freed)
 }
 END_TEST
 
-SUITE(symm_release, who_outlives_its_communicator_is_of_no_use, a_release_that_fails_is_told_to_all,
-      who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it,
-      who_does_not_come_to_a_release_says_why, waits_end_with_their_communicator,
+SUITE(symm_release, a_handle_that_outlives_its_communicator_is_refused,
+      a_release_that_fails_is_reported_to_all,
+      the_rank_with_the_wait_gives_the_cause_of_the_timeout,
+      a_rank_that_omits_a_release_reports_why, waits_end_with_their_communicator,
       what_is_in_use_is_not_freed)

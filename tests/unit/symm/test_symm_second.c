@@ -3,7 +3,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-/* A second plugin like the fake one, on a device of the test's own. */
+/* A second plugin like the fake one, on the test's own device. */
 static uint64_t second_features;
 static const char *second_uuid;
 static int second_devices;
@@ -52,7 +52,7 @@ static void second_stream_destroy(void *device, void *stream)
 static weft_device_table second_device;
 static weft_plugin second_plugin;
 
-/* A context on PLUGIN that takes symmetric memory from the second. */
+/* A context on PLUGIN that gets symmetric memory from the second plugin. */
 static weft_context *begin(const weft_plugin *plugin)
 {
     weft_context *context;
@@ -127,7 +127,7 @@ START_TEST(an_abort_ends_the_attached_communicator_too)
 }
 END_TEST
 
-START_TEST(another_device_is_no_use_and_the_reason_is_kept)
+START_TEST(another_device_is_refused_and_the_reason_is_kept)
 {
     weft_context *context = begin(fake_plugin());
     weft_symm *symm = NULL;
@@ -142,7 +142,7 @@ START_TEST(another_device_is_no_use_and_the_reason_is_kept)
 }
 END_TEST
 
-START_TEST(who_communicates_serves_if_the_second_cannot)
+START_TEST(the_first_plugin_serves_if_the_second_cannot)
 {
     weft_context *context = begin(fake_symm_plugin());
     weft_symm *symm = NULL;
@@ -210,6 +210,6 @@ START_TEST(streams_go_over_as_the_vendors)
 END_TEST
 
 SUITE(symm_second, memory_comes_from_the_second, a_part_gets_a_communicator_on_first_use,
-      an_abort_ends_the_attached_communicator_too, another_device_is_no_use_and_the_reason_is_kept,
-      who_communicates_serves_if_the_second_cannot,
+      an_abort_ends_the_attached_communicator_too, another_device_is_refused_and_the_reason_is_kept,
+      the_first_plugin_serves_if_the_second_cannot,
       a_communicator_that_cannot_be_made_is_a_reason_too, streams_go_over_as_the_vendors)

@@ -134,7 +134,7 @@ START_TEST(kernels_get_device_memory_or_a_refusal)
 }
 END_TEST
 
-/* The last rank wants something else. */
+/* The last rank requests a different size. */
 static void want_different_sizes(struct world_rank *self)
 {
     uint64_t bytes = self->rank == self->size - 1 ? 128 : 64;
@@ -146,7 +146,7 @@ static void want_different_sizes(struct world_rank *self)
     weft_symm_release(&symm);
 }
 
-START_TEST(different_sizes_are_told_to_all_with_both)
+START_TEST(different_sizes_are_reported_to_all_ranks)
 {
     fake_reset();
     world_begin(ranks, 3, want_different_sizes, NULL);
@@ -161,7 +161,7 @@ START_TEST(different_sizes_are_told_to_all_with_both)
 }
 END_TEST
 
-/* A plugin that fails on one rank alone, which it should not. */
+/* A plugin that fails on one rank only, contrary to the ABI. */
 static void fail_on_one(struct world_rank *self)
 {
     weft_symm *symm = NULL;
@@ -207,5 +207,5 @@ END_TEST
 SUITE(symm_symm, a_backend_without_it_says_so, null_has_an_answer,
       options_of_another_size_are_read_as_far_as_they_go, a_backend_never_sees_nothing,
       registered_memory_stays_the_callers, kernels_get_device_memory_or_a_refusal,
-      different_sizes_are_told_to_all_with_both, one_rank_without_memory_is_an_error_on_all,
+      different_sizes_are_reported_to_all_ranks, one_rank_without_memory_is_an_error_on_all,
       every_allocation_may_fail)

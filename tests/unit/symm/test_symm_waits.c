@@ -36,7 +36,7 @@ START_TEST(what_a_failed_stream_waited_for_is_named)
     wait_on(&other, 2);
     wait_on(&stream, 3);
     ck_assert_int_eq(weft_symm_signal_to(symm, 0, 3, 1, WEFT_SIGNAL_SET, NULL),
-                     WEFT_OK); /* it came */
+                     WEFT_OK); /* the signal has arrived */
     (void)wf_fail(WEFT_ERR_TIMEOUT, "the plugin's words");
     ck_assert_int_eq(wf_symm_check_wait(context, &stream, false, WEFT_ERR_TIMEOUT),
                      WEFT_ERR_TIMEOUT);
@@ -86,7 +86,7 @@ START_TEST(only_the_last_waits_are_kept)
     for (uint32_t i = 0; i < 3 * WF_SYMM_WAITS; i++)
         wait_on(&stream, i % 8);
     wait_on(&stream, 7);
-    symm->host_memory = false; /* then nothing is known of the slots */
+    symm->host_memory = false; /* the slots are then unknown */
     (void)wf_fail(WEFT_ERR_TIMEOUT, "words");
     ck_assert_int_eq(wf_symm_check_wait(context, &stream, false, WEFT_ERR_TIMEOUT),
                      WEFT_ERR_TIMEOUT);
@@ -96,8 +96,9 @@ START_TEST(only_the_last_waits_are_kept)
 }
 END_TEST
 
-/* A device's stream goes on after a wait that ran out: the communicator tells. */
-START_TEST(a_stream_that_is_through_asks_the_communicator)
+/* A device's stream continues after a wait that timed out.  The communicator reports the
+ * timeout. */
+START_TEST(a_drained_stream_asks_the_communicator)
 {
     weft_stream *stream, *other;
 
@@ -141,5 +142,5 @@ END_TEST
 
 SUITE(symm_waits, what_a_failed_stream_waited_for_is_named,
       without_a_stream_all_that_did_not_come_are_named, no_wait_no_blame,
-      only_the_last_waits_are_kept, a_stream_that_is_through_asks_the_communicator,
+      only_the_last_waits_are_kept, a_drained_stream_asks_the_communicator,
       a_work_that_is_done_asks_too)

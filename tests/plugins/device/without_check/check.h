@@ -1,5 +1,5 @@
-/* check.h - stands in for the Check library's header where random layouts are drawn on a machine
- * that has no Check: a claim that does not hold ends the program. */
+/* check.h - replaces the Check library's header for random layouts on a machine without Check.  A
+ * failed assertion ends the program. */
 #ifndef WEFT_TESTS_WITHOUT_CHECK_H
 #define WEFT_TESTS_WITHOUT_CHECK_H
 

@@ -1,5 +1,5 @@
-/* Ranks on several hosts, which are only pretended: they share a machine, but Gloo carries between
- * them whatever leaves one.  What collectives compute is in test_cpu_collectives.c. */
+/* Ranks on several simulated hosts: they share a machine, but Gloo carries all data between hosts.
+ * The results of collectives are tested in test_cpu_collectives.c. */
 #include "ranks.h"
 
 #include "hosts/hosts.h"
@@ -83,7 +83,8 @@ static void fill(unsigned char *data, size_t bytes, int from, int to, uint32_t t
         data[i] = (unsigned char)((unsigned)from * 31 + (unsigned)to * 7 + tag * 3 + i);
 }
 
-/* Everybody writes to everybody, itself too, under two tags, in one group and in reversed order. */
+/* Every rank sends to every rank, itself too, under two tags, in one group and in reversed
+ * order. */
 static void write_to_all(struct rank *rank, size_t bytes)
 {
     unsigned char *out = malloc(16 * (bytes + 1)), *in = malloc(16 * (bytes + 1)),
@@ -255,7 +256,7 @@ static void stop_for_a_while(struct rank *rank)
 
     RANK_OK(all_reduce(rank, 100));
     if (rank->number == 1) {
-        ranks_meet(rank); /* as good as stopped until the others have given up */
+        ranks_meet(rank); /* does not respond until the others have timed out */
         return;
     }
     status = all_reduce(rank, 100);
@@ -401,7 +402,7 @@ START_TEST(an_address_that_several_hosts_have_is_of_no_use)
                                          addresses(2, "172.17.0.1", "10.0.0.2")};
 
     ck_assert_uint_eq(choose(all, 2, 0), 1);
-    all[1] = addresses(2, "172.17.0.1", "10.0.9.2"); /* no way left but routers */
+    all[1] = addresses(2, "172.17.0.1", "10.0.9.2"); /* only routers connect these */
     ck_assert_uint_eq(choose(all, 2, 0), 0);
 }
 END_TEST

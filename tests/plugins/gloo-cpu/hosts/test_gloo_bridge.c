@@ -1,5 +1,5 @@
-/* test_gloo_bridge.c - Gloo through its C border: messages, collectives, and every way to fail.
- * Ranks are threads, on loopback. */
+/* test_gloo_bridge.c - Gloo through its C interface: messages, collectives, and every kind of
+ * failure.  Ranks are threads, on loopback. */
 #include "support/suite.h"
 
 #include "hosts/gloo_bridge.h"
@@ -35,7 +35,7 @@ struct world {
     int32_t size;
     int64_t timeout_ns;
     pthread_barrier_t barrier;
-    unsigned char *addresses; /* size x size, by maker and then by whom it is for */
+    unsigned char *addresses; /* size x size, by creator and then by receiver */
     uint64_t key[RANKS];
     void (*rank_main)(struct world *world, int32_t rank, struct gloo_group *group);
     weft_status connected[RANKS];
@@ -182,7 +182,7 @@ static void out_of_order(struct world *world, int32_t rank, struct gloo_group *g
 
     (void)world;
     for (int i = 0; i < 3; i++) {
-        int slot = rank == 0 ? i : 2 - i; /* one side backwards */
+        int slot = rank == 0 ? i : 2 - i; /* one side in reverse order */
         if (rank == 0) values[i] = 100 + slot;
         parts[i] = (struct gloo_part){
             .peer = 1 - rank, .slot = (uint64_t)slot, .data = &values[i], .bytes = sizeof(int)};
@@ -261,7 +261,7 @@ static void departure(struct world *world, int32_t rank, struct gloo_group *grou
     if (rank == 1) return; /* closes */
     ck_assert_int_eq(message(group, false, 1, 7, &value, sizeof value, &failure), WEFT_ERR_PEER);
     ck_assert_int_eq(failure.peer, 1);
-    bridge()->last_words(group, 1, notice);
+    bridge()->read_notice(group, 1, notice);
     ck_assert_int_eq(notice[0], 0);
 }
 
@@ -288,7 +288,7 @@ START_TEST(a_collective_names_the_peer_that_left)
 }
 END_TEST
 
-static void farewell(struct world *world, int32_t rank, struct gloo_group *group)
+static void send_notice(struct world *world, int32_t rank, struct gloo_group *group)
 {
     struct gloo_failure failure;
     char notice[GLOO_NOTICE_BYTES] = "disk on fire";
@@ -301,13 +301,13 @@ static void farewell(struct world *world, int32_t rank, struct gloo_group *group
         return;
     }
     ck_assert_int_eq(message(group, false, 1, 7, &value, sizeof value, &failure), WEFT_ERR_PEER);
-    bridge()->last_words(group, 1, notice);
+    bridge()->read_notice(group, 1, notice);
     ck_assert_str_eq(notice, "disk on fire");
 }
 
-START_TEST(last_words_arrive)
+START_TEST(notices_arrive)
 {
-    run(RANKS, 300 * SECOND_NS, farewell);
+    run(RANKS, 300 * SECOND_NS, send_notice);
 }
 END_TEST
 
@@ -325,7 +325,7 @@ static void talk_to_the_gone(struct world *world, int32_t rank, struct gloo_grou
 
         status = bridge()->start(group, 1, &part, 0, NULL, &work, &failure);
         if (status == WEFT_OK) {
-            bridge()->group_abort(group); /* nobody will receive it */
+            bridge()->group_abort(group); /* no rank receives it */
             status = bridge()->wait(group, work, &failure);
         }
     }
@@ -372,20 +372,20 @@ START_TEST(abort_ends_what_is_pending_and_what_comes_later)
 }
 END_TEST
 
-START_TEST(strangers_are_found_out)
+START_TEST(impostors_are_detected)
 {
     struct world world = {.size = 2, .timeout_ns = 300 * SECOND_NS, .key = {1, 2}};
 
     world_run(&world);
     ck_assert_int_eq(world.connected[0], WEFT_ERR_PEER);
     ck_assert_int_eq(world.connected[1], WEFT_ERR_PEER);
-    ck_assert_ptr_nonnull(strstr(world.failure[0].text, "not of this job"));
+    ck_assert_ptr_nonnull(strstr(world.failure[0].text, "does not belong to this job"));
     ck_assert_int_eq(world.failure[0].peer, 1);
 }
 END_TEST
 
 SUITE(gloo_bridge, the_table_says_what_it_is, messages_of_all_sizes_arrive, messages_match_by_slot,
       gloos_collectives_work, a_silent_peer_is_named_when_the_time_is_up,
-      a_closed_connection_names_the_peer, a_collective_names_the_peer_that_left, last_words_arrive,
+      a_closed_connection_names_the_peer, a_collective_names_the_peer_that_left, notices_arrive,
       writing_to_a_peer_that_is_gone_ends_nothing_else,
-      abort_ends_what_is_pending_and_what_comes_later, strangers_are_found_out)
+      abort_ends_what_is_pending_and_what_comes_later, impostors_are_detected)

@@ -1,4 +1,4 @@
-/* Averages, and infinities in reductions, at every level of vector hardware. */
+/* Averages, and infinities in reductions, at every vector level. */
 #include "arithmetic/cpu_number.h"
 #include "kernel/cpu_level.h"
 #include "support/suite.h"
@@ -132,7 +132,7 @@ START_TEST(averages_are_finite_where_the_mean_is)
 }
 END_TEST
 
-/* As hosts add what each has: parts that were rounded up to bf16 before. */
+/* The hosts' parts, already rounded up to bf16, are added. */
 START_TEST(parts_of_a_mean_add_up_to_finite_numbers)
 {
     for (size_t f = 0; f < PLUG_LENGTH(floats); f++) {
@@ -194,7 +194,7 @@ START_TEST(averages_of_floats_are_as_near_as_promised)
         for (uint32_t k = 0; k < size; k++) {
             state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             values[k] = any_float(dtype, state ^ state >> 29);
-            if (i % 3 == 0 && k > 0) /* near each other, which is where bits are lost */
+            if (i % 3 == 0 && k > 0) /* close to each other, where bits are lost */
                 values[k] = values[0] * (1 - (double)(state >> 40) * 0x1p-40);
             if (dtype == WEFT_DTYPE_F32) values[k] = (double)(float)values[k];
             mean += (long double)values[k] / size;
@@ -208,7 +208,7 @@ START_TEST(averages_of_floats_are_as_near_as_promised)
 }
 END_TEST
 
-/* More buffers than the vectors' sums hold. */
+/* More buffers than the sums of the vector type can hold. */
 START_TEST(averages_of_many_integers_are_exact)
 {
     enum { MANY = 300 };

@@ -1,4 +1,4 @@
-/* Strided boxes against copying one element at a time. */
+/* Strided boxes, compared with a copy of one element at a time. */
 #include "kernel/cpu_regions.h"
 
 #include "support/suite.h"
@@ -206,7 +206,7 @@ START_TEST(bad_lists_are_refused)
 }
 END_TEST
 
-/* A host that gives no memory. */
+/* A host without memory. */
 static int asked_for_memory;
 
 static void *refuse_memory(size_t bytes)
@@ -233,7 +233,7 @@ START_TEST(a_thousand_sources_are_reduced_without_memory)
     for (int i = 0; i < SOURCES; i++)
         sources[i] = data;
     ck_assert(cpu_box_make(&region, &box));
-    plug_host_set(&host); /* for good: this test is the last */
+    plug_host_set(&host); /* permanent: this test is the last */
     ck_assert_int_eq(cpu_box_reduce(&box, &sum, sources, target), WEFT_OK);
     ck_assert_int_eq(asked_for_memory, 0);
     for (int i = 0; i < 33; i++) {

@@ -1,5 +1,5 @@
-/* Casts against exact arithmetic in long double, which holds every i64, u64 and f64 on x86 and
- * aarch64. */
+/* Casts, compared with exact arithmetic in long double, which holds every i64, u64 and f64 on x86
+ * and aarch64. */
 #include "kernel/cpu_kernel.h"
 #include "arithmetic/cpu_number.h"
 
@@ -77,7 +77,7 @@ static void expect_whole(uint32_t to, long double value, void *out)
     memcpy(out, &bits, plug_dtype_bytes(to));
 }
 
-/* The nearest value of a small float, by looking at all its codes near an estimate. */
+/* The nearest value of a small float, found among the codes near an estimate. */
 static void expect_small(uint32_t to, long double value, void *out)
 {
     static const struct {
@@ -142,7 +142,7 @@ static void expect(uint32_t to, long double value, void *out)
 
 /* ---- what to cast ---- */
 
-/* All codes of small types; of large ones random numbers of all magnitudes and edges. */
+/* All codes of small types; random numbers of all magnitudes and edge cases of large types. */
 static size_t make_sources(uint32_t from, unsigned char *out)
 {
     size_t bytes = plug_dtype_bytes(from), count = bytes == 1 ? 256 : bytes == 2 ? 65536 : 6000;
@@ -162,7 +162,7 @@ static size_t make_sources(uint32_t from, unsigned char *out)
             wide = ldexp((double)(int64_t)next_random(), (int)(next_random() % 400) - 260);
             if (i % 50 == 0) wide = i % 100 == 0 ? INFINITY : NAN;
             if (i % 3 == 0) wide = (double)((int)(i % 2000) - 1000) / 16;
-            /* Just beside a tie of f16: rounding twice would go wrong. */
+            /* Next to a tie of f16, where double rounding is wrong. */
             if (i % 7 == 0) wide = (1 + ldexp(1, -11)) * (1 + (i % 2 ? 1 : -1) * ldexp(1, -40));
             single = (float)wide;
             if (from == WEFT_DTYPE_F32)

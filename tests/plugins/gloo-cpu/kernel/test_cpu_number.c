@@ -1,4 +1,5 @@
-/* The small floats, against their definition: sign, exponent, mantissa, in exact arithmetic. */
+/* The small floats, compared with their definition by sign, exponent and mantissa, in exact
+ * arithmetic. */
 #include "arithmetic/cpu_number.h"
 
 #include "support/suite.h"
@@ -11,7 +12,7 @@ struct format {
     int bits, mantissa, bias;
     uint32_t largest;  /* code of the largest finite value */
     uint32_t infinity; /* code of infinity, or 0 */
-    uint32_t overflow; /* code of what is too large */
+    uint32_t overflow; /* code of values that are too large */
     float (*widen)(uint32_t code);
     uint32_t (*narrow)(float value);
 };
@@ -84,7 +85,7 @@ START_TEST(every_finite_code_comes_back)
 }
 END_TEST
 
-/* Between two neighbours the nearer one wins, and exactly between them the even one. */
+/* A value between two neighbours rounds to the nearer one, and a tie rounds to even. */
 START_TEST(narrowing_rounds_to_nearest_even)
 {
     for (size_t i = 0; i < 4; i++) {

@@ -1,4 +1,4 @@
-/* Reductions of every dtype at every level of vector hardware, against one element at a time. */
+/* Reductions of every dtype at every vector level, compared with one element at a time. */
 #include "arithmetic/cpu_number.h"
 #include "kernel/cpu_level.h"
 
@@ -122,7 +122,7 @@ static void store_real(uint32_t dtype, double value, void *to)
     }
 }
 
-/* In the precision the plugin computes in: f32 but for f64. */
+/* The precision in which the plugin computes: f64 for f64, else f32. */
 static double step(uint32_t dtype, double value)
 {
     return dtype == WEFT_DTYPE_F64 ? value : (double)(float)value;
@@ -423,8 +423,8 @@ static void check_widen(const struct cpu_kernels *kernels, uint32_t dtype)
     size_t bytes = plug_dtype_bytes(dtype), count = (size_t)1 << (8 * bytes);
 
     for (uint32_t code = 0; code < count; code++)
-        memcpy(codes + code * bytes, &code, bytes); /* little-endian, as all of this is */
-    /* Odd lengths, so that every element is once in a vector's rest. */
+        memcpy(codes + code * bytes, &code, bytes); /* little-endian, as all of weft */
+    /* Odd lengths, so that every element is once in the remainder of a vector. */
     for (size_t at = 0, length = 1; at < count; at += length, length = 1 + (length + 6) % 61) {
         if (length > count - at) length = count - at;
         kernels->of[dtype].widen(wide + at, codes + at * bytes, length);

@@ -1,4 +1,4 @@
-/* Rows copied out of order against rows copied in order. */
+/* Rows copied out of order, compared with rows copied in order. */
 #include "kernel/cpu_regions.h"
 
 #include "support/suite.h"
@@ -59,7 +59,7 @@ START_TEST(few_short_and_long_rows_are_copied_as_they_are)
 }
 END_TEST
 
-/* Large enough to be hopped through where that is worth it; three dimensions, a gap in each. */
+/* Large enough for cpu_rows_hop where that is used; three dimensions with gaps. */
 START_TEST(a_large_box_is_copied_the_same_either_way)
 {
     enum { PLANES = 3, LINES = 100, WIDTH = 1030, PITCH = 1100 };

@@ -1,4 +1,4 @@
-/* The shared heap: blocks that do not overlap, merge again, and go back to the system. */
+/* The shared heap: blocks do not overlap, are merged, and are returned to the system. */
 #include "memory/cpu_heap.h"
 
 #include "support/suite.h"
@@ -92,7 +92,7 @@ START_TEST(what_was_not_handed_out_is_not_taken_back)
     ck_assert(!cpu_heap_free(&heap, (char *)memory + 128));
     ck_assert(cpu_heap_find(&heap, (char *)memory + 999, &found));
     ck_assert_ptr_eq(found.base, memory);
-    ck_assert_uint_eq(found.bytes, 1000); /* as asked for, not as rounded up */
+    ck_assert_uint_eq(found.bytes, 1000); /* as requested, not as rounded up */
     ck_assert_uint_eq(found.kind, 7);
     ck_assert(!cpu_heap_find(&heap, &other, &found));
     ck_assert(cpu_heap_free(&heap, memory));
@@ -212,7 +212,7 @@ START_TEST(a_wrong_file_is_noticed)
     weft_status status;
 
     ck_assert_int_eq(cpu_segment_describe(&heap.segment, &address), WEFT_OK);
-    address.process.token[0] ^= 1; /* so it is looked for as another process's */
+    address.process.token[0] ^= 1; /* so the segment is looked up as another process's */
     address.inode++;
     ck_assert_int_eq(cpu_segment_attach(&address, &base, &bytes), WEFT_ERR_SYSTEM);
     address.inode--;
@@ -244,7 +244,7 @@ START_TEST(memory_stays_while_another_rank_of_the_process_uses_it)
     ck_assert_ptr_eq(base, heap.segment.base);
     ck_assert_uint_eq(bytes, heap.segment.bytes);
     cpu_heap_close(&heap);
-    ((unsigned char *)memory)[0] = 1; /* still there */
+    ((unsigned char *)memory)[0] = 1; /* still mapped */
     cpu_segment_detach(&address);
 }
 END_TEST

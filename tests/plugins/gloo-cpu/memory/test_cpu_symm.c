@@ -1,5 +1,5 @@
-/* Litmus tests of symmetric memory: what one rank may see of another's stores.  They are run often
- * enough that reordering, where the hardware does it, shows up if an ordering is missing. */
+/* Litmus tests of symmetric memory: the stores of a peer that a rank may observe.  They run often
+ * enough that the hardware's reordering is observed if an ordering is missing. */
 #include "ranks.h"
 
 #include "support/suite.h"
@@ -29,7 +29,7 @@ static struct window open_window(struct rank *rank, uint64_t bytes, uint32_t sig
     return w;
 }
 
-/* ---- message passing: whoever sees the signal sees the data ---- */
+/* ---- message passing: a rank that sees the signal sees the data ---- */
 
 static void pass_messages(struct rank *rank)
 {
@@ -107,7 +107,7 @@ START_TEST(puts_arrive_in_order_across_a_fence)
 }
 END_TEST
 
-/* ---- store buffering: put, quiet, get; both cannot miss the other's put ---- */
+/* ---- store buffering: put, quiet, get; at least one rank sees the other's put ---- */
 
 static void cross_stores(struct rank *rank)
 {
@@ -118,7 +118,7 @@ static void cross_stores(struct rank *rank)
     for (uint64_t round = 1; round <= ROUNDS / 4; round++) {
         uint64_t seen = 0, other;
 
-        /* Each writes its word at rank 0 and reads the other's there. */
+        /* Each rank writes its word on rank 0 and reads the other's word there. */
         put_word(rank, &w, me, round, 0);
         RANK_OK(symm->quiet(w.handle, NULL));
         RANK_OK(symm->get(w.handle, &seen, (uint64_t)peer * 8, 8, 0, NULL));
@@ -144,7 +144,7 @@ START_TEST(of_two_crossing_puts_at_least_one_is_seen)
 }
 END_TEST
 
-/* ---- counting: adds of all ranks add up ---- */
+/* ---- counting: the adds of all ranks are summed ---- */
 
 static void count_together(struct rank *rank)
 {
@@ -161,7 +161,7 @@ static void count_together(struct rank *rank)
     RANK_OK(symm->window_destroy(w.handle));
 }
 
-/* What came before a barrier is seen after it, by all. */
+/* Stores before a barrier are visible to all ranks after it. */
 static void meet_often(struct rank *rank)
 {
     const weft_symm_table *symm = rank->plugin->symm;
@@ -191,7 +191,7 @@ START_TEST(adds_add_up_and_barriers_hold)
 }
 END_TEST
 
-/* ---- one-sided work in stream order, and windows of the user's memory ---- */
+/* ---- one-sided operations in stream order, and windows of the user's memory ---- */
 
 static void use_streams(struct rank *rank)
 {

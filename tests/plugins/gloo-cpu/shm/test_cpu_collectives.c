@@ -171,7 +171,7 @@ static void check_large(struct rank *rank)
     check_count(rank, 1500007, MIXED);
 }
 
-/* Numbers whose sum depends on the order it is taken in. */
+/* Numbers whose sum depends on the order of addition. */
 static float fraction(int rank, uint64_t i)
 {
     uint32_t bits = (uint32_t)(i * 2654435761u) ^ (uint32_t)(rank + 1) * 40503u;
@@ -197,7 +197,7 @@ static void check_order(struct rank *rank, uint64_t count, enum memory memory)
     put(rank, b.recv, memory);
 }
 
-/* Another rank comes late each time; the sum is that of rank order, to the last bit. */
+/* A different rank is late each time.  The sum is bit-exact in rank order. */
 static void check_bits(struct rank *rank)
 {
     struct timespec pause = {.tv_nsec = 400000};
@@ -260,7 +260,7 @@ START_TEST(checking_calls_changes_no_result)
 }
 END_TEST
 
-/* Pretended hosts: Gloo carries what leaves one.  A small stage makes for many rounds. */
+/* Simulated hosts: Gloo carries data between them.  A small stage gives many rounds. */
 static void run_hosts(bool threads, const char *stage)
 {
     struct ranks_options options = {.size = threads ? 7 : 4,

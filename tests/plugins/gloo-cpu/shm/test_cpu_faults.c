@@ -1,4 +1,5 @@
-/* Ranks that are killed, stopped, gone or call something else: the others say so, and soon. */
+/* Ranks that are killed, stopped, have exited, or make another call: the other ranks report it
+ * soon. */
 #include "ranks.h"
 
 #include "support/suite.h"
@@ -42,7 +43,7 @@ static void run(int size, bool threads, int64_t timeout_ns, int failing,
     ck_assert_int_eq(ranks_run(&options), failing);
 }
 
-/* The failure names RANK, and stays.  It is not the time limit's, unless that is ALSO right. */
+/* The failure names RANK and is permanent.  It is not a timeout, unless ALSO allows that. */
 static void check_named(struct rank *rank, weft_status status, const char *name, weft_status also)
 {
     char first[1024];
@@ -151,7 +152,7 @@ START_TEST(a_rank_that_ends_early_is_named)
 }
 END_TEST
 
-/* Ranks differ in their pace: the fast ones leave while the slow ones still read. */
+/* Ranks differ in speed: fast ranks leave while slow ones still read. */
 static void leave_at_once(struct rank *rank)
 {
     struct timespec pause = {.tv_nsec = (rank->number % 3) * 300000};
@@ -175,7 +176,7 @@ static void leave_at_once(struct rank *rank)
     }
 }
 
-START_TEST(leaving_after_the_last_collective_harms_nobody)
+START_TEST(leaving_after_the_last_collective_is_harmless)
 {
     run(4, false, 300 * SECOND, 0, leave_at_once);
     run(4, true, 300 * SECOND, 0, leave_at_once);
@@ -343,7 +344,7 @@ START_TEST(hundreds_of_communicators_come_and_go_without_growth)
 }
 END_TEST
 
-/* All that rank 0 can have on a stream, and rank 1 does not take part in. */
+/* All kinds of work that rank 0 can post to a stream and that rank 1 does not join. */
 static void put_work_on(struct rank *rank, void *comm, void *window, void *stream)
 {
     static float memory[4], more[4];
@@ -371,7 +372,7 @@ static void put_work_on(struct rank *rank, void *comm, void *window, void *strea
     RANK_OK(rank->plugin->symm->put(window, 0, memory, sizeof memory, 1, stream));
 }
 
-/* Of two streams the second begins with another kind of work. */
+/* Two streams; the second begins with another kind of work. */
 static void end_under_work(struct rank *rank)
 {
     const weft_device_table *device = rank->plugin->device;
@@ -413,7 +414,7 @@ static void hold(void *open)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Rank 0's work stands behind something else, so that it cannot end. */
+/* Rank 0's work is queued behind other work, so that it cannot complete. */
 static void end_before_work(struct rank *rank)
 {
     const weft_device_table *device = rank->plugin->device;
@@ -444,7 +445,7 @@ END_TEST
 SUITE(cpu_faults, a_killed_rank_is_named_long_before_the_time_limit,
       a_receive_from_a_killed_rank_ends, a_wait_for_the_signal_of_a_killed_rank_ends,
       a_stopped_rank_is_named_when_the_time_is_up, a_rank_that_ends_early_is_named,
-      leaving_after_the_last_collective_harms_nobody,
+      leaving_after_the_last_collective_is_harmless,
       every_rank_learns_of_calls_that_differ_and_sees_both, every_rank_learns_of_counts_that_differ,
       calls_that_differ_are_noticed_unasked_where_ranks_meet,
       nothing_is_left_behind_and_the_next_run_works,

@@ -1,5 +1,5 @@
-/* Ranks that come after another gave up and took its buffers back: what they are told is good is
- * good. */
+/* Ranks that arrive after another rank has failed and reused its buffers: data that is reported as
+ * received is right. */
 #include "cpu_comm.h"
 #include "ranks.h"
 
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define SECOND  INT64_C(1000000000)
-#define LIMIT   (SECOND / 4) /* passes before the others come */
-#define COUNT   300000       /* f32; read where they lie */
+#define LIMIT   (SECOND / 4) /* passes before the others arrive */
+#define COUNT   300000       /* f32; read in place */
 #define MESSAGE WEFT_COLL_COUNT
 
 static struct {
@@ -31,7 +31,7 @@ static float *take(struct rank *rank, float value)
     return memory;
 }
 
-/* The last rank sends, and is the root where the root does. */
+/* The last rank sends, and is the root if the root sends. */
 static weft_status make_call(struct rank *rank, float *send, float *recv)
 {
     int last = rank->size - 1;
@@ -118,8 +118,9 @@ START_TEST(no_rank_takes_what_another_sent_before_it_gave_up)
 }
 END_TEST
 
-/* Rank 1 gives up between our meeting it and our having read its memory. */
-static void one_gives_up_while_it_is_read(struct rank *rank)
+/* Rank 1 fails after this rank has synchronized with it and before this rank has read its
+ * memory. */
+static void one_fails_while_it_is_read(struct rank *rank)
 {
     struct cpu_shm_group *group = &((struct cpu_comm *)rank->comm)->group;
     float *send = take(rank, 1);
@@ -143,7 +144,7 @@ static void one_gives_up_while_it_is_read(struct rank *rank)
 START_TEST(giving_up_is_noticed_after_reading_too)
 {
     struct ranks_options options = {
-        .size = 2, .timeout_ns = 4 * SECOND, .body = one_gives_up_while_it_is_read};
+        .size = 2, .timeout_ns = 4 * SECOND, .body = one_fails_while_it_is_read};
 
     call.collective = WEFT_COLL_ALL_GATHER;
     call.shared = true;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define BIG 300000 /* bytes; read where they lie */
+#define BIG 300000 /* bytes; read in place */
 
 static weft_status transfer(struct rank *rank, bool send, void *buffer, uint64_t bytes, int peer,
                             uint32_t tag, void *stream)
@@ -36,7 +36,7 @@ static void check(struct rank *rank, const unsigned char *buffer, uint64_t bytes
                    (unsigned char)((unsigned)from * 17 + (unsigned)rank->number * 5 + tag + i));
 }
 
-/* Rank 0 sends tags in order; rank 1 asks for them backwards. */
+/* Rank 0 sends tags in order, and rank 1 receives them in reverse order. */
 static void send_backwards(struct rank *rank)
 {
     unsigned char buffer[900];

@@ -67,7 +67,7 @@ static void *go_through_all(void *argument)
     return NULL;
 }
 
-/* Has everybody gone through the doors opened so far? */
+/* True if every thread has passed the doors opened so far. */
 static bool is_empty(const void *argument)
 {
     const struct door *door = argument;

@@ -1,4 +1,4 @@
-/* Tasks from any thread to one. */
+/* A queue of tasks from any thread to one thread. */
 #include "stream/cpu_queue.h"
 
 #include "support/suite.h"
@@ -102,7 +102,7 @@ START_TEST(givers_that_meet_leave_nothing_behind)
     ck_assert_int_eq(cpu_queue_begin(&queue), WEFT_OK);
     kept = count_kept(&queue);
     for (int i = 0; i < 1000; i++) {
-        atomic_store(&queue.picking, i % 2 == 0); /* as if another thread were */
+        atomic_store(&queue.picking, i % 2 == 0); /* as if another thread were picking */
         give(&queue, (struct note){0, 0});
         cpu_queue_done(&queue, cpu_queue_take(&queue));
     }

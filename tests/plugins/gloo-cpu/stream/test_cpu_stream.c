@@ -20,7 +20,7 @@ static void nap(void *argument)
     nanosleep(&(struct timespec){.tv_nsec = *(long *)argument}, NULL);
 }
 
-/* Work that lasts until the test lets it go. */
+/* Work that lasts until the test opens it. */
 static void hold(void *open)
 {
     while (!*(atomic_bool *)open)
@@ -185,7 +185,7 @@ START_TEST(one_stream_waits_for_another)
     ck_assert_int_eq(cpu_stream_wait_event(NULL, NULL, event), WEFT_OK);
     ck_assert_int_eq(atomic_load(&done), 1); /* stream NULL waited */
     ck_assert_int_eq(cpu_stream_call(NULL, fast, mark, (void *)&seen), WEFT_OK);
-    cpu_event_destroy(NULL, event); /* while it may still be waited for */
+    cpu_event_destroy(NULL, event); /* while a wait for it may be pending */
     ck_assert_int_eq(cpu_stream_wait(NULL, fast, WEFT_FOREVER), WEFT_OK);
     ck_assert_int_eq(atomic_load(&seen), 1);
     cpu_stream_destroy(NULL, slow);

@@ -1,4 +1,4 @@
-/* What every communicator is made with. */
+/* Creation of communicators. */
 #include "fake.h"
 
 #include "support/suite.h"

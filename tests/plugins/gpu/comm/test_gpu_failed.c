@@ -1,4 +1,4 @@
-/* The first error of a communicator is the one it keeps. */
+/* A communicator keeps its first error. */
 #include "fake.h"
 
 #include "support/suite.h"

@@ -71,7 +71,7 @@ START_TEST(calls_of_a_group_run_together_at_its_end_with_the_arrays_they_were_ma
         ck_assert_uint_eq(fake.ran_counts[i][2], i);
     ck_assert_uint_eq(fake.ran[40].kind, GPU_OP_RECEIVE);
     ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
-    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_OK); /* nothing is left of the last */
+    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_OK); /* no operation is left */
     ck_assert_uint_eq(fake.runs, 1);
     ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "group_end without group_begin");

@@ -1,11 +1,11 @@
-/* WEFT_COMM_CHECK: which calls count as different, and how they are told apart. */
+/* WEFT_COMM_CHECK: which calls differ, and how messages describe them. */
 #include "fake.h"
 
 #include "support/suite.h"
 
 static const uint64_t ours[FAKE_RANKS] = {1, 2, 3, 4}, theirs[FAKE_RANKS] = {1, 2, 3, 5};
 
-/* What comes out where rank 2 of the communicator calls OTHER, and all others OP. */
+/* The result if rank 2 of the communicator calls OTHER and all others call OP. */
 static weft_status compare(const struct gpu_op *op, const struct gpu_op *other)
 {
     struct gpu_comm *comm = fake_begin();
@@ -15,7 +15,7 @@ static weft_status compare(const struct gpu_op *op, const struct gpu_op *other)
     for (int r = 0; r < FAKE_RANKS; r++)
         calls[r] = gpu_call_of(comm, r == 2 ? other : op);
     status = gpu_calls_match(comm, calls);
-    ck_assert_int_eq(comm->error, status); /* it sticks */
+    ck_assert_int_eq(comm->error, status); /* it is permanent */
     gpu_comm_free(comm);
     return status;
 }
@@ -35,7 +35,7 @@ START_TEST(what_may_differ_between_ranks_is_not_compared)
 }
 END_TEST
 
-START_TEST(calls_that_differ_are_told_apart_in_words)
+START_TEST(calls_that_differ_are_described)
 {
     struct gpu_op op = {.kind = WEFT_COLL_ALL_REDUCE, .dtype = WEFT_DTYPE_F32, .count = 8};
     struct gpu_op other = op;
@@ -90,6 +90,5 @@ START_TEST(steps_of_bound_plans_are_compared)
 }
 END_TEST
 
-SUITE(gpu_match, what_may_differ_between_ranks_is_not_compared,
-      calls_that_differ_are_told_apart_in_words, counts_that_all_ranks_give_are_compared,
-      steps_of_bound_plans_are_compared)
+SUITE(gpu_match, what_may_differ_between_ranks_is_not_compared, calls_that_differ_are_described,
+      counts_that_all_ranks_give_are_compared, steps_of_bound_plans_are_compared)

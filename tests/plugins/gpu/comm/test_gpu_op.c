@@ -1,4 +1,5 @@
-/* Arguments of calls: what is refused and with which words, and of which rank nothing is asked. */
+/* Arguments of calls: refused arguments and their messages, and arguments that a rank need not
+ * pass. */
 #include "fake.h"
 
 #include "support/suite.h"
@@ -76,11 +77,11 @@ START_TEST(counts_and_scales_are_checked)
 }
 END_TEST
 
-/* Rank 1 is at the root, or it is not. */
+/* Rank 1 is the root or not. */
 static const struct use {
     uint32_t collective;
-    bool sends, receives;           /* anywhere else */
-    bool root_sends, root_receives; /* at the root */
+    bool sends, receives;           /* on other ranks */
+    bool root_sends, root_receives; /* on the root */
     bool send_arrays, recv_arrays, rooted;
 } uses[] = {
     {WEFT_COLL_ALL_REDUCE, true, true, true, true, false, false, false},

@@ -1,4 +1,5 @@
-/* One-sided work on a window of 100 bytes and 3 signals, of which rank 3's is out of reach. */
+/* One-sided operations on a window of 100 bytes and 3 signals, on which rank 3's memory is
+ * inaccessible. */
 #include "fake.h"
 
 #include "support/suite.h"
@@ -67,7 +68,7 @@ START_TEST(signals_reach_the_peers_pad_and_waits_watch_the_own_one)
     ck_assert_int_eq(fake.kernel, GPU_KERNEL_AWAIT_SIGNAL);
     ck_assert_uint_eq(fake.signal.address, (uintptr_t)&pad[1][1]);
     ck_assert_uint_eq(fake.signal.compare, WK_GE);
-    ck_assert_uint_eq(fake.signal.channel.timeout_ns, 1); /* 0 would be none */
+    ck_assert_uint_eq(fake.signal.channel.timeout_ns, 1); /* 0 would mean no limit */
     ck_assert_int_eq(gpu_symm_table.wait_signal(window, 1, WEFT_COMPARE_LT, 7, WEFT_FOREVER, NULL),
                      WEFT_OK);
     ck_assert_uint_eq(fake.signal.channel.timeout_ns, 0);
@@ -87,7 +88,7 @@ START_TEST(signals_that_do_not_exist_are_refused)
     ck_assert_int_eq(gpu_symm_table.wait_signal(window, 0, 9, 7, 0, NULL), WEFT_ERR_UNSUPPORTED);
     ck_assert_int_eq(gpu_symm_table.put_signal(window, 0, pad, 8, 3, 1, 0, 2, NULL),
                      WEFT_ERR_INVALID);
-    ck_assert_ptr_null(fake.copied_to); /* nothing of it is done */
+    ck_assert_ptr_null(fake.copied_to); /* nothing was copied */
     gpu_comm_free(window->comm);
 }
 END_TEST

@@ -4,7 +4,7 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-START_TEST(a_world_of_one_needs_nobody)
+START_TEST(a_world_of_one_needs_no_rendezvous)
 {
     weft_context *context;
     weft_device_info info = {.struct_size = sizeof info};
@@ -191,8 +191,9 @@ START_TEST(communicators_that_were_forgotten_go_with_the_context)
 }
 END_TEST
 
-SUITE(comm_context, a_world_of_one_needs_nobody, null_contexts_have_an_answer, options_are_checked,
-      differing_digests_are_a_table, differing_time_limits_are_a_table, ranks_know_their_place,
-      a_backend_that_is_not_there_is_everyones_error, no_allocation_that_fails_leaves_anything,
+SUITE(comm_context, a_world_of_one_needs_no_rendezvous, null_contexts_have_an_answer,
+      options_are_checked, differing_digests_are_a_table, differing_time_limits_are_a_table,
+      ranks_know_their_place, a_backend_that_is_not_there_is_everyones_error,
+      no_allocation_that_fails_leaves_anything,
       no_allocation_of_a_communicator_that_fails_leaves_anything,
       communicators_that_were_forgotten_go_with_the_context)

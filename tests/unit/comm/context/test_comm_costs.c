@@ -57,7 +57,7 @@ static weft_status describe_host(void *device, weft_device_info *out)
     return status;
 }
 
-START_TEST(who_reads_the_others_memory_packs_nothing)
+START_TEST(ranks_that_pull_pack_nothing)
 {
     weft_plugin plugin = *fake_plugin();
     weft_comm_table comm = *plugin.comm;
@@ -100,7 +100,7 @@ START_TEST(a_plugin_that_knows_its_costs_is_asked)
     ck_assert_uint_eq(rate->peer_ns, 7000);
     ck_assert_uint_eq(rate->base_ns, 7000);
     weft_context_release(&context);
-    setenv("WEFT_COSTS", "dtensor", 1); /* the user's word counts more */
+    setenv("WEFT_COSTS", "dtensor", 1); /* the user's setting has precedence */
     context = alone(&plugin);
     ck_assert_str_eq(weft_context_costs(context)->name, "dtensor");
     weft_context_release(&context);
@@ -156,6 +156,6 @@ START_TEST(without_a_name_the_variable_counts)
 }
 END_TEST
 
-SUITE(comm_costs, without_a_word_the_built_in_table_counts,
-      who_reads_the_others_memory_packs_nothing, a_plugin_that_knows_its_costs_is_asked,
-      a_table_is_read_from_a_file, without_a_name_the_variable_counts)
+SUITE(comm_costs, without_a_word_the_built_in_table_counts, ranks_that_pull_pack_nothing,
+      a_plugin_that_knows_its_costs_is_asked, a_table_is_read_from_a_file,
+      without_a_name_the_variable_counts)

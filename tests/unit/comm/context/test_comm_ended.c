@@ -5,7 +5,7 @@
 #include "support/suite.h"
 #include "weft/mesh.h"
 
-/* STATUS is that of a call of something whose context or communicator was released. */
+/* STATUS must be that of a call on an object whose context or communicator was released. */
 static void is_refused(weft_status status, const char *text)
 {
     ck_assert_msg(status == WEFT_ERR_INVALID, "%s", weft_status_name(status));
@@ -181,7 +181,8 @@ START_TEST(works_without_their_context_refuse_every_call)
 }
 END_TEST
 
-/* A program may have another copy of the pointer to the context, or the one that is NULL now. */
+/* A program may have another copy of the pointer to the context, or the pointer that is now
+ * NULL. */
 START_TEST(streams_without_their_context_refuse_every_call)
 {
     int64_t live = wf_mem_live();

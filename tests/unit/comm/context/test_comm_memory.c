@@ -25,7 +25,7 @@ START_TEST(memory_comes_from_the_plugin)
 }
 END_TEST
 
-START_TEST(what_is_not_given_back_is_told)
+START_TEST(leaks_are_reported)
 {
     void *pieces[3];
     weft_stream *stream;
@@ -125,6 +125,5 @@ START_TEST(no_allocation_that_fails_leaves_anything)
 }
 END_TEST
 
-SUITE(comm_memory, memory_comes_from_the_plugin, what_is_not_given_back_is_told,
-      arguments_are_checked, a_stream_is_waited_for_with_a_limit,
-      no_allocation_that_fails_leaves_anything)
+SUITE(comm_memory, memory_comes_from_the_plugin, leaks_are_reported, arguments_are_checked,
+      a_stream_is_waited_for_with_a_limit, no_allocation_that_fails_leaves_anything)

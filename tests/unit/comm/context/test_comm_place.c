@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* An exchange among threads, as a user would bring one. */
+/* An exchange among threads, as a user would provide it. */
 struct board {
     pthread_barrier_t barrier;
     char cards[8][4096];
@@ -119,7 +119,7 @@ START_TEST(an_exchange_that_fails_is_said)
     fake_reset();
     board.broken = true;
     join_all(1, NULL, NULL);
-    all_joined(1); /* alone, nobody is asked */
+    all_joined(1); /* a single rank exchanges nothing */
     join_all(2, NULL, NULL);
     board.broken = false;
     for (int i = 0; i < 2; i++) {
@@ -132,7 +132,7 @@ END_TEST
 START_TEST(a_rendezvous_that_cannot_be_served_is_said_on_all)
 {
     fake_reset();
-    setenv("WEFT_LISTEN", "203.0.113.7", 1); /* an address no host here has */
+    setenv("WEFT_LISTEN", "203.0.113.7", 1); /* an address that no host here has */
     join_all(2, NULL, NULL);
     unsetenv("WEFT_LISTEN");
     for (int i = 0; i < 2; i++) {
@@ -144,7 +144,7 @@ START_TEST(a_rendezvous_that_cannot_be_served_is_said_on_all)
 }
 END_TEST
 
-START_TEST(a_name_that_is_taken_is_told_with_its_owner_and_the_setting)
+START_TEST(a_taken_name_is_reported_with_its_owner_and_the_setting)
 {
     struct wf_address taken = {.is_unix = true};
     int fds[WF_MAX_LISTENERS];
@@ -156,7 +156,7 @@ START_TEST(a_name_that_is_taken_is_told_with_its_owner_and_the_setting)
     wf_address_print(&taken, text);
     ck_assert_int_eq(wf_address_listen(&taken, fds, &count), WEFT_OK);
     setenv("WEFT_RENDEZVOUS", text, 1);
-    join_all(2, NULL, NULL); /* by an exchange: rank 1 is told of rank 0's failure */
+    join_all(2, NULL, NULL); /* through an exchange, rank 1 gets rank 0's failure */
     unsetenv("WEFT_RENDEZVOUS");
     close(fds[0]);
     snprintf(owner, sizeof owner, ": process %d of ", (int)getpid());
@@ -203,5 +203,5 @@ END_TEST
 SUITE(comm_place, a_users_exchange_brings_ranks_together,
       an_address_and_a_token_bring_ranks_together, an_exchange_that_fails_is_said,
       a_rendezvous_that_cannot_be_served_is_said_on_all,
-      a_name_that_is_taken_is_told_with_its_owner_and_the_setting,
+      a_taken_name_is_reported_with_its_owner_and_the_setting,
       a_network_address_without_a_token_is_refused, options_at_odds_are_refused)

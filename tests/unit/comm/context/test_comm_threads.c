@@ -87,7 +87,7 @@ START_TEST(the_first_failure_is_returned_with_its_rank)
 }
 END_TEST
 
-/* Rank 1 fails before it has joined; rank 0 must not wait its join time out. */
+/* Rank 1 fails before it joins.  Rank 0 must not wait until the time limit for joining. */
 static weft_status fail_before_joining(void *argument)
 {
     weft_context *context;

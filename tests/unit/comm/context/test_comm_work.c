@@ -96,7 +96,7 @@ START_TEST(arguments_are_checked)
 }
 END_TEST
 
-START_TEST(works_that_were_not_released_are_told_with_what_made_them)
+START_TEST(unreleased_works_are_reported_with_their_creator)
 {
     weft_context *context;
     weft_work *works[4];
@@ -155,6 +155,6 @@ START_TEST(threads_share_the_works_without_a_lock)
 }
 END_TEST
 
-SUITE(comm_work, works_that_were_not_released_are_told_with_what_made_them,
+SUITE(comm_work, unreleased_works_are_reported_with_their_creator,
       events_of_a_vendor_are_wrapped_where_there_are_some, a_work_is_done_when_its_stream_is,
       released_works_are_used_again, arguments_are_checked, threads_share_the_works_without_a_lock)

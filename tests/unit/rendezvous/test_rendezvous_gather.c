@@ -6,7 +6,7 @@
 
 #define SIZE 4
 
-/* What was delivered to each rank last. */
+/* The last delivery to each rank. */
 static struct {
     int count;
     uint64_t id, serial;
@@ -36,18 +36,18 @@ static void deliver(void *self, int32_t rank, uint64_t id, const struct wf_text 
     ck_assert(!reader.failed && reader.left == 0);
 }
 
-static struct wf_meetings *begin(void)
+static struct wf_gathers *begin(void)
 {
-    struct wf_meetings *m;
+    struct wf_gathers *m;
 
     memset(seen, 0, sizeof seen);
-    ck_assert_int_eq(wf_meetings_create(SIZE, (struct wf_meeting_sink){NULL, deliver}, 0, &m),
+    ck_assert_int_eq(wf_gathers_create(SIZE, (struct wf_gather_sink){NULL, deliver}, 0, &m),
                      WEFT_OK);
     return m;
 }
 
 /* LIST is a string of digits. */
-static weft_status post_full(struct wf_meetings *m, uint64_t now, int32_t rank, uint64_t id,
+static weft_status post_full(struct wf_gathers *m, uint64_t now, int32_t rank, uint64_t id,
                              const char *list, const char *label, weft_status status,
                              const char *text)
 {
@@ -60,17 +60,17 @@ static weft_status post_full(struct wf_meetings *m, uint64_t now, int32_t rank, 
     c.status = status;
     c.text = c.blob.data = text;
     c.blob.bytes = strlen(text);
-    return wf_meetings_post(m, now, rank, id, &c);
+    return wf_gathers_post(m, now, rank, id, &c);
 }
 
-static void post(struct wf_meetings *m, int32_t rank, const char *list, const char *text)
+static void post(struct wf_gathers *m, int32_t rank, const char *list, const char *text)
 {
     ck_assert_int_eq(post_full(m, 0, rank, 10 + (uint64_t)rank, list, "x", WEFT_OK, text), WEFT_OK);
 }
 
 START_TEST(all_get_every_blob_in_the_lists_order)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     post(m, 0, "201", "zero");
     post(m, 1, "201", "");
@@ -82,26 +82,26 @@ START_TEST(all_get_every_blob_in_the_lists_order)
         ck_assert_str_eq(seen[rank].blobs, "two|zero||");
     }
     ck_assert_int_eq(seen[3].count, 0);
-    ck_assert_uint_eq(wf_meetings_open(m), 0);
-    wf_meetings_release(&m);
+    ck_assert_uint_eq(wf_gathers_open(m), 0);
+    wf_gathers_release(&m);
 }
 END_TEST
 
 START_TEST(lists_that_differ_only_in_order_do_not_meet)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     post(m, 0, "01", "a");
     post(m, 1, "10", "b");
     ck_assert_int_eq(seen[0].count + seen[1].count, 0);
-    ck_assert_uint_eq(wf_meetings_open(m), 2);
-    wf_meetings_release(&m);
+    ck_assert_uint_eq(wf_gathers_open(m), 2);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-START_TEST(every_meeting_has_a_number_of_its_own)
+START_TEST(every_gather_has_a_number_of_its_own)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
     uint64_t last = 0;
 
     for (int i = 0; i < 100; i++) {
@@ -111,14 +111,14 @@ START_TEST(every_meeting_has_a_number_of_its_own)
         ck_assert_uint_gt(seen[0].serial, last);
         last = seen[0].serial;
     }
-    ck_assert_uint_eq(wf_meetings_open(m), 0);
-    wf_meetings_release(&m);
+    ck_assert_uint_eq(wf_gathers_open(m), 0);
+    wf_gathers_release(&m);
 }
 END_TEST
 
 START_TEST(one_ranks_failure_is_everyones_with_its_number)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     post(m, 0, "0123", "fine");
     post(m, 3, "0123", "fine");
@@ -130,44 +130,44 @@ START_TEST(one_ranks_failure_is_everyones_with_its_number)
         ck_assert_str_eq(seen[rank].text, "rank 1: no such device");
     }
     ck_assert_int_eq(seen[2].count, 0);
-    ck_assert_uint_eq(wf_meetings_open(m), 1);
+    ck_assert_uint_eq(wf_gathers_open(m), 1);
     post(m, 2, "0123", "late");
     ck_assert_str_eq(seen[2].text, "rank 1: no such device");
-    ck_assert_uint_eq(wf_meetings_open(m), 0);
-    wf_meetings_release(&m);
+    ck_assert_uint_eq(wf_gathers_open(m), 0);
+    wf_gathers_release(&m);
 }
 END_TEST
 
 START_TEST(a_late_rank_hears_of_the_failure_whatever_it_came_for)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     ck_assert_int_eq(post_full(m, 0, 0, 1, "01", "the end", WEFT_ERR_SYSTEM, "bad"), WEFT_OK);
     ck_assert_int_eq(post_full(m, 0, 1, 2, "01", "an exchange", WEFT_OK, ""), WEFT_OK);
     ck_assert_str_eq(seen[1].text, "rank 0: bad");
-    wf_meetings_release(&m);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-START_TEST(the_next_meeting_of_a_list_does_not_wait_for_the_failed_one)
+START_TEST(the_next_gather_of_a_list_does_not_wait_for_the_failed_one)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     ck_assert_int_eq(post_full(m, 0, 0, 1, "01", "x", WEFT_ERR_SYSTEM, "bad"), WEFT_OK);
-    post(m, 0, "01", "again"); /* rank 1 has not heard of the first */
+    post(m, 0, "01", "again"); /* rank 1 has not received the first */
     post(m, 1, "01", "first");
     ck_assert_int_eq(seen[1].status, WEFT_ERR_SYSTEM);
     ck_assert_int_eq(seen[0].count, 1);
     post(m, 1, "01", "again");
     ck_assert_str_eq(seen[0].blobs, "again|again|");
     ck_assert_str_eq(seen[1].blobs, "again|again|");
-    wf_meetings_release(&m);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-START_TEST(ranks_that_come_for_different_things_are_told_both)
+START_TEST(ranks_in_different_calls_get_both_names)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     ck_assert_int_eq(post_full(m, 0, 0, 1, "01", "a split of world", WEFT_OK, ""), WEFT_OK);
     ck_assert_int_eq(post_full(m, 0, 1, 2, "01", "a barrier", WEFT_OK, ""), WEFT_OK);
@@ -176,11 +176,11 @@ START_TEST(ranks_that_come_for_different_things_are_told_both)
         ck_assert_str_eq(seen[rank].text,
                          "rank 1 is at a barrier, but rank 0 is at a split of world");
     }
-    wf_meetings_release(&m);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-static void post_for(struct wf_meetings *m, uint64_t comm, int32_t rank, const char *label)
+static void post_for(struct wf_gathers *m, uint64_t comm, int32_t rank, const char *label)
 {
     struct wf_contribution c = {.comm = comm,
                                 .ranks = (int32_t[]){0, 1},
@@ -190,43 +190,43 @@ static void post_for(struct wf_meetings *m, uint64_t comm, int32_t rank, const c
                                 .text = "",
                                 .blob = {"", 0}};
 
-    ck_assert_int_eq(wf_meetings_post(m, 0, rank, 1, &c), WEFT_OK);
+    ck_assert_int_eq(wf_gathers_post(m, 0, rank, 1, &c), WEFT_OK);
 }
 
 START_TEST(calls_on_different_communicators_do_not_meet)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     post_for(m, 7, 0, "binding a plan on dp#7");
     post_for(m, 1, 1, "a split of world");
     ck_assert_int_eq(seen[0].count + seen[1].count, 0);
-    ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
+    ck_assert_uint_eq(wf_gathers_expire(m, 100), 200);
     ck_assert_str_eq(seen[0].text, "rank 1 of 2 did not reach binding a plan on dp#7 within 100 "
                                    "ns; rank 1 is at a split of world");
-    for (int rank = 0; rank < 2; rank++) /* on a third one all is well */
+    for (int rank = 0; rank < 2; rank++) /* a third one works */
         post_for(m, 8, rank, "a split of tp#8");
     ck_assert_int_eq(seen[0].status, WEFT_OK);
     ck_assert_int_eq(seen[1].status, WEFT_OK);
-    wf_meetings_release(&m);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-START_TEST(the_time_limit_does_not_name_who_waits_elsewhere)
+START_TEST(the_time_limit_does_not_name_a_rank_that_waits_elsewhere)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     post(m, 0, "0123", "");
     post(m, 2, "0123", "");
     ck_assert_int_eq(post_full(m, 50, 3, 7, "13", "an exchange", WEFT_OK, ""), WEFT_OK);
-    ck_assert_uint_eq(wf_meetings_expire(m, 100), 150);
+    ck_assert_uint_eq(wf_gathers_expire(m, 100), 150);
     ck_assert_str_eq(seen[0].text, "rank 1 of 4 did not reach x within 100 ns");
-    ck_assert_uint_eq(wf_meetings_expire(m, 150), 200);
+    ck_assert_uint_eq(wf_gathers_expire(m, 150), 200);
     ck_assert_str_eq(seen[3].text, "rank 1 of 2 did not reach an exchange within 100 ns");
-    wf_meetings_release(&m);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-/* Ranks 0 and 1 may serve the rendezvous, and end because of a failure. */
+/* Ranks 0 and 1 may serve the rendezvous, and exit because of a failure. */
 static int32_t told[SIZE], told_count;
 
 static void note_order(void *self, int32_t rank, uint64_t id, const struct wf_text *payload)
@@ -237,65 +237,65 @@ static void note_order(void *self, int32_t rank, uint64_t id, const struct wf_te
     told[told_count++] = rank;
 }
 
-START_TEST(ranks_that_may_serve_are_told_of_a_failure_last)
+START_TEST(ranks_that_may_serve_get_a_failure_last)
 {
-    struct wf_meetings *m;
+    struct wf_gathers *m;
 
     told_count = 0;
-    ck_assert_int_eq(wf_meetings_create(SIZE, (struct wf_meeting_sink){NULL, note_order}, 0, &m),
+    ck_assert_int_eq(wf_gathers_create(SIZE, (struct wf_gather_sink){NULL, note_order}, 0, &m),
                      WEFT_OK);
     for (int32_t rank = 0; rank < 3; rank++)
         post(m, rank, "0123", "");
-    wf_meetings_gone(m, 3, "is gone");
+    wf_gathers_gone(m, 3, "is gone");
     ck_assert_int_eq(told_count, 3);
     ck_assert_int_eq(told[0], 2);
     ck_assert_int_eq(told[1], 1);
     ck_assert_int_eq(told[2], 0);
-    wf_meetings_release(&m);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-START_TEST(the_time_limit_names_who_is_missing)
+START_TEST(the_time_limit_names_the_missing_rank)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     ck_assert_int_eq(post_full(m, 1000, 0, 1, "0123", "a split of world", WEFT_OK, ""), WEFT_OK);
     ck_assert_int_eq(post_full(m, 1050, 2, 1, "0123", "a split of world", WEFT_OK, ""), WEFT_OK);
-    ck_assert_uint_eq(wf_meetings_expire(m, 1099), 1100);
+    ck_assert_uint_eq(wf_gathers_expire(m, 1099), 1100);
     ck_assert_int_eq(seen[0].count, 0);
-    ck_assert_uint_eq(wf_meetings_expire(m, 1100), 1200);
+    ck_assert_uint_eq(wf_gathers_expire(m, 1100), 1200);
     ck_assert_int_eq(seen[0].status, WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(seen[2].text,
                      "ranks 1 and 3 of 4 did not reach a split of world within 100 ns");
     post(m, 1, "0123", "");
     ck_assert_int_eq(seen[1].status, WEFT_ERR_TIMEOUT);
-    wf_meetings_release(&m);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-START_TEST(a_meeting_that_timed_out_ends_when_a_rank_comes_again_or_later)
+START_TEST(a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     post(m, 0, "01", "");
-    ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
+    ck_assert_uint_eq(wf_gathers_expire(m, 100), 200);
     ck_assert_int_eq(seen[0].status, WEFT_ERR_TIMEOUT);
-    post(m, 0, "01", "again"); /* rank 1 has not come to the first, and comes to this one */
+    post(m, 0, "01", "again"); /* rank 1 did not join the first, and joins this one */
     post(m, 1, "01", "first");
     ck_assert_str_eq(seen[0].blobs, "again|first|");
     ck_assert_str_eq(seen[1].blobs, "again|first|");
-    ck_assert_uint_eq(wf_meetings_open(m), 0);
+    ck_assert_uint_eq(wf_gathers_open(m), 0);
     post(m, 0, "01", "");
-    ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
-    ck_assert_uint_eq(wf_meetings_expire(m, 200), UINT64_MAX);
-    ck_assert_uint_eq(wf_meetings_open(m), 0);
-    wf_meetings_release(&m);
+    ck_assert_uint_eq(wf_gathers_expire(m, 100), 200);
+    ck_assert_uint_eq(wf_gathers_expire(m, 200), UINT64_MAX);
+    ck_assert_uint_eq(wf_gathers_open(m), 0);
+    wf_gathers_release(&m);
 }
 END_TEST
 
 START_TEST(the_least_time_limit_counts)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
     struct wf_contribution c = {.ranks = (int32_t[]){0, 1, 2},
                                 .count = 3,
                                 .label = "x",
@@ -303,51 +303,51 @@ START_TEST(the_least_time_limit_counts)
                                 .text = "",
                                 .blob = {"", 0}};
 
-    ck_assert_int_eq(wf_meetings_post(m, 0, 0, 1, &c), WEFT_OK);
-    ck_assert_uint_eq(wf_meetings_expire(m, 10), UINT64_MAX);
+    ck_assert_int_eq(wf_gathers_post(m, 0, 0, 1, &c), WEFT_OK);
+    ck_assert_uint_eq(wf_gathers_expire(m, 10), UINT64_MAX);
     c.timeout_ns = 50;
-    ck_assert_int_eq(wf_meetings_post(m, 10, 1, 1, &c), WEFT_OK);
-    ck_assert_uint_eq(wf_meetings_expire(m, 10), 60);
-    ck_assert_uint_eq(wf_meetings_expire(m, 60), 110);
+    ck_assert_int_eq(wf_gathers_post(m, 10, 1, 1, &c), WEFT_OK);
+    ck_assert_uint_eq(wf_gathers_expire(m, 10), 60);
+    ck_assert_uint_eq(wf_gathers_expire(m, 60), 110);
     ck_assert_str_eq(seen[0].text, "rank 2 of 3 did not reach x within 50 ns");
-    wf_meetings_release(&m);
+    wf_gathers_release(&m);
 }
 END_TEST
 
-START_TEST(a_rank_that_is_gone_ends_its_meetings_now_and_later)
+START_TEST(a_rank_that_is_gone_ends_its_gathers_now_and_later)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     post(m, 0, "012", "");
     post(m, 1, "01", "");
-    wf_meetings_gone(m, 2, "is gone: killed");
+    wf_gathers_gone(m, 2, "is gone: killed");
     ck_assert_int_eq(seen[0].status, WEFT_ERR_PEER);
     ck_assert_str_eq(seen[0].text, "rank 2 is gone: killed");
     ck_assert_int_eq(seen[1].count, 0);
     post(m, 1, "12", "");
     ck_assert_str_eq(seen[1].text, "rank 2 is gone: killed");
-    post(m, 0, "01", ""); /* who is left goes on */
+    post(m, 0, "01", ""); /* the remaining ranks continue */
     ck_assert_int_eq(seen[0].status, WEFT_OK);
-    post(m, 1, "012", ""); /* the one that failed */
-    ck_assert_uint_eq(wf_meetings_open(m), 0);
-    wf_meetings_gone(m, 0, "has left the job");
+    post(m, 1, "012", ""); /* the failed one */
+    ck_assert_uint_eq(wf_gathers_open(m), 0);
+    wf_gathers_gone(m, 0, "has left the job");
     post(m, 1, "012", "");
-    ck_assert_str_eq(seen[1].text, "rank 2 is gone: killed"); /* who went first */
-    wf_meetings_release(&m);
+    ck_assert_str_eq(seen[1].text, "rank 2 is gone: killed"); /* the rank that left first */
+    wf_gathers_release(&m);
 }
 END_TEST
 
 START_TEST(ill_formed_lists_are_refused)
 {
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     ck_assert_int_eq(post_full(m, 0, 0, 1, "12", "x", WEFT_OK, ""), WEFT_ERR_INVALID);
     ck_assert_int_eq(post_full(m, 0, 0, 1, "00", "x", WEFT_OK, ""), WEFT_ERR_INVALID);
     ck_assert_int_eq(post_full(m, 0, 0, 1, "04", "x", WEFT_OK, ""), WEFT_ERR_INVALID);
     ck_assert_int_eq(post_full(m, 0, 0, 1, "01230", "x", WEFT_OK, ""), WEFT_ERR_INVALID);
     ck_assert_int_eq(post_full(m, 0, 0, 1, "", "x", WEFT_OK, ""), WEFT_ERR_INVALID);
-    ck_assert_uint_eq(wf_meetings_open(m), 0);
-    wf_meetings_release(&m);
+    ck_assert_uint_eq(wf_gathers_open(m), 0);
+    wf_gathers_release(&m);
 }
 END_TEST
 
@@ -387,10 +387,10 @@ START_TEST(a_contribution_crosses_the_wire)
 }
 END_TEST
 
-START_TEST(no_meeting_leaves_memory_behind)
+START_TEST(no_gather_leaves_memory_behind)
 {
     int64_t live = wf_mem_live();
-    struct wf_meetings *m = begin();
+    struct wf_gathers *m = begin();
 
     for (int i = 0; i < 1000; i++) {
         post(m, 0, "0123", "some bytes");
@@ -398,21 +398,20 @@ START_TEST(no_meeting_leaves_memory_behind)
         ck_assert_int_eq(post_full(m, 0, 1, 1, "0123", "x", i % 3 ? WEFT_OK : -5, "t"), WEFT_OK);
         post(m, 3, "0123", "some bytes");
     }
-    ck_assert_uint_eq(wf_meetings_open(m), 0);
-    wf_meetings_release(&m);
+    ck_assert_uint_eq(wf_gathers_open(m), 0);
+    wf_gathers_release(&m);
     ck_assert_int_eq(wf_mem_live(), live);
 }
 END_TEST
 
-SUITE(rendezvous_meeting, all_get_every_blob_in_the_lists_order,
-      lists_that_differ_only_in_order_do_not_meet, every_meeting_has_a_number_of_its_own,
+SUITE(rendezvous_gather, all_get_every_blob_in_the_lists_order,
+      lists_that_differ_only_in_order_do_not_meet, every_gather_has_a_number_of_its_own,
       one_ranks_failure_is_everyones_with_its_number,
       a_late_rank_hears_of_the_failure_whatever_it_came_for,
-      the_next_meeting_of_a_list_does_not_wait_for_the_failed_one,
-      ranks_that_come_for_different_things_are_told_both,
-      calls_on_different_communicators_do_not_meet, the_time_limit_names_who_is_missing,
-      the_time_limit_does_not_name_who_waits_elsewhere,
-      a_meeting_that_timed_out_ends_when_a_rank_comes_again_or_later, the_least_time_limit_counts,
-      ranks_that_may_serve_are_told_of_a_failure_last,
-      a_rank_that_is_gone_ends_its_meetings_now_and_later, ill_formed_lists_are_refused,
-      a_contribution_crosses_the_wire, no_meeting_leaves_memory_behind)
+      the_next_gather_of_a_list_does_not_wait_for_the_failed_one,
+      ranks_in_different_calls_get_both_names, calls_on_different_communicators_do_not_meet,
+      the_time_limit_names_the_missing_rank,
+      the_time_limit_does_not_name_a_rank_that_waits_elsewhere,
+      a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later, the_least_time_limit_counts,
+      ranks_that_may_serve_get_a_failure_last, a_rank_that_is_gone_ends_its_gathers_now_and_later,
+      ill_formed_lists_are_refused, a_contribution_crosses_the_wire, no_gather_leaves_memory_behind)

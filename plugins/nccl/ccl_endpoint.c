@@ -1,6 +1,8 @@
-/* ccl_courier.c - file descriptors between the processes of a host, over datagrams of the kernel.
+/* ccl_endpoint.c - passes file descriptors between the processes of a host, in datagrams over Unix
+ * sockets.
  *
- * A queue holds few of them, so sending and receiving alternate until all are done. */
+ * The queue of a socket holds few datagrams, so sending and receiving alternate until all are
+ * done. */
 #include "ccl_window.h"
 
 #include <errno.h>
@@ -22,47 +24,47 @@ union control {
     char room[CMSG_SPACE(sizeof(int))];
 };
 
-weft_status ccl_courier_open(struct ccl_courier *courier)
+weft_status ccl_endpoint_open(struct ccl_endpoint *endpoint)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    socklen_t length = sizeof name.sun_family; /* the kernel chooses the rest */
+    socklen_t length = sizeof name.sun_family; /* the kernel chooses the name */
     size_t used;
 
-    courier->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (courier->socket < 0)
+    endpoint->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (endpoint->socket < 0)
         return plug_fail(WEFT_ERR_SYSTEM, "cannot open a socket to share memory: %s",
                          strerror(errno));
-    if (bind(courier->socket, (struct sockaddr *)&name, length) != 0) goto refused;
+    if (bind(endpoint->socket, (struct sockaddr *)&name, length) != 0) goto refused;
     length = sizeof name;
-    if (getsockname(courier->socket, (struct sockaddr *)&name, &length) != 0) goto refused;
+    if (getsockname(endpoint->socket, (struct sockaddr *)&name, &length) != 0) goto refused;
     used = length - offsetof(struct sockaddr_un, sun_path);
-    if (used > sizeof courier->address.name) {
+    if (used > sizeof endpoint->address.name) {
         errno = ENAMETOOLONG;
         goto refused;
     }
-    courier->address.length = (uint32_t)used;
-    memcpy(courier->address.name, name.sun_path, used);
-    if (getrandom(&courier->address.nonce, sizeof courier->address.nonce, 0) !=
-        sizeof courier->address.nonce)
+    endpoint->address.length = (uint32_t)used;
+    memcpy(endpoint->address.name, name.sun_path, used);
+    if (getrandom(&endpoint->address.nonce, sizeof endpoint->address.nonce, 0) !=
+        sizeof endpoint->address.nonce)
         goto refused;
     return WEFT_OK;
 
 refused:
-    ccl_courier_close(courier);
+    ccl_endpoint_close(endpoint);
     return plug_fail(WEFT_ERR_SYSTEM, "cannot bind a socket to share memory: %s", strerror(errno));
 }
 
-void ccl_courier_close(struct ccl_courier *courier)
+void ccl_endpoint_close(struct ccl_endpoint *endpoint)
 {
     int kept = errno;
 
-    if (courier->socket >= 0) close(courier->socket);
-    courier->socket = -1;
+    if (endpoint->socket >= 0) close(endpoint->socket);
+    endpoint->socket = -1;
     errno = kept;
 }
 
 /* Returns true if FILE was sent.  *FAILED is an errno value if it cannot be sent at all. */
-static bool send_file(const struct ccl_courier *courier, const struct ccl_courier_address *to,
+static bool send_file(const struct ccl_endpoint *endpoint, const struct ccl_endpoint_address *to,
                       int32_t from, int file, int *failed)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -80,14 +82,14 @@ static bool send_file(const struct ccl_courier *courier, const struct ccl_courie
     memcpy(name.sun_path, to->name, to->length);
     control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
     memcpy(CMSG_DATA(&control.header), &file, sizeof file);
-    if (sendmsg(courier->socket, &message, MSG_NOSIGNAL) >= 0) return true;
+    if (sendmsg(endpoint->socket, &message, MSG_NOSIGNAL) >= 0) return true;
     if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) *failed = errno;
     return false;
 }
 
 /* Returns the rank that sent a file, and *FILE.  Returns -1 if no file arrived, or only one for
  * another receiver. */
-static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int *file)
+static int32_t receive_file(const struct ccl_endpoint *endpoint, int32_t size, int *file)
 {
     struct handle_note note = {0};
     struct iovec bytes = {&note, sizeof note};
@@ -96,28 +98,28 @@ static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
-    ssize_t got = recvmsg(courier->socket, &message, MSG_CMSG_CLOEXEC);
+    ssize_t got = recvmsg(endpoint->socket, &message, MSG_CMSG_CLOEXEC);
     const struct cmsghdr *header = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
     if (header == NULL || header->cmsg_type != SCM_RIGHTS ||
         header->cmsg_len != CMSG_LEN(sizeof(int)))
         return -1;
     memcpy(file, CMSG_DATA(header), sizeof *file);
-    if (got == sizeof note && note.nonce == courier->address.nonce && note.from >= 0 &&
+    if (got == sizeof note && note.nonce == endpoint->address.nonce && note.from >= 0 &&
         note.from < size)
         return note.from;
     close(*file);
     return -1;
 }
 
-/* Receive all files that have arrived.  Returns how many of MISSING they are. */
-static int32_t collect(const struct ccl_courier *courier, const struct gpu_comm *comm,
+/* Receive all files that have arrived.  Returns the number of awaited files among them. */
+static int32_t collect(const struct ccl_endpoint *endpoint, const struct gpu_comm *comm,
                        const bool *wanted, int *files)
 {
     int32_t came = 0, from;
     int file = -1;
 
-    while ((from = receive_file(courier, comm->size, &file)) >= 0) {
+    while ((from = receive_file(endpoint, comm->size, &file)) >= 0) {
         if (!wanted[from] || files[from] >= 0) {
             close(file);
             continue;
@@ -135,26 +137,26 @@ static int32_t name_missing(const struct gpu_comm *comm, const bool *wanted, con
     return -1;
 }
 
-/* Send FILE to the ranks that do not have it.  Returns how many ranks have it now. */
-static weft_status deliver(const struct ccl_courier *courier, const struct gpu_comm *comm,
-                           const struct ccl_courier_address *addresses, const bool *wanted,
+/* Send FILE to the ranks from *NEXT on.  Stops at a rank whose queue is full. */
+static weft_status deliver(const struct ccl_endpoint *endpoint, const struct gpu_comm *comm,
+                           const struct ccl_endpoint_address *addresses, const bool *wanted,
                            int file, int32_t *next)
 {
     for (; *next < comm->size; (*next)++) {
         int failed = 0;
 
         if (!wanted[*next]) continue;
-        if (send_file(courier, &addresses[*next], comm->rank, file, &failed)) continue;
-        if (failed == 0) return WEFT_OK; /* its queue is full */
+        if (send_file(endpoint, &addresses[*next], comm->rank, file, &failed)) continue;
+        if (failed == 0) return WEFT_OK; /* the rank's queue is full */
         return plug_fail(WEFT_ERR_PEER, "cannot send memory handles to rank %d of %s: %s", *next,
                          comm->name, strerror(failed));
     }
     return WEFT_OK;
 }
 
-weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
-                            const struct ccl_courier_address *addresses, const bool *wanted,
-                            int file, int *files)
+weft_status ccl_endpoint_run(struct ccl_endpoint *endpoint, struct gpu_comm *comm,
+                             const struct ccl_endpoint_address *addresses, const bool *wanted,
+                             int file, int *files)
 {
     uint64_t began = plug_now();
     int32_t missing = 0, next = 0;
@@ -164,10 +166,10 @@ weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
         if (wanted[r]) missing++;
     }
     while (missing > 0 || next < comm->size) {
-        struct pollfd readable = {courier->socket, POLLIN, 0};
+        struct pollfd readable = {endpoint->socket, POLLIN, 0};
 
-        PLUG_TRY(deliver(courier, comm, addresses, wanted, file, &next));
-        missing -= collect(courier, comm, wanted, files);
+        PLUG_TRY(deliver(endpoint, comm, addresses, wanted, file, &next));
+        missing -= collect(endpoint, comm, wanted, files);
         if (missing == 0 && next == comm->size) break;
         PLUG_TRY(gpu_comm_cause(comm));
         if (comm->timeout_ns >= 0 && plug_now() - began >= (uint64_t)comm->timeout_ns)

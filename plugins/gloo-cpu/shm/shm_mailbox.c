@@ -1,5 +1,5 @@
-/* shm_mail.c - putting entries into mailboxes and taking them out. */
-#include "shm_mail.h"
+/* shm_mailbox.c - putting entries into mailboxes and taking them out. */
+#include "shm_mailbox.h"
 
 #include <string.h>
 
@@ -49,18 +49,18 @@ static weft_status find_place(struct cpu_shm_group *group, struct cpu_shm_transf
 static weft_status fill_entry(struct cpu_shm_group *group, struct cpu_shm_line *line,
                               struct cpu_shm_transfer *transfer)
 {
-    struct cpu_shm_entry *entry = &line->out->entries[line->posted % MAIL_ENTRIES];
+    struct cpu_shm_entry *entry = &line->out->entries[line->posted % MAILBOX_ENTRIES];
 
     entry->bytes = transfer->bytes;
     entry->tag = transfer->tag;
     entry->dtype = transfer->dtype;
-    if (transfer->bytes <= MAIL_INLINE) {
-        entry->carriage = MAIL_IN_ENTRY;
+    if (transfer->bytes <= MAILBOX_INLINE) {
+        entry->carriage = MAILBOX_IN_ENTRY;
         if (transfer->bytes > 0) memcpy(entry->data, transfer->buffer, transfer->bytes);
         transfer->done = true;
     } else {
         PLUG_TRY(find_place(group, transfer, &entry->place));
-        entry->carriage = MAIL_BY_REFERENCE;
+        entry->carriage = MAILBOX_BY_REFERENCE;
         entry->ack = (uint32_t)__builtin_ctzll(~line->acks_used);
         line->acks_used |= UINT64_C(1) << entry->ack;
         transfer->ack = entry->ack;
@@ -72,19 +72,19 @@ static weft_status fill_entry(struct cpu_shm_group *group, struct cpu_shm_line *
     return WEFT_OK;
 }
 
-weft_status cpu_shm_mail_post(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer)
+weft_status cpu_shm_mailbox_post(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer)
 {
-    struct cpu_shm_line *line = &group->mail->lines[transfer->peer];
+    struct cpu_shm_line *line = &group->mailboxes->lines[transfer->peer];
 
     if (line->out == NULL) PLUG_TRY(open_mailbox(group, line, transfer->peer));
-    if (line->posted - atomic_load(&line->out->taken) >= MAIL_ENTRIES) return WEFT_OK;
-    if (transfer->bytes > MAIL_INLINE && line->acks_used == UINT64_MAX) return WEFT_OK;
+    if (line->posted - atomic_load(&line->out->taken) >= MAILBOX_ENTRIES) return WEFT_OK;
+    if (transfer->bytes > MAILBOX_INLINE && line->acks_used == UINT64_MAX) return WEFT_OK;
     return fill_entry(group, line, transfer);
 }
 
-void cpu_shm_mail_settle(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer)
+void cpu_shm_mailbox_settle(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer)
 {
-    struct cpu_shm_line *line = &group->mail->lines[transfer->peer];
+    struct cpu_shm_line *line = &group->mailboxes->lines[transfer->peer];
 
     if (transfer->done || atomic_load(&line->out->acks[transfer->ack]) != transfer->number) return;
     line->acks_used &= ~(UINT64_C(1) << transfer->ack);
@@ -105,7 +105,7 @@ static struct cpu_shm_entry *next_entry(struct cpu_shm_group *group, struct cpu_
         if (offset == 0) return NULL;
         line->in = (struct cpu_shm_mailbox *)(group->peers[peer].heap + offset - 1);
     }
-    entry = &line->in->entries[line->taken % MAIL_ENTRIES];
+    entry = &line->in->entries[line->taken % MAILBOX_ENTRIES];
     return atomic_load(&entry->number) == line->taken + 1 ? entry : NULL;
 }
 
@@ -117,7 +117,7 @@ static void took_entry(struct cpu_shm_group *group, struct cpu_shm_line *line, i
 
 static weft_status keep_aside(struct cpu_shm_line *line, const struct cpu_shm_entry *entry)
 {
-    size_t data = entry->carriage == MAIL_IN_ENTRY ? entry->bytes : 0;
+    size_t data = entry->carriage == MAILBOX_IN_ENTRY ? entry->bytes : 0;
     struct cpu_shm_early *early = plug_alloc(sizeof *early + data);
 
     if (early == NULL) return plug_fail_memory(sizeof *early + data);
@@ -149,7 +149,7 @@ static weft_status read_data(struct cpu_shm_group *group, const struct cpu_shm_t
 static weft_status read_message(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer,
                                 const struct cpu_shm_early *head, const unsigned char *data)
 {
-    struct cpu_shm_line *line = &group->mail->lines[transfer->peer];
+    struct cpu_shm_line *line = &group->mailboxes->lines[transfer->peer];
 
     if (head->bytes != transfer->bytes || head->dtype != transfer->dtype)
         return cpu_shm_fail(group, WEFT_ERR_MISMATCH,
@@ -159,7 +159,7 @@ static weft_status read_message(struct cpu_shm_group *group, struct cpu_shm_tran
                             (unsigned long long)head->bytes, plug_dtype_name(head->dtype),
                             (int)group->peers[group->rank].name,
                             (unsigned long long)transfer->bytes, plug_dtype_name(transfer->dtype));
-    if (head->carriage == MAIL_IN_ENTRY) {
+    if (head->carriage == MAILBOX_IN_ENTRY) {
         if (head->bytes > 0) memcpy(transfer->buffer, data, head->bytes);
     } else {
         PLUG_TRY(read_data(group, transfer, head));
@@ -170,9 +170,9 @@ static weft_status read_message(struct cpu_shm_group *group, struct cpu_shm_tran
     return WEFT_OK;
 }
 
-weft_status cpu_shm_mail_find(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer)
+weft_status cpu_shm_mailbox_find(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer)
 {
-    struct cpu_shm_line *line = &group->mail->lines[transfer->peer];
+    struct cpu_shm_line *line = &group->mailboxes->lines[transfer->peer];
     struct cpu_shm_early **at = &line->early, *early;
     weft_status status;
 
@@ -188,10 +188,10 @@ weft_status cpu_shm_mail_find(struct cpu_shm_group *group, struct cpu_shm_transf
 }
 
 /* The receive that was asked for first among those LETTER may be for. */
-static struct cpu_shm_transfer *find_receiver(const struct cpu_shm_mail *mail, int32_t peer,
-                                              const struct cpu_shm_entry *entry)
+static struct cpu_shm_transfer *find_receiver(const struct cpu_shm_mailboxes *mailboxes,
+                                              int32_t peer, const struct cpu_shm_entry *entry)
 {
-    struct cpu_shm_transfer *receive = mail->receives;
+    struct cpu_shm_transfer *receive = mailboxes->receives;
 
     while (receive != NULL &&
            (receive->done || receive->peer != peer || receive->tag != entry->tag))
@@ -199,13 +199,13 @@ static struct cpu_shm_transfer *find_receiver(const struct cpu_shm_mail *mail, i
     return receive;
 }
 
-weft_status cpu_shm_mail_empty(struct cpu_shm_group *group, int32_t peer)
+weft_status cpu_shm_mailbox_empty(struct cpu_shm_group *group, int32_t peer)
 {
-    struct cpu_shm_line *line = &group->mail->lines[peer];
+    struct cpu_shm_line *line = &group->mailboxes->lines[peer];
     struct cpu_shm_entry *entry;
 
     while ((entry = next_entry(group, line, peer)) != NULL) {
-        struct cpu_shm_transfer *receive = find_receiver(group->mail, peer, entry);
+        struct cpu_shm_transfer *receive = find_receiver(group->mailboxes, peer, entry);
 
         if (receive == NULL) {
             PLUG_TRY(keep_aside(line, entry));
