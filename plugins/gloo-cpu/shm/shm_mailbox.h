@@ -44,7 +44,7 @@ struct cpu_shm_transfer {
     void *stage; /* shared stand-in for private memory */
 };
 
-/* A entry taken out before anybody asked for it. */
+/* An entry that was taken out before a receive asked for it. */
 struct cpu_shm_early {
     struct cpu_shm_early *next;
     uint64_t number, bytes;
