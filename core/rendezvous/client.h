@@ -9,6 +9,9 @@
 /* Time beyond the server's own time limit after which a client stops waiting for an answer. */
 #define WF_SERVER_GRACE_NS WF_SECOND_NS
 
+/* Time limit of an answer to a LOOK, and of the handshake with the standby. */
+#define WF_CLIENT_LOOK_NS (2 * WF_SECOND_NS)
+
 /* A call that waits for its answer; lives on the caller's stack. */
 struct wf_waiter {
     struct wf_waiter *next;
@@ -98,15 +101,29 @@ int wf_client_watch_now(struct wf_client *client);
 bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *frame);
 void wf_client_end_watch(struct wf_client *client);
 
+/* ---- held.c: departures that only the standby has reported ---- */
+
+/* Hold a report of the standby.  Returns false without memory. */
+bool wf_held_add(struct wf_client *client, int32_t rank, bool left, const char *text,
+                 weft_blob record);
+/* The server has answered the LOOK with ID that the rank is still connected. */
+void wf_held_deny(struct wf_client *client, uint64_t id);
+bool wf_held_has(const struct wf_client *client, int32_t rank);
+/* Pass on reports that need not wait for the server's own report any longer.  Drop reports that the
+ * server has made or denied.  Returns true if reports are left. */
+bool wf_client_release_held(struct wf_client *client);
+
 /* ---- link.c: the thread that owns the connections ---- */
 
 /* The thread's body. */
 void *wf_client_listen(void *client);
 /* Handle a frame that arrived on link number LINK. */
 void wf_client_handle(struct wf_client *client, int link, const struct wf_frame *frame);
-/* Pass on reports of the standby that need not wait for the server's own report any longer.  Drop
- * reports that the server has made or denied.  Returns true if reports are left. */
-bool wf_client_release_held(struct wf_client *client);
+/* Keep the first report about RANK, and pass it on. */
+void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
+                         weft_blob record);
+/* Ask LINK whether RANK is gone.  Returns false if LINK takes no requests. */
+bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t id);
 /* Wake the thread, which then sends the queued frames. */
 void wf_client_wake(struct wf_client *client);
 /* The link that requests use.  The lock is held. */

@@ -236,6 +236,7 @@ static void begin_standby(struct wf_client *client, const char *where)
     }
     link->stage = WF_LINK_HANDSHAKE;
     link->rank = WF_STANDBY_RANK;
+    link->deadline_ns = wf_now_ns() + (uint64_t)WF_CLIENT_LOOK_NS;
     send_hello(link->connection, &client->standby_join);
 }
 

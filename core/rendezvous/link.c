@@ -11,14 +11,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Base of the ids of LOOK frames; no other request has such an id.  Added to it: the number of the
- * link that has ended, or the rank that the standby has reported. */
+/* Base of the ids of LOOK frames; no other request has such an id.  The number of the link that has
+ * ended is added to it. */
 #define LOOK_ID (UINT64_C(1) << 63)
-#define HELD_ID (LOOK_ID | UINT64_C(1) << 62)
-/* Time limit of an answer to a LOOK, and the time for which a report of the standby is held before
- * the server is asked. */
-#define LOOK_NS (2 * WF_SECOND_NS)
-#define ASK_NS  (WF_SECOND_NS / 4)
 
 void wf_client_wake(struct wf_client *client)
 {
@@ -33,20 +28,6 @@ int wf_client_asks(const struct wf_client *client)
                ? WF_LINK_STANDBY
                : WF_LINK_SERVER;
 }
-
-/* A departure that only the standby has reported.  A rank's two connections do not close at the
- * same moment, so the standby may report a rank that ended because of a loss before it reports the
- * loss.  The server's reports are in order, and ranks act on them.  They act on the standby's
- * reports once the server ends or does not answer.  If the server answers that the rank is still
- * connected, only the rank's connection to the standby is lost. */
-struct wf_held {
-    struct wf_held *next;
-    int32_t rank;
-    bool left, asked, denied;
-    uint64_t ask_ns, deadline_ns;
-    char text[512];
-    struct wf_text record;
-};
 
 static bool is_open(const struct wf_link *link)
 {
@@ -87,9 +68,8 @@ void wf_client_notify(struct wf_client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* Keep the first report about a rank, and pass it on. */
-static void note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
-                      weft_blob record)
+void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
+                         weft_blob record)
 {
     struct wf_departure *departure;
     bool news;
@@ -114,26 +94,7 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
     wf_client_notify(client);
 }
 
-static bool hold(struct wf_client *client, int32_t rank, bool left, const char *text,
-                 weft_blob record)
-{
-    struct wf_held **last = &client->held, *held = wf_calloc(1, sizeof *held);
-
-    if (held == NULL) return false;
-    held->rank = rank;
-    held->left = left;
-    held->ask_ns = wf_now_ns() + (uint64_t)ASK_NS;
-    held->deadline_ns = held->ask_ns + (uint64_t)LOOK_NS;
-    snprintf(held->text, sizeof held->text, "%s", text);
-    wf_text_append(&held->record, record.data, (size_t)record.bytes);
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = held;
-    return true;
-}
-
-/* Ask LINK whether RANK is gone.  Returns false if LINK takes no requests. */
-static bool look(struct wf_client *client, int link, int32_t rank, uint64_t id)
+bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t id)
 {
     struct wf_link *l = &client->links[link];
     struct wf_text payload = {0};
@@ -148,45 +109,6 @@ static bool look(struct wf_client *client, int link, int32_t rank, uint64_t id)
     return asks;
 }
 
-static void free_held(struct wf_held *held)
-{
-    wf_text_free(&held->record);
-    wf_free(held);
-}
-
-/* Ask the server about reports that are held.  Drop reports that it has made or denied. */
-static void settle_held(struct wf_client *client)
-{
-    struct wf_held **at = &client->held, *held;
-
-    while ((held = *at) != NULL) {
-        if (held->denied || client->departed[held->rank] != NULL) {
-            *at = held->next;
-            free_held(held);
-            continue;
-        }
-        if (!held->asked && wf_now_ns() >= held->ask_ns)
-            held->asked = look(client, WF_LINK_SERVER, held->rank, HELD_ID + (uint64_t)held->rank);
-        at = &held->next;
-    }
-}
-
-bool wf_client_release_held(struct wf_client *client)
-{
-    struct wf_held *held;
-
-    settle_held(client);
-    while ((held = client->held) != NULL) {
-        if (client->links[WF_LINK_SERVER].stage != WF_LINK_LOST && wf_now_ns() < held->deadline_ns)
-            return true;
-        client->held = held->next;
-        note_gone(client, held->rank, held->left, held->text,
-                  (weft_blob){held->record.data, held->record.length});
-        free_held(held);
-    }
-    return false;
-}
-
 /* The server has answered a LOOK with ID. */
 static void handle_look(struct wf_client *client, int link, uint64_t id, struct wf_reader *reader)
 {
@@ -197,8 +119,7 @@ static void handle_look(struct wf_client *client, int link, uint64_t id, struct 
         other->deadline_ns = 0;
         other->confirmed = is_here;
     }
-    for (struct wf_held *held = client->held; held != NULL; held = held->next)
-        if (is_here && id == HELD_ID + (uint64_t)held->rank) held->denied = true;
+    if (is_here) wf_held_deny(client, id);
 }
 
 static void handle_gone(struct wf_client *client, int link, struct wf_reader *reader)
@@ -213,9 +134,9 @@ static void handle_gone(struct wf_client *client, int link, struct wf_reader *re
     if (reader->failed || rank < 0 || rank >= client->options.size) return;
     if (link == WF_LINK_STANDBY && rank == client->options.rank) return;
     if (link == WF_LINK_STANDBY && client->links[WF_LINK_SERVER].stage != WF_LINK_LOST &&
-        hold(client, rank, left, text, record))
+        wf_held_add(client, rank, left, text, record))
         return;
-    note_gone(client, rank, left, text, record);
+    wf_client_note_gone(client, rank, left, text, record);
 }
 
 static void handle_abort(struct wf_client *client, struct wf_reader *reader)
@@ -361,7 +282,7 @@ static void lose(struct wf_client *client, int link)
     expected = client->leaving || l->over;
     pthread_mutex_unlock(&client->lock);
     explain_end(client, -1, text, words, sizeof words);
-    if (!expected) note_gone(client, l->rank, false, words, (weft_blob){"", 0});
+    if (!expected) wf_client_note_gone(client, l->rank, false, words, (weft_blob){"", 0});
     explain_end(client, l->rank, "the rendezvous no longer answers", why, sizeof why);
     end(client, link, why);
 }
@@ -391,7 +312,8 @@ static bool ask_other(struct wf_client *client, int link)
     struct wf_link *l = &client->links[link];
 
     /* Only this thread sets `over`. */
-    return !l->over && look(client, WF_LINKS - 1 - link, l->rank, LOOK_ID + (uint64_t)link);
+    return !l->over &&
+           wf_client_look(client, WF_LINKS - 1 - link, l->rank, LOOK_ID + (uint64_t)link);
 }
 
 /* The connection to the standby has closed, but its rank is still connected to the server. */
@@ -404,13 +326,17 @@ static void lose_standby(struct wf_client *client)
     end(client, WF_LINK_STANDBY, why);
 }
 
-static bool is_held(const struct wf_client *client, int32_t rank)
+/* True if the server was lost, and the standby may still admit this rank, which then asks it. */
+static bool is_joining(struct wf_client *client)
 {
-    const struct wf_held *held = client->held;
+    const struct wf_link *standby = &client->links[WF_LINK_STANDBY];
+    bool expected;
 
-    while (held != NULL && held->rank != rank)
-        held = held->next;
-    return held != NULL;
+    pthread_mutex_lock(&client->lock);
+    expected = client->leaving || client->links[WF_LINK_SERVER].over;
+    pthread_mutex_unlock(&client->lock);
+    return !expected && is_open(standby) && wf_now_ns() < standby->deadline_ns &&
+           (standby->stage == WF_LINK_HANDSHAKE || standby->stage == WF_LINK_PROVING);
 }
 
 /* Handle the end of a link.  Returns false if the link has not ended, or its end is handled. */
@@ -419,16 +345,18 @@ static bool see_end(struct wf_client *client, int link)
     struct wf_link *l = &client->links[link];
 
     if (l->connection == NULL || is_open(l) || l->stage == WF_LINK_LOST) return false;
+    if (link == WF_LINK_SERVER && is_joining(client)) return true;
     if (l->stage == WF_LINK_OPEN && ask_other(client, link)) {
         l->stage = WF_LINK_ASKED;
-        l->deadline_ns = wf_now_ns() + (uint64_t)LOOK_NS;
+        l->deadline_ns = wf_now_ns() + (uint64_t)WF_CLIENT_LOOK_NS;
     }
     if (l->stage == WF_LINK_ASKED && is_open(&client->links[WF_LINKS - 1 - link]) &&
         wf_now_ns() < l->deadline_ns)
         return true;
     l->stage = WF_LINK_LOST;
     /* A standby that does not know of the end of the server's rank reports later departures. */
-    if (link == WF_LINK_SERVER && is_held(client, l->rank)) (void)wf_client_release_held(client);
+    if (link == WF_LINK_SERVER && wf_held_has(client, l->rank))
+        (void)wf_client_release_held(client);
     if (link == WF_LINK_STANDBY && l->confirmed)
         lose_standby(client);
     else

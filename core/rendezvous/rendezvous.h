@@ -11,9 +11,9 @@
  *     gather.c    all-gathers among lists of ranks; no sockets, no clock
  *     inquiry.c   asking ranks for their positions
  *     server.c    the server; connection.c, admission.c and members.c are parts of it
- *     client.c    a rank's end; enter.c joins, link.c is its thread, watch.c asks questions of its
- *                 own
- *     launch.h    this rank's number and host, and the choices that ranks compare
+ *     client.c    a rank's end; enter.c joins, link.c is its thread, held.c holds reports, watch.c
+ * asks questions of its own launch.h    this rank's number and host, and the choices that ranks
+ * compare
  *
  * In jobs of at least three ranks, a server on rank 0 has a standby on rank 1.  Every rank holds a
  * second connection, to the standby.  Both servers learn of failures and pass them on.  Requests go
@@ -139,8 +139,9 @@ enum wf_frame_type {
 };
 
 /* How long a server waits for the end of a rank that a LOOK asks about: a rank's connections to the
- * server and to the standby do not close at the same moment. */
-#define WF_LOOK_NS (WF_SECOND_NS / 4)
+ * server and to the standby do not close at the same moment.  On a busy host the kernel takes
+ * hundreds of milliseconds to end a process. */
+#define WF_LOOK_NS (WF_SECOND_NS * 3 / 2)
 
 /* The order in which ranks are sent a failure.  Ranks whose processes may serve are last, because
  * they may end because of it. */

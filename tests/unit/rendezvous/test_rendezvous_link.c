@@ -383,6 +383,46 @@ START_TEST(a_server_that_is_stopped_does_not_prolong_a_call)
 }
 END_TEST
 
+static atomic_bool server_has_ended;
+
+/* Rank 0's process ends slowly: rank 3's connection to its server closes first, its own connection
+ * to the standby 400 ms later, and the connections of ranks 1 and 2 to its server last.  Rank 3
+ * ends because of the loss. */
+static void end_slowly(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    arrived++;
+    while (!server_has_ended)
+        rv_sleep_ms(1);
+    rv_sleep_ms(self->rank == 3 ? 0 : self->rank == 0 ? 400 : 500);
+    if (self->rank > 0) shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
+    while (self->rank > 0 && self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 0 || self->rank == 3) vanish(self->client);
+}
+
+START_TEST(a_server_whose_process_ends_slowly_is_the_cause)
+{
+    server_has_ended = false;
+    rv = begin_serving("unix:weft-test-slow");
+    start_all(end_slowly);
+    while (arrived < 4)
+        rv_sleep_ms(1);
+    pthread_cancel(rv.server->thread);
+    server_has_ended = true;
+    join_all();
+    for (int rank = 1; rank < 4; rank++)
+        ck_assert_msg(ranks[rank].gone_rank == 0, "rank %d: rank %d was the first to be lost", rank,
+                      ranks[rank].gone_rank);
+    wf_server_release(&rv.server);
+}
+END_TEST
+
 /* Rank 3 loses its connection to the standby, and nothing else. */
 static void lose_the_standby(struct rv_rank *self)
 {
@@ -476,4 +516,5 @@ SUITE(rendezvous_link, an_answer_of_another_number_of_ranks_closes_the_connectio
       a_server_that_closes_last_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
       the_standby_answers_for_a_server_that_is_stopped,
       a_server_that_is_stopped_does_not_prolong_a_call,
+      a_server_whose_process_ends_slowly_is_the_cause,
       a_rank_that_loses_the_standby_alone_is_not_gone)
