@@ -1,6 +1,6 @@
 /* overlap.c - gradients are added up over all ranks while the next ones are computed.
  *
- *     weft run -n 4 overlap
+ *     weft run -n 4 ./overlap
  *
  * Each layer's gradient goes onto a stream for communication as soon as it is there, P(sum) -> R,
  * and the host computes on.  A work handle stands for each sum: whoever needs a gradient waits for

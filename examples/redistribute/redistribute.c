@@ -1,6 +1,6 @@
 /* redistribute.c - a matrix goes from rows over `dp` to columns over `tp`.
  *
- *     weft run -n 8 redistribute
+ *     weft run -n 8 ./redistribute
  *
  * Each rank fills its shard with the global index of every element, so that after the journey it
  * can tell whether each arrived in its place.  Shards lie in the device's memory, which on a GPU

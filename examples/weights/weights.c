@@ -1,6 +1,6 @@
 /* weights.c - the weights of a model go from the ranks that train it to those that serve it.
  *
- *     weft run -n 6 weights
+ *     weft run -n 6 ./weights
  *
  * Ranks 0 to 3 train, as two replicas of two; ranks 4 and 5 serve, with other cuts.  All tensors
  * are one plan: it is bound once, and can run after every training step. */
