@@ -35,7 +35,6 @@ uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to)
     const weft_placement *p = weft_spec_placements(from), *q = weft_spec_placements(to);
     bool same = mesh == weft_spec_mesh(to);
     uint64_t holders = 1, copies = 1, written;
-    weft_shard shard;
 
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++) {
         if (p[a].kind != WEFT_PLACE_PARTIAL || (same && q[a].kind == WEFT_PLACE_PARTIAL)) continue;
@@ -43,8 +42,7 @@ uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to)
         if (same && q[a].kind == WEFT_PLACE_REPLICATE)
             copies *= (uint64_t)weft_mesh_axis_size(mesh, a);
     }
-    weft_spec_shard(to, weft_mesh_rank_at(weft_spec_mesh(to), 0), &shard);
-    written = (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(to));
+    written = weft_spec_shard_bytes(to, weft_mesh_rank_at(weft_spec_mesh(to), 0));
     return (written + written * holders / copies) / 2;
 }
 
@@ -70,14 +68,6 @@ static weft_status make_plan(struct rank *rank)
     return planned_find(request, &options, rank->job->form == PLAN_JSON, &rank->planned);
 }
 
-static uint64_t shard_bytes(const weft_spec *spec, int32_t rank)
-{
-    weft_shard shard;
-
-    weft_spec_shard(spec, rank, &shard);
-    return (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(spec));
-}
-
 /* The values are computed in host memory, because the backend's may be memory of a device. */
 static weft_status fill_source(struct rank *rank)
 {
@@ -98,8 +88,8 @@ static weft_status prepare(struct rank *rank)
     weft_bind_options options = {.struct_size = sizeof options, .packed = rank->job->packed};
     int32_t me = weft_rank(rank->context);
 
-    rank->source_bytes = shard_bytes(request->from, me);
-    rank->target_bytes = shard_bytes(request->to, me);
+    rank->source_bytes = weft_spec_shard_bytes(request->from, me);
+    rank->target_bytes = weft_spec_shard_bytes(request->to, me);
     rank->values = values_between(request->from, request->to);
     WF_TRY(weft_alloc(rank->context, rank->source_bytes + 1, WEFT_MEMORY_DEVICE, &rank->source));
     WF_TRY(weft_alloc(rank->context, rank->target_bytes + 1, WEFT_MEMORY_DEVICE, &rank->target));
