@@ -35,6 +35,7 @@ uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to)
     const weft_placement *p = weft_spec_placements(from), *q = weft_spec_placements(to);
     bool same = mesh == weft_spec_mesh(to);
     uint64_t holders = 1, copies = 1, written;
+    weft_shard shard;
 
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++) {
         if (p[a].kind != WEFT_PLACE_PARTIAL || (same && q[a].kind == WEFT_PLACE_PARTIAL)) continue;
@@ -42,7 +43,8 @@ uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to)
         if (same && q[a].kind == WEFT_PLACE_REPLICATE)
             copies *= (uint64_t)weft_mesh_axis_size(mesh, a);
     }
-    written = weft_spec_shard_bytes(to, weft_mesh_rank_at(weft_spec_mesh(to), 0));
+    weft_spec_shard(to, weft_mesh_rank_at(weft_spec_mesh(to), 0), &shard);
+    written = (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(to));
     return (written + written * holders / copies) / 2;
 }
 

@@ -50,6 +50,18 @@ static unsigned bin_of(uint64_t bytes)
     return bin < HEAP_BINS ? bin : HEAP_BINS - 1;
 }
 
+static weft_status fail_full(const struct cpu_heap *heap, uint64_t bytes)
+{
+    uint64_t reserved = heap->segment.reserved;
+
+    return plug_fail(WEFT_ERR_NO_MEMORY,
+                     "%llu bytes do not fit: %llu of the %llu bytes of the shared heap are in "
+                     "use%s; WEFT_CPU_HEAP sets its size",
+                     (unsigned long long)bytes, (unsigned long long)heap->used,
+                     (unsigned long long)reserved,
+                     bytes <= reserved - heap->used ? ", and no free part is large enough" : "");
+}
+
 static void bin_insert(struct cpu_heap *heap, struct cpu_block *block)
 {
     struct cpu_block **bin = &heap->bins[bin_of(block->bytes / HEAP_ALIGNMENT)];
@@ -153,18 +165,6 @@ static struct cpu_block *give(struct cpu_heap *heap, struct cpu_block *block)
     }
     bin_insert(heap, block);
     return block;
-}
-
-static weft_status fail_full(const struct cpu_heap *heap, uint64_t bytes)
-{
-    uint64_t reserved = heap->segment.reserved;
-
-    return plug_fail(WEFT_ERR_NO_MEMORY,
-                     "%llu bytes do not fit: %llu of the %llu bytes of the shared heap are in "
-                     "use%s; WEFT_CPU_HEAP sets its size",
-                     (unsigned long long)bytes, (unsigned long long)heap->used,
-                     (unsigned long long)reserved,
-                     bytes <= reserved - heap->used ? ", and no free part is large enough" : "");
 }
 
 /* A new block at the end of the segment, in no bin. */

@@ -35,8 +35,7 @@ struct cpu_segment_address {
 
 weft_status cpu_segment_create(struct cpu_segment *out);
 void cpu_segment_close(struct cpu_segment *segment);
-/* Make the first BYTES, at most those reserved, exist.  WEFT_ERR_NO_MEMORY, with a sentence, when
- * they cannot. */
+/* Make the first BYTES exist.  WEFT_ERR_NO_MEMORY, with a sentence, when they cannot. */
 weft_status cpu_segment_grow(struct cpu_segment *segment, uint64_t bytes);
 /* Give the pages of a range back to the system; they read as zeros afterwards. */
 void cpu_segment_discard(struct cpu_segment *segment, uint64_t offset, uint64_t bytes);
