@@ -76,7 +76,7 @@ def main():
         for source_text, target_text, source, target in TRANSITIONS:
             samples = time_one(mesh, size, source, target, budget, device)
             rows.append({
-                "from": source_text, "to": target_text, "shape": f"{size}x{size}", "ranks": ranks,
+                "from": source_text, "to": target_text, "shape": [size, size], "ranks": ranks,
                 "median_ns": int(statistics.median(samples)), "min_ns": min(samples),
             })
     if dist.get_rank() == 0:

@@ -11,7 +11,7 @@ def read(paths):
     for path in paths:
         with open(path, encoding="ascii") as file:
             for row in json.load(file)["rows"]:
-                key = (row["ranks"], row["shape"], row["from"], row["to"])
+                key = (row["ranks"], tuple(row["shape"]), row["from"], row["to"])
                 known = cells.get(key)
                 if known is None or row["median_ns"] < known:  # the quietest round
                     cells[key] = row["median_ns"]
@@ -26,7 +26,7 @@ def main():
     ours, theirs = read(arguments[:middle]), read(arguments[middle + 1:])
     rows = [{"ranks": ranks, "shape": shape, "from": source, "to": target, "weft_ns": ours[key],
              "dtensor_ns": theirs[key], "ratio": theirs[key] / ours[key]}
-            for key in sorted(ours, key=lambda k: (k[0], int(k[1].split("x")[0]), k[2:]))
+            for key in sorted(ours)
             if key in theirs for ranks, shape, source, target in [key]]
     if not rows:
         sys.exit("dtensor: no cell was measured by both")
@@ -38,7 +38,8 @@ def main():
         return
     print(f"{'ranks':>5} {'shape':>10}  {'':14} {'weft us':>10} {'DTensor us':>11} {'times':>8}")
     for row in rows:
-        print(f"{row['ranks']:>5} {row['shape']:>10}  {row['from'] + ' -> ' + row['to']:14} "
+        shape = "x".join(map(str, row["shape"]))
+        print(f"{row['ranks']:>5} {shape:>10}  {row['from'] + ' -> ' + row['to']:14} "
               f"{row['weft_ns'] / 1000:>10.1f} {row['dtensor_ns'] / 1000:>11.1f} "
               f"{row['ratio']:>8.1f}")
     print(f"geometric mean {mean:.1f} times, least {least:.1f} times")

@@ -80,8 +80,8 @@ def cost_goals(result):
 
 
 def dtensor_goal(result):
-    ratios = {f"{row['from']} -> {row['to']}, {row['shape']}, {row['ranks']} ranks": round(row["ratio"], 2)
-              for row in result["rows"]}
+    ratios = {f"{row['from']} -> {row['to']}, {'x'.join(map(str, row['shape']))}, {row['ranks']} ranks":
+              round(row["ratio"], 2) for row in result["rows"]}
     hard = [ratio for name, ratio in ratios.items() if name.startswith(("S(0) -> S(1)", "P -> S(1)"))]
     return goal("never slower than DTensor over NCCL; S(0) -> S(1) and P -> S(1) 1.5 times as fast",
                 ratios, min(ratios.values()) >= 1 and min(hard) >= 1.5)
@@ -92,9 +92,9 @@ def rate_goal(result):
     shares, small = {}, {}
     for row in result["rows"]:
         name = f"{row['from']} -> {row['to']}"
-        if row["shape"] == "8192x8192":
+        if row["shape"] == [8192, 8192]:
             shares[name] = row["share"]
-        elif row["shape"] == "64x64":
+        elif row["shape"] == [64, 64]:
             small[name] = round(row["alone_ns"] / 1000, 1)
     return goal("of a plain copy's rate by as many ranks, f32 8192x8192: 0.7, partials 0.6; 64x64 in 30 us",
                 {"share": shares, "small_us": small},

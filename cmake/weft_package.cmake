@@ -15,6 +15,12 @@ weft_install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${package_dir})
 weft_install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake
               ${PROJECT_BINARY_DIR}/weft-config-version.cmake DESTINATION ${package_dir})
 
+# Documents and examples, in the places where their links lead.
+weft_install(FILES README.md LICENSE CHANGELOG.md SECURITY.md ARCHITECTURE.md CONTRIBUTING.md
+             DESTINATION ${CMAKE_INSTALL_DOCDIR})
+weft_install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+             PATTERN CMakeLists.txt EXCLUDE)
+
 file(RELATIVE_PATH WEFT_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
 weft_install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -4,6 +4,7 @@
 #include "common/progress.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct bench {
     struct rank_bench on;
@@ -102,6 +103,17 @@ static weft_status receive(void *self, const void *message, size_t bytes)
     return WEFT_OK;
 }
 
+/* Write TABLE to PATH, and say so; without PATH, to standard output. */
+static int write_table(const struct cli_command *command, const char *path, struct wf_text *table)
+{
+    bool is_file = path != NULL && strcmp(path, "-") != 0;
+    int code = cli_print_to(command, is_file ? path : "-", table);
+
+    if (code == CLI_OK && is_file)
+        printf("wrote %s, for WEFT_COSTS=%s or --costs %s\n", path, path, path);
+    return code;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct bench bench = {0};
@@ -118,8 +130,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     bench.hosts = (int32_t)hosts;
     path = cli_value(command, &args, "output");
     code = rank_bench_run(command, &bench.on, &job);
-    if (code == CLI_OK && bench.table.length > 0)
-        return cli_print_to(command, path != NULL ? path : "-", &bench.table);
+    if (code == CLI_OK && bench.table.length > 0) return write_table(command, path, &bench.table);
     wf_text_free(&bench.table);
     return code;
 }

@@ -122,18 +122,20 @@ static int read_request(const struct cli_command *command, const struct cli_args
 
 struct results {
     const struct coll_request *request;
-    struct coll_row *rows; /* capacity: all rows of the request */
+    int most; /* capacity of ROWS: each collective with each size */
     int count;
+    struct coll_row *rows;
 };
 
 static weft_status receive(void *self, const void *message, size_t bytes)
 {
     struct results *results = self;
-    int wanted = coll_row_count(results->request);
+    struct coll_row *row = &results->rows[results->count];
 
-    if (bytes != sizeof *results->rows || results->count == wanted) return WEFT_OK;
-    memcpy(&results->rows[results->count++], message, bytes);
-    cli_progress("%d of %d rows", results->count, wanted);
+    if (bytes != sizeof *row || results->count == results->most) return WEFT_OK;
+    memcpy(row, message, bytes);
+    results->count++;
+    cli_progress("%d of %d rows", results->count, coll_row_count(results->request, row->ranks));
     return WEFT_OK;
 }
 
@@ -146,7 +148,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct coll_request request;
     struct rank_bench on;
-    struct results results = {.request = &request};
+    struct results results = {.request = &request, .most = COLL_MOST_SIZES * BENCH_OP_COUNT};
     struct local_job job = {.self = &results, .work = work, .receive = receive};
     struct cli_args args;
     int code;
@@ -154,9 +156,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     code = read_request(command, &args, &request, &on);
     if (code != CLI_OK) return code;
-    results.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *results.rows);
+    results.rows = wf_calloc((size_t)results.most, sizeof *results.rows);
     if (results.rows == NULL) return cli_fail(command, wf_fail_memory(sizeof *results.rows));
-    snprintf(on.progress, sizeof on.progress, "0 of %d rows", coll_row_count(&request));
+    snprintf(on.progress, sizeof on.progress, "0 of %d rows", coll_row_count(&request, on.ranks));
     code = rank_bench_run(command, &on, &job);
     if (code == CLI_OK && results.count > 0)
         code = coll_print(command, &request, results.rows, results.count, on.as_json);

@@ -1,5 +1,6 @@
 /* bench_plan.c - `weft bench plan`: measures planning, in one thread. */
 #include "bench/rows.h"
+#include "common/describe.h"
 #include "timing/alone.h"
 
 #include <stdio.h>
@@ -96,6 +97,15 @@ static int32_t row_ranks(const struct row *row)
     return ranks;
 }
 
+static void add_json_shape(struct wf_json *json, const struct row *row)
+{
+    int64_t shape[WEFT_MAX_DIMS];
+    int32_t dims = 0;
+
+    if (weft_shape_parse(row->shape, &dims, shape) != WEFT_OK) json->out->failed = true;
+    describe_json_shape(json, "shape", dims, shape);
+}
+
 static void add_json(struct wf_json *json, size_t index)
 {
     const struct row *row = &rows[index];
@@ -103,7 +113,7 @@ static void add_json(struct wf_json *json, size_t index)
     wf_json_string(json, "from", row->from);
     wf_json_string(json, "to", row->to);
     wf_json_string(json, "mesh", row->mesh);
-    wf_json_string(json, "shape", row->shape);
+    add_json_shape(json, row);
     wf_json_int(json, "ranks", row_ranks(row));
     wf_json_string(json, "planner", row->planner);
 }

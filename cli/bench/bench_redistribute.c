@@ -2,6 +2,7 @@
 #include "bench/rows.h"
 #include "bench/rank_bench.h"
 #include "bench/transitions.h"
+#include "common/describe.h"
 #include "common/progress.h"
 #include "redistribute/job.h"
 
@@ -60,20 +61,6 @@ static weft_status measure_row(const struct bench *bench, struct row *row)
     return status;
 }
 
-static weft_status measure(struct bench *bench)
-{
-    for (size_t s = 0; s < bench->size_count; s++)
-        for (size_t t = 0; t < TRANSITIONS; t++) {
-            struct row *row = &bench->rows[bench->row_count++];
-            *row = (struct row){.transition = &transitions[t], .size = bench->sizes[s]};
-            cli_progress("%s -> %s of %lldx%lld: row %zu of %zu", transitions[t].from,
-                         transitions[t].to, (long long)row->size, (long long)row->size,
-                         bench->row_count, bench->size_count * TRANSITIONS);
-            WF_TRY(measure_row(bench, row));
-        }
-    return WEFT_OK;
-}
-
 /* Below a microsecond the overhead of the clock dominates. */
 static bool is_comparable(const struct row *row)
 {
@@ -90,7 +77,7 @@ static double share_of_limit(const struct row *row)
 static void add_json(struct wf_text *text, const struct bench *bench)
 {
     struct wf_json json = {.out = text};
-    char name[64];
+    char name[16];
 
     wf_json_begin(&json, NULL, '{');
     wf_json_string(&json, "bench", "redistribute");
@@ -102,8 +89,7 @@ static void add_json(struct wf_text *text, const struct bench *bench)
         wf_json_string(&json, "to", row->transition->to);
         snprintf(name, sizeof name, "%d", bench->on.ranks);
         wf_json_string(&json, "mesh", name);
-        snprintf(name, sizeof name, "%lldx%lld", (long long)row->size, (long long)row->size);
-        wf_json_string(&json, "shape", name);
+        describe_json_shape(&json, "shape", 2, (const int64_t[]){row->size, row->size});
         wf_json_string(&json, "dtype", "f32");
         wf_json_string(&json, "backend", row->outcome.backend);
         wf_json_int(&json, "ranks", bench->on.ranks);
@@ -117,25 +103,61 @@ static void add_json(struct wf_text *text, const struct bench *bench)
     wf_text_char(text, '\n');
 }
 
-static void add_table(struct wf_text *text, const struct bench *bench)
+static void add_heading(struct wf_text *text, const struct bench *bench)
 {
     wf_text_add(text, "f32, %d ranks\n%-14s %-12s %10s %10s %10s %10s\n", bench->on.ranks, "",
                 "shape", "min", "median", "memcpy", "of memcpy");
-    for (size_t i = 0; i < bench->row_count; i++) {
-        const struct row *row = &bench->rows[i];
-        char name[32];
+}
 
-        transition_add_name(row->transition, text);
-        snprintf(name, sizeof name, "%lldx%lld", (long long)row->size, (long long)row->size);
-        wf_text_add(text, " %-12s", name);
-        bench_add_time(text, 10, row->outcome.times.min_ns);
-        bench_add_time(text, 10, row->outcome.times.median_ns);
-        bench_add_time(text, 10, row->outcome.limit_ns);
-        if (is_comparable(row))
-            wf_text_add(text, " %8.0f %%\n", 100 * share_of_limit(row));
-        else
-            wf_text_add(text, " %10s\n", "-");
+static void add_row(struct wf_text *text, const struct row *row)
+{
+    char name[32];
+
+    transition_add_name(row->transition, text);
+    snprintf(name, sizeof name, "%lldx%lld", (long long)row->size, (long long)row->size);
+    wf_text_add(text, " %-12s", name);
+    bench_add_time(text, 10, row->outcome.times.min_ns);
+    bench_add_time(text, 10, row->outcome.times.median_ns);
+    bench_add_time(text, 10, row->outcome.limit_ns);
+    if (is_comparable(row))
+        wf_text_add(text, " %8.0f %%\n", 100 * share_of_limit(row));
+    else
+        wf_text_add(text, " %10s\n", "-");
+}
+
+/* Print ROW when it is measured, after the heading if it is the first. */
+static int print_row(const struct cli_command *command, const struct bench *bench,
+                     const struct row *row)
+{
+    struct wf_text text = {0};
+
+    if (row == bench->rows) add_heading(&text, bench);
+    add_row(&text, row);
+    return cli_print(command, stdout, &text);
+}
+
+/* Measure all rows.  A table is printed row by row, JSON at the end.  Returns the exit code. */
+static int measure(const struct cli_command *command, struct bench *bench)
+{
+    size_t rows = bench->size_count * TRANSITIONS;
+    int code = CLI_OK;
+
+    for (size_t i = 0; i < rows && code == CLI_OK; i++) {
+        struct row *row = &bench->rows[bench->row_count++];
+        weft_status status;
+
+        *row = (struct row){.transition = &transitions[i % TRANSITIONS],
+                            .size = bench->sizes[i / TRANSITIONS]};
+        cli_progress("%s -> %s of %lldx%lld: row %zu of %zu", row->transition->from,
+                     row->transition->to, (long long)row->size, (long long)row->size, i + 1, rows);
+        status = measure_row(bench, row);
+        cli_progress_clear();
+        if (status != WEFT_OK)
+            code = cli_fail(command, status);
+        else if (!bench->on.as_json)
+            code = print_row(command, bench, row);
     }
+    return code;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -144,7 +166,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct cli_args args;
     struct wf_text text = {0};
     const char *sizes;
-    weft_status status;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
@@ -153,13 +174,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
         !rank_bench_read(command, &args, 1, 200, &bench.on))
         return CLI_USAGE;
     cli_progress_begin();
-    status = measure(&bench);
+    code = measure(command, &bench);
     cli_progress_end();
-    if (status != WEFT_OK) return cli_fail(command, status);
-    if (bench.on.as_json)
-        add_json(&text, &bench);
-    else
-        add_table(&text, &bench);
+    if (code != CLI_OK || !bench.on.as_json) return code;
+    add_json(&text, &bench);
     return cli_print(command, stdout, &text);
 }
 
@@ -173,7 +191,7 @@ const struct cli_command bench_redistribute = {
             CLI_LOCAL_RANKS,
             {"sizes", "LIST", "rows and columns (default: 64,1024,4096)", 0},
             CLI_BACKEND,
-            CLI_BUDGET_MS("milliseconds for each row (default: 200)"),
+            CLI_BUDGET_MS("milliseconds of measuring for each row (default: 200)"),
             CLI_JSON,
             {0}},
     .run = run,

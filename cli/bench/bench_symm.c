@@ -176,6 +176,10 @@ static void add_json(struct wf_text *text, const struct bench *bench)
         wf_json_uint(&json, "min_ns", row->times.min_ns);
         wf_json_uint(&json, "median_ns", row->times.median_ns);
         wf_json_uint(&json, "p99_ns", row->times.p99_ns);
+        if (row->bytes > 0)
+            wf_json_real(&json, "gbps", gbps(row));
+        else
+            wf_json_null(&json, "gbps");
         wf_json_end(&json, '}');
     }
     wf_json_end(&json, ']');

@@ -344,7 +344,7 @@ static weft_status read_base(weft_context *context, const char *name, struct cos
     WF_TRY(weft_cost_table_find(name, &base));
     status = cost_sheet_read(base, out);
     weft_cost_table_release(&base);
-    snprintf(out->name, sizeof out->name, "%s", plugin->name);
+    snprintf(out->name, sizeof out->name, "%.20s-calibrated", plugin->name);
     out->one_sided = WF_HAS(plugin->comm, pull);
     return status;
 }

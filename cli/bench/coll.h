@@ -13,7 +13,7 @@ enum { COLL_MOST_SIZES = 64 };
 
 struct coll_request {
     bool wanted[BENCH_OP_COUNT];
-    size_t sizes[COLL_MOST_SIZES];
+    size_t sizes[COLL_MOST_SIZES]; /* as given; a buffer has whole elements */
     int size_count;
     uint32_t dtype;
     bool malloced; /* memory from malloc, not from weft_alloc */
@@ -29,8 +29,8 @@ struct coll_row {
     double memcpy_gbps; /* total of all ranks, which copy that many bytes each at the same time */
 };
 
-/* Number of rows that REQUEST gives. */
-int coll_row_count(const struct coll_request *request);
+/* Number of rows that REQUEST gives on RANKS ranks; sizes that become the same buffer give one. */
+int coll_row_count(const struct coll_request *request, int ranks);
 
 /* Measure on all ranks of CONTEXT; rank 0 sends a struct coll_row for each cell. */
 weft_status coll_rank(const struct coll_request *request, weft_context *context,

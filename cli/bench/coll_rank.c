@@ -143,9 +143,30 @@ static weft_status measure_cell(struct rank *rank, struct coll_row *row)
     return status;
 }
 
-static weft_status measure_size(struct rank *rank, size_t bytes, const struct local_rank *local)
+/* The buffer of OP for size number INDEX of REQUEST, in whole elements. */
+static size_t buffer_bytes(const struct coll_request *request, int index, uint32_t op, int ranks)
+{
+    size_t bytes = request->sizes[index];
+
+    bench_count((enum bench_op)op, ranks, weft_dtype_bytes(request->dtype), &bytes);
+    return bytes;
+}
+
+/* Is OP wanted, with a buffer for size number INDEX that no earlier size has?  Small sizes become
+ * the same buffer. */
+static bool is_row(const struct coll_request *request, int index, uint32_t op, int ranks)
+{
+    size_t bytes = buffer_bytes(request, index, op, ranks);
+
+    for (int i = 0; i < index; i++)
+        if (buffer_bytes(request, i, op, ranks) == bytes) return false;
+    return request->wanted[op];
+}
+
+static weft_status measure_size(struct rank *rank, int index, const struct local_rank *local)
 {
     struct bench_ranks ranks = rank_sync_ranks(&rank->sync);
+    size_t bytes = rank->request->sizes[index];
     double memcpy_gbps;
     weft_status status = bench_memcpy(&ranks, bytes, rank->request->budget_ns / 2, &memcpy_gbps);
 
@@ -154,20 +175,21 @@ static weft_status measure_size(struct rank *rank, size_t bytes, const struct lo
         struct coll_row row = {
             .op = op, .ranks = ranks.size, .bytes = bytes, .memcpy_gbps = memcpy_gbps};
 
-        if (!rank->request->wanted[op]) continue;
+        if (!is_row(rank->request, index, op, ranks.size)) continue;
         status = measure_cell(rank, &row);
         if (status == WEFT_OK) status = local_rank_send(local, &row, sizeof row);
     }
     return status;
 }
 
-int coll_row_count(const struct coll_request *request)
+int coll_row_count(const struct coll_request *request, int ranks)
 {
-    int ops = 0;
+    int rows = 0;
 
-    for (int op = 0; op < BENCH_OP_COUNT; op++)
-        ops += request->wanted[op];
-    return ops * request->size_count;
+    for (int i = 0; i < request->size_count; i++)
+        for (uint32_t op = 0; op < BENCH_OP_COUNT; op++)
+            rows += is_row(request, i, op, ranks);
+    return rows;
 }
 
 weft_status coll_rank(const struct coll_request *request, weft_context *context,
@@ -177,6 +199,6 @@ weft_status coll_rank(const struct coll_request *request, weft_context *context,
 
     WF_TRY(rank_sync_open(&rank.sync, context, rank.comm));
     for (int i = 0; i < request->size_count; i++)
-        WF_TRY(measure_size(&rank, request->sizes[i], local));
+        WF_TRY(measure_size(&rank, i, local));
     return rank_sync_close(&rank.sync);
 }

@@ -90,10 +90,12 @@ static void print_json(const weft_backend_info *info, const weft_plugin *plugin,
     wf_json_begin(&json, NULL, '{');
     wf_json_string(&json, "name", info->name);
     wf_json_string(&json, "version", plugin->version);
+    wf_json_string(&json, "description", plugin->description);
     wf_json_bool(&json, "usable", info->reason == WEFT_REASON_USABLE);
     wf_json_string(&json, "status", weft_reason_text(info->reason));
     wf_json_string(&json, "reason", info->reason_text);
     wf_json_int(&json, "ranks", ranks);
+    wf_json_bool(&json, "device", plugin->device != NULL);
     wf_json_bool(&json, "comm", plugin->comm != NULL);
     wf_json_bool(&json, "symm", plugin->symm != NULL);
     wf_json_bool(&json, "kernel", plugin->kernel != NULL);

@@ -210,6 +210,9 @@ static bool check_level(const struct cli_command *command, const char *option, c
     nearest = wf_nearest(word, names, kit_level_count);
     fprintf(stderr, "weft %s: %s: there is no level \"%s\"", command->name, option, word);
     if (nearest >= 0) fprintf(stderr, "; did you mean \"%s\"?", names[nearest]);
+    fprintf(stderr, "%s the levels are", nearest >= 0 ? "" : ";");
+    for (size_t i = 0; i < kit_level_count; i++)
+        fprintf(stderr, "%s %s", i == 0 ? "" : i + 1 < kit_level_count ? "," : " and", names[i]);
     fprintf(stderr, "\n");
     return false;
 }

@@ -13,39 +13,6 @@ static void add_kinds(struct wf_text *text, const weft_plan *plan)
         wf_text_add(text, "%s%s", i > 0 ? ", " : "", weft_step_name(step.kind));
 }
 
-/* Add why OTHER lost: the first measure in which it is worse. */
-static void add_reason(struct wf_text *text, const weft_plan_options *asked,
-                       const weft_plan_info *best, const weft_plan_info *other)
-{
-    uint32_t minimize = asked->minimize;
-
-    wf_text_add(text, "; it lost because it ");
-    if (asked->memory_limit != 0 && other->peak_bytes > asked->memory_limit) {
-        wf_text_add(text, "needs ");
-        wf_text_bytes(text, other->peak_bytes);
-        wf_text_add(text, " of scratch, over the limit");
-    } else if (minimize == WEFT_MINIMIZE_BYTES &&
-               other->bytes_received_max > best->bytes_received_max) {
-        wf_text_add(text, "receives ");
-        wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
-        wf_text_add(text, " more");
-    } else if (minimize == WEFT_MINIMIZE_MEMORY && other->peak_bytes > best->peak_bytes) {
-        wf_text_add(text, "needs ");
-        wf_text_bytes(text, other->peak_bytes - best->peak_bytes);
-        wf_text_add(text, " more scratch");
-    } else if (other->cost_ns > best->cost_ns) {
-        wf_text_add(text, "takes ");
-        wf_text_time(text, other->cost_ns - best->cost_ns);
-        wf_text_add(text, " longer");
-    } else if (other->bytes_received_max > best->bytes_received_max) {
-        wf_text_add(text, "takes as long and receives ");
-        wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
-        wf_text_add(text, " more");
-    } else {
-        wf_text_add(text, "costs as much");
-    }
-}
-
 static void add_runner_up(struct wf_text *text, const struct request *request,
                           const struct planned *answer)
 {
@@ -66,8 +33,8 @@ static void add_runner_up(struct wf_text *text, const struct request *request,
     wf_text_bytes(text, other.bytes_received_max);
     wf_text_add(text, " received, ");
     wf_text_bytes(text, other.peak_bytes);
-    wf_text_add(text, " of scratch");
-    add_reason(text, &request->options, &best, &other);
+    wf_text_add(text, " of scratch; it lost because it ");
+    planned_add_reason(answer, text);
     wf_text_char(text, '\n');
 }
 

@@ -77,26 +77,37 @@ static int letter_index(const struct cli_command *command, char letter)
     return -1;
 }
 
+/* Find the option that WORD names: --ranks, --ranks=4, -n or -n4.  *VALUE becomes its value within
+ * WORD, or NULL.  Returns -1 if there is no such option. */
+static int find_option(const struct cli_command *command, const char *word, const char **value)
+{
+    const char *name = word + 2;
+    bool has_number = name[0] >= '0' && name[0] <= '9';
+    size_t length = strcspn(name, "=");
+
+    *value = NULL;
+    if (word[1] == '-') {
+        if (name[length] == '=') *value = name + length + 1;
+        return option_index(command, name, length);
+    }
+    if (name[0] != '\0' && !has_number) return -1;
+    if (has_number) *value = name;
+    return letter_index(command, word[1]);
+}
+
 /* Take the option at argv[*at].  False after printing an error. */
 static bool take_option(const struct cli_command *command, int argc, char **argv, int *at,
                         struct cli_args *out)
 {
-    const char *word = argv[*at], *name = word + 2, *equals = NULL;
-    int index = -1;
+    const char *word = argv[*at], *value;
+    int index = find_option(command, word, &value);
 
-    if (word[1] == '-') {
-        equals = strchr(name, '=');
-        index =
-            option_index(command, name, equals != NULL ? (size_t)(equals - name) : strlen(name));
-    } else if (word[2] == '\0') {
-        index = letter_index(command, word[1]);
-    }
     if (index < 0) {
         complain_unknown(command, word);
         return false;
     }
     if (command->options[index].value == NULL) {
-        if (equals != NULL) {
+        if (value != NULL) {
             fprintf(stderr, "weft %s: --%s takes no value\n", command->name,
                     command->options[index].name);
             return false;
@@ -104,12 +115,12 @@ static bool take_option(const struct cli_command *command, int argc, char **argv
         out->values[index] = "";
         return true;
     }
-    if (equals == NULL && *at + 1 >= argc) {
+    if (value == NULL && *at + 1 >= argc) {
         fprintf(stderr, "weft %s: --%s needs a value, %s\n", command->name,
                 command->options[index].name, command->options[index].value);
         return false;
     }
-    out->values[index] = equals != NULL ? equals + 1 : argv[++*at];
+    out->values[index] = value != NULL ? value : argv[++*at];
     return true;
 }
 

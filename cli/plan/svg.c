@@ -18,14 +18,29 @@ enum {
 static const char style[] =
     "<style>text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1f2933}"
     ".title{font-size:18px;font-weight:bold}.note{font-size:13px;fill:#52606d}"
-    ".step{font-size:14px;font-weight:bold;fill:#0b4f9e}.rank{font-size:11px;text-anchor:middle}"
+    ".step{font-size:14px;font-weight:bold;fill:#0b4f9e}.rank{text-anchor:middle}"
     "</style>\n";
 
-/* Add a small picture of SPEC, with the ranks of a cell if there is room. */
-static void add_cells(const struct picture *picture, double left, double top, struct wf_text *out)
+/* Add the ranks of a cell with the center X, Y, in letters that fit WIDTH.  False if there is no
+ * room for letters that can be read. */
+static bool add_label(const char *label, double x, double y, double width, double height,
+                      struct wf_text *out)
+{
+    double size = (width - 4) / (0.6 * (double)strlen(label));
+
+    if (size > 11) size = 11;
+    if (size < 7 || height < size + 3) return false;
+    wf_text_add(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"rank\" font-size=\"%.1f\">%s</text>\n", x,
+                y + 4, size, label);
+    return true;
+}
+
+/* Add a small picture of SPEC, with the ranks of the cells.  False if some have no room. */
+static bool add_cells(const struct picture *picture, double left, double top, struct wf_text *out)
 {
     double width = (double)GRID / picture->columns.count;
     double height = (double)GRID / picture->rows.count;
+    bool all_labels = true;
 
     for (int32_t i = 0; i < picture->rows.count; i++)
         for (int32_t j = 0; j < picture->columns.count; j++) {
@@ -42,22 +57,22 @@ static void add_cells(const struct picture *picture, double left, double top, st
                             "fill=\"url(#partial)\"/>\n",
                             x, y, width, height);
             picture_label(picture, i, j, label);
-            if (height >= 14 && width >= 6.5 * (double)strlen(label) + 4)
-                wf_text_add(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"rank\">%s</text>\n",
-                            x + width / 2, y + height / 2 + 4, label);
+            all_labels &= add_label(label, x + width / 2, y + height / 2, width, height, out);
         }
+    return all_labels;
 }
 
 static void add_card(const weft_spec *spec, int top, struct wf_text *out)
 {
     struct picture picture;
+    bool all_labels = true;
 
     wf_text_add(out,
                 "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\" fill=\"#f5f7fa\" "
                 "stroke=\"#cbd2d9\"/>\n",
                 MARGIN, top, WIDTH - 2 * MARGIN, CARD);
     if (picture_create(spec, &picture) == WEFT_OK) {
-        add_cells(&picture, MARGIN + 12, top + 12, out);
+        all_labels = add_cells(&picture, MARGIN + 12, top + 12, out);
         picture_free(&picture);
     }
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"title\">", MARGIN + GRID + 32, top + 48);
@@ -67,7 +82,7 @@ static void add_card(const weft_spec *spec, int top, struct wf_text *out)
     describe_shape(weft_spec_dims(spec), weft_spec_shape(spec), out);
     wf_text_add(out, " on mesh ");
     describe_mesh(weft_spec_mesh(spec), out);
-    wf_text_add(out, "</text>\n");
+    wf_text_add(out, "%s</text>\n", all_labels ? "" : "; rank numbers do not fit");
 }
 
 static void add_step(const weft_step_info *step, int top, struct wf_text *out)

@@ -70,14 +70,6 @@ static weft_status make_plan(struct rank *rank)
     return planned_find(request, &options, rank->job->form == PLAN_JSON, &rank->planned);
 }
 
-static uint64_t shard_bytes(const weft_spec *spec, int32_t rank)
-{
-    weft_shard shard;
-
-    weft_spec_shard(spec, rank, &shard);
-    return (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(spec));
-}
-
 /* The values are computed in host memory, because the backend's may be memory of a device. */
 static weft_status fill_source(struct rank *rank)
 {
@@ -98,8 +90,8 @@ static weft_status prepare(struct rank *rank)
     weft_bind_options options = {.struct_size = sizeof options, .packed = rank->job->packed};
     int32_t me = weft_rank(rank->context);
 
-    rank->source_bytes = shard_bytes(request->from, me);
-    rank->target_bytes = shard_bytes(request->to, me);
+    rank->source_bytes = weft_spec_shard_bytes(request->from, me);
+    rank->target_bytes = weft_spec_shard_bytes(request->to, me);
     rank->values = values_between(request->from, request->to);
     WF_TRY(weft_alloc(rank->context, rank->source_bytes + 1, WEFT_MEMORY_DEVICE, &rank->source));
     WF_TRY(weft_alloc(rank->context, rank->target_bytes + 1, WEFT_MEMORY_DEVICE, &rank->target));
@@ -132,13 +124,13 @@ static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uin
                          struct job_outcome *out)
 {
     const struct job *job = rank->job;
-    uint64_t budget_ns = job->budget_ns / ROUNDS, limit_ns;
+    uint64_t budget_ns = job->budget_ns / ROUNDS, limit_ns; /* two thirds for redistributions */
     struct bench_times times;
     double gbps = 0;
     int status = job->iters > 0 ? bench_repeat(ranks, redistribute, rank, job->iters, &times)
-                                : bench_time(ranks, redistribute, rank, budget_ns, &times);
+                                : bench_time(ranks, redistribute, rank, budget_ns * 2 / 3, &times);
 
-    if (status == 0 && bytes > 0) status = bench_memcpy(ranks, (size_t)bytes, budget_ns / 2, &gbps);
+    if (status == 0 && bytes > 0) status = bench_memcpy(ranks, (size_t)bytes, budget_ns / 3, &gbps);
     if (status != 0) return status;
     limit_ns = gbps > 0 ? (uint64_t)((double)bytes * ranks->size / gbps) : 0;
     if (out->limit_ns == 0 || limit_ns < out->limit_ns) out->limit_ns = limit_ns;
@@ -147,16 +139,21 @@ static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uin
 }
 
 /* Redistribution and memcpy are measured in turn, so that other load of the machine affects
- * both. */
+ * both.  A round that would begin after the budget is left out. */
 static weft_status measure(struct rank *rank, struct job_outcome *out)
 {
     const struct job *job = rank->job;
     struct bench_ranks ranks = rank_sync_ranks(&rank->sync);
     uint64_t bytes = job_copied_bytes(job->request->from, job->request->to);
-    int status = 0;
+    uint64_t begin = wf_now_ns(), spent = 0;
+    int status = 0, rounds = job->iters > 0 ? 1 : ROUNDS;
 
-    for (int round = 0; status == 0 && round < (job->iters > 0 ? 1 : ROUNDS); round++)
+    for (int round = 0; status == 0 && round < rounds && (round == 0 || spent < job->budget_ns);
+         round++) {
         status = measure_round(rank, &ranks, bytes, out);
+        spent = wf_now_ns() - begin;
+        if (status == 0) status = rank_sync_maximum(&rank->sync, &spent, 1);
+    }
     if (status == BENCH_NO_MEMORY) return wf_fail_memory((size_t)(2 * bytes));
     if (status != 0) return status;
     out->one_sided = !weft_bound_is_packed(rank->bound);

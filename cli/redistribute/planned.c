@@ -7,6 +7,7 @@ weft_status planned_find(const struct request *request, const weft_plan_options 
     uint64_t begun = wf_now_ns();
     weft_status status;
 
+    out->options = *options;
     WF_TRY(weft_plan_create(request->from, request->to, options, &out->plan));
     out->plan_ns = wf_now_ns() - begun;
     if (!with_runner_up) return WEFT_OK;
@@ -18,6 +19,59 @@ void planned_free(struct planned *planned)
 {
     weft_plan_release(&planned->plan);
     weft_plan_release(&planned->runner_up);
+}
+
+/* Add why OTHER lost: the first measure in which it is worse. */
+static void add_reason(struct wf_text *text, const weft_plan_options *asked,
+                       const weft_plan_info *best, const weft_plan_info *other)
+{
+    uint32_t minimize = asked->minimize;
+
+    if (asked->memory_limit != 0 && other->peak_bytes > asked->memory_limit) {
+        wf_text_add(text, "needs ");
+        wf_text_bytes(text, other->peak_bytes);
+        wf_text_add(text, " of scratch, over the limit");
+    } else if (minimize == WEFT_MINIMIZE_BYTES &&
+               other->bytes_received_max > best->bytes_received_max) {
+        wf_text_add(text, "receives ");
+        wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
+        wf_text_add(text, " more");
+    } else if (minimize == WEFT_MINIMIZE_MEMORY && other->peak_bytes > best->peak_bytes) {
+        wf_text_add(text, "needs ");
+        wf_text_bytes(text, other->peak_bytes - best->peak_bytes);
+        wf_text_add(text, " more scratch");
+    } else if (other->cost_ns > best->cost_ns) {
+        wf_text_add(text, "takes ");
+        wf_text_time(text, other->cost_ns - best->cost_ns);
+        wf_text_add(text, " longer");
+    } else if (other->bytes_received_max > best->bytes_received_max) {
+        wf_text_add(text, "takes as long and receives ");
+        wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
+        wf_text_add(text, " more");
+    } else {
+        wf_text_add(text, "costs as much");
+    }
+}
+
+void planned_add_reason(const struct planned *planned, struct wf_text *out)
+{
+    weft_plan_info best = {.struct_size = sizeof best}, other = best;
+
+    if (weft_plan_get(planned->plan, &best) == WEFT_OK &&
+        weft_plan_get(planned->runner_up, &other) == WEFT_OK)
+        add_reason(out, &planned->options, &best, &other);
+}
+
+/* Add the member "runner_up_reason". */
+static void add_reason_member(const struct planned *planned, struct wf_text *out)
+{
+    if (planned->runner_up == NULL) {
+        wf_text_add(out, ",\"runner_up_reason\":null");
+        return;
+    }
+    wf_text_add(out, ",\"runner_up_reason\":\"");
+    planned_add_reason(planned, out); /* needs no escapes */
+    wf_text_char(out, '"');
 }
 
 weft_status planned_add_members(const struct planned *planned, struct wf_text *out)
@@ -32,6 +86,7 @@ weft_status planned_add_members(const struct planned *planned, struct wf_text *o
     status = weft_plan_print_json(planned->plan, planned->runner_up, object, length + 1, NULL);
     if (status == WEFT_OK) {
         wf_text_append(out, object + 1, length - 2); /* without its braces */
+        add_reason_member(planned, out);
         wf_text_add(out, ",\"plan_ns\":%llu", (unsigned long long)planned->plan_ns);
         status = wf_text_status(out);
     }

@@ -14,10 +14,7 @@ enum { ALIGNMENT = 64 };
 
 static size_t shard_bytes(const weft_spec *spec, int32_t place)
 {
-    weft_shard shard;
-
-    weft_spec_shard(spec, weft_mesh_rank_at(weft_spec_mesh(spec), place), &shard);
-    return (size_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(spec));
+    return (size_t)weft_spec_shard_bytes(spec, weft_mesh_rank_at(weft_spec_mesh(spec), place));
 }
 
 static size_t aligned(size_t bytes)

@@ -66,9 +66,20 @@ static void become(const struct run_job *job, int32_t index, int out, int err, i
 
 /* ---- in the launcher ---- */
 
+/* A name without a slash is searched in PATH only, also if the file is in the current folder. */
 static bool complain(const struct run_job *job, int code)
 {
-    fprintf(stderr, "weft run: cannot run %s: %s\n", job->program[0], strerror(code));
+    const char *name = job->program[0];
+    bool is_searched = strchr(name, '/') == NULL;
+
+    fprintf(stderr, "weft run: cannot run %s: ", name);
+    if (code != ENOENT || !is_searched)
+        fprintf(stderr, "%s\n", strerror(code));
+    else if (access(name, X_OK) == 0)
+        fprintf(stderr, "it is in no folder of PATH; ./%s exists: `weft run -n %d ./%s`\n", name,
+                (int)job->ranks, name);
+    else
+        fprintf(stderr, "it is in no folder of PATH\n");
     return false;
 }
 

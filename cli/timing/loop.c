@@ -8,7 +8,7 @@
 
 enum {
     MAX_SAMPLES = 4096,
-    CHUNK = 32,     /* samples between checks of the budget; each check is an exchange */
+    CHUNK = 32,     /* most samples between checks of the budget; each check is an exchange */
     MIN_SAMPLES = 3 /* even where one call takes longer than the budget */
 };
 static const uint64_t batch_ns = 10000;    /* so that the 50 ns of the clock are half a percent */
@@ -37,7 +37,7 @@ static int sample(const struct bench_ranks *ranks, int (*operation)(void *), voi
 /* Find the number of calls in a batch from the duration of the third call, which uses warm
  * buffers and connections. */
 static int calibrate(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,
-                     uint64_t *calls, uint64_t *call_ns)
+                     uint64_t *calls)
 {
     uint64_t ns = 0;
     uint64_t count = 1;
@@ -55,7 +55,6 @@ static int calibrate(const struct bench_ranks *ranks, int (*operation)(void *), 
         if (status != 0) return status;
     }
     *calls = count;
-    *call_ns = ns / count + 1;
     return 0;
 }
 
@@ -76,18 +75,28 @@ static void summarise(uint64_t *ns, uint64_t samples, uint64_t calls, struct ben
     out->calls = calls;
 }
 
+/* Number of samples until the next check of the budget, after SAMPLES samples in SPENT.  Their
+ * barriers count: on busy cores a barrier lasts longer than the operation. */
+static uint64_t next_chunk(uint64_t budget_ns, uint64_t spent, uint64_t samples)
+{
+    uint64_t fit =
+        spent < budget_ns && samples > 0 ? (budget_ns - spent) / (spent / samples + 1) : 0;
+    uint64_t most = 2 * samples < CHUNK ? 2 * samples : CHUNK;
+
+    if (fit > most) fit = most;
+    return fit > 0 ? fit : 1;
+}
+
 int bench_time(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,
                uint64_t budget_ns, struct bench_times *out)
 {
     uint64_t *ns = malloc(MAX_SAMPLES * sizeof *ns);
-    uint64_t calls, call_ns, spent = 0, begin, samples = 0;
-    int status =
-        ns == NULL ? BENCH_NO_MEMORY : calibrate(ranks, operation, argument, &calls, &call_ns);
+    uint64_t calls, spent = 0, begin, samples = 0;
+    int status = ns == NULL ? BENCH_NO_MEMORY : calibrate(ranks, operation, argument, &calls);
 
     begin = now_ns();
     while (status == 0 && samples < MAX_SAMPLES && (spent < budget_ns || samples < MIN_SAMPLES)) {
-        uint64_t fit = spent < budget_ns ? (budget_ns - spent) / (calls * call_ns) + 1 : 1;
-        uint64_t chunk = fit < CHUNK ? fit : CHUNK;
+        uint64_t chunk = next_chunk(budget_ns, spent, samples);
 
         for (uint64_t i = 0; status == 0 && i < chunk && samples < MAX_SAMPLES; i++)
             status = sample(ranks, operation, argument, calls, &ns[samples++]);
@@ -145,13 +154,13 @@ static int cores(void)
 }
 
 /* Ranks that share a core run in time slices of some milliseconds.  A call shorter than a slice
- * would be measured as if its rank had the core alone, so one call copies for many slices. */
-static int share_cores(const struct bench_ranks *ranks, struct copy *copy)
+ * would be measured as if its rank had the core alone, so one call copies for many slices. *CALL_NS
+ * becomes the time of a call on a core of its own. */
+static int share_cores(const struct bench_ranks *ranks, struct copy *copy, uint64_t *call_ns)
 {
     uint64_t ns = UINT64_MAX;
-    int status;
+    int status, times;
 
-    if (ranks->size <= cores()) return 0;
     for (int i = 0; i < 8; i++) { /* the fastest copy was not interrupted */
         uint64_t begin = now_ns(), took;
         copy_once(copy);
@@ -159,8 +168,25 @@ static int share_cores(const struct bench_ranks *ranks, struct copy *copy)
         if (took < ns) ns = took;
     }
     status = ranks->maximum(ranks->self, &ns, 1);
-    if (status == 0 && ns < turns_ns) copy->repeat *= (int)(turns_ns / (ns + 1)) + 1;
+    times = ns < turns_ns ? (int)(turns_ns / (ns + 1)) + 1 : 1;
+    copy->repeat *= times;
+    *call_ns = ns * (uint64_t)times + 1;
     return status;
+}
+
+/* Copies on shared cores are long and warm, so every one of them is a sample. */
+static int time_copies(const struct bench_ranks *ranks, struct copy *copy, uint64_t budget_ns,
+                       struct bench_times *out)
+{
+    uint64_t per_core = ((uint64_t)ranks->size + (uint64_t)cores() - 1) / (uint64_t)cores();
+    uint64_t call_ns, samples;
+    int status;
+
+    if (per_core == 1) return bench_time(ranks, copy_once, copy, budget_ns, out);
+    status = share_cores(ranks, copy, &call_ns);
+    if (status != 0) return status;
+    samples = budget_ns / (call_ns * per_core);
+    return bench_repeat(ranks, copy_once, copy, samples > MIN_SAMPLES ? samples : MIN_SAMPLES, out);
 }
 
 int bench_memcpy(const struct bench_ranks *ranks, size_t bytes, uint64_t budget_ns, double *gbps)
@@ -177,10 +203,7 @@ int bench_memcpy(const struct bench_ranks *ranks, size_t bytes, uint64_t budget_
         memset(memory, 1, 2 * bytes + 1);
         copy.source = memory + bytes;
         copy.repeat = bytes < 4096 ? (int)(65536 / (bytes + 1)) : 1;
-        status = share_cores(ranks, &copy);
-    }
-    if (status == 0) {
-        status = bench_time(ranks, copy_once, &copy, budget_ns, &times);
+        status = time_copies(ranks, &copy, budget_ns, &times);
     }
     free(memory);
     if (status != 0) return status;

@@ -20,6 +20,15 @@ void weft_spec_shard(const weft_spec *spec, int32_t rank, weft_shard *out)
     memcpy(out->offset, shard.offset, bytes);
 }
 
+uint64_t weft_spec_shard_bytes(const weft_spec *spec, int32_t rank)
+{
+    struct wf_shard shard;
+
+    if (spec == NULL) return 0;
+    wf_shard_of(spec, rank, &shard);
+    return (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(spec));
+}
+
 bool weft_spec_run(const weft_spec *spec, int32_t rank, int32_t dim, int64_t position,
                    weft_run *out)
 {

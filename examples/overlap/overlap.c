@@ -1,6 +1,6 @@
 /* overlap.c - all ranks sum their gradients while the next gradients are computed.
  *
- *     weft run -n 4 overlap
+ *     weft run -n 4 ./overlap
  *
  * Each gradient is posted to a communication stream, P(sum) -> R, as soon as it is computed, and
  * the host computes the next one.  A work handle represents each sum.  The consumer of a gradient

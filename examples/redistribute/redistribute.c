@@ -1,6 +1,6 @@
 /* redistribute.c - a matrix changes from rows over `dp` to columns over `tp`.
  *
- *     weft run -n 8 redistribute
+ *     weft run -n 8 ./redistribute
  *
  * Each rank fills its shard with the global index of every element and compares it afterwards.
  * Shards are in device memory, which the host cannot access on a GPU.  The host therefore fills and

@@ -1,6 +1,6 @@
 /* weights.c - the weights of a model are sent from training ranks to serving ranks.
  *
- *     weft run -n 6 weights
+ *     weft run -n 6 ./weights
  *
  * Ranks 0 to 3 train, as two replicas of two.  Ranks 4 and 5 serve, with different shards.  All
  * tensors are in one plan, which is bound once and can run after every training step. */

@@ -2,6 +2,7 @@
 
 usage: readme.py SOURCE WEFT PROGRAMS      (PROGRAMS: the folder of the built examples)
 """
+import os
 import pathlib
 import re
 import shlex
@@ -29,10 +30,9 @@ for block in re.findall(r"```c\n(.*?)```", readme, re.S):
 
 commands = re.findall(r"^\$ (.+)$", "\n".join(re.findall(r"```console\n(.*?)```", readme, re.S)), re.M)
 for command in commands:
-    words = shlex.split(command)
-    words = [str(weft) if i == 0 else w.replace("build/bin", str(programs))
-             for i, w in enumerate(words)]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, timeout=900)
+    path = os.pathsep.join((str(weft.parent), str(programs), os.environ["PATH"]))
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=900,
+                          env=os.environ | {"PATH": path})  # fmt: skip
     if done.returncode != 0:
         problems.append(f"$ {command}\nends with {done.returncode}:\n{done.stdout}{done.stderr}")
 

@@ -13,6 +13,7 @@ mv "$folder/first" "$folder/tree"
 tree=$folder/tree
 
 for file in bin/weft include/weft/weft.h include/weft/weft.hpp include/weft/weft_plugin.h share/man/man1/weft.1 \
+    share/doc/weft/README.md share/doc/weft/docs/engine-guide.md share/doc/weft/examples/weights/weights.c \
     share/bash-completion/completions/weft share/zsh/site-functions/_weft share/weft/plugin-kit/plug_host.h; do
     if [[ ! -s $tree/$file ]]; then
         echo "not installed: $file"
@@ -44,4 +45,11 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig
 "$CC" -o "$folder/program" "$source/tests/install/program.c" $(pkg-config --cflags --libs weft) \
     -Wl,-rpath,"$(pkg-config --variable=libdir weft)"
 "$folder/program" | grep -q 'weft [0-9.]*: a timeout is "the time limit passed"'
+
+echo "-- the installed examples"
+for example in hello overlap redistribute weights; do
+    # shellcheck disable=SC2046 # words are what pkg-config prints
+    "$CC" -std=gnu17 -Wall -Wextra -Werror -fsyntax-only "$tree/share/doc/weft/examples/$example/$example.c" \
+        $(pkg-config --cflags weft)
+done
 [[ $(pkg-config --modversion weft) == $("$folder/program" | sed 's/^weft \([0-9.]*\).*/\1/') ]]

@@ -11,6 +11,10 @@ cmake -S "$source/tests/install/subdirectory" -B "$folder" -DWEFT_SOURCE="$sourc
     -DCMAKE_BUILD_TYPE=Debug >"$folder/log" || { cat "$folder/log"; exit 1; }
 cmake --build "$folder" --target program -j 2 >"$folder/log" || { cat "$folder/log"; exit 1; }
 "$folder/program" | grep -q 'weft [0-9.]*: a timeout is "the time limit passed"'
+if [[ ! -e $folder/lib/weft/libweft_plugin_gloo-cpu.so ]]; then
+    echo "a program that links weft has no plugin to run with"
+    exit 1
+fi
 if (cd "$folder" && ctest -N) | grep -q 'Test *#'; then
     echo "weft's tests are among those of the project around it"
     exit 1

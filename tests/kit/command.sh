@@ -35,6 +35,8 @@ expect 1 'rank 0: 100 all_reduces in a row: WEFT_ERR_INVALID .this thread opened
     "$wrong/libweft_plugin_wrong-one-thread.so" --only stress/threads
 expect 2 'give one plugin'
 expect 2 'there is no level "memry"; did you mean "memory"\?' "$example" --level memry
+expect 2 'there is no level "foo"; the levels are load, claims, .* pull and stress' "$example" --level foo
+expect 2 'did you mean "memory"\? the levels are load, ' "$example" --level memry
 expect 2 'there is no level "colectives"; did you mean' "$example" --only colectives/all_reduce
 expect 2 'there is no level "errrs"; did you mean' "$example" --without errrs/killed
 expect 2 'not a number from 1 to 32' "$example" --ranks 0

@@ -121,6 +121,8 @@ typedef struct weft_shard {
 
 /* Write the shard of RANK to *OUT.  RANK may be any number.  For NULL the shard is empty. */
 WEFT_API void weft_spec_shard(const weft_spec *spec, int32_t rank, weft_shard *out);
+/* Bytes of the shard of RANK, without gaps; 0 for NULL. */
+WEFT_API uint64_t weft_spec_shard_bytes(const weft_spec *spec, int32_t rank);
 
 /* LENGTH consecutive global indices of one dimension, beginning at START. */
 typedef struct weft_run {

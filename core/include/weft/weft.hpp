@@ -420,10 +420,7 @@ public:
         return out;
     }
     /* Bytes of the shard of RANK, without gaps. */
-    uint64_t shard_bytes(int32_t rank) const
-    {
-        return static_cast<uint64_t>(shard(rank).elements) * weft_dtype_bytes(dtype());
-    }
+    uint64_t shard_bytes(int32_t rank) const { return weft_spec_shard_bytes(raw_, rank); }
     result<std::string> text() const { return detail::print(weft_spec_print, raw_); }
 
     /* Equal specs are one object. */

@@ -50,6 +50,18 @@ static unsigned bin_of(uint64_t bytes)
     return bin < HEAP_BINS ? bin : HEAP_BINS - 1;
 }
 
+static weft_status fail_full(const struct cpu_heap *heap, uint64_t bytes)
+{
+    uint64_t reserved = heap->segment.reserved;
+
+    return plug_fail(WEFT_ERR_NO_MEMORY,
+                     "%llu bytes do not fit: %llu of the %llu bytes of the shared heap are in "
+                     "use%s; WEFT_CPU_HEAP sets its size",
+                     (unsigned long long)bytes, (unsigned long long)heap->used,
+                     (unsigned long long)reserved,
+                     bytes <= reserved - heap->used ? ", and no free part is large enough" : "");
+}
+
 static void bin_insert(struct cpu_heap *heap, struct cpu_block *block)
 {
     struct cpu_block **bin = &heap->bins[bin_of(block->bytes / HEAP_ALIGNMENT)];
@@ -165,10 +177,9 @@ static weft_status extend(struct cpu_heap *heap, uint64_t bytes, struct cpu_bloc
     if (last != NULL && last->free && !last->discarded)
         missing += pad_of(last, bytes) - last->bytes;
     room = heap->segment.reserved - end;
-    if (missing <= room && room < (missing + GROWTH - 1) / GROWTH * GROWTH)
-        missing = room;
-    else
-        missing = (missing + GROWTH - 1) / GROWTH * GROWTH;
+    if (missing > room) return fail_full(heap, bytes);
+    missing = (missing + GROWTH - 1) / GROWTH * GROWTH;
+    if (missing > room) missing = room;
     block = plug_alloc(sizeof *block);
     if (block == NULL) return plug_fail_memory(sizeof *block);
     status = cpu_segment_grow(&heap->segment, end + missing);
@@ -240,14 +251,11 @@ weft_status cpu_heap_allocate(struct cpu_heap *heap, uint64_t bytes, uint32_t ki
     struct cpu_block *block = NULL;
     weft_status status;
 
-    if (bytes > heap->segment.reserved)
-        return plug_fail(
-            WEFT_ERR_NO_MEMORY,
-            "%llu bytes do not fit into the shared heap of %llu bytes; WEFT_CPU_HEAP sets its size",
-            (unsigned long long)bytes, (unsigned long long)heap->segment.reserved);
-    bytes = (asked + unit - 1) / unit * unit;
     pthread_mutex_lock(&heap->lock);
-    status = take(heap, bytes, &block);
+    if (bytes > heap->segment.reserved)
+        status = fail_full(heap, bytes);
+    else
+        status = take(heap, (asked + unit - 1) / unit * unit, &block);
     if (status == WEFT_OK) {
         block->kind = kind;
         block->asked = asked;

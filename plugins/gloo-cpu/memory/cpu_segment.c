@@ -241,11 +241,6 @@ static weft_status claim(struct cpu_segment *segment, uint64_t offset, uint64_t 
 weft_status cpu_segment_grow(struct cpu_segment *segment, uint64_t bytes)
 {
     if (bytes <= segment->bytes) return WEFT_OK;
-    if (bytes > segment->reserved)
-        return plug_fail(WEFT_ERR_NO_MEMORY,
-                         "the shared heap has %llu bytes in use and requested, and room for %llu; "
-                         "WEFT_CPU_HEAP sets its size",
-                         (unsigned long long)bytes, (unsigned long long)segment->reserved);
     PLUG_TRY(claim(segment, segment->bytes, bytes - segment->bytes));
     segment->bytes = bytes;
     return WEFT_OK;

@@ -8,13 +8,14 @@ export WEFT_BACKEND=gloo-cpu
 calibrate() { "$weft" bench calibrate --budget-ms 1 "$@"; }
 pair=(--mesh 2 --shape 64x64 --from "S(0)" --to "S(1)")
 
-is "" calibrate --output "$here/two"
+is "wrote $here/two, for WEFT_COSTS=$here/two or --costs $here/two" calibrate --output "$here/two"
 contains "2 ranks on 1 host" cat "$here/two"
 contains "between hosts: not measured, as in table cpu" cat "$here/two"
-contains "name gloo-cpu" cat "$here/two"
+contains "name gloo-cpu-calibrated" cat "$here/two"
 contains "one-sided yes" cat "$here/two"
 contains "weft-cost 1" calibrate --ranks 3
 expect 0 "predicted" "$weft" plan "${pair[@]}" --costs "$here/two"
+expect 0 "by the cost table gloo-cpu-calibrated" "$weft" plan "${pair[@]}" --costs "$here/two"
 WEFT_COSTS=$here/two expect 0 "predicted" "$weft" plan "${pair[@]}"
 WEFT_COSTS=$here/two expect 0 "is right" "$weft" redistribute "${pair[@]}" --iters 2
 contains "2 ranks on 1 host" "$weft" run -n 2 "$weft" bench calibrate --budget-ms 1

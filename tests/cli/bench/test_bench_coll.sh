@@ -19,6 +19,10 @@ json coll --min-bytes 8 --max-bytes 64 --op broadcast,all_gather --dtype bf16 --
     '[r["bytes"] for r in it["rows"] if r["op"] == "broadcast"] == [8, 16, 32, 64]' \
     '[r["bytes"] for r in it["rows"] if r["op"] == "all_gather"] == [6, 12, 30, 60]' \
     'all(r["dtype"] == "bf16" and r["ranks"] == 3 and r["memory"] == "malloc" for r in it["rows"])'
+# 8 B are less than an element for each rank, and become 16 B, which are measured once
+json coll --ranks 4 --op all_gather,all_reduce --max-bytes 64 --json -- \
+    '[r["bytes"] for r in it["rows"] if r["op"] == "all_gather"] == [16, 32, 64]' \
+    '[r["bytes"] for r in it["rows"] if r["op"] == "all_reduce"] == [8, 16, 32, 64]'
 json coll --ranks 1 --sizes 8 --json -- 'len(it["rows"]) == 5'
 expect 0 "all_reduce of f32, 2 ranks, memory from weft_alloc" coll --op all_reduce --sizes 4096
 expect 0 "4.0 KiB" coll --op all_reduce --sizes 4096

@@ -8,6 +8,8 @@ symm() { "$weft" bench symm --budget-ms 1 "$@"; }
 json symm --max-bytes 600 --json -- 'it["bench"] == "symm" and it["ranks"] == 2' \
     '[r["bytes"] for r in it["rows"] if r["op"] == "get"] == [8, 64, 512]' \
     '[r["op"] for r in it["rows"][-2:]] == ["signal, wait", "barrier"]' \
+    'all((r["gbps"] is None) == (r["bytes"] == 0) for r in it["rows"])' \
+    'all(r["gbps"] > 0 for r in it["rows"] if r["bytes"] > 0)' \
     'all(0 < r["min_ns"] <= r["median_ns"] <= r["p99_ns"] for r in it["rows"])'
 json symm --max-bytes 8 --ranks 3 --json -- 'len(it["rows"]) == 5' 'it["ranks"] == 3'
 expect 0 "4.0 KiB" symm --max-bytes 4096

@@ -82,8 +82,9 @@ json weft caps good --ranks 7 --json -- 'it["ranks"] == 7' \
     'it["support"][0]["dtypes"]["f32"] == "native"' \
     'it["support"][0]["dtypes"]["f64"] == "emulated"' \
     'it["support"][1]["dtypes"]["f32"] == "no"' 'it["support"][1]["reduction"] == "prod"' \
-    'sorted(it) == ["comm", "kernel", "name", "ranks", "reason", "status", "support", "symm",
-        "usable", "version"]'
+    'it["device"] is True and it["description"]' \
+    'sorted(it) == ["comm", "description", "device", "kernel", "name", "ranks", "reason", "status",
+        "support", "symm", "usable", "version"]'
 
 for command in info why caps; do
     expect 0 "example:" weft "$command" --help

@@ -18,7 +18,7 @@ expect 0 " by the cost table default" plan "${rows[@]}"
 expect 0 " by the cost table cpu" plan "${rows[@]}" --costs cpu
 expect 0 "nothing to do" plan --from "R,R" --to "R,R"
 expect 0 "exchange between the meshes" plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15
-expect 1 "the steps that are excluded are: exchange; do not exclude exchange" \
+expect 1 "every plan between these two meshes needs an exchange, and the options exclude: exchange; do not exclude exchange" \
     plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15 --without exchange
 expect 0 "nothing to do" plan --from "S(0),S(0)" --to "S(0)" --to-mesh 8
 # Both contributions to an average are sent, to each of two shards.
@@ -40,8 +40,12 @@ json plan "${rows[@]}" --json -- \
     'it["peak_bytes"] == 8 << 20 and it["cost_ns"] > 0 and it["plan_ns"] > 0' \
     'it["shape"] == [4096, 4096] and it["dtype"] == "f32" and it["costs"] == "default"' \
     '(it["mesh"], it["to_mesh"], it["from"], it["to"]) == ("dp=2,tp=4", "dp=2,tp=4", "S(0),R", "R,S(1)")' \
-    'it["runner_up"]["steps"][0]["kind"] == "exchange" and it["runner_up"]["cost_ns"] > it["cost_ns"]'
+    'it["runner_up"]["steps"][0]["kind"] == "exchange" and it["runner_up"]["cost_ns"] > it["cost_ns"]' \
+    'it["runner_up_reason"].startswith("takes ") and it["runner_up_reason"].endswith(" longer")'
+json "$weft" plan --mesh 2 --shape 5 --from "S(0)" --to "P(max)" --json -- \
+    'it["runner_up_reason"] == "takes as long and receives 4 B more"'
 json plan --from "R,R" --to "R,R" --costs cpu --json -- 'it["runner_up"] is None and it["costs"] == "cpu"' \
+    'it["runner_up_reason"] is None' \
     'it["steps"] == [] and it["bytes_received_total"] == 0'
 json "$weft" plan --mesh 3 --shape 7 --from "S(0)" --to R --json -- \
     'it["steps"][0]["bytes_received"] == 24 and it["steps"][0]["bytes_sent"] == 24' \
@@ -57,6 +61,8 @@ done
 for minimize in time bytes memory; do
     json plan --from "P,P" --to "R,S(1)" --minimize $minimize --json -- 'it["cost_ns"] > 0'
 done
+json "$weft" bench plan --budget-ms 1 --json -- 'len(it["rows"]) == 8' \
+    'it["rows"][0]["shape"] == [4096, 4096] and it["rows"][4]["shape"] == [8192, 8192, 64]'
 contains "digraph" plan "${rows[@]}" --dot
 contains "slice over tp\\nnothing travels; " plan "${rows[@]}" --dot
 expect 0 "" plan "${rows[@]}" --svg "$here/plan.svg"
@@ -66,6 +72,9 @@ contains ">nothing travels; " cat "$here/plan.svg"
 contains ">all-gather over dp<" cat "$here/plan.svg"
 contains ">each rank receives 8.0 MiB; " cat "$here/plan.svg"
 lacks "receives 0 B" cat "$here/plan.svg"
+contains ">0,4</text>" cat "$here/plan.svg"
+lacks "do not fit" cat "$here/plan.svg"
+expect 0 "; rank numbers do not fit" "$weft" plan --mesh 64 --shape 64x64 --from "S(0)" --to "S(1)" --svg -
 expect 2 "give only one of --json and --svg" \
     plan "${rows[@]}" --svg "$here/other.svg" --json
 expect 2 "give only one of --json and --dot" plan "${rows[@]}" --dot --json

@@ -41,6 +41,14 @@ expect 137 'rank 0 failed first: it was killed by signal 9 (Killed)' run -n 2 sh
 expect 139 'killed by signal 11' run -n 1 sh -c 'kill -SEGV $$'
 expect 127 'cannot run /no/such/program: No such file' run -n 2 /no/such/program
 expect 127 'cannot run /: Permission denied' run -n 2 /
+ln -s /bin/true "$folder/here-only"
+in_folder() { (cd "$folder" && run "$@"); }
+expect 127 'cannot run here-only: it is in no folder of PATH; ./here-only exists: `weft run -n 2 ./here-only`' \
+    in_folder -n 2 here-only
+expect 127 'cannot run not-anywhere: it is in no folder of PATH' in_folder -n 2 not-anywhere
+lacks 'exists' in_folder -n 2 not-anywhere
+expect 127 'cannot run ./not-here: No such file' in_folder -n 2 ./not-here
+rm "$folder/here-only"
 expect 5 '[0] still here' run -n 2 --keep-going sh -c '[ $WEFT_RANK = 1 ] && exit 5; sleep 0.3; echo still here'
 expect 1 'ranks 1 and 2 failed after it' run -n 3 --keep-going sh -c '
     if [ $WEFT_RANK = 0 ]; then echo $$ >$folder/first; mv $folder/first $folder/pid; exit 1; fi
@@ -104,6 +112,7 @@ expect 2 'auto, none, or a rank below 2' run -n 2 --stdin 2 true
 expect 2 'did you mean --threads' run -n 2 --thread true
 expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
 expect 0 'usage: weft run' run --help
+expect 0 'a rank, none, or auto' run --help
 
 # --threads needs a shared object.
 expect 127 'cannot open' run -n 2 --threads /no/such/engine.so

@@ -29,6 +29,9 @@ if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|ds
 fails 2 'unknown option --n; did you mean --ranks?' "$weft" redistribute --n 4
 fails 2 'unknown option --np; did you mean --ranks?' "$weft" run --np 4 true
 contains ': 4' sh -c "'$weft' run -n 1 sh -c 'echo : \$WEFT_SIZE' && '$weft' run --ranks 4 sh -c 'echo : \$WEFT_SIZE'"
+contains ': 3' "$weft" run -n3 sh -c 'echo : $WEFT_SIZE'
+fails 2 'unknown option -np; did you mean --ranks?' "$weft" run -np 4 true
+fails 2 'unknown option -x4' "$weft" run -x4 true
 contains ': 2' "$weft" run --ranks=2 sh -c 'echo : $WEFT_SIZE'
 json "$weft" info --backend gloo-cpu --json -- 'it["comm"] == "gloo-cpu" and it["backend_from"] == "the backend option"'
 fails 1 'nosuch' "$weft" info --backend nosuch

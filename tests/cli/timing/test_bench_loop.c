@@ -9,13 +9,15 @@
 struct imagined {
     uint64_t slower;
     int barriers, calls, fail_at;
-    long nap_ns;
+    long nap_ns, barrier_nap_ns;
 };
 
 static int barrier(void *self)
 {
     struct imagined *ranks = self;
+    struct timespec nap = {.tv_nsec = ranks->barrier_nap_ns};
 
+    if (ranks->barrier_nap_ns > 0) nanosleep(&nap, NULL);
     ranks->barriers++;
     return 0;
 }
@@ -84,6 +86,18 @@ START_TEST(slow_operations_get_a_few_samples_and_no_more)
 }
 END_TEST
 
+START_TEST(barriers_count_against_the_budget)
+{
+    struct imagined imagined = {.barrier_nap_ns = 10000000};
+    struct bench_ranks ranks = ranks_of(&imagined);
+    struct bench_times times;
+
+    ck_assert_int_eq(bench_time(&ranks, operation, &imagined, 50000000, &times), 0);
+    ck_assert_uint_ge(times.samples, 3);
+    ck_assert_uint_le(times.samples, 6);
+}
+END_TEST
+
 START_TEST(a_failure_ends_it_with_its_code)
 {
     for (int at = 1; at < 40; at++) {
@@ -129,5 +143,6 @@ START_TEST(ranks_that_share_a_core_copy_for_several_turns)
 END_TEST
 
 SUITE(bench_loop, times_are_in_order_and_samples_begin_with_a_barrier, the_slowest_rank_counts,
-      slow_operations_get_a_few_samples_and_no_more, a_failure_ends_it_with_its_code,
-      memcpy_has_a_speed_at_every_size, ranks_that_share_a_core_copy_for_several_turns)
+      slow_operations_get_a_few_samples_and_no_more, barriers_count_against_the_budget,
+      a_failure_ends_it_with_its_code, memcpy_has_a_speed_at_every_size,
+      ranks_that_share_a_core_copy_for_several_turns)

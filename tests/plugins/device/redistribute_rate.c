@@ -59,7 +59,7 @@ static void show(int size, const struct transition *t)
     copy = measure(&move, bytes, length);
     if (weft_rank(context) == 0) {
         row_begin();
-        printf("{\"from\": \"%s\", \"to\": \"%s\", \"shape\": \"%dx%d\", \"ranks\": %d, "
+        printf("{\"from\": \"%s\", \"to\": \"%s\", \"shape\": [%d, %d], \"ranks\": %d, "
                "\"in_a_row_ns\": %.0f, \"alone_ns\": %.0f, \"copy_ns\": %.0f, \"share\": %.3f}",
                t->from, t->to, size, size, weft_size(context), row, alone, copy, copy / row);
     }

@@ -45,7 +45,7 @@ static void measure(int size, const char *const *transition)
     middle = median(samples, count);
     if (weft_rank(context) == 0) {
         row_begin();
-        printf("{\"from\": \"%s\", \"to\": \"%s\", \"shape\": \"%dx%d\", \"ranks\": %d, "
+        printf("{\"from\": \"%s\", \"to\": \"%s\", \"shape\": [%d, %d], \"ranks\": %d, "
                "\"median_ns\": %.0f, \"min_ns\": %.0f}",
                transition[0], transition[1], size, size, weft_size(context), middle, samples[0]);
     }

@@ -172,7 +172,13 @@ static void exhaust(struct rank *rank)
 
     RANK_CHECK(rank->plugin->device->allocate(rank->device, 64u << 20, 0, &memory) ==
                WEFT_ERR_NO_MEMORY);
+    RANK_CHECK(strstr(ranks_error(), "67108864 bytes do not fit: ") != NULL);
     RANK_OK(rank->plugin->device->allocate(rank->device, 7u << 20, 0, &memory));
+    RANK_CHECK(rank->plugin->device->allocate(rank->device, 1u << 20, 0, &memory) ==
+               WEFT_ERR_NO_MEMORY);
+    RANK_CHECK(strstr(ranks_error(), "1048576 bytes do not fit: 7") != NULL);
+    RANK_CHECK(strstr(ranks_error(), " of the 7577600 bytes of the shared heap are in use; "
+                                     "WEFT_CPU_HEAP sets its size") != NULL);
     /* No room for a stage: an error that says so, on every rank. */
     RANK_CHECK(all_reduce(rank, send, recv, sizeof send) != WEFT_OK);
     RANK_CHECK(strstr(ranks_error(), "no shared memory to stage private memory") != NULL);

@@ -18,6 +18,9 @@ START_TEST(a_rank_outside_the_mesh_holds_nothing)
     ck_assert(!weft_spec_segment(spec, 0, NULL, 0, &segment));
     ck_assert(!weft_spec_overlap(spec, 0, spec, 4, 0, 0, &overlap));
     ck_assert(!weft_spec_overlap(spec, 4, spec, 0, 0, 0, &overlap));
+    ck_assert_uint_eq(weft_spec_shard_bytes(spec, 0), 0);
+    ck_assert_uint_eq(weft_spec_shard_bytes(spec, 6), 3 * 4 * 4);
+    ck_assert_uint_eq(weft_spec_shard_bytes(scalar, 5), 4);
     weft_spec_shard(scalar, 0, &shard);
     ck_assert(!shard.member);
     ck_assert_int_eq(shard.elements, 0);
@@ -81,6 +84,7 @@ START_TEST(no_spec_has_nothing)
     weft_spec_shard(NULL, 0, &shard);
     ck_assert(!shard.member && shard.dims == 0 && shard.elements == 0);
     weft_spec_shard(spec, 0, NULL);
+    ck_assert_uint_eq(weft_spec_shard_bytes(NULL, 0), 0);
     ck_assert(!weft_spec_run(NULL, 0, 0, 0, &run));
     ck_assert(!weft_spec_run(spec, 0, 0, 0, NULL));
     ck_assert(!weft_spec_segment(NULL, 0, NULL, 0, &segment));
