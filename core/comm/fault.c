@@ -123,7 +123,7 @@ static void report(weft_comm *comm, weft_status status, const char *text)
 
 static bool is_group(const weft_comm *comm)
 {
-    return comm->owner != NULL && comm->owner->attached != comm;
+    return comm->owner != NULL && comm->owner->attached != comm && !comm->fails_alone;
 }
 
 /* GROUP has failed.  Its owner fails too, on all ranks: ranks that run other steps of the same plan

@@ -9,7 +9,7 @@
 
 /* The settings that one rank requests, besides its place. */
 struct settings {
-    char name[64];
+    char name[WF_SUBCOMM_NAME];
     int64_t timeout_ns;
     uint64_t deadline_ns; /* of the call, on this rank */
     void *native;         /* to wrap; each rank's own */
