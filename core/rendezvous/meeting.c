@@ -324,13 +324,25 @@ static weft_status keep_blob(struct seat *seat, weft_blob blob)
     return WEFT_OK;
 }
 
+/* "rank 3: ..." is what an earlier meeting answered. */
+static bool names_rank(const char *text)
+{
+    const char *digits = text + 5;
+    size_t count;
+
+    if (strncmp(text, "rank ", 5) != 0) return false;
+    count = strspn(digits, "0123456789");
+    return count > 0 && digits[count] == ':';
+}
+
 static void judge(struct wf_meetings *m, struct meeting *meeting, int32_t rank,
                   const struct wf_contribution *c)
 {
     struct wf_text why = {0};
 
     if (c->status != WEFT_OK) {
-        wf_text_add(&why, "rank %d: %s", rank, c->text);
+        if (!names_rank(c->text)) wf_text_add(&why, "rank %d: ", rank);
+        wf_text_add(&why, "%s", c->text);
         fail_meeting(m, meeting, c->status, &why);
     } else if (strncmp(meeting->label, c->label, sizeof meeting->label - 1) != 0) {
         wf_text_add(&why, "rank %d is at %s, but rank %d is at %s", rank, c->label,
