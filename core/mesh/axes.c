@@ -1,7 +1,6 @@
 /* axes.c - accessors of a mesh, and its axes by name. */
 #include "mesh.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int32_t weft_mesh_axes(const weft_mesh *mesh)
@@ -38,11 +37,13 @@ static weft_status unknown_axis(const weft_mesh *mesh, const char *name, size_t 
         if (i > 0) strcat(known, i + 1 < mesh->axes ? ", " : " and ");
         strcat(known, mesh->axis[i].name);
     }
-    if (!named && mesh->axes > 1) snprintf(known, sizeof known, "0 to %d", mesh->axes - 1);
-    if (!named && mesh->axes == 1) snprintf(known, sizeof known, "0");
-    return wf_fail(WEFT_ERR_NOT_FOUND, "the mesh has no axis \"%.*s\": %s %s%s", (int)length, name,
-                   mesh->axes == 1 ? "its only axis is" : "the axes are", known,
-                   named ? "" : ", without names");
+    if (!named)
+        return wf_fail(WEFT_ERR_NOT_FOUND,
+                       "the mesh has no axis \"%.*s\": its axes have no names; their indices are "
+                       "from 0 to %d",
+                       (int)length, name, mesh->axes - 1);
+    return wf_fail(WEFT_ERR_NOT_FOUND, "the mesh has no axis \"%.*s\": %s %s", (int)length, name,
+                   mesh->axes == 1 ? "its only axis is" : "the axes are", known);
 }
 
 static weft_status find_axis(const weft_mesh *mesh, const char *name, size_t length, int32_t *axis)

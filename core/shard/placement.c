@@ -83,7 +83,7 @@ static weft_status check_split(const struct wf_layout *layout, int32_t axis)
             return refuse_placement(
                 layout->placements, axis,
                 "axes that split dimension %d must all give a turn; only axis %d does "
-                "(weft_placement.turn counts from 1, and 0 is no turn)",
+                "(weft_placement.turn counts from 1; 0 means none)",
                 p->dim, p->turn != 0 ? axis : i);
         if (p->turn != 0 && p->turn == q->turn)
             return refuse_placement(layout->placements, axis, "its turn is that of axis %d", i);

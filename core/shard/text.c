@@ -9,7 +9,6 @@
  * Blanks may stand between the parts. */
 #include "shard.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -119,13 +118,12 @@ static weft_status read_partial(struct reader *r, weft_placement *out)
 /* Other systems count dimensions from the end with negative numbers. */
 static weft_status check_sign(struct reader *r)
 {
-    char last[48] = "";
-
     wf_scan_space(&r->scan);
     if (wf_scan_peek(&r->scan) != '-') return WEFT_OK;
-    if (r->dims > 0)
-        snprintf(last, sizeof last, ", and the last one of this tensor is %d", r->dims - 1);
-    return wf_scan_refuse(&r->scan, r->kind, "dimensions count from 0%s", last);
+    if (r->dims == 0) return wf_scan_refuse(&r->scan, r->kind, "dimensions count from 0");
+    return wf_scan_refuse(&r->scan, r->kind,
+                          "dimensions count from 0, and the last one of this tensor is %d",
+                          r->dims - 1);
 }
 
 static weft_status read_split(struct reader *r, bool strided, weft_placement *out)

@@ -32,7 +32,7 @@ START_TEST(an_axis_is_found_by_name_or_index)
                   "the mesh has no axis \"pp\": the axes are dp and tp");
     check_refused(weft_mesh_find_axis(mesh, "2", &axis), WEFT_ERR_NOT_FOUND, "no axis \"2\"");
     check_refused(weft_mesh_find_axis(plain, "", &axis), WEFT_ERR_NOT_FOUND,
-                  "no axis \"\": the axes are 0 to 1, without names");
+                  "no axis \"\": its axes have no names; their indices are from 0 to 1");
     check_refused(weft_mesh_find_axis(one, "tp", &axis), WEFT_ERR_NOT_FOUND,
                   "no axis \"tp\": its only axis is dp");
     check_refused(weft_mesh_find_axis(three, "x", &axis), WEFT_ERR_NOT_FOUND,
