@@ -242,8 +242,8 @@ static void limit_posts(weft_comm *comm, const struct wf_departure *departure, u
 {
     if (count >= atomic_load_explicit(&comm->may_post, memory_order_relaxed)) return;
     snprintf(comm->departed_text, sizeof comm->departed_text,
-             "rank %d %s after collective %llu of %s", departure->rank, departure->text,
-             (unsigned long long)count, comm->name);
+             "collective %llu of %s cannot complete: rank %d %s", (unsigned long long)count + 1,
+             comm->name, departure->rank, departure->text);
     if (wf_comm_limit(comm, count)) wf_comm_fail_locked(comm, WEFT_ERR_PEER, comm->departed_text);
 }
 
