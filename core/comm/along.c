@@ -5,14 +5,27 @@
 
 #include <stdio.h>
 
+void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_t bytes)
+{
+    if (comm == comm->context->world)
+        snprintf(out, bytes, "start more (`weft run -n %d`)", needed);
+    else
+        snprintf(out, bytes, "use a larger communicator");
+}
+
 static weft_status check_ranks(const weft_comm *parent, const weft_mesh *mesh)
 {
+    char help[64];
+    int32_t last = 0;
+
     for (int32_t i = 0; i < mesh->size; i++)
-        if (weft_mesh_rank_at(mesh, i) >= parent->size)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "weft_comm_along: the mesh has rank %d; %s has ranks 0 to %d",
-                           weft_mesh_rank_at(mesh, i), parent->name, parent->size - 1);
-    return WEFT_OK;
+        last = weft_mesh_rank_at(mesh, i) > last ? weft_mesh_rank_at(mesh, i) : last;
+    if (last < parent->size) return WEFT_OK;
+    wf_comm_advise_size(parent, last + 1, help, sizeof help);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "weft_comm_along: the mesh has ranks up to %d and needs %d ranks; %s has %d: "
+                   "%s, or use a smaller mesh",
+                   last, last + 1, parent->name, parent->size, help);
 }
 
 /* "dp", "dp,tp", "axis 0" if the axes have no names.  Every rank makes the same name. */

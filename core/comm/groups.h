@@ -15,6 +15,11 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
                              int64_t timeout_ns, weft_status status, weft_blob blob,
                              struct wf_gathered *out) WF_NODISCARD;
 
+/* ---- along.c ---- */
+
+/* How to get NEEDED ranks, more than COMM has. */
+void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_t bytes);
+
 /* ---- groups.c ---- */
 
 /* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one

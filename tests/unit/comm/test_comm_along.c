@@ -114,7 +114,9 @@ static void refuse_axes(struct world_rank *self)
     HOLDS(strstr(weft_last_error(), "weft_comm_along") != NULL);
     HOLDS(strstr(weft_last_error(), "dp") != NULL);
     HOLDS(weft_comm_along(world, large, "0", &out) == WEFT_ERR_INVALID);
-    HOLDS(strstr(weft_last_error(), "the mesh has rank 3") != NULL);
+    HOLDS(strstr(weft_last_error(),
+                 "ranks up to 3 and needs 4 ranks; world has 3: start more (`weft "
+                 "run -n 4`), or use a smaller mesh") != NULL);
     HOLDS(weft_comm_along(NULL, mesh, "dp", &out) == WEFT_ERR_INVALID);
     HOLDS(weft_comm_along(world, NULL, "dp", &out) == WEFT_ERR_INVALID);
     HOLDS(weft_comm_along(world, mesh, NULL, &out) == WEFT_ERR_INVALID);
