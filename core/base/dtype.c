@@ -72,14 +72,30 @@ static const struct {
     {"uint64", "u64"},
     {"complex64", "c64"},
     {"complex128", "c128"},
-    {"f8", "f8e4m3"},
-    {"float8", "f8e4m3"},
+    {"f8", "f8e4m3 or f8e5m2"},
+    {"float8", "f8e4m3 or f8e5m2"},
     {"float8_e4m3", "f8e4m3"},
-    {"fp8", "f8e4m3"},
+    {"fp8", "f8e4m3 or f8e5m2"},
+    {"e4m3", "f8e4m3"},
+    {"e5m2", "f8e5m2"},
     {"float8_e4m3fn", "f8e4m3"},
     {"float8_e5m2", "f8e5m2"},
     {"boolean", "bool"},
 };
+
+/* Do A and B have the same digits, in any order?  A name with other digits means another size. */
+static bool same_digits(const char *a, const char *b)
+{
+    int counts[10] = {0};
+
+    for (; *a != '\0'; a++)
+        if (*a >= '0' && *a <= '9') counts[*a - '0']++;
+    for (; *b != '\0'; b++)
+        if (*b >= '0' && *b <= '9') counts[*b - '0']--;
+    for (size_t i = 0; i < WF_COUNT(counts); i++)
+        if (counts[i] != 0) return false;
+    return true;
+}
 
 static const char *nearest_dtype(const char *name)
 {
@@ -93,7 +109,8 @@ static const char *nearest_dtype(const char *name)
         if (strcasecmp(names[i], name) == 0) return names[i];
     }
     nearest = wf_nearest(name, names, WF_COUNT(names));
-    return nearest >= 0 ? names[nearest] : NULL;
+    if (nearest < 0 || !same_digits(names[nearest], name)) return NULL;
+    return strncasecmp(names[nearest], name, 1) == 0 ? names[nearest] : NULL;
 }
 
 void wf_dtype_explain(const char *name, size_t length, struct wf_text *out)

@@ -319,14 +319,15 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
  * because another thread may be failing them. */
 static weft_comm *take_owned(weft_comm *comm)
 {
-    weft_comm *owned;
+    weft_comm *owned, **list;
 
     pthread_mutex_lock(&comm->context->lock);
     owned = comm->attached;
     comm->attached = NULL;
-    if (owned == NULL && comm->groups != NULL) {
-        owned = comm->groups;
-        comm->groups = owned->next_group;
+    list = comm->groups != NULL ? &comm->groups : &comm->axis_groups;
+    if (owned == NULL && *list != NULL) {
+        owned = *list;
+        *list = owned->next_group;
     }
     pthread_mutex_unlock(&comm->context->lock);
     return owned;

@@ -125,7 +125,7 @@ static void report(weft_comm *comm, weft_status status, const char *text, uint64
 
 static bool is_group(const weft_comm *comm)
 {
-    return comm->owner != NULL && comm->owner->attached != comm;
+    return comm->owner != NULL && comm->owner->attached != comm && !comm->fails_alone;
 }
 
 /* GROUP has failed.  Its owner fails too, on all ranks: ranks that run other steps of the same plan
@@ -268,10 +268,10 @@ static void limit_posts(weft_comm *comm, weft_status status, const char *text, u
 
 static void limit_departed(weft_comm *comm, const struct wf_departure *departure, uint64_t count)
 {
-    char text[sizeof departure->text + sizeof comm->name + 64];
+    char text[sizeof departure->text + sizeof comm->name + 80];
 
-    snprintf(text, sizeof text, "rank %d %s after collective %llu of %s", departure->rank,
-             departure->text, (unsigned long long)count, comm->name);
+    snprintf(text, sizeof text, "collective %llu of %s cannot complete: rank %d %s",
+             (unsigned long long)count + 1, comm->name, departure->rank, departure->text);
     limit_posts(comm, WEFT_ERR_PEER, text, count);
 }
 

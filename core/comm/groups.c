@@ -27,6 +27,14 @@ static weft_status decline(weft_comm *parent, const int32_t *ranks, int32_t coun
     return status;
 }
 
+static weft_comm *find(weft_comm *list, const weft_comm *parent, const int32_t *ranks,
+                       int32_t count)
+{
+    while (list != NULL && !is_group(list, parent, ranks, count))
+        list = list->next_group;
+    return list;
+}
+
 /* From now on, GROUP fails with PARENT. */
 static void keep(weft_comm *parent, weft_comm *group)
 {
@@ -42,14 +50,12 @@ static void keep(weft_comm *parent, weft_comm *group)
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                           weft_status status, weft_comm **out)
 {
-    weft_comm *group = parent->groups;
+    weft_comm *group = find(parent->groups, parent, ranks, count);
 
     if (is_group(parent, parent, ranks, count)) {
         *out = parent;
         return status;
     }
-    while (group != NULL && !is_group(group, parent, ranks, count))
-        group = group->next_group;
     if (group == NULL) {
         if (status != WEFT_OK) return decline(parent, ranks, count, status);
         WF_TRY(weft_comm_create(parent, count, ranks, NULL, &group));
@@ -57,4 +63,24 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
     }
     *out = group;
     return status;
+}
+
+weft_status wf_comm_axis_group(weft_comm *parent, const int32_t *ranks, int32_t count,
+                               const char *name, weft_comm **out)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .name = name};
+    weft_comm *group = find(parent->axis_groups, parent, ranks, count);
+
+    if (is_group(parent, parent, ranks, count)) group = parent;
+    if (group == NULL) {
+        WF_TRY(weft_comm_create(parent, count, ranks, &options, &group));
+        pthread_mutex_lock(&parent->context->lock);
+        group->next_group = parent->axis_groups;
+        parent->axis_groups = group;
+        group->owner = parent;
+        group->fails_alone = true;
+        pthread_mutex_unlock(&parent->context->lock);
+    }
+    *out = group;
+    return WEFT_OK;
 }

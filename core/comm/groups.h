@@ -7,11 +7,18 @@
 
 /* ---- split.c ---- */
 
+#define WF_SUBCOMM_NAME 64 /* bytes of weft_subcomm_options.name, with the end */
+
 /* wf_agree of the ranks that make a communicator of WORLD_RANKS, in whichever order each of them
  * lists these; blobs are in the order of ranks. */
 weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int32_t count,
                              int64_t timeout_ns, weft_status status, weft_blob blob,
                              struct wf_gathered *out) WF_NODISCARD;
+
+/* ---- along.c ---- */
+
+/* How to get NEEDED ranks, more than COMM has. */
+void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_t bytes);
 
 /* ---- groups.c ---- */
 
@@ -21,5 +28,9 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
  * fail with it. */
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                           weft_status status, weft_comm **out) WF_NODISCARD;
+/* The same for the program's own use, with NAME.  Steps of plans do not use it, so PARENT does not
+ * fail with it, and it does not fail with PARENT. */
+weft_status wf_comm_axis_group(weft_comm *parent, const int32_t *ranks, int32_t count,
+                               const char *name, weft_comm **out) WF_NODISCARD;
 
 #endif

@@ -20,6 +20,7 @@ struct position {
     char last[120];
     weft_status failed; /* the rank's error on the communicator; WEFT_OK: none */
     char why[512];
+    char elsewhere[288]; /* its unfinished operation on another communicator, or "" */
 };
 
 static uint64_t load(_Atomic uint64_t *number)
@@ -57,6 +58,24 @@ void wf_position_put(weft_comm *comm, struct wf_text *out)
     wf_text_free(&last);
 }
 
+/* Add the last operation on a communicator other than the one numbered NUMBER that is not known to
+ * be complete: this rank may wait in it.  The context's lock is held. */
+static void put_elsewhere(const weft_context *context, uint64_t number, struct wf_text *out)
+{
+    struct wf_text text = {0};
+
+    for (weft_comm *comm = context->comms; comm != NULL && text.length == 0; comm = comm->next) {
+        uint64_t posted = load(&comm->ring.posted);
+
+        if (comm->number == number || load(&comm->ring.finished) >= posted) continue;
+        wf_text_add(&text, "#%llu, ", (unsigned long long)posted);
+        wf_ring_print(&comm->ring, posted, &text);
+        wf_text_add(&text, ", on %s", comm->name);
+    }
+    wf_put_blob(out, text.data, text.length);
+    wf_text_free(&text);
+}
+
 void wf_position_report(void *self, uint64_t number, struct wf_text *out)
 {
     weft_context *context = self;
@@ -70,6 +89,7 @@ void wf_position_report(void *self, uint64_t number, struct wf_text *out)
         wf_position_put(comm, out);
     else
         wf_put_u32(out, WF_WHERE_UNKNOWN);
+    put_elsewhere(context, number, out);
     pthread_mutex_unlock(&context->lock);
 }
 
@@ -80,14 +100,16 @@ static void read_position(weft_blob blob, struct position *out)
     *out = (struct position){.answered = blob.bytes > 0};
     out->where = wf_take_u32(&reader);
     if (out->where > WF_WHERE_GONE) out->where = WF_WHERE_UNKNOWN;
-    if (out->where != WF_WHERE_KNOWN) return;
-    out->posted = wf_take_u64(&reader);
-    out->finished = wf_take_u64(&reader);
-    wf_take_string(&reader, out->last, sizeof out->last);
-    (void)wf_take_blob(&reader); /* of runs.c */
-    out->failed = wf_take_status(&reader);
-    wf_take_string(&reader, out->why, sizeof out->why);
-    if (reader.failed) out->failed = WEFT_OK;
+    if (out->where == WF_WHERE_KNOWN) {
+        out->posted = wf_take_u64(&reader);
+        out->finished = wf_take_u64(&reader);
+        wf_take_string(&reader, out->last, sizeof out->last);
+        (void)wf_take_blob(&reader); /* the runs of plans */
+        out->failed = wf_take_status(&reader);
+        wf_take_string(&reader, out->why, sizeof out->why);
+        if (reader.failed) out->failed = WEFT_OK;
+    }
+    if (reader.left > 0) wf_take_string(&reader, out->elsewhere, sizeof out->elsewhere);
 }
 
 static void print_position(const struct position *p, struct wf_text *out)
@@ -104,6 +126,8 @@ static void print_position(const struct position *p, struct wf_text *out)
         wf_text_add(out, "is at #%llu, %s%s", (unsigned long long)p->posted, p->last,
                     p->finished == p->posted ? " (done)" : "");
     }
+    if (p->elsewhere[0] != '\0' && p->finished == p->posted)
+        wf_text_add(out, " (it is at %s)", p->elsewhere);
 }
 
 /* True if a rank at position P may be what a rank with POSTED operations waits for. */

@@ -124,7 +124,7 @@ void wf_runs_report(weft_comm *comm, struct wf_text *out)
 
 void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes)
 {
-    const weft_comm *whole = comm->owner != NULL ? comm->owner : comm;
+    const weft_comm *whole = comm->owner != NULL && !comm->fails_alone ? comm->owner : comm;
     const struct wf_plan_runs *last;
 
     pthread_mutex_lock(&comm->context->lock);

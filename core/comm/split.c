@@ -9,7 +9,7 @@
 
 /* The settings that one rank requests, besides its place. */
 struct settings {
-    char name[64];
+    char name[WF_SUBCOMM_NAME];
     int64_t timeout_ns;
     uint64_t deadline_ns; /* of the call, on this rank */
     void *native;         /* to wrap; each rank's own */
@@ -236,8 +236,9 @@ static weft_status check_list(const weft_comm *parent, int32_t count, const int3
     *member = false;
     for (int32_t i = 0; i < count; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
-            return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: ranks[%d] is %d; %s has %d ranks",
-                           i, ranks[i], parent->name, parent->size);
+            return wf_fail(WEFT_ERR_INVALID,
+                           "weft_comm_create: ranks[%d] is %d; ranks of %s are 0 to %d", i,
+                           ranks[i], parent->name, parent->size - 1);
         for (int32_t j = 0; j < i; j++)
             if (ranks[j] == ranks[i])
                 return wf_fail(WEFT_ERR_INVALID,
@@ -392,8 +393,9 @@ weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ra
     WF_TRY(wf_comm_check(parent, "weft_comm_create"));
     if (ranks == NULL) return wf_fail_null("weft_comm_create", "ranks");
     if (count < 1 || count > parent->size)
-        return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: count is %d; %s has %d ranks", count,
-                       parent->name, parent->size);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_comm_create: count is %d; it is from 1 to %d, the ranks of %s", count,
+                       parent->size, parent->name);
     world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     if (world_ranks == NULL) return wf_fail_memory((size_t)count * sizeof *world_ranks);
     status = check_list(parent, count, ranks, world_ranks, &member);

@@ -25,11 +25,11 @@ static weft_status check_strides(const weft_plan *plan, int32_t rank,
 {
     for (uint32_t i = 0; i < plan->member_count; i++) {
         const struct wf_member *member = &plan->members[i];
-        char name[48];
-        snprintf(name, sizeof name, "batch_source_strides[%u]", i);
+        char name[64];
+        snprintf(name, sizeof name, "weft_bind_options.batch_source_strides[%u]", i);
         WF_TRY(wf_strides_check(name, member->from, rank,
                                 strides_of(given->batch_source_strides, i), false));
-        snprintf(name, sizeof name, "batch_target_strides[%u]", i);
+        snprintf(name, sizeof name, "weft_bind_options.batch_target_strides[%u]", i);
         WF_TRY(wf_strides_check(name, member->to, rank, strides_of(given->batch_target_strides, i),
                                 true));
     }

@@ -143,10 +143,9 @@ static weft_status fill_in(struct binding *b)
 
 static weft_status refuse_size(const weft_comm *comm, int32_t last)
 {
-    char help[64] = "use a larger communicator";
+    char help[64];
 
-    if (comm == comm->context->world)
-        snprintf(help, sizeof help, "start more (`weft run -n %d`)", last + 1);
+    wf_comm_advise_size(comm, last + 1, help, sizeof help);
     return wf_fail(WEFT_ERR_INVALID,
                    "weft_plan_bind: the meshes of the plan have ranks up to %d and need %d ranks; "
                    "%s has %d: %s, or use a smaller mesh",
@@ -249,8 +248,10 @@ static bool can_pull(const weft_comm *comm)
 
 static weft_status check_strides(const struct binding *b, const weft_plan *plan, int32_t rank)
 {
-    WF_TRY(wf_strides_check("source_strides", plan->from, rank, b->source_strides, false));
-    return wf_strides_check("target_strides", plan->to, rank, b->target_strides, true);
+    WF_TRY(wf_strides_check("weft_bind_options.source_strides", plan->from, rank, b->source_strides,
+                            false));
+    return wf_strides_check("weft_bind_options.target_strides", plan->to, rank, b->target_strides,
+                            true);
 }
 
 void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *comm,

@@ -30,15 +30,20 @@ uint64_t weft_mesh_hash(const weft_mesh *mesh)
 
 static weft_status unknown_axis(const weft_mesh *mesh, const char *name, size_t length)
 {
-    char known[WEFT_MAX_AXES * (WEFT_MAX_AXIS_NAME + 2) + 1] = "";
+    char known[WEFT_MAX_AXES * (WEFT_MAX_AXIS_NAME + 5) + 1] = "";
+    bool named = mesh->axis[0].name[0] != '\0';
 
-    for (int32_t i = 0; i < mesh->axes; i++) {
-        if (i > 0) strcat(known, ", ");
+    for (int32_t i = 0; named && i < mesh->axes; i++) {
+        if (i > 0) strcat(known, i + 1 < mesh->axes ? ", " : " and ");
         strcat(known, mesh->axis[i].name);
     }
-    return wf_fail(WEFT_ERR_NOT_FOUND, "the mesh has no axis \"%.*s\": it has %d%s%s", (int)length,
-                   name, mesh->axes, known[0] != '\0' && mesh->axis[0].name[0] != '\0' ? ", " : "",
-                   mesh->axis[0].name[0] != '\0' ? known : " without names");
+    if (!named)
+        return wf_fail(WEFT_ERR_NOT_FOUND,
+                       "the mesh has no axis \"%.*s\": its axes have no names; their indices are "
+                       "from 0 to %d",
+                       (int)length, name, mesh->axes - 1);
+    return wf_fail(WEFT_ERR_NOT_FOUND, "the mesh has no axis \"%.*s\": %s %s", (int)length, name,
+                   mesh->axes == 1 ? "its only axis is" : "the axes are", known);
 }
 
 static weft_status find_axis(const weft_mesh *mesh, const char *name, size_t length, int32_t *axis)

@@ -39,7 +39,9 @@ static weft_status read_name(struct wf_scan *scan, struct parts *parts)
     char *name = parts->names[parts->axes];
 
     if (!wf_scan_name(scan, &start, &length))
-        return wf_scan_fail(scan, "mesh", "expected the name of an axis");
+        return wf_scan_fail(scan, "mesh", "expected %s",
+                            parts->axes == 0 ? "a mesh such as 2x4 or dp=2,tp=4"
+                                             : "the name of an axis");
     if (length > WEFT_MAX_AXIS_NAME)
         return wf_scan_refuse(&start_of_name, "mesh", "a name of %zu bytes; the maximum is %d",
                               length, WEFT_MAX_AXIS_NAME);
@@ -50,6 +52,13 @@ static weft_status read_name(struct wf_scan *scan, struct parts *parts)
             return wf_scan_refuse(&start_of_name, "mesh", "a second axis named \"%s\"", name);
     if (!wf_scan_char(scan, '=')) return wf_scan_fail(scan, "mesh", "expected '=' and a size");
     return WEFT_OK;
+}
+
+/* Do only blanks follow? */
+static bool is_blank(struct wf_scan scan)
+{
+    wf_scan_space(&scan);
+    return wf_scan_end(&scan);
 }
 
 static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
@@ -69,7 +78,7 @@ static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
             return wf_scan_refuse(&start, "mesh", "this axis makes the mesh larger than %d ranks",
                                   INT32_MAX);
     } while (wf_scan_char(scan, parts->named ? ',' : 'x'));
-    if (wf_scan_peek(scan) == (parts->named ? 'x' : ','))
+    if (wf_scan_peek(scan) != '@' && wf_scan_peek(scan) != '/' && !is_blank(*scan))
         return wf_scan_fail(scan, "mesh", "expected %s",
                             parts->named ? "',' and an axis, as in dp=2,tp=4"
                                          : "'x' and a size, as in 2x4");
@@ -92,6 +101,8 @@ static weft_status read_range(struct wf_scan *scan, struct range *out)
     if (wf_scan_char(scan, '-')) {
         WF_TRY(read_int(scan, "the last rank", 0, &last));
         if (wf_scan_char(scan, ':')) WF_TRY(read_int(scan, "the step", 1, &step));
+    } else if (wf_scan_peek(scan) == ':') {
+        return wf_scan_refuse(scan, "mesh", "a step follows a range of ranks, as in 0-6:2");
     }
     if (last < out->first)
         return wf_scan_refuse(&start, "mesh", "the range %d-%d goes down", out->first, last);

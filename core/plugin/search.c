@@ -52,7 +52,12 @@ static weft_status add_directory(struct wf_directories *list, char *path, const 
         return wf_fail_memory(bytes);
     }
     list->items = grown;
-    if (path[0] != '/') added.refused = "it is not an absolute path";
+    if (path[0] != '/') {
+        added.refused = "it is not an absolute path";
+        wf_log(WF_LOG_WARNING,
+               "%s: \"%s\" is not searched, because it is not an absolute path; write it from / on",
+               origin, path);
+    }
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i].path, path) == 0) added.refused = "it is listed before";
     list->items[list->count++] = added;

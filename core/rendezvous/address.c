@@ -157,7 +157,8 @@ static weft_status cannot_listen(const struct wf_address *address, int code)
     char text[WF_ADDRESS_TEXT];
 
     wf_address_print(address, text);
-    return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot listen on %s: %s", text, strerror(code));
+    return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot listen on %s: %s", text,
+                   code == EADDRINUSE ? "another process listens there" : strerror(code));
 }
 
 /* Another process listens on ADDRESS, a Unix socket: name the process and its user. */
@@ -286,7 +287,6 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
 {
     struct timespec pause = {0, 1000000};
     struct addrinfo *found = NULL;
-    char text[WF_ADDRESS_TEXT];
     int got;
 
     if (!address->is_unix) WF_TRY(resolve(address, false, &found));
@@ -295,10 +295,9 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
         bool hopeless = code == EMFILE || code == ENFILE || code == EACCES || code == EPERM;
 
         if (hopeless || wf_now_ns() >= deadline_ns) {
-            wf_address_print(address, text);
             if (found != NULL) freeaddrinfo(found);
             return wf_fail(hopeless ? WEFT_ERR_SYSTEM : WEFT_ERR_TIMEOUT,
-                           "the rendezvous at %s cannot be reached: %s", text, strerror(code));
+                           "the rendezvous cannot be reached: %s", strerror(code));
         }
         nanosleep(&pause, NULL);
         if (pause.tv_nsec < 100000000) pause.tv_nsec *= 2;

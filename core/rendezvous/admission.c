@@ -58,15 +58,32 @@ static bool is_late(const struct wf_server *s, const struct wf_join *join, uint6
            join->age_ms > (now_ns - s->failure.at_ns) / 1000000;
 }
 
+/* JOIN has another number of ranks.  If its rank is awaited, the job cannot begin without it, so
+ * the ranks that have joined get the same error. */
+static void refuse_size(struct wf_server *s, struct wf_connection *c)
+{
+    const struct wf_join *join = &c->join;
+    bool awaited = !s->running && !s->options.standby && join->rank >= 0 &&
+                   join->rank < s->options.size && s->members[join->rank] == NULL;
+    char text[192];
+
+    snprintf(text, sizeof text,
+             "rank %d has size %d, but the job has size %d; all ranks must have the same size",
+             join->rank, join->size, s->options.size);
+    if (awaited) {
+        wf_members_fail_join(s, WEFT_ERR_MISMATCH, text);
+        s->failure.reported[join->rank] = true;
+    }
+    wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
+}
+
 bool wf_admission_may_join(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
 {
     const struct wf_join *join = &c->join;
     char text[192];
 
     if (join->size != s->options.size || join->rank < 0 || join->rank >= s->options.size) {
-        snprintf(text, sizeof text, "rank %d has size %d, but the job has size %d", join->rank,
-                 join->size, s->options.size);
-        wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
+        refuse_size(s, c);
         return false;
     }
     if (s->options.standby && s->came[join->rank]) {

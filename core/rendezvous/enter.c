@@ -309,12 +309,20 @@ static weft_status wait_until_ready(struct wf_client *client, uint64_t deadline_
 
 static weft_status reach(struct wf_client *client, uint64_t deadline_ns)
 {
+    const char *help = client->options.help;
+    weft_status status;
+    char reason[512];
     int fd;
 
     if (client->options.address != NULL)
-        WF_TRY(wf_address_connect(client->options.address, deadline_ns, &fd));
+        status = wf_address_connect(client->options.address, deadline_ns, &fd);
     else
-        WF_TRY(wf_server_connect(client->options.server, &fd));
+        status = wf_server_connect(client->options.server, &fd);
+    if (status == WEFT_ERR_TIMEOUT && help != NULL) {
+        snprintf(reason, sizeof reason, "%s", weft_last_error());
+        return wf_fail(status, "%s; %s", reason, help);
+    }
+    if (status != WEFT_OK) return status;
     return connect_by(fd, &client->links[WF_LINK_SERVER].connection);
 }
 

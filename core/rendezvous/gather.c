@@ -324,13 +324,25 @@ static weft_status keep_blob(struct seat *seat, weft_blob blob)
     return WEFT_OK;
 }
 
+/* True if TEXT begins with "rank 3:", as the answer of an earlier gather does. */
+static bool names_rank(const char *text)
+{
+    const char *digits = text + 5;
+    size_t count;
+
+    if (strncmp(text, "rank ", 5) != 0) return false;
+    count = strspn(digits, "0123456789");
+    return count > 0 && digits[count] == ':';
+}
+
 static void judge(struct wf_gathers *m, struct gather *gather, int32_t rank,
                   const struct wf_contribution *c)
 {
     struct wf_text why = {0};
 
     if (c->status != WEFT_OK) {
-        wf_text_add(&why, "rank %d: %s", rank, c->text);
+        if (!names_rank(c->text)) wf_text_add(&why, "rank %d: ", rank);
+        wf_text_add(&why, "%s", c->text);
         fail_gather(m, gather, c->status, &why);
     } else if (strncmp(gather->label, c->label, sizeof gather->label - 1) != 0) {
         wf_text_add(&why, "rank %d is at %s, but rank %d is at %s", rank, c->label,

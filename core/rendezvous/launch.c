@@ -264,13 +264,40 @@ static weft_status address_on_host(const struct wf_launch *launch, struct wf_add
     return WEFT_OK;
 }
 
-/* Fails: variables for rank and size are set, but none for the address of the rendezvous. */
+/* NULL if the program gave its rank itself. */
+static const struct dialect *find_dialect(const struct wf_launch *launch)
+{
+    for (size_t i = 0; i < WF_COUNT(dialects); i++)
+        if (strcmp(dialects[i].name, launch->launcher) == 0) return &dialects[i];
+    return NULL;
+}
+
+const char *wf_launch_rank_setting(const struct wf_launch *launch)
+{
+    const struct dialect *dialect = find_dialect(launch);
+
+    return dialect != NULL ? dialect->rank : "weft_options.rank";
+}
+
+const char *wf_launch_address_setting(const struct wf_launch *launch)
+{
+    if (find_dialect(launch) == NULL) return "weft_options.rendezvous";
+    if (strcmp(launch->launcher, "torchrun") == 0) return "MASTER_PORT";
+    return strcmp(launch->launcher, "weft") == 0 ? "WEFT_RENDEZVOUS" : NULL;
+}
+
+/* Fails: rank and size are set, but not the address of the rendezvous. */
 static weft_status missing_address(const struct wf_launch *launch)
 {
-    const struct dialect *dialect = dialects;
+    const struct dialect *dialect = find_dialect(launch);
 
-    for (size_t i = 0; i < WF_COUNT(dialects); i++)
-        if (strcmp(dialects[i].name, launch->launcher) == 0) dialect = &dialects[i];
+    if (dialect == NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: weft_options.rank is %d and .size is %d, but .rendezvous is not "
+                       "set, so rank %d cannot find the other ranks; set it to the same value on "
+                       "all ranks: \"unix:my-job\" if all ranks are on one host, or "
+                       "\"HOST-OF-RANK-0:29400\" with one .token; or set .exchange or .threads",
+                       launch->rank, launch->size, launch->rank);
     if (dialect == dialects)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s and %s are set, but WEFT_RENDEZVOUS is not, so rank %d cannot find the "
@@ -286,9 +313,9 @@ static weft_status missing_address(const struct wf_launch *launch)
 }
 
 static weft_status find_address(const struct wf_launch *launch, const char *rendezvous,
-                                struct wf_address *address)
+                                const char *setting, struct wf_address *address)
 {
-    if (rendezvous != NULL) return wf_address_parse("WEFT_RENDEZVOUS", rendezvous, -1, address);
+    if (rendezvous != NULL) return wf_address_parse(setting, rendezvous, -1, address);
     if (launch->one_host && launch->job[0] != '\0') return address_on_host(launch, address);
     if (launch->master[0] != '\0' && launch->master_port != 0) {
         *address = (struct wf_address){.port = (uint16_t)(launch->master_port + 1)};
@@ -302,19 +329,20 @@ static weft_status find_address(const struct wf_launch *launch, const char *rend
 }
 
 weft_status wf_launch_rendezvous(const struct wf_launch *launch, const char *rendezvous,
-                                 const char *token, struct wf_address *address,
+                                 const char *setting, const char *token, struct wf_address *address,
                                  struct wf_job_key *key)
 {
     struct wf_address found;
     char text[WF_ADDRESS_TEXT];
 
-    WF_TRY(find_address(launch, rendezvous, &found));
+    WF_TRY(find_address(launch, rendezvous, setting, &found));
     wf_address_print(&found, text);
     if (token == NULL && !found.is_unix)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "the rendezvous is at %s, which other users can reach: set WEFT_TOKEN to "
-                       "one secret on all ranks, such as the output of `openssl rand -hex 16`",
-                       text);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "the rendezvous is at %s, which other users can reach: set %s to one secret "
+            "on all ranks, such as the output of `openssl rand -hex 16`",
+            text, find_dialect(launch) != NULL ? "WEFT_TOKEN" : "weft_options.token or WEFT_TOKEN");
     if (token != NULL && strlen(token) < TOKEN_MIN)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu "

@@ -12,7 +12,8 @@
 /* ---- launch.c ---- */
 
 struct wf_launch {
-    const char *launcher; /* "weft", "torchrun", "openmpi", "pmi", "slurm", or "none" */
+    const char *launcher; /* "weft", "torchrun", "openmpi", "pmi", "slurm", "none", or "options" if
+                             the program gave rank and size itself */
     int32_t rank, size;
     int32_t local_rank; /* -1: the launcher does not set it */
     bool one_host;      /* the launcher says that all ranks run on one host */
@@ -26,11 +27,16 @@ struct wf_launch {
 weft_status wf_launch_read(struct wf_environment environment, struct wf_launch *out) WF_NODISCARD;
 
 /* The address of the rendezvous of LAUNCH, and the token of the job.  RENDEZVOUS and TOKEN are the
- * user's settings, or NULL.  Ranks of one host use a Unix socket, on which the kernel reports the
- * peer's user.  A network address needs a token. */
+ * user's settings, or NULL; messages call RENDEZVOUS by the name SETTING.  Ranks of one host use a
+ * Unix socket, on which the kernel reports the peer's user.  A network address needs a token. */
 weft_status wf_launch_rendezvous(const struct wf_launch *launch, const char *rendezvous,
-                                 const char *token, struct wf_address *address,
+                                 const char *setting, const char *token, struct wf_address *address,
                                  struct wf_job_key *key) WF_NODISCARD;
+
+/* The setting that gives the rank, and the one that gives the address of the rendezvous, for
+ * messages; NULL: the launcher gives the address by variables that the user does not set. */
+const char *wf_launch_rank_setting(const struct wf_launch *launch);
+const char *wf_launch_address_setting(const struct wf_launch *launch);
 
 /* ---- identity.c ---- */
 

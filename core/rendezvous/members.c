@@ -99,9 +99,7 @@ void wf_members_release(struct wf_server *s)
 
 /* ---- ranks that do not join ---- */
 
-/* Refuse all ranks that have joined, with one reason; they may try again.  A process that is
- * already running and connects later is refused with the same reason, once. */
-static void fail_join(struct wf_server *s, weft_status status, const char *text)
+void wf_members_fail_join(struct wf_server *s, weft_status status, const char *text)
 {
     wf_free(s->failure.text);
     s->failure.text = wf_strdup(text);
@@ -133,7 +131,8 @@ static void time_out_join(struct wf_server *s)
             wf_text_add(&text, "; the process that serves it ran out of file descriptors: raise "
                                "`ulimit -n`");
     }
-    fail_join(s, WEFT_ERR_TIMEOUT, text.failed || text.data == NULL ? "out of memory" : text.data);
+    wf_members_fail_join(s, WEFT_ERR_TIMEOUT,
+                         text.failed || text.data == NULL ? "out of memory" : text.data);
     wf_text_free(&text);
     wf_free(missing);
 }
@@ -180,7 +179,7 @@ static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
     s->join_deadline_ns = s->present > 0 ? s->join_deadline_ns : UINT64_MAX;
     if (s->present == 0) return;
     wf_text_add(&why, "rank %d %s", rank, text);
-    fail_join(s, WEFT_ERR_PEER, why.failed ? "out of memory" : why.data);
+    wf_members_fail_join(s, WEFT_ERR_PEER, why.failed ? "out of memory" : why.data);
     s->failure.reported[rank] = true;
     wf_text_free(&why);
 }
@@ -246,7 +245,7 @@ void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
     if (s->members[rank] != NULL)
         remove_member(s, s->members[rank], false, text, (weft_blob){"", 0});
     else if (!s->running && s->absent != NULL)
-        fail_join(s, WEFT_ERR_PEER, s->absent);
+        wf_members_fail_join(s, WEFT_ERR_PEER, s->absent);
 }
 
 /* ---- frames from members ---- */

@@ -386,6 +386,7 @@ struct wf_client_options {
     const struct wf_address *address; /* NULL: SERVER */
     struct wf_server *server;
     int32_t serving_rank; /* that serves the rendezvous, or -1 */
+    const char *help;     /* what to check if ADDRESS cannot be reached, or NULL */
     struct wf_client_events events;
 };
 

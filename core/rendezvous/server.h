@@ -127,6 +127,9 @@ void wf_members_deliver(struct wf_server *server, uint16_t type, int32_t rank, u
 void wf_members_handle(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
 /* CONNECTION has ended without a LEAVE frame. */
 void wf_members_lost(struct wf_server *server, struct wf_connection *connection);
+/* Refuse all ranks that have joined, with one reason; they may try again.  A process that is
+ * already running and connects later is refused with the same reason, once. */
+void wf_members_fail_join(struct wf_server *server, weft_status status, const char *text);
 /* CONNECTION is `leaving`: handle its LEAVE frame. */
 void wf_members_leave(struct wf_server *server, struct wf_connection *connection);
 /* RANK's process has ended. */

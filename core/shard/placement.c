@@ -82,8 +82,9 @@ static weft_status check_split(const struct wf_layout *layout, int32_t axis)
         if ((q->turn == 0) != (p->turn == 0))
             return refuse_placement(
                 layout->placements, axis,
-                "axes that split dimension %d must all give a turn; only axis %d does", p->dim,
-                p->turn != 0 ? axis : i);
+                "axes that split dimension %d must all give a turn; only axis %d does "
+                "(weft_placement.turn counts from 1; 0 means none)",
+                p->dim, p->turn != 0 ? axis : i);
         if (p->turn != 0 && p->turn == q->turn)
             return refuse_placement(layout->placements, axis, "its turn is that of axis %d", i);
     }

@@ -17,6 +17,7 @@
 struct reader {
     struct wf_scan scan;
     const char *kind; /* kind of text, for messages */
+    int32_t dims;     /* of the tensor; 0: none, or not known */
 };
 
 static weft_status read_int(struct reader *r, const char *what, int64_t most, int64_t *out)
@@ -72,12 +73,15 @@ static weft_status read_bracketed(struct reader *r, int32_t *dims, int64_t *shap
     WF_TRY(expect_char(r, '['));
     if (take_char(r, ']')) return WEFT_OK;
     WF_TRY(read_sizes(r, ',', dims, shape));
+    if (wf_scan_peek(&r->scan) == 'x')
+        return wf_scan_refuse(&r->scan, r->kind,
+                              "sizes in brackets are separated by ',', as in [4,6]");
     return expect_char(r, ']');
 }
 
 weft_status weft_shape_parse(const char *text, int32_t *dims, int64_t *shape)
 {
-    struct reader r = {{text, 0}, "shape"};
+    struct reader r = {{text, 0}, "shape", 0};
     int64_t sizes[WEFT_MAX_DIMS];
     int32_t count;
 
@@ -111,16 +115,30 @@ static weft_status read_partial(struct reader *r, weft_placement *out)
     return expect_char(r, ')');
 }
 
+/* Other systems count dimensions from the end with negative numbers. */
+static weft_status check_sign(struct reader *r)
+{
+    wf_scan_space(&r->scan);
+    if (wf_scan_peek(&r->scan) != '-') return WEFT_OK;
+    if (r->dims == 0) return wf_scan_refuse(&r->scan, r->kind, "dimensions count from 0");
+    return wf_scan_refuse(&r->scan, r->kind,
+                          "dimensions count from 0, and the last one of this tensor is %d",
+                          r->dims - 1);
+}
+
 static weft_status read_split(struct reader *r, bool strided, weft_placement *out)
 {
     int64_t dim, turn;
 
     *out = (weft_placement){.kind = strided ? WEFT_PLACE_STRIDED : WEFT_PLACE_SHARD};
     WF_TRY(expect_char(r, '('));
+    WF_TRY(check_sign(r));
     WF_TRY(read_int(r, "a dimension", WEFT_MAX_DIMS - 1, &dim));
     out->dim = (int32_t)dim;
     if (strided) {
-        WF_TRY(expect_char(r, ','));
+        if (!take_char(r, ','))
+            return wf_scan_fail(&r->scan, r->kind, "expected ',' and a factor, as in SS(%d,2)",
+                                out->dim);
         WF_TRY(read_int(r, "a factor", INT64_MAX, &out->factor));
     }
     WF_TRY(expect_char(r, ')'));
@@ -256,7 +274,7 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
 
 weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement *placements)
 {
-    struct reader r = {{text, 0}, "placements"};
+    struct reader r = {{text, 0}, "placements", 0};
     weft_placement read[WEFT_MAX_AXES];
 
     WF_TRY(wf_require(text, "weft_placements_parse: text"));
@@ -291,7 +309,7 @@ static weft_status read_dtype(struct reader *r, uint32_t *out)
 
 weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec **out)
 {
-    struct reader r = {{text, 0}, "spec"};
+    struct reader r = {{text, 0}, "spec", 0};
     struct wf_layout layout = {.mesh = mesh};
     weft_status status;
 
@@ -300,6 +318,7 @@ weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec *
     WF_TRY(wf_require(out, "weft_spec_parse: out"));
     WF_TRY(read_dtype(&r, &layout.dtype));
     WF_TRY(read_bracketed(&r, &layout.dims, layout.shape));
+    r.dims = layout.dims;
     WF_TRY(read_placements(&r, mesh->axes, layout.placements));
     status = wf_spec_intern(&layout, out);
     return status == WEFT_ERR_INVALID ? wf_fail_context(status, "spec \"%.200s\"", text) : status;

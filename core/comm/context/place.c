@@ -11,15 +11,39 @@
 struct way {
     weft_context *context;
     const weft_options *options;
+    const struct wf_launch *launch; /* NULL: the program brings an exchange, or threads */
     int64_t join_timeout_ns;
     const struct wf_client_events *events;
 };
+
+/* The setting that gives the address of the rendezvous; NULL: none that the user knows. */
+static const char *address_setting(const struct way *way)
+{
+    if (way->options->rendezvous != NULL) return "weft_options.rendezvous";
+    if (way->context->config->rendezvous != NULL || way->launch == NULL) return "WEFT_RENDEZVOUS";
+    return wf_launch_address_setting(way->launch);
+}
+
+/* What to check if the rendezvous at ADDRESS cannot be reached. */
+static void advise_joining(const struct way *way, const struct wf_address *address, char *out,
+                           size_t bytes)
+{
+    const char *setting = address_setting(way);
+
+    if (way->context->config->served)
+        snprintf(out, bytes, "is the launcher that serves it running?");
+    else
+        snprintf(out, bytes, "is rank 0 running%s, %s%s?", address->is_unix ? " on this host" : "",
+                 setting != NULL ? "with the same " : "started by the same launcher",
+                 setting != NULL ? setting : "");
+}
 
 /* SERVING_RANK is the rank whose process runs the rendezvous, or -1. */
 static weft_status enter(const struct way *way, const struct wf_address *address,
                          struct wf_server *server, int32_t serving_rank, struct wf_job_key key)
 {
     weft_context *context = way->context;
+    char help[160] = "";
     struct wf_client_options options = {.rank = context->rank,
                                         .size = context->size,
                                         .key = key,
@@ -27,8 +51,10 @@ static weft_status enter(const struct way *way, const struct wf_address *address
                                         .address = address,
                                         .server = server,
                                         .serving_rank = serving_rank,
+                                        .help = help,
                                         .events = *way->events};
 
+    if (address != NULL) advise_joining(way, address, help, sizeof help);
     WF_TRY(wf_client_create(&options, &context->client));
     context->job = wf_client_job(context->client);
     return WEFT_OK;
@@ -47,14 +73,19 @@ static weft_status listening_address(const struct wf_config *config,
 /* Add to the last error which setting changes the address that rank 0 listens on. */
 static weft_status advise_address(const struct way *way, weft_status status)
 {
-    const char *setting = way->context->config->listen != NULL ? "WEFT_LISTEN"
-                          : way->options->rendezvous != NULL   ? "weft_options.rendezvous"
-                                                               : "WEFT_RENDEZVOUS";
-    char reason[512];
+    bool own = way->context->config->listen != NULL;
+    const char *setting = own ? "WEFT_LISTEN" : address_setting(way);
+    bool is_port = setting != NULL && strcmp(setting, "MASTER_PORT") == 0;
+    char reason[512], twice[160] = "";
 
     snprintf(reason, sizeof reason, "%s", weft_last_error());
-    return wf_fail(status, "%s; set %s to another address%s", reason, setting,
-                   way->context->config->listen != NULL ? "" : " on all ranks");
+    if (way->launch != NULL && strstr(reason, "listens there") != NULL)
+        snprintf(twice, sizeof twice,
+                 "; if two processes have %s 0, give each its own rank; otherwise",
+                 wf_launch_rank_setting(way->launch));
+    return wf_fail(status, "%s%s set %s to another %s%s", reason, twice[0] != '\0' ? twice : ";",
+                   setting != NULL ? setting : "WEFT_RENDEZVOUS", is_port ? "port" : "address",
+                   own ? "" : " on all ranks");
 }
 
 static weft_status serve(const struct way *way, struct wf_address *listening, struct wf_job_key key)
@@ -74,9 +105,10 @@ static weft_status serve(const struct way *way, struct wf_address *listening, st
 
 /* ---- by an address that all ranks know ---- */
 
-static weft_status find_by_address(const struct way *way, const struct wf_launch *launch)
+static weft_status find_by_address(const struct way *way)
 {
     weft_context *context = way->context;
+    const struct wf_launch *launch = way->launch;
     const struct wf_config *config = context->config;
     const char *token = way->options->token != NULL ? way->options->token : config->token;
     const char *rendezvous =
@@ -87,7 +119,7 @@ static weft_status find_by_address(const struct way *way, const struct wf_launch
     char text[WF_ADDRESS_TEXT];
     weft_status status;
 
-    WF_TRY(wf_launch_rendezvous(launch, rendezvous, token, &address, &key));
+    WF_TRY(wf_launch_rendezvous(launch, rendezvous, address_setting(way), token, &address, &key));
     wf_address_print(&address, text);
     wf_log(WF_LOG_INFO, "rank %d of %d (launcher %s) joins the job at %s", context->rank,
            context->size, launch->launcher, text);
@@ -173,6 +205,9 @@ static weft_status find_by_exchange(const struct way *way)
         key = wf_job_key(cards[0].token);
         status = context->server != NULL ? enter(way, NULL, context->server, 0, key)
                                          : enter(way, &address, NULL, 0, key);
+        if (status != WEFT_OK)
+            status = wf_fail_context(status, "rank %d of %d cannot join the job at %s",
+                                     context->rank, context->size, cards[0].address);
     }
     wf_free(cards);
     return status;
@@ -212,6 +247,7 @@ static weft_status find_given(const struct way *way)
 {
     const weft_options *options = way->options;
     struct wf_launch launch = {.launcher = "options", .local_rank = -1};
+    struct way by_address = *way;
     int32_t size = options->threads != NULL ? options->threads->size : options->size;
 
     WF_TRY(check_given(options, size));
@@ -219,13 +255,17 @@ static weft_status find_given(const struct way *way)
     way->context->rank = options->rank;
     way->context->size = size;
     if (size == 1) return WEFT_OK;
-    return options->exchange != NULL ? find_by_exchange(way) : find_by_address(way, &launch);
+    if (options->exchange != NULL) return find_by_exchange(way);
+    launch.rank = options->rank;
+    launch.size = size;
+    by_address.launch = &launch;
+    return find_by_address(&by_address);
 }
 
 weft_status wf_place_find(weft_context *context, const weft_options *options,
                           int64_t join_timeout_ns, const struct wf_client_events *events)
 {
-    struct way way = {context, options, join_timeout_ns, events};
+    struct way way = {context, options, NULL, join_timeout_ns, events};
     struct wf_launch launch;
     weft_status status;
     int32_t rank;
@@ -241,5 +281,6 @@ weft_status wf_place_find(weft_context *context, const weft_options *options,
     context->rank = launch.rank;
     context->size = launch.size;
     context->local_rank = launch.local_rank;
-    return launch.size == 1 ? WEFT_OK : find_by_address(&way, &launch);
+    way.launch = &launch;
+    return launch.size == 1 ? WEFT_OK : find_by_address(&way);
 }

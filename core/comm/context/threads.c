@@ -15,17 +15,16 @@ weft_threads *wf_threads_current(int32_t *rank)
     return current;
 }
 
-weft_status weft_threads_create(int32_t size, weft_threads **out)
+/* On behalf of FUNCTION, which the user called. */
+static weft_status create(const char *function, int32_t size, weft_threads **out)
 {
     struct wf_server_options options = {.size = size, .serving_rank = -1};
     weft_threads *threads;
     struct wf_config *config;
     weft_status status;
 
-    if (out == NULL) return wf_fail_null("weft_threads_create", "out");
     if (size < 1)
-        return wf_fail(WEFT_ERR_INVALID, "weft_threads_create: size is %d; it must be at least 1",
-                       size);
+        return wf_fail(WEFT_ERR_INVALID, "%s: size is %d; it must be at least 1", function, size);
     WF_TRY(wf_config_read(&config));
     options.join_timeout_ns = config->join_timeout_ns;
     wf_config_release(&config);
@@ -44,6 +43,12 @@ weft_status weft_threads_create(int32_t size, weft_threads **out)
     }
     *out = threads;
     return WEFT_OK;
+}
+
+weft_status weft_threads_create(int32_t size, weft_threads **out)
+{
+    if (out == NULL) return wf_fail_null("weft_threads_create", "out");
+    return create("weft_threads_create", size, out);
 }
 
 void weft_threads_release(weft_threads **threads)
@@ -126,7 +131,7 @@ weft_status weft_threads_run(int32_t size, weft_status (*rank_main)(void *), voi
     struct rank *ranks;
 
     if (rank_main == NULL) return wf_fail_null("weft_threads_run", "rank_main");
-    WF_TRY(weft_threads_create(size, &run.threads));
+    WF_TRY(create("weft_threads_run", size, &run.threads));
     ranks = wf_calloc((size_t)size, sizeof *ranks);
     if (ranks == NULL) {
         weft_threads_release(&run.threads);

@@ -69,10 +69,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
 /* Find the communicator of one or several axes of MESH that contains this rank.  The ranks of MESH
  * are ranks of PARENT.  AXES lists axes by name or index ("tp", "dp,tp", "0").  Rank i of *OUT is
  * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  The communicator is created on
- * first use; later calls with the same ranks return the same communicator.  Collective over the
- * ranks of MESH, which all pass the same MESH and AXES.  A rank that is not in MESH may call it
- * too: it gets NULL without waiting.  *OUT is borrowed: the release of
- * PARENT, or of its context, releases it.
+ * first use; later calls with the same ranks return the same communicator.  Its name contains the
+ * axes ("dp#7").  It fails independently of PARENT.  Collective over the ranks of MESH, which all
+ * pass the same MESH and AXES.  A rank that is not in MESH may call it too: it gets NULL without
+ * waiting.  *OUT is borrowed: the release of PARENT, or of its context, releases it.
  * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a
  * rank that PARENT does not have. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh,

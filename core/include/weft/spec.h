@@ -41,8 +41,9 @@ typedef struct weft_placement {
     uint32_t kind;      /* enum weft_placement_kind */
     uint32_t reduction; /* PARTIAL: WEFT_REDUCE_SUM, AVG, MIN, MAX or PROD */
     int32_t dim;        /* SHARD, STRIDED */
-    int32_t turn;       /* SHARD, STRIDED: the axes that split DIM do so in ascending order of turn;
-                         * 0 on all of them: from the first axis to the last */
+    int32_t turn;       /* SHARD, STRIDED: the axes that split DIM do so in ascending order of turn,
+                         * from 1 on: the number in the text plus 1.  0 on all of them: from the
+                         * first axis to the last */
     int64_t factor;     /* STRIDED: at least 1; 1 is the same as SHARD */
 } weft_placement;
 

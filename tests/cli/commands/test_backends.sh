@@ -19,6 +19,9 @@ WEFT_BACKEND=$p/any-file/mine.so expect 0 "mine" weft info
 WEFT_BACKEND=$p/major/libweft_plugin_major.so expect 1 "the major numbers must be equal" weft info
 WEFT_BACKEND=/no/such.so expect 1 "not found" weft info
 WEFT_PLUGIN_PATH=relative expect 0 "" weft info --help
+WEFT_PLUGIN_PATH=relative:$p/good expect 0 \
+    'WEFT_PLUGIN_PATH: "relative" is not searched, because it is not an absolute path' weft info
+WEFT_PLUGIN_PATH=$p/good lacks "is not searched" weft info
 
 # a misspelled variable is pointed out, by every command that reads the environment
 WEFT_BAKEND=x expect 0 "weft does not know WEFT_BAKEND; did you mean WEFT_BACKEND?" weft info

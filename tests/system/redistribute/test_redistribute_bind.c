@@ -416,7 +416,8 @@ static weft_status bind_wrong_strides(void *argument)
         weft_bind_options options = {.struct_size = sizeof options};
         if (weft_rank(context) == RANKS - 1) options.target_strides = wrong[i];
         EXPECT(weft_plan_bind(plan, weft_world(context), &options, &bound) == WEFT_ERR_INVALID);
-        EXPECT(strstr(weft_last_error(), "target_strides: dimension 0 has 8 elements") != NULL);
+        EXPECT(strstr(weft_last_error(),
+                      "weft_bind_options.target_strides: dimension 0 has 8 elements") != NULL);
         EXPECT(strstr(weft_last_error(), why[i]) != NULL);
     }
     weft_plan_release(&plan);

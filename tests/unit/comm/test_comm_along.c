@@ -21,6 +21,8 @@ static void find_axes(struct world_rank *self)
     HOLDS(weft_comm_along(world, mesh, "dp,tp", &all) == WEFT_OK && all == world);
     HOLDS(weft_comm_along(world, mesh, "tp,dp", &turned) == WEFT_OK);
     HOLDS(weft_comm_world_rank(turned, 1) == 2);
+    HOLDS(strncmp(weft_comm_name(dp), "dp#", 3) == 0);
+    HOLDS(strncmp(weft_comm_name(turned), "tp,dp#", 6) == 0);
     again = tp;
     weft_comm_release(&again); /* it is the world's */
     HOLDS(weft_comm_along(world, mesh, "tp", &again) == WEFT_OK && again == tp);
@@ -36,6 +38,71 @@ START_TEST(each_rank_gets_its_group_of_an_axis)
 }
 END_TEST
 
+static void name_axes(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context), *first = NULL, *turned = NULL, *lengthy = NULL;
+    weft_mesh *plain = NULL, *named = NULL;
+
+    HOLDS(weft_mesh_parse("2x2", &plain) == WEFT_OK);
+    HOLDS(weft_mesh_parse("an_axis_with_a_lengthy_name_0=2,an_axis_with_a_lengthy_name_1=1,"
+                          "an_axis_with_a_lengthy_name_2=1",
+                          &named) == WEFT_OK);
+    HOLDS(weft_comm_along(world, plain, "0", &first) == WEFT_OK);
+    HOLDS(strncmp(weft_comm_name(first), "axis 0#", 7) == 0);
+    HOLDS(weft_comm_along(world, plain, "1,0", &turned) == WEFT_OK);
+    HOLDS(strncmp(weft_comm_name(turned), "axis 1,0#", 9) == 0);
+    HOLDS(weft_comm_along(world, named, "0,1,2", &lengthy) == WEFT_OK);
+    HOLDS(self->rank >= 2 || strncmp(weft_comm_name(lengthy), "an_axis_with", 12) == 0);
+    weft_mesh_release(&plain);
+    weft_mesh_release(&named);
+}
+
+START_TEST(groups_are_named_by_their_axes)
+{
+    fake_reset();
+    world_run(ranks, 4, name_axes, NULL);
+}
+END_TEST
+
+static pthread_barrier_t meeting;
+
+/* Ranks 1 and 3 find their group, and rank 1 detects a mismatch in it, before ranks 0 and 2 find
+ * theirs. */
+static void fail_one_group(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context), *dp = NULL;
+    weft_mesh *mesh = NULL;
+
+    HOLDS(weft_mesh_parse("dp=2,tp=2", &mesh) == WEFT_OK);
+    if (self->rank % 2 == 1) {
+        HOLDS(weft_comm_along(world, mesh, "dp", &dp) == WEFT_OK);
+        if (self->rank == 1) HOLDS(weft_barrier(dp, NULL) == WEFT_ERR_MISMATCH);
+        HOLDS(weft_comm_async_error(world) == WEFT_OK);
+    }
+    pthread_barrier_wait(&meeting);
+    if (self->rank % 2 == 0) {
+        HOLDS(weft_comm_along(world, mesh, "dp", &dp) == WEFT_OK);
+        HOLDS(weft_barrier(dp, NULL) == WEFT_OK);
+    }
+    HOLDS(weft_comm_async_error(world) == WEFT_OK);
+    pthread_barrier_wait(&meeting);
+    if (self->rank == 0) weft_comm_abort(world);
+    if (self->rank == 0) HOLDS(weft_comm_async_error(dp) == WEFT_OK);
+    pthread_barrier_wait(&meeting);
+    weft_mesh_release(&mesh);
+}
+
+START_TEST(a_failure_of_one_group_does_not_reach_another)
+{
+    fake_reset();
+    fake.collective_fails = 1;
+    fake.collective_status = WEFT_ERR_MISMATCH;
+    pthread_barrier_init(&meeting, NULL, 4);
+    world_run(ranks, 4, fail_one_group, NULL);
+    pthread_barrier_destroy(&meeting);
+}
+END_TEST
+
 static void refuse_axes(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context), *out = NULL;
@@ -47,7 +114,9 @@ static void refuse_axes(struct world_rank *self)
     HOLDS(strstr(weft_last_error(), "weft_comm_along") != NULL);
     HOLDS(strstr(weft_last_error(), "dp") != NULL);
     HOLDS(weft_comm_along(world, large, "0", &out) == WEFT_ERR_INVALID);
-    HOLDS(strstr(weft_last_error(), "the mesh has rank 3") != NULL);
+    HOLDS(strstr(weft_last_error(),
+                 "ranks up to 3 and needs 4 ranks; world has 3: start more (`weft "
+                 "run -n 4`), or use a smaller mesh") != NULL);
     HOLDS(weft_comm_along(NULL, mesh, "dp", &out) == WEFT_ERR_INVALID);
     HOLDS(weft_comm_along(world, NULL, "dp", &out) == WEFT_ERR_INVALID);
     HOLDS(weft_comm_along(world, mesh, NULL, &out) == WEFT_ERR_INVALID);
@@ -67,4 +136,5 @@ START_TEST(misspelt_axes_and_foreign_ranks_are_refused)
 }
 END_TEST
 
-SUITE(comm_along, each_rank_gets_its_group_of_an_axis, misspelt_axes_and_foreign_ranks_are_refused)
+SUITE(comm_along, each_rank_gets_its_group_of_an_axis, groups_are_named_by_their_axes,
+      a_failure_of_one_group_does_not_reach_another, misspelt_axes_and_foreign_ranks_are_refused)

@@ -88,6 +88,35 @@ START_TEST(a_time_limit_names_the_late_rank)
 }
 END_TEST
 
+/* Rank 1 waits in another communicator until rank 0 has asked it. */
+static void wait_elsewhere(struct world_rank *self)
+{
+    weft_subcomm_options named = {.struct_size = sizeof named, .name = "side"};
+    weft_comm *world = weft_world(self->context), *side = NULL;
+    bool told = false;
+
+    HOLDS(weft_comm_split(world, 0, 0, &named, &side) == WEFT_OK);
+    if (self->rank == 1) HOLDS(!reduce(side));
+    while (self->rank == 0 && !told) {
+        struct wf_text text = {0};
+
+        weft_comm_dump(world, add_line, &text);
+        told = strstr(text.data, "rank 1 has posted no operation (it is at #1, all_reduce sum of 1 "
+                                 "f32, on side#") != NULL;
+        wf_text_free(&text);
+    }
+    if (self->rank == 0) weft_comm_abort(side);
+    weft_comm_release(&side);
+}
+
+START_TEST(a_rank_that_waits_in_another_communicator_tells_so)
+{
+    fake_reset();
+    fake.hangs = 1;
+    world_run(ranks, 2, wait_elsewhere, NULL);
+}
+END_TEST
+
 START_TEST(a_rank_alone_tells_its_own)
 {
     weft_context *context;
@@ -108,4 +137,4 @@ START_TEST(a_rank_alone_tells_its_own)
 END_TEST
 
 SUITE(comm_position, every_ranks_position_is_reported, a_time_limit_names_the_late_rank,
-      a_rank_alone_tells_its_own)
+      a_rank_that_waits_in_another_communicator_tells_so, a_rank_alone_tells_its_own)

@@ -21,6 +21,7 @@ END_TEST
 START_TEST(an_axis_is_found_by_name_or_index)
 {
     weft_mesh *mesh = mesh_of("dp=2,tp=4"), *plain = mesh_of("2x4");
+    weft_mesh *one = mesh_of("dp=2"), *three = mesh_of("dp=2,pp=2,tp=2");
     int32_t axis = -7;
 
     ck_assert_int_eq(weft_mesh_find_axis(mesh, "tp", &axis), WEFT_OK);
@@ -28,11 +29,17 @@ START_TEST(an_axis_is_found_by_name_or_index)
     ck_assert_int_eq(weft_mesh_find_axis(mesh, "0", &axis), WEFT_OK);
     ck_assert_int_eq(axis, 0);
     check_refused(weft_mesh_find_axis(mesh, "pp", &axis), WEFT_ERR_NOT_FOUND,
-                  "the mesh has no axis \"pp\": it has 2, dp, tp");
+                  "the mesh has no axis \"pp\": the axes are dp and tp");
     check_refused(weft_mesh_find_axis(mesh, "2", &axis), WEFT_ERR_NOT_FOUND, "no axis \"2\"");
     check_refused(weft_mesh_find_axis(plain, "", &axis), WEFT_ERR_NOT_FOUND,
-                  "no axis \"\": it has 2 without names");
+                  "no axis \"\": its axes have no names; their indices are from 0 to 1");
+    check_refused(weft_mesh_find_axis(one, "tp", &axis), WEFT_ERR_NOT_FOUND,
+                  "no axis \"tp\": its only axis is dp");
+    check_refused(weft_mesh_find_axis(three, "x", &axis), WEFT_ERR_NOT_FOUND,
+                  "no axis \"x\": the axes are dp, pp and tp");
     ck_assert_int_eq(axis, 0);
+    weft_mesh_release(&one);
+    weft_mesh_release(&three);
     weft_mesh_release(&mesh);
     weft_mesh_release(&plain);
 }

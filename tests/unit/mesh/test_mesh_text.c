@@ -45,7 +45,8 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
     static const struct {
         const char *text, *error;
     } cases[] = {
-        {"", "position 1: expected the name of an axis, found the end"},
+        {"", "position 1: expected a mesh such as 2x4 or dp=2,tp=4, found the end"},
+        {"(2,2)", "position 1: expected a mesh such as 2x4 or dp=2,tp=4, found '('"},
         {"x", "position 2: expected '=' and a size, found the end"},
         {"2x", "position 3: expected the size of an axis, found the end"},
         {"2xx4", "position 3: expected the size of an axis, found 'x'"},
@@ -53,6 +54,11 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
         {"2x-4", "position 3: expected the size of an axis, found '-'"},
         {"2,4", "position 2: expected 'x' and a size, as in 2x4, found ','"},
         {"dp=2x4", "position 5: expected ',' and an axis, as in dp=2,tp=4, found 'x'"},
+        {"dp=2;tp=4", "position 5: expected ',' and an axis, as in dp=2,tp=4, found ';'"},
+        {"dp=2 tp=4", "position 5: expected ',' and an axis, as in dp=2,tp=4, found ' '"},
+        {"2*4", "position 2: expected 'x' and a size, as in 2x4, found '*'"},
+        {"2y4", "position 2: expected 'x' and a size, as in 2x4, found 'y'"},
+        {"4@0:6:2", "position 4: a step follows a range of ranks, as in 0-6:2"},
         {"dp=2,dp=4", "position 6: a second axis named \"dp\""},
         {"dp=2,4", "position 6: expected the name of an axis, found '4'"},
         {"dp2", "position 4: expected '='"},
@@ -76,7 +82,8 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
         {"2x2/4x", "position 6: expected the end, found 'x'"},
         {"2x2 ", "position 4: expected the end, found ' '"},
         {"2x2@0,1,2,3\n", "position 12: expected the end, found byte 0x0a"},
-        {"40000x40000@0,1-1599999999", "a list of 1600000000 ranks; the maximum is 16777216"},
+        {"40000x40000@0,1-1599999999",
+         "a list of 1600000000 ranks is too long; the maximum is 16777216"},
     };
     weft_mesh *mesh = NULL;
 

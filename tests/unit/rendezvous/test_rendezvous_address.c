@@ -113,7 +113,7 @@ START_TEST(connecting_without_a_listener_times_out)
     int fd = -1;
 
     ck_assert_int_eq(wf_address_connect(&address, begun + WF_SECOND_NS / 5, &fd), WEFT_ERR_TIMEOUT);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "unix:weft-nobody-listens-here"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "the rendezvous cannot be reached: "));
     ck_assert_int_eq(fd, -1);
 }
 END_TEST
@@ -126,7 +126,7 @@ START_TEST(a_taken_address_is_a_sentence)
 
     ck_assert_int_eq(wf_address_listen(&address, listeners, &count), WEFT_OK);
     ck_assert_int_eq(wf_address_listen(&address, more, &more_count), WEFT_ERR_SYSTEM);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), strerror(EADDRINUSE)));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "another process listens there"));
     for (size_t i = 0; i < count; i++)
         close(listeners[i]);
 }

@@ -149,6 +149,20 @@ START_TEST(a_late_rank_hears_of_the_failure_whatever_it_came_for)
 }
 END_TEST
 
+/* The rank fails because of what an earlier gather answered. */
+START_TEST(a_failure_names_one_rank_only)
+{
+    struct wf_gathers *m = begin();
+
+    ck_assert_int_eq(post_full(m, 0, 1, 1, "01", "x", WEFT_ERR_SYSTEM, "rank 0: bad"), WEFT_OK);
+    ck_assert_str_eq(seen[1].text, "rank 0: bad");
+    post(m, 0, "01", "late");
+    ck_assert_int_eq(post_full(m, 0, 1, 2, "01", "x", WEFT_ERR_SYSTEM, "rank is 4"), WEFT_OK);
+    ck_assert_str_eq(seen[1].text, "rank 1: rank is 4");
+    wf_gathers_release(&m);
+}
+END_TEST
+
 START_TEST(the_next_gather_of_a_list_does_not_wait_for_the_failed_one)
 {
     struct wf_gathers *m = begin();
@@ -407,7 +421,7 @@ END_TEST
 SUITE(rendezvous_gather, all_get_every_blob_in_the_lists_order,
       lists_that_differ_only_in_order_do_not_meet, every_gather_has_a_number_of_its_own,
       one_ranks_failure_is_everyones_with_its_number,
-      a_late_rank_hears_of_the_failure_whatever_it_came_for,
+      a_late_rank_hears_of_the_failure_whatever_it_came_for, a_failure_names_one_rank_only,
       the_next_gather_of_a_list_does_not_wait_for_the_failed_one,
       ranks_in_different_calls_get_both_names, calls_on_different_communicators_do_not_meet,
       the_time_limit_names_the_missing_rank,

@@ -174,7 +174,7 @@ static weft_status meet(const struct wf_launch *launch, const char *rendezvous, 
 {
     struct wf_job_key key;
 
-    return wf_launch_rendezvous(launch, rendezvous, token, address, &key);
+    return wf_launch_rendezvous(launch, rendezvous, "WEFT_RENDEZVOUS", token, address, &key);
 }
 
 START_TEST(ranks_of_one_host_meet_at_a_unix_socket_of_their_job)
@@ -230,6 +230,39 @@ START_TEST(a_missing_variable_of_the_rendezvous_is_named)
     SAYS(weft_last_error(), "SLURM_PROCID and SLURM_STEP_NUM_TASKS of slurm are set, but");
     SAYS(weft_last_error(), "WEFT_RENDEZVOUS=HOST-OF-RANK-0:29400 and one WEFT_TOKEN");
     ck_assert_int_eq(meet(&weft, "unix:my-job", NULL, &address), WEFT_OK); /* as it says */
+    ck_assert_int_eq(meet(&weft, "node", NULL, &address), WEFT_ERR_PARSE);
+    SAYS(weft_last_error(), "WEFT_RENDEZVOUS is \"node\"");
+}
+END_TEST
+
+START_TEST(a_program_that_gives_its_rank_is_told_which_option_is_missing)
+{
+    struct wf_launch own = {.launcher = "options", .rank = 1, .size = 2, .local_rank = -1};
+    struct wf_address address;
+
+    ck_assert_int_eq(meet(&own, NULL, NULL, &address), WEFT_ERR_INVALID);
+    SAYS(weft_last_error(), "weft_init: weft_options.rank is 1 and .size is 2, but .rendezvous is "
+                            "not set, so rank 1 cannot find the other ranks");
+    ck_assert_int_eq(meet(&own, "node2:7", NULL, &address), WEFT_ERR_INVALID);
+    SAYS(weft_last_error(), "set weft_options.token or WEFT_TOKEN to one secret on all ranks");
+}
+END_TEST
+
+START_TEST(settings_are_called_by_the_names_that_the_user_knows)
+{
+    struct wf_launch own = {.launcher = "options"};
+    struct wf_launch weft = read_ok(ENVIRONMENT("WEFT_RANK=1", "WEFT_SIZE=4"));
+    struct wf_launch t = read_ok((struct wf_environment){torchrun, false});
+    struct wf_launch s = read_ok((struct wf_environment){slurm, false});
+
+    ck_assert_str_eq(wf_launch_rank_setting(&own), "weft_options.rank");
+    ck_assert_str_eq(wf_launch_address_setting(&own), "weft_options.rendezvous");
+    ck_assert_str_eq(wf_launch_rank_setting(&weft), "WEFT_RANK");
+    ck_assert_str_eq(wf_launch_address_setting(&weft), "WEFT_RENDEZVOUS");
+    ck_assert_str_eq(wf_launch_rank_setting(&t), "RANK");
+    ck_assert_str_eq(wf_launch_address_setting(&t), "MASTER_PORT");
+    ck_assert_str_eq(wf_launch_rank_setting(&s), "SLURM_PROCID");
+    ck_assert_ptr_null(wf_launch_address_setting(&s));
 }
 END_TEST
 
@@ -266,5 +299,7 @@ SUITE(rendezvous_launch, without_a_launcher_it_is_a_world_of_one, every_launcher
       values_out_of_range_are_named, launchers_at_odds_are_named,
       ranks_of_one_host_meet_at_a_unix_socket_of_their_job,
       a_missing_variable_of_the_rendezvous_is_named,
-      ranks_of_several_hosts_need_an_address_and_a_token, a_short_token_is_refused,
+      ranks_of_several_hosts_need_an_address_and_a_token,
+      a_program_that_gives_its_rank_is_told_which_option_is_missing,
+      settings_are_called_by_the_names_that_the_user_knows, a_short_token_is_refused,
       a_loopback_master_means_one_host)

@@ -101,6 +101,36 @@ START_TEST(another_number_of_ranks_is_refused)
 }
 END_TEST
 
+/* Rank 1 is awaited, so rank 0 need not wait until the time limit.  A second rank 0 is refused
+ * alone. */
+START_TEST(another_number_of_ranks_is_an_error_of_all)
+{
+    struct wf_server_options options = {.size = 2, .join_timeout_ns = WF_SECOND_NS};
+    struct wf_server *server;
+
+    ck_assert_int_eq(wf_server_create(&options, NULL, &server), WEFT_OK);
+    for (int32_t rank = 0; rank < 2; rank++) {
+        struct wf_connection member = {.fd = -1, .rank = 0, .stage = WF_STAGE_MEMBER};
+        struct wf_connection other = {.fd = -1, .rank = -1, .stage = WF_STAGE_MEMBER};
+
+        other.join = (struct wf_join){.rank = rank, .size = 3};
+        server->members[0] = &member;
+        server->present = 1;
+        ck_assert(!wf_admission_may_join(server, &other, 10));
+        ck_assert_uint_gt(other.out.length, 0);
+        ck_assert_int_eq(server->members[0] == NULL, rank == 1);
+        ck_assert_int_eq(server->present, rank == 0);
+        ck_assert_int_eq(member.out.length > 0, rank == 1);
+        wf_text_free(&member.out);
+        wf_text_free(&other.out);
+    }
+    ck_assert_int_eq(server->failure.status, WEFT_ERR_MISMATCH);
+    ck_assert_str_eq(server->failure.text, "rank 1 has size 3, but the job has size 2; all ranks "
+                                           "must have the same size");
+    wf_server_release(&server);
+}
+END_TEST
+
 /* Rank 1 closes its connections without a departure.  The others get the loss at once, and in every
  * gather. */
 static void vanish(struct rv_rank *self)
@@ -277,7 +307,7 @@ END_TEST
 
 SUITE(rendezvous_members, a_missing_rank_is_named_also_to_itself, two_of_one_rank_are_refused,
       a_new_process_does_not_get_the_cause_of_an_old_failure, another_number_of_ranks_is_refused,
-      a_lost_rank_is_reported_to_all, a_departure_is_reported_as_such,
-      a_member_that_talks_nonsense_is_thrown_out, a_member_with_an_unknown_status_is_thrown_out,
-      a_second_job_waits_for_the_first_to_end,
+      another_number_of_ranks_is_an_error_of_all, a_lost_rank_is_reported_to_all,
+      a_departure_is_reported_as_such, a_member_that_talks_nonsense_is_thrown_out,
+      a_member_with_an_unknown_status_is_thrown_out, a_second_job_waits_for_the_first_to_end,
       a_rank_that_has_not_come_to_the_standby_does_not_answer, sixty_four_ranks_meet)

@@ -18,7 +18,8 @@ START_TEST(placements_that_cannot_be_are_refused_with_place_and_reason)
         {"2", "bool[8] P(avg)", "placement 0, P(avg): avg is not defined for bool"},
         {"2x2", "f32[8] S(0)[0],S(0)[0]", "placement 1, S(0): its turn is that of axis 0"},
         {"2x2", "f32[8] S(0)[0],S(0)",
-         "placement 1, S(0): axes that split dimension 0 must all give a turn; only axis 0 does"},
+         "placement 1, S(0): axes that split dimension 0 must all give a turn; only axis 0 does "
+         "(weft_placement.turn counts from 1; 0 means none)"},
         {"2x2", "f32[8] S(0),SS(0,2)[1]",
          "placement 1, SS(0,2): axes that split dimension 0 must all give a turn; only axis 1 "
          "does"},

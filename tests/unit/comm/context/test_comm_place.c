@@ -169,13 +169,50 @@ START_TEST(a_taken_name_is_reported_with_its_owner_and_the_setting)
 }
 END_TEST
 
+static void refuse_rank(const weft_options *options, weft_status status, const char *part)
+{
+    weft_context *context;
+
+    ck_assert_int_eq(wf_context_create(options, fake_plugin(), &context), status);
+    ck_assert_msg(strstr(weft_last_error(), part) != NULL, "no \"%s\" in: %s", part,
+                  weft_last_error());
+}
+
+START_TEST(an_address_that_is_taken_or_unserved_is_told_with_what_to_check)
+{
+    struct wf_address taken = {.is_unix = true};
+    int fds[WF_MAX_LISTENERS];
+    char text[WF_ADDRESS_TEXT];
+    weft_options options = {.struct_size = sizeof options,
+                            .size = 2,
+                            .rendezvous = text,
+                            .join_timeout_ns = WF_SECOND_NS / 5};
+    size_t count;
+
+    fake_reset();
+    snprintf(taken.host, sizeof taken.host, "weft-test-taken-%d", (int)getpid());
+    wf_address_print(&taken, text);
+    ck_assert_int_eq(wf_address_listen(&taken, fds, &count), WEFT_OK);
+    refuse_rank(&options, WEFT_ERR_SYSTEM,
+                "listens there; if two processes have weft_options.rank 0, give each its own rank; "
+                "otherwise set weft_options.rendezvous to another address on all ranks");
+    close(fds[0]);
+    options.rank = 1;
+    refuse_rank(&options, WEFT_ERR_TIMEOUT,
+                ", which rank 0 serves: the rendezvous cannot be reached: Connection refused; is "
+                "rank 0 running on this host, with the same weft_options.rendezvous?");
+    options.rendezvous = "nowhere";
+    refuse_rank(&options, WEFT_ERR_PARSE, "weft_options.rendezvous is \"nowhere\"");
+}
+END_TEST
+
 START_TEST(a_network_address_without_a_token_is_refused)
 {
     fake_reset();
     join_all(2, "127.0.0.1:1", NULL);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(seats[i].seen.status, WEFT_ERR_INVALID);
-        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "set WEFT_TOKEN"));
+        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "set weft_options.token or "));
     }
 }
 END_TEST
@@ -195,8 +232,10 @@ START_TEST(options_at_odds_are_refused)
     options.rendezvous = "unix:x";
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "set at most one of"));
-    options = (weft_options){.struct_size = sizeof options, .size = 2};
+    options = (weft_options){.struct_size = sizeof options, .rank = 1, .size = 2};
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_options.rank is 1 and .size is 2, but "
+                                                    ".rendezvous is not set"));
 }
 END_TEST
 
@@ -204,4 +243,5 @@ SUITE(comm_place, a_users_exchange_brings_ranks_together,
       an_address_and_a_token_bring_ranks_together, an_exchange_that_fails_is_said,
       a_rendezvous_that_cannot_be_served_is_said_on_all,
       a_taken_name_is_reported_with_its_owner_and_the_setting,
+      an_address_that_is_taken_or_unserved_is_told_with_what_to_check,
       a_network_address_without_a_token_is_refused, options_at_odds_are_refused)

@@ -25,6 +25,8 @@ START_TEST(every_rank_runs_once_in_one_world)
     sum = calls = 0;
     ck_assert_int_eq(weft_threads_run(1, add_rank, &calls), WEFT_OK);
     ck_assert_int_eq(sum, 100);
+    ck_assert_int_eq(weft_threads_run(0, add_rank, &calls), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "weft_threads_run: size is 0; it must be at least 1");
 }
 END_TEST
 
