@@ -25,7 +25,8 @@ static void check_launch(const struct wf_launch *launch, const char *rendezvous)
 
     FUZZ_ASSERT(launch->size > 0 && launch->rank >= 0 && launch->rank < launch->size);
     FUZZ_ASSERT(launch->local_rank >= -1 && launch->local_rank < launch->size);
-    if (wf_launch_rendezvous(launch, rendezvous, "a token of the test", &address, &key) == WEFT_OK)
+    if (wf_launch_rendezvous(launch, rendezvous, "the setting", "a token of the test", &address,
+                             &key) == WEFT_OK)
         check_address(&address);
 }
 
