@@ -83,14 +83,23 @@ weft_status wf_fail_unusable(const char *function, const char *argument, uint64_
 {
     const char *is = name_of_kind(made >> 32), *wanted = name_of_kind(kind);
 
+    if (made == wf_released(kind))
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s is a %s that was released", function, argument,
+                       wanted);
     if (made >> 32 == kind) return wf_fail_fork(function);
     if (is == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "%s: %s does not point to a %s", function, argument,
-                       wanted);
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s does not point to a %s; it may have been released",
+                       function, argument, wanted);
     return wf_fail(WEFT_ERR_INVALID, "%s: %s is a %s, not a %s%s", function, argument, is, wanted,
                    made >> 32 == WF_KIND_CONTEXT && kind == WF_KIND_COMM
                        ? "; weft_world returns the communicator of all ranks"
                        : "");
+}
+
+void wf_warn_unusable(const char *function, uint64_t made, enum wf_kind kind)
+{
+    if (made == wf_released(kind))
+        wf_log(WF_LOG_WARNING, "%s: this %s was released before", function, name_of_kind(kind));
 }
 
 weft_status wf_fork_enter(void)

@@ -46,6 +46,13 @@ static inline uint64_t wf_ended(enum wf_kind kind)
     return wf_made_in(kind, UINT32_MAX);
 }
 
+/* In place of an object's generation: the object itself was released.  Its memory is kept for a
+ * while, so that calls with a copy of its pointer are refused. */
+static inline uint64_t wf_released(enum wf_kind kind)
+{
+    return wf_made_in(kind, UINT32_MAX - 1);
+}
+
 /* True if the object with MADE is of KIND and belongs to this process. */
 static inline bool wf_is_usable(uint64_t made, enum wf_kind kind)
 {
@@ -54,9 +61,13 @@ static inline bool wf_is_usable(uint64_t made, enum wf_kind kind)
 
 /* "weft_memory_copy: this process is a fork ..." */
 weft_status wf_fail_fork(const char *function);
-/* Why FUNCTION cannot use ARGUMENT, which has MADE: it is not of KIND, or a parent process's. */
+/* Why FUNCTION cannot use ARGUMENT, which has MADE: it is not of KIND, was released, or is a parent
+ * process's. */
 weft_status wf_fail_unusable(const char *function, const char *argument, uint64_t made,
                              enum wf_kind kind);
+/* FUNCTION cannot release an object that has MADE: log a warning if it was released before.  In a
+ * fork of the process that made the object, that is no mistake. */
+void wf_warn_unusable(const char *function, uint64_t made, enum wf_kind kind);
 
 /* A context is begun.  WEFT_ERR_INVALID in a fork of a process that has begun one, released or not:
  * vendor libraries that it has started do not work in a fork. */

@@ -91,6 +91,7 @@ void wf_ring_print(struct wf_ring *ring, uint64_t n, struct wf_text *out);
 #define WF_SPARE_WORKS   32
 #define WF_RELEASED      64
 #define WF_STREAM_PLACES 64
+#define WF_REMNANTS      64
 
 /* A communicator that this rank has released, and the number of collectives it took part in. */
 struct wf_released {
@@ -159,7 +160,9 @@ struct weft_context {
     pthread_mutex_t describe_lock; /* held while communicators are described */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
     _Atomic uint64_t live_memory, live_bound; /* not yet freed, not yet released */
-    weft_context *next_ended;                 /* in the list of ended.c */
+    void *remnants[WF_REMNANTS]; /* objects that were released last, not yet freed; under `lock` */
+    uint64_t remnant_count;      /* of all times */
+    weft_context *next_ended;    /* in the list of ended.c */
 };
 
 struct weft_comm {
