@@ -70,12 +70,20 @@ static weft_status exchange_all_gather(void *self, const void *mine, void *all, 
 
 /* ---- the object ---- */
 
-void wf_comm_free(weft_comm *comm)
+static void clear(weft_comm *comm)
 {
-    if (comm == NULL) return;
     if (comm->handle != NULL) comm->table->destroy(comm->handle);
     wf_free(comm->world_ranks);
     wf_free(comm->host_ids);
+    comm->handle = NULL;
+    comm->world_ranks = NULL;
+    comm->host_ids = NULL;
+}
+
+void wf_comm_free(weft_comm *comm)
+{
+    if (comm == NULL) return;
+    clear(comm);
     wf_free(comm);
 }
 
@@ -374,9 +382,24 @@ void wf_comm_end(weft_comm *comm, const char *cause)
     comm->made = wf_ended(WF_KIND_COMM);
 }
 
+/* The user releases COMM, and may have a copy of the pointer. */
+static void release(weft_comm *comm)
+{
+    weft_context *context = comm->context;
+    char cause[WF_CAUSE];
+
+    snprintf(cause, sizeof cause, "communicator %s was released", comm->name);
+    detach(comm, cause);
+    clear(comm);
+    comm->context = NULL;
+    comm->rank = -1;
+    comm->size = 0;
+    comm->made = wf_released(WF_KIND_COMM);
+    wf_remnant_keep(context, comm);
+}
+
 void weft_comm_release(weft_comm **comm)
 {
-    char cause[WF_CAUSE];
     weft_comm *mine;
 
     if (comm == NULL || *comm == NULL) return;
@@ -385,7 +408,7 @@ void weft_comm_release(weft_comm **comm)
     if (mine->made == wf_ended(WF_KIND_COMM)) {
         wf_comm_free(mine);
     } else if (!wf_is_usable(mine->made, WF_KIND_COMM)) {
-        return; /* a parent process's */
+        wf_warn_unusable("weft_comm_release", mine->made, WF_KIND_COMM);
     } else if (mine == mine->context->world) {
         wf_log(WF_LOG_WARNING,
                "weft_comm_release: weft_context_release releases the world communicator");
@@ -393,7 +416,6 @@ void weft_comm_release(weft_comm **comm)
         wf_log(WF_LOG_WARNING, "weft_comm_release: the release of %s releases %s",
                mine->owner->name, mine->name);
     } else {
-        snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
-        wf_comm_unmake(mine, cause);
+        release(mine);
     }
 }

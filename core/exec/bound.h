@@ -132,7 +132,9 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
 /* Set the fields that all bound plans have. */
 void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *comm,
                     const weft_bind_options *given);
-/* The error with which FUNCTION refuses BOUND: it is NULL, an object that it depends on was
+/* Free BOUND, which the user has never had; NULL: nothing. */
+void wf_bound_free(weft_bound *bound);
+/* The error with which FUNCTION refuses BOUND: it is NULL, it or an object that it depends on was
  * released, or it belongs to a parent process. */
 weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
 
