@@ -251,6 +251,7 @@ bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
 
 /* The first member of an interned object. */
 struct wf_interned {
+    uint64_t made; /* WF_OF_KIND of fork.h; `make` of the table sets it */
     uint64_t hash;
     struct wf_interned *next;
     _Atomic(int64_t) references;

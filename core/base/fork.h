@@ -25,7 +25,13 @@ enum wf_kind {
     WF_KIND_THREADS,
     WF_KIND_RENDEZVOUS,
     WF_KIND_WORK,
+    WF_KIND_MESH,
+    WF_KIND_SPEC,
+    WF_KIND_PLAN,
 };
+
+/* The first member of an object that every process may use, also a fork. */
+#define WF_OF_KIND(kind) ((uint64_t)(kind) << 32)
 
 /* An object's first member, `made`: its kind and the generation that made it.  So a call can tell
  * when it is given an object of another kind. */
@@ -65,8 +71,21 @@ weft_status wf_fail_fork(const char *function);
  * process's. */
 weft_status wf_fail_unusable(const char *function, const char *argument, uint64_t made,
                              enum wf_kind kind);
-/* FUNCTION cannot release an object that has MADE: log a warning if it was released before.  In a
- * fork of the process that made the object, that is no mistake. */
+/* True if OBJECT is not NULL and its first member is WF_OF_KIND(KIND). */
+static inline bool wf_is_kind(const void *object, enum wf_kind kind)
+{
+    return object != NULL && *(const uint64_t *)object == WF_OF_KIND(kind);
+}
+
+/* As wf_require, for an argument of that KIND. */
+weft_status wf_refuse_kind(const void *object, enum wf_kind kind, const char *what);
+static inline weft_status wf_require_kind(const void *object, enum wf_kind kind, const char *what)
+{
+    return wf_is_kind(object, kind) ? WEFT_OK : wf_refuse_kind(object, kind, what);
+}
+
+/* FUNCTION cannot release an object that has MADE: log a warning if it was released before or is
+ * not of KIND.  In a fork of the process that made the object, that is not a mistake. */
 void wf_warn_unusable(const char *function, uint64_t made, enum wf_kind kind);
 
 /* A context is begun.  WEFT_ERR_INVALID in a fork of a process that has begun one, released or not:

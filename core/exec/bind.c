@@ -381,8 +381,8 @@ static weft_status check_call(const weft_plan *plan, const weft_comm *comm,
                               const weft_bind_options *options, weft_bound **out,
                               weft_bind_options *given)
 {
-    if (plan == NULL || out == NULL)
-        return wf_fail_null("weft_plan_bind", plan == NULL ? "plan" : "out");
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_bind: plan"));
+    if (out == NULL) return wf_fail_null("weft_plan_bind", "out");
     WF_TRY(wf_options_read("weft_bind_options", options, given, sizeof *given));
     if (plan->members == NULL) return wf_bind_check(plan->from, plan->to, comm);
     for (uint32_t i = 0; i < plan->member_count; i++)
