@@ -8,8 +8,8 @@
  *     split.c      communicators out of communicators; groups.c keeps those of groups of ranks
  *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
- *     coll.c       collectives; message.c point to point; check.h their arguments; compare.c what
- *                  plugins of ABI 1.0 do not compare
+ *     coll.c       collectives; message.c point to point; check.h their arguments; buffers.h their
+ *                  memory; compare.c what plugins of ABI 1.0 do not compare
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
@@ -178,10 +178,12 @@ struct weft_comm {
                                   the last one that a departed rank took part in */
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is complete when the call returns */
+    bool checked;        /* WEFT_CHECK: memory is compared with its allocation */
     bool compares;       /* weft compares the identity of calls, because the plugin does not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
-    uint64_t most[WEFT_DTYPE_COUNT];     /* maximum count per rank: all ranks' bytes < 2^63 */
+    uint64_t most[WEFT_DTYPE_COUNT];     /* of the fast check: maximum count per rank, so that all
+                                            ranks' bytes < 2^63; 0 with WEFT_CHECK */
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
     uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
     weft_context *context;

@@ -99,6 +99,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->plugin = request->plugin != NULL ? request->plugin : context->plugin;
     comm->table = comm->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
+    comm->checked = context->config->check;
     comm->compares = context->config->check && comm->plugin->abi_minor < 1;
     comm->size = request->count;
     comm->number = request->number;

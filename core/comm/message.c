@@ -1,5 +1,5 @@
 /* message.c - point to point, and groups. */
-#include "comm.h"
+#include "buffers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
                        comm->name, message->count, wf_dtype_name(message->dtype));
     if (message->buffer == NULL && message->count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: buffer is NULL", what, comm->name);
+    if (comm->checked) WF_TRY(wf_buffers_check_message(comm, what, message));
     return wf_stream_check(comm->context, message->stream, what);
 }
 

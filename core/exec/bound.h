@@ -83,6 +83,7 @@ struct wf_extent {
     uint64_t elements;
     uint64_t bytes; /* from the first element to the end of the last */
     bool strided;   /* may have gaps */
+    uint32_t dtype;
 };
 
 /* This rank's shards of one tensor. */
