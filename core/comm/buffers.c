@@ -1,7 +1,5 @@
 /* buffers.c - the memory of collectives and messages, compared with its allocation. */
-#include "buffers.h"
-
-#include "common/plug_collective.h"
+#include "check.h"
 
 #include <inttypes.h>
 #include <stdio.h>

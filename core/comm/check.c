@@ -1,8 +1,6 @@
 /* check.c - checks of the arguments of collectives. */
 #include "check.h"
 
-#include "buffers.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
  *     split.c      communicators out of communicators; groups.c keeps those of groups of ranks
  *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
- *     coll.c       collectives; message.c point to point; check.h their arguments; buffers.h their
- *                  memory; compare.c what plugins of ABI 1.0 do not compare
+ *     coll.c       collectives; message.c point to point; check.h their arguments and memory;
+ *                  compare.c what plugins of ABI 1.0 do not compare
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
@@ -182,6 +182,7 @@ struct weft_comm {
     bool compares;       /* weft compares the identity of calls, because the plugin does not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
+    uint64_t group_first;                /* operations in the ring before the group */
     uint64_t most[WEFT_DTYPE_COUNT];     /* of the fast check: maximum count per rank, so that all
                                             ranks' bytes < 2^63; 0 with WEFT_CHECK */
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */

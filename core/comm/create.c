@@ -347,12 +347,25 @@ static void end_owned(weft_comm *comm, const char *cause)
         wf_comm_unmake(owned, cause);
 }
 
+/* The operations of an open call group are never started. */
+static void warn_of_group(weft_comm *comm)
+{
+    uint64_t posted = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+
+    if (comm->group_depth == 0) return;
+    wf_log(WF_LOG_WARNING,
+           "communicator %s ends inside a call group, and %llu operations of the group are not "
+           "started; call weft_group_end before the release",
+           comm->name, (unsigned long long)(posted - comm->group_first));
+}
+
 /* Take COMM out of the context. */
 static void detach(weft_comm *comm, const char *cause)
 {
     weft_context *context = comm->context;
     weft_comm **at = &context->comms;
 
+    warn_of_group(comm);
     wf_dependents_end(comm, cause);
     wf_modules_comm_ends(comm, cause);
     end_owned(comm, cause);

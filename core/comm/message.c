@@ -1,5 +1,5 @@
 /* message.c - point to point, and groups. */
-#include "buffers.h"
+#include "check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,7 +79,10 @@ weft_status weft_group_begin(weft_comm *comm)
         return wf_comm_cause(comm);
     status = comm->table->group_begin(comm->handle);
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "group_begin");
-    if (comm->group_depth++ == 0) comm->group_status = WEFT_OK;
+    if (comm->group_depth++ == 0) {
+        comm->group_status = WEFT_OK;
+        comm->group_first = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+    }
     return WEFT_OK;
 }
 

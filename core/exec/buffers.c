@@ -6,7 +6,7 @@
  * between shards without gaps only, because strided shards may interleave. */
 #include "bound.h"
 
-#include "comm/buffers.h"
+#include "comm/check.h"
 
 #include <stdio.h>
 

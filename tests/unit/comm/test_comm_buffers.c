@@ -1,5 +1,4 @@
 /* The memory of collectives and messages with WEFT_CHECK. */
-#include "comm/buffers.h"
 #include "comm/check.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
