@@ -428,9 +428,9 @@ weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */
 
-/* A wait of at most TIMEOUT_NS ended with STATUS, which is returned.  If a long wait exceeded its
- * time limit, log every rank's position. */
-weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns);
+/* WEFT_ERR_TIMEOUT: FUNCTION has waited for TIMEOUT_NS.  After a long wait, log every rank's
+ * position. */
+weft_status wf_context_waited(weft_context *context, const char *function, int64_t timeout_ns);
 /* Fail the communicators of CONTEXT if its streams may be waiting for their work. */
 void wf_streams_stop(weft_context *context);
 

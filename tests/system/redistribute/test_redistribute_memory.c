@@ -162,7 +162,10 @@ static weft_status use_collectives(void *argument)
     WF_TRY(weft_all_to_all(comm, x, x, 4, WEFT_DTYPE_F32, NULL));
     WF_TRY(weft_all_reduce(comm, small, near_it, 4, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
     WF_TRY(weft_all_reduce(comm, x, x, 8, WEFT_DTYPE_I32, WEFT_REDUCE_AVG, NULL));
+    REFUSED(weft_free(s.context, small + 1), "was not returned by weft_alloc of this context");
+    REFUSED(weft_free(s.context, &s), "weft_free: 0x");
     WF_TRY(weft_free(s.context, small));
+    REFUSED(weft_free(s.context, small), "or was freed already");
     WF_TRY(weft_free(s.context, near_it));
     return end(&s);
 }

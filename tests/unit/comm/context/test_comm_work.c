@@ -16,6 +16,13 @@ START_TEST(a_work_is_done_when_its_stream_is)
     ck_assert_int_eq(weft_work_record(context, stream, &work), WEFT_OK);
     ck_assert_int_eq(weft_work_test(work), WEFT_IN_PROGRESS);
     ck_assert_int_eq(weft_work_wait(work, 0), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(weft_work_wait(work, 5), WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_work_wait on rank 0: the work is not complete after 5 ns");
+    ck_assert_int_eq(weft_work_wait(work, 1500), WEFT_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), " after 1.5 us"));
+    ck_assert_int_eq(weft_work_wait(work, 2000000), WEFT_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), " after 0.002 s"));
     ck_assert_int_eq(weft_stream_wait_work(NULL, work), WEFT_OK);
     *(atomic_int *)(void *)stream = 0;
     ck_assert_int_eq(weft_work_test(work), WEFT_OK);
