@@ -162,7 +162,7 @@ static weft_status check_overlap(const struct question *q, const weft_collective
     return wf_fail(
         WEFT_ERR_INVALID,
         "%s on %s: on rank %d send, %" PRIu64 " bytes at %p, and recv, %" PRIu64
-        " bytes at %p, overlap; in place, %s",
+        " bytes at %p, overlap; this is allowed only if %s",
         q->function, q->comm->name, q->comm->context->rank, (send->end - send->first) * q->element,
         (const void *)(send->at + send->first * q->element), (recv->end - recv->first) * q->element,
         (const void *)(recv->at + recv->first * q->element), in_place_form(args->collective));

@@ -160,15 +160,16 @@ START_TEST(memory_overlaps_in_place_only)
     accepted(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 10));
     refused(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 9), "send, 40 bytes at 0x");
     refused(overlapping(WEFT_COLL_ALL_REDUCE, -1, 4, 0),
-            "overlap; in place, send and recv are equal");
+            "overlap; this is allowed only if send and recv are equal");
     accepted(overlapping(WEFT_COLL_ALL_GATHER, -1, 10, 0));
     refused(overlapping(WEFT_COLL_ALL_GATHER, -1, 0, 0),
-            "in place, send is this rank's own part of recv");
+            "allowed only if send is this rank's own part of recv");
     accepted(overlapping(WEFT_COLL_REDUCE_SCATTER, -1, 0, 10));
     refused(overlapping(WEFT_COLL_REDUCE_SCATTER, -1, 0, 20),
-            "in place, recv is this rank's own part of send");
+            "allowed only if recv is this rank's own part of send");
     accepted(overlapping(WEFT_COLL_ALL_TO_ALL, -1, 7, 7));
-    refused(overlapping(WEFT_COLL_ALL_TO_ALL, -1, 0, 10), "in place, send and recv are equal");
+    refused(overlapping(WEFT_COLL_ALL_TO_ALL, -1, 0, 10),
+            "allowed only if send and recv are equal");
     accepted(overlapping(WEFT_COLL_BROADCAST, 1, 0, 0));
     refused(overlapping(WEFT_COLL_BROADCAST, 1, 0, 1), "weft_broadcast on trio");
     accepted(overlapping(WEFT_COLL_BROADCAST, 0, 0, 1)); /* send is not used */
