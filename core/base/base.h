@@ -236,6 +236,7 @@ int wf_nearest(const char *name, const char *const *names, size_t count);
 
 const char *wf_dtype_name(uint32_t dtype);           /* "f32"; NULL if unknown */
 size_t wf_dtype_bytes(uint32_t dtype);               /* 0 if unknown */
+size_t wf_dtype_alignment(uint32_t dtype);           /* of its elements in memory, bytes */
 const char *wf_reduction_name(uint32_t reduction);   /* "sum"; NULL if unknown */
 const char *wf_collective_name(uint32_t collective); /* "all_reduce"; NULL if unknown */
 bool wf_dtype_find(const char *name, size_t length, uint32_t *out);
@@ -251,6 +252,7 @@ bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
 
 /* The first member of an interned object. */
 struct wf_interned {
+    uint64_t made; /* WF_OF_KIND of fork.h; `make` of the table sets it */
     uint64_t hash;
     struct wf_interned *next;
     _Atomic(int64_t) references;

@@ -18,6 +18,13 @@ size_t wf_dtype_bytes(uint32_t dtype)
     return plug_dtype_bytes(dtype);
 }
 
+size_t wf_dtype_alignment(uint32_t dtype)
+{
+    bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
+
+    return is_complex ? wf_dtype_bytes(dtype) / 2 : wf_dtype_bytes(dtype);
+}
+
 const char *wf_reduction_name(uint32_t reduction)
 {
     return reduction < WEFT_REDUCE_COUNT ? plug_reduction_name(reduction) : NULL;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <unistd.h>
 
 /* No process has more descriptors, unless the kernel's fs.nr_open was raised. */
@@ -70,27 +71,53 @@ weft_status wf_fail_fork(const char *function)
 
 static const char *name_of_kind(uint64_t kind)
 {
-    static const char *const names[] = {"weft_context", "weft_comm",    "weft_symm",
-                                        "weft_bound",   "weft_threads", "weft_rendezvous",
-                                        "weft_work"};
+    static const char *const names[] = {
+        "weft_context",    "weft_comm", "weft_symm", "weft_bound", "weft_threads",
+        "weft_rendezvous", "weft_work", "weft_mesh", "weft_spec",  "weft_plan"};
     uint64_t index = kind - WF_KIND_CONTEXT;
 
     return index < WF_COUNT(names) ? names[index] : NULL;
 }
 
-weft_status wf_fail_unusable(const char *function, const char *argument, uint64_t made,
-                             enum wf_kind kind)
+/* Why WHAT, "weft_plan_bind: comm", which has MADE, is not of KIND. */
+static weft_status fail_kind(const char *what, uint64_t made, enum wf_kind kind)
 {
     const char *is = name_of_kind(made >> 32), *wanted = name_of_kind(kind);
 
-    if (made >> 32 == kind) return wf_fail_fork(function);
+    if (made == wf_released(kind))
+        return wf_fail(WEFT_ERR_INVALID, "%s is a %s that was released", what, wanted);
     if (is == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "%s: %s does not point to a %s", function, argument,
-                       wanted);
-    return wf_fail(WEFT_ERR_INVALID, "%s: %s is a %s, not a %s%s", function, argument, is, wanted,
+        return wf_fail(WEFT_ERR_INVALID, "%s does not point to a %s; it may have been released",
+                       what, wanted);
+    return wf_fail(WEFT_ERR_INVALID, "%s is a %s, not a %s%s", what, is, wanted,
                    made >> 32 == WF_KIND_CONTEXT && kind == WF_KIND_COMM
                        ? "; weft_world returns the communicator of all ranks"
                        : "");
+}
+
+weft_status wf_fail_unusable(const char *function, const char *argument, uint64_t made,
+                             enum wf_kind kind)
+{
+    char what[96];
+
+    if (made >> 32 == kind && made != wf_released(kind)) return wf_fail_fork(function);
+    snprintf(what, sizeof what, "%s: %s", function, argument);
+    return fail_kind(what, made, kind);
+}
+
+weft_status wf_refuse_kind(const void *object, enum wf_kind kind, const char *what)
+{
+    WF_TRY(wf_require(object, what));
+    return fail_kind(what, *(const uint64_t *)object, kind);
+}
+
+void wf_warn_unusable(const char *function, uint64_t made, enum wf_kind kind)
+{
+    if (made == wf_released(kind))
+        wf_log(WF_LOG_WARNING, "%s: this %s was released before", function, name_of_kind(kind));
+    else if (made >> 32 != kind)
+        wf_log(WF_LOG_WARNING, "%s: the pointer is not to a %s; it may have been released",
+               function, name_of_kind(kind));
 }
 
 weft_status wf_fork_enter(void)

@@ -70,7 +70,7 @@ weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char
 
     if (parent == NULL) return wf_fail_null("weft_comm_along", "parent");
     WF_TRY(wf_comm_check(parent, "weft_comm_along"));
-    if (mesh == NULL) return wf_fail_null("weft_comm_along", "mesh");
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_comm_along: mesh"));
     if (axes == NULL) return wf_fail_null("weft_comm_along", "axes");
     if (out == NULL) return wf_fail_null("weft_comm_along", "out");
     WF_TRY(check_ranks(parent, mesh));

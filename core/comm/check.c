@@ -78,7 +78,8 @@ static weft_status check_memory(const weft_comm *comm, const weft_collective_arg
     use = plug_collective_use(args, comm->rank, comm->size);
     if (use.send > 0 && args->send == NULL) return refuse(comm, args, "send is NULL");
     if (use.recv > 0 && args->recv == NULL) return refuse(comm, args, "recv is NULL");
-    return WEFT_OK;
+    /* The memory of a step is the bound plan's, and was checked. */
+    return comm->checked && args->plan == 0 ? wf_buffers_check_collective(comm, args) : WEFT_OK;
 }
 
 static weft_status check_stream(const weft_comm *comm, const weft_collective_args *args)
@@ -110,11 +111,13 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
     return check_memory(comm, args);
 }
 
-/* Averages of integers that weft computes itself do not take the fast path. */
+/* Averages of integers that weft computes itself do not take the fast path, nor does any call with
+ * WEFT_CHECK that moves elements. */
 void wf_check_begin(weft_comm *comm)
 {
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
-        comm->most[dtype] = (uint64_t)INT64_MAX / wf_dtype_bytes(dtype) / (uint64_t)comm->size;
+        comm->most[dtype] =
+            comm->checked ? 0 : (uint64_t)INT64_MAX / wf_dtype_bytes(dtype) / (uint64_t)comm->size;
         for (uint32_t reduction = 0; reduction < WEFT_REDUCE_PREMUL_SUM; reduction++)
             if (wf_reduction_defined(reduction, dtype) &&
                 (reduction != WEFT_REDUCE_AVG || dtype >= WEFT_DTYPE_F16 ||

@@ -8,8 +8,8 @@
  *     split.c      communicators out of communicators; groups.c keeps those of groups of ranks
  *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
- *     coll.c       collectives; message.c point to point; check.h their arguments; compare.c
- *                  calls that no plugin compares
+ *     coll.c       collectives; message.c point to point; check.h their arguments and memory;
+ *                  compare.c calls that no plugin compares
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
@@ -91,6 +91,7 @@ void wf_ring_print(struct wf_ring *ring, uint64_t n, struct wf_text *out);
 #define WF_SPARE_WORKS   32
 #define WF_RELEASED      64
 #define WF_STREAM_PLACES 64
+#define WF_REMNANTS      64
 
 /* A communicator that this rank has released, and the number of collectives it took part in. */
 struct wf_released {
@@ -160,7 +161,9 @@ struct weft_context {
     pthread_mutex_t describe_lock; /* held while communicators are described */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
     _Atomic uint64_t live_memory, live_bound; /* not yet freed, not yet released */
-    weft_context *next_ended;                 /* in the list of ended.c */
+    void *remnants[WF_REMNANTS]; /* objects that were released last, not yet freed; under `lock` */
+    uint64_t remnant_count;      /* of all times */
+    weft_context *next_ended;    /* in the list of ended.c */
 };
 
 struct weft_comm {
@@ -179,10 +182,13 @@ struct weft_comm {
                                   complete on a rank where this communicator has failed */
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is complete when the call returns */
+    bool checked;        /* WEFT_CHECK: memory is compared with its allocation */
     bool compares;       /* weft compares the identity of calls, because the plugins do not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
-    uint64_t most[WEFT_DTYPE_COUNT];     /* maximum count per rank: all ranks' bytes < 2^63 */
+    uint64_t group_first;                /* operations in the ring before the group */
+    uint64_t most[WEFT_DTYPE_COUNT];     /* of the fast check: maximum count per rank, so that all
+                                            ranks' bytes < 2^63; 0 with WEFT_CHECK */
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
     uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
     weft_context *context;
@@ -453,9 +459,9 @@ weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */
 
-/* A wait of at most TIMEOUT_NS ended with STATUS, which is returned.  If a long wait exceeded its
- * time limit, log every rank's position. */
-weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns);
+/* WEFT_ERR_TIMEOUT: FUNCTION has waited for TIMEOUT_NS.  After a long wait, log every rank's
+ * position. */
+weft_status wf_context_waited(weft_context *context, const char *function, int64_t timeout_ns);
 /* Fail the communicators of CONTEXT if its streams may be waiting for their work. */
 void wf_streams_stop(weft_context *context);
 

@@ -70,12 +70,20 @@ static weft_status exchange_all_gather(void *self, const void *mine, void *all, 
 
 /* ---- the object ---- */
 
-void wf_comm_free(weft_comm *comm)
+static void clear(weft_comm *comm)
 {
-    if (comm == NULL) return;
     if (comm->handle != NULL) comm->table->destroy(comm->handle);
     wf_free(comm->world_ranks);
     wf_free(comm->host_ids);
+    comm->handle = NULL;
+    comm->world_ranks = NULL;
+    comm->host_ids = NULL;
+}
+
+void wf_comm_free(weft_comm *comm)
+{
+    if (comm == NULL) return;
+    clear(comm);
     wf_free(comm);
 }
 
@@ -91,6 +99,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->plugin = request->plugin != NULL ? request->plugin : context->plugin;
     comm->table = comm->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
+    comm->checked = context->config->check;
     comm->compares = context->config->check && comm->plugin->abi_minor < 1;
     comm->size = request->count;
     comm->number = request->number;
@@ -339,12 +348,25 @@ static void end_owned(weft_comm *comm, const char *cause)
         wf_comm_unmake(owned, cause);
 }
 
+/* The operations of an open call group are never started. */
+static void warn_of_group(weft_comm *comm)
+{
+    uint64_t posted = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+
+    if (comm->group_depth == 0) return;
+    wf_log(WF_LOG_WARNING,
+           "communicator %s ends inside a call group, and %llu operations of the group are not "
+           "started; call weft_group_end before the release",
+           comm->name, (unsigned long long)(posted - comm->group_first));
+}
+
 /* Take COMM out of the context. */
 static void detach(weft_comm *comm, const char *cause)
 {
     weft_context *context = comm->context;
     weft_comm **at = &context->comms;
 
+    warn_of_group(comm);
     wf_dependents_end(comm, cause);
     wf_modules_comm_ends(comm, cause);
     end_owned(comm, cause);
@@ -375,9 +397,24 @@ void wf_comm_end(weft_comm *comm, const char *cause)
     comm->made = wf_ended(WF_KIND_COMM);
 }
 
+/* The user releases COMM, and may have a copy of the pointer. */
+static void release(weft_comm *comm)
+{
+    weft_context *context = comm->context;
+    char cause[WF_CAUSE];
+
+    snprintf(cause, sizeof cause, "communicator %s was released", comm->name);
+    detach(comm, cause);
+    clear(comm);
+    comm->context = NULL;
+    comm->rank = -1;
+    comm->size = 0;
+    comm->made = wf_released(WF_KIND_COMM);
+    wf_remnant_keep(context, comm);
+}
+
 void weft_comm_release(weft_comm **comm)
 {
-    char cause[WF_CAUSE];
     weft_comm *mine;
 
     if (comm == NULL || *comm == NULL) return;
@@ -386,7 +423,7 @@ void weft_comm_release(weft_comm **comm)
     if (mine->made == wf_ended(WF_KIND_COMM)) {
         wf_comm_free(mine);
     } else if (!wf_is_usable(mine->made, WF_KIND_COMM)) {
-        return; /* a parent process's */
+        wf_warn_unusable("weft_comm_release", mine->made, WF_KIND_COMM);
     } else if (mine == mine->context->world) {
         wf_log(WF_LOG_WARNING,
                "weft_comm_release: weft_context_release releases the world communicator");
@@ -394,7 +431,6 @@ void weft_comm_release(weft_comm **comm)
         wf_log(WF_LOG_WARNING, "weft_comm_release: the release of %s releases %s",
                mine->owner->name, mine->name);
     } else {
-        snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
-        wf_comm_unmake(mine, cause);
+        release(mine);
     }
 }

@@ -1,5 +1,5 @@
 /* message.c - point to point, and groups. */
-#include "comm.h"
+#include "check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
                        comm->name, message->count, wf_dtype_name(message->dtype));
     if (message->buffer == NULL && message->count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: buffer is NULL", what, comm->name);
+    if (comm->checked) WF_TRY(wf_buffers_check_message(comm, what, message));
     return wf_stream_check(comm->context, message->stream, what);
 }
 
@@ -76,7 +77,10 @@ weft_status weft_group_begin(weft_comm *comm)
     if (wf_comm_has_failed(comm)) return wf_comm_cause(comm);
     status = comm->table->group_begin(comm->handle);
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "group_begin");
-    if (comm->group_depth++ == 0) comm->group_status = WEFT_OK;
+    if (comm->group_depth++ == 0) {
+        comm->group_status = WEFT_OK;
+        comm->group_first = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+    }
     return WEFT_OK;
 }
 

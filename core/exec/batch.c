@@ -121,7 +121,7 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
     *out = bound;
     return WEFT_OK;
 failed:
-    weft_bound_release(&bound);
+    wf_bound_free(bound);
     return status;
 }
 
@@ -129,7 +129,7 @@ void wf_batch_clear(struct weft_bound *bound)
 {
     if (bound->batch == NULL) return;
     for (uint32_t i = 0; bound->batch->alone != NULL && i < bound->plan->member_count; i++)
-        weft_bound_release(&bound->batch->alone[i]);
+        wf_bound_free(bound->batch->alone[i]);
     wf_fused_clear(bound, &bound->batch->fused);
     wf_free(bound->batch->alone);
     wf_free(bound->batch->memory);

@@ -301,7 +301,7 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
         status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline_binding(plan, comm, status);
     status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
     if (status != WEFT_OK) {
-        weft_bound_release(&b.bound);
+        wf_bound_free(b.bound);
         return status;
     }
     b.bound->binding = binding;
@@ -392,8 +392,8 @@ static weft_status check_call(const weft_plan *plan, const weft_comm *comm,
                               const weft_bind_options *options, weft_bound **out,
                               weft_bind_options *given)
 {
-    if (plan == NULL || out == NULL)
-        return wf_fail_null("weft_plan_bind", plan == NULL ? "plan" : "out");
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_bind: plan"));
+    if (out == NULL) return wf_fail_null("weft_plan_bind", "out");
     WF_TRY(wf_options_read("weft_bind_options", options, given, sizeof *given));
     if (plan->members == NULL) return wf_bind_check(plan->from, plan->to, comm);
     for (uint32_t i = 0; i < plan->member_count; i++)
@@ -423,20 +423,39 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
     return WEFT_OK;
 }
 
+void wf_bound_free(weft_bound *bound)
+{
+    if (bound == NULL) return;
+    clear_bound(bound);
+    weft_plan_release(&bound->plan);
+    wf_free(bound);
+}
+
 void weft_bound_release(weft_bound **bound)
 {
+    weft_context *context;
     weft_bound *mine;
+    bool ended;
 
     if (bound == NULL || *bound == NULL) return;
     mine = *bound;
     *bound = NULL;
-    if (mine->made != wf_ended(WF_KIND_BOUND)) {
-        if (!wf_is_usable(mine->made, WF_KIND_BOUND)) return; /* a parent process's */
+    ended = mine->made == wf_ended(WF_KIND_BOUND);
+    if (!ended && !wf_is_usable(mine->made, WF_KIND_BOUND)) {
+        wf_warn_unusable("weft_bound_release", mine->made, WF_KIND_BOUND);
+        return;
+    }
+    context = mine->context;
+    if (!ended) {
         wf_dependent_remove(&mine->dependent);
         clear_bound(mine);
     }
     weft_plan_release(&mine->plan);
-    wf_free(mine);
+    mine->made = wf_released(WF_KIND_BOUND);
+    if (ended)
+        wf_free(mine); /* its context may have ended too */
+    else
+        wf_remnant_keep(context, mine);
 }
 
 bool weft_bound_is_packed(const weft_bound *bound)

@@ -83,6 +83,7 @@ struct wf_extent {
     uint64_t elements;
     uint64_t bytes; /* from the first element to the end of the last */
     bool strided;   /* may have gaps */
+    uint32_t dtype;
 };
 
 /* This rank's shards of one tensor. */
@@ -132,7 +133,9 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
 /* Set the fields that all bound plans have. */
 void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *comm,
                     const weft_bind_options *given);
-/* The error with which FUNCTION refuses BOUND: it is NULL, an object that it depends on was
+/* Free BOUND, which the user has never had; NULL: nothing. */
+void wf_bound_free(weft_bound *bound);
+/* The error with which FUNCTION refuses BOUND: it is NULL, it or an object that it depends on was
  * released, or it belongs to a parent process. */
 weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
 

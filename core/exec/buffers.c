@@ -1,10 +1,12 @@
 /* buffers.c - the memory that a bound plan runs with, checked before anything moves.
  *
  * Always checked: memory that is needed is not NULL, and source and target are not the same memory.
- * With WEFT_CHECK also: the allocation is as large as the shard, as far as the device knows, and a
- * target does not overlap other memory.  Overlap is detected between shards without gaps only,
- * because strided shards may interleave. */
+ * With WEFT_CHECK also: memory is aligned to its elements, the allocation is as large as the shard,
+ * as far as the device knows, and a target does not overlap other memory.  Overlap is detected
+ * between shards without gaps only, because strided shards may interleave. */
 #include "bound.h"
+
+#include "comm/check.h"
 
 #include <stdio.h>
 
@@ -21,6 +23,7 @@ void wf_buffers_measure(const weft_spec *spec, int32_t rank, const int64_t *stri
         if (shard.shape[d] > 1) reach += (uint64_t)(shard.shape[d] - 1) * (uint64_t)strides[d];
     if (strides == NULL) reach = out->elements;
     out->bytes = reach * wf_dtype_bytes(spec->layout.dtype);
+    out->dtype = spec->layout.dtype;
 }
 
 /* One tensor's side, as the caller gave it. */
@@ -59,22 +62,30 @@ static weft_status check_null(const struct question *q, const struct side *side)
                    (unsigned long long)side->extent->elements);
 }
 
+static weft_status check_alignment(const struct question *q, const struct side *side)
+{
+    size_t alignment = wf_dtype_alignment(side->extent->dtype);
+
+    if (side->extent->bytes == 0 || (uintptr_t)side->memory % alignment == 0) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: on rank %d %s, %p, is not aligned to %zu bytes, as %s requires",
+                   q->function, weft_comm_rank(q->bound->parent), side->name, side->memory,
+                   alignment, wf_dtype_name(side->extent->dtype));
+}
+
 static weft_status check_size(const struct question *q, const struct side *side)
 {
-    weft_pointer_info info = {.struct_size = sizeof info};
-    uint64_t offset;
+    struct wf_room room;
 
     if (side->extent->bytes == 0) return WEFT_OK;
-    WF_TRY(q->bound->device_table->query_pointer(q->bound->device, side->memory, &info));
-    if (info.base == NULL || info.bytes == 0) return WEFT_OK; /* the device does not know */
-    offset = (uint64_t)((uintptr_t)side->memory - (uintptr_t)info.base);
-    if (offset <= info.bytes && side->extent->bytes <= info.bytes - offset) return WEFT_OK;
+    WF_TRY(wf_room_find(q->bound->device_table, q->bound->device, side->memory, &room));
+    if (wf_room_has(&room, side->extent->bytes)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "%s: rank %d's shard needs %llu bytes at %s; the allocation has %llu bytes, and "
                    "%s begins %llu bytes into it",
                    q->function, weft_comm_rank(q->bound->parent),
                    (unsigned long long)side->extent->bytes, side->name,
-                   (unsigned long long)info.bytes, side->name, (unsigned long long)offset);
+                   (unsigned long long)room.bytes, side->name, (unsigned long long)room.offset);
 }
 
 static bool sides_overlap(const struct side *a, const struct side *b)
@@ -110,6 +121,8 @@ static weft_status check_pair(const struct question *q, uint32_t tensor)
                        "in_place",
                        q->function, source.name, target.name);
     if (!q->bound->checked) return WEFT_OK;
+    WF_TRY(check_alignment(q, &source));
+    WF_TRY(check_alignment(q, &target));
     WF_TRY(check_size(q, &source));
     WF_TRY(check_size(q, &target));
     if (q->bound->in_place || !sides_overlap(&source, &target)) return WEFT_OK;

@@ -118,7 +118,9 @@ weft_status weft_plan_print_json(const weft_plan *plan, const weft_plan *runner_
     struct wf_json json = {.out = &text};
     weft_status status;
 
-    WF_TRY(wf_require(plan, "weft_plan_print_json: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_print_json: plan"));
+    if (runner_up != NULL)
+        WF_TRY(wf_require_kind(runner_up, WF_KIND_PLAN, "weft_plan_print_json: runner_up"));
     if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print_json: buffer"));
     status = add_object(&json, plan, runner_up);
     if (status == WEFT_OK) return wf_text_copy_out(&text, buffer, capacity, length);

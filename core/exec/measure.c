@@ -184,7 +184,7 @@ weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
 {
     struct wf_measure measure;
 
-    WF_TRY(wf_require(plan, "weft_plan_measure: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_measure: plan"));
     WF_TRY(wf_require(received_max, "weft_plan_measure: received_max"));
     WF_TRY(wf_require(received_total, "weft_plan_measure: received_total"));
     measure = plan->members != NULL ? measure_batch(plan) : wf_plan_measure(plan);
@@ -291,7 +291,7 @@ weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64
 {
     uint64_t sent = 0, received = 0;
 
-    WF_TRY(wf_require(plan, "weft_plan_measure_step: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_measure_step: plan"));
     WF_TRY(wf_require(sent_max, "weft_plan_measure_step: sent_max"));
     WF_TRY(wf_require(received_max, "weft_plan_measure_step: received_max"));
     if (index >= plan->step_count)

@@ -160,7 +160,7 @@ static weft_status run_step(const char *function, const struct wf_step *step,
 weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void *const *sources,
                                void *const *targets)
 {
-    WF_TRY(wf_require(plan, "weft_simulate_step: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_simulate_step: plan"));
     WF_TRY(wf_require(sources, "weft_simulate_step: sources"));
     WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
     if (index >= plan->step_count)
@@ -239,7 +239,7 @@ static weft_status run_plan(const char *function, const weft_plan *plan, const v
 
 weft_status weft_simulate(const weft_plan *plan, const void *const *sources, void *const *targets)
 {
-    WF_TRY(wf_require(plan, "weft_simulate: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_simulate: plan"));
     WF_TRY(wf_require(sources, "weft_simulate: sources"));
     WF_TRY(wf_require(targets, "weft_simulate: targets"));
     if (plan->members != NULL)
@@ -268,7 +268,7 @@ static weft_status run_tensor(const weft_plan *alone, const struct wf_member *me
 weft_status weft_simulate_batch(const weft_plan *plan, const void *const *const *sources,
                                 void *const *const *targets)
 {
-    WF_TRY(wf_require(plan, "weft_simulate_batch: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_simulate_batch: plan"));
     WF_TRY(wf_require(sources, "weft_simulate_batch: sources"));
     WF_TRY(wf_require(targets, "weft_simulate_batch: targets"));
     if (plan->members == NULL) return run_tensor(plan, NULL, 0, sources[0], targets[0]);

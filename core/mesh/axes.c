@@ -5,27 +5,29 @@
 
 int32_t weft_mesh_axes(const weft_mesh *mesh)
 {
-    return mesh != NULL ? mesh->axes : 0;
+    return wf_is_kind(mesh, WF_KIND_MESH) ? mesh->axes : 0;
 }
 
 int32_t weft_mesh_size(const weft_mesh *mesh)
 {
-    return mesh != NULL ? mesh->size : 0;
+    return wf_is_kind(mesh, WF_KIND_MESH) ? mesh->size : 0;
 }
 
 int32_t weft_mesh_axis_size(const weft_mesh *mesh, int32_t axis)
 {
-    return mesh != NULL && axis >= 0 && axis < mesh->axes ? mesh->axis[axis].size : 0;
+    return wf_is_kind(mesh, WF_KIND_MESH) && axis >= 0 && axis < mesh->axes ? mesh->axis[axis].size
+                                                                            : 0;
 }
 
 const char *weft_mesh_axis_name(const weft_mesh *mesh, int32_t axis)
 {
-    return mesh != NULL && axis >= 0 && axis < mesh->axes ? mesh->axis[axis].name : NULL;
+    return wf_is_kind(mesh, WF_KIND_MESH) && axis >= 0 && axis < mesh->axes ? mesh->axis[axis].name
+                                                                            : NULL;
 }
 
 uint64_t weft_mesh_hash(const weft_mesh *mesh)
 {
-    return mesh != NULL ? mesh->head.hash : 0;
+    return wf_is_kind(mesh, WF_KIND_MESH) ? mesh->head.hash : 0;
 }
 
 static weft_status unknown_axis(const weft_mesh *mesh, const char *name, size_t length)
@@ -63,7 +65,7 @@ static weft_status find_axis(const weft_mesh *mesh, const char *name, size_t len
 
 weft_status weft_mesh_find_axis(const weft_mesh *mesh, const char *name, int32_t *axis)
 {
-    WF_TRY(wf_require(mesh, "weft_mesh_find_axis: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_find_axis: mesh"));
     WF_TRY(wf_require(name, "weft_mesh_find_axis: name"));
     WF_TRY(wf_require(axis, "weft_mesh_find_axis: axis"));
     return find_axis(mesh, name, strlen(name), axis);

@@ -11,6 +11,7 @@ void wf_mesh_free(weft_mesh *draft)
     if (draft == NULL) return;
     wf_free(draft->ranks);
     wf_free(draft->positions);
+    draft->head.made = wf_released(WF_KIND_MESH);
     wf_free(draft);
 }
 
@@ -67,15 +68,22 @@ weft_mesh *weft_mesh_retain(const weft_mesh *mesh)
 {
     weft_mesh *same = (weft_mesh *)mesh; /* only its reference count changes */
 
-    if (same != NULL) wf_intern_retain(&same->head);
+    if (!wf_is_kind(mesh, WF_KIND_MESH)) return NULL;
+    wf_intern_retain(&same->head);
     return same;
 }
 
 void weft_mesh_release(weft_mesh **mesh)
 {
+    weft_mesh *mine;
+
     if (mesh == NULL || *mesh == NULL) return;
-    wf_intern_release(&table, &(*mesh)->head);
+    mine = *mesh;
     *mesh = NULL;
+    if (wf_is_kind(mine, WF_KIND_MESH))
+        wf_intern_release(&table, &mine->head);
+    else
+        wf_warn_unusable("weft_mesh_release", mine->head.made, WF_KIND_MESH);
 }
 
 /* ---- modes ---- */
@@ -272,6 +280,7 @@ weft_status wf_mesh_draft(int32_t axes, const int32_t *sizes, const char *const 
     }
     draft = wf_calloc(1, sizeof *draft);
     if (draft == NULL) return wf_fail_memory(sizeof *draft);
+    draft->head.made = WF_OF_KIND(WF_KIND_MESH);
     draft->axes = axes;
     draft->size = (int32_t)size;
     for (int32_t i = 0; i < axes; i++) {

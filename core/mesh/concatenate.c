@@ -124,8 +124,10 @@ weft_status weft_mesh_concatenate(const weft_mesh *within, const weft_mesh *firs
     weft_mesh *draft;
     weft_status status = WEFT_OK;
 
-    WF_TRY(wf_require(first, "weft_mesh_concatenate: first"));
-    WF_TRY(wf_require(second, "weft_mesh_concatenate: second"));
+    if (within != NULL)
+        WF_TRY(wf_require_kind(within, WF_KIND_MESH, "weft_mesh_concatenate: within"));
+    WF_TRY(wf_require_kind(first, WF_KIND_MESH, "weft_mesh_concatenate: first"));
+    WF_TRY(wf_require_kind(second, WF_KIND_MESH, "weft_mesh_concatenate: second"));
     WF_TRY(wf_require(out, "weft_mesh_concatenate: out"));
     WF_TRY(find_crossing(first, second, &cross));
     WF_TRY(draft_axes(first, second, &draft));

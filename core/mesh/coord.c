@@ -39,7 +39,8 @@ int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position)
 {
     int32_t rank;
 
-    if (mesh == NULL || position < 0 || position >= mesh->size) return WF_MESH_NOBODY;
+    if (!wf_is_kind(mesh, WF_KIND_MESH) || position < 0 || position >= mesh->size)
+        return WF_MESH_NOBODY;
     rank = mesh->origin;
     if (mesh->ranks != NULL) return mesh->ranks[position];
     for (int32_t i = mesh->mode_count - 1; i >= 0; i--) {
@@ -76,7 +77,7 @@ bool wf_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
 
 weft_status weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank, int32_t *coord)
 {
-    WF_TRY(wf_require(mesh, "weft_mesh_coord_of: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_coord_of: mesh"));
     WF_TRY(wf_require(coord, "weft_mesh_coord_of: coord"));
     if (wf_mesh_coord(mesh, rank, coord)) return WEFT_OK;
     return wf_fail(WEFT_ERR_NOT_FOUND, "weft_mesh_coord_of: rank %d is not in the mesh", rank);
@@ -84,7 +85,7 @@ weft_status weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank, int32_t *coo
 
 weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord, int32_t *rank)
 {
-    WF_TRY(wf_require(mesh, "weft_mesh_rank: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_rank: mesh"));
     WF_TRY(wf_require(coord, "weft_mesh_rank: coord"));
     WF_TRY(wf_require(rank, "weft_mesh_rank: rank"));
     for (int32_t i = 0; i < mesh->axes; i++)

@@ -101,7 +101,7 @@ weft_status weft_mesh_slice(const weft_mesh *mesh, const char *axes, int32_t ran
 {
     int32_t list[WEFT_MAX_AXES], count;
 
-    WF_TRY(wf_require(mesh, "weft_mesh_slice: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_slice: mesh"));
     WF_TRY(wf_require(axes, "weft_mesh_slice: axes"));
     WF_TRY(wf_require(out, "weft_mesh_slice: out"));
     WF_TRY(wf_mesh_read_axes(mesh, axes, list, &count));
@@ -130,7 +130,7 @@ weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const cha
     int32_t list[WEFT_MAX_AXES] = {0, 1, 2, 3, 4, 5, 6, 7}, count;
     bool listed[WEFT_MAX_AXES] = {false};
 
-    WF_TRY(wf_require(mesh, "weft_mesh_flatten: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_flatten: mesh"));
     WF_TRY(wf_require(out, "weft_mesh_flatten: out"));
     count = mesh->axes;
     if (axes != NULL) WF_TRY(wf_mesh_read_axes(mesh, axes, list, &count));
@@ -265,7 +265,7 @@ weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis, int32_t cou
     int32_t all_sizes[WEFT_MAX_AXES];
     const char *all_names[WEFT_MAX_AXES];
 
-    WF_TRY(wf_require(mesh, "weft_mesh_unflatten: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_unflatten: mesh"));
     WF_TRY(wf_require(sizes, "weft_mesh_unflatten: sizes"));
     WF_TRY(wf_require(out, "weft_mesh_unflatten: out"));
     WF_TRY(check_unflatten(mesh, axis, count, sizes, names));

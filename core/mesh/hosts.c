@@ -5,7 +5,7 @@
 
 int32_t weft_mesh_devices_per_host(const weft_mesh *mesh)
 {
-    return mesh != NULL ? mesh->devices_per_host : 0;
+    return wf_is_kind(mesh, WF_KIND_MESH) ? mesh->devices_per_host : 0;
 }
 
 int32_t weft_mesh_host_of(const weft_mesh *mesh, int32_t rank)
@@ -51,7 +51,7 @@ int32_t weft_mesh_hosts(const weft_mesh *mesh)
 {
     int32_t first, last, hosts = 1;
 
-    if (mesh == NULL) return 0;
+    if (!wf_is_kind(mesh, WF_KIND_MESH)) return 0;
     if (mesh->ranks != NULL) return mesh->hosts;
     first = weft_mesh_host_of(mesh, mesh->origin);
     last = weft_mesh_host_of(mesh, nth_rank(mesh, mesh->size - 1));

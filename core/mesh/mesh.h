@@ -3,6 +3,7 @@
 #define WEFT_MESH_MESH_H
 
 #include "base/base.h"
+#include "base/fork.h"
 #include "weft/mesh.h"
 
 enum {

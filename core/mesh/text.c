@@ -262,7 +262,7 @@ weft_status weft_mesh_print(const weft_mesh *mesh, char *buffer, size_t capacity
 {
     struct wf_text text = {0};
 
-    WF_TRY(wf_require(mesh, "weft_mesh_print: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_print: mesh"));
     if (capacity > 0) WF_TRY(wf_require(buffer, "weft_mesh_print: buffer"));
     wf_mesh_add_text(mesh, &text);
     return wf_text_copy_out(&text, buffer, capacity, length);

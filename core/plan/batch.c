@@ -289,6 +289,7 @@ static weft_status assemble_plan(struct batch *batch, weft_plan **out)
     bytes = sizeof *plan + (steps + 1) * sizeof plan->steps[0];
     plan = wf_calloc(1, bytes);
     if (plan == NULL) return wf_fail_memory(bytes);
+    plan->made = WF_OF_KIND(WF_KIND_PLAN);
     atomic_init(&plan->references, 1);
     plan->members = batch->members;
     plan->member_count = batch->count;

@@ -153,6 +153,8 @@ weft_status weft_plan_cache_find(weft_plan_cache *cache, const weft_spec *from, 
                        : from == NULL ? "from"
                        : to == NULL   ? "to"
                                       : "out");
+    WF_TRY(wf_require_kind(from, WF_KIND_SPEC, "weft_plan_cache_find: from"));
+    WF_TRY(wf_require_kind(to, WF_KIND_SPEC, "weft_plan_cache_find: to"));
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     if (given.costs == NULL) given.costs = wf_cost_default();

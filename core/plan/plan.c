@@ -21,6 +21,7 @@ static void free_plan(weft_plan *plan)
     weft_spec_release(&plan->to);
     weft_cost_table_release(&plan->costs);
     wf_free(plan->members);
+    plan->made = wf_released(WF_KIND_PLAN);
     wf_free(plan);
 }
 
@@ -48,6 +49,7 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
     weft_plan *plan = wf_calloc(1, bytes);
 
     if (plan == NULL) return wf_fail_memory(bytes);
+    plan->made = WF_OF_KIND(WF_KIND_PLAN);
     atomic_init(&plan->references, 1);
     plan->from = weft_spec_retain(from);
     plan->to = weft_spec_retain(to);
@@ -189,8 +191,8 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
 {
     weft_plan_options given = {0};
 
-    WF_TRY(wf_require(from, "weft_plan_create: from"));
-    WF_TRY(wf_require(to, "weft_plan_create: to"));
+    WF_TRY(wf_require_kind(from, WF_KIND_SPEC, "weft_plan_create: from"));
+    WF_TRY(wf_require_kind(to, WF_KIND_SPEC, "weft_plan_create: to"));
     WF_TRY(wf_require(out, "weft_plan_create: out"));
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
@@ -202,14 +204,15 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
 
 const weft_cost_table *weft_plan_costs(const weft_plan *plan)
 {
-    return plan != NULL ? plan->costs : NULL;
+    return wf_is_kind(plan, WF_KIND_PLAN) ? plan->costs : NULL;
 }
 
 weft_plan *weft_plan_retain(const weft_plan *plan)
 {
     weft_plan *mine = (weft_plan *)(uintptr_t)plan; /* only its reference count changes */
 
-    if (mine != NULL) atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
+    if (!wf_is_kind(plan, WF_KIND_PLAN)) return NULL;
+    atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
     return mine;
 }
 
@@ -220,6 +223,10 @@ void weft_plan_release(weft_plan **plan)
     if (plan == NULL || *plan == NULL) return;
     mine = *plan;
     *plan = NULL;
+    if (!wf_is_kind(mine, WF_KIND_PLAN)) {
+        wf_warn_unusable("weft_plan_release", mine->made, WF_KIND_PLAN);
+        return;
+    }
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) free_plan(mine);
 }
 
@@ -227,7 +234,7 @@ weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
 {
     weft_plan_info info;
 
-    WF_TRY(wf_require(plan, "weft_plan_get: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_get: out"));
     info = (weft_plan_info){.from = plan->from,
                             .to = plan->to,
@@ -246,7 +253,7 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
     const struct wf_step *step;
     weft_step_info info;
 
-    WF_TRY(wf_require(plan, "weft_plan_step_get: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_step_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_step_get: out"));
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %u; the plan has %u steps",
@@ -269,7 +276,7 @@ weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index, weft_pla
     weft_plan_tensor_info info;
     uint32_t count;
 
-    WF_TRY(wf_require(plan, "weft_plan_tensor_get: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_tensor_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_tensor_get: out"));
     count = plan->members != NULL ? plan->member_count : 1;
     if (index >= count)

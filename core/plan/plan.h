@@ -9,6 +9,7 @@
 #define WEFT_PLAN_PLAN_H
 
 #include "base/base.h"
+#include "base/fork.h"
 #include "cost/cost.h"
 #include "shard/shard.h"
 #include "weft/plan.h"
@@ -33,6 +34,7 @@ struct wf_member {
 };
 
 struct weft_plan {
+    uint64_t made; /* WF_OF_KIND of fork.h */
     _Atomic(int64_t) references;
     weft_spec *from, *to;   /* NULL for a batch */
     weft_cost_table *costs; /* the table that priced it */

@@ -111,7 +111,7 @@ weft_status weft_plan_print(const weft_plan *plan, char *buffer, size_t capacity
 {
     struct wf_text text = {0};
 
-    WF_TRY(wf_require(plan, "weft_plan_print: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_print: plan"));
     if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print: buffer"));
     add_text(&text, plan);
     return wf_text_copy_out(&text, buffer, capacity, length);

@@ -23,7 +23,7 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
 {
     weft_plan_options given = {0};
 
-    WF_TRY(wf_require(plan, "weft_plan_create_runner_up: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_create_runner_up: plan"));
     WF_TRY(wf_require(out, "weft_plan_create_runner_up: out"));
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     if (plan->members != NULL)

@@ -101,7 +101,7 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
     struct wf_layout layout = {.mesh = mesh, .dtype = WEFT_DTYPE_U8, .dims = dims};
     struct locals locals = {&layout, shards};
 
-    WF_TRY(wf_require(mesh, "weft_shape_from_shards: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_shape_from_shards: mesh"));
     WF_TRY(wf_require(placements, "weft_shape_from_shards: placements"));
     if (dims != 0) {
         WF_TRY(wf_require(shards, "weft_shape_from_shards: shards"));

@@ -10,7 +10,7 @@ void weft_spec_shard(const weft_spec *spec, int32_t rank, weft_shard *out)
 
     if (out == NULL) return;
     *out = (weft_shard){0};
-    if (spec == NULL) return;
+    if (!wf_is_kind(spec, WF_KIND_SPEC)) return;
     bytes = (size_t)spec->layout.dims * sizeof out->shape[0];
     wf_shard_of(spec, rank, &shard);
     out->member = shard.member;
@@ -35,7 +35,8 @@ bool weft_spec_run(const weft_spec *spec, int32_t rank, int32_t dim, int64_t pos
     struct wf_shard shard;
     struct wf_index index;
 
-    if (spec == NULL || out == NULL || dim < 0 || dim >= spec->layout.dims) return false;
+    if (!wf_is_kind(spec, WF_KIND_SPEC) || out == NULL || dim < 0 || dim >= spec->layout.dims)
+        return false;
     wf_shard_of(spec, rank, &shard);
     index = wf_shard_index(&shard, dim);
     return wf_index_run(&index, position, out);
@@ -47,7 +48,8 @@ bool weft_spec_overlap(const weft_spec *first, int32_t first_rank, const weft_sp
     struct wf_shard a, b;
     struct wf_index of_a, of_b;
 
-    if (first == NULL || second == NULL || out == NULL) return false;
+    if (!wf_is_kind(first, WF_KIND_SPEC) || !wf_is_kind(second, WF_KIND_SPEC) || out == NULL)
+        return false;
     if (dim < 0 || dim >= first->layout.dims || dim >= second->layout.dims) return false;
     wf_shard_of(first, first_rank, &a);
     wf_shard_of(second, second_rank, &b);
@@ -61,7 +63,7 @@ bool weft_spec_segment(const weft_spec *spec, int32_t rank, const int64_t *strid
 {
     struct wf_shard shard;
 
-    if (spec == NULL || out == NULL) return false;
+    if (!wf_is_kind(spec, WF_KIND_SPEC) || out == NULL) return false;
     wf_shard_of(spec, rank, &shard);
     return wf_shard_segment(&shard, spec->layout.shape, strides, position, out);
 }

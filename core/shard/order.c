@@ -83,7 +83,7 @@ weft_status weft_spec_order_to_strides(const weft_spec *spec, weft_spec **out)
     struct wf_layout made;
     const struct wf_split *splits;
 
-    WF_TRY(wf_require(spec, "weft_spec_order_to_strides: spec"));
+    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_spec_order_to_strides: spec"));
     WF_TRY(wf_require(out, "weft_spec_order_to_strides: out"));
     made = spec->layout;
     splits = spec->layout.splits;
@@ -130,7 +130,7 @@ weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
     struct wf_layout made;
     struct order orders[WEFT_MAX_DIMS] = {{0, {0}}};
 
-    WF_TRY(wf_require(spec, "weft_spec_strides_to_order: spec"));
+    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_spec_strides_to_order: spec"));
     WF_TRY(wf_require(out, "weft_spec_strides_to_order: out"));
     made = spec->layout;
     for (int32_t i = 1; i < made.split_count; i++)

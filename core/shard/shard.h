@@ -3,6 +3,7 @@
 #define WEFT_SHARD_SHARD_H
 
 #include "base/base.h"
+#include "base/fork.h"
 #include "mesh/mesh.h"
 #include "weft/spec.h"
 

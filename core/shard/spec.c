@@ -34,6 +34,7 @@ static weft_status make_spec(const void *key, struct wf_interned **out)
     weft_spec *spec = wf_alloc(sizeof *spec);
 
     if (spec == NULL) return wf_fail_memory(sizeof *spec);
+    spec->head.made = WF_OF_KIND(WF_KIND_SPEC);
     memcpy(&spec->layout, key, sizeof spec->layout);
     spec->elements = 1;
     for (int32_t i = 0; i < spec->layout.dims; i++)
@@ -49,6 +50,7 @@ static void drop_spec(struct wf_interned *object)
     weft_mesh *mesh = (weft_mesh *)((weft_spec *)object)->layout.mesh;
 
     weft_mesh_release(&mesh);
+    object->made = wf_released(WF_KIND_SPEC);
     wf_free(object);
 }
 
@@ -58,15 +60,22 @@ weft_spec *weft_spec_retain(const weft_spec *spec)
 {
     weft_spec *same = (weft_spec *)spec; /* only its reference count changes */
 
-    if (same != NULL) wf_intern_retain(&same->head);
+    if (!wf_is_kind(spec, WF_KIND_SPEC)) return NULL;
+    wf_intern_retain(&same->head);
     return same;
 }
 
 void weft_spec_release(weft_spec **spec)
 {
+    weft_spec *mine;
+
     if (spec == NULL || *spec == NULL) return;
-    wf_intern_release(&table, &(*spec)->head);
+    mine = *spec;
     *spec = NULL;
+    if (wf_is_kind(mine, WF_KIND_SPEC))
+        wf_intern_release(&table, &mine->head);
+    else
+        wf_warn_unusable("weft_spec_release", mine->head.made, WF_KIND_SPEC);
 }
 
 weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype)
@@ -106,7 +115,7 @@ weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype, int32
 {
     struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
 
-    WF_TRY(wf_require(mesh, "weft_spec_create: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_create: mesh"));
     if (dims > 0) WF_TRY(wf_require(shape, "weft_spec_create: shape"));
     WF_TRY(wf_require(placements, "weft_spec_create: placements"));
     WF_TRY(wf_require(out, "weft_spec_create: out"));
@@ -118,35 +127,35 @@ weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype, int32
 
 const weft_mesh *weft_spec_mesh(const weft_spec *spec)
 {
-    return spec != NULL ? spec->layout.mesh : NULL;
+    return wf_is_kind(spec, WF_KIND_SPEC) ? spec->layout.mesh : NULL;
 }
 
 enum weft_dtype weft_spec_dtype(const weft_spec *spec)
 {
-    return spec != NULL ? spec->layout.dtype : WEFT_DTYPE_COUNT;
+    return wf_is_kind(spec, WF_KIND_SPEC) ? spec->layout.dtype : WEFT_DTYPE_COUNT;
 }
 
 int32_t weft_spec_dims(const weft_spec *spec)
 {
-    return spec != NULL ? spec->layout.dims : 0;
+    return wf_is_kind(spec, WF_KIND_SPEC) ? spec->layout.dims : 0;
 }
 
 const int64_t *weft_spec_shape(const weft_spec *spec)
 {
-    return spec != NULL ? spec->layout.shape : NULL;
+    return wf_is_kind(spec, WF_KIND_SPEC) ? spec->layout.shape : NULL;
 }
 
 const weft_placement *weft_spec_placements(const weft_spec *spec)
 {
-    return spec != NULL ? spec->layout.placements : NULL;
+    return wf_is_kind(spec, WF_KIND_SPEC) ? spec->layout.placements : NULL;
 }
 
 int64_t weft_spec_elements(const weft_spec *spec)
 {
-    return spec != NULL ? spec->elements : 0;
+    return wf_is_kind(spec, WF_KIND_SPEC) ? spec->elements : 0;
 }
 
 uint64_t weft_spec_hash(const weft_spec *spec)
 {
-    return spec != NULL ? spec->head.hash : 0;
+    return wf_is_kind(spec, WF_KIND_SPEC) ? spec->head.hash : 0;
 }

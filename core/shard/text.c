@@ -313,7 +313,7 @@ weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec *
     struct wf_layout layout = {.mesh = mesh};
     weft_status status;
 
-    WF_TRY(wf_require(mesh, "weft_spec_parse: mesh"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_parse: mesh"));
     WF_TRY(wf_require(text, "weft_spec_parse: text"));
     WF_TRY(wf_require(out, "weft_spec_parse: out"));
     WF_TRY(read_dtype(&r, &layout.dtype));
@@ -382,7 +382,7 @@ weft_status weft_spec_print(const weft_spec *spec, char *buffer, size_t capacity
     const struct wf_layout *layout;
     struct wf_text text = {0};
 
-    WF_TRY(wf_require(spec, "weft_spec_print: spec"));
+    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_spec_print: spec"));
     if (capacity > 0) WF_TRY(wf_require(buffer, "weft_spec_print: buffer"));
     layout = &spec->layout;
     wf_text_add(&text, "%s", wf_dtype_name(layout->dtype));

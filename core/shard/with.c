@@ -26,7 +26,7 @@ weft_status weft_spec_with(const weft_spec *spec, const char *placements, weft_s
 {
     struct wf_layout layout;
 
-    WF_TRY(wf_require(spec, "weft_spec_with: spec"));
+    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_spec_with: spec"));
     WF_TRY(wf_require(placements, "weft_spec_with: placements"));
     WF_TRY(wf_require(out, "weft_spec_with: out"));
     layout = tensor_of(spec);
@@ -38,8 +38,8 @@ weft_status weft_spec_with_mesh(const weft_spec *spec, const weft_mesh *mesh,
 {
     struct wf_layout layout;
 
-    WF_TRY(wf_require(spec, "weft_spec_with_mesh: spec"));
-    WF_TRY(wf_require(mesh, "weft_spec_with_mesh: mesh"));
+    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_spec_with_mesh: spec"));
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_with_mesh: mesh"));
     WF_TRY(wf_require(placements, "weft_spec_with_mesh: placements"));
     WF_TRY(wf_require(out, "weft_spec_with_mesh: out"));
     layout = tensor_of(spec);
@@ -51,7 +51,7 @@ weft_status weft_spec_with_dtype(const weft_spec *spec, enum weft_dtype dtype, w
 {
     struct wf_layout layout;
 
-    WF_TRY(wf_require(spec, "weft_spec_with_dtype: spec"));
+    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_spec_with_dtype: spec"));
     WF_TRY(wf_require(out, "weft_spec_with_dtype: out"));
     layout = tensor_of(spec);
     layout.dtype = dtype;

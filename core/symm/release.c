@@ -93,17 +93,27 @@ static void end_window(weft_symm *symm)
 
 void weft_symm_release(weft_symm **held)
 {
+    weft_context *context;
     weft_symm *symm;
 
     if (held == NULL || *held == NULL) return;
     symm = *held;
     *held = NULL;
-    if (!wf_is_usable(symm->made, WF_KIND_SYMM)) return; /* a parent process's */
-    if (symm->window != NULL) {
-        delist(symm, symm->comm->context);
-        end_window(symm);
+    if (!wf_is_usable(symm->made, WF_KIND_SYMM)) {
+        wf_warn_unusable("weft_symm_release", symm->made, WF_KIND_SYMM);
+        return;
     }
-    wf_free(symm);
+    if (symm->window == NULL) { /* its context may have ended */
+        symm->made = wf_released(WF_KIND_SYMM);
+        wf_free(symm);
+        return;
+    }
+    context = symm->comm->context;
+    delist(symm, context);
+    end_window(symm);
+    symm->window = NULL;
+    symm->made = wf_released(WF_KIND_SYMM);
+    wf_remnant_keep(context, symm);
 }
 
 /* The context's lock is held. */

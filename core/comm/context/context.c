@@ -348,6 +348,7 @@ void weft_context_release(weft_context **held)
     wf_config_release(&context->config);
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->describe_lock);
+    wf_remnants_free(context);
     wf_free(context->host_ids);
     context->world = NULL;
     context->made = wf_ended(WF_KIND_CONTEXT);

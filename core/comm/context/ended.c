@@ -32,6 +32,26 @@ weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
     return wf_fail_unusable(function, "comm", comm->made, WF_KIND_COMM);
 }
 
+/* ---- released objects ---- */
+
+void wf_remnant_keep(weft_context *context, void *object)
+{
+    void **place, *oldest;
+
+    pthread_mutex_lock(&context->lock);
+    place = &context->remnants[context->remnant_count++ % WF_REMNANTS];
+    oldest = *place;
+    *place = object;
+    pthread_mutex_unlock(&context->lock);
+    wf_free(oldest);
+}
+
+void wf_remnants_free(weft_context *context)
+{
+    for (size_t i = 0; i < WF_REMNANTS; i++)
+        wf_free(context->remnants[i]);
+}
+
 /* ---- dependents of a communicator ---- */
 
 void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm)

@@ -22,6 +22,11 @@ static inline weft_status wf_comm_check(const weft_comm *comm, const char *funct
     return wf_comm_refuse(comm, function);
 }
 
+/* Free OBJECT, which was released and is marked as such, later: when WF_REMNANTS others have been
+ * released, or CONTEXT ends.  Until then, calls with a copy of its pointer are refused. */
+void wf_remnant_keep(weft_context *context, void *object);
+void wf_remnants_free(weft_context *context);
+
 /* DEPENDENT ends with COMM. */
 void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm);
 /* Does nothing if it is in no list. */

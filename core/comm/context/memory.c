@@ -1,6 +1,8 @@
 /* memory.c - the backend's memory and streams. */
 #include "comm/comm.h"
 
+#include <stdio.h>
+
 /* A wait that exceeds a time limit of at least this logs every rank's position. */
 #define WORTH_LOGGING_NS WF_SECOND_NS
 
@@ -23,9 +25,17 @@ weft_status weft_alloc(weft_context *context, uint64_t bytes, enum weft_memory_k
 
 weft_status weft_free(weft_context *context, void *pointer)
 {
+    weft_status status;
+
     WF_TRY(wf_context_check(context, "weft_free"));
     if (pointer != NULL) WF_TRY(wf_modules_check_free(context, pointer));
-    WF_TRY(context->plugin->device->free(context->device, pointer));
+    status = context->plugin->device->free(context->device, pointer);
+    if (status == WEFT_ERR_INVALID)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_free: %p was not returned by weft_alloc of this context, or was freed "
+                       "already",
+                       pointer);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_free");
     if (pointer != NULL) atomic_fetch_sub(&context->live_memory, 1);
     return WEFT_OK;
 }
@@ -170,12 +180,11 @@ weft_status weft_stream_test(weft_context *context, weft_stream *stream)
     return judge(context, &span, status);
 }
 
-weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns)
+static void log_positions(weft_context *context)
 {
     weft_comm *unfinished[4];
     size_t count = 0;
 
-    if (status != WEFT_ERR_TIMEOUT || timeout_ns < WORTH_LOGGING_NS) return status;
     pthread_mutex_lock(&context->describe_lock);
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL && count < WF_COUNT(unfinished);
@@ -186,7 +195,21 @@ weft_status wf_context_waited(weft_context *context, weft_status status, int64_t
     for (size_t i = 0; i < count; i++)
         wf_position_log(unfinished[i]);
     pthread_mutex_unlock(&context->describe_lock);
-    return wf_fail_context(status, "weft_stream_wait on rank %d", context->rank);
+}
+
+weft_status wf_context_waited(weft_context *context, const char *function, int64_t timeout_ns)
+{
+    char limit[32];
+
+    if (timeout_ns >= WORTH_LOGGING_NS) log_positions(context);
+    if (timeout_ns < 1000)
+        snprintf(limit, sizeof limit, "%d ns", timeout_ns > 0 ? (int)timeout_ns : 0);
+    else if (timeout_ns < 1000000)
+        snprintf(limit, sizeof limit, "%.1f us", (double)timeout_ns * 1e-3);
+    else
+        snprintf(limit, sizeof limit, "%.3f s", (double)timeout_ns * 1e-9);
+    return wf_fail(WEFT_ERR_TIMEOUT, "%s on rank %d: the work is not complete after %s", function,
+                   context->rank, limit);
 }
 
 weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t timeout_ns)
@@ -200,7 +223,7 @@ weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t
     status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of work on the stream? */
         context->plugin->device->stream_query(context->device, stream) != WEFT_ERR_TIMEOUT)
-        return wf_context_waited(context, status, timeout_ns);
+        return wf_context_waited(context, "weft_stream_wait", timeout_ns);
     return judge(context, &span, status);
 }
 

@@ -1,7 +1,8 @@
 /* work.c - handles on posted work.
  *
  * A work is an event of the backend.  The context keeps released works for reuse, in slots that are
- * swapped atomically, so the steady state neither locks nor allocates. */
+ * swapped atomically, so the steady state neither locks nor allocates.  Until its reuse, a released
+ * work is marked as released. */
 #include "comm/comm.h"
 
 #include <string.h>
@@ -13,7 +14,9 @@ static weft_work *take_spare(weft_context *context)
 
         if (atomic_load_explicit(&context->spare_works[i], memory_order_relaxed) == NULL) continue;
         work = atomic_exchange_explicit(&context->spare_works[i], NULL, memory_order_acquire);
-        if (work != NULL) return work;
+        if (work == NULL) continue;
+        work->made = wf_made_now(WF_KIND_WORK);
+        return work;
     }
     return NULL;
 }
@@ -61,8 +64,10 @@ static void end(weft_work *work)
 
 static void destroy(weft_work *work)
 {
+    weft_context *context = work->context;
+
     end(work);
-    wf_free(work);
+    wf_remnant_keep(context, work);
 }
 
 /* "3 of weft_work_record, 1 of weft_redistribute" */
@@ -86,8 +91,10 @@ void wf_works_end(weft_context *context)
     struct wf_text makers = {0};
     weft_work *work;
 
-    while ((work = take_spare(context)) != NULL)
-        destroy(work);
+    while ((work = take_spare(context)) != NULL) {
+        end(work);
+        wf_free(work);
+    }
     if (context->works == NULL) return;
     count_makers(context->works, &makers);
     wf_log(WF_LOG_WARNING, "weft_context_release: works not released: %s",
@@ -150,7 +157,11 @@ void weft_work_release(weft_work **held)
     if (held == NULL || *held == NULL) return;
     work = *held;
     *held = NULL;
-    if (!wf_is_usable(work->made, WF_KIND_WORK)) return; /* a parent process's */
+    if (!wf_is_usable(work->made, WF_KIND_WORK)) {
+        wf_warn_unusable("weft_work_release", work->made, WF_KIND_WORK);
+        return;
+    }
+    work->made = wf_released(WF_KIND_WORK);
     if (work->context == NULL)
         wf_free(work);
     else if (work->is_wrapped || !put_spare(work->context, work))
@@ -243,7 +254,7 @@ weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of the work? */
         work->context->plugin->device->event_query(work->context->device, work->event) !=
             WEFT_ERR_TIMEOUT)
-        return wf_context_waited(work->context, status, timeout_ns);
+        return wf_context_waited(work->context, "weft_work_wait", timeout_ns);
     return judge(work, status);
 }
 

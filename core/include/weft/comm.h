@@ -143,7 +143,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_collective(weft_comm *comm,
                                                     const weft_collective_args *args);
 
 /* SEND and RECV hold COUNT elements, except that all_gather's RECV, reduce_scatter's SEND and both
- * of all_to_all hold size x COUNT. */
+ * of all_to_all hold size x COUNT.  With WEFT_CHECK=1, memory that is too small, is not aligned to
+ * its elements, or overlaps other than in place is WEFT_ERR_INVALID, here and in messages. */
 WEFT_API WEFT_NODISCARD weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv,
                                                     uint64_t count, enum weft_dtype dtype,
                                                     enum weft_reduction reduction,

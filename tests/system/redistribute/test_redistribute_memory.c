@@ -119,6 +119,8 @@ static weft_status refuse_with_check(void *argument)
     REFUSED(run(&s, s.several, 1, -2), "weft_redistribute_batch: rank ");
     REFUSED(run(&s, s.several, 1, -2), "8192 bytes at targets[1]");
     REFUSED(run(&s, s.in_place, -2, 4), "8192 bytes at sources[1]");
+    REFUSED(weft_redistribute(s.one, s.memory + 1, s.memory + 2 * SHARD, NULL, NULL),
+            "is not aligned to 4 bytes, as f32 requires");
     /* Overlap of a tensor with itself and with the others. */
     REFUSED(weft_redistribute(s.one, s.memory, s.memory + SHARD - 4, NULL, NULL),
             "overlap, but the plan was not bound with in_place");
@@ -127,6 +129,45 @@ static weft_status refuse_with_check(void *argument)
     REFUSED(run(&s, s.several, 1, 2), "sources[2], 8192 bytes at ");
     REFUSED(run(&s, s.in_place, 1, 5), "overlap");
     REFUSED(run(&s, s.in_place, 1, 0.5), "overlap");
+    return end(&s);
+}
+
+/* Collectives and messages: what is refused on every rank, and the forms in place, which run. */
+static weft_status use_collectives(void *argument)
+{
+    const uint64_t counts[RANKS] = {4, 4}, offsets[RANKS] = {0, 4};
+    float *x, *small, *near_it;
+    struct scene s;
+    weft_comm *comm;
+    int32_t rank;
+
+    (void)argument;
+    WF_TRY(begin(&s));
+    comm = weft_world(s.context);
+    rank = weft_rank(s.context);
+    x = (float *)s.memory;
+    WF_TRY(weft_alloc(s.context, 4 * sizeof *small, WEFT_MEMORY_DEVICE, (void **)&small));
+    WF_TRY(weft_alloc(s.context, 4 * sizeof *small, WEFT_MEMORY_DEVICE, (void **)&near_it));
+    REFUSED(weft_all_reduce(comm, small, small, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
+            "needs 64 bytes (16 elements of f32) at send; the allocation has 16 bytes");
+    REFUSED(weft_all_gather(comm, x, small, 4, WEFT_DTYPE_F32, NULL), "needs 32 bytes");
+    REFUSED(weft_all_gather_v(comm, x, small, counts, offsets, WEFT_DTYPE_F32, NULL),
+            "needs 32 bytes");
+    REFUSED(weft_send(comm, small, 5, WEFT_DTYPE_F32, 1 - rank, 0, NULL), "20 bytes");
+    REFUSED(weft_receive(comm, (char *)x + 2, 4, WEFT_DTYPE_F32, 1 - rank, 0, NULL), "aligned");
+    REFUSED(weft_all_reduce(comm, x, x + 4, 8, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL), "overlap");
+    REFUSED(weft_all_gather(comm, x + 4 * (1 - rank), x, 4, WEFT_DTYPE_F32, NULL), "overlap");
+    WF_TRY(weft_all_gather(comm, x + 4 * rank, x, 4, WEFT_DTYPE_F32, NULL));
+    WF_TRY(weft_all_gather_v(comm, x + 4 * rank, x, counts, offsets, WEFT_DTYPE_F32, NULL));
+    WF_TRY(weft_reduce_scatter(comm, x, x + 4 * rank, 4, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    WF_TRY(weft_all_to_all(comm, x, x, 4, WEFT_DTYPE_F32, NULL));
+    WF_TRY(weft_all_reduce(comm, small, near_it, 4, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    WF_TRY(weft_all_reduce(comm, x, x, 8, WEFT_DTYPE_I32, WEFT_REDUCE_AVG, NULL));
+    REFUSED(weft_free(s.context, small + 1), "was not returned by weft_alloc of this context");
+    REFUSED(weft_free(s.context, &s), "weft_free: 0x");
+    WF_TRY(weft_free(s.context, small));
+    REFUSED(weft_free(s.context, small), "or was freed already");
+    WF_TRY(weft_free(s.context, near_it));
     return end(&s);
 }
 
@@ -153,5 +194,12 @@ START_TEST(memory_too_small_or_overlapping_is_found_with_check)
 }
 END_TEST
 
-SUITE(redistribute_memory, memory_that_is_missing_or_shared_is_refused_by_tensor,
+START_TEST(collectives_and_messages_are_checked_too)
+{
+    on_ranks("1", use_collectives);
+}
+END_TEST
+
+SUITE(redistribute_memory, collectives_and_messages_are_checked_too,
+      memory_that_is_missing_or_shared_is_refused_by_tensor,
       memory_too_small_or_overlapping_is_found_with_check)

@@ -166,6 +166,77 @@ START_TEST(everything_outlives_its_context)
 }
 END_TEST
 
+/* A copy of the pointer to a released bound plan is refused. */
+static weft_status use_after_release(void *argument)
+{
+    weft_bound *bound, *batch;
+    struct holding h;
+
+    (void)argument;
+    WF_TRY(make(&h));
+    bound = h.bound;
+    batch = h.batch;
+    weft_bound_release(&h.bound);
+    weft_bound_release(&h.batch);
+    h.bound = bound;
+    h.batch = batch;
+    WF_TRY(bound_is_refused(&h, "bound is a weft_bound that was released"));
+    weft_bound_release(&h.bound); /* again */
+    weft_bound_release(&h.batch);
+    EXPECT(h.context->live_bound == 0);
+    weft_symm_release(&h.symm);
+    weft_work_release(&h.recorded);
+    weft_work_release(&h.given);
+    weft_stream_release(h.context, &h.stream);
+    WF_TRY(weft_free(h.context, h.memory));
+    weft_comm_release(&h.comm);
+    weft_context_release(&h.context);
+    return WEFT_OK;
+}
+
+START_TEST(a_released_bound_plan_is_refused)
+{
+    wf_log_set_level(WF_LOG_ERROR);
+    ck_assert_msg(weft_threads_run(RANKS, use_after_release, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+    wf_log_set_level(WF_LOG_NOTICE);
+}
+END_TEST
+
+static int64_t live_before, live_after;
+
+static weft_status bind_often(void *argument)
+{
+    weft_plan *one = NULL, *several = NULL;
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+
+    (void)argument;
+    WF_TRY(make_plans(&one, &several));
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 300; i++) {
+        if (i == 2 * WF_REMNANTS || i == 299) {
+            WF_TRY(weft_barrier(weft_world(context), NULL));
+            if (weft_rank(context) == 0) *(i == 299 ? &live_after : &live_before) = wf_mem_live();
+            WF_TRY(weft_barrier(weft_world(context), NULL));
+        }
+        WF_TRY(weft_plan_bind(i % 2 == 0 ? one : several, weft_world(context), NULL, &bound));
+        weft_bound_release(&bound);
+    }
+    weft_plan_release(&one);
+    weft_plan_release(&several);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(few_released_bound_plans_are_kept)
+{
+    ck_assert_msg(weft_threads_run(RANKS, bind_often, NULL) == WEFT_OK, "%s", weft_last_error());
+    ck_assert_msg(live_after <= live_before + 8, "%lld blocks, then %lld", (long long)live_before,
+                  (long long)live_after); /* threads of the rendezvous allocate meanwhile */
+}
+END_TEST
+
 static atomic_bool has_left; /* rank 0 */
 
 /* A stream that waits for a missing rank is ended with the context. */
@@ -206,4 +277,5 @@ START_TEST(a_context_ends_with_work_under_way_on_a_forgotten_stream)
 END_TEST
 
 SUITE(redistribute_release, bound_plans_outlive_their_communicator, everything_outlives_its_context,
+      a_released_bound_plan_is_refused, few_released_bound_plans_are_kept,
       a_context_ends_with_work_under_way_on_a_forgotten_stream)

@@ -1,3 +1,4 @@
+#include "support/caught.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
 
@@ -40,6 +41,21 @@ START_TEST(arguments_are_checked)
                      WEFT_ERR_INVALID);
     ck_assert_int_eq(fake.messages, 0);
     weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(an_open_group_is_told_at_the_end)
+{
+    begin();
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
+    catch_begin();
+    weft_context_release(&context);
+    ck_assert_str_eq(catch_end(),
+                     "weft: warning: communicator world ends inside a call group, and 2 operations "
+                     "of the group are not started; call weft_group_end before the release\n");
 }
 END_TEST
 
@@ -135,5 +151,6 @@ START_TEST(a_group_alone_without_memory_goes_on)
 END_TEST
 
 SUITE(comm_message, messages_reach_the_plugin_as_they_are, arguments_are_checked,
-      groups_nest_and_end, an_error_inside_is_the_ends_and_the_end_still_happens,
+      groups_nest_and_end, an_open_group_is_told_at_the_end,
+      an_error_inside_is_the_ends_and_the_end_still_happens,
       a_group_without_memory_on_one_rank_fails_on_all, a_group_alone_without_memory_goes_on)

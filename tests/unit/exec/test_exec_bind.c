@@ -1,4 +1,5 @@
 /* The local part of binding; tests/system/redistribute tests the collective part. */
+#include "support/caught.h"
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
@@ -18,4 +19,84 @@ START_TEST(a_communicator_must_have_all_ranks_and_kernels)
 }
 END_TEST
 
-SUITE(exec_bind, a_communicator_must_have_all_ranks_and_kernels)
+#define REFUSED(call, text) check_refused(call, WEFT_ERR_INVALID, text)
+
+/* Bindings of other languages have one type for all handles. */
+START_TEST(objects_of_another_kind_are_refused)
+{
+    weft_spec *spec = spec_of("2x2", "f32[8,8] S(0),R"), *made = NULL;
+    weft_mesh *mesh = weft_mesh_retain(weft_spec_mesh(spec)), *slice = NULL;
+    const weft_spec *specs[1] = {spec}, *wrong[1] = {(void *)mesh};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_plan_cache *cache = NULL;
+    weft_plan *plan = NULL;
+    int32_t number;
+    char text[64];
+
+    REFUSED(weft_spec_parse((void *)spec, "f32[4] R,R", &made),
+            "weft_spec_parse: mesh is a weft_spec, not a weft_mesh");
+    REFUSED(weft_mesh_print((void *)spec, text, sizeof text, NULL), "mesh is a weft_spec");
+    REFUSED(weft_mesh_slice((void *)spec, "0", 0, &slice), "mesh is a weft_spec");
+    REFUSED(weft_mesh_concatenate((void *)spec, mesh, mesh, &slice), "within is a weft_spec");
+    REFUSED(weft_mesh_rank((void *)spec, (int32_t[]){0, 0}, &number), "mesh is a weft_spec");
+    REFUSED(weft_spec_with((void *)mesh, "R,R", &made), "spec is a weft_mesh, not a weft_spec");
+    REFUSED(weft_spec_with_mesh(spec, (void *)spec, "R,R", &made), "mesh is a weft_spec");
+    REFUSED(weft_plan_create((void *)mesh, spec, NULL, &plan),
+            "weft_plan_create: from is a weft_mesh, not a weft_spec");
+    REFUSED(weft_plan_create(spec, (void *)mesh, NULL, &plan), "to is a weft_mesh");
+    REFUSED(weft_plan_create_batch(1, specs, wrong, NULL, &plan), "to is a weft_mesh");
+    ck_assert_int_eq(weft_plan_cache_create(4, &cache), WEFT_OK);
+    REFUSED(weft_plan_cache_find(cache, spec, (void *)mesh, NULL, &plan), "to is a weft_mesh");
+    REFUSED(weft_plan_get((void *)mesh, &info), "weft_plan_get: plan is a weft_mesh");
+    REFUSED(weft_plan_print((void *)spec, text, sizeof text, NULL), "plan is a weft_spec");
+    ck_assert_int_eq(weft_plan_create(spec, spec, NULL, &plan), WEFT_OK);
+    REFUSED(weft_spec_print((void *)plan, text, sizeof text, NULL), "spec is a weft_plan");
+    REFUSED(weft_plan_print_json(plan, (void *)spec, NULL, 0, NULL), "runner_up is a weft_spec");
+    ck_assert_int_eq(weft_mesh_size((void *)plan), 0);
+    ck_assert_int_eq(weft_spec_dims((void *)mesh), 0);
+    ck_assert_ptr_null(weft_plan_costs((void *)mesh));
+    ck_assert_ptr_null(weft_mesh_retain((void *)plan));
+    ck_assert_ptr_null(weft_spec_retain((void *)plan));
+    ck_assert_ptr_null(weft_plan_retain((void *)mesh));
+    weft_plan_release(&plan);
+    weft_plan_cache_release(&cache);
+    weft_mesh_release(&mesh);
+    weft_spec_release(&spec);
+}
+END_TEST
+
+START_TEST(weft_plan_bind_refuses_another_kind)
+{
+    weft_mesh *mesh = NULL;
+    struct lone_rank lone;
+    weft_bound *bound = NULL;
+
+    lone_begin(&lone, 0, 1);
+    ck_assert_int_eq(weft_mesh_parse("1", &mesh), WEFT_OK);
+    REFUSED(weft_plan_bind((void *)mesh, &lone.comm, NULL, &bound),
+            "weft_plan_bind: plan is a weft_mesh, not a weft_plan");
+    weft_mesh_release(&mesh);
+    lone_end(&lone);
+}
+END_TEST
+
+START_TEST(an_object_of_another_kind_is_not_released)
+{
+    weft_spec *spec = spec_of("2", "f32[8] S(0)"), *copy = spec;
+
+    catch_begin();
+    weft_mesh_release((void *)&copy);
+    ck_assert_str_eq(catch_end(), "weft: warning: weft_mesh_release: the pointer is not to a "
+                                  "weft_mesh; it may have been released\n");
+    copy = spec;
+    catch_begin();
+    weft_plan_release((void *)&copy);
+    ck_assert_ptr_nonnull(strstr(catch_end(), "weft_plan_release: the pointer is not to a"));
+    ck_assert_int_eq(weft_spec_elements(spec), 8);
+    weft_spec_release(&spec);
+}
+END_TEST
+
+SUITE(exec_bind, a_communicator_must_have_all_ranks_and_kernels,
+      objects_of_another_kind_are_refused, weft_plan_bind_refuses_another_kind,
+      an_object_of_another_kind_is_not_released)

@@ -65,7 +65,8 @@ START_TEST(memory_is_looked_at_as_far_as_it_is_known)
     table.query_pointer = query_piece;
     lone.bound->device_table = &table;
     lone.bound->checked = true;
-    lone.bound->memory = (struct wf_memory){{16, 64, false}, {16, 64, false}};
+    lone.bound->memory =
+        (struct wf_memory){{16, 64, false, WEFT_DTYPE_I8}, {16, 64, false, WEFT_DTYPE_I8}};
     ck_assert_int_eq(run(&lone, piece, piece + 64), WEFT_OK);
     ck_assert_int_eq(run(&lone, piece, piece + 192), WEFT_OK);
     ck_assert_int_eq(run(&lone, other, piece), WEFT_OK);
@@ -74,11 +75,17 @@ START_TEST(memory_is_looked_at_as_far_as_it_is_known)
     refused(run(&lone, piece + 63, piece), "overlap");
     refused(run(&lone, piece, piece), "are the same memory");
     refused(run(&lone, NULL, piece), "source is NULL");
+    lone.bound->memory.target.dtype = WEFT_DTYPE_F32;
+    refused(run(&lone, piece + 65, piece + 1), "weft_redistribute: on rank 0 target, 0x");
+    refused(run(&lone, piece + 65, piece + 1), "is not aligned to 4 bytes, as f32 requires");
+    ck_assert_int_eq(run(&lone, piece + 69, piece + 4), WEFT_OK);
+    lone.bound->memory.target.dtype = WEFT_DTYPE_I8;
     lone.bound->in_place = true;
     ck_assert_int_eq(run(&lone, piece, piece), WEFT_OK);
     lone.bound->in_place = false;
     /* Columns of one matrix interleave.  Buffers with the same first element are equal. */
-    lone.bound->memory = (struct wf_memory){{16, 124, true}, {16, 124, true}};
+    lone.bound->memory =
+        (struct wf_memory){{16, 124, true, WEFT_DTYPE_I8}, {16, 124, true, WEFT_DTYPE_I8}};
     ck_assert_int_eq(run(&lone, piece, piece + 4), WEFT_OK);
     refused(run(&lone, piece, piece), "are the same memory");
     lone.bound->memory.source = (struct wf_extent){0};

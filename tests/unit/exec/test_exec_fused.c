@@ -7,6 +7,7 @@ static weft_plan *batch_of(const char *mesh, uint32_t count, const char *const (
     weft_plan *plan = wf_calloc(1, sizeof *plan);
 
     ck_assert_ptr_nonnull(plan);
+    plan->made = WF_OF_KIND(WF_KIND_PLAN);
     plan->members = wf_calloc(count, sizeof *plan->members);
     ck_assert_ptr_nonnull(plan->members);
     atomic_init(&plan->references, 1);

@@ -62,6 +62,65 @@ START_TEST(a_communicator_without_its_context_refuses_every_call)
 }
 END_TEST
 
+/* Copies of the pointers to a released communicator and to released symmetric memory. */
+START_TEST(a_released_object_is_refused)
+{
+    int64_t live = wf_mem_live();
+    weft_context *context;
+    weft_symm *symm, *old_symm;
+    weft_comm *comm, *old;
+    float x = 1, y = 0;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &comm), WEFT_OK);
+    ck_assert_int_eq(weft_symm_create(comm, 64, NULL, &symm), WEFT_OK);
+    old_symm = symm;
+    old = comm;
+    weft_symm_release(&symm);
+    weft_comm_release(&comm);
+    is_refused(weft_barrier(old, NULL), "weft_barrier: comm is a weft_comm that was released");
+    is_refused(weft_all_reduce(old, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
+               "weft_all_reduce: comm is a weft_comm that was released");
+    is_refused(weft_comm_async_error(old), "comm is a weft_comm that was released");
+    is_refused(weft_symm_fence(old_symm, NULL),
+               "weft_symm_fence: symm is a weft_symm that was released");
+    weft_comm_abort(old);
+    ck_assert_ptr_null(weft_comm_context(old));
+    ck_assert_int_eq(weft_comm_rank(old), -1);
+    ck_assert_int_eq(weft_comm_world_rank(old, 0), -1);
+    ck_assert_int_eq(weft_comm_find_rank(old, 0), -1);
+    ck_assert_ptr_null(weft_symm_comm(old_symm));
+    catch_begin();
+    weft_comm_release(&old);
+    weft_symm_release(&old_symm);
+    ck_assert_str_eq(catch_end(),
+                     "weft: warning: weft_comm_release: this weft_comm was released before\n"
+                     "weft: warning: weft_symm_release: this weft_symm was released before\n");
+    weft_context_release(&context);
+    ck_assert_int_eq(wf_mem_live(), live);
+}
+END_TEST
+
+/* The memory of released objects does not grow with their number. */
+START_TEST(few_released_objects_are_kept)
+{
+    weft_context *context;
+    weft_comm *comm;
+    int64_t live = 0;
+
+    fake_reset();
+    context = world_alone();
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &comm), WEFT_OK);
+        weft_comm_release(&comm);
+        if (i == WF_REMNANTS) live = wf_mem_live();
+    }
+    ck_assert_int_eq(wf_mem_live(), live);
+    weft_context_release(&context);
+}
+END_TEST
+
 /* Bindings of other languages have one type for all handles. */
 START_TEST(an_object_of_another_kind_is_named)
 {
@@ -69,7 +128,7 @@ START_TEST(an_object_of_another_kind_is_named)
     weft_mesh *mesh = NULL;
     weft_symm *symm = NULL;
     void *comm, *memory = NULL;
-    float x = 1, y = 0;
+    _Alignas(16) float x[4] = {1}, y = 0;
 
     fake_reset();
     context = world_alone_on(fake_symm_plugin());
@@ -78,18 +137,21 @@ START_TEST(an_object_of_another_kind_is_named)
     ck_assert_int_eq(weft_mesh_parse("1", &mesh), WEFT_OK);
     is_refused(weft_barrier((void *)context, NULL),
                "weft_barrier: comm is a weft_context, not a weft_comm; weft_world returns");
-    is_refused(weft_all_reduce((void *)context, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
+    is_refused(weft_all_reduce((void *)context, x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
                "weft_all_reduce: comm is a weft_context, not a weft_comm");
-    is_refused(weft_send((void *)context, &x, 1, WEFT_DTYPE_F32, 0, 0, NULL),
+    is_refused(weft_send((void *)context, x, 1, WEFT_DTYPE_F32, 0, 0, NULL),
                "weft_send: comm is a weft_context, not a weft_comm");
     is_refused(weft_barrier((void *)symm, NULL), "comm is a weft_symm, not a weft_comm");
-    is_refused(weft_barrier((void *)mesh, NULL), "comm does not point to a weft_comm");
+    is_refused(weft_barrier((void *)mesh, NULL), "comm is a weft_mesh, not a weft_comm");
+    is_refused(weft_barrier((void *)x, NULL), "comm does not point to a weft_comm; it may have");
     is_refused(weft_alloc(comm, 8, WEFT_MEMORY_HOST, &memory),
                "weft_alloc: context is a weft_comm, not a weft_context");
     is_refused(weft_symm_fence(comm, NULL), "symm is a weft_comm, not a weft_symm");
     is_refused(weft_symm_create((void *)context, 64, NULL, &symm), "comm is a weft_context");
     is_refused(weft_work_wait(comm, 0), "weft_work_wait: work is a weft_comm, not a weft_work");
-    is_refused(weft_work_test((void *)mesh), "work does not point to a weft_work");
+    is_refused(weft_work_test((void *)mesh), "work is a weft_mesh, not a weft_work");
+    is_refused(weft_comm_along(comm, (void *)symm, "0", (weft_comm **)&memory),
+               "weft_comm_along: mesh is a weft_symm, not a weft_mesh");
     ck_assert_ptr_null(weft_work_native(comm));
     ck_assert_int_eq(weft_barrier(comm, NULL), WEFT_OK);
     weft_symm_release(&symm);
@@ -239,6 +301,7 @@ START_TEST(memory_without_its_context_is_not_freed_again)
 END_TEST
 
 SUITE(comm_ended, a_communicator_without_its_context_refuses_every_call,
+      a_released_object_is_refused, few_released_objects_are_kept,
       an_object_of_another_kind_is_named,
       symmetric_memory_without_its_communicator_or_context_refuses_every_call,
       works_without_their_context_refuse_every_call,

@@ -93,10 +93,11 @@ START_TEST(a_stream_is_waited_for_with_a_limit)
     ck_assert_int_eq(weft_barrier(weft_world(context), stream), WEFT_OK);
     ck_assert_int_eq(weft_stream_test(context, stream), WEFT_IN_PROGRESS);
     ck_assert_int_eq(weft_stream_wait(context, stream, 1000000), WEFT_ERR_TIMEOUT);
-    ck_assert_str_eq(weft_last_error(), "scripted: the stream never ends");
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_stream_wait on rank 0: the work is not complete after 0.001 s");
     ck_assert_int_eq(weft_stream_wait(context, stream, 2 * WF_SECOND_NS), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(weft_last_error(),
-                     "weft_stream_wait on rank 0: scripted: the stream never ends");
+                     "weft_stream_wait on rank 0: the work is not complete after 2.000 s");
     *(atomic_int *)(void *)stream = 0;
     weft_stream_release(context, &stream);
     ck_assert_ptr_null(stream);

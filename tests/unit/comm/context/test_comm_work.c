@@ -16,6 +16,13 @@ START_TEST(a_work_is_done_when_its_stream_is)
     ck_assert_int_eq(weft_work_record(context, stream, &work), WEFT_OK);
     ck_assert_int_eq(weft_work_test(work), WEFT_IN_PROGRESS);
     ck_assert_int_eq(weft_work_wait(work, 0), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(weft_work_wait(work, 5), WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_work_wait on rank 0: the work is not complete after 5 ns");
+    ck_assert_int_eq(weft_work_wait(work, 1500), WEFT_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), " after 1.5 us"));
+    ck_assert_int_eq(weft_work_wait(work, 2000000), WEFT_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), " after 0.002 s"));
     ck_assert_int_eq(weft_stream_wait_work(NULL, work), WEFT_OK);
     *(atomic_int *)(void *)stream = 0;
     ck_assert_int_eq(weft_work_test(work), WEFT_OK);
@@ -71,6 +78,50 @@ START_TEST(released_works_are_used_again)
     ck_assert_uint_eq(wf_mem_made(), 0);
     weft_context_release(&context);
     ck_assert_int_eq(fake.events, 0);
+}
+END_TEST
+
+/* A copy of the pointer to a released work. */
+static void is_refused(weft_work *old)
+{
+    int64_t ns;
+
+    ck_assert_int_eq(weft_work_test(old), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "weft_work_test: work is a weft_work that was released");
+    ck_assert_int_eq(weft_work_wait(old, 0), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "weft_work_wait: work is a weft_work that was released");
+    ck_assert_int_eq(weft_stream_wait_work(NULL, old), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_work_elapsed(old, old, &ns), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(weft_work_native(old));
+    catch_begin();
+    weft_work_release(&old);
+    ck_assert_str_eq(catch_end(),
+                     "weft: warning: weft_work_release: this weft_work was released before\n");
+    ck_assert_ptr_null(old);
+}
+
+START_TEST(a_released_work_is_refused)
+{
+    int64_t live = wf_mem_live();
+    weft_context *context;
+    weft_work *works[WF_SPARE_WORKS + 10], *old[WF_SPARE_WORKS + 10];
+
+    fake_reset();
+    context = world_alone();
+    for (size_t i = 0; i < WF_COUNT(works); i++) {
+        ck_assert_int_eq(weft_work_record(context, NULL, &works[i]), WEFT_OK);
+        old[i] = works[i];
+    }
+    for (size_t i = 0; i < WF_COUNT(works); i++) /* for reuse, and beyond */
+        weft_work_release(&works[i]);
+    for (size_t i = 0; i < WF_COUNT(works); i++)
+        is_refused(old[i]);
+    ck_assert_int_eq(weft_work_record(context, NULL, &works[0]), WEFT_OK);
+    ck_assert_int_eq(weft_work_wait(works[0], 0), WEFT_OK);
+    weft_work_release(&works[0]);
+    weft_context_release(&context);
+    ck_assert_int_eq(fake.events, 0);
+    ck_assert_int_eq(wf_mem_live(), live);
 }
 END_TEST
 
@@ -157,4 +208,5 @@ END_TEST
 
 SUITE(comm_work, unreleased_works_are_reported_with_their_creator,
       events_of_a_vendor_are_wrapped_where_there_are_some, a_work_is_done_when_its_stream_is,
-      released_works_are_used_again, arguments_are_checked, threads_share_the_works_without_a_lock)
+      released_works_are_used_again, a_released_work_is_refused, arguments_are_checked,
+      threads_share_the_works_without_a_lock)
