@@ -3,6 +3,7 @@
 #include "base.h"
 
 #include "common/plug_names.h"
+#include "number.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,9 +21,7 @@ size_t wf_dtype_bytes(uint32_t dtype)
 
 size_t wf_dtype_alignment(uint32_t dtype)
 {
-    bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
-
-    return is_complex ? wf_dtype_bytes(dtype) / 2 : wf_dtype_bytes(dtype);
+    return wf_dtype_bytes(dtype) / (wf_dtype_is_complex(dtype) ? 2 : 1);
 }
 
 const char *wf_reduction_name(uint32_t reduction)
