@@ -231,9 +231,6 @@ uint64_t wf_run_room(const weft_bound *bound, const void *source, const void *ta
 /* As wf_run; source and target may be the same memory.  ROOM has that many bytes. */
 weft_status wf_run_aliased(const weft_bound *bound, const void *source, void *target, void *room,
                            weft_stream *stream) WF_NODISCARD;
-/* The same as one run for FUNCTION, with a work.  BOUND has its scratch. */
-weft_status wf_run_one(const weft_bound *bound, const void *source, void *target, void *room,
-                       weft_stream *stream, weft_work **work, const char *function);
 
 /* ---- fused.c ---- */
 
@@ -386,6 +383,28 @@ weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *acti
 /* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function);
+
+/* ---- one run ---- */
+
+/* Run BOUND, which has one tensor and its scratch, for FUNCTION.  ROOM: see wf_run_aliased. Inline,
+ * because a short run costs little more than the calls that lead to it. */
+static inline weft_status wf_run_one(const weft_bound *bound, const void *source, void *target,
+                                     void *room, weft_stream *stream, weft_work **work,
+                                     const char *function)
+{
+    struct wf_runs *runs = &bound->team->runs;
+    uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    weft_status status;
+
+    wf_runs_begin(runs, bound->runs,
+                  atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
+    status = source != target || source == NULL
+                 ? wf_run(bound, source, target, stream)
+                 : wf_run_aliased(bound, source, target, room, stream);
+    if (__builtin_expect(status != WEFT_OK, 0)) return wf_run_failed(bound, last, status, function);
+    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(runs);
+    return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
+}
 
 /* ---- identity.c ---- */
 

@@ -110,23 +110,6 @@ weft_status wf_run_aliased(const weft_bound *bound, const void *source, void *ta
     return wf_run(bound, room, target, stream);
 }
 
-WF_HOT weft_status wf_run_one(const weft_bound *bound, const void *source, void *target, void *room,
-                              weft_stream *stream, weft_work **work, const char *function)
-{
-    struct wf_runs *runs = &bound->team->runs;
-    uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
-    weft_status status;
-
-    wf_runs_begin(runs, bound->runs,
-                  atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
-    status = source != target || source == NULL
-                 ? wf_run(bound, source, target, stream)
-                 : wf_run_aliased(bound, source, target, room, stream);
-    if (__builtin_expect(status != WEFT_OK, 0)) return wf_run_failed(bound, last, status, function);
-    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(runs);
-    return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
-}
-
 WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
                                      weft_stream *stream, weft_work **work)
 {

@@ -314,7 +314,8 @@ static weft_status move_between_meshes(void *unused)
     for (int i = 0; i < 3 && rank < 4; i++) /* rank 4 does not call, and nobody waits for it */
         WF_TRY(weft_move(context, from, rank < 2 ? source : NULL, to, rank < 2 ? NULL : target,
                          NULL, NULL));
-    if (rank == 2 || rank == 3) EXPECT(target[0] == 4 * (rank - 2) && target[3] == target[0] + 3);
+    if (rank == 2 || rank == 3)
+        EXPECT(target[0] == (float)(4 * (rank - 2)) && target[3] == target[0] + 3);
     if (rank == 4) { /* it does not wait either */
         WF_TRY(weft_move(context, from, NULL, to, NULL, NULL, &work));
         WF_TRY(weft_work_wait(work, WEFT_FOREVER));
