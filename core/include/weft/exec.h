@@ -21,9 +21,9 @@ typedef struct weft_bound weft_bound;
 
 /* ---- on ranks ------------------------------------------------------------------ */
 
-/* The address of scratch that the caller supplies is a multiple of this.  weft_alloc returns such
- * memory. */
-#define WEFT_SCRATCH_ALIGNMENT 128
+/* The address of scratch that the caller supplies is a multiple of this, as that of memory from
+ * weft_alloc on all backends of weft. */
+#define WEFT_SCRATCH_ALIGNMENT 16
 
 typedef struct weft_bind_options {
     size_t struct_size;

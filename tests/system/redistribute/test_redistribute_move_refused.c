@@ -60,6 +60,43 @@ START_TEST(wrong_arguments_are_named)
 }
 END_TEST
 
+/* ---- ranks in different orders ---- */
+
+static weft_status move_in_different_orders(void *unused)
+{
+    weft_spec *from = spec_of("2", "f32[8] S(0)"), *other = spec_of("2", "f32[8] SS(0,2)");
+    weft_spec *to = spec_of("2", "f32[8] R");
+    float a[4] = {0}, b[8];
+    weft_context *context;
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    /* The first moves bind: nothing is kept, and the ranks may go on. */
+    status = weft_move(context, weft_rank(context) == 0 ? from : other, a, to, b, NULL, NULL);
+    EXPECT(status == WEFT_ERR_MISMATCH);
+    EXPECT(strstr(weft_last_error(), "bind different plans") != NULL);
+    WF_TRY(weft_move(context, from, a, to, b, NULL, NULL));
+    WF_TRY(weft_move(context, other, a, to, b, NULL, NULL));
+    /* Later ones run: the world fails. */
+    status = weft_move(context, weft_rank(context) == 0 ? from : other, a, to, b, NULL, NULL);
+    EXPECT(status == WEFT_ERR_MISMATCH && strstr(weft_last_error(), "weft_move") != NULL);
+    EXPECT(weft_move(context, from, a, to, b, NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(weft_move_clear(context) == WEFT_ERR_MISMATCH);
+    weft_spec_release(&from);
+    weft_spec_release(&other);
+    weft_spec_release(&to);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(different_orders_are_an_error)
+{
+    ck_assert_msg(weft_threads_run(2, move_in_different_orders, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
 /* ---- two threads ---- */
 
 static _Atomic(int) second_was_refused;
@@ -121,4 +158,5 @@ START_TEST(a_second_thread_is_refused)
 }
 END_TEST
 
-SUITE(redistribute_move_refused, wrong_arguments_are_named, a_second_thread_is_refused)
+SUITE(redistribute_move_refused, wrong_arguments_are_named, different_orders_are_an_error,
+      a_second_thread_is_refused)

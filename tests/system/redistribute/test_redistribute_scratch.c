@@ -195,9 +195,9 @@ static weft_status supply_wrong(void *unused)
              (unsigned long long)need, (unsigned long long)need - 1);
     EXPECT(says(weft_plan_bind(plan, weft_world(context), &options, &bound), text));
     options.scratch_bytes = need;
-    options.scratch = memory[rank] + (rank == 1 ? 64 : 0);
+    options.scratch = memory[rank] + (rank == 1 ? 8 : 0);
     EXPECT(says(weft_plan_bind(plan, weft_world(context), &options, &bound),
-                "on rank 1; its address must be a multiple of 128"));
+                "on rank 1; its address must be a multiple of 16"));
     options.scratch = rank == 3 ? NULL : memory[rank];
     EXPECT(says(weft_plan_bind(plan, weft_world(context), &options, &bound),
                 "scratch is NULL on rank 3"));
