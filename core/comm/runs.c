@@ -138,7 +138,7 @@ void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes)
     if (last == NULL)
         snprintf(out, bytes, "work on a stream");
     else
-        snprintf(out, bytes, "work on a stream, last started by a redistribution: %s: step %u",
+        snprintf(out, bytes, "work on a stream, last started by %s: %s: step %u", last->function,
                  last->text, atomic_load_explicit(&last->step, memory_order_relaxed));
     pthread_mutex_unlock(&comm->context->lock);
 }

@@ -380,6 +380,13 @@ static bool has_part(const weft_spec *from, const weft_spec *to, int32_t rank)
            wf_mesh_coord(to->layout.mesh, rank, coord);
 }
 
+/* The function that runs BOUND. */
+static const char *name_runner(const struct weft_bound *bound)
+{
+    if (bound->is_cached) return bound->batch != NULL ? "weft_move_batch" : "weft_move";
+    return bound->batch != NULL ? "weft_redistribute_batch" : "weft_redistribute";
+}
+
 /* Let runs of BOUND be compared with other ranks'.  A rank in none of the plan's meshes need not
  * run it. */
 static void list_runs(struct weft_bound *bound)
@@ -396,6 +403,7 @@ static void list_runs(struct weft_bound *bound)
     if (!part) return;
     bound->own_runs.binding = bound->binding;
     bound->own_runs.digest = plan->digest;
+    bound->own_runs.function = name_runner(bound);
     wf_plan_name(plan, false, bound->own_runs.text, sizeof bound->own_runs.text);
     wf_runs_add(bound->team, &bound->own_runs);
 }
