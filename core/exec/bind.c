@@ -298,7 +298,7 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan)
     wf_bound_begin(bound, plan, b->call);
     wf_buffers_measure(plan->from, comm->rank, b->source_strides, &bound->memory.source);
     wf_buffers_measure(plan->to, comm->rank, b->target_strides, &bound->memory.target);
-    bound->packed = b->call->given.packed || !can_pull(comm);
+    bound->packed = b->call->given.packed || !can_pull(b->call->team);
     bound->action_count = actions;
     b->bound = bound;
     return fill_in(b);

@@ -177,13 +177,14 @@ static weft_status find_place(weft_bound *bound, struct wf_pool *pool, uint64_t 
     return WEFT_OK;
 }
 
-/* The host averages of a run that is on another stream still use the actions' memory. */
-static weft_status wait_for_averages(const weft_bound *bound)
+/* Must a run that leaves its last place wait for *STREAM?  The host's averages of that run still
+ * use the memory that the actions have.  The lock is held. */
+static bool has_averages(const weft_bound *bound, const void **stream)
 {
     if (!bound->averages_on_host || bound->place == NULL || !bound->place->pool->in_use)
-        return WEFT_OK;
-    return bound->device_table->stream_wait(
-        bound->device, (void *)(uintptr_t)bound->place->pool->stream, WEFT_FOREVER);
+        return false;
+    *stream = bound->place->pool->stream;
+    return true;
 }
 
 weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extra,
@@ -192,13 +193,18 @@ weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extr
     struct wf_exec_state *state = wf_exec_state(bound->context);
     struct wf_place *place = NULL;
     struct wf_pool *pool = NULL;
+    const void *before = NULL;
     weft_status status;
+    bool waits;
 
     pthread_mutex_lock(&state->lock);
+    waits = has_averages(bound, &before);
     status = hold_pool(bound->context, stream, &pool);
     if (status == WEFT_OK) status = find_place(bound, pool, bound->scratch_bytes + extra, &place);
     pthread_mutex_unlock(&state->lock);
-    if (status == WEFT_OK && place != bound->place) status = wait_for_averages(bound);
+    if (status == WEFT_OK && place != bound->place && waits)
+        status = bound->device_table->stream_wait(bound->device, (void *)(uintptr_t)before,
+                                                  WEFT_FOREVER);
     if (status != WEFT_OK) {
         if (pool != NULL) let_go(pool);
         return wf_fail_context(status, "%s: scratch", function);

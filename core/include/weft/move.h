@@ -11,9 +11,12 @@
  *
  * Moves are collective over the ranks of the meshes of their specs, which are ranks of the world
  * communicator.  These ranks make the same moves in the same order.  A rank in none of the meshes
- * may make the call too: it moves nothing and does not wait.  A step that fails, fails the world
- * communicator.  One thread at a time uses the functions of this header on a context, and the world
- * communicator meanwhile; a second thread gets WEFT_ERR_INVALID. */
+ * may make the call too: it moves nothing and does not wait.  If a step fails, the world
+ * communicator fails.
+ *
+ * One thread at a time calls the functions of this header on a context; a second one gets
+ * WEFT_ERR_INVALID.  Moves use the world communicator and those that weft_comm_along finds in it,
+ * so no other thread uses these at the same time. */
 #ifndef WEFT_MOVE_H
 #define WEFT_MOVE_H
 
@@ -28,8 +31,8 @@ extern "C" {
  * same memory: the source is then copied to scratch first, unless the plan is one all-reduce.  They
  * do not overlap otherwise.  *WORK, unless WORK is NULL, records the move; the caller releases it.
  * Moves between the same two specs run one after the other, also on different streams.
- * Errors of arguments are those of weft_plan_create, weft_plan_bind and weft_redistribute.  Errors
- * of the first move between two specs are the same on all ranks. */
+ * Errors: as weft_plan_create, weft_plan_bind and weft_redistribute.  An error of planning or
+ * binding is the same on all ranks, and nothing is kept. */
 WEFT_API WEFT_NODISCARD weft_status weft_move(weft_context *context, const weft_spec *from,
                                               const void *source, const weft_spec *to, void *target,
                                               weft_stream *stream, weft_work **work);
