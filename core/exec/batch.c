@@ -121,7 +121,7 @@ weft_status wf_batch_bind(const weft_plan *plan, const struct wf_bind_call *call
     *out = bound;
     return WEFT_OK;
 failed:
-    weft_bound_release(&bound);
+    wf_bound_free(bound);
     return status;
 }
 
@@ -145,7 +145,7 @@ weft_status wf_batch_size(const weft_plan *plan, const struct wf_bind_call *call
         if (alone > most) most = alone;
     }
     if (status == WEFT_OK) *bytes = most;
-    weft_bound_release(&bound);
+    wf_bound_free(bound);
     return status;
 }
 
@@ -153,7 +153,7 @@ void wf_batch_clear(struct weft_bound *bound)
 {
     if (bound->batch == NULL) return;
     for (uint32_t i = 0; bound->batch->alone != NULL && i < bound->plan->member_count; i++)
-        weft_bound_release(&bound->batch->alone[i]);
+        wf_bound_free(bound->batch->alone[i]);
     wf_fused_clear(bound, &bound->batch->fused);
     wf_free(bound->batch->alone);
     wf_free(bound->batch->memory);

@@ -80,6 +80,7 @@ struct binding {
     struct weft_bound *bound;
     const int64_t *source_strides, *target_strides;
     bool copy_first, copy_last;
+    bool may_alias; /* the steps may run with the same memory as source and target */
     bool of_batch;
 };
 
@@ -104,15 +105,15 @@ static weft_status set_steps(struct binding *b)
 static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
 {
     uint32_t count = plan->step_count;
-    bool may_alias = count == 1 && plan->steps[0].kind == WEFT_STEP_ALL_REDUCE;
 
+    b->may_alias = count == 1 && plan->steps[0].kind == WEFT_STEP_ALL_REDUCE;
     if (count == 0) { /* one copy, straight from the source's strides to the target's */
         b->copy_last = true;
         b->copy_first = in_place && (b->source_strides != NULL || b->target_strides != NULL);
         return;
     }
     b->copy_first = (b->source_strides != NULL && !wf_step_is_local(&plan->steps[0])) ||
-                    (in_place && !may_alias);
+                    (in_place && !b->may_alias);
     b->copy_last = b->target_strides != NULL && wf_step_needs_dense_output(&plan->steps[count - 1]);
 }
 
@@ -299,6 +300,7 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan)
     wf_buffers_measure(plan->from, comm->rank, b->source_strides, &bound->memory.source);
     wf_buffers_measure(plan->to, comm->rank, b->target_strides, &bound->memory.target);
     bound->packed = b->call->given.packed || !can_pull(b->call->team);
+    bound->may_alias = b->may_alias;
     bound->action_count = actions;
     b->bound = bound;
     return fill_in(b);
@@ -314,7 +316,7 @@ weft_status wf_bind(const weft_plan *plan, const struct wf_bind_call *call, bool
     status = status == WEFT_OK ? make_bound(&b, plan) : decline_binding(plan, call, status);
     status = wf_bind_agree(call, "binding", status, plan, &binding);
     if (status != WEFT_OK) {
-        weft_bound_release(&b.bound);
+        wf_bound_free(b.bound);
         return status;
     }
     b.bound->binding = binding;
@@ -329,7 +331,7 @@ weft_status wf_bind_size(const weft_plan *plan, const struct wf_bind_call *call,
 
     if (status == WEFT_OK) status = make_bound(&b, plan);
     if (status == WEFT_OK) *bytes = wf_scratch_bytes(b.bound);
-    weft_bound_release(&b.bound);
+    wf_bound_free(b.bound);
     return status;
 }
 
@@ -448,6 +450,14 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
     /* A refused call takes part in the agreement: otherwise the other ranks' call pairs with this
      * rank's next one. */
     return wf_plan_bind(plan, &call, wf_bind_read(plan, options, out, &call), out);
+}
+
+void wf_bound_free(weft_bound *bound)
+{
+    if (bound == NULL) return;
+    clear_bound(bound);
+    weft_plan_release(&bound->plan);
+    wf_free(bound);
 }
 
 void weft_bound_release(weft_bound **bound)

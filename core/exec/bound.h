@@ -117,6 +117,7 @@ struct weft_bound {
     struct wf_batch *batch;  /* NULL: one tensor */
     struct wf_memory memory; /* of that tensor */
     bool in_place, packed;
+    bool may_alias;               /* the steps may run with the same memory as source and target */
     bool checked;                 /* WEFT_CHECK: memory is compared with its allocation */
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
     uint32_t action_count;
@@ -162,6 +163,8 @@ weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, wef
 /* Set the fields that all bound plans have. */
 void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
                     const struct wf_bind_call *call);
+/* Free BOUND, which the user has never had; NULL: nothing. */
+void wf_bound_free(weft_bound *bound);
 /* The error with which FUNCTION refuses BOUND: it is NULL, an object that it depends on was
  * released, or it belongs to a parent process. */
 weft_status wf_bound_refuse(const weft_bound *bound, const char *function);

@@ -88,13 +88,18 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
     return WEFT_OK;
 }
 
-uint64_t wf_run_room(const weft_bound *bound, const void *source, const void *target)
+/* Is the target the source, bit for bit? */
+static bool changes_nothing(const weft_bound *bound)
 {
     const weft_plan *plan = bound->plan;
 
+    return plan->step_count == 0 && plan->from->layout.dtype == plan->to->layout.dtype;
+}
+
+uint64_t wf_run_room(const weft_bound *bound, const void *source, const void *target)
+{
     if (source != target || bound->in_place || bound->memory.target.elements == 0 ||
-        plan->step_count == 0 ||
-        (plan->step_count == 1 && plan->steps[0].kind == WEFT_STEP_ALL_REDUCE))
+        bound->may_alias || changes_nothing(bound))
         return 0;
     return bound->memory.source.bytes;
 }
@@ -104,7 +109,7 @@ weft_status wf_run_aliased(const weft_bound *bound, const void *source, void *ta
 {
     uint64_t bytes = wf_run_room(bound, source, target);
 
-    if (source == target && bound->plan->step_count == 0 && !bound->in_place) return WEFT_OK;
+    if (source == target && !bound->in_place && changes_nothing(bound)) return WEFT_OK;
     if (bytes == 0) return wf_run(bound, source, target, stream);
     WF_TRY(bound->device_table->copy(bound->device, room, source, bytes, stream));
     return wf_run(bound, room, target, stream);

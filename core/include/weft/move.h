@@ -15,8 +15,8 @@
  * communicator fails.
  *
  * One thread at a time calls the functions of this header on a context; a second one gets
- * WEFT_ERR_INVALID.  Moves use the world communicator and those that weft_comm_along finds in it,
- * so no other thread uses these at the same time. */
+ * WEFT_ERR_INVALID.  Moves use the world communicator and communicators that weft makes of it, so
+ * no other thread uses these at the same time. */
 #ifndef WEFT_MOVE_H
 #define WEFT_MOVE_H
 
