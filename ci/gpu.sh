@@ -124,12 +124,13 @@ check_all()
 {
     export WEFT_NCCL_WINDOWS=0
     start_mps
-    export CUDA_DEVICE_MAX_CONNECTIONS=4 # these are fifteen processes
+    export CUDA_DEVICE_MAX_CONNECTIONS=4 # these are nineteen processes
     also random_2 100 "${self[@]}" ranks 2 redistribute_check "$(board)"
     also random_4 150 "${self[@]}" ranks 4 redistribute_check "$(board)"
     also stream_order 60 "${self[@]}" ranks 2 stream_order
     also capture 60 "${self[@]}" ranks 2 capture_check
     also batch 60 "${self[@]}" ranks 2 batch_check
+    also moves 60 "${self[@]}" ranks 4 move_check
     also symm_2 100 env CUDA_DEVICE_MAX_CONNECTIONS=8 "${self[@]}" symm 2 --rounds 200
     also conform_1 150 "$weft" conform nccl --ranks 1 --json --timeout 20
     all_done

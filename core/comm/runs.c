@@ -125,14 +125,20 @@ void wf_runs_report(weft_comm *comm, struct wf_text *out)
 void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes)
 {
     const weft_comm *whole = comm->owner != NULL && !comm->fails_alone ? comm->owner : comm;
-    const struct wf_plan_runs *last;
+    const struct wf_plan_runs *last, *moved;
 
     pthread_mutex_lock(&comm->context->lock);
     last = find_last(&whole->runs);
+    /* Moves among some ranks of WHOLE are noted with a group of it. */
+    for (const weft_comm *group = whole->groups; group != NULL; group = group->next_group) {
+        moved = find_last(&group->runs);
+        if (moved != NULL && atomic_load_explicit(&moved->group, memory_order_relaxed) == comm)
+            last = moved;
+    }
     if (last == NULL)
         snprintf(out, bytes, "work on a stream");
     else
-        snprintf(out, bytes, "work on a stream, last started by weft_redistribute: %s: step %u",
+        snprintf(out, bytes, "work on a stream, last started by %s: %s: step %u", last->function,
                  last->text, atomic_load_explicit(&last->step, memory_order_relaxed));
     pthread_mutex_unlock(&comm->context->lock);
 }

@@ -74,6 +74,8 @@ weft_status wf_average_give_room(struct weft_bound *bound, struct wf_average *av
                                  uint64_t bytes)
 {
     if (average == NULL || bytes == 0) return WEFT_OK;
+    bound->averages_on_host = true;
+    if (bound->sized_only) return WEFT_OK;
     average->bytes = bytes;
     return weft_alloc(bound->context, bytes, WEFT_MEMORY_PINNED, &average->host);
 }

@@ -1,17 +1,17 @@
 /* batch.c - a batch of tensors bound and run: the common exchange, then the other tensors one by
  * one, all in the same scratch. */
-#include "bound.h"
+#include "exec/context/kept.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static weft_status check_options(const weft_plan *plan, const weft_bind_options *given)
+static weft_status check_options(const weft_plan *plan, const struct wf_bind_call *call)
 {
-    if (given->source_strides != NULL || given->target_strides != NULL)
+    if (call->given.source_strides != NULL || call->given.target_strides != NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_bind: for a batch of %u tensors, set batch_source_strides and "
+                       "%s: for a batch of %u tensors, set batch_source_strides and "
                        "batch_target_strides, not source_strides and target_strides",
-                       plan->member_count);
+                       call->function, plan->member_count);
     return WEFT_OK;
 }
 
@@ -36,13 +36,15 @@ static weft_status check_strides(const weft_plan *plan, int32_t rank,
     return WEFT_OK;
 }
 
-static weft_status make_bound(const weft_plan *plan, weft_comm *comm,
-                              const weft_bind_options *given, weft_bound **out)
+static weft_status make_bound(const weft_plan *plan, const struct wf_bind_call *call,
+                              weft_bound **out)
 {
     struct weft_bound *bound = wf_calloc(1, sizeof *bound);
+    const weft_bind_options *given = &call->given;
+    int32_t rank = call->parent->rank;
 
     if (bound == NULL) return wf_fail_memory(sizeof *bound);
-    wf_bound_begin(bound, plan, comm, given);
+    wf_bound_begin(bound, plan, call);
     *out = bound;
     bound->batch = wf_calloc(1, sizeof *bound->batch);
     if (bound->batch == NULL) return wf_fail_memory(sizeof *bound->batch);
@@ -53,67 +55,65 @@ static weft_status make_bound(const weft_plan *plan, weft_comm *comm,
     for (uint32_t i = 0; i < plan->member_count; i++) {
         const struct wf_member *member = &plan->members[i];
         struct wf_memory *memory = &bound->batch->memory[i];
-        wf_buffers_measure(member->from, comm->rank, strides_of(given->batch_source_strides, i),
+        wf_buffers_measure(member->from, rank, strides_of(given->batch_source_strides, i),
                            &memory->source);
-        wf_buffers_measure(member->to, comm->rank, strides_of(given->batch_target_strides, i),
+        wf_buffers_measure(member->to, rank, strides_of(given->batch_target_strides, i),
                            &memory->target);
     }
     return WEFT_OK;
 }
 
-static weft_status bind_alone(struct weft_bound *bound, const weft_bind_options *given,
-                              uint32_t tensor)
+/* CALL for one tensor of a batch. */
+static struct wf_bind_call call_for(const struct wf_bind_call *call, uint32_t tensor)
 {
-    weft_bind_options mine = *given;
+    struct wf_bind_call mine = *call;
 
-    if (given->batch_source_strides != NULL)
-        mine.source_strides = given->batch_source_strides[tensor];
-    if (given->batch_target_strides != NULL)
-        mine.target_strides = given->batch_target_strides[tensor];
-    return wf_bind(bound->plan->members[tensor].alone, bound->parent, &mine, true,
-                   &bound->batch->alone[tensor]);
+    mine.given.source_strides = strides_of(call->given.batch_source_strides, tensor);
+    mine.given.target_strides = strides_of(call->given.batch_target_strides, tensor);
+    return mine;
 }
 
-static weft_status bind_all_alone(struct weft_bound *bound, const weft_bind_options *given)
+static weft_status bind_all_alone(struct weft_bound *bound, const struct wf_bind_call *call)
 {
-    for (uint32_t i = 0; i < bound->plan->member_count; i++)
-        if (bound->plan->members[i].alone != NULL) WF_TRY(bind_alone(bound, given, i));
+    for (uint32_t i = 0; i < bound->plan->member_count; i++) {
+        struct wf_bind_call mine = call_for(call, i);
+
+        if (bound->plan->members[i].alone != NULL)
+            WF_TRY(wf_bind(bound->plan->members[i].alone, &mine, true, &bound->batch->alone[i]));
+    }
     return WEFT_OK;
 }
 
-/* One piece of scratch for all tensors, because they run one after the other. */
-static weft_status give_scratch(struct weft_bound *bound)
+/* One piece of scratch serves all tensors, because they run one after the other. */
+static weft_status set_scratch(struct weft_bound *bound, const struct wf_bind_call *call)
 {
     uint64_t most = wf_fused_bytes(&bound->batch->fused);
 
     for (uint32_t i = 0; i < bound->plan->member_count; i++) {
         const struct weft_bound *alone = bound->batch->alone[i];
         uint64_t bytes = alone != NULL ? wf_scratch_bytes(alone) : 0;
+
         if (bytes > most) most = bytes;
+        if (alone != NULL && alone->averages_on_host) bound->averages_on_host = true;
     }
-    WF_TRY(wf_scratch_make(bound, most));
-    wf_fused_assign(&bound->batch->fused, bound->scratch);
-    for (uint32_t i = 0; i < bound->plan->member_count; i++)
-        if (bound->batch->alone[i] != NULL)
-            wf_scratch_assign(bound->batch->alone[i], bound->scratch);
-    return WEFT_OK;
+    return wf_bound_set_scratch(bound, call, most);
 }
 
-weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
-                          weft_bound **out)
+weft_status wf_batch_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_bound **out)
 {
     weft_bound *bound = NULL;
     uint32_t binding = 0;
-    weft_status status = check_options(plan, given);
+    weft_status status = check_options(plan, call);
 
-    if (status == WEFT_OK) status = check_strides(plan, comm->rank, given);
-    if (status == WEFT_OK) status = make_bound(plan, comm, given, &bound);
-    status = wf_bind_agree(comm, "preparing", status, plan, given, NULL);
-    if (status == WEFT_OK) status = bind_all_alone(bound, given);
+    if (status == WEFT_OK) status = check_strides(plan, call->parent->rank, &call->given);
+    if (status == WEFT_OK) status = make_bound(plan, call, &bound);
+    status = wf_bind_agree(call, "preparing", status, plan, NULL);
+    if (status == WEFT_OK) status = bind_all_alone(bound, call);
     if (status != WEFT_OK) goto failed; /* the same on all ranks */
-    if (plan->together > 0) status = wf_fused_set(bound, given, status, &bound->batch->fused);
-    if (status == WEFT_OK) status = give_scratch(bound);
-    status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
+    if (plan->together > 0)
+        status = wf_fused_set(bound, &call->given, status, &bound->batch->fused);
+    if (status == WEFT_OK) status = set_scratch(bound, call);
+    status = wf_bind_agree(call, "binding", status, plan, &binding);
     if (status != WEFT_OK) goto failed;
     bound->binding = binding;
     for (uint32_t i = 0; i < plan->member_count; i++)
@@ -121,6 +121,30 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
     *out = bound;
     return WEFT_OK;
 failed:
+    wf_bound_free(bound);
+    return status;
+}
+
+weft_status wf_batch_size(const weft_plan *plan, const struct wf_bind_call *call, uint64_t *bytes)
+{
+    weft_bound *bound = NULL;
+    uint64_t most = 0;
+    weft_status status = check_options(plan, call);
+
+    if (status == WEFT_OK) status = check_strides(plan, call->parent->rank, &call->given);
+    if (status == WEFT_OK) status = make_bound(plan, call, &bound);
+    if (status == WEFT_OK && plan->together > 0)
+        status = wf_fused_set(bound, &call->given, status, &bound->batch->fused);
+    if (status == WEFT_OK) most = wf_fused_bytes(&bound->batch->fused);
+    for (uint32_t i = 0; i < plan->member_count && status == WEFT_OK; i++) {
+        struct wf_bind_call mine = call_for(call, i);
+        uint64_t alone = 0;
+
+        if (plan->members[i].alone != NULL)
+            status = wf_bind_size(plan->members[i].alone, &mine, &alone);
+        if (alone > most) most = alone;
+    }
+    if (status == WEFT_OK) *bytes = most;
     wf_bound_free(bound);
     return status;
 }
@@ -137,20 +161,29 @@ void wf_batch_clear(struct weft_bound *bound)
     bound->batch = NULL;
 }
 
-/* Does the memory of every tensor pass the fast check? */
-static bool memory_fits(const weft_bound *bound, const void *const *sources, void *const *targets)
+bool wf_batch_fits(const weft_bound *bound, const void *const *sources, void *const *targets,
+                   bool in_place)
 {
     uint32_t count = bound->batch != NULL ? bound->plan->member_count : 1;
 
     if (bound->checked) return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!wf_buffers_fit(wf_bound_memory(bound, i), sources[i], targets[i], bound->in_place))
+        if (!wf_buffers_fit(wf_bound_memory(bound, i), sources[i], targets[i], in_place))
             return false;
     return true;
 }
 
+static weft_status tensor_failed(const weft_bound *bound, uint32_t tensor, weft_status status)
+{
+    const weft_move_item *named = bound->batch->named;
+
+    if (named != NULL && named[tensor].name != NULL)
+        return wf_fail_context(status, "tensor %s", named[tensor].name);
+    return wf_fail_context(status, "tensor %u of %u", tensor, bound->plan->member_count);
+}
+
 static weft_status run_batch(const weft_bound *bound, const void *const *sources,
-                             void *const *targets, weft_stream *stream)
+                             void *const *targets, void *room, weft_stream *stream)
 {
     struct wf_batch *batch = bound->batch;
 
@@ -164,14 +197,29 @@ static weft_status run_batch(const weft_bound *bound, const void *const *sources
             return wf_fail_context(status, "the exchange of %u tensors", batch->fused.count);
     }
     for (uint32_t i = 0; i < bound->plan->member_count; i++) {
-        weft_status status = batch->alone[i] == NULL
-                                 ? WEFT_OK
-                                 : wf_run(batch->alone[i], sources[i], targets[i], stream);
+        weft_status status = batch->alone[i] == NULL ? WEFT_OK
+                                                     : wf_run_aliased(batch->alone[i], sources[i],
+                                                                      targets[i], room, stream);
 
-        if (status != WEFT_OK)
-            return wf_fail_context(status, "tensor %u of %u", i, bound->plan->member_count);
+        if (status != WEFT_OK) return tensor_failed(bound, i, status);
     }
     return WEFT_OK;
+}
+
+weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *const *targets,
+                         void *room, weft_stream *stream, weft_work **work, const char *function)
+{
+    uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    weft_status status;
+
+    if (bound->batch == NULL)
+        return wf_run_one(bound, sources[0], targets[0], room, stream, work, function);
+    wf_runs_begin(&bound->team->runs, bound->runs,
+                  atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
+    status = run_batch(bound, sources, targets, room, stream);
+    if (status != WEFT_OK) return wf_run_failed(bound, last, status, function);
+    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(&bound->team->runs);
+    return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
 }
 
 weft_status weft_redistribute_batch(weft_bound *bound, const void *const *sources,
@@ -179,21 +227,16 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
 {
     static const char what[] = "weft_redistribute_batch";
     weft_status status;
-    uint64_t last;
 
     if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
         return wf_bound_refuse(bound, what);
     if (sources == NULL || targets == NULL)
         return wf_fail_null(what, sources == NULL ? "sources" : "targets");
-    if (!memory_fits(bound, sources, targets))
-        WF_TRY(wf_buffers_check(what, bound, sources, targets));
+    if (!wf_batch_fits(bound, sources, targets, bound->in_place))
+        WF_TRY(wf_buffers_check(what, bound, sources, targets, NULL));
     WF_TRY(wf_stream_check(bound->context, stream, what));
-    last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
-    wf_runs_begin(&bound->parent->runs, bound->runs,
-                  atomic_load_explicit(&bound->parent->collectives, memory_order_relaxed));
-    status = bound->batch == NULL ? wf_run(bound, sources[0], targets[0], stream)
-                                  : run_batch(bound, sources, targets, stream);
-    if (status != WEFT_OK) return wf_run_failed(bound, last, status, what);
-    if (wf_comm_is_inline(bound->parent, stream)) wf_runs_end(&bound->parent->runs);
-    return work != NULL ? wf_work_record(bound->context, stream, what, work) : WEFT_OK;
+    WF_TRY(wf_scratch_enter(bound, stream, 0, what));
+    status = wf_batch_run(bound, sources, targets, NULL, stream, work, what);
+    wf_scratch_leave(bound);
+    return status;
 }

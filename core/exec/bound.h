@@ -1,11 +1,12 @@
 /* bound.h - a plan bound to communicators and scratch.
  *
- * bind.c makes the bound plan and its communicators, and action.c turns a step into this rank's
- * action.  packing.c lays out messages for ranks that cannot read each other's memory, messages.c
- * one side of them.  run.c runs the actions, buffers.c checks the memory that the caller passes,
- * average.c reduces contributions that arrived, identity.c makes single elements, scratch.c lays
- * out scratch.  batch.c binds and runs a batch, fused.c its common exchange.  strides.c refuses
- * invalid strides.  name.c describes plans and steps in messages. */
+ * bind.c makes the bound plan and its communicators, agree.c compares the ranks' plans, and
+ * action.c turns a step into this rank's action.  context/ has what bound plans of a context share:
+ * scratch, and the bound plans of moves. packing.c lays out messages for ranks that cannot read
+ * each other's memory, messages.c one side of them.  run.c runs the actions, buffers.c checks the
+ * memory that the caller passes, average.c reduces contributions that arrived, identity.c makes
+ * single elements, scratch.c lays out scratch. batch.c binds and runs a batch, fused.c its common
+ * exchange.  strides.c refuses invalid strides. name.c describes plans and steps in messages. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -13,6 +14,7 @@
 #include "comm/runs.h"
 #include "exec.h"
 #include "weft/exec.h"
+#include "weft/move.h"
 
 /* The kind of action that runs a step. */
 enum wf_action_kind {
@@ -95,19 +97,28 @@ struct weft_bound {
     uint64_t made; /* of fork.h */
     weft_plan *plan;
     weft_context *context;
-    weft_comm *parent;             /* NULL: released; ENDED describes how */
-    struct wf_dependent dependent; /* of PARENT */
+    weft_comm *parent; /* the plan has its rank numbers; NULL: released; ENDED describes how */
+    weft_comm *team;   /* its ranks bind and run the plan together: PARENT, or a group of it */
+    struct wf_dependent dependent; /* of TEAM */
     char ended[WF_CAUSE];
     void *device;
     const weft_device_table *device_table;
     struct wf_plan_runs own_runs, *runs; /* RUNS: its own, or for a tensor of a batch the batch's */
     const weft_kernel_table *kernel;
-    uint32_t binding; /* its number on PARENT, the same on all ranks; from 1 */
-    void *scratch;    /* NULL: none, or the batch's */
+    uint32_t binding; /* its number on TEAM, the same on all ranks; from 1 */
     uint64_t scratch_bytes;
+    void *given_scratch;     /* the caller's; NULL: of the context */
+    struct wf_place *places; /* pieces of the context's scratch that it has run in */
+    struct wf_place *place;  /* the one that the actions use now; NULL: none yet */
+    struct wf_pool *held;    /* the current run holds it */
+    bool is_cached;          /* a move's; the context releases it */
+    bool averages_on_host;
+    bool sized_only; /* only the size of its scratch is wanted: see context/size.c */
+    weft_comm *sketches;
     struct wf_batch *batch;  /* NULL: one tensor */
     struct wf_memory memory; /* of that tensor */
     bool in_place, packed;
+    bool may_alias;               /* the steps may run with the same memory as source and target */
     bool checked;                 /* WEFT_CHECK: memory is compared with its allocation */
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
     uint32_t action_count;
@@ -116,28 +127,52 @@ struct weft_bound {
 
 /* ---- bind.c ---- */
 
-/* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which wf_scratch_assign
- * assigns later. */
-weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
-                    bool of_batch, weft_bound **out) WF_NODISCARD;
-/* WEFT_OK if COMM can run a redistribution from FROM to TO; otherwise the error states why not. */
-weft_status wf_bind_check(const weft_spec *from, const weft_spec *to,
+/* A call that binds. */
+struct wf_bind_call {
+    const char *function;    /* that the user called */
+    weft_comm *parent;       /* plans have its rank numbers */
+    weft_comm *team;         /* as in weft_bound */
+    weft_bind_options given; /* OPTIONS, completed */
+    bool sized_only;         /* only the size of the scratch is wanted; nothing is created */
+    bool is_cached;          /* for moves */
+    const weft_kernel_table *kernel; /* NULL: the plugin's */
+};
+
+/* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which the batch has. */
+weft_status wf_bind(const weft_plan *plan, const struct wf_bind_call *call, bool of_batch,
+                    weft_bound **out) WF_NODISCARD;
+/* As weft_plan_bind with CALL's arguments.  STATUS is this rank's result so far: a rank that has
+ * failed takes part, so that all ranks get its error.  PLAN may then be NULL. */
+weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
+                         weft_bound **out) WF_NODISCARD;
+/* Check the arguments of CALL, whose communicators are set, and read OPTIONS into it. */
+weft_status wf_bind_read(const weft_plan *plan, const weft_bind_options *options, const void *out,
+                         struct wf_bind_call *call) WF_NODISCARD;
+/* Bytes of scratch that PLAN, of one tensor, needs on this rank. */
+weft_status wf_bind_size(const weft_plan *plan, const struct wf_bind_call *call,
+                         uint64_t *bytes) WF_NODISCARD;
+/* WEFT_OK if COMM can run a redistribution from FROM to TO; otherwise FUNCTION's error states why
+ * not. */
+weft_status wf_bind_check(const char *function, const weft_spec *from, const weft_spec *to,
                           const weft_comm *comm) WF_NODISCARD;
-/* Make the outcome of STEP ("binding") collective: WEFT_OK, or the error of the rank that failed
- * first.  STATUS is this rank's.  *BINDING, unless BINDING is NULL, becomes the number of a new
- * binding. */
-weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
-                          const weft_plan *plan, const weft_bind_options *given,
-                          uint32_t *binding) WF_NODISCARD;
 
 /* Set the fields that all bound plans have. */
-void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *comm,
-                    const weft_bind_options *given);
-/* Free BOUND, which the user has never had; NULL: nothing. */
+void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
+                    const struct wf_bind_call *call);
+/* Free BOUND, which the user has never had: a part of a batch, a move's, or one whose binding
+ * failed.  NULL: nothing. */
 void wf_bound_free(weft_bound *bound);
 /* The error with which FUNCTION refuses BOUND: it is NULL, it or an object that it depends on was
  * released, or it belongs to a parent process. */
 weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
+
+/* ---- agree.c ---- */
+
+/* Make the outcome of STEP ("binding") collective: WEFT_OK, or the error of the rank that failed
+ * first.  STATUS is this rank's.  *BINDING, unless BINDING is NULL, becomes the number of a new
+ * binding. */
+weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, weft_status status,
+                          const weft_plan *plan, uint32_t *binding) WF_NODISCARD;
 
 /* ---- buffers.c ---- */
 
@@ -145,9 +180,10 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
 void wf_buffers_measure(const weft_spec *spec, int32_t rank, const int64_t *strides,
                         struct wf_extent *out);
 /* WEFT_OK if BOUND can run with this memory, one source and one target per tensor; otherwise the
- * error of FUNCTION. */
+ * error of FUNCTION.  NAMED has the tensors' names; NULL: they have none. */
 weft_status wf_buffers_check(const char *function, const weft_bound *bound,
-                             const void *const *sources, void *const *targets);
+                             const void *const *sources, void *const *targets,
+                             const weft_move_item *named);
 
 /* Inline fast path of wf_buffers_check: true if SOURCE and TARGET may be MEMORY's.  Not for
  * WEFT_CHECK. */
@@ -171,23 +207,38 @@ weft_status wf_strides_check(const char *name, const weft_spec *spec, int32_t ra
 
 /* Bytes of scratch that BOUND's actions need.  The actions are set. */
 uint64_t wf_scratch_bytes(const struct weft_bound *bound);
-/* Assign the actions their parts of SCRATCH, which has that size. */
+/* Assign the actions their parts of SCRATCH, which has that size; for a batch, those of all its
+ * tensors. */
 void wf_scratch_assign(struct weft_bound *bound, void *scratch);
-/* Allocate BYTES of scratch for BOUND. */
-weft_status wf_scratch_make(struct weft_bound *bound, uint64_t bytes) WF_NODISCARD;
-void wf_scratch_free(struct weft_bound *bound);
 
 /* ---- batch.c ---- */
 
-weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
+weft_status wf_batch_bind(const weft_plan *plan, const struct wf_bind_call *call,
                           weft_bound **out) WF_NODISCARD;
+/* Bytes of scratch that PLAN, a batch, needs on this rank. */
+weft_status wf_batch_size(const weft_plan *plan, const struct wf_bind_call *call,
+                          uint64_t *bytes) WF_NODISCARD;
 void wf_batch_clear(struct weft_bound *bound);
+/* Run a batch, or one tensor, for FUNCTION.  The memory and the stream are checked, and BOUND has
+ * its scratch.  ROOM: see wf_run_aliased. */
+weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *const *targets,
+                         void *room, weft_stream *stream, weft_work **work,
+                         const char *function) WF_NODISCARD;
+/* Does the memory of every tensor pass the fast check? */
+bool wf_batch_fits(const weft_bound *bound, const void *const *sources, void *const *targets,
+                   bool in_place);
 
 /* ---- run.c ---- */
 
-/* weft_redistribute of one tensor without creating a work.  The memory is checked. */
+/* Run BOUND, which has one tensor, without creating a work.  The memory is checked. */
 weft_status wf_run(const weft_bound *bound, const void *source, void *target,
                    weft_stream *stream) WF_NODISCARD;
+/* Bytes for a copy of the source that a run of BOUND with this memory needs: 0, unless source and
+ * target are the same memory and BOUND, which has one tensor, was not bound with in_place. */
+uint64_t wf_run_room(const weft_bound *bound, const void *source, const void *target);
+/* As wf_run; source and target may be the same memory.  ROOM has that many bytes. */
+weft_status wf_run_aliased(const weft_bound *bound, const void *source, void *target, void *room,
+                           weft_stream *stream) WF_NODISCARD;
 
 /* ---- fused.c ---- */
 
@@ -228,6 +279,7 @@ struct wf_batch {
     struct wf_fused fused;
     weft_bound **alone; /* by tensor; NULL: part of the common exchange */
     struct wf_memory *memory;
+    const weft_move_item *named; /* the tensors of the current call, which has names; may be NULL */
 };
 
 /* The memory of tensor TENSOR of BOUND, which may be the only one. */
@@ -339,6 +391,28 @@ weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *acti
 /* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function);
+
+/* ---- one run ---- */
+
+/* Run BOUND, which has one tensor and its scratch, for FUNCTION.  ROOM: see wf_run_aliased. Inline,
+ * because a short run costs little more than the calls that lead to it. */
+static inline weft_status wf_run_one(const weft_bound *bound, const void *source, void *target,
+                                     void *room, weft_stream *stream, weft_work **work,
+                                     const char *function)
+{
+    struct wf_runs *runs = &bound->team->runs;
+    uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    weft_status status;
+
+    wf_runs_begin(runs, bound->runs,
+                  atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
+    status = source != target || source == NULL
+                 ? wf_run(bound, source, target, stream)
+                 : wf_run_aliased(bound, source, target, room, stream);
+    if (__builtin_expect(status != WEFT_OK, 0)) return wf_run_failed(bound, last, status, function);
+    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(runs);
+    return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
+}
 
 /* ---- identity.c ---- */
 

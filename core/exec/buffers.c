@@ -30,7 +30,7 @@ void wf_buffers_measure(const weft_spec *spec, int32_t rank, const int64_t *stri
 struct side {
     const struct wf_extent *extent;
     const void *memory;
-    char name[32]; /* "source", "targets[3]" */
+    char name[96]; /* "source", "targets[3]", "the source of w1" */
 };
 
 struct question {
@@ -38,6 +38,7 @@ struct question {
     const weft_bound *bound;
     const void *const *sources;
     void *const *targets;
+    const weft_move_item *named; /* NULL: the tensors have no names */
     uint32_t count;
 };
 
@@ -47,7 +48,13 @@ static struct side side_of(const struct question *q, uint32_t tensor, bool is_ta
     struct side side = {.extent = is_target ? &memory->target : &memory->source,
                         .memory = is_target ? q->targets[tensor] : q->sources[tensor]};
 
-    if (q->bound->batch == NULL)
+    if (q->named != NULL && q->named[tensor].name != NULL)
+        snprintf(side.name, sizeof side.name, "the %s of %s", is_target ? "target" : "source",
+                 q->named[tensor].name);
+    else if (q->named != NULL)
+        snprintf(side.name, sizeof side.name, "items[%u].%s", tensor,
+                 is_target ? "target" : "source");
+    else if (q->bound->batch == NULL)
         snprintf(side.name, sizeof side.name, "%s", is_target ? "target" : "source");
     else
         snprintf(side.name, sizeof side.name, "%s[%u]", is_target ? "targets" : "sources", tensor);
@@ -111,11 +118,12 @@ static weft_status refuse_overlap(const struct question *q, const struct side *a
 static weft_status check_pair(const struct question *q, uint32_t tensor)
 {
     struct side source = side_of(q, tensor, false), target = side_of(q, tensor, true);
+    bool same = source.memory == target.memory;
+    bool in_place = q->bound->in_place || (same && q->bound->is_cached); /* a move may do that */
 
     WF_TRY(check_null(q, &source));
     WF_TRY(check_null(q, &target));
-    if (source.memory == target.memory && source.extent->bytes > 0 && target.extent->bytes > 0 &&
-        !q->bound->in_place)
+    if (same && source.extent->bytes > 0 && target.extent->bytes > 0 && !in_place)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s: %s and %s are the same memory, but the plan was not bound with "
                        "in_place",
@@ -125,8 +133,10 @@ static weft_status check_pair(const struct question *q, uint32_t tensor)
     WF_TRY(check_alignment(q, &target));
     WF_TRY(check_size(q, &source));
     WF_TRY(check_size(q, &target));
-    if (q->bound->in_place || !sides_overlap(&source, &target)) return WEFT_OK;
-    return refuse_overlap(q, &source, &target, ", but the plan was not bound with in_place");
+    if (in_place || !sides_overlap(&source, &target)) return WEFT_OK;
+    return refuse_overlap(q, &source, &target,
+                          q->bound->is_cached ? ", but are not the same memory"
+                                              : ", but the plan was not bound with in_place");
 }
 
 /* A target overlaps no memory of another tensor. */
@@ -147,12 +157,14 @@ static weft_status check_others(const struct question *q, uint32_t tensor)
 }
 
 weft_status wf_buffers_check(const char *function, const weft_bound *bound,
-                             const void *const *sources, void *const *targets)
+                             const void *const *sources, void *const *targets,
+                             const weft_move_item *named)
 {
     struct question q = {.function = function,
                          .bound = bound,
                          .sources = sources,
                          .targets = targets,
+                         .named = named,
                          .count = bound->batch != NULL ? bound->plan->member_count : 1};
 
     for (uint32_t i = 0; i < q.count; i++)

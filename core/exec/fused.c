@@ -3,7 +3,7 @@
  * The parts of a message are ordered by element size, largest first, so that every part is aligned,
  * and then by tensor.  Within a tensor both sides cut the overlap of the same two shards into the
  * same regions, so the layout need not be communicated. */
-#include "bound.h"
+#include "exec/context/kept.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static weft_status set_comm(struct weft_bound *bound, weft_status status, struct
 
     if (listed != WEFT_OK) return listed;
     out->member = count > 0;
-    if (count > 0) status = wf_comm_group(bound->parent, ranks, count, status, &out->comm);
+    if (count > 0) status = wf_bound_group(bound, bound->parent, ranks, count, status, &out->comm);
     wf_free(ranks);
     return status;
 }

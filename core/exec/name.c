@@ -59,7 +59,7 @@ weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *acti
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function)
 {
-    wf_runs_undo(&bound->parent->runs, bound->runs, last);
-    wf_runs_end(&bound->parent->runs);
+    wf_runs_undo(&bound->team->runs, bound->runs, last);
+    wf_runs_end(&bound->team->runs);
     return wf_fail_context(status, "%s", function);
 }

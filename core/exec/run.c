@@ -1,5 +1,5 @@
 /* run.c - runs a bound plan, without allocation and without locks. */
-#include "bound.h"
+#include "exec/context/kept.h"
 
 static weft_status run_pull(const struct weft_bound *bound, const struct wf_action *action,
                             const void *in, void *out, weft_stream *stream)
@@ -88,11 +88,37 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
     return WEFT_OK;
 }
 
+/* Is the target the source, bit for bit? */
+static bool changes_nothing(const weft_bound *bound)
+{
+    const weft_plan *plan = bound->plan;
+
+    return plan->step_count == 0 && plan->from->layout.dtype == plan->to->layout.dtype;
+}
+
+uint64_t wf_run_room(const weft_bound *bound, const void *source, const void *target)
+{
+    if (source != target || bound->in_place || bound->memory.target.elements == 0 ||
+        bound->may_alias || changes_nothing(bound))
+        return 0;
+    return bound->memory.source.bytes;
+}
+
+weft_status wf_run_aliased(const weft_bound *bound, const void *source, void *target, void *room,
+                           weft_stream *stream)
+{
+    uint64_t bytes = wf_run_room(bound, source, target);
+
+    if (source == target && !bound->in_place && changes_nothing(bound)) return WEFT_OK;
+    if (bytes == 0) return wf_run(bound, source, target, stream);
+    WF_TRY(bound->device_table->copy(bound->device, room, source, bytes, stream));
+    return wf_run(bound, room, target, stream);
+}
+
 WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
                                      weft_stream *stream, weft_work **work)
 {
     weft_status status;
-    uint64_t last;
 
     if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
         return wf_bound_refuse(bound, "weft_redistribute");
@@ -102,15 +128,10 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
             "weft_redistribute: the plan is a batch of %u tensors; call weft_redistribute_batch",
             bound->plan->member_count);
     if (bound->checked || !wf_buffers_fit(&bound->memory, source, target, bound->in_place))
-        WF_TRY(wf_buffers_check("weft_redistribute", bound, &source, &target));
+        WF_TRY(wf_buffers_check("weft_redistribute", bound, &source, &target, NULL));
     WF_TRY(wf_stream_check(bound->context, stream, "weft_redistribute"));
-    last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
-    wf_runs_begin(&bound->parent->runs, bound->runs,
-                  atomic_load_explicit(&bound->parent->collectives, memory_order_relaxed));
-    status = wf_run(bound, source, target, stream);
-    if (__builtin_expect(status != WEFT_OK, 0))
-        return wf_run_failed(bound, last, status, "weft_redistribute");
-    if (wf_comm_is_inline(bound->parent, stream)) wf_runs_end(&bound->parent->runs);
-    return work != NULL ? wf_work_record(bound->context, stream, "weft_redistribute", work)
-                        : WEFT_OK;
+    WF_TRY(wf_scratch_enter(bound, stream, 0, "weft_redistribute"));
+    status = wf_run_one(bound, source, target, NULL, stream, work, "weft_redistribute");
+    wf_scratch_leave(bound);
+    return status;
 }

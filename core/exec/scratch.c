@@ -48,7 +48,7 @@ uint64_t wf_scratch_bytes(const struct weft_bound *bound)
     return most;
 }
 
-void wf_scratch_assign(struct weft_bound *bound, void *scratch)
+static void assign_actions(struct weft_bound *bound, void *scratch)
 {
     uint64_t most = wf_scratch_bytes(bound);
     char *low = scratch;
@@ -65,16 +65,13 @@ void wf_scratch_assign(struct weft_bound *bound, void *scratch)
     }
 }
 
-weft_status wf_scratch_make(struct weft_bound *bound, uint64_t bytes)
+void wf_scratch_assign(struct weft_bound *bound, void *scratch)
 {
-    if (bytes > 0) WF_TRY(weft_alloc(bound->context, bytes, WEFT_MEMORY_DEVICE, &bound->scratch));
-    bound->scratch_bytes = bytes;
-    return WEFT_OK;
-}
+    struct wf_batch *batch = bound->batch;
 
-void wf_scratch_free(struct weft_bound *bound)
-{
-    if (bound->scratch != NULL && weft_free(bound->context, bound->scratch) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "scratch was not freed: %s", weft_last_error());
-    bound->scratch = NULL;
+    assign_actions(bound, scratch);
+    if (batch == NULL) return;
+    wf_fused_assign(&batch->fused, scratch);
+    for (uint32_t i = 0; i < bound->plan->member_count; i++)
+        if (batch->alone[i] != NULL) assign_actions(batch->alone[i], scratch);
 }

@@ -77,7 +77,7 @@ static weft_bound *bind_sum(weft_context *ctx)
     MUST(weft_mesh_parse(text, &mesh));
     MUST(weft_spec_parse(mesh, "f32[512,512] P(sum)", &part));
     MUST(weft_spec_parse(mesh, "f32[512,512] R", &sum));
-    MUST(weft_plan_create(part, sum, NULL, &plan));
+    MUST(weft_context_plan(ctx, part, sum, NULL, &plan)); /* with the costs of the context */
     MUST(weft_plan_bind(plan, weft_world(ctx), NULL, &bound));
     weft_plan_release(&plan);
     weft_spec_release(&part);

@@ -80,8 +80,6 @@ int main(void)
     weft_context *ctx;
     weft_mesh *mesh;
     weft_spec *from, *to;
-    weft_plan *plan;
-    weft_bound *bound;
     weft_shard source_shard, target_shard;
     void *source, *target;
     int64_t wrong;
@@ -89,22 +87,18 @@ int main(void)
     MUST(weft_init(NULL, &ctx));
     MUST(weft_mesh_parse("dp=2,tp=4", &mesh));
     MUST(weft_spec_parse(mesh, "i32[4096,4096] S(0),R", &from));
-    MUST(weft_spec_parse(mesh, "i32[4096,4096] R,S(1)", &to));
-    MUST(weft_plan_create(from, to, NULL, &plan));
-    MUST(weft_plan_bind(plan, weft_world(ctx), NULL, &bound));
+    MUST(weft_spec_with(from, "R,S(1)", &to));
 
     source = allocate_shard(ctx, from, &source_shard);
     target = allocate_shard(ctx, to, &target_shard);
     fill(ctx, &source_shard, source);
-    MUST(weft_redistribute(bound, source, target, NULL, NULL));
+    MUST(weft_move(ctx, from, source, to, target, NULL, NULL));
     wrong = count_wrong(ctx, &target_shard, target);
     printf("rank %d: %lld of %lld elements wrong\n", weft_rank(ctx), (long long)wrong,
            (long long)target_shard.elements);
 
     MUST(weft_free(ctx, source));
     MUST(weft_free(ctx, target));
-    weft_bound_release(&bound);
-    weft_plan_release(&plan);
     weft_spec_release(&from);
     weft_spec_release(&to);
     weft_mesh_release(&mesh);

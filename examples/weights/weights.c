@@ -94,6 +94,7 @@ int main(void)
 {
     weft_context *ctx;
     weft_spec *trained[TENSORS], *served[TENSORS];
+    weft_plan_options options = {.struct_size = sizeof options};
     weft_plan *plan;
     weft_bound *bound;
     struct shard sources[TENSORS], targets[TENSORS];
@@ -102,8 +103,9 @@ int main(void)
 
     MUST(weft_init(NULL, &ctx));
     describe(trained, served);
+    options.costs = weft_context_costs(ctx);
     MUST(weft_plan_create_batch(TENSORS, (const weft_spec *const *)trained,
-                                (const weft_spec *const *)served, NULL, &plan));
+                                (const weft_spec *const *)served, &options, &plan));
     MUST(weft_plan_bind(plan, weft_world(ctx), NULL, &bound));
     for (int i = 0; i < TENSORS; i++) {
         sources[i] = make_shard(ctx, trained[i], i);

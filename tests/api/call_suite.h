@@ -58,6 +58,7 @@ struct world {
     const void *const *batch_sources[4];
     void *const *batch_targets[4];
     const char *names[2];
+    weft_move_item items[1];
     int64_t sizes64[8];
     int32_t sizes32[8], zeros32[8];
     uint64_t counts[8], offsets[8];

@@ -28,6 +28,7 @@ static void make_arrays(struct world *w)
         w->batch_targets[i] = w->targets;
     }
     w->names[0] = w->names[1] = "axis";
+    w->items[0] = (weft_move_item){"a tensor", w->spec, w->buffer, w->spec, w->target};
 }
 
 void make_world(struct world *w)

@@ -29,6 +29,8 @@ OPTIONAL = {
     ("weft_plan_print_json", "runner_up"): "may be NULL",
     ("weft_redistribute", "work"): "unless WORK is NULL",
     ("weft_redistribute_batch", "work"): "unless WORK is NULL",
+    ("weft_move", "work"): "unless WORK is NULL",
+    ("weft_move_batch", "work"): "as weft_move",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -52,6 +54,7 @@ NUMBERS = {
     ("weft_placements_parse", "axes"): "1",
     ("weft_plan_create_batch", "count"): "1",
     ("weft_plan_measure_step", "index"): "0",
+    ("weft_move_batch", "count"): "1",
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
@@ -84,6 +87,7 @@ OBJECTS = {
     "const void *const *": "w->sources", "void *const *": "w->targets",
     "const void *const *const *": "w->batch_sources", "void *const *const *": "w->batch_targets",
     "const int64_t *": "w->sizes64", "const int32_t *": "w->sizes32",
+    "const weft_move_item *": "w->items",
     "const weft_collective_args *": "collective_args(w, %d)",
     "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
     "weft_status (*)(void *)": "rank_main",

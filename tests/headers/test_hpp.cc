@@ -271,18 +271,29 @@ static void move_values(weft::context_ref ctx, weft::comm_ref comm)
     weft::memory target = ctx.alloc(to.shard_bytes(comm.rank())).value();
     weft::stream stream = ctx.create_stream().value();
     weft::work work;
+    bool whole = comm.get() == ctx.world().get(); /* moves have the ranks of the world */
 
     for (int64_t i = 0; i < have.elements; i++)
         source.as<int32_t>()[i] = static_cast<int32_t>(have.offset[0] * 4 + i);
     CHECK(!bound && moved && moved.scratch() < 4096);
-    for (int round = 0; round < 3; round++) { /* each record releases the one before it */
+    CHECK(plan.scratch(comm).value() == moved.scratch());
+    for (int round = 0; round < (whole ? 5 : 3);
+         round++) { /* each record releases the one before it */
+        weft_move_item item = {"matrix", from.get(), source.data(), to.get(), target.data()};
         CHECK(ctx.fill(target.data(), 0xff, target.bytes(), stream));
-        CHECK(moved.redistribute(source.data(), target.data(), stream, &work));
+        if (round < 3)
+            CHECK(moved.redistribute(source.data(), target.data(), stream, &work));
+        else if (round == 3)
+            CHECK(ctx.move(from, source.data(), to, target.data(), stream, &work));
+        else
+            CHECK(ctx.move_batch(1, &item, stream, &work));
         CHECK(work && work.wait() && work.test() && stream.wait());
         for (int64_t i = 0; i < want.shape[0]; i++)
             for (int64_t j = 0; j < want.shape[1]; j++)
                 CHECK(target.as<int32_t>()[i * want.shape[1] + j] == i * 4 + want.offset[1] + j);
     }
+    CHECK(ctx.plan(from, to).value().get() == ctx.plan(from, to).value().get());
+    CHECK(!whole || (ctx.moves().value().bound == 1 && ctx.clear_moves()));
     weft::memory other = std::move(source);
     CHECK(!source && source.bytes() == 0 && other.bytes() == from.shard_bytes(comm.rank()));
     CHECK(other.free() && !other && other.free());
@@ -369,7 +380,7 @@ static void test_ranks(int32_t size)
     CHECK(released<weft_context> == contexts + size);
     CHECK(released<weft_comm> == comms + size);      /* split; neither the world nor tp */
     CHECK(released<weft_bound> == bound + 2 * size); /* on the world and on a part of it */
-    CHECK(released<weft_work> == works + 8 * size);  /* three rounds and a record, twice */
+    CHECK(released<weft_work> == works + 10 * size); /* five rounds, three rounds, a record each */
     CHECK(released<weft_stream> == streams + 2 * size);
     CHECK(released<void> == memory + 4 * size);
     CHECK(released<weft_symm> == symm + size);

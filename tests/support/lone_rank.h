@@ -3,7 +3,7 @@
 #ifndef WEFT_TESTS_LONE_RANK_H
 #define WEFT_TESTS_LONE_RANK_H
 
-#include "exec/bound.h"
+#include "exec/context/kept.h"
 #include "support/fake_world.h"
 #include "support/layout.h"
 
@@ -64,7 +64,7 @@ static inline void lone_begin(struct lone_rank *lone, int32_t rank, int32_t size
     ck_assert_ptr_nonnull(lone->bound);
     lone->bound->made = wf_made_now(WF_KIND_BOUND);
     lone->bound->context = lone->context;
-    lone->bound->parent = &lone->comm;
+    lone->bound->parent = lone->bound->team = &lone->comm;
     lone->bound->kernel = &keeping_kernel;
     lone->bound->runs = &lone->bound->own_runs;
 }
@@ -89,7 +89,7 @@ static inline void lone_clear(struct lone_rank *lone)
 
 static inline void lone_end(struct lone_rank *lone)
 {
-    wf_scratch_free(lone->bound);
+    wf_scratch_drop(lone->bound);
     wf_free(lone->bound);
     weft_context_release(&lone->context);
 }

@@ -128,6 +128,7 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
         return;
     }
     if (!wf_is_usable(context->made, WF_KIND_CONTEXT)) return; /* a parent process's */
+    wf_modules_stream_ends(context, mine);
     span = wf_span_begin(context, mine);
     context->plugin->device->stream_destroy(context->device, mine);
     wf_span_drop(context, &span);

@@ -66,6 +66,15 @@ weft_status wf_modules_check_wait(weft_context *context, const void *stream, boo
     return status;
 }
 
+void wf_modules_stream_ends(weft_context *context, void *stream)
+{
+    for (size_t i = WF_MODULE_COUNT; i-- > 0;) {
+        const struct wf_module *module = module_at(context, i);
+
+        if (module != NULL && module->stream_ends != NULL) module->stream_ends(context, stream);
+    }
+}
+
 void wf_modules_comm_ends(weft_comm *comm, const char *cause)
 {
     for (size_t i = WF_MODULE_COUNT; i-- > 0;) {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 /* A module's place in wf_modules and in a context's `kept`.  Lower modules come first. */
-enum wf_module_slot { WF_MODULE_SYMM, WF_MODULE_COUNT };
+enum wf_module_slot { WF_MODULE_SYMM, WF_MODULE_EXEC, WF_MODULE_COUNT };
 
 /* Any callback may be NULL.  All but `create` are called only for a context whose slot CREATE has
  * set.  Callbacks run in the order of the slots; `comm_ends`, `stop` and `destroy` in reverse. */
@@ -32,6 +32,8 @@ struct wf_module {
      * Returns STATUS, or an error that the device does not report. */
     weft_status (*check_wait)(weft_context *context, const void *stream, bool any,
                               weft_status status);
+    /* The user releases STREAM, which still exists. */
+    void (*stream_ends)(weft_context *context, void *stream);
     /* COMM is about to end because of CAUSE, and is still usable. */
     void (*comm_ends)(weft_comm *comm, const char *cause);
     /* All communicators are about to end.  Ends work that would never complete. */
@@ -52,6 +54,7 @@ weft_status wf_modules_bind_thread(weft_context *context) WF_NODISCARD;
 weft_status wf_modules_check_free(weft_context *context, const void *pointer) WF_NODISCARD;
 weft_status wf_modules_check_wait(weft_context *context, const void *stream, bool any,
                                   weft_status status) WF_NODISCARD;
+void wf_modules_stream_ends(weft_context *context, void *stream);
 void wf_modules_comm_ends(weft_comm *comm, const char *cause);
 void wf_modules_stop(weft_context *context);
 void wf_modules_destroy(weft_context *context);

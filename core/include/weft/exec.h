@@ -4,8 +4,9 @@
  *     if (weft_plan_bind(plan, weft_world(ctx), NULL, &bound) != WEFT_OK) fail(weft_last_error());
  *     for (...) weft_redistribute(bound, source, target, stream, NULL);
  *
- * Binding creates communicators, computes what this rank receives from each peer, and allocates
- * scratch.  Running allocates nothing and takes no lock. */
+ * Binding creates communicators, computes what this rank receives from each peer, and reserves
+ * scratch.  Running allocates nothing and takes no lock, except for the first run on a stream.
+ * weft_move (move.h) plans, binds and runs in one call. */
 #ifndef WEFT_EXEC_H
 #define WEFT_EXEC_H
 
@@ -20,6 +21,10 @@ typedef struct weft_bound weft_bound;
 
 /* ---- on ranks ------------------------------------------------------------------ */
 
+/* The address of scratch that the caller supplies is a multiple of this, as that of memory from
+ * weft_alloc on all backends of weft. */
+#define WEFT_SCRATCH_ALIGNMENT 16
+
 typedef struct weft_bind_options {
     size_t struct_size;
     /* Strides of this rank's source and target shard, in elements, one per dimension.  NULL:
@@ -33,7 +38,19 @@ typedef struct weft_bind_options {
     /* For a batch, instead of the strides above: one array per tensor.  NULL, for all tensors or
      * for one: row-major without gaps. */
     const int64_t *const *batch_source_strides, *const *batch_target_strides;
+    /* Scratch of this rank: device memory of at least weft_plan_scratch bytes.  It stays the
+     * caller's, and is freed after the bound plan is released.  Several bound plans may share one
+     * piece if they run on one stream, or one after the other.  NULL: scratch of the context. */
+    void *scratch;
+    uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
 } weft_bind_options;
+
+/* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.  It
+ * is what weft_bound_scratch returns afterwards.  `scratch` of OPTIONS is ignored.  Not collective;
+ * nothing is created.  Errors: as weft_plan_bind. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
+                                                      const weft_bind_options *options,
+                                                      uint64_t *bytes);
 
 /* Prepare PLAN to run on COMM.  The ranks in the plan's meshes are ranks of COMM.  Collective:
  * every rank of COMM calls it with the same plan, including ranks in neither mesh.  Either all
@@ -41,8 +58,9 @@ typedef struct weft_bind_options {
  * whose COMM is refused does not take part.  OPTIONS may be NULL, and may differ between ranks
  * except for in_place and packed.  COMM keeps the communicators that steps need.  The caller
  * releases *OUT before COMM.
- * WEFT_ERR_INVALID: a mesh names a rank outside COMM, or a stride is invalid.
- * WEFT_ERR_MISMATCH: ranks have different plans, or different in_place or packed. */
+ * WEFT_ERR_INVALID: a mesh names a rank outside COMM, a stride is invalid, or the scratch of
+ * OPTIONS is too small or not aligned. WEFT_ERR_MISMATCH: ranks have different plans, or different
+ * in_place or packed. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
@@ -52,10 +70,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_c
  * scratch allocated instead.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_bound_release(weft_bound **bound);
 
-/* Scratch that BOUND holds on this rank, in bytes; 0 for NULL.  It is at most the plan's
- * peak_bytes, rounded up to 256 bytes per buffer, plus buffers for strides and in_place.  It can be
- * more with `packed`, if the plan expected that ranks read each other's memory, and where weft
- * computes averages for the backend (docs/abi.md). */
+/* Scratch that a run of BOUND uses on this rank, in bytes; 0 for NULL.  The bound plans of a
+ * context share it: each stream has one piece, as large as the largest bound plan that has run on
+ * it. weft_move_get returns the sum of these pieces.  The size is at most the plan's peak_bytes,
+ * rounded up to 256 bytes per buffer, plus buffers for strides and in_place.  It can be more with
+ * `packed`, if the plan expected that ranks read each other's memory, and where weft computes
+ * averages for the backend (docs/abi.md); the averages also need host memory of that size. */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.
@@ -67,8 +87,11 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * bound with in_place.  *WORK, unless WORK is NULL, records the redistribution; the caller releases
  * it.
  * All ranks run the bound plans of one communicator in the same order, one thread at a time.  Bound
- * plans of different communicators may run at the same time.  All runs of one BOUND use the same
- * scratch: a run on another stream must wait for the previous one (weft_stream_wait_work).
+ * plans of different communicators may run at the same time.  A run of BOUND on another stream than
+ * its previous one must wait for that one (weft_stream_wait_work).  The first run on a stream may
+ * allocate scratch.  A device graph that has captured a run uses the scratch of the stream on which
+ * it was captured: keep BOUND and that stream, and run nothing else on it while the graph runs, or
+ * supply scratch to weft_plan_bind.
  * WEFT_ERR_MISMATCH: ranks run bound plans in different orders.  Steps on the same ranks are
  * compared always on gloo-cpu within a host, and on other backends with WEFT_CHECK=1.  Steps on
  * different ranks are compared on all backends after about a second of waiting.  A step that fails

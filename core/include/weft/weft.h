@@ -15,5 +15,6 @@
 #include "symm.h"
 #include "plan.h"
 #include "exec.h"
+#include "move.h"
 
 #endif

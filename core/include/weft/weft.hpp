@@ -480,6 +480,8 @@ public:
     }
     /* Prepare the plan to run on COMM.  Collective. */
     result<bound> bind(comm_ref comm, const weft_bind_options *options = nullptr) const;
+    /* Bytes of scratch that bind with these arguments needs on this rank. */
+    result<uint64_t> scratch(comm_ref comm, const weft_bind_options *options = nullptr) const;
 
     result<weft_plan_info> info() const
     {
@@ -681,6 +683,33 @@ public:
     result<weft_device_info> device() const
     {
         return detail::describe<weft_device_info>(weft_device_get, raw_);
+    }
+
+    /* Move this rank's shard SOURCE of layout FROM to its shard TARGET of layout TO (move.h).
+     * Collective over the ranks of both meshes.  *RECORD, unless RECORD is null, becomes the handle
+     * of this work. */
+    status move(const spec &from, const void *source, const spec &to, void *target,
+                stream_ref stream = {}, work *record = nullptr) const
+    {
+        return weft_move(raw_, from.get(), source, to.get(), target, stream.get(),
+                         record != nullptr ? record->out() : nullptr);
+    }
+    status move_batch(uint32_t count, const weft_move_item *items, stream_ref stream = {},
+                      work *record = nullptr) const
+    {
+        return weft_move_batch(raw_, count, items, stream.get(),
+                               record != nullptr ? record->out() : nullptr);
+    }
+    /* The plan that move uses, with the costs of this context. */
+    result<weft::plan> plan(const spec &from, const spec &to,
+                            const weft_plan_options *options = nullptr) const
+    {
+        return detail::make<weft::plan>(weft_context_plan, raw_, from.get(), to.get(), options);
+    }
+    status clear_moves() const { return weft_move_clear(raw_); }
+    result<weft_move_info> moves() const
+    {
+        return detail::describe<weft_move_info>(weft_move_get, raw_);
     }
 
     result<memory> alloc(uint64_t bytes, weft_memory_kind kind = WEFT_MEMORY_DEVICE) const
@@ -911,6 +940,11 @@ public:
 inline result<bound> plan::bind(comm_ref comm, const weft_bind_options *options) const
 {
     return detail::make<bound>(weft_plan_bind, raw_, comm.get(), options);
+}
+
+inline result<uint64_t> plan::scratch(comm_ref comm, const weft_bind_options *options) const
+{
+    return detail::ask<uint64_t>(weft_plan_scratch, raw_, comm.get(), options);
 }
 
 /* Move-only.  Memory that all ranks of a communicator can read and write (symm.h).  Release is

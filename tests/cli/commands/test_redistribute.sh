@@ -64,6 +64,9 @@ json "$weft" bench batch --tensors 20 --size 8 --budget-ms 1 --json -- \
     'it["bench"] == "batch" and len(it["rows"]) == 5' \
     'all(r["median_ns"] > 0 and r["alone_ns"] > 0 and r["tensors"] == 20 for r in it["rows"])' \
     '[r["together"] for r in it["rows"]] == [20, 20, 20, 20, 0]'
+json "$weft" bench move --budget-ms 1 --json -- \
+    'it["bench"] == "move" and [r["kept"] for r in it["rows"]] == [1, 1000, 1]'
+expect 0 "more than weft_redistribute" "$weft" bench move --budget-ms 1
 expect 0 "as one plan" "$weft" bench batch --tensors 3 --ranks 3 --budget-ms 1
 expect 0 "P -> S(0)" "$weft" bench redistribute --sizes 16,17 --budget-ms 1 --ranks 3
 # Rows are printed as they are measured: those before a failure are there.

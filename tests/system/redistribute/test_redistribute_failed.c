@@ -1,7 +1,7 @@
-/* Bound plans released after their communicator has failed, while their work still runs.
+/* Bound plans and contexts released while the work of plans and moves still runs.
  *
- * The source of rank 1 has a page that nobody may access.  Both ranks copy from it and stay in the
- * handler of the signal until the test opens the gate. */
+ * The source of one rank has a page that nobody may access.  That rank and another one copy from it
+ * and stay in the handler of the signal until the test opens the gate. */
 #include "support/expect.h"
 #include "support/layout.h"
 #include "support/suite.h"
@@ -119,15 +119,71 @@ static weft_status fail_and_release(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(a_bound_plan_is_released_after_its_work)
+static void run_at_gate(int32_t ranks, weft_status (*rank_main)(void *))
 {
     struct sigaction action = {.sa_sigaction = stay_at_gate, .sa_flags = SA_SIGINFO}, before;
 
+    atomic_store(&gate.entered, 0);
+    atomic_store(&gate.open, false);
+    atomic_store(&gate.released, false);
     ck_assert_int_eq(sigaction(SIGSEGV, &action, &before), 0);
-    ck_assert_msg(weft_threads_run(RANKS, fail_and_release, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
+    ck_assert_msg(weft_threads_run(ranks, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
     ck_assert_int_eq(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+START_TEST(a_bound_plan_is_released_after_its_work)
+{
+    run_at_gate(RANKS, fail_and_release);
 }
 END_TEST
 
-SUITE(redistribute_failed, a_bound_plan_is_released_after_its_work)
+/* ---- moves ---- */
+
+/* Rank 0 of five releases its context while its stream runs a move of ranks 0 to 3.  The step runs
+ * on ranks 0 and 2. */
+static weft_status release_context_while_it_moves(void *argument)
+{
+    weft_spec *from = spec_of("2x2", "f32[512,512] S(0),R");
+    weft_spec *to = spec_of("2x2", "f32[512,512] S(1),R");
+    unsigned char *source = map(), *target = map();
+    weft_context *context = NULL;
+    weft_stream *stream = NULL;
+    pthread_t helper;
+    int32_t rank;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    rank = weft_rank(context);
+    WF_TRY(weft_move(context, from, source, to, target, NULL, NULL)); /* binds */
+    if (rank == 2) {
+        gate.page = source + BYTES - PAGE;
+        EXPECT(mprotect(gate.page, PAGE, PROT_NONE) == 0);
+    }
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    if (rank == 0) {
+        WF_TRY(weft_stream_create(context, &stream));
+        WF_TRY(weft_move(context, from, source, to, target, stream, NULL));
+        while (atomic_load(&gate.entered) < 2)
+            pause_briefly();
+        EXPECT(pthread_create(&helper, NULL, open_gate, NULL) == 0);
+    } else {
+        (void)!weft_move(context, from, source, to, target, NULL, NULL);
+    }
+    weft_context_release(&context);
+    weft_stream_release(context, &stream); /* after its context */
+    if (rank == 0) pthread_join(helper, NULL);
+    munmap(source, BYTES);
+    munmap(target, BYTES);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    return WEFT_OK;
+}
+
+START_TEST(a_context_is_released_after_its_moves)
+{
+    run_at_gate(5, release_context_while_it_moves);
+}
+END_TEST
+
+SUITE(redistribute_failed, a_bound_plan_is_released_after_its_work,
+      a_context_is_released_after_its_moves)

@@ -1,4 +1,5 @@
-/* The steady state of a bound plan: the ranks and their streams allocate nothing and take no lock.
+/* The steady state of a bound plan and of a move: ranks and their streams allocate nothing and take
+ * no lock.
  * The threads of the rendezvous do not count: they may still be busy with the last answer.  This
  * program puts its own malloc and locks in front of the C library's to count them, so it is built
  * without sanitizers, which do the same. */
@@ -137,14 +138,17 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 struct run {
     const char *mesh, *from, *to;
     bool packed, streams, works;
+    bool moves, in_place, batches;
 };
 
 /* The state of a rank. */
 struct place {
     weft_context *context;
     weft_bound *bound;
+    weft_spec *from, *to;
     weft_stream *stream;
     uint32_t *source, *target, *flag; /* FLAG[1] becomes FLAG[0] */
+    uint32_t *more;                   /* two more tensors */
 };
 
 /* Does not wait in the library, which may lock. */
@@ -157,13 +161,25 @@ static weft_status wait_for_flag(const struct place *place, uint32_t value)
     return WEFT_OK;
 }
 
+static weft_status run_once(const struct run *run, const struct place *place, weft_work **work)
+{
+    void *target = run->in_place ? place->source : place->target;
+    weft_move_item items[] = {{"a", place->from, place->source, place->to, target},
+                              {"b", place->to, place->more, place->to, place->more + 64 * 64}};
+
+    if (run->batches) return weft_move_batch(place->context, 2, items, place->stream, work);
+    if (run->moves)
+        return weft_move(place->context, place->from, place->source, place->to, target,
+                         place->stream, work);
+    return weft_redistribute(place->bound, place->source, place->target, place->stream, work);
+}
+
 static weft_status run_often(const struct run *run, const struct place *place, uint32_t flag)
 {
     weft_work *works[RUNS] = {NULL};
 
     for (int i = 0; i < RUNS; i++)
-        WF_TRY(weft_redistribute(place->bound, place->source, place->target, place->stream,
-                                 run->works ? &works[i] : NULL));
+        WF_TRY(run_once(run, place, run->works ? &works[i] : NULL));
     WF_TRY(wait_for_flag(place, flag));
     for (int i = 0; i < RUNS; i++)
         weft_work_release(&works[i]);
@@ -198,23 +214,24 @@ static weft_status open_place(const struct run *run, struct place *place)
     weft_bind_options options = {.struct_size = sizeof options, .packed = run->packed};
     weft_spec *from = spec_of(run->mesh, run->from), *to = spec_of(run->mesh, run->to);
     weft_plan *plan = NULL;
-    void *memory[3];
+    void *memory[4];
 
     is_joining = true;
     WF_TRY(weft_init(NULL, &place->context));
     is_joining = false;
     WF_TRY(weft_plan_create(from, to, NULL, &plan));
     WF_TRY(weft_plan_bind(plan, weft_world(place->context), &options, &place->bound));
-    for (int i = 0; i < 3; i++) {
-        WF_TRY(weft_alloc(place->context, 64 * 64 * 4, WEFT_MEMORY_DEVICE, &memory[i]));
-        memset(memory[i], 0, 64 * 64 * 4);
+    for (int i = 0; i < 4; i++) {
+        WF_TRY(weft_alloc(place->context, 2 * 64 * 64 * 4, WEFT_MEMORY_DEVICE, &memory[i]));
+        memset(memory[i], 0, 2 * 64 * 64 * 4);
     }
     if (run->streams) WF_TRY(weft_stream_create(place->context, &place->stream));
     place->source = memory[0];
     place->target = memory[1];
     place->flag = memory[2];
-    weft_spec_release(&from);
-    weft_spec_release(&to);
+    place->more = memory[3];
+    place->from = from;
+    place->to = to;
     weft_plan_release(&plan);
     return WEFT_OK;
 }
@@ -233,6 +250,9 @@ static weft_status run_rank(void *argument)
     WF_TRY(weft_free(place.context, place.source));
     WF_TRY(weft_free(place.context, place.target));
     WF_TRY(weft_free(place.context, place.flag));
+    WF_TRY(weft_free(place.context, place.more));
+    weft_spec_release(&place.from);
+    weft_spec_release(&place.to);
     weft_context_release(&place.context);
     return WEFT_OK;
 }
@@ -294,5 +314,15 @@ START_TEST(with_a_handle_on_each_run)
 }
 END_TEST
 
+START_TEST(moves_from_the_cache)
+{
+    check((struct run){.moves = true});
+    check((struct run){.moves = true, .in_place = true});
+    check((struct run){.moves = true, .streams = true, .works = true});
+    check((struct run){.batches = true, .streams = true});
+    check((struct run){.batches = true, .in_place = true});
+}
+END_TEST
+
 SUITE(redistribute_steady, the_counters_count, on_the_default_stream, on_a_stream_of_its_own,
-      with_a_handle_on_each_run)
+      with_a_handle_on_each_run, moves_from_the_cache)

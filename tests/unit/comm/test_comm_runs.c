@@ -302,7 +302,38 @@ START_TEST(a_rank_reports_a_mismatch_before_it_fails)
 }
 END_TEST
 
+/* A move among some ranks of the world is noted with the communicator of these ranks. */
+START_TEST(a_wait_names_the_plan_that_waits)
+{
+    static weft_context own;
+    static weft_comm world, movers, pair;
+    static struct wf_plan_runs plan = {
+        .binding = 1, .function = "weft_redistribute", .text = "a plan"};
+    static struct wf_plan_runs move = {.binding = 1, .function = "weft_move", .text = "a move"};
+    char text[256];
+
+    pthread_mutex_init(&own.lock, NULL);
+    world = (weft_comm){.context = &own, .groups = &movers};
+    movers = (weft_comm){.context = &own, .owner = &world, .next_group = &pair};
+    pair = (weft_comm){.context = &own, .owner = &world};
+    wf_runs_describe_last(&pair, text, sizeof text);
+    ck_assert_str_eq(text, "work on a stream");
+    world.runs.list = &plan;
+    wf_runs_begin(&world.runs, &plan, 0);
+    wf_runs_step(&plan, 1, &pair);
+    wf_runs_describe_last(&pair, text, sizeof text);
+    ck_assert_str_eq(text, "work on a stream, last started by weft_redistribute: a plan: step 1");
+    movers.runs.list = &move;
+    wf_runs_begin(&movers.runs, &move, 0);
+    wf_runs_step(&move, 2, &pair);
+    wf_runs_describe_last(&pair, text, sizeof text);
+    ck_assert_str_eq(text, "work on a stream, last started by weft_move: a move: step 2");
+    pthread_mutex_destroy(&own.lock);
+}
+END_TEST
+
 SUITE(comm_runs, the_same_order_is_fine, runs_that_wait_for_each_other_are_found,
       runs_that_have_begun_are_compared_by_their_order, old_runs_are_not_compared,
       a_run_that_failed_does_not_count, an_answer_that_is_cut_proves_nothing,
-      a_rank_that_does_not_answer_hides_no_mismatch, a_rank_reports_a_mismatch_before_it_fails)
+      a_rank_that_does_not_answer_hides_no_mismatch, a_rank_reports_a_mismatch_before_it_fails,
+      a_wait_names_the_plan_that_waits)

@@ -9,10 +9,11 @@ START_TEST(a_communicator_must_have_all_ranks_and_kernels)
     struct lone_rank lone;
 
     lone_begin(&lone, 0, 4);
-    check_refused(wf_bind_check(from, to, &lone.comm), WEFT_ERR_INVALID,
+    check_refused(wf_bind_check("weft_plan_bind", from, to, &lone.comm), WEFT_ERR_INVALID,
                   "have ranks up to 4 and need 5 ranks");
     lone.comm.size = 5;
-    check_refused(wf_bind_check(from, to, &lone.comm), WEFT_ERR_UNSUPPORTED, "kernel table lacks");
+    check_refused(wf_bind_check("weft_plan_bind", from, to, &lone.comm), WEFT_ERR_UNSUPPORTED,
+                  "cannot run plans: its kernel table lacks");
     weft_spec_release(&from);
     weft_spec_release(&to);
     lone_end(&lone);

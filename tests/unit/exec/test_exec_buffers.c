@@ -45,7 +45,7 @@ END_TEST
 
 static weft_status run(struct lone_rank *lone, const void *source, void *target)
 {
-    return wf_buffers_check("weft_redistribute", lone->bound, &source, &target);
+    return wf_buffers_check("weft_redistribute", lone->bound, &source, &target, NULL);
 }
 
 static void refused(weft_status status, const char *text)

@@ -15,15 +15,20 @@ START_TEST(a_context_without_a_modules_state_is_left_alone)
     ck_assert_int_eq(wf_modules_check_free(&context, &context), WEFT_OK);
     ck_assert_int_eq(wf_modules_check_wait(&context, NULL, true, WEFT_ERR_TIMEOUT),
                      WEFT_ERR_TIMEOUT);
+    wf_modules_stream_ends(&context, &context);
     wf_modules_comm_ends(&comm, "a test");
     wf_modules_stop(&context);
     wf_modules_destroy(&context);
 }
 END_TEST
 
+/* As weft_init, which releases the context of a module that fails. */
 static weft_status create(void *context)
 {
-    return wf_modules_create(context);
+    weft_status status = wf_modules_create(context);
+
+    if (status != WEFT_OK) wf_modules_destroy(context);
+    return status;
 }
 
 static void destroy(void *context)

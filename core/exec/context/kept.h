@@ -1,0 +1,167 @@
+/* kept.h - what exec keeps with a context.
+ *
+ *     pool.c    scratch that the bound plans of a context share, by stream
+ *     size.c    the scratch that a plan needs, before it is bound; sketch.c its communicators
+ *     cache.c   the plans and bound plans of moves
+ *     move.c    moves: one tensor, or a batch
+ *     module.c  all of this in the life of a context */
+#ifndef WEFT_EXEC_CONTEXT_KEPT_H
+#define WEFT_EXEC_CONTEXT_KEPT_H
+
+#include "exec/bound.h"
+
+/* ---- pool.c ---- */
+
+/* A piece of device memory.  HOLDERS is under the state's lock: the pool that hands it out, and the
+ * bound plans that have run in it.  A bound plan keeps its pieces until it is released, also if the
+ * pool has a larger one by then, because a device graph may have captured a run. */
+struct wf_piece {
+    void *memory;
+    uint64_t bytes;
+    uint32_t holders;
+};
+
+/* The scratch of one stream.  Several pools have the same stream if several threads run bound plans
+ * on it at the same time.  Pools stay in the state's list until the context ends. */
+struct wf_pool {
+    struct wf_pool *next;
+    atomic_bool busy; /* a run uses it; held while the fields below change */
+    bool in_use;      /* false: its stream was released, and another may take it */
+    const void *stream;
+    struct wf_piece *piece; /* NULL: none yet */
+};
+
+/* A piece that a bound plan uses when it runs with POOL. */
+struct wf_place {
+    struct wf_place *next; /* of the same bound plan, newest first */
+    struct wf_pool *pool;
+    struct wf_piece *piece;
+};
+
+/* Find scratch for a run on STREAM, with EXTRA bytes behind BOUND's own, and hold its pool. */
+weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extra,
+                            const char *function);
+
+/* Give BOUND its scratch for a run of FUNCTION on STREAM, with EXTRA bytes behind its own.  After
+ * success wf_scratch_leave follows the run. */
+static inline weft_status wf_scratch_enter(weft_bound *bound, const void *stream, uint64_t extra,
+                                           const char *function)
+{
+    const struct wf_place *place = bound->place;
+
+    if (extra == 0 && (bound->scratch_bytes == 0 || bound->given_scratch != NULL)) return WEFT_OK;
+    if (place != NULL && place->piece->bytes >= bound->scratch_bytes + extra &&
+        !atomic_exchange_explicit(&place->pool->busy, true, memory_order_acquire)) {
+        bound->held = place->pool;
+        if (place->pool->in_use && place->pool->stream == stream) return WEFT_OK;
+        atomic_store_explicit(&place->pool->busy, false, memory_order_release);
+        bound->held = NULL;
+    }
+    return wf_scratch_find(bound, stream, extra, function);
+}
+
+static inline void wf_scratch_leave(weft_bound *bound)
+{
+    if (bound->held == NULL) return;
+    atomic_store_explicit(&bound->held->busy, false, memory_order_release);
+    bound->held = NULL;
+}
+
+/* Where the EXTRA bytes of wf_scratch_enter begin. */
+static inline void *wf_scratch_extra(const weft_bound *bound)
+{
+    return bound->held != NULL ? (char *)bound->place->piece->memory + bound->scratch_bytes : NULL;
+}
+
+/* BOUND needs BYTES of scratch: check the scratch that CALL supplies; without it, reserve memory
+ * for the first run. */
+weft_status wf_bound_set_scratch(struct weft_bound *bound, const struct wf_bind_call *call,
+                                 uint64_t bytes) WF_NODISCARD;
+/* BOUND's work is complete, and it needs no scratch any more. */
+void wf_scratch_drop(struct weft_bound *bound);
+/* Remember STREAM, so that its release waits for its work. */
+weft_status wf_stream_remember(weft_context *context, const void *stream) WF_NODISCARD;
+/* Free the memory that no bound plan uses. */
+void wf_pools_trim(weft_context *context);
+
+/* ---- sketch.c ---- */
+
+/* The communicator of RANKS of PARENT for a step of BOUND; see wf_comm_group.  If only BOUND's size
+ * is wanted, it is a sketch: it knows its ranks and the backend, and cannot communicate.  BOUND may
+ * be NULL. */
+weft_status wf_bound_group(struct weft_bound *bound, weft_comm *parent, const int32_t *ranks,
+                           int32_t count, weft_status status, weft_comm **out) WF_NODISCARD;
+void wf_sketches_free(struct weft_bound *bound);
+
+/* ---- cache.c ---- */
+
+/* The ranks that make some moves together, and their bound plans. */
+struct wf_mover {
+    struct wf_mover *next;
+    weft_comm *comm;
+    uint32_t count;
+    struct wf_kept_move *oldest, *newest;
+};
+
+/* A bound plan of moves.  PAIRS are its specs, FROM and TO of each tensor. */
+struct wf_kept_move {
+    struct wf_kept_move *next;  /* in the bucket */
+    struct wf_kept_move *newer; /* of the same mover */
+    struct wf_mover *mover;
+    weft_bound *bound;
+    uint64_t hash;
+    const void *stream; /* of the last move */
+    bool has_moved;
+    const void **sources; /* room for a batch's arguments */
+    void **targets;
+    uint32_t count;
+    const weft_spec *pairs[];
+};
+
+struct wf_moves {
+    atomic_bool busy; /* a thread is in one of the functions of move.h */
+    uint32_t most;    /* bound plans per mover */
+    uint32_t mask;
+    struct wf_kept_move **buckets; /* NULL: nothing was kept yet */
+    struct wf_mover *movers;
+    struct wf_kept_move *left; /* evicted, but their work could not be waited for */
+    weft_plan_cache *plans;
+    uint64_t kept, bound, evicted;
+};
+
+struct wf_exec_state {
+    pthread_mutex_t lock; /* of the pools */
+    struct wf_pool *pools;
+    struct wf_piece *spare; /* reserved by binding, for the next pool that needs it */
+    uint64_t scratch_bytes; /* of all pieces */
+    struct wf_moves moves;
+};
+
+static inline struct wf_exec_state *wf_exec_state(const weft_context *context)
+{
+    return context->kept[WF_MODULE_EXEC];
+}
+
+static inline uint64_t wf_move_hash(uint64_t hash, const weft_spec *from, const weft_spec *to)
+{
+    return wf_hash_mix(wf_hash_mix(hash, (uint64_t)(uintptr_t)from), (uint64_t)(uintptr_t)to);
+}
+
+/* Bind the COUNT tensors ITEMS, which are not in the cache, for FUNCTION, and keep the bound plan.
+ * Collective over the ranks of their meshes.  *OUT is NULL on other ranks. */
+weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_item *items,
+                         uint64_t hash, const char *function,
+                         struct wf_kept_move **out) WF_NODISCARD;
+/* The cached plan from FROM to TO, with CONTEXT's costs unless OPTIONS have others. */
+weft_status wf_moves_plan(weft_context *context, const weft_spec *from, const weft_spec *to,
+                          const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
+/* Wait for the work of all moves. */
+weft_status wf_moves_wait(weft_context *context) WF_NODISCARD;
+/* Drop all plans and bound plans; their work is complete, or their communicators have ended. */
+void wf_moves_drop(weft_context *context);
+
+/* ---- module.c ---- */
+
+extern const struct wf_module wf_exec_module;
+
+#endif

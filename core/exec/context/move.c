@@ -1,0 +1,277 @@
+/* move.c - moves: one tensor, or a batch.
+ *
+ * A move from the cache is a lookup and a run.  One flag keeps a second thread out. */
+#include "kept.h"
+
+#include <stdio.h>
+
+/* ---- one thread at a time ---- */
+
+static weft_status refuse_thread(const char *function)
+{
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: another thread is moving tensors of this context; only one thread at a "
+                   "time may call the functions of weft/move.h on a context",
+                   function);
+}
+
+static inline weft_status enter(weft_context *context, const char *function)
+{
+    WF_TRY(wf_context_check(context, function));
+    if (__builtin_expect(atomic_exchange_explicit(&wf_exec_state(context)->moves.busy, true,
+                                                  memory_order_acquire),
+                         0))
+        return refuse_thread(function);
+    return WEFT_OK;
+}
+
+static inline weft_status leave(weft_context *context, weft_status status)
+{
+    atomic_store_explicit(&wf_exec_state(context)->moves.busy, false, memory_order_release);
+    return status;
+}
+
+/* ---- streams ---- */
+
+/* KEPT moves on STREAM, and has moved on another one before, or not yet.  Its runs use the same
+ * lists and, if the host averages, the same host memory, so they run one after the other. */
+static weft_status change_stream(weft_context *context, struct wf_kept_move *kept,
+                                 weft_stream *stream, const char *function)
+{
+    weft_stream *before = (weft_stream *)(uintptr_t)kept->stream;
+    weft_work *work = NULL;
+    weft_status status;
+
+    WF_TRY(wf_stream_remember(context, stream));
+    if (kept->has_moved && wf_stream_check(context, before, function) == WEFT_OK) {
+        WF_TRY(wf_work_record(context, before, function, &work));
+        status = weft_stream_wait_work(stream, work);
+        weft_work_release(&work);
+        if (status != WEFT_OK) return wf_fail_context(status, "%s", function);
+    }
+    kept->stream = stream;
+    kept->has_moved = true;
+    return WEFT_OK;
+}
+
+/* This rank has no part in the move. */
+static weft_status skip(weft_context *context, weft_stream *stream, weft_work **work,
+                        const char *function)
+{
+    return work != NULL ? wf_work_record(context, stream, function, work) : WEFT_OK;
+}
+
+/* ---- one tensor ---- */
+
+static inline struct wf_kept_move *find_one(const struct wf_moves *moves, uint64_t hash,
+                                            const weft_spec *from, const weft_spec *to)
+{
+    struct wf_kept_move *kept;
+
+    if (moves->buckets == NULL) return NULL;
+    kept = moves->buckets[hash & moves->mask];
+    while (kept != NULL && !(kept->pairs[0] == from && kept->pairs[1] == to && kept->count == 1))
+        kept = kept->next;
+    return kept;
+}
+
+static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *item,
+                                   weft_stream *stream, weft_work **work)
+{
+    static const char what[] = "weft_move";
+    uint64_t hash = wf_move_hash(1, item->from, item->to);
+    const void *source = item->source;
+    void *target = item->target;
+    struct wf_kept_move *kept;
+    weft_bound *bound;
+    weft_status status;
+
+    WF_TRY(wf_stream_check(context, stream, what));
+    kept = find_one(&wf_exec_state(context)->moves, hash, item->from, item->to);
+    if (__builtin_expect(kept == NULL, 0)) {
+        WF_TRY(wf_require_kind(item->from, WF_KIND_SPEC, "weft_move: from"));
+        WF_TRY(wf_require_kind(item->to, WF_KIND_SPEC, "weft_move: to"));
+        WF_TRY(wf_moves_add(context, 1, item, hash, what, &kept));
+        if (kept == NULL) return skip(context, stream, work, what);
+    }
+    bound = kept->bound;
+    if (bound->checked || !wf_buffers_fit(&bound->memory, source, target, true))
+        WF_TRY(wf_buffers_check(what, bound, &source, &target, NULL));
+    if (__builtin_expect(kept->stream != stream || !kept->has_moved, 0))
+        WF_TRY(change_stream(context, kept, stream, what));
+    WF_TRY(wf_scratch_enter(bound, stream,
+                            source != target ? 0 : wf_run_room(bound, source, target), what));
+    status = wf_run_one(bound, source, target, wf_scratch_extra(bound), stream, work, what);
+    wf_scratch_leave(bound);
+    return status;
+}
+
+WF_HOT weft_status weft_move(weft_context *context, const weft_spec *from, const void *source,
+                             const weft_spec *to, void *target, weft_stream *stream,
+                             weft_work **work)
+{
+    WF_TRY(enter(context, "weft_move"));
+    return leave(context, move_one(context, &(weft_move_item){NULL, from, source, to, target},
+                                   stream, work));
+}
+
+/* ---- a batch ---- */
+
+static weft_status check_spec(const weft_move_item *item, uint32_t index, const char *side,
+                              const weft_spec *spec)
+{
+    char what[192];
+
+    if (wf_is_kind(spec, WF_KIND_SPEC)) return WEFT_OK;
+    if (item->name != NULL)
+        snprintf(what, sizeof what, "weft_move_batch: tensor %.100s: items[%u].%s", item->name,
+                 index, side);
+    else
+        snprintf(what, sizeof what, "weft_move_batch: items[%u].%s", index, side);
+    return wf_refuse_kind(spec, WF_KIND_SPEC, what);
+}
+
+static weft_status check_items(uint32_t count, const weft_move_item *items)
+{
+    if (items == NULL) return wf_fail_null("weft_move_batch", "items");
+    if (count == 0)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_move_batch: count is 0; a batch has at least 1 tensor");
+    for (uint32_t i = 0; i < count; i++) {
+        WF_TRY(check_spec(&items[i], i, "from", items[i].from));
+        WF_TRY(check_spec(&items[i], i, "to", items[i].to));
+    }
+    return WEFT_OK;
+}
+
+static bool has_items(const struct wf_kept_move *kept, uint32_t count, const weft_move_item *items)
+{
+    bool same = kept->count == count;
+
+    for (uint32_t i = 0; i < count && same; i++)
+        same = kept->pairs[2 * i] == items[i].from && kept->pairs[2 * i + 1] == items[i].to;
+    return same;
+}
+
+/* *OUT is NULL if this rank has no part in the move. */
+static weft_status find_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                              struct wf_kept_move **out)
+{
+    const struct wf_moves *moves = &wf_exec_state(context)->moves;
+    struct wf_kept_move *kept = NULL;
+    uint64_t hash = count;
+
+    for (uint32_t i = 0; i < count; i++)
+        hash = wf_move_hash(hash, items[i].from, items[i].to);
+    if (moves->buckets != NULL) kept = moves->buckets[hash & moves->mask];
+    while (kept != NULL && !has_items(kept, count, items))
+        kept = kept->next;
+    if (kept == NULL) return wf_moves_add(context, count, items, hash, "weft_move_batch", out);
+    *out = kept;
+    return WEFT_OK;
+}
+
+/* Bytes for a copy of each source that needs one; they are used one after the other. */
+static uint64_t batch_room(const weft_bound *bound, const void *const *sources,
+                           void *const *targets)
+{
+    uint64_t most = 0;
+
+    if (bound->batch == NULL) return wf_run_room(bound, sources[0], targets[0]);
+    for (uint32_t i = 0; i < bound->plan->member_count; i++) {
+        const weft_bound *alone = bound->batch->alone[i];
+        uint64_t bytes = alone != NULL ? wf_run_room(alone, sources[i], targets[i]) : 0;
+
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                              weft_stream *stream, weft_work **work)
+{
+    static const char what[] = "weft_move_batch";
+    struct wf_kept_move *kept = NULL;
+    weft_bound *bound;
+    weft_status status;
+
+    WF_TRY(wf_stream_check(context, stream, what));
+    WF_TRY(find_batch(context, count, items, &kept));
+    if (kept == NULL) return skip(context, stream, work, what);
+    for (uint32_t i = 0; i < count; i++) {
+        kept->sources[i] = items[i].source;
+        kept->targets[i] = items[i].target;
+    }
+    bound = kept->bound;
+    if (!wf_batch_fits(bound, kept->sources, kept->targets, true))
+        WF_TRY(wf_buffers_check(what, bound, kept->sources, kept->targets, items));
+    if (kept->stream != stream || !kept->has_moved)
+        WF_TRY(change_stream(context, kept, stream, what));
+    WF_TRY(wf_scratch_enter(bound, stream, batch_room(bound, kept->sources, kept->targets), what));
+    if (bound->batch != NULL) bound->batch->named = items;
+    status = wf_batch_run(bound, kept->sources, kept->targets, wf_scratch_extra(bound), stream,
+                          work, what);
+    if (bound->batch != NULL) bound->batch->named = NULL;
+    wf_scratch_leave(bound);
+    return status;
+}
+
+weft_status weft_move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                            weft_stream *stream, weft_work **work)
+{
+    WF_TRY(check_items(count, items));
+    WF_TRY(enter(context, "weft_move_batch"));
+    return leave(context, move_batch(context, count, items, stream, work));
+}
+
+/* ---- the cache ---- */
+
+weft_status weft_context_plan(weft_context *context, const weft_spec *from, const weft_spec *to,
+                              const weft_plan_options *options, weft_plan **out)
+{
+    weft_status status;
+
+    WF_TRY(wf_require_kind(from, WF_KIND_SPEC, "weft_context_plan: from"));
+    WF_TRY(wf_require_kind(to, WF_KIND_SPEC, "weft_context_plan: to"));
+    if (out == NULL) return wf_fail_null("weft_context_plan", "out");
+    WF_TRY(enter(context, "weft_context_plan"));
+    status = wf_moves_plan(context, from, to, options, out);
+    if (status != WEFT_OK) status = wf_fail_context(status, "weft_context_plan");
+    return leave(context, status);
+}
+
+static weft_status clear(weft_context *context)
+{
+    struct wf_gathered got;
+
+    WF_TRY(wf_comm_agree(context->world, "weft_move_clear", wf_moves_wait(context),
+                         (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    wf_moves_drop(context);
+    wf_pools_trim(context);
+    return WEFT_OK;
+}
+
+weft_status weft_move_clear(weft_context *context)
+{
+    WF_TRY(enter(context, "weft_move_clear"));
+    return leave(context, clear(context));
+}
+
+weft_status weft_move_get(weft_context *context, weft_move_info *out)
+{
+    struct wf_exec_state *state;
+    weft_move_info info = {0};
+
+    if (out == NULL) return wf_fail_null("weft_move_get", "out");
+    WF_TRY(enter(context, "weft_move_get"));
+    state = wf_exec_state(context);
+    info.bound = (uint32_t)state->moves.kept;
+    info.bound_max = state->moves.most;
+    info.bound_total = state->moves.bound;
+    info.evicted_total = state->moves.evicted;
+    pthread_mutex_lock(&state->lock);
+    info.scratch_bytes = state->scratch_bytes;
+    pthread_mutex_unlock(&state->lock);
+    return leave(context, wf_info_write("weft_move_info", &info, sizeof info, out));
+}

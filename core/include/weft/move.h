@@ -1,0 +1,90 @@
+/* move.h - one call moves a tensor from one layout to another.
+ *
+ *     weft_spec *rows, *columns;
+ *     if (weft_spec_parse(mesh, "f32[4096,4096] S(0)", &rows) != WEFT_OK) fail(weft_last_error());
+ *     if (weft_spec_with(rows, "S(1)", &columns) != WEFT_OK) fail(weft_last_error());
+ *     for (...) weft_move(ctx, rows, source, columns, target, stream, NULL);
+ *
+ * The context keeps the plans and the bound plans of moves.  The first move between two specs
+ * creates the plan with the costs of the context and binds it, so it waits for the other ranks.
+ * Every later move between them runs the bound plan: it allocates nothing and takes no lock.
+ *
+ * Moves are collective over the ranks of the meshes of their specs, which are ranks of the world
+ * communicator.  These ranks make the same moves in the same order.  A rank in none of the meshes
+ * may make the call too: it moves nothing and does not wait.  If a step fails, the world
+ * communicator fails.
+ *
+ * One thread at a time calls the functions of this header on a context; a second one gets
+ * WEFT_ERR_INVALID.  Moves use the world communicator and communicators that weft makes of it, so
+ * no other thread uses these at the same time. */
+#ifndef WEFT_MOVE_H
+#define WEFT_MOVE_H
+
+#include "exec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Post the move of a tensor from layout FROM to layout TO to STREAM.  SOURCE and TARGET are this
+ * rank's shards, row-major without gaps; NULL is allowed if the shard is empty.  They may be the
+ * same memory: the source is then copied to scratch first, unless the plan is one all-reduce.  They
+ * do not overlap otherwise.  *WORK, unless WORK is NULL, records the move; the caller releases it.
+ * Moves between the same two specs run one after the other, also on different streams.
+ * Errors: as weft_plan_create, weft_plan_bind and weft_redistribute.  An error of planning or
+ * binding is the same on all ranks, and nothing is kept. */
+WEFT_API WEFT_NODISCARD weft_status weft_move(weft_context *context, const weft_spec *from,
+                                              const void *source, const weft_spec *to, void *target,
+                                              weft_stream *stream, weft_work **work);
+
+/* One tensor of weft_move_batch. */
+typedef struct weft_move_item {
+    const char *name; /* in error texts; NULL: the tensor's index */
+    const weft_spec *from;
+    const void *source;
+    const weft_spec *to;
+    void *target;
+} weft_move_item;
+
+/* Post the moves of the COUNT tensors ITEMS, at least 1, to STREAM as one batch: small tensors
+ * travel together (weft_plan_create_batch).  Collective over the ranks of the meshes of all items;
+ * all ranks pass the same specs in the same order.  Names may differ between ranks and calls.  A
+ * target must not overlap memory of another item.  ITEMS and the names are read during the call
+ * only.  Otherwise as weft_move. */
+WEFT_API WEFT_NODISCARD weft_status weft_move_batch(weft_context *context, uint32_t count,
+                                                    const weft_move_item *items,
+                                                    weft_stream *stream, weft_work **work);
+
+/* Find the plan that weft_move uses, in the context's cache of plans.  OPTIONS may be NULL; costs
+ * that are NULL are those of the context.  With other options the plan is cached too, but weft_move
+ * does not use it.  Not collective.  The caller releases *OUT.  Errors: as weft_plan_create. */
+WEFT_API WEFT_NODISCARD weft_status weft_context_plan(weft_context *context, const weft_spec *from,
+                                                      const weft_spec *to,
+                                                      const weft_plan_options *options,
+                                                      weft_plan **out);
+
+/* Wait for the moves of CONTEXT.  Then release its plans and bound plans, and the scratch that no
+ * other bound plan has used.  Collective: every rank of the job calls it, between the same moves.
+ * The next move between two specs plans and binds again.  Not needed before weft_context_release.
+ * An error is the same on all ranks; nothing is released then. */
+WEFT_API WEFT_NODISCARD weft_status weft_move_clear(weft_context *context);
+
+typedef struct weft_move_info {
+    size_t struct_size;
+    uint32_t bound;         /* bound plans of moves that the context has */
+    uint32_t bound_max;     /* most that it keeps for one group of ranks; the oldest leaves first */
+    uint64_t bound_total;   /* bound plans that moves have made so far */
+    uint64_t evicted_total; /* those that left because there were too many */
+    /* Scratch of this rank, in bytes: of all streams, and reserved for the next one.  Bound plans
+     * of weft_plan_bind use it too. */
+    uint64_t scratch_bytes;
+} weft_move_info;
+
+/* Copy what CONTEXT keeps on this rank to *OUT, whose struct_size the caller sets.  Not
+ * collective. */
+WEFT_API WEFT_NODISCARD weft_status weft_move_get(weft_context *context, weft_move_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

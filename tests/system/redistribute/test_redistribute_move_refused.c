@@ -1,0 +1,169 @@
+/* Moves that are refused: wrong arguments, and a second thread. */
+#include "exec/context/kept.h"
+#include "support/expect.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/weft.h"
+
+#include <sched.h>
+#include <string.h>
+
+/* ---- arguments ---- */
+
+static bool says(weft_status status, const char *text)
+{
+    return status == WEFT_ERR_INVALID && strstr(weft_last_error(), text) != NULL;
+}
+
+static weft_status refuse_arguments(void *unused)
+{
+    weft_spec *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "f32[8] R");
+    weft_spec *longer = spec_of("2", "f32[9] R"), *wider = spec_of("3", "f32[8] R");
+    float a[8] = {0}, b[8];
+    weft_move_item items[] = {{"w1", from, a, to, b}, {"w2", from, a, longer, b + 4}};
+    weft_plan_options wrong = {.struct_size = 3};
+    weft_context *context;
+    weft_plan *plan = NULL;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    EXPECT(says(weft_move(context, NULL, a, to, b, NULL, NULL), "weft_move: from is NULL"));
+    EXPECT(says(weft_move(context, from, a, NULL, b, NULL, NULL), "weft_move: to is NULL"));
+    EXPECT(says(weft_move(context, (void *)weft_spec_mesh(from), a, to, b, NULL, NULL),
+                "weft_move: from is a weft_mesh, not a weft_spec"));
+    EXPECT(says(weft_context_plan(context, from, (void *)context, NULL, &plan),
+                "weft_context_plan: to is a weft_context, not a weft_spec"));
+    EXPECT(says(weft_move(context, from, a, longer, b, NULL, NULL), "weft_move: "));
+    EXPECT(says(weft_move(context, from, a, wider, b, NULL, NULL),
+                "weft_move: the meshes of the plan have ranks up to 2"));
+    EXPECT(says(weft_move(context, from, NULL, to, b, NULL, NULL), "weft_move: source is NULL"));
+    EXPECT(says(weft_move(context, from, b + 1, to, b, NULL, NULL), "not the same memory"));
+    EXPECT(says(weft_move_batch(context, 0, items, NULL, NULL), "count is 0"));
+    EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL), "weft_move_batch: tensor w2: "));
+    items[1] = (weft_move_item){NULL, from, NULL, to, b};
+    EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL), "items[1].source is NULL"));
+    items[1].name = "w2";
+    EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL), "the source of w2 is NULL"));
+    items[1].from = NULL;
+    EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL), "w2: items[1].from is NULL"));
+    items[1] = (weft_move_item){NULL, from, a, (void *)context, b};
+    EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL),
+                "weft_move_batch: items[1].to is a weft_context, not a weft_spec"));
+    EXPECT(weft_context_plan(context, from, to, &wrong, &plan) != WEFT_OK);
+    EXPECT(says(weft_context_plan(context, from, longer, NULL, &plan), "weft_context_plan: "));
+    WF_TRY(weft_move(context, from, a, to, b, NULL, NULL)); /* refusals have changed nothing */
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_spec_release(&longer);
+    weft_spec_release(&wider);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(wrong_arguments_are_named)
+{
+    ck_assert_msg(weft_threads_run(2, refuse_arguments, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- ranks in different orders ---- */
+
+static weft_status move_in_different_orders(void *unused)
+{
+    weft_spec *from = spec_of("2", "f32[8] S(0)"), *other = spec_of("2", "f32[8] SS(0,2)");
+    weft_spec *to = spec_of("2", "f32[8] R");
+    float a[4] = {0}, b[8];
+    weft_context *context;
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    /* The first moves bind: nothing is kept, and the ranks may go on. */
+    status = weft_move(context, weft_rank(context) == 0 ? from : other, a, to, b, NULL, NULL);
+    EXPECT(status == WEFT_ERR_MISMATCH);
+    EXPECT(strstr(weft_last_error(), "bind different plans") != NULL);
+    WF_TRY(weft_move(context, from, a, to, b, NULL, NULL));
+    WF_TRY(weft_move(context, other, a, to, b, NULL, NULL));
+    /* Later ones run: the world fails. */
+    status = weft_move(context, weft_rank(context) == 0 ? from : other, a, to, b, NULL, NULL);
+    EXPECT(status == WEFT_ERR_MISMATCH && strstr(weft_last_error(), "weft_move") != NULL);
+    EXPECT(weft_move(context, from, a, to, b, NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(weft_move_clear(context) == WEFT_ERR_MISMATCH);
+    weft_spec_release(&from);
+    weft_spec_release(&other);
+    weft_spec_release(&to);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(different_orders_are_an_error)
+{
+    ck_assert_msg(weft_threads_run(2, move_in_different_orders, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
+/* ---- two threads ---- */
+
+static _Atomic(int) second_was_refused;
+
+struct second {
+    weft_context *context;
+    const weft_spec *from, *to;
+    weft_status status, cleared;
+    char text[256];
+};
+
+/* While the first thread waits for the other rank. */
+static void *move_second(void *argument)
+{
+    struct second *s = argument;
+    float a[4] = {0}, b[8];
+
+    while (!atomic_load(&wf_exec_state(s->context)->moves.busy))
+        sched_yield();
+    s->status = weft_move(s->context, s->from, a, s->to, b, NULL, NULL);
+    snprintf(s->text, sizeof s->text, "%s", weft_last_error());
+    s->cleared = weft_move_clear(s->context);
+    atomic_store(&second_was_refused, 1);
+    return NULL;
+}
+
+static weft_status move_in_two_threads(void *unused)
+{
+    weft_spec *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "f32[8] R");
+    float a[4] = {0}, b[8];
+    struct second second = {.from = from, .to = to};
+    weft_context *context;
+    pthread_t thread;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    second.context = context;
+    if (weft_rank(context) == 0) EXPECT(pthread_create(&thread, NULL, move_second, &second) == 0);
+    while (weft_rank(context) == 1 && !atomic_load(&second_was_refused))
+        sched_yield();
+    WF_TRY(weft_move(context, from, a, to, b, NULL, NULL));
+    if (weft_rank(context) == 0) {
+        pthread_join(thread, NULL);
+        EXPECT(second.status == WEFT_ERR_INVALID && second.cleared == WEFT_ERR_INVALID);
+        EXPECT(strstr(second.text, "weft_move: another thread is moving") != NULL);
+    }
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_second_thread_is_refused)
+{
+    atomic_store(&second_was_refused, 0);
+    ck_assert_msg(weft_threads_run(2, move_in_two_threads, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
+SUITE(redistribute_move_refused, wrong_arguments_are_named, different_orders_are_an_error,
+      a_second_thread_is_refused)

@@ -1,0 +1,350 @@
+/* Scratch: its size before binding, scratch of the caller, and scratch that bound plans share. */
+#include "exec/context/kept.h"
+#include "pairs.h"
+#include "support/expect.h"
+#include "support/layout.h"
+#include "support/seed.h"
+#include "support/suite.h"
+#include "weft/weft.h"
+
+enum { RANKS = 4, MANY = 8 };
+
+static uint64_t scratch_of(weft_context *context)
+{
+    weft_move_info info = {.struct_size = sizeof info};
+
+    return weft_move_get(context, &info) == WEFT_OK ? info.scratch_bytes : UINT64_MAX;
+}
+
+static bool says(weft_status status, const char *text)
+{
+    return status == WEFT_ERR_INVALID && strstr(weft_last_error(), text) != NULL;
+}
+
+/* ---- the size before binding ---- */
+
+struct question {
+    weft_plan *plan;
+    weft_bind_options options;
+};
+
+static weft_status ask_and_bind(void *argument)
+{
+    const struct question *q = argument;
+    uint64_t bytes = UINT64_MAX;
+    weft_context *context;
+    weft_bound *bound = NULL;
+
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_plan_scratch(q->plan, weft_world(context), &q->options, &bytes));
+    EXPECT(scratch_of(context) == 0);
+    WF_TRY(weft_plan_bind(q->plan, weft_world(context), &q->options, &bound));
+    EXPECT(bytes == weft_bound_scratch(bound));
+    EXPECT(scratch_of(context) == bytes);
+    weft_bound_release(&bound);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+static void ask_all_ways(weft_plan *plan, const char *name, int number)
+{
+    for (int way = 0; way < 4; way++) {
+        struct question q = {plan, {.struct_size = sizeof q.options}};
+
+        q.options.packed = way & 1;
+        q.options.in_place = way & 2;
+        ck_assert_msg(weft_threads_run(RANKS, ask_and_bind, &q) == WEFT_OK, "%s %d, way %d: %s",
+                      name, number, way, weft_last_error());
+    }
+}
+
+START_TEST(the_size_is_known_before_binding)
+{
+    struct random r = {.state = test_seed_begin("redistribute_scratch") | 1};
+    int cases = test_cases(30);
+
+    for (int i = 0; i < cases; i++) {
+        const weft_spec *from[MANY], *to[MANY];
+        struct pair pairs[MANY];
+        weft_plan *plan = NULL;
+        uint32_t count = 0;
+
+        for (int k = 0; k < MANY; k++) {
+            struct pair pair = random_pair(&r, RANKS);
+
+            plan = NULL;
+            if (weft_plan_create(pair.from, pair.to, NULL, &plan) != WEFT_OK) {
+                pair_release(&pair);
+                continue;
+            }
+            if (k == 0) ask_all_ways(plan, "pair", i);
+            weft_plan_release(&plan);
+            pairs[count] = pair;
+            from[count] = pair.from;
+            to[count++] = pair.to;
+        }
+        ck_assert_uint_gt(count, 0);
+        ck_assert_int_eq(weft_plan_create_batch(count, from, to, NULL, &plan), WEFT_OK);
+        ask_all_ways(plan, "batch", i);
+        weft_plan_release(&plan);
+        for (uint32_t k = 0; k < count; k++)
+            pair_release(&pairs[k]);
+    }
+}
+END_TEST
+
+/* ---- scratch of the caller ---- */
+
+/* A plan of two steps, so that there is scratch also where ranks read each other's memory. */
+static weft_plan *plan_steps(const char *from, const char *to)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .without = 1u << WEFT_STEP_EXCHANGE | 1u << WEFT_STEP_PERMUTE};
+    weft_spec *source = spec_of("2x2", from), *target = spec_of("2x2", to);
+    weft_plan *plan = NULL;
+
+    if (weft_plan_create(source, target, &options, &plan) != WEFT_OK) plan = NULL;
+    weft_spec_release(&source);
+    weft_spec_release(&target);
+    return plan;
+}
+
+/* One run of BOUND; elements are their global indices, and there are SIDE x SIDE. */
+static weft_status run_checked(weft_context *context, weft_bound *bound, int side,
+                               weft_stream *stream)
+{
+    int32_t rank = weft_rank(context), half = side / 2;
+    int32_t *source, *target;
+    void *memory[2];
+
+    for (int i = 0; i < 2; i++)
+        WF_TRY(weft_alloc(context, (uint64_t)side * (uint64_t)half * 4, WEFT_MEMORY_DEVICE,
+                          &memory[i]));
+    source = memory[0];
+    target = memory[1];
+    for (int i = 0; i < half * half; i++) /* S(0),S(1): a block */
+        source[i] = (rank / 2 * half + i / half) * side + rank % 2 * half + i % half;
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    WF_TRY(weft_redistribute(bound, source, target, stream, NULL));
+    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    for (int i = 0; i < half * half; i++) /* S(1),S(0): the other block */
+        EXPECT(target[i] == (rank % 2 * half + i / half) * side + rank / 2 * half + i % half);
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    WF_TRY(weft_free(context, memory[0]));
+    return weft_free(context, memory[1]);
+}
+
+static weft_status supply(void *unused)
+{
+    weft_plan *small = plan_steps("i32[16,16] S(0),S(1)", "i32[16,16] S(1),S(0)");
+    weft_plan *large = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
+    weft_bind_options options = {.struct_size = sizeof options, .packed = true};
+    weft_bound *bound[2] = {NULL};
+    weft_context *context;
+    uint64_t need = 0;
+    void *scratch;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    EXPECT(small != NULL && large != NULL);
+    WF_TRY(weft_plan_scratch(large, weft_world(context), &options, &need));
+    EXPECT(need > 0);
+    WF_TRY(weft_alloc(context, need, WEFT_MEMORY_DEVICE, &scratch));
+    options.scratch = scratch;
+    options.scratch_bytes = need;
+    WF_TRY(weft_plan_bind(small, weft_world(context), &options, &bound[0]));
+    WF_TRY(weft_plan_bind(large, weft_world(context), &options, &bound[1]));
+    EXPECT(scratch_of(context) == 0);
+    for (int i = 0; i < 6; i++)
+        WF_TRY(run_checked(context, bound[i % 2], i % 2 ? 64 : 16, NULL));
+    EXPECT(scratch_of(context) == 0);
+    for (int i = 0; i < 2; i++)
+        weft_bound_release(&bound[i]);
+    WF_TRY(weft_free(context, scratch));
+    weft_plan_release(&small);
+    weft_plan_release(&large);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(the_caller_supplies_one_piece_for_many)
+{
+    ck_assert_msg(weft_threads_run(RANKS, supply, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+static weft_status supply_wrong(void *unused)
+{
+    weft_plan *plan = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
+    weft_bind_options options = {.struct_size = sizeof options};
+    static _Alignas(WEFT_SCRATCH_ALIGNMENT) char memory[RANKS][1 << 16];
+    weft_bound *bound = NULL;
+    weft_context *context;
+    uint64_t need = 0;
+    char text[64];
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    rank = weft_rank(context);
+    WF_TRY(weft_plan_scratch(plan, weft_world(context), NULL, &need));
+    EXPECT(need > 0 && need < sizeof memory[0]);
+    options.scratch = memory[rank];
+    options.scratch_bytes = rank == 2 ? need - 1 : need;
+    snprintf(text, sizeof text, "rank 2 needs %llu bytes of scratch, and scratch_bytes is %llu",
+             (unsigned long long)need, (unsigned long long)need - 1);
+    EXPECT(says(weft_plan_bind(plan, weft_world(context), &options, &bound), text));
+    options.scratch_bytes = need;
+    options.scratch = memory[rank] + (rank == 1 ? 8 : 0);
+    EXPECT(says(weft_plan_bind(plan, weft_world(context), &options, &bound),
+                "on rank 1; its address must be a multiple of 16"));
+    options.scratch = rank == 3 ? NULL : memory[rank];
+    EXPECT(says(weft_plan_bind(plan, weft_world(context), &options, &bound),
+                "scratch is NULL on rank 3"));
+    EXPECT(bound == NULL);
+    if (rank == 3) options.scratch_bytes = 0; /* a rank may use the context's */
+    WF_TRY(weft_plan_bind(plan, weft_world(context), &options, &bound));
+    WF_TRY(run_checked(context, bound, 64, NULL));
+    EXPECT((scratch_of(context) > 0) == (rank == 3));
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(unusable_scratch_is_refused_on_all_ranks)
+{
+    ck_assert_msg(weft_threads_run(RANKS, supply_wrong, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- scratch of the context ---- */
+
+static weft_status share(void *unused)
+{
+    static const int sides[] = {16, 64, 32};
+    weft_stream *streams[2] = {NULL};
+    weft_bound *bound[3] = {NULL};
+    weft_context *context;
+    uint64_t most = 0, sum = 0;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 2; i++)
+        WF_TRY(weft_stream_create(context, &streams[i]));
+    for (int i = 0; i < 3; i++) {
+        char from[64], to[64];
+        weft_plan *plan;
+
+        snprintf(from, sizeof from, "i32[%d,%d] S(0),S(1)", sides[i], sides[i]);
+        snprintf(to, sizeof to, "i32[%d,%d] S(1),S(0)", sides[i], sides[i]);
+        plan = plan_steps(from, to);
+        WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound[i]));
+        weft_plan_release(&plan);
+        sum += weft_bound_scratch(bound[i]);
+        if (weft_bound_scratch(bound[i]) > most) most = weft_bound_scratch(bound[i]);
+    }
+    EXPECT(most > 0 && sum > most && scratch_of(context) == most); /* reserved once, for all */
+    for (int i = 0; i < 9; i++)
+        WF_TRY(run_checked(context, bound[i % 3], sides[i % 3], NULL));
+    EXPECT(scratch_of(context) == most); /* the default stream has taken it */
+    for (int i = 0; i < 18; i++)
+        WF_TRY(run_checked(context, bound[i % 3], sides[i % 3], streams[i % 2]));
+    EXPECT(scratch_of(context) > 2 * most); /* each stream has its own; it grew on the way */
+    WF_TRY(weft_move_clear(context));
+    EXPECT(scratch_of(context) > 2 * most); /* bound plans still use all of it */
+    for (int i = 0; i < 2; i++)
+        weft_stream_release(context, &streams[i]);
+    for (int i = 0; i < 3; i++)
+        weft_bound_release(&bound[i]);
+    EXPECT(scratch_of(context) == 3 * most);
+    WF_TRY(weft_move_clear(context));
+    EXPECT(scratch_of(context) == 0);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(bound_plans_share_one_piece_per_stream)
+{
+    ck_assert_msg(weft_threads_run(RANKS, share, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- several threads of a rank, each with a communicator of its own, on one stream ---- */
+
+struct helper {
+    pthread_t thread;
+    weft_context *context;
+    weft_comm *comm;
+    weft_status status;
+    char text[256];
+};
+
+static weft_status run_helper(struct helper *h)
+{
+    weft_spec *from = spec_of("2x2", "i32[64,64] S(0),S(1)");
+    weft_spec *to = spec_of("2x2", "i32[64,64] S(1),S(0)");
+    weft_plan *plan = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
+    struct values values = values_between(from, to);
+    int32_t rank = weft_comm_rank(h->comm), source[32 * 32], target[32 * 32], wanted[32 * 32];
+    weft_bound *bound = NULL;
+
+    WF_TRY(weft_context_bind_thread(h->context));
+    WF_TRY(weft_plan_bind(plan, h->comm, NULL, &bound));
+    values_fill(&values, from, rank, NULL, source);
+    values_fill(&values, to, rank, NULL, wanted);
+    for (int i = 0; i < 200; i++) {
+        memset(target, 0, sizeof target);
+        WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
+        EXPECT(memcmp(target, wanted, sizeof target) == 0);
+    }
+    WF_TRY(weft_barrier(h->comm, NULL));
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    return WEFT_OK;
+}
+
+static void *start_helper(void *argument)
+{
+    struct helper *h = argument;
+
+    h->status = run_helper(h);
+    if (h->status != WEFT_OK) snprintf(h->text, sizeof h->text, "%s", weft_last_error());
+    return NULL;
+}
+
+static weft_status run_helpers(void *unused)
+{
+    struct helper helpers[3];
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 3; i++) {
+        helpers[i] = (struct helper){.context = context};
+        WF_TRY(weft_comm_split(weft_world(context), 0, 0, NULL, &helpers[i].comm));
+    }
+    for (int i = 0; i < 3; i++)
+        EXPECT(pthread_create(&helpers[i].thread, NULL, start_helper, &helpers[i]) == 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(helpers[i].thread, NULL);
+    for (int i = 0; i < 3; i++) {
+        if (helpers[i].status != WEFT_OK)
+            return wf_fail(helpers[i].status, "thread %d: %s", i, helpers[i].text);
+        weft_comm_release(&helpers[i].comm);
+    }
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(threads_on_one_stream_have_their_own)
+{
+    ck_assert_msg(weft_threads_run(RANKS, run_helpers, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+SUITE(redistribute_scratch, the_size_is_known_before_binding,
+      the_caller_supplies_one_piece_for_many, unusable_scratch_is_refused_on_all_ranks,
+      bound_plans_share_one_piece_per_stream, threads_on_one_stream_have_their_own)

@@ -1,0 +1,99 @@
+/* Moves of one rank without memory; tests/system/redistribute has moves of several. */
+#include "support/lone_rank.h"
+#include "support/suite.h"
+
+#include <inttypes.h>
+
+static weft_status copy_nothing(void *list, const void *const *sources, void *const *targets,
+                                void *stream)
+{
+    (void)list;
+    (void)sources;
+    (void)targets;
+    (void)stream;
+    return WEFT_OK;
+}
+
+static weft_status reduce_nothing(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
+                                  const void *const *sources, void *const *targets, void *stream)
+{
+    (void)list;
+    (void)dtype;
+    (void)reduction;
+    (void)size;
+    (void)sources;
+    (void)targets;
+    (void)stream;
+    return WEFT_OK;
+}
+
+static weft_kernel_table kernel;
+static weft_plugin plugin;
+
+static weft_context *begin(void)
+{
+    fake_reset();
+    kernel = keeping_kernel;
+    kernel.regions_copy = copy_nothing;
+    kernel.regions_reduce = reduce_nothing;
+    plugin = *fake_plugin();
+    plugin.kernel = &kernel;
+    return world_alone_on(&plugin);
+}
+
+/* Every allocation of a first move fails once, and the move succeeds afterwards. */
+static void fail_everywhere(uint32_t count)
+{
+    static char source[64], target[2][64];
+    weft_spec *from = spec_of("1", "f32[4] S(0)"), *to = spec_of("1", "f32[4] R");
+    weft_move_item items[] = {{"a", from, source, to, target[0]},
+                              {"b", from, source, to, target[1]}};
+    weft_status status = WEFT_ERR_NO_MEMORY;
+    int64_t live = wf_mem_live();
+
+    for (uint64_t n = 1; status != WEFT_OK; n++) {
+        weft_context *context = begin();
+
+        wf_mem_fail_at(n);
+        status = count == 1 ? weft_move(context, from, source, to, target[0], NULL, NULL)
+                            : weft_move_batch(context, count, items, NULL, NULL);
+        wf_mem_fail_at(0);
+        ck_assert_msg(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY, "%" PRIu64 ": %s", n,
+                      weft_last_error());
+        ck_assert_uint_lt(n, 200);
+        ck_assert_int_eq(weft_move_batch(context, count, items, NULL, NULL), WEFT_OK);
+        ck_assert_int_eq(weft_move_clear(context), WEFT_OK);
+        weft_context_release(&context);
+        ck_assert_int_eq(wf_mem_live(), live);
+    }
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+
+START_TEST(without_memory_nothing_is_left)
+{
+    fail_everywhere(1);
+}
+END_TEST
+
+START_TEST(nor_of_a_batch)
+{
+    fail_everywhere(2);
+}
+END_TEST
+
+START_TEST(a_released_context_is_refused)
+{
+    weft_spec *spec = spec_of("1", "f32[4] R");
+    weft_move_info info = {.struct_size = sizeof info};
+    weft_plan *plan;
+
+    check_refused(weft_move(NULL, spec, spec, spec, spec, NULL, NULL), WEFT_ERR_INVALID, "context");
+    check_refused(weft_context_plan(NULL, spec, spec, NULL, &plan), WEFT_ERR_INVALID, "context");
+    check_refused(weft_move_clear(NULL), WEFT_ERR_INVALID, "context");
+    check_refused(weft_move_get(NULL, &info), WEFT_ERR_INVALID, "context");
+    weft_spec_release(&spec);
+}
+END_TEST
+
+SUITE(exec_move, without_memory_nothing_is_left, nor_of_a_batch, a_released_context_is_refused)
