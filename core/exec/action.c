@@ -12,9 +12,9 @@ static weft_status make_list(struct weft_bound *bound, struct wf_action *action,
 {
     weft_status status;
 
-    status =
-        bound->kernel->regions_create(bound->device, (uint32_t)wf_dtype_bytes(action->kind.dtype),
-                                      parts->region_count, parts->regions, &action->regions);
+    status = bound->kernel->regions_create(bound->kernel_device,
+                                           (uint32_t)wf_dtype_bytes(action->kind.dtype),
+                                           parts->region_count, parts->regions, &action->regions);
     return status == WEFT_OK ? status : wf_fail_context(status, "listing a step's regions");
 }
 

@@ -1,10 +1,12 @@
 /* average.c - reduces arrived contributions into the tensor.
  *
  * ABI 1.0 does not define averages of integers, and has no divisor smaller than the number of
- * contributions.  Some backends lack the kernels.  In these cases the host averages: contributions
- * are copied to host memory, each average replaces the first of its contributions and is copied
- * back to the device, and from there into the tensor. */
+ * contributions.  Some backends lack the kernels for averages or for all reductions.  In these
+ * cases the host reduces: contributions are copied to host memory, each result replaces the first
+ * of its contributions and is copied back to the device, and from there into the tensor. */
 #include "bound.h"
+
+#include "exec/host/host.h"
 
 #include "base/number.h"
 
@@ -38,9 +40,15 @@ bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arriva
     return !wf_average_is_own(kind) || (bound->parent->averages >> kind->dtype & 1);
 }
 
+/* Can the backend's kernels reduce at all? */
+static bool can_reduce(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
+{
+    return kind->holders == 1 || WF_HAS(bound->kernel, regions_reduce);
+}
+
 static bool has_kernel(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
 {
-    if (!wf_average_is_native(bound, kind)) return false;
+    if (!can_reduce(bound, kind) || !wf_average_is_native(bound, kind)) return false;
     return !wf_average_is_own(kind) || kind->divisor == kind->holders ||
            WF_HAS(bound->kernel, regions_average);
 }
@@ -52,6 +60,7 @@ weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_ki
 
     *out = NULL;
     if (has_kernel(bound, kind)) return WEFT_OK;
+    if (!can_reduce(bound, kind) && !bound->sized_only) wf_host_tell(bound->context);
     average = wf_calloc(1, sizeof *average);
     if (average == NULL) return wf_fail_memory(sizeof *average);
     average->kind = *kind;
@@ -96,7 +105,7 @@ static void average_span(const struct wf_average *average, const struct span *sp
     const void *const *arrivals = average->arrivals + span->block;
     char *first = (char *)average->host + span->first * wf_dtype_bytes(kind->dtype);
     struct wf_reduction r = {.dtype = kind->dtype,
-                             .reduction = WEFT_REDUCE_AVG,
+                             .reduction = kind->reduction,
                              .size = kind->holders,
                              .divisor = (uint32_t)kind->divisor};
 

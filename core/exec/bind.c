@@ -1,5 +1,6 @@
 /* bind.c - a plan bound to communicators, scratch and one rank's share of every step. */
 #include "exec/context/kept.h"
+#include "exec/host/host.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -156,7 +157,6 @@ static weft_status refuse_size(const char *function, const weft_comm *comm, int3
 weft_status wf_bind_check(const char *function, const weft_spec *from, const weft_spec *to,
                           const weft_comm *comm)
 {
-    const weft_kernel_table *kernel = comm->context->plugin->kernel;
     const weft_mesh *meshes[] = {from->layout.mesh, to->layout.mesh};
     int32_t last = 0;
 
@@ -164,21 +164,16 @@ weft_status wf_bind_check(const char *function, const weft_spec *from, const wef
         for (int32_t i = 0; i < meshes[m]->size; i++)
             if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
     if (last >= comm->size) return refuse_size(function, comm, last);
-    if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "%s: backend %s cannot run plans: its kernel table lacks regions_create or "
-                       "regions_reduce; choose another backend with WEFT_BACKEND",
-                       function, comm->context->plugin->name);
     return WEFT_OK;
 }
 
 /* True if the backend can pull.  It cannot read memory of other hosts, nor of processes that do not
- * permit it. */
+ * permit it.  Its pull takes regions of its own kernel table. */
 static bool can_pull(const weft_comm *comm)
 {
     weft_pull_args question = {.struct_size = sizeof question};
 
-    return WF_HAS(comm->table, pull) &&
+    return WF_HAS(comm->table, pull) && !wf_host_is_needed(comm->context) &&
            comm->table->pull(comm->handle, &question) != WEFT_ERR_UNSUPPORTED;
 }
 
@@ -205,7 +200,9 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     if (!bound->is_cached) atomic_fetch_add(&bound->context->live_bound, 1);
     bound->device = comm->context->device;
     bound->device_table = comm->context->plugin->device;
-    bound->kernel = call->kernel != NULL ? call->kernel : comm->context->plugin->kernel;
+    bound->kernel = call->kernel != NULL ? call->kernel : wf_kernels_of(comm->context);
+    bound->kernel_device = wf_kernels_device(comm->context);
+    if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_tell(comm->context);
     bound->in_place = call->given.in_place;
     bound->checked = comm->context->config->check;
     bound->runs = &bound->own_runs;

@@ -104,8 +104,9 @@ struct weft_bound {
     void *device;
     const weft_device_table *device_table;
     struct wf_plan_runs own_runs, *runs; /* RUNS: its own, or for a tensor of a batch the batch's */
-    const weft_kernel_table *kernel;
-    uint32_t binding; /* its number on TEAM, the same on all ranks; from 1 */
+    const weft_kernel_table *kernel;     /* the plugin's, or the host's: see host/host.h */
+    void *kernel_device;                 /* the DEVICE that its functions take */
+    uint32_t binding;                    /* its number on TEAM, the same on all ranks; from 1 */
     uint64_t scratch_bytes;
     void *given_scratch;     /* the caller's; NULL: of the context */
     struct wf_place *places; /* pieces of the context's scratch that it has run in */
@@ -135,7 +136,7 @@ struct wf_bind_call {
     weft_bind_options given; /* OPTIONS, completed */
     bool sized_only;         /* only the size of the scratch is wanted; nothing is created */
     bool is_cached;          /* for moves */
-    const weft_kernel_table *kernel; /* NULL: the plugin's */
+    const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
 };
 
 /* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which the batch has. */

@@ -138,9 +138,9 @@ static weft_status make_lists(struct weft_bound *bound, struct wf_region_groups 
 {
     for (uint32_t i = 0; i < groups->count; i++) {
         struct wf_region_group *group = &groups->list[i];
-        weft_status status =
-            bound->kernel->regions_create(bound->device, group->element, group->regions.count,
-                                          group->regions.regions, &group->list);
+        weft_status status = bound->kernel->regions_create(bound->kernel_device, group->element,
+                                                           group->regions.count,
+                                                           group->regions.regions, &group->list);
         if (status == WEFT_OK)
             status = wf_average_make(bound, &group->kind, group->regions.count,
                                      group->regions.regions, &group->average);

@@ -70,7 +70,7 @@ static weft_status make_list(struct weft_bound *bound, const struct wf_action *a
                              uint64_t count, const weft_region *regions, void **list)
 {
     return bound->kernel->regions_create(
-        bound->device, (uint32_t)wf_dtype_bytes(action->kind.dtype), count, regions, list);
+        bound->kernel_device, (uint32_t)wf_dtype_bytes(action->kind.dtype), count, regions, list);
 }
 
 static weft_status set_out(struct weft_bound *bound, struct wf_action *action)

@@ -59,7 +59,7 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
                                      const void *in, void *out, weft_stream *stream)
 {
     if (action->filled && action->elements > 0)
-        WF_TRY(bound->kernel->fill(bound->device, action->kind.dtype, action->elements,
+        WF_TRY(bound->kernel->fill(bound->kernel_device, action->kind.dtype, action->elements,
                                    action->identity, out, stream));
     if (action->type == WF_ACTION_PULL)
         WF_TRY(run_pull(bound, action, in, out, stream));

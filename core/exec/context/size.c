@@ -4,6 +4,8 @@
  * and no list of regions is made.  The size is therefore the one that binding finds. */
 #include "kept.h"
 
+#include "exec/host/host.h"
+
 #include <string.h>
 
 static weft_status make_no_list(void *device, uint32_t element_bytes, uint64_t count,
@@ -32,7 +34,7 @@ weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
     WF_TRY(wf_comm_check(comm, "weft_plan_scratch"));
     if (bytes == NULL) return wf_fail_null("weft_plan_scratch", "bytes");
     WF_TRY(wf_bind_read(plan, options, bytes, &call));
-    real = comm->context->plugin->kernel;
+    real = wf_kernels_of(comm->context);
     memcpy(&kernel, real, real->struct_size < sizeof kernel ? real->struct_size : sizeof kernel);
     kernel.regions_create = make_no_list;
     return plan->members != NULL ? wf_batch_size(plan, &call, bytes)

@@ -523,7 +523,7 @@ typedef struct weft_kernel_table {
                                 void *stream);
     /* Like regions_copy, but each element is the reduction, in this order, of the SIZE buffers
      * sources[region.source .. region.source + SIZE). REDUCTION is not premul_sum. optional: weft
-     * copies, then calls reduce. */
+     * reduces in host memory. */
     weft_status (*regions_reduce)(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
                                   const void *const *sources, void *const *targets, void *stream);
     /* target[i] = reduction over k of sources[k][i], in the order of k. TARGET may be one of
@@ -561,7 +561,7 @@ typedef struct weft_plugin {
     const weft_device_table *device; /* required */
     const weft_comm_table *comm;     /* NULL: no communication, only memory */
     const weft_symm_table *symm;     /* NULL: no symmetric memory */
-    const weft_kernel_table *kernel; /* NULL: no redistributions */
+    const weft_kernel_table *kernel; /* NULL: weft does this work in host memory */
 } weft_plugin;
 
 /* The only exported symbol. Returns the plugin's tables. Does not open the vendor library. To

@@ -1,0 +1,86 @@
+/* kernels.c - the kernel table that the core has for backends without one. */
+#include "host.h"
+
+#include "exec/context/kept.h"
+
+#include <string.h>
+
+enum { BLOCK = 4096 }; /* bytes; a multiple of every element */
+
+/* Fill the first block from the host, and the rest from what is filled already. */
+static weft_status fill(void *device, uint32_t dtype, uint64_t count, const void *value,
+                        void *target, void *stream)
+{
+    const weft_context *context = device;
+    const weft_device_table *table = context->plugin->device;
+    size_t element = wf_dtype_bytes(dtype);
+    uint64_t bytes = count * element, done = bytes < BLOCK ? bytes : BLOCK;
+    _Alignas(16) char block[BLOCK];
+    weft_status status, waited;
+
+    for (uint64_t i = 0; i < done; i += element)
+        memcpy(block + i, value, element);
+    status = table->copy(context->device, target, block, done, stream);
+    while (status == WEFT_OK && done < bytes) {
+        uint64_t more = bytes - done < done ? bytes - done : done;
+
+        status = table->copy(context->device, (char *)target + done, target, more, stream);
+        done += more;
+    }
+    waited = wf_host_wait(context, stream); /* the stream reads BLOCK, also after an error */
+    return status != WEFT_OK ? status : waited;
+}
+
+static const weft_kernel_table host_kernels = {
+    .struct_size = sizeof host_kernels,
+    .signature = WEFT_KERNEL_SIGNATURE,
+    .regions_create = wf_host_list_create,
+    .regions_destroy = wf_host_list_destroy,
+    .regions_copy = wf_host_list_copy,
+    .fill = fill,
+};
+
+bool wf_host_is_needed(const weft_context *context)
+{
+    const weft_kernel_table *kernel = context->plugin->kernel;
+
+    return kernel == NULL || !WF_HAS(kernel, regions_create);
+}
+
+const weft_kernel_table *wf_kernels_of(const weft_context *context)
+{
+    return wf_host_is_needed(context) ? &host_kernels : context->plugin->kernel;
+}
+
+void *wf_kernels_device(weft_context *context)
+{
+    return wf_host_is_needed(context) ? context : context->device;
+}
+
+weft_status wf_host_wait(const weft_context *context, void *stream)
+{
+    return context->plugin->device->stream_wait(context->device, stream, WEFT_FOREVER);
+}
+
+void wf_host_tell(const weft_context *context)
+{
+    const char *name = context->plugin->name;
+
+    if (atomic_exchange(&wf_exec_state(context)->told_host, true)) return;
+    if (!wf_host_is_needed(context))
+        wf_log(WF_LOG_NOTICE,
+               "backend %s has no regions_reduce in its kernel table: redistributions that reduce "
+               "copy all contributions to host memory, where weft reduces them, and back",
+               name);
+    else if ((context->features & WEFT_FEATURE_HOST_MEMORY) != 0)
+        wf_log(WF_LOG_NOTICE,
+               "backend %s has no kernel table: weft packs, unpacks and reduces on the host; every "
+               "redistribution waits for its stream",
+               name);
+    else
+        wf_log(
+            WF_LOG_NOTICE,
+            "backend %s has no kernel table: weft packs, unpacks and reduces in host memory; "
+            "every redistribution copies its data to the host and back, and waits for its stream",
+            name);
+}

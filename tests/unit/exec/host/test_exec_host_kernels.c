@@ -1,0 +1,92 @@
+/* Plans on a plugin without a kernel table: they bind and run, and the log says so once. */
+#include "exec/host/host.h"
+#include "support/caught.h"
+#include "support/lone_rank.h"
+#include "support/suite.h"
+
+static int count(const char *text, const char *part)
+{
+    int found = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++)
+        found++;
+    return found;
+}
+
+/* Transpose six elements by strides, twice. */
+static void bind_and_run(weft_context *context, const weft_plan *plan)
+{
+    static const int64_t strides[] = {1, 3};
+    weft_bind_options options = {.struct_size = sizeof options, .target_strides = strides};
+    static const float from[] = {0, 1, 2, 3, 4, 5};
+    float to[9] = {9, 9, 9, 9, 9, 9, 9, 9, 9};
+    weft_bound *bound = NULL;
+    uint64_t bytes = 1;
+
+    ck_assert_int_eq(weft_plan_scratch(plan, weft_world(context), &options, &bytes), WEFT_OK);
+    ck_assert_uint_eq(bytes, 0);
+    ck_assert_int_eq(weft_plan_bind(plan, weft_world(context), &options, &bound), WEFT_OK);
+    ck_assert(weft_bound_is_packed(bound));
+    ck_assert_int_eq(weft_redistribute(bound, from, to, NULL, NULL), WEFT_OK);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++)
+            ck_assert(to[i + 3 * j] == from[3 * i + j]);
+    ck_assert(to[2] == 9 && to[5] == 9 && to[8] == 9); /* gaps */
+    weft_bound_release(&bound);
+}
+
+static void check_notice(uint64_t features, const char *cost)
+{
+    weft_spec *spec = spec_of("1", "f32[2,3] R");
+    weft_plan *plan = NULL;
+    weft_context *context;
+    const char *text;
+
+    fake_reset();
+    ck_assert_int_eq(weft_plan_create(spec, spec, NULL, &plan), WEFT_OK);
+    for (int each = 0; each < 2; each++) { /* contexts */
+        context = world_alone();
+        context->features = features;
+        catch_begin();
+        for (int i = 0; i < 3; i++)
+            bind_and_run(context, plan);
+        text = catch_end();
+        ck_assert_msg(count(text, "backend fake has no kernel table") == 1, "%s", text);
+        ck_assert_msg(count(text, cost) == 1, "%s", text);
+        weft_context_release(&context);
+    }
+    weft_plan_release(&plan);
+    weft_spec_release(&spec);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+
+START_TEST(a_plugin_without_kernels_runs_plans_and_the_log_says_so_once)
+{
+    check_notice(WEFT_FEATURE_HOST_MEMORY | WEFT_FEATURE_INLINE, "reduces on the host");
+    check_notice(WEFT_FEATURE_INLINE, "copies its data to the host and back");
+}
+END_TEST
+
+START_TEST(memory_is_filled_with_any_element)
+{
+    static double target[3001];
+    const uint64_t counts[] = {0, 1, 512, 513, 3000};
+    const double value = 1.5;
+    weft_context *context;
+
+    fake_reset();
+    context = world_alone();
+    for (size_t c = 0; c < WF_COUNT(counts); c++) {
+        memset(target, 0, sizeof target);
+        ck_assert_int_eq(wf_kernels_of(context)->fill(wf_kernels_device(context), WEFT_DTYPE_F64,
+                                                      counts[c], &value, target, NULL),
+                         WEFT_OK);
+        for (uint64_t i = 0; i < WF_COUNT(target); i++)
+            ck_assert(target[i] == (i < counts[c] ? value : 0));
+    }
+    weft_context_release(&context);
+}
+END_TEST
+
+SUITE(exec_host_kernels, a_plugin_without_kernels_runs_plans_and_the_log_says_so_once,
+      memory_is_filled_with_any_element)
