@@ -59,6 +59,7 @@ void kit_level_groups(struct kit *kit);
 void kit_level_errors(struct kit *kit);
 void kit_level_symm(struct kit *kit);
 void kit_level_kernel(struct kit *kit);
+void kit_level_host(struct kit *kit);
 void kit_level_pull(struct kit *kit);
 void kit_level_stress(struct kit *kit);
 

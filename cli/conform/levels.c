@@ -14,6 +14,7 @@ const struct kit_level kit_levels[] = {
     {"errors", "wrong arguments, lost ranks, aborts: nobody hangs", kit_level_errors},
     {"symm", "memory that all ranks of a communicator reach", kit_level_symm},
     {"kernel", "local copies and arithmetic", kit_level_kernel},
+    {"host", "copies in place of kernels, for plugins without them", kit_level_host},
     {"pull", "redistribution in one pass", kit_level_pull},
     {"stress", "much at once", kit_level_stress},
 };
