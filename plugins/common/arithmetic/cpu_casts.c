@@ -1,0 +1,274 @@
+/* cpu_casts.c - converting between dtypes.
+ *
+ * Small floats go to and from f32 by the vector kernels.  Everything else goes through the widest
+ * type of its kind, a block at a time: f64 for floats, i64 or u64 for integers, all exact.  From
+ * there to a small float means rounding to f32 on the way; that step rounds to odd, which leaves
+ * enough behind for the second step to round as if it were the only one. */
+#include "cpu_casts.h"
+
+#include "cpu_number.h"
+
+#include <string.h>
+
+#define BLOCK 512 /* elements */
+
+enum wide_kind { WIDE_REAL, WIDE_SIGNED, WIDE_UNSIGNED };
+
+union wide {
+    double real[BLOCK];
+    int64_t whole[BLOCK];
+    uint64_t natural[BLOCK];
+    float single[BLOCK];
+};
+
+static enum wide_kind kind_of(uint32_t dtype)
+{
+    if (dtype == WEFT_DTYPE_U64) return WIDE_UNSIGNED;
+    return dtype <= WEFT_DTYPE_I64 ? WIDE_SIGNED : WIDE_REAL;
+}
+
+static bool is_small(uint32_t dtype)
+{
+    return dtype == WEFT_DTYPE_F16 || dtype == WEFT_DTYPE_BF16 || dtype == WEFT_DTYPE_F8E4M3 ||
+           dtype == WEFT_DTYPE_F8E5M2;
+}
+
+/* The f32 next to VALUE whose last bit is odd, unless VALUE is an f32 itself. */
+static float round_to_odd(double value)
+{
+    float near = (float)value;
+    uint32_t bits = cpu_bits_of_f32(near);
+    double back = (double)near;
+
+    if (back == value || value != value) return near;
+    if ((back < 0 ? -back : back) > (value < 0 ? -value : value)) bits--;
+    return cpu_f32_of_bits(bits | 1u);
+}
+
+/* The same for whole numbers too large for an f64: what is cut off leaves its mark. */
+static double odd_natural(uint64_t value)
+{
+    if (value >> 53 != 0) value = (value & ~UINT64_C(0x7ff)) | ((value & 0x7ff) != 0 ? 0x800u : 0u);
+    return (double)value;
+}
+
+#define LOAD(type, field)                                                                          \
+    for (size_t i = 0; i < count; i++)                                                             \
+        out->field[i] = ((const type *)source)[i];                                                 \
+    break
+
+static void load_whole(uint32_t dtype, const void *source, size_t count, union wide *out)
+{
+    switch (dtype) {
+    case WEFT_DTYPE_I8:
+        LOAD(int8_t, whole);
+    case WEFT_DTYPE_I16:
+        LOAD(int16_t, whole);
+    case WEFT_DTYPE_U16:
+        LOAD(uint16_t, whole);
+    case WEFT_DTYPE_I32:
+        LOAD(int32_t, whole);
+    case WEFT_DTYPE_U32:
+        LOAD(uint32_t, whole);
+    case WEFT_DTYPE_I64:
+        LOAD(int64_t, whole);
+    case WEFT_DTYPE_U64:
+        LOAD(uint64_t, natural);
+    default: /* bool and u8 */
+        LOAD(uint8_t, whole);
+    }
+}
+
+/* A signalling NaN becomes quiet, as in hardware; a bf16 is widened by its bits alone. */
+static void widen_small(const struct cpu_kernels *kernels, uint32_t dtype, const void *source,
+                        float *target, size_t count)
+{
+    kernels->of[dtype].widen(target, source, count);
+    if (dtype != WEFT_DTYPE_BF16) return;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = cpu_bits_of_f32(target[i]);
+
+        target[i] =
+            cpu_f32_of_bits(bits | ((bits & 0x7fffffffu) > F32_INFINITY ? F32_QUIET : 0));
+    }
+}
+
+static void load_real(const struct cpu_kernels *kernels, uint32_t dtype, const void *source,
+                      size_t count, union wide *out)
+{
+    float single[BLOCK];
+
+    switch (dtype) {
+    case WEFT_DTYPE_F64:
+        LOAD(double, real);
+    case WEFT_DTYPE_F32:
+        LOAD(float, real);
+    default:
+        widen_small(kernels, dtype, source, single, count);
+        for (size_t i = 0; i < count; i++)
+            out->real[i] = (double)single[i];
+    }
+}
+
+/* Beyond what the type holds, its ends; toward zero between them; NaN is 0. */
+#define STORE_WHOLE(type, least, most)                                                             \
+    for (size_t i = 0; i < count; i++) {                                                           \
+        type *to = (type *)target + i;                                                             \
+        if (kind == WIDE_REAL) {                                                                   \
+            double v = in->real[i];                                                                \
+            *to = v != v                 ? 0                                                       \
+                  : v <= (double)(least) ? (type)(least)                                           \
+                  : v >= (double)(most)  ? (type)(most)                                            \
+                                         : (type)v;                                                 \
+        } else if (kind == WIDE_SIGNED) {                                                          \
+            int64_t v = in->whole[i];                                                              \
+            *to = v < (int64_t)(least)                        ? (type)(least)                      \
+                  : (v > 0 && (uint64_t)v > (uint64_t)(most)) ? (type)(most)                       \
+                                                              : (type)v;                           \
+        } else {                                                                                   \
+            uint64_t v = in->natural[i];                                                           \
+            *to = v > (uint64_t)(most) ? (type)(most) : (type)v;                                   \
+        }                                                                                          \
+    }                                                                                              \
+    break
+
+static void store_bool(enum wide_kind kind, const union wide *in, size_t count, uint8_t *target)
+{
+    for (size_t i = 0; i < count; i++)
+        target[i] = kind == WIDE_REAL ? in->real[i] != 0 : in->natural[i] != 0;
+}
+
+static void store_whole(uint32_t dtype, enum wide_kind kind, const union wide *in, size_t count,
+                        void *target)
+{
+    switch (dtype) {
+    case WEFT_DTYPE_I8:
+        STORE_WHOLE(int8_t, INT8_MIN, INT8_MAX);
+    case WEFT_DTYPE_U8:
+        STORE_WHOLE(uint8_t, 0, UINT8_MAX);
+    case WEFT_DTYPE_I16:
+        STORE_WHOLE(int16_t, INT16_MIN, INT16_MAX);
+    case WEFT_DTYPE_U16:
+        STORE_WHOLE(uint16_t, 0, UINT16_MAX);
+    case WEFT_DTYPE_I32:
+        STORE_WHOLE(int32_t, INT32_MIN, INT32_MAX);
+    case WEFT_DTYPE_U32:
+        STORE_WHOLE(uint32_t, 0, UINT32_MAX);
+    case WEFT_DTYPE_I64:
+        STORE_WHOLE(int64_t, INT64_MIN, INT64_MAX);
+    case WEFT_DTYPE_U64:
+        STORE_WHOLE(uint64_t, 0, UINT64_MAX);
+    default:
+        store_bool(kind, in, count, target);
+    }
+}
+
+static double odd_whole(int64_t value)
+{
+    return value < 0 ? -odd_natural(-(uint64_t)value) : odd_natural((uint64_t)value);
+}
+
+static void store_small(const struct cpu_kernels *kernels, uint32_t dtype, enum wide_kind kind,
+                        const union wide *in, size_t count, void *target)
+{
+    float single[BLOCK];
+
+    for (size_t i = 0; i < count; i++) {
+        double value = kind == WIDE_REAL     ? in->real[i]
+                       : kind == WIDE_SIGNED ? odd_whole(in->whole[i])
+                                             : odd_natural(in->natural[i]);
+
+        single[i] = round_to_odd(value);
+    }
+    kernels->of[dtype].narrow(target, single, count);
+}
+
+#define STORE_REAL(type)                                                                           \
+    for (size_t i = 0; i < count; i++)                                                             \
+        ((type *)target)[i] = kind == WIDE_REAL     ? (type)in->real[i]                            \
+                              : kind == WIDE_SIGNED ? (type)in->whole[i]                           \
+                                                    : (type)in->natural[i];                        \
+    break
+
+static void store_real(const struct cpu_kernels *kernels, uint32_t dtype, enum wide_kind kind,
+                       const union wide *in, size_t count, void *target)
+{
+    switch (dtype) {
+    case WEFT_DTYPE_F64:
+        STORE_REAL(double);
+    case WEFT_DTYPE_F32:
+        STORE_REAL(float);
+    default:
+        store_small(kernels, dtype, kind, in, count, target);
+    }
+}
+
+/* Between small floats through f32: widening is exact, so only narrowing rounds. */
+static void cast_small(const struct cpu_kernels *kernels, uint32_t from, uint32_t to, size_t count,
+                       const void *source, void *target)
+{
+    float single[BLOCK];
+
+    widen_small(kernels, from, source, single, count);
+    kernels->of[to].narrow(target, single, count);
+}
+
+static void cast_block(const struct cpu_kernels *kernels, uint32_t from, uint32_t to, size_t count,
+                       const void *source, void *target)
+{
+    enum wide_kind kind = kind_of(from);
+    union wide wide;
+
+    if (is_small(from) && is_small(to)) {
+        cast_small(kernels, from, to, count, source, target);
+        return;
+    }
+    if (kind == WIDE_REAL)
+        load_real(kernels, from, source, count, &wide);
+    else
+        load_whole(from, source, count, &wide);
+    if (kind_of(to) == WIDE_REAL)
+        store_real(kernels, to, kind, &wide, count, target);
+    else
+        store_whole(to, kind, &wide, count, target);
+}
+
+static void cast_complex(uint32_t from, size_t count, const void *source, void *target)
+{
+    if (from == WEFT_DTYPE_C64)
+        for (size_t i = 0; i < 2 * count; i++)
+            ((double *)target)[i] = (double)((const float *)source)[i];
+    else
+        for (size_t i = 0; i < 2 * count; i++)
+            ((float *)target)[i] = (float)((const double *)source)[i];
+}
+
+static bool is_complex(uint32_t dtype)
+{
+    return dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
+}
+
+void cpu_cast_elements(const struct cpu_kernels *kernels, uint32_t from, uint32_t to,
+                       const void *source, void *target, size_t count)
+{
+    size_t in = plug_dtype_bytes(from), out = plug_dtype_bytes(to);
+
+    if (count == 0) return;
+    if (from == to) {
+        memmove(target, source, count * in);
+    } else if (from == WEFT_DTYPE_F32 && is_small(to)) {
+        kernels->of[to].narrow(target, source, count);
+    } else if (is_complex(from)) {
+        cast_complex(from, count, source, target);
+    } else {
+        for (size_t at = 0; at < count; at += BLOCK) {
+            size_t block = count - at < BLOCK ? count - at : BLOCK;
+            const unsigned char *begin = (const unsigned char *)source + at * in;
+
+            if (is_small(from) && to == WEFT_DTYPE_F32)
+                widen_small(kernels, from, begin, (float *)target + at, block);
+            else
+                cast_block(kernels, from, to, block, begin, (unsigned char *)target + at * out);
+        }
+    }
+}
