@@ -74,15 +74,16 @@ static weft_status decline_binding(const weft_plan *plan, weft_comm *comm, weft_
 
 struct binding {
     struct weft_bound *bound;
+    struct wf_bound_steps steps;
     const int64_t *source_strides, *target_strides;
     bool copy_first, copy_last;
-    bool of_batch;
+    bool of_batch, packed;
 };
 
 static weft_status set_steps(struct binding *b)
 {
     struct weft_bound *bound = b->bound;
-    uint32_t first = b->copy_first, count = bound->plan->step_count;
+    uint32_t first = b->copy_first, count = bound->steps.count;
 
     for (uint32_t i = 0; i < count; i++) {
         struct wf_action *action = &bound->actions[first + i];
@@ -97,19 +98,24 @@ static weft_status set_steps(struct binding *b)
     return WEFT_OK;
 }
 
-static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
+static void plan_copies(struct binding *b, const weft_plan *plan, const weft_comm *comm,
+                        bool in_place)
 {
-    uint32_t count = plan->step_count;
-    bool may_alias = count == 1 && plan->steps[0].kind == WEFT_STEP_ALL_REDUCE;
+    uint32_t count = b->steps.count;
+    const struct wf_step *first, *last;
 
     if (count == 0) { /* one copy, straight from the source's strides to the target's */
         b->copy_last = true;
         b->copy_first = in_place && (b->source_strides != NULL || b->target_strides != NULL);
         return;
     }
-    b->copy_first = (b->source_strides != NULL && !wf_step_is_local(&plan->steps[0])) ||
-                    (in_place && !may_alias);
-    b->copy_last = b->target_strides != NULL && wf_step_needs_dense_output(&plan->steps[count - 1]);
+    first = wf_bound_step(plan, &b->steps, 0, NULL);
+    last = wf_bound_step(plan, &b->steps, count - 1, NULL);
+    b->copy_first = (b->source_strides != NULL &&
+                     (!wf_step_is_local(first) || wf_cast_is_dense(comm, first))) ||
+                    (in_place && !(count == 1 && first->kind == WEFT_STEP_ALL_REDUCE));
+    b->copy_last = b->target_strides != NULL &&
+                   (wf_step_needs_dense_output(last) || wf_cast_is_dense(comm, last));
 }
 
 static weft_status fill_in(struct binding *b)
@@ -122,16 +128,15 @@ static weft_status fill_in(struct binding *b)
     bound->after = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->to, .to = plan->to};
     for (uint32_t i = 0; i < bound->action_count; i++) {
         struct wf_action *action = &bound->actions[i];
-        if (i >= first && i < first + plan->step_count) action->number = i - first + 1;
         if (i < first)
             action->step = &bound->before;
-        else if (i - first < plan->step_count)
-            action->step = &plan->steps[i - first];
+        else if (i - first < bound->steps.count)
+            action->step = wf_bound_step(plan, &bound->steps, i - first, &action->number);
         else
             action->step = &bound->after;
     }
     WF_TRY(set_comms(bound));
-    if (plan->step_count == 0 && !b->copy_first)
+    if (bound->steps.count == 0 && !b->copy_first)
         WF_TRY(wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides));
     else
         WF_TRY(set_steps(b));
@@ -272,14 +277,16 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *
 static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
                               const weft_bind_options *given)
 {
-    uint32_t actions = plan->step_count + b->copy_first + b->copy_last;
+    uint32_t actions = b->steps.count + b->copy_first + b->copy_last;
     struct weft_bound *bound = wf_calloc(1, sizeof *bound + actions * sizeof bound->actions[0]);
 
     if (bound == NULL) return decline_binding(plan, comm, wf_fail_memory(sizeof *bound));
     wf_bound_begin(bound, plan, comm, given);
+    bound->steps = b->steps;
+    b->steps = (struct wf_bound_steps){0};
     wf_buffers_measure(plan->from, comm->rank, b->source_strides, &bound->memory.source);
     wf_buffers_measure(plan->to, comm->rank, b->target_strides, &bound->memory.target);
-    bound->packed = given->packed || !can_pull(comm);
+    bound->packed = b->packed;
     bound->action_count = actions;
     b->bound = bound;
     return fill_in(b);
@@ -294,10 +301,13 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
     uint32_t binding = 0;
     weft_status status;
 
-    plan_copies(&b, plan, given->in_place);
-    status = check_strides(&b, plan, comm->rank);
+    b.packed = given->packed || !can_pull(comm);
+    status = wf_bound_steps_set(plan, comm, b.packed, &b.steps);
+    if (status == WEFT_OK) plan_copies(&b, plan, comm, given->in_place);
+    if (status == WEFT_OK) status = check_strides(&b, plan, comm->rank);
     status =
         status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline_binding(plan, comm, status);
+    wf_bound_steps_clear(&b.steps);
     status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
     if (status != WEFT_OK) {
         weft_bound_release(&b.bound);
@@ -316,6 +326,7 @@ static void clear_bound(struct weft_bound *bound)
     if (bound->own_runs.binding != 0) wf_runs_remove(bound->parent, &bound->own_runs);
     for (uint32_t i = 0; i < bound->action_count; i++)
         wf_action_clear(bound, &bound->actions[i]);
+    wf_bound_steps_clear(&bound->steps);
     wf_batch_clear(bound);
     wf_scratch_free(bound);
     atomic_fetch_sub(&bound->context->live_bound, 1);

@@ -33,16 +33,21 @@ static bool is_small(uint32_t dtype)
            dtype == WEFT_DTYPE_F8E5M2;
 }
 
+static double magnitude(double value)
+{
+    return value < 0 ? -value : value;
+}
+
 /* The f32 next to VALUE whose last bit is odd, unless VALUE is an f32 itself. */
 static float round_to_odd(double value)
 {
     float near = (float)value;
-    uint32_t bits = cpu_bits_of_f32(near);
     double back = (double)near;
+    uint32_t bits = cpu_bits_of_f32(near);
+    uint32_t inexact = (back < value) | (back > value); /* not for NaN */
+    uint32_t larger = magnitude(back) > magnitude(value);
 
-    if (back == value || value != value) return near;
-    if ((back < 0 ? -back : back) > (value < 0 ? -value : value)) bits--;
-    return cpu_f32_of_bits(bits | 1u);
+    return cpu_f32_of_bits((bits - (inexact & larger)) | inexact);
 }
 
 /* The same for whole numbers too large for an f64: what is cut off leaves its mark. */
@@ -79,18 +84,23 @@ static void load_whole(uint32_t dtype, const void *source, size_t count, union w
     }
 }
 
-/* A signalling NaN becomes quiet, as in hardware; a bf16 is widened by its bits alone. */
+/* By its bits alone, but that a signalling NaN becomes quiet, as hardware makes it. */
+static void widen_bf16(const uint16_t *source, uint32_t *target, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)source[i] << 16;
+
+        target[i] = bits | ((bits & 0x7fffffffu) > F32_INFINITY ? F32_QUIET : 0);
+    }
+}
+
 static void widen_small(const struct cpu_kernels *kernels, uint32_t dtype, const void *source,
                         float *target, size_t count)
 {
-    kernels->of[dtype].widen(target, source, count);
-    if (dtype != WEFT_DTYPE_BF16) return;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits = cpu_bits_of_f32(target[i]);
-
-        target[i] =
-            cpu_f32_of_bits(bits | ((bits & 0x7fffffffu) > F32_INFINITY ? F32_QUIET : 0));
-    }
+    if (dtype == WEFT_DTYPE_BF16)
+        widen_bf16(source, (uint32_t *)(void *)target, count);
+    else
+        kernels->of[dtype].widen(target, source, count);
 }
 
 static void load_real(const struct cpu_kernels *kernels, uint32_t dtype, const void *source,
@@ -243,6 +253,52 @@ static void cast_complex(uint32_t from, size_t count, const void *source, void *
             ((float *)target)[i] = (float)((const double *)source)[i];
 }
 
+#define EXTEND(name, narrow, wide)                                                                 \
+    static void name(const narrow *source, wide *target, size_t count)                             \
+    {                                                                                              \
+        for (size_t i = 0; i < count; i++)                                                         \
+            target[i] = (wide)source[i];                                                           \
+    }
+
+EXTEND(extend_i8_16, int8_t, int16_t)
+EXTEND(extend_i8_32, int8_t, int32_t)
+EXTEND(extend_i8_64, int8_t, int64_t)
+EXTEND(extend_i16_32, int16_t, int32_t)
+EXTEND(extend_i16_64, int16_t, int64_t)
+EXTEND(extend_i32_64, int32_t, int64_t)
+EXTEND(extend_u8_16, uint8_t, uint16_t)
+EXTEND(extend_u8_32, uint8_t, uint32_t)
+EXTEND(extend_u8_64, uint8_t, uint64_t)
+EXTEND(extend_u16_32, uint16_t, uint32_t)
+EXTEND(extend_u16_64, uint16_t, uint64_t)
+EXTEND(extend_u32_64, uint32_t, uint64_t)
+
+/* Integers to wider ones that hold all their values: the bits do not depend on the target's sign.
+ * False if FROM and TO are not such a pair. */
+static bool extend(uint32_t from, uint32_t to, const void *source, void *target, size_t count)
+{
+    size_t width = plug_dtype_bytes(to), narrow = plug_dtype_bytes(from);
+    bool is_signed = from == WEFT_DTYPE_I8 || from == WEFT_DTYPE_I16 || from == WEFT_DTYPE_I32;
+
+    if (from < WEFT_DTYPE_I8 || from > WEFT_DTYPE_U64 || to > WEFT_DTYPE_U64 || width <= narrow)
+        return false;
+    if (is_signed && (to == WEFT_DTYPE_U16 || to == WEFT_DTYPE_U32 || to == WEFT_DTYPE_U64))
+        return false;
+    if (narrow == 4)
+        is_signed ? extend_i32_64(source, target, count) : extend_u32_64(source, target, count);
+    else if (narrow == 2 && width == 4)
+        is_signed ? extend_i16_32(source, target, count) : extend_u16_32(source, target, count);
+    else if (narrow == 2)
+        is_signed ? extend_i16_64(source, target, count) : extend_u16_64(source, target, count);
+    else if (width == 2)
+        is_signed ? extend_i8_16(source, target, count) : extend_u8_16(source, target, count);
+    else if (width == 4)
+        is_signed ? extend_i8_32(source, target, count) : extend_u8_32(source, target, count);
+    else
+        is_signed ? extend_i8_64(source, target, count) : extend_u8_64(source, target, count);
+    return true;
+}
+
 static bool is_complex(uint32_t dtype)
 {
     return dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
@@ -258,6 +314,8 @@ void cpu_cast_elements(const struct cpu_kernels *kernels, uint32_t from, uint32_
         memmove(target, source, count * in);
     } else if (from == WEFT_DTYPE_F32 && is_small(to)) {
         kernels->of[to].narrow(target, source, count);
+    } else if (extend(from, to, source, target, count)) {
+        return;
     } else if (is_complex(from)) {
         cast_complex(from, count, source, target);
     } else {

@@ -8,8 +8,8 @@
 
 #include "cpu_reduce.h"
 
-/* Convert COUNT elements.  Both dtypes are known, and both or neither complex.  SOURCE and TARGET do
- * not overlap, unless they are equal and so are the dtypes. */
+/* Convert COUNT elements.  Both dtypes are known, and both or neither complex.  SOURCE and TARGET
+ * do not overlap, unless they are equal and so are the dtypes. */
 void cpu_cast_elements(const struct cpu_kernels *kernels, uint32_t from, uint32_t to,
                        const void *source, void *target, size_t count);
 

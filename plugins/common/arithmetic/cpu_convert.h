@@ -107,6 +107,34 @@ static void narrow_bf16(void *target, const void *source, size_t count)
         t[i] = cpu_bf16_of_f32(s[i]);
 }
 
+#elif defined(__aarch64__)
+
+static uint32x4_t round_to_bf16(const float *source)
+{
+    float32x4_t value = vld1q_f32(source);
+    uint32x4_t bits = vreinterpretq_u32_f32(value);
+    uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    uint32x4_t rounded = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd);
+    uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(F32_QUIET));
+
+    return vbslq_u32(vceqq_f32(value, value), rounded, quiet);
+}
+
+static void narrow_bf16(void *target, const void *source, size_t count)
+{
+    uint16_t *t = target;
+    const float *s = source;
+    size_t i = 0;
+
+    for (; i + 8 <= count; i += 8) {
+        uint16x4_t low = vshrn_n_u32(round_to_bf16(s + i), 16);
+
+        vst1q_u16(t + i, vshrn_high_n_u32(low, round_to_bf16(s + i + 4), 16));
+    }
+    for (; i < count; i++)
+        t[i] = cpu_bf16_of_f32(s[i]);
+}
+
 #else
 NARROW(bf16, uint16_t)
 #endif

@@ -146,7 +146,7 @@ static weft_status copy_box(struct cpu_shm_group *group, const struct cpu_shm_pu
     return WEFT_OK;
 }
 
-/* Private copies of what a box wants of each holder, to be reduced from there. */
+/* Private copies of what a box wants of each holder, to be reduced or cast from there. */
 static weft_status fetch_holders(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
                                  const struct cpu_box *box, unsigned char *room, int64_t first,
                                  int64_t last)
@@ -171,13 +171,24 @@ static weft_status fetch_holders(struct cpu_shm_group *group, const struct cpu_s
     return WEFT_OK;
 }
 
-static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
-                              const struct cpu_box *box)
+/* From the holders' memory, as seen here, to the target. */
+static weft_status compute_box(const struct cpu_shm_pull *pull, const struct cpu_box *box,
+                               const void *const *holders)
 {
     struct cpu_reducer reducer = {.dtype = pull->dtype,
                                   .reduction = pull->reduction,
                                   .size = pull->holders,
                                   .parts = pull->divisor};
+
+    if (pull->to == pull->dtype) return cpu_box_reduce(box, &reducer, holders, pull->recv);
+    if (pull->holders > 1) return cpu_box_reduce_cast(box, &reducer, pull->to, holders, pull->recv);
+    cpu_box_cast(box, pull->dtype, pull->to, holders[0], pull->recv);
+    return WEFT_OK;
+}
+
+static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
+                              const struct cpu_box *box)
+{
     unsigned char *room = NULL;
     int64_t first = 0, last = 0;
     weft_status status;
@@ -193,7 +204,7 @@ static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_
                                 bytes);
     }
     status = fetch_holders(group, pull, box, room, first, last);
-    if (status == WEFT_OK) status = cpu_box_reduce(box, &reducer, group->starts, pull->recv);
+    if (status == WEFT_OK) status = compute_box(pull, box, group->starts);
     plug_free(room);
     if (status == WEFT_OK || cpu_shm_has_failed(group)) return status;
     return cpu_shm_fail(group, status, "pull: out of memory");
@@ -203,6 +214,7 @@ static weft_status run(struct cpu_shm_group *group, const struct cpu_shm_pull *p
                        const struct cpu_shm_call *call, void **copy)
 {
     struct cpu_shm_share share = {.send = pull->send, .by_reference = true};
+    bool is_computed = pull->holders > 1 || pull->to != pull->dtype;
 
     if (!group->one_process && !group->all_readable) {
         find_requests(group, pull);
@@ -212,8 +224,8 @@ static weft_status run(struct cpu_shm_group *group, const struct cpu_shm_pull *p
     PLUG_TRY(cpu_shm_wait_peers(group));
     if (needs_second_round(group)) PLUG_TRY(second_round(group, pull, call, copy));
     for (uint64_t i = 0; i < pull->regions->count; i++)
-        PLUG_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
-                                   : copy_box(group, pull, &pull->regions->boxes[i]));
+        PLUG_TRY(is_computed ? reduce_box(group, pull, &pull->regions->boxes[i])
+                             : copy_box(group, pull, &pull->regions->boxes[i]));
     PLUG_TRY(cpu_shm_confirm(group, -1));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);

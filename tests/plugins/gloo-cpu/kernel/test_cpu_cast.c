@@ -160,7 +160,8 @@ static void expect_nan(uint32_t from, uint32_t to, const void *source, void *out
     memcpy(&bits, source, plug_dtype_bytes(from));
     sign = bits >> (8 * plug_dtype_bytes(from) - 1);
     payload = bits << (64 - mantissa_of(from)) >> (64 - mantissa);
-    bits = ((UINT64_C(1) << (width - 1 - mantissa)) - 1) << mantissa | UINT64_C(1) << (mantissa - 1);
+    bits = ((UINT64_C(1) << (width - 1 - mantissa)) - 1) << mantissa | UINT64_C(1)
+                                                                           << (mantissa - 1);
     bits |= payload;
     if (to == WEFT_DTYPE_F8E4M3) bits = 0x7f;
     if (to == WEFT_DTYPE_F8E5M2) bits = 0x7e;
@@ -234,9 +235,8 @@ START_TEST(every_real_pair_rounds_and_saturates_as_it_should)
                 else
                     expect(to, value, wanted);
                 ck_assert_msg(memcmp(target + i * out, wanted, out) == 0,
-                              "%s to %s: %.20Lg became %.20Lg",
-                              plug_dtype_name(from), plug_dtype_name(to), value,
-                              load(to, target + i * out));
+                              "%s to %s: %.20Lg became %.20Lg", plug_dtype_name(from),
+                              plug_dtype_name(to), value, load(to, target + i * out));
             }
         }
     }
