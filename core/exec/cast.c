@@ -33,7 +33,9 @@ bool wf_step_only_casts(const struct wf_step *step)
 
 static bool has_regions_cast(const weft_comm *comm)
 {
-    return WF_HAS(comm->context->plugin->kernel, regions_cast);
+    const weft_kernel_table *kernel = comm->context->plugin->kernel;
+
+    return kernel != NULL && WF_HAS(kernel, regions_cast);
 }
 
 bool wf_cast_is_dense(const weft_comm *comm, const struct wf_step *step)

@@ -54,6 +54,14 @@ struct wk_regions_reduce_args {
     struct wk_buffers buffers;
 };
 
+/* As a copy; each element becomes one of dtype TO.  WORD 16: 16 bytes at a time. */
+struct wk_regions_cast_args {
+    const struct wk_region *regions;
+    const struct wk_tile *tiles;
+    uint32_t to, word;
+    struct wk_buffers buffers;
+};
+
 /* A region whose fastest dimension differs between the two sides: dims[0] is the one with source
  * stride of one element, dims[1] with target stride of one element. */
 struct wk_transpose_tile {

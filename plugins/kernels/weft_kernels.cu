@@ -2,6 +2,7 @@
  * and a C++ compiler the functions that the tests' stand-in devices run. */
 #include "regions.h"
 #include "elements.h"
+#include "regions_cast.h"
 #if !defined(__HIP__) /* where no plugin wants them */
 #include "signals.h"
 #endif
@@ -23,3 +24,4 @@ WK_EVERY_WORD(16)
 
 WK_REAL_DTYPES(WK_EVERY_DTYPE)
 WK_COMPLEX_DTYPES(WK_EVERY_DTYPE)
+WK_REAL_DTYPES(WK_REGIONS_CAST)

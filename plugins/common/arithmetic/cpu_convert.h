@@ -109,15 +109,15 @@ static void narrow_bf16(void *target, const void *source, size_t count)
 
 #elif defined(__aarch64__)
 
-static uint32x4_t round_to_bf16(const float *source)
+/* Without NaN.  The narrowing shift rounds ties up; a tie whose result is odd goes down again. */
+static uint16x8_t round_to_bf16(float32x4_t low, float32x4_t high)
 {
-    float32x4_t value = vld1q_f32(source);
-    uint32x4_t bits = vreinterpretq_u32_f32(value);
-    uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
-    uint32x4_t rounded = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd);
-    uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(F32_QUIET));
+    uint32x4_t a = vreinterpretq_u32_f32(low), b = vreinterpretq_u32_f32(high);
+    uint16x8_t rounded = vrshrn_high_n_u32(vrshrn_n_u32(a, 16), b, 16);
+    uint16x8_t rest = vuzp1q_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b));
+    uint16x8_t tie = vceqq_u16(rest, vdupq_n_u16(0x8000));
 
-    return vbslq_u32(vceqq_f32(value, value), rounded, quiet);
+    return vbicq_u16(rounded, vandq_u16(tie, vdupq_n_u16(1)));
 }
 
 static void narrow_bf16(void *target, const void *source, size_t count)
@@ -126,10 +126,22 @@ static void narrow_bf16(void *target, const void *source, size_t count)
     const float *s = source;
     size_t i = 0;
 
-    for (; i + 8 <= count; i += 8) {
-        uint16x4_t low = vshrn_n_u32(round_to_bf16(s + i), 16);
+    for (; i + 32 <= count; i += 32) {
+        float32x4_t in[8];
+        float largest;
 
-        vst1q_u16(t + i, vshrn_high_n_u32(low, round_to_bf16(s + i + 4), 16));
+        for (int k = 0; k < 8; k++)
+            in[k] = vld1q_f32(s + i + 4 * k);
+        largest =
+            vmaxvq_f32(vmaxq_f32(vmaxq_f32(vmaxq_f32(in[0], in[1]), vmaxq_f32(in[2], in[3])),
+                                 vmaxq_f32(vmaxq_f32(in[4], in[5]), vmaxq_f32(in[6], in[7]))));
+        if (largest != largest) { /* one of them is NaN */
+            for (size_t k = i; k < i + 32; k++)
+                t[k] = cpu_bf16_of_f32(s[k]);
+            continue;
+        }
+        for (int k = 0; k < 4; k++)
+            vst1q_u16(t + i + 8 * k, round_to_bf16(in[2 * k], in[2 * k + 1]));
     }
     for (; i < count; i++)
         t[i] = cpu_bf16_of_f32(s[i]);

@@ -42,17 +42,34 @@ static void cast_strided(const struct cast *cast, const unsigned char *source,
     }
 }
 
+/* Ask for the beginning of the next line.  A processor fetches on by itself within a line, but
+ * begins a new one only when it is there. */
+static void ask_for_next(const unsigned char *next, size_t bytes)
+{
+    enum { HEAD = 1024, CACHE_LINE = 64 }; /* bytes */
+
+    for (size_t at = 0; at < bytes && at < HEAD; at += CACHE_LINE)
+        __builtin_prefetch(next + at, 0, 2);
+}
+
 void cpu_box_cast(const struct cpu_box *box, uint32_t from, uint32_t to, const void *source,
                   void *target)
 {
     struct cast cast = cast_of(from, to);
     struct cpu_line_walk at = {0};
+    int64_t in = (int64_t)cast.in, out = (int64_t)cast.out;
+    int64_t step = box->dims > 1 ? box->source_stride[box->dims - 2] * in : 0;
 
-    while (cpu_box_next_line(box, &at))
-        cast_strided(&cast, (const unsigned char *)source + at.line.source * (int64_t)cast.in,
-                     at.line.source_stride,
-                     (unsigned char *)target + at.line.target * (int64_t)cast.out,
-                     at.line.target_stride, at.line.count);
+    while (cpu_box_next_line(box, &at)) {
+        const struct cpu_line *line = &at.line;
+        const unsigned char *begin = (const unsigned char *)source + line->source * in;
+
+        if (line->source_stride == 1 && step != 0)
+            ask_for_next(begin + step, (size_t)(line->count * in));
+        cast_strided(&cast, begin, line->source_stride,
+                     (unsigned char *)target + line->target * out, line->target_stride,
+                     line->count);
+    }
 }
 
 /* A line, block by block. */

@@ -114,8 +114,7 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
     weft_status status;
 
     if (from_bytes == 0 || to_bytes == 0 || is_complex(from) != is_complex(to))
-        return plug_fail(WEFT_ERR_UNSUPPORTED,
-                         "cast from %s to %s is not supported is not supported",
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "cast from %s to %s is not supported",
                          plug_dtype_name(from), plug_dtype_name(to));
     if (count == 0) return WEFT_OK;
     if (source == NULL || target == NULL)
@@ -225,6 +224,7 @@ const weft_kernel_table gpu_kernel_table = {
     .regions_copy = gpu_regions_copy,
     .regions_reduce = regions_reduce,
     .regions_average = regions_average,
+    .regions_cast = gpu_regions_cast,
     .reduce = gpu_reduce,
     .cast = gpu_cast,
     .scale = gpu_scale,
