@@ -145,7 +145,60 @@ static weft_status check_shards(const char *function, const char *list, const we
     return WEFT_OK;
 }
 
-/* ---- memory between steps ---- */
+/* STEP, which does not cast. */
+static weft_status move_step(const struct wf_step *step, const void *const *inputs,
+                             void *const *outputs)
+{
+    const weft_mesh *mesh = step->to->layout.mesh;
+
+    for (int32_t i = 0; i < mesh->size; i++)
+        WF_TRY(run_rank(step, weft_mesh_rank_at(mesh, i), inputs, outputs[i]));
+    return WEFT_OK;
+}
+
+/* STEP, which casts and does nothing else. */
+static void cast_step(const struct wf_step *step, const void *const *inputs, void *const *outputs)
+{
+    const weft_mesh *mesh = step->to->layout.mesh;
+    struct wf_shard shard;
+
+    for (int32_t i = 0; i < mesh->size; i++) {
+        wf_shard_of(step->to, weft_mesh_rank_at(mesh, i), &shard);
+        wf_elements_cast(step->from->layout.dtype, step->to->layout.dtype, inputs[i], outputs[i],
+                         (size_t)shard.elements);
+    }
+}
+
+static weft_status run_split(const struct wf_step *step, const void *const *inputs,
+                             void *const *outputs);
+
+static weft_status run_step(const char *function, const struct wf_step *step,
+                            const void *const *inputs, void *const *outputs)
+{
+    WF_TRY(check_shards(function, "sources", step->from, inputs));
+    WF_TRY(check_shards(function, "targets", step->to, (const void *const *)outputs));
+    if (wf_step_cast(step) == WEFT_CAST_NONE) return move_step(step, inputs, outputs);
+    if (!wf_step_only_casts(step)) return run_split(step, inputs, outputs);
+    cast_step(step, inputs, outputs);
+    return WEFT_OK;
+}
+
+weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void *const *sources,
+                               void *const *targets)
+{
+    WF_TRY(wf_require(plan, "weft_simulate_step: plan"));
+    WF_TRY(wf_require(sources, "weft_simulate_step: sources"));
+    WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
+    if (index >= plan->step_count)
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: INDEX is %u of %u steps", index,
+                       plan->step_count);
+    if (plan->steps[index].from == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: step %u moves %u tensors of a batch",
+                       index, plan->together);
+    return run_step("weft_simulate_step", &plan->steps[index], sources, targets);
+}
+
+/* ---- the whole plan ---- */
 
 /* Shards of every rank of a spec, in one block. */
 struct shards {
@@ -185,32 +238,7 @@ static weft_status make_shards(const weft_spec *spec, struct shards *out)
     return WEFT_OK;
 }
 
-/* ---- steps ---- */
-
-/* STEP, which does not cast. */
-static weft_status move_step(const struct wf_step *step, const void *const *inputs,
-                             void *const *outputs)
-{
-    const weft_mesh *mesh = step->to->layout.mesh;
-
-    for (int32_t i = 0; i < mesh->size; i++)
-        WF_TRY(run_rank(step, weft_mesh_rank_at(mesh, i), inputs, outputs[i]));
-    return WEFT_OK;
-}
-
-/* STEP, which casts and does nothing else. */
-static void cast_step(const struct wf_step *step, const void *const *inputs, void *const *outputs)
-{
-    const weft_mesh *mesh = step->to->layout.mesh;
-    struct wf_shard shard;
-
-    for (int32_t i = 0; i < mesh->size; i++) {
-        wf_shard_of(step->to, weft_mesh_rank_at(mesh, i), &shard);
-        wf_elements_cast(step->from->layout.dtype, step->to->layout.dtype, inputs[i], outputs[i],
-                         (size_t)shard.elements);
-    }
-}
-
+/* STEP, which casts and does more. */
 static weft_status run_split(const struct wf_step *step, const void *const *inputs,
                              void *const *outputs)
 {
@@ -232,34 +260,6 @@ static weft_status run_split(const struct wf_step *step, const void *const *inpu
     wf_cast_clear(&two);
     return status;
 }
-
-static weft_status run_step(const char *function, const struct wf_step *step,
-                            const void *const *inputs, void *const *outputs)
-{
-    WF_TRY(check_shards(function, "sources", step->from, inputs));
-    WF_TRY(check_shards(function, "targets", step->to, (const void *const *)outputs));
-    if (wf_step_cast(step) == WEFT_CAST_NONE) return move_step(step, inputs, outputs);
-    if (!wf_step_only_casts(step)) return run_split(step, inputs, outputs);
-    cast_step(step, inputs, outputs);
-    return WEFT_OK;
-}
-
-weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void *const *sources,
-                               void *const *targets)
-{
-    WF_TRY(wf_require(plan, "weft_simulate_step: plan"));
-    WF_TRY(wf_require(sources, "weft_simulate_step: sources"));
-    WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
-    if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: INDEX is %u of %u steps", index,
-                       plan->step_count);
-    if (plan->steps[index].from == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: step %u moves %u tensors of a batch",
-                       index, plan->together);
-    return run_step("weft_simulate_step", &plan->steps[index], sources, targets);
-}
-
-/* ---- the whole plan ---- */
 
 static weft_status run_plan(const char *function, const weft_plan *plan, const void *const *sources,
                             void *const *targets)

@@ -1,9 +1,9 @@
-/* cpu_casts.c - converting between dtypes.
+/* cpu_casts.c - conversion between dtypes.
  *
- * Small floats go to and from f32 by the vector kernels.  Everything else goes through the widest
- * type of its kind, a block at a time: f64 for floats, i64 or u64 for integers, all exact.  From
- * there to a small float means rounding to f32 on the way; that step rounds to odd, which leaves
- * enough behind for the second step to round as if it were the only one. */
+ * Vector kernels convert small floats to and from f32.  Other conversions use the widest type of
+ * the kind as an intermediate, one block at a time: f64 for floats, i64 or u64 for integers.  These
+ * are exact.  A conversion from an intermediate to a small float rounds to f32 first.  That step
+ * rounds to odd, so the second rounding gives the correctly rounded result. */
 #include "cpu_casts.h"
 
 #include "cpu_number.h"
@@ -38,7 +38,7 @@ static double magnitude(double value)
     return value < 0 ? -value : value;
 }
 
-/* The f32 next to VALUE whose last bit is odd, unless VALUE is an f32 itself. */
+/* VALUE if it is an f32, else the adjacent f32 whose last bit is odd. */
 static float round_to_odd(double value)
 {
     float near = (float)value;
@@ -50,7 +50,7 @@ static float round_to_odd(double value)
     return cpu_f32_of_bits((bits - (inexact & larger)) | inexact);
 }
 
-/* The same for whole numbers too large for an f64: what is cut off leaves its mark. */
+/* The same for integers too large for f64: discarded bits set the last bit. */
 static double odd_natural(uint64_t value)
 {
     if (value >> 53 != 0) value = (value & ~UINT64_C(0x7ff)) | ((value & 0x7ff) != 0 ? 0x800u : 0u);
@@ -84,7 +84,7 @@ static void load_whole(uint32_t dtype, const void *source, size_t count, union w
     }
 }
 
-/* By its bits alone, but that a signalling NaN becomes quiet, as hardware makes it. */
+/* Converts the bits, and makes a signalling NaN quiet, as hardware does in other dtypes. */
 static void widen_bf16(const uint16_t *source, uint32_t *target, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -120,7 +120,7 @@ static void load_real(const struct cpu_kernels *kernels, uint32_t dtype, const v
     }
 }
 
-/* Beyond what the type holds, its ends; toward zero between them; NaN is 0. */
+/* Values outside the range saturate.  Others are truncated toward zero.  NaN becomes 0. */
 #define STORE_WHOLE(type, least, most)                                                             \
     for (size_t i = 0; i < count; i++) {                                                           \
         type *to = (type *)target + i;                                                             \
@@ -213,7 +213,7 @@ static void store_real(const struct cpu_kernels *kernels, uint32_t dtype, enum w
     }
 }
 
-/* Between small floats through f32: widening is exact, so only narrowing rounds. */
+/* Converts a small float through f32.  Widening is exact, so only narrowing rounds. */
 static void cast_small(const struct cpu_kernels *kernels, uint32_t from, uint32_t to, size_t count,
                        const void *source, void *target)
 {
@@ -273,7 +273,7 @@ EXTEND(extend_u16_32, uint16_t, uint32_t)
 EXTEND(extend_u16_64, uint16_t, uint64_t)
 EXTEND(extend_u32_64, uint32_t, uint64_t)
 
-/* Integers to wider ones that hold all their values: the bits do not depend on the target's sign.
+/* Widens integers.  The bits do not depend on whether the target is signed.
  * False if FROM and TO are not such a pair. */
 static bool extend(uint32_t from, uint32_t to, const void *source, void *target, size_t count)
 {

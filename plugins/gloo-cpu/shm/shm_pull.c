@@ -135,12 +135,16 @@ static const unsigned char *base_of(const struct cpu_shm_group *group,
     return base == NULL ? NULL : base - slot->shift;
 }
 
+static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
+                              const struct cpu_box *box);
+
 static weft_status copy_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
                             const struct cpu_box *box)
 {
     int32_t rank = pull->sources[box->source];
     const unsigned char *base = base_of(group, pull, rank);
 
+    if (pull->to != pull->dtype) return reduce_box(group, pull, box);
     if (base == NULL) return read_box(group, box, pull->regions->element, rank, pull->recv);
     cpu_box_copy(box, pull->regions->element, base, pull->recv);
     return WEFT_OK;
@@ -186,6 +190,7 @@ static weft_status compute_box(const struct cpu_shm_pull *pull, const struct cpu
     return WEFT_OK;
 }
 
+/* Reduce, cast, or both. */
 static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
                               const struct cpu_box *box)
 {
@@ -214,7 +219,6 @@ static weft_status run(struct cpu_shm_group *group, const struct cpu_shm_pull *p
                        const struct cpu_shm_call *call, void **copy)
 {
     struct cpu_shm_share share = {.send = pull->send, .by_reference = true};
-    bool is_computed = pull->holders > 1 || pull->to != pull->dtype;
 
     if (!group->one_process && !group->all_readable) {
         find_requests(group, pull);
@@ -224,8 +228,8 @@ static weft_status run(struct cpu_shm_group *group, const struct cpu_shm_pull *p
     PLUG_TRY(cpu_shm_wait_peers(group));
     if (needs_second_round(group)) PLUG_TRY(second_round(group, pull, call, copy));
     for (uint64_t i = 0; i < pull->regions->count; i++)
-        PLUG_TRY(is_computed ? reduce_box(group, pull, &pull->regions->boxes[i])
-                             : copy_box(group, pull, &pull->regions->boxes[i]));
+        PLUG_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
+                                   : copy_box(group, pull, &pull->regions->boxes[i]));
     PLUG_TRY(cpu_shm_confirm(group, -1));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);
