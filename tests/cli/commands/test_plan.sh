@@ -60,6 +60,9 @@ expect 0 "f32 S(0) -> bf16 S(1), cast before it travels" "$weft" plan --mesh 2 -
     --to "S(1)" --to-dtype bf16
 expect 0 "1. cast: nothing travels   f32 R -> bf16 R" "$weft" plan --mesh 2 --shape 64 --from R --to R \
     --to-dtype bf16
+contains 'bf16 S(1)\n2' "$weft" plan --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --to-dtype bf16 --dot
+contains 'over axis 0, cast first' "$weft" plan --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --to-dtype bf16 --dot
+contains '>cast<' "$weft" plan --mesh 2 --shape 64x64 --from R --to R --to-dtype bf16 --svg -
 expect 1 "f16, bf16, f32, f64, f8e4m3 and f8e5m2" "$weft" plan --mesh 2 --shape 64 --from R --to R --dtype f32 \
     --to-dtype i32
 expect 1 "P(sum) of f32 cannot become P(sum) of f16" "$weft" plan --mesh 2 --shape 64 --from P --to P --to-dtype f16
