@@ -151,7 +151,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, ui
                                                        const void *const *sources,
                                                        void *const *targets);
 
-/* The same for a batch: SOURCES[t] and TARGETS[t] are the shards of tensor t. */
+/* As weft_simulate, for a batch: SOURCES[t][i] and TARGETS[t][i] are the shards of tensor t. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_batch(const weft_plan *plan,
                                                         const void *const *const *sources,
                                                         void *const *const *targets);

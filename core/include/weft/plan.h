@@ -154,7 +154,8 @@ typedef struct weft_plan_cache weft_plan_cache;
 WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_create(uint32_t capacity,
                                                            weft_plan_cache **out);
 
-/* As weft_plan_create, but return the cached plan if there is one, otherwise add the new one. */
+/* As weft_plan_create, but return the cached plan if there is one, otherwise add the new one.  The
+ * caller releases *OUT in both cases; it stays valid when the cache drops the plan. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_find(weft_plan_cache *cache,
                                                          const weft_spec *from, const weft_spec *to,
                                                          const weft_plan_options *options,
