@@ -7,8 +7,8 @@
 
 #include "regions.h"
 
-/* Is the cast one that plans make?  docs/dtypes.md lists them. */
-template <class From, class To> constexpr bool wk_offers_cast(void)
+/* True for the casts that plans make; docs/dtypes.md lists them. */
+template <class From, class To> WK_DEVICE constexpr bool wk_offers_cast(void)
 {
     using source = typename From::bits;
     using target = typename To::bits;
