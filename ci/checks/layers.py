@@ -29,7 +29,7 @@ SHARED = {
     ("base", "common/plug_names.h"),
     ("comm", "common/plug_collective.h"),
     ("symm", "common/plug_symm.h"),
-    ("base", "common/arithmetic/cpu_reduce.h"),
+    ("base", "common/arithmetic/cpu_casts.h"),
 }
 GETENV_CALLERS = ("core/config/", "cli/common/options.c")
 

@@ -85,13 +85,19 @@ static void add_axes(const weft_mesh *mesh, uint32_t axes, struct wf_text *out)
 
 void describe_step(const weft_step_info *step, struct wf_text *out)
 {
+    if (step->kind == WEFT_STEP_SLICE && step->axes == 0) {
+        wf_text_add(out, "cast");
+        return;
+    }
     wf_text_add(out, "%s ", weft_step_name(step->kind));
     if (step->axes == 0) {
         wf_text_add(out, "between the meshes");
-        return;
+    } else {
+        wf_text_add(out, "over ");
+        add_axes(weft_spec_mesh(step->from), step->axes, out);
     }
-    wf_text_add(out, "over ");
-    add_axes(weft_spec_mesh(step->from), step->axes, out);
+    if (step->cast != WEFT_CAST_NONE)
+        wf_text_add(out, step->cast == WEFT_CAST_BEFORE ? ", cast first" : ", then cast");
 }
 
 void describe_travel(const weft_step_info *step, struct wf_text *out)

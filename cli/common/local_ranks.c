@@ -45,7 +45,7 @@ static weft_status write_frame(int fd, const struct frame *frame)
     size_t bytes = offsetof(struct frame, data) + frame->bytes;
 
     if (write(fd, frame, bytes) == (ssize_t)bytes) return WEFT_OK;
-    return wf_fail(WEFT_ERR_SYSTEM, "the command that started this rank is gone");
+    return wf_fail(WEFT_ERR_SYSTEM, "the launcher of this rank has ended");
 }
 
 weft_status local_rank_send(const struct local_rank *rank, const void *message, size_t bytes)

@@ -34,7 +34,7 @@ uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to)
     const weft_mesh *mesh = weft_spec_mesh(from);
     const weft_placement *p = weft_spec_placements(from), *q = weft_spec_placements(to);
     bool same = mesh == weft_spec_mesh(to);
-    uint64_t holders = 1, copies = 1, written;
+    uint64_t holders = 1, copies = 1, read, written;
     weft_shard shard;
 
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++) {
@@ -45,7 +45,8 @@ uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to)
     }
     weft_spec_shard(to, weft_mesh_rank_at(weft_spec_mesh(to), 0), &shard);
     written = (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(to));
-    return (written + written * holders / copies) / 2;
+    read = (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(from));
+    return (written + read * holders / copies) / 2;
 }
 
 /* ---- one rank ---- */

@@ -88,7 +88,7 @@ static void add_words(struct wf_text *text, const struct report *report)
     const struct request *request = report->request;
 
     wf_text_append(text, report->plan.data, report->plan.length);
-    wf_text_add(text, "every element of %s", weft_dtype_name(weft_spec_dtype(request->from)));
+    wf_text_add(text, "every element of %s", weft_dtype_name(weft_spec_dtype(request->to)));
     describe_shape(weft_spec_dims(request->from), weft_spec_shape(request->from), text);
     wf_text_add(text, " is right on all %d ranks of ", weft_mesh_size(request->to_mesh));
     describe_mesh(request->to_mesh, text);

@@ -106,7 +106,7 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
 }
 
 static weft_status read_layouts(const struct cli_command *command, const struct cli_args *args,
-                                struct tensor *tensor, struct request *out)
+                                struct tensor *tensor, enum weft_dtype to, struct request *out)
 {
     bool other = cli_has(command, args, "to-mesh");
     weft_status status =
@@ -116,6 +116,7 @@ static weft_status read_layouts(const struct cli_command *command, const struct 
     WF_TRY(read_mesh(command, args, "mesh", &out->mesh));
     WF_TRY(read_mesh(command, args, other ? "to-mesh" : "mesh", &out->to_mesh));
     WF_TRY(read_spec(tensor, out->mesh, "from", cli_value(command, args, "from"), &out->from));
+    tensor->dtype = to;
     WF_TRY(read_spec(tensor, out->to_mesh, "to", cli_value(command, args, "to"), &out->to));
     return weft_cost_table_open(cli_value(command, args, "costs"), &out->costs);
 }
@@ -125,6 +126,7 @@ bool request_read(const struct cli_command *command, const struct cli_args *args
 {
     static const char *const needed[] = {"mesh", "shape", "from", "to"};
     struct tensor tensor;
+    enum weft_dtype to;
 
     memset(out, 0, sizeof *out);
     *exit_code = CLI_USAGE;
@@ -132,7 +134,10 @@ bool request_read(const struct cli_command *command, const struct cli_args *args
         if (!cli_has(command, args, needed[i])) return missing(command, needed[i], exit_code);
     if (!read_options(command, args, out) || !cli_dtype(command, args, "dtype", &tensor.dtype))
         return false;
-    if (read_layouts(command, args, &tensor, out) != WEFT_OK) {
+    to = tensor.dtype;
+    if (cli_has(command, args, "to-dtype") && !cli_dtype(command, args, "to-dtype", &to))
+        return false;
+    if (read_layouts(command, args, &tensor, to, out) != WEFT_OK) {
         request_free(out);
         return complain(command, exit_code);
     }

@@ -8,7 +8,8 @@
 /* The options of a request, for the table of a command. */
 #define REQUEST_OPTIONS                                                                            \
     CLI_MESH, {"to-mesh", "M", "the target's mesh (default: the same mesh)", 0}, CLI_SHAPE,        \
-        CLI_DTYPE, {"from", "P", "placements of the source: S(0),R", 0},                           \
+        CLI_DTYPE, {"to-dtype", "T", "the target's dtype (default: the same dtype)", 0},           \
+        {"from", "P", "placements of the source: S(0),R", 0},                                      \
         {"to", "P", "placements of the target: R,S(1)", 0},                                        \
         {"memory-limit", "B", "most scratch per rank: 65536, 64MiB", 0},                           \
         {"minimize", "X", "time (default), bytes or memory", 0},                                   \

@@ -31,13 +31,13 @@ static bool is_prime(int64_t n)
  * -0. */
 static double slack_between(const weft_spec *from, const weft_spec *to)
 {
-    uint32_t dtype = weft_spec_dtype(from);
+    uint32_t dtype = weft_spec_dtype(to); /* a cast rounds to it, or it is the one that averages */
     int64_t parts = averaged(from) * averaged(to);
     int64_t ranks =
         wf_max_i64(weft_mesh_size(weft_spec_mesh(from)), weft_mesh_size(weft_spec_mesh(to)));
 
     if (dtype < WEFT_DTYPE_F16 || (parts & (parts - 1)) == 0) return 0;
-    if (wf_dtype_bytes(dtype) == 1) return DBL_MIN;
+    if (wf_dtype_bytes(dtype) == 1 && weft_spec_dtype(from) == dtype) return DBL_MIN;
     return wf_dtype_epsilon(dtype) * 4 * (double)(ranks + 1);
 }
 
@@ -146,7 +146,7 @@ static struct wf_number contribution(const struct values *values, const struct h
 void values_fill(const struct values *values, const weft_spec *spec, int32_t rank,
                  const int64_t *strides, void *shard)
 {
-    size_t element = wf_dtype_bytes(values->dtype);
+    size_t element = wf_dtype_bytes(weft_spec_dtype(spec));
     int32_t coord[WEFT_MAX_AXES];
     struct holder holder;
     weft_segment segment;
@@ -155,7 +155,8 @@ void values_fill(const struct values *values, const weft_spec *spec, int32_t ran
     holder = holder_of(values, spec, coord);
     for (int64_t at = 0; weft_spec_segment(spec, rank, strides, at, &segment); at += segment.length)
         for (int64_t i = 0; i < segment.length; i++)
-            wf_number_store(values->dtype, contribution(values, &holder, segment.global + i),
+            wf_number_store(weft_spec_dtype(spec),
+                            contribution(values, &holder, segment.global + i),
                             (char *)shard + (size_t)(segment.local + i) * element);
 }
 
@@ -201,7 +202,7 @@ static void find_holders(struct check *c, const int32_t *coord)
 
 static void combine(const struct check *c, int64_t local, void *out)
 {
-    uint32_t dtype = c->values->dtype;
+    uint32_t dtype = weft_spec_dtype(c->spec);
     size_t at = (size_t)local * wf_dtype_bytes(dtype);
     struct wf_reducing r = {.dtype = dtype, .reduction = c->reduction, .divisor = c->divisor};
 
@@ -215,16 +216,17 @@ static weft_status complain(const struct check *c, int64_t index, const void *ha
 {
     char have_text[96], want_text[96];
 
-    wf_number_print(c->values->dtype, have, have_text, sizeof have_text);
-    wf_number_print(c->values->dtype, want, want_text, sizeof want_text);
+    wf_number_print(weft_spec_dtype(c->spec), have, have_text, sizeof have_text);
+    wf_number_print(weft_spec_dtype(c->spec), want, want_text, sizeof want_text);
     return wf_fail(WEFT_ERR_MISMATCH, "rank %d: element %lld is %s, not %s", c->rank,
                    (long long)index, have_text, want_text);
 }
 
-static bool is_near(const struct values *values, const void *have, const void *want)
+static bool is_near(const struct check *c, const void *have, const void *want)
 {
-    struct wf_number a = wf_number_load(values->dtype, have);
-    struct wf_number b = wf_number_load(values->dtype, want);
+    const struct values *values = c->values;
+    struct wf_number a = wf_number_load(weft_spec_dtype(c->spec), have);
+    struct wf_number b = wf_number_load(weft_spec_dtype(c->spec), want);
     double most = values->slack * (fabs(b.re) + fabs(b.im) + 2);
 
     return values->slack > 0 && fabs(a.re - b.re) <= most && fabs(a.im - b.im) <= most;
@@ -232,7 +234,7 @@ static bool is_near(const struct values *values, const void *have, const void *w
 
 static weft_status check_rank(struct check *c)
 {
-    uint32_t dtype = c->values->dtype;
+    uint32_t dtype = weft_spec_dtype(c->spec);
     _Alignas(16) char have[16], want[16];
     weft_segment segment;
 
@@ -241,7 +243,7 @@ static weft_status check_rank(struct check *c)
         for (int64_t i = 0; i < segment.length; i++) {
             combine(c, segment.local + i, have);
             wf_number_store(dtype, values_at(c->values, segment.global + i), want);
-            if (memcmp(have, want, wf_dtype_bytes(dtype)) != 0 && !is_near(c->values, have, want))
+            if (memcmp(have, want, wf_dtype_bytes(dtype)) != 0 && !is_near(c, have, want))
                 return complain(c, segment.global + i, have, want);
         }
     return WEFT_OK;

@@ -7,13 +7,14 @@
 #include "weft/spec.h"
 
 struct values {
-    uint32_t dtype;
+    uint32_t dtype; /* of the source */
     int64_t modulus;
     bool cut;     /* an axis may be reduced in parts, if the other mesh splits it */
     double slack; /* the relative error of a float that rounding in averages allows */
 };
 
-/* Values that are exact in the dtype of FROM and TO and after the reduction of their partials.
+/* Values that are exact in the dtype of FROM, also after the reduction of its partials.  A cast to
+ * the dtype of TO may round them, once.
  * The exception are averages of floats over a number of ranks that is not a power of two. */
 struct values values_between(const weft_spec *from, const weft_spec *to);
 /* Element INDEX of the whole tensor. */

@@ -40,6 +40,10 @@ struct wf_reduction {
 void wf_elements_reduce(const struct wf_reduction *reduction, const void *const *sources,
                         void *target, size_t count);
 
+/* Convert COUNT elements from dtype FROM to dtype TO, with the bits of gloo-cpu's casts.  Both or
+ * neither are complex. */
+void wf_elements_cast(uint32_t from, uint32_t to, const void *source, void *target, size_t count);
+
 /* ---- reduce.c ---- */
 
 /* A and B combined; avg and premul_sum add, like sum.  Not rounded to DTYPE. */

@@ -67,7 +67,8 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, c
     return WEFT_OK;
 }
 
-weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements)
+weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t to,
+                         uint64_t elements)
 {
     weft_status status;
 
@@ -77,7 +78,8 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
             comm, WF_RING_PULL, "pull",
             &(struct wf_call_identity){args->plan, args->binding, args->step, args->divisor}));
     wf_ring_add(&comm->ring, WF_RING_PULL, args->dtype, args->reduction, -1, elements);
-    status = comm->table->pull(comm->handle, args);
+    status = args->dtype == to ? comm->table->pull(comm->handle, args)
+                               : comm->table->pull_cast(comm->handle, args, to);
     if (UNLIKELY(status != WEFT_OK)) return fail_post(comm, status, "pull");
     wf_posts_add(comm, args->stream);
     if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);

@@ -436,8 +436,10 @@ struct wf_call_identity {
 weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
                             const struct wf_call_identity *identity) WF_NODISCARD;
 
-/* The plugin's pull, which it must have; ELEMENTS, wanted on this rank, is for the record. */
-weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements);
+/* The plugin's pull or, if args->dtype is not TO, its pull_cast; it must have it.  ELEMENTS, wanted
+ * on this rank, is for the record. */
+weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t to,
+                         uint64_t elements);
 
 /* ---- average.c ---- */
 

@@ -12,9 +12,9 @@ static weft_status make_list(struct weft_bound *bound, struct wf_action *action,
 {
     weft_status status;
 
-    status = bound->kernel->regions_create(bound->kernel_device,
-                                           (uint32_t)wf_dtype_bytes(action->kind.dtype),
-                                           parts->region_count, parts->regions, &action->regions);
+    status =
+        bound->kernel->regions_create(bound->kernel_device, (uint32_t)wf_dtype_bytes(action->from),
+                                      parts->region_count, parts->regions, &action->regions);
     return status == WEFT_OK ? status : wf_fail_context(status, "listing a step's regions");
 }
 
@@ -54,6 +54,7 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
 
     if (wf_step_is_local(action->step)) {
         action->type = WF_ACTION_COPY;
+        if (wf_cast_is_dense(bound->parent, action->step)) return WEFT_OK;
         return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
     }
     by_backend = wf_average_is_native(bound, &action->kind);
@@ -92,12 +93,14 @@ weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
         wf_share_of(action->step, weft_comm_rank(bound->parent), in_strides, out_strides, &share));
     action->input_bytes = input_bytes(bound, action);
     action->elements = (uint64_t)share.elements;
-    action->kind = (struct wf_arrival_kind){.dtype = action->step->from->layout.dtype,
+    action->from = action->step->from->layout.dtype;
+    action->to = action->step->to->layout.dtype;
+    action->kind = (struct wf_arrival_kind){.dtype = wf_step_dtype(action->step),
                                             .reduction = share.parts.reduction,
                                             .holders = share.parts.holders,
                                             .divisor = share.parts.divisor};
     action->filled = share.filled;
-    if (share.filled) wf_element_identity(action->kind.dtype, share.fill, action->identity);
+    if (share.filled) wf_element_identity(action->to, share.fill, action->identity);
     status = set_way(bound, action, &share.parts);
     wf_share_free(&share);
     return status;

@@ -60,7 +60,10 @@ weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, wef
     WF_TRY(wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got));
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
         if (got.blobs[i].bytes != sizeof theirs) {
-            status = wf_fail(WEFT_ERR_MISMATCH, "rank %d compares data that is not a plan", i);
+            status = wf_fail(WEFT_ERR_MISMATCH,
+                             "rank %d sent data that is not a plan: it called another function, or "
+                             "it has another version of weft",
+                             i);
             break;
         }
         memcpy(&theirs, got.blobs[i].data, sizeof theirs);

@@ -144,6 +144,9 @@ weft_status wf_arrivals_unpack(const struct weft_bound *bound, const struct wf_a
     const weft_kernel_table *kernel = bound->kernel;
 
     if (given->average != NULL) WF_TRY(average_on_host(bound, given, stream));
+    if (given->to != kind->dtype)
+        return kernel->regions_cast(given->list, kind->dtype, given->to, given->at, targets,
+                                    stream);
     if (given->average != NULL || kind->holders == 1)
         return kernel->regions_copy(given->list, given->at, targets, stream);
     if (kind->reduction == WEFT_REDUCE_AVG && kind->divisor != kind->holders)

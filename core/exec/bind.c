@@ -78,16 +78,17 @@ static weft_status decline_binding(const weft_plan *plan, const struct wf_bind_c
 struct binding {
     const struct wf_bind_call *call;
     struct weft_bound *bound;
+    struct wf_bound_steps steps;
     const int64_t *source_strides, *target_strides;
     bool copy_first, copy_last;
     bool may_alias; /* the steps may run with the same memory as source and target */
-    bool of_batch;
+    bool of_batch, packed;
 };
 
 static weft_status set_steps(struct binding *b)
 {
     struct weft_bound *bound = b->bound;
-    uint32_t first = b->copy_first, count = bound->plan->step_count;
+    uint32_t first = b->copy_first, count = bound->steps.count;
 
     for (uint32_t i = 0; i < count; i++) {
         struct wf_action *action = &bound->actions[first + i];
@@ -102,19 +103,25 @@ static weft_status set_steps(struct binding *b)
     return WEFT_OK;
 }
 
-static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
+static void plan_copies(struct binding *b, const weft_plan *plan, const weft_comm *comm,
+                        bool in_place)
 {
-    uint32_t count = plan->step_count;
+    uint32_t count = b->steps.count;
+    const struct wf_step *first, *last;
 
-    b->may_alias = count == 1 && plan->steps[0].kind == WEFT_STEP_ALL_REDUCE;
     if (count == 0) { /* one copy, straight from the source's strides to the target's */
         b->copy_last = true;
         b->copy_first = in_place && (b->source_strides != NULL || b->target_strides != NULL);
         return;
     }
-    b->copy_first = (b->source_strides != NULL && !wf_step_is_local(&plan->steps[0])) ||
+    first = wf_bound_step(plan, &b->steps, 0, NULL);
+    last = wf_bound_step(plan, &b->steps, count - 1, NULL);
+    b->may_alias = count == 1 && first->kind == WEFT_STEP_ALL_REDUCE;
+    b->copy_first = (b->source_strides != NULL &&
+                     (!wf_step_is_local(first) || wf_cast_is_dense(comm, first))) ||
                     (in_place && !b->may_alias);
-    b->copy_last = b->target_strides != NULL && wf_step_needs_dense_output(&plan->steps[count - 1]);
+    b->copy_last = b->target_strides != NULL &&
+                   (wf_step_needs_dense_output(last) || wf_cast_is_dense(comm, last));
 }
 
 static weft_status fill_in(struct binding *b)
@@ -127,16 +134,15 @@ static weft_status fill_in(struct binding *b)
     bound->after = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->to, .to = plan->to};
     for (uint32_t i = 0; i < bound->action_count; i++) {
         struct wf_action *action = &bound->actions[i];
-        if (i >= first && i < first + plan->step_count) action->number = i - first + 1;
         if (i < first)
             action->step = &bound->before;
-        else if (i - first < plan->step_count)
-            action->step = &plan->steps[i - first];
+        else if (i - first < bound->steps.count)
+            action->step = wf_bound_step(plan, &bound->steps, i - first, &action->number);
         else
             action->step = &bound->after;
     }
     WF_TRY(set_comms(bound));
-    if (plan->step_count == 0 && !b->copy_first)
+    if (bound->steps.count == 0 && !b->copy_first)
         WF_TRY(wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides));
     else
         WF_TRY(set_steps(b));
@@ -208,27 +214,32 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     bound->runs = &bound->own_runs;
 }
 
-/* Begin to bind PLAN: check CALL's strides, and decide which copies are needed. */
+/* Begin to bind PLAN: set the steps, check CALL's strides, and decide which copies are needed.  The
+ * caller clears the steps. */
 static weft_status begin(struct binding *b, const weft_plan *plan, const struct wf_bind_call *call)
 {
     b->call = call;
     b->source_strides = call->given.source_strides;
     b->target_strides = call->given.target_strides;
-    plan_copies(b, plan, call->given.in_place);
+    b->packed = call->given.packed || !can_pull(call->team);
+    WF_TRY(wf_bound_steps_set(plan, call->parent, b->packed, &b->steps));
+    plan_copies(b, plan, call->parent, call->given.in_place);
     return check_strides(b, plan, call->parent->rank);
 }
 
 static weft_status make_bound(struct binding *b, const weft_plan *plan)
 {
     weft_comm *comm = b->call->parent;
-    uint32_t actions = plan->step_count + b->copy_first + b->copy_last;
+    uint32_t actions = b->steps.count + b->copy_first + b->copy_last;
     struct weft_bound *bound = wf_calloc(1, sizeof *bound + actions * sizeof bound->actions[0]);
 
     if (bound == NULL) return decline_binding(plan, b->call, wf_fail_memory(sizeof *bound));
     wf_bound_begin(bound, plan, b->call);
+    bound->steps = b->steps;
+    b->steps = (struct wf_bound_steps){0};
     wf_buffers_measure(plan->from, comm->rank, b->source_strides, &bound->memory.source);
     wf_buffers_measure(plan->to, comm->rank, b->target_strides, &bound->memory.target);
-    bound->packed = b->call->given.packed || !can_pull(b->call->team);
+    bound->packed = b->packed;
     bound->may_alias = b->may_alias;
     bound->action_count = actions;
     b->bound = bound;
@@ -243,6 +254,7 @@ weft_status wf_bind(const weft_plan *plan, const struct wf_bind_call *call, bool
     weft_status status = begin(&b, plan, call);
 
     status = status == WEFT_OK ? make_bound(&b, plan) : decline_binding(plan, call, status);
+    wf_bound_steps_clear(&b.steps);
     status = wf_bind_agree(call, "binding", status, plan, &binding);
     if (status != WEFT_OK) {
         wf_bound_free(b.bound);
@@ -259,6 +271,7 @@ weft_status wf_bind_size(const weft_plan *plan, const struct wf_bind_call *call,
     weft_status status = begin(&b, plan, call);
 
     if (status == WEFT_OK) status = make_bound(&b, plan);
+    wf_bound_steps_clear(&b.steps);
     if (status == WEFT_OK) *bytes = wf_scratch_bytes(b.bound);
     wf_bound_free(b.bound);
     return status;
@@ -270,6 +283,7 @@ static void free_resources(struct weft_bound *bound)
 {
     for (uint32_t i = 0; i < bound->action_count; i++)
         wf_action_clear(bound, &bound->actions[i]);
+    wf_bound_steps_clear(&bound->steps);
     wf_batch_clear(bound);
     wf_scratch_drop(bound);
     wf_sketches_free(bound);

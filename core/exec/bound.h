@@ -2,11 +2,12 @@
  *
  * bind.c makes the bound plan and its communicators, agree.c compares the ranks' plans, and
  * action.c turns a step into this rank's action.  context/ has what bound plans of a context share:
- * scratch, and the bound plans of moves. packing.c lays out messages for ranks that cannot read
+ * scratch, and the bound plans of moves.  packing.c lays out messages for ranks that cannot read
  * each other's memory, messages.c one side of them.  run.c runs the actions, buffers.c checks the
  * memory that the caller passes, average.c reduces contributions that arrived, identity.c makes
- * single elements, scratch.c lays out scratch. batch.c binds and runs a batch, fused.c its common
- * exchange.  strides.c refuses invalid strides. name.c describes plans and steps in messages. */
+ * single elements, scratch.c lays out scratch.  cast.c decides which steps cast while they move
+ * data.  batch.c binds and runs a batch, fused.c its common exchange.  strides.c refuses invalid
+ * strides.  name.c describes plans and steps in messages. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -67,12 +68,13 @@ struct wf_action {
     /* the input is the source, the output the target; otherwise they are in scratch */
     bool from_source, to_target;
     void *in_scratch, *out_scratch;
-    struct wf_arrival_kind kind;
-    uint64_t input_bytes; /* bytes of this rank's input */
-    uint64_t elements;    /* elements of its output */
-    void *regions;        /* list of regions to read into the output; NULL: none */
-    int32_t *sources;     /* pull: ranks of COMM, indexed by region sources */
-    int32_t *readers;     /* pull: ranks that read this rank's input */
+    struct wf_arrival_kind kind; /* its dtype is that of messages */
+    uint32_t from, to;           /* dtypes of the input and the output */
+    uint64_t input_bytes;        /* bytes of this rank's input */
+    uint64_t elements;           /* elements of its output */
+    void *regions;               /* list of regions to read into the output; NULL: none */
+    int32_t *sources;            /* pull: ranks of COMM, indexed by region sources */
+    int32_t *readers;            /* pull: ranks that read this rank's input */
     uint32_t reader_count;
     struct wf_packing packing;
     weft_collective_args collective;
@@ -91,6 +93,14 @@ struct wf_extent {
 /* This rank's shards of one tensor. */
 struct wf_memory {
     struct wf_extent source, target;
+};
+
+/* The steps of a bound plan: those of the plan, of which at most one is split in two. */
+struct wf_bound_steps {
+    uint32_t count;
+    bool is_split;
+    uint32_t split; /* number of the split step, from 0 */
+    struct wf_cast_steps cast;
 };
 
 struct weft_bound {
@@ -122,6 +132,7 @@ struct weft_bound {
     bool may_alias;               /* the steps may run with the same memory as source and target */
     bool checked;                 /* WEFT_CHECK: memory is compared with its allocation */
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
+    struct wf_bound_steps steps;
     uint32_t action_count;
     struct wf_action actions[];
 };
@@ -203,6 +214,24 @@ static inline bool wf_buffers_fit(const struct wf_memory *memory, const void *so
  * WRITTEN: the shard is a target's. */
 weft_status wf_strides_check(const char *name, const weft_spec *spec, int32_t rank,
                              const int64_t *strides, bool written) WF_NODISCARD;
+
+/* ---- cast.c ---- */
+
+/* Set the steps of PLAN for COMM.  A step that casts is split if the backend cannot cast while it
+ * moves data.  PACKED: messages are packed.  The answer is the same on all ranks.  The caller
+ * clears *OUT. */
+weft_status wf_bound_steps_set(const weft_plan *plan, const weft_comm *comm, bool packed,
+                               struct wf_bound_steps *out) WF_NODISCARD;
+void wf_bound_steps_clear(struct wf_bound_steps *steps);
+/* Step INDEX; *NUMBER, unless NULL, becomes the number of the plan's step that it is part of, from
+ * 1. */
+const struct wf_step *wf_bound_step(const weft_plan *plan, const struct wf_bound_steps *steps,
+                                    uint32_t index, uint32_t *number);
+/* Does STEP need dense memory because the backend casts dense memory only? */
+bool wf_cast_is_dense(const weft_comm *comm, const struct wf_step *step);
+/* Cast from IN to OUT, in one local pass. */
+weft_status wf_cast_run(const struct weft_bound *bound, const struct wf_action *action,
+                        const void *in, void *out, weft_stream *stream) WF_NODISCARD;
 
 /* ---- scratch.c ---- */
 
@@ -346,6 +375,7 @@ struct wf_arrivals {
     const void *const *at; /* by region source */
     void *staging;         /* memory of the arrivals */
     struct wf_average *average;
+    uint32_t to; /* dtype of the tensors */
 };
 
 /* Copy the arrivals, or their reduction, into the tensors. */
@@ -371,6 +401,7 @@ struct wf_message_layout {
     int32_t size; /* ranks of the communicator */
     uint32_t holders;
     bool in_rank_order; /* the collective needs messages at equal distances, by rank */
+    bool is_cast;       /* the tensor has another dtype than messages */
     /* the other end of a message is the peer's whole shard, in row-major order */
     bool is_shard;
 };

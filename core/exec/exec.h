@@ -72,6 +72,19 @@ weft_status wf_share_of(const struct wf_step *step, int32_t rank, const int64_t 
                         const int64_t *out_strides, struct wf_share *out) WF_NODISCARD;
 void wf_share_free(struct wf_share *share);
 
+/* ---- cast.c: a step that casts, as two ---- */
+
+struct wf_cast_steps {
+    struct wf_step steps[2]; /* one casts, the other moves */
+    weft_spec *between;
+};
+
+/* Split STEP, which casts and does more.  The caller clears *OUT. */
+weft_status wf_cast_split(const struct wf_step *step, struct wf_cast_steps *out) WF_NODISCARD;
+void wf_cast_clear(struct wf_cast_steps *steps);
+/* Does STEP change the dtype, and nothing else? */
+bool wf_step_only_casts(const struct wf_step *step);
+
 /* ---- measure.c ---- */
 
 /* Bytes received over all steps of a plan. */

@@ -446,10 +446,11 @@ weft_status wf_fused_run(const struct weft_bound *bound, struct wf_fused *fused,
     WF_TRY(run_exchange(bound, fused, stream));
     for (uint32_t i = 0; i < fused->unpacked.count; i++) {
         const struct wf_region_group *group = &fused->unpacked.list[i];
-        WF_TRY(wf_arrivals_unpack(
-            bound,
-            &(struct wf_arrivals){group->list, fused->arrivals, fused->receive, group->average},
-            &group->kind, fused->outputs, stream));
+        WF_TRY(
+            wf_arrivals_unpack(bound,
+                               &(struct wf_arrivals){group->list, fused->arrivals, fused->receive,
+                                                     group->average, group->kind.dtype},
+                               &group->kind, fused->outputs, stream));
     }
     return WEFT_OK;
 }

@@ -29,6 +29,7 @@ static void add_tensor(struct wf_json *json, const weft_spec *from, const weft_s
         wf_json_int(json, NULL, from->layout.shape[d]);
     wf_json_end(json, ']');
     wf_json_string(json, "dtype", wf_dtype_name(from->layout.dtype));
+    wf_json_string(json, "to_dtype", wf_dtype_name(to->layout.dtype));
     add_mesh(json, "mesh", from->layout.mesh);
     add_mesh(json, "to_mesh", to->layout.mesh);
     add_placements(json, "from", from);
@@ -45,6 +46,19 @@ static void add_tensors(struct wf_json *json, const weft_plan *plan)
         wf_json_end(json, '}');
     }
     wf_json_end(json, ']');
+}
+
+/* The dtypes before and after STEP, and where it casts. */
+static void add_dtypes(struct wf_json *json, const struct wf_step *step)
+{
+    uint32_t cast = wf_step_cast(step);
+
+    wf_json_string(json, "dtype", wf_dtype_name(step->from->layout.dtype));
+    wf_json_string(json, "to_dtype", wf_dtype_name(step->to->layout.dtype));
+    if (cast == WEFT_CAST_NONE)
+        wf_json_null(json, "cast");
+    else
+        wf_json_string(json, "cast", cast == WEFT_CAST_BEFORE ? "before" : "after");
 }
 
 static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_t index)
@@ -64,6 +78,7 @@ static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_
         add_mesh(json, "mesh", step->from->layout.mesh);
         add_placements(json, "from", step->from);
         add_placements(json, "to", step->to);
+        add_dtypes(json, step);
     }
     wf_json_uint(json, "bytes_sent", sent);
     wf_json_uint(json, "bytes_received", received);

@@ -22,7 +22,7 @@ static uint64_t all_reduce_bytes(const struct wf_step *step, int32_t rank)
 
     wf_shard_of(step->from, rank, &shard);
     return wf_mul_capped(2 * (ranks - 1), ((uint64_t)shard.elements + ranks - 1) / ranks *
-                                              wf_dtype_bytes(step->from->layout.dtype));
+                                              wf_dtype_bytes(wf_step_dtype(step)));
 }
 
 /* If the step creates a partial, coordinate 0 receives the value and the others receive nothing. */
@@ -60,7 +60,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
     int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
     struct wf_shard has, wants;
-    uint64_t own = 1;
+    uint64_t own = 1, element = wf_dtype_bytes(wf_step_dtype(step));
 
     if (wf_step_is_local(step)) return 0;
     if (step->kind == WEFT_STEP_ALL_REDUCE) return all_reduce_bytes(step, rank);
@@ -75,9 +75,8 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
     } else {
         own = 0;
     }
-    return wf_sub_capped(
-        wf_mul_capped((uint64_t)wants.elements * wf_dtype_bytes(to->dtype), holders_of(step)),
-        own * wf_dtype_bytes(to->dtype));
+    return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * element, holders_of(step)),
+                         own * element);
 }
 
 /* Axes along which all ranks do the same, because every step is replicated there. */
@@ -207,8 +206,8 @@ static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *
         for (uint32_t h = 0; h < parts.holders; h++) {
             int32_t source = parts.ranks[parts.regions[i].source + h];
             if (source != rank)
-                sent[source] += wf_region_elements(&parts.regions[i]) *
-                                wf_dtype_bytes(step->from->layout.dtype);
+                sent[source] +=
+                    wf_region_elements(&parts.regions[i]) * wf_dtype_bytes(wf_step_dtype(step));
         }
     wf_parts_free(&parts);
     return WEFT_OK;

@@ -51,7 +51,7 @@ static bool lies_in_one_run(weft_region *r, enum wf_end end)
 static bool find_in_tensor(const struct wf_message_layout *layout, uint64_t count,
                            weft_region *regions, struct wf_messages *messages)
 {
-    bool found = layout->holders == 1;
+    bool found = layout->holders == 1 && !layout->is_cast;
 
     for (uint64_t i = 0; i < count; i++) {
         weft_region *r = &regions[i];

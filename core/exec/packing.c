@@ -66,11 +66,12 @@ static bool is_gather(const struct wf_packing *p)
 
 /* ---- the two sides ---- */
 
-static weft_status make_list(struct weft_bound *bound, const struct wf_action *action,
-                             uint64_t count, const weft_region *regions, void **list)
+/* DTYPE: that of the regions' sources. */
+static weft_status make_list(struct weft_bound *bound, uint32_t dtype, uint64_t count,
+                             const weft_region *regions, void **list)
 {
-    return bound->kernel->regions_create(
-        bound->kernel_device, (uint32_t)wf_dtype_bytes(action->kind.dtype), count, regions, list);
+    return bound->kernel->regions_create(bound->kernel_device, (uint32_t)wf_dtype_bytes(dtype),
+                                         count, regions, list);
 }
 
 static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
@@ -79,7 +80,8 @@ static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
     struct wf_message_layout layout = {.end = WF_END_SOURCE,
                                        .size = action->comm->size,
                                        .holders = 1,
-                                       .in_rank_order = p->collective == WEFT_COLL_REDUCE_SCATTER};
+                                       .in_rank_order = p->collective == WEFT_COLL_REDUCE_SCATTER,
+                                       .is_cast = action->from != action->kind.dtype};
     struct wf_parts serve;
     weft_status status;
 
@@ -96,7 +98,8 @@ static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
             r->target = 0;
         }
         if (p->out.staged > 0)
-            status = make_list(bound, action, serve.region_count, serve.regions, &p->out.list);
+            status =
+                make_list(bound, action->from, serve.region_count, serve.regions, &p->out.list);
     }
     wf_parts_free(&serve);
     return status;
@@ -111,6 +114,7 @@ static weft_status set_in(struct weft_bound *bound, struct wf_action *action,
                                        .size = action->comm->size,
                                        .holders = p->kind.holders,
                                        .in_rank_order = p->collective == WEFT_COLL_ALL_GATHER,
+                                       .is_cast = action->kind.dtype != action->to,
                                        .is_shard = is_gather(p)};
     size_t bytes = parts->region_count * sizeof(weft_region);
     weft_region *regions;
@@ -122,7 +126,7 @@ static weft_status set_in(struct weft_bound *bound, struct wf_action *action,
     memcpy(regions, parts->regions, bytes);
     wf_messages_lay(&layout, parts->region_count, regions, &p->in);
     if (p->in.staged > 0) {
-        status = make_list(bound, action, parts->region_count, regions, &p->in.list);
+        status = make_list(bound, action->kind.dtype, parts->region_count, regions, &p->in.list);
         if (status == WEFT_OK)
             status = wf_average_make(bound, &p->kind, parts->region_count, regions, &p->average);
         if (status == WEFT_OK)

@@ -21,7 +21,8 @@ static weft_status run_pull(const struct weft_bound *bound, const struct wf_acti
                            .step = action->number,
                            .divisor = wf_divisor_of(&action->kind)};
 
-    return wf_comm_pull(action->comm, &args, action->elements);
+    if (__builtin_expect(action->from != action->to, 0)) args.dtype = action->from;
+    return wf_comm_pull(action->comm, &args, action->to, action->elements);
 }
 
 static WF_HOT weft_status run_collective(const struct weft_bound *bound,
@@ -46,20 +47,24 @@ static weft_status run_packed(const struct weft_bound *bound, const struct wf_ac
     const void *sent = p->out.list != NULL ? p->out.staging : in;
     void *received = p->in.list != NULL ? p->in.staging : out;
 
-    if (p->out.list != NULL)
+    if (p->out.list != NULL && action->from != action->kind.dtype)
+        WF_TRY(bound->kernel->regions_cast(p->out.list, action->from, action->kind.dtype, &in,
+                                           &p->out.staging, stream));
+    else if (p->out.list != NULL)
         WF_TRY(bound->kernel->regions_copy(p->out.list, &in, &p->out.staging, stream));
     WF_TRY(run_collective(bound, action, sent, received, stream));
     if (p->in.list == NULL) return WEFT_OK;
     return wf_arrivals_unpack(
-        bound, &(struct wf_arrivals){p->in.list, p->arrivals, p->in.staging, p->average}, &p->kind,
-        &out, stream);
+        bound,
+        &(struct wf_arrivals){p->in.list, p->arrivals, p->in.staging, p->average, action->to},
+        &p->kind, &out, stream);
 }
 
 static WF_HOT weft_status run_action(const struct weft_bound *bound, const struct wf_action *action,
                                      const void *in, void *out, weft_stream *stream)
 {
     if (action->filled && action->elements > 0)
-        WF_TRY(bound->kernel->fill(bound->kernel_device, action->kind.dtype, action->elements,
+        WF_TRY(bound->kernel->fill(bound->kernel_device, action->to, action->elements,
                                    action->identity, out, stream));
     if (action->type == WF_ACTION_PULL)
         WF_TRY(run_pull(bound, action, in, out, stream));
@@ -67,6 +72,8 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
         WF_TRY(run_collective(bound, action, in, out, stream));
     else if (action->type == WF_ACTION_PACKED)
         WF_TRY(run_packed(bound, action, in, out, stream));
+    else if (action->type == WF_ACTION_COPY && action->from != action->to)
+        WF_TRY(wf_cast_run(bound, action, in, out, stream));
     else if (action->type == WF_ACTION_COPY && action->regions != NULL)
         WF_TRY(bound->kernel->regions_copy(action->regions, &in, &out, stream));
     return WEFT_OK;

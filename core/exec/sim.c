@@ -145,15 +145,41 @@ static weft_status check_shards(const char *function, const char *list, const we
     return WEFT_OK;
 }
 
-static weft_status run_step(const char *function, const struct wf_step *step,
-                            const void *const *inputs, void *const *outputs)
+/* STEP, which does not cast. */
+static weft_status move_step(const struct wf_step *step, const void *const *inputs,
+                             void *const *outputs)
 {
     const weft_mesh *mesh = step->to->layout.mesh;
 
-    WF_TRY(check_shards(function, "sources", step->from, inputs));
-    WF_TRY(check_shards(function, "targets", step->to, (const void *const *)outputs));
     for (int32_t i = 0; i < mesh->size; i++)
         WF_TRY(run_rank(step, weft_mesh_rank_at(mesh, i), inputs, outputs[i]));
+    return WEFT_OK;
+}
+
+/* STEP, which casts and does nothing else. */
+static void cast_step(const struct wf_step *step, const void *const *inputs, void *const *outputs)
+{
+    const weft_mesh *mesh = step->to->layout.mesh;
+    struct wf_shard shard;
+
+    for (int32_t i = 0; i < mesh->size; i++) {
+        wf_shard_of(step->to, weft_mesh_rank_at(mesh, i), &shard);
+        wf_elements_cast(step->from->layout.dtype, step->to->layout.dtype, inputs[i], outputs[i],
+                         (size_t)shard.elements);
+    }
+}
+
+static weft_status run_split(const struct wf_step *step, const void *const *inputs,
+                             void *const *outputs);
+
+static weft_status run_step(const char *function, const struct wf_step *step,
+                            const void *const *inputs, void *const *outputs)
+{
+    WF_TRY(check_shards(function, "sources", step->from, inputs));
+    WF_TRY(check_shards(function, "targets", step->to, (const void *const *)outputs));
+    if (wf_step_cast(step) == WEFT_CAST_NONE) return move_step(step, inputs, outputs);
+    if (!wf_step_only_casts(step)) return run_split(step, inputs, outputs);
+    cast_step(step, inputs, outputs);
     return WEFT_OK;
 }
 
@@ -212,6 +238,29 @@ static weft_status make_shards(const weft_spec *spec, struct shards *out)
         bytes += (size_t)shard.elements * element;
     }
     return WEFT_OK;
+}
+
+/* STEP, which casts and does more. */
+static weft_status run_split(const struct wf_step *step, const void *const *inputs,
+                             void *const *outputs)
+{
+    struct wf_cast_steps two;
+    struct shards between = {0};
+    weft_status status;
+
+    WF_TRY(wf_cast_split(step, &two));
+    status = make_shards(two.between, &between);
+    for (int i = 0; i < 2 && status == WEFT_OK; i++) {
+        const void *const *from = i == 0 ? inputs : (const void *const *)between.at;
+        void *const *to = i == 0 ? between.at : outputs;
+        if (wf_step_only_casts(&two.steps[i]))
+            cast_step(&two.steps[i], from, to);
+        else
+            status = move_step(&two.steps[i], from, to);
+    }
+    free_shards(&between);
+    wf_cast_clear(&two);
+    return status;
 }
 
 static weft_status run_plan(const char *function, const weft_plan *plan, const void *const *sources,

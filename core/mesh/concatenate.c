@@ -73,9 +73,10 @@ static weft_status draft_axes(const weft_mesh *first, const weft_mesh *second, w
         return wf_fail(WEFT_ERR_INVALID,
                        "one of the meshes to concatenate has named axes, the other does not");
     if (first->devices_per_host != second->devices_per_host)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "the meshes to concatenate have %d and %d devices per host",
-                       first->devices_per_host, second->devices_per_host);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "the meshes to concatenate have %d and %d devices per host; they must be equal",
+            first->devices_per_host, second->devices_per_host);
     for (int32_t i = 0; i < first->axes + second->axes; i++) {
         const struct wf_axis *axis =
             i < first->axes ? &first->axis[i] : &second->axis[i - first->axes];

@@ -39,6 +39,7 @@ static bool is_plain(const weft_spec *from, const weft_spec *to)
     const weft_mesh *source = from->layout.mesh, *target = to->layout.mesh;
     uint32_t reduction = WEFT_REDUCE_COUNT;
 
+    if (from->layout.dtype != to->layout.dtype) return false;
     for (int32_t a = 0; a < target->axes; a++)
         if (placement_of(to, a)->kind == WEFT_PLACE_PARTIAL &&
             (source != target || placement_of(from, a)->kind != WEFT_PLACE_PARTIAL))

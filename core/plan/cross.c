@@ -44,12 +44,15 @@ static void drop_sides(struct sides *sides)
     sides->count = 0;
 }
 
-/* SPEC with every axis of kind FROM as the innermost split of DIM, or replicated if DIM is -1. */
-static weft_status make_variant(const weft_spec *spec, uint32_t from, int32_t dim, weft_spec **out)
+/* SPEC in DTYPE, with every axis of kind FROM as the innermost split of DIM, or replicated if DIM
+ * is -1. */
+static weft_status make_variant(const weft_spec *spec, uint32_t dtype, uint32_t from, int32_t dim,
+                                weft_spec **out)
 {
     struct wf_layout layout = spec->layout;
     int32_t turn = WEFT_MAX_AXES;
 
+    layout.dtype = dtype;
     for (int32_t a = 0; a < layout.mesh->axes; a++) {
         weft_placement *p = &layout.placements[a];
         if (p->kind != from) continue;
@@ -84,10 +87,10 @@ static weft_status add_side(struct sides *sides, const weft_spec *given, weft_sp
     return WEFT_OK;
 }
 
-/* GIVEN itself and, if the planner searches, its variants: partials reduced, or replicas
+/* GIVEN itself and, if the planner searches, its variants in DTYPE: partials reduced, or replicas
  * sharded. */
-static weft_status list_sides(struct sides *sides, const weft_spec *given, bool source,
-                              const weft_plan_options *options)
+static weft_status list_sides(struct sides *sides, const weft_spec *given, uint32_t dtype,
+                              bool source, const weft_plan_options *options)
 {
     uint32_t kind = source ? WEFT_PLACE_PARTIAL : WEFT_PLACE_REPLICATE;
     weft_spec *spec;
@@ -96,19 +99,24 @@ static weft_status list_sides(struct sides *sides, const weft_spec *given, bool 
     if (!has_kind(given, kind)) return WEFT_OK;
     if (options->planner == WEFT_PLANNER_EXCHANGE) return WEFT_OK;
     for (int32_t dim = source ? -1 : 0; dim < given->layout.dims; dim++) {
-        WF_TRY(make_variant(given, kind, dim, &spec));
+        WF_TRY(make_variant(given, dtype, kind, dim, &spec));
         WF_TRY(add_side(sides, given, spec, source, options));
     }
     return WEFT_OK;
 }
 
-static uint64_t largest_shard(const weft_spec *spec)
+static uint64_t largest_elements(const weft_spec *spec)
 {
     int32_t first[WEFT_MAX_AXES] = {0};
     struct wf_shard shard;
 
     wf_shard_at(&spec->layout, first, &shard);
-    return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
+    return (uint64_t)shard.elements;
+}
+
+static uint64_t largest_shard(const weft_spec *spec)
+{
+    return largest_elements(spec) * wf_dtype_bytes(spec->layout.dtype);
 }
 
 /* Ranks that hold one element, as replicas or as contributions. */
@@ -142,11 +150,23 @@ static bool one_host(const weft_mesh *a, const weft_mesh *b)
                weft_mesh_host_of(b, weft_mesh_rank_at(b, 0));
 }
 
+/* Bytes, in the wider dtype, of the shard that STEP casts. */
+static uint64_t cast_bytes(const struct wf_step *step)
+{
+    uint64_t from = wf_dtype_bytes(step->from->layout.dtype);
+    uint64_t to = wf_dtype_bytes(step->to->layout.dtype);
+
+    return largest_elements(wf_step_cast(step) == WEFT_CAST_AFTER ? step->to : step->from) *
+           (from > to ? from : to);
+}
+
 /* The exchange takes as long as its busiest rank sends or receives. */
 void wf_cross_work(struct wf_step *step, struct wf_work *out)
 {
     const weft_mesh *source = step->from->layout.mesh, *target = step->to->layout.mesh;
-    uint64_t has = largest_shard(step->from), wants = largest_shard(step->to);
+    uint64_t element = wf_dtype_bytes(wf_step_dtype(step));
+    uint64_t has = largest_elements(step->from) * element;
+    uint64_t wants = largest_elements(step->to) * element;
     uint64_t holders = ranks_of_kind(step->from, WEFT_PLACE_PARTIAL);
     uint64_t copies = ranks_of_kind(step->from, WEFT_PLACE_REPLICATE);
     uint64_t readers = (uint64_t)target->size, sources = (uint64_t)source->size / copies;
@@ -160,16 +180,23 @@ void wf_cross_work(struct wf_step *step, struct wf_work *out)
     work.received = step->received > step->sent ? step->received : step->sent;
     if (holders > 1) work.reduced = step->received;
     work.packed = wf_add_capped(has > step->sent ? has : step->sent, step->received);
+    if (wf_step_cast(step) != WEFT_CAST_NONE) work.copied = cast_bytes(step);
     *out = work;
 }
 
 static void price_exchange(const weft_cost_table *costs, struct wf_step *step)
 {
+    uint32_t cast = wf_step_cast(step);
     struct wf_work work;
 
     wf_cross_work(step, &work);
     if (costs->one_sided) work.packed = 0;
     step->scratch = work.packed;
+    if (cast != WEFT_CAST_NONE &&
+        !(costs->one_sided && wf_cast_fuses(step->kind, cast, wf_step_reduces(step))))
+        step->scratch = wf_add_capped(
+            step->scratch, largest_elements(cast == WEFT_CAST_AFTER ? step->to : step->from) *
+                               wf_dtype_bytes(wf_step_dtype(step)));
     step->cost_ns = wf_cost_ns(costs, &work);
 }
 
@@ -252,12 +279,16 @@ static weft_status price_candidates(struct search *s, const weft_spec *from, con
                                     const weft_plan_options *inside)
 {
     const weft_cost_table *costs = inside->costs != NULL ? inside->costs : wf_cost_default();
+    /* Data that nothing reduces is widened in the last step, which may be on the target's mesh. */
+    bool is_cast_before = wf_cast_kind(from->layout.dtype, to->layout.dtype) != WF_CAST_WIDENS ||
+                          has_kind(from, WEFT_PLACE_PARTIAL);
 
     drop_sides(&s->sources);
     drop_sides(&s->targets);
     s->best = s->runner_up = (struct candidate){0};
-    WF_TRY(list_sides(&s->sources, from, true, inside));
-    WF_TRY(list_sides(&s->targets, to, false, inside));
+    WF_TRY(list_sides(&s->sources, from, to->layout.dtype, true, inside));
+    WF_TRY(list_sides(&s->targets, to, is_cast_before ? to->layout.dtype : from->layout.dtype,
+                      false, inside));
     for (int i = 0; i < s->sources.count; i++)
         for (int j = 0; j < s->targets.count; j++) {
             const struct side *source = &s->sources.list[i], *target = &s->targets.list[j];

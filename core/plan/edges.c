@@ -20,6 +20,7 @@ static void emit_edge(const struct walk *walk, uint32_t kind, uint32_t axes,
 {
     struct wf_edge edge = {kind, axes, *to};
 
+    wf_cast_mark(walk->problem, walk->state, &edge);
     if (!(walk->problem->without >> kind & 1)) walk->take(walk->self, &edge);
 }
 

@@ -10,6 +10,7 @@ struct sides {
     const struct wf_state *from;
     struct wf_layout source, target;
     uint64_t holders; /* contributions per element */
+    uint64_t element; /* bytes of one that travels */
 };
 
 static bool made_partial(const struct sides *s, int32_t axis)
@@ -26,7 +27,7 @@ static void measure_corner(const struct sides *s, uint32_t last, uint64_t *recei
     const struct wf_problem *problem = s->problem;
     int32_t coord[WEFT_MAX_AXES] = {0};
     struct wf_shard has, wants;
-    uint64_t common = problem->element;
+    uint64_t common = s->element;
 
     *received = *kept = 0;
     for (int32_t i = 0; i < problem->axes; i++) {
@@ -41,8 +42,8 @@ static void measure_corner(const struct sides *s, uint32_t last, uint64_t *recei
         common *= (uint64_t)wf_index_common(&a, &b);
     }
     *kept = common;
-    *received = wf_sub_capped(
-        wf_mul_capped((uint64_t)wants.elements * problem->element, s->holders), common);
+    *received =
+        wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * s->element, s->holders), common);
 }
 
 static weft_status open_sides(struct sides *s)
@@ -58,9 +59,10 @@ static weft_status open_sides(struct sides *s)
 }
 
 /* Bytes of all messages that a rank sends: its shard, once for each receiver. */
-static uint64_t bytes_given(const struct wf_problem *problem, const struct wf_state *from)
+static uint64_t bytes_given(const struct wf_problem *problem, const struct wf_state *from,
+                            uint64_t element)
 {
-    uint64_t bytes = wf_state_bytes(problem, from);
+    uint64_t bytes = wf_state_elements(problem, from) * element;
 
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code has = from->axis[i], wants = problem->target.axis[i];
@@ -78,8 +80,12 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
 {
     struct sides s = {.problem = problem, .from = from};
     struct wf_work work = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};
-    uint64_t target = wf_state_bytes(problem, &problem->target);
+    struct wf_cast_work cast;
+    uint64_t target;
 
+    wf_cast_price(problem, from, edge, &cast);
+    s.element = cast.element;
+    target = wf_state_elements(problem, &problem->target) * cast.element;
     WF_TRY(open_sides(&s));
     for (int32_t i = 0; i < problem->axes; i++) {
         if (!(edge->axes >> i & 1)) continue;
@@ -94,7 +100,9 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
         if (last == 0) break;
     }
     if (s.holders > 1) work.reduced = wf_mul_capped(target, s.holders);
-    work.packed = wf_add_capped(bytes_given(problem, from), wf_mul_capped(target, s.holders));
+    work.copied = wf_add_capped(work.copied, cast.copied);
+    work.packed =
+        wf_add_capped(bytes_given(problem, from, cast.element), wf_mul_capped(target, s.holders));
     *out = work;
     return WEFT_OK;
 }
@@ -123,17 +131,19 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
                               const struct wf_edge *edge, struct wf_price *out)
 {
     const struct wf_state *to = &problem->target;
+    struct wf_cast_work cast;
     struct wf_work work;
 
     WF_TRY(wf_exchange_work(problem, from, edge, &work));
+    wf_cast_price(problem, from, edge, &cast);
     if (lies_in_runs(problem, from, to, edge->axes))
-        work.packed = wf_sub_capped(work.packed, bytes_given(problem, from));
+        work.packed = wf_sub_capped(work.packed, bytes_given(problem, from, cast.element));
     if (work.reduced == 0 && lies_in_runs(problem, to, from, edge->axes))
-        work.packed = wf_sub_capped(work.packed, wf_state_bytes(problem, to));
+        work.packed = wf_sub_capped(work.packed, wf_state_elements(problem, to) * cast.element);
     if (problem->costs->one_sided) work.packed = 0;
     out->ns = wf_cost_ns(problem->costs, &work);
     out->received = out->sent = work.received;
-    out->scratch = work.packed;
+    out->scratch = wf_add_capped(work.packed, cast.scratch);
     if (!wf_state_same(from, &problem->source))
         out->scratch = wf_add_capped(out->scratch, wf_state_bytes(problem, from));
     return WEFT_OK;

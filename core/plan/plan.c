@@ -146,9 +146,8 @@ static weft_status check_request(const weft_spec *from, const weft_spec *to,
 {
     const struct wf_layout *a = &from->layout, *b = &to->layout;
 
-    if (a->dtype != b->dtype)
-        return wf_fail(WEFT_ERR_INVALID, "the source is %s, the target %s; a plan keeps the dtype",
-                       wf_dtype_name(a->dtype), wf_dtype_name(b->dtype));
+    if (wf_cast_kind(a->dtype, b->dtype) == WF_CAST_REFUSED)
+        return wf_cast_refuse(a->dtype, b->dtype);
     if (a->dims != b->dims || memcmp(a->shape, b->shape, (size_t)a->dims * sizeof(int64_t)) != 0)
         return refuse_shapes(a, b);
     if (given->minimize > WEFT_MINIMIZE_MEMORY)
@@ -172,6 +171,14 @@ static weft_status find_path(struct wf_problem *problem, uint32_t planner, struc
     return wf_search(problem, out);
 }
 
+/* The one step of a plan that changes nothing but the dtype. */
+static void set_cast(const struct wf_problem *problem, struct wf_path *out)
+{
+    out->count = 1;
+    out->edges[0] = (struct wf_edge){.kind = WEFT_STEP_SLICE, .to = problem->target};
+    wf_price_edge(problem, &problem->source, &out->edges[0], &out->prices[0]);
+}
+
 static weft_status find_plan(const weft_spec *from, const weft_spec *to,
                              const weft_plan_options *given, weft_plan **out)
 {
@@ -181,8 +188,12 @@ static weft_status find_plan(const weft_spec *from, const weft_spec *to,
     if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, given, out);
     WF_TRY(wf_problem_set(&problem, from, to, given));
     path.count = 0;
-    if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
-        WF_TRY(find_path(&problem, given->planner, &path));
+    if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target)) {
+        if (wf_state_same_codes(&problem, &problem.source, &problem.target))
+            set_cast(&problem, &path);
+        else
+            WF_TRY(find_path(&problem, given->planner, &path));
+    }
     return wf_plan_from_path(&problem, &path, out);
 }
 
@@ -267,7 +278,8 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
                             .bytes_received = step->received,
                             .scratch_bytes = step->scratch,
                             .cost_ns = step->cost_ns,
-                            .tensor = step->tensor};
+                            .tensor = step->tensor,
+                            .cast = wf_step_cast(step)};
     return wf_info_write("weft_step_info", &info, sizeof info, out);
 }
 

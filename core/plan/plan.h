@@ -3,8 +3,8 @@
  * problem.c reduces two specs on one mesh to a small form, and state.c computes shard sizes in it.
  * edges.c lists the steps out of a state, price.c and exchange.c price them, lower_bound.c computes
  * the lower bound on the remaining cost, and search.c finds the cheapest path.  plan.c makes the
- * plan object.  cross.c combines plans on two meshes, unless refine.c finds that both are reshapes
- * of one rank list.  batch.c plans many tensors. */
+ * plan object.  cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless
+ * refine.c finds that both are reshapes of one rank list.  batch.c plans many tensors. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -101,14 +101,23 @@ struct wf_code {
     uint8_t kind, value, turn, zero;
 };
 
-struct wf_state {
-    struct wf_code axis[WEFT_MAX_AXES]; /* compared and hashed as bytes */
+struct wf_state { /* compared and hashed as bytes */
+    struct wf_code axis[WEFT_MAX_AXES];
+    uint64_t cast; /* 1: the data has the target's dtype, and that is not the source's */
 };
 
 /* The axes that split each dimension, outermost first. */
 struct wf_orders {
     int8_t count[WEFT_MAX_DIMS];
     int8_t axis[WEFT_MAX_DIMS][WEFT_MAX_AXES];
+};
+
+/* The effect of a change of dtype on values. */
+enum wf_cast_kind {
+    WF_CAST_NONE,
+    WF_CAST_NARROWS, /* it may round */
+    WF_CAST_WIDENS,  /* every value stays as it is */
+    WF_CAST_REFUSED  /* not offered */
 };
 
 /* Two specs of one mesh.  Axes of size 1 are left out and the others counted from 0: "axis" below
@@ -124,7 +133,8 @@ struct wf_problem {
     uint32_t link[WEFT_MAX_AXES]; /* enum wf_link */
     int64_t factor[2][WEFT_MAX_AXES];
     int64_t shape[WEFT_MAX_DIMS];
-    uint64_t element; /* bytes */
+    uint64_t elements[2];   /* bytes of the source's and of the target's dtype */
+    enum wf_cast_kind cast; /* from the one to the other */
     struct wf_state source, target;
 };
 
@@ -174,7 +184,8 @@ bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *s
 /* Local shape at the coordinate that is last on the axes of LAST, and 0 on all others. */
 void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
                     int64_t *shape);
-/* Bytes of the largest shard, which is the one at coordinate 0. */
+/* Elements and bytes of the largest shard, which is the one at coordinate 0. */
+uint64_t wf_state_elements(const struct wf_problem *problem, const struct wf_state *state);
 uint64_t wf_state_bytes(const struct wf_problem *problem, const struct wf_state *state);
 /* Number of indices, out of LENGTH, that coordinate AT of RANKS holds after a split by FACTOR. */
 int64_t wf_split_length(int64_t length, int64_t ranks, int64_t factor, int64_t at);
@@ -187,6 +198,37 @@ void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
 /* The step from STATE straight to the target: a permute if it is one, otherwise an exchange. */
 void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
                       struct wf_edge *out);
+
+/* ---- cast.c ---- */
+
+enum wf_cast_kind wf_cast_kind(uint32_t from, uint32_t to);
+/* WEFT_ERR_UNSUPPORTED; the text lists the casts that are offered. */
+weft_status wf_cast_refuse(uint32_t from, uint32_t to) WF_NODISCARD;
+/* Are A and B the same but for their dtypes? */
+bool wf_state_same_codes(const struct wf_problem *problem, const struct wf_state *a,
+                         const struct wf_state *b);
+/* Set the dtype of the state that EDGE, out of FROM, leads to. */
+void wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
+                  struct wf_edge *edge);
+/* Can a backend cast in the pass in which a step of KIND packs, unpacks or pulls?  An all-gather
+ * that casts before would cast each element once per reader. */
+bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces);
+
+/* What a change of dtype adds to the work of a step. */
+struct wf_cast_work {
+    uint64_t element;         /* bytes of an element that travels */
+    uint64_t copied, scratch; /* bytes; both 0 if the step does not cast */
+};
+
+void wf_cast_price(const struct wf_problem *problem, const struct wf_state *from,
+                   const struct wf_edge *edge, struct wf_cast_work *out);
+
+/* Does STEP reduce contributions?  Its specs may be on two meshes. */
+bool wf_step_reduces(const struct wf_step *step);
+/* Where STEP casts: enum weft_cast. */
+uint32_t wf_step_cast(const struct wf_step *step);
+/* The dtype in which the data of STEP travels. */
+uint32_t wf_step_dtype(const struct wf_step *step);
 
 /* ---- price.c ---- */
 

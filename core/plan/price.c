@@ -9,14 +9,15 @@ struct measure {
     int64_t ranks;
     uint32_t link;
     int64_t before[WEFT_MAX_DIMS], after[WEFT_MAX_DIMS]; /* local shapes at coordinate 0 */
-    uint64_t bytes_before, bytes_after;
+    struct wf_cast_work cast;
+    uint64_t bytes_before, bytes_after; /* in the dtype that travels */
 };
 
-static uint64_t shape_bytes(const struct wf_problem *problem, const int64_t *shape)
+static uint64_t shape_bytes(const struct measure *m, const int64_t *shape)
 {
-    uint64_t bytes = problem->element;
+    uint64_t bytes = m->cast.element;
 
-    for (int32_t d = 0; d < problem->dims; d++)
+    for (int32_t d = 0; d < m->problem->dims; d++)
         bytes *= (uint64_t)shape[d];
     return bytes;
 }
@@ -34,8 +35,9 @@ static void measure_step(struct measure *m)
     }
     wf_state_shape(problem, m->from, 0, m->before);
     wf_state_shape(problem, &m->edge->to, 0, m->after);
-    m->bytes_before = shape_bytes(problem, m->before);
-    m->bytes_after = shape_bytes(problem, m->after);
+    wf_cast_price(problem, m->from, m->edge, &m->cast);
+    m->bytes_before = shape_bytes(m, m->before);
+    m->bytes_after = shape_bytes(m, m->after);
 }
 
 /* The dimension that the step's axes split in STATE. */
@@ -86,7 +88,7 @@ static void price_gather(const struct measure *m, struct wf_work *work, struct w
     wf_state_shape(m->problem, m->from, m->edge->axes, least);
     for (int32_t d = 0; d < m->problem->dims; d++)
         own[d] = d == dim ? least[d] : m->before[d];
-    work->received = m->bytes_after - shape_bytes(m->problem, own);
+    work->received = m->bytes_after - shape_bytes(m, own);
     work->copied = m->bytes_before;
     out->sent = wf_mul_capped(m->bytes_before, (uint64_t)(m->ranks - 1));
     if (!is_block(m, m->after, dim) || !in_rank_order(m, m->from)) work->packed = m->bytes_after;
@@ -109,8 +111,8 @@ static void price_scatter(const struct measure *m, struct wf_work *work, struct 
 
 static void price_all_reduce(const struct measure *m, struct wf_work *work, struct wf_price *out)
 {
-    uint64_t elements = m->bytes_before / m->problem->element, ranks = (uint64_t)m->ranks;
-    uint64_t slice = (elements + ranks - 1) / ranks * m->problem->element;
+    uint64_t elements = m->bytes_before / m->cast.element, ranks = (uint64_t)m->ranks;
+    uint64_t slice = (elements + ranks - 1) / ranks * m->cast.element;
 
     work->received = wf_mul_capped(2 * (ranks - 1), slice);
     work->reduced = wf_mul_capped(ranks, slice);
@@ -141,7 +143,7 @@ static void price_all_to_all(const struct measure *m, struct wf_work *work, stru
 
     for (int32_t d = 0; d < m->problem->dims; d++)
         if (d != old && d != new) rest *= (uint64_t)m->after[d];
-    rest *= m->problem->element;
+    rest *= m->cast.element;
     for (int i = 0; i < count; i++) {
         int64_t had = wf_split_length(m->after[old], m->ranks, 1, at[i]);
         int64_t has = wf_split_length(m->before[new], m->ranks, 1, at[i]);
@@ -176,11 +178,12 @@ void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from
     else
         work.copied = m.bytes_after;
     if (problem->costs->one_sided) work.packed = 0;
+    work.copied = wf_add_capped(work.copied, m.cast.copied);
     out->ns = wf_cost_ns(problem->costs, &work);
     out->received = work.received;
-    out->scratch = work.packed;
+    out->scratch = wf_add_capped(work.packed, m.cast.scratch);
     if (!wf_state_same(from, &problem->source))
-        out->scratch = wf_add_capped(out->scratch, m.bytes_before);
+        out->scratch = wf_add_capped(out->scratch, wf_state_bytes(problem, from));
     if (!wf_state_same(&edge->to, &problem->target))
-        out->scratch = wf_add_capped(out->scratch, m.bytes_after);
+        out->scratch = wf_add_capped(out->scratch, wf_state_bytes(problem, &edge->to));
 }

@@ -35,6 +35,10 @@ static void add_travel(const struct wf_step *step, struct wf_text *out)
 
 static void add_name(const struct wf_step *step, struct wf_text *out)
 {
+    if (step->kind == WEFT_STEP_SLICE && step->axes == 0) {
+        wf_text_add(out, "cast");
+        return;
+    }
     wf_text_add(out, "%s ", weft_step_name(step->kind));
     if (step->axes != 0) {
         wf_text_add(out, "over ");
@@ -51,13 +55,29 @@ static void add_received(struct wf_text *out, const struct wf_step *step)
     wf_text_add(out, "   ");
 }
 
+static bool is_local(const struct wf_step *step)
+{
+    return step->kind == WEFT_STEP_SLICE || step->kind == WEFT_STEP_PARTIAL;
+}
+
+/* "S(0),R", or "f32 S(0),R" if the step casts. */
+static void add_layout(struct wf_text *out, const struct wf_step *step, const weft_spec *spec)
+{
+    if (wf_step_cast(step) != WEFT_CAST_NONE)
+        wf_text_add(out, "%s ", wf_dtype_name(spec->layout.dtype));
+    wf_placements_add_text(spec->layout.placements, spec->layout.mesh->axes, out);
+}
+
 static void add_step(struct wf_text *out, const struct wf_step *step)
 {
     add_name(step, out);
     add_received(out, step);
-    wf_placements_add_text(step->from->layout.placements, step->from->layout.mesh->axes, out);
+    add_layout(out, step, step->from);
     wf_text_add(out, " -> ");
-    wf_placements_add_text(step->to->layout.placements, step->to->layout.mesh->axes, out);
+    add_layout(out, step, step->to);
+    if (!is_local(step) && wf_step_cast(step) != WEFT_CAST_NONE)
+        wf_text_add(out, ", cast %s it travels",
+                    wf_step_cast(step) == WEFT_CAST_BEFORE ? "before" : "after");
     wf_text_add(out, "   ");
     wf_text_time(out, step->cost_ns);
     wf_text_char(out, '\n');

@@ -51,6 +51,15 @@ static weft_status check_partials(const struct wf_problem *problem)
             return wf_fail(
                 WEFT_ERR_UNSUPPORTED, "axis %d: P(%s) cannot become P(%s); go through R or a shard",
                 problem->mesh_axis[i], wf_reduction_name(from.value), wf_reduction_name(to.value));
+        if (from.kind == WF_CODE_PARTIAL && to.kind == WF_CODE_PARTIAL &&
+            problem->cast == WF_CAST_NARROWS)
+            return wf_fail(WEFT_ERR_UNSUPPORTED,
+                           "axis %d: P(%s) of %s cannot become P(%s) of %s, because each "
+                           "contribution would be rounded before the reduction; go through R or a "
+                           "shard, or keep the dtype",
+                           problem->mesh_axis[i], wf_reduction_name(from.value),
+                           wf_dtype_name(problem->from->layout.dtype), wf_reduction_name(to.value),
+                           wf_dtype_name(problem->to->layout.dtype));
     }
     return WEFT_OK;
 }
@@ -75,9 +84,12 @@ weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, co
     }
     problem->dims = from->layout.dims;
     memcpy(problem->shape, from->layout.shape, sizeof problem->shape);
-    problem->element = wf_dtype_bytes(from->layout.dtype);
+    problem->elements[0] = wf_dtype_bytes(from->layout.dtype);
+    problem->elements[1] = wf_dtype_bytes(to->layout.dtype);
+    problem->cast = wf_cast_kind(from->layout.dtype, to->layout.dtype);
     set_state(problem, from, 0, &problem->source);
     set_state(problem, to, 1, &problem->target);
+    problem->target.cast = problem->cast != WF_CAST_NONE;
     return check_partials(problem);
 }
 
@@ -103,7 +115,7 @@ static weft_placement placement_of(const struct wf_problem *problem, int32_t axi
 weft_status wf_problem_layout(const struct wf_problem *problem, const struct wf_state *state,
                               struct wf_layout *out)
 {
-    const struct wf_layout *like = &problem->from->layout;
+    const struct wf_layout *like = state->cast ? &problem->to->layout : &problem->from->layout;
 
     memset(out, 0, sizeof *out);
     out->mesh = like->mesh;

@@ -29,6 +29,8 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
     if (plan->members != NULL)
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_runner_up: PLAN is a batch; ask for the "
                                          "runner-up of one tensor's plan (weft_plan_tensor_get)");
+    if (plan->step_count == 1 && plan->steps[0].kind == WEFT_STEP_SLICE && plan->steps[0].axes == 0)
+        return wf_fail(WEFT_ERR_NOT_FOUND, "the plan only casts, and no other does less");
     if (plan->step_count == 0 || given.planner != WEFT_PLANNER_SEARCH)
         return wf_fail(WEFT_ERR_NOT_FOUND, plan->step_count == 0
                                                ? "the plan has no steps, so no other is worth "

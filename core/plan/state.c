@@ -93,13 +93,18 @@ void wf_state_shape(const struct wf_problem *problem, const struct wf_state *sta
     }
 }
 
-uint64_t wf_state_bytes(const struct wf_problem *problem, const struct wf_state *state)
+uint64_t wf_state_elements(const struct wf_problem *problem, const struct wf_state *state)
 {
     int64_t shape[WEFT_MAX_DIMS];
-    uint64_t bytes = problem->element;
+    uint64_t elements = 1;
 
     wf_state_shape(problem, state, 0, shape);
     for (int32_t d = 0; d < problem->dims; d++)
-        bytes *= (uint64_t)shape[d];
-    return bytes;
+        elements *= (uint64_t)shape[d];
+    return elements;
+}
+
+uint64_t wf_state_bytes(const struct wf_problem *problem, const struct wf_state *state)
+{
+    return wf_state_elements(problem, state) * problem->elements[state->cast];
 }

@@ -72,10 +72,12 @@ static const struct accepted device_accepted[] = {
     {sizeof(weft_device_table), WEFT_DEVICE_SIGNATURE}};
 static const struct accepted comm_accepted[] = {
     {offsetof(weft_comm_table, native) + sizeof(void *), UINT64_C(0x515084483af48e11)}, /* 1.0 */
+    {offsetof(weft_comm_table, pull_cast), UINT64_C(0x153774dcfbf52008)},               /* 1.1 */
     {sizeof(weft_comm_table), WEFT_COMM_SIGNATURE}};
 static const struct accepted symm_accepted[] = {{sizeof(weft_symm_table), WEFT_SYMM_SIGNATURE}};
 static const struct accepted kernel_accepted[] = {
     {offsetof(weft_kernel_table, regions_average), UINT64_C(0xe9d8ce2c0645d831)}, /* 1.0 */
+    {offsetof(weft_kernel_table, regions_cast), UINT64_C(0x10d1fa3f67e1e508)},    /* 1.1 */
     {sizeof(weft_kernel_table), WEFT_KERNEL_SIGNATURE}};
 
 #define RULE(table, is_optional)                                                                   \

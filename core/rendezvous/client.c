@@ -20,13 +20,6 @@
  */
 #define REPORT_NS (WF_SECOND_NS / 2)
 
-void wf_departure_free(struct wf_departure *departure)
-{
-    if (departure == NULL) return;
-    wf_text_free(&departure->record);
-    wf_free(departure);
-}
-
 /* ---- joining and leaving ---- */
 
 static weft_status start_thread(struct wf_client *client)

@@ -46,6 +46,11 @@ struct wf_link {
     bool confirmed;                   /* it answered that the rank is still connected */
 };
 
+static inline bool wf_link_is_open(const struct wf_link *link)
+{
+    return link->connection != NULL && !link->connection->ended && !link->connection->broken;
+}
+
 struct wf_client {
     struct wf_client_options options;
     struct wf_link links[WF_LINKS];
@@ -101,7 +106,14 @@ int wf_client_watch_now(struct wf_client *client);
 bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *frame);
 void wf_client_end_watch(struct wf_client *client);
 
-/* ---- held.c: departures that only the standby has reported ---- */
+/* ---- departures.c: reports of ranks that are gone ---- */
+
+void wf_departure_free(struct wf_departure *departure);
+/* Keep the first report about RANK, and pass it on. */
+void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
+                         weft_blob record);
+/* Ask LINK whether RANK is gone.  Returns false if LINK takes no requests. */
+bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t id);
 
 /* Hold a report of the standby.  Returns false without memory. */
 bool wf_held_add(struct wf_client *client, int32_t rank, bool left, const char *text,
@@ -119,15 +131,9 @@ bool wf_client_release_held(struct wf_client *client);
 void *wf_client_listen(void *client);
 /* Handle a frame that arrived on link number LINK. */
 void wf_client_handle(struct wf_client *client, int link, const struct wf_frame *frame);
-/* Keep the first report about RANK, and pass it on. */
-void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
-                         weft_blob record);
-/* Ask LINK whether RANK is gone.  Returns false if LINK takes no requests. */
-bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t id);
 /* Wake the thread, which then sends the queued frames. */
 void wf_client_wake(struct wf_client *client);
 /* The link that requests use.  The lock is held. */
 int wf_client_asks(const struct wf_client *client);
-void wf_departure_free(struct wf_departure *departure);
 
 #endif

@@ -13,7 +13,11 @@
 /* RANK serves the rendezvous; -1: no rank does. */
 static weft_status lost(int32_t rank, const char *what)
 {
-    if (rank < 0) return wf_fail(WEFT_ERR_PEER, "the rendezvous closed the connection %s", what);
+    if (rank < 0)
+        return wf_fail(
+            WEFT_ERR_PEER,
+            "the rendezvous closed the connection %s; the output of its launcher has the reason",
+            what);
     return wf_fail(WEFT_ERR_PEER, "the rendezvous on rank %d is gone: its connection closed %s",
                    rank, what);
 }
@@ -52,8 +56,9 @@ static weft_status answer_hello(struct wf_connection *c, const struct wf_job_key
     uint8_t proof[WF_PROOF_BYTES];
 
     if (!wf_join_read_hello((const uint8_t *)c->in.bytes.data, join->server_nonce))
-        return wf_fail(WEFT_ERR_MISMATCH,
-                       "the server there is not a weft rendezvous, or has another version");
+        return wf_fail(
+            WEFT_ERR_MISMATCH,
+            "the server at this address is not a weft rendezvous, or has another version");
     c->in.taken = WF_HELLO_BYTES;
     wf_join_proof(key, join, proof);
     wf_text_append(&c->out, (const char *)proof, sizeof proof);
@@ -134,10 +139,11 @@ static weft_status connect_by(int fd, struct wf_connection **out)
 
         wf_address_peer(fd, peer);
         wf_fd_close(fd);
-        return wf_fail(WEFT_ERR_INVALID,
-                       "%s listens there, not this user (uid %u); set WEFT_RENDEZVOUS to another "
-                       "name on all ranks",
-                       peer, (unsigned)geteuid());
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "%s serves this rendezvous, not this user (uid %u); set WEFT_RENDEZVOUS to another "
+            "name on all ranks",
+            peer, (unsigned)geteuid());
     }
     *out = wf_connection_create(fd, 0);
     if (*out == NULL) {

@@ -29,11 +29,6 @@ int wf_client_asks(const struct wf_client *client)
                : WF_LINK_SERVER;
 }
 
-static bool is_open(const struct wf_link *link)
-{
-    return link->connection != NULL && !link->connection->ended && !link->connection->broken;
-}
-
 /* ---- frames that arrive ---- */
 
 /* The number of ranks of the request that FRAME answers; 0: the answer has no blobs. */
@@ -59,54 +54,6 @@ static void answer(struct wf_client *client, int link, const struct wf_frame *fr
     }
     pthread_cond_broadcast(&client->changed);
     pthread_mutex_unlock(&client->lock);
-}
-
-void wf_client_notify(struct wf_client *client)
-{
-    pthread_mutex_lock(&client->lock);
-    pthread_cond_broadcast(&client->changed);
-    pthread_mutex_unlock(&client->lock);
-}
-
-void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
-                         weft_blob record)
-{
-    struct wf_departure *departure;
-    bool news;
-
-    if (rank < 0) return; /* the server is not a rank */
-    departure = wf_calloc(1, sizeof *departure);
-    if (departure == NULL) return; /* out of memory: waits end at their time limit */
-    departure->rank = rank;
-    departure->left = left;
-    snprintf(departure->text, sizeof departure->text, "%s", text);
-    wf_text_append(&departure->record, record.data, (size_t)record.bytes);
-    pthread_mutex_lock(&client->lock);
-    news = client->departed[rank] == NULL;
-    if (news) client->departed[rank] = departure;
-    if (news && !left && client->first_lost == NULL) client->first_lost = departure;
-    pthread_mutex_unlock(&client->lock);
-    if (!news) {
-        wf_departure_free(departure);
-        return;
-    }
-    client->options.events.gone(client->options.events.self, departure);
-    wf_client_notify(client);
-}
-
-bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t id)
-{
-    struct wf_link *l = &client->links[link];
-    struct wf_text payload = {0};
-    bool asks;
-
-    wf_put_u32(&payload, (uint32_t)rank);
-    pthread_mutex_lock(&client->lock);
-    asks = !client->leaving && !l->over && is_open(l);
-    if (asks) wf_connection_send(l->connection, WF_FRAME_LOOK, id, &payload);
-    pthread_mutex_unlock(&client->lock);
-    wf_text_free(&payload);
-    return asks;
 }
 
 /* The server has answered a LOOK with ID. */
@@ -335,7 +282,7 @@ static bool is_joining(struct wf_client *client)
     pthread_mutex_lock(&client->lock);
     expected = client->leaving || client->links[WF_LINK_SERVER].over;
     pthread_mutex_unlock(&client->lock);
-    return !expected && is_open(standby) && wf_now_ns() < standby->deadline_ns &&
+    return !expected && wf_link_is_open(standby) && wf_now_ns() < standby->deadline_ns &&
            (standby->stage == WF_LINK_HANDSHAKE || standby->stage == WF_LINK_PROVING);
 }
 
@@ -344,13 +291,13 @@ static bool see_end(struct wf_client *client, int link)
 {
     struct wf_link *l = &client->links[link];
 
-    if (l->connection == NULL || is_open(l) || l->stage == WF_LINK_LOST) return false;
+    if (l->connection == NULL || wf_link_is_open(l) || l->stage == WF_LINK_LOST) return false;
     if (link == WF_LINK_SERVER && is_joining(client)) return true;
     if (l->stage == WF_LINK_OPEN && ask_other(client, link)) {
         l->stage = WF_LINK_ASKED;
         l->deadline_ns = wf_now_ns() + (uint64_t)WF_CLIENT_LOOK_NS;
     }
-    if (l->stage == WF_LINK_ASKED && is_open(&client->links[WF_LINKS - 1 - link]) &&
+    if (l->stage == WF_LINK_ASKED && wf_link_is_open(&client->links[WF_LINKS - 1 - link]) &&
         wf_now_ns() < l->deadline_ns)
         return true;
     l->stage = WF_LINK_LOST;
@@ -378,7 +325,7 @@ static void wait_for_bytes(struct wf_client *client, int most)
         struct wf_connection *c = client->links[link].connection;
 
         fds[link] = (struct pollfd){.fd = -1, .events = POLLIN};
-        if (!is_open(&client->links[link])) continue;
+        if (!wf_link_is_open(&client->links[link])) continue;
         wf_connection_write(c);
         fds[link].fd = c->fd;
         if (c->sent < c->out.length) fds[link].events |= POLLOUT;

@@ -11,9 +11,9 @@
  *     gather.c    all-gathers among lists of ranks; no sockets, no clock
  *     inquiry.c   asking ranks for their positions
  *     server.c    the server; connection.c, admission.c and members.c are parts of it
- *     client.c    a rank's end; enter.c joins, link.c is its thread, held.c holds reports, watch.c
- * asks questions of its own launch.h    this rank's number and host, and the choices that ranks
- * compare
+ *     client.c    a rank's end; enter.c joins, link.c is its thread, departures.c keeps reports of
+ *                 ranks that are gone, watch.c asks questions of its own
+ *     launch.h    this rank's number and host, and the choices that ranks compare
  *
  * In jobs of at least three ranks, a server on rank 0 has a standby on rank 1.  Every rank holds a
  * second connection, to the standby.  Both servers learn of failures and pass them on.  Requests go

@@ -277,17 +277,44 @@ static uint64_t to_integer(uint32_t dtype, double value)
     return (uint64_t)(int64_t)(value < -end ? -end : value);
 }
 
+static uint32_t mantissa_of(uint32_t dtype)
+{
+    if (dtype == WEFT_DTYPE_F64) return 52;
+    return dtype == WEFT_DTYPE_F32 ? 23 : formats[dtype].mantissa_bits;
+}
+
+/* A NaN keeps its sign and the leading bits of its payload, and becomes quiet; f8 has one code for
+ * all NaN of a sign. */
+static void store_nan(uint32_t from, uint32_t to, const void *source, void *target)
+{
+    uint32_t in = mantissa_of(from), out = mantissa_of(to), width = 8 * bytes_of(to);
+    uint64_t bits = 0, code = ((UINT64_C(1) << (width - 1 - out)) - 1) << out;
+
+    memcpy(&bits, source, bytes_of(from));
+    code |= UINT64_C(1) << (out - 1) | bits << (64 - in) >> (64 - out);
+    if (to == WEFT_DTYPE_F8E4M3) code = 0x7f;
+    if (to == WEFT_DTYPE_F8E5M2) code = 0x7e;
+    code |= bits >> (8 * bytes_of(from) - 1) << (width - 1);
+    memcpy(target, &code, bytes_of(to));
+}
+
 bool example_cast(uint32_t from, uint32_t to, uint64_t count, const void *source, void *target)
 {
     if (from >= WEFT_DTYPE_COUNT || to >= WEFT_DTYPE_COUNT || is_complex(from) != is_complex(to))
         return false;
     for (uint64_t i = 0; i < count; i++) {
-        struct number value = load(from, (const uint8_t *)source + i * bytes_of(from));
+        const uint8_t *in = (const uint8_t *)source + i * bytes_of(from);
+        uint8_t *out = (uint8_t *)target + i * bytes_of(to);
+        struct number value = load(from, in);
+        if (is_real(from) && is_real(to) && isnan(value.re)) {
+            store_nan(from, to, in, out);
+            continue;
+        }
         if (from < WEFT_DTYPE_F16)
             value.re = is_signed(from) ? (double)(int64_t)value.i : (double)value.i;
         if (to < WEFT_DTYPE_F16 && (from >= WEFT_DTYPE_F16 || to == WEFT_DTYPE_BOOL))
             value.i = to_integer(to, value.re);
-        store(to, value, (uint8_t *)target + i * bytes_of(to));
+        store(to, value, out);
     }
     return true;
 }

@@ -46,6 +46,7 @@ static const weft_comm_table comm_table = {
     .group_end = cpu_comm_group_end,
     .pull = cpu_comm_pull,
     .cost = cpu_comm_cost,
+    .pull_cast = cpu_comm_pull_cast,
 };
 
 static const weft_kernel_table kernel_table = {
@@ -60,6 +61,7 @@ static const weft_kernel_table kernel_table = {
     .scale = cpu_kernel_scale,
     .fill = cpu_kernel_fill,
     .regions_average = cpu_regions_average,
+    .regions_cast = cpu_regions_cast,
 };
 
 static const weft_symm_table symm_table = {

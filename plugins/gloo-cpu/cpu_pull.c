@@ -57,6 +57,7 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
                                   .reduction = args->reduction,
                                   .holders = args->holders > 0 ? args->holders : 1,
                                   .divisor = args->divisor,
+                                  .to = args->dtype,
                                   .regions = regions,
                                   .sources = args->sources,
                                   .send = args->send,
@@ -75,9 +76,9 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
     return WEFT_OK;
 }
 
-weft_status cpu_comm_pull(void *handle, const weft_pull_args *given)
+/* TO: NULL if nothing is cast. */
+static weft_status post(struct cpu_comm *comm, const weft_pull_args *given, const uint32_t *to)
 {
-    struct cpu_comm *comm = handle;
     struct task task = {.comm = comm};
     weft_pull_args args;
     size_t sources = 0;
@@ -86,6 +87,10 @@ weft_status cpu_comm_pull(void *handle, const weft_pull_args *given)
     plug_take_struct(&args, given, sizeof args);
     PLUG_TRY(cpu_shm_fault(&comm->group));
     PLUG_TRY(check(comm, &args, &task.pull, &sources));
+    if (to != NULL) {
+        PLUG_TRY(cpu_cast_check("pull_cast", task.pull.regions->element, args.dtype, *to));
+        task.pull.to = *to;
+    }
     if (comm->group_depth > 0)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull is not allowed inside a group");
     if (args.stream == NULL) return cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
@@ -95,4 +100,14 @@ weft_status cpu_comm_pull(void *handle, const weft_pull_args *given)
         &(struct cpu_lent){offsetof(struct task, pull.sources), sources * sizeof *args.sources}, 1);
     if (status != WEFT_OK) comm->issued--;
     return status;
+}
+
+weft_status cpu_comm_pull(void *comm, const weft_pull_args *args)
+{
+    return post(comm, args, NULL);
+}
+
+weft_status cpu_comm_pull_cast(void *comm, const weft_pull_args *args, uint32_t to)
+{
+    return post(comm, args, &to);
 }

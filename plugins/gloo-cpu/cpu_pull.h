@@ -8,6 +8,7 @@
 struct cpu_shm_pull {
     struct cpu_shm_identity identity;
     uint32_t dtype, reduction, holders, divisor; /* 0: HOLDERS */
+    uint32_t to;                                 /* dtype of RECV */
     const struct cpu_regions *regions;
     const int32_t *sources; /* ranks of the group */
     const void *send;
@@ -19,5 +20,6 @@ weft_status cpu_shm_pull(struct cpu_shm_group *group, const struct cpu_shm_pull 
 
 /* ---- cpu_pull.c ---- */
 weft_status cpu_comm_pull(void *comm, const weft_pull_args *args);
+weft_status cpu_comm_pull_cast(void *comm, const weft_pull_args *args, uint32_t to);
 
 #endif

@@ -52,6 +52,14 @@ struct wk_regions_reduce_args {
     struct wk_buffers buffers;
 };
 
+/* Like a copy, but each element becomes one of dtype TO.  WORD 16: 16 bytes at a time. */
+struct wk_regions_cast_args {
+    const struct wk_region *regions;
+    const struct wk_tile *tiles;
+    uint32_t to, word;
+    struct wk_buffers buffers;
+};
+
 /* A tile of a region with different fastest dimensions on the two sides.  dims[0] has a source
  * stride of one element, dims[1] a target stride of one element. */
 struct wk_transpose_tile {

@@ -248,6 +248,35 @@ using wk_c128 = wk_complex<double>;
 
 /* ---- casts --------------------------------------------------------------------- */
 
+/* Bits of a float's mantissa. */
+template <class D> struct wk_mantissa {
+    static constexpr int bits = D::format::mantissa;
+};
+template <> struct wk_mantissa<wk_f32> {
+    static constexpr int bits = 23;
+};
+template <> struct wk_mantissa<wk_f64> {
+    static constexpr int bits = 52;
+};
+
+/* A NaN keeps its sign and the leading bits of its payload, and becomes quiet; f8 has one code for
+ * all of a sign. */
+template <class From, class To> WK_DEVICE typename To::bits wk_convert_nan(typename From::bits raw)
+{
+    using source = typename wk_word<sizeof(typename From::bits)>::type;
+    using target = typename wk_word<sizeof(typename To::bits)>::type;
+    constexpr int in = wk_mantissa<From>::bits, out = wk_mantissa<To>::bits;
+    constexpr int width = int(sizeof(target)) * 8;
+    const uint64_t bits = uint64_t(wk_bits<source>(raw));
+    const uint64_t sign = bits >> (sizeof(source) * 8 - 1);
+    const uint64_t payload = (bits & ((uint64_t(1) << in) - 1)) << (52 - in) >> (52 - out);
+    const uint64_t infinity = ((uint64_t(1) << (width - 1 - out)) - 1) << out;
+    uint64_t code = infinity | uint64_t(1) << (out - 1) | payload;
+
+    if constexpr (sizeof(target) == 1) code = To::format::nan;
+    return wk_bits<typename To::bits>(target(sign << (width - 1) | code));
+}
+
 /* Toward zero, saturating; NaN gives 0. */
 template <class I, class F> WK_DEVICE I wk_to_integer(F value)
 {
@@ -332,6 +361,8 @@ template <class From, class To> WK_DEVICE typename To::bits wk_convert(typename 
         return target{typename To::part(value.re), typename To::part(value.im)};
     else if constexpr (To::kind == WK_BOOL)
         return target(value != typename From::number(0));
+    else if constexpr (From::kind == WK_FLOAT && To::kind == WK_FLOAT)
+        return value != value ? wk_convert_nan<From, To>(raw) : wk_float_of<To>::make(value);
     else if constexpr (To::kind == WK_FLOAT)
         return wk_float_of<To>::make(value);
     else if constexpr (From::kind == WK_FLOAT)

@@ -2,6 +2,7 @@
  * objects, and a C++ compiler to the functions that the tests' simulated devices run. */
 #include "regions.h"
 #include "elements.h"
+#include "regions_cast.h"
 #if !defined(__HIP__) /* no HIP plugin uses them */
 #include "signals.h"
 #endif
@@ -23,3 +24,4 @@ WK_EVERY_WORD(16)
 
 WK_REAL_DTYPES(WK_EVERY_DTYPE)
 WK_COMPLEX_DTYPES(WK_EVERY_DTYPE)
+WK_REAL_DTYPES(WK_REGIONS_CAST)

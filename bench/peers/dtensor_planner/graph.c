@@ -35,7 +35,7 @@ static double ring(const struct wf_problem *problem, int32_t axis, double gibiby
 
 static double state_gibibytes(const struct wf_problem *problem, const struct wf_state *state)
 {
-    double bytes = (double)problem->element;
+    double bytes = (double)problem->elements[0];
 
     for (int32_t d = 0; d < problem->dims; d++)
         bytes *= (double)problem->shape[d];

@@ -1,7 +1,8 @@
 /* level_kernel.c - regions copied and reduced, and arrays reduced element by element.
  *
- * kernel_numbers.c goes on with cast, scale and fill. */
+ * kernel_numbers.c goes on with cast, scale and fill, kernel_casts.c with the bits of casts. */
 #include "conform/checks/collective.h"
+#include "conform/checks/kernel_casts.h"
 #include "conform/checks/kernel_numbers.h"
 #include "conform/checks/regions.h"
 
@@ -290,4 +291,5 @@ void kit_level_kernel(struct kit *kit)
     bad_regions(kit);
     reductions(kit);
     kit_kernel_numbers(kit);
+    kit_kernel_casts(kit);
 }

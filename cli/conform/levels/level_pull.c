@@ -1,5 +1,6 @@
 /* level_pull.c - each rank reads regions of its peers' buffers in one call. */
 #include "conform/checks/collective.h"
+#include "conform/checks/kernel_casts.h"
 #include "conform/checks/regions.h"
 
 #include <math.h>
@@ -13,6 +14,8 @@ struct request {
     struct kit_group *group;
     struct kit_region_list list;
     uint32_t dtype, reduction, holders, divisor;
+    bool casts; /* by pull_cast */
+    uint32_t to;
     enum kit_pattern pattern;
     int32_t sources[KIT_MAX_RANKS + KIT_MAX_RANKS]; /* positions in the group */
     int32_t readers[KIT_MAX_RANKS];
@@ -35,18 +38,27 @@ static void element(const struct request *request, int32_t source, uint64_t inde
         kit_pattern_bits(seed, request->dtype, source, index, out);
 }
 
+static void want_cast(const struct request *request, const uint8_t *element, uint8_t *out)
+{
+    if (request->casts)
+        kit_cast_want(request->dtype, request->to, element, out);
+    else
+        memcpy(out, element, wf_dtype_bytes(request->dtype));
+}
+
 static void want_element(void *self, uint64_t source_index, uint64_t target_index)
 {
     struct request *request = self;
     uint8_t *out =
-        request->recv.want + request->recv.start + target_index * wf_dtype_bytes(request->dtype);
+        request->recv.want + request->recv.start + target_index * wf_dtype_bytes(request->to);
     struct wf_number values[KIT_MAX_RANKS] = {{0}};
     uint32_t divisor = request->divisor != 0 ? request->divisor : request->holders;
     uint8_t bytes[16];
     double sum = 0;
 
     if (request->holders == 1) {
-        element(request, request->sources[request->region->source], source_index, out);
+        element(request, request->sources[request->region->source], source_index, bytes);
+        want_cast(request, bytes, out);
         return;
     }
     for (uint32_t k = 0; k < request->holders; k++) {
@@ -55,7 +67,8 @@ static void want_element(void *self, uint64_t source_index, uint64_t target_inde
         sum += fabs(values[k].re) + fabs(values[k].im);
     }
     wf_number_store_reduced(request->dtype, request->reduction, values, (int32_t)request->holders,
-                            divisor, out);
+                            divisor, bytes);
+    want_cast(request, bytes, out);
     request->slack[target_index] =
         request->reduction == WEFT_REDUCE_AVG
             ? wf_dtype_epsilon(request->dtype) * (request->holders + 1) * sum / divisor
@@ -71,7 +84,8 @@ static bool make(struct request *request)
     request->slack = calloc(request->list.target_elements, sizeof *request->slack);
     if (request->slack == NULL ||
         !kit_image_make(request->kit, send, elements * bytes, 0, request->memory) ||
-        !kit_image_make(request->kit, &request->recv, request->list.target_elements * bytes, 0,
+        !kit_image_make(request->kit, &request->recv,
+                        request->list.target_elements * wf_dtype_bytes(request->to), 0,
                         request->memory))
         return false;
     for (uint64_t i = 0; i < elements; i++)
@@ -89,7 +103,7 @@ static void pull(struct request *request, void *comm, bool late)
 {
     struct kit *kit = request->kit;
     const weft_kernel_table *kernel = kit->plugin->kernel;
-    struct kit_compare exactly = {.dtype = request->dtype}, by_value = exactly;
+    struct kit_compare exactly = {.dtype = request->dtype}, by_value = {.dtype = request->to};
     weft_pull_args args = {.struct_size = sizeof args,
                            .dtype = request->dtype,
                            .reduction = request->reduction,
@@ -110,7 +124,9 @@ static void pull(struct request *request, void *comm, bool late)
         return;
     if (late && request->group->mine == 0)
         nanosleep(&(struct timespec){.tv_nsec = 10 * KIT_MILLISECOND}, NULL);
-    if (kit_ok(kit, "pull", kit->plugin->comm->pull(comm, &args)) &&
+    if (kit_ok(kit, request->casts ? "pull_cast" : "pull",
+               request->casts ? kit->plugin->comm->pull_cast(comm, &args, request->to)
+                              : kit->plugin->comm->pull(comm, &args)) &&
         kit_ok(kit, "the pull's work", kit_finish(kit, comm, NULL, 2 * kit->options->timeout_ns)) &&
         late) {
         /* After the pull the caller may change SEND, even if other ranks are late. */
@@ -154,6 +170,7 @@ static void run(struct kit *kit, struct request *request, uint32_t which, bool l
     void *comm;
 
     if (group->mine < 0) return;
+    if (!request->casts) request->to = request->dtype;
     for (int32_t i = 0; i < 2 * group->size; i++)
         request->sources[i] = (group->mine + i) % group->size;
     kit_region_list(which, (uint32_t)group->size, &request->list);
@@ -216,6 +233,41 @@ static void averaged(struct kit *kit, uint32_t dtype, uint32_t divisor)
         run(kit, &request, which, false, false);
         kit_end(kit);
     }
+}
+
+/* Each element, or its reduction, in another dtype. */
+static void cast(struct kit *kit, uint32_t from, uint32_t to, uint32_t holders)
+{
+    struct kit_region_list list;
+
+    for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
+        struct request request = {.kit = kit,
+                                  .group = &kit->groups[0],
+                                  .dtype = from,
+                                  .reduction = WEFT_REDUCE_SUM,
+                                  .holders = holders,
+                                  .casts = true,
+                                  .to = to};
+        if (!kit_begin(kit, "cast/%s/%s/%s/holders=%u", list.name, wf_dtype_name(from),
+                       wf_dtype_name(to), holders))
+            continue;
+        run(kit, &request, which, false, false);
+        kit_end(kit);
+    }
+}
+
+static void casts(struct kit *kit)
+{
+    uint32_t size = (uint32_t)kit->size;
+
+    if (kit->plugin->comm->pull_cast == NULL) return;
+    cast(kit, WEFT_DTYPE_F32, WEFT_DTYPE_BF16, 1);
+    cast(kit, WEFT_DTYPE_BF16, WEFT_DTYPE_F64, 1);
+    cast(kit, WEFT_DTYPE_F8E5M2, WEFT_DTYPE_F8E4M3, 1);
+    cast(kit, WEFT_DTYPE_I8, WEFT_DTYPE_I64, 1);
+    if (size < 2) return;
+    cast(kit, WEFT_DTYPE_F32, WEFT_DTYPE_F16, size);
+    cast(kit, WEFT_DTYPE_F64, WEFT_DTYPE_F8E4M3, size);
 }
 
 static void special(struct kit *kit, const char *name, uint32_t which, bool late, bool only_first)
@@ -339,6 +391,7 @@ void kit_level_pull(struct kit *kit)
     }
     special(kit, "late", 7, true, false);
     special(kit, "only_first", 7, false, true);
+    casts(kit);
     if (kit->size < 2) return;
     mismatch(kit);
     other_binding(kit);

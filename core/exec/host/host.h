@@ -1,6 +1,6 @@
 /* host.h - the local work of plans, done by the host for backends without kernels.
  *
- *     kernels.c  decides whether the host does the work, says so, and fills memory
+ *     kernels.c  decides whether the host does the work, says so, casts and fills memory
  *     lists.c    lists of regions, copied by the host
  *
  * The functions have the form of a kernel table, so that a bound plan calls them as it calls a
@@ -14,7 +14,7 @@
 
 /* ---- kernels.c ---- */
 
-/* Does the host do the local work of plans, because CONTEXT's plugin has no kernel table? */
+/* True if the host does the local work of plans, because CONTEXT's plugin has no kernel table. */
 bool wf_host_is_needed(const weft_context *context);
 /* The kernel table that plans of CONTEXT use: the plugin's, or the host's. */
 const weft_kernel_table *wf_kernels_of(const weft_context *context);
@@ -23,6 +23,9 @@ void *wf_kernels_device(weft_context *context);
 /* Log what CONTEXT's plugin lacks and what that costs, once per context. */
 void wf_host_tell(const weft_context *context);
 
+/* As `cast` in weft_kernel_table, for the casts that plans make.  DEVICE is the context. */
+weft_status wf_host_cast(void *device, uint32_t from, uint32_t to, uint64_t count,
+                         const void *source, void *target, void *stream) WF_NODISCARD;
 /* Wait for all work on STREAM of CONTEXT. */
 weft_status wf_host_wait(const weft_context *context, void *stream) WF_NODISCARD;
 

@@ -1,6 +1,7 @@
 /* kernels.c - the kernel table that the core has for backends without one. */
 #include "host.h"
 
+#include "base/number.h"
 #include "exec/context/kept.h"
 
 #include <string.h>
@@ -31,12 +32,50 @@ static weft_status fill(void *device, uint32_t dtype, uint64_t count, const void
     return status != WEFT_OK ? status : waited;
 }
 
+enum { CAST_BLOCK = 2048, CAST_ELEMENT = 8 }; /* elements, and bytes of the largest one */
+
+/* Cast in blocks on the stack, because the device's memory is out of the host's reach. */
+static weft_status cast_staged(const weft_context *context, uint32_t from, uint32_t to,
+                               uint64_t count, const char *source, char *target, void *stream)
+{
+    const weft_device_table *table = context->plugin->device;
+    size_t in = wf_dtype_bytes(from), out = wf_dtype_bytes(to);
+    _Alignas(16) char given[CAST_BLOCK * CAST_ELEMENT], made[CAST_BLOCK * CAST_ELEMENT];
+
+    for (uint64_t at = 0; at < count; at += CAST_BLOCK) {
+        uint64_t some = count - at < CAST_BLOCK ? count - at : CAST_BLOCK;
+        weft_status status, waited;
+
+        status = table->copy(context->device, given, source + at * in, some * in, stream);
+        waited = wf_host_wait(context, stream); /* the stream writes GIVEN, also after an error */
+        if (status != WEFT_OK || waited != WEFT_OK) return status != WEFT_OK ? status : waited;
+        wf_elements_cast(from, to, given, made, (size_t)some);
+        status = table->copy(context->device, target + at * out, made, some * out, stream);
+        waited = wf_host_wait(context, stream);
+        if (status != WEFT_OK || waited != WEFT_OK) return status != WEFT_OK ? status : waited;
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_host_cast(void *device, uint32_t from, uint32_t to, uint64_t count,
+                         const void *source, void *target, void *stream)
+{
+    const weft_context *context = device;
+
+    if ((context->features & WEFT_FEATURE_HOST_MEMORY) == 0)
+        return cast_staged(context, from, to, count, source, target, stream);
+    WF_TRY(wf_host_wait(context, stream));
+    wf_elements_cast(from, to, source, target, (size_t)count);
+    return WEFT_OK;
+}
+
 static const weft_kernel_table host_kernels = {
     .struct_size = sizeof host_kernels,
     .signature = WEFT_KERNEL_SIGNATURE,
     .regions_create = wf_host_list_create,
     .regions_destroy = wf_host_list_destroy,
     .regions_copy = wf_host_list_copy,
+    .cast = wf_host_cast,
     .fill = fill,
 };
 

@@ -72,9 +72,9 @@ enum weft_role { WEFT_ROLE_COMM = 0, WEFT_ROLE_SYMM = 1 };
 
 /* Search all plugin directories, and record for each candidate whether it is usable, and if not,
  * why.  Candidates that WEFT_BACKEND excludes are listed but not loaded.  The call succeeds even if
- * no candidate is usable.  OPTIONS may be NULL.  The caller releases *OUT; this does not unload
- * plugins.  *OUT never changes, so any thread may read it.  WEFT_ERR_INVALID or WEFT_ERR_PARSE: a
- * variable or an option is malformed.  [any thread] */
+ * no candidate is usable.  OPTIONS may be NULL.  The caller releases *OUT; the release does not
+ * unload plugins.  *OUT never changes, so any thread may read it.  WEFT_ERR_INVALID or
+ * WEFT_ERR_PARSE: a variable or an option is malformed.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_backends_create(const weft_backend_options *options,
                                                          weft_backends **out);
 

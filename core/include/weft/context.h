@@ -15,8 +15,8 @@
  *  - Time limits are in nanoseconds.  WEFT_FOREVER waits without limit.  0 tests once, unless the
  *    function gives 0 another meaning.
  *  - A borrowed result is not released by the caller.  It is valid as long as the object that it
- *    was obtained from.  The release of that object releases it, and it must not be used
- * afterwards. Indices, ranks, axes and dimensions count from 0.
+ *    was obtained from.  The release of that object releases it; do not use it afterwards.
+ *  - Indices, ranks, axes and dimensions count from 0.
  *  - Unless marked [any thread], a function may be called by only one thread at a time per object.
  *    A context and its communicators are different objects.
  *  - An object that the caller releases, and whose parent was released before (a communicator of

@@ -43,7 +43,8 @@ typedef struct weft_cost_table weft_cost_table;
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_find(const char *name, weft_cost_table **out);
 
 /* Create the table that TEXT describes, in the format of `weft bench calibrate`
- * (docs/cost-model.md).  The caller releases *OUT. */
+ * (docs/cost-model.md).  The caller releases *OUT.  WEFT_ERR_PARSE: TEXT is malformed; the error
+ * text has position and reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_parse(const char *text, weft_cost_table **out);
 
 /* Write the text of TABLE to BUFFER; weft_cost_table_parse makes an equal table from it.  BUFFER,

@@ -77,13 +77,13 @@ WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
 /* Test, without waiting, whether all work posted to STREAM is complete.  WEFT_OK: it is.
  * WEFT_IN_PROGRESS: not yet.  Any other status is the error of the work.
  * If a communicator fails, its work on STREAM fails too, unless a test or wait has already reported
- * that work complete.  If it has failed work on STREAM, this function returns the cause until
- * new work is posted to STREAM.  [any thread] */
+ * that work complete.  While STREAM contains failed work, this function returns the cause.  New
+ * work on STREAM ends this only after a test or wait has returned the cause.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
 /* Block the calling thread until all work posted to STREAM is complete, and return what
- * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work goes
- * on. For each communicator, the log gets the operation that every rank has reached.  [any thread]
- */
+ * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work then
+ * goes on, no communicator fails, and the caller may wait again; for each communicator, the log
+ * gets the operation that each rank has reached.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft_stream *stream,
                                                      int64_t timeout_ns);
 

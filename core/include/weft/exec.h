@@ -33,8 +33,10 @@ typedef struct weft_bind_options {
      * be 0, and the caller guarantees that target elements do not overlap.  The stride of a
      * dimension with fewer than two elements is ignored. */
     const int64_t *source_strides, *target_strides;
-    bool in_place; /* SOURCE and TARGET of weft_redistribute may be the same memory */
-    bool packed;   /* always pack, send and unpack, even if ranks can read each other's memory */
+    /* SOURCE and TARGET of weft_redistribute may be the same memory, which has room for the larger
+     * of the two shards */
+    bool in_place;
+    bool packed; /* always pack, send and unpack, even if ranks can read each other's memory */
     /* For a batch, instead of the strides above: one array per tensor.  NULL, for all tensors or
      * for one: row-major without gaps. */
     const int64_t *const *batch_source_strides, *const *batch_target_strides;
@@ -72,10 +74,11 @@ WEFT_API void weft_bound_release(weft_bound **bound);
 
 /* Scratch that a run of BOUND uses on this rank, in bytes; 0 for NULL.  The bound plans of a
  * context share it: each stream has one piece, as large as the largest bound plan that has run on
- * it. weft_move_get returns the sum of these pieces.  The size is at most the plan's peak_bytes,
+ * it.  weft_move_get returns the sum of these pieces.  The size is at most the plan's peak_bytes,
  * rounded up to 256 bytes per buffer, plus buffers for strides and in_place.  It can be more with
  * `packed`, if the plan expected that ranks read each other's memory, and where weft computes
- * averages for the backend (docs/abi.md); the averages also need host memory of that size. */
+ * averages for the backend, or casts for it (docs/abi.md); the averages also need host memory of
+ * that size. */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.
@@ -148,7 +151,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, ui
                                                        const void *const *sources,
                                                        void *const *targets);
 
-/* The same for a batch: SOURCES[t] and TARGETS[t] are the shards of tensor t. */
+/* As weft_simulate, for a batch: SOURCES[t][i] and TARGETS[t][i] are the shards of tensor t. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_batch(const weft_plan *plan,
                                                         const void *const *const *sources,
                                                         void *const *const *targets);

@@ -40,11 +40,15 @@ typedef struct weft_plan_options {
 } weft_plan_options;
 
 /* Create the plan that moves a tensor from layout FROM to layout TO.  FROM and TO must have the
- * same shape and dtype.  Their meshes may have different ranks.  OPTIONS may be NULL.  The caller
- * releases *OUT.  Not collective: equal arguments give equal plans on all ranks.
- * WEFT_ERR_INVALID: the shapes or dtypes differ, or every plan exceeds the memory limit.
- * WEFT_ERR_UNSUPPORTED: every plan needs a step that OPTIONS excludes, or a partial placement would
- * have to become a partial of another reduction.  The error text says what is possible. */
+ * same shape.  Their meshes may have different ranks.  If their dtypes differ, the plan casts:
+ * floats to floats, and integers to wider integers that hold all their values (docs/dtypes.md).
+ * Reductions are computed in the wider dtype, and narrowed once, after the last of them.  OPTIONS
+ * may be NULL.  The caller releases *OUT.  Not collective: equal arguments give equal plans on all
+ * ranks.
+ * WEFT_ERR_INVALID: the shapes differ, or every plan exceeds the memory limit.
+ * WEFT_ERR_UNSUPPORTED: the cast is not offered, every plan needs a step that OPTIONS excludes, a
+ * partial placement would have to become a partial of another reduction, or contributions would
+ * have to be narrowed before their reduction.  The error text says what is possible. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                                                      const weft_plan_options *options,
                                                      weft_plan **out);
@@ -71,6 +75,13 @@ typedef struct weft_plan_info {
 /* Copy the properties of PLAN to *OUT, whose struct_size the caller sets. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out);
 
+/* Where a step changes the dtype.  At most one step per tensor does. */
+enum weft_cast {
+    WEFT_CAST_NONE = 0,
+    WEFT_CAST_BEFORE = 1, /* first; the data travels in the dtype of the step's target */
+    WEFT_CAST_AFTER = 2   /* last; the data travels in the dtype of the step's source */
+};
+
 typedef struct weft_step_info {
     size_t struct_size;
     uint32_t kind; /* enum weft_step_kind */
@@ -84,6 +95,7 @@ typedef struct weft_step_info {
     uint64_t scratch_bytes;
     uint64_t cost_ns; /* predicted time */
     uint32_t tensor;  /* number of the tensor in a batch; without meaning if FROM is NULL */
+    uint32_t cast;    /* enum weft_cast; FROM and TO have the two dtypes */
 } weft_step_info;
 
 /* Copy the properties of step INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:
@@ -142,7 +154,8 @@ typedef struct weft_plan_cache weft_plan_cache;
 WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_create(uint32_t capacity,
                                                            weft_plan_cache **out);
 
-/* As weft_plan_create, but return the cached plan if there is one, otherwise add the new one. */
+/* As weft_plan_create, but return the cached plan if there is one, otherwise add the new one.  The
+ * caller releases *OUT in both cases; it stays valid when the cache drops the plan. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_find(weft_plan_cache *cache,
                                                          const weft_spec *from, const weft_spec *to,
                                                          const weft_plan_options *options,

@@ -132,8 +132,8 @@ typedef struct weft_run {
 
 /* Write the rest of the run that contains local index POSITION of dimension DIM on RANK: out->start
  * is the global index of POSITION.  False if the shard has no index POSITION.  Runs have maximum
- * length and ascend: for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at +=
- * run.length) ... */
+ * length and ascend:
+ *     for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at += run.length) ... */
 WEFT_API bool weft_spec_run(const weft_spec *spec, int32_t rank, int32_t dim, int64_t position,
                             weft_run *out);
 

@@ -53,9 +53,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_create(weft_comm *comm, uint64_t b
  * weft_symm_create.
  * WEFT_ERR_INVALID: BYTES exceed the allocation, or the memory is symmetric already.
  * WEFT_ERR_UNSUPPORTED: the backend cannot register memory at all, or not this memory.  Backends
- * that can register accept memory that weft_alloc took from the symmetric heap.  With nvshmem,
- * weft_alloc falls back to plain device memory when the heap is full, and always does so when
- * nvshmem is the second plugin; such memory cannot be registered. */
+ * that can register accept all device memory of weft_alloc, except nvshmem: there weft_alloc falls
+ * back to plain device memory when the symmetric heap is full, and always does so when nvshmem is
+ * the second plugin; such memory cannot be registered. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_register(weft_comm *comm, void *memory,
                                                        uint64_t bytes,
                                                        const weft_symm_options *options,

@@ -39,15 +39,15 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAJOR 1u
-#define WEFT_ABI_MINOR 1u
+#define WEFT_ABI_MINOR 2u
 
 /* Written by ci/fingerprints.py. The number of a table changes with every declaration that the
  * table uses. weft compares the numbers when it loads a plugin. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0x5e79676d3b7cbc33)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x153774dcfbf52008)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0xcd37dcfe5addd5c1)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
-#define WEFT_KERNEL_SIGNATURE UINT64_C(0x10d1fa3f67e1e508)
+#define WEFT_KERNEL_SIGNATURE UINT64_C(0xd39c31eab7b154bb)
 /* fingerprints end */
 
 /* ---- vocabulary -------------------------------------------------------------- */
@@ -448,6 +448,10 @@ typedef struct weft_comm_table {
     weft_status (*wrap)(void *device, void *native, const weft_comm_options *options, void **comm);
     /* Returns the vendor communicator. optional: weft reports NULL. */
     void *(*native)(void *comm);
+    /* Since 1.2: like pull, but RECV has elements of dtype TO. SEND and the regions have elements
+     * of args->dtype; each element, or its reduction in that dtype, is converted as cast of the
+     * kernel table does. optional: weft calls cast before or after pull. */
+    weft_status (*pull_cast)(void *comm, const weft_pull_args *args, uint32_t to);
 } weft_comm_table;
 
 /* ---- symm: memory that every rank of a communicator can address (optional) --- */
@@ -530,7 +534,8 @@ typedef struct weft_kernel_table {
      * SOURCES. REDUCTION is not premul_sum, as in regions_reduce and in pull. */
     weft_status (*reduce)(void *device, uint32_t dtype, uint32_t reduction, uint64_t count,
                           uint32_t size, const void *const *sources, void *target, void *stream);
-    /* Converts COUNT elements. To floats: rounds to nearest even; f8 saturates. To integers: rounds
+    /* Converts COUNT elements. To floats: rounds to nearest even; f8 saturates. A NaN stays a NaN
+     * (since 1.2: with the sign and payload that docs/dtypes.md states). To integers: rounds
      * toward zero and saturates; NaN becomes 0. To bool: 0 becomes 0, all else 1. Complex converts
      * to complex only. The plugin may return WEFT_ERR_UNSUPPORTED for any pair of dtypes. */
     weft_status (*cast)(void *device, uint32_t from, uint32_t to, uint64_t count,
@@ -545,6 +550,11 @@ typedef struct weft_kernel_table {
      * averages in host memory. */
     weft_status (*regions_average)(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
                                    const void *const *sources, void *const *targets, void *stream);
+    /* Since 1.2: like regions_copy, but each element is converted from dtype FROM to dtype TO as
+     * cast does. LIST has elements of the size of FROM; offsets and strides count elements on both
+     * sides. optional: weft calls cast before or after regions_copy. */
+    weft_status (*regions_cast)(void *list, uint32_t from, uint32_t to, const void *const *sources,
+                                void *const *targets, void *stream);
 } weft_kernel_table;
 
 /* ---- the plugin -------------------------------------------------------------- */

@@ -108,6 +108,46 @@ static void narrow_bf16(void *target, const void *source, size_t count)
         t[i] = cpu_bf16_of_f32(s[i]);
 }
 
+#elif defined(__aarch64__)
+
+/* Without NaN.  The narrowing shift rounds ties up; a tie whose result is odd goes down again. */
+static uint16x8_t round_to_bf16(float32x4_t low, float32x4_t high)
+{
+    uint32x4_t a = vreinterpretq_u32_f32(low), b = vreinterpretq_u32_f32(high);
+    uint16x8_t rounded = vrshrn_high_n_u32(vrshrn_n_u32(a, 16), b, 16);
+    uint16x8_t rest = vuzp1q_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b));
+    uint16x8_t tie = vceqq_u16(rest, vdupq_n_u16(0x8000));
+
+    return vbicq_u16(rounded, vandq_u16(tie, vdupq_n_u16(1)));
+}
+
+static void narrow_bf16(void *target, const void *source, size_t count)
+{
+    uint16_t *t = target;
+    const float *s = source;
+    size_t i = 0;
+
+    for (; i + 32 <= count; i += 32) {
+        float32x4_t in[8];
+        float largest;
+
+        for (int k = 0; k < 8; k++)
+            in[k] = vld1q_f32(s + i + 4 * k);
+        largest =
+            vmaxvq_f32(vmaxq_f32(vmaxq_f32(vmaxq_f32(in[0], in[1]), vmaxq_f32(in[2], in[3])),
+                                 vmaxq_f32(vmaxq_f32(in[4], in[5]), vmaxq_f32(in[6], in[7]))));
+        if (largest != largest) { /* one of them is NaN */
+            for (size_t k = i; k < i + 32; k++)
+                t[k] = cpu_bf16_of_f32(s[k]);
+            continue;
+        }
+        for (int k = 0; k < 4; k++)
+            vst1q_u16(t + i + 8 * k, round_to_bf16(in[2 * k], in[2 * k + 1]));
+    }
+    for (; i < count; i++)
+        t[i] = cpu_bf16_of_f32(s[i]);
+}
+
 #else
 NARROW(bf16, uint16_t)
 #endif

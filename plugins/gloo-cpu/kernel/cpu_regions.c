@@ -75,8 +75,7 @@ static void run_work(void *argument, struct cpu_error *error)
     if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
-/* The number of source and target buffers that the list refers to. */
-static void count_buffers(const struct cpu_regions *list, size_t *sources, size_t *targets)
+void cpu_regions_count(const struct cpu_regions *list, size_t *sources, size_t *targets)
 {
     *sources = *targets = 0;
     for (uint64_t i = 0; i < list->count; i++) {
@@ -90,7 +89,7 @@ static weft_status start(struct work *work, void *stream)
     size_t sources, targets;
 
     if (stream == NULL) return run_now(work);
-    count_buffers(work->list, &sources, &targets);
+    cpu_regions_count(work->list, &sources, &targets);
     if (sources > 0 && work->reducer.size > 1) sources += work->reducer.size - 1;
     return cpu_stream_run_lent(
         stream, run_work, work, sizeof *work,

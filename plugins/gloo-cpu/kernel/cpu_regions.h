@@ -72,8 +72,22 @@ weft_status cpu_regions_reduce(void *list, uint32_t dtype, uint32_t reduction, u
                                const void *const *sources, void *const *targets, void *stream);
 weft_status cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
                                 const void *const *sources, void *const *targets, void *stream);
+/* The number of source and target buffers that LIST refers to. */
+void cpu_regions_count(const struct cpu_regions *list, size_t *sources, size_t *targets);
 /* Reduce one box at once.  SOURCES has REDUCER->size buffers; the first is the box's own. */
 weft_status cpu_box_reduce(const struct cpu_box *box, const struct cpu_reducer *reducer,
                            const void *const *sources, void *target);
+
+/* ---- cpu_box_cast.c ---- */
+
+weft_status cpu_regions_cast(void *list, uint32_t from, uint32_t to, const void *const *sources,
+                             void *const *targets, void *stream);
+/* WEFT_OK if WHAT can cast a list whose source elements have ELEMENT bytes. */
+weft_status cpu_cast_check(const char *what, size_t element, uint32_t from, uint32_t to);
+/* One box, now; and the reduction of several in the reducer's dtype, which is then cast. */
+void cpu_box_cast(const struct cpu_box *box, uint32_t from, uint32_t to, const void *source,
+                  void *target);
+weft_status cpu_box_reduce_cast(const struct cpu_box *box, const struct cpu_reducer *reducer,
+                                uint32_t to, const void *const *sources, void *target);
 
 #endif

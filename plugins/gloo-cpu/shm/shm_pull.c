@@ -135,18 +135,22 @@ static const unsigned char *base_of(const struct cpu_shm_group *group,
     return base == NULL ? NULL : base - slot->shift;
 }
 
+static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
+                              const struct cpu_box *box);
+
 static weft_status copy_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
                             const struct cpu_box *box)
 {
     int32_t rank = pull->sources[box->source];
     const unsigned char *base = base_of(group, pull, rank);
 
+    if (pull->to != pull->dtype) return reduce_box(group, pull, box);
     if (base == NULL) return read_box(group, box, pull->regions->element, rank, pull->recv);
     cpu_box_copy(box, pull->regions->element, base, pull->recv);
     return WEFT_OK;
 }
 
-/* Private copies of what a box wants of each holder, to be reduced from there. */
+/* Private copies of what a box wants of each holder, to be reduced or cast from there. */
 static weft_status fetch_holders(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
                                  const struct cpu_box *box, unsigned char *room, int64_t first,
                                  int64_t last)
@@ -171,13 +175,25 @@ static weft_status fetch_holders(struct cpu_shm_group *group, const struct cpu_s
     return WEFT_OK;
 }
 
-static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
-                              const struct cpu_box *box)
+/* From the holders' memory, as seen here, to the target. */
+static weft_status compute_box(const struct cpu_shm_pull *pull, const struct cpu_box *box,
+                               const void *const *holders)
 {
     struct cpu_reducer reducer = {.dtype = pull->dtype,
                                   .reduction = pull->reduction,
                                   .size = pull->holders,
                                   .parts = pull->divisor};
+
+    if (pull->to == pull->dtype) return cpu_box_reduce(box, &reducer, holders, pull->recv);
+    if (pull->holders > 1) return cpu_box_reduce_cast(box, &reducer, pull->to, holders, pull->recv);
+    cpu_box_cast(box, pull->dtype, pull->to, holders[0], pull->recv);
+    return WEFT_OK;
+}
+
+/* Reduce, cast, or both. */
+static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
+                              const struct cpu_box *box)
+{
     unsigned char *room = NULL;
     int64_t first = 0, last = 0;
     weft_status status;
@@ -193,7 +209,7 @@ static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_
                                 bytes);
     }
     status = fetch_holders(group, pull, box, room, first, last);
-    if (status == WEFT_OK) status = cpu_box_reduce(box, &reducer, group->starts, pull->recv);
+    if (status == WEFT_OK) status = compute_box(pull, box, group->starts);
     plug_free(room);
     if (status == WEFT_OK || cpu_shm_has_failed(group)) return status;
     return cpu_shm_fail(group, status, "pull: out of memory");

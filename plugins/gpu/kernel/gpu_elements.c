@@ -224,6 +224,7 @@ const weft_kernel_table gpu_kernel_table = {
     .regions_copy = gpu_regions_copy,
     .regions_reduce = regions_reduce,
     .regions_average = regions_average,
+    .regions_cast = gpu_regions_cast,
     .reduce = gpu_reduce,
     .cast = gpu_cast,
     .scale = gpu_scale,

@@ -17,6 +17,7 @@ static const struct gpu_family families[] = {
     [GPU_KERNEL_KEY] = {"key", GPU_BY_DTYPE},
     [GPU_KERNEL_REDUCE] = {"reduce", GPU_BY_DTYPE},
     [GPU_KERNEL_REGIONS_REDUCE] = {"regions_reduce", GPU_BY_DTYPE},
+    [GPU_KERNEL_REGIONS_CAST] = {"regions_cast", GPU_BY_DTYPE},
     [GPU_KERNEL_CAST] = {"cast", GPU_BY_DTYPE},
     [GPU_KERNEL_SCALE] = {"scale", GPU_BY_DTYPE},
     [GPU_KERNEL_SIGNAL] = {"signal", GPU_ALONE},

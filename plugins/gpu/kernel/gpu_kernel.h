@@ -48,6 +48,7 @@ enum gpu_kernel { /* the kernels of plugins/kernels, by family */
                   GPU_KERNEL_KEY,
                   GPU_KERNEL_REDUCE,
                   GPU_KERNEL_REGIONS_REDUCE,
+                  GPU_KERNEL_REGIONS_CAST,
                   GPU_KERNEL_CAST,
                   GPU_KERNEL_SCALE,
                   GPU_KERNEL_SIGNAL,
@@ -111,6 +112,7 @@ struct gpu_region_set {
     bool is_turned;
 };
 enum { GPU_REGION_SETS = 7 };
+struct gpu_device *gpu_regions_device(const void *list);
 uint32_t gpu_regions_element(const void *list); /* bytes */
 uint32_t gpu_regions_sources(const void *list); /* number of source buffers that its regions read */
 /* True if a region that is not empty reads SOURCE. */
@@ -119,6 +121,24 @@ bool gpu_regions_reads(const void *list, uint32_t source);
  * their number. */
 uint32_t gpu_regions_sets(const void *list, uint32_t alignment, bool reduces,
                           struct gpu_region_set *sets);
+
+/* Targets, then sources, in the numbering of the kernels.  Long lists use allocated memory. */
+struct gpu_region_buffers {
+    const void *few[60]; /* WK_NEAR */
+    const void **all;
+    uint64_t count;
+    uint32_t alignment; /* common alignment of all buffers, at most 16 */
+};
+/* The buffers of a run of LIST, whose regions read MORE_SOURCES beyond the last that they name. The
+ * caller drops *OUT. */
+weft_status gpu_regions_gather(const void *list, uint32_t more_sources, const void *const *sources,
+                               void *const *targets, struct gpu_region_buffers *out);
+void gpu_regions_drop(struct gpu_region_buffers *buffers);
+
+/* ---- gpu_regions_cast.c ---- */
+
+weft_status gpu_regions_cast(void *list, uint32_t from, uint32_t to, const void *const *sources,
+                             void *const *targets, void *stream);
 
 extern const weft_kernel_table gpu_kernel_table;
 

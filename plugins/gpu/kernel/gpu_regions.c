@@ -271,23 +271,17 @@ void gpu_regions_destroy(void *made)
 
 /* ---- execution ---- */
 
-/* Targets, then sources, in the numbering of the kernels.  Long lists use allocated memory. */
-struct buffers {
-    const void *few[WK_NEAR];
-    const void **all;
-    uint64_t count;
-    uint32_t alignment; /* common alignment of all buffers, at most 16 */
-};
-
-static void drop_buffers(struct buffers *buffers)
+void gpu_regions_drop(struct gpu_region_buffers *buffers)
 {
     if (buffers->all != buffers->few) plug_free((void *)buffers->all);
 }
 
-static weft_status gather_buffers(const struct gpu_regions *list, uint32_t more_sources,
-                                  const void *const *sources, void *const *targets,
-                                  struct buffers *out)
+_Static_assert(WK_NEAR == sizeof((struct gpu_region_buffers){0}.few) / sizeof(void *), "room");
+
+weft_status gpu_regions_gather(const void *made, uint32_t more_sources, const void *const *sources,
+                               void *const *targets, struct gpu_region_buffers *out)
 {
+    const struct gpu_regions *list = made;
     uint64_t known = (uint64_t)list->target_count + list->source_count;
     uint64_t first = list->target_count;
     uintptr_t bits = 16;
@@ -301,7 +295,7 @@ static weft_status gather_buffers(const struct gpu_regions *list, uint32_t more_
         out->all[i] = is_target ? targets[i] : sources[i - first];
         bits |= (uintptr_t)out->all[i];
         if (out->all[i] != NULL || (i < known && !list->is_used[i])) continue;
-        drop_buffers(out);
+        gpu_regions_drop(out);
         return plug_fail(WEFT_ERR_INVALID, "%s %llu of a list of regions is NULL",
                          is_target ? "target" : "source",
                          (unsigned long long)(is_target ? i : i - first));
@@ -332,6 +326,11 @@ static weft_status launch_copies(struct gpu_regions *list, struct wk_buffers *bu
         }
     }
     return status;
+}
+
+struct gpu_device *gpu_regions_device(const void *made)
+{
+    return ((const struct gpu_regions *)made)->device;
 }
 
 uint32_t gpu_regions_element(const void *made)
@@ -411,7 +410,7 @@ static weft_status copy_boxes(const struct gpu_regions *list, const void *const 
     return WEFT_OK;
 }
 
-static weft_status copy_by_kernels(struct gpu_regions *list, const struct buffers *given,
+static weft_status copy_by_kernels(struct gpu_regions *list, const struct gpu_region_buffers *given,
                                    vendor_stream stream)
 {
     struct wk_buffers buffers;
@@ -427,18 +426,18 @@ weft_status gpu_regions_copy(void *made, const void *const *sources, void *const
                              void *stream)
 {
     struct gpu_regions *list = made;
-    struct buffers given;
+    struct gpu_region_buffers given;
     struct gpu_scope scope;
     weft_status status;
 
-    PLUG_TRY(gather_buffers(list, 0, sources, targets, &given));
+    PLUG_TRY(gpu_regions_gather(list, 0, sources, targets, &given));
     status = gpu_enter(list->device, &scope);
     if (status == WEFT_OK) {
         status = list->device->kernels != NULL ? copy_by_kernels(list, &given, gpu_native(stream))
                                                : copy_boxes(list, given.all, gpu_native(stream));
         gpu_leave(&scope);
     }
-    drop_buffers(&given);
+    gpu_regions_drop(&given);
     return status;
 }
 
@@ -479,13 +478,13 @@ weft_status gpu_regions_run_reduction(void *made, uint32_t dtype,
                                       vendor_stream stream)
 {
     struct gpu_regions *list = made;
-    struct buffers given;
+    struct gpu_region_buffers given;
     struct gpu_scope scope;
     weft_status status;
 
     PLUG_TRY(check_reduction(list, dtype, args->reduction, args->size));
     if (list->source_count == 0) return WEFT_OK;
-    PLUG_TRY(gather_buffers(list, args->size - 1, sources, targets, &given));
+    PLUG_TRY(gpu_regions_gather(list, args->size - 1, sources, targets, &given));
     status = gpu_enter(list->device, &scope);
     if (status != WEFT_OK) goto drop_given;
     status = gpu_buffers_fill(list->device, &args->buffers, given.all, given.count, stream);
@@ -495,6 +494,6 @@ weft_status gpu_regions_run_reduction(void *made, uint32_t dtype,
     }
     gpu_leave(&scope);
 drop_given:
-    drop_buffers(&given);
+    gpu_regions_drop(&given);
     return status;
 }

@@ -55,6 +55,22 @@ json "$weft" plan --mesh 2 --to-mesh 3@2-4 --shape 4 --from R --to R --planner e
     'it["bytes_received_total"] == 48'
 json "$weft" plan --mesh 64x64x32 --shape 8192x8192 --from "S(0),R,R" --to "R,R,R" --json -- \
     'it["bytes_received_total"] == (8192 * 8192 * 4 * 63 // 64) * 64 * 64 * 32'
+json "$weft" plan --mesh 4 --shape 2048x2048 --from P --to R --dtype f32 --to-dtype bf16 --json -- \
+    '[s["kind"] for s in it["steps"]] == ["reduce-scatter", "all-gather"]' \
+    '[s["cast"] for s in it["steps"]] == ["after", None]' \
+    '[s["bytes_received"] for s in it["steps"]] == [12 << 20, 6 << 20]' \
+    '(it["dtype"], it["to_dtype"]) == ("f32", "bf16") and it["bytes_received_max"] == 18 << 20'
+expect 0 "f32 S(0) -> bf16 S(1), cast before it travels" "$weft" plan --mesh 2 --shape 64x64 --from "S(0)" \
+    --to "S(1)" --to-dtype bf16
+expect 0 "1. cast: nothing travels   f32 R -> bf16 R" "$weft" plan --mesh 2 --shape 64 --from R --to R \
+    --to-dtype bf16
+contains 'bf16 S(1)\n2' "$weft" plan --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --to-dtype bf16 --dot
+contains 'over axis 0, cast first' "$weft" plan --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --to-dtype bf16 --dot
+contains '>cast<' "$weft" plan --mesh 2 --shape 64x64 --from R --to R --to-dtype bf16 --svg -
+expect 1 "f16, bf16, f32, f64, f8e4m3 and f8e5m2" "$weft" plan --mesh 2 --shape 64 --from R --to R --dtype f32 \
+    --to-dtype i32
+expect 1 "P(sum) of f32 cannot become P(sum) of f16" "$weft" plan --mesh 2 --shape 64 --from P --to P --to-dtype f16
+expect 2 "did you mean bf16?" "$weft" plan --mesh 2 --shape 64 --from R --to R --to-dtype bfloat16
 for planner in search exchange; do
     json plan "${rows[@]}" --planner $planner --json -- 'it["steps"][-1]["to"] == "R,S(1)"'
 done

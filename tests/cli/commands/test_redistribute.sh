@@ -21,6 +21,15 @@ expect 0 "is right" "$weft" redistribute -n 3 --mesh 3 --shape 7x5 --dtype bf16 
 expect 0 "is right" "$weft" redistribute --mesh 2x2 --shape 9 --dtype i32 --from "P(sum),P(avg)" \
     --to "R,S(0)" --iters 2
 expect 0 "is right" "$weft" sim --mesh 64x32 --shape 130x70 --from "S(0),S(1)" --to "S(1),S(0)"
+# Another dtype on the way: rounded once, after the reduction, and checked as such.
+expect 0 "every element of bf16[40,40] is right" "$weft" sim --mesh 2x3 --shape 40x40 --from "P,S(0)" --to "S(1),R" \
+    --to-dtype bf16
+for packed in "" --packed; do
+    expect 0 "every element of bf16[40,40] is right" "$weft" redistribute --mesh 3 --shape 40x40 --from "S(0)" \
+        --to "S(1)" --to-dtype bf16 --iters 2 $packed
+    expect 0 "is right" "$weft" redistribute --mesh 2 --to-mesh 2@1-2 --shape 40x7 --from P --to "S(1)" \
+        --dtype i8 --to-dtype i32 --iters 2 $packed
+done
 expect 0 "nothing to do" "$weft" sim --mesh 2 --shape 4 --from R --to R
 
 for planner in search exchange; do

@@ -70,6 +70,7 @@ const weft_plugin *weft_plugin_entry(const weft_host *given)
     old.plugin.symm = &old.symm;
     old.plugin.kernel = &old.kernel;
     old.comm.signature = UINT64_C(0x515084483af48e11); /* as 1.0 has them */
+    old.comm.struct_size = offsetof(weft_comm_table, pull_cast);
     old.comm.collective = collective;
     old.comm.pull = pull;
     old.kernel.signature = UINT64_C(0xe9d8ce2c0645d831);

@@ -3,6 +3,7 @@
 #define WEFT_TESTS_PAIRS_H
 
 #include "dtensor_planner.h"
+#include "plan/plan.h"
 #include "redistribute/values.h"
 #include "support/random_layout.h"
 #include "weft/plan.h"
@@ -100,6 +101,23 @@ static inline weft_spec *pair_neighbour(struct random *r, const weft_spec *from)
     return spec != NULL ? spec : weft_spec_retain(from);
 }
 
+static inline bool pair_casts(const struct pair *pair)
+{
+    return weft_spec_dtype(pair->from) != weft_spec_dtype(pair->to);
+}
+
+/* Give the target another dtype, if a cast to the one that is drawn is offered. */
+static inline void pair_cast(struct random *r, struct pair *pair)
+{
+    uint32_t dtype = (uint32_t)random_in(r, WEFT_DTYPE_I8, WEFT_DTYPE_F8E5M2);
+    weft_spec *to = NULL;
+
+    if (wf_cast_kind(weft_spec_dtype(pair->from), dtype) == WF_CAST_REFUSED) return;
+    ck_assert_int_eq(weft_spec_with_dtype(pair->to, dtype, &to), WEFT_OK);
+    weft_spec_release(&pair->to);
+    pair->to = to;
+}
+
 static inline void pair_options(struct random *r, struct pair *out)
 {
     static const char *const tables[] = {"default", "cpu", "dtensor"};
@@ -110,7 +128,7 @@ static inline void pair_options(struct random *r, struct pair *out)
                                        .costs = out->cost_table,
                                        .minimize = (uint32_t)random_in(r, 0, 2)};
     if (random_chance(r, 4)) out->options.planner = WEFT_PLANNER_EXCHANGE;
-    if (out->from->layout.mesh == out->to->layout.mesh && random_chance(r, 4))
+    if (out->from->layout.mesh == out->to->layout.mesh && !pair_casts(out) && random_chance(r, 4))
         out->options.planner = random_chance(r, 2) ? DTENSOR_GREEDY : DTENSOR_GRAPH;
     if (random_chance(r, 4)) out->options.without = 1u << WEFT_STEP_PERMUTE;
     /* Between two meshes, and with that planner, there is mostly no plan without an exchange. */
@@ -144,6 +162,7 @@ static inline struct pair random_pair_within(struct random *r, int32_t world, co
     pair.from = pair_spec(r, mesh, dtype, dims, shape);
     pair.to = mesh == other && random_chance(r, 3) ? pair_neighbour(r, pair.from)
                                                    : pair_spec(r, other, dtype, dims, shape);
+    if (random_chance(r, 2)) pair_cast(r, &pair);
     pair_options(r, &pair);
     weft_mesh_release(&mesh);
     weft_mesh_release(&other);
@@ -164,8 +183,8 @@ static inline void pair_release(struct pair *pair)
     weft_cost_table_release(&pair->cost_table);
 }
 
-/* True if the pair may have no plan.  Partials cannot change their kind.  With excluded steps, or
- * in one step, the planner decides. */
+/* True if the pair may have no plan.  Partials cannot change their kind, and are not narrowed
+ * before they are reduced.  With excluded steps, or in one step, the planner decides. */
 static inline bool pair_may_be_refused(const struct pair *pair)
 {
     const struct wf_layout *from = &pair->from->layout, *to = &pair->to->layout;
@@ -174,7 +193,8 @@ static inline bool pair_may_be_refused(const struct pair *pair)
     for (int32_t a = 0; from->mesh == to->mesh && a < from->mesh->axes; a++)
         if (from->placements[a].kind == WEFT_PLACE_PARTIAL &&
             to->placements[a].kind == WEFT_PLACE_PARTIAL &&
-            from->placements[a].reduction != to->placements[a].reduction)
+            (from->placements[a].reduction != to->placements[a].reduction ||
+             wf_cast_kind(from->dtype, to->dtype) == WF_CAST_NARROWS))
             return true;
     return false;
 }
@@ -213,7 +233,9 @@ static inline const char *pair_command(const struct pair *pair, const char *comm
         wf_text_add(&out, " --to-mesh ");
         wf_mesh_add_text(to->mesh, &out);
     }
-    wf_text_add(&out, " --dtype %s --shape '", wf_dtype_name(from->dtype));
+    wf_text_add(&out, " --dtype %s", wf_dtype_name(from->dtype));
+    if (to->dtype != from->dtype) wf_text_add(&out, " --to-dtype %s", wf_dtype_name(to->dtype));
+    wf_text_add(&out, " --shape '");
     wf_shape_add_text(from->dims, from->shape, &out);
     wf_text_add(&out, "' --from '");
     wf_placements_add_text(from->placements, from->mesh->axes, &out);

@@ -98,7 +98,9 @@ static uint64_t column_major(const weft_shard *shard, int64_t *strides)
 static weft_status allocate(struct run *run, uint32_t i)
 {
     const weft_spec *from = run->batch.from[i], *to = run->batch.to[i];
-    uint64_t element = weft_dtype_bytes(weft_spec_dtype(from)), elements;
+    uint64_t bytes[] = {weft_dtype_bytes(weft_spec_dtype(from)),
+                        weft_dtype_bytes(weft_spec_dtype(to))};
+    uint64_t element = bytes[0] > bytes[1] ? bytes[0] : bytes[1], elements;
     weft_shard source, target;
 
     weft_spec_shard(from, run->rank, &source);

@@ -89,7 +89,8 @@ static void draw(struct run *run, struct random r)
 
 static weft_status allocate(struct run *run)
 {
-    uint64_t element = weft_dtype_bytes(weft_spec_dtype(run->pair.from));
+    uint64_t from = weft_dtype_bytes(weft_spec_dtype(run->pair.from));
+    uint64_t to = weft_dtype_bytes(weft_spec_dtype(run->pair.to)), element = from > to ? from : to;
     uint64_t most =
         run->source_elements > run->target_elements ? run->source_elements : run->target_elements;
     void *source, *target;

@@ -1,6 +1,6 @@
 /* The simulator and real ranks of gloo-cpu give the same bits: every dtype, every reduction, every
- * planner, 1 to 5 ranks, with zeros of both signs, subnormals, the largest values, infinities and
- * NaN.  A NaN equals any NaN. */
+ * planner, casts, 1 to 5 ranks, with zeros of both signs, subnormals, the largest values,
+ * infinities and NaN.  A NaN equals any NaN; test_redistribute_cast.c compares those of casts. */
 #include "base/number.h"
 #include "system/redistribute/pairs.h"
 #include "support/suite.h"

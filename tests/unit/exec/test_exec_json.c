@@ -30,14 +30,33 @@ START_TEST(the_object_has_tensor_costs_steps_and_sums)
     weft_plan *plan = plan_between("dp=2,tp=2", "f32[4,6] S(0),R", "f32[4,6] R,R");
 
     check_holds(plan, NULL,
-                "{\"shape\":[4,6],\"dtype\":\"f32\",\"mesh\":\"dp=2,tp=2\",\"to_mesh\":"
-                "\"dp=2,tp=2\",\"from\":\"S(0),R\",\"to\":\"R,R\",\"costs\":\"default\",");
+                "{\"shape\":[4,6],\"dtype\":\"f32\",\"to_dtype\":\"f32\","
+                "\"mesh\":\"dp=2,tp=2\",\"to_mesh\":\"dp=2,tp=2\",\"from\":\"S(0),R\",\"to\":\"R,"
+                "R\",\"costs\":\"default\",");
     check_holds(plan, NULL,
                 "\"steps\":[{\"kind\":\"all-gather\",\"axes\":[0],\"mesh\":\"dp=2,tp=2\","
-                "\"from\":\"S(0),R\",\"to\":\"R,R\",\"bytes_sent\":48,"
+                "\"from\":\"S(0),R\",\"to\":\"R,R\",\"dtype\":\"f32\","
+                "\"to_dtype\":\"f32\",\"cast\":null,\"bytes_sent\":48,"
                 "\"bytes_received\":48,\"scratch_bytes\":0,\"cost_ns\":");
     check_holds(plan, NULL, "}],\"bytes_received_max\":48,\"bytes_received_total\":192,");
     check_holds(plan, NULL, ",\"runner_up\":null}");
+    weft_plan_release(&plan);
+}
+END_TEST
+
+START_TEST(a_step_states_where_it_casts)
+{
+    weft_plan *plan = plan_between("2", "f32[64,64] S(0)", "bf16[64,64] S(1)");
+
+    check_holds(plan, NULL, "\"dtype\":\"f32\",\"to_dtype\":\"bf16\",\"mesh\":\"2\",");
+    check_holds(plan, NULL,
+                "\"dtype\":\"f32\",\"to_dtype\":\"bf16\",\"cast\":\"before\","
+                "\"bytes_sent\":2048,\"bytes_received\":2048,");
+    weft_plan_release(&plan);
+    plan = plan_between("2", "bf16[64,64] S(0)", "f32[64,64] S(1)");
+    check_holds(plan, NULL,
+                "\"dtype\":\"bf16\",\"to_dtype\":\"f32\",\"cast\":\"after\","
+                "\"bytes_sent\":2048,\"bytes_received\":2048,");
     weft_plan_release(&plan);
 }
 END_TEST
@@ -61,7 +80,9 @@ START_TEST(a_batch_lists_its_tensors)
     ck_assert_int_eq(weft_plan_create_batch(2, (const weft_spec *const[]){from, from},
                                             (const weft_spec *const[]){to, to}, NULL, &batch),
                      WEFT_OK);
-    check_holds(batch, NULL, "{\"tensors\":[{\"shape\":[8],\"dtype\":\"f32\",\"mesh\":\"2\",");
+    check_holds(batch, NULL,
+                "{\"tensors\":[{\"shape\":[8],\"dtype\":\"f32\",\"to_dtype\":\"f32\","
+                "\"mesh\":\"2\",");
     check_holds(batch, NULL,
                 "\"together\":true}],\"costs\":\"default\",\"steps\":[{\"kind\":"
                 "\"exchange\",\"axes\":[");
@@ -89,5 +110,6 @@ START_TEST(lengths_and_wrong_arguments_are_as_for_snprintf)
 }
 END_TEST
 
-SUITE(exec_json, the_object_has_tensor_costs_steps_and_sums, the_runner_up_is_an_object_of_its_own,
-      a_batch_lists_its_tensors, lengths_and_wrong_arguments_are_as_for_snprintf)
+SUITE(exec_json, the_object_has_tensor_costs_steps_and_sums, a_step_states_where_it_casts,
+      the_runner_up_is_an_object_of_its_own, a_batch_lists_its_tensors,
+      lengths_and_wrong_arguments_are_as_for_snprintf)

@@ -235,11 +235,17 @@ static const size_t device_optional[] = {OFFSET(device, stream_wrap),
                                          OFFSET(device, event_wrap),
                                          OFFSET(device, event_native),
                                          0};
-static const size_t comm_optional[] = {OFFSET(comm, pull), OFFSET(comm, split),  OFFSET(comm, cost),
-                                       OFFSET(comm, wrap), OFFSET(comm, native), 0};
+static const size_t comm_optional[] = {OFFSET(comm, pull),
+                                       OFFSET(comm, split),
+                                       OFFSET(comm, cost),
+                                       OFFSET(comm, wrap),
+                                       OFFSET(comm, native),
+                                       OFFSET(comm, pull_cast),
+                                       0};
 static const size_t symm_optional[] = {OFFSET(symm, window_register), 0};
 static const size_t kernel_optional[] = {OFFSET(kernel, regions_reduce),
-                                         OFFSET(kernel, regions_average), 0};
+                                         OFFSET(kernel, regions_average),
+                                         OFFSET(kernel, regions_cast), 0};
 
 static void check_slots(void *table, size_t size, const size_t *optional)
 {

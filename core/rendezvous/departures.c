@@ -1,10 +1,10 @@
-/* held.c - departures that only the standby has reported.
+/* departures.c - reports of ranks that are gone.
  *
  * A rank's two connections do not close at the same moment, so the standby may report a rank that
  * ended because of a loss before it reports the loss.  The server's reports are in order, and ranks
- * act on them.  They act on the standby's reports once the server ends or does not answer.  If the
- * server answers that the rank is still connected, only the rank's connection to the standby is
- * lost. */
+ * act on them.  Reports of the standby are held: ranks act on them once the server ends or does not
+ * answer.  If the server answers that the rank is still connected, only the rank's connection to
+ * the standby is lost. */
 #include "client.h"
 
 #include <stdio.h>
@@ -13,6 +13,63 @@
 #define HELD_ID (UINT64_C(3) << 62)
 /* How long a report is held before the server is asked. */
 #define ASK_NS (WF_SECOND_NS / 4)
+
+void wf_departure_free(struct wf_departure *departure)
+{
+    if (departure == NULL) return;
+    wf_text_free(&departure->record);
+    wf_free(departure);
+}
+
+void wf_client_notify(struct wf_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
+void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
+                         weft_blob record)
+{
+    struct wf_departure *departure;
+    bool news;
+
+    if (rank < 0) return; /* the server is not a rank */
+    departure = wf_calloc(1, sizeof *departure);
+    if (departure == NULL) return; /* out of memory: waits end at their time limit */
+    departure->rank = rank;
+    departure->left = left;
+    snprintf(departure->text, sizeof departure->text, "%s", text);
+    wf_text_append(&departure->record, record.data, (size_t)record.bytes);
+    pthread_mutex_lock(&client->lock);
+    news = client->departed[rank] == NULL;
+    if (news) client->departed[rank] = departure;
+    if (news && !left && client->first_lost == NULL) client->first_lost = departure;
+    pthread_mutex_unlock(&client->lock);
+    if (!news) {
+        wf_departure_free(departure);
+        return;
+    }
+    client->options.events.gone(client->options.events.self, departure);
+    wf_client_notify(client);
+}
+
+bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t id)
+{
+    struct wf_link *l = &client->links[link];
+    struct wf_text payload = {0};
+    bool asks;
+
+    wf_put_u32(&payload, (uint32_t)rank);
+    pthread_mutex_lock(&client->lock);
+    asks = !client->leaving && !l->over && wf_link_is_open(l);
+    if (asks) wf_connection_send(l->connection, WF_FRAME_LOOK, id, &payload);
+    pthread_mutex_unlock(&client->lock);
+    wf_text_free(&payload);
+    return asks;
+}
+
+/* ---- reports of the standby ---- */
 
 struct wf_held {
     struct wf_held *next;

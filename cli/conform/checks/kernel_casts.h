@@ -1,0 +1,15 @@
+/* kernel_casts.h - casts whose every bit is defined, since ABI 1.2. */
+#ifndef WEFT_CONFORM_KERNEL_CASTS_H
+#define WEFT_CONFORM_KERNEL_CASTS_H
+
+#include "conform/kit.h"
+
+/* Does weft ask for the cast? */
+bool kit_cast_is_offered(uint32_t from, uint32_t to);
+/* Write the element of dtype TO that ELEMENT, of dtype FROM, becomes. */
+void kit_cast_want(uint32_t from, uint32_t to, const void *element, void *out);
+
+/* The cases of the level kernel: arrays, and regions. */
+void kit_kernel_casts(struct kit *kit);
+
+#endif

@@ -1,0 +1,102 @@
+/* regions_cast.h - copying regions into another dtype.
+ *
+ * A list of regions counts bytes of the source's elements on both sides.  A place in the target is
+ * therefore divided by the size of the source's element, and multiplied by that of the target's. */
+#ifndef WEFT_KERNELS_REGIONS_CAST_H
+#define WEFT_KERNELS_REGIONS_CAST_H
+
+#include "regions.h"
+
+/* True for the casts that plans make; docs/dtypes.md lists them. */
+template <class From, class To> WK_DEVICE constexpr bool wk_offers_cast(void)
+{
+    using source = typename From::bits;
+    using target = typename To::bits;
+
+    if constexpr (From::kind == WK_FLOAT && To::kind == WK_FLOAT)
+        return true;
+    else if constexpr (From::kind == WK_INTEGER && To::kind == WK_INTEGER)
+        return sizeof(source) < sizeof(target) &&
+               (target(-1) < target(0) || !(source(-1) < source(0)));
+    else
+        return false;
+}
+
+/* N elements at a time. */
+template <class From, class To, uint32_t N>
+WK_DEVICE void wk_regions_cast_thread(const struct wk_regions_cast_args &args,
+                                      const struct wk_tile &tile, uint32_t first)
+{
+    using source_pack = wk_pack<typename From::bits, N>;
+    using target_pack = wk_pack<typename To::bits, N>;
+    constexpr uint32_t element = sizeof(typename From::bits), step = N * element;
+    const source_pack *from[WK_BATCH];
+    target_pack *to[WK_BATCH];
+    source_pack value[WK_BATCH];
+
+    for (uint32_t start = first * step; start < tile.bytes; start += WK_BATCH * WK_THREADS * step) {
+        WK_UNROLL
+        for (uint32_t i = 0; i < WK_BATCH; i++) {
+            uint32_t at = start + i * WK_THREADS * step;
+            to[i] = nullptr;
+            value[i] = source_pack();
+            if (at >= tile.bytes) continue;
+            const struct wk_region &region = wk_find(args.regions, tile, at);
+            int64_t source, target;
+            wk_place(region, at, source, target);
+            from[i] =
+                (const source_pack *)(wk_buffer(args.buffers, region.source) + uint64_t(source));
+            to[i] = (target_pack *)(wk_buffer(args.buffers, region.target) +
+                                    uint64_t(target / int64_t(element) *
+                                             int64_t(sizeof(typename To::bits))));
+        }
+        WK_UNROLL
+        for (uint32_t i = 0; i < WK_BATCH; i++)
+            if (to[i] != nullptr) value[i] = *from[i];
+        WK_UNROLL
+        for (uint32_t i = 0; i < WK_BATCH; i++) {
+            target_pack out;
+            if (to[i] == nullptr) continue;
+            WK_UNROLL
+            for (uint32_t k = 0; k < N; k++)
+                out.at[k] = wk_convert<From, To>(value[i].at[k]);
+            *to[i] = out;
+        }
+    }
+}
+
+template <class From, class To>
+WK_DEVICE void wk_regions_cast_to(const struct wk_regions_cast_args &args)
+{
+    if constexpr (wk_offers_cast<From, To>()) {
+        constexpr uint32_t source = sizeof(typename From::bits), target = sizeof(typename To::bits);
+        constexpr uint32_t n = 16 / (source > target ? source : target);
+        const struct wk_tile tile = args.tiles[wk_block()];
+        WK_EACH_THREAD(t)
+        {
+            if (args.word == 16)
+                wk_regions_cast_thread<From, To, n>(args, tile, t);
+            else
+                wk_regions_cast_thread<From, To, 1>(args, tile, t);
+        }
+    }
+}
+
+#define WK_REGIONS_CAST_CASE(name, number)                                                         \
+    case number:                                                                                   \
+        return wk_regions_cast_to<From, wk_##name>(args);
+
+template <class From> WK_DEVICE void wk_regions_cast(const struct wk_regions_cast_args &args)
+{
+    switch (args.to) {
+        WK_REAL_DTYPES(WK_REGIONS_CAST_CASE)
+    }
+}
+
+#define WK_REGIONS_CAST(name, number)                                                              \
+    WK_KERNEL(weft_regions_cast_##name, struct wk_regions_cast_args)                               \
+    {                                                                                              \
+        wk_regions_cast<wk_##name>(args);                                                          \
+    }
+
+#endif

@@ -1,0 +1,145 @@
+/* Which of several lost ranks is reported as the cause. */
+#include "standby_job.h"
+
+/* Rank 2 reports an error, rank 3 is lost, then the server's connections close. */
+static void lose_the_server_last(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 2)
+        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
+    while (self->rank != 2 && self->aborts == 0)
+        rv_sleep_ms(1);
+    if (self->rank == 3) vanish(self->client);
+    while (self->rank < 2 && self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 1) {
+        shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
+        while (!is_over(self->client, WF_LINK_SERVER))
+            rv_sleep_ms(1);
+        rv_note(self, wf_fail(WEFT_ERR_PEER, "%s", wf_client_gone(self->client, 0)->text));
+    }
+    arrived++;
+    while (self->rank != 3 && arrived < 4)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_server_that_closes_last_is_not_the_cause)
+{
+    rv = begin_serving("unix:weft-test-last");
+    start_all(lose_the_server_last);
+    join_all();
+    saw(&ranks[1], WEFT_ERR_PEER,
+        "before it, rank 3 was lost, and this error was reported: rank 9 does not answer");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* Rank 3 is lost and rank 2 leaves because of it.  A later gather without rank 3 names both. */
+static void leave_after_a_loss(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3}, some[] = {0, 2};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 3) {
+        vanish(self->client);
+        return;
+    }
+    while (self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 0) rv_note(self, gather(self, some, 2, &serial));
+}
+
+START_TEST(a_loss_is_named_where_others_left_because_of_it)
+{
+    rv = begin_serving("unix:weft-test-loss");
+    start_all(leave_after_a_loss);
+    join_all();
+    saw(&ranks[0], WEFT_ERR_PEER, "rank 2 has left the job; before it, rank 3 was lost");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+static atomic_bool server_has_ended;
+
+/* Rank 0's process ends slowly: rank 3's connection to its server closes first, its own connection
+ * to the standby 400 ms later, and the connections of ranks 1 and 2 to its server last.  Rank 3
+ * ends because of the loss. */
+static void end_slowly(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    arrived++;
+    while (!server_has_ended)
+        rv_sleep_ms(1);
+    rv_sleep_ms(self->rank == 3 ? 0 : self->rank == 0 ? 400 : 500);
+    if (self->rank > 0) shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
+    while (self->rank > 0 && self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 0 || self->rank == 3) vanish(self->client);
+}
+
+START_TEST(a_server_whose_process_ends_slowly_is_the_cause)
+{
+    server_has_ended = false;
+    rv = begin_serving("unix:weft-test-slow");
+    start_all(end_slowly);
+    while (arrived < 4)
+        rv_sleep_ms(1);
+    pthread_cancel(rv.server->thread);
+    server_has_ended = true;
+    join_all();
+    for (int rank = 1; rank < 4; rank++)
+        ck_assert_msg(ranks[rank].gone_rank == 0, "rank %d: rank %d was the first to be lost", rank,
+                      ranks[rank].gone_rank);
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* Rank 3 loses its connection to the standby, and nothing else. */
+static void lose_the_standby(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 3) {
+        shutdown(self->client->links[WF_LINK_STANDBY].connection->fd, SHUT_RDWR);
+        while (!is_over(self->client, WF_LINK_STANDBY))
+            rv_sleep_ms(1);
+    }
+    rv_sleep_ms(3000); /* longer than the standby's report waits for the server's */
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status == WEFT_OK && self->gone_rank >= 0)
+        rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "rank %d is said to be gone", self->gone_rank));
+    if (self->status == WEFT_OK) rv_note(self, gather(self, all, 4, &serial));
+}
+
+START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
+{
+    rv = begin_serving("unix:weft-test-alone");
+    start_all(lose_the_standby);
+    join_all();
+    for (int rank = 0; rank < 4; rank++)
+        saw(&ranks[rank], WEFT_OK, "");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+SUITE(rendezvous_departures, a_server_that_closes_last_is_not_the_cause,
+      a_loss_is_named_where_others_left_because_of_it,
+      a_server_whose_process_ends_slowly_is_the_cause,
+      a_rank_that_loses_the_standby_alone_is_not_gone)
