@@ -4,7 +4,7 @@
  * simulator, which is the reference. */
 #include "bound.h"
 
-#include "host/host.h"
+#include "exec/host/host.h"
 
 weft_status wf_cast_split(const struct wf_step *step, struct wf_cast_steps *out)
 {
