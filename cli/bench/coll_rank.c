@@ -152,8 +152,8 @@ static size_t buffer_bytes(const struct coll_request *request, int index, uint32
     return bytes;
 }
 
-/* Is OP wanted, with a buffer for size number INDEX that no earlier size has?  Small sizes become
- * the same buffer. */
+/* True if OP is wanted, with a buffer for size number INDEX that no earlier size has.  Small sizes
+ * become the same buffer. */
 static bool is_row(const struct coll_request *request, int index, uint32_t op, int ranks)
 {
     size_t bytes = buffer_bytes(request, index, op, ranks);

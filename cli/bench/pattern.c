@@ -4,7 +4,7 @@
 const char *const bench_op_names[BENCH_OP_COUNT] = {"all_reduce", "all_gather", "reduce_scatter",
                                                     "all_to_all", "broadcast"};
 
-/* Is the buffer SIZE times as long as COUNT? */
+/* True if the buffer is SIZE times as long as COUNT. */
 static const struct {
     bool send, recv;
 } whole[BENCH_OP_COUNT] = {

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Is WORD a choice between literal words, such as "bash|zsh"? */
+/* True if WORD is a choice between literal words, such as "bash|zsh". */
 static bool is_choice(const char *word, size_t length)
 {
     bool bar = false;
@@ -41,7 +41,7 @@ static void add_argument_choices(struct wf_text *out, const struct cli_command *
     }
 }
 
-/* Is COMMAND followed by the name of a benchmark, with options of its own? */
+/* True if COMMAND is followed by the name of a benchmark, with options of its own. */
 static bool has_benchmarks(const struct cli_command *command)
 {
     return strcmp(command->name, "bench") == 0;

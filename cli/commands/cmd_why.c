@@ -19,8 +19,8 @@ static const char *candidate_of(const weft_backends *backends, size_t line)
     return weft_backends_trace_candidate(backends, line, &index) ? name_of(backends, index) : NULL;
 }
 
-/* Is LINE about a candidate called NAME, or about no candidate? True for every line if NAME is
- * NULL. */
+/* True if LINE is about a candidate called NAME, or about no candidate. True for every line if NAME
+ * is NULL. */
 static bool concerns(const weft_backends *backends, size_t line, const char *name)
 {
     const char *candidate = candidate_of(backends, line);

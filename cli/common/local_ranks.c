@@ -145,7 +145,7 @@ static weft_status end(struct local_ranks *ranks, weft_status status)
     return status;
 }
 
-/* Does TEXT begin with "rank 3: "? */
+/* True if TEXT begins with "rank 3: ". */
 static bool names_a_rank(const char *text)
 {
     size_t digits;

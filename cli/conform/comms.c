@@ -63,7 +63,7 @@ static weft_status exchange_gather(void *self, const void *mine, void *all, uint
     return WEFT_OK;
 }
 
-/* Is MINE true on all ranks of the group? Collective. */
+/* True if MINE is true on all ranks of the group. Collective. */
 static bool agree(struct kit *kit, const struct kit_group *group, bool mine)
 {
     uint8_t yes = mine, all[KIT_MAX_RANKS];

@@ -148,7 +148,7 @@ void kit_rank_main(struct kit *kit);
 
 /* ---- match.c ---- */
 
-/* Does PATTERN match the case NAME? Parts are separated by '/', and '*' matches one part.  A
+/* True if PATTERN matches the case NAME. Parts are separated by '/', and '*' matches one part.  A
  * pattern with fewer parts matches all cases below it. */
 bool kit_case_matches(const char *pattern, const char *name);
 
@@ -187,7 +187,8 @@ bool kit_check(struct kit *kit, bool holds, const char *format, ...) WF_PRINTF(3
 
 /* ---- exports.c ---- */
 
-/* Does the shared object at PATH export more than the entry of a plugin?  OUT receives the name. */
+/* True if the shared object at PATH exports more than the entry of a plugin.  OUT receives the
+ * name. */
 bool kit_exports_more(const char *path, char *out, size_t capacity);
 
 /* ---- leaks.c ---- */
@@ -197,8 +198,8 @@ int kit_open_files(void);
 
 /* ---- claims.c: what the plugin says it can do ---- */
 
-/* Is (COLLECTIVE, DTYPE, REDUCTION) a valid query? Only reducing collectives have a reduction,
- * and barrier has no dtype. */
+/* True if (COLLECTIVE, DTYPE, REDUCTION) is a valid query. Only reducing collectives have a
+ * reduction, and barrier has no dtype. */
 bool kit_is_question(uint32_t collective, uint32_t dtype, uint32_t reduction);
 /* The first of DTYPES for which COLLECTIVE by REDUCTION is claimed over all ranks, or -1. */
 int kit_first_claimed(const struct kit *kit, uint32_t collective, uint32_t reduction,

@@ -17,7 +17,7 @@
 #define WF_HOT          __attribute__((hot))
 #define WF_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Does a size-first TABLE, which may be shorter than the one of this build, contain FIELD? */
+/* True if a size-first TABLE, which may be shorter than the one of this build, contains FIELD. */
 #define WF_HAS(table, field)                                                                       \
     ((table)->struct_size >= offsetof(__typeof__(*(table)), field) + sizeof((table)->field) &&     \
      (table)->field != NULL)
@@ -245,7 +245,7 @@ bool wf_dtype_find(const char *name, size_t length, uint32_t *out);
 void wf_dtype_explain(const char *name, size_t length, struct wf_text *out);
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out);
 bool wf_collective_reduces(uint32_t collective);
-/* Is REDUCTION defined on DTYPE at all (weft_plugin.h says where not)? */
+/* True if REDUCTION is defined on DTYPE (weft_plugin.h says where not). */
 bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
 
 /* ---- intern.c: one object per value, process-wide ---- */

@@ -89,7 +89,8 @@ static const struct {
     {"boolean", "bool"},
 };
 
-/* Do A and B have the same digits, in any order?  A name with other digits means another size. */
+/* True if A and B have the same digits, in any order.  A name with other digits means another size.
+ */
 static bool same_digits(const char *a, const char *b)
 {
     int counts[10] = {0};

@@ -93,7 +93,7 @@ static bool ranges_overlap(const struct question *q, const struct side *a, const
            b->at + b->first * q->element < a->at + a->end * q->element;
 }
 
-/* Does a block of A overlap a block of B? */
+/* True if a block of A overlaps a block of B. */
 static bool blocks_overlap(const struct question *q, const struct side *a, const struct side *b)
 {
     int32_t count_a = a->counts != NULL ? q->comm->size : 1;

@@ -143,7 +143,7 @@ static weft_comm_options plugin_options(const weft_comm *comm)
 
 /* ---- the phases ---- */
 
-/* May other ranks be threads of this process, with COMM's plugin? */
+/* True if other ranks may be threads of this process, with COMM's plugin. */
 static bool may_have_threads(const weft_comm *comm)
 {
     weft_device_info info = {.struct_size = sizeof info};

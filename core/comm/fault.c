@@ -22,8 +22,8 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status)
     return status;
 }
 
-/* Is STATUS a refused call, after which COMM is usable? The backend knows whether memory was
- * missing before or after the call had begun. */
+/* True if STATUS is a refused call, after which COMM is usable. The backend knows whether memory
+ * was missing before or after the call had begun. */
 static bool passes(weft_comm *comm, weft_status status)
 {
     if (status == WEFT_ERR_NO_MEMORY) return comm->table->async_error(comm->handle) == WEFT_OK;

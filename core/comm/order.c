@@ -23,7 +23,7 @@ static bool is_next(const struct wf_order *order, uint32_t binding, uint64_t num
            order->runs[order->next].number == number;
 }
 
-/* Does ORDER have another run before run NUMBER of BINDING? */
+/* True if ORDER has another run before run NUMBER of BINDING. */
 static bool blocks(const struct wf_order *order, uint32_t binding, uint64_t number)
 {
     uint64_t begun;

@@ -107,8 +107,8 @@ static bool is_on(const struct wf_posts *posts, const struct wf_span *span)
     return span->any || posts->is_overflow || posts->stream == span->stream;
 }
 
-/* Does SPAN cover unsettled work of POSTS?  With FAILED, the stream itself reports a failure, and
- * work that has failed counts too. */
+/* True if SPAN covers unsettled work of POSTS.  With FAILED, the stream itself reports a failure,
+ * and work that has failed counts too. */
 static bool is_covered(struct wf_posts *posts, const struct wf_span *span, bool failed)
 {
     if (!is_on(posts, span)) return false;
@@ -173,7 +173,8 @@ static bool has_part(const struct owner *owner, const struct wf_span *span, bool
     return false;
 }
 
-/* Has OWNER failed?  *CAUSE is the plugin's error if the communicator does not know of it yet. */
+/* True if OWNER has failed.  *CAUSE is the plugin's error if the communicator does not know of it
+ * yet. */
 static bool has_failed(const struct owner *owner, weft_status *cause)
 {
     weft_comm *comm = owner->comm;
@@ -306,7 +307,7 @@ void wf_span_drop(weft_context *context, const struct wf_span *span)
 
 /* ---- work in progress after a failure ---- */
 
-/* Do COMM and its groups have unsettled work on STREAM, or with ANY on any stream? */
+/* True if COMM or its groups have unsettled work on STREAM, or with ANY on any stream. */
 static bool is_used(weft_comm *comm, const void *stream, bool any)
 {
     struct wf_span all = {.stream = stream, .until = UINT64_MAX, .any = any};
@@ -320,7 +321,7 @@ static bool is_used(weft_comm *comm, const void *stream, bool any)
     return used;
 }
 
-/* Has COMM or one of its groups failed?  Then all of them fail, so that their work ends. */
+/* True if COMM or one of its groups has failed.  Then all of them fail, so that their work ends. */
 static bool family_failed(weft_comm *comm)
 {
     bool failed = weft_comm_async_error(comm) != WEFT_OK;
@@ -363,7 +364,7 @@ bool wf_posts_drain(weft_comm *comm)
 
 /* ---- ended communicators ---- */
 
-/* Does OWNER have unsettled work?  Settles work whose failure was reported. */
+/* True if OWNER has unsettled work.  Settles work whose failure was reported. */
 static bool is_left(weft_context *context, const struct owner *owner)
 {
     uint64_t now = tick(context);

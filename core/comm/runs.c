@@ -312,7 +312,7 @@ static void list_items(const weft_comm *comm, const struct answer *answer, struc
     }
 }
 
-/* Has ONE begun the run before a collective that OTHER has posted before the run? */
+/* True if ONE has begun the run before a collective that OTHER has posted before the run. */
 static bool precedes(const struct side *one, const struct side *other)
 {
     return one->place != 0 && one->place != NOT_BEGUN && other->place != 0 &&

@@ -64,14 +64,14 @@ struct wf_environment wf_environment(void);
  * read the environment.  Both hold the lock.  A thread may lock it several times. [any thread] */
 void wf_environment_lock(void);
 void wf_environment_unlock(void);
-/* Does this thread hold it?  For tests. */
+/* True if this thread holds it.  For tests. */
 bool wf_environment_is_locked(void);
 
 /* Value of NAME in ENVIRONMENT; NULL if it is missing or empty.  An empty variable counts as not
  * set everywhere in weft. */
 const char *wf_environment_get(struct wf_environment environment, const char *name);
 
-/* Is KNOB ignored in ENVIRONMENT because the program is privileged? */
+/* True if KNOB is ignored in ENVIRONMENT because the program is privileged. */
 bool wf_knob_ignored(const struct wf_knob *knob, struct wf_environment environment);
 
 /* WEFT_OK if TEXT is a valid value of KNOB.  WEFT_ERR_PARSE names the variable, the text and the

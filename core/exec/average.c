@@ -40,7 +40,7 @@ bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arriva
     return !wf_average_is_own(kind) || (bound->parent->averages >> kind->dtype & 1);
 }
 
-/* Can the backend's kernels reduce at all? */
+/* True if the backend's kernels can reduce. */
 static bool can_reduce(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
 {
     return kind->holders == 1 || WF_HAS(bound->kernel, regions_reduce);
@@ -60,7 +60,7 @@ weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_ki
 
     *out = NULL;
     if (has_kernel(bound, kind)) return WEFT_OK;
-    if (!can_reduce(bound, kind) && !bound->sized_only) wf_host_tell(bound->context);
+    if (!can_reduce(bound, kind) && !bound->sized_only) wf_host_log_notice(bound->context);
     average = wf_calloc(1, sizeof *average);
     if (average == NULL) return wf_fail_memory(sizeof *average);
     average->kind = *kind;

@@ -208,7 +208,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     bound->device_table = comm->context->plugin->device;
     bound->kernel = call->kernel != NULL ? call->kernel : wf_kernels_of(comm->context);
     bound->kernel_device = wf_kernels_device(comm->context);
-    if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_tell(comm->context);
+    if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_log_notice(comm->context);
     bound->in_place = call->given.in_place;
     bound->checked = comm->context->config->check;
     bound->runs = &bound->own_runs;

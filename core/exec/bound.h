@@ -227,7 +227,7 @@ void wf_bound_steps_clear(struct wf_bound_steps *steps);
  * 1. */
 const struct wf_step *wf_bound_step(const weft_plan *plan, const struct wf_bound_steps *steps,
                                     uint32_t index, uint32_t *number);
-/* Does STEP need dense memory because the backend casts dense memory only? */
+/* True if STEP needs dense memory because the backend casts dense memory only. */
 bool wf_cast_is_dense(const weft_comm *comm, const struct wf_step *step);
 /* Cast from IN to OUT, in one local pass. */
 weft_status wf_cast_run(const struct weft_bound *bound, const struct wf_action *action,
@@ -254,7 +254,7 @@ void wf_batch_clear(struct weft_bound *bound);
 weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *const *targets,
                          void *room, weft_stream *stream, weft_work **work,
                          const char *function) WF_NODISCARD;
-/* Does the memory of every tensor pass the fast check? */
+/* True if the memory of every tensor passes the fast check. */
 bool wf_batch_fits(const weft_bound *bound, const void *const *sources, void *const *targets,
                    bool in_place);
 
@@ -357,7 +357,7 @@ void wf_packing_place(struct wf_action *action, void *staging);
 /* Is KIND an average that plugin ABI 1.0 does not define: of integers, or with a divisor that is
  * not the number of holders? */
 bool wf_average_is_own(const struct wf_arrival_kind *kind);
-/* Do the collectives and pulls of the backend reduce KIND as the plan requires? */
+/* True if the collectives and pulls of the backend reduce KIND as the plan requires. */
 bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind);
 /* For a backend without a kernel for KIND: let the host average the elements that REGIONS read.
  * The other ends of REGIONS are in the staging.  NULL: the backend has a kernel. */

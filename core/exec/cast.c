@@ -45,7 +45,7 @@ bool wf_cast_is_dense(const weft_comm *comm, const struct wf_step *step)
     return wf_step_only_casts(step) && !has_regions_cast(comm);
 }
 
-/* Can the backend run STEP, which casts, as one action? */
+/* True if the backend can run STEP, which casts, as one action. */
 static bool is_fused(const weft_comm *comm, bool packed, const struct wf_step *step)
 {
     uint32_t cast = wf_step_cast(step), dtype = wf_step_dtype(step);

@@ -55,7 +55,7 @@ struct wf_share {
     int64_t elements; /* of this rank's output */
 };
 
-/* Does every rank need only its own input? */
+/* True if every rank needs only its own input. */
 bool wf_step_is_local(const struct wf_step *step);
 /* Must the output be one run of elements on some rank, because it is filled or reduced as a
  * whole? */
@@ -82,7 +82,7 @@ struct wf_cast_steps {
 /* Split STEP, which casts and does more.  The caller clears *OUT. */
 weft_status wf_cast_split(const struct wf_step *step, struct wf_cast_steps *out) WF_NODISCARD;
 void wf_cast_clear(struct wf_cast_steps *steps);
-/* Does STEP change the dtype, and nothing else? */
+/* True if STEP changes the dtype, and nothing else. */
 bool wf_step_only_casts(const struct wf_step *step);
 
 /* ---- measure.c ---- */

@@ -20,7 +20,7 @@ static bool is_native(const struct wf_action *action, uint32_t collective)
            level == WEFT_SUPPORT_NATIVE;
 }
 
-/* Do all members have equally many elements of SPEC? */
+/* True if all members have equally many elements of SPEC. */
 static bool shares_evenly(const struct weft_bound *bound, const struct wf_action *action,
                           const weft_spec *spec)
 {

@@ -34,8 +34,8 @@ static bool kept_partial(const struct share *s, int32_t axis)
            placement_of(s->to, axis)->kind == WEFT_PLACE_PARTIAL;
 }
 
-/* Is AXIS a new partial of which only coordinate 0 receives the value?  All coordinates of an
- * average receive it. */
+/* True if AXIS is a new partial of which only coordinate 0 receives the value.  All coordinates of
+ * an average receive it. */
 static bool one_holder(const struct share *s, int32_t axis)
 {
     return placement_of(s->to, axis)->kind == WEFT_PLACE_PARTIAL && !kept_partial(s, axis) &&

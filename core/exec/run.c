@@ -95,7 +95,7 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
     return WEFT_OK;
 }
 
-/* Is the target the source, bit for bit? */
+/* True if the target is the source, bit for bit. */
 static bool changes_nothing(const weft_bound *bound)
 {
     const weft_plan *plan = bound->plan;

@@ -13,7 +13,7 @@ static bool one_mesh(const struct wf_step *step)
     return step->from->layout.mesh == step->to->layout.mesh;
 }
 
-/* Does the step create the partial of AXIS of the target's mesh? */
+/* True if the step creates the partial of AXIS of the target's mesh. */
 static bool makes_partial(const struct wf_step *step, int32_t axis)
 {
     return placement_of(step->to, axis)->kind == WEFT_PLACE_PARTIAL &&
@@ -52,7 +52,7 @@ static int32_t next_inside(const struct wf_layout *layout, int32_t index)
     return -1;
 }
 
-/* Do all axes of AXES split SPEC, inside of all other axes that split the same dimension? */
+/* True if all axes of AXES split SPEC, inside of all other axes that split the same dimension. */
 static bool splits_innermost(const weft_spec *spec, uint32_t axes)
 {
     const struct wf_layout *layout = &spec->layout;
@@ -82,7 +82,7 @@ static int32_t splits_before(const weft_spec *spec, int32_t axis, uint32_t axes)
     return count;
 }
 
-/* Is AXIS placed in the same way before and after, apart from the step's axes? */
+/* True if AXIS is placed in the same way before and after, apart from the step's axes. */
 static bool axis_stays(const struct wf_step *step, int32_t axis)
 {
     weft_placement from = *placement_of(step->from, axis), to = *placement_of(step->to, axis);

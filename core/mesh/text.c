@@ -54,7 +54,7 @@ static weft_status read_name(struct wf_scan *scan, struct parts *parts)
     return WEFT_OK;
 }
 
-/* Do only blanks follow? */
+/* True if only blanks follow. */
 static bool is_blank(struct wf_scan scan)
 {
     wf_scan_space(&scan);
@@ -222,7 +222,7 @@ static void add_ranks(const weft_mesh *mesh, struct wf_text *text)
     }
 }
 
-/* Do the ranks follow one stride through the whole row-major order? */
+/* True if the ranks follow one stride through the whole row-major order. */
 static bool one_stride(const weft_mesh *mesh, int32_t *stride)
 {
     int64_t next;

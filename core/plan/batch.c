@@ -32,8 +32,8 @@ static const weft_placement *placement_of(const weft_spec *spec, int32_t axis)
     return &spec->layout.placements[axis];
 }
 
-/* Is every element of the target a copy of one element, or the reduction of several?  Creating
- * partials and dividing sums need a separate pass over the target. */
+/* True if every element of the target is a copy of one element, or the reduction of several.
+ * Creating partials and dividing sums need a separate pass over the target. */
 static bool is_plain(const weft_spec *from, const weft_spec *to)
 {
     const weft_mesh *source = from->layout.mesh, *target = to->layout.mesh;
@@ -54,8 +54,8 @@ static bool is_plain(const weft_spec *from, const weft_spec *to)
     return true;
 }
 
-/* Has PLAN local steps only?  The common exchange could then save only their start-up, which costs
- * almost nothing where ranks read each other's memory. */
+/* True if PLAN has local steps only.  The common exchange could then save only their start-up,
+ * which costs almost nothing where ranks read each other's memory. */
 static bool is_local(const weft_plan *plan)
 {
     for (uint32_t i = 0; i < plan->step_count; i++)

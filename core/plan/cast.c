@@ -63,7 +63,7 @@ static bool edge_reduces(const struct wf_problem *problem, const struct wf_state
     return false;
 }
 
-/* Must more contributions of the source be reduced? */
+/* True if more contributions of the source must be reduced. */
 static bool has_pending(const struct wf_problem *problem, const struct wf_state *state)
 {
     for (int32_t i = 0; i < problem->axes; i++)

@@ -183,7 +183,8 @@ static uint32_t reordered_axes(const struct wf_orders *a, const struct wf_orders
     return axes;
 }
 
-/* Is the step a permutation of whole shards: plain splits in another order, all of one size? */
+/* True if the step is a permutation of whole shards: plain splits in another order, all of one
+ * size. */
 static bool is_permute(const struct wf_problem *problem, const struct wf_state *state,
                        uint32_t axes)
 {

@@ -100,7 +100,7 @@ void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *p
     bound->exchange = (product - 1) * exchange;
 }
 
-/* Can an axis get from AT to WANTED without communication? */
+/* True if an axis can get from AT to WANTED without communication. */
 static bool is_local(struct wf_code at, struct wf_code wanted)
 {
     if (wf_code_same(at, wanted) || at.kind == WF_CODE_REPLICATE) return true;

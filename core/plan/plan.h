@@ -172,13 +172,13 @@ static inline bool wf_code_splits(struct wf_code code)
 bool wf_code_same(struct wf_code a, struct wf_code b);
 bool wf_state_same(const struct wf_state *a, const struct wf_state *b);
 void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_orders *out);
-/* May AXIS become a partial of REDUCTION beside the partials that STATE has? */
+/* True if AXIS may become a partial of REDUCTION beside the partials that STATE has. */
 bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_state *state,
                             uint32_t reduction);
-/* May one step reduce the partials of AXES?  An average of integers rounds, and a sum of some of
- * its contributions may wrap.  If the source has an average of integers, a step therefore reduces
- * all partials of the source or none.  Partials that a step created are replicas or zeros, which
- * every reduction restores exactly. */
+/* True if one step may reduce the partials of AXES.  An average of integers rounds, and a sum of
+ * some of its contributions may wrap.  If the source has an average of integers, a step therefore
+ * reduces all partials of the source or none.  Partials that a step created are replicas or zeros,
+ * which every reduction restores exactly. */
 bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *state,
                       uint32_t axes);
 /* Local shape at the coordinate that is last on the axes of LAST, and 0 on all others. */
@@ -204,14 +204,14 @@ void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *s
 enum wf_cast_kind wf_cast_kind(uint32_t from, uint32_t to);
 /* WEFT_ERR_UNSUPPORTED; the text lists the casts that are offered. */
 weft_status wf_cast_refuse(uint32_t from, uint32_t to) WF_NODISCARD;
-/* Are A and B the same but for their dtypes? */
+/* True if A and B are the same but for their dtypes. */
 bool wf_state_same_codes(const struct wf_problem *problem, const struct wf_state *a,
                          const struct wf_state *b);
 /* Set the dtype of the state that EDGE, out of FROM, leads to. */
 void wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
                   struct wf_edge *edge);
-/* Can a backend cast in the pass in which a step of KIND packs, unpacks or pulls?  An all-gather
- * that casts before would cast each element once per reader. */
+/* True if a backend can cast in the pass in which a step of KIND packs, unpacks or pulls.  An
+ * all-gather that casts before would cast each element once per reader. */
 bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces);
 
 /* What a change of dtype adds to the work of a step. */
@@ -223,7 +223,7 @@ struct wf_cast_work {
 void wf_cast_price(const struct wf_problem *problem, const struct wf_state *from,
                    const struct wf_edge *edge, struct wf_cast_work *out);
 
-/* Does STEP reduce contributions?  Its specs may be on two meshes. */
+/* True if STEP reduces contributions.  Its specs may be on two meshes. */
 bool wf_step_reduces(const struct wf_step *step);
 /* Where STEP casts: enum weft_cast. */
 uint32_t wf_step_cast(const struct wf_step *step);
@@ -277,7 +277,7 @@ weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_
 /* The plan that takes the steps of PATH (plan.c). */
 weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
                               weft_plan **out) WF_NODISCARD;
-/* Is an exchange from STATE to the target allowed? */
+/* True if an exchange from STATE to the target is allowed. */
 bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
 
 #endif

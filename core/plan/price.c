@@ -57,8 +57,8 @@ static bool is_strided(const struct wf_problem *problem, const struct wf_state *
     return false;
 }
 
-/* Is a slice along DIM one block of memory, in a tensor of SHAPE?  True if all dimensions before
- * DIM have length 1 and the placements are not strided. */
+/* True if a slice along DIM is one block of memory, in a tensor of SHAPE.  True if all dimensions
+ * before DIM have length 1 and the placements are not strided. */
 static bool is_block(const struct measure *m, const int64_t *shape, int32_t dim)
 {
     for (int32_t d = 0; d < dim; d++)
@@ -66,7 +66,7 @@ static bool is_block(const struct measure *m, const int64_t *shape, int32_t dim)
     return !is_strided(m->problem, m->from) && !is_strided(m->problem, &m->edge->to);
 }
 
-/* Do the shards of a group lie in the tensor in the order of its ranks? */
+/* True if the shards of a group lie in the tensor in the order of its ranks. */
 static bool in_rank_order(const struct measure *m, const struct wf_state *state)
 {
     int turn = 0;

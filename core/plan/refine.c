@@ -79,7 +79,7 @@ static bool divides_evenly(const struct wf_layout *layout, int32_t dim)
     return layout->shape[dim] % parts == 0;
 }
 
-/* May AXIS be split into several axes?  Contributions may be counted along any axes. */
+/* True if AXIS may be split into several axes.  Contributions may be counted along any axes. */
 static bool may_cut(const struct wf_layout *layout, int32_t axis)
 {
     const weft_placement *p = &layout->placements[axis];

@@ -209,7 +209,8 @@ static weft_status reach_state(struct search *s, const struct wf_edge *edge,
     return push_entry(s, (struct entry){least, known});
 }
 
-/* Is the latency of EDGE, out of the node being expanded, alone worse than the best known plan? */
+/* True if the latency of EDGE, out of the node being expanded, is alone worse than the best known
+ * plan. */
 static bool is_hopeless(const struct search *s, const struct wf_edge *edge)
 {
     struct wf_work waiting = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};

@@ -40,7 +40,7 @@ static inline bool wf_placement_splits(const weft_placement *p)
     return p->kind == WEFT_PLACE_SHARD || p->kind == WEFT_PLACE_STRIDED;
 }
 
-/* Are two settled placements equal? */
+/* True if two settled placements are equal. */
 bool wf_placement_same(const weft_placement *a, const weft_placement *b);
 
 /* A settled placement as a number below 2^16, without its factor: kind, dimension, turn and

@@ -345,7 +345,7 @@ void wf_placement_add_text(const weft_placement *p, struct wf_text *text)
     }
 }
 
-/* Is dimension DIM split from the first axis to the last? */
+/* True if dimension DIM is split from the first axis to the last. */
 static bool order_is_default(const weft_placement *placements, int32_t axes, int32_t dim)
 {
     int32_t last = -1;

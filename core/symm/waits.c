@@ -38,7 +38,7 @@ void wf_symm_note_wait(weft_symm *symm, const struct wf_symm_wait *wait)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* May WAIT, if it is on STREAM (NULL: on any stream), be unsatisfied? */
+/* True if WAIT is on STREAM (NULL: on any stream) and may be unsatisfied. */
 static bool is_suspect(const weft_symm *symm, const struct wf_symm_wait *wait, const void *stream)
 {
     if (stream != NULL && wait->stream != stream) return false;

@@ -4,7 +4,7 @@
 
 #include "conform/kit.h"
 
-/* Does weft ask for the cast? */
+/* True if weft asks for the cast. */
 bool kit_cast_is_offered(uint32_t from, uint32_t to);
 /* Write the element of dtype TO that ELEMENT, of dtype FROM, becomes. */
 void kit_cast_want(uint32_t from, uint32_t to, const void *element, void *out);

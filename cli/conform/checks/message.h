@@ -27,7 +27,7 @@ void kit_message_check(struct kit *kit, struct kit_message *message);
 /* Check instead that the receive buffer is unchanged. */
 void kit_message_check_unmoved(struct kit *kit, struct kit_message *message);
 
-/* Does the plugin have messages at all?  Collective over all ranks. */
+/* True if the plugin has messages.  Collective over all ranks. */
 bool kit_has_messages(struct kit *kit);
 
 #endif

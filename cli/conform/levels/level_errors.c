@@ -104,7 +104,7 @@ enum missing { SEND, RECV, SEND_COUNTS, SEND_OFFSETS, RECV_COUNTS, RECV_OFFSETS,
 static const char *const missing_names[] = {
     "send", "recv", "send_counts", "send_offsets", "recv_counts", "recv_offsets", "scale"};
 
-/* Does COLLECTIVE need the argument on every rank, so that all ranks refuse the call? */
+/* True if COLLECTIVE needs the argument on every rank, so that all ranks refuse the call. */
 static bool needs(uint32_t collective, uint32_t reduction, enum missing what)
 {
     const struct kit_shape *shape = &kit_shapes[collective];

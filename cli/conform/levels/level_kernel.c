@@ -94,7 +94,8 @@ static double want_reduced(const struct bench *b, uint32_t reduction, uint32_t f
     return wf_dtype_epsilon(b->dtype) * (size + 1) * sum;
 }
 
-/* Did the call succeed, so that its result is checked? UNSUPPORTED is valid and gives false. */
+/* True if the call succeeded, so that its result is checked. UNSUPPORTED is valid and gives false.
+ */
 static bool done(struct kit *kit, const char *what, weft_status status)
 {
     if (status == WEFT_ERR_UNSUPPORTED) return false;

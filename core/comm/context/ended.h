@@ -40,7 +40,7 @@ static inline size_t wf_stream_place(const void *stream)
     return (bits >> 4 ^ bits >> 10 ^ bits >> 16) % WF_STREAM_PLACES;
 }
 
-/* Is STREAM NULL, or surely one of CONTEXT?  The common case without a call. */
+/* True if STREAM is NULL, or surely a stream of CONTEXT.  The common case without a call. */
 static inline bool wf_stream_is_known(const weft_context *context, const void *stream)
 {
     return stream == NULL || atomic_load_explicit(&context->known_streams[wf_stream_place(stream)],

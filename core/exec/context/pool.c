@@ -110,7 +110,7 @@ static weft_status enlarge(weft_context *context, struct wf_pool *pool, uint64_t
 
 /* ---- bound plans ---- */
 
-/* Is the scratch that CALL supplies usable for a plan that needs BYTES? */
+/* Fails unless the scratch that CALL supplies is usable for a plan that needs BYTES. */
 static weft_status check_given(const struct wf_bind_call *call, uint64_t bytes)
 {
     const weft_bind_options *given = &call->given;

@@ -101,11 +101,11 @@ weft_status wf_host_wait(const weft_context *context, void *stream)
     return context->plugin->device->stream_wait(context->device, stream, WEFT_FOREVER);
 }
 
-void wf_host_tell(const weft_context *context)
+void wf_host_log_notice(const weft_context *context)
 {
     const char *name = context->plugin->name;
 
-    if (atomic_exchange(&wf_exec_state(context)->told_host, true)) return;
+    if (atomic_exchange(&wf_exec_state(context)->host_logged, true)) return;
     if (!wf_host_is_needed(context))
         wf_log(WF_LOG_NOTICE,
                "backend %s has no regions_reduce in its kernel table: redistributions that reduce "

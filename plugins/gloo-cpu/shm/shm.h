@@ -183,7 +183,7 @@ static inline bool cpu_shm_has_failed(const struct cpu_shm_group *group)
 weft_status cpu_shm_read(struct cpu_shm_group *group, int32_t rank,
                          const struct cpu_shm_address *place, uint64_t offset, void *target,
                          uint64_t bytes);
-/* Does cross-memory attach work on RANK?  Tries it. */
+/* True if cross-memory attach works on RANK.  Tries it. */
 bool cpu_shm_readable(const struct cpu_shm_group *group, int32_t rank);
 
 /* ---- shm_wait.c ---- */
@@ -281,7 +281,8 @@ static inline enum cpu_shm_where cpu_shm_where(const struct cpu_shm_slot *slot)
 const void *cpu_shm_sent(const struct cpu_shm_group *group, int32_t rank);
 void *cpu_shm_target(const struct cpu_shm_group *group, int32_t rank);
 const struct cpu_shm_span *cpu_shm_spans(const struct cpu_shm_group *group, int32_t rank);
-/* Can all peers reach this memory of ours?  And what lies at PLACE, whosever it is? */
+/* True if all peers can reach this rank's MEMORY; the second, if they can reach PLACE of any rank.
+ */
 bool cpu_shm_reachable(const struct cpu_shm_group *group, const void *memory, uint64_t bytes);
 static inline bool cpu_shm_address_reachable(const struct cpu_shm_group *group,
                                              const struct cpu_shm_address *place)

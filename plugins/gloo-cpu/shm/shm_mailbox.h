@@ -71,7 +71,7 @@ struct cpu_shm_mailboxes {
 
 /* Put a send into its mailbox if there is room.  Sets POSTED, and DONE if all is said. */
 weft_status cpu_shm_mailbox_post(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer);
-/* Has the receiver acknowledged?  Sets DONE. */
+/* True if the receiver has acknowledged.  Sets DONE. */
 void cpu_shm_mailbox_settle(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer);
 /* Read the message for a receive if it was kept aside.  Sets DONE. */
 weft_status cpu_shm_mailbox_find(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer);

@@ -109,7 +109,7 @@ static weft_status push_slice(struct cpu_shm_group *group, const struct cpu_shm_
     return WEFT_OK;
 }
 
-/* Can everybody reach what everybody sends, and where the result goes? */
+/* True if every rank can reach all sources and targets. */
 static bool all_reachable(const struct cpu_shm_group *group, int32_t root)
 {
     for (int32_t p = 0; p < group->size; p++) {

@@ -2,7 +2,7 @@
 #include "gpu_kernel.h"
 #include "kernel_args.h"
 
-/* Does wk_offers_cast of plugins/kernels/regions_cast.h offer it? */
+/* True if wk_offers_cast of plugins/kernels/regions_cast.h offers the cast. */
 static bool is_offered(uint32_t from, uint32_t to)
 {
     bool floats = from >= WEFT_DTYPE_F16 && from <= WEFT_DTYPE_F8E5M2 && to >= WEFT_DTYPE_F16 &&
