@@ -1,5 +1,6 @@
 /* coll.c - collectives: check, record, and straight into the plugin's table. */
 #include "check.h"
+#include "recording.h"
 
 #include <stddef.h>
 
@@ -36,10 +37,13 @@ static weft_status fail_post(weft_comm *comm, weft_status status, const char *na
     return wf_comm_note(comm, status);
 }
 
-/* Inlined into every function below, where the collective is a constant. */
-static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, const char *function,
-                                                              const weft_collective_args *args)
+/* Inlined into every function below, where the collective is a constant.  RECORDED: the caller has
+ * a record of the call. */
+static inline __attribute__((always_inline)) weft_status
+post(weft_comm *comm, const char *function, const weft_collective_args *args, bool recorded)
 {
+    struct wf_submitted record = {NULL, 0};
+    struct wf_trace *trace;
     weft_status status;
 
     if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
@@ -59,11 +63,17 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, c
     }
     wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
                 args->count);
+    trace = recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+    if (trace != NULL) record = wf_record_collective(trace, comm, args);
     status = comm->table->collective(comm->handle, args);
-    if (UNLIKELY(status != WEFT_OK))
-        return fail_post(comm, status, wf_collective_name(args->collective));
+    if (UNLIKELY(status != WEFT_OK)) {
+        status = fail_post(comm, status, wf_collective_name(args->collective));
+        return trace != NULL ? wf_trace_fail(trace, record, status) : status;
+    }
     wf_posts_add(comm, args->stream);
-    if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
+    if (!wf_comm_is_inline(comm, args->stream)) return WEFT_OK;
+    wf_ring_finish(&comm->ring);
+    if (trace != NULL) wf_trace_finish(trace, record);
     return WEFT_OK;
 }
 
@@ -97,14 +107,19 @@ static weft_status post_other(weft_comm *comm, const weft_collective_args *given
                        given->struct_size, sizeof args);
     WF_TRY(wf_abi_options_read("weft_collective_args", given, &args, sizeof args));
     args.struct_size = sizeof args;
-    return post(comm, "weft_collective", &args);
+    return post(comm, "weft_collective", &args, false);
 }
 
 WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *args)
 {
     if (args == NULL) return wf_fail_null("weft_collective", "args");
     if (UNLIKELY(args->struct_size != sizeof *args)) return post_other(comm, args);
-    return post(comm, "weft_collective", args);
+    return post(comm, "weft_collective", args, false);
+}
+
+WF_HOT weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args *args)
+{
+    return post(comm, "weft_redistribute", args, true);
 }
 
 /* Post collective KIND with the arguments that all functions below have, and those listed. */
@@ -116,7 +131,8 @@ WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *
                                  .send = send,                                                     \
                                  .recv = recv,                                                     \
                                  .stream = stream,                                                 \
-                                 __VA_ARGS__})
+                                 __VA_ARGS__},                                                     \
+         false)
 #define SEND_ARRAYS .send_counts = send_counts, .send_offsets = send_offsets
 #define RECV_ARRAYS .recv_counts = recv_counts, .recv_offsets = recv_offsets
 
@@ -180,7 +196,8 @@ weft_status weft_barrier(weft_comm *comm, weft_stream *stream)
                 &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                         .collective = WEFT_COLL_BARRIER,
                                         .root = -1,
-                                        .stream = stream});
+                                        .stream = stream},
+                false);
 }
 
 /* ---- with counts per rank ---- */

@@ -16,10 +16,11 @@
  *     ended.h      what depends on a context or communicator that was released
  *     runs.h       the order in which bound plans run
  *     posts.h      what communicators have put on streams, and what became of it
+ *     recording.h  records of operations; observe.c the public functions of trace.h
  *     module.h     modules above comm in the life of a context
  *
- * context.c, place.c, threads.c, costs.c, memory.c, work.c, ended.[ch] and module.[ch] are in
- * context/. */
+ * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, ended.[ch] and module.[ch]
+ * are in context/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
@@ -31,6 +32,7 @@
 #include "posts.h"
 #include "rendezvous/rendezvous.h"
 #include "runs.h"
+#include "trace/trace.h"
 #include "weft/comm.h"
 
 #include <pthread.h>
@@ -164,6 +166,9 @@ struct weft_context {
     void *remnants[WF_REMNANTS]; /* objects that were released last, not yet freed; under `lock` */
     uint64_t remnant_count;      /* of all times */
     weft_context *next_ended;    /* in the list of ended.c */
+    struct wf_trace *trace;      /* NULL before the rank has joined */
+    _Atomic(struct wf_trace *) tracing;    /* TRACE while records are wanted; NULL: they are not */
+    weft_observation *observations;        /* of weft_observe; under `lock` */
 };
 
 struct weft_comm {
@@ -192,6 +197,7 @@ struct weft_comm {
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
     uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
     weft_context *context;
+    _Atomic(struct wf_trace *) tracing; /* the context's */
     struct wf_ring ring;
     struct wf_posts_list posts;
     struct wf_posts_list onesided_posts; /* under the context's lock */
@@ -211,6 +217,10 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
+    uint32_t name_text;            /* NAME as a text of the trace */
+    _Atomic uint64_t group_chain;  /* newest record of the call group */
+    _Atomic uint64_t last_record;  /* newest record */
+    uint64_t *message_counts;      /* sends to each rank, then receives; NULL: none was recorded */
     char cause_text[1024], group_text[512], limit_text[1024];
     char name[128];
 };
@@ -264,6 +274,12 @@ static inline weft_status wf_device_open(const weft_plugin *plugin,
     wf_environment_unlock();
     return status;
 }
+
+/* ---- observe.c ---- */
+
+/* Create CONTEXT's trace. */
+weft_status wf_tracing_begin(weft_context *context) WF_NODISCARD;
+void wf_tracing_end(weft_context *context);
 
 /* ---- create.c ---- */
 
@@ -359,6 +375,7 @@ struct wf_answers {
     weft_status shared;    /* an error of a rank of the communicator that is the cause on all ranks:
                               WEFT_ERR_TIMEOUT or _MISMATCH; WEFT_OK: none */
     struct wf_text why;    /* the rank and the text of `shared` */
+    int32_t suspect;       /* a world rank that does not answer, or is behind; -1: none */
 };
 
 /* Ask the ranks of COMM, and the other ranks of the job, for which they may wait. */
@@ -435,6 +452,9 @@ struct wf_call_identity {
  * with this identity. */
 weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
                             const struct wf_call_identity *identity) WF_NODISCARD;
+
+/* weft_collective for a step of a plan, of which the caller has a record. */
+weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args *args);
 
 /* The plugin's pull or, if args->dtype is not TO, its pull_cast; it must have it.  ELEMENTS, wanted
  * on this rank, is for the record. */

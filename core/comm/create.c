@@ -75,6 +75,8 @@ static void clear(weft_comm *comm)
     if (comm->handle != NULL) comm->table->destroy(comm->handle);
     wf_free(comm->world_ranks);
     wf_free(comm->host_ids);
+    wf_free(comm->message_counts);
+    comm->message_counts = NULL;
     comm->handle = NULL;
     comm->world_ranks = NULL;
     comm->host_ids = NULL;
@@ -288,9 +290,13 @@ static void enlist(weft_comm *comm)
 {
     weft_context *context = comm->context;
 
+    comm->name_text = wf_trace_intern(context->trace, comm->name);
+    wf_trace_add_comm(context->trace, comm->number, comm->name_text, comm->world_ranks, comm->size,
+                      comm->rank);
     pthread_mutex_lock(&context->lock);
     comm->next = context->comms;
     context->comms = comm;
+    atomic_store(&comm->tracing, atomic_load(&context->tracing));
     wf_fault_apply_early(comm);
     pthread_mutex_unlock(&context->lock);
     for (int32_t i = 0; context->client != NULL && i < comm->size; i++) {
@@ -376,6 +382,7 @@ static void detach(weft_comm *comm, const char *cause)
         at = &(*at)->next;
     if (*at != NULL) *at = comm->next;
     wf_posts_end(comm);
+    wf_trace_remove_comm(context->trace, comm->number);
     context->released[context->released_count++ % WF_RELEASED] =
         (struct wf_released){comm->number, atomic_load(&comm->collectives)};
     pthread_mutex_unlock(&context->lock);

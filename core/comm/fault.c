@@ -2,7 +2,7 @@
  *
  * The first error is the cause: it is kept with its text, and every later call returns it. A
  * refused call - a wrong argument, no memory - does not fail the communicator. */
-#include "comm.h"
+#include "recording.h"
 
 #include "weft/status.h"
 
@@ -37,6 +37,7 @@ static void set_cause(weft_comm *comm, weft_status status, const char *text)
     snprintf(comm->cause_text, sizeof comm->cause_text, "%s", text);
     atomic_store_explicit(&comm->may_post, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->cause, status, memory_order_release);
+    wf_trace_fail_comm(comm->context->trace, comm->number, status, text);
     /* Another thread of this rank may wait for other ranks in a step of COMM. */
     if (comm->context->client != NULL) wf_client_notify(comm->context->client);
 }
@@ -83,6 +84,7 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
                 (unsigned long long)atomic_load_explicit(&comm->ring.posted, memory_order_relaxed),
                 comm->name);
     wf_position_ask(comm, &answers);
+    if (answers.suspect >= 0) wf_record_wait(comm, answers.suspect);
     both = answers.silent.length > 0 && answers.behind.length > 0;
     if (answers.silent.length > 0 || answers.behind.length > 0)
         wf_text_add(out, "the time limit passed: %s%s%s; ",

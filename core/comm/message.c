@@ -1,5 +1,6 @@
 /* message.c - point to point, and groups. */
 #include "check.h"
+#include "recording.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,6 +29,8 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
 static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *message)
 {
     const char *what = kind == WF_RING_SEND ? "weft_send" : "weft_receive";
+    struct wf_trace *trace;
+    struct wf_submitted record = {NULL, 0};
     weft_status status;
 
     WF_TRY(wf_comm_check(comm, what));
@@ -35,11 +38,20 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
     if (status != WEFT_OK) return wf_comm_note(comm, status);
     if (wf_comm_has_failed(comm)) return wf_comm_note(comm, wf_comm_cause(comm));
     wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
+    trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+    if (trace != NULL)
+        record = wf_record_message(
+            trace, comm, kind == WF_RING_SEND ? WEFT_OP_SEND : WEFT_OP_RECEIVE, message);
     status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
                                   : comm->table->receive(comm->handle, message);
-    if (status != WEFT_OK) return wf_comm_note(comm, wf_comm_fault(comm, status, what));
+    if (status != WEFT_OK) {
+        status = wf_comm_note(comm, wf_comm_fault(comm, status, what));
+        return trace != NULL ? wf_trace_fail(trace, record, status) : status;
+    }
     wf_posts_add(comm, message->stream);
-    if (wf_comm_is_inline(comm, message->stream)) wf_ring_finish(&comm->ring);
+    if (!wf_comm_is_inline(comm, message->stream)) return WEFT_OK;
+    wf_ring_finish(&comm->ring);
+    if (trace != NULL) wf_trace_finish(trace, record);
     return WEFT_OK;
 }
 
@@ -99,6 +111,16 @@ static weft_status give_up_group(weft_comm *comm)
     return wf_comm_cause(comm);
 }
 
+/* The operations of COMM's group on the default stream are complete. */
+static void finish_group(weft_comm *comm)
+{
+    struct wf_trace *trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+    uint64_t newest = atomic_exchange_explicit(&comm->group_chain, 0, memory_order_relaxed);
+
+    wf_ring_finish(&comm->ring);
+    if (trace != NULL && newest != 0) wf_trace_finish_chain(trace, newest, NULL, true);
+}
+
 weft_status weft_group_end(weft_comm *comm)
 {
     weft_status status;
@@ -113,7 +135,6 @@ weft_status weft_group_end(weft_comm *comm)
     if (comm->group_status == WEFT_ERR_NO_MEMORY && comm->group_depth == 0 && comm->size > 1)
         return give_up_group(comm);
     if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
-    if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0)
-        wf_ring_finish(&comm->ring);
+    if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0) finish_group(comm);
     return status;
 }

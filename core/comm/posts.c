@@ -236,9 +236,14 @@ static void note_reported(weft_context *context, const struct wf_span *span)
 
 struct wf_span wf_span_begin(weft_context *context, const void *stream)
 {
-    if (!atomic_load_explicit(&context->uses_streams, memory_order_acquire))
-        return (struct wf_span){.stream = stream};
-    return (struct wf_span){.stream = stream, .until = tick(context)};
+    struct wf_trace *trace = atomic_load_explicit(&context->tracing, memory_order_relaxed);
+    struct wf_span span = {.stream = stream};
+
+    if (trace != NULL)
+        span.newest = atomic_load_explicit(wf_trace_chain(trace, stream), memory_order_acquire);
+    if (atomic_load_explicit(&context->uses_streams, memory_order_acquire))
+        span.until = tick(context);
+    return span;
 }
 
 /* Report why COMM failed.  `describe_lock` is held, so COMM is not released meanwhile. */
@@ -272,7 +277,17 @@ static weft_status blame(weft_context *context, const struct wf_span *span, weft
     return status;
 }
 
-weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
+/* The work in SPAN is complete: finish its records. */
+static void finish_records(weft_context *context, const struct wf_span *span)
+{
+    struct wf_trace *trace = atomic_load_explicit(&context->tracing, memory_order_relaxed);
+
+    if (trace != NULL && span->newest != 0 && !span->any)
+        wf_trace_finish_chain(trace, span->newest, span->stream, false);
+}
+
+static weft_status judge_posts(weft_context *context, const struct wf_span *span,
+                               weft_status status)
 {
     struct owner failed_owner;
     weft_status cause;
@@ -283,6 +298,13 @@ weft_status wf_span_judge(weft_context *context, const struct wf_span *span, wef
     if (!is_owner(&failed_owner) && status == WEFT_OK && !span->any) settle(context, span);
     pthread_mutex_unlock(&context->lock);
     return is_owner(&failed_owner) ? blame(context, span, status) : status;
+}
+
+weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
+{
+    status = judge_posts(context, span, status);
+    if (status == WEFT_OK) finish_records(context, span);
+    return status;
 }
 
 void wf_span_drop(weft_context *context, const struct wf_span *span)

@@ -50,7 +50,8 @@ struct wf_remains {
 struct wf_span {
     const void *stream;
     uint64_t until;
-    bool any; /* STREAM is not known */
+    bool any;        /* STREAM is not known */
+    uint64_t newest; /* record of the trace; 0: none */
 };
 
 /* The span of a wait, or of the recording of a work, that begins now. */

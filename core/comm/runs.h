@@ -26,6 +26,7 @@ struct wf_plan_runs {
     _Atomic uint64_t last;      /* which run of the communicator the last one is; 0: none yet */
     _Atomic uint32_t step;      /* that it is in, from 1 */
     _Atomic(weft_comm *) group; /* of that step; NULL: it has none */
+    uint32_t record;            /* of the run in progress; 0: none */
     const char *function;       /* that runs it */
     char text[WF_RUNS_TEXT];    /* "f32[8] S(0) -> f32[8] R on 4" */
 };

@@ -182,6 +182,22 @@ static weft_status tensor_failed(const weft_bound *bound, uint32_t tensor, weft_
     return wf_fail_context(status, "tensor %u of %u", tensor, bound->plan->member_count);
 }
 
+static weft_status run_exchange(const weft_bound *bound, const void *const *sources,
+                                void *const *targets, weft_stream *stream)
+{
+    struct wf_fused *fused = &bound->batch->fused;
+    struct wf_trace *trace = fused->member ? wf_tracing(bound) : NULL;
+    struct wf_submitted record = {NULL, 0};
+    weft_status status;
+
+    if (trace != NULL) record = wf_record_step(trace, bound, &fused->draft, fused->comm, stream);
+    status = wf_fused_run(bound, fused, sources, targets, stream);
+    if (trace == NULL) return status;
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    if (wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
+    return WEFT_OK;
+}
+
 static weft_status run_batch(const weft_bound *bound, const void *const *sources,
                              void *const *targets, void *room, weft_stream *stream)
 {
@@ -191,8 +207,7 @@ static weft_status run_batch(const weft_bound *bound, const void *const *sources
         weft_status status;
 
         wf_runs_step(bound->runs, 1, batch->fused.comm);
-        status = wf_fused_run(bound, &batch->fused, sources, targets, stream);
-
+        status = run_exchange(bound, sources, targets, stream);
         if (status != WEFT_OK)
             return wf_fail_context(status, "the exchange of %u tensors", batch->fused.count);
     }
@@ -210,15 +225,27 @@ weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *co
                          void *room, weft_stream *stream, weft_work **work, const char *function)
 {
     uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    struct wf_trace *trace = wf_tracing(bound);
+    struct wf_submitted record = {NULL, 0};
     weft_status status;
 
     if (bound->batch == NULL)
         return wf_run_one(bound, sources[0], targets[0], room, stream, work, function);
     wf_runs_begin(&bound->team->runs, bound->runs,
                   atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
+    if (trace != NULL) {
+        wf_drafts_name(trace, bound);
+        record = wf_record_run(trace, bound, stream);
+    }
     status = run_batch(bound, sources, targets, room, stream);
-    if (status != WEFT_OK) return wf_run_failed(bound, last, status, function);
-    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(&bound->team->runs);
+    if (status != WEFT_OK) {
+        status = wf_run_failed(bound, last, status, function);
+        return trace != NULL ? wf_trace_fail(trace, record, status) : status;
+    }
+    if (wf_comm_is_inline(bound->team, stream)) {
+        wf_runs_end(&bound->team->runs);
+        if (trace != NULL) wf_trace_finish(trace, record);
+    }
     return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
 }
 

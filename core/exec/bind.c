@@ -383,8 +383,8 @@ weft_status wf_bind_read(const weft_plan *plan, const weft_bind_options *options
     return WEFT_OK;
 }
 
-weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
-                         weft_bound **out)
+static weft_status bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
+                        weft_bound **out)
 {
     WF_TRY(wf_bind_agree(call, "comparing plans", status, plan, NULL));
     if (plan->members != NULL)
@@ -394,6 +394,22 @@ weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call,
     (*out)->dependent.end = end_with_comm;
     wf_dependent_add(&(*out)->dependent, call->team);
     list_runs(*out);
+    wf_drafts_set(*out, call->given.name);
+    return WEFT_OK;
+}
+
+weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
+                         weft_bound **out)
+{
+    weft_context *context = call->team->context;
+    struct wf_trace *trace = atomic_load_explicit(&context->tracing, memory_order_relaxed);
+    struct wf_submitted record = {NULL, 0};
+
+    if (trace != NULL) record = wf_record_bind(trace, plan, call);
+    status = bind(plan, call, status, out);
+    if (trace == NULL) return status;
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    wf_trace_finish(trace, record);
     return WEFT_OK;
 }
 

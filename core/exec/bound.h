@@ -78,6 +78,7 @@ struct wf_action {
     uint32_t reader_count;
     struct wf_packing packing;
     weft_collective_args collective;
+    weft_record draft; /* what is constant in its records */
     bool filled;
     _Alignas(16) unsigned char identity[16]; /* one element */
 };
@@ -116,6 +117,7 @@ struct weft_bound {
     struct wf_plan_runs own_runs, *runs; /* RUNS: its own, or for a tensor of a batch the batch's */
     const weft_kernel_table *kernel;     /* the plugin's, or the host's: see host/host.h */
     void *kernel_device;                 /* the DEVICE that its functions take */
+    weft_record draft;                   /* what is constant in the records of its runs */
     uint32_t binding;                    /* its number on TEAM, the same on all ranks; from 1 */
     uint64_t scratch_bytes;
     void *given_scratch;     /* the caller's; NULL: of the context */
@@ -302,6 +304,7 @@ struct wf_fused {
     const void **arrivals; /* where each tensor's part from each of its sources begins in RECEIVE */
     uint64_t *arrival_offsets;
     uint32_t arrival_count;
+    weft_record draft; /* what is constant in its records */
 };
 
 /* The tensors of a batch. */
@@ -424,6 +427,30 @@ weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *acti
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function);
 
+/* ---- record.c ---- */
+
+/* BOUND, which has its binding, sets what is constant in its records.  NAME is the caller's for it,
+ * or NULL. */
+void wf_drafts_set(struct weft_bound *bound, const char *name);
+/* Give the steps of a batch the names of the tensors of the current call. */
+void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound);
+
+/* The trace, while records are wanted; NULL: they are not. */
+static inline struct wf_trace *wf_tracing(const weft_bound *bound)
+{
+    return atomic_load_explicit(&bound->context->tracing, memory_order_relaxed);
+}
+
+/* CALL begins to bind PLAN, which may be NULL. */
+struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan,
+                                   const struct wf_bind_call *call);
+/* A run of BOUND begins on STREAM. */
+struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_bound *bound,
+                                  const void *stream);
+/* A step of BOUND begins on STREAM.  COMM is its communicator; NULL: it is local. */
+struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bound *bound,
+                                   const weft_record *draft, weft_comm *comm, const void *stream);
+
 /* ---- one run ---- */
 
 /* Run BOUND, which has one tensor and its scratch, for FUNCTION.  ROOM: see wf_run_aliased. Inline,
@@ -434,15 +461,24 @@ static inline weft_status wf_run_one(const weft_bound *bound, const void *source
 {
     struct wf_runs *runs = &bound->team->runs;
     uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    struct wf_trace *trace = wf_tracing(bound);
+    struct wf_submitted record = {NULL, 0};
     weft_status status;
 
     wf_runs_begin(runs, bound->runs,
                   atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
+    if (trace != NULL) record = wf_record_run(trace, bound, stream);
     status = source != target || source == NULL
                  ? wf_run(bound, source, target, stream)
                  : wf_run_aliased(bound, source, target, room, stream);
-    if (__builtin_expect(status != WEFT_OK, 0)) return wf_run_failed(bound, last, status, function);
-    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(runs);
+    if (__builtin_expect(status != WEFT_OK, 0)) {
+        status = wf_run_failed(bound, last, status, function);
+        return trace != NULL ? wf_trace_fail(trace, record, status) : status;
+    }
+    if (wf_comm_is_inline(bound->team, stream)) {
+        wf_runs_end(runs);
+        if (trace != NULL) wf_trace_finish(trace, record);
+    }
     return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
 }
 

@@ -427,7 +427,7 @@ static weft_status run_exchange(const struct weft_bound *bound, const struct wf_
                                  .binding = bound->binding,
                                  .step = 1};
 
-    return weft_collective(fused->comm, &args);
+    return wf_comm_collective_step(fused->comm, &args);
 }
 
 weft_status wf_fused_run(const struct weft_bound *bound, struct wf_fused *fused,

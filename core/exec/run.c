@@ -37,7 +37,7 @@ static WF_HOT weft_status run_collective(const struct weft_bound *bound,
     args.plan = bound->plan->digest;
     args.binding = bound->binding;
     args.step = action->number;
-    return weft_collective(action->comm, &args);
+    return wf_comm_collective_step(action->comm, &args);
 }
 
 static weft_status run_packed(const struct weft_bound *bound, const struct wf_action *action,
@@ -82,15 +82,23 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
 WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *target,
                           weft_stream *stream)
 {
+    struct wf_trace *trace = wf_tracing(bound);
+    struct wf_submitted record = {NULL, 0};
     weft_status status;
 
     for (uint32_t i = 0; i < bound->action_count; i++) {
         const struct wf_action *action = &bound->actions[i];
         if (action->type == WF_ACTION_NONE) continue;
         wf_runs_step(bound->runs, action->number, action->comm);
+        if (trace != NULL)
+            record = wf_record_step(trace, bound, &action->draft, action->comm, stream);
         status = run_action(bound, action, action->from_source ? source : action->in_scratch,
                             action->to_target ? target : action->out_scratch, stream);
-        if (__builtin_expect(status != WEFT_OK, 0)) return wf_step_failed(bound, action, status);
+        if (__builtin_expect(status != WEFT_OK, 0)) {
+            if (trace != NULL) (void)wf_trace_fail(trace, record, status);
+            return wf_step_failed(bound, action, status);
+        }
+        if (trace != NULL && wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
     }
     return WEFT_OK;
 }

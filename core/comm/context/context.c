@@ -283,6 +283,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
                                                       : context->config->join_timeout_ns,
                            &events);
     if (status == WEFT_OK) log_choice(context);
+    if (status == WEFT_OK) defer(&deferred, wf_tracing_begin(context));
     if (status == WEFT_OK) status = make_world(context, &given, &deferred);
     if (status != WEFT_OK) {
         weft_context_release(&context);
@@ -343,6 +344,7 @@ void weft_context_release(weft_context **held)
         wf_works_end(context);
         context->plugin->device->close(context->device);
     }
+    wf_tracing_end(context);
     weft_cost_table_release(&context->costs);
     weft_backends_release(&context->backends);
     wf_config_release(&context->config);

@@ -13,6 +13,7 @@
 #include "device.h"
 #include "comm.h"
 #include "symm.h"
+#include "trace.h"
 #include "plan.h"
 #include "exec.h"
 #include "move.h"

@@ -1,0 +1,153 @@
+/* observe.c - the trace of a context: its life, its observers and its counters. */
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* An observer of a context.  CONTEXT is NULL after the context's end. */
+struct weft_observation {
+    weft_observation *next;
+    weft_context *context;
+    uint32_t slot;
+};
+
+/* ---- the life of the trace ---- */
+
+/* Let all communicators record, or none. */
+static void switch_records(weft_context *context)
+{
+    struct wf_trace *trace = wf_trace_is_active(context->trace) ? context->trace : NULL;
+
+    pthread_mutex_lock(&context->lock);
+    atomic_store(&context->tracing, trace);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        atomic_store(&comm->tracing, trace);
+    pthread_mutex_unlock(&context->lock);
+}
+
+weft_status wf_tracing_begin(weft_context *context)
+{
+    struct wf_trace_identity identity = {.job = context->job,
+                                         .rank = context->rank,
+                                         .size = context->size,
+                                         .backend =
+                                             context->plugin != NULL ? context->plugin->name : ""};
+
+    WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
+    switch_records(context);
+    return WEFT_OK;
+}
+
+void wf_tracing_end(weft_context *context)
+{
+    pthread_mutex_lock(&context->lock);
+    for (weft_observation *o = context->observations; o != NULL; o = o->next)
+        o->context = NULL;
+    context->observations = NULL;
+    pthread_mutex_unlock(&context->lock);
+    wf_trace_destroy(context->trace);
+    context->trace = NULL;
+}
+
+/* ---- observers ---- */
+
+weft_status weft_observe(weft_context *context, const weft_observer *observer,
+                         weft_observation **out)
+{
+    weft_observer given = {0};
+    weft_observation *observation;
+    weft_status status;
+
+    WF_TRY(wf_context_check(context, "weft_observe"));
+    if (observer == NULL || out == NULL)
+        return wf_fail_null("weft_observe", observer == NULL ? "observer" : "out");
+    WF_TRY(wf_options_read("weft_observer", observer, &given, sizeof given));
+    observation = wf_alloc(sizeof *observation);
+    if (observation == NULL) return wf_fail_memory(sizeof *observation);
+    observation->context = context;
+    status = wf_observers_add(context->trace, &given, &observation->slot);
+    if (status != WEFT_OK) {
+        wf_free(observation);
+        return status;
+    }
+    pthread_mutex_lock(&context->lock);
+    observation->next = context->observations;
+    context->observations = observation;
+    pthread_mutex_unlock(&context->lock);
+    switch_records(context);
+    *out = observation;
+    return WEFT_OK;
+}
+
+/* Take OBSERVATION out of its context's list. */
+static void unlist(weft_context *context, const weft_observation *observation)
+{
+    weft_observation **at = &context->observations;
+
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL && *at != observation)
+        at = &(*at)->next;
+    if (*at != NULL) *at = observation->next;
+    pthread_mutex_unlock(&context->lock);
+}
+
+void weft_observation_release(weft_observation **held)
+{
+    weft_observation *observation;
+    weft_context *context;
+
+    if (held == NULL || *held == NULL) return;
+    observation = *held;
+    *held = NULL;
+    context = observation->context;
+    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT)) {
+        wf_observers_remove(context->trace, observation->slot);
+        unlist(context, observation);
+        switch_records(context);
+    }
+    wf_free(observation);
+}
+
+/* ---- counters ---- */
+
+weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
+{
+    weft_counts given = {0};
+
+    WF_TRY(wf_context_check(context, "weft_counts_begin"));
+    if (counts == NULL) return wf_fail_null("weft_counts_begin", "counts");
+    given.struct_size = sizeof given;
+    WF_TRY(wf_info_write("weft_counts", &given, sizeof given, counts));
+    WF_TRY(wf_counts_begin(context->trace, counts));
+    switch_records(context);
+    return WEFT_OK;
+}
+
+weft_status weft_counts_end(weft_context *context, weft_counts *counts)
+{
+    weft_counts grown;
+
+    WF_TRY(wf_context_check(context, "weft_counts_end"));
+    if (counts == NULL) return wf_fail_null("weft_counts_end", "counts");
+    WF_TRY(wf_counts_end(context->trace, counts, &grown));
+    switch_records(context);
+    return wf_info_write("weft_counts", &grown, sizeof grown, counts);
+}
+
+/* ---- texts ---- */
+
+const char *weft_trace_text(weft_context *context, uint32_t text)
+{
+    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT)) return "";
+    return wf_trace_text(context->trace, text);
+}
+
+size_t weft_record_print(weft_context *context, const weft_record *record, char *buffer,
+                         size_t capacity)
+{
+    if (capacity > 0 && buffer != NULL) buffer[0] = '\0';
+    if (record == NULL || (buffer == NULL && capacity > 0)) return 0;
+    return wf_record_describe(
+        record, weft_trace_text(context, record->axes != 0 ? record->axes : record->comm_name),
+        buffer, capacity);
+}

@@ -1,0 +1,60 @@
+/* recording.c - messages and barriers as records, and the rank that a failed wait was for. */
+#include "recording.h"
+
+/* The number of messages that COMM has sent to, or received from, PEER, with this one.  0 if there
+ * is no memory to count. */
+static uint64_t count_message(weft_comm *comm, bool receives, int32_t peer)
+{
+    if (comm->message_counts == NULL)
+        comm->message_counts = wf_calloc(2 * (size_t)comm->size, sizeof *comm->message_counts);
+    if (comm->message_counts == NULL) return 0;
+    return ++comm->message_counts[(receives ? comm->size : 0) + peer];
+}
+
+struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
+                                      enum weft_operation operation, const weft_message *message)
+{
+    bool receives = operation == WEFT_OP_RECEIVE;
+    uint64_t bytes = message->count * wf_element_bytes(message->dtype);
+
+    return wf_record_submit(
+        trace, comm, message->stream,
+        &(weft_record){
+            .comm = comm->number,
+            .sequence = count_message(comm, receives, message->peer),
+            .sent = receives ? 0 : bytes,
+            .received = receives ? bytes : 0,
+            .stream = (uint64_t)(uintptr_t)message->stream,
+            .operation = (uint8_t)operation,
+            .step_kind = WEFT_NO_STEP_KIND,
+            .dtype = (uint8_t)message->dtype,
+            .flags = comm->done_on_return && message->stream == NULL ? 0 : WEFT_RECORD_ON_STREAM,
+            .peer = comm->world_ranks[message->peer],
+            .comm_name = comm->name_text,
+        });
+}
+
+struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *comm,
+                                           const void *stream)
+{
+    return wf_record_submit(
+        trace, comm, stream,
+        &(weft_record){
+            .comm = comm->number,
+            .sequence = atomic_load_explicit(&comm->collectives, memory_order_relaxed),
+            .stream = (uint64_t)(uintptr_t)stream,
+            .operation = WEFT_OP_SYMM_BARRIER,
+            .step_kind = WEFT_NO_STEP_KIND,
+            .flags = comm->done_on_return && stream == NULL ? 0 : WEFT_RECORD_ON_STREAM,
+            .peer = -1,
+            .comm_name = comm->name_text,
+        });
+}
+
+void wf_record_wait(weft_comm *comm, int32_t rank)
+{
+    struct wf_trace *trace = atomic_load(&comm->tracing);
+    uint64_t id = atomic_load(&comm->last_record);
+
+    if (trace != NULL && id != 0) wf_trace_set_wait(trace, id, rank);
+}

@@ -1,0 +1,117 @@
+/* recording.h - operations of communicators as records of the trace. */
+#ifndef WEFT_COMM_RECORDING_H
+#define WEFT_COMM_RECORDING_H
+
+#include "comm.h"
+
+static inline uint64_t wf_element_bytes(uint32_t dtype)
+{
+#define WF_ENTRY(name, value, text, bytes) [value] = (bytes),
+    static const uint8_t sizes[WEFT_DTYPE_COUNT] = {WEFT_DTYPE_LIST(WF_ENTRY)};
+#undef WF_ENTRY
+
+    return sizes[dtype];
+}
+
+static inline uint64_t wf_sum_counts(const uint64_t *counts, int32_t size)
+{
+    uint64_t sum = 0;
+
+    for (int32_t i = 0; counts != NULL && i < size; i++)
+        sum += counts[i];
+    return sum;
+}
+
+/* Elements of this rank's input and output.  ARGS are checked. */
+static inline __attribute__((always_inline)) void
+wf_collective_elements(const weft_comm *comm, const weft_collective_args *args, uint64_t *in,
+                       uint64_t *out)
+{
+    uint64_t count = args->count, all = count * (uint64_t)comm->size;
+    bool root = args->root == comm->rank;
+
+    switch (args->collective) {
+    case WEFT_COLL_ALL_REDUCE: *in = *out = count; break;
+    case WEFT_COLL_ALL_GATHER: *in = count, *out = all; break;
+    case WEFT_COLL_REDUCE_SCATTER: *in = all, *out = count; break;
+    case WEFT_COLL_ALL_TO_ALL: *in = *out = all; break;
+    case WEFT_COLL_BROADCAST: *in = root ? count : 0, *out = count; break;
+    case WEFT_COLL_REDUCE: *in = count, *out = root ? count : 0; break;
+    case WEFT_COLL_GATHER: *in = count, *out = root ? all : 0; break;
+    case WEFT_COLL_SCATTER: *in = root ? all : 0, *out = count; break;
+    case WEFT_COLL_ALL_GATHER_V:
+        *in = args->recv_counts[comm->rank];
+        *out = wf_sum_counts(args->recv_counts, comm->size);
+        break;
+    case WEFT_COLL_REDUCE_SCATTER_V:
+        *in = wf_sum_counts(args->send_counts, comm->size);
+        *out = args->send_counts[comm->rank];
+        break;
+    case WEFT_COLL_ALL_TO_ALL_V:
+        *in = wf_sum_counts(args->send_counts, comm->size);
+        *out = wf_sum_counts(args->recv_counts, comm->size);
+        break;
+    case WEFT_COLL_GATHER_V:
+        *in = count, *out = root ? wf_sum_counts(args->recv_counts, comm->size) : 0;
+        break;
+    case WEFT_COLL_SCATTER_V:
+        *in = root ? wf_sum_counts(args->send_counts, comm->size) : 0, *out = count;
+        break;
+    default: *in = *out = 0;
+    }
+}
+
+/* The chain of an operation of COMM on STREAM; NULL: it is complete when its call returns. */
+static inline _Atomic uint64_t *wf_record_chain(struct wf_trace *trace, weft_comm *comm,
+                                                const void *stream)
+{
+    if (!comm->done_on_return || stream != NULL) return wf_trace_chain(trace, stream);
+    return comm->group_depth > 0 ? &comm->group_chain : NULL;
+}
+
+static inline struct wf_submitted wf_record_submit(struct wf_trace *trace, weft_comm *comm,
+                                                   const void *stream, const weft_record *draft)
+{
+    struct wf_submitted submitted = wf_trace_submit(trace, wf_record_chain(trace, comm, stream),
+                                                    WF_CALL_SUBMITTED, draft);
+
+    atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
+    return submitted;
+}
+
+/* The next collective of COMM is about to begin. */
+static inline __attribute__((always_inline)) struct wf_submitted
+wf_record_collective(struct wf_trace *trace, weft_comm *comm, const weft_collective_args *args)
+{
+    uint64_t bytes = wf_element_bytes(args->dtype), in, out;
+
+    wf_collective_elements(comm, args, &in, &out);
+    return wf_record_submit(
+        trace, comm, args->stream,
+        &(weft_record){
+            .comm = comm->number,
+            .sequence = atomic_load_explicit(&comm->collectives, memory_order_relaxed),
+            .sent = in * bytes,
+            .received = out * bytes,
+            .stream = (uint64_t)(uintptr_t)args->stream,
+            .operation = (uint8_t)args->collective,
+            .step_kind = WEFT_NO_STEP_KIND,
+            .dtype = (uint8_t)args->dtype,
+            .reduction = (uint8_t)args->reduction,
+            .flags = comm->done_on_return && args->stream == NULL ? 0 : WEFT_RECORD_ON_STREAM,
+            .peer = args->root >= 0 ? comm->world_ranks[args->root] : -1,
+            .comm_name = comm->name_text,
+        });
+}
+
+/* A message is about to be posted. */
+struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
+                                      enum weft_operation operation, const weft_message *message);
+/* A barrier of symmetric memory of COMM, which has begun. */
+struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *comm,
+                                           const void *stream);
+
+/* COMM now waits for world rank RANK, which has not reached its last operation. */
+void wf_record_wait(weft_comm *comm, int32_t rank);
+
+#endif

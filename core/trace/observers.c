@@ -1,0 +1,89 @@
+/* observers.c - callbacks for records.
+ *
+ * A slot is used while its bit is set.  A caller counts itself in before it looks at the bit, and
+ * removal clears the bit before it looks at the count; both are sequentially consistent, so at
+ * least one of them sees the other. */
+#include "trace.h"
+
+#include <sched.h>
+
+weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observer, uint32_t *slot)
+{
+    weft_status status = WEFT_OK;
+    uint32_t used, free_slot;
+
+    pthread_mutex_lock(&trace->lock);
+    used = atomic_load(&trace->observing);
+    for (free_slot = 0; free_slot < WF_OBSERVERS && (used >> free_slot & 1) != 0;)
+        free_slot++;
+    if (free_slot == WF_OBSERVERS) {
+        status = wf_fail(WEFT_ERR_NO_MEMORY, "weft_observe: the context has %d observers already",
+                         WF_OBSERVERS);
+    } else {
+        trace->observers[free_slot].observer = *observer;
+        atomic_fetch_or(&trace->observing, 1u << free_slot);
+        *slot = free_slot;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+void wf_observers_remove(struct wf_trace *trace, uint32_t slot)
+{
+    pthread_mutex_lock(&trace->lock);
+    atomic_fetch_and(&trace->observing, ~(1u << slot));
+    while (atomic_load(&trace->observers[slot].running) > 0)
+        sched_yield();
+    pthread_mutex_unlock(&trace->lock);
+}
+
+/* Enter SLOT; false if it is not used. */
+static bool enter(struct wf_trace *trace, uint32_t slot)
+{
+    atomic_fetch_add(&trace->observers[slot].running, 1);
+    if ((atomic_load(&trace->observing) >> slot & 1) != 0) return true;
+    atomic_fetch_sub(&trace->observers[slot].running, 1);
+    return false;
+}
+
+static void leave(struct wf_trace *trace, uint32_t slot)
+{
+    atomic_fetch_sub(&trace->observers[slot].running, 1);
+}
+
+static void call(const weft_observer *observer, enum wf_callback callback,
+                 const weft_record *record)
+{
+    void (*function)(void *, const weft_record *) = NULL;
+
+    switch (callback) {
+    case WF_CALL_SUBMITTED: function = observer->submitted; break;
+    case WF_CALL_STARTED: function = observer->started; break;
+    case WF_CALL_FINISHED: function = observer->finished; break;
+    case WF_CALL_PLANNED: function = observer->planned; break;
+    case WF_CALL_REDISTRIBUTES: function = observer->redistributes; break;
+    }
+    if (function != NULL) function(observer->self, record);
+}
+
+void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record)
+{
+    uint32_t used = atomic_load_explicit(&trace->observing, memory_order_relaxed);
+
+    for (uint32_t slot = 0; used >> slot != 0; slot++) {
+        if ((used >> slot & 1) == 0 || !enter(trace, slot)) continue;
+        call(&trace->observers[slot].observer, callback, record);
+        leave(trace, slot);
+    }
+}
+
+void wf_observers_fail(struct wf_trace *trace, uint64_t comm, weft_status status, const char *text)
+{
+    for (uint32_t slot = 0; slot < WF_OBSERVERS; slot++) {
+        const weft_observer *observer = &trace->observers[slot].observer;
+
+        if (!enter(trace, slot)) continue;
+        if (observer->failed != NULL) observer->failed(observer->self, comm, status, text);
+        leave(trace, slot);
+    }
+}
