@@ -37,24 +37,28 @@ static weft_status fail_post(weft_comm *comm, weft_status status, const char *na
     return wf_comm_note(comm, status);
 }
 
-/* Inlined into every function below, where the collective is a constant.  RECORDED: the caller has
- * a record of the call. */
-static inline __attribute__((always_inline)) weft_status
-post(weft_comm *comm, const char *function, const weft_collective_args *args, bool recorded)
+/* weft computes the average, in several operations, and waits for them.  RECORDED: as below. */
+static weft_status average(weft_comm *comm, const weft_collective_args *args, bool recorded)
 {
+    struct wf_trace *trace =
+        recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
     struct wf_submitted record = {NULL, 0};
-    struct wf_trace *trace;
     weft_status status;
 
-    if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
-        return wf_comm_refuse(comm, function);
-    if (UNLIKELY(!wf_check_fast(comm, args))) {
-        status = wf_check_collective(comm, args);
-        if (status != WEFT_OK) return wf_comm_note(comm, status);
-        if (wf_average_is_ours(comm, args))
-            return wf_comm_note(comm, wf_average_collective(comm, args));
-    }
-    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
+    if (trace != NULL) record = wf_record_average(trace, comm, args);
+    status = wf_comm_note(comm, wf_average_collective(comm, args));
+    if (trace == NULL) return status;
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    wf_trace_finish(trace, record);
+    return WEFT_OK;
+}
+
+/* Hand ARGS, which are checked, to the plugin. */
+static inline __attribute__((always_inline)) weft_status hand_over(weft_comm *comm,
+                                                                   const weft_collective_args *args)
+{
+    weft_status status;
+
     if (UNLIKELY(comm->compares)) {
         status = compare(
             comm, args->collective, wf_collective_name(args->collective),
@@ -63,18 +67,44 @@ post(weft_comm *comm, const char *function, const weft_collective_args *args, bo
     }
     wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
                 args->count);
-    trace = recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
-    if (trace != NULL) record = wf_record_collective(trace, comm, args);
     status = comm->table->collective(comm->handle, args);
-    if (UNLIKELY(status != WEFT_OK)) {
-        status = fail_post(comm, status, wf_collective_name(args->collective));
-        return trace != NULL ? wf_trace_fail(trace, record, status) : status;
-    }
+    if (UNLIKELY(status != WEFT_OK))
+        return fail_post(comm, status, wf_collective_name(args->collective));
     wf_posts_add(comm, args->stream);
-    if (!wf_comm_is_inline(comm, args->stream)) return WEFT_OK;
-    wf_ring_finish(&comm->ring);
-    if (trace != NULL) wf_trace_finish(trace, record);
+    if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
     return WEFT_OK;
+}
+
+/* The same with a record.  Not inline, so that a call without records has no part in it. */
+static WF_HOT __attribute__((noinline)) weft_status
+hand_over_recorded(weft_comm *comm, const weft_collective_args *args, struct wf_trace *trace)
+{
+    struct wf_submitted record = wf_record_collective(trace, comm, args);
+    weft_status status = hand_over(comm, args);
+
+    if (UNLIKELY(status != WEFT_OK)) return wf_trace_fail(trace, record, status);
+    if (wf_comm_is_inline(comm, args->stream)) wf_trace_finish(trace, record);
+    return WEFT_OK;
+}
+
+/* Inlined into every function below, where the collective is a constant.  RECORDED: the caller has
+ * a record of the call. */
+static inline __attribute__((always_inline)) weft_status
+post(weft_comm *comm, const char *function, const weft_collective_args *args, bool recorded)
+{
+    struct wf_trace *trace;
+    weft_status status;
+
+    if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
+        return wf_comm_refuse(comm, function);
+    if (UNLIKELY(!wf_check_fast(comm, args))) {
+        status = wf_check_collective(comm, args);
+        if (status != WEFT_OK) return wf_comm_note(comm, status);
+        if (wf_average_is_ours(comm, args)) return average(comm, args, recorded);
+    }
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
+    trace = recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+    return trace != NULL ? hand_over_recorded(comm, args, trace) : hand_over(comm, args);
 }
 
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t to,

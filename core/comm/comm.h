@@ -20,18 +20,18 @@
  *     module.h     modules above comm in the life of a context
  *
  * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, ended.[ch] and module.[ch]
- * are in context/. */
+ * are in context/; order.[ch] and runs.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "agree.h"
 #include "comm/context/module.h"
+#include "comm/order/runs.h"
 #include "config/config.h"
 #include "cost/cost.h"
 #include "plugin/plugin.h"
 #include "posts.h"
 #include "rendezvous/rendezvous.h"
-#include "runs.h"
 #include "trace/trace.h"
 #include "weft/comm.h"
 
@@ -167,8 +167,8 @@ struct weft_context {
     uint64_t remnant_count;      /* of all times */
     weft_context *next_ended;    /* in the list of ended.c */
     struct wf_trace *trace;      /* NULL before the rank has joined */
-    _Atomic(struct wf_trace *) tracing;    /* TRACE while records are wanted; NULL: they are not */
-    weft_observation *observations;        /* of weft_observe; under `lock` */
+    _Atomic(struct wf_trace *) tracing; /* TRACE while records are wanted; NULL: they are not */
+    weft_observation *observations;     /* of weft_observe; under `lock` */
 };
 
 struct weft_comm {
@@ -217,10 +217,11 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
-    uint32_t name_text;            /* NAME as a text of the trace */
-    _Atomic uint64_t group_chain;  /* newest record of the call group */
-    _Atomic uint64_t last_record;  /* newest record */
-    uint64_t *message_counts;      /* sends to each rank, then receives; NULL: none was recorded */
+    uint32_t name_text;           /* NAME as a text of the trace */
+    _Atomic uint64_t group_chain; /* newest record of the call group; 0: none */
+    uint64_t group_record;        /* newest record before the call group, or WF_NO_RECORD */
+    _Atomic uint64_t last_record; /* newest record */
+    uint64_t *message_counts;     /* sends to each rank, then receives; NULL: none was recorded */
     char cause_text[1024], group_text[512], limit_text[1024];
     char name[128];
 };
@@ -274,12 +275,6 @@ static inline weft_status wf_device_open(const weft_plugin *plugin,
     wf_environment_unlock();
     return status;
 }
-
-/* ---- observe.c ---- */
-
-/* Create CONTEXT's trace. */
-weft_status wf_tracing_begin(weft_context *context) WF_NODISCARD;
-void wf_tracing_end(weft_context *context);
 
 /* ---- create.c ---- */
 
@@ -453,7 +448,8 @@ struct wf_call_identity {
 weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
                             const struct wf_call_identity *identity) WF_NODISCARD;
 
-/* weft_collective for a step of a plan, of which the caller has a record. */
+/* weft_collective for a step of a plan or of another collective, of which the caller has a record.
+ */
 weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args *args);
 
 /* The plugin's pull or, if args->dtype is not TO, its pull_cast; it must have it.  ELEMENTS, wanted

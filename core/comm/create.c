@@ -5,6 +5,7 @@
  * the ranks exchange its outcome too.  A rank that skips a step still takes part in the next
  * exchange, so no rank waits for it. */
 #include "check.h"
+#include "recording.h"
 
 #include "weft/status.h"
 
@@ -107,6 +108,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;
     comm->may_post = UINT64_MAX;
+    comm->group_record = WF_NO_RECORD;
     wf_posts_begin(&comm->posts);
     wf_posts_begin(&comm->onesided_posts);
     comm->averages = wf_average_by_backend(comm);
@@ -355,11 +357,12 @@ static void end_owned(weft_comm *comm, const char *cause)
 }
 
 /* The operations of an open call group are never started. */
-static void warn_of_group(weft_comm *comm)
+static void give_up_group(weft_comm *comm)
 {
     uint64_t posted = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
 
     if (comm->group_depth == 0) return;
+    if (comm->group_record != WF_NO_RECORD) wf_record_group_end(comm, WEFT_ERR_ABORTED);
     wf_log(WF_LOG_WARNING,
            "communicator %s ends inside a call group, and %llu operations of the group are not "
            "started; call weft_group_end before the release",
@@ -372,7 +375,7 @@ static void detach(weft_comm *comm, const char *cause)
     weft_context *context = comm->context;
     weft_comm **at = &context->comms;
 
-    warn_of_group(comm);
+    give_up_group(comm);
     wf_dependents_end(comm, cause);
     wf_modules_comm_ends(comm, cause);
     end_owned(comm, cause);

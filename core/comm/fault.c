@@ -185,6 +185,10 @@ static weft_status explain_loss(weft_comm *comm, const char *what, const char *o
     }
     first = wf_client_first_lost(comm->context->client);
     wf_position_ask(comm, &answers);
+    if (first != NULL)
+        wf_record_wait(comm, first->rank);
+    else if (answers.suspect >= 0)
+        wf_record_wait(comm, answers.suspect);
     status = answers.shared != WEFT_OK && !answers.why.failed ? answers.shared : WEFT_ERR_PEER;
     wf_text_add(out, "%s", status == WEFT_ERR_PEER ? own : answers.why.data);
     if (first != NULL) wf_text_add(out, "; before it, rank %d %s", first->rank, first->text);
@@ -239,8 +243,10 @@ static void on_rank_lost(weft_context *context, const struct wf_departure *depar
     snprintf(words, sizeof words, "rank %d %s", departure->rank, departure->text);
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        if (weft_comm_find_rank(comm, departure->rank) >= 0)
+        if (weft_comm_find_rank(comm, departure->rank) >= 0) {
+            wf_record_wait(comm, departure->rank);
             wf_comm_fail_locked(comm, WEFT_ERR_PEER, words);
+        }
     pthread_mutex_unlock(&context->lock);
 }
 

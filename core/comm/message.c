@@ -26,33 +26,49 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
     return wf_stream_check(comm->context, message->stream, what);
 }
 
+/* Hand MESSAGE, which is checked, to the plugin. */
+static inline __attribute__((always_inline)) weft_status hand_over(weft_comm *comm, uint32_t kind,
+                                                                   const weft_message *message)
+{
+    weft_status status;
+
+    wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
+    status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
+                                  : comm->table->receive(comm->handle, message);
+    if (status != WEFT_OK)
+        return wf_comm_note(
+            comm, wf_comm_fault(comm, status, kind == WF_RING_SEND ? "weft_send" : "weft_receive"));
+    wf_posts_add(comm, message->stream);
+    if (wf_comm_is_inline(comm, message->stream)) wf_ring_finish(&comm->ring);
+    return WEFT_OK;
+}
+
+static __attribute__((noinline)) weft_status hand_over_recorded(weft_comm *comm, uint32_t kind,
+                                                                const weft_message *message,
+                                                                struct wf_trace *trace)
+{
+    struct wf_submitted record = wf_record_message(
+        trace, comm, kind == WF_RING_SEND ? WEFT_OP_SEND : WEFT_OP_RECEIVE, message);
+    weft_status status = hand_over(comm, kind, message);
+
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    if (wf_comm_is_inline(comm, message->stream)) wf_trace_finish(trace, record);
+    return WEFT_OK;
+}
+
 static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *message)
 {
     const char *what = kind == WF_RING_SEND ? "weft_send" : "weft_receive";
     struct wf_trace *trace;
-    struct wf_submitted record = {NULL, 0};
     weft_status status;
 
     WF_TRY(wf_comm_check(comm, what));
     status = check(comm, what, message);
     if (status != WEFT_OK) return wf_comm_note(comm, status);
     if (wf_comm_has_failed(comm)) return wf_comm_note(comm, wf_comm_cause(comm));
-    wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
     trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
-    if (trace != NULL)
-        record = wf_record_message(
-            trace, comm, kind == WF_RING_SEND ? WEFT_OP_SEND : WEFT_OP_RECEIVE, message);
-    status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
-                                  : comm->table->receive(comm->handle, message);
-    if (status != WEFT_OK) {
-        status = wf_comm_note(comm, wf_comm_fault(comm, status, what));
-        return trace != NULL ? wf_trace_fail(trace, record, status) : status;
-    }
-    wf_posts_add(comm, message->stream);
-    if (!wf_comm_is_inline(comm, message->stream)) return WEFT_OK;
-    wf_ring_finish(&comm->ring);
-    if (trace != NULL) wf_trace_finish(trace, record);
-    return WEFT_OK;
+    return trace != NULL ? hand_over_recorded(comm, kind, message, trace)
+                         : hand_over(comm, kind, message);
 }
 
 weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count, enum weft_dtype dtype,
@@ -92,6 +108,8 @@ weft_status weft_group_begin(weft_comm *comm)
     if (comm->group_depth++ == 0) {
         comm->group_status = WEFT_OK;
         comm->group_first = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+        if (atomic_load_explicit(&comm->tracing, memory_order_relaxed) != NULL)
+            wf_record_group_begin(comm);
     }
     return WEFT_OK;
 }
@@ -111,14 +129,15 @@ static weft_status give_up_group(weft_comm *comm)
     return wf_comm_cause(comm);
 }
 
-/* The operations of COMM's group on the default stream are complete. */
-static void finish_group(weft_comm *comm)
+/* The error of COMM's group; STATUS is that of its end. */
+static inline weft_status judge_group(weft_comm *comm, weft_status status)
 {
-    struct wf_trace *trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
-    uint64_t newest = atomic_exchange_explicit(&comm->group_chain, 0, memory_order_relaxed);
-
-    wf_ring_finish(&comm->ring);
-    if (trace != NULL && newest != 0) wf_trace_finish_chain(trace, newest, NULL, true);
+    if (comm->group_status == WEFT_ERR_NO_MEMORY && comm->group_depth == 0 && comm->size > 1)
+        return give_up_group(comm);
+    if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
+    if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0)
+        wf_ring_finish(&comm->ring);
+    return status;
 }
 
 weft_status weft_group_end(weft_comm *comm)
@@ -132,9 +151,8 @@ weft_status weft_group_end(weft_comm *comm)
     comm->group_depth--;
     if (comm->group_depth == 0) wf_posts_start_group(comm);
     if (status != WEFT_OK) status = wf_comm_note(comm, wf_comm_fault(comm, status, "group_end"));
-    if (comm->group_status == WEFT_ERR_NO_MEMORY && comm->group_depth == 0 && comm->size > 1)
-        return give_up_group(comm);
-    if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
-    if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0) finish_group(comm);
+    status = judge_group(comm, status);
+    if (comm->group_depth == 0 && comm->group_record != WF_NO_RECORD)
+        wf_record_group_end(comm, status);
     return status;
 }

@@ -277,13 +277,14 @@ static weft_status blame(weft_context *context, const struct wf_span *span, weft
     return status;
 }
 
-/* The work in SPAN is complete: finish its records. */
-static void finish_records(weft_context *context, const struct wf_span *span)
+/* The work in SPAN has ended: complete, or with an error of some of its communicators. */
+static void end_records(weft_context *context, const struct wf_span *span, weft_status status)
 {
-    struct wf_trace *trace = atomic_load_explicit(&context->tracing, memory_order_relaxed);
-
-    if (trace != NULL && span->newest != 0 && !span->any)
-        wf_trace_finish_chain(trace, span->newest, span->stream, false);
+    if (span->any) return;
+    if (status == WEFT_OK)
+        wf_trace_finish_chain(context->trace, span->newest, span->stream, false);
+    else
+        wf_trace_fail_chain(context->trace, span->newest, span->stream);
 }
 
 static weft_status judge_posts(weft_context *context, const struct wf_span *span,
@@ -303,7 +304,7 @@ static weft_status judge_posts(weft_context *context, const struct wf_span *span
 weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
 {
     status = judge_posts(context, span, status);
-    if (status == WEFT_OK) finish_records(context, span);
+    if (span->newest != 0) end_records(context, span, status);
     return status;
 }
 

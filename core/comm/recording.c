@@ -1,4 +1,5 @@
-/* recording.c - messages and barriers as records, and the rank that a failed wait was for. */
+/* recording.c - operations as records: those that are too long to be inline, groups, and the rank
+ * that a failed wait was for. */
 #include "recording.h"
 
 /* The number of messages that COMM has sent to, or received from, PEER, with this one.  0 if there
@@ -51,10 +52,39 @@ struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *co
         });
 }
 
+struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
+                                      const weft_collective_args *args)
+{
+    weft_record draft = wf_collective_draft(
+        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1);
+    struct wf_submitted submitted;
+
+    draft.flags = 0;
+    submitted = wf_trace_submit(trace, NULL, WF_CALL_SUBMITTED, &draft);
+    atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
+    return submitted;
+}
+
 void wf_record_wait(weft_comm *comm, int32_t rank)
 {
-    struct wf_trace *trace = atomic_load(&comm->tracing);
-    uint64_t id = atomic_load(&comm->last_record);
+    wf_trace_set_wait(comm->context->trace, comm->number, atomic_load(&comm->last_record), rank);
+}
 
-    if (trace != NULL && id != 0) wf_trace_set_wait(trace, id, rank);
+void wf_record_group_begin(weft_comm *comm)
+{
+    comm->group_record =
+        atomic_load_explicit(&comm->context->trace->segment->next, memory_order_relaxed);
+}
+
+void wf_record_group_end(weft_comm *comm, weft_status status)
+{
+    struct wf_trace *trace = comm->context->trace;
+    uint64_t first = comm->group_record;
+    uint64_t newest = atomic_exchange_explicit(&comm->group_chain, 0, memory_order_relaxed);
+
+    comm->group_record = WF_NO_RECORD;
+    if (status != WEFT_OK)
+        wf_trace_fail_since(trace, first, comm->number, status);
+    else if (newest != 0)
+        wf_trace_finish_chain(trace, newest, NULL, true);
 }

@@ -1,8 +1,20 @@
-/* recording.h - operations of communicators as records of the trace. */
+/* recording.h - the trace of a context, and operations of communicators as records of it. */
 #ifndef WEFT_COMM_RECORDING_H
 #define WEFT_COMM_RECORDING_H
 
 #include "comm.h"
+
+#include "common/plug_collective.h"
+
+#define WF_NO_RECORD UINT64_MAX
+
+/* ---- observe.c ---- */
+
+/* Create CONTEXT's trace. */
+weft_status wf_tracing_begin(weft_context *context) WF_NODISCARD;
+void wf_tracing_end(weft_context *context);
+
+/* ---- records ---- */
 
 static inline uint64_t wf_element_bytes(uint32_t dtype)
 {
@@ -22,7 +34,8 @@ static inline uint64_t wf_sum_counts(const uint64_t *counts, int32_t size)
     return sum;
 }
 
-/* Elements of this rank's input and output.  ARGS are checked. */
+/* Elements of this rank's input and output.  ARGS are checked: arrays that this rank need not pass
+ * are not read. */
 static inline __attribute__((always_inline)) void
 wf_collective_elements(const weft_comm *comm, const weft_collective_args *args, uint64_t *in,
                        uint64_t *out)
@@ -31,14 +44,30 @@ wf_collective_elements(const weft_comm *comm, const weft_collective_args *args, 
     bool root = args->root == comm->rank;
 
     switch (args->collective) {
-    case WEFT_COLL_ALL_REDUCE: *in = *out = count; break;
-    case WEFT_COLL_ALL_GATHER: *in = count, *out = all; break;
-    case WEFT_COLL_REDUCE_SCATTER: *in = all, *out = count; break;
-    case WEFT_COLL_ALL_TO_ALL: *in = *out = all; break;
-    case WEFT_COLL_BROADCAST: *in = root ? count : 0, *out = count; break;
-    case WEFT_COLL_REDUCE: *in = count, *out = root ? count : 0; break;
-    case WEFT_COLL_GATHER: *in = count, *out = root ? all : 0; break;
-    case WEFT_COLL_SCATTER: *in = root ? all : 0, *out = count; break;
+    case WEFT_COLL_ALL_REDUCE:
+        *in = *out = count;
+        break;
+    case WEFT_COLL_ALL_GATHER:
+        *in = count, *out = all;
+        break;
+    case WEFT_COLL_REDUCE_SCATTER:
+        *in = all, *out = count;
+        break;
+    case WEFT_COLL_ALL_TO_ALL:
+        *in = *out = all;
+        break;
+    case WEFT_COLL_BROADCAST:
+        *in = root ? count : 0, *out = count;
+        break;
+    case WEFT_COLL_REDUCE:
+        *in = count, *out = root ? count : 0;
+        break;
+    case WEFT_COLL_GATHER:
+        *in = count, *out = root ? all : 0;
+        break;
+    case WEFT_COLL_SCATTER:
+        *in = root ? all : 0, *out = count;
+        break;
     case WEFT_COLL_ALL_GATHER_V:
         *in = args->recv_counts[comm->rank];
         *out = wf_sum_counts(args->recv_counts, comm->size);
@@ -57,7 +86,8 @@ wf_collective_elements(const weft_comm *comm, const weft_collective_args *args, 
     case WEFT_COLL_SCATTER_V:
         *in = root ? wf_sum_counts(args->send_counts, comm->size) : 0, *out = count;
         break;
-    default: *in = *out = 0;
+    default:
+        *in = *out = 0;
     }
 }
 
@@ -72,38 +102,50 @@ static inline _Atomic uint64_t *wf_record_chain(struct wf_trace *trace, weft_com
 static inline struct wf_submitted wf_record_submit(struct wf_trace *trace, weft_comm *comm,
                                                    const void *stream, const weft_record *draft)
 {
-    struct wf_submitted submitted = wf_trace_submit(trace, wf_record_chain(trace, comm, stream),
-                                                    WF_CALL_SUBMITTED, draft);
+    struct wf_submitted submitted =
+        wf_trace_submit(trace, wf_record_chain(trace, comm, stream), WF_CALL_SUBMITTED, draft);
 
     atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
     return submitted;
+}
+
+static inline __attribute__((always_inline)) weft_record
+wf_collective_draft(const weft_comm *comm, const weft_collective_args *args, uint64_t sequence)
+{
+    bool rooted = (plug_collective_needs(args->collective) & PLUG_ROOTED) != 0;
+    bool moves = args->collective != WEFT_COLL_BARRIER; /* whose dtype is not checked */
+    uint64_t bytes = moves ? wf_element_bytes(args->dtype) : 0, in, out;
+
+    wf_collective_elements(comm, args, &in, &out);
+    return (weft_record){
+        .comm = comm->number,
+        .sequence = sequence,
+        .sent = in * bytes,
+        .received = out * bytes,
+        .stream = (uint64_t)(uintptr_t)args->stream,
+        .operation = (uint8_t)args->collective,
+        .step_kind = WEFT_NO_STEP_KIND,
+        .dtype = moves ? (uint8_t)args->dtype : 0,
+        .reduction = (uint8_t)args->reduction,
+        .flags = comm->done_on_return && args->stream == NULL ? 0 : WEFT_RECORD_ON_STREAM,
+        .peer = rooted ? comm->world_ranks[args->root] : -1,
+        .comm_name = comm->name_text,
+    };
 }
 
 /* The next collective of COMM is about to begin. */
 static inline __attribute__((always_inline)) struct wf_submitted
 wf_record_collective(struct wf_trace *trace, weft_comm *comm, const weft_collective_args *args)
 {
-    uint64_t bytes = wf_element_bytes(args->dtype), in, out;
+    weft_record draft = wf_collective_draft(
+        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed));
 
-    wf_collective_elements(comm, args, &in, &out);
-    return wf_record_submit(
-        trace, comm, args->stream,
-        &(weft_record){
-            .comm = comm->number,
-            .sequence = atomic_load_explicit(&comm->collectives, memory_order_relaxed),
-            .sent = in * bytes,
-            .received = out * bytes,
-            .stream = (uint64_t)(uintptr_t)args->stream,
-            .operation = (uint8_t)args->collective,
-            .step_kind = WEFT_NO_STEP_KIND,
-            .dtype = (uint8_t)args->dtype,
-            .reduction = (uint8_t)args->reduction,
-            .flags = comm->done_on_return && args->stream == NULL ? 0 : WEFT_RECORD_ON_STREAM,
-            .peer = args->root >= 0 ? comm->world_ranks[args->root] : -1,
-            .comm_name = comm->name_text,
-        });
+    return wf_record_submit(trace, comm, args->stream, &draft);
 }
 
+/* The same for a collective that weft computes, and that is complete when its call returns. */
+struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
+                                      const weft_collective_args *args);
 /* A message is about to be posted. */
 struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
                                       enum weft_operation operation, const weft_message *message);
@@ -111,7 +153,14 @@ struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
 struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *comm,
                                            const void *stream);
 
-/* COMM now waits for world rank RANK, which has not reached its last operation. */
+/* COMM waits for world rank RANK, which has not reached its last operation, or is lost. */
 void wf_record_wait(weft_comm *comm, int32_t rank);
+
+/* The outermost call group of COMM begins, while records are wanted. */
+void wf_record_group_begin(weft_comm *comm);
+/* It ends with STATUS; group_record is set.  If that is OK, its operations on the default stream of
+ * a backend that completes them in the call are complete; otherwise none of its operations was
+ * started. */
+void wf_record_group_end(weft_comm *comm, weft_status status);
 
 #endif

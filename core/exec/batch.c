@@ -231,12 +231,12 @@ weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *co
 
     if (bound->batch == NULL)
         return wf_run_one(bound, sources[0], targets[0], room, stream, work, function);
-    wf_runs_begin(&bound->team->runs, bound->runs,
-                  atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
     if (trace != NULL) {
         wf_drafts_name(trace, bound);
         record = wf_record_run(trace, bound, stream);
     }
+    wf_runs_begin(&bound->team->runs, bound->runs,
+                  atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
     status = run_batch(bound, sources, targets, room, stream);
     if (status != WEFT_OK) {
         status = wf_run_failed(bound, last, status, function);

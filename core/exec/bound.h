@@ -12,7 +12,7 @@
 #define WEFT_EXEC_BOUND_H
 
 #include "comm/comm.h"
-#include "comm/runs.h"
+#include "comm/order/runs.h"
 #include "exec.h"
 #include "weft/exec.h"
 #include "weft/move.h"
@@ -444,7 +444,7 @@ static inline struct wf_trace *wf_tracing(const weft_bound *bound)
 /* CALL begins to bind PLAN, which may be NULL. */
 struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan,
                                    const struct wf_bind_call *call);
-/* A run of BOUND begins on STREAM. */
+/* A run of BOUND is about to begin on STREAM. */
 struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_bound *bound,
                                   const void *stream);
 /* A step of BOUND begins on STREAM.  COMM is its communicator; NULL: it is local. */
@@ -455,30 +455,38 @@ struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bound *bou
 
 /* Run BOUND, which has one tensor and its scratch, for FUNCTION.  ROOM: see wf_run_aliased. Inline,
  * because a short run costs little more than the calls that lead to it. */
-static inline weft_status wf_run_one(const weft_bound *bound, const void *source, void *target,
-                                     void *room, weft_stream *stream, weft_work **work,
-                                     const char *function)
+static inline weft_status wf_run_unrecorded(const weft_bound *bound, const void *source,
+                                            void *target, void *room, weft_stream *stream,
+                                            const char *function)
 {
     struct wf_runs *runs = &bound->team->runs;
     uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
-    struct wf_trace *trace = wf_tracing(bound);
-    struct wf_submitted record = {NULL, 0};
     weft_status status;
 
     wf_runs_begin(runs, bound->runs,
                   atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
-    if (trace != NULL) record = wf_record_run(trace, bound, stream);
     status = source != target || source == NULL
                  ? wf_run(bound, source, target, stream)
                  : wf_run_aliased(bound, source, target, room, stream);
-    if (__builtin_expect(status != WEFT_OK, 0)) {
-        status = wf_run_failed(bound, last, status, function);
-        return trace != NULL ? wf_trace_fail(trace, record, status) : status;
-    }
-    if (wf_comm_is_inline(bound->team, stream)) {
-        wf_runs_end(runs);
-        if (trace != NULL) wf_trace_finish(trace, record);
-    }
+    if (__builtin_expect(status != WEFT_OK, 0)) return wf_run_failed(bound, last, status, function);
+    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(runs);
+    return WEFT_OK;
+}
+
+/* The same with a record. */
+weft_status wf_run_recorded(const weft_bound *bound, const void *source, void *target, void *room,
+                            weft_stream *stream, const char *function);
+
+/* The same, with a record if records are wanted, and with WORK unless that is NULL. */
+static inline weft_status wf_run_one(const weft_bound *bound, const void *source, void *target,
+                                     void *room, weft_stream *stream, weft_work **work,
+                                     const char *function)
+{
+    weft_status status = wf_tracing(bound) != NULL
+                             ? wf_run_recorded(bound, source, target, room, stream, function)
+                             : wf_run_unrecorded(bound, source, target, room, stream, function);
+
+    if (__builtin_expect(status != WEFT_OK, 0)) return status;
     return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
 }
 

@@ -33,10 +33,14 @@ static uint32_t intern_axes(struct wf_trace *trace, const struct wf_step *step)
 static enum weft_operation operation_of(const struct wf_action *action)
 {
     switch (action->type) {
-    case WF_ACTION_PULL: return WEFT_OP_PULL;
-    case WF_ACTION_COLLECTIVE: return (enum weft_operation)action->collective.collective;
-    case WF_ACTION_PACKED: return (enum weft_operation)action->packing.collective;
-    default: return WEFT_OP_COPY;
+    case WF_ACTION_PULL:
+        return WEFT_OP_PULL;
+    case WF_ACTION_COLLECTIVE:
+        return (enum weft_operation)action->collective.collective;
+    case WF_ACTION_PACKED:
+        return (enum weft_operation)action->packing.collective;
+    default:
+        return WEFT_OP_COPY;
     }
 }
 
@@ -128,6 +132,7 @@ void wf_drafts_set(struct weft_bound *bound, const char *name)
         if (bound->batch->alone[i] != NULL) set_steps(bound->batch->alone[i], label);
 }
 
+/* In the steady state the name is that of the run before, and nothing is locked. */
 static void relabel(struct wf_trace *trace, struct weft_bound *alone, const char *name)
 {
     uint32_t label;
@@ -179,8 +184,7 @@ WF_HOT struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_boun
     weft_record draft = bound->draft;
     struct wf_submitted submitted;
 
-    if (bound->is_cached &&
-        atomic_load_explicit(&bound->runs->begun, memory_order_relaxed) > 1) /* with this one */
+    if (bound->is_cached && atomic_load_explicit(&bound->runs->begun, memory_order_relaxed) > 0)
         draft.flags = WEFT_RECORD_CACHED;
     place(&draft, bound, stream);
     submitted = wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream),

@@ -79,26 +79,47 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
     return WEFT_OK;
 }
 
+static inline WF_HOT weft_status run_step(const struct weft_bound *bound,
+                                          const struct wf_action *action, const void *source,
+                                          void *target, weft_stream *stream)
+{
+    wf_runs_step(bound->runs, action->number, action->comm);
+    return run_action(bound, action, action->from_source ? source : action->in_scratch,
+                      action->to_target ? target : action->out_scratch, stream);
+}
+
+static WF_HOT weft_status run_recorded(const weft_bound *bound, const void *source, void *target,
+                                       weft_stream *stream, struct wf_trace *trace)
+{
+    for (uint32_t i = 0; i < bound->action_count; i++) {
+        const struct wf_action *action = &bound->actions[i];
+        struct wf_submitted record;
+        weft_status status;
+
+        if (action->type == WF_ACTION_NONE) continue;
+        record = wf_record_step(trace, bound, &action->draft, action->comm, stream);
+        status = run_step(bound, action, source, target, stream);
+        if (__builtin_expect(status != WEFT_OK, 0)) {
+            (void)wf_trace_fail(trace, record, status);
+            return wf_step_failed(bound, action, status);
+        }
+        if (wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
+    }
+    return WEFT_OK;
+}
+
 WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *target,
                           weft_stream *stream)
 {
     struct wf_trace *trace = wf_tracing(bound);
-    struct wf_submitted record = {NULL, 0};
     weft_status status;
 
+    if (trace != NULL) return run_recorded(bound, source, target, stream, trace);
     for (uint32_t i = 0; i < bound->action_count; i++) {
         const struct wf_action *action = &bound->actions[i];
         if (action->type == WF_ACTION_NONE) continue;
-        wf_runs_step(bound->runs, action->number, action->comm);
-        if (trace != NULL)
-            record = wf_record_step(trace, bound, &action->draft, action->comm, stream);
-        status = run_action(bound, action, action->from_source ? source : action->in_scratch,
-                            action->to_target ? target : action->out_scratch, stream);
-        if (__builtin_expect(status != WEFT_OK, 0)) {
-            if (trace != NULL) (void)wf_trace_fail(trace, record, status);
-            return wf_step_failed(bound, action, status);
-        }
-        if (trace != NULL && wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
+        status = run_step(bound, action, source, target, stream);
+        if (__builtin_expect(status != WEFT_OK, 0)) return wf_step_failed(bound, action, status);
     }
     return WEFT_OK;
 }
@@ -128,6 +149,18 @@ weft_status wf_run_aliased(const weft_bound *bound, const void *source, void *ta
     if (bytes == 0) return wf_run(bound, source, target, stream);
     WF_TRY(bound->device_table->copy(bound->device, room, source, bytes, stream));
     return wf_run(bound, room, target, stream);
+}
+
+WF_HOT weft_status wf_run_recorded(const weft_bound *bound, const void *source, void *target,
+                                   void *room, weft_stream *stream, const char *function)
+{
+    struct wf_trace *trace = bound->context->trace;
+    struct wf_submitted record = wf_record_run(trace, bound, stream);
+    weft_status status = wf_run_unrecorded(bound, source, target, room, stream, function);
+
+    if (__builtin_expect(status != WEFT_OK, 0)) return wf_trace_fail(trace, record, status);
+    if (wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
+    return WEFT_OK;
 }
 
 WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,

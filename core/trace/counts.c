@@ -61,10 +61,10 @@ static void count_submitted(void *self, const weft_record *record)
     if (has_data(record) && record->operation != WEFT_OP_COPY) {
         sums->sent += record->sent;
         sums->received += record->received;
-        count_axes(sums,
-                   wf_trace_text(counts->trace,
-                                 record->axes != 0 ? record->axes : record->comm_name),
-                   record);
+        count_axes(
+            sums,
+            wf_trace_text(counts->trace, record->axes != 0 ? record->axes : record->comm_name),
+            record);
     }
     pthread_mutex_unlock(&counts->lock);
 }
@@ -146,7 +146,10 @@ weft_status wf_counts_begin(struct wf_trace *trace, const weft_counts *caller)
         return status;
     }
     pthread_mutex_lock(&trace->counts_lock);
-    if (counts->begun == NULL) status = observe(trace, counts);
+    if (counts->begun == NULL) {
+        counts->sums = (weft_counts){0}; /* so that there is room for axes */
+        status = observe(trace, counts);
+    }
     if (status == WEFT_OK) {
         pthread_mutex_lock(&counts->lock);
         *begun = (struct begun){counts->begun, caller, counts->sums};

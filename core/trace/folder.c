@@ -14,9 +14,11 @@
 #include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define KEPT 32 /* rings whose owner has ended */
+#define KEPT               32 /* rings whose owner has ended */
+#define UNFINISHED_SECONDS 60
 
 static bool has_prefix(const char *text, const char *prefix)
 {
@@ -46,8 +48,9 @@ static weft_status check_owner(const char *path, int folder)
         return wf_fail(WEFT_ERR_SYSTEM, "the folder %s belongs to user %u, not to user %u", path,
                        (unsigned)info.st_uid, (unsigned)geteuid());
     if ((info.st_mode & 077) != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "other users can enter the folder %s: its mode is %03o, not 700",
-                       path, (unsigned)(info.st_mode & 0777));
+        return wf_fail(WEFT_ERR_SYSTEM,
+                       "other users can enter the folder %s: its mode is %03o, not 700", path,
+                       (unsigned)(info.st_mode & 0777));
     return WEFT_OK;
 }
 
@@ -68,23 +71,12 @@ weft_status wf_folder_enter(const char *path, int *out)
     return WEFT_OK;
 }
 
-weft_status wf_folder_open(char *path, size_t bytes, int *out)
+weft_status wf_folder_make(const char *path, int *out)
 {
-    char paths[WF_FOLDERS][WF_FOLDER_PATH];
-    size_t count = wf_folder_list(paths);
-    weft_status status = WEFT_OK;
-
-    for (size_t i = 0; i < count; i++) {
-        if (mkdir(paths[i], 0700) != 0 && errno != EEXIST)
-            status = wf_fail(WEFT_ERR_SYSTEM, "the folder %s cannot be created: %s", paths[i],
-                             strerror(errno));
-        else
-            status = wf_folder_enter(paths[i], out);
-        if (status != WEFT_OK) continue;
-        snprintf(path, bytes, "%s", paths[i]);
-        return WEFT_OK;
-    }
-    return status;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return wf_fail(WEFT_ERR_SYSTEM, "the folder %s cannot be created: %s", path,
+                       strerror(errno));
+    return wf_folder_enter(path, out);
 }
 
 bool wf_folder_is_ring(const char *name)
@@ -109,7 +101,7 @@ struct left {
 /* True if the owner of ring NAME in FOLDER has ended. */
 static bool is_left(int folder, const char *name, struct left *out)
 {
-    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat info;
     bool left;
 
@@ -136,11 +128,20 @@ static int newest_first(const void *a, const void *b)
     return strcmp(one->name, other->name);
 }
 
+/* A ring whose owner has just begun to make it has no lock yet, so it must be old. */
+static void remove_unfinished(int folder, const char *name)
+{
+    struct left left;
+
+    if (is_left(folder, name, &left) && left.time.tv_sec + UNFINISHED_SECONDS < time(NULL))
+        unlinkat(folder, name, 0);
+}
+
 void wf_folder_clean(int folder)
 {
     struct left *list = NULL;
     size_t count = 0, room = 0;
-    int again = dup(folder);
+    int again = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     DIR *entries = again >= 0 ? fdopendir(again) : NULL;
 
     if (entries == NULL) {
@@ -148,6 +149,7 @@ void wf_folder_clean(int folder)
         return;
     }
     for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
+        if (has_prefix(entry->d_name, WF_MADE_PREFIX)) remove_unfinished(folder, entry->d_name);
         if (!wf_folder_is_ring(entry->d_name)) continue;
         if (count == room) {
             struct left *more = wf_realloc(list, (room = 2 * room + KEPT) * sizeof *list);

@@ -7,6 +7,7 @@
 #define WF_FOLDERS     2
 #define WF_FOLDER_PATH 192
 #define WF_RING_PREFIX "ring."
+#define WF_MADE_PREFIX "made." /* a ring that its owner has not completed */
 
 /* The folders in which rings of this user may be, the preferred one first.  Returns how many. */
 size_t wf_folder_list(char paths[WF_FOLDERS][WF_FOLDER_PATH]);
@@ -15,11 +16,11 @@ size_t wf_folder_list(char paths[WF_FOLDERS][WF_FOLDER_PATH]);
  * exist.  The caller closes *OUT. */
 weft_status wf_folder_enter(const char *path, int *out) WF_NODISCARD;
 
-/* Open the first folder that can be used, and create it if it is missing.  PATH, of BYTES, gets its
- * path.  WEFT_ERR_SYSTEM: there is none; the text says why.  The caller closes *OUT. */
-weft_status wf_folder_open(char *path, size_t bytes, int *out) WF_NODISCARD;
+/* The same, and create the folder if it is missing. */
+weft_status wf_folder_make(const char *path, int *out) WF_NODISCARD;
 
-/* Remove the rings in FOLDER whose owner has ended, except the newest 32. */
+/* Remove the rings in FOLDER whose owner has ended, except the newest 32, and those whose owner
+ * ended a minute ago or longer before they were complete. */
 void wf_folder_clean(int folder);
 
 bool wf_folder_is_ring(const char *name);

@@ -57,22 +57,35 @@ static void call(const weft_observer *observer, enum wf_callback callback,
     void (*function)(void *, const weft_record *) = NULL;
 
     switch (callback) {
-    case WF_CALL_SUBMITTED: function = observer->submitted; break;
-    case WF_CALL_STARTED: function = observer->started; break;
-    case WF_CALL_FINISHED: function = observer->finished; break;
-    case WF_CALL_PLANNED: function = observer->planned; break;
-    case WF_CALL_REDISTRIBUTES: function = observer->redistributes; break;
+    case WF_CALL_SUBMITTED:
+        function = observer->submitted;
+        break;
+    case WF_CALL_STARTED:
+        function = observer->started;
+        break;
+    case WF_CALL_FINISHED:
+        function = observer->finished;
+        break;
+    case WF_CALL_PLANNED:
+        function = observer->planned;
+        break;
+    case WF_CALL_REDISTRIBUTES:
+        function = observer->redistributes;
+        break;
     }
     if (function != NULL) function(observer->self, record);
 }
 
-void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record)
+void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record,
+                       uint64_t id)
 {
     uint32_t used = atomic_load_explicit(&trace->observing, memory_order_relaxed);
+    weft_record copy;
 
+    if (!wf_record_copy(record, id, &copy)) return;
     for (uint32_t slot = 0; used >> slot != 0; slot++) {
         if ((used >> slot & 1) == 0 || !enter(trace, slot)) continue;
-        call(&trace->observers[slot].observer, callback, record);
+        call(&trace->observers[slot].observer, callback, &copy);
         leave(trace, slot);
     }
 }

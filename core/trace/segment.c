@@ -1,6 +1,7 @@
 /* segment.c - the memory of a ring: a file in shared memory, or private memory where that is not to
  * be had. */
 #include "folder.h"
+#include "base/fork.h"
 #include "trace.h"
 
 #include "weft/status.h"
@@ -20,72 +21,6 @@ _Static_assert(sizeof(struct wf_segment) % 64 == 0, "texts and records are align
 static size_t segment_bytes(uint64_t records)
 {
     return sizeof(struct wf_segment) + WF_TEXT_BYTES + (size_t)records * sizeof(weft_record);
-}
-
-/* ---- the file ---- */
-
-/* Create the file of the ring, with all its memory, so that later writes cannot fail. */
-static weft_status create_file(struct wf_trace *trace, int folder,
-                               const struct wf_trace_identity *identity)
-{
-    size_t used = strlen(trace->path);
-    const char *name = trace->path + used + 1;
-    int error;
-
-    snprintf(trace->path + used, sizeof trace->path - used, "/" WF_RING_PREFIX "%016" PRIx64 ".%d.%d",
-             identity->job, identity->rank, (int)getpid());
-    trace->file = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (trace->file < 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be created: %s", trace->path, strerror(errno));
-    error = flock(trace->file, LOCK_EX | LOCK_NB) != 0 ? errno : 0;
-    if (error == 0) error = posix_fallocate(trace->file, 0, (off_t)trace->bytes);
-    if (error != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s cannot have %zu bytes: %s", trace->path, trace->bytes,
-                       strerror(error));
-    return WEFT_OK;
-}
-
-static weft_status map_file(struct wf_trace *trace)
-{
-    void *memory = mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                        trace->file, 0);
-
-    if (memory == MAP_FAILED)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be mapped: %s", trace->path, strerror(errno));
-    trace->segment = memory;
-    return WEFT_OK;
-}
-
-static void drop_file(struct wf_trace *trace)
-{
-    if (trace->file < 0) return;
-    unlink(trace->path);
-    close(trace->file);
-    trace->file = -1;
-    trace->path[0] = '\0';
-}
-
-static weft_status share(struct wf_trace *trace, const struct wf_trace_identity *identity)
-{
-    weft_status status;
-    int folder;
-
-    WF_TRY(wf_folder_open(trace->path, sizeof trace->path - 64, &folder));
-    wf_folder_clean(folder);
-    status = create_file(trace, folder, identity);
-    close(folder);
-    if (status == WEFT_OK) status = map_file(trace);
-    if (status != WEFT_OK) drop_file(trace);
-    return status;
-}
-
-static weft_status keep_private(struct wf_trace *trace)
-{
-    void *memory = mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (memory == MAP_FAILED) return wf_fail_memory(trace->bytes);
-    trace->segment = memory;
-    return WEFT_OK;
 }
 
 /* ---- what it says ---- */
@@ -123,6 +58,137 @@ static void describe(struct wf_segment *segment, const struct wf_trace_identity 
     memcpy(segment->magic, WF_SEGMENT_MAGIC, sizeof segment->magic);
 }
 
+/* ---- the file ---- */
+
+/* Names of the file in its folder: while it is made, and then. */
+struct names {
+    char made[64], ring[64];
+};
+
+static struct names name_file(const struct wf_trace_identity *identity)
+{
+    struct names names;
+    char rest[56];
+
+    snprintf(rest, sizeof rest, "%016" PRIx64 ".%d.%d", identity->job, identity->rank,
+             (int)getpid());
+    snprintf(names.made, sizeof names.made, WF_MADE_PREFIX "%s", rest);
+    snprintf(names.ring, sizeof names.ring, WF_RING_PREFIX "%s", rest);
+    return names;
+}
+
+/* The lock must not outlive this process in a fork of it. */
+static int open_kept(int folder, const char *name)
+{
+    wf_fd_hold();
+    return wf_fd_keep(
+        openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+}
+
+/* Create the file of the ring with all its memory, so that later writes cannot fail. */
+static weft_status create_file(struct wf_trace *trace, int folder, const char *name)
+{
+    int error;
+
+    trace->file = open_kept(folder, name);
+    if (trace->file < 0)
+        return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", trace->path, name,
+                       strerror(errno));
+    error = flock(trace->file, LOCK_EX | LOCK_NB) != 0 ? errno : 0;
+    if (error == 0) error = posix_fallocate(trace->file, 0, (off_t)trace->bytes);
+    if (error != 0)
+        return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot have %zu bytes: %s", trace->path, name,
+                       trace->bytes, strerror(error));
+    return WEFT_OK;
+}
+
+static weft_status map_file(struct wf_trace *trace)
+{
+    void *memory =
+        mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, trace->file, 0);
+
+    if (memory == MAP_FAILED)
+        return wf_fail(WEFT_ERR_SYSTEM, "a ring in %s cannot be mapped: %s", trace->path,
+                       strerror(errno));
+    trace->segment = memory;
+    return WEFT_OK;
+}
+
+/* Make the complete file visible to other processes. */
+static weft_status publish(struct wf_trace *trace, int folder, const struct names *names)
+{
+    size_t used = strlen(trace->path);
+
+    if (renameat(folder, names->made, folder, names->ring) != 0)
+        return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be renamed to %s: %s", trace->path,
+                       names->made, names->ring, strerror(errno));
+    snprintf(trace->path + used, sizeof trace->path - used, "/%s", names->ring);
+    return WEFT_OK;
+}
+
+static weft_status share_in(struct wf_trace *trace, int folder,
+                            const struct wf_trace_identity *identity)
+{
+    struct names names = name_file(identity);
+    weft_status status = create_file(trace, folder, names.made);
+
+    if (status == WEFT_OK) status = map_file(trace);
+    if (status == WEFT_OK) {
+        describe(trace->segment, identity, trace->mask + 1);
+        status = publish(trace, folder, &names);
+    }
+    if (status == WEFT_OK) return WEFT_OK;
+    if (trace->segment != NULL) munmap(trace->segment, trace->bytes);
+    trace->segment = NULL;
+    if (trace->file < 0) return status;
+    unlinkat(folder, names.made, 0);
+    wf_fd_close(trace->file);
+    trace->file = -1;
+    return status;
+}
+
+/* In the first folder in which it is possible. */
+static weft_status share(struct wf_trace *trace, const struct wf_trace_identity *identity)
+{
+    char paths[WF_FOLDERS][WF_FOLDER_PATH];
+    size_t count = wf_folder_list(paths);
+    weft_status status = WEFT_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        int folder;
+
+        status = wf_folder_make(paths[i], &folder);
+        if (status != WEFT_OK) continue;
+        snprintf(trace->path, sizeof trace->path, "%s", paths[i]);
+        wf_folder_clean(folder);
+        status = share_in(trace, folder, identity);
+        close(folder);
+        if (status == WEFT_OK) return WEFT_OK;
+    }
+    trace->path[0] = '\0';
+    return status;
+}
+
+static void drop_file(struct wf_trace *trace)
+{
+    if (trace->file < 0) return;
+    unlink(trace->path);
+    wf_fd_close(trace->file);
+}
+
+static weft_status keep_private(struct wf_trace *trace, const struct wf_trace_identity *identity)
+{
+    void *memory =
+        mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) return wf_fail_memory(trace->bytes);
+    trace->segment = memory;
+    describe(trace->segment, identity, trace->mask + 1);
+    return WEFT_OK;
+}
+
+/* ---- the object ---- */
+
 static uint64_t round_up(uint64_t records)
 {
     uint64_t count = 64;
@@ -154,13 +220,13 @@ weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t r
                    "rank: %s",
                    weft_last_error());
     }
-    if (status != WEFT_OK) status = keep_private(trace);
+    if (status != WEFT_OK) status = keep_private(trace, identity);
     if (status != WEFT_OK) {
         wf_trace_destroy(trace);
         return status;
     }
-    describe(trace->segment, identity, count);
-    trace->records = (weft_record *)((char *)trace->segment + sizeof *trace->segment + WF_TEXT_BYTES);
+    trace->records =
+        (weft_record *)((char *)trace->segment + sizeof *trace->segment + WF_TEXT_BYTES);
     *out = trace;
     return WEFT_OK;
 }
@@ -175,68 +241,4 @@ void wf_trace_destroy(struct wf_trace *trace)
     wf_free(trace->texts);
     wf_counts_free(atomic_load(&trace->counts));
     wf_free(trace);
-}
-
-/* ---- communicators ---- */
-
-/* "0-3,8": consecutive ranks joined. */
-static void list_ranks(const int32_t *ranks, int32_t count, struct wf_text *out)
-{
-    for (int32_t first = 0, last; first < count; first = last + 1) {
-        last = first;
-        while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
-            last++;
-        wf_text_add(out, first > 0 ? ",%d" : "%d", ranks[first]);
-        if (last > first) wf_text_add(out, "-%d", ranks[last]);
-    }
-}
-
-static struct wf_segment_comm *find_comm(struct wf_trace *trace, uint64_t number)
-{
-    for (size_t i = 0; i < WF_SEGMENT_COMMS; i++)
-        if (atomic_load(&trace->segment->comms[i].number) == number)
-            return &trace->segment->comms[i];
-    return NULL;
-}
-
-void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, const int32_t *ranks,
-                       int32_t size, int32_t rank)
-{
-    struct wf_text text = {0};
-    struct wf_segment_comm *comm;
-    uint32_t list;
-
-    list_ranks(ranks, size, &text);
-    list = wf_trace_intern(trace, text.failed ? "" : text.data);
-    wf_text_free(&text);
-    pthread_mutex_lock(&trace->lock);
-    comm = find_comm(trace, 0);
-    if (comm != NULL) {
-        atomic_store(&comm->name, name);
-        atomic_store(&comm->ranks, list);
-        atomic_store(&comm->rank, rank);
-        atomic_store(&comm->size, size);
-        atomic_store(&comm->failed, WEFT_OK);
-        atomic_store(&comm->number, number);
-    }
-    pthread_mutex_unlock(&trace->lock);
-}
-
-void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
-                        const char *text)
-{
-    struct wf_segment_comm *comm = find_comm(trace, number);
-
-    if (comm != NULL) atomic_store(&comm->failed, status);
-    if (atomic_load(&trace->observing) != 0) wf_observers_fail(trace, number, status, text);
-}
-
-void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number)
-{
-    struct wf_segment_comm *comm;
-
-    pthread_mutex_lock(&trace->lock);
-    comm = find_comm(trace, number);
-    if (comm != NULL) atomic_store(&comm->number, 0);
-    pthread_mutex_unlock(&trace->lock);
 }

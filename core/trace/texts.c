@@ -76,9 +76,19 @@ static uint32_t add(struct wf_trace *trace, struct wf_text_entry *entry, uint64_
     return used;
 }
 
-uint32_t wf_trace_intern(struct wf_trace *trace, const char *text)
+/* The length of TEXT, if it is cut after MOST bytes, but not inside a character of UTF-8. */
+static size_t cut(const char *text, size_t most)
 {
-    size_t length = text != NULL ? strnlen(text, TEXT_MOST) : 0;
+    size_t length = strnlen(text, most);
+
+    while (length == most && length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length--, most--;
+    return length;
+}
+
+uint32_t wf_trace_intern_long(struct wf_trace *trace, const char *text, size_t most)
+{
+    size_t length = text != NULL ? cut(text, most) : 0;
     uint64_t hash = wf_hash(1, text != NULL ? text : "", length);
     struct wf_text_entry *entry;
     uint32_t number = 0;
@@ -91,4 +101,9 @@ uint32_t wf_trace_intern(struct wf_trace *trace, const char *text)
     }
     pthread_mutex_unlock(&trace->lock);
     return number;
+}
+
+uint32_t wf_trace_intern(struct wf_trace *trace, const char *text)
+{
+    return wf_trace_intern_long(trace, text, TEXT_MOST);
 }

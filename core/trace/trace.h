@@ -18,6 +18,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 /* ---- ticks.c ---- */
 
@@ -57,15 +58,15 @@ uint64_t wf_ticks_convert(struct wf_instant first, struct wf_instant last, uint6
 #define WF_SEGMENT_COMMS   256
 #define WF_TEXT_BYTES      65536
 #define WF_RECORDS_MOST    65536
-#define WF_RECORDS_PRIVATE 256 /* with WEFT_RING=0, for observers */
+#define WF_RECORDS_PRIVATE 2048 /* with WEFT_RING=0, for observers */
 
 /* A communicator of the rank. */
 struct wf_segment_comm {
-    _Atomic uint64_t number; /* 0: the entry is free */
+    _Atomic uint64_t number;      /* 0: the entry is free */
     _Atomic uint32_t name, ranks; /* texts; RANKS is like "0-3,8" */
     _Atomic int32_t rank, size;
-    _Atomic int32_t failed; /* weft_status; WEFT_OK: it has not failed */
-    uint32_t reserved;
+    _Atomic int32_t failed;    /* weft_status; WEFT_OK: it has not failed */
+    _Atomic int32_t waits_for; /* world rank that it waited for when it failed; -1: not known */
 };
 
 /* The start of a ring's memory.  Another process may read it at any time: the fields above `next`
@@ -113,8 +114,8 @@ struct wf_trace {
     struct wf_segment *segment;
     weft_record *records;
     uint64_t mask;
-    _Atomic uint32_t observing; /* bit per slot of OBSERVERS */
-    bool has_ring;              /* WEFT_RING is not 0: always active */
+    _Atomic uint32_t observing;         /* bit per slot of OBSERVERS */
+    bool has_ring;                      /* WEFT_RING is not 0: always active */
     _Atomic uint64_t chains[WF_CHAINS]; /* newest record of the streams of a place */
     struct wf_observer_slot observers[WF_OBSERVERS];
     pthread_mutex_t lock; /* of what follows, and of changes to `observing` */
@@ -123,7 +124,7 @@ struct wf_trace {
     char path[256];       /* of the file; "" without */
     struct wf_text_entry *texts;
     uint32_t text_room, text_count, texts_missed;
-    pthread_mutex_t counts_lock; /* of beginning and ending counts */
+    pthread_mutex_t counts_lock;        /* of beginning and ending counts */
     _Atomic(struct wf_counts *) counts; /* NULL: nobody has counted */
 };
 
@@ -138,21 +139,29 @@ void wf_trace_destroy(struct wf_trace *trace);
 /* True if records are wanted. */
 static inline bool wf_trace_is_active(const struct wf_trace *trace)
 {
-    return trace->has_ring ||
-           atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0;
+    return trace->has_ring || atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0;
 }
 
-void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name,
-                       const int32_t *ranks, int32_t size, int32_t rank);
+void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, const int32_t *ranks,
+                       int32_t size, int32_t rank);
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
                         const char *text);
 void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number);
+/* The communicator waits for world rank RANK.  ID, if it is the number of one of its operations
+ * that has not ended, does so too. */
+void wf_trace_set_wait(struct wf_trace *trace, uint64_t number, uint64_t id, int32_t rank);
+/* What wf_trace_set_wait set for the communicator; -1: nothing. */
+int32_t wf_trace_wait_of(struct wf_trace *trace, uint64_t number);
+/* Why the communicator failed; WEFT_OK: it has not failed, or is not known. */
+weft_status wf_trace_failure_of(struct wf_trace *trace, uint64_t number);
 
 /* ---- texts.c ---- */
 
-/* The number of TEXT, which is cut after 255 bytes; 0 for "", for NULL and if there is no room.
- * [any thread] */
+/* The number of TEXT, which is cut after 255 bytes, between two characters of UTF-8; 0 for "", for
+ * NULL and if there is no room.  [any thread] */
 uint32_t wf_trace_intern(struct wf_trace *trace, const char *text);
+/* The same for a text of up to MOST bytes. */
+uint32_t wf_trace_intern_long(struct wf_trace *trace, const char *text, size_t most);
 /* The text with NUMBER; "" if there is none. */
 const char *wf_trace_text(const struct wf_trace *trace, uint32_t number);
 
@@ -170,27 +179,49 @@ enum wf_callback {
 weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observer,
                              uint32_t *slot) WF_NODISCARD;
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot);
-void wf_observers_call(struct wf_trace *trace, enum wf_callback callback,
-                       const weft_record *record);
+/* Record ID, at RECORD in the ring, was submitted or has changed.  Observers get a copy, because
+ * the ring's may change meanwhile.  If other records have taken its place, they get nothing. */
+void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record,
+                       uint64_t id);
 void wf_observers_fail(struct wf_trace *trace, uint64_t comm, weft_status status, const char *text);
 
 /* ---- record.c ---- */
 
 /* Fields are stored one by one and atomically, because other threads and processes read records
- * while they are written.  ID is 0 meanwhile. */
-#define WF_STORE(record, field, value)                                                             \
-    __atomic_store_n(&(record)->field, (value), __ATOMIC_RELAXED)
-#define WF_LOAD(record, field) __atomic_load_n(&(record)->field, __ATOMIC_RELAXED)
+ * while they are written.  ID is WF_WRITING meanwhile, so that they can tell.
+ *
+ * Threads share the ring without a lock.  A thread that finds its place being written, or taken by
+ * a newer record, gives its record up: other threads have written the whole ring since it got its
+ * number.  Between a check of ID and the stores that follow it, a thread may be stopped for as
+ * long; then one record of the ring is wrong.  An atomic operation more would prevent that, and
+ * cost a third of the time of a record. */
+#define WF_WRITING                     UINT64_MAX
+#define WF_STORE(record, field, value) __atomic_store_n(&(record)->field, (value), __ATOMIC_RELAXED)
+#define WF_LOAD(record, field)         __atomic_load_n(&(record)->field, __ATOMIC_RELAXED)
 
-static inline __attribute__((always_inline)) weft_record *
-wf_trace_write(struct wf_trace *trace, _Atomic uint64_t *chain, const weft_record *draft,
-               uint64_t *number)
+/* The 64 bits that begin with FIELD, of several fields.  Fewer stores make a record a fifth
+ * cheaper. */
+typedef uint64_t __attribute__((may_alias)) wf_record_word;
+#define WF_STORE_WORD(record, field, value)                                                        \
+    __atomic_store_n((wf_record_word *)(void *)&(record)->field, (value), __ATOMIC_RELAXED)
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the words of wf_record_write");
+_Static_assert(offsetof(weft_record, binding) == 88 && offsetof(weft_record, step_kind) == 95 &&
+                   offsetof(weft_record, dtype) == 96 && offsetof(weft_record, state) == 98 &&
+                   offsetof(weft_record, peer) == 100 && offsetof(weft_record, waits_for) == 104 &&
+                   offsetof(weft_record, axes) == 112 && offsetof(weft_record, status) == 120 &&
+                   offsetof(weft_record, parent) == 124,
+               "the words of wf_record_write");
+
+/* Write DRAFT to RECORD as ID. */
+static inline __attribute__((always_inline)) void
+wf_record_write(weft_record *record, _Atomic uint64_t *chain, const weft_record *draft, uint64_t id)
 {
-    uint64_t id = atomic_fetch_add_explicit(&trace->segment->next, 1, memory_order_relaxed) + 1;
-    weft_record *record = &trace->records[id & trace->mask];
+    uint64_t previous = 0;
 
-    WF_STORE(record, id, 0);
+    if (__builtin_expect(WF_LOAD(record, id) > id, 0)) return;
+    WF_STORE(record, id, WF_WRITING);
     atomic_thread_fence(memory_order_release);
+    if (chain != NULL) previous = atomic_exchange_explicit(chain, id, memory_order_release);
     WF_STORE(record, comm, draft->comm);
     WF_STORE(record, sequence, draft->sequence);
     WF_STORE(record, sent, draft->sent);
@@ -200,26 +231,18 @@ wf_trace_write(struct wf_trace *trace, _Atomic uint64_t *chain, const weft_recor
     WF_STORE(record, started, 0);
     WF_STORE(record, finished, 0);
     WF_STORE(record, stream, draft->stream);
-    WF_STORE(record, previous,
-             chain != NULL ? atomic_exchange_explicit(chain, id, memory_order_relaxed) : 0);
-    WF_STORE(record, binding, draft->binding);
-    WF_STORE(record, step, draft->step);
-    WF_STORE(record, operation, draft->operation);
-    WF_STORE(record, step_kind, draft->step_kind);
-    WF_STORE(record, dtype, draft->dtype);
-    WF_STORE(record, reduction, draft->reduction);
-    WF_STORE(record, state, WEFT_RECORD_SUBMITTED);
-    WF_STORE(record, flags, draft->flags);
-    WF_STORE(record, peer, draft->peer);
-    WF_STORE(record, waits_for, -1);
-    WF_STORE(record, comm_name, draft->comm_name);
-    WF_STORE(record, axes, draft->axes);
-    WF_STORE(record, label, draft->label);
-    WF_STORE(record, status, WEFT_OK);
-    WF_STORE(record, parent, draft->parent);
+    WF_STORE(record, previous, previous);
+    WF_STORE_WORD(record, binding,
+                  draft->binding | (uint64_t)draft->step << 32 | (uint64_t)draft->operation << 48 |
+                      (uint64_t)draft->step_kind << 56);
+    WF_STORE_WORD(record, dtype,
+                  draft->dtype | (uint64_t)draft->reduction << 8 |
+                      (uint64_t)WEFT_RECORD_SUBMITTED << 16 | (uint64_t)draft->flags << 24 |
+                      (uint64_t)(uint32_t)draft->peer << 32);
+    WF_STORE_WORD(record, waits_for, UINT32_MAX | (uint64_t)draft->comm_name << 32);
+    WF_STORE_WORD(record, axes, draft->axes | (uint64_t)draft->label << 32);
+    WF_STORE_WORD(record, status, (uint64_t)draft->parent << 32);
     __atomic_store_n(&record->id, id, __ATOMIC_RELEASE);
-    *number = id;
-    return record;
 }
 
 /* A record that was submitted.  RECORD may belong to a newer id by now: the ring wraps. */
@@ -234,12 +257,13 @@ static inline __attribute__((always_inline)) struct wf_submitted
 wf_trace_submit(struct wf_trace *trace, _Atomic uint64_t *chain, enum wf_callback callback,
                 const weft_record *draft)
 {
-    struct wf_submitted out;
+    uint64_t id = atomic_fetch_add_explicit(&trace->segment->next, 1, memory_order_relaxed) + 1;
+    weft_record *record = &trace->records[id & trace->mask];
 
-    out.record = wf_trace_write(trace, chain, draft, &out.id);
+    wf_record_write(record, chain, draft, id);
     if (__builtin_expect(atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0, 0))
-        wf_observers_call(trace, callback, out.record);
-    return out;
+        wf_observers_call(trace, callback, record, id);
+    return (struct wf_submitted){record, id};
 }
 
 /* The host knows that the work of a record has started now, or at its submission. */
@@ -250,12 +274,12 @@ static inline void wf_trace_finish(struct wf_trace *trace, struct wf_submitted s
 {
     weft_record *record = submitted.record;
 
-    if (WF_LOAD(record, id) != submitted.id) return;
+    if (__builtin_expect(WF_LOAD(record, id) != submitted.id, 0)) return;
     WF_STORE(record, started, WF_LOAD(record, submitted));
     WF_STORE(record, finished, wf_ticks());
     __atomic_store_n(&record->state, WEFT_RECORD_FINISHED, __ATOMIC_RELEASE);
     if (__builtin_expect(atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0, 0))
-        wf_observers_call(trace, WF_CALL_FINISHED, record);
+        wf_observers_call(trace, WF_CALL_FINISHED, record, submitted.id);
 }
 
 /* The operation failed with STATUS, which is returned. */
@@ -265,14 +289,16 @@ weft_status wf_trace_fail(struct wf_trace *trace, struct wf_submitted submitted,
 /* Finish the records of a chain, from the one with id NEWEST back.  STREAM limits them to the
  * records of that stream; NULL with ALL: all of the chain. */
 void wf_trace_finish_chain(struct wf_trace *trace, uint64_t newest, const void *stream, bool all);
+/* Fail those of them whose communicator has failed. */
+void wf_trace_fail_chain(struct wf_trace *trace, uint64_t newest, const void *stream);
+/* Fail with STATUS all operations of communicator COMM that were submitted after record FIRST and
+ * have not ended. */
+void wf_trace_fail_since(struct wf_trace *trace, uint64_t first, uint64_t comm, weft_status status);
 
 static inline _Atomic uint64_t *wf_trace_chain(struct wf_trace *trace, const void *stream)
 {
     return &trace->chains[WF_CHAIN_OF(stream)];
 }
-
-/* The operation with ID waits for world rank RANK. */
-void wf_trace_set_wait(struct wf_trace *trace, uint64_t id, int32_t rank);
 
 /* Copy RECORD to *OUT.  False if it is not the one with ID, or is being written. */
 bool wf_record_copy(const weft_record *record, uint64_t id, weft_record *out);

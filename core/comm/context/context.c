@@ -1,5 +1,5 @@
 /* context.c - joining and leaving the job. */
-#include "comm/comm.h"
+#include "comm/recording.h"
 #include "rendezvous/launch.h"
 
 #include "weft/status.h"

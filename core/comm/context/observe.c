@@ -1,5 +1,5 @@
 /* observe.c - the trace of a context: its life, its observers and its counters. */
-#include "comm/comm.h"
+#include "comm/recording.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +16,10 @@ struct weft_observation {
 /* Let all communicators record, or none. */
 static void switch_records(weft_context *context)
 {
-    struct wf_trace *trace = wf_trace_is_active(context->trace) ? context->trace : NULL;
+    struct wf_trace *trace;
 
-    pthread_mutex_lock(&context->lock);
+    pthread_mutex_lock(&context->lock); /* the last of several changes sees them all */
+    trace = wf_trace_is_active(context->trace) ? context->trace : NULL;
     atomic_store(&context->tracing, trace);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
         atomic_store(&comm->tracing, trace);

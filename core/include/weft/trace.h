@@ -157,8 +157,8 @@ WEFT_API void weft_observation_release(weft_observation **observation);
 
 /* Operations whose data travels along AXES. */
 typedef struct weft_axis_count {
-    char axes[32];       /* "tp", "dp,tp"; a communicator's name if it is not of a mesh axis */
-    uint64_t operations; /* number */
+    char axes[32];           /* "tp", "dp,tp"; a communicator's name if it is not of a mesh axis */
+    uint64_t operations;     /* number */
     uint64_t sent, received; /* bytes of this rank */
 } weft_axis_count;
 

@@ -1,5 +1,5 @@
 /* The orders of runs of several ranks, merged into one order. */
-#include "comm/order.h"
+#include "comm/order/order.h"
 #include "support/suite.h"
 
 #include <string.h>

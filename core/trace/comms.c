@@ -1,0 +1,101 @@
+/* comms.c - the communicators of a rank, as its ring lists them. */
+#include "trace.h"
+
+#include <string.h>
+
+/* Bytes of a list of ranks; a longer one ends with ",...". */
+#define LIST_MOST 2047
+#define LIST_END  4
+
+/* "0-3,8": consecutive ranks joined. */
+static void list_ranks(const int32_t *ranks, int32_t count, struct wf_text *out)
+{
+    size_t whole = 0; /* bytes of the entries that leave room for the end */
+
+    for (int32_t first = 0, last; first < count; first = last + 1) {
+        last = first;
+        while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
+            last++;
+        wf_text_add(out, first > 0 ? ",%d" : "%d", ranks[first]);
+        if (last > first) wf_text_add(out, "-%d", ranks[last]);
+        if (out->length <= LIST_MOST - LIST_END) whole = out->length;
+    }
+    if (out->failed || out->length <= LIST_MOST) return;
+    out->length = whole;
+    wf_text_add(out, ",...");
+}
+
+static struct wf_segment_comm *find_comm(struct wf_trace *trace, uint64_t number)
+{
+    for (size_t i = 0; i < WF_SEGMENT_COMMS; i++)
+        if (atomic_load(&trace->segment->comms[i].number) == number)
+            return &trace->segment->comms[i];
+    return NULL;
+}
+
+void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, const int32_t *ranks,
+                       int32_t size, int32_t rank)
+{
+    struct wf_text text = {0};
+    struct wf_segment_comm *comm;
+    uint32_t list;
+
+    list_ranks(ranks, size, &text);
+    list = text.failed ? 0 : wf_trace_intern_long(trace, text.data, LIST_MOST);
+    wf_text_free(&text);
+    pthread_mutex_lock(&trace->lock);
+    comm = find_comm(trace, 0);
+    if (comm != NULL) {
+        atomic_store(&comm->name, name);
+        atomic_store(&comm->ranks, list);
+        atomic_store(&comm->rank, rank);
+        atomic_store(&comm->size, size);
+        atomic_store(&comm->failed, WEFT_OK);
+        atomic_store(&comm->waits_for, -1);
+        atomic_store(&comm->number, number);
+    }
+    pthread_mutex_unlock(&trace->lock);
+}
+
+void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
+                        const char *text)
+{
+    struct wf_segment_comm *comm = find_comm(trace, number);
+
+    if (comm != NULL) atomic_store(&comm->failed, status);
+    if (atomic_load(&trace->observing) != 0) wf_observers_fail(trace, number, status, text);
+}
+
+void wf_trace_set_wait(struct wf_trace *trace, uint64_t number, uint64_t id, int32_t rank)
+{
+    struct wf_segment_comm *comm = find_comm(trace, number);
+    weft_record *record = &trace->records[id & trace->mask];
+
+    if (comm != NULL) atomic_store(&comm->waits_for, rank);
+    if (id != 0 && WF_LOAD(record, id) == id && WF_LOAD(record, state) == WEFT_RECORD_SUBMITTED)
+        WF_STORE(record, waits_for, rank);
+}
+
+int32_t wf_trace_wait_of(struct wf_trace *trace, uint64_t number)
+{
+    struct wf_segment_comm *comm = number != 0 ? find_comm(trace, number) : NULL;
+
+    return comm != NULL ? atomic_load(&comm->waits_for) : -1;
+}
+
+weft_status wf_trace_failure_of(struct wf_trace *trace, uint64_t number)
+{
+    struct wf_segment_comm *comm = number != 0 ? find_comm(trace, number) : NULL;
+
+    return comm != NULL ? (weft_status)atomic_load(&comm->failed) : WEFT_OK;
+}
+
+void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number)
+{
+    struct wf_segment_comm *comm;
+
+    pthread_mutex_lock(&trace->lock);
+    comm = find_comm(trace, number);
+    if (comm != NULL) atomic_store(&comm->number, 0);
+    pthread_mutex_unlock(&trace->lock);
+}
