@@ -11,22 +11,19 @@
 static uint32_t intern_axes(struct wf_trace *trace, const struct wf_step *step)
 {
     const weft_mesh *mesh = step->from->layout.mesh;
-    struct wf_text text = {0};
-    uint32_t number;
+    char text[256] = "";
+    size_t used = 0;
 
-    for (int32_t axis = 0; axis < mesh->axes; axis++) {
-        const char *name = weft_mesh_axis_name(mesh, axis);
+    for (int32_t axis = 0; axis < mesh->axes && used < sizeof text; axis++) {
+        const char *name = weft_mesh_axis_name(mesh, axis), *comma = used > 0 ? "," : "";
+        char number[12];
 
         if ((step->axes >> axis & 1) == 0) continue;
-        if (text.length > 0) wf_text_char(&text, ',');
-        if (name != NULL && name[0] != '\0')
-            wf_text_add(&text, "%s", name);
-        else
-            wf_text_add(&text, "%d", axis);
+        snprintf(number, sizeof number, "%d", axis);
+        if (name == NULL || name[0] == '\0') name = number;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", comma, name);
     }
-    number = wf_trace_intern(trace, text.failed ? "" : text.data);
-    wf_text_free(&text);
-    return number;
+    return wf_trace_intern(trace, text);
 }
 
 /* The operation that a step is for the backend. */

@@ -1,28 +1,33 @@
 /* comms.c - the communicators of a rank, as its ring lists them. */
 #include "trace.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Bytes of a list of ranks; a longer one ends with ",...". */
 #define LIST_MOST 2047
-#define LIST_END  4
+#define LIST_END  ",..."
 
 /* "0-3,8": consecutive ranks joined. */
-static void list_ranks(const int32_t *ranks, int32_t count, struct wf_text *out)
+static void list_ranks(const int32_t *ranks, int32_t count, char out[LIST_MOST + 1])
 {
-    size_t whole = 0; /* bytes of the entries that leave room for the end */
+    size_t used = 0;
 
+    out[0] = '\0';
     for (int32_t first = 0, last; first < count; first = last + 1) {
+        char next[32];
+
         last = first;
         while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
             last++;
-        wf_text_add(out, first > 0 ? ",%d" : "%d", ranks[first]);
-        if (last > first) wf_text_add(out, "-%d", ranks[last]);
-        if (out->length <= LIST_MOST - LIST_END) whole = out->length;
+        snprintf(next, sizeof next, last > first ? "%s%d-%d" : "%s%d", first > 0 ? "," : "",
+                 ranks[first], ranks[last]);
+        if (used + strlen(next) + strlen(LIST_END) > LIST_MOST) {
+            snprintf(out + used, LIST_MOST + 1 - used, LIST_END);
+            return;
+        }
+        used += (size_t)snprintf(out + used, LIST_MOST + 1 - used, "%s", next);
     }
-    if (out->failed || out->length <= LIST_MOST) return;
-    out->length = whole;
-    wf_text_add(out, ",...");
 }
 
 static struct wf_segment_comm *find_comm(struct wf_trace *trace, uint64_t number)
@@ -36,13 +41,12 @@ static struct wf_segment_comm *find_comm(struct wf_trace *trace, uint64_t number
 void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, const int32_t *ranks,
                        int32_t size, int32_t rank)
 {
-    struct wf_text text = {0};
     struct wf_segment_comm *comm;
+    char text[LIST_MOST + 1];
     uint32_t list;
 
-    list_ranks(ranks, size, &text);
-    list = text.failed ? 0 : wf_trace_intern_long(trace, text.data, LIST_MOST);
-    wf_text_free(&text);
+    list_ranks(ranks, size, text);
+    list = wf_trace_intern_long(trace, text, LIST_MOST);
     pthread_mutex_lock(&trace->lock);
     comm = find_comm(trace, 0);
     if (comm != NULL) {

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/file.h>
@@ -117,15 +116,35 @@ static bool is_left(int folder, const char *name, struct left *out)
     return true;
 }
 
-static int newest_first(const void *a, const void *b)
+static bool is_older(const struct left *one, const struct left *other)
 {
-    const struct left *one = a, *other = b;
+    if (one->time.tv_sec != other->time.tv_sec) return one->time.tv_sec < other->time.tv_sec;
+    return one->time.tv_nsec < other->time.tv_nsec;
+}
 
-    if (one->time.tv_sec != other->time.tv_sec)
-        return one->time.tv_sec > other->time.tv_sec ? -1 : 1;
-    if (one->time.tv_nsec != other->time.tv_nsec)
-        return one->time.tv_nsec > other->time.tv_nsec ? -1 : 1;
-    return strcmp(one->name, other->name);
+/* The newest rings that were left. */
+struct newest {
+    struct left list[KEPT];
+    size_t count;
+};
+
+/* Add RING, and remove the oldest if there are too many. */
+static void keep_newest(int folder, struct newest *newest, const struct left *ring)
+{
+    struct left *oldest = &newest->list[0];
+
+    if (newest->count < KEPT) {
+        newest->list[newest->count++] = *ring;
+        return;
+    }
+    for (size_t i = 1; i < KEPT; i++)
+        if (is_older(&newest->list[i], oldest)) oldest = &newest->list[i];
+    if (is_older(ring, oldest)) {
+        unlinkat(folder, ring->name, 0);
+        return;
+    }
+    unlinkat(folder, oldest->name, 0);
+    *oldest = *ring;
 }
 
 /* A ring whose owner has just begun to make it has no lock yet, so it must be old. */
@@ -139,29 +158,20 @@ static void remove_unfinished(int folder, const char *name)
 
 void wf_folder_clean(int folder)
 {
-    struct left *list = NULL;
-    size_t count = 0, room = 0;
+    struct newest newest = {.count = 0};
     int again = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     DIR *entries = again >= 0 ? fdopendir(again) : NULL;
+    struct left ring;
 
     if (entries == NULL) {
         if (again >= 0) close(again);
         return;
     }
     for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
-        if (has_prefix(entry->d_name, WF_MADE_PREFIX)) remove_unfinished(folder, entry->d_name);
-        if (!wf_folder_is_ring(entry->d_name)) continue;
-        if (count == room) {
-            struct left *more = wf_realloc(list, (room = 2 * room + KEPT) * sizeof *list);
-
-            if (more == NULL) break;
-            list = more;
-        }
-        if (is_left(folder, entry->d_name, &list[count])) count++;
+        if (has_prefix(entry->d_name, WF_MADE_PREFIX))
+            remove_unfinished(folder, entry->d_name);
+        else if (wf_folder_is_ring(entry->d_name) && is_left(folder, entry->d_name, &ring))
+            keep_newest(folder, &newest, &ring);
     }
     closedir(entries);
-    if (count > KEPT) qsort(list, count, sizeof *list, newest_first);
-    for (size_t i = KEPT; i < count; i++)
-        unlinkat(folder, list[i].name, 0);
-    wf_free(list);
 }

@@ -77,7 +77,7 @@ static struct names name_file(const struct wf_trace_identity *identity)
     return names;
 }
 
-/* The lock must not outlive this process in a fork of it. */
+/* A fork of this process closes it, so that the lock ends with this process. */
 static int open_kept(int folder, const char *name)
 {
     wf_fd_hold();
@@ -110,6 +110,8 @@ static weft_status map_file(struct wf_trace *trace)
     if (memory == MAP_FAILED)
         return wf_fail(WEFT_ERR_SYSTEM, "a ring in %s cannot be mapped: %s", trace->path,
                        strerror(errno));
+    /* A mapping keeps the lock, too, and a fork must not write. */
+    (void)madvise(memory, trace->bytes, MADV_DONTFORK);
     trace->segment = memory;
     return WEFT_OK;
 }
@@ -202,10 +204,16 @@ weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t r
                             struct wf_trace **out)
 {
     struct wf_trace *trace = wf_calloc(1, sizeof *trace);
+    struct wf_text_entry *texts = wf_calloc(WF_TEXT_ENTRIES, sizeof *texts);
     uint64_t count = records > 0 ? round_up(records) : WF_RECORDS_PRIVATE;
     weft_status status = WEFT_ERR_UNSUPPORTED;
 
-    if (trace == NULL) return wf_fail_memory(sizeof *trace);
+    if (trace == NULL || texts == NULL) {
+        wf_free(trace);
+        wf_free(texts);
+        return wf_fail_memory(WF_TEXT_ENTRIES * sizeof *texts);
+    }
+    trace->texts = texts;
     trace->file = -1;
     trace->has_ring = records > 0;
     trace->bytes = segment_bytes(count);

@@ -18,13 +18,11 @@ const char *wf_trace_text(const struct wf_trace *trace, uint32_t number)
     return number < used ? texts_of(trace) + number : "";
 }
 
-/* The entry of a text, or the free one for it.  The table has room. */
-static struct wf_text_entry *find(const struct wf_trace *trace, uint64_t hash, const char *text,
+/* The entry of a text, or the free one for it.  Half of the table is free. */
+static struct wf_text_entry *find(const struct wf_trace *trace, uint32_t hash, const char *text,
                                   size_t length)
 {
-    uint32_t at = (uint32_t)hash & (trace->text_room - 1);
-
-    for (;; at = (at + 1) & (trace->text_room - 1)) {
+    for (uint32_t at = hash % WF_TEXT_ENTRIES;; at = (at + 1) % WF_TEXT_ENTRIES) {
         struct wf_text_entry *entry = &trace->texts[at];
         const char *known = texts_of(trace) + entry->text;
 
@@ -34,37 +32,12 @@ static struct wf_text_entry *find(const struct wf_trace *trace, uint64_t hash, c
     }
 }
 
-/* Make room for one more entry; half of the table stays free. */
-static bool make_room(struct wf_trace *trace)
-{
-    struct wf_text_entry *old = trace->texts;
-    uint32_t before = trace->text_room, room = before > 0 ? 2 * before : 64;
-
-    if (2 * (trace->text_count + 1) <= before) return true;
-    trace->texts = wf_calloc(room, sizeof *trace->texts);
-    if (trace->texts == NULL) {
-        trace->texts = old;
-        return false;
-    }
-    trace->text_room = room;
-    for (uint32_t i = 0; i < before; i++) {
-        uint32_t at = (uint32_t)old[i].hash & (room - 1);
-
-        if (old[i].text == 0) continue;
-        while (trace->texts[at].text != 0)
-            at = (at + 1) & (room - 1);
-        trace->texts[at] = old[i];
-    }
-    wf_free(old);
-    return true;
-}
-
-static uint32_t add(struct wf_trace *trace, struct wf_text_entry *entry, uint64_t hash,
+static uint32_t add(struct wf_trace *trace, struct wf_text_entry *entry, uint32_t hash,
                     const char *text, size_t length)
 {
     uint32_t used = atomic_load(&trace->segment->text_used);
 
-    if (length + 1 > WF_TEXT_BYTES - used) {
+    if (length + 1 > WF_TEXT_BYTES - used || trace->text_count == WF_TEXT_ENTRIES / 2) {
         trace->texts_missed++;
         return 0;
     }
@@ -89,16 +62,14 @@ static size_t cut(const char *text, size_t most)
 uint32_t wf_trace_intern_long(struct wf_trace *trace, const char *text, size_t most)
 {
     size_t length = text != NULL ? cut(text, most) : 0;
-    uint64_t hash = wf_hash(1, text != NULL ? text : "", length);
+    uint32_t hash = (uint32_t)wf_hash(1, text != NULL ? text : "", length);
     struct wf_text_entry *entry;
-    uint32_t number = 0;
+    uint32_t number;
 
     if (length == 0) return 0;
     pthread_mutex_lock(&trace->lock);
-    if (make_room(trace)) {
-        entry = find(trace, hash, text, length);
-        number = entry->text != 0 ? entry->text : add(trace, entry, hash, text, length);
-    }
+    entry = find(trace, hash, text, length);
+    number = entry->text != 0 ? entry->text : add(trace, entry, hash, text, length);
     pthread_mutex_unlock(&trace->lock);
     return number;
 }

@@ -105,8 +105,10 @@ struct wf_observer_slot {
     weft_observer observer;
 };
 
+#define WF_TEXT_ENTRIES 8192 /* a power of two */
+
 struct wf_text_entry {
-    uint64_t hash;
+    uint32_t hash;
     uint32_t text; /* 0: free */
 };
 
@@ -118,12 +120,12 @@ struct wf_trace {
     bool has_ring;                      /* WEFT_RING is not 0: always active */
     _Atomic uint64_t chains[WF_CHAINS]; /* newest record of the streams of a place */
     struct wf_observer_slot observers[WF_OBSERVERS];
-    pthread_mutex_t lock; /* of what follows, and of changes to `observing` */
-    int file;             /* -1: the ring is in private memory */
-    size_t bytes;         /* of the segment */
-    char path[256];       /* of the file; "" without */
-    struct wf_text_entry *texts;
-    uint32_t text_room, text_count, texts_missed;
+    pthread_mutex_t lock;        /* of what follows, and of changes to `observing` */
+    int file;                    /* -1: the ring is in private memory */
+    size_t bytes;                /* of the segment */
+    char path[256];              /* of the file; "" without */
+    struct wf_text_entry *texts; /* WF_TEXT_ENTRIES */
+    uint32_t text_count, texts_missed;
     pthread_mutex_t counts_lock;        /* of beginning and ending counts */
     _Atomic(struct wf_counts *) counts; /* NULL: nobody has counted */
 };
