@@ -115,6 +115,7 @@ struct wf_stream_note {
     struct wf_stream_note *next_alike; /* in context->streams_by_place */
     void *stream;
     bool is_wrapped; /* the vendor's stream is the user's, who may have destroyed it */
+    uint32_t name;   /* a text of the trace; 0: none */
 };
 
 #define WF_EARLY_ABORTS 4
@@ -168,6 +169,7 @@ struct weft_context {
     weft_context *next_ended;    /* in the list of ended.c */
     struct wf_trace *trace;      /* NULL before the rank has joined */
     _Atomic(struct wf_trace *) tracing; /* TRACE while records are wanted; NULL: they are not */
+    uint32_t default_stream_name;       /* as in wf_stream_note; under `lock` */
     weft_observation *observations;     /* of weft_observe; under `lock` */
 };
 
@@ -217,11 +219,10 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
-    uint32_t name_text;           /* NAME as a text of the trace */
-    _Atomic uint64_t group_chain; /* newest record of the call group; 0: none */
-    uint64_t group_record;        /* newest record before the call group, or WF_NO_RECORD */
-    _Atomic uint64_t last_record; /* newest record */
-    uint64_t *message_counts;     /* sends to each rank, then receives; NULL: none was recorded */
+    uint32_t name_text;                        /* NAME as a text of the trace */
+    _Atomic uint64_t last_record, group_chain; /* newest record; that of the call group, or 0 */
+    uint64_t group_record;    /* newest record before the call group, or WF_NO_RECORD */
+    uint64_t *message_counts; /* sends to each rank, then receives; NULL: none was recorded */
     char cause_text[1024], group_text[512], limit_text[1024];
     char name[128];
 };
@@ -448,8 +449,7 @@ struct wf_call_identity {
 weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
                             const struct wf_call_identity *identity) WF_NODISCARD;
 
-/* weft_collective for a step of a plan or of another collective, of which the caller has a record.
- */
+/* weft_collective for a step of which the caller has a record: of a plan, or of a collective. */
 weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args *args);
 
 /* The plugin's pull or, if args->dtype is not TO, its pull_cast; it must have it.  ELEMENTS, wanted
@@ -477,9 +477,10 @@ weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */
 
-/* WEFT_ERR_TIMEOUT: FUNCTION has waited for TIMEOUT_NS.  After a long wait, log every rank's
- * position. */
-weft_status wf_context_waited(weft_context *context, const char *function, int64_t timeout_ns);
+/* WEFT_ERR_TIMEOUT: FUNCTION has waited for TIMEOUT_NS, for the stream with the name STREAM, or "".
+ * After a long wait, log every rank's position. */
+weft_status wf_context_waited(weft_context *context, const char *function, const char *stream,
+                              int64_t timeout_ns);
 /* Fail the communicators of CONTEXT if its streams may be waiting for their work. */
 void wf_streams_stop(weft_context *context);
 

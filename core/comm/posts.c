@@ -247,12 +247,13 @@ struct wf_span wf_span_begin(weft_context *context, const void *stream)
 }
 
 /* Report why COMM failed.  `describe_lock` is held, so COMM is not released meanwhile. */
-static weft_status explain(weft_comm *comm, weft_status cause)
+static weft_status explain(weft_comm *comm, const struct wf_span *span, weft_status cause)
 {
+    const char *stream = span->any ? "" : wf_stream_name(comm->context, span->stream);
     char what[2 * WF_RUNS_TEXT];
 
     if (cause == WEFT_OK) return wf_comm_cause(comm);
-    wf_runs_describe_last(comm, what, sizeof what);
+    wf_runs_describe_last(comm, stream, what, sizeof what);
     return wf_comm_fault(comm, cause, what);
 }
 
@@ -267,7 +268,7 @@ static weft_status blame(weft_context *context, const struct wf_span *span, weft
     if (failed_owner.remains != NULL)
         status = wf_fail(failed_owner.remains->status, "%s", failed_owner.remains->text);
     pthread_mutex_unlock(&context->lock);
-    if (failed_owner.comm != NULL) status = explain(failed_owner.comm, cause);
+    if (failed_owner.comm != NULL) status = explain(failed_owner.comm, span, cause);
     if (is_owner(&failed_owner)) {
         pthread_mutex_lock(&context->lock);
         note_reported(context, span);

@@ -249,14 +249,13 @@ weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *co
     return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
 }
 
-weft_status weft_redistribute_batch(weft_bound *bound, const void *const *sources,
-                                    void *const *targets, weft_stream *stream, weft_work **work)
+static const char what[] = "weft_redistribute_batch";
+
+static weft_status redistribute(weft_bound *bound, const void *const *sources, void *const *targets,
+                                weft_stream *stream, weft_work **work)
 {
-    static const char what[] = "weft_redistribute_batch";
     weft_status status;
 
-    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
-        return wf_bound_refuse(bound, what);
     if (sources == NULL || targets == NULL)
         return wf_fail_null(what, sources == NULL ? "sources" : "targets");
     if (!wf_batch_fits(bound, sources, targets, bound->in_place))
@@ -266,4 +265,17 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
     status = wf_batch_run(bound, sources, targets, NULL, stream, work, what);
     wf_scratch_leave(bound);
     return status;
+}
+
+weft_status weft_redistribute_batch(weft_bound *bound, const void *const *sources,
+                                    void *const *targets, weft_stream *stream, weft_work **work)
+{
+    weft_status status;
+
+    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
+        return wf_bound_refuse(bound, what);
+    status = redistribute(bound, sources, targets, stream, work);
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_fail_named(status, what, bound->batch != NULL ? "batch" : "tensor",
+                         wf_bound_name(bound));
 }

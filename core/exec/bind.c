@@ -417,12 +417,17 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
                            weft_bound **out)
 {
     struct wf_bind_call call = {.function = "weft_plan_bind", .parent = comm, .team = comm};
+    weft_status status;
 
     if (comm == NULL) return wf_fail_null("weft_plan_bind", "comm");
     WF_TRY(wf_comm_check(comm, "weft_plan_bind"));
     /* A refused call takes part in the agreement: otherwise the other ranks' call pairs with this
      * rank's next one. */
-    return wf_plan_bind(plan, &call, wf_bind_read(plan, options, out, &call), out);
+    status = wf_plan_bind(plan, &call, wf_bind_read(plan, options, out, &call), out);
+    if (status == WEFT_OK) return WEFT_OK;
+    if (!wf_is_kind(plan, WF_KIND_PLAN)) return status;
+    return wf_fail_named(status, call.function, plan->members != NULL ? "batch" : "tensor",
+                         call.given.name);
 }
 
 void wf_bound_free(weft_bound *bound)

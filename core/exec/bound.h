@@ -118,6 +118,7 @@ struct weft_bound {
     const weft_kernel_table *kernel;     /* the plugin's, or the host's: see host/host.h */
     void *kernel_device;                 /* the DEVICE that its functions take */
     weft_record draft;                   /* what is constant in the records of its runs */
+    bool is_named;                       /* the label of DRAFT is the caller's name for it */
     uint32_t binding;                    /* its number on TEAM, the same on all ranks; from 1 */
     uint64_t scratch_bytes;
     void *given_scratch;     /* the caller's; NULL: of the context */
@@ -424,32 +425,20 @@ void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t byte
 weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,
                            weft_status status);
 /* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
+/* FUNCTION failed with STATUS.  Put the caller's NAME of a tensor, or of a batch, into the text; ""
+ * and NULL: there is none. */
+weft_status wf_fail_named(weft_status status, const char *function, const char *what,
+                          const char *name);
+/* The caller's name of BOUND, which is usable; "" if there is none. */
+const char *wf_bound_name(const weft_bound *bound);
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function);
-
-/* ---- record.c ---- */
-
-/* BOUND, which has its binding, sets what is constant in its records.  NAME is the caller's for it,
- * or NULL. */
-void wf_drafts_set(struct weft_bound *bound, const char *name);
-/* Give the steps of a batch the names of the tensors of the current call. */
-void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound);
 
 /* The trace, while records are wanted; NULL: they are not. */
 static inline struct wf_trace *wf_tracing(const weft_bound *bound)
 {
     return atomic_load_explicit(&bound->context->tracing, memory_order_relaxed);
 }
-
-/* CALL begins to bind PLAN, which may be NULL. */
-struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan,
-                                   const struct wf_bind_call *call);
-/* A run of BOUND is about to begin on STREAM. */
-struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_bound *bound,
-                                  const void *stream);
-/* A step of BOUND begins on STREAM.  COMM is its communicator; NULL: it is local. */
-struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bound *bound,
-                                   const weft_record *draft, weft_comm *comm, const void *stream);
 
 /* ---- one run ---- */
 

@@ -1,6 +1,6 @@
 /* record.c - runs of bound plans and their steps as records of the trace.  What is constant in them
  * is set when the plan is bound. */
-#include "bound.h"
+#include "exec/context/kept.h"
 
 #include "comm/recording.h"
 
@@ -119,6 +119,7 @@ void wf_drafts_set(struct weft_bound *bound, const char *name)
         .comm_name = bound->team->name_text,
         .label = label != 0 ? label : wf_trace_intern(trace, text),
     };
+    bound->is_named = label != 0;
     add_bytes(bound, &bound->draft);
     if (bound->batch == NULL) {
         set_steps(bound, label);

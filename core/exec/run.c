@@ -163,13 +163,11 @@ WF_HOT weft_status wf_run_recorded(const weft_bound *bound, const void *source, 
     return WEFT_OK;
 }
 
-WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
-                                     weft_stream *stream, weft_work **work)
+static inline weft_status redistribute(weft_bound *bound, const void *source, void *target,
+                                       weft_stream *stream, weft_work **work)
 {
     weft_status status;
 
-    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
-        return wf_bound_refuse(bound, "weft_redistribute");
     if (bound->batch != NULL)
         return wf_fail(
             WEFT_ERR_INVALID,
@@ -182,4 +180,16 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
     status = wf_run_one(bound, source, target, NULL, stream, work, "weft_redistribute");
     wf_scratch_leave(bound);
     return status;
+}
+
+WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
+                                     weft_stream *stream, weft_work **work)
+{
+    weft_status status;
+
+    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
+        return wf_bound_refuse(bound, "weft_redistribute");
+    status = redistribute(bound, source, target, stream, work);
+    if (__builtin_expect(status == WEFT_OK, 1)) return WEFT_OK;
+    return wf_fail_named(status, "weft_redistribute", "tensor", wf_bound_name(bound));
 }

@@ -1,6 +1,8 @@
 /* record.c - records that start, finish and fail, and their words. */
 #include "trace.h"
 
+#include "weft/cost.h"
+
 #include <stdio.h>
 
 static bool is_observed(const struct wf_trace *trace)
@@ -143,11 +145,21 @@ const char *weft_operation_name(enum weft_operation operation)
     return (uint32_t)operation < WEFT_OP_COUNT ? names[operation] : NULL;
 }
 
+/* A step of a plan has the name of its kind, whichever way it runs. */
+static const char *name_of(const weft_record *record)
+{
+    const char *name = record->step_kind != WEFT_NO_STEP_KIND
+                           ? weft_step_name((enum weft_step_kind)record->step_kind)
+                           : weft_operation_name((enum weft_operation)record->operation);
+
+    return name != NULL ? name : "unknown operation";
+}
+
 size_t wf_record_describe(const weft_record *record, const char *along, char *buffer,
                           size_t capacity)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    const char *name = weft_operation_name((enum weft_operation)record->operation);
+    const char *name = name_of(record);
     uint64_t bytes = record->sent > record->received ? record->sent : record->received;
     double size = (double)bytes;
     size_t unit = 0;
@@ -156,11 +168,9 @@ size_t wf_record_describe(const weft_record *record, const char *along, char *bu
     for (; size >= 1024 && unit + 1 < WF_COUNT(units); unit++)
         size /= 1024;
     if (bytes == 0)
-        length = snprintf(buffer, capacity, "%s%s%s", name != NULL ? name : "unknown operation",
-                          along[0] != '\0' ? " " : "", along);
+        length = snprintf(buffer, capacity, "%s%s%s", name, along[0] != '\0' ? " " : "", along);
     else
-        length =
-            snprintf(buffer, capacity, "%s%s%s %.*f %s", name != NULL ? name : "unknown operation",
-                     along[0] != '\0' ? " " : "", along, unit > 0 ? 1 : 0, size, units[unit]);
+        length = snprintf(buffer, capacity, "%s%s%s %.*f %s", name, along[0] != '\0' ? " " : "",
+                          along, unit > 0 ? 1 : 0, size, units[unit]);
     return length > 0 ? (size_t)length : 0;
 }

@@ -5,6 +5,7 @@
 #include "weft/status.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* How long a run lasts before this rank asks.  Every later question waits twice as long, up to
  * MAX_GAP_NS. */
@@ -122,10 +123,11 @@ void wf_runs_report(weft_comm *comm, struct wf_text *out)
     wf_text_free(&counts);
 }
 
-void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes)
+void wf_runs_describe_last(weft_comm *comm, const char *stream, char *out, size_t bytes)
 {
     const weft_comm *whole = comm->owner != NULL && !comm->fails_alone ? comm->owner : comm;
     const struct wf_plan_runs *last, *moved;
+    size_t used;
 
     pthread_mutex_lock(&comm->context->lock);
     last = find_last(&whole->runs);
@@ -135,10 +137,10 @@ void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes)
         if (moved != NULL && atomic_load_explicit(&moved->group, memory_order_relaxed) == comm)
             last = moved;
     }
-    if (last == NULL)
-        snprintf(out, bytes, "work on a stream");
-    else
-        snprintf(out, bytes, "work on a stream, last started by %s: %s: step %u", last->function,
+    snprintf(out, bytes, "work on %s%s", stream[0] != '\0' ? "stream " : "a stream", stream);
+    used = strlen(out);
+    if (last != NULL)
+        snprintf(out + used, bytes - used, ", last started by %s: %s: step %u", last->function,
                  last->text, atomic_load_explicit(&last->step, memory_order_relaxed));
     pthread_mutex_unlock(&comm->context->lock);
 }

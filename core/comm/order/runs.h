@@ -119,8 +119,9 @@ void wf_runs_remove(weft_comm *comm, struct wf_plan_runs *plan);
 /* Add this rank's counts to OUT, the answer about COMM.  The context's lock is held. */
 void wf_runs_report(weft_comm *comm, struct wf_text *out);
 
-/* "work on a stream", with the plan whose run has begun last on COMM or on its owner. */
-void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes);
+/* "work on a stream", with the plan whose run has begun last on COMM or on its owner.  STREAM is
+ * the stream's name, or "". */
+void wf_runs_describe_last(weft_comm *comm, const char *stream, char *out, size_t bytes);
 
 /* Events of the client: see struct wf_client_events. */
 bool wf_runs_watch(void *context, struct wf_question *out);

@@ -45,7 +45,8 @@ typedef struct weft_bind_options {
      * piece if they run on one stream, or one after the other.  NULL: scratch of the context. */
     void *scratch;
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
-    const char *name;       /* of the tensor, for records and messages; copied; NULL: none */
+    const char *name;       /* of the tensor or the batch, for records and messages; copied; NULL:
+                               none */
 } weft_bind_options;
 
 /* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.  It

@@ -108,8 +108,9 @@ WEFT_API uint64_t weft_ticks_to_ns(uint64_t ticks);
  * released.  [any thread] */
 WEFT_API const char *weft_trace_text(weft_context *context, uint32_t text);
 
-/* Describe RECORD of CONTEXT in a few words: "all-gather tp 8.0 MiB".  BUFFER and CAPACITY as in
- * snprintf.  Returns the whole length.  Allocates nothing.  [any thread] */
+/* Describe RECORD of CONTEXT in a few words: "all-gather tp 8.0 MiB".  A step of a plan has the
+ * name of its kind (weft_step_name).  BUFFER and CAPACITY as in snprintf.  Returns the whole
+ * length.  Allocates nothing.  [any thread] */
 WEFT_API size_t weft_record_print(weft_context *context, const weft_record *record, char *buffer,
                                   size_t capacity);
 

@@ -316,17 +316,17 @@ START_TEST(a_wait_names_the_plan_that_waits)
     world = (weft_comm){.context = &own, .groups = &movers};
     movers = (weft_comm){.context = &own, .owner = &world, .next_group = &pair};
     pair = (weft_comm){.context = &own, .owner = &world};
-    wf_runs_describe_last(&pair, text, sizeof text);
-    ck_assert_str_eq(text, "work on a stream");
+    wf_runs_describe_last(&pair, "copy", text, sizeof text);
+    ck_assert_str_eq(text, "work on stream copy");
     world.runs.list = &plan;
     wf_runs_begin(&world.runs, &plan, 0);
     wf_runs_step(&plan, 1, &pair);
-    wf_runs_describe_last(&pair, text, sizeof text);
+    wf_runs_describe_last(&pair, "", text, sizeof text);
     ck_assert_str_eq(text, "work on a stream, last started by weft_redistribute: a plan: step 1");
     movers.runs.list = &move;
     wf_runs_begin(&movers.runs, &move, 0);
     wf_runs_step(&move, 2, &pair);
-    wf_runs_describe_last(&pair, text, sizeof text);
+    wf_runs_describe_last(&pair, "", text, sizeof text);
     ck_assert_str_eq(text, "work on a stream, last started by weft_move: a move: step 2");
     pthread_mutex_destroy(&own.lock);
 }
