@@ -3,6 +3,7 @@
 #define WEFT_H
 
 #include "status.h"
+#include "log.h"
 #include "config.h"
 #include "mesh.h"
 #include "spec.h"
