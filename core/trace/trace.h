@@ -6,6 +6,7 @@
  *     texts.c      texts that records refer to by number
  *     record.c     records as they are written and finished
  *     observers.c  callbacks
+ *     comms.c      the communicators of the rank
  *     counts.c     counters
  *
  * A rank has one struct wf_trace.  It knows neither contexts nor communicators: comm fills in the
@@ -312,10 +313,17 @@ bool wf_trace_read(const struct wf_trace *trace, uint64_t id, weft_record *out);
 
 /* ---- counts.c ---- */
 
-/* CALLER identifies the count. */
+/* CALLER identifies the count; NULL is the context's own. */
 weft_status wf_counts_begin(struct wf_trace *trace, const weft_counts *caller) WF_NODISCARD;
 weft_status wf_counts_end(struct wf_trace *trace, const weft_counts *caller,
                           weft_counts *out) WF_NODISCARD;
 void wf_counts_free(struct wf_counts *counts);
+
+/* ---- counts_file.c ---- */
+
+/* Append COUNTS to the file PATTERN, in whose name "%r" becomes RANK; without it, ".RANK" is
+ * appended to the name. */
+weft_status wf_counts_append(const weft_counts *counts, const char *pattern,
+                             int32_t rank) WF_NODISCARD;
 
 #endif

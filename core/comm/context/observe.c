@@ -1,6 +1,8 @@
 /* observe.c - the trace of a context: its life, its observers and its counters. */
 #include "comm/recording.h"
 
+#include "weft/status.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +28,14 @@ static void switch_records(weft_context *context)
     pthread_mutex_unlock(&context->lock);
 }
 
+/* The file that WEFT_COUNTS names, or NULL. */
+static const char *counts_file(const weft_context *context)
+{
+    const char *file = context->config->counts;
+
+    return file != NULL && file[0] != '\0' ? file : NULL;
+}
+
 weft_status wf_tracing_begin(weft_context *context)
 {
     struct wf_trace_identity identity = {.job = context->job,
@@ -35,12 +45,26 @@ weft_status wf_tracing_begin(weft_context *context)
                                              context->plugin != NULL ? context->plugin->name : ""};
 
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
+    if (counts_file(context) != NULL) WF_TRY(wf_counts_begin(context->trace, NULL));
     switch_records(context);
     return WEFT_OK;
 }
 
+static void write_counts(weft_context *context)
+{
+    weft_counts counts;
+
+    if (counts_file(context) == NULL || context->world == NULL ||
+        wf_counts_end(context->trace, NULL, &counts) != WEFT_OK)
+        return;
+    if (wf_counts_append(&counts, counts_file(context), context->rank) != WEFT_OK)
+        wf_log(WF_LOG_WARNING, "WEFT_COUNTS: %s", weft_last_error());
+}
+
 void wf_tracing_end(weft_context *context)
 {
+    if (context->trace == NULL) return;
+    write_counts(context);
     pthread_mutex_lock(&context->lock);
     for (weft_observation *o = context->observations; o != NULL; o = o->next)
         o->context = NULL;

@@ -1,0 +1,67 @@
+/* counts_file.c - the counters of a rank, appended to a file: a line each, "operation 12
+ * all-reduce". `weft run --counts` reads them. */
+#include "trace.h"
+
+#include "weft/cost.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* "a.%r" -> "a.3", "a" -> "a.3".  False if it is too long. */
+static bool name_file(const char *pattern, int32_t rank, char *out, size_t bytes)
+{
+    const char *mark = strstr(pattern, "%r");
+    int length = mark != NULL ? snprintf(out, bytes, "%.*s%d%s", (int)(mark - pattern), pattern,
+                                         rank, mark + strlen("%r"))
+                              : snprintf(out, bytes, "%s.%d", pattern, rank);
+
+    return length > 0 && (size_t)length < bytes;
+}
+
+static void add(struct wf_text *out, const char *kind, uint64_t number, const char *name)
+{
+    if (number > 0) wf_text_add(out, "%s %" PRIu64 " %s\n", kind, number, name);
+}
+
+static void print(const weft_counts *counts, struct wf_text *out)
+{
+    for (uint32_t i = 0; i < WF_COUNT(counts->operations); i++)
+        add(out, "operation", counts->operations[i], weft_operation_name((enum weft_operation)i));
+    for (uint32_t i = 0; i < WEFT_STEP_KINDS; i++)
+        add(out, "step", counts->steps[i], weft_step_name((enum weft_step_kind)i));
+    for (uint32_t i = 0; i < counts->axis_count; i++)
+        wf_text_add(out, "axes %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n",
+                    counts->axes[i].operations, counts->axes[i].sent, counts->axes[i].received,
+                    counts->axes[i].axes);
+    add(out, "total", counts->sent, "sent");
+    add(out, "total", counts->received, "received");
+    add(out, "total", counts->implicit_moves, "implicit moves");
+    add(out, "total", counts->cache_hits, "cache hits");
+    add(out, "total", counts->cache_misses, "cache misses");
+    add(out, "total", counts->failed, "failed");
+    add(out, "total", counts->axes_missed, "axes missed");
+    wf_text_add(out, "end 1 rank\n");
+}
+
+weft_status wf_counts_append(const weft_counts *counts, const char *pattern, int32_t rank)
+{
+    struct wf_text text = {0};
+    weft_status status = WEFT_OK;
+    char path[4096];
+    int file;
+
+    if (!name_file(pattern, rank, path, sizeof path))
+        return wf_fail(WEFT_ERR_SYSTEM, "the name %.100s... of the file is too long", pattern);
+    print(counts, &text);
+    WF_TRY(wf_text_status(&text));
+    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file < 0 || write(file, text.data, text.length) != (ssize_t)text.length)
+        status = wf_fail(WEFT_ERR_SYSTEM, "%s cannot be written: %s", path, strerror(errno));
+    if (file >= 0) close(file);
+    wf_text_free(&text);
+    return status;
+}
