@@ -38,6 +38,8 @@ void make_world(struct world *w)
 
     MUST(weft_init(NULL, &w->context));
     MUST(weft_comm_split(weft_world(w->context), 0, 0, NULL, &w->comm));
+    MUST(weft_observe(w->context, &(weft_observer){.struct_size = sizeof(weft_observer)},
+                      &w->observation));
     MUST(weft_mesh_parse("1", &w->mesh));
     MUST(weft_mesh_parse("1", &w->second_mesh));
     MUST(weft_mesh_parse("dp=1", &w->named_mesh));
@@ -110,6 +112,13 @@ void *collective_args(struct world *w, int at)
                                  .count = 4};
 
     return memcpy(options(w, at, 0), &args, sizeof args);
+}
+
+weft_counts *begun_counts(struct world *w)
+{
+    w->begun.struct_size = sizeof w->begun;
+    MUST(weft_counts_begin(w->context, &w->begun));
+    return &w->begun;
 }
 
 void *info(struct world *w, int at, size_t bytes, enum role role)

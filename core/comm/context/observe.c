@@ -163,16 +163,17 @@ weft_status weft_counts_end(weft_context *context, weft_counts *counts)
 
 const char *weft_trace_text(weft_context *context, uint32_t text)
 {
-    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT)) return "";
+    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT)) return NULL;
     return wf_trace_text(context->trace, text);
 }
 
 size_t weft_record_print(weft_context *context, const weft_record *record, char *buffer,
                          size_t capacity)
 {
+    const char *along;
+
     if (capacity > 0 && buffer != NULL) buffer[0] = '\0';
     if (record == NULL || (buffer == NULL && capacity > 0)) return 0;
-    return wf_record_describe(
-        record, weft_trace_text(context, record->axes != 0 ? record->axes : record->comm_name),
-        buffer, capacity);
+    along = weft_trace_text(context, record->axes != 0 ? record->axes : record->comm_name);
+    return along != NULL ? wf_record_describe(record, along, buffer, capacity) : 0;
 }

@@ -104,8 +104,8 @@ WEFT_API const char *weft_operation_name(enum weft_operation operation);
  * [any thread] */
 WEFT_API uint64_t weft_ticks_to_ns(uint64_t ticks);
 
-/* The text with number TEXT in a record of CONTEXT; "" if there is none.  Valid until CONTEXT is
- * released.  [any thread] */
+/* The text with number TEXT in a record of CONTEXT; "" if there is none, NULL for NULL.  Valid
+ * until CONTEXT is released.  [any thread] */
 WEFT_API const char *weft_trace_text(weft_context *context, uint32_t text);
 
 /* Describe RECORD of CONTEXT in a few words: "all-gather tp 8.0 MiB".  A step of a plan has the

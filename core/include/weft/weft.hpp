@@ -947,6 +947,20 @@ inline result<uint64_t> plan::scratch(comm_ref comm, const weft_bind_options *op
     return detail::ask<uint64_t>(weft_plan_scratch, raw_, comm.get(), options);
 }
 
+/* Move-only.  Callbacks for every operation of a context (trace.h), until it is released. */
+class observation : public detail::unique<detail::ref<weft_observation>, weft_observation,
+                                          weft_observation_release>
+{
+public:
+    using unique::unique;
+
+    /* OBSERVER is copied; its struct_size is set. */
+    static result<observation> create(context_ref context, const weft_observer &observer)
+    {
+        return detail::make<observation>(weft_observe, context.get(), &observer);
+    }
+};
+
 /* Move-only.  Memory that all ranks of a communicator can read and write (symm.h).  Release is
  * collective and blocks until every rank releases. */
 class symm : public detail::unique<detail::ref<weft_symm>, weft_symm, weft_symm_release>

@@ -121,7 +121,8 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(weft_counts_begin(context, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_counts_begin(context, &counts), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_counts_end(context, NULL), WEFT_ERR_INVALID);
-    ck_assert_str_eq(weft_trace_text(NULL, 1), "");
+    ck_assert_ptr_null(weft_trace_text(NULL, 1));
+    ck_assert_str_eq(weft_trace_text(context, 99999), "");
     ck_assert_uint_eq(weft_record_print(context, NULL, NULL, 0), 0);
     end(context);
 }
