@@ -11,7 +11,8 @@ struct tally {
 
 /* Add the counters of a rank. */
 void tally_add(struct tally *tally, const weft_counts *counts);
-/* Add the lines of FILE, which ranks wrote by WEFT_COUNTS.  False if there is none. */
+/* Add the lines of FILE, which ranks wrote by WEFT_COUNTS.  False if it is missing or incomplete.
+ */
 bool tally_read(struct tally *tally, const char *path);
 
 /* A line for each counter that is not 0, of all ranks together. */

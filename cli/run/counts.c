@@ -15,13 +15,8 @@ static void name_counts(const struct run_job *job, int32_t rank, char *out, size
 
 bool run_counts_begin(struct run_job *job)
 {
-    const char *temporary = getenv("TMPDIR");
-    int length = snprintf(job->counts_folder, sizeof job->counts_folder, "%s/weft-counts-XXXXXX",
-                          temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
-
-    if (length > 0 && (size_t)length < sizeof job->counts_folder &&
-        mkdtemp(job->counts_folder) != NULL)
-        return true;
+    snprintf(job->counts_folder, sizeof job->counts_folder, P_tmpdir "/weft-counts-XXXXXX");
+    if (mkdtemp(job->counts_folder) != NULL) return true;
     fprintf(stderr, "weft run: no folder for the counters of --counts: %s\n", strerror(errno));
     job->counts_folder[0] = '\0';
     return false;

@@ -63,7 +63,7 @@ void wf_log_set_prefix(const char *prefix)
              prefix != NULL ? ": " : "");
 }
 
-/* Pass TEXT to the sink; false if there is none. */
+/* Pass TEXT to the sink; false without a sink. */
 static bool give_to_sink(int level, const char *text)
 {
     bool given = false;

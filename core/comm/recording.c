@@ -2,8 +2,8 @@
  * that a failed wait was for. */
 #include "recording.h"
 
-/* The number of messages that COMM has sent to, or received from, PEER, with this one.  0 if there
- * is no memory to count. */
+/* The number of messages that COMM has sent to, or received from, PEER, with this one.  0 if
+ * memory for the numbers is missing. */
 static uint64_t count_message(weft_comm *comm, bool receives, int32_t peer)
 {
     if (comm->message_counts == NULL)

@@ -426,10 +426,10 @@ weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *acti
                            weft_status status);
 /* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
 /* FUNCTION failed with STATUS.  Put the caller's NAME of a tensor, or of a batch, into the text; ""
- * and NULL: there is none. */
+ * and NULL: the caller gave no name. */
 weft_status wf_fail_named(weft_status status, const char *function, const char *what,
                           const char *name);
-/* The caller's name of BOUND, which is usable; "" if there is none. */
+/* The caller's name of BOUND, which is usable; "" without one. */
 const char *wf_bound_name(const weft_bound *bound);
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function);

@@ -7,7 +7,7 @@
 #define WF_FOLDERS     2
 #define WF_FOLDER_PATH 192
 #define WF_RING_PREFIX "ring."
-#define WF_MADE_PREFIX "made." /* a ring that its owner has not completed */
+#define WF_MADE_PREFIX "made." /* a ring that its owner still makes */
 
 /* The folders in which rings of this user may be, the preferred one first.  Returns how many. */
 size_t wf_folder_list(char paths[WF_FOLDERS][WF_FOLDER_PATH]);

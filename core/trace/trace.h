@@ -132,7 +132,7 @@ struct wf_trace {
 };
 
 /* Create the trace of a rank with a ring of RECORDS records.  0: no ring; observers get records
- * all the same.  If shared memory is not to be had, a notice says why, and the ring is private.
+ * too.  If the file cannot be made, a notice says why, and the ring is in private memory.
  * Only missing memory is an error. */
 weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t records,
                             struct wf_trace **out) WF_NODISCARD;
@@ -165,7 +165,7 @@ weft_status wf_trace_failure_of(struct wf_trace *trace, uint64_t number);
 uint32_t wf_trace_intern(struct wf_trace *trace, const char *text);
 /* The same for a text of up to MOST bytes. */
 uint32_t wf_trace_intern_long(struct wf_trace *trace, const char *text, size_t most);
-/* The text with NUMBER; "" if there is none. */
+/* The text with NUMBER; "" for an unknown one. */
 const char *wf_trace_text(const struct wf_trace *trace, uint32_t number);
 
 /* ---- observers.c ---- */

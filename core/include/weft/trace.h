@@ -22,7 +22,7 @@ extern "C" {
 
 /* ---- records ------------------------------------------------------------------- */
 
-/* What a record is about.  The collectives have the numbers of enum weft_collective. */
+/* The kinds of records.  The collectives have the numbers of enum weft_collective. */
 #define WEFT_OPERATION_LIST(X)                                                                     \
     X(ALL_REDUCE, 0, "all-reduce")                                                                 \
     X(ALL_GATHER, 1, "all-gather")                                                                 \
@@ -97,14 +97,14 @@ typedef struct weft_record {
     uint32_t parent;    /* low 32 bits of the id of the redistribution that contains it; 0: none */
 } weft_record;
 
-/* The name of OPERATION, such as "all-gather"; NULL if there is none.  [any thread] */
+/* The name of OPERATION, such as "all-gather"; NULL for an unknown one.  [any thread] */
 WEFT_API const char *weft_operation_name(enum weft_operation operation);
 
 /* Convert TICKS of a record of this host to nanoseconds of CLOCK_MONOTONIC.  0 for 0.
  * [any thread] */
 WEFT_API uint64_t weft_ticks_to_ns(uint64_t ticks);
 
-/* The text with number TEXT in a record of CONTEXT; "" if there is none, NULL for NULL.  Valid
+/* The text with number TEXT in a record of CONTEXT; "" for an unknown one, NULL for NULL.  Valid
  * until CONTEXT is released.  [any thread] */
 WEFT_API const char *weft_trace_text(weft_context *context, uint32_t text);
 
