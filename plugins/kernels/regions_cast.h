@@ -23,9 +23,8 @@ template <class From, class To> WK_DEVICE constexpr bool wk_offers_cast(void)
 }
 
 /* N elements at a time. */
-template <class From, class To, uint32_t N>
-WK_DEVICE void wk_regions_cast_thread(const struct wk_regions_cast_args &args,
-                                      const struct wk_tile &tile, uint32_t first)
+template <class From, class To, uint32_t N, class Args>
+WK_DEVICE void wk_regions_cast_thread(const Args &args, const struct wk_tile &tile, uint32_t first)
 {
     using source_pack = wk_pack<typename From::bits, N>;
     using target_pack = wk_pack<typename To::bits, N>;
@@ -65,13 +64,12 @@ WK_DEVICE void wk_regions_cast_thread(const struct wk_regions_cast_args &args,
     }
 }
 
-template <class From, class To>
-WK_DEVICE void wk_regions_cast_to(const struct wk_regions_cast_args &args)
+template <class From, class To, class Args>
+WK_DEVICE void wk_regions_cast_to(const Args &args, const struct wk_tile &tile)
 {
     if constexpr (wk_offers_cast<From, To>()) {
         constexpr uint32_t source = sizeof(typename From::bits), target = sizeof(typename To::bits);
         constexpr uint32_t n = 16 / (source > target ? source : target);
-        const struct wk_tile tile = args.tiles[wk_block()];
         WK_EACH_THREAD(t)
         {
             if (args.word == 16)
@@ -84,19 +82,81 @@ WK_DEVICE void wk_regions_cast_to(const struct wk_regions_cast_args &args)
 
 #define WK_REGIONS_CAST_CASE(name, number)                                                         \
     case number:                                                                                   \
-        return wk_regions_cast_to<From, wk_##name>(args);
+        return wk_regions_cast_to<From, wk_##name>(args, tile);
 
-template <class From> WK_DEVICE void wk_regions_cast(const struct wk_regions_cast_args &args)
+template <class From, class Args>
+WK_DEVICE void wk_regions_cast(const Args &args, const struct wk_tile &tile)
 {
     switch (args.to) {
         WK_REAL_DTYPES(WK_REGIONS_CAST_CASE)
     }
 }
 
+/* ---- reductions into another dtype ---- */
+
+/* The reduction of one element, as a value of dtype D. */
+template <class D, class Args>
+WK_DEVICE typename D::bits wk_reduce_element(const Args &args, const struct wk_region &region,
+                                             int64_t source)
+{
+    using pack = wk_pack<typename D::bits, 1>;
+
+    if constexpr (D::kind == WK_INTEGER)
+        if (wk_is_wide<D>(args.reduction)) {
+            struct wk_wide total[1] = {};
+            for (uint32_t k = 0; k < args.size; k++)
+                wk_sum_pack<D>(
+                    *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source)),
+                    total);
+            return wk_average_pack<D>(total, args.divisor).at[0];
+        }
+    typename D::number sum[1] = {};
+    for (uint32_t k = 0; k < args.size; k++)
+        wk_reduce_pack<D>(
+            args, *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source)),
+            k == 0, sum);
+    return wk_finish<D>(sum).at[0];
+}
+
+template <class From, class To, class Args>
+WK_DEVICE void wk_reduce_cast_to(const Args &args, const struct wk_tile &tile)
+{
+    if constexpr (wk_offers_cast<From, To>()) {
+        constexpr uint32_t element = sizeof(typename From::bits);
+        WK_EACH_THREAD(t)
+        {
+            for (uint32_t start = t * element; start < tile.bytes; start += WK_THREADS * element) {
+                uint32_t at = start;
+                const struct wk_region &region = wk_find(args.regions, tile, at);
+                int64_t source, target;
+                wk_place(region, at, source, target);
+                *(typename To::bits *)(wk_buffer(args.buffers, region.target) +
+                                       uint64_t(target / int64_t(element) *
+                                                int64_t(sizeof(typename To::bits)))) =
+                    wk_convert<From, To>(wk_reduce_element<From>(args, region, source));
+            }
+        }
+    }
+}
+
+#define WK_REDUCE_CAST_CASE(name, number)                                                          \
+    case number:                                                                                   \
+        return wk_reduce_cast_to<From, wk_##name>(args, tile);
+
+/* ARGS has a reduction, the number of sources and a divisor besides what a cast has. */
+template <class From, class Args>
+WK_DEVICE void wk_reduce_cast(const Args &args, const struct wk_tile &tile)
+{
+    switch (args.to) {
+        WK_REAL_DTYPES(WK_REDUCE_CAST_CASE)
+    }
+}
+
 #define WK_REGIONS_CAST(name, number)                                                              \
     WK_KERNEL(weft_regions_cast_##name, struct wk_regions_cast_args)                               \
     {                                                                                              \
-        wk_regions_cast<wk_##name>(args);                                                          \
+        const struct wk_tile tile = args.tiles[wk_block()];                                        \
+        wk_regions_cast<wk_##name>(args, tile);                                                    \
     }
 
 #endif
