@@ -158,7 +158,7 @@ START_TEST(memory_overlaps_in_place_only)
     give_room(ROOM, ROOM);
     accepted(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 0));
     accepted(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 10));
-    refused(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 9), "send, 40 bytes at 0x");
+    refused(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 9), "send (40 bytes at 0x");
     refused(overlapping(WEFT_COLL_ALL_REDUCE, -1, 4, 0),
             "overlap; this is allowed only if send and recv are equal");
     accepted(overlapping(WEFT_COLL_ALL_GATHER, -1, 10, 0));

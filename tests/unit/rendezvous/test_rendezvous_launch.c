@@ -274,7 +274,7 @@ START_TEST(a_short_token_is_refused)
 
     ck_assert_int_eq(meet(&t, NULL, "0123456789abcde", &address), WEFT_ERR_INVALID);
     SAYS(weft_last_error(), "WEFT_TOKEN");
-    SAYS(weft_last_error(), "has 15 characters; a token that cannot be guessed has at least 16");
+    SAYS(weft_last_error(), "has 15 characters; a token must have at least 16");
     SAYS(weft_last_error(), "openssl rand -hex 16");
     ck_assert_int_eq(meet(&o, NULL, "secret", &address), WEFT_ERR_INVALID); /* on one host too */
     ck_assert_int_eq(meet(&o, NULL, "0123456789abcdef", &address), WEFT_OK);
