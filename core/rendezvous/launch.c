@@ -105,12 +105,12 @@ static weft_status read_locality(struct wf_environment environment, const struct
                        dialect->local_rank, launch->local_rank, dialect->size, launch->size);
     if (is_set(environment, dialect->local_size)) {
         WF_TRY(read_number(environment, dialect->local_size, 1, &count));
-        if (count > launch->size || launch->local_rank >= count)
-            return wf_fail(
-                WEFT_ERR_INVALID,
-                "%s is %d; it must be at most %s, which is %d, and above %s, which is %d",
-                dialect->local_size, count, dialect->size, launch->size, dialect->local_rank,
-                launch->local_rank);
+        if (count > launch->size)
+            return wf_fail(WEFT_ERR_INVALID, "%s is %d; it must be at most %s, which is %d",
+                           dialect->local_size, count, dialect->size, launch->size);
+        if (launch->local_rank >= count)
+            return wf_fail(WEFT_ERR_INVALID, "%s is %d; it must be below %s, which is %d",
+                           dialect->local_rank, launch->local_rank, dialect->local_size, count);
         launch->one_host = count == launch->size;
     }
     if (is_set(environment, dialect->hosts)) {

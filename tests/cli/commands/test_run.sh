@@ -108,7 +108,7 @@ expect 2 '--ranks is "0"; expected a number from 1 to 4096' run -n 0 true
 lacks '--n' run -n 0 true
 lacks '--n ' run --help
 expect 2 'expected a number of seconds' run -n 1 --timeout soon true
-expect 2 'auto, none, or a rank below 2' run -n 2 --stdin 2 true
+expect 2 'auto, none or a rank below 2' run -n 2 --stdin 2 true
 expect 2 'did you mean --threads' run -n 2 --thread true
 expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
 expect 0 'usage: weft run' run --help

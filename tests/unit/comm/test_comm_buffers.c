@@ -128,7 +128,7 @@ START_TEST(memory_is_aligned_to_its_elements)
 
     give_room(ROOM, ROOM);
     args.send = pieces[0] + 2;
-    refused(args, "weft_all_reduce on trio: on rank 5 send, 0x");
+    refused(args, "weft_all_reduce on trio: on rank 5, send is 0x");
     refused(args, "is not aligned to 4 bytes, as f32 requires");
     args.dtype = WEFT_DTYPE_BF16;
     accepted(args);

@@ -144,7 +144,7 @@ START_TEST(values_out_of_range_are_named)
     SAYS(read_error(ENVIRONMENT("RANK=0x1", "WORLD_SIZE=2")), "RANK is \"0x1\"");
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=99999999999")), "99999999999");
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=3")),
-         "LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2");
+         "LOCAL_WORLD_SIZE is 3; it must be at most WORLD_SIZE, which is 2");
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", "LOCAL_RANK=2")),
          "LOCAL_RANK is 2");
     SAYS(read_error(

@@ -58,7 +58,7 @@ START_TEST(wrong_fields_are_refused)
         {{.kind = WEFT_PLACE_SHARD, .dim = -1}, "placement 0, S(-1): the tensor has 1 dimension"},
         {{.kind = WEFT_PLACE_SHARD, .turn = -1},
          "placement 0, S(0): turn is -1; it must not be negative"},
-        {{.kind = WEFT_PLACE_STRIDED, .factor = -2}, "placement 0, SS(0,-2): a factor"},
+        {{.kind = WEFT_PLACE_STRIDED, .factor = -2}, "placement 0, SS(0,-2): the factor"},
         {{.kind = WEFT_PLACE_PARTIAL, .reduction = 99}, "placement 0, P(?): the reductions are"},
     };
     weft_mesh *mesh = mesh_of("2");
