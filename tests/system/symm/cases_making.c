@@ -247,7 +247,7 @@ static void symmetric_memory_is_not_registered_again(struct rank *self)
     status = weft_symm_register(self->world, (char *)weft_symm_local(outer) + 64, 64, NULL, &inner);
     if (status != WEFT_ERR_UNSUPPORTED)
         refused(self, "a part of symmetric memory", status, WEFT_ERR_INVALID,
-                "belongs to symmetric memory on world");
+                "belongs to symmetric memory that weft_symm_create");
     weft_symm_release(&inner);
     weft_symm_release(&outer);
 }

@@ -137,7 +137,7 @@ START_TEST(memory_is_aligned_to_its_elements)
     args.dtype = WEFT_DTYPE_C128;
     accepted(args);
     args.recv = pieces[1] + 4;
-    refused(args, "recv, 0x");
+    refused(args, "recv is 0x");
     args.count = 0;
     accepted(args);
 }
