@@ -27,9 +27,10 @@ static weft_status read_settings(const weft_comm *parent, const weft_subcomm_opt
             "weft_subcomm_options.timeout_ns is %lld; it must be 0, positive or WEFT_FOREVER",
             (long long)given.timeout_ns);
     if (given.name != NULL && strlen(given.name) >= sizeof out->name)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_subcomm_options.name is \"%.80s\"; it has at most %zu characters",
-                       given.name, sizeof out->name - 1);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_subcomm_options.name is \"%.80s\", which has %zu characters; the maximum is %zu",
+            given.name, strlen(given.name), sizeof out->name - 1);
     *out = (struct settings){.timeout_ns =
                                  given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
                              .native = given.native};
@@ -194,13 +195,12 @@ static weft_status check_split(weft_comm *parent, int32_t colour,
     if (out == NULL) return wf_fail_null("weft_comm_split", "out");
     if (colour < WEFT_NO_COLOUR)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_comm_split: colour %d; colours are 0 and above, or "
-                       "WEFT_NO_COLOUR",
+                       "weft_comm_split: colour is %d; it must be 0, positive or WEFT_NO_COLOUR",
                        colour);
     WF_TRY(read_settings(parent, options, settings));
     if (settings->native != NULL)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_comm_split: cannot wrap a vendor communicator; call weft_comm_create");
+        return wf_fail(WEFT_ERR_INVALID, "weft_comm_split: weft_subcomm_options.native is set; "
+                                         "only weft_comm_create can wrap a vendor communicator");
     return WEFT_OK;
 }
 
@@ -237,7 +237,7 @@ static weft_status check_list(const weft_comm *parent, int32_t count, const int3
     for (int32_t i = 0; i < count; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
             return wf_fail(WEFT_ERR_INVALID,
-                           "weft_comm_create: ranks[%d] is %d; ranks of %s are 0 to %d", i,
+                           "weft_comm_create: ranks[%d] is %d; the ranks of %s are 0 to %d", i,
                            ranks[i], parent->name, parent->size - 1);
         for (int32_t j = 0; j < i; j++)
             if (ranks[j] == ranks[i])
@@ -393,9 +393,10 @@ weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ra
     WF_TRY(wf_comm_check(parent, "weft_comm_create"));
     if (ranks == NULL) return wf_fail_null("weft_comm_create", "ranks");
     if (count < 1 || count > parent->size)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_comm_create: count is %d; it is from 1 to %d, the ranks of %s", count,
-                       parent->size, parent->name);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_comm_create: count is %d; it must be from 1 to %d, the number of ranks of %s",
+            count, parent->size, parent->name);
     world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     if (world_ranks == NULL) return wf_fail_memory((size_t)count * sizeof *world_ranks);
     status = check_list(parent, count, ranks, world_ranks, &member);

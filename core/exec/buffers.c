@@ -75,7 +75,7 @@ static weft_status check_alignment(const struct question *q, const struct side *
 
     if (side->extent->bytes == 0 || (uintptr_t)side->memory % alignment == 0) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: on rank %d %s, %p, is not aligned to %zu bytes, as %s requires",
+                   "%s: on rank %d, %s is %p, which is not aligned to %zu bytes, as %s requires",
                    q->function, weft_comm_rank(q->bound->parent), side->name, side->memory,
                    alignment, wf_dtype_name(side->extent->dtype));
 }
@@ -108,7 +108,7 @@ static weft_status refuse_overlap(const struct question *q, const struct side *a
                                   const struct side *b, const char *why)
 {
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: on rank %d %s, %llu bytes at %p, and %s, %llu bytes at %p, overlap%s",
+                   "%s: on rank %d, %s (%llu bytes at %p) and %s (%llu bytes at %p) overlap%s",
                    q->function, weft_comm_rank(q->bound->parent), a->name,
                    (unsigned long long)a->extent->bytes, a->memory, b->name,
                    (unsigned long long)b->extent->bytes, b->memory, why);
@@ -135,8 +135,9 @@ static weft_status check_pair(const struct question *q, uint32_t tensor)
     WF_TRY(check_size(q, &target));
     if (in_place || !sides_overlap(&source, &target)) return WEFT_OK;
     return refuse_overlap(q, &source, &target,
-                          q->bound->is_cached ? ", but are not the same memory"
-                                              : ", but the plan was not bound with in_place");
+                          q->bound->is_cached
+                              ? "; they may be the same memory, but must not overlap otherwise"
+                              : ", but the plan was not bound with in_place");
 }
 
 /* A target overlaps no memory of another tensor. */

@@ -190,8 +190,8 @@ weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void
     WF_TRY(wf_require(sources, "weft_simulate_step: sources"));
     WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
     if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: INDEX is %u of %u steps", index,
-                       plan->step_count);
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: index is %u; the plan has %u steps",
+                       index, plan->step_count);
     if (plan->steps[index].from == NULL)
         return wf_fail(
             WEFT_ERR_INVALID,
@@ -293,7 +293,7 @@ weft_status weft_simulate(const weft_plan *plan, const void *const *sources, voi
     WF_TRY(wf_require(targets, "weft_simulate: targets"));
     if (plan->members != NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_simulate: the plan has %u tensors; weft_simulate_batch takes them",
+                       "weft_simulate: the plan is a batch of %u tensors; call weft_simulate_batch",
                        plan->member_count);
     return run_plan("weft_simulate", plan, sources, targets);
 }

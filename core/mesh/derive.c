@@ -205,23 +205,25 @@ static weft_status check_unflatten(const weft_mesh *mesh, int32_t axis, int32_t 
     int64_t product = 1;
 
     if (axis < 0 || axis >= mesh->axes)
-        return wf_fail(WEFT_ERR_INVALID, "unflatten axis %d: the mesh has %d axes", axis,
-                       mesh->axes);
+        return wf_fail(WEFT_ERR_INVALID, "weft_mesh_unflatten: axis is %d; the mesh has %d axes",
+                       axis, mesh->axes);
     if (count < 1 || count > WEFT_MAX_AXES || mesh->axes + count - 1 > WEFT_MAX_AXES)
         return wf_fail(WEFT_ERR_INVALID,
-                       "unflatten axis %d into %d: the mesh would have %lld axes, not 1 to %d",
+                       "weft_mesh_unflatten: axis %d into %d: the mesh would have %lld axes; a "
+                       "mesh must have 1 to %d",
                        axis, count, mesh->axes + (long long)count - 1, WEFT_MAX_AXES);
     for (int32_t i = 0; i < count; i++) {
         product *= sizes[i] > 0 ? sizes[i] : 0;
         if (product > INT32_MAX) break;
     }
     if (product != mesh->axis[axis].size)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "unflatten axis %d of size %d: the new sizes multiply to %lld", axis,
-                       mesh->axis[axis].size, (long long)product);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_mesh_unflatten: axis %d has size %d, but the new sizes multiply to %lld", axis,
+            mesh->axis[axis].size, (long long)product);
     if ((names != NULL) != is_named(mesh))
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_mesh_unflatten: axis %d: names is %s, and the mesh's axes have %s",
+                       "weft_mesh_unflatten: axis %d: names is %s, but the mesh's axes have %s",
                        axis, names == NULL ? "NULL" : "not NULL",
                        names == NULL ? "names" : "no names");
     return WEFT_OK;

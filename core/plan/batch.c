@@ -351,7 +351,8 @@ weft_status weft_plan_create_batch(uint32_t count, const weft_spec *const *from,
     WF_TRY(wf_require(to, "weft_plan_create_batch: to"));
     WF_TRY(wf_require(out, "weft_plan_create_batch: out"));
     if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_batch: a batch has at least one tensor");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_plan_create_batch: count is 0; it must be at least 1");
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     batch.costs = given.costs != NULL ? given.costs : wf_cost_default();

@@ -313,8 +313,9 @@ static weft_status bring(struct wf_client *client, const struct wf_contribution 
     WF_TRY(check_departed(client, contribution));
     wf_contribution_put(&payload, contribution);
     if (payload.length >= WF_FRAME_MAX)
-        status = wf_fail(WEFT_ERR_INVALID, "%s: %zu bytes are more than the rendezvous carries",
-                         contribution->label, payload.length);
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "%s: %zu bytes are too many for the rendezvous; the maximum is %llu",
+                         contribution->label, payload.length, (unsigned long long)WF_FRAME_MAX - 1);
     else
         status = request(client, -1, WF_FRAME_GATHER, &payload, contribution->timeout_ns,
                          WF_SERVER_GRACE_NS, w);

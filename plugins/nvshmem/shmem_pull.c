@@ -41,7 +41,8 @@ static weft_status check_kinds(const struct gpu_comm *comm, const struct pull *p
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: a cast from %s to %s is not supported",
                          plug_dtype_name(args->dtype), plug_dtype_name(pull->to));
     if (plug_dtype_bytes(args->dtype) != element)
-        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list with elements of %u bytes",
+        return plug_fail(WEFT_ERR_INVALID,
+                         "pull: dtype is %s, but the list has elements of %u bytes",
                          plug_dtype_name(args->dtype), element);
     if (pull->holders > (uint32_t)comm->size)
         return plug_fail(WEFT_ERR_INVALID, "pull: holders is %u; the communicator has %d ranks",

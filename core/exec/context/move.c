@@ -135,8 +135,7 @@ static weft_status check_items(uint32_t count, const weft_move_item *items)
 {
     if (items == NULL) return wf_fail_null("weft_move_batch", "items");
     if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_move_batch: count is 0; a batch has at least 1 tensor");
+        return wf_fail(WEFT_ERR_INVALID, "weft_move_batch: count is 0; it must be at least 1");
     for (uint32_t i = 0; i < count; i++) {
         WF_TRY(check_spec(&items[i], i, "from", items[i].from));
         WF_TRY(check_spec(&items[i], i, "to", items[i].to));

@@ -22,7 +22,8 @@ static weft_status check_cast(const void *list, uint32_t from, uint32_t to)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "regions cannot be cast from %s to %s",
                          plug_dtype_name(from), plug_dtype_name(to));
     if (plug_dtype_bytes(from) != gpu_regions_element(list))
-        return plug_fail(WEFT_ERR_INVALID, "a cast from %s over regions of %u-byte elements",
+        return plug_fail(WEFT_ERR_INVALID,
+                         "regions_cast: dtype is %s, but the list has elements of %u bytes",
                          plug_dtype_name(from), gpu_regions_element(list));
     return WEFT_OK;
 }

@@ -124,9 +124,9 @@ static weft_status refuse_with_check(void *argument)
     /* Overlap of a tensor with itself and with the others. */
     REFUSED(weft_redistribute(s.one, s.memory, s.memory + SHARD - 4, NULL, NULL),
             "overlap, but the plan was not bound with in_place");
-    REFUSED(run(&s, s.several, 1, 1.5), "sources[1], 8192 bytes at ");
-    REFUSED(run(&s, s.several, 1, 4.5), "and targets[2], 8192 bytes at ");
-    REFUSED(run(&s, s.several, 1, 2), "sources[2], 8192 bytes at ");
+    REFUSED(run(&s, s.several, 1, 1.5), "sources[1] (8192 bytes at ");
+    REFUSED(run(&s, s.several, 1, 4.5), "and targets[2] (8192 bytes at ");
+    REFUSED(run(&s, s.several, 1, 2), "sources[2] (8192 bytes at ");
     REFUSED(run(&s, s.in_place, 1, 5), "overlap");
     REFUSED(run(&s, s.in_place, 1, 0.5), "overlap");
     return end(&s);

@@ -30,14 +30,14 @@ static weft_status refuse_arguments(void *unused)
     EXPECT(says(weft_move(context, NULL, a, to, b, NULL, NULL), "weft_move: from is NULL"));
     EXPECT(says(weft_move(context, from, a, NULL, b, NULL, NULL), "weft_move: to is NULL"));
     EXPECT(says(weft_move(context, (void *)weft_spec_mesh(from), a, to, b, NULL, NULL),
-                "weft_move: from is a weft_mesh, not a weft_spec"));
+                "weft_move: from is a weft_mesh; expected a weft_spec"));
     EXPECT(says(weft_context_plan(context, from, (void *)context, NULL, &plan),
-                "weft_context_plan: to is a weft_context, not a weft_spec"));
+                "weft_context_plan: to is a weft_context; expected a weft_spec"));
     EXPECT(says(weft_move(context, from, a, longer, b, NULL, NULL), "weft_move: "));
     EXPECT(says(weft_move(context, from, a, wider, b, NULL, NULL),
                 "weft_move: the meshes of the plan have ranks up to 2"));
     EXPECT(says(weft_move(context, from, NULL, to, b, NULL, NULL), "weft_move: source is NULL"));
-    EXPECT(says(weft_move(context, from, b + 1, to, b, NULL, NULL), "not the same memory"));
+    EXPECT(says(weft_move(context, from, b + 1, to, b, NULL, NULL), "must not overlap otherwise"));
     EXPECT(says(weft_move_batch(context, 0, items, NULL, NULL), "count is 0"));
     EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL), "weft_move_batch: tensor w2: "));
     items[1] = (weft_move_item){NULL, from, NULL, to, b};
@@ -48,7 +48,7 @@ static weft_status refuse_arguments(void *unused)
     EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL), "w2: items[1].from is NULL"));
     items[1] = (weft_move_item){NULL, from, a, (void *)context, b};
     EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL),
-                "weft_move_batch: items[1].to is a weft_context, not a weft_spec"));
+                "weft_move_batch: items[1].to is a weft_context; expected a weft_spec"));
     EXPECT(weft_context_plan(context, from, to, &wrong, &plan) != WEFT_OK);
     EXPECT(says(weft_context_plan(context, from, longer, NULL, &plan), "weft_context_plan: "));
     WF_TRY(weft_move(context, from, a, to, b, NULL, NULL)); /* refusals have changed nothing */

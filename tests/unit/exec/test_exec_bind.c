@@ -34,15 +34,16 @@ START_TEST(objects_of_another_kind_are_refused)
     char text[64];
 
     REFUSED(weft_spec_parse((void *)spec, "f32[4] R,R", &made),
-            "weft_spec_parse: mesh is a weft_spec, not a weft_mesh");
+            "weft_spec_parse: mesh is a weft_spec; expected a weft_mesh");
     REFUSED(weft_mesh_print((void *)spec, text, sizeof text, NULL), "mesh is a weft_spec");
     REFUSED(weft_mesh_slice((void *)spec, "0", 0, &slice), "mesh is a weft_spec");
     REFUSED(weft_mesh_concatenate((void *)spec, mesh, mesh, &slice), "within is a weft_spec");
     REFUSED(weft_mesh_rank((void *)spec, (int32_t[]){0, 0}, &number), "mesh is a weft_spec");
-    REFUSED(weft_spec_with((void *)mesh, "R,R", &made), "spec is a weft_mesh, not a weft_spec");
+    REFUSED(weft_spec_with((void *)mesh, "R,R", &made),
+            "spec is a weft_mesh; expected a weft_spec");
     REFUSED(weft_spec_with_mesh(spec, (void *)spec, "R,R", &made), "mesh is a weft_spec");
     REFUSED(weft_plan_create((void *)mesh, spec, NULL, &plan),
-            "weft_plan_create: from is a weft_mesh, not a weft_spec");
+            "weft_plan_create: from is a weft_mesh; expected a weft_spec");
     REFUSED(weft_plan_create(spec, (void *)mesh, NULL, &plan), "to is a weft_mesh");
     REFUSED(weft_plan_create_batch(1, specs, wrong, NULL, &plan), "to is a weft_mesh");
     ck_assert_int_eq(weft_plan_cache_create(4, &cache), WEFT_OK);
@@ -74,7 +75,7 @@ START_TEST(weft_plan_bind_refuses_another_kind)
     lone_begin(&lone, 0, 1);
     ck_assert_int_eq(weft_mesh_parse("1", &mesh), WEFT_OK);
     REFUSED(weft_plan_bind((void *)mesh, &lone.comm, NULL, &bound),
-            "weft_plan_bind: plan is a weft_mesh, not a weft_plan");
+            "weft_plan_bind: plan is a weft_mesh; expected a weft_plan");
     weft_mesh_release(&mesh);
     lone_end(&lone);
 }
