@@ -138,7 +138,7 @@ WK_DEVICE void wk_pull_reduce(const struct wk_pull_args &args, const uint64_t *t
 {
     const struct wk_pull_view view = wk_view(args, table);
 
-    WK_EACH_TILE(wk_regions_reduce<D>(view, mine.tile[now]));
+    WK_EACH_TILE((wk_regions_reduce<D, D>(view, mine.tile[now])));
 }
 
 #define WK_PULL_REDUCE(name)                                                                       \

@@ -1,7 +1,6 @@
 /* regions_cast.h - copying regions into another dtype.
  *
- * A list of regions counts bytes of the source's elements on both sides.  A place in the target is
- * therefore divided by the size of the source's element, and multiplied by that of the target's. */
+ * A list of regions counts bytes of the source's elements on both sides (wk_write). */
 #ifndef WEFT_KERNELS_REGIONS_CAST_H
 #define WEFT_KERNELS_REGIONS_CAST_H
 
@@ -28,39 +27,37 @@ WK_DEVICE void wk_regions_cast_thread(const Args &args, const struct wk_tile &ti
 {
     using source_pack = wk_pack<typename From::bits, N>;
     using target_pack = wk_pack<typename To::bits, N>;
+    using source_word = typename wk_word<sizeof(source_pack)>::type;
+    using target_word = typename wk_word<sizeof(target_pack)>::type;
     constexpr uint32_t element = sizeof(typename From::bits), step = N * element;
-    const source_pack *from[WK_BATCH];
-    target_pack *to[WK_BATCH];
-    source_pack value[WK_BATCH];
+    const source_word *from[WK_BATCH];
+    target_word *to[WK_BATCH];
+    source_word value[WK_BATCH];
 
     for (uint32_t start = first * step; start < tile.bytes; start += WK_BATCH * WK_THREADS * step) {
         WK_UNROLL
         for (uint32_t i = 0; i < WK_BATCH; i++) {
             uint32_t at = start + i * WK_THREADS * step;
             to[i] = nullptr;
-            value[i] = source_pack();
+            value[i] = source_word();
             if (at >= tile.bytes) continue;
             const struct wk_region &region = wk_find(args.regions, tile, at);
             int64_t source, target;
             wk_place(region, at, source, target);
             from[i] =
-                (const source_pack *)(wk_buffer(args.buffers, region.source) + uint64_t(source));
-            to[i] = (target_pack *)(wk_buffer(args.buffers, region.target) +
+                (const source_word *)(wk_buffer(args.buffers, region.source) + uint64_t(source));
+            to[i] = (target_word *)(wk_buffer(args.buffers, region.target) +
                                     uint64_t(target / int64_t(element) *
                                              int64_t(sizeof(typename To::bits))));
         }
         WK_UNROLL
         for (uint32_t i = 0; i < WK_BATCH; i++)
-            if (to[i] != nullptr) value[i] = *from[i];
+            if (to[i] != nullptr) value[i] = wk_load_once(from[i]);
         WK_UNROLL
-        for (uint32_t i = 0; i < WK_BATCH; i++) {
-            target_pack out;
-            if (to[i] == nullptr) continue;
-            WK_UNROLL
-            for (uint32_t k = 0; k < N; k++)
-                out.at[k] = wk_convert<From, To>(value[i].at[k]);
-            *to[i] = out;
-        }
+        for (uint32_t i = 0; i < WK_BATCH; i++)
+            if (to[i] != nullptr)
+                wk_store_once(to[i], wk_bits<target_word>(wk_convert_pack<From, To, N>(
+                                         wk_bits<source_pack>(value[i]))));
     }
 }
 
@@ -94,49 +91,10 @@ WK_DEVICE void wk_regions_cast(const Args &args, const struct wk_tile &tile)
 
 /* ---- reductions into another dtype ---- */
 
-/* The reduction of one element, as a value of dtype D. */
-template <class D, class Args>
-WK_DEVICE typename D::bits wk_reduce_element(const Args &args, const struct wk_region &region,
-                                             int64_t source)
-{
-    using pack = wk_pack<typename D::bits, 1>;
-
-    if constexpr (D::kind == WK_INTEGER)
-        if (wk_is_wide<D>(args.reduction)) {
-            struct wk_wide total[1] = {};
-            for (uint32_t k = 0; k < args.size; k++)
-                wk_sum_pack<D>(
-                    *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source)),
-                    total);
-            return wk_average_pack<D>(total, args.divisor).at[0];
-        }
-    typename D::number sum[1] = {};
-    for (uint32_t k = 0; k < args.size; k++)
-        wk_reduce_pack<D>(
-            args, *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source)),
-            k == 0, sum);
-    return wk_finish<D>(sum).at[0];
-}
-
 template <class From, class To, class Args>
 WK_DEVICE void wk_reduce_cast_to(const Args &args, const struct wk_tile &tile)
 {
-    if constexpr (wk_offers_cast<From, To>()) {
-        constexpr uint32_t element = sizeof(typename From::bits);
-        WK_EACH_THREAD(t)
-        {
-            for (uint32_t start = t * element; start < tile.bytes; start += WK_THREADS * element) {
-                uint32_t at = start;
-                const struct wk_region &region = wk_find(args.regions, tile, at);
-                int64_t source, target;
-                wk_place(region, at, source, target);
-                *(typename To::bits *)(wk_buffer(args.buffers, region.target) +
-                                       uint64_t(target / int64_t(element) *
-                                                int64_t(sizeof(typename To::bits)))) =
-                    wk_convert<From, To>(wk_reduce_element<From>(args, region, source));
-            }
-        }
-    }
+    if constexpr (wk_offers_cast<From, To>()) wk_regions_reduce<From, To>(args, tile);
 }
 
 #define WK_REDUCE_CAST_CASE(name, number)                                                          \
