@@ -17,6 +17,7 @@ weft_status wf_cast_split(const struct wf_step *step, struct wf_cast_steps *out)
     /* A step between specs that differ in dtype only is the cast. */
     out->steps[before ? 0 : 1].kind = WEFT_STEP_SLICE;
     out->steps[before ? 0 : 1].axes = 0;
+    if (!before) out->steps[1].created = wf_step_created_partials(step);
     return WEFT_OK;
 }
 
@@ -96,7 +97,8 @@ weft_status wf_cast_run(const struct weft_bound *bound, const struct wf_action *
     if (action->regions != NULL)
         return bound->kernel->regions_cast(action->regions, action->from, action->to, &in, &out,
                                            stream);
-    if (action->elements == 0 || !wf_cast_is_dense(bound->parent, action->step)) return WEFT_OK;
+    if (action->elements == 0 || action->filled || !wf_cast_is_dense(bound->parent, action->step))
+        return WEFT_OK;
     if (!WF_HAS(bound->kernel, cast))
         return wf_host_cast(bound->context, action->from, action->to, action->elements, in, out,
                             stream);

@@ -16,8 +16,18 @@ static bool one_mesh(const struct wf_step *step)
 /* True if the step creates the partial of AXIS of the target's mesh. */
 static bool makes_partial(const struct wf_step *step, int32_t axis)
 {
+    if (step->created >> axis & 1) return true;
     return placement_of(step->to, axis)->kind == WEFT_PLACE_PARTIAL &&
            !(one_mesh(step) && placement_of(step->from, axis)->kind == WEFT_PLACE_PARTIAL);
+}
+
+uint32_t wf_step_created_partials(const struct wf_step *step)
+{
+    uint32_t axes = 0;
+
+    for (int32_t a = 0; a < step->to->layout.mesh->axes; a++)
+        if (makes_partial(step, a)) axes |= UINT32_C(1) << a;
+    return axes;
 }
 
 /* The reduction of the partials that the step creates. */
@@ -127,8 +137,8 @@ static void place_partials(const struct wf_step *step, int32_t rank, struct wf_s
 {
     int32_t coord[WEFT_MAX_AXES];
 
-    if (step->kind != WEFT_STEP_PARTIAL || !wf_mesh_coord(step->to->layout.mesh, rank, coord))
-        return;
+    if (step->kind != WEFT_STEP_PARTIAL && step->created == 0) return;
+    if (!wf_mesh_coord(step->to->layout.mesh, rank, coord)) return;
     for (int32_t a = 0; a < step->to->layout.mesh->axes; a++) {
         if (!makes_partial(step, a)) continue;
         if (wf_placement_splits(placement_of(step->from, a)))
