@@ -57,8 +57,9 @@ static bool is_fused(const weft_comm *comm, bool packed, const struct wf_step *s
     if (!wf_cast_fuses(step->kind, cast, reduces)) return false;
     if (!packed)
         return WF_HAS(comm->table, pull_cast) && (!reduces || (comm->averages >> dtype & 1));
+    /* Messages to several ranks would be cast and stored once for each of them. */
     return has_regions_cast(comm) && !reduces &&
-           (cast == WEFT_CAST_AFTER || !wf_step_gathers_shards(step));
+           (cast == WEFT_CAST_AFTER || !wf_step_sends_copies(step));
 }
 
 weft_status wf_bound_steps_set(const weft_plan *plan, const weft_comm *comm, bool packed,

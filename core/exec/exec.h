@@ -63,6 +63,8 @@ bool wf_step_needs_dense_output(const struct wf_step *step);
 /* Is STEP an all-gather under any name: every rank of a group reads the whole shards of all
  * members, on one mesh?  The answer depends on the step alone, so ranks agree. */
 bool wf_step_gathers_shards(const struct wf_step *step);
+/* Does STEP, which reduces nothing, send an element of a shard to several ranks of one mesh? */
+bool wf_step_sends_copies(const struct wf_step *step);
 /* Is STEP a reduce-scatter: every rank's shard is the reduction of a part of all shards of its
  * group? */
 bool wf_step_scatters_shards(const struct wf_step *step);

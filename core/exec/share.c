@@ -125,6 +125,19 @@ bool wf_step_gathers_shards(const struct wf_step *step)
            splits_innermost(step->from, step->axes);
 }
 
+bool wf_step_sends_copies(const struct wf_step *step)
+{
+    for (int32_t a = 0; one_mesh(step) && a < step->to->layout.mesh->axes; a++) {
+        const weft_placement *to = placement_of(step->to, a);
+        bool all_want = to->kind == WEFT_PLACE_REPLICATE ||
+                        (to->kind == WEFT_PLACE_PARTIAL && to->reduction == WEFT_REDUCE_AVG);
+        if (all_want && wf_placement_splits(placement_of(step->from, a)) &&
+            step->to->layout.mesh->axis[a].size > 1)
+            return true;
+    }
+    return false;
+}
+
 bool wf_step_scatters_shards(const struct wf_step *step)
 {
     return only_axes_of_kind(step, step->from, WEFT_PLACE_PARTIAL) &&
