@@ -17,6 +17,7 @@ weft_status wf_cast_split(const struct wf_step *step, struct wf_cast_steps *out)
     /* A step between specs that differ in dtype only is the cast. */
     out->steps[before ? 0 : 1].kind = WEFT_STEP_SLICE;
     out->steps[before ? 0 : 1].axes = 0;
+    if (!before) out->steps[1].created = wf_step_created_partials(step);
     return WEFT_OK;
 }
 
@@ -56,8 +57,9 @@ static bool is_fused(const weft_comm *comm, bool packed, const struct wf_step *s
     if (!wf_cast_fuses(step->kind, cast, reduces)) return false;
     if (!packed)
         return WF_HAS(comm->table, pull_cast) && (!reduces || (comm->averages >> dtype & 1));
+    /* Messages to several ranks would be cast and stored once for each of them. */
     return has_regions_cast(comm) && !reduces &&
-           (cast == WEFT_CAST_AFTER || !wf_step_gathers_shards(step));
+           (cast == WEFT_CAST_AFTER || !wf_step_sends_copies(step));
 }
 
 weft_status wf_bound_steps_set(const weft_plan *plan, const weft_comm *comm, bool packed,
@@ -96,7 +98,8 @@ weft_status wf_cast_run(const struct weft_bound *bound, const struct wf_action *
     if (action->regions != NULL)
         return bound->kernel->regions_cast(action->regions, action->from, action->to, &in, &out,
                                            stream);
-    if (action->elements == 0 || !wf_cast_is_dense(bound->parent, action->step)) return WEFT_OK;
+    if (action->elements == 0 || action->filled || !wf_cast_is_dense(bound->parent, action->step))
+        return WEFT_OK;
     if (!WF_HAS(bound->kernel, cast))
         return wf_host_cast(bound->context, action->from, action->to, action->elements, in, out,
                             stream);

@@ -46,6 +46,34 @@ START_TEST(a_narrowing_step_casts_first_and_a_widening_one_last)
 }
 END_TEST
 
+/* The identity of P(min) in f8e4m3 is 448, in bf16 it is infinity. */
+START_TEST(a_cast_after_an_exchange_stores_the_identities_of_its_partials)
+{
+    struct wf_step exchange = {.kind = WEFT_STEP_EXCHANGE,
+                               .axes = 3,
+                               .from = spec_of("2x2", "f8e4m3[8] R,S(0)"),
+                               .to = spec_of("2x2", "bf16[8] S(0),P(min)")};
+    struct wf_cast_steps two;
+    struct wf_share share;
+
+    ck_assert_uint_eq(wf_step_created_partials(&exchange), 2);
+    ck_assert_int_eq(wf_cast_split(&exchange, &two), WEFT_OK);
+    ck_assert_uint_eq(two.steps[0].created, 0);
+    ck_assert_uint_eq(two.steps[1].created, 2);
+    ck_assert(wf_step_only_casts(&two.steps[1]) && wf_step_needs_dense_output(&two.steps[1]));
+    for (int32_t rank = 0; rank < 4; rank++) {
+        ck_assert_int_eq(wf_share_of(&two.steps[1], rank, NULL, NULL, &share), WEFT_OK);
+        ck_assert_int_eq(share.filled, rank % 2);
+        ck_assert_uint_eq(share.parts.region_count, rank % 2 == 0);
+        ck_assert_uint_eq(share.fill, WEFT_REDUCE_MIN);
+        wf_share_free(&share);
+    }
+    wf_cast_clear(&two);
+    weft_spec_release(&exchange.from);
+    weft_spec_release(&exchange.to);
+}
+END_TEST
+
 /* Which step of the plan from FROM to TO is split, counted from 0; -1: none. */
 static int split_of(struct lone_rank *lone, bool packed, const char *from, const char *to)
 {
@@ -127,4 +155,5 @@ START_TEST(a_backend_with_the_entries_casts_while_it_moves)
 END_TEST
 
 SUITE(exec_cast, a_narrowing_step_casts_first_and_a_widening_one_last,
+      a_cast_after_an_exchange_stores_the_identities_of_its_partials,
       a_backend_without_the_entries_gets_two_steps, a_backend_with_the_entries_casts_while_it_moves)
