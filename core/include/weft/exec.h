@@ -99,8 +99,9 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * compared always on gloo-cpu within a host, and on other backends with WEFT_CHECK=1.  Steps on
  * different ranks are compared on all backends after about a second of waiting.  A step that fails
  * fails the communicator of BOUND.
- * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, or they are equal; with WEFT_CHECK=1 also if the
- * device knows that the memory is too small, or if shards without strides overlap. */
+ * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, or they are equal, or a call group is open on the
+ * communicator; with WEFT_CHECK=1 also if the device knows that the memory is too small, or if
+ * shards without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);
