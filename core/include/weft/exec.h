@@ -40,9 +40,10 @@ typedef struct weft_bind_options {
     /* For a batch, instead of the strides above: one array per tensor.  NULL, for all tensors or
      * for one: row-major without gaps. */
     const int64_t *const *batch_source_strides, *const *batch_target_strides;
-    /* Scratch of this rank: device memory of at least weft_plan_scratch bytes.  It stays the
-     * caller's, and is freed after the bound plan is released.  Several bound plans may share one
-     * piece if they run on one stream, or one after the other.  NULL: scratch of the context. */
+    /* Scratch of this rank: device memory of at least weft_plan_scratch bytes, which overlaps no
+     * source and no target.  It stays the caller's, and is freed after the bound plan is released.
+     * Several bound plans may share one piece if they run on one stream, or one after the other.
+     * With WEFT_CHECK=1 its size and overlap are checked.  NULL: scratch of the context. */
     void *scratch;
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
 } weft_bind_options;
