@@ -1,6 +1,8 @@
 /* groups.c - communicators of groups of ranks within another, made once and kept with it. */
 #include "comm.h"
 
+#include <stdio.h>
+
 static bool is_group(const weft_comm *comm, const weft_comm *parent, const int32_t *ranks,
                      int32_t count)
 {
@@ -70,10 +72,12 @@ weft_status wf_comm_axis_group(weft_comm *parent, const int32_t *ranks, int32_t 
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .name = name};
     weft_comm *group = find(parent->axis_groups, parent, ranks, count);
+    char function[WF_SUBCOMM_NAME + 32];
 
     if (is_group(parent, parent, ranks, count)) group = parent;
     if (group == NULL) {
-        WF_TRY(wf_comm_create(parent, "weft_comm_along", count, ranks, &options, &group));
+        snprintf(function, sizeof function, "weft_comm_along of %s", name);
+        WF_TRY(wf_comm_create(parent, function, count, ranks, &options, &group));
         pthread_mutex_lock(&parent->context->lock);
         group->next_group = parent->axis_groups;
         parent->axis_groups = group;

@@ -13,7 +13,6 @@ struct settings {
     int64_t timeout_ns;
     uint64_t deadline_ns; /* of the call, on this rank */
     void *native;         /* to wrap; each rank's own */
-    bool of_axes;         /* the name is that of axes */
 };
 
 static weft_status read_settings(const weft_comm *parent, const weft_subcomm_options *options,
@@ -90,12 +89,6 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
                        wraps ? "does" : "does not");
     if (theirs.timeout_ns == mine->timeout_ns && strcmp(theirs.name, mine->name) == 0)
         return WEFT_OK;
-    if (theirs.timeout_ns == mine->timeout_ns && mine->of_axes)
-        return wf_fail(WEFT_ERR_MISMATCH,
-                       "weft_comm_along on %s: the axes are %s on rank %d, %s on rank %d; all "
-                       "ranks must pass the same mesh and axes",
-                       parent->name, mine->name, parent->world_ranks[parent->rank], theirs.name,
-                       world_rank);
     return wf_fail(
         WEFT_ERR_MISMATCH,
         "weft_subcomm_options of ranks of %s differ: rank %d has name \"%s\" and timeout_ns "
@@ -237,11 +230,6 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
 
 /* ---- by a list ---- */
 
-static bool is_along(const char *function)
-{
-    return strcmp(function, "weft_comm_along") == 0;
-}
-
 static weft_status check_list(const weft_comm *parent, int32_t count, const int32_t *ranks,
                               int32_t *world_ranks, bool *member)
 {
@@ -325,7 +313,7 @@ static weft_status compare_lists(const weft_comm *parent, const char *function, 
                      "%s on %s: ranks list the members in different orders: %s on rank %d; all "
                      "ranks must pass the same %s",
                      function, parent->name, text.failed ? "" : text.data, rank,
-                     is_along(function) ? "mesh and axes" : "list");
+                     strcmp(function, "weft_comm_create") == 0 ? "list" : "mesh");
     wf_free(theirs);
     wf_text_free(&text);
     return status;
@@ -415,7 +403,6 @@ weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t coun
     status = check_list(parent, count, ranks, world_ranks, &member);
     if (status == WEFT_OK) {
         status = check_create(parent, options, out, &settings);
-        settings.of_axes = is_along(function);
         if (member)
             status = make_of_list(parent, function, count, world_ranks, status, &settings, out);
         else if (status == WEFT_OK)

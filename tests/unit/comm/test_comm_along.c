@@ -155,11 +155,11 @@ static void differ(struct world_rank *self)
     if (self->rank < 2) {
         HOLDS(weft_comm_along(world, mesh, self->rank == 0 ? "a" : "a,b", &out) ==
               WEFT_ERR_MISMATCH);
-        HOLDS(says("weft_comm_along on world: the axes are a"));
-        HOLDS(says("the same mesh and axes"));
+        HOLDS(says("rank 0 is at weft_comm_along of a on world"));
+        HOLDS(says("rank 1 is at weft_comm_along of a,b on world"));
         HOLDS(weft_comm_along(world, turned, "a", &out) == WEFT_ERR_MISMATCH);
-        HOLDS(says("weft_comm_along on world: ranks list the members in different orders"));
-        HOLDS(says("the same mesh and axes"));
+        HOLDS(says("weft_comm_along of a on world: ranks list the members in different orders"));
+        HOLDS(says("all ranks must pass the same mesh"));
     }
     HOLDS(out == NULL);
     weft_mesh_release(&mesh);
@@ -185,7 +185,7 @@ static void miss_one(struct world_rank *self)
     HOLDS(weft_comm_split(weft_world(self->context), 0, 0, &options, &comm) == WEFT_OK);
     if (self->rank == 0) {
         HOLDS(weft_comm_along(comm, mesh, "dp", &out) == WEFT_ERR_TIMEOUT);
-        HOLDS(says("rank 1 of 2 did not reach weft_comm_along on "));
+        HOLDS(says("rank 1 of 2 did not reach weft_comm_along of dp on "));
     }
     pthread_barrier_wait(&meeting);
     weft_comm_release(&comm);
