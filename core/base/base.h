@@ -40,6 +40,10 @@ void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const 
 /* Put "CONTEXT: " before this thread's last failure text and return its status. */
 weft_status wf_fail_context(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
 
+/* Put "FUNCTION: " before this thread's last failure text, unless the text names FUNCTION or STATUS
+ * is WEFT_OK.  Return STATUS. */
+weft_status wf_fail_named(weft_status status, const char *function);
+
 /* WEFT_ERR_NO_MEMORY with the byte count in the text. */
 weft_status wf_fail_memory(size_t bytes);
 
@@ -49,6 +53,7 @@ weft_status wf_fail_null(const char *function, const char *argument);
 #ifdef __clang_analyzer__ /* the analyzer does not see that they return the given status */
 #define wf_fail(status, ...)         (wf_fail(status, __VA_ARGS__), (status))
 #define wf_fail_context(status, ...) (wf_fail_context(status, __VA_ARGS__), (status))
+#define wf_fail_named(status, name)  (wf_fail_named(status, name), (status))
 #define wf_fail_memory(bytes)        (wf_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
 #endif
 

@@ -255,8 +255,8 @@ static int compare_ranks(const void *a, const void *b)
     return *(const int32_t *)a - *(const int32_t *)b;
 }
 
-weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int32_t count,
-                             int64_t timeout_ns, weft_status status, weft_blob blob,
+weft_status wf_agree_on_list(weft_comm *parent, const char *function, const int32_t *world_ranks,
+                             int32_t count, int64_t timeout_ns, weft_status status, weft_blob blob,
                              struct wf_gathered *out)
 {
     size_t bytes = (size_t)count * sizeof *world_ranks;
@@ -273,7 +273,7 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
     if (sorted == NULL) return wf_fail_memory(bytes);
     memcpy(sorted, world_ranks, bytes);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_ranks);
-    snprintf(label, sizeof label, "weft_comm_create on %s", parent->name);
+    snprintf(label, sizeof label, "%s on %s", function, parent->name);
     status = wf_agree(parent->context, &agreement, status, blob, out);
     wf_free(sorted);
     return status;
@@ -286,8 +286,8 @@ static void print_ranks(struct wf_text *out, const int32_t *ranks, int32_t count
 }
 
 /* BLOB has a rank as its key and ends with that rank's list, which must be MINE. */
-static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, int32_t count,
-                                 weft_blob blob)
+static weft_status compare_lists(const weft_comm *parent, const char *function, const int32_t *mine,
+                                 int32_t count, weft_blob blob)
 {
     struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
     size_t bytes = (size_t)count * sizeof *mine;
@@ -299,9 +299,9 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
     rank = (int32_t)wf_take_u32(&reader);
     if (blob.bytes < bytes || reader.failed)
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "weft_comm_create on %s: another rank of the list calls another function "
-                       "that creates communicators",
-                       parent->name);
+                       "%s on %s: another rank of the list calls another function that creates "
+                       "communicators",
+                       function, parent->name);
     if (memcmp((const char *)blob.data + blob.bytes - bytes, mine, bytes) == 0) return WEFT_OK;
     theirs = wf_alloc(bytes);
     if (theirs == NULL) return wf_fail_memory(bytes);
@@ -310,9 +310,10 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
     wf_text_add(&text, " on rank %d, ", parent->context->rank);
     print_ranks(&text, theirs, count);
     status = wf_fail(WEFT_ERR_MISMATCH,
-                     "weft_comm_create on %s: ranks list the members in different orders: %s on "
-                     "rank %d; all ranks must pass the same list",
-                     parent->name, text.failed ? "" : text.data, rank);
+                     "%s on %s: ranks list the members in different orders: %s on rank %d; all "
+                     "ranks must pass the same %s",
+                     function, parent->name, text.failed ? "" : text.data, rank,
+                     strcmp(function, "weft_comm_create") == 0 ? "list" : "mesh");
     wf_free(theirs);
     wf_text_free(&text);
     return status;
@@ -320,9 +321,9 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
 
 /* STATUS is this rank's result so far, which all listed ranks get.  SETTINGS are read if it is OK.
  */
-static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t *world_ranks,
-                                weft_status status, const struct settings *settings,
-                                weft_comm **out)
+static weft_status make_of_list(weft_comm *parent, const char *function, int32_t count,
+                                const int32_t *world_ranks, weft_status status,
+                                const struct settings *settings, weft_comm **out)
 {
     struct wf_text place = {0};
     struct wf_gathered got;
@@ -342,12 +343,12 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
     put_place(&place, 0, parent->context->rank, settings);
     wf_text_append(&place, (const char *)world_ranks, (size_t)count * sizeof *world_ranks);
     if (status == WEFT_OK) status = wf_text_status(&place);
-    status = wf_agree_on_list(parent, world_ranks, count, settings->timeout_ns, status,
+    status = wf_agree_on_list(parent, function, world_ranks, count, settings->timeout_ns, status,
                               (weft_blob){place.data, place.length}, &got);
     wf_text_free(&place);
     if (status != WEFT_OK) return status;
     for (int32_t i = 0; i < count && status == WEFT_OK; i++)
-        status = compare_lists(parent, world_ranks, count, got.blobs[i]);
+        status = compare_lists(parent, function, world_ranks, count, got.blobs[i]);
     if (status != WEFT_OK) {
         wf_gathered_free(&got);
         return status;
@@ -381,8 +382,9 @@ static weft_status stay_out(weft_comm *parent, weft_comm **out)
     return WEFT_OK;
 }
 
-weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
-                             const weft_subcomm_options *options, weft_comm **out)
+weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t count,
+                           const int32_t *ranks, const weft_subcomm_options *options,
+                           weft_comm **out)
 {
     struct settings settings = {0};
     int32_t *world_ranks;
@@ -403,10 +405,16 @@ weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ra
     if (status == WEFT_OK) {
         status = check_create(parent, options, out, &settings);
         if (member)
-            status = make_of_list(parent, count, world_ranks, status, &settings, out);
+            status = make_of_list(parent, function, count, world_ranks, status, &settings, out);
         else if (status == WEFT_OK)
             status = stay_out(parent, out);
     }
     wf_free(world_ranks);
     return status;
+}
+
+weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
+                             const weft_subcomm_options *options, weft_comm **out)
+{
+    return wf_comm_create(parent, "weft_comm_create", count, ranks, options, out);
 }

@@ -31,17 +31,19 @@ static weft_status compare_plans(const struct wf_bind_call *call, const struct p
 
     if (theirs->digest != mine->digest)
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "rank %d and rank %d bind different plans: %s (digest %016llx) on "
-                       "rank %d, %s (digest %016llx) on rank %d",
-                       i, comm->rank, theirs->text, (unsigned long long)theirs->digest, i,
-                       mine->text, (unsigned long long)mine->digest, comm->rank);
+                       "%s: rank %d and rank %d bind different plans: %s (digest %016llx) on "
+                       "rank %d, %s (digest %016llx) on rank %d; all ranks must make the same "
+                       "calls in the same order, with the same specs",
+                       call->function, i, comm->rank, theirs->text,
+                       (unsigned long long)theirs->digest, i, mine->text,
+                       (unsigned long long)mine->digest, comm->rank);
     if (theirs->packed != mine->packed)
-        return wf_fail(WEFT_ERR_MISMATCH, "rank %d binds %s packed, rank %d does not",
-                       theirs->packed ? i : comm->rank, mine->text,
+        return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d binds %s packed, rank %d does not",
+                       call->function, theirs->packed ? i : comm->rank, mine->text,
                        theirs->packed ? comm->rank : i);
     if (theirs->in_place != mine->in_place)
-        return wf_fail(WEFT_ERR_MISMATCH, "rank %d binds %s in place, rank %d does not",
-                       theirs->in_place ? i : comm->rank, mine->text,
+        return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d binds %s in place, rank %d does not",
+                       call->function, theirs->in_place ? i : comm->rank, mine->text,
                        theirs->in_place ? comm->rank : i);
     return WEFT_OK;
 }
@@ -57,13 +59,14 @@ weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, wef
 
     if (status == WEFT_OK) name_plan(call, plan, &mine);
     snprintf(label, sizeof label, "%s on %s (%s)", call->function, comm->name, step);
-    WF_TRY(wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got));
+    status = wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got);
+    if (status != WEFT_OK) return wf_fail_named(status, call->function);
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
         if (got.blobs[i].bytes != sizeof theirs) {
             status = wf_fail(WEFT_ERR_MISMATCH,
-                             "rank %d sent data that is not a plan: it called another function, or "
-                             "it has another version of weft",
-                             i);
+                             "%s: rank %d sent data that is not a plan: it called another "
+                             "function, or it has another version of weft",
+                             call->function, i);
             break;
         }
         memcpy(&theirs, got.blobs[i].data, sizeof theirs);

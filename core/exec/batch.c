@@ -214,6 +214,7 @@ weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *co
 
     if (bound->batch == NULL)
         return wf_run_one(bound, sources[0], targets[0], room, stream, work, function);
+    if (bound->team->group_depth > 0) return wf_run_refuse_group(bound, function);
     wf_runs_begin(&bound->team->runs, bound->runs,
                   atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
     status = run_batch(bound, sources, targets, room, stream);

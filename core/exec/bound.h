@@ -414,7 +414,7 @@ void wf_messages_lay(const struct wf_message_layout *layout, uint64_t count, wef
 /* ---- name.c ---- */
 
 /* Write PLAN, "f32[8] S(0) -> f32[8] R on 4, by all-gather", as far as it fits; "" without memory
- * for it. */
+ * for it.  Of a batch, WITH_STEPS adds the first tensor. */
 void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes);
 /* ACTION of BOUND failed with STATUS, which is returned: name the plan and the step before the
  * thread's last error. */
@@ -423,6 +423,8 @@ weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *acti
 /* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function);
+/* Refuse a run of BOUND by FUNCTION, because a call group is open. */
+weft_status wf_run_refuse_group(const weft_bound *bound, const char *function);
 
 /* ---- one run ---- */
 
@@ -436,6 +438,8 @@ static inline weft_status wf_run_one(const weft_bound *bound, const void *source
     uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
     weft_status status;
 
+    if (__builtin_expect(bound->team->group_depth > 0, 0))
+        return wf_run_refuse_group(bound, function);
     wf_runs_begin(runs, bound->runs,
                   atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
     status = source != target || source == NULL

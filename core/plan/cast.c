@@ -34,8 +34,7 @@ enum wf_cast_kind wf_cast_kind(uint32_t from, uint32_t to)
 weft_status wf_cast_refuse(uint32_t from, uint32_t to)
 {
     return wf_fail(WEFT_ERR_UNSUPPORTED,
-                   "weft_plan_create: the source is %s, the target %s, and that cast is not "
-                   "offered; casts are "
+                   "the source is %s, the target %s, and that cast is not offered; casts are "
                    "offered between f16, bf16, f32, f64, f8e4m3 and f8e5m2, from i8, i16 and i32 "
                    "to wider signed integers, and from u8, u16 and u32 to wider integers",
                    wf_dtype_name(from), wf_dtype_name(to));

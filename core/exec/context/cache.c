@@ -244,8 +244,8 @@ static weft_status bind_and_keep(weft_context *context, const weft_plan *plan, c
     struct wf_mover *mover = NULL;
     weft_bound *bound = NULL;
 
-    status = wf_comm_group(context->world, ranks, count, status, &call.team);
-    if (call.team == NULL) return status;
+    status = wf_comm_group(context->world, function, ranks, count, status, &call.team);
+    if (call.team == NULL) return wf_fail_named(status, function);
     if (status == WEFT_OK) status = find_mover(moves, call.team, &mover);
     WF_TRY(wf_plan_bind(plan, &call, status, &bound));
     kept->bound = bound;

@@ -242,9 +242,10 @@ weft_status weft_context_plan(weft_context *context, const weft_spec *from, cons
 static weft_status clear(weft_context *context)
 {
     struct wf_gathered got;
+    weft_status status = wf_comm_agree(context->world, "weft_move_clear", wf_moves_wait(context),
+                                       (weft_blob){"", 0}, &got);
 
-    WF_TRY(wf_comm_agree(context->world, "weft_move_clear", wf_moves_wait(context),
-                         (weft_blob){"", 0}, &got));
+    if (status != WEFT_OK) return wf_fail_named(status, "weft_move_clear");
     wf_gathered_free(&got);
     wf_moves_drop(context);
     wf_pools_trim(context);

@@ -9,6 +9,8 @@
  * move needs room for a copy. */
 #include "kept.h"
 
+#include "comm/check.h"
+
 /* ---- pieces ---- */
 
 static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_piece **out)
@@ -110,8 +112,27 @@ static weft_status enlarge(weft_context *context, struct wf_pool *pool, uint64_t
 
 /* ---- bound plans ---- */
 
+/* With WEFT_CHECK: fails if the device knows that the scratch of CALL is smaller than the caller
+ * says. */
+static weft_status check_room(const struct weft_bound *bound, const struct wf_bind_call *call)
+{
+    const weft_bind_options *given = &call->given;
+    struct wf_room room;
+
+    if (!bound->checked || given->scratch_bytes == 0) return WEFT_OK;
+    WF_TRY(wf_room_find(bound->device_table, bound->device, given->scratch, &room));
+    if (wf_room_has(&room, given->scratch_bytes)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: on rank %d scratch_bytes is %llu; the allocation has %llu bytes, and "
+                   "scratch begins %llu bytes into it",
+                   call->function, weft_comm_rank(call->parent),
+                   (unsigned long long)given->scratch_bytes, (unsigned long long)room.bytes,
+                   (unsigned long long)room.offset);
+}
+
 /* Fails unless the scratch that CALL supplies is usable for a plan that needs BYTES. */
-static weft_status check_given(const struct wf_bind_call *call, uint64_t bytes)
+static weft_status check_given(const struct weft_bound *bound, const struct wf_bind_call *call,
+                               uint64_t bytes)
 {
     const weft_bind_options *given = &call->given;
     int32_t rank = weft_comm_rank(call->parent);
@@ -130,7 +151,7 @@ static weft_status check_given(const struct wf_bind_call *call, uint64_t bytes)
                        "weft_plan_scratch returns the size that is needed",
                        call->function, rank, (unsigned long long)bytes,
                        (unsigned long long)given->scratch_bytes);
-    return WEFT_OK;
+    return check_room(bound, call);
 }
 
 weft_status wf_bound_set_scratch(struct weft_bound *bound, const struct wf_bind_call *call,
@@ -142,7 +163,7 @@ weft_status wf_bound_set_scratch(struct weft_bound *bound, const struct wf_bind_
 
     bound->scratch_bytes = bytes;
     if (given->scratch != NULL || given->scratch_bytes > 0) {
-        WF_TRY(check_given(call, bytes));
+        WF_TRY(check_given(bound, call, bytes));
         bound->given_scratch = given->scratch;
         wf_scratch_assign(bound, given->scratch);
         return WEFT_OK;

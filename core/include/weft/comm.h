@@ -70,9 +70,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
 
 /* Find the communicator of one or several axes of MESH that contains this rank.  The ranks of MESH
  * are ranks of PARENT.  AXES lists axes by name or index ("tp", "dp,tp", "0").  Rank i of *OUT is
- * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  The communicator is created on
- * first use; later calls for the same ranks in the same order return the same communicator.  Its
- * name contains the axes ("dp#7").  It fails independently of PARENT.  Collective over the ranks of
+ * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  If these are all ranks of
+ * PARENT in the same order, *OUT is PARENT itself.  Otherwise the communicator is created on first
+ * use; later calls for the same ranks in the same order return the same communicator.  Its name
+ * contains the axes of the first call ("dp#7"), and it fails independently of PARENT.  Collective
+ * over the ranks of
  * MESH, which all pass the same MESH and AXES.  A rank that is not in MESH may call it too: it gets
  * NULL without waiting.  *OUT is borrowed: the release of PARENT, or of its context, releases it.
  * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a
@@ -236,7 +238,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_receive(weft_comm *comm, void *buffer, 
 /* Begin and end a call group on COMM.  Its operations on COMM start together at the outermost end;
  * operations on other communicators are not part of it.  Call groups nest.  After an error inside a
  * group, weft_group_end must still be called.  It then returns the first error and starts no
- * operation of the group. */
+ * operation of the group.  Redistributions and moves on COMM cannot be part of a call group:
+ * WEFT_ERR_INVALID. */
 WEFT_API WEFT_NODISCARD weft_status weft_group_begin(weft_comm *comm);
 WEFT_API WEFT_NODISCARD weft_status weft_group_end(weft_comm *comm);
 

@@ -40,10 +40,11 @@ typedef struct weft_bind_options {
     /* For a batch, instead of the strides above: one array per tensor.  NULL, for all tensors or
      * for one: row-major without gaps. */
     const int64_t *const *batch_source_strides, *const *batch_target_strides;
-    /* Scratch of this rank: device memory of at least weft_plan_scratch bytes.  It stays the
-     * caller's.  Free it after the bound plan is released (see also weft_bound_release).  Several
-     * bound plans may share one piece if they run on one stream, or one after the other.  NULL:
-     * scratch of the context. */
+    /* Scratch of this rank: device memory of at least weft_plan_scratch bytes.  It must not overlap
+     * a source or a target.  It stays the caller's.  Free it after the bound plan is released (see
+     * also weft_bound_release).  Several bound plans may share one piece if they run on one stream,
+     * or one after the other.  With WEFT_CHECK=1 its size and overlap are checked.  NULL: scratch of
+     * the context. */
     void *scratch;
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
 } weft_bind_options;
@@ -105,9 +106,10 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * compared always on gloo-cpu within a host, and on other backends with WEFT_CHECK=1.  Steps on
  * different ranks are compared on all backends after about a second of waiting.  A step that fails
  * fails the communicator of BOUND.
- * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, but its shard is not empty; or they are equal, but
- * the plan was not bound with in_place.  With WEFT_CHECK=1 also: the memory is not aligned to its
- * elements, the device knows that it is too small, or shards without strides overlap. */
+ * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, but its shard is not empty; they are equal, but the
+ * plan was not bound with in_place; or a call group is open on the communicator.  With WEFT_CHECK=1
+ * also: the memory is not aligned to its elements, the device knows that it is too small, or shards
+ * without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);

@@ -30,11 +30,11 @@ extern "C" {
  * rank's shards, row-major without gaps; NULL is allowed if the shard is empty.  If the dtypes of
  * FROM and TO differ, the move casts, as weft_plan_create states.  SOURCE and TARGET may be the
  * same memory, which must have room for the larger of the two shards: the source is then copied to
- * scratch first, unless the plan is one all-reduce.  Otherwise they must not overlap.  Unless WORK
- * is NULL, *WORK records the move; the caller releases it.  Moves between the same two specs run
- * one after the other, also on different streams.  Errors: as weft_plan_create, weft_plan_bind and
- * weft_redistribute.  An error of planning or binding is the same on all ranks, and the context
- * then keeps neither plan nor bound plan. */
+ * scratch first, unless the plan is one all-reduce.  Otherwise they must not overlap; WEFT_CHECK=1
+ * detects it.  Unless WORK is NULL, *WORK records the move; the caller releases it.  Moves between
+ * the same two specs run one after the other, also on different streams.  Errors: as
+ * weft_plan_create, weft_plan_bind and weft_redistribute.  An error of planning or binding has the
+ * same status on all ranks, and the context then keeps neither plan nor bound plan. */
 WEFT_API WEFT_NODISCARD weft_status weft_move(weft_context *context, const weft_spec *from,
                                               const void *source, const weft_spec *to, void *target,
                                               weft_stream *stream, weft_work **work);

@@ -69,7 +69,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_with_mesh(const weft_spec *spec,
                                                         const weft_mesh *mesh,
                                                         const char *placements, weft_spec **out);
 /* Create the spec of the same shape and layout with another dtype.  The caller releases *OUT.
- * WEFT_ERR_INVALID: DTYPE is not a dtype, or the tensor would have 2^63 bytes or more. */
+ * WEFT_ERR_INVALID: DTYPE is not a dtype, a P(op) of the layout is not defined for it, or the
+ * tensor would have 2^63 bytes or more. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_with_dtype(const weft_spec *spec,
                                                          enum weft_dtype dtype, weft_spec **out);
 
