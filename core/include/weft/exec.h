@@ -43,8 +43,8 @@ typedef struct weft_bind_options {
     /* Scratch of this rank: device memory of at least weft_plan_scratch bytes.  It must not overlap
      * a source or a target.  It stays the caller's.  Free it after the bound plan is released (see
      * also weft_bound_release).  Several bound plans may share one piece if they run on one stream,
-     * or one after the other.  With WEFT_CHECK=1 its size and overlap are checked.  NULL: scratch of
-     * the context. */
+     * or one after the other.  With WEFT_CHECK=1 its size and overlap are checked.  NULL: scratch
+     * of the context. */
     void *scratch;
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
 } weft_bind_options;
