@@ -14,6 +14,19 @@ static weft_status create(weft_context *context)
     return WEFT_OK;
 }
 
+/* Now the number of ranks is known. */
+static weft_status start(weft_context *context)
+{
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+    size_t size = (size_t)context->size;
+
+    moves->ranks = wf_alloc(size * sizeof *moves->ranks);
+    moves->among = wf_alloc(size);
+    return moves->ranks != NULL && moves->among != NULL
+               ? WEFT_OK
+               : wf_fail_memory(size * (sizeof *moves->ranks + 1));
+}
+
 static bool has_pool(struct wf_exec_state *state, const void *stream)
 {
     bool found = false;
@@ -65,6 +78,8 @@ static void destroy(weft_context *context)
         state->pools = pool->next;
         wf_free(pool);
     }
+    wf_free(state->moves.ranks);
+    wf_free(state->moves.among);
     pthread_mutex_destroy(&state->lock);
     context->kept[WF_MODULE_EXEC] = NULL;
     wf_free(state);
@@ -72,6 +87,7 @@ static void destroy(weft_context *context)
 
 const struct wf_module wf_exec_module = {
     .create = create,
+    .start = start,
     .stream_ends = stream_ends,
     .comm_ends = comm_ends,
     .destroy = destroy,

@@ -82,6 +82,7 @@ static weft_status move_in_different_orders(void *unused)
     /* The first moves bind: nothing is kept, and the ranks may go on. */
     status = weft_move(context, weft_rank(context) == 0 ? from : other, a, to, b, NULL, NULL);
     EXPECT(status == WEFT_ERR_MISMATCH);
+    EXPECT(strstr(weft_last_error(), "weft_move: rank ") != NULL);
     EXPECT(strstr(weft_last_error(), "bind different plans") != NULL);
     WF_TRY(weft_move(context, from, a, to, b, NULL, NULL));
     WF_TRY(weft_move(context, other, a, to, b, NULL, NULL));
@@ -101,6 +102,40 @@ START_TEST(different_orders_are_an_error)
 {
     ck_assert_msg(weft_threads_run(2, move_in_different_orders, NULL) == WEFT_OK, "%s",
                   weft_last_error());
+}
+END_TEST
+
+/* ---- memory ---- */
+
+/* Rank 1 has no memory when it begins to bind: both ranks get the error at once. */
+static weft_status move_without_memory(void *argument)
+{
+    uint64_t fail_at = *(const uint64_t *)argument;
+    weft_options options = {.struct_size = sizeof options, .timeout_ns = 60 * WF_SECOND_NS};
+    weft_spec *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "bf16[8] R");
+    float a[4] = {0}, b[8];
+    weft_context *context;
+    weft_status status;
+
+    WF_TRY(weft_init(&options, &context));
+    if (weft_rank(context) == 1) wf_mem_fail_at(fail_at);
+    status = weft_move(context, from, a, to, b, NULL, NULL);
+    wf_mem_fail_at(0);
+    EXPECT(status == WEFT_ERR_NO_MEMORY);
+    EXPECT(strstr(weft_last_error(), "rank 1: weft_move: out of memory") != NULL);
+    WF_TRY(weft_move(context, from, a, to, b, NULL, NULL)); /* nothing was kept */
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    WF_TRY(weft_move_clear(context));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rank_without_memory_does_not_keep_others_waiting)
+{
+    for (uint64_t n = 1; n <= 4; n++)
+        ck_assert_msg(weft_threads_run(2, move_without_memory, &n) == WEFT_OK, "allocation %d: %s",
+                      (int)n, weft_last_error());
 }
 END_TEST
 
@@ -166,4 +201,4 @@ START_TEST(a_second_thread_is_refused)
 END_TEST
 
 SUITE(redistribute_move_refused, wrong_arguments_are_named, different_orders_are_an_error,
-      a_second_thread_is_refused)
+      a_rank_without_memory_does_not_keep_others_waiting, a_second_thread_is_refused)
