@@ -199,7 +199,7 @@ static weft_status wait_for(weft_context *context, const struct wf_kept_move *ke
 {
     weft_stream *stream = (weft_stream *)(uintptr_t)kept->stream;
 
-    if (!kept->has_moved || wf_stream_check(context, stream, "weft_move") != WEFT_OK)
+    if (kept->streams_ended == 0 || wf_stream_check(context, stream, "weft_move") != WEFT_OK)
         return WEFT_OK;
     return weft_stream_wait(context, stream, context->timeout_ns);
 }

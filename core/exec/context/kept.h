@@ -110,9 +110,9 @@ struct wf_kept_move {
     struct wf_mover *mover;
     weft_bound *bound;
     uint64_t hash;
-    const void *stream; /* of the last move */
-    bool has_moved;
-    const void **sources; /* room for a batch's arguments */
+    const void *stream;     /* of the last move */
+    uint64_t streams_ended; /* of the state, when STREAM was remembered; 0: it has not moved yet */
+    const void **sources;   /* room for a batch's arguments */
     void **targets;
     uint32_t count;
     const weft_spec *pairs[];
@@ -134,9 +134,10 @@ struct wf_moves {
 struct wf_exec_state {
     pthread_mutex_t lock; /* of the pools */
     struct wf_pool *pools;
-    struct wf_piece *spare;  /* reserved by binding, for the next pool that needs it */
-    uint64_t scratch_bytes;  /* of all pieces */
-    atomic_bool host_logged; /* the log says that the host works for the backend */
+    struct wf_piece *spare;         /* reserved by binding, for the next pool that needs it */
+    uint64_t scratch_bytes;         /* of all pieces */
+    atomic_bool host_logged;        /* the log says that the host works for the backend */
+    _Atomic uint64_t streams_ended; /* from 1 on; a stream's address may be that of an ended one */
     struct wf_moves moves;
 };
 

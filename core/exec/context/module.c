@@ -9,6 +9,7 @@ static weft_status create(weft_context *context)
 
     if (state == NULL) return wf_fail_memory(sizeof *state);
     pthread_mutex_init(&state->lock, NULL);
+    atomic_init(&state->streams_ended, 1);
     state->moves.most = MOST_BOUND;
     context->kept[WF_MODULE_EXEC] = state;
     return WEFT_OK;
@@ -56,6 +57,7 @@ static void stream_ends(weft_context *context, void *stream)
         atomic_store_explicit(&pool->busy, false, memory_order_release);
     }
     pthread_mutex_unlock(&state->lock);
+    atomic_fetch_add_explicit(&state->streams_ended, 1, memory_order_relaxed);
 }
 
 /* The communicators that moves use end with the world.  Bound plans end before them, because their
