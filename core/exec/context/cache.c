@@ -197,11 +197,14 @@ static struct wf_kept_move *take_oldest(struct wf_moves *moves, struct wf_mover 
 /* Wait for the moves of KEPT.  A stream that was released has no work. */
 static weft_status wait_for(weft_context *context, const struct wf_kept_move *kept)
 {
-    weft_stream *stream = (weft_stream *)(uintptr_t)kept->stream;
+    weft_work *work = NULL;
+    weft_status status;
 
-    if (kept->streams_ended == 0 || wf_stream_check(context, stream, "weft_move") != WEFT_OK)
-        return WEFT_OK;
-    return weft_stream_wait(context, stream, context->timeout_ns);
+    if (kept->streams_ended == 0) return WEFT_OK;
+    WF_TRY(wf_stream_record(context, kept->stream, "weft_move", &work));
+    status = work != NULL ? weft_work_wait(work, context->timeout_ns) : WEFT_OK;
+    weft_work_release(&work);
+    return status;
 }
 
 static void evict_oldest(weft_context *context, struct wf_mover *mover)

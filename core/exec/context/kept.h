@@ -81,6 +81,10 @@ weft_status wf_bound_set_scratch(struct weft_bound *bound, const struct wf_bind_
 void wf_scratch_drop(struct weft_bound *bound);
 /* Remember STREAM, so that its release waits for its work. */
 weft_status wf_stream_remember(weft_context *context, const void *stream) WF_NODISCARD;
+/* Record *OUT on STREAM, which was remembered or is the default one.  *OUT is NULL if the stream
+ * has ended.  It does not end meanwhile, though another thread may release it. */
+weft_status wf_stream_record(weft_context *context, const void *stream, const char *function,
+                             weft_work **out) WF_NODISCARD;
 /* Free the memory that no bound plan uses. */
 void wf_pools_trim(weft_context *context);
 

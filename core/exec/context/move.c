@@ -48,16 +48,15 @@ static inline bool is_stream_of(const weft_context *context, const struct wf_kep
 static weft_status change_stream(weft_context *context, struct wf_kept_move *kept,
                                  weft_stream *stream, const char *function)
 {
-    weft_stream *before = (weft_stream *)(uintptr_t)kept->stream;
     uint64_t ended =
         atomic_load_explicit(&wf_exec_state(context)->streams_ended, memory_order_relaxed);
     weft_work *work = NULL;
     weft_status status;
 
     WF_TRY(wf_stream_remember(context, stream));
-    if (kept->streams_ended != 0 && before != stream &&
-        wf_stream_check(context, before, function) == WEFT_OK) {
-        WF_TRY(wf_work_record(context, before, function, &work));
+    if (kept->streams_ended != 0 && kept->stream != stream)
+        WF_TRY(wf_stream_record(context, kept->stream, function, &work));
+    if (work != NULL) {
         status = weft_stream_wait_work(stream, work);
         weft_work_release(&work);
         if (status != WEFT_OK) return wf_fail_context(status, "%s", function);
