@@ -256,12 +256,12 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
     if (!wf_exec_state(context)->moves.among[context->rank]) {
         *out = NULL;
         status = plan_each(context, count, items);
-        return status == WEFT_OK ? status : wf_fail_context(status, "%s", function);
+        return status == WEFT_OK ? status : wf_fail_named(status, function);
     }
     status = make_plan(context, count, items, &plan);
     if (status == WEFT_OK) status = make_buckets(&wf_exec_state(context)->moves);
     if (status == WEFT_OK) status = make_kept(count, items, hash, &kept);
-    if (status != WEFT_OK) status = wf_fail_context(status, "%s", function);
+    if (status != WEFT_OK) status = wf_fail_named(status, function);
     status = bind_and_keep(context, plan, rank_count, function, status, kept);
     weft_plan_release(&plan);
     if (status != WEFT_OK) {
