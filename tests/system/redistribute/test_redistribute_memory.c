@@ -155,7 +155,7 @@ static weft_status refuse_scratch(void *argument)
     WF_TRY(weft_redistribute(bound, s.memory, s.memory + SHARD, NULL, NULL));
     REFUSED(weft_redistribute(bound, s.memory + 6 * SHARD, s.memory, NULL, NULL),
             " and the scratch of the bound plan (");
-    REFUSED(weft_redistribute(bound, s.memory, s.memory + 6 * SHARD - 4, NULL, NULL), "target, ");
+    REFUSED(weft_redistribute(bound, s.memory, s.memory + 6 * SHARD - 4, NULL, NULL), "target (");
     weft_bound_release(&bound);
     WF_TRY(weft_free(s.context, piece));
     return end(&s);
