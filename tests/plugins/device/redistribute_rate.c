@@ -2,7 +2,7 @@
  * cast, beside plain copies of the bytes that they must read and write, by the same ranks at the
  * same time.
  *
- *     weft run -n 4 redistribute_rate BOARD [SIZES]     (64,1024,8192)
+ *     weft run -n 4 redistribute_rate BOARD [SIZES]     (64,1024,4096,8192)
  *
  * Prints JSON: nanoseconds of one of a row, of one alone until the host has seen its end, of the
  * copy, and how much of the copy's speed that is.  The slowest rank counts, the best of rounds.
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     }
     rank_begin();
     board_open(argv[1], weft_rank(context), weft_size(context), 0);
-    print_rows(argc > 2 ? argv[2] : "64,1024,8192", show_all);
+    print_rows(argc > 2 ? argv[2] : "64,1024,4096,8192", show_all);
     rank_end();
     return 0;
 }
