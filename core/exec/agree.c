@@ -52,12 +52,15 @@ weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, wef
     weft_comm *comm = call->team;
     struct plan_name mine = {0}, theirs;
     uint32_t bindings = comm->bindings;
+    struct wf_agreement agreement;
     struct wf_gathered got;
     char label[192];
 
     if (status == WEFT_OK) name_plan(call, plan, &mine);
     snprintf(label, sizeof label, "%s on %s (%s)", call->function, comm->name, step);
-    WF_TRY(wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got));
+    agreement = wf_agreement_of(comm, label);
+    if (status == WEFT_OK) agreement.about = mine.text;
+    WF_TRY(wf_agree(comm->context, &agreement, status, (weft_blob){&mine, sizeof mine}, &got));
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
         if (got.blobs[i].bytes != sizeof theirs) {
             status = wf_fail(WEFT_ERR_MISMATCH,

@@ -359,6 +359,7 @@ static void list_runs(struct weft_bound *bound)
     if (!part) return;
     bound->own_runs.binding = bound->binding;
     bound->own_runs.digest = plan->digest;
+    bound->own_runs.is_for_all = bound->is_cached; /* a move's communicator has its ranks only */
     bound->own_runs.function = name_runner(bound);
     wf_plan_name(plan, false, bound->own_runs.text, sizeof bound->own_runs.text);
     wf_runs_add(bound->team, &bound->own_runs);

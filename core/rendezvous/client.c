@@ -340,6 +340,24 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
     return status;
 }
 
+static bool lists_rank(const struct wf_contribution *c, int32_t rank)
+{
+    for (int32_t i = 0; i < c->count; i++)
+        if (c->ranks[i] == rank) return true;
+    return false;
+}
+
+void wf_client_each_wait(struct wf_client *client, int32_t rank,
+                         void (*take)(void *self, const struct wf_contribution *contribution),
+                         void *self)
+{
+    pthread_mutex_lock(&client->lock);
+    for (const struct wf_waiter *w = client->waiters; w != NULL; w = w->next)
+        if (!w->done && w->contribution != NULL && lists_rank(w->contribution, rank))
+            take(self, w->contribution);
+    pthread_mutex_unlock(&client->lock);
+}
+
 void wf_gathered_free(struct wf_gathered *gathered)
 {
     wf_free(gathered->blobs);

@@ -32,9 +32,10 @@ static void abort_comm(void *self, uint64_t comm, weft_status status, const char
     FUZZ_ASSERT(strlen(text) < 1024);
 }
 
-static void tell_where(void *self, uint64_t comm, struct wf_text *out)
+static void tell_where(void *self, uint64_t comm, int32_t asker, struct wf_text *out)
 {
     (void)self;
+    (void)asker;
     wf_put_u64(out, comm);
 }
 

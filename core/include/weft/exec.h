@@ -89,16 +89,17 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * plan's source and target; NULL is allowed if the shard is empty.  They do not overlap, unless
  * bound with in_place.  *WORK, unless WORK is NULL, records the redistribution; the caller releases
  * it.
- * All ranks run the bound plans of one communicator in the same order, one thread at a time.  Bound
- * plans of different communicators may run at the same time.  A run of BOUND on another stream than
- * its previous one must wait for that one (weft_stream_wait_work).  The first run on a stream may
- * allocate scratch.  A device graph that has captured a run uses the scratch of the stream on which
- * it was captured: keep BOUND and that stream, and run nothing else on it while the graph runs, or
- * supply scratch to weft_plan_bind.
+ * All ranks bind and run the plans of one communicator in the same order, one thread at a time.
+ * Bound plans of different communicators may run at the same time.  A run of BOUND on another
+ * stream than its previous one must wait for that one (weft_stream_wait_work).  The first run on a
+ * stream may allocate scratch.  A device graph that has captured a run uses the scratch of the
+ * stream on which it was captured: keep BOUND and that stream, and run nothing else on it while the
+ * graph runs, or supply scratch to weft_plan_bind.
  * WEFT_ERR_MISMATCH: ranks run bound plans in different orders.  Steps on the same ranks are
  * compared always on gloo-cpu within a host, and on other backends with WEFT_CHECK=1.  Steps on
- * different ranks are compared on all backends after about a second of waiting.  A step that fails
- * fails the communicator of BOUND.
+ * different ranks are compared on all backends after about a second of waiting.  So is a run with
+ * another rank's call that binds a plan or creates a communicator.  A step that fails fails the
+ * communicator of BOUND.
  * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, or they are equal; with WEFT_CHECK=1 also if the
  * device knows that the memory is too small, or if shards without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,

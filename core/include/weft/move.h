@@ -10,9 +10,10 @@
  * Every later move between them runs the bound plan: it allocates nothing and takes no lock.
  *
  * Moves are collective over the ranks of the meshes of their specs, which are ranks of the world
- * communicator.  These ranks make the same moves in the same order.  A rank in none of the meshes
- * may make the call too: it moves nothing and does not wait.  If a step fails, the world
- * communicator fails.
+ * communicator.  These ranks make the same moves in the same order; otherwise they get
+ * WEFT_ERR_MISMATCH, at the latest when one of them has waited for about a second.  A rank in none
+ * of the meshes may make the call too: it moves nothing and does not wait.  If a step fails, the
+ * world communicator fails.
  *
  * One thread at a time calls the functions of this header on a context; a second one gets
  * WEFT_ERR_INVALID.  Moves use the world communicator and communicators that weft makes of it, so
