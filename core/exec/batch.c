@@ -102,20 +102,20 @@ static weft_status set_scratch(struct weft_bound *bound, const struct wf_bind_ca
 weft_status wf_batch_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_bound **out)
 {
     weft_bound *bound = NULL;
-    uint32_t binding = 0;
+    struct wf_bind_outcome outcome;
     weft_status status = check_options(plan, call);
 
     if (status == WEFT_OK) status = check_strides(plan, call->parent->rank, &call->given);
     if (status == WEFT_OK) status = make_bound(plan, call, &bound);
-    status = wf_bind_agree(call, "preparing", status, plan, NULL);
+    status = wf_bind_agree(call, "preparing", status, plan, &outcome);
     if (status == WEFT_OK) status = bind_all_alone(bound, call);
     if (status != WEFT_OK) goto failed; /* the same on all ranks */
     if (plan->together > 0)
         status = wf_fused_set(bound, &call->given, status, &bound->batch->fused);
     if (status == WEFT_OK) status = set_scratch(bound, call);
-    status = wf_bind_agree(call, "binding", status, plan, &binding);
+    status = wf_bind_agree(call, "binding", status, plan, &outcome);
     if (status != WEFT_OK) goto failed;
-    bound->binding = binding;
+    bound->binding = call->team->bindings = outcome.binding;
     for (uint32_t i = 0; i < plan->member_count; i++)
         if (bound->batch->alone[i] != NULL) bound->batch->alone[i]->runs = bound->runs;
     *out = bound;

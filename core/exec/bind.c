@@ -103,10 +103,9 @@ static weft_status set_steps(struct binding *b)
     return WEFT_OK;
 }
 
-static void plan_copies(struct binding *b, const weft_plan *plan, const weft_comm *comm,
-                        bool in_place)
+static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
 {
-    uint32_t count = b->steps.count;
+    uint32_t count = b->steps.count, casts = b->call->casts;
     const struct wf_step *first, *last;
 
     if (count == 0) { /* one copy, straight from the source's strides to the target's */
@@ -118,10 +117,10 @@ static void plan_copies(struct binding *b, const weft_plan *plan, const weft_com
     last = wf_bound_step(plan, &b->steps, count - 1, NULL);
     b->may_alias = count == 1 && first->kind == WEFT_STEP_ALL_REDUCE;
     b->copy_first = (b->source_strides != NULL &&
-                     (!wf_step_is_local(first) || wf_cast_is_dense(comm, first))) ||
+                     (!wf_step_is_local(first) || wf_cast_is_dense(casts, first))) ||
                     (in_place && !b->may_alias);
     b->copy_last = b->target_strides != NULL &&
-                   (wf_step_needs_dense_output(last) || wf_cast_is_dense(comm, last));
+                   (wf_step_needs_dense_output(last) || wf_cast_is_dense(casts, last));
 }
 
 static weft_status fill_in(struct binding *b)
@@ -210,6 +209,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     bound->kernel_device = wf_kernels_device(comm->context);
     if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_log_notice(comm->context);
     bound->in_place = call->given.in_place;
+    bound->casts = call->casts;
     bound->checked = comm->context->config->check;
     bound->runs = &bound->own_runs;
 }
@@ -222,8 +222,8 @@ static weft_status begin(struct binding *b, const weft_plan *plan, const struct 
     b->source_strides = call->given.source_strides;
     b->target_strides = call->given.target_strides;
     b->packed = call->given.packed || !can_pull(call->team);
-    WF_TRY(wf_bound_steps_set(plan, call->parent, b->packed, &b->steps));
-    plan_copies(b, plan, call->parent, call->given.in_place);
+    WF_TRY(wf_bound_steps_set(plan, call->parent, b->packed, call->casts, &b->steps));
+    plan_copies(b, plan, call->given.in_place);
     return check_strides(b, plan, call->parent->rank);
 }
 
@@ -250,17 +250,17 @@ weft_status wf_bind(const weft_plan *plan, const struct wf_bind_call *call, bool
                     weft_bound **out)
 {
     struct binding b = {.of_batch = of_batch};
-    uint32_t binding = 0;
+    struct wf_bind_outcome outcome;
     weft_status status = begin(&b, plan, call);
 
     status = status == WEFT_OK ? make_bound(&b, plan) : decline_binding(plan, call, status);
     wf_bound_steps_clear(&b.steps);
-    status = wf_bind_agree(call, "binding", status, plan, &binding);
+    status = wf_bind_agree(call, "binding", status, plan, &outcome);
     if (status != WEFT_OK) {
         wf_bound_free(b.bound);
         return status;
     }
-    b.bound->binding = binding;
+    b.bound->binding = call->team->bindings = outcome.binding;
     *out = b.bound;
     return WEFT_OK;
 }
@@ -387,11 +387,16 @@ weft_status wf_bind_read(const weft_plan *plan, const weft_bind_options *options
 weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
                          weft_bound **out)
 {
-    WF_TRY(wf_bind_agree(call, "comparing plans", status, plan, NULL));
+    struct wf_bind_call agreed = *call;
+    struct wf_bind_outcome outcome;
+
+    if (status == WEFT_OK) status = wf_casts_find(plan, call->team, &agreed.casts);
+    WF_TRY(wf_bind_agree(&agreed, "comparing plans", status, plan, &outcome));
+    agreed.casts = outcome.casts;
     if (plan->members != NULL)
-        WF_TRY(wf_batch_bind(plan, call, out));
+        WF_TRY(wf_batch_bind(plan, &agreed, out));
     else
-        WF_TRY(wf_bind(plan, call, false, out));
+        WF_TRY(wf_bind(plan, &agreed, false, out));
     (*out)->dependent.end = end_with_comm;
     wf_dependent_add(&(*out)->dependent, call->team);
     list_runs(*out);

@@ -132,9 +132,10 @@ struct wf_moves {
 struct wf_exec_state {
     pthread_mutex_t lock; /* of the pools */
     struct wf_pool *pools;
-    struct wf_piece *spare;  /* reserved by binding, for the next pool that needs it */
-    uint64_t scratch_bytes;  /* of all pieces */
-    atomic_bool host_logged; /* the log says that the host works for the backend */
+    struct wf_piece *spare;   /* reserved by binding, for the next pool that needs it */
+    uint64_t scratch_bytes;   /* of all pieces */
+    atomic_bool host_logged;  /* the log says that the host works for the backend */
+    atomic_bool casts_logged; /* the log says that the host casts for the backend */
     struct wf_moves moves;
 };
 

@@ -34,6 +34,7 @@ weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
     WF_TRY(wf_comm_check(comm, "weft_plan_scratch"));
     if (bytes == NULL) return wf_fail_null("weft_plan_scratch", "bytes");
     WF_TRY(wf_bind_read(plan, options, bytes, &call));
+    WF_TRY(wf_casts_find(plan, comm, &call.casts));
     real = wf_kernels_of(comm->context);
     memcpy(&kernel, real, real->struct_size < sizeof kernel ? real->struct_size : sizeof kernel);
     kernel.regions_create = make_no_list;

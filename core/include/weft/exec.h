@@ -48,8 +48,9 @@ typedef struct weft_bind_options {
 } weft_bind_options;
 
 /* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.  It
- * is what weft_bound_scratch returns afterwards.  `scratch` of OPTIONS is ignored.  Not collective;
- * nothing is created.  Errors: as weft_plan_bind. */
+ * is what weft_bound_scratch returns afterwards, unless the plan casts and the ranks' devices
+ * differ in the casts that they support.  `scratch` of OPTIONS is ignored.  Not collective; nothing
+ * is created.  Errors: as weft_plan_bind. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
                                                       const weft_bind_options *options,
                                                       uint64_t *bytes);
