@@ -286,10 +286,11 @@ weft_status wf_run_aliased(const weft_bound *bound, const void *source, void *ta
 
 /* ---- fused.c ---- */
 
-/* Regions that are packed or unpacked in one call: equal element size and, if they are reduced,
- * equal kind. */
+/* Regions that are packed or unpacked in one call: equal element size and, if they are reduced or
+ * cast, equal kind or dtypes. */
 struct wf_region_group {
-    uint32_t element; /* bytes */
+    uint32_t element;  /* bytes in a message */
+    uint32_t from, to; /* dtypes of a cast; equal: none */
     struct wf_arrival_kind kind;
     struct wf_region_list regions; /* only while binding */
     void *list;
@@ -318,9 +319,19 @@ struct wf_fused {
     uint32_t arrival_count;
 };
 
+/* The plan of MEMBER's own steps; NULL: it is part of the common exchange.  CASTS: enum
+ * wf_cast_ways that all ranks have. */
+static inline const weft_plan *wf_member_plan(const struct wf_member *member, uint32_t casts)
+{
+    bool casts_alone = member->spare != NULL && (casts & WF_CASTS_REGIONS) == 0;
+
+    return casts_alone ? member->spare : member->alone;
+}
+
 /* The tensors of a batch. */
 struct wf_batch {
     struct wf_fused fused;
+    uint32_t together;  /* tensors of the common exchange */
     weft_bound **alone; /* by tensor; NULL: part of the common exchange */
     struct wf_memory *memory;
     const weft_move_item *named; /* the tensors of the current call, which has names; may be NULL */
