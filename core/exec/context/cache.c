@@ -5,6 +5,8 @@
  * use: a move that one rank refuses, because of its arguments, does not change it. */
 #include "kept.h"
 
+#include <string.h>
+
 enum { MOST_PLANS = 1024 };
 
 /* ---- the ranks of a move ---- */
@@ -15,33 +17,27 @@ static void mark_ranks(const weft_mesh *mesh, unsigned char *among)
         among[weft_mesh_rank_at(mesh, i)] = 1;
 }
 
-/* The ranks of the meshes of ITEMS, all of which are ranks of the world, in ascending order.  The
- * caller frees *OUT. */
-static weft_status list_ranks(const weft_context *context, uint32_t count,
-                              const weft_move_item *items, int32_t **out, int32_t *rank_count)
+/* The ranks of the meshes of ITEMS, all of which are ranks of the world, in ascending order.  They
+ * are valid until the next call, which does not allocate: a rank without memory finds the ranks
+ * that must get its error. */
+static const int32_t *list_ranks(const weft_context *context, uint32_t count,
+                                 const weft_move_item *items, int32_t *rank_count)
 {
-    size_t size = (size_t)context->size;
-    int32_t *ranks = wf_alloc(size * sizeof *ranks);
-    unsigned char *among = wf_calloc(1, size);
+    const struct wf_moves *moves = &wf_exec_state(context)->moves;
     int32_t listed = 0;
 
-    if (ranks == NULL || among == NULL) {
-        wf_free(ranks);
-        wf_free(among);
-        return wf_fail_memory(size * sizeof *ranks);
-    }
+    memset(moves->among, 0, (size_t)context->size);
     for (uint32_t i = 0; i < count; i++) {
         const weft_mesh *from = items[i].from->layout.mesh, *to = items[i].to->layout.mesh;
 
-        if (i == 0 || from != items[i - 1].from->layout.mesh) mark_ranks(from, among);
-        if (to != from && (i == 0 || to != items[i - 1].to->layout.mesh)) mark_ranks(to, among);
+        if (i == 0 || from != items[i - 1].from->layout.mesh) mark_ranks(from, moves->among);
+        if (to != from && (i == 0 || to != items[i - 1].to->layout.mesh))
+            mark_ranks(to, moves->among);
     }
     for (int32_t rank = 0; rank < context->size; rank++)
-        if (among[rank]) ranks[listed++] = rank;
-    wf_free(among);
-    *out = ranks;
+        if (moves->among[rank]) moves->ranks[listed++] = rank;
     *rank_count = listed;
-    return WEFT_OK;
+    return moves->ranks;
 }
 
 static bool has_rank(const int32_t *ranks, int32_t count, int32_t rank)
@@ -258,15 +254,15 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
                          uint64_t hash, const char *function, struct wf_kept_move **out)
 {
     struct wf_kept_move *kept = NULL;
-    int32_t *ranks = NULL, rank_count = 0;
+    const int32_t *ranks;
+    int32_t rank_count = 0;
     weft_plan *plan = NULL;
     weft_status status;
 
     for (uint32_t i = 0; i < count; i++)
         WF_TRY(wf_bind_check(function, items[i].from, items[i].to, context->world));
-    WF_TRY(list_ranks(context, count, items, &ranks, &rank_count));
+    ranks = list_ranks(context, count, items, &rank_count);
     if (!has_rank(ranks, rank_count, context->rank)) {
-        wf_free(ranks);
         *out = NULL;
         status = plan_each(context, count, items);
         return status == WEFT_OK ? status : wf_fail_context(status, "%s", function);
@@ -276,7 +272,6 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
     if (status == WEFT_OK) status = make_kept(count, items, hash, &kept);
     status = bind_and_keep(context, plan, ranks, rank_count, function, status, kept);
     weft_plan_release(&plan);
-    wf_free(ranks);
     if (status != WEFT_OK) {
         free_kept(kept);
         return status;

@@ -127,6 +127,9 @@ struct wf_moves {
     struct wf_kept_move *left; /* evicted, but their work could not be waited for */
     weft_plan_cache *plans;
     uint64_t kept, bound, evicted;
+    /* Room for the ranks of a move, by rank of the world: */
+    int32_t *ranks;
+    unsigned char *among;
 };
 
 struct wf_exec_state {

@@ -14,6 +14,18 @@ static weft_status create(weft_context *context)
     return WEFT_OK;
 }
 
+static weft_status start(weft_context *context)
+{
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+    size_t size = (size_t)context->size;
+
+    moves->ranks = wf_alloc(size * sizeof *moves->ranks);
+    moves->among = wf_alloc(size);
+    if (moves->ranks == NULL || moves->among == NULL)
+        return wf_fail_memory(size * sizeof *moves->ranks);
+    return WEFT_OK;
+}
+
 static bool has_pool(struct wf_exec_state *state, const void *stream)
 {
     bool found = false;
@@ -66,12 +78,15 @@ static void destroy(weft_context *context)
         wf_free(pool);
     }
     pthread_mutex_destroy(&state->lock);
+    wf_free(state->moves.ranks);
+    wf_free(state->moves.among);
     context->kept[WF_MODULE_EXEC] = NULL;
     wf_free(state);
 }
 
 const struct wf_module wf_exec_module = {
     .create = create,
+    .start = start,
     .stream_ends = stream_ends,
     .comm_ends = comm_ends,
     .destroy = destroy,
