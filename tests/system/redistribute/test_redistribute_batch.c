@@ -318,44 +318,47 @@ static uint64_t bytes_sent(const weft_bound *bound)
 
 static weft_status cast_many(void *argument)
 {
-    const weft_spec *from[MANY], *to[MANY];
     static const uint16_t wanted = 0x4248; /* 50 */
-    float source[64];
-    uint16_t narrow[MANY][64];
+    const weft_spec *from[MANY], *to[MANY];
     const void *sources[MANY];
-    void *targets[MANY];
+    void *targets[MANY], *memory;
     weft_spec *rows = spec_of("4", "f32[16,16] S(0)"), *columns = spec_of("4", "bf16[16,16] S(1)");
     weft_context *context = NULL;
     weft_bound *bound = NULL;
     weft_plan *plan = NULL;
+    uint16_t *narrow;
     uint64_t before;
     bool joins;
 
     (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_alloc(context, 64 * 4 + MANY * 64 * 2, WEFT_MEMORY_DEVICE, &memory));
+    narrow = (uint16_t *)memory + 2 * 64;
     for (int i = 0; i < 64; i++)
-        source[i] = 50.0625f;
+        ((float *)memory)[i] = 50.0625f;
     for (int i = 0; i < MANY; i++) {
         from[i] = rows;
         to[i] = columns;
-        sources[i] = source;
-        targets[i] = narrow[i];
+        sources[i] = memory;
+        targets[i] = narrow + i * 64;
     }
-    WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_plan_create_batch(MANY, from, to, NULL, &plan));
     WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound));
     joins = (bound->casts & WF_CASTS_REGIONS) != 0; /* otherwise each tensor has its own steps */
     EXPECT(bound->batch->together == (joins ? MANY : 0));
-    EXPECT(!joins || bytes_sent(bound) == (uint64_t)MANY * 3 * 16 * sizeof narrow[0][0]);
+    EXPECT(!joins || bytes_sent(bound) == (uint64_t)MANY * 3 * 16 * sizeof *narrow);
     before = atomic_load(&weft_world(context)->collectives);
     WF_TRY(weft_redistribute_batch(bound, sources, targets, NULL, NULL));
     EXPECT(!joins || atomic_load(&weft_world(context)->collectives) == before + 1);
+    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
     for (int i = 0; i < MANY * 64; i++)
-        EXPECT(narrow[i / 64][i % 64] == wanted);
+        EXPECT(narrow[i] == wanted);
     WF_TRY(weft_barrier(weft_world(context), NULL));
     weft_bound_release(&bound);
     weft_plan_release(&plan);
     weft_spec_release(&rows);
     weft_spec_release(&columns);
+    WF_TRY(weft_free(context, memory));
     weft_context_release(&context);
     return WEFT_OK;
 }
