@@ -210,6 +210,9 @@ struct weft_comm {
     struct wf_runs runs;
     int64_t timeout_ns;
     int32_t *world_ranks;
+    /* Room for two lists of its ranks, after WORLD_RANKS: a rank without memory can still list the
+     * ranks of a group, and tell them. */
+    int32_t *room;
     uint64_t *host_ids;
     char cause_text[1024], group_text[512], limit_text[1024];
     char name[128];

@@ -112,7 +112,7 @@ weft_status wf_batch_bind(const weft_plan *plan, const struct wf_bind_call *call
     if (status == WEFT_OK) status = bind_all_alone(bound, call);
     if (status != WEFT_OK) goto failed; /* the same on all ranks */
     if (bound->batch->together > 0)
-        status = wf_fused_set(bound, &call->given, status, &bound->batch->fused);
+        status = wf_fused_set(bound, &call->given, call->room, status, &bound->batch->fused);
     if (status == WEFT_OK) status = set_scratch(bound, call);
     status = wf_bind_agree(call, "binding", status, plan, &outcome);
     if (status != WEFT_OK) goto failed;
@@ -135,7 +135,7 @@ weft_status wf_batch_size(const weft_plan *plan, const struct wf_bind_call *call
     if (status == WEFT_OK) status = check_strides(plan, call->parent->rank, &call->given);
     if (status == WEFT_OK) status = make_bound(plan, call, &bound);
     if (status == WEFT_OK && bound->batch->together > 0)
-        status = wf_fused_set(bound, &call->given, status, &bound->batch->fused);
+        status = wf_fused_set(bound, &call->given, call->room, status, &bound->batch->fused);
     if (status == WEFT_OK) most = wf_fused_bytes(&bound->batch->fused);
     for (uint32_t i = 0; i < plan->member_count && status == WEFT_OK; i++) {
         struct wf_bind_call mine = call_for(call, i);

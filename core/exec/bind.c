@@ -7,56 +7,47 @@
 
 /* ---- the ranks of a step ---- */
 
-/* The ranks of either mesh, each once: those of the first, then those only in the second. */
-static weft_status list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
-                              int32_t **out, int32_t *count)
+/* Write the ranks of either mesh, each once, to OUT: those of the first, then those only in the
+ * second.  Returns their number; 0: neither mesh has RANK. */
+static int32_t list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
+                          int32_t *out)
 {
-    int32_t coord[WEFT_MAX_AXES];
-    int32_t *ranks;
+    int32_t coord[WEFT_MAX_AXES], count = 0;
 
-    *count = 0;
-    *out = NULL;
-    if (!wf_mesh_coord(first, rank, coord) && !wf_mesh_coord(second, rank, coord)) return WEFT_OK;
-    ranks = wf_alloc(((size_t)first->size + (size_t)second->size) * sizeof *ranks);
-    if (ranks == NULL)
-        return wf_fail_memory(((size_t)first->size + (size_t)second->size) * sizeof *ranks);
+    if (!wf_mesh_coord(first, rank, coord) && !wf_mesh_coord(second, rank, coord)) return 0;
     for (int32_t i = 0; i < first->size; i++)
-        ranks[(*count)++] = weft_mesh_rank_at(first, i);
+        out[count++] = weft_mesh_rank_at(first, i);
     for (int32_t i = 0; i < second->size; i++)
         if (!wf_mesh_coord(first, weft_mesh_rank_at(second, i), coord))
-            ranks[(*count)++] = weft_mesh_rank_at(second, i);
-    *out = ranks;
-    return WEFT_OK;
+            out[count++] = weft_mesh_rank_at(second, i);
+    return count;
 }
 
 /* Set the communicator of ACTION, and whether this rank takes part in it.  BOUND is NULL if this
  * rank could not make it.  STATUS is the result of binding so far.  A rank whose binding failed
  * still goes through the other steps, so that the ranks that would create communicators with it
  * fail too. */
-static weft_status set_comm(struct weft_bound *bound, weft_comm *parent, struct wf_action *action,
-                            weft_status status)
+static weft_status set_comm(struct weft_bound *bound, const struct wf_bind_call *call,
+                            struct wf_action *action, weft_status status)
 {
     const struct wf_step *step = action->step;
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
-    int32_t rank = weft_comm_rank(parent), count, *ranks;
+    int32_t rank = weft_comm_rank(call->parent);
+    int32_t count = from == to ? wf_mesh_group(from, step->axes, rank, call->room)
+                               : list_union(from, to, rank, call->room);
 
-    if (from == to)
-        WF_TRY(wf_mesh_group(from, step->axes, rank, &ranks, &count));
-    else
-        WF_TRY(list_union(from, to, rank, &ranks, &count));
     action->member = count > 0;
     if (count > 0 && !wf_step_is_local(step))
-        status = wf_bound_group(bound, parent, ranks, count, status, &action->comm);
-    wf_free(ranks);
+        status = wf_bound_group(bound, call->parent, call->room, count, status, &action->comm);
     return status;
 }
 
-static weft_status set_comms(struct weft_bound *bound)
+static weft_status set_comms(struct weft_bound *bound, const struct wf_bind_call *call)
 {
     weft_status status = WEFT_OK, now;
 
     for (uint32_t i = 0; i < bound->action_count; i++) {
-        now = set_comm(bound, bound->parent, &bound->actions[i], status);
+        now = set_comm(bound, call, &bound->actions[i], status);
         if (status == WEFT_OK) status = now;
     }
     return status;
@@ -68,7 +59,7 @@ static weft_status decline_binding(const weft_plan *plan, const struct wf_bind_c
 {
     for (uint32_t i = 0; i < plan->step_count && !call->sized_only; i++) {
         struct wf_action action = {.step = &plan->steps[i]};
-        (void)set_comm(NULL, call->parent, &action, status);
+        (void)set_comm(NULL, call, &action, status);
     }
     return status;
 }
@@ -140,7 +131,7 @@ static weft_status fill_in(struct binding *b)
         else
             action->step = &bound->after;
     }
-    WF_TRY(set_comms(bound));
+    WF_TRY(set_comms(bound, b->call));
     if (bound->steps.count == 0 && !b->copy_first)
         WF_TRY(wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides));
     else
@@ -384,19 +375,35 @@ weft_status wf_bind_read(const weft_plan *plan, const weft_bind_options *options
     return WEFT_OK;
 }
 
+/* Bind PLAN by CALL, which has room.  STATUS: see wf_plan_bind. */
+static weft_status bind_agreed(const weft_plan *plan, struct wf_bind_call *call, weft_status status,
+                               weft_bound **out)
+{
+    struct wf_bind_outcome outcome;
+
+    if (status == WEFT_OK) status = wf_casts_find(plan, call->team, &call->casts);
+    WF_TRY(wf_bind_agree(call, "comparing plans", status, plan, &outcome));
+    call->casts = outcome.casts;
+    return plan->members != NULL ? wf_batch_bind(plan, call, out) : wf_bind(plan, call, false, out);
+}
+
+weft_status wf_bind_give_room(struct wf_bind_call *call)
+{
+    size_t bytes = (size_t)call->parent->size * sizeof *call->room;
+
+    call->room = wf_alloc(bytes);
+    return call->room != NULL ? WEFT_OK : wf_fail_memory(bytes);
+}
+
 weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
                          weft_bound **out)
 {
-    struct wf_bind_call agreed = *call;
-    struct wf_bind_outcome outcome;
+    struct wf_bind_call mine = *call;
 
-    if (status == WEFT_OK) status = wf_casts_find(plan, call->team, &agreed.casts);
-    WF_TRY(wf_bind_agree(&agreed, "comparing plans", status, plan, &outcome));
-    agreed.casts = outcome.casts;
-    if (plan->members != NULL)
-        WF_TRY(wf_batch_bind(plan, &agreed, out));
-    else
-        WF_TRY(wf_bind(plan, &agreed, false, out));
+    if (status == WEFT_OK) status = wf_bind_give_room(&mine);
+    status = bind_agreed(plan, &mine, status, out);
+    wf_free(mine.room);
+    if (status != WEFT_OK) return status;
     (*out)->dependent.end = end_with_comm;
     wf_dependent_add(&(*out)->dependent, call->team);
     list_runs(*out);

@@ -150,6 +150,7 @@ struct wf_bind_call {
     bool is_cached;          /* for moves */
     const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
     uint32_t casts;                  /* enum wf_cast_ways that all ranks have */
+    int32_t *room;                   /* for a list of PARENT's ranks */
 };
 
 /* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which the batch has. */
@@ -159,6 +160,8 @@ weft_status wf_bind(const weft_plan *plan, const struct wf_bind_call *call, bool
  * failed takes part, so that all ranks get its error.  PLAN may then be NULL. */
 weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
                          weft_bound **out) WF_NODISCARD;
+/* Allocate CALL's room, which the caller frees. */
+weft_status wf_bind_give_room(struct wf_bind_call *call) WF_NODISCARD;
 /* Check the arguments of CALL, whose communicators are set, and read OPTIONS into it. */
 weft_status wf_bind_read(const weft_plan *plan, const weft_bind_options *options, const void *out,
                          struct wf_bind_call *call) WF_NODISCARD;
@@ -343,9 +346,9 @@ static inline const struct wf_memory *wf_bound_memory(const weft_bound *bound, u
     return bound->batch != NULL ? &bound->batch->memory[tensor] : &bound->memory;
 }
 
-/* Bind the common exchange of BOUND's plan.  Collective; STATUS is the outcome of binding so
- * far. */
-weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given,
+/* Bind the common exchange of BOUND's plan.  Collective; STATUS is the outcome of binding so far.
+ * ROOM is that of wf_bind_call. */
+weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given, int32_t *room,
                          weft_status status, struct wf_fused *out) WF_NODISCARD;
 /* Bytes of scratch that the exchange needs. */
 uint64_t wf_fused_bytes(const struct wf_fused *fused);

@@ -5,99 +5,59 @@
  * same regions, so the layout need not be communicated. */
 #include "exec/context/kept.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGNMENT = 16 }; /* the largest element */
 
 /* ---- members ---- */
 
-static int compare_ranks(const void *a, const void *b)
-{
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The meshes of the common exchange, each once; the caller frees *OUT. */
-static weft_status list_meshes(const struct weft_bound *bound, const weft_mesh ***out,
-                               uint32_t *count)
+/* Write the ranks of all meshes of the common exchange to OUT, in ascending order.  Returns their
+ * number. */
+static int32_t list_all(const struct weft_bound *bound, int32_t *out)
 {
     const weft_plan *plan = bound->plan;
-    const weft_mesh **meshes = wf_alloc(2 * plan->member_count * sizeof *meshes);
+    const weft_mesh *before = NULL;
+    int32_t size = bound->parent->size, count = 0;
 
-    if (meshes == NULL) return wf_fail_memory(2 * plan->member_count * sizeof *meshes);
-    *count = 0;
+    memset(out, 0, (size_t)size * sizeof *out); /* flags, by rank */
     for (uint32_t i = 0; i < 2 * plan->member_count; i++) {
         const struct wf_member *member = &plan->members[i / 2];
         const weft_mesh *mesh = (i % 2 == 0 ? member->from : member->to)->layout.mesh;
-        uint32_t k = 0;
-        if (wf_member_plan(member, bound->casts) != NULL) continue;
-        while (k < *count && meshes[k] != mesh)
-            k++;
-        if (k == *count) meshes[(*count)++] = mesh;
+
+        if (mesh == before || wf_member_plan(member, bound->casts) != NULL) continue;
+        for (int32_t k = 0; k < mesh->size; k++)
+            out[weft_mesh_rank_at(mesh, k)] = 1;
+        before = mesh;
     }
-    *out = meshes;
-    return WEFT_OK;
+    for (int32_t rank = 0; rank < size; rank++)
+        if (out[rank] != 0) out[count++] = rank;
+    return count;
 }
 
-/* The ranks of all these meshes, in ascending order. */
-static weft_status list_all(const struct weft_bound *bound, int32_t **out, int32_t *count)
+/* Write the ranks of the exchange to OUT.  Returns their number; 0: this rank has no part. */
+static int32_t list_ranks(const struct weft_bound *bound, const weft_mesh *mesh, uint32_t axes,
+                          int32_t *out)
 {
-    const weft_mesh **meshes = NULL;
-    uint32_t mesh_count = 0;
-    size_t total = 0, kept = 0;
-    int32_t *ranks;
+    int32_t rank = weft_comm_rank(bound->parent), count;
 
-    WF_TRY(list_meshes(bound, &meshes, &mesh_count));
-    for (uint32_t m = 0; m < mesh_count; m++)
-        total += (size_t)meshes[m]->size;
-    ranks = wf_alloc(total * sizeof *ranks);
-    if (ranks == NULL) {
-        wf_free(meshes);
-        return wf_fail_memory(total * sizeof *ranks);
-    }
-    total = 0;
-    for (uint32_t m = 0; m < mesh_count; m++)
-        for (int32_t i = 0; i < meshes[m]->size; i++)
-            ranks[total++] = weft_mesh_rank_at(meshes[m], i);
-    wf_free(meshes);
-    qsort(ranks, total, sizeof *ranks, compare_ranks);
-    for (size_t i = 0; i < total; i++)
-        if (i == 0 || ranks[i] != ranks[i - 1]) ranks[kept++] = ranks[i];
-    *out = ranks;
-    *count = (int32_t)kept;
-    return WEFT_OK;
+    if (mesh != NULL) return wf_mesh_group(mesh, axes, rank, out);
+    count = list_all(bound, out);
+    for (int32_t i = 0; i < count; i++)
+        if (out[i] == rank) return count;
+    return 0;
 }
 
-static weft_status list_ranks(const struct weft_bound *bound, int32_t **out, int32_t *count)
+static weft_status set_comm(struct weft_bound *bound, int32_t *room, weft_status status,
+                            struct wf_fused *out)
 {
-    int32_t rank = weft_comm_rank(bound->parent);
     const weft_mesh *mesh;
     uint32_t axes;
-    bool among = false;
+    int32_t count;
 
     WF_TRY(wf_batch_group(bound->plan, &mesh, &axes));
-    if (mesh != NULL) return wf_mesh_group(mesh, axes, rank, out, count);
-    WF_TRY(list_all(bound, out, count));
-    for (int32_t i = 0; i < *count; i++)
-        among = among || (*out)[i] == rank;
-    if (among) return WEFT_OK;
-    wf_free(*out);
-    *out = NULL;
-    *count = 0;
-    return WEFT_OK;
-}
-
-static weft_status set_comm(struct weft_bound *bound, weft_status status, struct wf_fused *out)
-{
-    int32_t count = 0, *ranks = NULL;
-    weft_status listed = list_ranks(bound, &ranks, &count);
-
-    if (listed != WEFT_OK) return listed;
+    count = list_ranks(bound, mesh, axes, room);
     out->member = count > 0;
-    if (count > 0) status = wf_bound_group(bound, bound->parent, ranks, count, status, &out->comm);
-    wf_free(ranks);
+    if (count > 0) status = wf_bound_group(bound, bound->parent, room, count, status, &out->comm);
     return status;
 }
 
@@ -393,12 +353,12 @@ static weft_status build_fused(struct building *b, const weft_bind_options *give
     return WEFT_OK;
 }
 
-weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given,
+weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given, int32_t *room,
                          weft_status status, struct wf_fused *out)
 {
     struct building b = {.bound = bound, .all = out};
 
-    status = set_comm(bound, status, out);
+    status = set_comm(bound, room, status, out);
     if (status == WEFT_OK && out->member) status = build_fused(&b, given);
     wf_free(b.senders);
     wf_free(b.starts);

@@ -37,7 +37,7 @@ START_TEST(one_message_per_peer_has_the_largest_elements_first)
 
     lone_begin(&lone, 1, 2);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused), WEFT_OK);
     ck_assert(fused.member);
     ck_assert_uint_eq(fused.count, 4);
     /* to rank 0: 3 doubles; 2 rows of 2 floats, and 2 floats; 4 bytes */
@@ -71,7 +71,7 @@ START_TEST(casts_are_packed_and_unpacked_apart_and_the_narrower_dtype_travels)
     lone_begin(&lone, 1, 2);
     lone.bound->casts = WF_CASTS_REGIONS;
     lone.bound->plan = batch_of("2", 3, casting);
-    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused), WEFT_OK);
     /* to rank 0: 2 rows of 2, 2 and 2 elements of 2 bytes */
     ck_assert_uint_eq(fused.send_counts[0], 8 + 4 + 4);
     ck_assert_uint_eq(fused.receive_counts[0], 8 + 4 + 4);
@@ -105,7 +105,7 @@ START_TEST(what_is_reduced_is_unpacked_apart)
 
     lone_begin(&lone, 0, 2);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused), WEFT_OK);
     ck_assert_uint_le(wf_fused_bytes(&fused), sizeof memory);
     wf_fused_assign(&fused, memory);
     ck_assert_ptr_eq(fused.send, memory);
@@ -133,7 +133,7 @@ START_TEST(a_non_member_has_no_part)
 
     lone_begin(&lone, 3, 4);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused), WEFT_OK);
     ck_assert(!fused.member);
     ck_assert_int_eq(wf_fused_run(lone.bound, &fused, NULL, NULL, NULL), WEFT_OK);
     wf_fused_clear(lone.bound, &fused);
@@ -154,7 +154,7 @@ START_TEST(without_memory_nothing_is_left)
         lone_begin(&lone, 1, 2);
         lone.bound->plan = batch_of("2", 4, mixed);
         wf_mem_fail_at(n);
-        status = wf_fused_set(lone.bound, &none, WEFT_OK, &fused);
+        status = wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused);
         wf_mem_fail_at(0);
         ck_assert(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
         ck_assert_uint_lt(n, 100);
