@@ -11,9 +11,8 @@
  *
  * Moves are collective over the ranks of the meshes of their specs, which are ranks of the world
  * communicator.  These ranks make the same moves in the same order; otherwise they get
- * WEFT_ERR_MISMATCH, at the latest when one of them has waited for about a second.  A rank in none
- * of the meshes may make the call too: it moves nothing and does not wait.  If a step fails, the
- * world communicator fails.
+ * WEFT_ERR_MISMATCH, as weft_redistribute states.  A rank in none of the meshes may make the call
+ * too: it moves nothing and does not wait.  If a step fails, the world communicator fails.
  *
  * One thread at a time calls the functions of this header on a context; a second one gets
  * WEFT_ERR_INVALID.  Moves use the world communicator and communicators that weft makes of it, so
