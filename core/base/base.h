@@ -168,6 +168,8 @@ struct wf_text {
 void wf_text_add(struct wf_text *text, const char *format, ...) WF_PRINTF(2, 3);
 void wf_text_addv(struct wf_text *text, const char *format, va_list args);
 void wf_text_append(struct wf_text *text, const char *bytes, size_t length);
+/* Make room for MORE bytes.  False: there is no memory, and TEXT is unchanged. */
+bool wf_text_reserve(struct wf_text *text, size_t more);
 void wf_text_char(struct wf_text *text, char c);
 void wf_text_bytes(struct wf_text *text, uint64_t bytes);      /* "6.0 MiB" */
 void wf_text_time(struct wf_text *text, uint64_t nanoseconds); /* "12.3 us" */

@@ -17,16 +17,12 @@ static bool is_group(const weft_comm *comm, const weft_comm *parent, const int32
 static weft_status decline(weft_comm *parent, const char *function, const int32_t *ranks,
                            int32_t count, weft_status status)
 {
-    int32_t *world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     struct wf_gathered got;
 
-    if (world_ranks == NULL) return status;
     for (int32_t i = 0; i < count; i++)
-        world_ranks[i] = weft_comm_world_rank(parent, ranks[i]);
-    status = wf_agree_on_list(parent, function, world_ranks, count, parent->timeout_ns, status,
-                              (weft_blob){"", 0}, &got);
-    wf_free(world_ranks);
-    return status;
+        parent->room[i] = weft_comm_world_rank(parent, ranks[i]);
+    return wf_agree_on_list(parent, function, parent->room, count, parent->timeout_ns, status,
+                            (weft_blob){"", 0}, &got);
 }
 
 static weft_comm *find(weft_comm *list, const weft_comm *parent, const int32_t *ranks,

@@ -10,7 +10,8 @@
 #define WF_SUBCOMM_NAME 64 /* bytes of weft_subcomm_options.name, with the end */
 
 /* wf_agree of the ranks that make a communicator of WORLD_RANKS, in whichever order each of them
- * lists these; blobs are in the order of ranks.  Errors name FUNCTION. */
+ * lists these; blobs are in the order of ranks.  Errors name FUNCTION.  WORLD_RANKS may be in
+ * PARENT's room. */
 weft_status wf_agree_on_list(weft_comm *parent, const char *function, const int32_t *world_ranks,
                              int32_t count, int64_t timeout_ns, weft_status status, weft_blob blob,
                              struct wf_gathered *out) WF_NODISCARD;

@@ -259,8 +259,7 @@ weft_status wf_agree_on_list(weft_comm *parent, const char *function, const int3
                              int32_t count, int64_t timeout_ns, weft_status status, weft_blob blob,
                              struct wf_gathered *out)
 {
-    size_t bytes = (size_t)count * sizeof *world_ranks;
-    int32_t *sorted = wf_alloc(bytes);
+    int32_t *sorted = parent->room + parent->size;
     char label[160];
     struct wf_agreement agreement = {.comm = parent,
                                      .number = parent->number,
@@ -270,13 +269,10 @@ weft_status wf_agree_on_list(weft_comm *parent, const char *function, const int3
                                      .timeout_ns = timeout_ns,
                                      .despite_peer = true};
 
-    if (sorted == NULL) return wf_fail_memory(bytes);
-    memcpy(sorted, world_ranks, bytes);
+    memcpy(sorted, world_ranks, (size_t)count * sizeof *sorted);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_ranks);
     snprintf(label, sizeof label, "%s on %s", function, parent->name);
-    status = wf_agree(parent->context, &agreement, status, blob, out);
-    wf_free(sorted);
-    return status;
+    return wf_agree(parent->context, &agreement, status, blob, out);
 }
 
 static void print_ranks(struct wf_text *out, const int32_t *ranks, int32_t count)
@@ -399,8 +395,7 @@ weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t coun
             WEFT_ERR_INVALID,
             "weft_comm_create: count is %d; it must be from 1 to %d, the number of ranks of %s",
             count, parent->size, parent->name);
-    world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
-    if (world_ranks == NULL) return wf_fail_memory((size_t)count * sizeof *world_ranks);
+    world_ranks = parent->room;
     status = check_list(parent, count, ranks, world_ranks, &member);
     if (status == WEFT_OK) {
         status = check_create(parent, options, out, &settings);
@@ -409,7 +404,6 @@ weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t coun
         else if (status == WEFT_OK)
             status = stay_out(parent, out);
     }
-    wf_free(world_ranks);
     return status;
 }
 

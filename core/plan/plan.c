@@ -16,6 +16,7 @@ static void free_plan(weft_plan *plan)
         weft_spec_release(&plan->members[i].from);
         weft_spec_release(&plan->members[i].to);
         weft_plan_release(&plan->members[i].alone);
+        weft_plan_release(&plan->members[i].spare);
     }
     weft_spec_release(&plan->from);
     weft_spec_release(&plan->to);

@@ -32,6 +32,9 @@ struct wf_member {
     weft_spec *from, *to;
     /* its own plan; NULL: it is part of the common exchange, step 0 of the batch */
     weft_plan *alone;
+    /* its own plan if it is part of the exchange and casts, for backends that cannot cast while
+     * they pack; otherwise NULL */
+    weft_plan *spare;
 };
 
 struct weft_plan {

@@ -141,6 +141,7 @@ struct wf_exec_state {
     struct wf_piece *spare;         /* reserved by binding, for the next pool that needs it */
     uint64_t scratch_bytes;         /* of all pieces */
     atomic_bool host_logged;        /* the log says that the host works for the backend */
+    atomic_bool casts_logged;       /* the log says that the host casts for the backend */
     _Atomic uint64_t streams_ended; /* from 1 on; a stream's address may be that of an ended one */
     struct wf_moves moves;
 };

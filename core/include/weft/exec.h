@@ -50,8 +50,9 @@ typedef struct weft_bind_options {
 } weft_bind_options;
 
 /* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.
- * weft_bound_scratch of the bound plan returns the same number.  `scratch` of OPTIONS is ignored.
- * Not collective; nothing is created.  Errors: as weft_plan_bind, except WEFT_ERR_MISMATCH. */
+ * weft_bound_scratch of the bound plan returns the same number, unless the plan casts and the
+ * ranks' devices differ in the casts that they support.  `scratch` of OPTIONS is ignored.  Not
+ * collective; nothing is created.  Errors: as weft_plan_bind, except WEFT_ERR_MISMATCH. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
                                                       const weft_bind_options *options,
                                                       uint64_t *bytes);
@@ -96,15 +97,16 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * plan's source and target; NULL is allowed if the shard is empty.  They must not overlap, unless
  * the plan was bound with in_place.  Unless WORK is NULL, *WORK records the redistribution; the
  * caller releases it.
- * All ranks run the bound plans of one communicator in the same order, one thread at a time.  Bound
- * plans of different communicators may run at the same time.  If BOUND runs on another stream than
- * the last time, the new run must wait for the last one (weft_stream_wait_work).  The first run on
- * a stream may allocate scratch.  A device graph that has captured a run uses the scratch of the
- * stream on which it was captured.  Keep BOUND and that stream, and run nothing else on that stream
- * while the graph runs; or supply scratch to weft_plan_bind.
+ * All ranks bind and run the plans of one communicator in the same order, one thread at a time.
+ * Bound plans of different communicators may run at the same time.  If BOUND runs on another stream
+ * than the last time, the new run must wait for the last one (weft_stream_wait_work).  The first
+ * run on a stream may allocate scratch.  A device graph that has captured a run uses the scratch of
+ * the stream on which it was captured.  Keep BOUND and that stream, and run nothing else on that
+ * stream while the graph runs; or supply scratch to weft_plan_bind.
  * WEFT_ERR_MISMATCH: ranks run bound plans in different orders.  Steps on the same ranks are
  * compared always on gloo-cpu within a host, and on other backends with WEFT_CHECK=1.  Steps on
- * different ranks are compared on all backends after about a second of waiting.  A step that fails
+ * different ranks are compared on all backends after about a second of waiting.  A run is also
+ * compared with another rank's call that binds a plan or creates a communicator.  A step that fails
  * fails the communicator of BOUND.
  * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, but its shard is not empty; they are equal, but the
  * plan was not bound with in_place; or a call group is open on the communicator.  With WEFT_CHECK=1

@@ -10,9 +10,9 @@
  * Every later move between them runs the bound plan: it allocates nothing and takes no lock.
  *
  * Moves are collective over the ranks of the meshes of their specs, which are ranks of the world
- * communicator.  These ranks make the same moves in the same order.  A rank in none of the meshes
- * may make the call too: it moves nothing and does not wait.  If a step fails, the world
- * communicator fails.
+ * communicator.  These ranks make the same moves in the same order; otherwise they get
+ * WEFT_ERR_MISMATCH, as weft_redistribute states.  A rank in none of the meshes may make the call
+ * too: it moves nothing and does not wait.  If a step fails, the world communicator fails.
  *
  * Only one thread at a time may call the functions of this header on a context; a second one gets
  * WEFT_ERR_INVALID.  Moves use the world communicator and communicators that weft makes of it, so

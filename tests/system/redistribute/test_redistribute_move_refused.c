@@ -139,6 +139,68 @@ START_TEST(a_rank_without_memory_does_not_keep_others_waiting)
 }
 END_TEST
 
+/* ---- one rank has the move in its cache ---- */
+
+/* The call of the last rank, while the others make a move that they have in their caches. */
+enum other { MAKES_ANOTHER_MOVE, MOVES_ON_OTHER_RANKS, HAS_DROPPED_THE_MOVE, CLEARS };
+
+static weft_status do_otherwise(enum other other, weft_context *context, const weft_spec *from,
+                                const weft_spec *to)
+{
+    weft_spec *another = spec_of("3", "f32[12] SS(0,2)");
+    weft_spec *rows = spec_of("2@2,0", "f32[12] S(0)"), *all = spec_of("2@2,0", "f32[12] R");
+    float a[12] = {0}, b[12];
+    weft_status status = WEFT_OK;
+
+    if (other == HAS_DROPPED_THE_MOVE) wf_moves_drop(context);
+    if (other == MAKES_ANOTHER_MOVE)
+        status = weft_move(context, another, a, to, b, NULL, NULL);
+    else if (other == MOVES_ON_OTHER_RANKS)
+        status = weft_move(context, rows, a, all, b, NULL, NULL);
+    else if (other == HAS_DROPPED_THE_MOVE)
+        status = weft_move(context, from, a, to, b, NULL, NULL);
+    else
+        status = weft_move_clear(context);
+    weft_spec_release(&another);
+    weft_spec_release(&rows);
+    weft_spec_release(&all);
+    return status;
+}
+
+static weft_status move_against(void *argument)
+{
+    static const char *const names[] = {
+        "weft_move on world (comparing plans): f32[12] SS(0,2) -> f32[12] R on 3",
+        "weft_comm_create on world", "weft_move on world (comparing plans): f32[12] S(0) -> ",
+        "weft_move_clear"};
+    enum other other = *(const enum other *)argument;
+    weft_spec *from = spec_of("3", "f32[12] S(0)"), *to = spec_of("3", "f32[12] R");
+    float a[12] = {0}, b[12];
+    weft_context *context;
+    weft_status status;
+
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_move(context, from, a, to, b, NULL, NULL));
+    status = weft_rank(context) == 2 ? do_otherwise(other, context, from, to)
+                                     : weft_move(context, from, a, to, b, NULL, NULL);
+    EXPECT(status == WEFT_ERR_MISMATCH);
+    EXPECT(strstr(weft_last_error(), " runs step 1 of plan ") != NULL);
+    EXPECT(strstr(weft_last_error(), "f32[12] S(0) -> f32[12] R on 3; rank 2 is at ") != NULL);
+    EXPECT(strstr(weft_last_error(), names[other]) != NULL);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rank_without_the_move_is_found_before_the_time_limit)
+{
+    for (enum other other = MAKES_ANOTHER_MOVE; other <= CLEARS; other++)
+        ck_assert_msg(weft_threads_run(3, move_against, &other) == WEFT_OK, "%d: %s", (int)other,
+                      weft_last_error());
+}
+END_TEST
+
 /* ---- two threads ---- */
 
 static _Atomic(int) second_was_refused;
@@ -201,4 +263,5 @@ START_TEST(a_second_thread_is_refused)
 END_TEST
 
 SUITE(redistribute_move_refused, wrong_arguments_are_named, different_orders_are_an_error,
-      a_rank_without_memory_does_not_keep_others_waiting, a_second_thread_is_refused)
+      a_rank_without_memory_does_not_keep_others_waiting,
+      a_rank_without_the_move_is_found_before_the_time_limit, a_second_thread_is_refused)

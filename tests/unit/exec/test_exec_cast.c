@@ -2,17 +2,19 @@
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
+static weft_status cast_status; /* of the backend's entries */
+
 static weft_status cast_pull(void *comm, const weft_pull_args *args, uint32_t to)
 {
     (void)comm, (void)args, (void)to;
-    return WEFT_ERR_UNSUPPORTED;
+    return cast_status;
 }
 
 static weft_status cast_regions(void *list, uint32_t from, uint32_t to, const void *const *sources,
                                 void *const *targets, void *stream)
 {
     (void)list, (void)from, (void)to, (void)sources, (void)targets, (void)stream;
-    return WEFT_ERR_UNSUPPORTED;
+    return cast_status;
 }
 
 START_TEST(a_narrowing_step_casts_first_and_a_widening_one_last)
@@ -82,11 +84,12 @@ static int split_of(struct lone_rank *lone, bool packed, const char *from, const
     weft_spec *source = spec_of("4", from), *target = spec_of("4", to);
     struct wf_bound_steps steps;
     weft_plan *plan = NULL;
-    uint32_t number;
+    uint32_t number, casts;
     int split;
 
     ck_assert_int_eq(weft_plan_create(source, target, &options, &plan), WEFT_OK);
-    ck_assert_int_eq(wf_bound_steps_set(plan, &lone->comm, packed, &steps), WEFT_OK);
+    ck_assert_int_eq(wf_casts_find(plan, &lone->comm, &casts), WEFT_OK);
+    ck_assert_int_eq(wf_bound_steps_set(plan, &lone->comm, packed, casts, &steps), WEFT_OK);
     ck_assert_uint_eq(steps.count, plan->step_count + steps.is_split);
     for (uint32_t i = 0; i < steps.count; i++) { /* one goes on where the one before ends */
         const struct wf_step *step = wf_bound_step(plan, &steps, i, &number);
@@ -119,25 +122,53 @@ START_TEST(a_backend_without_the_entries_gets_two_steps)
 }
 END_TEST
 
-START_TEST(a_backend_with_the_entries_casts_while_it_moves)
+static weft_kernel_table casting_kernel;
+static weft_comm_table casting_comm;
+static weft_plugin casting_plugin;
+
+/* Give LONE a backend with all entries, which return STATUS.  Returns its plugin. */
+static const weft_plugin *give_entries(struct lone_rank *lone, weft_status status)
 {
-    static weft_kernel_table kernel;
-    static weft_comm_table comm;
-    static weft_plugin plugin;
+    const weft_plugin *before = lone->context->plugin;
+
+    cast_status = status;
+    casting_plugin = *before;
+    casting_comm = *before->comm;
+    casting_kernel = keeping_kernel;
+    casting_comm.pull_cast = cast_pull;
+    casting_kernel.regions_cast = cast_regions;
+    casting_plugin.kernel = &casting_kernel;
+    lone->context->plugin = &casting_plugin;
+    lone->comm.table = &casting_comm;
+    lone->comm.averages = UINT32_MAX;
+    return before;
+}
+
+/* A backend asks its device whether it has the kernels. */
+START_TEST(a_backend_that_refuses_the_cast_gets_two_steps)
+{
     const weft_plugin *before;
     struct lone_rank lone;
 
     lone_begin(&lone, 0, 4);
-    before = lone.context->plugin;
-    plugin = *before;
-    comm = *before->comm;
-    kernel = keeping_kernel;
-    comm.pull_cast = cast_pull;
-    kernel.regions_cast = cast_regions;
-    plugin.kernel = &kernel;
-    lone.context->plugin = &plugin;
-    lone.comm.table = &comm;
-    lone.comm.averages = UINT32_MAX;
+    before = give_entries(&lone, WEFT_ERR_UNSUPPORTED);
+    for (int packed = 0; packed < 2; packed++) {
+        ck_assert_int_eq(split_of(&lone, packed, "f32[8,8] S(0)", "bf16[8,8] S(1)"), 0);
+        ck_assert_int_eq(split_of(&lone, packed, "bf16[8,8] S(0)", "f32[8,8] R"), 0);
+        ck_assert_int_eq(split_of(&lone, packed, "f32[8,8] R", "bf16[8,8] S(0)"), 0);
+    }
+    lone.context->plugin = before;
+    lone_end(&lone);
+}
+END_TEST
+
+START_TEST(a_backend_with_the_entries_casts_while_it_moves)
+{
+    const weft_plugin *before;
+    struct lone_rank lone;
+
+    lone_begin(&lone, 0, 4);
+    before = give_entries(&lone, WEFT_ERR_INVALID); /* the questions have no memory */
     for (int packed = 0; packed < 2; packed++) {
         ck_assert_int_eq(split_of(&lone, packed, "f32[8,8] S(0)", "bf16[8,8] S(1)"), -1);
         ck_assert_int_eq(split_of(&lone, packed, "bf16[8,8] S(0)", "f32[8,8] R"), -1);
@@ -156,4 +187,5 @@ END_TEST
 
 SUITE(exec_cast, a_narrowing_step_casts_first_and_a_widening_one_last,
       a_cast_after_an_exchange_stores_the_identities_of_its_partials,
-      a_backend_without_the_entries_gets_two_steps, a_backend_with_the_entries_casts_while_it_moves)
+      a_backend_without_the_entries_gets_two_steps, a_backend_that_refuses_the_cast_gets_two_steps,
+      a_backend_with_the_entries_casts_while_it_moves)
