@@ -89,7 +89,7 @@ weft_status wf_mesh_slice(const weft_mesh *mesh, int32_t count, const int32_t *a
     int32_t origin[WEFT_MAX_AXES] = {0};
 
     if (!wf_mesh_coord(mesh, rank, origin))
-        return wf_fail(WEFT_ERR_NOT_FOUND, "rank %d of the slice is not in the mesh", rank);
+        return wf_fail(WEFT_ERR_NOT_FOUND, "the slice has rank %d, which is not in the mesh", rank);
     for (int32_t i = 0; i < count; i++) {
         origin[axes[i]] = 0;
         add_group(&to, mesh, 1, &axes[i]);
@@ -135,8 +135,11 @@ weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const cha
     count = mesh->axes;
     if (axes != NULL) WF_TRY(wf_mesh_read_axes(mesh, axes, list, &count));
     if (name != NULL && !is_named(mesh) && count < mesh->axes)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "flattened axis \"%.40s\": the other axes of the mesh have no names", name);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "flattened axis \"%.40s\": the other axes of the mesh have no names, so the new axis "
+            "cannot have one; pass NULL as its name",
+            name);
     for (int32_t i = 0; i < count; i++)
         listed[list[i]] = true;
     for (int32_t i = 0; i < mesh->axes; i++) {

@@ -298,7 +298,8 @@ static weft_status missing_address(const struct wf_launch *launch)
                        "weft_init: weft_options.rank is %d and .size is %d, but .rendezvous is not "
                        "set, so rank %d cannot find the other ranks; set it to the same value on "
                        "all ranks: \"unix:my-job\" if all ranks are on one host, or "
-                       "\"HOST-OF-RANK-0:29400\" with one .token; or set .exchange or .threads",
+                       "\"HOST-OF-RANK-0:29400\" with the same .token on all ranks; or set "
+                       ".exchange or .threads",
                        launch->rank, launch->size, launch->rank);
     if (dialect == dialects)
         return wf_fail(WEFT_ERR_INVALID,

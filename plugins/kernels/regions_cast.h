@@ -69,10 +69,10 @@ WK_DEVICE void wk_cast_at(const Args &args, const struct wk_tile &tile, uint32_t
     int64_t source, target;
 
     wk_place(region, at, source, target);
-    wk_write<From, To, N>(wk_buffer(args.buffers, region.target), target,
-                          *(const wk_pack<typename From::bits, N> *)(wk_buffer(args.buffers,
-                                                                               region.source) +
-                                                                     uint64_t(source)));
+    wk_write<From, To, N>(
+        wk_buffer(args.buffers, region.target), target,
+        *(const wk_pack<typename From::bits, N> *)(wk_buffer(args.buffers, region.source) +
+                                                   uint64_t(source)));
 }
 
 /* WORDS words of 16 bytes. */
@@ -80,8 +80,8 @@ template <uint32_t Words> struct wk_words {
     struct wk_word16 at[Words];
 };
 
-/* N elements at a time, in 16 or 32 bytes on each side: where a run has room for them and the target
- * is aligned, which is almost everywhere, their place is computed once for both halves. */
+/* N elements at a time, in 16 or 32 bytes on each side: where a run has room for them and the
+ * target is aligned, which is almost everywhere, their place is computed once for both halves. */
 template <class From, class To, uint32_t N, class Args>
 WK_DEVICE void wk_regions_cast_halves(const Args &args, const struct wk_tile &tile, uint32_t first)
 {
@@ -121,8 +121,8 @@ WK_DEVICE void wk_regions_cast_halves(const Args &args, const struct wk_tile &ti
         WK_UNROLL
         for (uint32_t i = 0; i < batch; i++) {
             if (to[i] == 0) continue;
-            const target_words out = wk_bits<target_words>(wk_convert_pack<From, To, N>(
-                wk_bits<wk_pack<typename From::bits, N>>(value[i])));
+            const target_words out = wk_bits<target_words>(
+                wk_convert_pack<From, To, N>(wk_bits<wk_pack<typename From::bits, N>>(value[i])));
             WK_UNROLL
             for (uint32_t k = 0; k < sizeof(target_words) / 16; k++)
                 wk_store_once((struct wk_word16 *)to[i] + k, out.at[k]);

@@ -81,7 +81,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_backends_create(const weft_backend_opti
 /* Free the list and set *BACKENDS to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_backends_release(weft_backends **backends);
 
-/* Number of candidates, usable or not, in the order of the search; 0 for NULL. */
+/* Number of candidates, usable or not; 0 for NULL.  Their indices follow the order of the search.
+ */
 WEFT_API size_t weft_backends_count(const weft_backends *backends);
 /* Copy the properties of candidate INDEX to *OUT, whose struct_size the caller sets.
  * WEFT_ERR_INVALID: there is no such candidate. */

@@ -83,12 +83,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const wef
                                                     const char *axes, weft_comm **out);
 
 /* Free this rank's part of the communicator and set *COMM to NULL.  The call does not communicate.
- * All work of COMM must be complete, or COMM must be aborted.  Release the bound plans and the
- * symmetric memory of COMM first; those that remain refuse every call with WEFT_ERR_INVALID.
- * Communicators that weft_comm_along has returned for COMM as PARENT are released with COMM and
- * must not be used afterwards.  The world communicator and communicators of weft_comm_along are
- * not released by this function: for these it logs a warning and only sets *COMM to NULL.  Accepts
- * NULL and a pointer to NULL. */
+ * All work of COMM must be complete, or COMM must have failed; weft_comm_abort makes it fail.
+ * Release the bound plans and the symmetric memory of COMM first; those that remain refuse every
+ * call with WEFT_ERR_INVALID. Communicators that weft_comm_along has returned for COMM as PARENT
+ * are released with COMM and must not be used afterwards.  The world communicator and communicators
+ * of weft_comm_along are not released by this function: for these it logs a warning and only sets
+ * *COMM to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_comm_release(weft_comm **comm);
 
 /* ---- properties ---------------------------------------------------------------- */
@@ -182,8 +182,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_gather(weft_comm *comm, const void *sen
 WEFT_API WEFT_NODISCARD weft_status weft_scatter(weft_comm *comm, const void *send, void *recv,
                                                  uint64_t count, enum weft_dtype dtype,
                                                  int32_t root, weft_stream *stream);
-/* Make STREAM wait for all ranks: work that is posted to STREAM later does not start before every
- * rank has reached its barrier. */
+/* Make STREAM wait for all ranks: work that is posted to STREAM later does not start before the
+ * stream of every rank has reached the barrier, after the work that was posted to it earlier. */
 WEFT_API WEFT_NODISCARD weft_status weft_barrier(weft_comm *comm, weft_stream *stream);
 
 /* Variants with a count and an offset for each rank, both in elements.  Each array has one entry

@@ -76,8 +76,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_c
  * has failed.  If it has failed, the call waits for the streams on which the communicator has work,
  * except wrapped streams, for at most two seconds in all.  If a stream is still busy then, the call
  * logs a warning and does not free the scratch; scratch of the caller must be kept until that
- * stream has drained.  The caller waits for wrapped streams in every case.  Accepts NULL and a
- * pointer to NULL. */
+ * stream has drained.  The call does not wait for wrapped streams: the caller must wait for them
+ * before the call, even if the communicator has failed.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_bound_release(weft_bound **bound);
 
 /* Scratch that a run of BOUND uses on this rank, in bytes; 0 for NULL.  The bound plans of a

@@ -120,9 +120,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_unflatten(const weft_mesh *mesh, i
                                                         const char *const *names, weft_mesh **out);
 
 /* Create the mesh with the axes of FIRST followed by those of SECOND, two submeshes of WITHIN that
- * share exactly one rank: the slices "dp" and "tp" give the slice "dp,tp".  WITHIN may be NULL if
- * the ranks of the mesh that it stands for follow strides, as in every mesh made without a rank
- * list.  The caller releases *OUT. */
+ * share exactly one rank: the slices "dp" and "tp" give the slice "dp,tp".  WITHIN is the mesh that
+ * both were sliced from.  It may be NULL if the ranks of that mesh follow strides, as in every mesh
+ * made without a rank list.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_concatenate(const weft_mesh *within,
                                                           const weft_mesh *first,
                                                           const weft_mesh *second, weft_mesh **out);

@@ -68,8 +68,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_register(weft_comm *comm, void *me
  * for signal waits that are pending on streams.  All other work of this rank on the memory must be
  * complete before the call.  If a signal wait does not finish, or a rank does not call, within the
  * communicator's time limit, the communicator fails on all ranks; the error names the wait or the
- * rank.  The memory then stays allocated at least until the communicator is released.  If the
- * communicator has already failed, the call does not block. */
+ * rank.  If the communicator has already failed, the call does not block.  In both cases peers may
+ * still access the memory: weft frees memory of weft_symm_create with the communicator, and the
+ * caller must not free registered memory before the communicator is released. */
 WEFT_API void weft_symm_release(weft_symm **symm);
 
 /* ---- properties ---------------------------------------------------------------- */
