@@ -171,8 +171,8 @@ static weft_status move_against(void *argument)
 {
     static const char *const names[] = {
         "weft_move on world (comparing plans): f32[12] SS(0,2) -> f32[12] R on 3",
-        "weft_comm_create on world", "weft_move on world (comparing plans): f32[12] S(0) -> ",
-        "weft_move_clear"};
+        "rank 2 is at weft_move on world;",
+        "weft_move on world (comparing plans): f32[12] S(0) -> ", "weft_move_clear"};
     enum other other = *(const enum other *)argument;
     weft_spec *from = spec_of("3", "f32[12] S(0)"), *to = spec_of("3", "f32[12] R");
     float a[12] = {0}, b[12];
