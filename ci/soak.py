@@ -76,6 +76,12 @@ def run_once(test, seed, times):
         return None, output
 
 
+def known_lines(name, seed, times, output):
+    """The failing run, and the inputs that it printed, as lines for tests/data/known.txt."""
+    lines = [f"seed {name} {seed} {times}"] + KNOWN_LINE.findall(output)
+    return list(dict.fromkeys(lines))
+
+
 class Soak:
     def __init__(self, build, minutes):
         self.build, self.minutes = build, minutes
@@ -115,8 +121,7 @@ class Soak:
                 self.fail(test, seed, code, output)
 
     def fail(self, test, seed, code, output):
-        lines = [f"seed {test.name} {seed} {TIMES}"] + KNOWN_LINE.findall(output)
-        lines = list(dict.fromkeys(lines))
+        lines = known_lines(test.name, seed, TIMES, output)
         path = os.path.join(self.build, "soak", f"{test.name}-{seed}.txt")
         with open(path, "w") as file:
             file.write(output)
@@ -171,6 +176,8 @@ def replay(build, name, seed, times="1"):
         sys.exit(f"soak: {name} is not a random test of {build}")
     code, output = run_once(found[0], int(seed), int(times))
     print(output)
+    if code != 0:
+        print("for tests/data/known.txt:", *known_lines(name, seed, times, output), sep="\n")
     sys.exit(0 if code == 0 else 1)
 
 

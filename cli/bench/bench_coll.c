@@ -11,7 +11,7 @@
 static int bad_value(const struct cli_command *command, const char *option, const char *value,
                      const char *wanted)
 {
-    fprintf(stderr, "weft %s: --%s is \"%s\", not %s\n", command->name, option, value, wanted);
+    fprintf(stderr, "weft %s: --%s is \"%s\"; expected %s\n", command->name, option, value, wanted);
     return CLI_USAGE;
 }
 

@@ -34,8 +34,8 @@ static bool read_sizes(const struct cli_command *command, const char *list, stru
         out->size_count++;
         if (wf_scan_end(&scan)) return true;
     } while (wf_scan_char(&scan, ','));
-    fprintf(stderr, "weft %s: --sizes is \"%s\", not a list such as 64,1024,4096\n", command->name,
-            list);
+    fprintf(stderr, "weft %s: --sizes is \"%s\"; expected a list such as 64,1024,4096\n",
+            command->name, list);
     return false;
 }
 

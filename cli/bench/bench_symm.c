@@ -201,7 +201,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         !cli_size(command, &args, "max-bytes", 16 << 20, &most))
         return CLI_USAGE;
     if (most < 8 || most > INT64_C(1) << 34) {
-        fprintf(stderr, "weft %s: --max-bytes is %lld, not from 8 to 16GiB\n", command->name,
+        fprintf(stderr, "weft %s: --max-bytes is %lld; it must be from 8 to 16GiB\n", command->name,
                 (long long)most);
         return CLI_USAGE;
     }

@@ -260,7 +260,7 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
         !check_level(command, "--without", out->without))
         return false;
     if (out->rank_env == NULL || is_assignment(out->rank_env)) return true;
-    fprintf(stderr, "weft %s: --rank-env is \"%s\", not NAME=VALUE of at most 200 bytes\n",
+    fprintf(stderr, "weft %s: --rank-env is \"%s\"; expected NAME=VALUE of at most 200 bytes\n",
             command->name, out->rank_env);
     return false;
 }

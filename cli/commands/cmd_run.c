@@ -25,7 +25,7 @@ static bool read_seconds(const struct cli_command *command, const struct cli_arg
     errno = 0;
     seconds = strtod(text, &end);
     if (errno != 0 || end == text || *end != '\0' || !(seconds > 0 && seconds < 1e9)) {
-        fprintf(stderr, "weft run: --%s is \"%s\", not a number of seconds\n", name, text);
+        fprintf(stderr, "weft run: --%s is \"%s\"; expected a number of seconds\n", name, text);
         return false;
     }
     *out = (int64_t)(seconds * 1e9);
@@ -40,7 +40,7 @@ static bool read_stdin_policy(const struct run_job *job, const char *text)
     if (strcmp(text, "auto") == 0 || strcmp(text, "none") == 0) return true;
     if (wf_scan_int(&scan, "a rank", &rank) == WEFT_OK && wf_scan_end(&scan) && rank < job->count)
         return true;
-    fprintf(stderr, "weft run: --stdin is \"%s\", not auto, none, or a rank below %d\n", text,
+    fprintf(stderr, "weft run: --stdin is \"%s\"; expected auto, none or a rank below %d\n", text,
             job->count);
     return false;
 }

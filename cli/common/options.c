@@ -185,7 +185,8 @@ bool cli_int(const struct cli_command *command, const struct cli_args *args, con
 
     if (text != NULL && (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan) ||
                          value < least || value > most)) {
-        fprintf(stderr, "weft %s: --%s is \"%s\", not a number from %" PRId64 " to %" PRId64 "\n",
+        fprintf(stderr,
+                "weft %s: --%s is \"%s\"; expected a number from %" PRId64 " to %" PRId64 "\n",
                 command->name, name, text, least, most);
         return false;
     }

@@ -32,7 +32,7 @@ bool cli_size(const struct cli_command *command, const struct cli_args *args, co
     size_t taken = text != NULL ? cli_scan_size(text, &value) : 0;
 
     if (text != NULL && (taken == 0 || text[taken] != '\0')) {
-        fprintf(stderr, "weft %s: --%s is \"%s\", not a size such as 65536, 64KiB or 1GiB\n",
+        fprintf(stderr, "weft %s: --%s is \"%s\"; expected a size such as 65536, 64KiB or 1GiB\n",
                 command->name, name, text);
         return false;
     }

@@ -156,11 +156,14 @@ static void fail_guard(struct kit *kit, const struct kit_image *image, const cha
                        uint64_t at)
 {
     if (at < image->start)
-        kit_fail(kit, "%s: byte %" PRIu64 " before its start was overwritten (0x%02x, was 0x%02x)",
-                 name, image->start - at, image->got[at], image->want[at]);
+        kit_fail(kit,
+                 "%s: byte %" PRIu64
+                 " before its start was overwritten: expected 0x%02x, got 0x%02x",
+                 name, image->start - at, image->want[at], image->got[at]);
     else
-        kit_fail(kit, "%s: byte %" PRIu64 " past its end was overwritten (0x%02x, was 0x%02x)",
-                 name, at - image->start - image->bytes + 1, image->got[at], image->want[at]);
+        kit_fail(kit,
+                 "%s: byte %" PRIu64 " past its end was overwritten: expected 0x%02x, got 0x%02x",
+                 name, at - image->start - image->bytes + 1, image->want[at], image->got[at]);
 }
 
 static void fail_element(struct kit *kit, const struct kit_image *image, const char *name,

@@ -267,7 +267,7 @@ static bool check_deadlines(struct team *team)
         uint64_t started = atomic_load(&place->started_ns);
         if (started == 0 || now < atomic_load(&place->deadline_ns)) continue;
         list_ranks_inside(team, atomic_load(&place->case_number), inside, sizeof inside);
-        snprintf(text, sizeof text, "hangs: after %.1f s rank %s had not come back from it",
+        snprintf(text, sizeof text, "hangs: after %.1f s rank %s had not returned from it",
                  (double)(now - started) * 1e-9, inside[0] != '\0' ? inside : "?");
         record_loss(team, rank, text);
         return false;

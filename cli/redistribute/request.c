@@ -36,7 +36,7 @@ static bool choose(const struct cli_command *command, const char *option, const 
             return true;
         }
     nearest = wf_nearest(value, names, count);
-    fprintf(stderr, "weft %s: --%s is \"%s\", not one of", command->name, option, value);
+    fprintf(stderr, "weft %s: --%s is \"%s\"; expected one of", command->name, option, value);
     for (uint32_t i = 0; i < count; i++)
         fprintf(stderr, "%s %s", i > 0 ? "," : "", names[i]);
     if (nearest >= 0) fprintf(stderr, "; did you mean %s?", names[nearest]);

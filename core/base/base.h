@@ -40,6 +40,10 @@ void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const 
 /* Put "CONTEXT: " before this thread's last failure text and return its status. */
 weft_status wf_fail_context(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
 
+/* Put "FUNCTION: " before this thread's last failure text, unless the text names FUNCTION or STATUS
+ * is WEFT_OK.  Return STATUS. */
+weft_status wf_fail_named(weft_status status, const char *function);
+
 /* WEFT_ERR_NO_MEMORY with the byte count in the text. */
 weft_status wf_fail_memory(size_t bytes);
 
@@ -49,6 +53,7 @@ weft_status wf_fail_null(const char *function, const char *argument);
 #ifdef __clang_analyzer__ /* the analyzer does not see that they return the given status */
 #define wf_fail(status, ...)         (wf_fail(status, __VA_ARGS__), (status))
 #define wf_fail_context(status, ...) (wf_fail_context(status, __VA_ARGS__), (status))
+#define wf_fail_named(status, name)  (wf_fail_named(status, name), (status))
 #define wf_fail_memory(bytes)        (wf_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
 #endif
 
@@ -164,6 +169,8 @@ struct wf_text {
 void wf_text_add(struct wf_text *text, const char *format, ...) WF_PRINTF(2, 3);
 void wf_text_addv(struct wf_text *text, const char *format, va_list args);
 void wf_text_append(struct wf_text *text, const char *bytes, size_t length);
+/* Make room for MORE bytes.  False: there is no memory, and TEXT is unchanged. */
+bool wf_text_reserve(struct wf_text *text, size_t more);
 void wf_text_char(struct wf_text *text, char c);
 void wf_text_bytes(struct wf_text *text, uint64_t bytes);      /* "6.0 MiB" */
 void wf_text_time(struct wf_text *text, uint64_t nanoseconds); /* "12.3 us" */

@@ -89,7 +89,7 @@ static weft_status fail_kind(const char *what, uint64_t made, enum wf_kind kind)
     if (is == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s does not point to a %s; it may have been released",
                        what, wanted);
-    return wf_fail(WEFT_ERR_INVALID, "%s is a %s, not a %s%s", what, is, wanted,
+    return wf_fail(WEFT_ERR_INVALID, "%s is a %s; expected a %s%s", what, is, wanted,
                    made >> 32 == WF_KIND_CONTEXT && kind == WF_KIND_COMM
                        ? "; weft_world returns the communicator of all ranks"
                        : "");

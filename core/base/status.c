@@ -2,6 +2,7 @@
 #include "base.h"
 #undef wf_fail
 #undef wf_fail_context
+#undef wf_fail_named
 #undef wf_fail_memory
 
 #include "weft/status.h"
@@ -113,6 +114,12 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
         snprintf(text + used, sizeof text - (size_t)used, ": %s", last.text);
     snprintf(last.text, sizeof last.text, "%s", text);
     return status;
+}
+
+weft_status wf_fail_named(weft_status status, const char *function)
+{
+    if (status == WEFT_OK || strstr(last.text, function) != NULL) return status;
+    return wf_fail_context(status, "%s", function);
 }
 
 weft_status wf_fail_memory(size_t bytes)

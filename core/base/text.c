@@ -20,6 +20,15 @@ static bool reserve_bytes(struct wf_text *text, size_t more)
     return !text->failed;
 }
 
+bool wf_text_reserve(struct wf_text *text, size_t more)
+{
+    struct wf_text before = *text;
+
+    if (reserve_bytes(text, more)) return true;
+    *text = before;
+    return false;
+}
+
 void wf_text_append(struct wf_text *text, const char *bytes, size_t length)
 {
     if (!reserve_bytes(text, length)) return;

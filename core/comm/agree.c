@@ -100,15 +100,20 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
     return status != WEFT_OK && has_ended(agreement) ? refuse(agreement->comm) : status;
 }
 
+struct wf_agreement wf_agreement_of(weft_comm *comm, const char *label)
+{
+    return (struct wf_agreement){.comm = comm,
+                                 .number = comm->number,
+                                 .ranks = comm->world_ranks,
+                                 .count = comm->size,
+                                 .label = label,
+                                 .timeout_ns = comm->timeout_ns};
+}
+
 weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,
                           struct wf_gathered *out)
 {
-    struct wf_agreement agreement = {.comm = comm,
-                                     .number = comm->number,
-                                     .ranks = comm->world_ranks,
-                                     .count = comm->size,
-                                     .label = label,
-                                     .timeout_ns = comm->timeout_ns};
+    struct wf_agreement agreement = wf_agreement_of(comm, label);
 
     return wf_agree(comm->context, &agreement, status, blob, out);
 }

@@ -21,6 +21,7 @@ struct wf_agreement {
     const int32_t *ranks; /* world ranks */
     int32_t count;
     const char *label;
+    const char *about; /* this rank's part, for descriptions; NULL: nothing */
     int64_t timeout_ns;
     bool despite_peer; /* COMM may have failed with WEFT_ERR_PEER: the remaining ranks go on */
 };
@@ -29,7 +30,9 @@ struct wf_agreement {
  * All get OK and every rank's blob, or the same error. */
 weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement,
                      weft_status status, weft_blob blob, struct wf_gathered *out) WF_NODISCARD;
-/* The same with all ranks of COMM, within its time limit. */
+/* A step of all ranks of COMM, within its time limit. */
+struct wf_agreement wf_agreement_of(weft_comm *comm, const char *label);
+/* Take that step. */
 weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,
                           struct wf_gathered *out) WF_NODISCARD;
 

@@ -57,7 +57,7 @@ static weft_status find_group(weft_comm *parent, const weft_mesh *slice, const c
             ranks[i] = weft_mesh_rank_at(slice, i);
     if (status == WEFT_OK) status = wf_comm_axis_group(parent, ranks, slice->size, name, out);
     wf_free(ranks);
-    return status;
+    return wf_fail_named(status, "weft_comm_along");
 }
 
 weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char *axes,

@@ -40,10 +40,11 @@ static weft_status check_alignment(const struct question *q, const struct side *
     size_t alignment = wf_dtype_alignment(q->dtype);
 
     if (side->at % alignment == 0) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID,
-                   "%s on %s: on rank %d %s, %p, is not aligned to %zu bytes, as %s requires",
-                   q->function, q->comm->name, q->comm->context->rank, side->name,
-                   (const void *)side->at, alignment, wf_dtype_name(q->dtype));
+    return wf_fail(
+        WEFT_ERR_INVALID,
+        "%s on %s: on rank %d, %s is %p, which is not aligned to %zu bytes, as %s requires",
+        q->function, q->comm->name, q->comm->context->rank, side->name, (const void *)side->at,
+        alignment, wf_dtype_name(q->dtype));
 }
 
 static weft_status check_size(const struct question *q, const struct side *side)
@@ -161,8 +162,8 @@ static weft_status check_overlap(const struct question *q, const weft_collective
         return WEFT_OK;
     return wf_fail(
         WEFT_ERR_INVALID,
-        "%s on %s: on rank %d send, %" PRIu64 " bytes at %p, and recv, %" PRIu64
-        " bytes at %p, overlap; this is allowed only if %s",
+        "%s on %s: on rank %d, send (%" PRIu64 " bytes at %p) and recv (%" PRIu64
+        " bytes at %p) overlap; this is allowed only if %s",
         q->function, q->comm->name, q->comm->context->rank, (send->end - send->first) * q->element,
         (const void *)(send->at + send->first * q->element), (recv->end - recv->first) * q->element,
         (const void *)(recv->at + recv->first * q->element), in_place_form(args->collective));

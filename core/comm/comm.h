@@ -218,6 +218,9 @@ struct weft_comm {
     struct wf_runs runs;
     int64_t timeout_ns;
     int32_t *world_ranks;
+    /* Room for two lists of its ranks, after WORLD_RANKS: a rank without memory can still list the
+     * ranks of a group, and tell them. */
+    int32_t *room;
     uint64_t *host_ids;
     uint32_t name_text;                        /* NAME as a text of the trace */
     _Atomic uint64_t last_record, group_chain; /* newest record; that of the call group, or 0 */
@@ -358,10 +361,11 @@ static inline bool wf_comm_has_failed(const weft_comm *comm)
 
 /* ---- position.c ---- */
 
-/* Write this rank's answer about COMM to OUT.  The context's lock is held. */
-void wf_position_put(weft_comm *comm, struct wf_text *out);
+/* Write this rank's answer about COMM to rank ASKER of the world to OUT.  The context's lock is
+ * held. */
+void wf_position_put(weft_comm *comm, int32_t asker, struct wf_text *out);
 /* Write this rank's answer to an ASK. */
-void wf_position_report(void *context, uint64_t comm, struct wf_text *out);
+void wf_position_report(void *context, uint64_t comm, int32_t asker, struct wf_text *out);
 /* The answers of ranks to a question about their positions.  A list without ranks is empty. */
 struct wf_answers {
     bool failed;           /* nobody could be asked */

@@ -57,8 +57,10 @@ static weft_status compare(const weft_comm *comm, const struct wf_gathered *got)
 
     for (int32_t i = 0; i < got->count; i++) {
         if (got->blobs[i].bytes != sizeof other)
-            return wf_fail(WEFT_ERR_MISMATCH, "rank %d compares data that is not a call",
-                           comm->world_ranks[i]);
+            return wf_fail(WEFT_ERR_MISMATCH,
+                           "rank %d is in another operation than a collective on %s; all ranks "
+                           "must make the same calls in the same order",
+                           comm->world_ranks[i], comm->name);
         memcpy(&other, got->blobs[i].data, sizeof other);
         if (i == 0) first = other;
         if (memcmp(&first, &other, sizeof first) != 0) return differ(comm, &first, i, &other);

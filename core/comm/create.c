@@ -115,12 +115,13 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     wf_check_begin(comm);
     comm->done_on_return = (context->features & WEFT_FEATURE_INLINE) != 0;
     snprintf(comm->name, sizeof comm->name, "%s", request->name);
-    comm->world_ranks = wf_alloc(count * sizeof *comm->world_ranks);
+    comm->world_ranks = wf_alloc(3 * count * sizeof *comm->world_ranks);
     comm->host_ids = wf_alloc(count * sizeof *comm->host_ids);
     if (comm->world_ranks == NULL || comm->host_ids == NULL) {
         wf_comm_free(comm);
         return wf_fail_memory(count * sizeof *comm->host_ids);
     }
+    comm->room = comm->world_ranks + count;
     for (size_t i = 0; i < count; i++) {
         comm->world_ranks[i] = request->ranks[i];
         comm->host_ids[i] = context->host_ids[request->ranks[i]];

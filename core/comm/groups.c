@@ -1,6 +1,8 @@
 /* groups.c - communicators of groups of ranks within another, made once and kept with it. */
 #include "comm.h"
 
+#include <stdio.h>
+
 static bool is_group(const weft_comm *comm, const weft_comm *parent, const int32_t *ranks,
                      int32_t count)
 {
@@ -12,19 +14,15 @@ static bool is_group(const weft_comm *comm, const weft_comm *parent, const int32
 }
 
 /* Fail the making of the communicator on the other ranks. */
-static weft_status decline(weft_comm *parent, const int32_t *ranks, int32_t count,
-                           weft_status status)
+static weft_status decline(weft_comm *parent, const char *function, const int32_t *ranks,
+                           int32_t count, weft_status status)
 {
-    int32_t *world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     struct wf_gathered got;
 
-    if (world_ranks == NULL) return status;
     for (int32_t i = 0; i < count; i++)
-        world_ranks[i] = weft_comm_world_rank(parent, ranks[i]);
-    status = wf_agree_on_list(parent, world_ranks, count, parent->timeout_ns, status,
-                              (weft_blob){"", 0}, &got);
-    wf_free(world_ranks);
-    return status;
+        parent->room[i] = weft_comm_world_rank(parent, ranks[i]);
+    return wf_agree_on_list(parent, function, parent->room, count, parent->timeout_ns, status,
+                            (weft_blob){"", 0}, &got);
 }
 
 static weft_comm *find(weft_comm *list, const weft_comm *parent, const int32_t *ranks,
@@ -47,8 +45,8 @@ static void keep(weft_comm *parent, weft_comm *group)
     pthread_mutex_unlock(&parent->context->lock);
 }
 
-weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
-                          weft_status status, weft_comm **out)
+weft_status wf_comm_group(weft_comm *parent, const char *function, const int32_t *ranks,
+                          int32_t count, weft_status status, weft_comm **out)
 {
     weft_comm *group = find(parent->groups, parent, ranks, count);
 
@@ -57,8 +55,8 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
         return status;
     }
     if (group == NULL) {
-        if (status != WEFT_OK) return decline(parent, ranks, count, status);
-        WF_TRY(weft_comm_create(parent, count, ranks, NULL, &group));
+        if (status != WEFT_OK) return decline(parent, function, ranks, count, status);
+        WF_TRY(wf_comm_create(parent, function, count, ranks, NULL, &group));
         keep(parent, group);
     }
     *out = group;
@@ -70,10 +68,12 @@ weft_status wf_comm_axis_group(weft_comm *parent, const int32_t *ranks, int32_t 
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .name = name};
     weft_comm *group = find(parent->axis_groups, parent, ranks, count);
+    char function[WF_SUBCOMM_NAME + 32];
 
     if (is_group(parent, parent, ranks, count)) group = parent;
     if (group == NULL) {
-        WF_TRY(weft_comm_create(parent, count, ranks, &options, &group));
+        snprintf(function, sizeof function, "weft_comm_along of %s", name);
+        WF_TRY(wf_comm_create(parent, function, count, ranks, &options, &group));
         pthread_mutex_lock(&parent->context->lock);
         group->next_group = parent->axis_groups;
         parent->axis_groups = group;

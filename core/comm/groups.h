@@ -10,10 +10,15 @@
 #define WF_SUBCOMM_NAME 64 /* bytes of weft_subcomm_options.name, with the end */
 
 /* wf_agree of the ranks that make a communicator of WORLD_RANKS, in whichever order each of them
- * lists these; blobs are in the order of ranks. */
-weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int32_t count,
-                             int64_t timeout_ns, weft_status status, weft_blob blob,
+ * lists these; blobs are in the order of ranks.  Errors name FUNCTION.  WORLD_RANKS may be in
+ * PARENT's room. */
+weft_status wf_agree_on_list(weft_comm *parent, const char *function, const int32_t *world_ranks,
+                             int32_t count, int64_t timeout_ns, weft_status status, weft_blob blob,
                              struct wf_gathered *out) WF_NODISCARD;
+/* weft_comm_create for FUNCTION, which is the same on all ranks. */
+weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t count,
+                           const int32_t *ranks, const weft_subcomm_options *options,
+                           weft_comm **out) WF_NODISCARD;
 
 /* ---- along.c ---- */
 
@@ -25,9 +30,9 @@ void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_
 /* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
  * created on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is
  * this rank's result so far.  If it is not OK and the communicator has to be created, all of RANKS
- * fail with it. */
-weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
-                          weft_status status, weft_comm **out) WF_NODISCARD;
+ * fail with it.  Errors name FUNCTION. */
+weft_status wf_comm_group(weft_comm *parent, const char *function, const int32_t *ranks,
+                          int32_t count, weft_status status, weft_comm **out) WF_NODISCARD;
 /* The same for the program's own use, with NAME.  Steps of plans do not use it, so PARENT does not
  * fail with it, and it does not fail with PARENT. */
 weft_status wf_comm_axis_group(weft_comm *parent, const int32_t *ranks, int32_t count,

@@ -4,6 +4,7 @@
 
 #include "weft/status.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define ASK_NS     (WF_SECOND_NS / 2)
@@ -43,7 +44,40 @@ static void put_error(weft_comm *comm, struct wf_text *out)
     wf_put_string(out, status != WEFT_OK ? text : "");
 }
 
-void wf_position_put(weft_comm *comm, struct wf_text *out)
+struct step {
+    const weft_comm *whole;
+    char text[WF_STEP_TEXT];
+};
+
+/* The communicator that fails together with COMM. */
+static const weft_comm *find_whole(const weft_comm *comm)
+{
+    return comm->owner != NULL && !comm->fails_alone ? comm->owner : comm;
+}
+
+static void describe_step(void *self, const struct wf_contribution *contribution)
+{
+    const struct wf_agreement *agreement = contribution->self;
+    struct step *step = self;
+
+    if (agreement->comm == NULL || find_whole(agreement->comm) != step->whole) return;
+    snprintf(step->text, sizeof step->text, "%s%s%s", agreement->label,
+             agreement->about != NULL ? ": " : "",
+             agreement->about != NULL ? agreement->about : "");
+}
+
+/* Add the step in which this rank waits for ASKER: a step of COMM, of its owner or of another group
+ * of it.  "": it waits in no such step. */
+static void put_step(const weft_comm *comm, int32_t asker, struct wf_text *out)
+{
+    struct step step = {.whole = find_whole(comm)};
+
+    if (comm->context->client != NULL)
+        wf_client_each_wait(comm->context->client, asker, describe_step, &step);
+    wf_put_string(out, step.text);
+}
+
+void wf_position_put(weft_comm *comm, int32_t asker, struct wf_text *out)
 {
     uint64_t posted = load(&comm->ring.posted);
     struct wf_text last = {0};
@@ -54,6 +88,7 @@ void wf_position_put(weft_comm *comm, struct wf_text *out)
     wf_put_u64(out, load(&comm->ring.finished));
     wf_put_blob(out, last.data, last.length);
     wf_runs_report(comm, out);
+    put_step(comm, asker, out);
     put_error(comm, out);
     wf_text_free(&last);
 }
@@ -76,7 +111,7 @@ static void put_elsewhere(const weft_context *context, uint64_t number, struct w
     wf_text_free(&text);
 }
 
-void wf_position_report(void *self, uint64_t number, struct wf_text *out)
+void wf_position_report(void *self, uint64_t number, int32_t asker, struct wf_text *out)
 {
     weft_context *context = self;
     weft_comm *comm;
@@ -86,7 +121,7 @@ void wf_position_report(void *self, uint64_t number, struct wf_text *out)
     while (comm != NULL && comm->number != number)
         comm = comm->next;
     if (comm != NULL)
-        wf_position_put(comm, out);
+        wf_position_put(comm, asker, out);
     else
         wf_put_u32(out, WF_WHERE_UNKNOWN);
     put_elsewhere(context, number, out);
@@ -105,6 +140,7 @@ static void read_position(weft_blob blob, struct position *out)
         out->finished = wf_take_u64(&reader);
         wf_take_string(&reader, out->last, sizeof out->last);
         (void)wf_take_blob(&reader); /* the runs of plans */
+        (void)wf_take_blob(&reader); /* the step that it waits in */
         out->failed = wf_take_status(&reader);
         wf_take_string(&reader, out->why, sizeof out->why);
         if (reader.failed) out->failed = WEFT_OK;

@@ -370,20 +370,37 @@ static bool stream_at(weft_context *context, uint32_t i, struct wf_stream_note *
     return out->stream != NULL;
 }
 
-bool wf_posts_drain(weft_comm *comm)
+static bool drain_streams(weft_comm *comm)
 {
     weft_context *context = comm->context;
     const weft_device_table *table = context->plugin->device;
     uint64_t deadline_ns = wf_deadline(DRAIN_NS);
     struct wf_stream_note note;
 
-    if (!is_used(comm, NULL, true) || !family_failed(comm)) return true;
+    if (!family_failed(comm)) return true;
     for (uint32_t i = 0; stream_at(context, i, &note); i++) {
         if (note.is_wrapped || !is_used(comm, note.stream, false)) continue;
         (void)table->stream_wait(context->device, note.stream, wf_time_left(deadline_ns));
         if (table->stream_query(context->device, note.stream) == WEFT_IN_PROGRESS) return false;
     }
     return true;
+}
+
+bool wf_posts_drain(weft_comm *comm)
+{
+    char text[2048], vendor[32];
+    const char *named;
+    int64_t code;
+    bool drained;
+
+    if (!is_used(comm, NULL, true)) return true;
+    /* The caller may be about to return this error; what follows has errors of its own. */
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    named = weft_last_error_vendor(&code);
+    snprintf(vendor, sizeof vendor, "%s", named != NULL ? named : "");
+    drained = drain_streams(comm);
+    wf_fail_vendor(WEFT_OK, named != NULL ? vendor : NULL, code, text);
+    return drained;
 }
 
 /* ---- ended communicators ---- */

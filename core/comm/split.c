@@ -27,9 +27,10 @@ static weft_status read_settings(const weft_comm *parent, const weft_subcomm_opt
             "weft_subcomm_options.timeout_ns is %lld; it must be 0, positive or WEFT_FOREVER",
             (long long)given.timeout_ns);
     if (given.name != NULL && strlen(given.name) >= sizeof out->name)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_subcomm_options.name is \"%.80s\"; it has at most %zu characters",
-                       given.name, sizeof out->name - 1);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_subcomm_options.name is \"%.80s\", which has %zu characters; the maximum is %zu",
+            given.name, strlen(given.name), sizeof out->name - 1);
     *out = (struct settings){.timeout_ns =
                                  given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
                              .native = given.native};
@@ -194,13 +195,12 @@ static weft_status check_split(weft_comm *parent, int32_t colour,
     if (out == NULL) return wf_fail_null("weft_comm_split", "out");
     if (colour < WEFT_NO_COLOUR)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_comm_split: colour %d; colours are 0 and above, or "
-                       "WEFT_NO_COLOUR",
+                       "weft_comm_split: colour is %d; it must be 0, positive or WEFT_NO_COLOUR",
                        colour);
     WF_TRY(read_settings(parent, options, settings));
     if (settings->native != NULL)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_comm_split: cannot wrap a vendor communicator; call weft_comm_create");
+        return wf_fail(WEFT_ERR_INVALID, "weft_comm_split: weft_subcomm_options.native is set; "
+                                         "only weft_comm_create can wrap a vendor communicator");
     return WEFT_OK;
 }
 
@@ -237,7 +237,7 @@ static weft_status check_list(const weft_comm *parent, int32_t count, const int3
     for (int32_t i = 0; i < count; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
             return wf_fail(WEFT_ERR_INVALID,
-                           "weft_comm_create: ranks[%d] is %d; ranks of %s are 0 to %d", i,
+                           "weft_comm_create: ranks[%d] is %d; the ranks of %s are 0 to %d", i,
                            ranks[i], parent->name, parent->size - 1);
         for (int32_t j = 0; j < i; j++)
             if (ranks[j] == ranks[i])
@@ -255,12 +255,11 @@ static int compare_ranks(const void *a, const void *b)
     return *(const int32_t *)a - *(const int32_t *)b;
 }
 
-weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int32_t count,
-                             int64_t timeout_ns, weft_status status, weft_blob blob,
+weft_status wf_agree_on_list(weft_comm *parent, const char *function, const int32_t *world_ranks,
+                             int32_t count, int64_t timeout_ns, weft_status status, weft_blob blob,
                              struct wf_gathered *out)
 {
-    size_t bytes = (size_t)count * sizeof *world_ranks;
-    int32_t *sorted = wf_alloc(bytes);
+    int32_t *sorted = parent->room + parent->size;
     char label[160];
     struct wf_agreement agreement = {.comm = parent,
                                      .number = parent->number,
@@ -270,13 +269,10 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
                                      .timeout_ns = timeout_ns,
                                      .despite_peer = true};
 
-    if (sorted == NULL) return wf_fail_memory(bytes);
-    memcpy(sorted, world_ranks, bytes);
+    memcpy(sorted, world_ranks, (size_t)count * sizeof *sorted);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_ranks);
-    snprintf(label, sizeof label, "weft_comm_create on %s", parent->name);
-    status = wf_agree(parent->context, &agreement, status, blob, out);
-    wf_free(sorted);
-    return status;
+    snprintf(label, sizeof label, "%s on %s", function, parent->name);
+    return wf_agree(parent->context, &agreement, status, blob, out);
 }
 
 static void print_ranks(struct wf_text *out, const int32_t *ranks, int32_t count)
@@ -286,8 +282,8 @@ static void print_ranks(struct wf_text *out, const int32_t *ranks, int32_t count
 }
 
 /* BLOB has a rank as its key and ends with that rank's list, which must be MINE. */
-static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, int32_t count,
-                                 weft_blob blob)
+static weft_status compare_lists(const weft_comm *parent, const char *function, const int32_t *mine,
+                                 int32_t count, weft_blob blob)
 {
     struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
     size_t bytes = (size_t)count * sizeof *mine;
@@ -299,9 +295,9 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
     rank = (int32_t)wf_take_u32(&reader);
     if (blob.bytes < bytes || reader.failed)
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "weft_comm_create on %s: another rank of the list calls another function "
-                       "that creates communicators",
-                       parent->name);
+                       "%s on %s: another rank of the list calls another function that creates "
+                       "communicators",
+                       function, parent->name);
     if (memcmp((const char *)blob.data + blob.bytes - bytes, mine, bytes) == 0) return WEFT_OK;
     theirs = wf_alloc(bytes);
     if (theirs == NULL) return wf_fail_memory(bytes);
@@ -310,9 +306,10 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
     wf_text_add(&text, " on rank %d, ", parent->context->rank);
     print_ranks(&text, theirs, count);
     status = wf_fail(WEFT_ERR_MISMATCH,
-                     "weft_comm_create on %s: ranks list the members in different orders: %s on "
-                     "rank %d; all ranks must pass the same list",
-                     parent->name, text.failed ? "" : text.data, rank);
+                     "%s on %s: ranks list the members in different orders: %s on rank %d; all "
+                     "ranks must pass the same %s",
+                     function, parent->name, text.failed ? "" : text.data, rank,
+                     strcmp(function, "weft_comm_create") == 0 ? "list" : "mesh");
     wf_free(theirs);
     wf_text_free(&text);
     return status;
@@ -320,9 +317,9 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
 
 /* STATUS is this rank's result so far, which all listed ranks get.  SETTINGS are read if it is OK.
  */
-static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t *world_ranks,
-                                weft_status status, const struct settings *settings,
-                                weft_comm **out)
+static weft_status make_of_list(weft_comm *parent, const char *function, int32_t count,
+                                const int32_t *world_ranks, weft_status status,
+                                const struct settings *settings, weft_comm **out)
 {
     struct wf_text place = {0};
     struct wf_gathered got;
@@ -342,12 +339,12 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
     put_place(&place, 0, parent->context->rank, settings);
     wf_text_append(&place, (const char *)world_ranks, (size_t)count * sizeof *world_ranks);
     if (status == WEFT_OK) status = wf_text_status(&place);
-    status = wf_agree_on_list(parent, world_ranks, count, settings->timeout_ns, status,
+    status = wf_agree_on_list(parent, function, world_ranks, count, settings->timeout_ns, status,
                               (weft_blob){place.data, place.length}, &got);
     wf_text_free(&place);
     if (status != WEFT_OK) return status;
     for (int32_t i = 0; i < count && status == WEFT_OK; i++)
-        status = compare_lists(parent, world_ranks, count, got.blobs[i]);
+        status = compare_lists(parent, function, world_ranks, count, got.blobs[i]);
     if (status != WEFT_OK) {
         wf_gathered_free(&got);
         return status;
@@ -381,8 +378,9 @@ static weft_status stay_out(weft_comm *parent, weft_comm **out)
     return WEFT_OK;
 }
 
-weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
-                             const weft_subcomm_options *options, weft_comm **out)
+weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t count,
+                           const int32_t *ranks, const weft_subcomm_options *options,
+                           weft_comm **out)
 {
     struct settings settings = {0};
     int32_t *world_ranks;
@@ -393,19 +391,24 @@ weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ra
     WF_TRY(wf_comm_check(parent, "weft_comm_create"));
     if (ranks == NULL) return wf_fail_null("weft_comm_create", "ranks");
     if (count < 1 || count > parent->size)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_comm_create: count is %d; it is from 1 to %d, the ranks of %s", count,
-                       parent->size, parent->name);
-    world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
-    if (world_ranks == NULL) return wf_fail_memory((size_t)count * sizeof *world_ranks);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_comm_create: count is %d; it must be from 1 to %d, the number of ranks of %s",
+            count, parent->size, parent->name);
+    world_ranks = parent->room;
     status = check_list(parent, count, ranks, world_ranks, &member);
     if (status == WEFT_OK) {
         status = check_create(parent, options, out, &settings);
         if (member)
-            status = make_of_list(parent, count, world_ranks, status, &settings, out);
+            status = make_of_list(parent, function, count, world_ranks, status, &settings, out);
         else if (status == WEFT_OK)
             status = stay_out(parent, out);
     }
-    wf_free(world_ranks);
     return status;
+}
+
+weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
+                             const weft_subcomm_options *options, weft_comm **out)
+{
+    return wf_comm_create(parent, "weft_comm_create", count, ranks, options, out);
 }

@@ -54,7 +54,7 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
 
     if (wf_step_is_local(action->step)) {
         action->type = WF_ACTION_COPY;
-        if (wf_cast_is_dense(bound->parent, action->step)) return WEFT_OK;
+        if (wf_cast_is_dense(bound->casts, action->step)) return WEFT_OK;
         return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
     }
     by_backend = wf_average_is_native(bound, &action->kind);

@@ -59,6 +59,7 @@ static weft_status make_bound(const weft_plan *plan, const struct wf_bind_call *
                            &memory->source);
         wf_buffers_measure(member->to, rank, strides_of(given->batch_target_strides, i),
                            &memory->target);
+        if (wf_member_plan(member, call->casts) == NULL) bound->batch->together++;
     }
     return WEFT_OK;
 }
@@ -77,9 +78,9 @@ static weft_status bind_all_alone(struct weft_bound *bound, const struct wf_bind
 {
     for (uint32_t i = 0; i < bound->plan->member_count; i++) {
         struct wf_bind_call mine = call_for(call, i);
+        const weft_plan *plan = wf_member_plan(&bound->plan->members[i], call->casts);
 
-        if (bound->plan->members[i].alone != NULL)
-            WF_TRY(wf_bind(bound->plan->members[i].alone, &mine, true, &bound->batch->alone[i]));
+        if (plan != NULL) WF_TRY(wf_bind(plan, &mine, true, &bound->batch->alone[i]));
     }
     return WEFT_OK;
 }
@@ -102,20 +103,20 @@ static weft_status set_scratch(struct weft_bound *bound, const struct wf_bind_ca
 weft_status wf_batch_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_bound **out)
 {
     weft_bound *bound = NULL;
-    uint32_t binding = 0;
+    struct wf_bind_outcome outcome;
     weft_status status = check_options(plan, call);
 
     if (status == WEFT_OK) status = check_strides(plan, call->parent->rank, &call->given);
     if (status == WEFT_OK) status = make_bound(plan, call, &bound);
-    status = wf_bind_agree(call, "preparing", status, plan, NULL);
+    status = wf_bind_agree(call, "preparing", status, plan, &outcome);
     if (status == WEFT_OK) status = bind_all_alone(bound, call);
     if (status != WEFT_OK) goto failed; /* the same on all ranks */
-    if (plan->together > 0)
-        status = wf_fused_set(bound, &call->given, status, &bound->batch->fused);
+    if (bound->batch->together > 0)
+        status = wf_fused_set(bound, &call->given, call->room, status, &bound->batch->fused);
     if (status == WEFT_OK) status = set_scratch(bound, call);
-    status = wf_bind_agree(call, "binding", status, plan, &binding);
+    status = wf_bind_agree(call, "binding", status, plan, &outcome);
     if (status != WEFT_OK) goto failed;
-    bound->binding = binding;
+    bound->binding = call->team->bindings = outcome.binding;
     for (uint32_t i = 0; i < plan->member_count; i++)
         if (bound->batch->alone[i] != NULL) bound->batch->alone[i]->runs = bound->runs;
     *out = bound;
@@ -133,16 +134,16 @@ weft_status wf_batch_size(const weft_plan *plan, const struct wf_bind_call *call
 
     if (status == WEFT_OK) status = check_strides(plan, call->parent->rank, &call->given);
     if (status == WEFT_OK) status = make_bound(plan, call, &bound);
-    if (status == WEFT_OK && plan->together > 0)
-        status = wf_fused_set(bound, &call->given, status, &bound->batch->fused);
+    if (status == WEFT_OK && bound->batch->together > 0)
+        status = wf_fused_set(bound, &call->given, call->room, status, &bound->batch->fused);
     if (status == WEFT_OK) most = wf_fused_bytes(&bound->batch->fused);
     for (uint32_t i = 0; i < plan->member_count && status == WEFT_OK; i++) {
         struct wf_bind_call mine = call_for(call, i);
-        uint64_t alone = 0;
+        const weft_plan *alone = wf_member_plan(&plan->members[i], call->casts);
+        uint64_t own = 0;
 
-        if (plan->members[i].alone != NULL)
-            status = wf_bind_size(plan->members[i].alone, &mine, &alone);
-        if (alone > most) most = alone;
+        if (alone != NULL) status = wf_bind_size(alone, &mine, &own);
+        if (own > most) most = own;
     }
     if (status == WEFT_OK) *bytes = most;
     wf_bound_free(bound);
@@ -203,7 +204,7 @@ static weft_status run_batch(const weft_bound *bound, const void *const *sources
 {
     struct wf_batch *batch = bound->batch;
 
-    if (bound->plan->together > 0) {
+    if (batch->together > 0) {
         weft_status status;
 
         wf_runs_step(bound->runs, 1, batch->fused.comm);
@@ -231,6 +232,7 @@ weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *co
 
     if (bound->batch == NULL)
         return wf_run_one(bound, sources[0], targets[0], room, stream, work, function);
+    if (bound->team->group_depth > 0) return wf_run_refuse_group(bound, function);
     if (trace != NULL) {
         wf_drafts_name(trace, bound);
         record = wf_record_run(trace, bound, stream);
@@ -276,6 +278,6 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
         return wf_bound_refuse(bound, what);
     status = redistribute(bound, sources, targets, stream, work);
     if (status == WEFT_OK) return WEFT_OK;
-    return wf_fail_named(status, what, bound->batch != NULL ? "batch" : "tensor",
+    return wf_fail_tensor(status, what, bound->batch != NULL ? "batch" : "tensor",
                          wf_bound_name(bound));
 }

@@ -7,56 +7,47 @@
 
 /* ---- the ranks of a step ---- */
 
-/* The ranks of either mesh, each once: those of the first, then those only in the second. */
-static weft_status list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
-                              int32_t **out, int32_t *count)
+/* Write the ranks of either mesh, each once, to OUT: those of the first, then those only in the
+ * second.  Returns their number; 0: neither mesh has RANK. */
+static int32_t list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
+                          int32_t *out)
 {
-    int32_t coord[WEFT_MAX_AXES];
-    int32_t *ranks;
+    int32_t coord[WEFT_MAX_AXES], count = 0;
 
-    *count = 0;
-    *out = NULL;
-    if (!wf_mesh_coord(first, rank, coord) && !wf_mesh_coord(second, rank, coord)) return WEFT_OK;
-    ranks = wf_alloc(((size_t)first->size + (size_t)second->size) * sizeof *ranks);
-    if (ranks == NULL)
-        return wf_fail_memory(((size_t)first->size + (size_t)second->size) * sizeof *ranks);
+    if (!wf_mesh_coord(first, rank, coord) && !wf_mesh_coord(second, rank, coord)) return 0;
     for (int32_t i = 0; i < first->size; i++)
-        ranks[(*count)++] = weft_mesh_rank_at(first, i);
+        out[count++] = weft_mesh_rank_at(first, i);
     for (int32_t i = 0; i < second->size; i++)
         if (!wf_mesh_coord(first, weft_mesh_rank_at(second, i), coord))
-            ranks[(*count)++] = weft_mesh_rank_at(second, i);
-    *out = ranks;
-    return WEFT_OK;
+            out[count++] = weft_mesh_rank_at(second, i);
+    return count;
 }
 
 /* Set the communicator of ACTION, and whether this rank takes part in it.  BOUND is NULL if this
  * rank could not make it.  STATUS is the result of binding so far.  A rank whose binding failed
  * still goes through the other steps, so that the ranks that would create communicators with it
  * fail too. */
-static weft_status set_comm(struct weft_bound *bound, weft_comm *parent, struct wf_action *action,
-                            weft_status status)
+static weft_status set_comm(struct weft_bound *bound, const struct wf_bind_call *call,
+                            struct wf_action *action, weft_status status)
 {
     const struct wf_step *step = action->step;
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
-    int32_t rank = weft_comm_rank(parent), count, *ranks;
+    int32_t rank = weft_comm_rank(call->parent);
+    int32_t count = from == to ? wf_mesh_group(from, step->axes, rank, call->room)
+                               : list_union(from, to, rank, call->room);
 
-    if (from == to)
-        WF_TRY(wf_mesh_group(from, step->axes, rank, &ranks, &count));
-    else
-        WF_TRY(list_union(from, to, rank, &ranks, &count));
     action->member = count > 0;
     if (count > 0 && !wf_step_is_local(step))
-        status = wf_bound_group(bound, parent, ranks, count, status, &action->comm);
-    wf_free(ranks);
+        status = wf_bound_group(bound, call->parent, call->room, count, status, &action->comm);
     return status;
 }
 
-static weft_status set_comms(struct weft_bound *bound)
+static weft_status set_comms(struct weft_bound *bound, const struct wf_bind_call *call)
 {
     weft_status status = WEFT_OK, now;
 
     for (uint32_t i = 0; i < bound->action_count; i++) {
-        now = set_comm(bound, bound->parent, &bound->actions[i], status);
+        now = set_comm(bound, call, &bound->actions[i], status);
         if (status == WEFT_OK) status = now;
     }
     return status;
@@ -68,7 +59,7 @@ static weft_status decline_binding(const weft_plan *plan, const struct wf_bind_c
 {
     for (uint32_t i = 0; i < plan->step_count && !call->sized_only; i++) {
         struct wf_action action = {.step = &plan->steps[i]};
-        (void)set_comm(NULL, call->parent, &action, status);
+        (void)set_comm(NULL, call, &action, status);
     }
     return status;
 }
@@ -103,10 +94,9 @@ static weft_status set_steps(struct binding *b)
     return WEFT_OK;
 }
 
-static void plan_copies(struct binding *b, const weft_plan *plan, const weft_comm *comm,
-                        bool in_place)
+static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
 {
-    uint32_t count = b->steps.count;
+    uint32_t count = b->steps.count, casts = b->call->casts;
     const struct wf_step *first, *last;
 
     if (count == 0) { /* one copy, straight from the source's strides to the target's */
@@ -118,10 +108,10 @@ static void plan_copies(struct binding *b, const weft_plan *plan, const weft_com
     last = wf_bound_step(plan, &b->steps, count - 1, NULL);
     b->may_alias = count == 1 && first->kind == WEFT_STEP_ALL_REDUCE;
     b->copy_first = (b->source_strides != NULL &&
-                     (!wf_step_is_local(first) || wf_cast_is_dense(comm, first))) ||
+                     (!wf_step_is_local(first) || wf_cast_is_dense(casts, first))) ||
                     (in_place && !b->may_alias);
     b->copy_last = b->target_strides != NULL &&
-                   (wf_step_needs_dense_output(last) || wf_cast_is_dense(comm, last));
+                   (wf_step_needs_dense_output(last) || wf_cast_is_dense(casts, last));
 }
 
 static weft_status fill_in(struct binding *b)
@@ -141,7 +131,7 @@ static weft_status fill_in(struct binding *b)
         else
             action->step = &bound->after;
     }
-    WF_TRY(set_comms(bound));
+    WF_TRY(set_comms(bound, b->call));
     if (bound->steps.count == 0 && !b->copy_first)
         WF_TRY(wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides));
     else
@@ -210,6 +200,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     bound->kernel_device = wf_kernels_device(comm->context);
     if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_log_notice(comm->context);
     bound->in_place = call->given.in_place;
+    bound->casts = call->casts;
     bound->checked = comm->context->config->check;
     bound->runs = &bound->own_runs;
 }
@@ -222,8 +213,8 @@ static weft_status begin(struct binding *b, const weft_plan *plan, const struct 
     b->source_strides = call->given.source_strides;
     b->target_strides = call->given.target_strides;
     b->packed = call->given.packed || !can_pull(call->team);
-    WF_TRY(wf_bound_steps_set(plan, call->parent, b->packed, &b->steps));
-    plan_copies(b, plan, call->parent, call->given.in_place);
+    WF_TRY(wf_bound_steps_set(plan, call->parent, b->packed, call->casts, &b->steps));
+    plan_copies(b, plan, call->given.in_place);
     return check_strides(b, plan, call->parent->rank);
 }
 
@@ -250,17 +241,17 @@ weft_status wf_bind(const weft_plan *plan, const struct wf_bind_call *call, bool
                     weft_bound **out)
 {
     struct binding b = {.of_batch = of_batch};
-    uint32_t binding = 0;
+    struct wf_bind_outcome outcome;
     weft_status status = begin(&b, plan, call);
 
     status = status == WEFT_OK ? make_bound(&b, plan) : decline_binding(plan, call, status);
     wf_bound_steps_clear(&b.steps);
-    status = wf_bind_agree(call, "binding", status, plan, &binding);
+    status = wf_bind_agree(call, "binding", status, plan, &outcome);
     if (status != WEFT_OK) {
         wf_bound_free(b.bound);
         return status;
     }
-    b.bound->binding = binding;
+    b.bound->binding = call->team->bindings = outcome.binding;
     *out = b.bound;
     return WEFT_OK;
 }
@@ -359,6 +350,7 @@ static void list_runs(struct weft_bound *bound)
     if (!part) return;
     bound->own_runs.binding = bound->binding;
     bound->own_runs.digest = plan->digest;
+    bound->own_runs.is_for_all = bound->is_cached; /* a move's communicator has its ranks only */
     bound->own_runs.function = name_runner(bound);
     wf_plan_name(plan, false, bound->own_runs.text, sizeof bound->own_runs.text);
     wf_runs_add(bound->team, &bound->own_runs);
@@ -383,14 +375,35 @@ weft_status wf_bind_read(const weft_plan *plan, const weft_bind_options *options
     return WEFT_OK;
 }
 
+/* Bind PLAN by CALL, which has room.  STATUS: see wf_plan_bind. */
+static weft_status bind_agreed(const weft_plan *plan, struct wf_bind_call *call, weft_status status,
+                               weft_bound **out)
+{
+    struct wf_bind_outcome outcome;
+
+    if (status == WEFT_OK) status = wf_casts_find(plan, call->team, &call->casts);
+    WF_TRY(wf_bind_agree(call, "comparing plans", status, plan, &outcome));
+    call->casts = outcome.casts;
+    return plan->members != NULL ? wf_batch_bind(plan, call, out) : wf_bind(plan, call, false, out);
+}
+
+weft_status wf_bind_give_room(struct wf_bind_call *call)
+{
+    size_t bytes = (size_t)call->parent->size * sizeof *call->room;
+
+    call->room = wf_alloc(bytes);
+    return call->room != NULL ? WEFT_OK : wf_fail_memory(bytes);
+}
+
 static weft_status bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
                         weft_bound **out)
 {
-    WF_TRY(wf_bind_agree(call, "comparing plans", status, plan, NULL));
-    if (plan->members != NULL)
-        WF_TRY(wf_batch_bind(plan, call, out));
-    else
-        WF_TRY(wf_bind(plan, call, false, out));
+    struct wf_bind_call mine = *call;
+
+    if (status == WEFT_OK) status = wf_bind_give_room(&mine);
+    status = bind_agreed(plan, &mine, status, out);
+    wf_free(mine.room);
+    if (status != WEFT_OK) return status;
     (*out)->dependent.end = end_with_comm;
     wf_dependent_add(&(*out)->dependent, call->team);
     list_runs(*out);
@@ -426,7 +439,7 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
     status = wf_plan_bind(plan, &call, wf_bind_read(plan, options, out, &call), out);
     if (status == WEFT_OK) return WEFT_OK;
     if (!wf_is_kind(plan, WF_KIND_PLAN)) return status;
-    return wf_fail_named(status, call.function, plan->members != NULL ? "batch" : "tensor",
+    return wf_fail_tensor(status, call.function, plan->members != NULL ? "batch" : "tensor",
                          call.given.name);
 }
 

@@ -132,6 +132,7 @@ struct weft_bound {
     struct wf_batch *batch;  /* NULL: one tensor */
     struct wf_memory memory; /* of that tensor */
     bool in_place, packed;
+    uint32_t casts;               /* enum wf_cast_ways */
     bool may_alias;               /* the steps may run with the same memory as source and target */
     bool checked;                 /* WEFT_CHECK: memory is compared with its allocation */
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
@@ -151,6 +152,8 @@ struct wf_bind_call {
     bool sized_only;         /* only the size of the scratch is wanted; nothing is created */
     bool is_cached;          /* for moves */
     const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
+    uint32_t casts;                  /* enum wf_cast_ways that all ranks have */
+    int32_t *room;                   /* for a list of PARENT's ranks */
 };
 
 /* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which the batch has. */
@@ -160,6 +163,8 @@ weft_status wf_bind(const weft_plan *plan, const struct wf_bind_call *call, bool
  * failed takes part, so that all ranks get its error.  PLAN may then be NULL. */
 weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
                          weft_bound **out) WF_NODISCARD;
+/* Allocate CALL's room, which the caller frees. */
+weft_status wf_bind_give_room(struct wf_bind_call *call) WF_NODISCARD;
 /* Check the arguments of CALL, whose communicators are set, and read OPTIONS into it. */
 weft_status wf_bind_read(const weft_plan *plan, const weft_bind_options *options, const void *out,
                          struct wf_bind_call *call) WF_NODISCARD;
@@ -183,11 +188,16 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
 
 /* ---- agree.c ---- */
 
+/* Results of a step that differ between ranks before it. */
+struct wf_bind_outcome {
+    uint32_t binding; /* the number of the next binding */
+    uint32_t casts;   /* enum wf_cast_ways that all ranks have */
+};
+
 /* Make the outcome of STEP ("binding") collective: WEFT_OK, or the error of the rank that failed
- * first.  STATUS is this rank's.  *BINDING, unless BINDING is NULL, becomes the number of a new
- * binding. */
+ * first.  STATUS is this rank's. */
 weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, weft_status status,
-                          const weft_plan *plan, uint32_t *binding) WF_NODISCARD;
+                          const weft_plan *plan, struct wf_bind_outcome *out) WF_NODISCARD;
 
 /* ---- buffers.c ---- */
 
@@ -220,18 +230,25 @@ weft_status wf_strides_check(const char *name, const weft_spec *spec, int32_t ra
 
 /* ---- cast.c ---- */
 
+/* How a backend can cast while it moves data. */
+enum wf_cast_ways { WF_CASTS_REGIONS = 1, WF_CASTS_PULLS = 2 };
+
+/* Set *CASTS to the ways in which this rank's backend can make all casts of PLAN. */
+weft_status wf_casts_find(const weft_plan *plan, const weft_comm *comm,
+                          uint32_t *casts) WF_NODISCARD;
+
 /* Set the steps of PLAN for COMM.  A step that casts is split if the backend cannot cast while it
- * moves data.  PACKED: messages are packed.  The answer is the same on all ranks.  The caller
- * clears *OUT. */
+ * moves data.  PACKED: messages are packed.  CASTS: enum wf_cast_ways that all ranks have.  The
+ * answer is the same on all ranks.  The caller clears *OUT. */
 weft_status wf_bound_steps_set(const weft_plan *plan, const weft_comm *comm, bool packed,
-                               struct wf_bound_steps *out) WF_NODISCARD;
+                               uint32_t casts, struct wf_bound_steps *out) WF_NODISCARD;
 void wf_bound_steps_clear(struct wf_bound_steps *steps);
 /* Step INDEX; *NUMBER, unless NULL, becomes the number of the plan's step that it is part of, from
  * 1. */
 const struct wf_step *wf_bound_step(const weft_plan *plan, const struct wf_bound_steps *steps,
                                     uint32_t index, uint32_t *number);
 /* True if STEP needs dense memory because the backend casts dense memory only. */
-bool wf_cast_is_dense(const weft_comm *comm, const struct wf_step *step);
+bool wf_cast_is_dense(uint32_t casts, const struct wf_step *step);
 /* Cast from IN to OUT, in one local pass. */
 weft_status wf_cast_run(const struct weft_bound *bound, const struct wf_action *action,
                         const void *in, void *out, weft_stream *stream) WF_NODISCARD;
@@ -275,10 +292,11 @@ weft_status wf_run_aliased(const weft_bound *bound, const void *source, void *ta
 
 /* ---- fused.c ---- */
 
-/* Regions that are packed or unpacked in one call: equal element size and, if they are reduced,
- * equal kind. */
+/* Regions that are packed or unpacked in one call: equal element size and, if they are reduced or
+ * cast, equal kind or dtypes. */
 struct wf_region_group {
-    uint32_t element; /* bytes */
+    uint32_t element;  /* bytes in a message */
+    uint32_t from, to; /* dtypes of a cast; equal: none */
     struct wf_arrival_kind kind;
     struct wf_region_list regions; /* only while binding */
     void *list;
@@ -308,9 +326,19 @@ struct wf_fused {
     weft_record draft; /* what is constant in its records */
 };
 
+/* The plan of MEMBER's own steps; NULL: it is part of the common exchange.  CASTS: enum
+ * wf_cast_ways that all ranks have. */
+static inline const weft_plan *wf_member_plan(const struct wf_member *member, uint32_t casts)
+{
+    bool casts_alone = member->spare != NULL && (casts & WF_CASTS_REGIONS) == 0;
+
+    return casts_alone ? member->spare : member->alone;
+}
+
 /* The tensors of a batch. */
 struct wf_batch {
     struct wf_fused fused;
+    uint32_t together;  /* tensors of the common exchange */
     weft_bound **alone; /* by tensor; NULL: part of the common exchange */
     struct wf_memory *memory;
     const weft_move_item *named; /* the tensors of the current call, which has names; may be NULL */
@@ -322,9 +350,9 @@ static inline const struct wf_memory *wf_bound_memory(const weft_bound *bound, u
     return bound->batch != NULL ? &bound->batch->memory[tensor] : &bound->memory;
 }
 
-/* Bind the common exchange of BOUND's plan.  Collective; STATUS is the outcome of binding so
- * far. */
-weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given,
+/* Bind the common exchange of BOUND's plan.  Collective; STATUS is the outcome of binding so far.
+ * ROOM is that of wf_bind_call. */
+weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given, int32_t *room,
                          weft_status status, struct wf_fused *out) WF_NODISCARD;
 /* Bytes of scratch that the exchange needs. */
 uint64_t wf_fused_bytes(const struct wf_fused *fused);
@@ -418,7 +446,7 @@ void wf_messages_lay(const struct wf_message_layout *layout, uint64_t count, wef
 /* ---- name.c ---- */
 
 /* Write PLAN, "f32[8] S(0) -> f32[8] R on 4, by all-gather", as far as it fits; "" without memory
- * for it. */
+ * for it.  Of a batch, WITH_STEPS adds the first tensor. */
 void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes);
 /* ACTION of BOUND failed with STATUS, which is returned: name the plan and the step before the
  * thread's last error. */
@@ -427,12 +455,14 @@ weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *acti
 /* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
 /* FUNCTION failed with STATUS.  Put the caller's NAME of a tensor, or of a batch, into the text; ""
  * and NULL: the caller gave no name. */
-weft_status wf_fail_named(weft_status status, const char *function, const char *what,
+weft_status wf_fail_tensor(weft_status status, const char *function, const char *what,
                           const char *name);
 /* The caller's name of BOUND, which is usable; "" without one. */
 const char *wf_bound_name(const weft_bound *bound);
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function);
+/* Refuse a run of BOUND by FUNCTION, because a call group is open. */
+weft_status wf_run_refuse_group(const weft_bound *bound, const char *function);
 
 /* The trace, while records are wanted; NULL: they are not. */
 static inline struct wf_trace *wf_tracing(const weft_bound *bound)
@@ -452,6 +482,8 @@ static inline weft_status wf_run_unrecorded(const weft_bound *bound, const void 
     uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
     weft_status status;
 
+    if (__builtin_expect(bound->team->group_depth > 0, 0))
+        return wf_run_refuse_group(bound, function);
     wf_runs_begin(runs, bound->runs,
                   atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
     status = source != target || source == NULL

@@ -2,8 +2,9 @@
  *
  * Always checked: memory that is needed is not NULL, and source and target are not the same memory.
  * With WEFT_CHECK also: memory is aligned to its elements, the allocation is as large as the shard,
- * as far as the device knows, and a target does not overlap other memory.  Overlap is detected
- * between shards without gaps only, because strided shards may interleave. */
+ * as far as the device knows, and a target does not overlap other memory, nor scratch of the caller
+ * any memory.  Overlap is detected between shards without gaps only, because strided shards may
+ * interleave. */
 #include "bound.h"
 
 #include "comm/check.h"
@@ -75,7 +76,7 @@ static weft_status check_alignment(const struct question *q, const struct side *
 
     if (side->extent->bytes == 0 || (uintptr_t)side->memory % alignment == 0) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: on rank %d %s, %p, is not aligned to %zu bytes, as %s requires",
+                   "%s: on rank %d, %s is %p, which is not aligned to %zu bytes, as %s requires",
                    q->function, weft_comm_rank(q->bound->parent), side->name, side->memory,
                    alignment, wf_dtype_name(side->extent->dtype));
 }
@@ -108,7 +109,7 @@ static weft_status refuse_overlap(const struct question *q, const struct side *a
                                   const struct side *b, const char *why)
 {
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: on rank %d %s, %llu bytes at %p, and %s, %llu bytes at %p, overlap%s",
+                   "%s: on rank %d, %s (%llu bytes at %p) and %s (%llu bytes at %p) overlap%s",
                    q->function, weft_comm_rank(q->bound->parent), a->name,
                    (unsigned long long)a->extent->bytes, a->memory, b->name,
                    (unsigned long long)b->extent->bytes, b->memory, why);
@@ -135,8 +136,21 @@ static weft_status check_pair(const struct question *q, uint32_t tensor)
     WF_TRY(check_size(q, &target));
     if (in_place || !sides_overlap(&source, &target)) return WEFT_OK;
     return refuse_overlap(q, &source, &target,
-                          q->bound->is_cached ? ", but are not the same memory"
-                                              : ", but the plan was not bound with in_place");
+                          q->bound->is_cached
+                              ? "; they may be the same memory, but must not overlap otherwise"
+                              : ", but the plan was not bound with in_place");
+}
+
+/* The scratch that the caller supplied overlaps no source and no target. */
+static weft_status check_scratch(const struct question *q, uint32_t tensor)
+{
+    struct side source = side_of(q, tensor, false), target = side_of(q, tensor, true);
+    struct wf_extent extent = {.bytes = q->bound->scratch_bytes};
+    struct side scratch = {&extent, q->bound->given_scratch, "the scratch of the bound plan"};
+
+    if (sides_overlap(&source, &scratch)) return refuse_overlap(q, &source, &scratch, "");
+    if (sides_overlap(&target, &scratch)) return refuse_overlap(q, &target, &scratch, "");
+    return WEFT_OK;
 }
 
 /* A target overlaps no memory of another tensor. */
@@ -171,5 +185,7 @@ weft_status wf_buffers_check(const char *function, const weft_bound *bound,
         WF_TRY(check_pair(&q, i));
     for (uint32_t i = 0; bound->checked && i < q.count && q.count > 1; i++)
         WF_TRY(check_others(&q, i));
+    for (uint32_t i = 0; bound->checked && i < q.count && bound->given_scratch != NULL; i++)
+        WF_TRY(check_scratch(&q, i));
     return WEFT_OK;
 }

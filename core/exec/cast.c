@@ -17,6 +17,7 @@ weft_status wf_cast_split(const struct wf_step *step, struct wf_cast_steps *out)
     /* A step between specs that differ in dtype only is the cast. */
     out->steps[before ? 0 : 1].kind = WEFT_STEP_SLICE;
     out->steps[before ? 0 : 1].axes = 0;
+    if (!before) out->steps[1].created = wf_step_created_partials(step);
     return WEFT_OK;
 }
 
@@ -33,40 +34,76 @@ bool wf_step_only_casts(const struct wf_step *step)
 
 /* ---- the steps of a bound plan ---- */
 
-static bool has_regions_cast(const weft_comm *comm)
+/* Ask the backend with an empty list. */
+static weft_status find_regions_cast(const weft_comm *comm, uint32_t from, uint32_t to, bool *out)
 {
-    const weft_kernel_table *kernel = comm->context->plugin->kernel;
+    const weft_kernel_table *kernel = wf_kernels_of(comm->context);
+    const void *source = NULL;
+    void *list = NULL, *target = NULL;
 
-    return kernel != NULL && WF_HAS(kernel, regions_cast);
+    *out = false;
+    if (!WF_HAS(kernel, regions_cast)) return WEFT_OK;
+    WF_TRY(kernel->regions_create(wf_kernels_device(comm->context), (uint32_t)wf_dtype_bytes(from),
+                                  0, NULL, &list));
+    *out = kernel->regions_cast(list, from, to, &source, &target, NULL) != WEFT_ERR_UNSUPPORTED;
+    kernel->regions_destroy(list);
+    return WEFT_OK;
 }
 
-bool wf_cast_is_dense(const weft_comm *comm, const struct wf_step *step)
+/* Without regions, the call is a question, as for `pull`. */
+static bool has_pull_cast(const weft_comm *comm, uint32_t from, uint32_t to)
 {
-    return wf_step_only_casts(step) && !has_regions_cast(comm);
+    weft_pull_args question = {.struct_size = sizeof question, .dtype = from};
+
+    return WF_HAS(comm->table, pull_cast) &&
+           comm->table->pull_cast(comm->handle, &question, to) != WEFT_ERR_UNSUPPORTED;
+}
+
+weft_status wf_casts_find(const weft_plan *plan, const weft_comm *comm, uint32_t *casts)
+{
+    uint32_t all = WF_CASTS_REGIONS | WF_CASTS_PULLS;
+
+    for (uint32_t i = 0; i < (plan->members != NULL ? plan->member_count : 1); i++) {
+        uint32_t from = (plan->members != NULL ? plan->members[i].from : plan->from)->layout.dtype;
+        uint32_t to = (plan->members != NULL ? plan->members[i].to : plan->to)->layout.dtype;
+        bool regions = true;
+
+        if (from == to) continue;
+        if ((all & WF_CASTS_REGIONS) != 0) WF_TRY(find_regions_cast(comm, from, to, &regions));
+        if (!regions) all &= ~(uint32_t)WF_CASTS_REGIONS;
+        if (!has_pull_cast(comm, from, to)) all &= ~(uint32_t)WF_CASTS_PULLS;
+    }
+    *casts = all;
+    return WEFT_OK;
+}
+
+bool wf_cast_is_dense(uint32_t casts, const struct wf_step *step)
+{
+    return wf_step_only_casts(step) && (casts & WF_CASTS_REGIONS) == 0;
 }
 
 /* True if the backend can run STEP, which casts, as one action. */
-static bool is_fused(const weft_comm *comm, bool packed, const struct wf_step *step)
+static bool is_fused(const weft_comm *comm, bool packed, uint32_t casts, const struct wf_step *step)
 {
     uint32_t cast = wf_step_cast(step), dtype = wf_step_dtype(step);
-    bool reduces = wf_step_reduces(step);
+    bool reduces = wf_step_reduces(step), regions = (casts & WF_CASTS_REGIONS) != 0;
 
     if (wf_step_only_casts(step)) return true;
-    if (wf_step_is_local(step)) return has_regions_cast(comm);
+    if (wf_step_is_local(step)) return regions;
     if (!wf_cast_fuses(step->kind, cast, reduces)) return false;
     if (!packed)
-        return WF_HAS(comm->table, pull_cast) && (!reduces || (comm->averages >> dtype & 1));
-    return has_regions_cast(comm) && !reduces &&
-           (cast == WEFT_CAST_AFTER || !wf_step_gathers_shards(step));
+        return (casts & WF_CASTS_PULLS) != 0 && (!reduces || (comm->averages >> dtype & 1));
+    /* Messages to several ranks would be cast and stored once for each of them. */
+    return regions && !reduces && (cast == WEFT_CAST_AFTER || !wf_step_sends_copies(step));
 }
 
 weft_status wf_bound_steps_set(const weft_plan *plan, const weft_comm *comm, bool packed,
-                               struct wf_bound_steps *out)
+                               uint32_t casts, struct wf_bound_steps *out)
 {
     *out = (struct wf_bound_steps){.count = plan->step_count};
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct wf_step *step = &plan->steps[i];
-        if (wf_step_cast(step) == WEFT_CAST_NONE || is_fused(comm, packed, step)) continue;
+        if (wf_step_cast(step) == WEFT_CAST_NONE || is_fused(comm, packed, casts, step)) continue;
         WF_TRY(wf_cast_split(step, &out->cast));
         out->is_split = true;
         out->split = i;
@@ -90,16 +127,28 @@ const struct wf_step *wf_bound_step(const weft_plan *plan, const struct wf_bound
     return &plan->steps[of_plan];
 }
 
+/* The backend may have no kernel for this cast.  Casts are local, so each rank may do it on its
+ * host. */
+static weft_status cast_on_host(const struct weft_bound *bound, const struct wf_action *action,
+                                const void *in, void *out, weft_stream *stream)
+{
+    wf_host_log_casts(bound->context);
+    return wf_host_cast(bound->context, action->from, action->to, action->elements, in, out,
+                        stream);
+}
+
 weft_status wf_cast_run(const struct weft_bound *bound, const struct wf_action *action,
                         const void *in, void *out, weft_stream *stream)
 {
+    weft_status status = WEFT_ERR_UNSUPPORTED;
+
     if (action->regions != NULL)
         return bound->kernel->regions_cast(action->regions, action->from, action->to, &in, &out,
                                            stream);
-    if (action->elements == 0 || !wf_cast_is_dense(bound->parent, action->step)) return WEFT_OK;
-    if (!WF_HAS(bound->kernel, cast))
-        return wf_host_cast(bound->context, action->from, action->to, action->elements, in, out,
-                            stream);
-    return bound->kernel->cast(bound->kernel_device, action->from, action->to, action->elements, in,
-                               out, stream);
+    if (action->elements == 0 || action->filled || !wf_cast_is_dense(bound->casts, action->step))
+        return WEFT_OK;
+    if (WF_HAS(bound->kernel, cast))
+        status = bound->kernel->cast(bound->kernel_device, action->from, action->to,
+                                     action->elements, in, out, stream);
+    return status != WEFT_ERR_UNSUPPORTED ? status : cast_on_host(bound, action, in, out, stream);
 }

@@ -63,9 +63,13 @@ bool wf_step_needs_dense_output(const struct wf_step *step);
 /* Is STEP an all-gather under any name: every rank of a group reads the whole shards of all
  * members, on one mesh?  The answer depends on the step alone, so ranks agree. */
 bool wf_step_gathers_shards(const struct wf_step *step);
+/* Does STEP, which reduces nothing, send an element of a shard to several ranks of one mesh? */
+bool wf_step_sends_copies(const struct wf_step *step);
 /* Is STEP a reduce-scatter: every rank's shard is the reduction of a part of all shards of its
  * group? */
 bool wf_step_scatters_shards(const struct wf_step *step);
+/* The axes of the target's mesh whose partials STEP creates. */
+uint32_t wf_step_created_partials(const struct wf_step *step);
 /* RANK's share of STEP.  OUT_STRIDES are those of its output; IN_STRIDES, for local steps only,
  * those of its input.  NULL: row-major without gaps. */
 weft_status wf_share_of(const struct wf_step *step, int32_t rank, const int64_t *in_strides,
@@ -79,7 +83,8 @@ struct wf_cast_steps {
     weft_spec *between;
 };
 
-/* Split STEP, which casts and does more.  The caller clears *OUT. */
+/* Split STEP, which casts and does more.  If the cast is the second part, it stores the identities
+ * of the partials that STEP creates, which differ between dtypes.  The caller clears *OUT. */
 weft_status wf_cast_split(const struct wf_step *step, struct wf_cast_steps *out) WF_NODISCARD;
 void wf_cast_clear(struct wf_cast_steps *steps);
 /* True if STEP changes the dtype, and nothing else. */

@@ -5,96 +5,59 @@
  * same regions, so the layout need not be communicated. */
 #include "exec/context/kept.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGNMENT = 16 }; /* the largest element */
 
 /* ---- members ---- */
 
-static int compare_ranks(const void *a, const void *b)
+/* Write the ranks of all meshes of the common exchange to OUT, in ascending order.  Returns their
+ * number. */
+static int32_t list_all(const struct weft_bound *bound, int32_t *out)
 {
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    const weft_plan *plan = bound->plan;
+    const weft_mesh *before = NULL;
+    int32_t size = bound->parent->size, count = 0;
 
-    return (x > y) - (x < y);
-}
-
-/* The meshes of the common exchange, each once; the caller frees *OUT. */
-static weft_status list_meshes(const weft_plan *plan, const weft_mesh ***out, uint32_t *count)
-{
-    const weft_mesh **meshes = wf_alloc(2 * plan->member_count * sizeof *meshes);
-
-    if (meshes == NULL) return wf_fail_memory(2 * plan->member_count * sizeof *meshes);
-    *count = 0;
+    memset(out, 0, (size_t)size * sizeof *out); /* flags, by rank */
     for (uint32_t i = 0; i < 2 * plan->member_count; i++) {
         const struct wf_member *member = &plan->members[i / 2];
         const weft_mesh *mesh = (i % 2 == 0 ? member->from : member->to)->layout.mesh;
-        uint32_t k = 0;
-        if (member->alone != NULL) continue;
-        while (k < *count && meshes[k] != mesh)
-            k++;
-        if (k == *count) meshes[(*count)++] = mesh;
+
+        if (mesh == before || wf_member_plan(member, bound->casts) != NULL) continue;
+        for (int32_t k = 0; k < mesh->size; k++)
+            out[weft_mesh_rank_at(mesh, k)] = 1;
+        before = mesh;
     }
-    *out = meshes;
-    return WEFT_OK;
+    for (int32_t rank = 0; rank < size; rank++)
+        if (out[rank] != 0) out[count++] = rank;
+    return count;
 }
 
-/* The ranks of all these meshes, in ascending order. */
-static weft_status list_all(const weft_plan *plan, int32_t **out, int32_t *count)
+/* Write the ranks of the exchange to OUT.  Returns their number; 0: this rank has no part. */
+static int32_t list_ranks(const struct weft_bound *bound, const weft_mesh *mesh, uint32_t axes,
+                          int32_t *out)
 {
-    const weft_mesh **meshes = NULL;
-    uint32_t mesh_count = 0;
-    size_t total = 0, kept = 0;
-    int32_t *ranks;
+    int32_t rank = weft_comm_rank(bound->parent), count;
 
-    WF_TRY(list_meshes(plan, &meshes, &mesh_count));
-    for (uint32_t m = 0; m < mesh_count; m++)
-        total += (size_t)meshes[m]->size;
-    ranks = wf_alloc(total * sizeof *ranks);
-    if (ranks == NULL) {
-        wf_free(meshes);
-        return wf_fail_memory(total * sizeof *ranks);
-    }
-    total = 0;
-    for (uint32_t m = 0; m < mesh_count; m++)
-        for (int32_t i = 0; i < meshes[m]->size; i++)
-            ranks[total++] = weft_mesh_rank_at(meshes[m], i);
-    wf_free(meshes);
-    qsort(ranks, total, sizeof *ranks, compare_ranks);
-    for (size_t i = 0; i < total; i++)
-        if (i == 0 || ranks[i] != ranks[i - 1]) ranks[kept++] = ranks[i];
-    *out = ranks;
-    *count = (int32_t)kept;
-    return WEFT_OK;
+    if (mesh != NULL) return wf_mesh_group(mesh, axes, rank, out);
+    count = list_all(bound, out);
+    for (int32_t i = 0; i < count; i++)
+        if (out[i] == rank) return count;
+    return 0;
 }
 
-static weft_status list_ranks(const weft_plan *plan, int32_t rank, int32_t **out, int32_t *count)
+static weft_status set_comm(struct weft_bound *bound, int32_t *room, weft_status status,
+                            struct wf_fused *out)
 {
     const weft_mesh *mesh;
     uint32_t axes;
-    bool among = false;
+    int32_t count;
 
-    WF_TRY(wf_batch_group(plan, &mesh, &axes));
-    if (mesh != NULL) return wf_mesh_group(mesh, axes, rank, out, count);
-    WF_TRY(list_all(plan, out, count));
-    for (int32_t i = 0; i < *count; i++)
-        among = among || (*out)[i] == rank;
-    if (among) return WEFT_OK;
-    wf_free(*out);
-    *out = NULL;
-    *count = 0;
-    return WEFT_OK;
-}
-
-static weft_status set_comm(struct weft_bound *bound, weft_status status, struct wf_fused *out)
-{
-    int32_t count = 0, *ranks = NULL;
-    weft_status listed = list_ranks(bound->plan, weft_comm_rank(bound->parent), &ranks, &count);
-
-    if (listed != WEFT_OK) return listed;
+    WF_TRY(wf_batch_group(bound->plan, &mesh, &axes));
+    count = list_ranks(bound, mesh, axes, room);
     out->member = count > 0;
-    if (count > 0) status = wf_bound_group(bound, bound->parent, ranks, count, status, &out->comm);
-    wf_free(ranks);
+    if (count > 0) status = wf_bound_group(bound, bound->parent, room, count, status, &out->comm);
     return status;
 }
 
@@ -108,7 +71,8 @@ static struct wf_region_group *find_group(struct wf_region_groups *groups,
 
     for (uint32_t i = 0; i < groups->count; i++) {
         struct wf_region_group *known = &groups->list[i];
-        if (known->element == wanted->element && known->kind.holders == wanted->kind.holders &&
+        if (known->element == wanted->element && known->from == wanted->from &&
+            known->to == wanted->to && known->kind.holders == wanted->kind.holders &&
             (wanted->kind.holders == 1 || (known->kind.dtype == wanted->kind.dtype &&
                                            known->kind.reduction == wanted->kind.reduction &&
                                            known->kind.divisor == wanted->kind.divisor)))
@@ -138,9 +102,11 @@ static weft_status make_lists(struct weft_bound *bound, struct wf_region_groups 
 {
     for (uint32_t i = 0; i < groups->count; i++) {
         struct wf_region_group *group = &groups->list[i];
-        weft_status status = bound->kernel->regions_create(bound->kernel_device, group->element,
-                                                           group->regions.count,
-                                                           group->regions.regions, &group->list);
+        uint32_t element =
+            group->from != group->to ? (uint32_t)wf_dtype_bytes(group->from) : group->element;
+        weft_status status =
+            bound->kernel->regions_create(bound->kernel_device, element, group->regions.count,
+                                          group->regions.regions, &group->list);
         if (status == WEFT_OK)
             status = wf_average_make(bound, &group->kind, group->regions.count,
                                      group->regions.regions, &group->average);
@@ -167,8 +133,8 @@ static void free_groups(struct weft_bound *bound, struct wf_region_groups *group
 struct building {
     struct weft_bound *bound;
     struct wf_fused *all;
-    uint32_t index; /* index of the tensor in the exchange */
-    uint32_t dtype;
+    uint32_t index;           /* index of the tensor in the exchange */
+    uint32_t from, dtype, to; /* dtypes of the source, the messages and the target */
     /* For each arrival: its sender, and its offset in that rank's message. */
     int32_t *senders;
     uint64_t *starts;
@@ -184,13 +150,19 @@ static weft_status find_rank(const struct building *b, int32_t rank, int32_t *ou
     return WEFT_OK;
 }
 
+/* PARTS: those that this rank reads; NULL: it packs. */
 static struct wf_region_group *find_group_for(const struct building *b,
                                               struct wf_region_groups *groups,
                                               const struct wf_parts *parts)
 {
     struct wf_region_group wanted = {.element = (uint32_t)wf_dtype_bytes(b->dtype),
                                      .kind = {.dtype = b->dtype, .holders = 1}};
+    uint32_t from = parts == NULL ? b->from : b->dtype, to = parts == NULL ? b->dtype : b->to;
 
+    if (from != to) {
+        wanted.from = from;
+        wanted.to = to;
+    }
     if (parts != NULL) {
         wanted.kind.reduction = parts->reduction;
         wanted.kind.holders = parts->holders;
@@ -273,6 +245,14 @@ static const int64_t *strides_of(const int64_t *const *list, uint32_t tensor)
     return list != NULL ? list[tensor] : NULL;
 }
 
+/* A cast to fewer bytes comes before the exchange, another one after it. */
+static uint32_t message_dtype(const struct wf_member *member)
+{
+    struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+
+    return wf_step_dtype(&step);
+}
+
 static weft_status add_tensor(struct building *b, const weft_bind_options *given)
 {
     uint32_t tensor = b->all->tensors[b->index];
@@ -281,7 +261,9 @@ static weft_status add_tensor(struct building *b, const weft_bind_options *given
     struct wf_parts parts;
     weft_status status;
 
-    b->dtype = member->from->layout.dtype;
+    b->from = member->from->layout.dtype;
+    b->dtype = message_dtype(member);
+    b->to = member->to->layout.dtype;
     WF_TRY(wf_parts_serve(member->from, member->to, rank,
                           strides_of(given->batch_source_strides, tensor), &parts));
     status = add_sent(b, &parts);
@@ -332,8 +314,9 @@ static weft_status place_messages(struct building *b)
     return WEFT_OK;
 }
 
-static weft_status allocate_fused(const weft_plan *plan, struct wf_fused *all)
+static weft_status allocate_fused(const struct weft_bound *bound, struct wf_fused *all)
 {
+    const weft_plan *plan = bound->plan;
     size_t size = (size_t)all->comm->size, count = plan->together;
 
     all->send_counts = wf_calloc(4 * size, sizeof *all->send_counts);
@@ -347,7 +330,7 @@ static weft_status allocate_fused(const weft_plan *plan, struct wf_fused *all)
     all->receive_counts = all->send_offsets + size;
     all->receive_offsets = all->receive_counts + size;
     for (uint32_t i = 0; i < plan->member_count; i++)
-        if (plan->members[i].alone == NULL) all->tensors[all->count++] = i;
+        if (wf_member_plan(&plan->members[i], bound->casts) == NULL) all->tensors[all->count++] = i;
     return WEFT_OK;
 }
 
@@ -355,11 +338,11 @@ static weft_status build_fused(struct building *b, const weft_bind_options *give
 {
     const weft_plan *plan = b->bound->plan;
 
-    WF_TRY(allocate_fused(plan, b->all));
+    WF_TRY(allocate_fused(b->bound, b->all));
     for (uint32_t element = ALIGNMENT; element > 0; element /= 2)
         for (b->index = 0; b->index < b->all->count; b->index++) {
-            const weft_spec *spec = plan->members[b->all->tensors[b->index]].from;
-            if (wf_dtype_bytes(spec->layout.dtype) == element) WF_TRY(add_tensor(b, given));
+            const struct wf_member *member = &plan->members[b->all->tensors[b->index]];
+            if (wf_dtype_bytes(message_dtype(member)) == element) WF_TRY(add_tensor(b, given));
         }
     WF_TRY(place_messages(b));
     WF_TRY(make_lists(b->bound, &b->all->packed));
@@ -370,12 +353,12 @@ static weft_status build_fused(struct building *b, const weft_bind_options *give
     return WEFT_OK;
 }
 
-weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given,
+weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given, int32_t *room,
                          weft_status status, struct wf_fused *out)
 {
     struct building b = {.bound = bound, .all = out};
 
-    status = set_comm(bound, status, out);
+    status = set_comm(bound, room, status, out);
     if (status == WEFT_OK && out->member) status = build_fused(&b, given);
     wf_free(b.senders);
     wf_free(b.starts);
@@ -430,26 +413,37 @@ static weft_status run_exchange(const struct weft_bound *bound, const struct wf_
     return wf_comm_collective_step(fused->comm, &args);
 }
 
+static weft_status pack(const weft_kernel_table *kernel, const struct wf_region_group *group,
+                        const struct wf_fused *fused, weft_stream *stream)
+{
+    if (group->from != group->to)
+        return kernel->regions_cast(group->list, group->from, group->to, fused->inputs,
+                                    &fused->send, stream);
+    return kernel->regions_copy(group->list, fused->inputs, &fused->send, stream);
+}
+
+static uint32_t type_unpacked(const struct wf_region_group *group)
+{
+    return group->from != group->to ? group->to : group->kind.dtype;
+}
+
 weft_status wf_fused_run(const struct weft_bound *bound, struct wf_fused *fused,
                          const void *const *sources, void *const *targets, weft_stream *stream)
 {
-    const weft_kernel_table *kernel = bound->kernel;
-
     if (!fused->member) return WEFT_OK;
     for (uint32_t i = 0; i < fused->count; i++) {
         fused->inputs[i] = sources[fused->tensors[i]];
         fused->outputs[i] = targets[fused->tensors[i]];
     }
     for (uint32_t i = 0; i < fused->packed.count; i++)
-        WF_TRY(
-            kernel->regions_copy(fused->packed.list[i].list, fused->inputs, &fused->send, stream));
+        WF_TRY(pack(bound->kernel, &fused->packed.list[i], fused, stream));
     WF_TRY(run_exchange(bound, fused, stream));
     for (uint32_t i = 0; i < fused->unpacked.count; i++) {
         const struct wf_region_group *group = &fused->unpacked.list[i];
         WF_TRY(
             wf_arrivals_unpack(bound,
                                &(struct wf_arrivals){group->list, fused->arrivals, fused->receive,
-                                                     group->average, group->kind.dtype},
+                                                     group->average, type_unpacked(group)},
                                &group->kind, fused->outputs, stream));
     }
     return WEFT_OK;

@@ -294,7 +294,8 @@ weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64
     WF_TRY(wf_require(sent_max, "weft_plan_measure_step: sent_max"));
     WF_TRY(wf_require(received_max, "weft_plan_measure_step: received_max"));
     if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_plan_measure_step: INDEX is %u of %u steps", index,
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_plan_measure_step: index is %u; the plan has %u steps", index,
                        plan->step_count);
     if (plan->steps[index].from == NULL)
         WF_TRY(measure_fused(plan, &sent, &received));

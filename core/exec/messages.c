@@ -10,7 +10,8 @@ weft_status wf_parts_renumber(struct wf_parts *parts, const weft_comm *parent,
     for (uint32_t i = 0; i < parts->rank_count; i++) {
         int32_t rank = weft_comm_find_rank(comm, weft_comm_world_rank(parent, parts->ranks[i]));
         if (rank < 0)
-            return wf_fail(WEFT_ERR_INTERNAL, "rank %d takes part but is not in the group",
+            return wf_fail(WEFT_ERR_INTERNAL,
+                           "rank %d takes part in a step, but is not in the axis group of the step",
                            parts->ranks[i]);
         parts->ranks[i] = rank;
     }

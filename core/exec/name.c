@@ -37,6 +37,10 @@ void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t byte
         wf_text_add(&text, "a batch of %u tensors", plan->member_count);
     else
         add_change(&text, plan->from, plan->to);
+    if (with_steps && plan->members != NULL && plan->member_count > 0) {
+        wf_text_add(&text, ", the first of them ");
+        add_change(&text, plan->members[0].from, plan->members[0].to);
+    }
     for (uint32_t i = 0; with_steps && plan->members == NULL && i < plan->step_count; i++)
         wf_text_add(&text, "%s%s", i == 0 ? ", by " : ", ", weft_step_name(plan->steps[i].kind));
     snprintf(out, bytes, "%s", text.failed || text.data == NULL ? "" : text.data);
@@ -65,7 +69,7 @@ weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status st
     return wf_fail_context(status, "%s", function);
 }
 
-weft_status wf_fail_named(weft_status status, const char *function, const char *what,
+weft_status wf_fail_tensor(weft_status status, const char *function, const char *what,
                           const char *name)
 {
     size_t length = strlen(function);
@@ -81,4 +85,14 @@ weft_status wf_fail_named(weft_status status, const char *function, const char *
 const char *wf_bound_name(const weft_bound *bound)
 {
     return bound->is_named ? wf_trace_text(bound->context->trace, bound->draft.label) : "";
+}
+
+/* A group starts its operations at its end, but a step uses what the step before has received. */
+weft_status wf_run_refuse_group(const weft_bound *bound, const char *function)
+{
+    return wf_comm_note(bound->team,
+                        wf_fail(WEFT_ERR_INVALID,
+                                "%s on %s: a call group is open, and a redistribution cannot be "
+                                "part of a call group; call weft_group_end first",
+                                function, bound->team->name));
 }

@@ -191,5 +191,5 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
         return wf_bound_refuse(bound, "weft_redistribute");
     status = redistribute(bound, source, target, stream, work);
     if (__builtin_expect(status == WEFT_OK, 1)) return WEFT_OK;
-    return wf_fail_named(status, "weft_redistribute", "tensor", wf_bound_name(bound));
+    return wf_fail_tensor(status, "weft_redistribute", "tensor", wf_bound_name(bound));
 }

@@ -16,8 +16,18 @@ static bool one_mesh(const struct wf_step *step)
 /* True if the step creates the partial of AXIS of the target's mesh. */
 static bool makes_partial(const struct wf_step *step, int32_t axis)
 {
+    if (step->created >> axis & 1) return true;
     return placement_of(step->to, axis)->kind == WEFT_PLACE_PARTIAL &&
            !(one_mesh(step) && placement_of(step->from, axis)->kind == WEFT_PLACE_PARTIAL);
+}
+
+uint32_t wf_step_created_partials(const struct wf_step *step)
+{
+    uint32_t axes = 0;
+
+    for (int32_t a = 0; a < step->to->layout.mesh->axes; a++)
+        if (makes_partial(step, a)) axes |= UINT32_C(1) << a;
+    return axes;
 }
 
 /* The reduction of the partials that the step creates. */
@@ -115,6 +125,19 @@ bool wf_step_gathers_shards(const struct wf_step *step)
            splits_innermost(step->from, step->axes);
 }
 
+bool wf_step_sends_copies(const struct wf_step *step)
+{
+    for (int32_t a = 0; one_mesh(step) && a < step->to->layout.mesh->axes; a++) {
+        const weft_placement *to = placement_of(step->to, a);
+        bool all_want = to->kind == WEFT_PLACE_REPLICATE ||
+                        (to->kind == WEFT_PLACE_PARTIAL && to->reduction == WEFT_REDUCE_AVG);
+        if (all_want && wf_placement_splits(placement_of(step->from, a)) &&
+            step->to->layout.mesh->axis[a].size > 1)
+            return true;
+    }
+    return false;
+}
+
 bool wf_step_scatters_shards(const struct wf_step *step)
 {
     return only_axes_of_kind(step, step->from, WEFT_PLACE_PARTIAL) &&
@@ -127,8 +150,8 @@ static void place_partials(const struct wf_step *step, int32_t rank, struct wf_s
 {
     int32_t coord[WEFT_MAX_AXES];
 
-    if (step->kind != WEFT_STEP_PARTIAL || !wf_mesh_coord(step->to->layout.mesh, rank, coord))
-        return;
+    if (step->kind != WEFT_STEP_PARTIAL && step->created == 0) return;
+    if (!wf_mesh_coord(step->to->layout.mesh, rank, coord)) return;
     for (int32_t a = 0; a < step->to->layout.mesh->axes; a++) {
         if (!makes_partial(step, a)) continue;
         if (wf_placement_splits(placement_of(step->from, a)))

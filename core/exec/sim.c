@@ -157,16 +157,22 @@ static weft_status move_step(const struct wf_step *step, const void *const *inpu
 }
 
 /* STEP, which casts and does nothing else. */
-static void cast_step(const struct wf_step *step, const void *const *inputs, void *const *outputs)
+static weft_status cast_step(const struct wf_step *step, const void *const *inputs,
+                             void *const *outputs)
 {
     const weft_mesh *mesh = step->to->layout.mesh;
-    struct wf_shard shard;
+    uint32_t from = step->from->layout.dtype, to = step->to->layout.dtype;
+    struct wf_share share;
 
     for (int32_t i = 0; i < mesh->size; i++) {
-        wf_shard_of(step->to, weft_mesh_rank_at(mesh, i), &shard);
-        wf_elements_cast(step->from->layout.dtype, step->to->layout.dtype, inputs[i], outputs[i],
-                         (size_t)shard.elements);
+        WF_TRY(wf_share_of(step, weft_mesh_rank_at(mesh, i), NULL, NULL, &share));
+        if (share.filled)
+            fill_output(&share, to, outputs[i]);
+        else
+            wf_elements_cast(from, to, inputs[i], outputs[i], (size_t)share.elements);
+        wf_share_free(&share);
     }
+    return WEFT_OK;
 }
 
 static weft_status run_split(const struct wf_step *step, const void *const *inputs,
@@ -179,8 +185,7 @@ static weft_status run_step(const char *function, const struct wf_step *step,
     WF_TRY(check_shards(function, "targets", step->to, (const void *const *)outputs));
     if (wf_step_cast(step) == WEFT_CAST_NONE) return move_step(step, inputs, outputs);
     if (!wf_step_only_casts(step)) return run_split(step, inputs, outputs);
-    cast_step(step, inputs, outputs);
-    return WEFT_OK;
+    return cast_step(step, inputs, outputs);
 }
 
 weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void *const *sources,
@@ -190,8 +195,8 @@ weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void
     WF_TRY(wf_require(sources, "weft_simulate_step: sources"));
     WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
     if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: INDEX is %u of %u steps", index,
-                       plan->step_count);
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: index is %u; the plan has %u steps",
+                       index, plan->step_count);
     if (plan->steps[index].from == NULL)
         return wf_fail(
             WEFT_ERR_INVALID,
@@ -254,7 +259,7 @@ static weft_status run_split(const struct wf_step *step, const void *const *inpu
         const void *const *from = i == 0 ? inputs : (const void *const *)between.at;
         void *const *to = i == 0 ? between.at : outputs;
         if (wf_step_only_casts(&two.steps[i]))
-            cast_step(&two.steps[i], from, to);
+            status = cast_step(&two.steps[i], from, to);
         else
             status = move_step(&two.steps[i], from, to);
     }
@@ -293,7 +298,7 @@ weft_status weft_simulate(const weft_plan *plan, const void *const *sources, voi
     WF_TRY(wf_require(targets, "weft_simulate: targets"));
     if (plan->members != NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_simulate: the plan has %u tensors; weft_simulate_batch takes them",
+                       "weft_simulate: the plan is a batch of %u tensors; call weft_simulate_batch",
                        plan->member_count);
     return run_plan("weft_simulate", plan, sources, targets);
 }

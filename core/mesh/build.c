@@ -265,7 +265,7 @@ weft_status wf_mesh_draft(int32_t axes, const int32_t *sizes, const char *const 
     int64_t size = 1;
 
     if (axes < 1 || axes > WEFT_MAX_AXES)
-        return wf_fail(WEFT_ERR_INVALID, "the mesh has %d axes; a mesh has 1 to %d", axes,
+        return wf_fail(WEFT_ERR_INVALID, "the mesh has %d axes; a mesh must have 1 to %d", axes,
                        WEFT_MAX_AXES);
     for (int32_t i = 0; i < axes; i++) {
         if (sizes[i] < 1)

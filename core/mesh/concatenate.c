@@ -35,8 +35,10 @@ static weft_status fourth_corner(const weft_mesh *within, int32_t cross, int32_t
 
     if (within == NULL) {
         if (sum < 0 || sum > INT32_MAX)
-            return wf_fail(WEFT_ERR_INVALID, "ranks %d and %d lead to rank %lld", a, b,
-                           (long long)sum);
+            return wf_fail(WEFT_ERR_INVALID,
+                           "weft_mesh_concatenate: without WITHIN, ranks %d and %d would give rank "
+                           "%lld; a rank must be from 0 to %d",
+                           a, b, (long long)sum, INT32_MAX);
         *out = (int32_t)sum;
         return WEFT_OK;
     }

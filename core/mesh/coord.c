@@ -97,31 +97,23 @@ weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord, int32_t 
     return WEFT_OK;
 }
 
-weft_status wf_mesh_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
-                          int32_t *count)
+int32_t wf_mesh_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t *out)
 {
     int32_t coord[WEFT_MAX_AXES], a, size = 1;
-    int32_t *ranks;
 
-    *count = 0;
-    *out = NULL;
-    if (!wf_mesh_coord(mesh, rank, coord)) return WEFT_OK;
+    if (!wf_mesh_coord(mesh, rank, coord)) return 0;
     for (a = 0; a < mesh->axes; a++) {
         if (!(axes >> a & 1)) continue;
         size *= mesh->axis[a].size;
         coord[a] = 0;
     }
-    ranks = wf_alloc((size_t)size * sizeof *ranks);
-    if (ranks == NULL) return wf_fail_memory((size_t)size * sizeof *ranks);
     for (int32_t i = 0; i < size; i++) {
-        ranks[i] = wf_mesh_rank(mesh, coord);
+        out[i] = wf_mesh_rank(mesh, coord);
         for (a = mesh->axes - 1; a >= 0; a--) {
             if (!(axes >> a & 1)) continue;
             if (++coord[a] < mesh->axis[a].size) break;
             coord[a] = 0;
         }
     }
-    *out = ranks;
-    *count = size;
-    return WEFT_OK;
+    return size;
 }

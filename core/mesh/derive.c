@@ -89,7 +89,7 @@ weft_status wf_mesh_slice(const weft_mesh *mesh, int32_t count, const int32_t *a
     int32_t origin[WEFT_MAX_AXES] = {0};
 
     if (!wf_mesh_coord(mesh, rank, origin))
-        return wf_fail(WEFT_ERR_NOT_FOUND, "rank %d of the slice is not in the mesh", rank);
+        return wf_fail(WEFT_ERR_NOT_FOUND, "the slice has rank %d, which is not in the mesh", rank);
     for (int32_t i = 0; i < count; i++) {
         origin[axes[i]] = 0;
         add_group(&to, mesh, 1, &axes[i]);
@@ -135,8 +135,11 @@ weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const cha
     count = mesh->axes;
     if (axes != NULL) WF_TRY(wf_mesh_read_axes(mesh, axes, list, &count));
     if (name != NULL && !is_named(mesh) && count < mesh->axes)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "flattened axis \"%.40s\": the other axes of the mesh have no names", name);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "flattened axis \"%.40s\": the other axes of the mesh have no names, so the new axis "
+            "cannot have one; pass NULL as its name",
+            name);
     for (int32_t i = 0; i < count; i++)
         listed[list[i]] = true;
     for (int32_t i = 0; i < mesh->axes; i++) {
@@ -205,23 +208,25 @@ static weft_status check_unflatten(const weft_mesh *mesh, int32_t axis, int32_t 
     int64_t product = 1;
 
     if (axis < 0 || axis >= mesh->axes)
-        return wf_fail(WEFT_ERR_INVALID, "unflatten axis %d: the mesh has %d axes", axis,
-                       mesh->axes);
+        return wf_fail(WEFT_ERR_INVALID, "weft_mesh_unflatten: axis is %d; the mesh has %d axes",
+                       axis, mesh->axes);
     if (count < 1 || count > WEFT_MAX_AXES || mesh->axes + count - 1 > WEFT_MAX_AXES)
         return wf_fail(WEFT_ERR_INVALID,
-                       "unflatten axis %d into %d: the mesh would have %lld axes, not 1 to %d",
+                       "weft_mesh_unflatten: axis %d into %d: the mesh would have %lld axes; a "
+                       "mesh must have 1 to %d",
                        axis, count, mesh->axes + (long long)count - 1, WEFT_MAX_AXES);
     for (int32_t i = 0; i < count; i++) {
         product *= sizes[i] > 0 ? sizes[i] : 0;
         if (product > INT32_MAX) break;
     }
     if (product != mesh->axis[axis].size)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "unflatten axis %d of size %d: the new sizes multiply to %lld", axis,
-                       mesh->axis[axis].size, (long long)product);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_mesh_unflatten: axis %d has size %d, but the new sizes multiply to %lld", axis,
+            mesh->axis[axis].size, (long long)product);
     if ((names != NULL) != is_named(mesh))
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_mesh_unflatten: axis %d: names is %s, and the mesh's axes have %s",
+                       "weft_mesh_unflatten: axis %d: names is %s, but the mesh's axes have %s",
                        axis, names == NULL ? "NULL" : "not NULL",
                        names == NULL ? "names" : "no names");
     return WEFT_OK;

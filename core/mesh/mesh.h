@@ -50,10 +50,10 @@ bool wf_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord);
 void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord);
 /* Position of RANK in a listed mesh's list, or -1. */
 int32_t wf_mesh_position(const weft_mesh *mesh, int32_t rank);
-/* The ranks whose coordinates differ from RANK's in the axes of AXES (a bit per axis) at most:
- * *COUNT of them in *OUT, which the caller frees.  0 and NULL if MESH does not have RANK. */
-weft_status wf_mesh_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
-                          int32_t *count) WF_NODISCARD;
+/* Write the ranks whose coordinates differ from RANK's in the axes of AXES (a bit per axis) at most
+ * to OUT, which has room for all ranks of MESH.  Returns their number; 0: MESH does not have RANK.
+ */
+int32_t wf_mesh_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t *out);
 
 /* ---- build.c: from a draft to the one mesh like it ---- */
 

@@ -26,7 +26,7 @@ static weft_status read_int(struct wf_scan *scan, const char *what, int32_t leas
 
     if (first < '0' || first > '9') return wf_scan_fail(scan, "mesh", "expected %s", what);
     if (wf_scan_int(scan, what, &value) != WEFT_OK || value < least || value > INT32_MAX)
-        return wf_scan_refuse(&start, "mesh", "%s is from %d to %d", what, least, INT32_MAX);
+        return wf_scan_refuse(&start, "mesh", "%s must be from %d to %d", what, least, INT32_MAX);
     *out = (int32_t)value;
     return WEFT_OK;
 }
@@ -102,13 +102,15 @@ static weft_status read_range(struct wf_scan *scan, struct range *out)
         WF_TRY(read_int(scan, "the last rank", 0, &last));
         if (wf_scan_char(scan, ':')) WF_TRY(read_int(scan, "the step", 1, &step));
     } else if (wf_scan_peek(scan) == ':') {
-        return wf_scan_refuse(scan, "mesh", "a step follows a range of ranks, as in 0-6:2");
+        return wf_scan_refuse(scan, "mesh", "a step must follow a range of ranks, as in 0-6:2");
     }
     if (last < out->first)
-        return wf_scan_refuse(&start, "mesh", "the range %d-%d goes down", out->first, last);
-    if ((last - out->first) % step != 0)
-        return wf_scan_refuse(&start, "mesh", "steps of %d from %d miss %d", step, out->first,
+        return wf_scan_refuse(&start, "mesh",
+                              "the range %d-%d goes down; write the lower rank first", out->first,
                               last);
+    if ((last - out->first) % step != 0)
+        return wf_scan_refuse(&start, "mesh", "steps of %d from %d do not end at %d", step,
+                              out->first, last);
     out->step = step;
     out->count = (int64_t)((last - out->first) / step) + 1;
     return WEFT_OK;
@@ -154,8 +156,8 @@ static weft_status read_ranks(struct wf_scan *scan, struct parts *parts, struct 
     if (wf_scan_char(scan, '@')) {
         WF_TRY(count_ranks(scan, first, ranges, &ranks));
         if (ranks != parts->size)
-            return wf_scan_refuse(&start, "mesh", "%lld ranks for a mesh of %lld", (long long)ranks,
-                                  (long long)parts->size);
+            return wf_scan_refuse(&start, "mesh", "the list has %lld ranks, but the mesh has %lld",
+                                  (long long)ranks, (long long)parts->size);
     }
     if (wf_scan_char(scan, '/'))
         WF_TRY(read_int(scan, "the number of devices per host", 1, &parts->devices_per_host));

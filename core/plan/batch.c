@@ -32,14 +32,13 @@ static const weft_placement *placement_of(const weft_spec *spec, int32_t axis)
     return &spec->layout.placements[axis];
 }
 
-/* True if every element of the target is a copy of one element, or the reduction of several.
- * Creating partials and dividing sums need a separate pass over the target. */
+/* True if every element of the target is a copy of one element, its cast, or the reduction of
+ * several.  Creating partials, dividing sums and casting them need a separate pass. */
 static bool is_plain(const weft_spec *from, const weft_spec *to)
 {
     const weft_mesh *source = from->layout.mesh, *target = to->layout.mesh;
     uint32_t reduction = WEFT_REDUCE_COUNT;
 
-    if (from->layout.dtype != to->layout.dtype) return false;
     for (int32_t a = 0; a < target->axes; a++)
         if (placement_of(to, a)->kind == WEFT_PLACE_PARTIAL &&
             (source != target || placement_of(from, a)->kind != WEFT_PLACE_PARTIAL))
@@ -51,7 +50,7 @@ static bool is_plain(const weft_spec *from, const weft_spec *to)
             return false;
         reduction = placement_of(from, a)->reduction;
     }
-    return true;
+    return reduction == WEFT_REDUCE_COUNT || from->layout.dtype == to->layout.dtype;
 }
 
 /* True if PLAN has local steps only.  The common exchange could then save only their start-up,
@@ -81,6 +80,7 @@ static weft_status offer_on_one_mesh(const struct batch *batch, const struct wf_
     WF_TRY(wf_problem_set(&problem, member->from, member->to, batch->options));
     if (!wf_may_exchange(&problem, &problem.source)) return WEFT_OK;
     wf_edge_exchange(&problem, &problem.source, &edge);
+    wf_cast_mark(&problem, &problem.source, &edge);
     WF_TRY(wf_exchange_work(&problem, &problem.source, &edge, work));
     out->mesh_axes = wf_problem_mesh_axes(&problem, edge.axes);
     out->possible = true;
@@ -259,6 +259,15 @@ static void put_steps(weft_plan *plan, uint32_t tensor)
     }
 }
 
+static void join_exchange(struct wf_member *member)
+{
+    if (member->from->layout.dtype != member->to->layout.dtype)
+        member->spare = member->alone;
+    else
+        weft_plan_release(&member->alone);
+    member->alone = NULL;
+}
+
 static void add_up(weft_plan *plan)
 {
     uint64_t h = plan->member_count;
@@ -270,6 +279,8 @@ static void add_up(weft_plan *plan)
     }
     for (uint32_t i = 0; i < plan->member_count; i++) {
         const struct wf_member *member = &plan->members[i];
+        if (member->spare != NULL && member->spare->peak > plan->peak)
+            plan->peak = member->spare->peak;
         h = wf_hash_mix(h, member->alone != NULL ? member->alone->digest : 0);
         h = wf_hash_mix(wf_hash_mix(h, weft_spec_hash(member->from)), weft_spec_hash(member->to));
     }
@@ -299,7 +310,7 @@ static weft_status assemble_plan(struct batch *batch, weft_plan **out)
     batch->members = NULL;
     for (uint32_t i = 0; i < batch->count; i++) {
         if (batch->joins[i])
-            weft_plan_release(&plan->members[i].alone);
+            join_exchange(&plan->members[i]);
         else
             put_steps(plan, i);
     }
@@ -351,7 +362,8 @@ weft_status weft_plan_create_batch(uint32_t count, const weft_spec *const *from,
     WF_TRY(wf_require(to, "weft_plan_create_batch: to"));
     WF_TRY(wf_require(out, "weft_plan_create_batch: out"));
     if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_batch: a batch has at least one tensor");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_plan_create_batch: count is 0; it must be at least 1");
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     batch.costs = given.costs != NULL ? given.costs : wf_cost_default();

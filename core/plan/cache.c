@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_PLANS = 4096, NOBODY = -1 };
+enum { DEFAULT_PLANS = 4096, MOST_PLANS = 1 << 24, NOBODY = -1 };
 
 /* The options of a request. */
 struct question {
@@ -38,7 +38,10 @@ weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out)
     uint32_t buckets = 16, room = plans != 0 ? plans : DEFAULT_PLANS;
 
     WF_TRY(wf_require(out, "weft_plan_cache_create: out"));
-    if (room > 1 << 24) return wf_fail(WEFT_ERR_INVALID, "a cache of %u plans is too large", room);
+    if (room > MOST_PLANS)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_plan_cache_create: capacity is %u; the maximum is %d", room,
+                       MOST_PLANS);
     while (buckets < 2 * room)
         buckets *= 2;
     cache = wf_calloc(1, sizeof *cache + room * sizeof cache->kept[0]);

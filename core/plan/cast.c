@@ -2,8 +2,9 @@
  *
  * Reductions are computed in the wider dtype, and a narrowing cast follows the last of them.  Apart
  * from that, data travels in the narrower dtype: a narrowing cast precedes the first step that
- * needs no wider data, a widening one follows the last step.  The dtype of a state therefore
- * follows from the steps before it, and one step of a plan casts. */
+ * needs no wider data, a widening one follows the last step.  No cast follows a step that creates
+ * P(min) or P(max), because the highest and the lowest value of two dtypes differ.  The dtype of a
+ * state therefore follows from the steps before it, and one step of a plan casts. */
 #include "plan.h"
 
 #include "base/number.h"
@@ -33,8 +34,7 @@ enum wf_cast_kind wf_cast_kind(uint32_t from, uint32_t to)
 weft_status wf_cast_refuse(uint32_t from, uint32_t to)
 {
     return wf_fail(WEFT_ERR_UNSUPPORTED,
-                   "weft_plan_create: the source is %s, the target %s, and that cast is not "
-                   "offered; casts are "
+                   "the source is %s, the target %s, and that cast is not offered; casts are "
                    "offered between f16, bf16, f32, f64, f8e4m3 and f8e5m2, from i8, i16 and i32 "
                    "to wider signed integers, and from u8, u16 and u32 to wider integers",
                    wf_dtype_name(from), wf_dtype_name(to));
@@ -63,6 +63,33 @@ static bool edge_reduces(const struct wf_problem *problem, const struct wf_state
     return false;
 }
 
+/* The identity is the highest or the lowest value of the dtype. */
+static bool has_own_identity(uint32_t reduction)
+{
+    return reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX;
+}
+
+static bool edge_creates_own_identity(const struct wf_problem *problem, const struct wf_state *from,
+                                      const struct wf_edge *edge)
+{
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (!is_partial(from->axis[i]) && is_partial(edge->to.axis[i]) &&
+            has_own_identity(edge->to.axis[i].value))
+            return true;
+    return false;
+}
+
+bool wf_cast_precedes_partials(const weft_spec *to)
+{
+    const struct wf_layout *layout = &to->layout;
+
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        if (layout->placements[a].kind == WEFT_PLACE_PARTIAL && layout->mesh->axis[a].size > 1 &&
+            has_own_identity(layout->placements[a].reduction))
+            return true;
+    return false;
+}
+
 /* True if more contributions of the source must be reduced. */
 static bool has_pending(const struct wf_problem *problem, const struct wf_state *state)
 {
@@ -79,16 +106,17 @@ bool wf_state_same_codes(const struct wf_problem *problem, const struct wf_state
     return true;
 }
 
-void wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
+bool wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
                   struct wf_edge *edge)
 {
-    bool cast = from->cast != 0;
+    bool cast = from->cast != 0, creates = edge_creates_own_identity(problem, from, edge);
 
     if (problem->cast == WF_CAST_NARROWS) cast = cast || !has_pending(problem, &edge->to);
     if (problem->cast == WF_CAST_WIDENS)
-        cast = cast || edge_reduces(problem, from, edge) ||
+        cast = cast || creates || edge_reduces(problem, from, edge) ||
                wf_state_same_codes(problem, &edge->to, &problem->target);
     edge->to.cast = cast;
+    return cast || !creates || problem->cast == WF_CAST_NONE;
 }
 
 bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces)

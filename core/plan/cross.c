@@ -279,9 +279,10 @@ static weft_status price_candidates(struct search *s, const weft_spec *from, con
                                     const weft_plan_options *inside)
 {
     const weft_cost_table *costs = inside->costs != NULL ? inside->costs : wf_cost_default();
-    /* Data that nothing reduces is widened in the last step, which may be on the target's mesh. */
+    /* Data that nothing reduces is widened in the last step, which may be on the target's mesh. The
+     * exchange creates the target's partials. */
     bool is_cast_before = wf_cast_kind(from->layout.dtype, to->layout.dtype) != WF_CAST_WIDENS ||
-                          has_kind(from, WEFT_PLACE_PARTIAL);
+                          has_kind(from, WEFT_PLACE_PARTIAL) || wf_cast_precedes_partials(to);
 
     drop_sides(&s->sources);
     drop_sides(&s->targets);

@@ -20,8 +20,8 @@ static void emit_edge(const struct walk *walk, uint32_t kind, uint32_t axes,
 {
     struct wf_edge edge = {kind, axes, *to};
 
-    wf_cast_mark(walk->problem, walk->state, &edge);
-    if (!(walk->problem->without >> kind & 1)) walk->take(walk->self, &edge);
+    if (wf_cast_mark(walk->problem, walk->state, &edge) && !(walk->problem->without >> kind & 1))
+        walk->take(walk->self, &edge);
 }
 
 /* AXIS as the innermost split of DIM; strided if the target is strided there. */

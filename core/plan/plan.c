@@ -16,6 +16,7 @@ static void free_plan(weft_plan *plan)
         weft_spec_release(&plan->members[i].from);
         weft_spec_release(&plan->members[i].to);
         weft_plan_release(&plan->members[i].alone);
+        weft_plan_release(&plan->members[i].spare);
     }
     weft_spec_release(&plan->from);
     weft_spec_release(&plan->to);
@@ -136,7 +137,7 @@ static weft_status refuse_shapes(const struct wf_layout *a, const struct wf_layo
     wf_shape_add_text(b->dims, b->shape, &shapes);
     status = wf_text_status(&shapes);
     if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID, "%s; a plan keeps the shape", shapes.data);
+        status = wf_fail(WEFT_ERR_INVALID, "%s; the shapes must be equal", shapes.data);
     wf_text_free(&shapes);
     return status;
 }
@@ -151,10 +152,14 @@ static weft_status check_request(const weft_spec *from, const weft_spec *to,
     if (a->dims != b->dims || memcmp(a->shape, b->shape, (size_t)a->dims * sizeof(int64_t)) != 0)
         return refuse_shapes(a, b);
     if (given->minimize > WEFT_MINIMIZE_MEMORY)
-        return wf_fail(WEFT_ERR_INVALID, "minimize is %u; time is 0, bytes 1 and memory 2",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_plan_options.minimize is %u; expected WEFT_MINIMIZE_TIME (0), "
+                       "WEFT_MINIMIZE_BYTES (1) or WEFT_MINIMIZE_MEMORY (2)",
                        given->minimize);
     if (given->planner > WEFT_PLANNER_EXCHANGE)
-        return wf_fail(WEFT_ERR_INVALID, "planner is %u; search is 0 and exchange 1",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_plan_options.planner is %u; expected WEFT_PLANNER_SEARCH (0) or "
+                       "WEFT_PLANNER_EXCHANGE (1)",
                        given->planner);
     return WEFT_OK;
 }

@@ -21,6 +21,7 @@
 struct wf_step {
     uint32_t kind;        /* enum weft_step_kind */
     uint32_t axes;        /* bit per mesh axis; 0 between meshes */
+    uint32_t created;     /* axes: the first part of a split step created their partials */
     weft_spec *from, *to; /* NULL: the common exchange of a batch */
     uint64_t sent, received, scratch, cost_ns;
     uint32_t tensor; /* index in the batch */
@@ -31,6 +32,9 @@ struct wf_member {
     weft_spec *from, *to;
     /* its own plan; NULL: it is part of the common exchange, step 0 of the batch */
     weft_plan *alone;
+    /* its own plan if it is part of the exchange and casts, for backends that cannot cast while
+     * they pack; otherwise NULL */
+    weft_plan *spare;
 };
 
 struct weft_plan {
@@ -207,9 +211,13 @@ weft_status wf_cast_refuse(uint32_t from, uint32_t to) WF_NODISCARD;
 /* True if A and B are the same but for their dtypes. */
 bool wf_state_same_codes(const struct wf_problem *problem, const struct wf_state *a,
                          const struct wf_state *b);
-/* Set the dtype of the state that EDGE, out of FROM, leads to. */
-void wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
+/* Set the dtype of the state that EDGE, out of FROM, leads to.  False: EDGE must not precede the
+ * cast, and the cast cannot happen yet. */
+bool wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
                   struct wf_edge *edge);
+/* True if TO has partials whose identity depends on the dtype.  Such partials are created in the
+ * dtype of the target, because a cast does not change one identity into the other. */
+bool wf_cast_precedes_partials(const weft_spec *to);
 /* True if a backend can cast in the pass in which a step of KIND packs, unpacks or pulls.  An
  * all-gather that casts before would cast each element once per reader. */
 bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces);

@@ -134,8 +134,8 @@ static bool strings_good(const weft_plugin *given, const struct wf_image *image,
     if (!wf_plugin_name_valid(given->name, strlen(given->name)))
         return wf_refuse(
             verdict, WEFT_REASON_MALFORMED,
-            "%s calls itself \"%s\"; a name is made of a-z, 0-9 and -, and is not auto", file,
-            given->name);
+            "%s calls itself \"%s\"; a name must consist of a-z, 0-9 and -, and must not be auto",
+            file, given->name);
     return true;
 }
 

@@ -281,7 +281,7 @@ static weft_status log_fallback(const weft_backends *backends, size_t chosen, si
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
-        wf_log(WF_LOG_NOTICE, "%s is \"%s\": %s serves, not %s; run `weft why` for details",
+        wf_log(WF_LOG_NOTICE, "%s is \"%s\": %s serves instead of %s; run `weft why` for details",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
     return status;
@@ -304,7 +304,8 @@ static weft_status log_second(const weft_backends *backends, size_t chosen, size
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
         wf_log(WF_LOG_NOTICE,
-               "%s is \"%s\": symmetric memory comes from %s, not %s; run `weft why` for details",
+               "%s is \"%s\": symmetric memory comes from %s instead of %s; run `weft why` for "
+               "details",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
     return status;

@@ -72,13 +72,13 @@ static weft_status take_name(struct wf_scan *scan, size_t *length)
         (*length)++;
     scan->at += *length;
     if (wf_scan_peek(scan) == '/' || wf_scan_peek(scan) == '.')
-        return wf_scan_fail(scan, kind, "a path to a plugin begins with /");
+        return wf_scan_fail(scan, kind, "a path to a plugin must begin with /");
     if (wf_scan_peek(scan) >= 'A' && wf_scan_peek(scan) <= 'Z')
-        return wf_scan_fail(scan, kind, "plugin names are lower case");
+        return wf_scan_fail(scan, kind, "plugin names must be lower case");
     if (wf_scan_peek(scan) == '^') return wf_scan_fail(scan, kind, "write ^ once, before the name");
     if (*length == 0) return wf_scan_fail(scan, kind, "expected auto, a name, ^name or a path");
     if (*length > LONGEST_NAME)
-        return wf_scan_fail(scan, kind, "a name has at most %d characters", LONGEST_NAME);
+        return wf_scan_fail(scan, kind, "a name must have at most %d characters", LONGEST_NAME);
     return WEFT_OK;
 }
 

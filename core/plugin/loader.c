@@ -116,8 +116,8 @@ static void check_name(const char *file, const struct wf_loaded **loaded,
     if (!wf_plugin_file_name(base, &name, &length)) return;
     if (strlen(its) == length && memcmp(its, name, length) == 0) return;
     (void)wf_refuse(verdict, WEFT_REASON_NAME_MISMATCH,
-                    "%s calls itself \"%s\"; its file name says \"%.*s\"", file, its, (int)length,
-                    name);
+                    "%s calls itself \"%s\"; by its file name it must be \"%.*s\"", file, its,
+                    (int)length, name);
     *loaded = NULL;
 }
 

@@ -193,6 +193,10 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     pthread_mutex_lock(&client->lock);
     w->link = link >= 0 ? link : wf_client_asks(client);
     l = &client->links[w->link];
+    if (!l->over && !wf_connection_reserve(l->connection, payload->length)) {
+        pthread_mutex_unlock(&client->lock);
+        return wf_fail_memory(payload->length);
+    }
     w->id = ++client->last_id;
     w->next = client->waiters;
     client->waiters = w;
@@ -243,7 +247,7 @@ weft_status wf_answer_check(const struct wf_frame *frame, int32_t count)
     return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer that ends too early");
 }
 
-weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
+weft_status wf_gathered_read(struct wf_text *payload, weft_blob *blobs, struct wf_gathered *out)
 {
     struct wf_reader reader = {(const uint8_t *)payload->data, payload->length, false};
     weft_status status = wf_take_status(&reader);
@@ -260,12 +264,12 @@ weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
     got.count = (int32_t)wf_take_u32(&reader);
     if (reader.failed || got.count < 0 || (size_t)got.count > reader.left / 8)
         return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer that ends too early");
-    got.blobs = wf_calloc((size_t)got.count, sizeof *got.blobs);
+    got.blobs = blobs != NULL ? blobs : wf_calloc((size_t)got.count, sizeof *got.blobs);
     if (got.blobs == NULL) return wf_fail_memory((size_t)got.count * sizeof *got.blobs);
     for (int32_t i = 0; i < got.count; i++)
         got.blobs[i] = wf_take_blob(&reader);
     if (reader.failed) {
-        wf_free(got.blobs);
+        if (blobs == NULL) wf_free(got.blobs);
         return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer that ends too early");
     }
     got.bytes = *payload;
@@ -313,8 +317,9 @@ static weft_status bring(struct wf_client *client, const struct wf_contribution 
     WF_TRY(check_departed(client, contribution));
     wf_contribution_put(&payload, contribution);
     if (payload.length >= WF_FRAME_MAX)
-        status = wf_fail(WEFT_ERR_INVALID, "%s: %zu bytes are more than the rendezvous carries",
-                         contribution->label, payload.length);
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "%s: %zu bytes are too many for the rendezvous; the maximum is %llu",
+                         contribution->label, payload.length, (unsigned long long)WF_FRAME_MAX - 1);
     else
         status = request(client, -1, WF_FRAME_GATHER, &payload, contribution->timeout_ns,
                          WF_SERVER_GRACE_NS, w);
@@ -322,20 +327,41 @@ static weft_status bring(struct wf_client *client, const struct wf_contribution 
     return status;
 }
 
+/* There is no memory for CONTRIBUTION, and it was not sent: send a failure, which needs less. */
+static weft_status bring_failure(struct wf_client *client,
+                                 const struct wf_contribution *contribution, struct wf_waiter *w)
+{
+    struct wf_contribution failed = *contribution;
+    char text[160];
+
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    failed.blob = (weft_blob){"", 0};
+    if (failed.status == WEFT_OK) {
+        failed.status = WEFT_ERR_NO_MEMORY;
+        failed.text = text;
+    }
+    return bring(client, &failed, w);
+}
+
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out)
 {
     uint64_t deadline_ns = wf_deadline(contribution->timeout_ns);
     struct wf_waiter w = {.count = contribution->count, .contribution = contribution};
-    weft_status status = bring(client, contribution, &w);
+    size_t bytes = (size_t)contribution->count * sizeof(weft_blob);
+    /* Allocated first: afterwards the other ranks may have succeeded. */
+    weft_blob *blobs = wf_alloc(bytes);
+    weft_status status = blobs != NULL ? bring(client, contribution, &w) : wf_fail_memory(bytes);
 
+    if (status == WEFT_ERR_NO_MEMORY && w.id == 0) status = bring_failure(client, contribution, &w);
     if (status == WEFT_ERR_PEER && was_left(client, &w)) {
         struct wf_contribution again = *contribution;
 
         again.timeout_ns = wf_time_left(deadline_ns);
         status = bring(client, &again, &w);
     }
-    if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
+    if (status == WEFT_OK) status = wf_gathered_read(&w.payload, blobs, out);
+    if (status != WEFT_OK) wf_free(blobs);
     wf_text_free(&w.payload);
     return status;
 }
@@ -423,7 +449,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
 
         if (!may_ask(client, link)) continue;
         status = request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);
-        if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
+        if (status == WEFT_OK) status = wf_gathered_read(&w.payload, NULL, out);
         wf_text_free(&w.payload);
     }
     wf_text_free(&payload);

@@ -15,7 +15,7 @@
 /* A call that waits for its answer; lives on the caller's stack. */
 struct wf_waiter {
     struct wf_waiter *next;
-    uint64_t id;
+    uint64_t id; /* 0: not sent */
     int link;
     bool done;
     int32_t count;                              /* of blobs that the answer has; 0: it has none */
@@ -89,8 +89,10 @@ bool wf_client_join_standby(struct wf_client *client);
 
 /* Fails unless FRAME is an error or has COUNT blobs, one for each rank of the request. */
 weft_status wf_answer_check(const struct wf_frame *frame, int32_t count) WF_NODISCARD;
-/* Read the outcome of a gather or an inquiry from its answer.  Takes ownership of the bytes. */
-weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) WF_NODISCARD;
+/* Read the outcome of a gather or an inquiry from its answer.  Takes ownership of the bytes, and of
+ * BLOBS, which has room for one blob per rank; NULL: they are allocated. */
+weft_status wf_gathered_read(struct wf_text *payload, weft_blob *blobs,
+                             struct wf_gathered *out) WF_NODISCARD;
 
 /* The payload of an ASK. */
 void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count);

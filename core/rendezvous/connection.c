@@ -74,6 +74,11 @@ void wf_connection_write(struct wf_connection *c)
     if (c->stage == WF_STAGE_PARTING) c->broken = true;
 }
 
+bool wf_connection_reserve(struct wf_connection *c, size_t bytes)
+{
+    return wf_text_reserve(&c->out, WF_FRAME_HEADER + 2 * WF_FRAME_TAG + bytes);
+}
+
 void wf_connection_send(struct wf_connection *c, uint16_t type, uint64_t id,
                         const struct wf_text *payload)
 {

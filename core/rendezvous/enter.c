@@ -101,7 +101,7 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
         return WEFT_IN_PROGRESS;
     }
     if (frame->type != WF_FRAME_REFUSED)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u, expected %u",
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u; expected frame %u",
                        (unsigned)frame->type, (unsigned)type);
     /* The sender is not authenticated yet, so its text is not used. */
     if (!c->in.seal.on)
@@ -139,11 +139,11 @@ static weft_status connect_by(int fd, struct wf_connection **out)
 
         wf_address_peer(fd, peer);
         wf_fd_close(fd);
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "%s serves this rendezvous, not this user (uid %u); set WEFT_RENDEZVOUS to another "
-            "name on all ranks",
-            peer, (unsigned)geteuid());
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s serves this rendezvous; expected a process of this user (uid %u); set "
+                       "WEFT_RENDEZVOUS to another "
+                       "name on all ranks",
+                       peer, (unsigned)geteuid());
     }
     *out = wf_connection_create(fd, 0);
     if (*out == NULL) {

@@ -440,6 +440,20 @@ static int32_t list_missing(const struct wf_gathers *m, const struct gather *gat
     return count;
 }
 
+/* " of 4" for ranks 0 to 3, " of ranks 1 and 3" for other lists. */
+static void add_members(struct wf_text *out, const struct gather *gather)
+{
+    int32_t i = 0;
+
+    while (i < gather->count && gather->ranks[i] < gather->count)
+        i++;
+    wf_text_add(out, " of ");
+    if (i == gather->count)
+        wf_text_add(out, "%d", gather->count);
+    else
+        wf_ranks_print(out, gather->ranks, gather->count);
+}
+
 static void time_out(struct wf_gathers *m, struct gather *gather, uint64_t now_ns)
 {
     struct wf_text why = {0};
@@ -449,7 +463,8 @@ static void time_out(struct wf_gathers *m, struct gather *gather, uint64_t now_n
 
     if (missing != NULL) {
         wf_ranks_print(&why, missing, count);
-        wf_text_add(&why, " of %d did not reach %s within ", gather->count, gather->label);
+        add_members(&why, gather);
+        wf_text_add(&why, " did not reach %s within ", gather->label);
         wf_text_time(&why, (uint64_t)gather->timeout_ns);
         if (other != NULL) wf_text_add(&why, "; rank %d is at %s", missing[0], other->label);
     }

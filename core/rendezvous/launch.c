@@ -88,7 +88,7 @@ static weft_status read_place(struct wf_environment environment, const struct di
     WF_TRY(read_number(environment, dialect->rank, 0, rank));
     WF_TRY(read_number(environment, dialect->size, 1, size));
     if (*rank >= *size)
-        return wf_fail(WEFT_ERR_INVALID, "%s is %d and %s is %d; ranks count from 0 to %d",
+        return wf_fail(WEFT_ERR_INVALID, "%s is %d and %s is %d; the rank must be from 0 to %d",
                        dialect->rank, *rank, dialect->size, *size, *size - 1);
     return WEFT_OK;
 }
@@ -101,14 +101,16 @@ static weft_status read_locality(struct wf_environment environment, const struct
     if (is_set(environment, dialect->local_rank))
         WF_TRY(read_number(environment, dialect->local_rank, 0, &launch->local_rank));
     if (launch->local_rank >= launch->size)
-        return wf_fail(WEFT_ERR_INVALID, "%s is %d, which is not below %s=%d", dialect->local_rank,
-                       launch->local_rank, dialect->size, launch->size);
+        return wf_fail(WEFT_ERR_INVALID, "%s is %d; it must be below %s, which is %d",
+                       dialect->local_rank, launch->local_rank, dialect->size, launch->size);
     if (is_set(environment, dialect->local_size)) {
         WF_TRY(read_number(environment, dialect->local_size, 1, &count));
-        if (count > launch->size || launch->local_rank >= count)
-            return wf_fail(WEFT_ERR_INVALID, "%s is %d, but %s is %d and %s is %d",
-                           dialect->local_size, count, dialect->size, launch->size,
-                           dialect->local_rank, launch->local_rank);
+        if (count > launch->size)
+            return wf_fail(WEFT_ERR_INVALID, "%s is %d; it must be at most %s, which is %d",
+                           dialect->local_size, count, dialect->size, launch->size);
+        if (launch->local_rank >= count)
+            return wf_fail(WEFT_ERR_INVALID, "%s is %d; it must be below %s, which is %d",
+                           dialect->local_rank, launch->local_rank, dialect->local_size, count);
         launch->one_host = count == launch->size;
     }
     if (is_set(environment, dialect->hosts)) {
@@ -296,7 +298,8 @@ static weft_status missing_address(const struct wf_launch *launch)
                        "weft_init: weft_options.rank is %d and .size is %d, but .rendezvous is not "
                        "set, so rank %d cannot find the other ranks; set it to the same value on "
                        "all ranks: \"unix:my-job\" if all ranks are on one host, or "
-                       "\"HOST-OF-RANK-0:29400\" with one .token; or set .exchange or .threads",
+                       "\"HOST-OF-RANK-0:29400\" with the same .token on all ranks; or set "
+                       ".exchange or .threads",
                        launch->rank, launch->size, launch->rank);
     if (dialect == dialects)
         return wf_fail(WEFT_ERR_INVALID,
@@ -346,7 +349,8 @@ weft_status wf_launch_rendezvous(const struct wf_launch *launch, const char *ren
     if (token != NULL && strlen(token) < TOKEN_MIN)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu "
-                       "characters; a token that cannot be guessed has at least %d: set it to one "
+                       "characters; a token must have at least %d, so that it cannot be guessed: "
+                       "set it to one "
                        "secret on all ranks, such as the output of `openssl rand -hex 16`",
                        strlen(token), TOKEN_MIN);
     *key = wf_job_key(token != NULL ? token : launch->job);

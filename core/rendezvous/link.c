@@ -106,8 +106,10 @@ static void handle_abort(struct wf_client *client, struct wf_reader *reader)
 static void handle_ask(struct wf_client *client, int link, struct wf_reader *reader, uint64_t id)
 {
     struct wf_text where = {0}, payload = {0};
+    uint64_t comm = wf_take_u64(reader);
+    int32_t asker = (int32_t)wf_take_u32(reader);
 
-    client->options.events.where(client->options.events.self, wf_take_u64(reader), &where);
+    client->options.events.where(client->options.events.self, comm, asker, &where);
     wf_put_blob(&payload, where.data, where.length);
     pthread_mutex_lock(&client->lock);
     wf_connection_send(client->links[link].connection, WF_FRAME_TELL, id, &payload);

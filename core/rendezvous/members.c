@@ -350,6 +350,7 @@ static void handle_ask(struct wf_server *s, struct wf_connection *c, const struc
     }
     wf_put_u32(&gone, WF_WHERE_GONE);
     wf_put_u64(&payload, comm);
+    wf_put_u32(&payload, (uint32_t)c->rank);
     for (int32_t i = 0; i < count; i++) {
         /* A rank that has not come to the standby yet may be stopped. */
         if (s->members[ranks[i]] == NULL && s->came[ranks[i]])

@@ -129,7 +129,8 @@ enum wf_frame_type {
     WF_FRAME_GONE,        /* server: rank, whether it departed, text, its record */
     WF_FRAME_ABORT,       /* both: communicator's number, status, number of its collectives that
                              are complete on the rank, ranks, text */
-    WF_FRAME_ASK,         /* client: asks for positions of ranks.  server: asks this rank's */
+    WF_FRAME_ASK,         /* client: asks for positions of ranks.  server: asks this rank's;
+                             communicator's number, rank that asks */
     WF_FRAME_TELL,        /* client: its position.  server: all answers */
     WF_FRAME_LEAVE,       /* client: it departs, with its record.  server: it ends */
     WF_FRAME_LOOK,        /* client: a rank seems to be gone; asks which ranks are */
@@ -369,8 +370,8 @@ struct wf_client_events {
     void (*gone)(void *self, const struct wf_departure *departure);
     void (*abort)(void *self, uint64_t comm, weft_status status, const char *text,
                   uint64_t complete);
-    /* Describe communicator COMM's position: an enum wf_where and what follows it. */
-    void (*where)(void *self, uint64_t comm, struct wf_text *out);
+    /* Describe communicator COMM's position to rank ASKER: an enum wf_where and what follows it. */
+    void (*where)(void *self, uint64_t comm, int32_t asker, struct wf_text *out);
     /* After wf_client_watch, the thread calls `watch` several times a second.  `watch` returns true
      * and fills OUT if it has a question.  `answered` gets the answers, one blob per rank, as from
      * wf_client_ask. */
@@ -414,6 +415,12 @@ struct wf_gathered {
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out) WF_NODISCARD;
 void wf_gathered_free(struct wf_gathered *gathered);
+/* Call TAKE with every contribution that has no answer yet and lists RANK.  TAKE is called with
+ * locks held.  An answer that RANK had before it asked this rank has arrived here too.  [any
+ * thread] */
+void wf_client_each_wait(struct wf_client *client, int32_t rank,
+                         void (*take)(void *self, const struct wf_contribution *contribution),
+                         void *self);
 /* Wake every waiting call, which then looks at its `ended`.  [any thread] */
 void wf_client_notify(struct wf_client *client);
 

@@ -99,6 +99,9 @@ void wf_connection_release(struct wf_connection *connection);
 void wf_connection_read(struct wf_connection *connection);
 /* Send queued bytes without blocking; sets `send_failed`. */
 void wf_connection_write(struct wf_connection *connection);
+/* Make room for a frame of BYTES of payload.  False: there is no memory, and nothing has changed.
+ */
+bool wf_connection_reserve(struct wf_connection *connection, size_t bytes);
 /* Queue a frame of PAYLOAD, which may be NULL. */
 void wf_connection_send(struct wf_connection *connection, uint16_t type, uint64_t id,
                         const struct wf_text *payload);

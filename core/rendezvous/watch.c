@@ -1,4 +1,5 @@
-/* watch.c - questions that the client's thread asks by itself while the program may be waiting. */
+/* watch.c - questions that the client's thread asks by itself while the program may be waiting, and
+ * what it answers to those of other ranks. */
 #include "client.h"
 
 #define WATCH_NS   (WF_SECOND_NS / 4)
@@ -83,7 +84,7 @@ bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *f
     client->question = (struct wf_question){0};
     client->watched = 0;
     wf_text_append(&payload, (const char *)frame->payload, frame->bytes);
-    if (!payload.failed && wf_gathered_read(&payload, &answers) == WEFT_OK) {
+    if (!payload.failed && wf_gathered_read(&payload, NULL, &answers) == WEFT_OK) {
         client->options.events.answered(client->options.events.self, &question, &answers);
         wf_gathered_free(&answers);
     }
@@ -95,4 +96,24 @@ bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *f
 void wf_client_end_watch(struct wf_client *client)
 {
     drop_question(client);
+}
+
+/* ---- answers to questions of other ranks ---- */
+
+static bool lists_rank(const struct wf_contribution *c, int32_t rank)
+{
+    for (int32_t i = 0; i < c->count; i++)
+        if (c->ranks[i] == rank) return true;
+    return false;
+}
+
+void wf_client_each_wait(struct wf_client *client, int32_t rank,
+                         void (*take)(void *self, const struct wf_contribution *contribution),
+                         void *self)
+{
+    pthread_mutex_lock(&client->lock);
+    for (const struct wf_waiter *w = client->waiters; w != NULL; w = w->next)
+        if (!w->done && w->contribution != NULL && lists_rank(w->contribution, rank))
+            take(self, w->contribution);
+    pthread_mutex_unlock(&client->lock);
 }

@@ -86,12 +86,12 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
            (size_at(locals, other, dim) < share_at(locals, other, dim)) == too_little)
         other++;
     return wf_fail(WEFT_ERR_MISMATCH,
-                   "dimension %d: of %lld indices in all rank %d holds %lld, not %lld, "
-                   "and rank %d holds %lld, not %lld",
+                   "dimension %d has %lld indices in all, so the shard of rank %d must have %lld, "
+                   "but has %lld, and the shard of rank %d must have %lld, but has %lld",
                    dim, (long long)locals->layout->shape[dim], weft_mesh_rank_at(mesh, position),
-                   (long long)size_at(locals, position, dim),
-                   (long long)share_at(locals, position, dim), weft_mesh_rank_at(mesh, other),
-                   (long long)size_at(locals, other, dim), (long long)share_at(locals, other, dim));
+                   (long long)share_at(locals, position, dim),
+                   (long long)size_at(locals, position, dim), weft_mesh_rank_at(mesh, other),
+                   (long long)share_at(locals, other, dim), (long long)size_at(locals, other, dim));
 }
 
 weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
@@ -112,9 +112,11 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
                        WEFT_MAX_DIMS);
     for (int64_t i = 0; i < (int64_t)mesh->size * dims; i++)
         if (shards[i] < 0)
-            return wf_fail(WEFT_ERR_INVALID, "rank %d has size %lld in dimension %d",
-                           weft_mesh_rank_at(mesh, (int32_t)(i / dims)), (long long)shards[i],
-                           (int32_t)(i % dims));
+            return wf_fail(
+                WEFT_ERR_INVALID,
+                "the shard of rank %d has size %lld in dimension %d; a size must not be negative",
+                weft_mesh_rank_at(mesh, (int32_t)(i / dims)), (long long)shards[i],
+                (int32_t)(i % dims));
     memcpy(layout.placements, placements, (size_t)mesh->axes * sizeof *placements);
     WF_TRY(wf_layout_settle(&layout));
     for (int32_t d = 0; d < dims; d++)

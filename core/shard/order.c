@@ -59,8 +59,9 @@ static weft_status check_same(const struct wf_layout *ordered, const struct wf_l
             (a.shape[dim] == 0 || (wf_index_run(&index, 0, &run) && run.length == a.shape[dim])))
             continue;
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "dimension %d, of size %lld, is not split evenly: rank %d holds %lld "
-                       "indices from %lld by order and %lld from %lld by strides",
+                       "order and strides cannot be converted: dimension %d, of size %lld, is not "
+                       "split evenly, and the shard of rank %d would have size %lld and begin at "
+                       "%lld by order, but size %lld and begin at %lld by strides",
                        dim, (long long)ordered->shape[dim], wf_mesh_rank(ordered->mesh, coord),
                        (long long)a.shape[dim], (long long)a.offset[dim], (long long)b.shape[dim],
                        (long long)b.offset[dim]);

@@ -60,7 +60,7 @@ static weft_status check_partial(const struct wf_layout *layout, int32_t axis)
     for (int32_t i = 0; i < axis; i++)
         if (p[i].kind == WEFT_PLACE_PARTIAL && p[i].reduction != reduction &&
             !(is_linear(p[i].reduction) && is_linear(reduction)))
-            return refuse_placement(p, axis, "mixes with P(%s) on axis %d",
+            return refuse_placement(p, axis, "it cannot be combined with P(%s) on axis %d",
                                     wf_reduction_name(p[i].reduction), i);
     return WEFT_OK;
 }
@@ -73,9 +73,10 @@ static weft_status check_split(const struct wf_layout *layout, int32_t axis)
         return refuse_placement(layout->placements, axis, "the tensor has %d dimension%s",
                                 layout->dims, layout->dims == 1 ? "" : "s");
     if (p->kind == WEFT_PLACE_STRIDED && p->factor < 1)
-        return refuse_placement(layout->placements, axis, "a factor is at least 1");
+        return refuse_placement(layout->placements, axis, "the factor must be at least 1");
     if (p->turn < 0)
-        return refuse_placement(layout->placements, axis, "turn %d is negative", p->turn);
+        return refuse_placement(layout->placements, axis, "turn is %d; it must not be negative",
+                                p->turn);
     for (int32_t i = 0; i < axis; i++) {
         const weft_placement *q = &layout->placements[i];
         if (!wf_placement_splits(q) || q->dim != p->dim) continue;
@@ -86,7 +87,8 @@ static weft_status check_split(const struct wf_layout *layout, int32_t axis)
                 "(weft_placement.turn counts from 1; 0 means none)",
                 p->dim, p->turn != 0 ? axis : i);
         if (p->turn != 0 && p->turn == q->turn)
-            return refuse_placement(layout->placements, axis, "its turn is that of axis %d", i);
+            return refuse_placement(layout->placements, axis,
+                                    "it has the same turn as axis %d; turns must differ", i);
     }
     return WEFT_OK;
 }

@@ -88,7 +88,9 @@ weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype)
                        WEFT_MAX_DIMS);
     for (int32_t i = 0; i < dims; i++) {
         if (shape[i] < 0)
-            return wf_fail(WEFT_ERR_INVALID, "dimension %d has size %lld", i, (long long)shape[i]);
+            return wf_fail(WEFT_ERR_INVALID,
+                           "dimension %d has size %lld; a size must not be negative", i,
+                           (long long)shape[i]);
         if (shape[i] > 0 && !wf_mul_i64(bytes, shape[i], &bytes))
             return wf_fail(
                 WEFT_ERR_INVALID,

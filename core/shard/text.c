@@ -30,7 +30,7 @@ static weft_status read_int(struct reader *r, const char *what, int64_t most, in
     first = wf_scan_peek(&start);
     if (first < '0' || first > '9') return wf_scan_fail(&start, r->kind, "expected %s", what);
     if (wf_scan_int(&r->scan, what, out) != WEFT_OK || *out > most)
-        return wf_scan_refuse(&start, r->kind, "%s is at most %lld", what, (long long)most);
+        return wf_scan_refuse(&start, r->kind, "%s must be at most %lld", what, (long long)most);
     return WEFT_OK;
 }
 
@@ -280,7 +280,8 @@ weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement
     WF_TRY(wf_require(text, "weft_placements_parse: text"));
     WF_TRY(wf_require(placements, "weft_placements_parse: placements"));
     if (axes < 1 || axes > WEFT_MAX_AXES)
-        return wf_fail(WEFT_ERR_INVALID, "weft_placements_parse: AXES is %d, not 1 to %d", axes,
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_placements_parse: axes is %d; it must be from 1 to %d", axes,
                        WEFT_MAX_AXES);
     WF_TRY(read_placements(&r, axes, read));
     memcpy(placements, read, (size_t)axes * sizeof *placements);

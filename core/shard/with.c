@@ -50,11 +50,13 @@ weft_status weft_spec_with_mesh(const weft_spec *spec, const weft_mesh *mesh,
 weft_status weft_spec_with_dtype(const weft_spec *spec, enum weft_dtype dtype, weft_spec **out)
 {
     struct wf_layout layout;
+    weft_status status;
 
     WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_spec_with_dtype: spec"));
     WF_TRY(wf_require(out, "weft_spec_with_dtype: out"));
     layout = tensor_of(spec);
     layout.dtype = dtype;
     memcpy(layout.placements, spec->layout.placements, sizeof layout.placements);
-    return wf_spec_intern(&layout, out);
+    status = wf_spec_intern(&layout, out);
+    return status == WEFT_OK ? status : wf_fail_context(status, "weft_spec_with_dtype");
 }

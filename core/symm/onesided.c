@@ -15,7 +15,10 @@ static weft_status enter(const weft_symm *symm, const char *what)
 {
     WF_TRY(wf_symm_check(symm, what));
     if (symm->comm->group_depth > 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", what, symm->comm->name);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "%s on %s: the call is not allowed inside a call group; call weft_group_end first",
+            what, symm->comm->name);
     if (wf_comm_has_failed(symm->symm_comm)) return wf_comm_cause(symm->symm_comm);
     return WEFT_OK;
 }
@@ -39,7 +42,8 @@ static weft_status check_op(const weft_symm *symm, const char *what, uint32_t op
 {
     if (op == WEFT_SIGNAL_SET || op == WEFT_SIGNAL_ADD) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s on %s: op is %" PRIu32 "; WEFT_SIGNAL_SET is %d, WEFT_SIGNAL_ADD is %d",
+                   "%s on %s: op is %" PRIu32
+                   "; expected WEFT_SIGNAL_SET (%d) or WEFT_SIGNAL_ADD (%d)",
                    what, symm->comm->name, op, WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD);
 }
 

@@ -190,7 +190,8 @@ weft_status wf_symm_check_register(weft_context *context, const void *memory, ui
         symm = symm->next;
     if (symm != NULL)
         status = wf_fail(WEFT_ERR_INVALID,
-                         "weft_symm_register: %p belongs to symmetric memory on %s, which owns it",
+                         "weft_symm_register: %p belongs to symmetric memory that weft_symm_create "
+                         "allocated on %s",
                          memory, symm->comm->name);
     pthread_mutex_unlock(&context->lock);
     return status;

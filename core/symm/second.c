@@ -24,8 +24,8 @@ static weft_status check_kind(const weft_context *context, const weft_plugin *pl
          strcmp(first->uuid, second->uuid) == 0))
         return WEFT_OK;
     return wf_fail(WEFT_ERR_UNSUPPORTED,
-                   "%s uses device %s (%s), but %s uses device %s (%s); plugins share symmetric "
-                   "memory only on one device",
+                   "%s uses device %s (%s), but %s uses device %s (%s); a plugin for symmetric "
+                   "memory must use the same device as the plugin that communicates",
                    context->plugin->name, first->name, first->uuid, plugin->name, second->name,
                    second->uuid);
 }

@@ -36,10 +36,13 @@ static weft_status check_request(const weft_comm *comm, const weft_symm_options 
     if (request->registers && request->memory == NULL)
         return wf_fail_null(request->function, "memory");
     if (request->registers && request->bytes == 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: 0 bytes", request->function, comm->name);
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: bytes is 0; it must be at least 1",
+                       request->function, comm->name);
     if (comm->group_depth > 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", request->function,
-                       comm->name);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "%s on %s: the call is not allowed inside a call group; call weft_group_end first",
+            request->function, comm->name);
     if (request->registers)
         WF_TRY(wf_symm_check_register(comm->context, request->memory, request->bytes));
     WF_TRY(read_options(options, request));
@@ -48,7 +51,7 @@ static weft_status check_request(const weft_comm *comm, const weft_symm_options 
                        request->function, comm->name, request->bytes);
     if (request->channels > UINT32_MAX / 8 / (uint32_t)comm->size)
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s on %s: %" PRIu32 " channels for %d ranks; at most %" PRIu32,
+                       "%s on %s: channels is %" PRIu32 "; the maximum for %d ranks is %" PRIu32,
                        request->function, comm->name, request->channels, comm->size,
                        UINT32_MAX / 8 / (uint32_t)comm->size);
     return WEFT_OK;
@@ -310,8 +313,8 @@ weft_status weft_symm_offset(const weft_symm *symm, const void *pointer, uint64_
     start = (uintptr_t)symm->local;
     if (at < start || at - start > symm->bytes || bytes > symm->bytes - (at - start))
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_symm_offset: %" PRIu64 " bytes at %p do not lie in the %" PRIu64
-                       " bytes at %p",
+                       "weft_symm_offset: %" PRIu64
+                       " bytes at %p do not lie in this rank's memory, %" PRIu64 " bytes at %p",
                        bytes, pointer, symm->bytes, symm->local);
     *out = at - start;
     return WEFT_OK;
@@ -335,7 +338,8 @@ weft_status weft_symm_device_get(const weft_symm *symm, weft_symm_device *out)
         signals = (uint64_t *const *)(void *)(copy + (size_t)handle->size * sizeof(void *));
     } else if (!symm->host_memory) {
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "weft_symm_device_get on %s: %s has no addresses in device memory",
+                       "weft_symm_device_get on %s: backend %s has no arrays of addresses that "
+                       "kernels can read",
                        symm->comm->name, symm->plugin->name);
     }
     *out = (weft_symm_device){.rank = symm->comm->rank,

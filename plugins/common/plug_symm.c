@@ -23,7 +23,8 @@ weft_status plug_check_signal(const char *call, uint32_t signal, uint32_t op, ui
     if (op > WEFT_SIGNAL_ADD)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", call, op);
     if (signal < count) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: signal is %u; the window has %u", call, signal, count);
+    return plug_fail(WEFT_ERR_INVALID, "%s: signal is %u; the window has %u signals", call, signal,
+                     count);
 }
 
 weft_status plug_check_compare(const char *call, uint32_t compare)
@@ -35,7 +36,7 @@ weft_status plug_check_compare(const char *call, uint32_t compare)
 weft_status plug_check_memory(const char *call, const void *memory, uint64_t bytes)
 {
     if (bytes == 0 || memory != NULL) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes, but the memory is NULL", call,
+    return plug_fail(WEFT_ERR_INVALID, "%s: the memory is NULL, but bytes is %llu", call,
                      (unsigned long long)bytes);
 }
 

@@ -100,8 +100,9 @@ static weft_status prepare(struct cpu_comm *comm, const weft_comm_options *optio
 static weft_status check_options(const weft_comm_options *options)
 {
     if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
-        return plug_fail(WEFT_ERR_INVALID, "rank is %d, size is %d", (int)options->rank,
-                         (int)options->size);
+        return plug_fail(WEFT_ERR_INVALID,
+                         "rank is %d and size is %d; rank must be from 0 to size - 1",
+                         (int)options->rank, (int)options->size);
     if (options->world_ranks == NULL || options->host_ids == NULL)
         return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids is NULL");
     return WEFT_OK;
@@ -151,7 +152,7 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
 
     if (blob->bytes != sizeof address) {
         snprintf(text, bytes,
-                 "its address has %llu bytes, not %zu; it may be another build of gloo-cpu",
+                 "its address has %llu bytes; expected %zu; it may be another build of gloo-cpu",
                  (unsigned long long)blob->bytes, sizeof address);
         return WEFT_ERR_VERSION;
     }

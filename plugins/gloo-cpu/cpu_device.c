@@ -82,7 +82,10 @@ weft_status cpu_device_allocate(void *handle, uint64_t bytes, uint32_t kind, voi
     struct cpu_device *device = handle;
 
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
+        return plug_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "allocate: kind is %u; expected WEFT_MEMORY_DEVICE (0) or WEFT_MEMORY_PINNED (1)",
+            kind);
     return cpu_heap_allocate(&device->heap, bytes, kind, pointer);
 }
 

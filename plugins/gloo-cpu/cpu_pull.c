@@ -50,7 +50,8 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
                          plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
     if (plug_dtype_bytes(args->dtype) != regions->element)
-        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list with elements of %zu bytes",
+        return plug_fail(WEFT_ERR_INVALID,
+                         "pull: dtype is %s, but the list has elements of %zu bytes",
                          plug_dtype_name(args->dtype), regions->element);
     *pull = (struct cpu_shm_pull){.identity = {args->plan, args->binding, args->step},
                                   .dtype = args->dtype,

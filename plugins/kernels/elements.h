@@ -72,12 +72,8 @@ template <class From, class To> WK_DEVICE void wk_cast_to(const struct wk_map_ar
     WK_EACH_THREAD(t)
     {
         for (uint64_t p = WK_FIRST(t); p < packs; p += WK_STEP) {
-            const wk_pack<source, n> in = ((const wk_pack<source, n> *)args.source)[p];
-            wk_pack<target, n> out;
-            WK_UNROLL
-            for (uint32_t i = 0; i < n; i++)
-                out.at[i] = wk_convert<From, To>(in.at[i]);
-            ((wk_pack<target, n> *)args.target)[p] = out;
+            ((wk_pack<target, n> *)args.target)[p] =
+                wk_convert_pack<From, To, n>(((const wk_pack<source, n> *)args.source)[p]);
         }
         for (uint64_t i = packs * n + WK_FIRST(t); i < args.count; i += WK_STEP)
             ((target *)args.target)[i] = wk_convert<From, To>(((const source *)args.source)[i]);

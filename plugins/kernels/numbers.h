@@ -1,7 +1,7 @@
 /* numbers.h - the ABI's dtypes: storage, type of computation, and rounding.
  *
  * Small floats are converted bit by bit, which gives the same result with every compiler.  f16 uses
- * the instruction that both devices have. */
+ * the instruction that both devices have, bf16 that of CUDA. */
 #ifndef WEFT_KERNELS_NUMBERS_H
 #define WEFT_KERNELS_NUMBERS_H
 
@@ -110,13 +110,19 @@ WK_DEVICE float wk_bf16_get(uint16_t raw)
     return wk_bits<float>(uint32_t(raw) << 16);
 }
 
-/* Works on the bits only.  The addition must not turn a NaN into infinity. */
+/* NaN is a case of its own: the instruction gives another code, and the addition to the bits would
+ * turn some NaN into infinity. */
 WK_DEVICE uint16_t wk_bf16_put(float value)
 {
-    uint32_t raw = wk_bits<uint32_t>(value);
-
     if (value != value) return 0x7fc0;
+#if defined(__CUDACC__)
+    uint16_t raw;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(raw) : "f"(value));
+    return raw;
+#else
+    uint32_t raw = wk_bits<uint32_t>(value);
     return uint16_t((raw + 0x7fff + ((raw >> 16) & 1)) >> 16);
+#endif
 }
 
 /* ---- dtypes -------------------------------------------------------------------- */
@@ -369,6 +375,31 @@ template <class From, class To> WK_DEVICE typename To::bits wk_convert(typename 
         return wk_to_integer<target>(value);
     else
         return wk_clamp<target>(value);
+}
+
+/* The same for N elements.  NaN is rare: it is looked for once. */
+template <class From, class To, uint32_t N>
+WK_DEVICE wk_pack<typename To::bits, N> wk_convert_pack(const wk_pack<typename From::bits, N> &in)
+{
+    wk_pack<typename To::bits, N> out;
+    bool has_nan = false;
+
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++) {
+        if constexpr (From::kind == WK_FLOAT && To::kind == WK_FLOAT) {
+            typename From::number value = From::get(in.at[i]);
+            has_nan = has_nan || value != value;
+            out.at[i] = wk_float_of<To>::make(value);
+        } else {
+            out.at[i] = wk_convert<From, To>(in.at[i]);
+        }
+    }
+    if (has_nan) {
+        WK_UNROLL
+        for (uint32_t i = 0; i < N; i++)
+            out.at[i] = wk_convert<From, To>(in.at[i]);
+    }
+    return out;
 }
 
 #endif

@@ -111,6 +111,7 @@ struct wk_pull_args {
     const struct wk_tile *tiles; /* or wk_transpose_tile */
     uint32_t reduction, size, word;
     uint32_t first, count, blocks, pull, divisor; /* DIVISOR: of an average */
+    uint32_t to;                                  /* dtype of the target, if the pull casts */
 };
 
 /* Copies of PARTS whole parts.  Part i is copied from address FIRST + 1 + i of the table to LOCAL +

@@ -6,6 +6,7 @@
 #include "elements.h"
 #include "onesided.h"
 #include "regions.h"
+#include "regions_cast.h"
 
 /* No work between begin and end: opens or closes an operation for other kernels, or is a
  * barrier. */
@@ -31,12 +32,12 @@ WK_KERNEL(weft_decline, struct wk_decline_args)
 struct wk_pull_view {
     const struct wk_region *regions;
     struct wk_table buffers;
-    uint32_t reduction, size, word, divisor;
+    uint32_t reduction, size, word, divisor, to;
 };
 WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uint64_t *table)
 {
-    return wk_pull_view{args.regions, wk_table{table}, args.reduction,
-                        args.size,    args.word,       args.divisor};
+    return wk_pull_view{args.regions, wk_table{table}, args.reduction, args.size,
+                        args.word,    args.divisor,    args.to};
 }
 
 /* The tiles of a block, shared by its threads.  Multiprocessors differ in speed, most of all if
@@ -137,11 +138,26 @@ WK_DEVICE void wk_pull_reduce(const struct wk_pull_args &args, const uint64_t *t
 {
     const struct wk_pull_view view = wk_view(args, table);
 
-    WK_EACH_TILE(wk_regions_reduce<D>(view, mine.tile[now]));
+    WK_EACH_TILE((wk_regions_reduce<D, D>(view, mine.tile[now])));
 }
 
 #define WK_PULL_REDUCE(name)                                                                       \
     WK_SYNC_KERNEL(weft_pull_reduce_##name, wk_pull_args, (wk_pull_reduce<wk_##name>(args, table)))
+
+/* Each element, or its reduction, becomes one of dtype args.to. */
+template <class From>
+WK_DEVICE void wk_pull_cast(const struct wk_pull_args &args, const uint64_t *table)
+{
+    const struct wk_pull_view view = wk_view(args, table);
+
+    if (args.size > 1)
+        WK_EACH_TILE(wk_reduce_cast<From>(view, mine.tile[now]));
+    else
+        WK_EACH_TILE(wk_regions_cast<From>(view, mine.tile[now]));
+}
+
+#define WK_PULL_CAST(name, number)                                                                 \
+    WK_SYNC_KERNEL(weft_pull_cast_##name, wk_pull_args, (wk_pull_cast<wk_##name>(args, table)))
 
 /* ---- copies of parts ---- */
 

@@ -162,8 +162,26 @@ WK_DEVICE void wk_transpose_block(const Args &args, const struct wk_transpose_ti
 
 /* ---- reduce ---- */
 
-/* Averages of integers. */
-template <class D, uint32_t N, class Args>
+template <class A, class B> constexpr bool wk_same = false;
+template <class A> constexpr bool wk_same<A, A> = true;
+
+/* Write N elements of dtype From as dtype To.  A list of regions counts bytes of the source's
+ * elements on both sides, and so does OFFSET. */
+template <class From, class To, uint32_t N>
+WK_DEVICE void wk_write(uint64_t buffer, int64_t offset,
+                        const wk_pack<typename From::bits, N> &value)
+{
+    constexpr int64_t source = sizeof(typename From::bits), target = sizeof(typename To::bits);
+
+    if constexpr (wk_same<From, To>)
+        *(wk_pack<typename From::bits, N> *)(buffer + uint64_t(offset)) = value;
+    else
+        *(wk_pack<typename To::bits, N> *)(buffer + uint64_t(offset / source * target)) =
+            wk_convert_pack<From, To, N>(value);
+}
+
+/* Averages of integers of dtype D, written as dtype To. */
+template <class D, class To, uint32_t N, class Args>
 WK_DEVICE void wk_regions_average_thread(const Args &args, const struct wk_tile &tile,
                                          uint32_t first)
 {
@@ -180,12 +198,12 @@ WK_DEVICE void wk_regions_average_thread(const Args &args, const struct wk_tile 
             wk_sum_pack<D>(
                 *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source)),
                 sum);
-        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) =
-            wk_average_pack<D>(sum, args.divisor);
+        wk_write<D, To, N>(wk_buffer(args.buffers, region.target), target,
+                           wk_average_pack<D>(sum, args.divisor));
     }
 }
 
-template <class D, uint32_t N, class Args>
+template <class D, class To, uint32_t N, class Args>
 WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &tile,
                                         uint32_t first)
 {
@@ -194,7 +212,7 @@ WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &
 
     if constexpr (D::kind == WK_INTEGER)
         if (wk_is_wide<D>(args.reduction))
-            return wk_regions_average_thread<D, N>(args, tile, first);
+            return wk_regions_average_thread<D, To, N>(args, tile, first);
 
     for (uint32_t start = first * step; start < tile.bytes; start += WK_THREADS * step) {
         typename D::number sum[N] = {};
@@ -215,26 +233,29 @@ WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &
                 wk_reduce_pack<D>(args, in[j], k + j == 0, sum);
             }
         }
-        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) = wk_finish<D>(sum);
+        wk_write<D, To, N>(wk_buffer(args.buffers, region.target), target, wk_finish<D>(sum));
     }
 }
 
-template <class D, class Args>
+template <class D, class To, class Args>
 WK_DEVICE void wk_regions_reduce(const Args &args, const struct wk_tile &tile)
 {
+    constexpr uint32_t source = sizeof(typename D::bits), target = sizeof(typename To::bits);
+
     WK_EACH_THREAD(t)
     {
         if (args.word == 16)
-            wk_regions_reduce_thread<D, 16 / sizeof(typename D::bits)>(args, tile, t);
+            wk_regions_reduce_thread<D, To, 16 / (source > target ? source : target)>(args, tile,
+                                                                                      t);
         else
-            wk_regions_reduce_thread<D, 1>(args, tile, t);
+            wk_regions_reduce_thread<D, To, 1>(args, tile, t);
     }
 }
 
 #define WK_REGIONS_REDUCE(name)                                                                    \
     WK_KERNEL(weft_regions_reduce_##name, struct wk_regions_reduce_args)                           \
     {                                                                                              \
-        wk_regions_reduce<wk_##name>(args, args.tiles[wk_block()]);                                \
+        wk_regions_reduce<wk_##name, wk_##name>(args, args.tiles[wk_block()]);                     \
     }
 
 #endif

@@ -153,6 +153,7 @@ enum shmem_onesided {
     SHMEM_PULL, /* by word */
     SHMEM_PULL_TURNED,
     SHMEM_PULL_REDUCE, /* by dtype */
+    SHMEM_PULL_CAST,   /* by dtype of the sources */
     SHMEM_GATHER_REDUCE,
     SHMEM_MOVE,
     SHMEM_POST,
@@ -326,6 +327,7 @@ weft_status shmem_gather_small(struct gpu_comm *comm, const void *mine, uint64_t
 weft_status shmem_gather_prepare(struct gpu_comm *comm);
 
 weft_status shmem_comm_pull(void *comm, const weft_pull_args *args);
+weft_status shmem_comm_pull_cast(void *comm, const weft_pull_args *args, uint32_t to);
 
 /* ---- shmem_team.c, shmem_library.c: NVSHMEM's collectives ---- */
 

@@ -8,6 +8,7 @@ static const struct gpu_family families[] = {
     [SHMEM_PULL] = {"pull", GPU_BY_WORD},
     [SHMEM_PULL_TURNED] = {"pull_turned", GPU_BY_WORD},
     [SHMEM_PULL_REDUCE] = {"pull_reduce", GPU_BY_DTYPE},
+    [SHMEM_PULL_CAST] = {"pull_cast", GPU_BY_REAL_DTYPE},
     [SHMEM_GATHER_REDUCE] = {"gather_reduce", GPU_BY_DTYPE},
     [SHMEM_MOVE] = {"move", GPU_ALONE},
     [SHMEM_POST] = {"post", GPU_ALONE},

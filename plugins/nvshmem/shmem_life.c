@@ -38,8 +38,8 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
                  want, me, seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_WRONG_BYTES:
-        snprintf(out, size, "rank %d sent a message of %llu bytes, and rank %d receives %llu", peer,
-                 have, me, want);
+        snprintf(out, size, "rank %d sent a message of %llu bytes, but rank %d receives %llu bytes",
+                 peer, have, me, want);
         return WEFT_ERR_MISMATCH;
     case WK_NO_SIGNAL:
         gpu_describe_no_signal(comm, report, out, size);

@@ -22,5 +22,6 @@ const weft_comm_table gpu_comm_table = {
     .signature = WEFT_COMM_SIGNATURE,
 #include "comm/gpu_comm.def"
     .pull = shmem_comm_pull,
+    .pull_cast = shmem_comm_pull_cast,
     .cost = shmem_comm_cost,
 };

@@ -1,6 +1,6 @@
 /* shmem_pull.c - redistribution in one pass: a kernel reads this rank's elements from the memory of
- * its peers, writes them to their final positions, and reduces them if there are several
- * holders. */
+ * its peers, writes them to their final positions, reduces them if there are several holders, and
+ * converts them if the target has another dtype. */
 #include "shmem.h"
 
 #include <string.h>
@@ -16,9 +16,15 @@ _Static_assert((uint32_t)GPU_REGION_SETS <= WK_PULLS, "every kernel needs a tile
 struct pull {
     weft_pull_args args;
     uint32_t holders, source_count;
+    uint32_t to; /* dtype of the target */
     struct gpu_region_set sets[GPU_REGION_SETS];
     uint32_t set_count;
 };
+
+static bool casts(const struct pull *pull)
+{
+    return pull->to != pull->args.dtype;
+}
 
 static weft_status check_kinds(const struct gpu_comm *comm, const struct pull *pull)
 {
@@ -31,8 +37,12 @@ static weft_status check_kinds(const struct gpu_comm *comm, const struct pull *p
                               !plug_reduction_defined(args->reduction, args->dtype)))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
                          plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
+    if (casts(pull) && !gpu_cast_is_offered(args->dtype, pull->to))
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: a cast from %s to %s is not supported",
+                         plug_dtype_name(args->dtype), plug_dtype_name(pull->to));
     if (plug_dtype_bytes(args->dtype) != element)
-        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list with elements of %u bytes",
+        return plug_fail(WEFT_ERR_INVALID,
+                         "pull: dtype is %s, but the list has elements of %u bytes",
                          plug_dtype_name(args->dtype), element);
     if (pull->holders > (uint32_t)comm->size)
         return plug_fail(WEFT_ERR_INVALID, "pull: holders is %u; the communicator has %d ranks",
@@ -97,9 +107,13 @@ static weft_status launch(struct gpu_comm *comm, const struct pull *pull,
         .count = (uint32_t)set->tile_count,
         .blocks = (uint32_t)blocks_of(comm, set),
         .pull = index,
-        .divisor = pull->args.divisor != 0 ? pull->args.divisor : pull->holders};
+        .divisor = pull->args.divisor != 0 ? pull->args.divisor : pull->holders,
+        .to = pull->to};
     enum shmem_onesided family = set->is_turned ? SHMEM_PULL_TURNED : SHMEM_PULL;
 
+    if (casts(pull))
+        return shmem_onesided_launch(comm, SHMEM_PULL_CAST, pull->args.dtype, args.blocks, &args,
+                                     sync->stream);
     if (pull->holders > 1)
         return shmem_onesided_launch(comm, SHMEM_PULL_REDUCE, pull->args.dtype, args.blocks, &args,
                                      sync->stream);
@@ -145,8 +159,8 @@ static void choose_sets(struct pull *pull)
     uintptr_t bits = (uintptr_t)pull->args.recv | 16;
     uint32_t alignment = (uint32_t)(bits & (UINT64_C(0) - bits));
 
-    pull->set_count =
-        gpu_regions_sets(pull->args.regions, alignment, pull->holders > 1, pull->sets);
+    pull->set_count = gpu_regions_sets(pull->args.regions, alignment,
+                                       pull->holders > 1 || casts(pull), pull->sets);
 }
 
 static weft_status start(struct gpu_comm *comm, struct pull *pull)
@@ -168,11 +182,10 @@ static weft_status start(struct gpu_comm *comm, struct pull *pull)
     return status == WEFT_OK ? status : shmem_decline(comm, status, stream);
 }
 
-weft_status shmem_comm_pull(void *made, const weft_pull_args *args)
+static weft_status pull_to(struct gpu_comm *comm, const weft_pull_args *args, uint32_t to)
 {
-    struct gpu_comm *comm = made;
     struct gpu_scope scope;
-    struct pull pull = {0};
+    struct pull pull = {.to = to};
     weft_status status;
 
     PLUG_TRY(gpu_comm_usable(comm));
@@ -188,4 +201,14 @@ weft_status shmem_comm_pull(void *made, const weft_pull_args *args)
     if (status == WEFT_OK) status = start(comm, &pull);
     gpu_leave(&scope);
     return status;
+}
+
+weft_status shmem_comm_pull(void *made, const weft_pull_args *args)
+{
+    return pull_to(made, args, args->dtype);
+}
+
+weft_status shmem_comm_pull_cast(void *made, const weft_pull_args *args, uint32_t to)
+{
+    return pull_to(made, args, to);
 }

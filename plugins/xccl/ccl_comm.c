@@ -229,8 +229,8 @@ weft_status ccl_comm_wrap(void *device, void *native, const weft_comm_options *g
     if (rank != options.rank || size != options.size)
         return plug_fail(
             WEFT_ERR_INVALID,
-            "the vendor communicator has rank %d of %d, the options have rank %d of %d", rank, size,
-            options.rank, options.size);
+            "the vendor communicator has rank %d of %d; expected rank %d of %d, as in the options",
+            rank, size, options.rank, options.size);
     PLUG_TRY(ccl_comm_new(device, &options, &comm));
     comm->is_wrapped = true;
     comm->work = native;

@@ -120,7 +120,7 @@ static weft_status check_size(const struct gpu_comm *child)
     PLUG_TRY(ccl_check(ccl_api.ncclCommCount(child->work, &size),
                        "reading the size of a split communicator"));
     if (size == child->size) return WEFT_OK;
-    return plug_fail(WEFT_ERR_PEER, "%d ranks of %s took part in the split, not %d", size,
+    return plug_fail(WEFT_ERR_PEER, "%d ranks of %s took part in the split; expected %d", size,
                      child->name, child->size);
 }
 

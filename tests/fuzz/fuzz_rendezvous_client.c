@@ -32,9 +32,10 @@ static void abort_comm(void *self, uint64_t comm, weft_status status, const char
     FUZZ_ASSERT(strlen(text) < 1024);
 }
 
-static void tell_where(void *self, uint64_t comm, struct wf_text *out)
+static void tell_where(void *self, uint64_t comm, int32_t asker, struct wf_text *out)
 {
     (void)self;
+    (void)asker;
     wf_put_u64(out, comm);
 }
 
@@ -103,7 +104,7 @@ static size_t play(const uint8_t *data, size_t size)
         inbox->seal.sequence++;
     }
     client->waiters = NULL;
-    if (w.done && wf_gathered_read(&w.payload, &got) == WEFT_OK) {
+    if (w.done && wf_gathered_read(&w.payload, NULL, &got) == WEFT_OK) {
         FUZZ_ASSERT(got.count == SIZE);
         for (int32_t i = 0; i < got.count; i++)
             FUZZ_ASSERT(got.blobs[i].bytes <= got.bytes.length);

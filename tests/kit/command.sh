@@ -27,7 +27,7 @@ expect 1 'libweft_plugin_nowhere.so: No such file' ./libweft_plugin_nowhere.so
 expect 1 'libweft_plugin_nosuch.so is not in' nosuch
 expect 1 'ended by signal|ended the process' "$wrong/libweft_plugin_wrong-crashes.so" --only collectives/gather/i8
 expect 1 'ended the process, with exit code 3' "$wrong/libweft_plugin_wrong-exits.so" --only p2p/plain/c64
-expect 1 'hangs: after .* rank 0, 1, 2 had not come back' "$wrong/libweft_plugin_wrong-ignores-timeout.so" \
+expect 1 'hangs: after .* rank 0, 1, 2 had not returned' "$wrong/libweft_plugin_wrong-ignores-timeout.so" \
     --only errors/timeout/collective --timeout 1
 expect 1 'run one alone: weft conform .* --only' "$wrong/libweft_plugin_wrong-sum.so" \
     --only collectives/all_reduce/f32
@@ -39,8 +39,8 @@ expect 2 'there is no level "foo"; the levels are load, claims, .* pull and stre
 expect 2 'did you mean "memory"\? the levels are load, ' "$example" --level memry
 expect 2 'there is no level "colectives"; did you mean' "$example" --only colectives/all_reduce
 expect 2 'there is no level "errrs"; did you mean' "$example" --without errrs/killed
-expect 2 'not a number from 1 to 32' "$example" --ranks 0
-expect 2 'not NAME=VALUE' "$example" --rank-env '{rank}=x'
+expect 2 'expected a number from 1 to 32' "$example" --ranks 0
+expect 2 'expected NAME=VALUE' "$example" --rank-env '{rank}=x'
 
 # A crash in the middle does not end the run: what comes after it is run by a new team.
 report=$("$weft" conform "$wrong/libweft_plugin_wrong-crashes.so" --level collectives)

@@ -40,7 +40,7 @@ static const weft_kernel_table keeping_kernel = {.struct_size = sizeof(weft_kern
 struct lone_rank {
     weft_context *context;
     struct weft_comm comm;
-    int32_t ranks[64];
+    int32_t ranks[64], room[64];
     struct weft_bound *bound;
     struct wf_action action;
     struct wf_step step;

@@ -75,8 +75,9 @@ static inline void rv_abort(void *self, uint64_t comm, weft_status status, const
     ((struct rv_rank *)self)->aborts += (int)comm;
 }
 
-static inline void rv_where(void *self, uint64_t comm, struct wf_text *out)
+static inline void rv_where(void *self, uint64_t comm, int32_t asker, struct wf_text *out)
 {
+    (void)asker;
     wf_text_add(out, "rank %d in %d", ((struct rv_rank *)self)->rank, (int)comm);
 }
 

@@ -270,7 +270,7 @@ static void check_all_entered(struct part *part)
 
     for (int32_t i = 0; i < group->size; i++)
         kit_check(part->kit, has_entered(part, group->ranks[i]),
-                  "it was over before rank %d had called it", group->ranks[i]);
+                  "it was complete before rank %d had called it", group->ranks[i]);
 }
 
 static void run(struct part *part, void *comm)

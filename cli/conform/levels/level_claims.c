@@ -245,8 +245,8 @@ static void cost(struct kit *kit)
         status = kit->plugin->comm->cost(kit->device, &query, 1 << 20, &out);
         if (status == WEFT_ERR_UNSUPPORTED) continue; /* weft's own cost table is used */
         if (!kit_ok(kit, "cost", status)) break;
-        kit_check(kit, out.measured <= 1, "%s: measured is %u, not 0 or 1", wf_collective_name(c),
-                  out.measured);
+        kit_check(kit, out.measured <= 1, "%s: measured is %u; expected 0 or 1",
+                  wf_collective_name(c), out.measured);
         kit_check(kit, kit->size == 1 || out.latency_ns + out.femtoseconds_per_byte > 0,
                   "%s over %d ranks is said to take no time", wf_collective_name(c), kit->size);
     }

@@ -34,7 +34,7 @@ static void exports(struct kit *kit)
 
     if (!kit_begin(kit, "exports")) return;
     kit_check(kit, !kit_exports_more(kit->opened->file, name, sizeof name),
-              "it exports %s, where the entry should be all", name);
+              "it exports %s; it must export weft_plugin_entry only", name);
     kit_end(kit);
 }
 

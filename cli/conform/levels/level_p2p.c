@@ -188,7 +188,7 @@ void kit_level_p2p(struct kit *kit)
     if (kit->plugin->comm == NULL) {
         kit_skip(kit, "the plugin has no comm table");
     } else if (kit->size < 2) {
-        kit_skip(kit, "one rank has nobody to write to");
+        kit_skip(kit, "messages need at least two ranks");
     } else if (!kit_has_messages(kit)) {
         kit_skip(kit, "the plugin has no messages: send says UNSUPPORTED");
     } else {

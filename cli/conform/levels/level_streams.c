@@ -117,7 +117,7 @@ static void in_order(struct kit *kit, void *stream, struct journal *journal)
     kit_check(kit, atomic_load(&journal->length) == WF_COUNT(entries),
               "%u of %zu functions have run", atomic_load(&journal->length), WF_COUNT(entries));
     for (uint32_t i = 0; i < WF_COUNT(entries); i++)
-        kit_check(kit, journal->entries[i] == i, "function %u ran where %u was due",
+        kit_check(kit, journal->entries[i] == i, "function %u ran; expected function %u",
                   journal->entries[i], i);
 }
 
@@ -147,7 +147,7 @@ static void honest_query(struct kit *kit, struct tools *tools)
                   "stream_query said that all is done while it was not");
     if (wait(kit, tools->first))
         kit_check(kit, atomic_load(&tools->journal.length) == 1,
-                  "stream_wait came back before the work was done");
+                  "stream_wait returned before the work was complete");
 }
 
 static void timeout(struct kit *kit, struct tools *tools)
@@ -162,14 +162,14 @@ static void timeout(struct kit *kit, struct tools *tools)
     status = device->stream_wait(kit->device, tools->first, SLOW_NS / 3);
     if (status == WEFT_OK)
         kit_check(kit, atomic_load(&tools->journal.length) == 1,
-                  "stream_wait came back before the work was done");
+                  "stream_wait returned before the work was complete");
     else if (kit_expect(kit, "stream_wait with a limit of 10 ms", status, WEFT_ERR_TIMEOUT))
         kit_check(kit, atomic_load(&tools->journal.length) == 0,
                   "a limit of 10 ms took until the work was done");
     atomic_store(&held.gate, true);
     if (wait(kit, tools->first))
         kit_check(kit, atomic_load(&tools->journal.length) == 1,
-                  "after a timeout, stream_wait came back before the work was done");
+                  "after a timeout, stream_wait returned before the work was complete");
 }
 
 static void destroy_waits(struct kit *kit, struct tools *tools)
@@ -180,7 +180,7 @@ static void destroy_waits(struct kit *kit, struct tools *tools)
     kit->plugin->device->stream_destroy(kit->device, tools->first);
     tools->first = NULL;
     kit_check(kit, atomic_load(&tools->journal.length) == 1,
-              "stream_destroy came back before the work was done");
+              "stream_destroy returned before the work was complete");
 }
 
 static void inline_default(struct kit *kit, struct tools *tools)
@@ -248,7 +248,7 @@ static void event_waits(struct kit *kit, struct tools *tools)
               "event_query before the work was done: WEFT_%s", weft_status_name(status));
     if (kit_ok(kit, "event_wait", device->event_wait(kit->device, tools->event, 10 * KIT_SECOND)))
         kit_check(kit, atomic_load(&tools->journal.length) == 1,
-                  "event_wait came back before the work was done");
+                  "event_wait returned before the work was complete");
 }
 
 /* Slow work on the first stream and an event behind it, for which the second stream waits. */
@@ -281,7 +281,7 @@ static void event_last_record(struct kit *kit, struct tools *tools)
                device->event_record(kit->device, tools->event, tools->first)) &&
         kit_ok(kit, "event_wait", device->event_wait(kit->device, tools->event, 10 * KIT_SECOND)))
         kit_check(kit, atomic_load(&tools->journal.length) == 1,
-                  "event_wait heeded an earlier record");
+                  "event_wait waited for an earlier record; expected the last one");
     wait(kit, tools->first);
 }
 
@@ -322,7 +322,7 @@ static void wrapped(struct kit *kit, struct tools *tools)
         kit_check(kit, atomic_load(&tools->journal.length) == 1,
                   "work on a wrapped stream was not done");
     kit_check(kit, device->stream_native(kit->device, stream) == native,
-              "a wrapped stream hands out another native stream");
+              "stream_native of a wrapped stream returns another stream");
     device->stream_destroy(kit->device, stream);
 }
 
@@ -338,7 +338,7 @@ static void wrapped_event(struct kit *kit, struct tools *tools)
         !kit_ok(kit, "event_wrap", device->event_wrap(kit->device, native, &event)))
         return;
     kit_check(kit, device->event_native(kit->device, event) == native,
-              "a wrapped event hands out another native event");
+              "event_native of a wrapped event returns another event");
     if (call(kit, tools->first, &entry) &&
         kit_ok(kit, "event_record",
                device->event_record(kit->device, tools->event, tools->first)) &&

@@ -148,10 +148,11 @@ static void handle(struct kit *kit)
         kit_copy(kit, (uint8_t *)w.local + 100, &mark, 1);
         if (kit_ok(kit, "handle", w.table->handle(w.window, &h)) && barrier(&w)) {
             kit_check(kit, h.rank == kit->rank && h.size == kit->size,
-                      "rank %d of %d, not %d of %d", h.rank, h.size, kit->rank, kit->size);
+                      "handle has rank %d of %d; expected rank %d of %d", h.rank, h.size, kit->rank,
+                      kit->size);
             kit_check(kit, h.bytes == 4096 && h.signal_count == 8,
-                      "%llu bytes and %u signals, not 4096 and 8", (unsigned long long)h.bytes,
-                      h.signal_count);
+                      "handle has %llu bytes and %u signals; expected 4096 and 8",
+                      (unsigned long long)h.bytes, h.signal_count);
             if (kit_check(kit, h.buffers != NULL && h.signals != NULL, "no arrays of peers")) {
                 kit_check(kit, h.buffers[kit->rank] == w.local,
                           "the own entry of buffers is not the window's memory");

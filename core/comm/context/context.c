@@ -131,9 +131,9 @@ static weft_status read_cards(weft_context *context, const struct wf_gathered *g
         context->host_ids[rank] = wf_take_u64(&reader);
         choices[rank] = wf_take_blob(&reader);
         if (reader.failed && status == WEFT_OK)
-            status =
-                wf_fail(WEFT_ERR_MISMATCH,
-                        "weft_init: the settings of rank %d are not those of this version", rank);
+            status = wf_fail(
+                WEFT_ERR_MISMATCH,
+                "weft_init: rank %d sent settings that this version of weft cannot read", rank);
     }
     if (status == WEFT_OK) status = wf_choices_compare(choices, got->count);
     wf_free(choices);
@@ -226,9 +226,10 @@ static weft_status read_options(const weft_options *options, weft_options *out)
     WF_TRY(wf_options_read("weft_options", options, out, sizeof *out));
     if (out->timeout_ns < WEFT_FOREVER || out->join_timeout_ns < 0 || out->size < 0)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: size is %d, timeout_ns %" PRId64 ", join_timeout_ns %" PRId64
-                       "; size and join_timeout_ns are not negative, timeout_ns is not negative or "
-                       "is WEFT_FOREVER",
+                       "weft_init: size is %d, timeout_ns is %" PRId64
+                       ", join_timeout_ns is %" PRId64
+                       "; size and join_timeout_ns must not be negative, and timeout_ns must be 0, "
+                       "positive or WEFT_FOREVER",
                        out->size, out->timeout_ns, out->join_timeout_ns);
     if (out->digest == NULL) out->digest_bytes = 0;
     return WEFT_OK;

@@ -26,7 +26,11 @@ weft_status wf_context_refuse(const weft_context *context, const char *function)
 
 weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
 {
-    if (comm == NULL) return wf_fail_null(function, "comm");
+    if (comm == NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: comm is NULL: a rank outside a communicator gets NULL from "
+                       "weft_comm_along, weft_comm_create and weft_comm_split",
+                       function);
     if (comm->made == wf_ended(WF_KIND_COMM))
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: the context was released; its communicators ended with it",

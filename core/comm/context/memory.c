@@ -12,9 +12,10 @@ weft_status weft_alloc(weft_context *context, uint64_t bytes, enum weft_memory_k
     WF_TRY(wf_context_check(context, "weft_alloc"));
     if (out == NULL) return wf_fail_null("weft_alloc", "out");
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_alloc: kind is %u; WEFT_MEMORY_DEVICE is %d, WEFT_MEMORY_PINNED is %d",
-                       kind, WEFT_MEMORY_DEVICE, WEFT_MEMORY_PINNED);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_alloc: kind is %u; expected WEFT_MEMORY_DEVICE (%d) or WEFT_MEMORY_PINNED (%d)",
+            kind, WEFT_MEMORY_DEVICE, WEFT_MEMORY_PINNED);
     if (bytes > INT64_MAX)
         return wf_fail(WEFT_ERR_INVALID, "weft_alloc: %llu bytes are more than 2^63 - 1",
                        (unsigned long long)bytes);

@@ -225,9 +225,10 @@ static weft_status check_given(const weft_options *options, int32_t size)
             WEFT_ERR_INVALID,
             "weft_init: set at most one of weft_options.exchange, .threads and .rendezvous");
     if (options->rank < 0 || options->rank >= size)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: weft_options.rank is %d and size is %d; ranks are 0 to size - 1",
-                       options->rank, size);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_init: weft_options.rank is %d and size is %d; rank must be from 0 to size - 1",
+            options->rank, size);
     return WEFT_OK;
 }
 

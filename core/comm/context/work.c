@@ -73,8 +73,9 @@ static void destroy(weft_work *work)
 /* "3 of weft_work_record, 1 of weft_redistribute" */
 static void count_makers(const weft_work *works, struct wf_text *out)
 {
-    static const char *const makers[] = {"weft_work_record", "weft_work_wrap", "weft_redistribute",
-                                         "weft_redistribute_batch"};
+    static const char *const makers[] = {"weft_work_record",  "weft_work_wrap",
+                                         "weft_redistribute", "weft_redistribute_batch",
+                                         "weft_move",         "weft_move_batch"};
 
     for (size_t i = 0; i < WF_COUNT(makers); i++) {
         unsigned long long count = 0;
@@ -98,7 +99,7 @@ void wf_works_end(weft_context *context)
     if (context->works == NULL) return;
     count_makers(context->works, &makers);
     wf_log(WF_LOG_WARNING, "weft_context_release: works not released: %s",
-           makers.failed ? "some" : makers.data);
+           makers.failed || makers.data == NULL ? "some" : makers.data);
     wf_text_free(&makers);
     while (context->works != NULL)
         end(context->works);

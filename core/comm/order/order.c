@@ -1,7 +1,47 @@
 /* order.c - one order of all runs, merged from the orders of several ranks. */
 #include "order.h"
 
-#define NAMED 4 /* ranks of a circle */
+#define NAMED      4  /* ranks of a circle */
+#define NOTE_BYTES 20 /* of a run in an answer */
+
+bool wf_runs_answer_read(weft_blob blob, int32_t rank, struct wf_runs_answer *out)
+{
+    struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
+    weft_blob counts;
+
+    if (blob.bytes == 0 || wf_take_u32(&reader) != WF_WHERE_KNOWN) return false;
+    (void)wf_take_u64(&reader); /* posted, finished, the last operation */
+    (void)wf_take_u64(&reader);
+    (void)wf_take_blob(&reader);
+    counts = wf_take_blob(&reader);
+    wf_take_string(&reader, out->waits_in, sizeof out->waits_in);
+    if (reader.failed || counts.bytes == 0) return false;
+    out->rank = rank;
+    out->counts = (struct wf_reader){counts.data, (size_t)counts.bytes, false};
+    out->collectives = wf_take_u64(&out->counts);
+    out->binding = wf_take_u32(&out->counts);
+    out->step = wf_take_u32(&out->counts);
+    out->note_count = wf_take_u32(&out->counts);
+    out->notes = out->counts;
+    if (out->note_count > WF_RUNS_NOTES) return false;
+    for (uint32_t i = 0; i < out->note_count * NOTE_BYTES / 4; i++)
+        (void)wf_take_u32(&out->counts);
+    return !out->counts.failed;
+}
+
+void wf_order_set(const struct wf_runs_answer *answer, struct wf_order *out)
+{
+    struct wf_reader reader = answer->notes;
+
+    out->rank = answer->rank;
+    out->counts = answer->counts;
+    for (uint32_t i = 0; i < answer->note_count; i++) {
+        out->runs[out->count].binding = wf_take_u32(&reader);
+        out->runs[out->count].number = wf_take_u64(&reader);
+        (void)wf_take_u64(&reader);
+        if (out->runs[out->count].binding != 0) out->count++; /* 0: not this rank's plan */
+    }
+}
 
 bool wf_order_count(const struct wf_reader *counts, uint32_t binding, uint64_t *begun)
 {

@@ -13,8 +13,7 @@
 #define MAX_GAP_NS   (UINT64_C(64) * WF_SECOND_NS)
 #define ASKED        16 /* ranks at a time */
 #define LOOKS        1000
-#define NOTE_BYTES   20 /* of a run in an answer */
-#define NOTES        (WF_RUNS_RECENT - 1)
+#define NOTES        WF_RUNS_NOTES
 
 /* ---- the list ---- */
 
@@ -210,39 +209,6 @@ bool wf_runs_watch(void *self, struct wf_question *out)
 
 /* ---- evaluation of the answers ---- */
 
-/* Another rank's counts. */
-struct answer {
-    int32_t rank;         /* of the world */
-    uint64_t collectives; /* on the communicator */
-    uint32_t binding, step;
-    uint32_t note_count;
-    struct wf_reader notes, counts;
-};
-
-static bool read_answer(weft_blob blob, int32_t rank, struct answer *out)
-{
-    struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
-    weft_blob counts;
-
-    if (blob.bytes == 0 || wf_take_u32(&reader) != WF_WHERE_KNOWN) return false;
-    (void)wf_take_u64(&reader); /* posted, finished, the last operation */
-    (void)wf_take_u64(&reader);
-    (void)wf_take_blob(&reader);
-    counts = wf_take_blob(&reader);
-    if (reader.failed || counts.bytes == 0) return false;
-    out->rank = rank;
-    out->counts = (struct wf_reader){counts.data, (size_t)counts.bytes, false};
-    out->collectives = wf_take_u64(&out->counts);
-    out->binding = wf_take_u32(&out->counts);
-    out->step = wf_take_u32(&out->counts);
-    out->note_count = wf_take_u32(&out->counts);
-    out->notes = out->counts;
-    if (out->note_count > NOTES) return false;
-    for (uint32_t i = 0; i < out->note_count * NOTE_BYTES / 4; i++)
-        (void)wf_take_u32(&out->counts);
-    return !out->counts.failed;
-}
-
 static const struct wf_plan_runs *find_binding(const weft_comm *comm, uint32_t binding)
 {
     const struct wf_plan_runs *plan = comm->runs.list;
@@ -273,7 +239,7 @@ struct items {
 };
 
 /* The item of run NUMBER of BINDING, which is added if it is new.  NULL: not both ranks run it. */
-static struct item *find_item(const weft_comm *comm, const struct answer *answer,
+static struct item *find_item(const weft_comm *comm, const struct wf_runs_answer *answer,
                               struct items *items, uint32_t binding, uint64_t number)
 {
     const struct wf_plan_runs *plan = find_binding(comm, binding);
@@ -292,7 +258,8 @@ static struct item *find_item(const weft_comm *comm, const struct answer *answer
 }
 
 /* All runs whose order one of the ranks knows. */
-static void list_items(const weft_comm *comm, const struct answer *answer, struct items *out)
+static void list_items(const weft_comm *comm, const struct wf_runs_answer *answer,
+                       struct items *out)
 {
     struct wf_reader reader = answer->notes;
     uint64_t first;
@@ -329,7 +296,7 @@ struct swap {
 };
 
 /* The oldest run of this rank that the other rank has swapped with another, or with collectives. */
-static struct swap find_swap(const weft_comm *comm, const struct answer *answer)
+static struct swap find_swap(const weft_comm *comm, const struct wf_runs_answer *answer)
 {
     struct items *items = wf_calloc(1, sizeof *items);
     struct swap swap = {NULL, NULL, false};
@@ -356,12 +323,51 @@ static void add_run(struct wf_text *out, int32_t rank, const struct wf_plan_runs
                 plan->binding, plan->text);
 }
 
+/* True if the other rank has not begun LAST, the last run of this rank.  If it no longer has the
+ * plan, its own last run decides: all runs after LAST are unknown here. */
+static bool is_behind(const weft_comm *comm, const struct wf_runs_answer *answer,
+                      const struct wf_plan_runs *last)
+{
+    const struct wf_plan_runs *newest;
+    struct wf_reader notes = answer->notes;
+    uint64_t begun, number = 0;
+    uint32_t binding = 0;
+
+    if (wf_order_count(&answer->counts, last->binding, &begun)) return begun < load(&last->begun);
+    for (uint32_t i = 0; i < answer->note_count; i++) {
+        binding = wf_take_u32(&notes);
+        number = wf_take_u64(&notes);
+        (void)wf_take_u64(&notes);
+    }
+    newest = find_binding(comm, binding);
+    return last->is_for_all &&
+           (answer->note_count == 0 || (newest != NULL && number <= load(&newest->begun) &&
+                                        !(newest == last && number == load(&last->begun))));
+}
+
+/* The other rank may wait for this one in a step, before the run in which this one waits. */
+static void compare_step(const weft_comm *comm, const struct wf_runs_answer *answer,
+                         struct wf_text *out)
+{
+    const struct wf_plan_runs *last = find_last(&comm->runs);
+
+    if (answer->waits_in[0] == '\0' || last == NULL || !is_behind(comm, answer, last)) return;
+    wf_text_add(out, "%s on %s: ", last->function, comm->name);
+    add_run(out, comm->context->rank, last,
+            atomic_load_explicit(&last->step, memory_order_relaxed));
+    wf_text_add(out, "; rank %d is at %s; all ranks must bind and run plans in the same order",
+                answer->rank, answer->waits_in);
+}
+
 /* Compare this rank's counts with ANSWER.  OUT gets a text if the orders differ. */
-static void compare(const weft_comm *comm, const struct answer *answer, struct wf_text *out)
+static void compare(const weft_comm *comm, const struct wf_runs_answer *answer, struct wf_text *out)
 {
     struct swap swap = find_swap(comm, answer);
 
-    if (!swap.found) return;
+    if (!swap.found) {
+        compare_step(comm, answer, out);
+        return;
+    }
     wf_text_add(out, "weft_redistribute on %s: ", comm->name);
     add_run(out, comm->context->rank, swap.mine,
             atomic_load_explicit(&swap.mine->step, memory_order_relaxed));
@@ -376,36 +382,22 @@ static void compare(const weft_comm *comm, const struct answer *answer, struct w
     wf_text_add(out, "; all ranks must run bound plans in the same order");
 }
 
-static void set_order(const struct answer *answer, struct wf_order *out)
-{
-    struct wf_reader reader = answer->notes;
-
-    out->rank = answer->rank;
-    out->counts = answer->counts;
-    for (uint32_t i = 0; i < answer->note_count; i++) {
-        out->runs[out->count].binding = wf_take_u32(&reader);
-        out->runs[out->count].number = wf_take_u64(&reader);
-        (void)wf_take_u64(&reader);
-        if (out->runs[out->count].binding != 0) out->count++; /* 0: not this rank's plan */
-    }
-}
-
 /* No two ranks differ: compare all of them together. */
 static void compare_together(weft_comm *comm, const struct wf_question *question,
                              const struct wf_gathered *answers, struct wf_text *out)
 {
     struct wf_order *orders = wf_calloc((size_t)question->count + 1, sizeof *orders);
     struct wf_text mine = {0}, circle = {0};
-    struct answer answer;
+    struct wf_runs_answer answer;
     int32_t count = 0;
 
-    wf_position_put(comm, &mine);
+    wf_position_put(comm, comm->context->rank, &mine);
     if (orders != NULL && !mine.failed &&
-        read_answer((weft_blob){mine.data, mine.length}, comm->context->rank, &answer))
-        set_order(&answer, &orders[count++]);
+        wf_runs_answer_read((weft_blob){mine.data, mine.length}, comm->context->rank, &answer))
+        wf_order_set(&answer, &orders[count++]);
     for (int32_t i = 0; count > 0 && i < answers->count && i < question->count; i++)
-        if (read_answer(answers->blobs[i], question->ranks[i], &answer))
-            set_order(&answer, &orders[count++]);
+        if (wf_runs_answer_read(answers->blobs[i], question->ranks[i], &answer))
+            wf_order_set(&answer, &orders[count++]);
     if (count > 2) wf_order_merge(orders, count, &circle);
     if (circle.length > 0 && !circle.failed)
         wf_text_add(out,
@@ -431,10 +423,10 @@ static void compare_all(weft_comm *comm, const struct wf_question *question,
                         const struct wf_gathered *answers, struct wf_text *out)
 {
     uint64_t settled = load(&comm->runs.settled);
-    struct answer answer;
+    struct wf_runs_answer answer;
 
     for (int32_t i = 0; i < answers->count && i < question->count && out->length == 0; i++)
-        if (read_answer(answers->blobs[i], question->ranks[i], &answer))
+        if (wf_runs_answer_read(answers->blobs[i], question->ranks[i], &answer))
             compare(comm, &answer, out);
     if (out->length == 0 && answers->count > 1) compare_together(comm, question, answers, out);
     if (load(&comm->runs.begun) != settled || out->failed || /* a run has begun meanwhile */

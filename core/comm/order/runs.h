@@ -14,8 +14,10 @@
 #include <stdatomic.h>
 
 #define WF_RUNS_TEXT 160
+#define WF_STEP_TEXT 320 /* of a step that ranks take together */
 /* Runs that are noted.  One note may be that of a run that has failed. */
 #define WF_RUNS_RECENT 64
+#define WF_RUNS_NOTES  (WF_RUNS_RECENT - 1) /* of them in an answer */
 
 /* The runs of one bound plan on this rank. */
 struct wf_plan_runs {
@@ -27,6 +29,7 @@ struct wf_plan_runs {
     _Atomic uint32_t step;      /* that it is in, from 1 */
     _Atomic(weft_comm *) group; /* of that step; NULL: it has none */
     uint32_t record;            /* of the run in progress; 0: none */
+    bool is_for_all;            /* every rank of the communicator runs it */
     const char *function;       /* that runs it */
     char text[WF_RUNS_TEXT];    /* "f32[8] S(0) -> f32[8] R on 4" */
 };

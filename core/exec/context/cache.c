@@ -5,6 +5,8 @@
  * use: a move that one rank refuses, because of its arguments, does not change it. */
 #include "kept.h"
 
+#include <string.h>
+
 enum { MOST_PLANS = 1024 };
 
 /* ---- the ranks of a move ---- */
@@ -15,40 +17,25 @@ static void mark_ranks(const weft_mesh *mesh, unsigned char *among)
         among[weft_mesh_rank_at(mesh, i)] = 1;
 }
 
-/* The ranks of the meshes of ITEMS, all of which are ranks of the world, in ascending order.  The
- * caller frees *OUT. */
-static weft_status list_ranks(const weft_context *context, uint32_t count,
-                              const weft_move_item *items, int32_t **out, int32_t *rank_count)
+/* List the ranks of the meshes of ITEMS, all of which are ranks of the world, in ascending order.
+ * Returns how many there are.  It cannot fail: a rank without memory must know which ranks to tell
+ * about that. */
+static int32_t list_ranks(const weft_context *context, uint32_t count, const weft_move_item *items)
 {
-    size_t size = (size_t)context->size;
-    int32_t *ranks = wf_alloc(size * sizeof *ranks);
-    unsigned char *among = wf_calloc(1, size);
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
     int32_t listed = 0;
 
-    if (ranks == NULL || among == NULL) {
-        wf_free(ranks);
-        wf_free(among);
-        return wf_fail_memory(size * sizeof *ranks);
-    }
+    memset(moves->among, 0, (size_t)context->size);
     for (uint32_t i = 0; i < count; i++) {
         const weft_mesh *from = items[i].from->layout.mesh, *to = items[i].to->layout.mesh;
 
-        if (i == 0 || from != items[i - 1].from->layout.mesh) mark_ranks(from, among);
-        if (to != from && (i == 0 || to != items[i - 1].to->layout.mesh)) mark_ranks(to, among);
+        if (i == 0 || from != items[i - 1].from->layout.mesh) mark_ranks(from, moves->among);
+        if (to != from && (i == 0 || to != items[i - 1].to->layout.mesh))
+            mark_ranks(to, moves->among);
     }
     for (int32_t rank = 0; rank < context->size; rank++)
-        if (among[rank]) ranks[listed++] = rank;
-    wf_free(among);
-    *out = ranks;
-    *rank_count = listed;
-    return WEFT_OK;
-}
-
-static bool has_rank(const int32_t *ranks, int32_t count, int32_t rank)
-{
-    for (int32_t i = 0; i < count; i++)
-        if (ranks[i] == rank) return true;
-    return false;
+        if (moves->among[rank]) moves->ranks[listed++] = rank;
+    return listed;
 }
 
 /* ---- plans ---- */
@@ -101,12 +88,10 @@ static weft_status plan_batch(weft_context *context, uint32_t count, const weft_
 }
 
 static weft_status make_plan(weft_context *context, uint32_t count, const weft_move_item *items,
-                             const char *function, weft_plan **out)
+                             weft_plan **out)
 {
-    weft_status status = count == 1 ? wf_moves_plan(context, items[0].from, items[0].to, NULL, out)
-                                    : plan_batch(context, count, items, out);
-
-    return status == WEFT_OK ? status : wf_fail_context(status, "%s", function);
+    if (count > 1) return plan_batch(context, count, items, out);
+    return wf_moves_plan(context, items[0].from, items[0].to, NULL, out);
 }
 
 /* ---- bound plans ---- */
@@ -212,11 +197,14 @@ static struct wf_kept_move *take_oldest(struct wf_moves *moves, struct wf_mover 
 /* Wait for the moves of KEPT.  A stream that was released has no work. */
 static weft_status wait_for(weft_context *context, const struct wf_kept_move *kept)
 {
-    weft_stream *stream = (weft_stream *)(uintptr_t)kept->stream;
+    weft_work *work = NULL;
+    weft_status status;
 
-    if (!kept->has_moved || wf_stream_check(context, stream, "weft_move") != WEFT_OK)
-        return WEFT_OK;
-    return weft_stream_wait(context, stream, context->timeout_ns);
+    if (kept->streams_ended == 0) return WEFT_OK;
+    WF_TRY(wf_stream_record(context, kept->stream, "weft_move", &work));
+    status = work != NULL ? weft_work_wait(work, context->timeout_ns) : WEFT_OK;
+    weft_work_release(&work);
+    return status;
 }
 
 static void evict_oldest(weft_context *context, struct wf_mover *mover)
@@ -233,10 +221,10 @@ static void evict_oldest(weft_context *context, struct wf_mover *mover)
     moves->left = kept;
 }
 
-/* Bind PLAN on the communicator of RANKS, and keep it as KEPT.  STATUS is this rank's result so
- * far. */
-static weft_status bind_and_keep(weft_context *context, const weft_plan *plan, const int32_t *ranks,
-                                 int32_t count, const char *function, weft_status status,
+/* Bind PLAN on the communicator of the COUNT listed ranks, and keep it as KEPT.  STATUS is this
+ * rank's result so far. */
+static weft_status bind_and_keep(weft_context *context, const weft_plan *plan, int32_t count,
+                                 const char *function, weft_status status,
                                  struct wf_kept_move *kept)
 {
     struct wf_moves *moves = &wf_exec_state(context)->moves;
@@ -244,8 +232,8 @@ static weft_status bind_and_keep(weft_context *context, const weft_plan *plan, c
     struct wf_mover *mover = NULL;
     weft_bound *bound = NULL;
 
-    status = wf_comm_group(context->world, ranks, count, status, &call.team);
-    if (call.team == NULL) return status;
+    status = wf_comm_group(context->world, function, moves->ranks, count, status, &call.team);
+    if (call.team == NULL) return wf_fail_named(status, function);
     if (status == WEFT_OK) status = find_mover(moves, call.team, &mover);
     WF_TRY(wf_plan_bind(plan, &call, status, &bound));
     kept->bound = bound;
@@ -258,25 +246,24 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
                          uint64_t hash, const char *function, struct wf_kept_move **out)
 {
     struct wf_kept_move *kept = NULL;
-    int32_t *ranks = NULL, rank_count = 0;
     weft_plan *plan = NULL;
+    int32_t rank_count;
     weft_status status;
 
     for (uint32_t i = 0; i < count; i++)
         WF_TRY(wf_bind_check(function, items[i].from, items[i].to, context->world));
-    WF_TRY(list_ranks(context, count, items, &ranks, &rank_count));
-    if (!has_rank(ranks, rank_count, context->rank)) {
-        wf_free(ranks);
+    rank_count = list_ranks(context, count, items);
+    if (!wf_exec_state(context)->moves.among[context->rank]) {
         *out = NULL;
         status = plan_each(context, count, items);
-        return status == WEFT_OK ? status : wf_fail_context(status, "%s", function);
+        return status == WEFT_OK ? status : wf_fail_named(status, function);
     }
-    status = make_plan(context, count, items, function, &plan);
+    status = make_plan(context, count, items, &plan);
     if (status == WEFT_OK) status = make_buckets(&wf_exec_state(context)->moves);
     if (status == WEFT_OK) status = make_kept(count, items, hash, &kept);
-    status = bind_and_keep(context, plan, ranks, rank_count, function, status, kept);
+    if (status != WEFT_OK) status = wf_fail_named(status, function);
+    status = bind_and_keep(context, plan, rank_count, function, status, kept);
     weft_plan_release(&plan);
-    wf_free(ranks);
     if (status != WEFT_OK) {
         free_kept(kept);
         return status;

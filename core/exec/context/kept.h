@@ -81,6 +81,10 @@ weft_status wf_bound_set_scratch(struct weft_bound *bound, const struct wf_bind_
 void wf_scratch_drop(struct weft_bound *bound);
 /* Remember STREAM, so that its release waits for its work. */
 weft_status wf_stream_remember(weft_context *context, const void *stream) WF_NODISCARD;
+/* Record *OUT on STREAM, which was remembered or is the default one.  *OUT is NULL if the stream
+ * has ended.  It does not end meanwhile, though another thread may release it. */
+weft_status wf_stream_record(weft_context *context, const void *stream, const char *function,
+                             weft_work **out) WF_NODISCARD;
 /* Free the memory that no bound plan uses. */
 void wf_pools_trim(weft_context *context);
 
@@ -110,9 +114,9 @@ struct wf_kept_move {
     struct wf_mover *mover;
     weft_bound *bound;
     uint64_t hash;
-    const void *stream; /* of the last move */
-    bool has_moved;
-    const void **sources; /* room for a batch's arguments */
+    const void *stream;     /* of the last move */
+    uint64_t streams_ended; /* of the state, when STREAM was remembered; 0: it has not moved yet */
+    const void **sources;   /* room for a batch's arguments */
     void **targets;
     uint32_t count;
     const weft_spec *pairs[];
@@ -126,15 +130,19 @@ struct wf_moves {
     struct wf_mover *movers;
     struct wf_kept_move *left; /* evicted, but their work could not be waited for */
     weft_plan_cache *plans;
+    int32_t *ranks;       /* room for the ranks of a move, one entry per rank of the world */
+    unsigned char *among; /* the same, by rank: does it take part? */
     uint64_t kept, bound, evicted;
 };
 
 struct wf_exec_state {
     pthread_mutex_t lock; /* of the pools */
     struct wf_pool *pools;
-    struct wf_piece *spare;  /* reserved by binding, for the next pool that needs it */
-    uint64_t scratch_bytes;  /* of all pieces */
-    atomic_bool host_logged; /* the log says that the host works for the backend */
+    struct wf_piece *spare;         /* reserved by binding, for the next pool that needs it */
+    uint64_t scratch_bytes;         /* of all pieces */
+    atomic_bool host_logged;        /* the log says that the host works for the backend */
+    atomic_bool casts_logged;       /* the log says that the host casts for the backend */
+    _Atomic uint64_t streams_ended; /* from 1 on; a stream's address may be that of an ended one */
     struct wf_moves moves;
 };
 

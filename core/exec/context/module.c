@@ -9,9 +9,23 @@ static weft_status create(weft_context *context)
 
     if (state == NULL) return wf_fail_memory(sizeof *state);
     pthread_mutex_init(&state->lock, NULL);
+    atomic_init(&state->streams_ended, 1);
     state->moves.most = MOST_BOUND;
     context->kept[WF_MODULE_EXEC] = state;
     return WEFT_OK;
+}
+
+/* Now the number of ranks is known. */
+static weft_status start(weft_context *context)
+{
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+    size_t size = (size_t)context->size;
+
+    moves->ranks = wf_alloc(size * sizeof *moves->ranks);
+    moves->among = wf_alloc(size);
+    return moves->ranks != NULL && moves->among != NULL
+               ? WEFT_OK
+               : wf_fail_memory(size * (sizeof *moves->ranks + 1));
 }
 
 static bool has_pool(struct wf_exec_state *state, const void *stream)
@@ -43,6 +57,7 @@ static void stream_ends(weft_context *context, void *stream)
         atomic_store_explicit(&pool->busy, false, memory_order_release);
     }
     pthread_mutex_unlock(&state->lock);
+    atomic_fetch_add_explicit(&state->streams_ended, 1, memory_order_relaxed);
 }
 
 /* The communicators that moves use end with the world.  Bound plans end before them, because their
@@ -65,6 +80,8 @@ static void destroy(weft_context *context)
         state->pools = pool->next;
         wf_free(pool);
     }
+    wf_free(state->moves.ranks);
+    wf_free(state->moves.among);
     pthread_mutex_destroy(&state->lock);
     context->kept[WF_MODULE_EXEC] = NULL;
     wf_free(state);
@@ -72,6 +89,7 @@ static void destroy(weft_context *context)
 
 const struct wf_module wf_exec_module = {
     .create = create,
+    .start = start,
     .stream_ends = stream_ends,
     .comm_ends = comm_ends,
     .destroy = destroy,

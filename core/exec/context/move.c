@@ -33,24 +33,36 @@ static inline weft_status leave(weft_context *context, weft_status status)
 
 /* ---- streams ---- */
 
+/* True if KEPT has moved on STREAM before.  If streams have ended since then, STREAM may be another
+ * one at the same address, which is not remembered. */
+static inline bool is_stream_of(const weft_context *context, const struct wf_kept_move *kept,
+                                const weft_stream *stream)
+{
+    return kept->stream == stream &&
+           kept->streams_ended ==
+               atomic_load_explicit(&wf_exec_state(context)->streams_ended, memory_order_relaxed);
+}
+
 /* KEPT moves on STREAM, and has moved on another one before, or not yet.  Its runs use the same
  * lists and, if the host averages, the same host memory, so they run one after the other. */
 static weft_status change_stream(weft_context *context, struct wf_kept_move *kept,
                                  weft_stream *stream, const char *function)
 {
-    weft_stream *before = (weft_stream *)(uintptr_t)kept->stream;
+    uint64_t ended =
+        atomic_load_explicit(&wf_exec_state(context)->streams_ended, memory_order_relaxed);
     weft_work *work = NULL;
     weft_status status;
 
     WF_TRY(wf_stream_remember(context, stream));
-    if (kept->has_moved && wf_stream_check(context, before, function) == WEFT_OK) {
-        WF_TRY(wf_work_record(context, before, function, &work));
+    if (kept->streams_ended != 0 && kept->stream != stream)
+        WF_TRY(wf_stream_record(context, kept->stream, function, &work));
+    if (work != NULL) {
         status = weft_stream_wait_work(stream, work);
         weft_work_release(&work);
         if (status != WEFT_OK) return wf_fail_context(status, "%s", function);
     }
     kept->stream = stream;
-    kept->has_moved = true;
+    kept->streams_ended = ended;
     return WEFT_OK;
 }
 
@@ -97,7 +109,7 @@ static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *
     bound = kept->bound;
     if (bound->checked || !wf_buffers_fit(&bound->memory, source, target, true))
         WF_TRY(wf_buffers_check(what, bound, &source, &target, NULL));
-    if (__builtin_expect(kept->stream != stream || !kept->has_moved, 0))
+    if (__builtin_expect(!is_stream_of(context, kept, stream), 0))
         WF_TRY(change_stream(context, kept, stream, what));
     WF_TRY(wf_scratch_enter(bound, stream,
                             source != target ? 0 : wf_run_room(bound, source, target), what));
@@ -135,8 +147,7 @@ static weft_status check_items(uint32_t count, const weft_move_item *items)
 {
     if (items == NULL) return wf_fail_null("weft_move_batch", "items");
     if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_move_batch: count is 0; a batch has at least 1 tensor");
+        return wf_fail(WEFT_ERR_INVALID, "weft_move_batch: count is 0; it must be at least 1");
     for (uint32_t i = 0; i < count; i++) {
         WF_TRY(check_spec(&items[i], i, "from", items[i].from));
         WF_TRY(check_spec(&items[i], i, "to", items[i].to));
@@ -205,8 +216,7 @@ static weft_status move_batch(weft_context *context, uint32_t count, const weft_
     bound = kept->bound;
     if (!wf_batch_fits(bound, kept->sources, kept->targets, true))
         WF_TRY(wf_buffers_check(what, bound, kept->sources, kept->targets, items));
-    if (kept->stream != stream || !kept->has_moved)
-        WF_TRY(change_stream(context, kept, stream, what));
+    if (!is_stream_of(context, kept, stream)) WF_TRY(change_stream(context, kept, stream, what));
     WF_TRY(wf_scratch_enter(bound, stream, batch_room(bound, kept->sources, kept->targets), what));
     if (bound->batch != NULL) bound->batch->named = items;
     status = wf_batch_run(bound, kept->sources, kept->targets, wf_scratch_extra(bound), stream,
@@ -243,9 +253,10 @@ weft_status weft_context_plan(weft_context *context, const weft_spec *from, cons
 static weft_status clear(weft_context *context)
 {
     struct wf_gathered got;
+    weft_status status = wf_comm_agree(context->world, "weft_move_clear", wf_moves_wait(context),
+                                       (weft_blob){"", 0}, &got);
 
-    WF_TRY(wf_comm_agree(context->world, "weft_move_clear", wf_moves_wait(context),
-                         (weft_blob){"", 0}, &got));
+    if (status != WEFT_OK) return wf_fail_named(status, "weft_move_clear");
     wf_gathered_free(&got);
     wf_moves_drop(context);
     wf_pools_trim(context);

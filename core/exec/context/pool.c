@@ -9,6 +9,8 @@
  * move needs room for a copy. */
 #include "kept.h"
 
+#include "comm/check.h"
+
 /* ---- pieces ---- */
 
 static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_piece **out)
@@ -110,8 +112,27 @@ static weft_status enlarge(weft_context *context, struct wf_pool *pool, uint64_t
 
 /* ---- bound plans ---- */
 
+/* With WEFT_CHECK: fails if the device knows that the scratch of CALL is smaller than the caller
+ * says. */
+static weft_status check_room(const struct weft_bound *bound, const struct wf_bind_call *call)
+{
+    const weft_bind_options *given = &call->given;
+    struct wf_room room;
+
+    if (!bound->checked || given->scratch_bytes == 0) return WEFT_OK;
+    WF_TRY(wf_room_find(bound->device_table, bound->device, given->scratch, &room));
+    if (wf_room_has(&room, given->scratch_bytes)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: on rank %d scratch_bytes is %llu; the allocation has %llu bytes, and "
+                   "scratch begins %llu bytes into it",
+                   call->function, weft_comm_rank(call->parent),
+                   (unsigned long long)given->scratch_bytes, (unsigned long long)room.bytes,
+                   (unsigned long long)room.offset);
+}
+
 /* Fails unless the scratch that CALL supplies is usable for a plan that needs BYTES. */
-static weft_status check_given(const struct wf_bind_call *call, uint64_t bytes)
+static weft_status check_given(const struct weft_bound *bound, const struct wf_bind_call *call,
+                               uint64_t bytes)
 {
     const weft_bind_options *given = &call->given;
     int32_t rank = weft_comm_rank(call->parent);
@@ -130,7 +151,7 @@ static weft_status check_given(const struct wf_bind_call *call, uint64_t bytes)
                        "weft_plan_scratch returns the size that is needed",
                        call->function, rank, (unsigned long long)bytes,
                        (unsigned long long)given->scratch_bytes);
-    return WEFT_OK;
+    return check_room(bound, call);
 }
 
 weft_status wf_bound_set_scratch(struct weft_bound *bound, const struct wf_bind_call *call,
@@ -142,7 +163,7 @@ weft_status wf_bound_set_scratch(struct weft_bound *bound, const struct wf_bind_
 
     bound->scratch_bytes = bytes;
     if (given->scratch != NULL || given->scratch_bytes > 0) {
-        WF_TRY(check_given(call, bytes));
+        WF_TRY(check_given(bound, call, bytes));
         bound->given_scratch = given->scratch;
         wf_scratch_assign(bound, given->scratch);
         return WEFT_OK;
@@ -177,14 +198,16 @@ static weft_status find_place(weft_bound *bound, struct wf_pool *pool, uint64_t 
     return WEFT_OK;
 }
 
-/* Must a run that leaves its last place wait for *STREAM?  The host's averages of that run still
- * use the memory that the actions have.  The lock is held. */
-static bool has_averages(const weft_bound *bound, const void **stream)
+/* Record *OUT if a run in PLACE must wait for the last run, which was in another place: the host's
+ * averages of that run still use the memory that the actions have.  The lock is held. */
+static weft_status record_averages(const weft_bound *bound, const struct wf_place *place,
+                                   const char *function, weft_work **out)
 {
-    if (!bound->averages_on_host || bound->place == NULL || !bound->place->pool->in_use)
-        return false;
-    *stream = bound->place->pool->stream;
-    return true;
+    if (!bound->averages_on_host || bound->place == NULL || bound->place == place ||
+        !bound->place->pool->in_use)
+        return WEFT_OK;
+    return wf_work_record(bound->context, (weft_stream *)(uintptr_t)bound->place->pool->stream,
+                          function, out);
 }
 
 weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extra,
@@ -193,18 +216,16 @@ weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extr
     struct wf_exec_state *state = wf_exec_state(bound->context);
     struct wf_place *place = NULL;
     struct wf_pool *pool = NULL;
-    const void *before = NULL;
+    weft_work *before = NULL;
     weft_status status;
-    bool waits;
 
     pthread_mutex_lock(&state->lock);
-    waits = has_averages(bound, &before);
     status = hold_pool(bound->context, stream, &pool);
     if (status == WEFT_OK) status = find_place(bound, pool, bound->scratch_bytes + extra, &place);
+    if (status == WEFT_OK) status = record_averages(bound, place, function, &before);
     pthread_mutex_unlock(&state->lock);
-    if (status == WEFT_OK && place != bound->place && waits)
-        status = bound->device_table->stream_wait(bound->device, (void *)(uintptr_t)before,
-                                                  WEFT_FOREVER);
+    if (before != NULL) status = weft_work_wait(before, WEFT_FOREVER);
+    weft_work_release(&before);
     if (status != WEFT_OK) {
         if (pool != NULL) let_go(pool);
         return wf_fail_context(status, "%s: scratch", function);
@@ -249,6 +270,22 @@ weft_status wf_stream_remember(weft_context *context, const void *stream)
         status = hold_pool(context, stream, &pool);
         if (status == WEFT_OK) let_go(pool);
     }
+    pthread_mutex_unlock(&state->lock);
+    return status;
+}
+
+weft_status wf_stream_record(weft_context *context, const void *stream, const char *function,
+                             weft_work **out)
+{
+    struct wf_exec_state *state = wf_exec_state(context);
+    weft_status status = WEFT_OK;
+    bool known = stream == NULL;
+
+    *out = NULL;
+    pthread_mutex_lock(&state->lock);
+    for (const struct wf_pool *pool = state->pools; pool != NULL && !known; pool = pool->next)
+        known = pool->in_use && pool->stream == stream;
+    if (known) status = wf_work_record(context, (weft_stream *)(uintptr_t)stream, function, out);
     pthread_mutex_unlock(&state->lock);
     return status;
 }

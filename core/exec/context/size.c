@@ -29,14 +29,19 @@ weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
                                 .sized_only = true,
                                 .kernel = &kernel};
     const weft_kernel_table *real;
+    weft_status status;
 
     if (comm == NULL) return wf_fail_null("weft_plan_scratch", "comm");
     WF_TRY(wf_comm_check(comm, "weft_plan_scratch"));
     if (bytes == NULL) return wf_fail_null("weft_plan_scratch", "bytes");
     WF_TRY(wf_bind_read(plan, options, bytes, &call));
+    WF_TRY(wf_casts_find(plan, comm, &call.casts));
     real = wf_kernels_of(comm->context);
     memcpy(&kernel, real, real->struct_size < sizeof kernel ? real->struct_size : sizeof kernel);
     kernel.regions_create = make_no_list;
-    return plan->members != NULL ? wf_batch_size(plan, &call, bytes)
-                                 : wf_bind_size(plan, &call, bytes);
+    WF_TRY(wf_bind_give_room(&call));
+    status = plan->members != NULL ? wf_batch_size(plan, &call, bytes)
+                                   : wf_bind_size(plan, &call, bytes);
+    wf_free(call.room);
+    return status;
 }

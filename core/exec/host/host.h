@@ -22,6 +22,8 @@ const weft_kernel_table *wf_kernels_of(const weft_context *context);
 void *wf_kernels_device(weft_context *context);
 /* Log what CONTEXT's plugin lacks and what that costs, once per context. */
 void wf_host_log_notice(const weft_context *context);
+/* Log that the host casts for CONTEXT's plugin, once per context. */
+void wf_host_log_casts(const weft_context *context);
 
 /* As `cast` in weft_kernel_table, for the casts that plans make.  DEVICE is the context. */
 weft_status wf_host_cast(void *device, uint32_t from, uint32_t to, uint64_t count,

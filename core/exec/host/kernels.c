@@ -123,3 +123,15 @@ void wf_host_log_notice(const weft_context *context)
             "every redistribution copies its data to the host and back, and waits for its stream",
             name);
 }
+
+void wf_host_log_casts(const weft_context *context)
+{
+    bool reaches = (context->features & WEFT_FEATURE_HOST_MEMORY) != 0;
+
+    if (atomic_exchange(&wf_exec_state(context)->casts_logged, true)) return;
+    wf_log(WF_LOG_NOTICE,
+           "backend %s has no kernels for casts: weft casts %s; redistributions that cast %s",
+           context->plugin->name, reaches ? "on the host" : "in host memory",
+           reaches ? "wait for their stream"
+                   : "copy their data to the host and back, and wait for their stream");
+}

@@ -49,7 +49,7 @@ typedef struct weft_backend_options {
 /* One candidate.  Strings live as long as the list. */
 typedef struct weft_backend_info {
     size_t struct_size;
-    const char *name;              /* from the file's name, until the plugin was loaded */
+    const char *name;              /* if the plugin was not loaded: taken from the file's name */
     const char *file;              /* absolute path; NULL if no file has the name */
     const char *version;           /* NULL if the plugin was not loaded */
     const char *build;             /* likewise */
@@ -58,7 +58,7 @@ typedef struct weft_backend_info {
     uint32_t abi_major, abi_minor; /* 0.0 if the plugin was not loaded */
     uint32_t reason;               /* enum weft_reason */
     const char *reason_text;       /* a sentence: what was found and what is required */
-    int32_t score;                 /* for auto: the highest wins; 0 or less: never */
+    int32_t score;                 /* auto chooses the highest above 0 */
     uint32_t device_count;
 } weft_backend_info;
 
@@ -81,16 +81,18 @@ WEFT_API WEFT_NODISCARD weft_status weft_backends_create(const weft_backend_opti
 /* Free the list and set *BACKENDS to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_backends_release(weft_backends **backends);
 
-/* Number of candidates, usable or not, in the order of the search; 0 for NULL. */
+/* Number of candidates, usable or not; 0 for NULL.  Their indices follow the order of the search.
+ */
 WEFT_API size_t weft_backends_count(const weft_backends *backends);
 /* Copy the properties of candidate INDEX to *OUT, whose struct_size the caller sets.
  * WEFT_ERR_INVALID: there is no such candidate. */
 WEFT_API WEFT_NODISCARD weft_status weft_backends_get(const weft_backends *backends, size_t index,
                                                       weft_backend_info *out);
 
-/* The candidate that serves ROLE.  If it is not the first in WEFT_BACKEND's list, a notice in the
- * log says so.  WEFT_ERR_NO_BACKEND has the reasons: for a name, why that plugin cannot serve and
- * which plugins exist; for auto, one line per candidate.  [any thread] */
+/* Set *INDEX to the candidate that serves ROLE.  If it is not the first in WEFT_BACKEND's list, a
+ * notice in the log says so.  WEFT_ERR_NO_BACKEND: no candidate can serve ROLE.  The error text
+ * gives the reasons: for a name, why that plugin cannot serve and which plugins exist; for auto,
+ * one line per candidate.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_backends_choose(const weft_backends *backends,
                                                          enum weft_role role, size_t *index);
 
@@ -100,16 +102,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_backends_choose(const weft_backends *ba
  * such candidate. */
 WEFT_API const weft_plugin *weft_backends_plugin(const weft_backends *backends, size_t index);
 
-/* The selection in force, in the syntax of WEFT_BACKEND.  *ORIGIN, unless ORIGIN is NULL, is where
- * it comes from ("WEFT_BACKEND", "the backend option").  Both are valid as long as the list.  NULL
- * for NULL. */
+/* The selection in force, in the syntax of WEFT_BACKEND.  Unless ORIGIN is NULL, *ORIGIN is set to
+ * the name of the setting that it comes from ("WEFT_BACKEND", "the backend option").  Both are
+ * valid as long as the list.  If BACKENDS is NULL, the result is NULL and *ORIGIN is not changed.
+ */
 WEFT_API const char *weft_backends_wanted(const weft_backends *backends, const char **origin);
 
 /* Line LINE of the trace of the search; NULL past the last line.  The trace records every
  * directory, every file and every decision, in the order of the search.  Borrowed. */
 WEFT_API const char *weft_backends_trace(const weft_backends *backends, size_t line);
-/* Write the candidate that line LINE of the trace concerns to *INDEX.  False if it concerns none,
- * or if there is no such line. */
+/* Set *INDEX to the candidate that line LINE of the trace concerns.  False if the line concerns no
+ * candidate, or if there is no such line. */
 WEFT_API bool weft_backends_trace_candidate(const weft_backends *backends, size_t line,
                                             size_t *index);
 

@@ -9,17 +9,19 @@
  * STREAM and return.  All ranks of a communicator make the same calls in the same order, with one
  * thread at a time per communicator.
  *
- * A communicator fails with the first WEFT_ERR_PEER, _TIMEOUT, _ABORTED, _MISMATCH or device error,
- * its cause.  The failure is permanent: every later call returns the cause, and the communicator
- * can only be aborted and released; for weft_comm_create see below.  Waits for streams and works
- * that contain its work return the cause too (device.h), with the same status and text.
+ * A communicator fails with the first WEFT_ERR_PEER, _TIMEOUT, _ABORTED, _MISMATCH or device error.
+ * This error is its cause.  The failure is permanent: every later call returns the cause, and the
+ * communicator can only be aborted and released.  The exception is weft_comm_create, see there.
+ * Waits for streams and works that contain its work return the cause too (device.h), with the same
+ * status and text.
  *
  * A communicator fails on all its ranks.  A time-out, a mismatch and an abort have the same status
  * on all ranks, whichever rank finds them first: if a time limit passes on one rank, the cause is
  * WEFT_ERR_TIMEOUT on every rank on which the communicator has not failed before.  Any other error
- * of one rank is WEFT_ERR_PEER or _ABORTED on the other ranks, with its number in the text.
- * Collectives that were complete on the rank that reports a mismatch complete on the other ranks
- * too, if they are not on a stream and not in a call group. */
+ * of one rank is WEFT_ERR_PEER or _ABORTED on the other ranks, and the text names the rank.
+ * A mismatch does not fail earlier collectives that were complete when their call returned
+ * (WEFT_FEATURE_INLINE in device.h, outside call groups): if such a collective is complete on the
+ * rank that reports the mismatch, it completes on the other ranks too. */
 #ifndef WEFT_COMM_H
 #define WEFT_COMM_H
 
@@ -59,8 +61,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t c
  * over the listed ranks, which all pass the same list.  A rank that is not listed may call it too:
  * it gets NULL without waiting.  OPTIONS may be NULL.  The caller releases *OUT.
  * WEFT_ERR_MISMATCH: ranks list the same ranks in different orders.
- * It also works if PARENT has failed with WEFT_ERR_PEER, so that the remaining ranks can go on
- * without the lost one. */
+ * The call also succeeds if PARENT has failed with WEFT_ERR_PEER, so that the remaining ranks can
+ * continue without the lost one. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t count,
                                                      const int32_t *ranks,
                                                      const weft_subcomm_options *options,
@@ -68,22 +70,25 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
 
 /* Find the communicator of one or several axes of MESH that contains this rank.  The ranks of MESH
  * are ranks of PARENT.  AXES lists axes by name or index ("tp", "dp,tp", "0").  Rank i of *OUT is
- * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  The communicator is created on
- * first use; later calls with the same ranks return the same communicator.  Its name contains the
- * axes ("dp#7").  It fails independently of PARENT.  Collective over the ranks of MESH, which all
- * pass the same MESH and AXES.  A rank that is not in MESH may call it too: it gets NULL without
- * waiting.  *OUT is borrowed: the release of PARENT, or of its context, releases it.
+ * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  If these are all ranks of
+ * PARENT in the same order, *OUT is PARENT itself.  Otherwise the communicator is created on first
+ * use; later calls for the same ranks in the same order return the same communicator.  Its name
+ * contains the axes of the first call ("dp#7"), and it fails independently of PARENT.  Collective
+ * over the ranks of MESH, which all pass the same MESH and AXES.  A rank that is not in MESH may
+ * call it too: it gets NULL without waiting.  *OUT is borrowed: the release of PARENT, or of its
+ * context, releases it.
  * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a
  * rank that PARENT does not have. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh,
                                                     const char *axes, weft_comm **out);
 
-/* Free this rank's part of the communicator and set *COMM to NULL; it does not communicate.  Its
- * work must be complete, or the communicator aborted.  Release bound plans and symmetric memory of
- * COMM before; those that remain refuse every call with WEFT_ERR_INVALID.  The context releases the
- * world communicator, and a parent releases the communicators of weft_comm_along: for these it only
- * logs a warning.  The communicators that weft_comm_along has found in COMM are released with COMM
- * and must not be used afterwards.  Accepts NULL and a pointer to NULL. */
+/* Free this rank's part of the communicator and set *COMM to NULL.  The call does not communicate.
+ * All work of COMM must be complete, or COMM must have failed; weft_comm_abort makes it fail.
+ * Release the bound plans and the symmetric memory of COMM first; those that remain refuse every
+ * call with WEFT_ERR_INVALID. Communicators that weft_comm_along has returned for COMM as PARENT
+ * are released with COMM and must not be used afterwards.  The world communicator and communicators
+ * of weft_comm_along are not released by this function: for these it logs a warning and only sets
+ * *COMM to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_comm_release(weft_comm **comm);
 
 /* ---- properties ---------------------------------------------------------------- */
@@ -103,7 +108,8 @@ WEFT_API int32_t weft_comm_find_rank(const weft_comm *comm, int32_t world_rank);
 /* True if ranks A and B of COMM run on the same host.  False if one of them is not a rank of COMM.
  * [any thread] */
 WEFT_API bool weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b);
-/* The vendor's communicator (ncclComm_t).  NULL if the backend has none. */
+/* The vendor's communicator (ncclComm_t).  NULL if the backend has no vendor communicators, and for
+ * NULL. */
 WEFT_API void *weft_comm_native(weft_comm *comm);
 
 /* Set *LEVEL to how the backend performs COLLECTIVE with DTYPE and REDUCTION on COMM: natively, by
@@ -120,15 +126,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm,
 /* WEFT_OK, or the cause if COMM has failed; weft_last_error has its text.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_async_error(weft_comm *comm);
 
-/* Make COMM fail with WEFT_ERR_ABORTED: on this rank at once, on its other ranks when the report of
- * this rank arrives.  Pending work of COMM fails too.  Work is pending until a wait or a test has
- * reported it complete.  The call does not block and may be repeated.  The caller still releases
- * COMM.  [any thread] */
+/* Make COMM fail with WEFT_ERR_ABORTED: on this rank at once, on the other ranks of COMM when the
+ * report of this rank arrives.  A rank on which COMM has failed before keeps its cause.  Pending
+ * work of COMM fails too.  Work is pending until a wait or a test has reported it complete.  The
+ * call does not block and may be repeated.  The caller still releases COMM.  [any thread] */
 WEFT_API void weft_comm_abort(weft_comm *comm);
 
-/* Call LINE(ARGUMENT, text) once for each line of a report: the recent operations of this rank,
- * then the operation that each other rank has reached, or that the rank does not answer within
- * about a second.  A rank of the job outside COMM is reported only if it does not answer.  The
+/* Call LINE(ARGUMENT, text) once for each line of a report.  The report lists the recent operations
+ * of this rank.  Then it has one line for each other rank of COMM: the operation that the rank has
+ * reached, or a note that the rank did not answer within about a second.  A rank of the job outside
+ * COMM has a line only if it did not answer; in a job of more than 256 ranks it is not asked.  The
  * calling thread calls LINE; text is valid during that call only.  Not collective.  When a time
  * limit passes, weft logs the same report.  [any thread] */
 WEFT_API void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text),
@@ -175,15 +182,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_gather(weft_comm *comm, const void *sen
 WEFT_API WEFT_NODISCARD weft_status weft_scatter(weft_comm *comm, const void *send, void *recv,
                                                  uint64_t count, enum weft_dtype dtype,
                                                  int32_t root, weft_stream *stream);
-/* Make STREAM wait for all ranks: work that is posted to STREAM later does not start before every
- * rank has reached its barrier. */
+/* Make STREAM wait for all ranks: work that is posted to STREAM later does not start before the
+ * stream of every rank has reached the barrier, after the work that was posted to it earlier. */
 WEFT_API WEFT_NODISCARD weft_status weft_barrier(weft_comm *comm, weft_stream *stream);
 
 /* Variants with a count and an offset for each rank, both in elements.  Each array has one entry
- * per rank of COMM and is read before the call returns.  All ranks must pass matching counts.
- * Offsets may differ between ranks, be in any order and leave gaps; blocks of RECV must not
- * overlap.  In weft_all_gather_v this rank sends recv_counts[its rank] elements; in
- * weft_reduce_scatter_v it receives send_counts[its rank] elements. */
+ * per rank of COMM and is read during the call only.  The counts must match: in weft_all_gather_v
+ * and weft_reduce_scatter_v all ranks pass the same counts; in weft_all_to_all_v, send_counts[j] on
+ * rank i equals recv_counts[i] on rank j; in weft_gather_v and weft_scatter_v, COUNT on rank i
+ * equals entry i of the root's counts.  Offsets may differ between ranks, be in any order and leave
+ * gaps; blocks of RECV must not overlap.  In weft_all_gather_v rank i sends recv_counts[i]
+ * elements; in weft_reduce_scatter_v it receives send_counts[i] elements. */
 WEFT_API WEFT_NODISCARD weft_status weft_all_gather_v(weft_comm *comm, const void *send, void *recv,
                                                       const uint64_t *recv_counts,
                                                       const uint64_t *recv_offsets,
@@ -200,7 +209,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_all_to_all_v(weft_comm *comm, const voi
                                                       const uint64_t *recv_counts,
                                                       const uint64_t *recv_offsets,
                                                       enum weft_dtype dtype, weft_stream *stream);
-/* COUNT is this rank's.  The arrays are used on the root only. */
+/* COUNT is the number of elements that this rank sends (gather) or receives (scatter).  The arrays
+ * are used on the root only. */
 WEFT_API WEFT_NODISCARD weft_status weft_gather_v(weft_comm *comm, const void *send, uint64_t count,
                                                   void *recv, const uint64_t *recv_counts,
                                                   const uint64_t *recv_offsets,
@@ -227,7 +237,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_receive(weft_comm *comm, void *buffer, 
 
 /* Begin and end a call group on COMM.  Its operations on COMM start together at the outermost end;
  * operations on other communicators are not part of it.  Call groups nest.  After an error inside a
- * group its end must still be called; it returns the first error and starts no operation. */
+ * group, weft_group_end must still be called.  It then returns the first error and starts no
+ * operation of the group.  Redistributions and moves on COMM cannot be part of a call group:
+ * WEFT_ERR_INVALID. */
 WEFT_API WEFT_NODISCARD weft_status weft_group_begin(weft_comm *comm);
 WEFT_API WEFT_NODISCARD weft_status weft_group_end(weft_comm *comm);
 

@@ -16,20 +16,21 @@ extern "C" {
 /* One variable.  Texts are constant, unless stated. */
 typedef struct weft_variable_info {
     size_t struct_size;
-    const char *name;     /* "WEFT_BACKEND".  Of an unknown variable: valid until this thread's next
-                           * call of weft_variable_get */
+    const char *name;     /* "WEFT_BACKEND".  The name of an unknown variable is valid until this
+                           * thread's next call of weft_variable_get */
     const char *type;     /* "text", "secret", "path", "paths", "bool", "level", "number",
                            * "seconds", "bytes"; NULL: weft does not know the variable */
-    const char *fallback; /* the default, as a user would write it; NULL: none, or not known */
-    const char *help;     /* NULL: not known */
-    bool planning;        /* ranks compare it, and refuse to start when they differ */
-    const char *value;    /* in force: from the environment, valid until that changes, or the
-                           * default; "(secret)" for a secret; NULL: none */
-    const char *source;   /* "environment", "default" or "ignored" (the program has privileges that
-                           * its user lacks) */
-    const char *problem;  /* why the value cannot be used, or NULL; valid until the thread's next
-                           * failing call */
-    const char *nearest; /* of an unknown variable: the known one that was perhaps meant, or NULL */
+    const char *fallback; /* the default, as a user would write it; NULL: the variable has no
+                           * default, or is unknown */
+    const char *help;     /* NULL: the variable is unknown */
+    bool planning;        /* true: weft_init fails if the values of two ranks differ */
+    const char *value;   /* the value in force; "(secret)" for a secret; NULL: there is no value.  A
+                          * value from the environment is valid until the environment changes */
+    const char *source;  /* of the value: "environment", "default" or "ignored" (the program has
+                          * privileges that its user lacks) */
+    const char *problem; /* why the value cannot be used, or NULL; valid until the thread's next
+                          * failing call */
+    const char *nearest; /* if the variable is unknown: a known one with a similar name, or NULL */
 } weft_variable_info;
 
 /* Copy the properties of variable INDEX to *OUT, whose struct_size the caller sets.  First come the

@@ -7,8 +7,8 @@
  *
  * Conventions of all public headers:
  *  - A function that can fail returns weft_status and sets weft_last_error.  It writes its results
- *    only on success.  NULL for an object or a result is WEFT_ERR_INVALID; accessors return the
- *    value that their comment names.
+ *    only on success.  NULL for an object or a result is WEFT_ERR_INVALID.  An accessor does not
+ *    fail: for NULL it returns the value that its comment names.
  *  - Structs of options and of information begin with struct_size.  The caller sets it to sizeof
  *    of the struct; weft reads and writes no more than that.  An option field that is zero has
  *    its default.  An option that this version does not know is WEFT_ERR_VERSION.
@@ -51,12 +51,13 @@ typedef struct weft_options {
     int64_t join_timeout_ns; /* time limit for all ranks to join; 0: WEFT_JOIN_TIMEOUT */
 
     /* This rank's place in the job.  With SIZE 0 it comes from the launcher's variables
-     * (docs/launch.md); without a launcher the job has one rank.  With SIZE above 0 this is RANK
-     * of SIZE, and one of the next three says how the ranks find each other. */
+     * (docs/launch.md); without a launcher the job has one rank.  With SIZE above 0 this is rank
+     * RANK of SIZE ranks, and one of the next three fields says how the ranks find each other. */
     int32_t rank, size;
-    const weft_exchange *exchange; /* the caller's all-gather over all ranks; weft_init only */
-    weft_threads *threads;         /* ranks are threads of this process; SIZE may stay 0 */
-    const char *rendezvous;        /* "host:port", served by rank 0; needs TOKEN */
+    const weft_exchange *exchange; /* the caller's all-gather over all ranks, called by weft_init */
+    weft_threads *threads;         /* ranks are threads of this process; SIZE may be 0 */
+    const char *rendezvous;        /* "host:port", which needs TOKEN, or "unix:name"; rank 0 serves
+                                    * it */
     const char *token;             /* the job's secret, at least 16 characters; NULL: WEFT_TOKEN */
 
     /* Bytes that must be equal on all ranks, such as a digest of the caller's settings.
@@ -73,14 +74,13 @@ typedef struct weft_options {
  * the reason of every candidate.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_options *options, weft_context **out);
 
-/* Leave the job and set *CONTEXT to NULL.  Accepts NULL and a pointer to NULL.  It reports the
- * departure to the other ranks, so that they do not treat it as a failure.  It does not wait for
- * them.
- * The caller should have released the context's communicators, bound plans, streams, works and
- * memory before.  For those that remain, a warning gives their number and the functions that
- * created the works.  Their backend resources are freed now, and unfinished work on remaining
- * streams is aborted.  The world communicator is released with the context: the caller must not use
- * the pointer that weft_world returned. */
+/* Leave the job and set *CONTEXT to NULL.  Accepts NULL and a pointer to NULL.  The call reports
+ * the departure to the other ranks, so that they do not treat it as a failure.  It does not wait
+ * for these ranks. The caller should have released the context's communicators, bound plans,
+ * streams, works and memory before.  For those that remain, a warning gives their number and the
+ * functions that created the works.  Their backend resources are freed now, and unfinished work on
+ * remaining streams is aborted.  The world communicator is released with the context: the caller
+ * must not use the pointer that weft_world returned. */
 WEFT_API void weft_context_release(weft_context **context);
 
 /* ---- properties ---------------------------------------------------------------- */
@@ -102,15 +102,17 @@ WEFT_API const weft_plugin *weft_context_plugin(const weft_context *context);
  * weft_context_plugin.  Borrowed.  NULL for NULL.  [any thread] */
 WEFT_API void *weft_context_device(const weft_context *context);
 
-/* The cost table of this job, for weft_plan_options.costs.  It is the table that WEFT_COSTS names,
- * otherwise one made from the costs that rank 0's plugin reports.  It is the same on all ranks.
+/* The cost table of this job, for weft_plan_options.costs.  It is the table that WEFT_COSTS names.
+ * Without WEFT_COSTS it is made from the costs that rank 0's plugin reports.  It is the same on all
+ * ranks.
  * Borrowed.  NULL for NULL.  [any thread] */
 WEFT_API const weft_cost_table *weft_context_costs(const weft_context *context);
 
-/* Open the cost table NAME: a built-in table (cost.h), or the file with that path.  With NULL it
- * is the table that WEFT_COSTS names, or "default".  Needs no context.  The caller releases *OUT.
- * WEFT_ERR_NOT_FOUND: NAME is neither a table nor a file.  WEFT_ERR_INVALID: the file is not a
- * regular file.  WEFT_ERR_PARSE: the file is not a cost table.  [any thread] */
+/* Open the cost table NAME: a built-in table (cost.h), or the file with that path.  If NAME is
+ * NULL, open the table that WEFT_COSTS names, or "default" without WEFT_COSTS.  Needs no context.
+ * The caller releases *OUT. WEFT_ERR_NOT_FOUND: NAME is neither a table nor a file.
+ * WEFT_ERR_INVALID: the file is not a regular file.  WEFT_ERR_PARSE: the file is not a cost table.
+ * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_open(const char *name, weft_cost_table **out);
 
 /* Prepare the calling thread for the context's device.  weft_init does this for the thread that

@@ -37,14 +37,14 @@ WEFT_API const char *weft_step_name(enum weft_step_kind kind);
  * within a host and between hosts; and the cost of local copies and reductions. */
 typedef struct weft_cost_table weft_cost_table;
 
-/* The built-in table NAME: "default" (a host with GPUs), "cpu" (shared memory), or "dtensor" (the
- * constants of PyTorch's DTensor, with local work at no cost).  The caller releases *OUT.
- * WEFT_ERR_NOT_FOUND lists the names. */
+/* Set *OUT to the built-in table NAME: "default" (a host with GPUs), "cpu" (shared memory), or
+ * "dtensor" (the constants of PyTorch's DTensor, with local work at no cost).  The caller releases
+ * *OUT. WEFT_ERR_NOT_FOUND lists the names. */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_find(const char *name, weft_cost_table **out);
 
 /* Create the table that TEXT describes, in the format of `weft bench calibrate`
  * (docs/cost-model.md).  The caller releases *OUT.  WEFT_ERR_PARSE: TEXT is malformed; the error
- * text has position and reason. */
+ * text gives the position in TEXT and the reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_parse(const char *text, weft_cost_table **out);
 
 /* Write the text of TABLE to BUFFER; weft_cost_table_parse makes an equal table from it.  BUFFER,

@@ -37,7 +37,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_alloc(weft_context *context, uint64_t b
                                                enum weft_memory_kind kind, void **out);
 
 /* Free POINTER, which weft_alloc returned.  Accepts NULL.  All work that uses the memory must be
- * complete.  WEFT_ERR_INVALID: the memory contains symmetric memory (symm.h).  [any thread] */
+ * complete.  WEFT_ERR_INVALID: weft_alloc of CONTEXT did not return POINTER, or the memory contains
+ * symmetric memory (symm.h).  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_free(weft_context *context, void *pointer);
 
 /* Copy the properties of the memory at POINTER to *OUT, whose struct_size the caller sets.
@@ -50,25 +51,28 @@ WEFT_API WEFT_NODISCARD weft_status weft_pointer_get(weft_context *context, cons
 WEFT_API WEFT_NODISCARD weft_status weft_memory_copy(weft_context *context, const void *source,
                                                      void *target, uint64_t bytes,
                                                      weft_stream *stream);
-/* Set BYTES at TARGET to BYTE, in stream order. */
+/* Set the BYTES bytes at TARGET, host or device memory, to BYTE, in stream order. */
 WEFT_API WEFT_NODISCARD weft_status weft_memory_fill(weft_context *context, void *target,
                                                      uint8_t byte, uint64_t bytes,
                                                      weft_stream *stream);
 
 /* ---- streams ------------------------------------------------------------------- */
 
-/* The caller releases *OUT.  [any thread] */
+/* Create a stream on the context's device.  The caller releases *OUT.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_create(weft_context *context, weft_stream **out);
 
-/* Wait for the stream's work, destroy the stream and set *STREAM to NULL.  CONTEXT is the one that
- * created it, or NULL if that context was released before.  With another context it only logs a
- * warning.  A wrapped stream is not destroyed. */
+/* Wait for the stream's work, destroy the stream and set *STREAM to NULL.  CONTEXT is the context
+ * that created the stream, or NULL if that context was released before.  With another context the
+ * call only logs a warning.  For a wrapped stream it frees the wrapper: it need not wait, and the
+ * vendor's stream is not destroyed. */
 WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
 
 /* Make a weft stream of NATIVE, a stream of the vendor (cudaStream_t, hipStream_t), which stays the
- * caller's and must outlive *OUT.  NULL is the vendor's default stream.  Wrapping one vendor stream
- * twice gives two independent weft streams.  WEFT_ERR_UNSUPPORTED: the backend has no vendor
- * streams. */
+ * caller's and must outlive *OUT.  NULL is the vendor's default stream.  The caller releases *OUT.
+ * One vendor stream may be wrapped several times.  The work of all its wrappers runs in the order
+ * of the vendor stream, and a wait for one wrapper waits for all of it.  A test or wait returns the
+ * cause of a failed communicator only for work that was posted through the same wrapper.
+ * WEFT_ERR_UNSUPPORTED: the backend has no vendor streams. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wrap(weft_context *context, void *native,
                                                      weft_stream **out);
 /* The vendor's stream of STREAM.  NULL if the backend has none. */
@@ -77,13 +81,15 @@ WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
 /* Test, without waiting, whether all work posted to STREAM is complete.  WEFT_OK: it is.
  * WEFT_IN_PROGRESS: not yet.  Any other status is the error of the work.
  * If a communicator fails, its work on STREAM fails too, unless a test or wait has already reported
- * that work complete.  While STREAM contains failed work, this function returns the cause.  New
- * work on STREAM ends this only after a test or wait has returned the cause.  [any thread] */
+ * that work complete.  From then on, tests and waits return the cause in place of WEFT_OK.  This
+ * ends with the first work that is posted to STREAM after a test or wait has returned the cause.
+ * Work that is posted earlier does not end it.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
 /* Block the calling thread until all work posted to STREAM is complete, and return what
  * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work then
- * goes on, no communicator fails, and the caller may wait again; for each communicator, the log
- * gets the operation that each rank has reached.  [any thread] */
+ * goes on, no communicator fails, and the caller may wait again.  If TIMEOUT_NS is a second or
+ * more, weft logs which operation each rank has reached, for up to four communicators that have
+ * unfinished operations.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft_stream *stream,
                                                      int64_t timeout_ns);
 
@@ -94,7 +100,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft
  * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_work_record(weft_context *context, weft_stream *stream,
                                                      weft_work **out);
-/* As weft_stream_test and weft_stream_wait, for the recorded work only.  An error is permanent. */
+/* As weft_stream_test and weft_stream_wait, for the recorded work only.  An error of the work is
+ * permanent: every later test and wait of WORK returns it. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_test(weft_work *work);
 WEFT_API WEFT_NODISCARD weft_status weft_work_wait(weft_work *work, int64_t timeout_ns);
 
@@ -102,8 +109,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_work_wait(weft_work *work, int64_t time
  * complete.  The host does not wait.  The caller may release WORK after the call. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait_work(weft_stream *stream, weft_work *work);
 
-/* Device time between two complete works, in nanoseconds.  WEFT_ERR_UNSUPPORTED: the backend does
- * not measure time. */
+/* Set *NANOSECONDS to the device time from FROM to TO, which must be complete.
+ * WEFT_ERR_UNSUPPORTED: the backend does not measure time. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_elapsed(weft_work *from, weft_work *to,
                                                       int64_t *nanoseconds);
 /* Release the handle and set *WORK to NULL; the work itself goes on.  Accepts NULL and a pointer to
@@ -111,13 +118,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_work_elapsed(weft_work *from, weft_work
 WEFT_API void weft_work_release(weft_work **work);
 
 /* Make a work of NATIVE, an event of the vendor (cudaEvent_t, hipEvent_t) that the caller has
- * recorded.  The event stays the caller's and must outlive *OUT.  WEFT_ERR_UNSUPPORTED: the backend
- * has no vendor events. */
+ * recorded.  The event stays the caller's and must outlive *OUT.  The caller releases *OUT.
+ * WEFT_ERR_UNSUPPORTED: the backend has no vendor events. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_wrap(weft_context *context, void *native,
                                                    weft_work **out);
-/* The vendor's event of WORK; NULL if the backend has no vendor events, and for NULL.  Use it only
- * until WORK is released: weft then records the event for other work.  An event of weft_work_wrap
- * stays the caller's. */
+/* The vendor's event of WORK; NULL if the backend has no vendor events, and for NULL.  Do not use
+ * it after WORK is released, because weft reuses the event for other work.  An event of
+ * weft_work_wrap stays the caller's. */
 WEFT_API void *weft_work_native(weft_work *work);
 
 #ifdef __cplusplus

@@ -21,66 +21,74 @@ typedef struct weft_bound weft_bound;
 
 /* ---- on ranks ------------------------------------------------------------------ */
 
-/* The address of scratch that the caller supplies is a multiple of this, as that of memory from
- * weft_alloc on all backends of weft. */
+/* The address of scratch that the caller supplies must be a multiple of this.  On all backends of
+ * weft, weft_alloc returns such addresses. */
 #define WEFT_SCRATCH_ALIGNMENT 16
 
 typedef struct weft_bind_options {
     size_t struct_size;
     /* Strides of this rank's source and target shard, in elements, one per dimension.  NULL:
-     * row-major without gaps.  A stride is not negative, and the last element ends below 2^63
-     * bytes.  A source stride may be 0: one element is read many times.  A target stride may not
-     * be 0, and the caller guarantees that target elements do not overlap.  The stride of a
+     * row-major without gaps.  A stride must not be negative, and the last element must end below
+     * 2^63 bytes.  A source stride may be 0: one element is then read many times.  A target stride
+     * must not be 0, and target elements must not overlap, which is not checked.  The stride of a
      * dimension with fewer than two elements is ignored. */
     const int64_t *source_strides, *target_strides;
-    /* SOURCE and TARGET of weft_redistribute may be the same memory, which has room for the larger
-     * of the two shards */
+    /* SOURCE and TARGET of weft_redistribute may be the same memory.  It must have room for the
+     * larger of the two shards. */
     bool in_place;
     bool packed; /* always pack, send and unpack, even if ranks can read each other's memory */
     /* For a batch, instead of the strides above: one array per tensor.  NULL, for all tensors or
      * for one: row-major without gaps. */
     const int64_t *const *batch_source_strides, *const *batch_target_strides;
-    /* Scratch of this rank: device memory of at least weft_plan_scratch bytes.  It stays the
-     * caller's, and is freed after the bound plan is released.  Several bound plans may share one
-     * piece if they run on one stream, or one after the other.  NULL: scratch of the context. */
+    /* Scratch of this rank: device memory of at least weft_plan_scratch bytes.  It must not overlap
+     * a source or a target.  It stays the caller's.  Free it after the bound plan is released (see
+     * also weft_bound_release).  Several bound plans may share one piece if they run on one stream,
+     * or one after the other.  With WEFT_CHECK=1 its size and overlap are checked.  NULL: scratch
+     * of the context. */
     void *scratch;
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
     const char *name;       /* of the tensor or the batch, for records and messages; copied; NULL:
                                none */
 } weft_bind_options;
 
-/* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.  It
- * is what weft_bound_scratch returns afterwards.  `scratch` of OPTIONS is ignored.  Not collective;
- * nothing is created.  Errors: as weft_plan_bind. */
+/* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.
+ * weft_bound_scratch of the bound plan returns the same number, unless the plan casts and the
+ * ranks' devices differ in the casts that they support.  `scratch` of OPTIONS is ignored.  Not
+ * collective; nothing is created.  Errors: as weft_plan_bind, except WEFT_ERR_MISMATCH. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
                                                       const weft_bind_options *options,
                                                       uint64_t *bytes);
 
 /* Prepare PLAN to run on COMM.  The ranks in the plan's meshes are ranks of COMM.  Collective:
  * every rank of COMM calls it with the same plan, including ranks in neither mesh.  Either all
- * ranks succeed, or all get the same error, also if one rank's arguments are refused; only a rank
- * whose COMM is refused does not take part.  OPTIONS may be NULL, and may differ between ranks
- * except for in_place and packed.  COMM keeps the communicators that steps need.  The caller
- * releases *OUT before COMM.
+ * ranks succeed, or all get the same error, even if the arguments of only one rank are invalid.
+ * The exception is a rank whose COMM is invalid: its call fails at once, and the other ranks wait
+ * for it until their time limit passes.  OPTIONS may be NULL.  Its fields may differ between ranks,
+ * except in_place and packed.  *OUT keeps a reference to PLAN and uses `scratch` of OPTIONS; the
+ * rest of OPTIONS is read during the call only.  COMM keeps the communicators that steps need.  The
+ * caller releases *OUT before COMM.
  * WEFT_ERR_INVALID: a mesh names a rank outside COMM, a stride is invalid, or the scratch of
- * OPTIONS is too small or not aligned. WEFT_ERR_MISMATCH: ranks have different plans, or different
+ * OPTIONS is too small or not aligned.  WEFT_ERR_MISMATCH: ranks have different plans, or different
  * in_place or packed. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
 
-/* Free BOUND and set *BOUND to NULL.  Its work must be complete, unless its communicator has
- * failed: then the call waits for the streams with such work.  After two seconds it leaves the
- * scratch allocated instead.  Accepts NULL and a pointer to NULL. */
+/* Free BOUND and set *BOUND to NULL.  All runs of BOUND must be complete, unless its communicator
+ * has failed.  If it has failed, the call waits for the streams on which the communicator has work,
+ * except wrapped streams, for at most two seconds in all.  If a stream is still busy then, the call
+ * logs a warning and does not free the scratch; scratch of the caller must be kept until that
+ * stream has drained.  The call does not wait for wrapped streams: the caller must wait for them
+ * before the call, even if the communicator has failed.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_bound_release(weft_bound **bound);
 
 /* Scratch that a run of BOUND uses on this rank, in bytes; 0 for NULL.  The bound plans of a
  * context share it: each stream has one piece, as large as the largest bound plan that has run on
- * it.  weft_move_get returns the sum of these pieces.  The size is at most the plan's peak_bytes,
- * rounded up to 256 bytes per buffer, plus buffers for strides and in_place.  It can be more with
- * `packed`, if the plan expected that ranks read each other's memory, and where weft computes
- * averages for the backend, or casts for it (docs/abi.md); the averages also need host memory of
- * that size. */
+ * it needs.  weft_move_get returns the sum of these pieces.  The size is at most the plan's
+ * peak_bytes, rounded up to 256 bytes per buffer, plus buffers for strides and in_place.  It can be
+ * larger in two cases.  The first is `packed` with a plan that expects ranks to read each other's
+ * memory.  The second is an average or a cast that weft computes because the backend does not
+ * (docs/abi.md); such an average also needs host memory of that size. */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.
@@ -88,21 +96,24 @@ WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
 
 /* Post the redistribution to STREAM.  Collective.  SOURCE and TARGET are this rank's shards of the
- * plan's source and target; NULL is allowed if the shard is empty.  They do not overlap, unless
- * bound with in_place.  *WORK, unless WORK is NULL, records the redistribution; the caller releases
- * it.
- * All ranks run the bound plans of one communicator in the same order, one thread at a time.  Bound
- * plans of different communicators may run at the same time.  A run of BOUND on another stream than
- * its previous one must wait for that one (weft_stream_wait_work).  The first run on a stream may
- * allocate scratch.  A device graph that has captured a run uses the scratch of the stream on which
- * it was captured: keep BOUND and that stream, and run nothing else on it while the graph runs, or
- * supply scratch to weft_plan_bind.
+ * plan's source and target; NULL is allowed if the shard is empty.  They must not overlap, unless
+ * the plan was bound with in_place.  Unless WORK is NULL, *WORK records the redistribution; the
+ * caller releases it.
+ * All ranks bind and run the plans of one communicator in the same order, one thread at a time.
+ * Bound plans of different communicators may run at the same time.  If BOUND runs on another stream
+ * than the last time, the new run must wait for the last one (weft_stream_wait_work).  The first
+ * run on a stream may allocate scratch.  A device graph that has captured a run uses the scratch of
+ * the stream on which it was captured.  Keep BOUND and that stream, and run nothing else on that
+ * stream while the graph runs; or supply scratch to weft_plan_bind.
  * WEFT_ERR_MISMATCH: ranks run bound plans in different orders.  Steps on the same ranks are
  * compared always on gloo-cpu within a host, and on other backends with WEFT_CHECK=1.  Steps on
- * different ranks are compared on all backends after about a second of waiting.  A step that fails
+ * different ranks are compared on all backends after about a second of waiting.  A run is also
+ * compared with another rank's call that binds a plan or creates a communicator.  A step that fails
  * fails the communicator of BOUND.
- * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, or they are equal; with WEFT_CHECK=1 also if the
- * device knows that the memory is too small, or if shards without strides overlap. */
+ * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, but its shard is not empty; they are equal, but the
+ * plan was not bound with in_place; or a call group is open on the communicator.  With WEFT_CHECK=1
+ * also: the memory is not aligned to its elements, the device knows that it is too small, or shards
+ * without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);

@@ -30,7 +30,7 @@ typedef struct weft_launch_info {
     size_t struct_size;
     const char *launcher; /* "weft", "torchrun", "openmpi", "pmi", "slurm" or "none"; constant */
     int32_t rank, size;   /* 0 of 1 without a launcher */
-    int32_t local_rank;   /* on this host; -1: the launcher does not say */
+    int32_t local_rank;   /* on this host; -1: the launcher does not set it */
 } weft_launch_info;
 
 /* Copy this process's place to *OUT, from the variables of the launcher that WEFT_LAUNCHER names,
@@ -71,8 +71,8 @@ WEFT_API void weft_rendezvous_report_gone(weft_rendezvous *rendezvous, int32_t r
                                           const char *text);
 
 /* Stop serving, free the rendezvous and set *RENDEZVOUS to NULL.  Close it after all ranks have
- * left the job: it reports its end to the remaining ranks, and their communicators fail.  Accepts
- * NULL and a pointer to NULL. */
+ * left the job: the communicators of ranks that have not left fail, because the rendezvous reports
+ * its end to these ranks.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_rendezvous_close(weft_rendezvous **rendezvous);
 
 #ifdef __cplusplus

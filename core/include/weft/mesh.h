@@ -38,8 +38,8 @@ typedef struct weft_mesh_options {
 } weft_mesh_options;
 
 /* Create a mesh of AXES axes with SIZES[i] >= 1 ranks along axis i.  OPTIONS may be NULL; all
- * arguments are copied.  Ranks are not negative and do not repeat; a mesh has at most 2^31 - 1 of
- * them.  The caller releases *OUT. */
+ * arguments are copied.  Ranks must not be negative and must not repeat.  A mesh has at most
+ * 2^31 - 1 ranks.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_create(int32_t axes, const int32_t *sizes,
                                                      const weft_mesh_options *options,
                                                      weft_mesh **out);
@@ -73,8 +73,8 @@ WEFT_API int32_t weft_mesh_size(const weft_mesh *mesh);
 WEFT_API int32_t weft_mesh_axis_size(const weft_mesh *mesh, int32_t axis);
 WEFT_API const char *weft_mesh_axis_name(const weft_mesh *mesh, int32_t axis);
 
-/* The axis with the name NAME, or with the index that NAME has in digits.  WEFT_ERR_NOT_FOUND lists
- * the names. */
+/* Set *AXIS to the axis with the name NAME.  NAME may also be the index of the axis, such as "0".
+ * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_find_axis(const weft_mesh *mesh, const char *name,
                                                         int32_t *axis);
 
@@ -106,23 +106,23 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_slice(const weft_mesh *mesh, const
                                                     int32_t rank, weft_mesh **out);
 
 /* Create a mesh of the same ranks in which the axes that AXES lists (NULL: all) are one axis.  The
- * last listed axis varies fastest.  The new axis replaces the first listed one.  NAME may be NULL:
- * then it is the old names joined by "_", or no name if the axes are not named.  The caller
- * releases *OUT. */
+ * last listed axis varies fastest.  The new axis replaces the first listed one.  NAME is the name
+ * of the new axis.  It may be NULL: the new name is then the old names joined by "_", or the new
+ * axis has no name if the axes of MESH have none.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes,
                                                       const char *name, weft_mesh **out);
 
-/* Create a mesh of the same ranks in which axis AXIS is replaced by COUNT axes; the product of
- * SIZES is the size of AXIS.  NAMES is required if the axes of MESH are named, otherwise NULL.  The
- * caller releases *OUT. */
+/* Create a mesh of the same ranks in which axis AXIS is replaced by COUNT axes.  The product of
+ * SIZES must be the size of AXIS.  NAMES is required if the axes of MESH are named; otherwise it
+ * must be NULL.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis,
                                                         int32_t count, const int32_t *sizes,
                                                         const char *const *names, weft_mesh **out);
 
 /* Create the mesh with the axes of FIRST followed by those of SECOND, two submeshes of WITHIN that
- * share exactly one rank: the slices "dp" and "tp" give the slice "dp,tp".  WITHIN may be NULL if
- * its ranks follow strides, as in every mesh made without a rank list.  The caller releases
- * *OUT. */
+ * share exactly one rank: the slices "dp" and "tp" give the slice "dp,tp".  WITHIN is the mesh that
+ * both were sliced from.  It may be NULL if the ranks of that mesh follow strides, as in every mesh
+ * made without a rank list.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_concatenate(const weft_mesh *within,
                                                           const weft_mesh *first,
                                                           const weft_mesh *second, weft_mesh **out);
@@ -133,7 +133,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_concatenate(const weft_mesh *withi
 WEFT_API int32_t weft_mesh_devices_per_host(const weft_mesh *mesh);
 
 /* Number of hosts that the ranks of MESH run on; 1 if devices per host are not known.  For the
- * hosts of one axis group, call it on a slice.  At worst linear in the number of ranks. */
+ * hosts of one axis group, call it on a slice.  Takes time linear in the number of ranks at
+ * worst. */
 WEFT_API int32_t weft_mesh_hosts(const weft_mesh *mesh);
 
 /* The host of RANK, which need not be in MESH; 0 if devices per host are not known. */

@@ -10,13 +10,13 @@
  * Every later move between them runs the bound plan: it allocates nothing and takes no lock.
  *
  * Moves are collective over the ranks of the meshes of their specs, which are ranks of the world
- * communicator.  These ranks make the same moves in the same order.  A rank in none of the meshes
- * may make the call too: it moves nothing and does not wait.  If a step fails, the world
- * communicator fails.
+ * communicator.  These ranks make the same moves in the same order; otherwise they get
+ * WEFT_ERR_MISMATCH, as weft_redistribute states.  A rank in none of the meshes may make the call
+ * too: it moves nothing and does not wait.  If a step fails, the world communicator fails.
  *
- * One thread at a time calls the functions of this header on a context; a second one gets
+ * Only one thread at a time may call the functions of this header on a context; a second one gets
  * WEFT_ERR_INVALID.  Moves use the world communicator and communicators that weft makes of it, so
- * no other thread uses these at the same time. */
+ * other threads must not use these at the same time. */
 #ifndef WEFT_MOVE_H
 #define WEFT_MOVE_H
 
@@ -29,12 +29,12 @@ extern "C" {
 /* Post the move of a tensor from layout FROM to layout TO to STREAM.  SOURCE and TARGET are this
  * rank's shards, row-major without gaps; NULL is allowed if the shard is empty.  If the dtypes of
  * FROM and TO differ, the move casts, as weft_plan_create states.  SOURCE and TARGET may be the
- * same memory, which has room for the larger of the two shards: the source is then copied to
- * scratch first, unless the plan is one all-reduce.  They do not overlap otherwise.  *WORK, unless
- * WORK is NULL, records the move; the caller releases it. Moves between the same two specs run one
- * after the other, also on different streams. Errors: as weft_plan_create, weft_plan_bind and
- * weft_redistribute.  An error of planning or binding is the same on all ranks, and nothing is
- * kept. */
+ * same memory, which must have room for the larger of the two shards: the source is then copied to
+ * scratch first, unless the plan is one all-reduce.  Otherwise they must not overlap; WEFT_CHECK=1
+ * detects it.  Unless WORK is NULL, *WORK records the move; the caller releases it.  Moves between
+ * the same two specs run one after the other, also on different streams.  Errors: as
+ * weft_plan_create, weft_plan_bind and weft_redistribute.  An error of planning or binding has the
+ * same status on all ranks, and the context then keeps neither plan nor bound plan. */
 WEFT_API WEFT_NODISCARD weft_status weft_move(weft_context *context, const weft_spec *from,
                                               const void *source, const weft_spec *to, void *target,
                                               weft_stream *stream, weft_work **work);
@@ -57,9 +57,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_move_batch(weft_context *context, uint3
                                                     const weft_move_item *items,
                                                     weft_stream *stream, weft_work **work);
 
-/* Find the plan that weft_move uses, in the context's cache of plans.  OPTIONS may be NULL; costs
- * that are NULL are those of the context.  With other options the plan is cached too, but weft_move
- * does not use it.  Not collective.  The caller releases *OUT.  Errors: as weft_plan_create. */
+/* Set *OUT to the plan that weft_move uses, from the context's cache of plans.  If the cache does
+ * not have it, the plan is created and added.  OPTIONS may be NULL.  If its `costs` is NULL, the
+ * costs of the context apply.  A plan with other options is cached too, but weft_move does not use
+ * it.  Not collective.  The caller releases *OUT.  Errors: as weft_plan_create. */
 WEFT_API WEFT_NODISCARD weft_status weft_context_plan(weft_context *context, const weft_spec *from,
                                                       const weft_spec *to,
                                                       const weft_plan_options *options,
@@ -73,12 +74,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_move_clear(weft_context *context);
 
 typedef struct weft_move_info {
     size_t struct_size;
-    uint32_t bound;         /* bound plans of moves that the context has */
-    uint32_t bound_max;     /* most that it keeps for one group of ranks; the oldest leaves first */
-    uint64_t bound_total;   /* bound plans that moves have made so far */
-    uint64_t evicted_total; /* those that left because there were too many */
-    /* Scratch of this rank, in bytes: of all streams, and reserved for the next one.  Bound plans
-     * of weft_plan_bind use it too. */
+    uint32_t bound;         /* bound plans of moves that the context keeps */
+    uint32_t bound_max;     /* maximum for one group of ranks; the oldest is released first */
+    uint64_t bound_total;   /* bound plans that moves have created so far */
+    uint64_t evicted_total; /* bound plans released because there were more than bound_max */
+    /* Scratch of this rank, in bytes: the pieces of all streams, and a piece that is reserved for
+     * the next stream.  Bound plans of weft_plan_bind use it too. */
     uint64_t scratch_bytes;
 } weft_move_info;
 

@@ -18,11 +18,11 @@ extern "C" {
 
 typedef struct weft_plan weft_plan;
 
-/* What the planner minimizes; among equal plans, what follows the semicolon. */
+/* What the planner minimizes.  Among plans that are equal in it, the second quantity decides. */
 enum weft_minimize {
-    WEFT_MINIMIZE_TIME = 0,  /* predicted time; bytes */
-    WEFT_MINIMIZE_BYTES = 1, /* bytes received by the rank that receives most; time */
-    WEFT_MINIMIZE_MEMORY = 2 /* scratch; time */
+    WEFT_MINIMIZE_TIME = 0,  /* predicted time, then bytes */
+    WEFT_MINIMIZE_BYTES = 1, /* bytes received by the rank that receives most, then time */
+    WEFT_MINIMIZE_MEMORY = 2 /* scratch, then time */
 };
 
 enum weft_planner {
@@ -63,7 +63,7 @@ WEFT_API void weft_plan_release(weft_plan **plan);
 typedef struct weft_plan_info {
     size_t struct_size;
     const weft_spec *from, *to;  /* valid as long as the plan; NULL for a batch */
-    uint32_t steps;              /* 0: source and target layouts are the same */
+    uint32_t steps;              /* 0: every rank already holds its target shard */
     uint64_t cost_ns;            /* predicted time */
     uint64_t bytes_received_max; /* by the rank that receives most */
     uint64_t peak_bytes;         /* scratch of the rank that needs most */

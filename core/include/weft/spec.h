@@ -41,15 +41,15 @@ typedef struct weft_placement {
     uint32_t kind;      /* enum weft_placement_kind */
     uint32_t reduction; /* PARTIAL: WEFT_REDUCE_SUM, AVG, MIN, MAX or PROD */
     int32_t dim;        /* SHARD, STRIDED */
-    int32_t turn;       /* SHARD, STRIDED: the axes that split DIM do so in ascending order of turn,
-                         * from 1 on: the number in the text plus 1.  0 on all of them: from the
-                         * first axis to the last */
+    int32_t turn;       /* SHARD, STRIDED: the axes that split DIM do so in ascending order of turn.
+                         * Turns count from 1 here, from 0 in the text.  0 on all of these axes is
+                         * the default order, from the first axis to the last */
     int64_t factor;     /* STRIDED: at least 1; 1 is the same as SHARD */
 } weft_placement;
 
 /* Create the spec of a tensor with DIMS dimensions (0 to 8) of SHAPE[i] >= 0 elements on MESH, with
- * one placement per axis.  The size in bytes, computed without dimensions of size 0, is below 2^63.
- * *OUT keeps a reference to MESH.  The caller releases *OUT. */
+ * one placement per axis.  The product of all sizes other than 0 and of the bytes per element must
+ * be below 2^63. *OUT keeps a reference to MESH.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype,
                                                      int32_t dims, const int64_t *shape,
                                                      const weft_placement *placements,
@@ -69,15 +69,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_with_mesh(const weft_spec *spec,
                                                         const weft_mesh *mesh,
                                                         const char *placements, weft_spec **out);
 /* Create the spec of the same shape and layout with another dtype.  The caller releases *OUT.
- * WEFT_ERR_INVALID: DTYPE is not a dtype, or the tensor would have 2^63 bytes or more. */
+ * WEFT_ERR_INVALID: DTYPE is not a dtype, a P(op) of the layout is not defined for it, or the
+ * tensor would have 2^63 bytes or more. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_with_dtype(const weft_spec *spec,
                                                          enum weft_dtype dtype, weft_spec **out);
 
 /* Read a shape or a list of placements, for callers that store them separately.  A shape is
  * "4096x4096", "4096,4096", "[4096,4096]", or "[]" for a scalar; SHAPE has room for WEFT_MAX_DIMS
  * sizes.  Placements are "S(0),R", one for each of AXES axes, written to PLACEMENTS, an array of
- * AXES entries.  WEFT_ERR_PARSE: the error text has position and reason.  weft_spec_create checks
- * whether they fit a tensor and a mesh. */
+ * AXES entries.  WEFT_ERR_PARSE: TEXT is malformed; the error text gives the position in TEXT and
+ * the reason.  weft_spec_create checks whether placements fit a tensor and a mesh. */
 WEFT_API WEFT_NODISCARD weft_status weft_shape_parse(const char *text, int32_t *dims,
                                                      int64_t *shape);
 WEFT_API WEFT_NODISCARD weft_status weft_placements_parse(const char *text, int32_t axes,
@@ -102,8 +103,8 @@ WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec); /* NULL: WEFT_D
 WEFT_API int32_t weft_spec_dims(const weft_spec *spec);          /* 0 for a scalar */
 /* Sizes of the whole tensor in elements, one per dimension. */
 WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);
-/* One per axis.  Where an axis splits a dimension, `turn` is the turn of the text plus 1, also if
- * the order is the default. */
+/* The placements, one per axis.  If an axis splits a dimension, its `turn` counts from 1 and is set
+ * even in the default order, in which the text shows no turn. */
 WEFT_API const weft_placement *weft_spec_placements(const weft_spec *spec);
 WEFT_API int64_t weft_spec_elements(const weft_spec *spec); /* of the whole tensor */
 WEFT_API uint64_t weft_spec_hash(const weft_spec *spec);    /* the same in every process */
@@ -173,12 +174,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_shape_from_shards(const weft_mesh *mesh
                                                            const weft_placement *placements,
                                                            const int64_t *shards, int64_t *shape);
 
-/* Some systems express the order of splits by strides: S(0)[1],S(0)[0] on a 2x4 mesh is
- * SS(0,4),S(0) there, read from the first axis to the last.  These functions convert between the
- * two forms.  The new spec places every element on the same ranks as SPEC.  The caller releases
- * *OUT.  WEFT_ERR_UNSUPPORTED: there is no such spec, because the strides do not express an order
- * or because of uneven sizes; the text names the axis or the rank.  With uneven sizes linear in the
- * number of ranks that split one dimension. */
+/* Some systems express the order of splits by strides.  There, SS(d,f) on an axis means that later
+ * axes, whose sizes multiply to f, have split dimension d before this axis: S(0)[1],S(0)[0] on a
+ * 2x4 mesh is SS(0,4),S(0).  These functions convert between the two forms.  The new spec places
+ * every element on the same ranks as SPEC.  The caller releases *OUT.  WEFT_ERR_UNSUPPORTED: no
+ * such spec exists, because the strides do not express an order or because of uneven sizes; the
+ * text names the axis or the rank.  With uneven sizes the time is linear in the number of ranks
+ * that split one dimension. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_order_to_strides(const weft_spec *spec,
                                                                weft_spec **out);
 WEFT_API WEFT_NODISCARD weft_status weft_spec_strides_to_order(const weft_spec *spec,

@@ -9,14 +9,16 @@
  * An address is a peer and an offset in bytes; offsets are the same on all ranks.  Each rank also
  * has a pad of 64-bit signals, initially 0, with one slot per channel and sender.
  *
- * Calls post work to STREAM and return.  In stream order, a get has its data, and the source of a
- * put may be changed.  A put has arrived after quiet.  Puts to one peer keep their order only
- * across fence.  A rank that observes a signal sent after a fence, or by put_signal_to, also
- * observes the data before it.  docs/symmetric-memory.md has the whole model.
+ * Calls post work to STREAM and return.  After a get, in stream order, its target holds the data.
+ * After a put, its source may be changed; the data has arrived only after a later quiet.  Puts and
+ * signals to one peer arrive in any order, unless a fence is between them.  A rank that observes
+ * the signal of a put_signal_to also observes the data of that put.  A rank that observes a signal
+ * posted after a fence also observes the puts before the fence.  docs/symmetric-memory.md has the
+ * whole model.
  *
- * Errors fail the communicator as comm.h says.  Calls on symmetric memory are not allowed inside a
- * call group.  If WEFT_BACKEND names a second plugin for symmetric memory (`nccl,nvshmem`), that
- * plugin provides the memory and its own communicator below it, which can fail separately. */
+ * An error fails the communicator as comm.h says.  Calls on symmetric memory are not allowed inside
+ * a call group.  If WEFT_BACKEND names a second plugin for symmetric memory (`nccl,nvshmem`), that
+ * plugin provides the memory and has its own communicator for it, which can fail separately. */
 #ifndef WEFT_SYMM_H
 #define WEFT_SYMM_H
 
@@ -66,8 +68,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_register(weft_comm *comm, void *me
  * for signal waits that are pending on streams.  All other work of this rank on the memory must be
  * complete before the call.  If a signal wait does not finish, or a rank does not call, within the
  * communicator's time limit, the communicator fails on all ranks; the error names the wait or the
- * rank.  The memory then stays allocated at least until the communicator is released.  If the
- * communicator has already failed, the call does not block. */
+ * rank.  If the communicator has already failed, the call does not block.  In both cases peers may
+ * still access the memory: weft frees memory of weft_symm_create with the communicator, and the
+ * caller must not free registered memory before the communicator is released. */
 WEFT_API void weft_symm_release(weft_symm **symm);
 
 /* ---- properties ---------------------------------------------------------------- */
@@ -84,18 +87,20 @@ WEFT_API const char *weft_symm_backend(const weft_symm *symm);
 /* Start of this rank's memory; NULL for NULL.  Memory of weft_symm_create is valid until SYMM is
  * released, which frees it; do not call weft_free.  [any thread] */
 WEFT_API void *weft_symm_local(const weft_symm *symm);
-/* Start of PEER's memory, for loads and stores by this rank.  NULL if this rank cannot address it,
- * or if PEER is not a rank of the communicator.  [any thread] */
+/* Start of PEER's memory in this rank's address space, for loads and stores by kernels, or by the
+ * host on a backend with WEFT_FEATURE_HOST_MEMORY.  Valid until SYMM is released.  NULL if this
+ * rank cannot address the memory, or if PEER is not a rank of the communicator.  [any thread] */
 WEFT_API void *weft_symm_peer(const weft_symm *symm, int32_t peer);
 /* A device address: a store to it writes to the memory of every rank.  Valid until SYMM is
  * released.  NULL if the plugin has no such address; at present no plugin has one.  [any thread] */
 WEFT_API void *weft_symm_multicast(const weft_symm *symm);
-/* The offset in bytes of POINTER, which must lie with its BYTES in this rank's memory.
- * WEFT_ERR_INVALID: it does not; the text says where it lies.  [any thread] */
+/* Set *OUT to the offset of POINTER in this rank's memory, in bytes.  WEFT_ERR_INVALID: the BYTES
+ * bytes at POINTER do not lie in that memory; the text has both address ranges.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_offset(const weft_symm *symm, const void *pointer,
                                                      uint64_t bytes, uint64_t *out);
-/* What kernels need to address SYMM (symm_device.h).  It is valid until SYMM is released.
- * WEFT_ERR_UNSUPPORTED: the backend has no addresses that kernels can read.  [any thread] */
+/* Fill *OUT with what kernels need to address SYMM (symm_device.h).  It is valid until SYMM is
+ * released.  WEFT_ERR_UNSUPPORTED: the backend has no arrays of addresses that kernels can read.
+ * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_device_get(const weft_symm *symm,
                                                          weft_symm_device *out);
 
@@ -110,7 +115,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_put_to(weft_symm *symm, const void
 WEFT_API WEFT_NODISCARD weft_status weft_symm_get_from(weft_symm *symm, int32_t peer,
                                                        uint64_t offset, void *target,
                                                        uint64_t bytes, weft_stream *stream);
-/* A put, then a signal (weft_symm_signal_to) that becomes visible only after the data. */
+/* A put, then a signal (weft_symm_signal_to) that arrives after the data of this put.  Other puts
+ * may arrive later than the signal, unless a fence is between them and this call. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_put_signal_to(weft_symm *symm, const void *source,
                                                             int32_t peer, uint64_t offset,
                                                             uint64_t bytes, uint32_t channel,
@@ -119,19 +125,19 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_put_signal_to(weft_symm *symm, con
 
 /* ---- signals ------------------------------------------------------------------- */
 
-/* Change this rank's slot of CHANNEL at PEER: OP sets it to VALUE or adds VALUE.  Earlier puts may
- * arrive later than the signal; weft_symm_put_signal_to, or a fence before this call, orders
- * them. */
+/* Change the slot of CHANNEL in PEER's pad that has this rank as its sender: OP sets the slot to
+ * VALUE or adds VALUE to it.  Earlier puts may arrive later than the signal, unless a fence is
+ * between them and this call. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_signal_to(weft_symm *symm, int32_t peer,
                                                         uint32_t channel, uint64_t value,
                                                         enum weft_signal_op op,
                                                         weft_stream *stream);
 /* Make STREAM wait for a signal: work that is posted to STREAM later does not start before the
- * condition "slot COMPARE VALUE" is true, where slot is this rank's slot of CHANNEL that PEER
- * signals.  The wait fails with WEFT_ERR_TIMEOUT after TIMEOUT_NS (0: the communicator's time
- * limit).  The error names slot and value and fails the communicator on all ranks.  This call
- * returns it if it waits itself (on the default stream of gloo-cpu); otherwise a later wait for
- * STREAM does. */
+ * condition "slot COMPARE VALUE" is true, where slot is the slot of CHANNEL in this rank's pad that
+ * has PEER as its sender.  The wait fails with WEFT_ERR_TIMEOUT after TIMEOUT_NS (0: the
+ * communicator's time limit).  The error names slot and value and fails the communicator on all
+ * ranks.  On the default stream of a backend with WEFT_FEATURE_INLINE (gloo-cpu), this call waits
+ * and returns the error; otherwise a later wait for STREAM returns it. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer,
                                                         uint32_t channel, enum weft_compare compare,
                                                         uint64_t value, int64_t timeout_ns,

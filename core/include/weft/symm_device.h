@@ -40,8 +40,8 @@ WEFT_SYMM_INLINE void *weft_symm_address(const weft_symm_device *device, int32_t
     return base != NULL ? base + offset : NULL;
 }
 
-/* Returns the address of the slot on rank AT that rank FROM uses for CHANNEL, or NULL if this rank
- * cannot address it.  The arguments are not checked. */
+/* Returns the address of the slot of CHANNEL in the signal pad of rank AT that has rank FROM as its
+ * sender, or NULL if this rank cannot address it.  The arguments are not checked. */
 WEFT_SYMM_INLINE uint64_t *weft_symm_slot(const weft_symm_device *device, int32_t at,
                                           uint32_t channel, int32_t from)
 {

@@ -15,7 +15,7 @@
  *  - The explicit constructor from a C pointer takes ownership of it; retain<mesh>(pointer) adds a
  *    reference.  get() lends the C pointer, detach() gives it away.
  *  - C++ destroys variables in reverse order.  Declare the context before the objects that belong
- * to it.  If the context is released first, they refuse every call and can still be destroyed.
+ *    to it.  If the context is released first, they refuse every call and can still be destroyed.
  *
  * Errors: a call that creates or finds something returns a result, any other call a status.  The
  * header needs neither exceptions nor RTTI.  With exceptions, or_throw() throws a failure.  Nothing
@@ -383,7 +383,7 @@ public:
     {
         return detail::make<spec>(weft_spec_parse, mesh.get(), text);
     }
-    /* The same tensor in another layout, on another mesh, or with another dtype. */
+    /* The same tensor with other placements, on another mesh, or with another dtype. */
     result<spec> with(const char *placements) const
     {
         return detail::make<spec>(weft_spec_with, raw_, placements);

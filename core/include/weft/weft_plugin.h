@@ -495,7 +495,8 @@ typedef struct weft_symm_table {
                        int32_t peer, void *stream);
     weft_status (*get)(void *window, void *target, uint64_t source_offset, uint64_t bytes,
                        int32_t peer, void *stream);
-    /* A put, followed by a signal. A rank that sees the new value of the signal sees the data. */
+    /* A put, followed by a signal. A rank that sees the new value of the signal sees the data of
+     * this put. The signal is not ordered after earlier puts; fence orders it after them. */
     weft_status (*put_signal)(void *window, uint64_t target_offset, const void *source,
                               uint64_t bytes, uint32_t signal, uint64_t value, uint32_t op,
                               int32_t peer, void *stream);

@@ -71,7 +71,7 @@ static void open_library(void)
     entry.symbol = dlsym(library, GLOO_BRIDGE_ENTRY);
     bridge = entry.symbol != NULL ? entry.function() : NULL;
     if (bridge == NULL || bridge->version != GLOO_BRIDGE_VERSION) {
-        snprintf(why_not, sizeof why_not, "%.400s has version %u, not %u", path,
+        snprintf(why_not, sizeof why_not, "%.400s has version %u; expected %u", path,
                  bridge != NULL ? bridge->version : 0, GLOO_BRIDGE_VERSION);
         bridge = NULL;
     }

@@ -108,7 +108,8 @@ weft_status cpu_cast_check(const char *what, size_t element, uint32_t from, uint
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: cast from %s to %s is not supported", what,
                          plug_dtype_name(from), plug_dtype_name(to));
     if (plug_dtype_bytes(from) != element)
-        return plug_fail(WEFT_ERR_INVALID, "%s: %s in a list with elements of %zu bytes", what,
+        return plug_fail(WEFT_ERR_INVALID,
+                         "%s: dtype is %s, but the list has elements of %zu bytes", what,
                          plug_dtype_name(from), element);
     return WEFT_OK;
 }

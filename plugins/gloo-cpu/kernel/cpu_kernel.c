@@ -34,7 +34,7 @@ weft_status cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reduction, 
     if (reduction == WEFT_REDUCE_PREMUL_SUM || !plug_reduction_defined(reduction, dtype))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "reduce: %s is not defined on %s",
                          plug_reduction_name(reduction), plug_dtype_name(dtype));
-    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0");
+    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0; it must be at least 1");
     if (count > 0 && (sources == NULL || target == NULL))
         return plug_fail(WEFT_ERR_INVALID, "reduce: %s is NULL",
                          sources == NULL ? "sources" : "target");

@@ -16,7 +16,7 @@ weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t co
     (void)device;
     if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
         return plug_fail(WEFT_ERR_INVALID,
-                         "regions_create: element_bytes is %u, not 1, 2, 4, 8 or 16",
+                         "regions_create: element_bytes is %u; expected 1, 2, 4, 8 or 16",
                          element_bytes);
     for (uint64_t i = 0; i < count; i++) {
         if (regions[i].dims > WEFT_MAX_DIMS)
@@ -112,11 +112,13 @@ static weft_status reduce_list(struct work *work, const char *what, void *stream
 
     if (reducer->reduction == WEFT_REDUCE_PREMUL_SUM ||
         !plug_reduction_defined(reducer->reduction, reducer->dtype))
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s on %s", what,
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", what,
                          plug_reduction_name(reducer->reduction), plug_dtype_name(reducer->dtype));
-    if (reducer->size == 0) return plug_fail(WEFT_ERR_INVALID, "%s: size is 0", what);
+    if (reducer->size == 0)
+        return plug_fail(WEFT_ERR_INVALID, "%s: size is 0; it must be at least 1", what);
     if (plug_dtype_bytes(reducer->dtype) != work->list->element)
-        return plug_fail(WEFT_ERR_INVALID, "%s: %s in a list with elements of %zu bytes", what,
+        return plug_fail(WEFT_ERR_INVALID,
+                         "%s: dtype is %s, but the list has elements of %zu bytes", what,
                          plug_dtype_name(reducer->dtype), work->list->element);
     return start(work, stream);
 }
@@ -141,7 +143,8 @@ weft_status cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint3
         .targets = targets,
         .reducer = {.dtype = dtype, .reduction = WEFT_REDUCE_AVG, .size = size, .parts = divisor}};
 
-    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "regions_average: divisor is 0");
+    if (divisor == 0)
+        return plug_fail(WEFT_ERR_INVALID, "regions_average: divisor is 0; it must be at least 1");
     return reduce_list(&work, "regions_average", stream);
 }
 

@@ -353,7 +353,8 @@ static weft_status attach_known(const struct cpu_segment_address *address, struc
     int fd = -1;
 
     if (address->reserved != known->bytes)
-        return plug_fail(WEFT_ERR_MISMATCH, "the shared heap of pid %d has %llu bytes, not %llu",
+        return plug_fail(WEFT_ERR_MISMATCH,
+                         "the shared heap of pid %d has %llu bytes; expected %llu",
                          (int)address->process.pid, (unsigned long long)known->bytes,
                          (unsigned long long)address->reserved);
     if (known->fd >= 0 && fstat(known->fd, &about) == 0) {

@@ -27,7 +27,9 @@ weft_status gpu_comm_allocate(struct gpu_device *device, const weft_comm_options
     weft_status status;
 
     if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
-        return plug_fail(WEFT_ERR_INVALID, "rank is %d, size is %d", options->rank, options->size);
+        return plug_fail(WEFT_ERR_INVALID,
+                         "rank is %d and size is %d; rank must be from 0 to size - 1",
+                         options->rank, options->size);
     comm = plug_new(sizeof *comm);
     if (comm == NULL) return WEFT_ERR_NO_MEMORY;
     comm->device = device;

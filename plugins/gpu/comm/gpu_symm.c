@@ -151,10 +151,11 @@ void gpu_describe_no_signal(const struct gpu_comm *comm, const struct wk_report 
                  comm->world_ranks[comm->rank], comm->world_ranks[late]);
         return;
     }
-    snprintf(out, size,
-             "signal %llu of rank %d stayed at %llu, compared with %llu, until the time limit",
-             (unsigned long long)report->peer, comm->world_ranks[comm->rank],
-             (unsigned long long)report->have, (unsigned long long)report->want);
+    snprintf(
+        out, size,
+        "signal %llu of rank %d was still %llu at the time limit; the wait compares it with %llu",
+        (unsigned long long)report->peer, comm->world_ranks[comm->rank],
+        (unsigned long long)report->have, (unsigned long long)report->want);
 }
 
 /* ---- order ---- */

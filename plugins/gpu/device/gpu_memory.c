@@ -13,7 +13,10 @@ weft_status gpu_allocate(void *opened, uint64_t bytes, uint32_t kind, void **poi
     char what[96];
 
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
+        return plug_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "allocate: kind is %u; expected WEFT_MEMORY_DEVICE (0) or WEFT_MEMORY_PINNED (1)",
+            kind);
     PLUG_TRY(gpu_enter(device, &scope));
     if (kind == WEFT_MEMORY_DEVICE) {
         result = gpu_api.memory_alloc(&address, bytes > 0 ? bytes : 1);
@@ -123,7 +126,7 @@ weft_status gpu_copy(void *opened, void *target, const void *source, uint64_t by
 
     if (bytes == 0) return WEFT_OK;
     if (target == NULL || source == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "copying %llu bytes from or to NULL",
+        return plug_fail(WEFT_ERR_INVALID, "copy: source or target is NULL, but bytes is %llu",
                          (unsigned long long)bytes);
     PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_vendor_copy(target, source, bytes, gpu_native(stream));
@@ -139,7 +142,7 @@ weft_status gpu_fill_bytes(void *opened, void *target, uint8_t byte, uint64_t by
 
     if (bytes == 0) return WEFT_OK;
     if (target == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "filling %llu bytes, but the memory is NULL",
+        return plug_fail(WEFT_ERR_INVALID, "fill: target is NULL, but bytes is %llu",
                          (unsigned long long)bytes);
     PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.fill_bytes(GPU_ADDRESS(target), byte, bytes, gpu_native(stream));

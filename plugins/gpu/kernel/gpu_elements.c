@@ -62,7 +62,7 @@ static weft_status gpu_reduce(void *opened, uint32_t dtype, uint32_t reduction, 
     PLUG_TRY(check_reduction(dtype, reduction));
     if (reduction == WEFT_REDUCE_PREMUL_SUM)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "premul_sum is not supported on local buffers");
-    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0");
+    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0; it must be at least 1");
     if (count == 0) return WEFT_OK;
     if (target == NULL) return plug_fail(WEFT_ERR_INVALID, "the target of a reduction is NULL");
     for (uint32_t k = 0; k < size; k++) {
@@ -93,7 +93,8 @@ static weft_status regions_average(void *list, uint32_t dtype, uint32_t size, ui
     struct wk_regions_reduce_args args = {
         .reduction = WEFT_REDUCE_AVG, .size = size, .divisor = divisor};
 
-    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "regions_average: divisor is 0");
+    if (divisor == 0)
+        return plug_fail(WEFT_ERR_INVALID, "regions_average: divisor is 0; it must be at least 1");
     return gpu_regions_run_reduction(list, dtype, &args, sources, targets, gpu_native(stream));
 }
 

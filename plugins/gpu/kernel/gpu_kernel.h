@@ -7,7 +7,7 @@
 
 /* ---- gpu_module.c: device code ---- */
 
-enum gpu_variants { GPU_ALONE, GPU_BY_WORD, GPU_BY_DTYPE };
+enum gpu_variants { GPU_ALONE, GPU_BY_WORD, GPU_BY_DTYPE, GPU_BY_REAL_DTYPE };
 
 /* Kernels weft_NAME, or weft_NAME_4 for words of 4 bytes, or weft_NAME_f32. */
 struct gpu_family {
@@ -137,6 +137,8 @@ void gpu_regions_drop(struct gpu_region_buffers *buffers);
 
 /* ---- gpu_regions_cast.c ---- */
 
+/* True if a cast from FROM to TO is offered (docs/dtypes.md lists them). */
+bool gpu_cast_is_offered(uint32_t from, uint32_t to);
 weft_status gpu_regions_cast(void *list, uint32_t from, uint32_t to, const void *const *sources,
                              void *const *targets, void *stream);
 

@@ -29,12 +29,17 @@ void gpu_module_close(struct gpu_module *module)
     plug_free(module);
 }
 
+static bool is_by_dtype(const struct gpu_family *family)
+{
+    return family->variants == GPU_BY_DTYPE || family->variants == GPU_BY_REAL_DTYPE;
+}
+
 /* Index of VARIANT.  Word sizes are powers of two. */
 static uint32_t place_of(const struct gpu_family *family, uint32_t variant)
 {
     uint32_t place = 0;
 
-    if (family->variants == GPU_BY_DTYPE) return variant;
+    if (is_by_dtype(family)) return variant;
     while (variant >> place > 1)
         place++;
     return place;
@@ -42,7 +47,7 @@ static uint32_t place_of(const struct gpu_family *family, uint32_t variant)
 
 static void print_name(const struct gpu_family *family, uint32_t variant, char *out, size_t size)
 {
-    if (family->variants == GPU_BY_DTYPE)
+    if (is_by_dtype(family))
         snprintf(out, size, "weft_%s_%s", family->name, plug_dtype_name(variant));
     else if (family->variants == GPU_BY_WORD)
         snprintf(out, size, "weft_%s_%u", family->name, variant);
@@ -71,9 +76,10 @@ weft_status gpu_module_find(struct gpu_module *module, uint32_t family)
     enum gpu_variants variants = module->families[family].variants;
     vendor_function function;
 
-    if (variants == GPU_BY_DTYPE)
+    if (is_by_dtype(&module->families[family]))
         for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++)
-            PLUG_TRY(gpu_module_function(module, family, dtype, &function));
+            if (variants == GPU_BY_DTYPE || dtype < WEFT_DTYPE_C64)
+                PLUG_TRY(gpu_module_function(module, family, dtype, &function));
     if (variants == GPU_BY_WORD)
         for (uint32_t word = 1; word <= 16; word *= 2)
             PLUG_TRY(gpu_module_function(module, family, word, &function));

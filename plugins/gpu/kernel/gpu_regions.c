@@ -227,7 +227,7 @@ weft_status gpu_regions_create(void *opened, uint32_t element_bytes, uint64_t co
     weft_status status;
 
     if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
-        return plug_fail(WEFT_ERR_INVALID, "element_bytes is %u, not 1, 2, 4, 8 or 16",
+        return plug_fail(WEFT_ERR_INVALID, "element_bytes is %u; expected 1, 2, 4, 8 or 16",
                          element_bytes);
     list = plug_new(sizeof *list);
     if (list == NULL) return WEFT_ERR_NO_MEMORY;
@@ -465,9 +465,10 @@ static weft_status check_reduction(const struct gpu_regions *list, uint32_t dtyp
         reduction == WEFT_REDUCE_PREMUL_SUM || list->device->kernels == NULL)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "regions of %s cannot be reduced by %s",
                          plug_dtype_name(dtype), plug_reduction_name(reduction));
-    if (size == 0 || plug_dtype_bytes(dtype) != list->element_bytes)
+    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0; it must be at least 1");
+    if (plug_dtype_bytes(dtype) != list->element_bytes)
         return plug_fail(WEFT_ERR_INVALID,
-                         "a reduction of %u buffers of %s over regions of %u-byte elements", size,
+                         "reduce: dtype is %s, but the list has elements of %u bytes",
                          plug_dtype_name(dtype), list->element_bytes);
     return WEFT_OK;
 }

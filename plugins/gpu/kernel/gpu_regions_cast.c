@@ -2,8 +2,8 @@
 #include "gpu_kernel.h"
 #include "kernel_args.h"
 
-/* True if wk_offers_cast of plugins/kernels/regions_cast.h offers the cast. */
-static bool is_offered(uint32_t from, uint32_t to)
+/* As wk_offers_cast of plugins/kernels/regions_cast.h. */
+bool gpu_cast_is_offered(uint32_t from, uint32_t to)
 {
     bool floats = from >= WEFT_DTYPE_F16 && from <= WEFT_DTYPE_F8E5M2 && to >= WEFT_DTYPE_F16 &&
                   to <= WEFT_DTYPE_F8E5M2;
@@ -18,11 +18,12 @@ static bool is_offered(uint32_t from, uint32_t to)
 
 static weft_status check_cast(const void *list, uint32_t from, uint32_t to)
 {
-    if (!is_offered(from, to) || gpu_regions_device(list)->kernels == NULL)
+    if (!gpu_cast_is_offered(from, to) || gpu_regions_device(list)->kernels == NULL)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "regions cannot be cast from %s to %s",
                          plug_dtype_name(from), plug_dtype_name(to));
     if (plug_dtype_bytes(from) != gpu_regions_element(list))
-        return plug_fail(WEFT_ERR_INVALID, "a cast from %s over regions of %u-byte elements",
+        return plug_fail(WEFT_ERR_INVALID,
+                         "regions_cast: dtype is %s, but the list has elements of %u bytes",
                          plug_dtype_name(from), gpu_regions_element(list));
     return WEFT_OK;
 }

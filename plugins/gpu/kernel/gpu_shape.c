@@ -79,7 +79,8 @@ weft_status gpu_shape_read(const weft_region *region, uint32_t element_bytes, st
                          region->dims, WEFT_MAX_DIMS);
     for (uint32_t d = 0; d < region->dims; d++) {
         if (region->extent[d] < 0)
-            return plug_fail(WEFT_ERR_INVALID, "a region has extent %lld",
+            return plug_fail(WEFT_ERR_INVALID,
+                             "a region has extent %lld; an extent must not be negative",
                              (long long)region->extent[d]);
         if (region->extent[d] == 0) *empty = true;
         if (region->extent[d] == 1) continue;

@@ -27,12 +27,12 @@ json coll --ranks 1 --sizes 8 --json -- 'len(it["rows"]) == 5'
 expect 0 "all_reduce of f32, 2 ranks, memory from weft_alloc" coll --op all_reduce --sizes 4096
 expect 0 "4.0 KiB" coll --op all_reduce --sizes 4096
 
-expect 2 "--op is \"reduce_all\", not a list of all_reduce" coll --op reduce_all
-expect 2 "--sizes is \"8,\", not a list" coll --sizes 8,
+expect 2 "--op is \"reduce_all\"; expected a list of all_reduce" coll --op reduce_all
+expect 2 "--sizes is \"8,\"; expected a list" coll --sizes 8,
 expect 2 "--sizes is \"0\"" coll --sizes 0
-expect 2 "not a size from --min-bytes on" coll --min-bytes 64 --max-bytes 8
+expect 2 "expected a size from --min-bytes on" coll --min-bytes 64 --max-bytes 8
 expect 2 "--dtype: \"f31\" is not a dtype; the dtypes are" coll --dtype f31
-expect 2 "--memory is \"shm\", not alloc or malloc" coll --memory shm
+expect 2 "--memory is \"shm\"; expected alloc or malloc" coll --memory shm
 expect 2 "did you mean --ranks?" coll --rank 2
 WEFT_BACKEND=nothing expect 3 "nothing" coll --sizes 8
 # ranks that a launcher started: rank 0 prints, and more rows than a pipe holds do not block it

@@ -13,7 +13,7 @@ WEFT_BACKEND=no-library expect 1 "libvendor.so.2 not found" weft info
 WEFT_BACKEND=nosuch expect 1 "known plugins: good, better, no-library" weft info
 WEFT_BACKEND=beter expect 1 "did you mean better?" weft info
 WEFT_BACKEND=no-library,good expect 0 "good" weft info
-WEFT_BACKEND=NCCL expect 1 "plugin names are lower case" weft info
+WEFT_BACKEND=NCCL expect 1 "plugin names must be lower case" weft info
 WEFT_BACKEND=^good,better expect 1 "the list has no auto" weft info
 WEFT_BACKEND=$p/any-file/mine.so expect 0 "mine" weft info
 WEFT_BACKEND=$p/major/libweft_plugin_major.so expect 1 "the major numbers must be equal" weft info
@@ -79,7 +79,7 @@ expect 1 "No such file" weft caps ./nosuch.so
 expect 2 "give one NAME" weft caps
 expect 2 "give one NAME" weft caps auto
 expect 2 "give one NAME" weft caps good,better
-expect 2 "not a number" weft caps good --ranks x
+expect 2 "expected a number" weft caps good --ranks x
 WEFT_PLUGIN_PATH=$p/memory-only expect 0 "memory only" weft caps memory-only
 json weft caps good --ranks 7 --json -- 'it["ranks"] == 7' \
     'it["support"][0]["dtypes"]["f32"] == "native"' \

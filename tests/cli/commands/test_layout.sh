@@ -70,7 +70,7 @@ fails 2 'mesh "2xx4", position 3: expected the size of an axis, found '"'x'" \
     layout --mesh 2xx4 --shape 4 --placements R
 fails 2 'shape "4x-1", position 3' layout --mesh 2 --shape 4x-1 --placements R
 fails 2 'placement 1, S(2): the tensor has 1 dimension' layout --mesh 2x2 --shape 4 --placements 'R,S(2)'
-fails 2 'placement 2, P(max): mixes with P(sum) on axis 0' \
+fails 2 'placement 2, P(max): it cannot be combined with P(sum) on axis 0' \
     layout --mesh 2x2x2 --shape 4 --placements 'P,R,P(max)'
 fails 2 'did you mean --placements' layout --mesh 2 --shape 4 --placement R
 fails 2 '--shape is missing' layout --mesh 2 --placements R

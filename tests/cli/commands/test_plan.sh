@@ -105,16 +105,16 @@ expect 1 "within 7340032 bytes" plan "${rows[@]}" --memory-limit 7MiB
 expect 1 "no plan between the meshes stays within 1 bytes of scratch; " \
     plan --from "P,R" --to "R,R" --to-mesh dp=2,tp=4@8-15 --memory-limit 1
 expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"
-expect 2 "mixes with P(max)" plan --from "P(max),P" --to "R,R"
+expect 2 "it cannot be combined with P(max)" plan --from "P(max),P" --to "R,R"
 expect 2 "1 placement for a mesh of 2 axes" plan --from "S(0)" --to "R,R"
 expect 2 "the tensor has 2 dimensions" plan --from "S(0),S(5)" --to "R,R"
 expect 2 "\"X\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op)" plan --from "S(0),X" --to "R,R"
-expect 2 "--planner is \"greedy\", not one of search, exchange" \
+expect 2 "--planner is \"greedy\"; expected one of search, exchange" \
     plan "${rows[@]}" --planner greedy
-expect 2 "--minimize is \"latency\", not one of time, bytes, memory" plan "${rows[@]}" --minimize latency
-expect 2 "--memory-limit is \"0\", not a size" plan "${rows[@]}" --memory-limit 0
-expect 2 "--memory-limit is \"8MiBs\", not a size" plan "${rows[@]}" --memory-limit 8MiBs
-expect 2 "not a size" plan "${rows[@]}" --memory-limit 9999999999G
+expect 2 "--minimize is \"latency\"; expected one of time, bytes, memory" plan "${rows[@]}" --minimize latency
+expect 2 "--memory-limit is \"0\"; expected a size" plan "${rows[@]}" --memory-limit 0
+expect 2 "--memory-limit is \"8MiBs\"; expected a size" plan "${rows[@]}" --memory-limit 8MiBs
+expect 2 "expected a size" plan "${rows[@]}" --memory-limit 9999999999G
 expect 2 "--dtype: \"float32\" is not a dtype; the dtypes are bool, i8, " plan "${rows[@]}" --dtype float32
 expect 2 "--from: placements \"X,R\", position 1: \"X\" is not a placement" plan --from "X,R" --to "R,R"
 expect 2 "--to: placements \"R,S\", position 4: expected '('" plan --from "R,R" --to "R,S"

@@ -117,8 +117,8 @@ expect 3 "the backend option is \"glooo\"" "$weft" redistribute --mesh 4 --shape
 check=$((check + 1))
 doubled=$("$weft" redistribute --mesh 4 --shape 4 --from R --to "S(0)" --backend glooo 2>&1)
 if [[ $doubled =~ rank\ [0-9]+:\ rank ]]; then not_so "a rank named once: $doubled"; fi
-expect 2 "--ranks is \"0\", not a number" "$weft" redistribute -n 0 --mesh 2 --shape 4 --from R --to R
+expect 2 "--ranks is \"0\"; expected a number" "$weft" redistribute -n 0 --mesh 2 --shape 4 --from R --to R
 expect 0 "  -n, --ranks N  " "$weft" redistribute --help
-expect 2 "--sizes is \"0\", not a list" "$weft" bench redistribute --sizes 0
+expect 2 "--sizes is \"0\"; expected a list" "$weft" bench redistribute --sizes 0
 expect 0 "example:" "$weft" redistribute --help
 finish

@@ -104,11 +104,11 @@ is '' bash -c "echo hello | '$weft' run -n 2 --stdin none cat"
 # Wrong command lines.
 expect 2 'give the number of ranks, as in -n 4' run true
 expect 2 'no program' run -n 2
-expect 2 '--ranks is "0", not a number from 1 to 4096' run -n 0 true
+expect 2 '--ranks is "0"; expected a number from 1 to 4096' run -n 0 true
 lacks '--n' run -n 0 true
 lacks '--n ' run --help
-expect 2 'not a number of seconds' run -n 1 --timeout soon true
-expect 2 'auto, none, or a rank below 2' run -n 2 --stdin 2 true
+expect 2 'expected a number of seconds' run -n 1 --timeout soon true
+expect 2 'auto, none or a rank below 2' run -n 2 --stdin 2 true
 expect 2 'did you mean --threads' run -n 2 --thread true
 expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
 expect 0 'usage: weft run' run --help

@@ -1,7 +1,10 @@
 /* bare.c - another plugin without some of its entries.
  *
  * BARE_PLUGIN is the file of that plugin.  BARE_LACKS lists what is hidden: "kernel" the kernel
- * table, "reduce" its regions_reduce and regions_average, "memory" WEFT_FEATURE_HOST_MEMORY. */
+ * table, "reduce" its regions_reduce and regions_average, "memory" WEFT_FEATURE_HOST_MEMORY.
+ * "casts": all entries that cast refuse, as those of a GPU plugin without kernels for its device.
+ * "copies": regions_copy does nothing, a defect, for what a failing test prints.
+ * BARE_RANK is the only rank that lacks these things, if it is set. */
 #include "weft_plugin.h"
 
 #include <dlfcn.h>
@@ -26,10 +29,44 @@ static weft_status describe(void *device, weft_device_info *out)
     return status;
 }
 
+static weft_status copy_nothing(void *list, const void *const *sources, void *const *targets,
+                                void *stream)
+{
+    (void)list, (void)sources, (void)targets, (void)stream;
+    return WEFT_OK;
+}
+
+/* ---- casts ---- */
+
+static weft_status refuse_cast(void *device, uint32_t from, uint32_t to, uint64_t count,
+                               const void *source, void *target, void *stream)
+{
+    (void)device, (void)from, (void)to, (void)count, (void)source, (void)target, (void)stream;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static weft_status refuse_regions_cast(void *list, uint32_t from, uint32_t to,
+                                       const void *const *sources, void *const *targets,
+                                       void *stream)
+{
+    (void)list, (void)from, (void)to, (void)sources, (void)targets, (void)stream;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static weft_status refuse_pull_cast(void *comm, const weft_pull_args *args, uint32_t to)
+{
+    (void)comm, (void)args, (void)to;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+/* ---- the plugin ---- */
+
 static int lacks(const char *what)
 {
-    const char *list = getenv("BARE_LACKS");
+    const char *list = getenv("BARE_LACKS"), *only = getenv("BARE_RANK");
+    const char *rank = getenv("WEFT_RANK");
 
+    if (only != NULL && (rank == NULL || strcmp(only, rank) != 0)) return 0;
     return list != NULL && strstr(list, what) != NULL;
 }
 
@@ -72,10 +109,16 @@ const weft_plugin *weft_plugin_entry(const weft_host *host)
     }
     describe_all = bare.device.describe;
     if (lacks("memory")) bare.device.describe = describe;
+    if (lacks("copies")) bare.kernel.regions_copy = copy_nothing;
     if (lacks("kernel")) bare.plugin.kernel = NULL;
     if (lacks("reduce")) {
         bare.kernel.regions_reduce = NULL;
         bare.kernel.regions_average = NULL;
+    }
+    if (lacks("casts")) {
+        bare.kernel.cast = refuse_cast;
+        bare.kernel.regions_cast = refuse_regions_cast;
+        bare.comm.pull_cast = refuse_pull_cast;
     }
     return &bare.plugin;
 }

@@ -1,6 +1,6 @@
 /* move_check.c - one rank of moves on any backend: single tensors and a batch, on two streams, in
- * place, between two meshes, with scratch of the caller; every element of this rank's shards is
- * right.  Started by `weft run` with 4 ranks. */
+ * place, between two meshes, into another dtype, with scratch of the caller; every element of this
+ * rank's shards is right.  Started by `weft run` with 4 ranks. */
 #include "redistribute/values.h"
 #include "weft/weft.h"
 
@@ -20,6 +20,11 @@ static const struct {
     {"2x2", "i32[5,6] P(avg),P", "2x2", "i32[5,6] R,R"},
     {"2x2", "f64[7,8] S(0),S(1)", "4", "f64[7,8] SS(0,2)"},
     {"4", "u8[300,200] S(0)", "4", "u8[300,200] S(0)"},
+    {"4", "f32[16,10] S(0)", "4", "bf16[16,10] S(1)"},
+    {"2x2", "f32[32,48] S(0),P", "2x2", "bf16[32,48] S(1),R"},
+    {"4", "bf16[33] S(0)", "4", "f32[33] R"},
+    {"4", "f32[14,3] R", "4", "f16[14,3] S(0)"},
+    {"2@0-1", "i16[11,5] S(0)", "2@2-3", "i32[11,5] S(1)"},
 };
 
 enum { TENSORS = sizeof pairs / sizeof pairs[0] };

@@ -100,8 +100,14 @@ static weft_spec *parse(const char *type, const char *placements, uint64_t *byte
 void move_begin(struct move *move, const char *type, const char *from, const char *to,
                 uint64_t min_bytes)
 {
+    move_begin_cast(move, type, from, type, to, min_bytes);
+}
+
+void move_begin_cast(struct move *move, const char *type, const char *from, const char *to_type,
+                     const char *to, uint64_t min_bytes)
+{
     weft_spec *before = parse(type, from, &move->source_bytes);
-    weft_spec *after = parse(type, to, &move->target_bytes);
+    weft_spec *after = parse(to_type, to, &move->target_bytes);
     uint64_t room = min_bytes;
     weft_plan *plan = NULL;
 

@@ -35,6 +35,9 @@ struct move {
  * have at least MIN_BYTES. */
 void move_begin(struct move *move, const char *type, const char *from, const char *to,
                 uint64_t min_bytes);
+/* The same, into a tensor of TO_TYPE, such as "bf16[64,64]". */
+void move_begin_cast(struct move *move, const char *type, const char *from, const char *to_type,
+                     const char *to, uint64_t min_bytes);
 void move_run(const struct move *move); /* on the stream */
 void move_end(struct move *move);
 

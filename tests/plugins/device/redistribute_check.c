@@ -29,10 +29,33 @@ static char *pools[2]; /* of sources, of targets */
 static int32_t rank, size;
 static int failed;
 
+/* The current case. */
+static int case_number;
+static const struct pair *case_pair; /* NULL: none */
+static bool case_packed;             /* its last run */
+
+/* Print why the current case failed, and its input as a line for tests/data/known.txt. */
+static void report(const char *what, const char *why)
+{
+    char command[64];
+
+    if (case_pair == NULL) {
+        fprintf(stderr, "rank %d: %s%s\n", rank, what, why);
+        return;
+    }
+    snprintf(command, sizeof command, "redistribute -n %d --iters 1%s", size,
+             case_packed ? " --packed" : "");
+    fprintf(stderr, "rank %d, case %d: %s%s\n%s\n", rank, case_number, what, why,
+            pair_command(case_pair, command));
+}
+
 static void must(weft_status status, const char *what)
 {
+    char text[64];
+
     if (status == WEFT_OK) return;
-    fprintf(stderr, "rank %d: %s: %s\n", rank, what, weft_last_error());
+    snprintf(text, sizeof text, "%s: ", what);
+    report(text, weft_last_error());
     exit(1);
 }
 
@@ -93,6 +116,7 @@ static void move(const weft_plan *plan, bool packed, const struct memory *memory
     weft_bound *bound = NULL;
     weft_work *work = NULL;
 
+    case_packed = packed;
     must(weft_plan_bind(plan, weft_world(context), &options, &bound), "weft_plan_bind");
     for (int again = 0; again < 2; again++) {
         must(weft_redistribute(bound, memory->source, memory->target, stream, &work), "running");
@@ -105,20 +129,17 @@ static void move(const weft_plan *plan, bool packed, const struct memory *memory
     weft_bound_release(&bound);
 }
 
-static void compare(int number, const struct pair *pair, const struct values *values,
+static void compare(const struct pair *pair, const struct values *values,
                     const struct memory *memory)
 {
     const void *shards[BOARD_MOST_RANKS];
-    char command[64];
 
     memcpy(shared->shards[rank], memory->host, memory->target_bytes);
     board_meet();
     for (int32_t r = 0; r < size; r++)
         if (place_of(pair->to, r) >= 0) shards[place_of(pair->to, r)] = shared->shards[r];
     if (rank == 0 && values_check(values, pair->to, shards) != WEFT_OK) {
-        snprintf(command, sizeof command, "redistribute -n %d", size);
-        fprintf(stderr, "case %d: %s\n%s\n", number, weft_last_error(),
-                pair_command(pair, command));
+        report("", weft_last_error());
         atomic_store(&shared->verdict, 1);
     }
     board_meet();
@@ -165,7 +186,7 @@ static void move_both_ways(const weft_plan *plan, bool packed, const struct memo
     must(weft_memory_fill(context, memory->target, 0x5a, memory->target_bytes, stream), "fill");
     move(plan, !packed, memory);
     if (memcmp(first, memory->host, memory->target_bytes) != 0) {
-        fprintf(stderr, "rank %d: packed and not, the bits differ\n", rank);
+        report("packed and not, the bits differ", "");
         atomic_store(&shared->verdict, 1);
     }
     free(first);
@@ -182,12 +203,15 @@ static bool run_case(int number)
     weft_plan *plan = NULL;
     bool planned = dtensor_plan_create(pair.from, pair.to, &pair.options, &plan) == WEFT_OK;
 
+    case_number = number;
+    case_pair = &pair;
     if (planned) {
         fill(number, &pair, &values, &memory);
         move_both_ways(plan, packed, &memory);
-        compare(number, &pair, &values, &memory);
+        compare(&pair, &values, &memory);
         free(memory.host);
     }
+    case_pair = NULL;
     weft_plan_release(&plan);
     pair_release(&pair);
     return planned;

@@ -49,7 +49,9 @@ template <class Args, void (*Kernel)(const Args &)> void run(const void *args)
     KERNEL(weft_scale_##name, wk_map_args)                                                         \
     KERNEL(weft_pull_reduce_##name, wk_pull_args)                                                  \
     KERNEL(weft_gather_reduce_##name, wk_gather_reduce_args)
-#define FOR_REAL(name, number) KERNEL(weft_regions_cast_##name, wk_regions_cast_args)
+#define FOR_REAL(name, number)                                                                     \
+    KERNEL(weft_regions_cast_##name, wk_regions_cast_args)                                         \
+    KERNEL(weft_pull_cast_##name, wk_pull_args)
 #define FOR_WORD(bytes)                                                                            \
     KERNEL(weft_copy_##bytes, wk_copy_args)                                                        \
     KERNEL(weft_transpose_##bytes, wk_transpose_args)                                              \

@@ -57,5 +57,7 @@ void order_calls_and_runs_on_streams_are_found(struct rank *self);
 void order_circles_of_ranks_are_found(struct rank *self);
 void order_a_call_beside_a_group_is_found(struct rank *self);
 void order_late_ranks_are_not_wrong(struct rank *self);
+void order_a_binding_beside_a_run_is_found(struct rank *self);
+void order_a_rank_without_a_part_may_bind(struct rank *self);
 
 #endif

@@ -202,3 +202,47 @@ void order_late_ranks_are_not_wrong(struct rank *self)
     weft_plan_release(&first);
     weft_plan_release(&second);
 }
+
+/* The last rank binds a plan while the others run one. */
+void order_a_binding_beside_a_run_is_found(struct rank *self)
+{
+    weft_plan *first = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_plan *second = order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)");
+    weft_bound *a = order_bind(self, first, 0), *b = NULL;
+    weft_status status;
+
+    if (a != NULL) {
+        order_same(self, "the same order", order_run_bound(self, a, 0, NULL));
+        status = order_is_last(self) ? weft_plan_bind(second, self->comm, NULL, &b)
+                                     : order_run_bound(self, a, 0, self->stream);
+        if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
+        order_differs(self, status, "runs step 1 of plan", "(binding 1)", "f32[64,64] S(0) -> ",
+                      " is at weft_plan_bind on ", "(comparing plans): f32[64,64] S(1) -> ",
+                      "must bind and run plans in the same order", (char *)NULL);
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&first);
+    weft_plan_release(&second);
+}
+
+/* The right order: a rank without a part in the first plan binds the second, and rank 1 is so late
+ * that rank 0 asks. */
+void order_a_rank_without_a_part_may_bind(struct rank *self)
+{
+    weft_plan *first = order_plan_on(self, "2@1,0", "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_plan *second = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_bound *a = order_bind(self, first, 0), *b = NULL;
+
+    if (a != NULL) {
+        if (self->number == 1)
+            nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 600000000}, NULL);
+        if (self->number < 2) order_good(self, "two ranks", order_run_bound(self, a, 0, NULL));
+        b = order_bind(self, second, 0);
+        if (b != NULL) order_same(self, "all ranks", order_run_bound(self, b, 0, NULL));
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&first);
+    weft_plan_release(&second);
+}

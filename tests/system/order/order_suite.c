@@ -372,6 +372,8 @@ static const struct order_case cases[] = {
     {"circles_of_ranks_are_found", order_circles_of_ranks_are_found, 3},
     {"a_call_beside_a_group_is_found", order_a_call_beside_a_group_is_found, 2},
     {"late_ranks_are_not_wrong", order_late_ranks_are_not_wrong, 2},
+    {"a_binding_beside_a_run_is_found", order_a_binding_beside_a_run_is_found, 2},
+    {"a_rank_without_a_part_may_bind", order_a_rank_without_a_part_may_bind, 3},
     {"roots_of_broadcasts_differ", roots_of_broadcasts_differ, 2},
     {"roots_of_reductions_differ", roots_of_reductions_differ, 2},
     {"roots_of_gathers_differ", roots_of_gathers_differ, 2},

@@ -1,6 +1,8 @@
 /* Random batches of tensors as one plan: simulated, and on real ranks, threads of this process. */
+#include "exec/context/kept.h"
 #include "system/redistribute/batches.h"
 #include "support/expect.h"
+#include "support/layout.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -303,6 +305,70 @@ static weft_status run_many(void *argument)
     return WEFT_OK;
 }
 
+/* The bytes of this rank's messages to others in the common exchange. */
+static uint64_t bytes_sent(const weft_bound *bound)
+{
+    const struct wf_fused *fused = &bound->batch->fused;
+    uint64_t sum = 0;
+
+    for (int32_t i = 0; i < fused->comm->size; i++)
+        if (i != fused->comm->rank) sum += fused->send_counts[i];
+    return sum;
+}
+
+static weft_status cast_many(void *argument)
+{
+    static const uint16_t wanted = 0x4248; /* 50 */
+    const weft_spec *from[MANY], *to[MANY];
+    const void *sources[MANY];
+    void *targets[MANY], *memory;
+    weft_spec *rows = spec_of("4", "f32[16,16] S(0)"), *columns = spec_of("4", "bf16[16,16] S(1)");
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+    weft_plan *plan = NULL;
+    uint16_t *narrow;
+    uint64_t before;
+    bool joins;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_alloc(context, 64 * 4 + MANY * 64 * 2, WEFT_MEMORY_DEVICE, &memory));
+    narrow = (uint16_t *)memory + 2 * 64;
+    for (int i = 0; i < 64; i++)
+        ((float *)memory)[i] = 50.0625f;
+    for (int i = 0; i < MANY; i++) {
+        from[i] = rows;
+        to[i] = columns;
+        sources[i] = memory;
+        targets[i] = narrow + i * 64;
+    }
+    WF_TRY(weft_plan_create_batch(MANY, from, to, NULL, &plan));
+    WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound));
+    joins = (bound->casts & WF_CASTS_REGIONS) != 0; /* otherwise each tensor has its own steps */
+    EXPECT(bound->batch->together == (joins ? MANY : 0));
+    EXPECT(!joins || bytes_sent(bound) == (uint64_t)MANY * 3 * 16 * sizeof *narrow);
+    before = atomic_load(&weft_world(context)->collectives);
+    WF_TRY(weft_redistribute_batch(bound, sources, targets, NULL, NULL));
+    EXPECT(!joins || atomic_load(&weft_world(context)->collectives) == before + 1);
+    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    for (int i = 0; i < MANY * 64; i++)
+        EXPECT(narrow[i] == wanted);
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    weft_spec_release(&rows);
+    weft_spec_release(&columns);
+    WF_TRY(weft_free(context, memory));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_batch_of_casts_is_one_exchange_of_narrow_elements)
+{
+    ck_assert_msg(weft_threads_run(RANKS, cast_many, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
 /* One rank runs out of memory at its N-th allocation in binding.  If it can report that, all ranks
  * get that error.  Otherwise it leaves, and they get the departure. */
 static weft_status bind_short_of_memory(void *argument)
@@ -348,4 +414,5 @@ START_TEST(a_bound_batch_is_one_exchange_and_allocates_nothing)
 END_TEST
 
 SUITE(redistribute_batch, random_batches_keep_every_element, random_batches_arrive_on_real_ranks,
-      a_bound_batch_is_one_exchange_and_allocates_nothing, no_rank_waits_for_a_rank_without_memory)
+      a_bound_batch_is_one_exchange_and_allocates_nothing,
+      a_batch_of_casts_is_one_exchange_of_narrow_elements, no_rank_waits_for_a_rank_without_memory)

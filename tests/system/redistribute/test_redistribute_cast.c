@@ -9,8 +9,9 @@
 
 enum { RANKS = 3, ROWS = 300, COLUMNS = 256, ELEMENTS = ROWS * COLUMNS };
 
-static const char *const changes[][2] = {{"S(0)", "S(1)"}, {"S(1)", "R"}, {"R", "S(0)"},
-                                         {"S(0)", "S(0)"}, {"R", "P"},    {"S(1)", "P"}};
+static const char *const changes[][2] = {{"S(0)", "S(1)"}, {"S(1)", "R"},     {"R", "S(0)"},
+                                         {"S(0)", "S(0)"}, {"R", "P"},        {"S(1)", "P"},
+                                         {"R", "P(max)"},  {"S(0)", "P(min)"}};
 
 static uint64_t seed;
 
@@ -121,6 +122,8 @@ static weft_status run_pair(struct run *run, const weft_mesh *mesh, uint32_t fro
         run->pair.to = make_spec(mesh, to, changes[i][1]);
         run->pair.options = (weft_plan_options){.struct_size = sizeof run->pair.options,
                                                 .costs = weft_context_costs(run->context)};
+        if (strcmp(changes[i][1], "P(min)") == 0) /* one step creates the partial and casts */
+            run->pair.options.planner = WEFT_PLANNER_EXCHANGE;
         status = weft_plan_create(run->pair.from, run->pair.to, &run->pair.options, &run->plan);
         run->pair.costs = "cpu";
         if (status == WEFT_OK) status = run_all(run);
@@ -201,5 +204,74 @@ START_TEST(sums_are_computed_in_the_wider_dtype_and_rounded_once)
 }
 END_TEST
 
+/* True if every element of SPEC's shard, at position AT of its mesh, has the bits IDENTITY. */
+static bool is_filled(const weft_spec *spec, const struct shards *shards, int32_t at,
+                      uint64_t identity)
+{
+    size_t element = wf_dtype_bytes(weft_spec_dtype(spec));
+    size_t bytes = shard_bytes(spec, weft_mesh_rank_at(weft_spec_mesh(spec), at));
+
+    for (size_t i = 0; i < bytes; i += element)
+        if (memcmp((const char *)shards->at[at] + i, &identity, element) != 0) return false;
+    return true;
+}
+
+static void check_identity(struct pair *pair, uint32_t holders, uint64_t identity)
+{
+    struct shards sources = shards_of(pair->from), targets = shards_of(pair->to);
+    weft_plan *plan = NULL;
+
+    ck_assert_msg(weft_plan_create(pair->from, pair->to, &pair->options, &plan) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_int_eq(weft_simulate(plan, (const void *const *)sources.at, targets.at), WEFT_OK);
+    for (int32_t i = 0; i < weft_mesh_size(weft_spec_mesh(pair->to)); i++)
+        ck_assert_msg(is_filled(pair->to, &targets, i, identity) == (holders >> i & 1),
+                      "position %d: %s", i, pair_command(pair, "sim"));
+    weft_plan_release(&plan);
+    shards_free(pair->from, &sources);
+    shards_free(pair->to, &targets);
+}
+
+/* The highest value of i8 is not the identity of a minimum of i64, and f8e4m3 has no infinity. */
+START_TEST(new_partials_hold_the_identity_of_the_target_in_every_plan)
+{
+    static const char *const tables[] = {"default", "cpu", "dtensor"};
+    static const struct {
+        const char *mesh, *to_mesh, *from, *to;
+        uint32_t holders; /* bit per position: it holds the identity */
+        uint64_t identity;
+    } cases[] = {
+        {"2", "2", "f8e4m3[5] S(0)", "bf16[5] P(min)", 2, 0x7f80},
+        {"2x2", "2x2", "f8e4m3[8] R,S(0)", "bf16[8] P(min),R", 12, 0x7f80},
+        {"2x2", "2x2", "i8[8] S(0),R", "i64[8] R,P(max)", 10, UINT64_C(1) << 63},
+        {"2", "2x2@2-5", "u8[800] S(0)", "i16[800] P(max),R", 12, 0x8000},
+        {"2", "2@1-2", "u16[] R", "u32[] P(min)", 2, UINT32_MAX},
+        {"2x2", "2x2", "f32[8] P(max),R", "f8e5m2[8] R,P(max)", 10, 0xfc},
+        {"2x2", "2x2", "f64[8] P,S(0)", "f8e5m2[8] S(0),P(min)", 10, 0x7c},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases) * 3 * 3 * 2; i++) {
+        size_t c = i / 18;
+        weft_mesh *mesh = NULL, *to_mesh = NULL;
+        struct pair pair = {.costs = tables[i % 3]};
+
+        ck_assert_int_eq(weft_mesh_parse(cases[c].mesh, &mesh), WEFT_OK);
+        ck_assert_int_eq(weft_mesh_parse(cases[c].to_mesh, &to_mesh), WEFT_OK);
+        ck_assert_int_eq(weft_spec_parse(mesh, cases[c].from, &pair.from), WEFT_OK);
+        ck_assert_int_eq(weft_spec_parse(to_mesh, cases[c].to, &pair.to), WEFT_OK);
+        ck_assert_int_eq(weft_cost_table_find(pair.costs, &pair.cost_table), WEFT_OK);
+        pair.options = (weft_plan_options){.struct_size = sizeof pair.options,
+                                           .costs = pair.cost_table,
+                                           .minimize = (uint32_t)(i / 3 % 3)};
+        if (i / 9 % 2 == 1) pair.options.planner = WEFT_PLANNER_EXCHANGE;
+        check_identity(&pair, cases[c].holders, cases[c].identity);
+        pair_release(&pair);
+        weft_mesh_release(&mesh);
+        weft_mesh_release(&to_mesh);
+    }
+}
+END_TEST
+
 SUITE(redistribute_cast, every_cast_has_the_bits_of_the_simulator,
-      sums_are_computed_in_the_wider_dtype_and_rounded_once)
+      sums_are_computed_in_the_wider_dtype_and_rounded_once,
+      new_partials_hold_the_identity_of_the_target_in_every_plan)

@@ -333,7 +333,7 @@ START_TEST(wrong_arguments_are_refused)
     check_refused(weft_simulate(NULL, (const void *const *)none, none), WEFT_ERR_INVALID, "plan");
     check_refused(weft_simulate(plan, NULL, none), WEFT_ERR_INVALID, "sources");
     check_refused(weft_simulate_step(plan, 7, (const void *const *)none, none), WEFT_ERR_INVALID,
-                  "INDEX is 7 of");
+                  "index is 7; the plan has");
     weft_plan_release(&plan);
     pair_release(&pair);
 }

@@ -124,11 +124,40 @@ static weft_status refuse_with_check(void *argument)
     /* Overlap of a tensor with itself and with the others. */
     REFUSED(weft_redistribute(s.one, s.memory, s.memory + SHARD - 4, NULL, NULL),
             "overlap, but the plan was not bound with in_place");
-    REFUSED(run(&s, s.several, 1, 1.5), "sources[1], 8192 bytes at ");
-    REFUSED(run(&s, s.several, 1, 4.5), "and targets[2], 8192 bytes at ");
-    REFUSED(run(&s, s.several, 1, 2), "sources[2], 8192 bytes at ");
+    REFUSED(run(&s, s.several, 1, 1.5), "sources[1] (8192 bytes at ");
+    REFUSED(run(&s, s.several, 1, 4.5), "and targets[2] (8192 bytes at ");
+    REFUSED(run(&s, s.several, 1, 2), "sources[2] (8192 bytes at ");
     REFUSED(run(&s, s.in_place, 1, 5), "overlap");
     REFUSED(run(&s, s.in_place, 1, 0.5), "overlap");
+    return end(&s);
+}
+
+/* Scratch that the caller supplies. */
+static weft_status refuse_scratch(void *argument)
+{
+    weft_bind_options options = {.struct_size = sizeof options, .packed = true};
+    weft_bound *bound = NULL;
+    struct scene s;
+    void *piece;
+
+    (void)argument;
+    WF_TRY(begin(&s));
+    WF_TRY(weft_plan_scratch(s.one->plan, weft_world(s.context), &options, &options.scratch_bytes));
+    EXPECT(options.scratch_bytes > 0 && options.scratch_bytes <= 2 * SHARD);
+    WF_TRY(weft_alloc(s.context, options.scratch_bytes - 1, WEFT_MEMORY_DEVICE, &piece));
+    options.scratch = piece;
+    REFUSED(weft_plan_bind(s.one->plan, weft_world(s.context), &options, &bound),
+            "weft_plan_bind: on rank 0 scratch_bytes is ");
+    REFUSED(weft_plan_bind(s.one->plan, weft_world(s.context), &options, &bound),
+            "bytes, and scratch begins 0 bytes into it");
+    options.scratch = s.memory + 6 * SHARD;
+    WF_TRY(weft_plan_bind(s.one->plan, weft_world(s.context), &options, &bound));
+    WF_TRY(weft_redistribute(bound, s.memory, s.memory + SHARD, NULL, NULL));
+    REFUSED(weft_redistribute(bound, s.memory + 6 * SHARD, s.memory, NULL, NULL),
+            " and the scratch of the bound plan (");
+    REFUSED(weft_redistribute(bound, s.memory, s.memory + 6 * SHARD - 4, NULL, NULL), "target (");
+    weft_bound_release(&bound);
+    WF_TRY(weft_free(s.context, piece));
     return end(&s);
 }
 
@@ -194,6 +223,12 @@ START_TEST(memory_too_small_or_overlapping_is_found_with_check)
 }
 END_TEST
 
+START_TEST(scratch_too_small_or_overlapping_is_found_with_check)
+{
+    on_ranks("1", refuse_scratch);
+}
+END_TEST
+
 START_TEST(collectives_and_messages_are_checked_too)
 {
     on_ranks("1", use_collectives);
@@ -202,4 +237,5 @@ END_TEST
 
 SUITE(redistribute_memory, collectives_and_messages_are_checked_too,
       memory_that_is_missing_or_shared_is_refused_by_tensor,
-      memory_too_small_or_overlapping_is_found_with_check)
+      memory_too_small_or_overlapping_is_found_with_check,
+      scratch_too_small_or_overlapping_is_found_with_check)

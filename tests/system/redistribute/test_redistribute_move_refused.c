@@ -30,14 +30,14 @@ static weft_status refuse_arguments(void *unused)
     EXPECT(says(weft_move(context, NULL, a, to, b, NULL, NULL), "weft_move: from is NULL"));
     EXPECT(says(weft_move(context, from, a, NULL, b, NULL, NULL), "weft_move: to is NULL"));
     EXPECT(says(weft_move(context, (void *)weft_spec_mesh(from), a, to, b, NULL, NULL),
-                "weft_move: from is a weft_mesh, not a weft_spec"));
+                "weft_move: from is a weft_mesh; expected a weft_spec"));
     EXPECT(says(weft_context_plan(context, from, (void *)context, NULL, &plan),
-                "weft_context_plan: to is a weft_context, not a weft_spec"));
+                "weft_context_plan: to is a weft_context; expected a weft_spec"));
     EXPECT(says(weft_move(context, from, a, longer, b, NULL, NULL), "weft_move: "));
     EXPECT(says(weft_move(context, from, a, wider, b, NULL, NULL),
                 "weft_move: the meshes of the plan have ranks up to 2"));
     EXPECT(says(weft_move(context, from, NULL, to, b, NULL, NULL), "weft_move: source is NULL"));
-    EXPECT(says(weft_move(context, from, b + 1, to, b, NULL, NULL), "not the same memory"));
+    EXPECT(says(weft_move(context, from, b + 1, to, b, NULL, NULL), "must not overlap otherwise"));
     EXPECT(says(weft_move_batch(context, 0, items, NULL, NULL), "count is 0"));
     EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL), "weft_move_batch: tensor w2: "));
     items[1] = (weft_move_item){NULL, from, NULL, to, b};
@@ -48,7 +48,7 @@ static weft_status refuse_arguments(void *unused)
     EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL), "w2: items[1].from is NULL"));
     items[1] = (weft_move_item){NULL, from, a, (void *)context, b};
     EXPECT(says(weft_move_batch(context, 2, items, NULL, NULL),
-                "weft_move_batch: items[1].to is a weft_context, not a weft_spec"));
+                "weft_move_batch: items[1].to is a weft_context; expected a weft_spec"));
     EXPECT(weft_context_plan(context, from, to, &wrong, &plan) != WEFT_OK);
     EXPECT(says(weft_context_plan(context, from, longer, NULL, &plan), "weft_context_plan: "));
     WF_TRY(weft_move(context, from, a, to, b, NULL, NULL)); /* refusals have changed nothing */
@@ -82,6 +82,7 @@ static weft_status move_in_different_orders(void *unused)
     /* The first moves bind: nothing is kept, and the ranks may go on. */
     status = weft_move(context, weft_rank(context) == 0 ? from : other, a, to, b, NULL, NULL);
     EXPECT(status == WEFT_ERR_MISMATCH);
+    EXPECT(strstr(weft_last_error(), "weft_move: rank ") != NULL);
     EXPECT(strstr(weft_last_error(), "bind different plans") != NULL);
     WF_TRY(weft_move(context, from, a, to, b, NULL, NULL));
     WF_TRY(weft_move(context, other, a, to, b, NULL, NULL));
@@ -101,6 +102,102 @@ START_TEST(different_orders_are_an_error)
 {
     ck_assert_msg(weft_threads_run(2, move_in_different_orders, NULL) == WEFT_OK, "%s",
                   weft_last_error());
+}
+END_TEST
+
+/* ---- memory ---- */
+
+/* Rank 1 has no memory when it begins to bind: both ranks get the error at once. */
+static weft_status move_without_memory(void *argument)
+{
+    uint64_t fail_at = *(const uint64_t *)argument;
+    weft_options options = {.struct_size = sizeof options, .timeout_ns = 60 * WF_SECOND_NS};
+    weft_spec *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "bf16[8] R");
+    float a[4] = {0}, b[8];
+    weft_context *context;
+    weft_status status;
+
+    WF_TRY(weft_init(&options, &context));
+    if (weft_rank(context) == 1) wf_mem_fail_at(fail_at);
+    status = weft_move(context, from, a, to, b, NULL, NULL);
+    wf_mem_fail_at(0);
+    EXPECT(status == WEFT_ERR_NO_MEMORY);
+    EXPECT(strstr(weft_last_error(), "rank 1: weft_move: out of memory") != NULL);
+    WF_TRY(weft_move(context, from, a, to, b, NULL, NULL)); /* nothing was kept */
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    WF_TRY(weft_move_clear(context));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rank_without_memory_does_not_keep_others_waiting)
+{
+    for (uint64_t n = 1; n <= 4; n++)
+        ck_assert_msg(weft_threads_run(2, move_without_memory, &n) == WEFT_OK, "allocation %d: %s",
+                      (int)n, weft_last_error());
+}
+END_TEST
+
+/* ---- one rank has the move in its cache ---- */
+
+/* The call of the last rank, while the others make a move that they have in their caches. */
+enum other { MAKES_ANOTHER_MOVE, MOVES_ON_OTHER_RANKS, HAS_DROPPED_THE_MOVE, CLEARS };
+
+static weft_status do_otherwise(enum other other, weft_context *context, const weft_spec *from,
+                                const weft_spec *to)
+{
+    weft_spec *another = spec_of("3", "f32[12] SS(0,2)");
+    weft_spec *rows = spec_of("2@2,0", "f32[12] S(0)"), *all = spec_of("2@2,0", "f32[12] R");
+    float a[12] = {0}, b[12];
+    weft_status status = WEFT_OK;
+
+    if (other == HAS_DROPPED_THE_MOVE) wf_moves_drop(context);
+    if (other == MAKES_ANOTHER_MOVE)
+        status = weft_move(context, another, a, to, b, NULL, NULL);
+    else if (other == MOVES_ON_OTHER_RANKS)
+        status = weft_move(context, rows, a, all, b, NULL, NULL);
+    else if (other == HAS_DROPPED_THE_MOVE)
+        status = weft_move(context, from, a, to, b, NULL, NULL);
+    else
+        status = weft_move_clear(context);
+    weft_spec_release(&another);
+    weft_spec_release(&rows);
+    weft_spec_release(&all);
+    return status;
+}
+
+static weft_status move_against(void *argument)
+{
+    static const char *const names[] = {
+        "weft_move on world (comparing plans): f32[12] SS(0,2) -> f32[12] R on 3",
+        "rank 2 is at weft_move on world;",
+        "weft_move on world (comparing plans): f32[12] S(0) -> ", "weft_move_clear"};
+    enum other other = *(const enum other *)argument;
+    weft_spec *from = spec_of("3", "f32[12] S(0)"), *to = spec_of("3", "f32[12] R");
+    float a[12] = {0}, b[12];
+    weft_context *context;
+    weft_status status;
+
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_move(context, from, a, to, b, NULL, NULL));
+    status = weft_rank(context) == 2 ? do_otherwise(other, context, from, to)
+                                     : weft_move(context, from, a, to, b, NULL, NULL);
+    EXPECT(status == WEFT_ERR_MISMATCH);
+    EXPECT(strstr(weft_last_error(), " runs step 1 of plan ") != NULL);
+    EXPECT(strstr(weft_last_error(), "f32[12] S(0) -> f32[12] R on 3; rank 2 is at ") != NULL);
+    EXPECT(strstr(weft_last_error(), names[other]) != NULL);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rank_without_the_move_is_found_before_the_time_limit)
+{
+    for (enum other other = MAKES_ANOTHER_MOVE; other <= CLEARS; other++)
+        ck_assert_msg(weft_threads_run(3, move_against, &other) == WEFT_OK, "%d: %s", (int)other,
+                      weft_last_error());
 }
 END_TEST
 
@@ -166,4 +263,5 @@ START_TEST(a_second_thread_is_refused)
 END_TEST
 
 SUITE(redistribute_move_refused, wrong_arguments_are_named, different_orders_are_an_error,
-      a_second_thread_is_refused)
+      a_rank_without_memory_does_not_keep_others_waiting,
+      a_rank_without_the_move_is_found_before_the_time_limit, a_second_thread_is_refused)

@@ -56,7 +56,7 @@ static void wrong_signals_are_refused(struct rank *self)
             WEFT_ERR_INVALID, "channel is 2");
     OK(weft_group_begin(self->world));
     refused(self, "a fence in a group", weft_symm_fence(symm, NULL), WEFT_ERR_INVALID,
-            "a group is open");
+            "not allowed inside a call group");
     OK(weft_group_end(self->world));
     OK(weft_symm_barrier(symm, NULL));
     finish(self, NULL);
@@ -101,7 +101,7 @@ static void sizes_that_differ_are_reported_to_all(struct rank *self)
     options.channels = odd ? UINT32_MAX : 1;
     refused(self, "too many channels on one rank",
             weft_symm_create(self->world, 64, &options, &symm), WEFT_ERR_INVALID,
-            "4294967295 channels");
+            "channels is 4294967295");
     check(self, symm == NULL, "it was made nevertheless");
     symm = make(self, self->world, 64, 4);
     weft_symm_release(&symm);
@@ -119,14 +119,14 @@ static void one_ranks_mistake_is_reported_to_all(struct rank *self)
             "weft_symm_create: out is NULL");
     if (odd) OK(weft_group_begin(self->world));
     refused(self, "a group on one rank", weft_symm_create(self->world, 64, NULL, &symm),
-            WEFT_ERR_INVALID, "a group is open");
+            WEFT_ERR_INVALID, "not allowed inside a call group");
     if (odd) OK(weft_group_end(self->world));
     status = weft_symm_register(self->world, odd ? NULL : memory, 4096, NULL, &symm);
     if (status != WEFT_ERR_UNSUPPORTED) {
         refused(self, "NULL on one rank", status, WEFT_ERR_INVALID, "memory is NULL");
         refused(self, "0 bytes on one rank",
                 weft_symm_register(self->world, memory, odd ? 0 : 4096, NULL, &symm),
-                WEFT_ERR_INVALID, "0 bytes");
+                WEFT_ERR_INVALID, "bytes is 0");
     } else if (self->number == 0) {
         printf("skipped: registering: %s\n", weft_last_error());
     }

@@ -56,7 +56,7 @@ static void it_answers(struct rank *self)
     refused(self, "a pointer past the end", weft_symm_offset(symm, local + 97, 4000, &offset),
             WEFT_ERR_INVALID, "4000 bytes at");
     refused(self, "a pointer before the start", weft_symm_offset(symm, local - 1, 1, &offset),
-            WEFT_ERR_INVALID, "do not lie in the 4096 bytes");
+            WEFT_ERR_INVALID, "do not lie in this rank's memory, 4096 bytes");
     refused(self, "a pointer elsewhere", weft_symm_offset(symm, &symm, 1, &offset),
             WEFT_ERR_INVALID, "do not lie in");
     weft_symm_release(&symm);
@@ -247,7 +247,7 @@ static void symmetric_memory_is_not_registered_again(struct rank *self)
     status = weft_symm_register(self->world, (char *)weft_symm_local(outer) + 64, 64, NULL, &inner);
     if (status != WEFT_ERR_UNSUPPORTED)
         refused(self, "a part of symmetric memory", status, WEFT_ERR_INVALID,
-                "belongs to symmetric memory on world");
+                "belongs to symmetric memory that weft_symm_create");
     weft_symm_release(&inner);
     weft_symm_release(&outer);
 }

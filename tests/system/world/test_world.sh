@@ -149,7 +149,7 @@ expect 0 "as expected: ERR_PEER: rank 3 is gone" serve_self WEFT_RENDEZVOUS=loca
 end_early() { WEFT_JOIN_TIMEOUT=100 "$weft" run -n 3 --keep-going --timeout 50 sh -c 'test $WEFT_RANK = 1 && exit 3; exec "$0" hello' "$program"; }
 expect 3 "[0] weft_init: rank 0 of 3 cannot join" end_early
 expect 3 "rank 1 is gone: it ended with exit code 3" end_early
-expect 1 "has 5 characters; a token that cannot be guessed has at least 16" by_hand WEFT_RENDEZVOUS=localhost:29524 WEFT_TOKEN=short
+expect 1 "has 5 characters; a token must have at least 16" by_hand WEFT_RENDEZVOUS=localhost:29524 WEFT_TOKEN=short
 
 # Calls that differ: all three ranks see both.
 export WEFT_CHECK=1

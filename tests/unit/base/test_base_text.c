@@ -74,6 +74,26 @@ START_TEST(running_out_of_memory_is_reported_once_at_the_end)
 }
 END_TEST
 
+START_TEST(a_text_without_room_is_unchanged)
+{
+    struct wf_text text = {0};
+
+    wf_text_add(&text, "before");
+    wf_mem_fail_at(1);
+    ck_assert(!wf_text_reserve(&text, 1000));
+    wf_mem_fail_at(0);
+    ck_assert(!wf_text_reserve(&text, SIZE_MAX));
+    ck_assert(!text.failed && text.length == 6);
+    ck_assert(wf_text_reserve(&text, 1000));
+    wf_mem_fail_at(1);
+    for (int i = 0; i < 1000; i++)
+        wf_text_char(&text, '.');
+    wf_mem_fail_at(0);
+    ck_assert(!text.failed && text.length == 1006);
+    wf_text_free(&text);
+}
+END_TEST
+
 START_TEST(more_than_memory_can_hold_fails_without_trying)
 {
     struct wf_text text = {0};
@@ -108,4 +128,5 @@ END_TEST
 
 SUITE(base_text, printing_grows_the_text, an_empty_text_is_an_empty_string,
       bytes_and_times_read_as_people_write_them, running_out_of_memory_is_reported_once_at_the_end,
-      more_than_memory_can_hold_fails_without_trying, every_allocation_may_fail)
+      more_than_memory_can_hold_fails_without_trying, a_text_without_room_is_unchanged,
+      every_allocation_may_fail)

@@ -124,6 +124,10 @@ static void refuse_axes(struct world_rank *self)
     HOLDS(out == NULL);
     HOLDS(weft_comm_along(world, mesh, "dp", &out) == WEFT_OK);
     HOLDS((out == NULL) == (self->rank == 2));
+    if (self->rank == 2) HOLDS(weft_barrier(out, NULL) == WEFT_ERR_INVALID);
+    if (self->rank == 2)
+        HOLDS(strstr(weft_last_error(), "weft_barrier: comm is NULL: a rank outside a communicator "
+                                        "gets NULL from weft_comm_along") != NULL);
     weft_mesh_release(&mesh);
     weft_mesh_release(&large);
 }
@@ -136,5 +140,68 @@ START_TEST(misspelt_axes_and_foreign_ranks_are_refused)
 }
 END_TEST
 
-SUITE(comm_along, each_rank_gets_its_group_of_an_axis, groups_are_named_by_their_axes,
-      a_failure_of_one_group_does_not_reach_another, misspelt_axes_and_foreign_ranks_are_refused)
+static bool says(const char *text)
+{
+    return strstr(weft_last_error(), text) != NULL;
+}
+
+static void differ(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context), *out = NULL;
+    weft_mesh *mesh = NULL, *turned = NULL;
+
+    HOLDS(weft_mesh_parse("a=2,b=1", &mesh) == WEFT_OK);
+    HOLDS(weft_mesh_parse(self->rank == 0 ? "a=2@0,1" : "a=2@1,0", &turned) == WEFT_OK);
+    if (self->rank < 2) {
+        HOLDS(weft_comm_along(world, mesh, self->rank == 0 ? "a" : "a,b", &out) ==
+              WEFT_ERR_MISMATCH);
+        HOLDS(says("rank 0 is at weft_comm_along of a on world"));
+        HOLDS(says("rank 1 is at weft_comm_along of a,b on world"));
+        HOLDS(weft_comm_along(world, turned, "a", &out) == WEFT_ERR_MISMATCH);
+        HOLDS(says("weft_comm_along of a on world: ranks list the members in different orders"));
+        HOLDS(says("all ranks must pass the same mesh"));
+    }
+    HOLDS(out == NULL);
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&turned);
+}
+
+START_TEST(ranks_that_name_different_axes_are_named)
+{
+    fake_reset();
+    world_run(ranks, 3, differ, NULL);
+    all_saw(ranks, 3, WEFT_OK, "");
+}
+END_TEST
+
+/* Rank 1 does not call. */
+static void miss_one(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WF_SECOND_NS / 2};
+    weft_comm *comm = NULL, *out = NULL;
+    weft_mesh *mesh = NULL;
+
+    HOLDS(weft_mesh_parse("dp=2", &mesh) == WEFT_OK);
+    HOLDS(weft_comm_split(weft_world(self->context), 0, 0, &options, &comm) == WEFT_OK);
+    if (self->rank == 0) {
+        HOLDS(weft_comm_along(comm, mesh, "dp", &out) == WEFT_ERR_TIMEOUT);
+        HOLDS(says("rank 1 of 2 did not reach weft_comm_along of dp on "));
+    }
+    pthread_barrier_wait(&meeting);
+    weft_comm_release(&comm);
+    weft_mesh_release(&mesh);
+}
+
+START_TEST(a_missing_rank_is_named_with_the_function)
+{
+    fake_reset();
+    pthread_barrier_init(&meeting, NULL, 3);
+    world_run(ranks, 3, miss_one, NULL);
+    pthread_barrier_destroy(&meeting);
+}
+END_TEST
+
+SUITE(comm_along, ranks_that_name_different_axes_are_named,
+      a_missing_rank_is_named_with_the_function, each_rank_gets_its_group_of_an_axis,
+      groups_are_named_by_their_axes, a_failure_of_one_group_does_not_reach_another,
+      misspelt_axes_and_foreign_ranks_are_refused)

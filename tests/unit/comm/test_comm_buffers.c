@@ -128,7 +128,7 @@ START_TEST(memory_is_aligned_to_its_elements)
 
     give_room(ROOM, ROOM);
     args.send = pieces[0] + 2;
-    refused(args, "weft_all_reduce on trio: on rank 5 send, 0x");
+    refused(args, "weft_all_reduce on trio: on rank 5, send is 0x");
     refused(args, "is not aligned to 4 bytes, as f32 requires");
     args.dtype = WEFT_DTYPE_BF16;
     accepted(args);
@@ -137,7 +137,7 @@ START_TEST(memory_is_aligned_to_its_elements)
     args.dtype = WEFT_DTYPE_C128;
     accepted(args);
     args.recv = pieces[1] + 4;
-    refused(args, "recv, 0x");
+    refused(args, "recv is 0x");
     args.count = 0;
     accepted(args);
 }
@@ -158,7 +158,7 @@ START_TEST(memory_overlaps_in_place_only)
     give_room(ROOM, ROOM);
     accepted(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 0));
     accepted(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 10));
-    refused(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 9), "send, 40 bytes at 0x");
+    refused(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 9), "send (40 bytes at 0x");
     refused(overlapping(WEFT_COLL_ALL_REDUCE, -1, 4, 0),
             "overlap; this is allowed only if send and recv are equal");
     accepted(overlapping(WEFT_COLL_ALL_GATHER, -1, 10, 0));

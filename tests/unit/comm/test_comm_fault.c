@@ -365,10 +365,35 @@ START_TEST(a_failure_ends_a_step_of_another_thread)
 }
 END_TEST
 
+/* A bound plan is freed after the error that ended its binding: the caller gets that error. */
+START_TEST(waiting_for_failed_work_keeps_the_error_of_the_thread)
+{
+    weft_context *context;
+    weft_stream *stream;
+
+    fake_reset();
+    fake.inlined = false;
+    context = world_alone();
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    ck_assert_int_eq(weft_barrier(weft_world(context), stream), WEFT_OK);
+    *(atomic_int *)(void *)stream = 1; /* its work is pending */
+    weft_comm_abort(weft_world(context));
+    (void)wf_fail(WEFT_ERR_PEER, "rank 3 is gone");
+    ck_assert(!wf_posts_drain(weft_world(context))); /* the wait fails with another text */
+    ck_assert_str_eq(weft_last_error(), "rank 3 is gone");
+    *(atomic_int *)(void *)stream = 0;
+    ck_assert(wf_posts_drain(weft_world(context)));
+    ck_assert_str_eq(weft_last_error(), "rank 3 is gone");
+    weft_stream_release(context, &stream);
+    weft_context_release(&context);
+}
+END_TEST
+
 SUITE(comm_fault, an_error_that_cannot_pass_sticks_with_its_words,
       an_error_that_passes_does_not_stick, missing_memory_sticks_if_the_backend_is_stuck_with_it,
       an_abort_ends_later_calls, an_abort_reaches_the_other_ranks,
       a_mismatch_reaches_the_other_ranks, a_rank_that_fails_ends_what_the_others_wait_for,
       remaining_ranks_continue_without_the_lost_rank, a_mismatch_does_not_end_an_earlier_collective,
       a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks,
-      a_rank_has_one_text_of_a_mismatch, a_failure_ends_a_step_of_another_thread)
+      a_rank_has_one_text_of_a_mismatch, a_failure_ends_a_step_of_another_thread,
+      waiting_for_failed_work_keeps_the_error_of_the_thread)

@@ -8,10 +8,10 @@ static void make_groups(struct world_rank *self)
     weft_comm *world = weft_world(self->context), *first = NULL, *again = NULL, *all = NULL;
     int32_t pair[2] = {self->rank & ~1, self->rank | 1}, everyone[] = {0, 1, 2, 3};
 
-    HOLDS(wf_comm_group(world, pair, 2, WEFT_OK, &first) == WEFT_OK);
-    HOLDS(wf_comm_group(world, pair, 2, WEFT_OK, &again) == WEFT_OK);
+    HOLDS(wf_comm_group(world, "x", pair, 2, WEFT_OK, &first) == WEFT_OK);
+    HOLDS(wf_comm_group(world, "x", pair, 2, WEFT_OK, &again) == WEFT_OK);
     HOLDS(first == again && weft_comm_size(first) == 2);
-    HOLDS(wf_comm_group(world, everyone, 4, WEFT_OK, &all) == WEFT_OK);
+    HOLDS(wf_comm_group(world, "x", everyone, 4, WEFT_OK, &all) == WEFT_OK);
     HOLDS(all == world);
 }
 
@@ -31,7 +31,7 @@ static void one_declines(struct world_rank *self)
     int32_t pair[2] = {1, 0};
     weft_status status = self->rank == 1 ? wf_fail(WEFT_ERR_DEVICE, "not now") : WEFT_OK;
 
-    note_seen(&self->seen, wf_comm_group(weft_world(self->context), pair, 2, status, &group));
+    note_seen(&self->seen, wf_comm_group(weft_world(self->context), "x", pair, 2, status, &group));
     HOLDS(group == NULL);
 }
 

@@ -220,7 +220,7 @@ START_TEST(one_ranks_mistake_is_reported_to_all_and_they_continue)
 {
     fake_reset();
     world_run(ranks, 3, one_is_mistaken, NULL);
-    all_saw(ranks, 3, WEFT_ERR_INVALID, "colour -7");
+    all_saw(ranks, 3, WEFT_ERR_INVALID, "colour is -7");
 }
 END_TEST
 
@@ -294,10 +294,11 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(weft_comm_split(world, 0, 0, &options, &out), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_comm_create(world, 0, (int32_t[]){0}, NULL, &out), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(
-        strstr(weft_last_error(), "count is 0; it is from 1 to 1, the ranks of "));
+        strstr(weft_last_error(), "count is 0; it must be from 1 to 1, the number of ranks of "));
     ck_assert_int_eq(weft_comm_create(world, 2, (int32_t[]){0, 0}, NULL, &out), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_comm_create(world, 1, (int32_t[]){1}, NULL, &out), WEFT_ERR_INVALID);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "ranks[0] is 1; ranks of world are 0 to 0"));
+    ck_assert_ptr_nonnull(
+        strstr(weft_last_error(), "ranks[0] is 1; the ranks of world are 0 to 0"));
     weft_context_release(&context);
 }
 END_TEST

@@ -34,15 +34,16 @@ START_TEST(objects_of_another_kind_are_refused)
     char text[64];
 
     REFUSED(weft_spec_parse((void *)spec, "f32[4] R,R", &made),
-            "weft_spec_parse: mesh is a weft_spec, not a weft_mesh");
+            "weft_spec_parse: mesh is a weft_spec; expected a weft_mesh");
     REFUSED(weft_mesh_print((void *)spec, text, sizeof text, NULL), "mesh is a weft_spec");
     REFUSED(weft_mesh_slice((void *)spec, "0", 0, &slice), "mesh is a weft_spec");
     REFUSED(weft_mesh_concatenate((void *)spec, mesh, mesh, &slice), "within is a weft_spec");
     REFUSED(weft_mesh_rank((void *)spec, (int32_t[]){0, 0}, &number), "mesh is a weft_spec");
-    REFUSED(weft_spec_with((void *)mesh, "R,R", &made), "spec is a weft_mesh, not a weft_spec");
+    REFUSED(weft_spec_with((void *)mesh, "R,R", &made),
+            "spec is a weft_mesh; expected a weft_spec");
     REFUSED(weft_spec_with_mesh(spec, (void *)spec, "R,R", &made), "mesh is a weft_spec");
     REFUSED(weft_plan_create((void *)mesh, spec, NULL, &plan),
-            "weft_plan_create: from is a weft_mesh, not a weft_spec");
+            "weft_plan_create: from is a weft_mesh; expected a weft_spec");
     REFUSED(weft_plan_create(spec, (void *)mesh, NULL, &plan), "to is a weft_mesh");
     REFUSED(weft_plan_create_batch(1, specs, wrong, NULL, &plan), "to is a weft_mesh");
     ck_assert_int_eq(weft_plan_cache_create(4, &cache), WEFT_OK);
@@ -74,7 +75,7 @@ START_TEST(weft_plan_bind_refuses_another_kind)
     lone_begin(&lone, 0, 1);
     ck_assert_int_eq(weft_mesh_parse("1", &mesh), WEFT_OK);
     REFUSED(weft_plan_bind((void *)mesh, &lone.comm, NULL, &bound),
-            "weft_plan_bind: plan is a weft_mesh, not a weft_plan");
+            "weft_plan_bind: plan is a weft_mesh; expected a weft_plan");
     weft_mesh_release(&mesh);
     lone_end(&lone);
 }
@@ -97,5 +98,53 @@ START_TEST(an_object_of_another_kind_is_not_released)
 }
 END_TEST
 
-SUITE(exec_bind, a_communicator_must_have_all_ranks, objects_of_another_kind_are_refused,
-      weft_plan_bind_refuses_another_kind, an_object_of_another_kind_is_not_released)
+/* A move among some ranks of the world: its steps run on groups of the world, not of its team.  A
+ * step has failed, and its work never ends. */
+START_TEST(a_bound_plan_waits_for_the_work_of_its_steps)
+{
+    weft_spec *spec = spec_of("1", "f32[4] R");
+    weft_bound *bound = wf_calloc(1, sizeof *bound);
+    weft_context *context;
+    weft_comm *world, team, step;
+    weft_stream *stream = NULL;
+    const char *text;
+
+    fake_reset();
+    context = world_alone();
+    world = weft_world(context);
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    team = (weft_comm){.made = world->made, .context = context, .table = world->table};
+    team.handle = world->handle;
+    team.owner = world;
+    step = team;
+    step.next_group = &team;
+    wf_posts_begin(&team.posts);
+    wf_posts_begin(&step.posts);
+    wf_posts_begin(&team.onesided_posts);
+    wf_posts_begin(&step.onesided_posts);
+    world->groups = &step;
+    wf_posts_add(&step, stream);
+    atomic_store((atomic_int *)(void *)stream, 1);
+    atomic_store(&step.cause, WEFT_ERR_PEER);
+    ck_assert_ptr_nonnull(bound);
+    ck_assert_int_eq(weft_plan_create(spec, spec, NULL, &bound->plan), WEFT_OK);
+    bound->made = wf_made_now(WF_KIND_BOUND);
+    bound->context = context;
+    bound->parent = world;
+    bound->team = &team;
+    bound->is_cached = true;
+    catch_begin();
+    wf_bound_free(bound);
+    text = catch_end();
+    ck_assert_msg(strstr(text, "is not freed: its work is still in progress") != NULL, "%s", text);
+    atomic_store((atomic_int *)(void *)stream, 0);
+    world->groups = NULL;
+    weft_stream_release(context, &stream);
+    weft_spec_release(&spec);
+    weft_context_release(&context);
+}
+END_TEST
+
+SUITE(exec_bind, a_bound_plan_waits_for_the_work_of_its_steps, a_communicator_must_have_all_ranks,
+      objects_of_another_kind_are_refused, weft_plan_bind_refuses_another_kind,
+      an_object_of_another_kind_is_not_released)

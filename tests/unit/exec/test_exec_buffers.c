@@ -76,7 +76,7 @@ START_TEST(memory_is_looked_at_as_far_as_it_is_known)
     refused(run(&lone, piece, piece), "are the same memory");
     refused(run(&lone, NULL, piece), "source is NULL");
     lone.bound->memory.target.dtype = WEFT_DTYPE_F32;
-    refused(run(&lone, piece + 65, piece + 1), "weft_redistribute: on rank 0 target, 0x");
+    refused(run(&lone, piece + 65, piece + 1), "weft_redistribute: on rank 0, target is 0x");
     refused(run(&lone, piece + 65, piece + 1), "is not aligned to 4 bytes, as f32 requires");
     ck_assert_int_eq(run(&lone, piece + 69, piece + 4), WEFT_OK);
     lone.bound->memory.target.dtype = WEFT_DTYPE_I8;

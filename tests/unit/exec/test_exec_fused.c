@@ -37,7 +37,7 @@ START_TEST(one_message_per_peer_has_the_largest_elements_first)
 
     lone_begin(&lone, 1, 2);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused), WEFT_OK);
     ck_assert(fused.member);
     ck_assert_uint_eq(fused.count, 4);
     /* to rank 0: 3 doubles; 2 rows of 2 floats, and 2 floats; 4 bytes */
@@ -58,6 +58,42 @@ START_TEST(one_message_per_peer_has_the_largest_elements_first)
 }
 END_TEST
 
+static const char *const casting[][2] = {
+    {"f32[4,4] S(0)", "bf16[4,4] S(1)"}, {"bf16[4] S(0)", "f32[4] R"}, {"u16[4] S(0)", "u16[4] R"}};
+
+START_TEST(casts_are_packed_and_unpacked_apart_and_the_narrower_dtype_travels)
+{
+    weft_bind_options none = {.struct_size = sizeof none};
+    const struct wf_region_group *packed, *unpacked;
+    struct wf_fused fused = {0};
+    struct lone_rank lone;
+
+    lone_begin(&lone, 1, 2);
+    lone.bound->casts = WF_CASTS_REGIONS;
+    lone.bound->plan = batch_of("2", 3, casting);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused), WEFT_OK);
+    /* to rank 0: 2 rows of 2, 2 and 2 elements of 2 bytes */
+    ck_assert_uint_eq(fused.send_counts[0], 8 + 4 + 4);
+    ck_assert_uint_eq(fused.receive_counts[0], 8 + 4 + 4);
+    packed = fused.packed.list;
+    unpacked = fused.unpacked.list;
+    ck_assert_uint_eq(fused.packed.count, 2);
+    ck_assert(packed[0].from == WEFT_DTYPE_F32 && packed[0].to == WEFT_DTYPE_BF16);
+    ck_assert(packed[1].from == packed[1].to); /* bf16 and u16 are copied */
+    ck_assert_uint_eq(list_of(&packed[0])->element, 4);
+    ck_assert_uint_eq(list_of(&packed[1])->element, 2);
+    ck_assert_int_eq(list_of(&packed[1])->regions[0].target_offset, 8 / 2);
+    ck_assert_uint_eq(fused.unpacked.count, 2);
+    ck_assert(unpacked[0].from == unpacked[0].to); /* bf16 has arrived */
+    ck_assert(unpacked[1].from == WEFT_DTYPE_BF16 && unpacked[1].to == WEFT_DTYPE_F32);
+    ck_assert_uint_eq(list_of(&unpacked[1])->element, 2);
+    wf_fused_clear(lone.bound, &fused);
+    weft_plan_release(&lone.bound->plan);
+    lone_end(&lone);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
 START_TEST(what_is_reduced_is_unpacked_apart)
 {
     weft_bind_options none = {.struct_size = sizeof none};
@@ -69,7 +105,7 @@ START_TEST(what_is_reduced_is_unpacked_apart)
 
     lone_begin(&lone, 0, 2);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused), WEFT_OK);
     ck_assert_uint_le(wf_fused_bytes(&fused), sizeof memory);
     wf_fused_assign(&fused, memory);
     ck_assert_ptr_eq(fused.send, memory);
@@ -97,7 +133,7 @@ START_TEST(a_non_member_has_no_part)
 
     lone_begin(&lone, 3, 4);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused), WEFT_OK);
     ck_assert(!fused.member);
     ck_assert_int_eq(wf_fused_run(lone.bound, &fused, NULL, NULL, NULL), WEFT_OK);
     wf_fused_clear(lone.bound, &fused);
@@ -118,7 +154,7 @@ START_TEST(without_memory_nothing_is_left)
         lone_begin(&lone, 1, 2);
         lone.bound->plan = batch_of("2", 4, mixed);
         wf_mem_fail_at(n);
-        status = wf_fused_set(lone.bound, &none, WEFT_OK, &fused);
+        status = wf_fused_set(lone.bound, &none, lone.room, WEFT_OK, &fused);
         wf_mem_fail_at(0);
         ck_assert(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
         ck_assert_uint_lt(n, 100);
@@ -131,4 +167,6 @@ START_TEST(without_memory_nothing_is_left)
 END_TEST
 
 SUITE(exec_fused, one_message_per_peer_has_the_largest_elements_first,
-      what_is_reduced_is_unpacked_apart, a_non_member_has_no_part, without_memory_nothing_is_left)
+      what_is_reduced_is_unpacked_apart,
+      casts_are_packed_and_unpacked_apart_and_the_narrower_dtype_travels, a_non_member_has_no_part,
+      without_memory_nothing_is_left)

@@ -115,11 +115,33 @@ START_TEST(whole_shards_are_gathered_where_the_axes_are_innermost)
     ck_assert(!wf_step_gathers_shards(&outer.step));
     ck_assert(wf_step_gathers_shards(&both.step));
     ck_assert(wf_step_gathers_shards(&beside_one.step));
+    ck_assert(wf_step_sends_copies(&inner.step) && wf_step_sends_copies(&outer.step));
     drop(&beside_one);
     ck_assert(!wf_step_scatters_shards(&inner.step));
     drop(&inner);
     drop(&outer);
     drop(&both);
+}
+END_TEST
+
+START_TEST(copies_are_sent_where_all_coordinates_want_a_shard)
+{
+    static const struct {
+        const char *from, *to;
+        bool copies;
+    } cases[] = {
+        {"f32[12] S(0),R", "f32[12] R,S(0)", true}, {"f32[12] S(0),R", "f32[12] P(avg),R", true},
+        {"f32[12] S(0),R", "f32[12] P,R", false},   {"f32[12,3] S(0),R", "f32[12,3] S(1),R", false},
+        {"f32[12] R,R", "f32[12] R,S(0)", false},   {"f32[12] R,S(0)", "f32[12] R,S(0)", false},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        struct made_step made = step_of(WEFT_STEP_EXCHANGE, "2x3", cases[i].from, cases[i].to);
+
+        ck_assert_msg(wf_step_sends_copies(&made.step) == cases[i].copies, "%s to %s",
+                      cases[i].from, cases[i].to);
+        drop(&made);
+    }
 }
 END_TEST
 
@@ -156,4 +178,5 @@ END_TEST
 SUITE(exec_share, a_slice_reads_its_own_rank, copies_become_one_value_and_identities,
       copies_become_averages_as_they_are, a_shard_becomes_a_contribution_with_zeros_around_it,
       a_gather_reads_the_others, whole_shards_are_gathered_where_the_axes_are_innermost,
+      copies_are_sent_where_all_coordinates_want_a_shard,
       partials_are_scattered_where_they_become_innermost_shards)

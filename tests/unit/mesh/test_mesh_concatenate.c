@@ -61,7 +61,7 @@ START_TEST(what_does_not_cross_in_one_rank_is_refused)
          "rank 0 of the first mesh or rank 1 of the second is not in WITHIN"},
         {"2x2@0,5,3,9", "2@0,3", "2@0,9", "coordinate 2 on mesh axis 0"},
         {"4", "2@0,3", "2@0,8", "is not in WITHIN"},
-        {NULL, "2@0,5", "2@1,5", "ranks 0 and 1 lead to rank -4"},
+        {NULL, "2@0,5", "2@1,5", "ranks 0 and 1 would give rank -4"},
     };
     weft_mesh *out = NULL;
 

@@ -131,16 +131,16 @@ START_TEST(what_cannot_be_derived_is_refused)
     weft_mesh *eight = mesh_of("1x1x1x1x1x1x1x1");
 
     check_refused(weft_mesh_slice(mesh, "dp", 8, &out), WEFT_ERR_NOT_FOUND,
-                  "rank 8 of the slice is not in the mesh");
+                  "the slice has rank 8, which is not in the mesh");
     check_refused(weft_mesh_slice(mesh, "pp", 0, &out), WEFT_ERR_NOT_FOUND, "no axis \"pp\"");
     check_refused(weft_mesh_flatten(mesh, "dp,dp", NULL, &out), WEFT_ERR_INVALID, "listed twice");
     check_refused(weft_mesh_flatten(mesh, "dp", "tp", &out), WEFT_ERR_INVALID, "both named \"tp\"");
     check_refused(weft_mesh_flatten(plain, "0", "x", &out), WEFT_ERR_INVALID,
                   "the other axes of the mesh have no names");
     check_refused(weft_mesh_unflatten(mesh, 2, 2, two_two, names, &out), WEFT_ERR_INVALID,
-                  "unflatten axis 2: the mesh has 2 axes");
+                  "axis is 2; the mesh has 2 axes");
     check_refused(weft_mesh_unflatten(mesh, 0, 2, two_two, names, &out), WEFT_ERR_INVALID,
-                  "unflatten axis 0 of size 2: the new sizes multiply to 4");
+                  "axis 0 has size 2, but the new sizes multiply to 4");
     check_refused(weft_mesh_unflatten(mesh, 0, 2, two_zero, names, &out), WEFT_ERR_INVALID,
                   "multiply to 0");
     check_refused(weft_mesh_unflatten(mesh, 0, 2, huge, names, &out), WEFT_ERR_INVALID,
@@ -152,7 +152,7 @@ START_TEST(what_cannot_be_derived_is_refused)
     check_refused(weft_mesh_unflatten(eight, 1, 2, two_two, NULL, &out), WEFT_ERR_INVALID,
                   "the mesh would have 9 axes");
     check_refused(weft_mesh_unflatten(plain, 1, 0, two_two, NULL, &out), WEFT_ERR_INVALID,
-                  "unflatten axis 1 into 0");
+                  "axis 1 into 0");
     ck_assert_ptr_null(out);
     weft_mesh_release(&mesh);
     weft_mesh_release(&plain);

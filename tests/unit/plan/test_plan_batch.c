@@ -1,5 +1,7 @@
+#include "support/layout.h"
 #include "support/planning.h"
 #include "support/suite.h"
+#include "weft/exec.h"
 
 #include <string.h>
 
@@ -53,6 +55,48 @@ START_TEST(small_tensors_travel_together_in_one_exchange)
     weft_plan_release(&alone);
     weft_plan_release(&plan);
     close_pair(&pair);
+}
+END_TEST
+
+static weft_plan *plan_two(weft_spec *const *from, weft_spec *const *to, uint32_t copies)
+{
+    const weft_spec *sources[MOST], *targets[MOST];
+    weft_plan *plan = NULL;
+
+    for (uint32_t i = 0; i < 2 * copies; i++) {
+        sources[i] = from[i % 2];
+        targets[i] = to[i % 2];
+    }
+    ck_assert_msg(weft_plan_create_batch(2 * copies, sources, targets, NULL, &plan) == WEFT_OK,
+                  "%s", weft_last_error());
+    return plan;
+}
+
+/* In both directions, the narrower dtype travels.  A sum is narrowed after it is reduced. */
+START_TEST(tensors_that_cast_travel_together_unless_they_reduce)
+{
+    weft_spec *from[] = {spec_of("8", "f32[64,64] S(0)"), spec_of("8", "bf16[64,64] S(0)")};
+    weft_spec *to[] = {spec_of("8", "bf16[64,64] S(1)"), spec_of("8", "f32[64,64] S(1)")};
+    weft_spec *sums[] = {spec_of("8", "f32[64,64] P"), spec_of("8", "f32[64,64] P")};
+    weft_spec *parts[] = {spec_of("8", "bf16[64,64] S(0)"), spec_of("8", "f32[64,64] S(0)")};
+    weft_plan *plan = plan_two(from, to, 20), *reduced = plan_two(sums, parts, 20);
+    uint64_t received = 0, total = 0;
+
+    ck_assert_uint_eq(info_of(plan).together, 40);
+    ck_assert_uint_eq(info_of(plan).steps, 1);
+    ck_assert_uint_eq(info_of(plan).bytes_received_max, 40 * 7 * 64 * 2);
+    ck_assert_int_eq(weft_plan_measure(plan, &received, &total), WEFT_OK);
+    ck_assert_uint_eq(received, 40 * 7 * 64 * 2);
+    ck_assert_uint_eq(total, 8 * received);
+    ck_assert_uint_eq(info_of(reduced).together, 20);
+    for (int i = 0; i < 2; i++) {
+        weft_spec_release(&from[i]);
+        weft_spec_release(&to[i]);
+        weft_spec_release(&sums[i]);
+        weft_spec_release(&parts[i]);
+    }
+    weft_plan_release(&plan);
+    weft_plan_release(&reduced);
 }
 END_TEST
 
@@ -245,6 +289,7 @@ START_TEST(wrong_arguments_are_refused)
 END_TEST
 
 SUITE(plan_batch, small_tensors_travel_together_in_one_exchange,
+      tensors_that_cast_travel_together_unless_they_reduce,
       large_tensors_keep_the_steps_of_their_own_plans,
       independent_tensors_stay_separate_with_shared_memory, one_tensor_is_not_fused,
       a_batch_never_costs_more_than_its_tensors_one_by_one, a_memory_limit_keeps_messages_small,

@@ -196,6 +196,64 @@ START_TEST(between_meshes_data_travels_narrow)
 }
 END_TEST
 
+/* True if STEP creates a partial while the dtype is not yet that of TO. */
+static bool creates_before_cast(const struct wf_step *step, const weft_spec *to)
+{
+    const struct wf_layout *a = &step->from->layout, *b = &step->to->layout;
+
+    for (int32_t i = 0; i < b->mesh->axes; i++)
+        if (b->placements[i].kind == WEFT_PLACE_PARTIAL &&
+            !(a->mesh == b->mesh && a->placements[i].kind == WEFT_PLACE_PARTIAL))
+            return b->dtype != to->layout.dtype;
+    return false;
+}
+
+/* The highest and the lowest value differ between dtypes.  A cast would not convert them. */
+START_TEST(new_minima_and_maxima_are_created_in_the_dtype_of_the_target)
+{
+    static const char *const cases[][4] = {
+        {"2x2", "2x2", "f8e4m3[8] R,S(0)", "bf16[8] P(min),R"},
+        {"2x2", "2x2", "f32[800,800] P(max),R", "f8e5m2[800,800] R,P(max)"},
+        {"2", "2x2@2-5", "f8e4m3[800,800] S(0)", "bf16[800,800] P(min),R"},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++)
+        for (uint32_t minimize = 0; minimize < 3; minimize++) {
+            weft_plan_options options = {.struct_size = sizeof options, .minimize = minimize};
+            struct pair pair;
+            weft_plan *plan;
+
+            open_cast(&pair, cases[i][0], cases[i][1], cases[i][2], cases[i][3]);
+            plan = plan_pair(&pair, &options);
+            for (uint32_t s = 0; s < plan->step_count; s++)
+                ck_assert_msg(!creates_before_cast(&plan->steps[s], pair.to), "%s to %s: %s",
+                              cases[i][2], cases[i][3], outline(plan));
+            weft_plan_release(&plan);
+            close_pair(&pair);
+        }
+}
+END_TEST
+
+/* A plan that reduces the source's maximum after it creates another one is not considered. */
+static void refuse_early_maximum(void *self, const struct wf_edge *edge)
+{
+    (void)self;
+    ck_assert_uint_ne(edge->kind, WEFT_STEP_PARTIAL);
+}
+
+START_TEST(a_maximum_is_not_created_before_the_reductions_of_a_narrowing_cast)
+{
+    weft_plan_options options = {.struct_size = sizeof options};
+    struct wf_problem problem;
+    struct pair pair;
+
+    open_cast(&pair, "2x2", "2x2", "f32[8] P(max),R", "f8e5m2[8] R,P(max)");
+    ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
+    wf_edges(&problem, &problem.source, refuse_early_maximum, NULL);
+    close_pair(&pair);
+}
+END_TEST
+
 /* ---- against exhaustive search ---- */
 
 static uint64_t random_below(uint64_t *seed, uint64_t n)
@@ -265,4 +323,6 @@ END_TEST
 SUITE(plan_cast, floats_cast_to_floats_and_integers_to_those_that_hold_them,
       data_travels_narrow_and_is_reduced_wide, a_sum_is_scattered_wide_and_gathered_narrow,
       contributions_are_not_narrowed_before_their_reduction, between_meshes_data_travels_narrow,
+      new_minima_and_maxima_are_created_in_the_dtype_of_the_target,
+      a_maximum_is_not_created_before_the_reductions_of_a_narrowing_cast,
       casts_are_planned_as_well_as_by_exhaustive_search)

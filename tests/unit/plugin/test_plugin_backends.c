@@ -140,13 +140,13 @@ START_TEST(a_fallback_is_reported_in_one_line)
 {
     const char *line = told("auto");
 
-    ck_assert_ptr_nonnull(strstr(line, "notice: WEFT_BACKEND is \"auto\": better serves, not "
+    ck_assert_ptr_nonnull(strstr(line, "notice: WEFT_BACKEND is \"auto\": better serves instead of "
                                        "no-library (vendor library missing), no-device (no "
                                        "device)"));
     ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
     line = told("no-device,nosuch,good");
     ck_assert_ptr_nonnull(
-        strstr(line, "good serves, not no-device (no device), nosuch (not found)"));
+        strstr(line, "good serves instead of no-device (no device), nosuch (not found)"));
     ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
     ck_assert_str_eq(told("good,better"), "");
     ck_assert_str_eq(told("^no-library,^no-device"), "");
@@ -159,11 +159,11 @@ START_TEST(a_second_plugin_that_cannot_serve_is_reported_in_one_line)
 
     ck_assert_ptr_nonnull(strstr(line,
                                  "notice: WEFT_BACKEND is \"symm,no-device,nosuch\": symmetric "
-                                 "memory comes from symm, not no-device (no device), nosuch "
+                                 "memory comes from symm instead of no-device (no device), nosuch "
                                  "(not found)"));
     ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
     line = told_for("no-library,symm,no-device,symm-too,nosuch", WEFT_ROLE_SYMM);
-    ck_assert_ptr_nonnull(strstr(line, "comes from symm-too, not no-device (no device);"));
+    ck_assert_ptr_nonnull(strstr(line, "comes from symm-too instead of no-device (no device);"));
     ck_assert_str_eq(told_for("symm,symm-too", WEFT_ROLE_SYMM), "");
     ck_assert_str_eq(told_for("symm,good", WEFT_ROLE_SYMM), "");
 }

@@ -193,7 +193,7 @@ START_TEST(an_answer_with_an_unknown_status_is_an_error)
 
         wf_put_u32(&payload, wrong[i]);
         wf_put_string(&payload, "boo");
-        ck_assert_int_eq(wf_gathered_read(&payload, &got), WEFT_ERR_INTERNAL);
+        ck_assert_int_eq(wf_gathered_read(&payload, NULL, &got), WEFT_ERR_INTERNAL);
         wf_text_free(&payload);
     }
 }

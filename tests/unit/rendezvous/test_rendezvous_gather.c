@@ -235,7 +235,8 @@ START_TEST(the_time_limit_does_not_name_a_rank_that_waits_elsewhere)
     ck_assert_uint_eq(wf_gathers_expire(m, 100), 150);
     ck_assert_str_eq(seen[0].text, "rank 1 of 4 did not reach x within 100 ns");
     ck_assert_uint_eq(wf_gathers_expire(m, 150), 200);
-    ck_assert_str_eq(seen[3].text, "rank 1 of 2 did not reach an exchange within 100 ns");
+    ck_assert_str_eq(seen[3].text,
+                     "rank 1 of ranks 1 and 3 did not reach an exchange within 100 ns");
     wf_gathers_release(&m);
 }
 END_TEST

@@ -144,7 +144,7 @@ START_TEST(values_out_of_range_are_named)
     SAYS(read_error(ENVIRONMENT("RANK=0x1", "WORLD_SIZE=2")), "RANK is \"0x1\"");
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=99999999999")), "99999999999");
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=3")),
-         "LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2");
+         "LOCAL_WORLD_SIZE is 3; it must be at most WORLD_SIZE, which is 2");
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", "LOCAL_RANK=2")),
          "LOCAL_RANK is 2");
     SAYS(read_error(
@@ -274,7 +274,7 @@ START_TEST(a_short_token_is_refused)
 
     ck_assert_int_eq(meet(&t, NULL, "0123456789abcde", &address), WEFT_ERR_INVALID);
     SAYS(weft_last_error(), "WEFT_TOKEN");
-    SAYS(weft_last_error(), "has 15 characters; a token that cannot be guessed has at least 16");
+    SAYS(weft_last_error(), "has 15 characters; a token must have at least 16");
     SAYS(weft_last_error(), "openssl rand -hex 16");
     ck_assert_int_eq(meet(&o, NULL, "secret", &address), WEFT_ERR_INVALID); /* on one host too */
     ck_assert_int_eq(meet(&o, NULL, "0123456789abcdef", &address), WEFT_OK);

@@ -105,12 +105,12 @@ END_TEST
 static atomic_bool stalled, met;
 
 /* Block the thread of a rank, so that it sends nothing until the ranks have synchronized. */
-static void stall(void *self, uint64_t comm, struct wf_text *out)
+static void stall(void *self, uint64_t comm, int32_t asker, struct wf_text *out)
 {
     stalled = true;
     while (!met)
         rv_sleep_ms(1);
-    rv_where(self, comm, out);
+    rv_where(self, comm, asker, out);
 }
 
 /* The same, but the thread of rank 2 is busy while it reports. */

@@ -69,7 +69,8 @@ START_TEST(ranks_that_disagree_are_named)
          "S(0)",
          1,
          {1, 2, 2, 1},
-         "dimension 0: of 6 indices in all rank 0 holds 1, not 2, and rank 3 holds 1, not 0"},
+         "dimension 0 has 6 indices in all, so the shard of rank 0 must have 2, but has 1, and the "
+         "shard of rank 3 must have 0, but has 1"},
         {"2", "P", 1, {4, 5}, "ranks 0 and 1 hold the same part of dimension 0"},
     };
     int64_t shape[2] = {-7, -7};
@@ -87,7 +88,7 @@ START_TEST(sizes_that_cannot_be_are_refused)
     int64_t shape[1] = {-7};
 
     check_refused(shape_of("2@3-4", "S(0)", 1, (const int64_t[]){1, -1}, shape), WEFT_ERR_INVALID,
-                  "rank 4 has size -1 in dimension 0");
+                  "the shard of rank 4 has size -1 in dimension 0");
     check_refused(shape_of("2", "S(0)", 1, (const int64_t[]){INT64_MAX, 1}, shape),
                   WEFT_ERR_INVALID, "dimension 0: the local sizes add up beyond 2^63 - 1");
     check_refused(shape_of("2", "S(1)", 1, (const int64_t[]){1, 1}, shape), WEFT_ERR_INVALID,

@@ -45,8 +45,8 @@ START_TEST(uneven_orders_that_strides_would_move_are_refused)
         const char *mesh, *ordered, *strided, *error;
     } cases[] = {
         {"3x2", "f32[7] S(0)[1],S(0)[0]", "f32[7] SS(0,2),S(0)",
-         "dimension 0, of size 7, is not split evenly: rank 4 holds 0 indices from 7 by order and "
-         "1 from 6 by strides"},
+         "dimension 0, of size 7, is not split evenly, and the shard of rank 4 would have size 0 "
+         "and begin at 7 by order, but size 1 and begin at 6 by strides"},
         {"4x2", "f32[9] S(0)[1],S(0)[0]", "f32[9] SS(0,2),S(0)", "dimension 0, of size 9"},
         {"8x2", "f32[5,17] S(1)[1],S(1)[0]", "f32[5,17] SS(1,2),S(1)", "dimension 1, of size 17"},
     };

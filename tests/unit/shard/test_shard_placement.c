@@ -7,16 +7,19 @@ START_TEST(placements_that_cannot_be_are_refused_with_place_and_reason)
     static const struct {
         const char *mesh, *text, *error;
     } cases[] = {
-        {"2x2x2", "f32[8] P,R,P(max)", "placement 2, P(max): mixes with P(sum) on axis 0"},
-        {"2x2", "f32[8] P(min),P(prod)", "placement 1, P(prod): mixes with P(min) on axis 0"},
+        {"2x2x2", "f32[8] P,R,P(max)",
+         "placement 2, P(max): it cannot be combined with P(sum) on axis 0"},
+        {"2x2", "f32[8] P(min),P(prod)",
+         "placement 1, P(prod): it cannot be combined with P(min) on axis 0"},
         {"2", "f32[8] S(1)", "placement 0, S(1): the tensor has 1 dimension"},
         {"2", "f32[] S(0)", "placement 0, S(0): the tensor has 0 dimensions"},
-        {"2", "f32[8] SS(0,0)", "placement 0, SS(0,0): a factor is at least 1"},
+        {"2", "f32[8] SS(0,0)", "placement 0, SS(0,0): the factor must be at least 1"},
         {"2", "f32[8] P(bor)",
          "placement 0, P(bor): the reductions are sum, avg, min, max and prod"},
         {"2", "c64[8] P(max)", "placement 0, P(max): max is not defined for c64"},
         {"2", "bool[8] P(avg)", "placement 0, P(avg): avg is not defined for bool"},
-        {"2x2", "f32[8] S(0)[0],S(0)[0]", "placement 1, S(0): its turn is that of axis 0"},
+        {"2x2", "f32[8] S(0)[0],S(0)[0]",
+         "placement 1, S(0): it has the same turn as axis 0; turns must differ"},
         {"2x2", "f32[8] S(0)[0],S(0)",
          "placement 1, S(0): axes that split dimension 0 must all give a turn; only axis 0 does "
          "(weft_placement.turn counts from 1; 0 means none)"},
@@ -53,8 +56,9 @@ START_TEST(wrong_fields_are_refused)
     } cases[] = {
         {{.kind = 4}, "placement 0: kind 4 is not known"},
         {{.kind = WEFT_PLACE_SHARD, .dim = -1}, "placement 0, S(-1): the tensor has 1 dimension"},
-        {{.kind = WEFT_PLACE_SHARD, .turn = -1}, "placement 0, S(0): turn -1 is negative"},
-        {{.kind = WEFT_PLACE_STRIDED, .factor = -2}, "placement 0, SS(0,-2): a factor"},
+        {{.kind = WEFT_PLACE_SHARD, .turn = -1},
+         "placement 0, S(0): turn is -1; it must not be negative"},
+        {{.kind = WEFT_PLACE_STRIDED, .factor = -2}, "placement 0, SS(0,-2): the factor"},
         {{.kind = WEFT_PLACE_PARTIAL, .reduction = 99}, "placement 0, P(?): the reductions are"},
     };
     weft_mesh *mesh = mesh_of("2");

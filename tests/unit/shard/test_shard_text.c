@@ -51,7 +51,7 @@ static const struct {
     {"f32[8x4] R,R", "position 6: sizes in brackets are separated by ',', as in [4,6]"},
     {"f32[8,] R,R", "position 7: expected the size of a dimension, found ']'"},
     {"f32[-1] R,R", "position 5: expected the size of a dimension, found '-'"},
-    {"f32[9223372036854775808] R,R", "position 5: the size of a dimension is at most"},
+    {"f32[9223372036854775808] R,R", "position 5: the size of a dimension must be at most"},
     {"f32[1,1,1,1,1,1,1,1,1] R,R", "position 21: a dimension beyond the 8"},
     {"f32[8]", "position 7: expected one of the placements R, S(dim), SS(dim,factor) and P(op), "
                "found the end"},
@@ -77,7 +77,7 @@ static const struct {
      "position 13: dimensions count from 0, and the last one of this tensor is 1"},
     {"f32[8,4] SS(-2,2),R", "position 13: dimensions count from 0, and the last one of this "},
     {"f32[] S(-1),R", "position 9: dimensions count from 0"},
-    {"f32[8] S(8),R", "position 10: a dimension is at most 7"},
+    {"f32[8] S(8),R", "position 10: a dimension must be at most 7"},
     {"f32[8] S(0,R", "position 11: expected ')', found ','"},
     {"f32[8] SS(0),R", "position 12: expected ',' and a factor, as in SS(0,2), found ')'"},
     {"f32[8] SS(0,),R", "position 13: expected a factor, found ')'"},
@@ -85,7 +85,7 @@ static const struct {
     {"f32[8] P(mean),R", "position 10: expected sum, avg, min, max or prod, found 'm'"},
     {"f32[8] P(max,R", "position 13: expected ')'"},
     {"f32[8] S(0)[],R", "position 13: expected the turn of a split, found ']'"},
-    {"f32[8] S(0)[8],R", "position 13: the turn of a split is at most 7"},
+    {"f32[8] S(0)[8],R", "position 13: the turn of a split must be at most 7"},
     {"f32[8] S(0)[0,R", "position 14: expected ']'"},
     {"f32[8] S(0)[1],R", "placement 0 has turn [1], but the turns of dimension 0 are 0 to 0"},
     {"f32[8] S(0)[2],S(0)[0]", "placement 0 has turn [2], but the turns of dimension 0 are 0 to 1"},
@@ -148,7 +148,7 @@ START_TEST(wrong_shapes_are_refused)
         {"[]x", "position 3: expected the end"},
         {"-4", "position 1: expected the size of a dimension, found '-'"},
         {"1x1x1x1x1x1x1x1x1", "position 17: a dimension beyond the 8"},
-        {"99999999999999999999", "position 1: the size of a dimension is at most"},
+        {"99999999999999999999", "position 1: the size of a dimension must be at most"},
     };
     int64_t shape[WEFT_MAX_DIMS] = {-7};
     int32_t dims = -7;
@@ -209,8 +209,8 @@ START_TEST(parts_of_a_spec_are_read_alone)
     ck_assert_uint_eq(placements[1].reduction, WEFT_REDUCE_MAX);
     check_refused(weft_placements_parse("R", 2, placements), WEFT_ERR_PARSE,
                   "placements \"R\", position 2: 1 placement for a mesh of 2 axes");
-    check_refused(weft_placements_parse("R", 0, placements), WEFT_ERR_INVALID, "AXES is 0");
-    check_refused(weft_placements_parse("R", 9, placements), WEFT_ERR_INVALID, "AXES is 9");
+    check_refused(weft_placements_parse("R", 0, placements), WEFT_ERR_INVALID, "axes is 0");
+    check_refused(weft_placements_parse("R", 9, placements), WEFT_ERR_INVALID, "axes is 9");
     check_refused(weft_placements_parse(NULL, 1, placements), WEFT_ERR_INVALID, "text is NULL");
     check_refused(weft_placements_parse("R", 1, NULL), WEFT_ERR_INVALID, "placements is NULL");
     check_refused(weft_shape_parse(NULL, &dims, shape), WEFT_ERR_INVALID, "text is NULL");

@@ -46,7 +46,7 @@ START_TEST(the_same_layout_has_another_dtype)
     ck_assert_int_eq(weft_spec_with_dtype(spec, WEFT_DTYPE_BF16, &out), WEFT_OK);
     ck_assert_ptr_eq(out, want);
     check_refused(weft_spec_with_dtype(spec, (enum weft_dtype)99, &out), WEFT_ERR_INVALID,
-                  "dtype 99 is not known");
+                  "weft_spec_with_dtype: dtype 99 is not known");
     weft_spec_release(&out);
     weft_spec_release(&want);
     weft_spec_release(&spec);

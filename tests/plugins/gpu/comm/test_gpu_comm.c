@@ -50,7 +50,7 @@ START_TEST(ranks_that_cannot_be_are_refused)
 
     gpu_comm_free(fake_begin());
     ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "rank is 3, size is 3");
+    ck_assert_str_eq(fake.said, "rank is 3 and size is 3; rank must be from 0 to size - 1");
     options.size = 0;
     ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
     options = (weft_comm_options){.struct_size = sizeof options, .rank = -1, .size = 2};

@@ -44,7 +44,7 @@ START_TEST(what_does_not_lie_in_the_window_is_refused)
     ck_assert_str_eq(fake.said, "put: 8 bytes at offset 93 reach beyond the window of 100 bytes");
     ck_assert_int_eq(gpu_symm_table.get(window, mine, UINT64_MAX, 8, 2, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(gpu_symm_table.put(window, 0, NULL, 8, 2, NULL), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "put: 8 bytes, but the memory is NULL");
+    ck_assert_str_eq(fake.said, "put: the memory is NULL, but bytes is 8");
     ck_assert_int_eq(gpu_symm_table.put(window, 0, mine, 8, 4, NULL), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "put: peer is 4; the communicator has 4 ranks");
     ck_assert_int_eq(gpu_symm_table.put_signal(window, 0, mine, 8, 0, 1, 0, 3, NULL),
@@ -83,7 +83,7 @@ START_TEST(signals_that_do_not_exist_are_refused)
 
     ck_assert_int_eq(gpu_symm_table.signal(window, 3, 5, WEFT_SIGNAL_SET, 0, NULL),
                      WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "signal: signal is 3; the window has 3");
+    ck_assert_str_eq(fake.said, "signal: signal is 3; the window has 3 signals");
     ck_assert_int_eq(gpu_symm_table.signal(window, 0, 5, 9, 0, NULL), WEFT_ERR_UNSUPPORTED);
     ck_assert_int_eq(gpu_symm_table.wait_signal(window, 0, 9, 7, 0, NULL), WEFT_ERR_UNSUPPORTED);
     ck_assert_int_eq(gpu_symm_table.put_signal(window, 0, pad, 8, 3, 1, 0, 2, NULL),

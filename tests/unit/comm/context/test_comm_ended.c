@@ -136,22 +136,23 @@ START_TEST(an_object_of_another_kind_is_named)
     ck_assert_int_eq(weft_symm_create(comm, 64, NULL, &symm), WEFT_OK);
     ck_assert_int_eq(weft_mesh_parse("1", &mesh), WEFT_OK);
     is_refused(weft_barrier((void *)context, NULL),
-               "weft_barrier: comm is a weft_context, not a weft_comm; weft_world returns");
+               "weft_barrier: comm is a weft_context; expected a weft_comm; weft_world returns");
     is_refused(weft_all_reduce((void *)context, x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
-               "weft_all_reduce: comm is a weft_context, not a weft_comm");
+               "weft_all_reduce: comm is a weft_context; expected a weft_comm");
     is_refused(weft_send((void *)context, x, 1, WEFT_DTYPE_F32, 0, 0, NULL),
-               "weft_send: comm is a weft_context, not a weft_comm");
-    is_refused(weft_barrier((void *)symm, NULL), "comm is a weft_symm, not a weft_comm");
-    is_refused(weft_barrier((void *)mesh, NULL), "comm is a weft_mesh, not a weft_comm");
+               "weft_send: comm is a weft_context; expected a weft_comm");
+    is_refused(weft_barrier((void *)symm, NULL), "comm is a weft_symm; expected a weft_comm");
+    is_refused(weft_barrier((void *)mesh, NULL), "comm is a weft_mesh; expected a weft_comm");
     is_refused(weft_barrier((void *)x, NULL), "comm does not point to a weft_comm; it may have");
     is_refused(weft_alloc(comm, 8, WEFT_MEMORY_HOST, &memory),
-               "weft_alloc: context is a weft_comm, not a weft_context");
-    is_refused(weft_symm_fence(comm, NULL), "symm is a weft_comm, not a weft_symm");
+               "weft_alloc: context is a weft_comm; expected a weft_context");
+    is_refused(weft_symm_fence(comm, NULL), "symm is a weft_comm; expected a weft_symm");
     is_refused(weft_symm_create((void *)context, 64, NULL, &symm), "comm is a weft_context");
-    is_refused(weft_work_wait(comm, 0), "weft_work_wait: work is a weft_comm, not a weft_work");
-    is_refused(weft_work_test((void *)mesh), "work is a weft_mesh, not a weft_work");
+    is_refused(weft_work_wait(comm, 0),
+               "weft_work_wait: work is a weft_comm; expected a weft_work");
+    is_refused(weft_work_test((void *)mesh), "work is a weft_mesh; expected a weft_work");
     is_refused(weft_comm_along(comm, (void *)symm, "0", (weft_comm **)&memory),
-               "weft_comm_along: mesh is a weft_symm, not a weft_mesh");
+               "weft_comm_along: mesh is a weft_symm; expected a weft_mesh");
     ck_assert_ptr_null(weft_work_native(comm));
     ck_assert_int_eq(weft_barrier(comm, NULL), WEFT_OK);
     weft_symm_release(&symm);

@@ -226,8 +226,9 @@ START_TEST(options_at_odds_are_refused)
 
     fake_reset();
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
-    ck_assert_str_eq(weft_last_error(),
-                     "weft_init: weft_options.rank is 2 and size is 2; ranks are 0 to size - 1");
+    ck_assert_str_eq(
+        weft_last_error(),
+        "weft_init: weft_options.rank is 2 and size is 2; rank must be from 0 to size - 1");
     options.rank = 1;
     options.rendezvous = "unix:x";
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);

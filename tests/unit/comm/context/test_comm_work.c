@@ -150,25 +150,29 @@ END_TEST
 START_TEST(unreleased_works_are_reported_with_their_creator)
 {
     weft_context *context;
-    weft_work *works[4];
+    weft_work *works[6];
 
     fake_reset();
     context = world_alone();
     for (size_t i = 0; i < 3; i++)
         ck_assert_int_eq(weft_work_record(context, NULL, &works[i]), WEFT_OK);
     ck_assert_int_eq(wf_work_record(context, NULL, "weft_redistribute", &works[3]), WEFT_OK);
+    ck_assert_int_eq(wf_work_record(context, NULL, "weft_move", &works[4]), WEFT_OK);
+    ck_assert_int_eq(wf_work_record(context, NULL, "weft_move_batch", &works[5]), WEFT_OK);
     weft_work_release(&works[1]);
     catch_begin();
     weft_context_release(&context);
     ck_assert_str_eq(catch_end(), "weft: warning: weft_context_release: works not released: 2 of "
-                                  "weft_work_record, 1 of weft_redistribute\n");
+                                  "weft_work_record, 1 of weft_redistribute, 1 of "
+                                  "weft_move, 1 of weft_move_batch\n");
     ck_assert_int_eq(fake.events, 0);
     ck_assert_int_eq(weft_work_test(works[3]), WEFT_ERR_INVALID);
     ck_assert_str_eq(weft_last_error(), "weft_work_test: the context of this work was released; "
                                         "the work is from weft_redistribute");
     weft_work_release(&works[0]);
     weft_work_release(&works[2]);
-    weft_work_release(&works[3]);
+    for (size_t i = 3; i < 6; i++)
+        weft_work_release(&works[i]);
     ck_assert_ptr_null(works[3]);
 }
 END_TEST

@@ -7,13 +7,19 @@ static weft_context *context;
 static weft_comm *comm;
 static struct wf_plan_runs first, second;
 
+/* The other rank waits in this step, and has dropped plan 'a' (bit 0) or 'b' (bit 1). */
+static const char *waits_in = "";
+static uint32_t dropped;
+
 static void begin(void)
 {
     fake_reset();
     context = world_alone();
     comm = weft_world(context);
-    first = (struct wf_plan_runs){.binding = 1, .digest = 0x11, .text = "the first"};
-    second = (struct wf_plan_runs){.binding = 2, .digest = 0x22, .text = "the second"};
+    first = (struct wf_plan_runs){
+        .binding = 1, .digest = 0x11, .function = "weft_move", .text = "the first"};
+    second = (struct wf_plan_runs){
+        .binding = 2, .digest = 0x22, .function = "weft_move", .text = "the second"};
     wf_runs_add(comm, &first);
     wf_runs_add(comm, &second);
 }
@@ -64,6 +70,7 @@ static void put_counts(struct wf_text *out, const char *order)
     wf_put_u32(out, 9); /* a plan that this rank does not have */
     wf_put_u64(out, 100);
     for (uint32_t i = 0; i < 2; i++) {
+        if (dropped >> i & 1) continue;
         wf_put_u32(out, i + 1);
         wf_put_u64(out, begun[i]);
     }
@@ -84,6 +91,7 @@ static bool differs_cut(const char *order, size_t bytes)
     wf_put_u64(&answer, 0);
     wf_put_blob(&answer, "", 0);
     wf_put_blob(&answer, counts.data, counts.length);
+    wf_put_string(&answer, waits_in);
     blob = (weft_blob){answer.data, bytes > 0 ? bytes : answer.length};
     wf_runs_receive(context, &(struct wf_question){comm->number, &rank, 1},
                     &(struct wf_gathered){.blobs = &blob, .count = 1});
@@ -182,9 +190,67 @@ START_TEST(an_answer_that_is_cut_proves_nothing)
 {
     begin();
     run(&first);
-    for (size_t bytes = 1; bytes < 36 + 20 + 20 + 3 * 12; bytes++)
+    for (size_t bytes = 1; bytes < 36 + 20 + 20 + 3 * 12 + 8; bytes++)
         ck_assert(!differs_cut("b", bytes));
     ck_assert(differs("b"));
+    end();
+}
+END_TEST
+
+/* ---- a rank that waits in a step ---- */
+
+/* This rank has begun MINE, the other one THEIRS. */
+static bool differs_at_a_step(const char *mine, const char *theirs)
+{
+    bool found;
+
+    begin();
+    first.is_for_all = second.is_for_all = dropped != 0;
+    waits_in = "weft_move on world (comparing plans): the third";
+    run_all(mine);
+    found = differs(theirs);
+    ck_assert(!found || strstr(comm->cause_text, "rank 5 is at weft_move on world (comparing "
+                                                 "plans): the third; all ranks must bind") != NULL);
+    waits_in = "";
+    end();
+    return found;
+}
+
+START_TEST(a_rank_that_waits_in_a_step_before_the_run_is_found)
+{
+    ck_assert(differs_at_a_step("a", ""));
+    ck_assert(differs_at_a_step("ab", "a"));
+    ck_assert(differs_at_a_step("aba", "ab"));
+    ck_assert(!differs_at_a_step("", ""));
+    ck_assert(!differs_at_a_step("ab", "ab"));
+    ck_assert(!differs_at_a_step("ab", "abab"));
+}
+END_TEST
+
+/* The other rank has dropped plan 'a', which all ranks run. */
+START_TEST(a_rank_without_the_plan_is_behind_by_its_last_run)
+{
+    dropped = 1;
+    ck_assert(differs_at_a_step("a", ""));
+    ck_assert(differs_at_a_step("aa", "a"));
+    ck_assert(differs_at_a_step("aba", "ab"));
+    ck_assert(!differs_at_a_step("a", "a"));
+    ck_assert(!differs_at_a_step("aba", "aba"));
+    ck_assert(!differs_at_a_step("aba", "abab"));
+    dropped = 0;
+}
+END_TEST
+
+/* Without that, the other rank may have no part in the plan. */
+START_TEST(a_rank_without_a_part_in_the_plan_may_wait)
+{
+    begin();
+    dropped = 1;
+    waits_in = "weft_plan_bind on world (comparing plans)";
+    run(&first);
+    ck_assert(!differs(""));
+    waits_in = "";
+    dropped = 0;
     end();
 }
 END_TEST
@@ -334,6 +400,7 @@ END_TEST
 
 SUITE(comm_runs, the_same_order_is_fine, runs_that_wait_for_each_other_are_found,
       runs_that_have_begun_are_compared_by_their_order, old_runs_are_not_compared,
-      a_run_that_failed_does_not_count, an_answer_that_is_cut_proves_nothing,
-      a_rank_that_does_not_answer_hides_no_mismatch, a_rank_reports_a_mismatch_before_it_fails,
-      a_wait_names_the_plan_that_waits)
+      a_run_that_failed_does_not_count, a_rank_that_waits_in_a_step_before_the_run_is_found,
+      a_rank_without_the_plan_is_behind_by_its_last_run, a_rank_without_a_part_in_the_plan_may_wait,
+      an_answer_that_is_cut_proves_nothing, a_rank_that_does_not_answer_hides_no_mismatch,
+      a_rank_reports_a_mismatch_before_it_fails, a_wait_names_the_plan_that_waits)

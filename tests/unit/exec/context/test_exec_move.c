@@ -96,4 +96,117 @@ START_TEST(a_released_context_is_refused)
 }
 END_TEST
 
-SUITE(exec_move, without_memory_nothing_is_left, nor_of_a_batch, a_released_context_is_refused)
+/* Streams that all have the same address, one after the other, as those of an allocator can. */
+static char same_stream;
+static int stream_waits;
+
+static weft_status create_same_stream(void *device, void **stream)
+{
+    (void)device;
+    *stream = &same_stream;
+    return WEFT_OK;
+}
+
+static void destroy_same_stream(void *device, void *stream)
+{
+    (void)device;
+    (void)stream;
+}
+
+static weft_status count_wait(void *device, void *stream, int64_t timeout_ns)
+{
+    (void)device;
+    (void)timeout_ns;
+    stream_waits += stream == &same_stream;
+    return WEFT_OK;
+}
+
+/* The release of a stream waits for moves that use no scratch, also if an earlier stream had the
+ * same address: the next move of these specs may be on another stream. */
+START_TEST(every_stream_of_a_move_is_waited_for)
+{
+    static char source[64], target[64];
+    weft_spec *from = spec_of("1", "f32[4] S(0)"), *to = spec_of("1", "f32[4] R");
+    weft_move_item item = {NULL, from, source, to, target};
+    weft_context *context = begin();
+    weft_device_table device = *plugin.device;
+
+    device.stream_create = create_same_stream;
+    device.stream_destroy = destroy_same_stream;
+    device.stream_wait = count_wait;
+    plugin.device = &device;
+    for (int i = 1; i <= 4; i++) {
+        weft_stream *stream;
+        weft_status status;
+
+        stream_waits = 0;
+        ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+        status = i % 2 == 1 ? weft_move(context, from, source, to, target, stream, NULL)
+                            : weft_move_batch(context, 1, &item, stream, NULL);
+        ck_assert_int_eq(status, WEFT_OK);
+        weft_stream_release(context, &stream);
+        ck_assert_int_eq(stream_waits, 1);
+    }
+    weft_context_release(&context);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+END_TEST
+
+/* ---- a stream that another thread releases ---- */
+
+static struct {
+    weft_context *context;
+    weft_stream *stream;
+    weft_status (*record)(void *device, void *event, void *stream);
+    pthread_t thread;
+    bool started, ended_early;
+    atomic_bool ended;
+} release;
+
+static void *release_stream(void *unused)
+{
+    (void)unused;
+    weft_stream_release(release.context, &release.stream);
+    atomic_store(&release.ended, true);
+    return NULL;
+}
+
+/* While an event is recorded on the stream, another thread releases it. */
+static weft_status record_slowly(void *device, void *event, void *stream)
+{
+    if (stream == NULL || stream != (void *)release.stream || release.started)
+        return release.record(device, event, stream);
+    release.started = true;
+    ck_assert_int_eq(pthread_create(&release.thread, NULL, release_stream, NULL), 0);
+    fake_sleep_ms(100);
+    release.ended_early = atomic_load(&release.ended);
+    return release.record(device, event, release.ended_early ? NULL : stream);
+}
+
+START_TEST(a_stream_does_not_end_while_a_move_records_on_it)
+{
+    static char source[64], target[64];
+    weft_spec *from = spec_of("1", "f32[4] S(0)"), *to = spec_of("1", "f32[4] R");
+    weft_context *context = begin();
+    weft_device_table device = *plugin.device;
+
+    memset(&release, 0, sizeof release);
+    release.context = context;
+    release.record = device.event_record;
+    device.event_record = record_slowly;
+    plugin.device = &device;
+    ck_assert_int_eq(weft_stream_create(context, &release.stream), WEFT_OK);
+    ck_assert_int_eq(weft_move(context, from, source, to, target, release.stream, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_move(context, from, source, to, target, NULL, NULL), WEFT_OK);
+    ck_assert(release.started);
+    pthread_join(release.thread, NULL);
+    ck_assert(!release.ended_early);
+    weft_context_release(&context);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+END_TEST
+
+SUITE(exec_move, without_memory_nothing_is_left, nor_of_a_batch, a_released_context_is_refused,
+      every_stream_of_a_move_is_waited_for, a_stream_does_not_end_while_a_move_records_on_it)

@@ -67,6 +67,39 @@ START_TEST(a_plugin_without_kernels_runs_plans_and_the_log_says_so_once)
 }
 END_TEST
 
+/* A plugin that cannot reduce regions; the plans of two contexts sum packed contributions. */
+START_TEST(a_plugin_without_regions_reduce_is_named_once)
+{
+    static weft_plugin plugin;
+    const weft_plugin *before;
+    struct lone_rank lone;
+    const char *text;
+
+    for (int each = 0; each < 2; each++) {
+        lone_begin(&lone, 0, 2);
+        before = lone.context->plugin;
+        plugin = *before;
+        plugin.kernel = &keeping_kernel;
+        lone.context->plugin = &plugin;
+        lone.bound->packed = true;
+        catch_begin();
+        for (int i = 0; i < 3; i++) {
+            ck_assert_int_eq(
+                lone_act(&lone, WEFT_STEP_REDUCE_SCATTER, "2", "f32[8] P", "f32[8] S(0)"), WEFT_OK);
+            ck_assert_ptr_nonnull(lone.action.packing.average); /* the host reduces */
+            lone_clear(&lone);
+        }
+        text = catch_end();
+        ck_assert_msg(count(text, "backend fake has no regions_reduce in its kernel table") == 1,
+                      "%s", text);
+        ck_assert_msg(count(text, "no kernel table") == 0, "%s", text);
+        lone.context->plugin = before;
+        lone_end(&lone);
+    }
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
 START_TEST(memory_is_filled_with_any_element)
 {
     static double target[3001];
@@ -89,4 +122,4 @@ START_TEST(memory_is_filled_with_any_element)
 END_TEST
 
 SUITE(exec_host_kernels, a_plugin_without_kernels_runs_plans_and_the_log_says_so_once,
-      memory_is_filled_with_any_element)
+      a_plugin_without_regions_reduce_is_named_once, memory_is_filled_with_any_element)

@@ -6,7 +6,12 @@
 #include "support/random.h"
 #include "support/suite.h"
 
-enum { DIMS = 3, ROOM = 8192 }; /* bytes per buffer */
+enum { DIMS = 3, EXTENT = 5, GAP = 3, OFFSET = 2, ELEMENT_BITS = 4 }; /* the largest that occur */
+enum {
+    SPAN =
+        (((1 + GAP) * EXTENT + GAP) * EXTENT + GAP) * EXTENT, /* elements of the largest region */
+    ROOM = 2 * (OFFSET + SPAN) << ELEMENT_BITS                /* bytes per buffer */
+};
 
 /* Strides of EXTENT in a random order of the dimensions, with random gaps.  Returns the number of
  * elements that they span. */
@@ -17,7 +22,7 @@ static int64_t draw_strides(struct random *r, const int64_t *extent, int64_t *st
 
     random_order(r, DIMS, order);
     for (int d = 0; d < DIMS; d++) {
-        if (random_chance(r, 3)) span += random_in(r, 1, 3);
+        if (random_chance(r, 3)) span += random_in(r, 1, GAP);
         strides[order[d]] = span;
         span *= extent[order[d]];
     }
@@ -35,17 +40,17 @@ static void draw(struct random *r, struct drawn *all)
     int64_t start = 0;
 
     memset(all, 0, sizeof *all);
-    all->element = UINT32_C(1) << random_in(r, 0, 4);
+    all->element = UINT32_C(1) << random_in(r, 0, ELEMENT_BITS);
     for (uint32_t i = 0; i < 2; i++) { /* sometimes with the same target, one behind the other */
         weft_region *region = &all->regions[i];
 
         *region = (weft_region){.source = (uint32_t)random_in(r, 0, 1), .dims = DIMS};
         region->target = random_chance(r, 2) ? 0 : i;
         for (int d = 0; d < DIMS; d++)
-            region->extent[d] = random_chance(r, 20) ? 0 : random_in(r, 1, 5);
+            region->extent[d] = random_chance(r, 20) ? 0 : random_in(r, 1, EXTENT);
         draw_strides(r, region->extent, region->source_stride);
         region->source_offset = random_in(r, 0, 7);
-        region->target_offset = start + random_in(r, 0, 2);
+        region->target_offset = start + random_in(r, 0, OFFSET);
         start = region->target_offset + draw_strides(r, region->extent, region->target_stride);
     }
     for (int b = 0; b < 2; b++)
