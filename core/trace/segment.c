@@ -3,6 +3,7 @@
 #include "folder.h"
 #include "trace.h"
 
+#include "base/fork.h"
 #include "weft/status.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,10 +34,12 @@ static weft_status create_file(struct wf_trace *trace, int folder,
 
     snprintf(trace->path + used, sizeof trace->path - used, "/" WF_RING_PREFIX "%016" PRIx64 ".%d.%d",
              identity->job, identity->rank, (int)getpid());
-    trace->file = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    wf_fd_hold();
+    trace->file =
+        wf_fd_keep(openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (trace->file < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be created: %s", trace->path, strerror(errno));
-    error = flock(trace->file, LOCK_EX | LOCK_NB) != 0 ? errno : 0;
+    error = wf_folder_own(trace->file) ? 0 : errno;
     if (error == 0) error = posix_fallocate(trace->file, 0, (off_t)trace->bytes);
     if (error != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s cannot have %zu bytes: %s", trace->path, trace->bytes,
@@ -52,6 +54,7 @@ static weft_status map_file(struct wf_trace *trace)
 
     if (memory == MAP_FAILED)
         return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be mapped: %s", trace->path, strerror(errno));
+    (void)madvise(memory, trace->bytes, MADV_DONTFORK); /* a child's copy would keep the lock */
     trace->segment = memory;
     return WEFT_OK;
 }
@@ -60,7 +63,7 @@ static void drop_file(struct wf_trace *trace)
 {
     if (trace->file < 0) return;
     unlink(trace->path);
-    close(trace->file);
+    wf_fd_close(trace->file);
     trace->file = -1;
     trace->path[0] = '\0';
 }

@@ -17,5 +17,6 @@
 #include "plan.h"
 #include "exec.h"
 #include "move.h"
+#include "ring.h"
 
 #endif

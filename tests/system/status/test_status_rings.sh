@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# weft status on rings that fake_rings makes: groups, outliers, several jobs, damaged files.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+fake=$2
+folder=$(mktemp -d)
+export XDG_RUNTIME_DIR=$folder
+trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$folder"' EXIT
+status() { "$weft" status "$@"; }
+
+# begin NAME ARGUMENTS...: starts fake_rings; end NAME ends it.
+declare -A pids
+begin() {
+    local name=$1
+    shift
+    "$fake" "$folder/$name" "$@" &
+    pids[$name]=$!
+    while [[ ! -e $folder/$name ]]; do sleep 0.01; done
+}
+end() {
+    kill "${pids[$1]}"
+    wait "${pids[$1]}" || not_so "fake_rings $1 ended with $?"
+}
+everyone() { # a record of each of eight ranks
+    for rank in 0 1 2 3 4 5 6 7; do echo "$rank:all-reduce:11:finished"; done
+}
+
+# No job.
+fails 1 'no job of this user on this host; rings are searched for in' status
+fails 1 "$folder/weft" status
+fails 1 'has the pid or number 1' status 1
+json status --json -- 'it == {"jobs": [], "problems": []}'
+fails 2 'not a number of seconds' status --watch soon
+fails 2 'unexpected argument' status 1 2
+export XDG_RUNTIME_DIR=$folder/missing/too
+fails 1 "$folder/missing/too/weft" status
+export XDG_RUNTIME_DIR=$folder
+
+# One rank is behind, and outside weft.
+mapfile -t done < <(everyone)
+begin a aaaa000000000001 8 "${done[@]}" {0,1,2,3,4,5,7}:all-reduce:12:in
+contains 'ranks 0-5,7: all-reduce #12 of 8.0 MiB, for ' status
+contains 'rank 6, behind at #11: all-reduce #11 of 8.0 MiB, finished ' status
+contains 'rank 6 holds up ranks 0-5,7: it is behind at #11 of tp, and it is in no operation of weft since' status
+contains 'tp (8 ranks: 0-7)' status
+contains 'if the numbers do not move, the job hangs' status
+json status aaaa --json -- 'len(it["jobs"]) == 1' \
+    'it["jobs"][0]["held_up_by"] == [{"rank": 6, "waiting": [0, 1, 2, 3, 4, 5, 7]}]' \
+    'it["jobs"][0]["communicators"][0]["groups"][0]["ranks"] == [6]' \
+    'it["jobs"][0]["communicators"][0]["groups"][0]["outlier"] == "behind"' \
+    'it["jobs"][0]["communicators"][0]["groups"][1]["begun"]["sequence"] == 12' \
+    'it["jobs"][0]["communicators"][0]["groups"][1]["finished"]["sequence"] == 11' \
+    '{w["for"] for w in it["jobs"][0]["waits"]} == {6}'
+contains 'job aaaa000000000001' status "${pids[a]}"
+
+# A second job, whose ranks do not agree; each job can be asked for.
+begin b bbbb000000000002 3 {0,2}:all-reduce:5:in 1:all-gather:5:in
+contains 'rank 1, in another operation: all-gather #5 of 8.0 MiB, for ' status bbbb
+contains 'rank 1 holds up ranks 0,2: it is in all-gather #5 of 8.0 MiB on tp, for ' status bbbb
+lacks 'aaaa0000' status bbbb
+json status --json -- 'sorted(j["job"][:4] for j in it["jobs"]) == ["aaaa", "bbbb"]'
+fails 1 'has the pid or number cccc' status cccc
+fails 1 'has the pid or number bbb' status bbb # too short
+
+# A line of JSON each time.
+check=$((check + 1))
+lines=$("$weft" status --json --watch 0.05 | head -3 | python3 -c 'import json, sys
+print(len([json.loads(line) for line in sys.stdin]))')
+[[ $lines == 3 ]] || not_so "three objects, not $lines"
+
+# Nobody waits if all are in the same collective, and messages wait for their peers.
+begin c cccc000000000003 2 {0,1}:barrier:1:in
+lacks 'holds up' status cccc
+begin d dddd000000000004 3 0:receive:1:in:2 1:send:4:in:2 2:receive:4:in:1
+contains 'rank 0: receive #1 of 8.0 MiB from rank 2, for ' status dddd
+contains 'rank 2 holds up rank 0: it is in receive #4 of 8.0 MiB from rank 1 on tp' status dddd
+begin e eeee000000000005 2 0:receive:1:in:1 1:receive:1:in:0
+contains 'ranks 0-1 wait for each other' status eeee
+begin f ffff000000000006 2 0:all-reduce:1:failed
+contains 'rank 0: all-reduce #1 of 8.0 MiB failed (ERR_PEER)' status ffff
+contains 'rank 1: no operation yet' status ffff
+end b
+end c
+end d
+end e
+end f
+fails 1 'cccc' status cccc
+
+# Killed: the job is listed as ended, after the live one.
+begin k 0000000000000007 2 {0,1}:all-reduce:3:in
+kill -9 "${pids[k]}"
+wait "${pids[k]}" 2>/dev/null
+check=$((check + 1))
+[[ $(status | grep '^job' | tail -1) == "job 0000000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
+    not_so "the ended job is last: $(status)"
+contains 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB' status 0000
+json status 0000 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
+
+# Files that are not rings have one line each, and do not matter.
+echo hello >"$folder/weft/ring.text"
+: >"$folder/weft/ring.empty"
+head -c 5000 "$folder"/weft/ring.0000000000000007.0.* >"$folder/weft/ring.short"
+mkfifo "$folder/weft/ring.pipe"
+ln -s /etc/passwd "$folder/weft/ring.link"
+mkdir "$folder/weft/ring.folder"
+expect 0 'weft/ring.text is cut short: it has 6 bytes' status
+expect 0 'weft/ring.short is cut short: it has 5000 bytes' status
+expect 0 'weft/ring.pipe is not a ring of weft: it is not a plain file' status
+expect 0 'weft/ring.link cannot be opened' status
+expect 0 'weft/ring.folder' status
+expect 0 'job aaaa000000000001' status
+lacks 'ring.empty' status
+json status aaaa --json -- 'len(it["problems"]) == 5'
+
+# A folder that others can enter is not used.
+end a
+rm -rf "$folder"/weft
+mkdir -m 755 "$folder/weft"
+fails 1 "other users can enter the folder $folder/weft: its mode is 755, not 700" status
+finish
