@@ -25,15 +25,14 @@ everyone() { # a record of each of eight ranks
     for rank in 0 1 2 3 4 5 6 7; do echo "$rank:all-reduce:11:finished"; done
 }
 
-# No job.
-fails 1 'no job of this user on this host; rings are searched for in' status
-fails 1 "$folder/weft" status
-fails 1 'has the pid or number 1' status 1
-json status --json -- 'it == {"jobs": [], "problems": []}'
+# No such job.  Other jobs of this user may run meanwhile, so all checks ask for a job.
+fails 1 'no job of this user on this host has the pid or number 1; rings are searched for in' status 1
+fails 1 "$folder/weft" status 1
+json status 1 --json -- 'it["jobs"] == []'
 fails 2 'not a number of seconds' status --watch soon
 fails 2 'unexpected argument' status 1 2
 export XDG_RUNTIME_DIR=$folder/missing/too
-fails 1 "$folder/missing/too/weft" status
+fails 1 "$folder/missing/too/weft" status 1
 export XDG_RUNTIME_DIR=$folder
 
 # One rank is behind, and outside weft.
@@ -58,7 +57,7 @@ begin b bbbb000000000002 3 {0,2}:all-reduce:5:in 1:all-gather:5:in
 contains 'rank 1, in another operation: all-gather #5 of 8.0 MiB, for ' status bbbb
 contains 'rank 1 holds up ranks 0,2: it is in all-gather #5 of 8.0 MiB on tp, for ' status bbbb
 lacks 'aaaa0000' status bbbb
-json status --json -- 'sorted(j["job"][:4] for j in it["jobs"]) == ["aaaa", "bbbb"]'
+json status --json -- '{"aaaa000000000001", "bbbb000000000002"} <= {j["job"] for j in it["jobs"]}'
 fails 1 'has the pid or number cccc' status cccc
 fails 1 'has the pid or number bbb' status bbb # too short
 
@@ -91,7 +90,7 @@ begin k 0000000000000007 2 {0,1}:all-reduce:3:in
 kill -9 "${pids[k]}"
 wait "${pids[k]}" 2>/dev/null
 check=$((check + 1))
-[[ $(status | grep '^job' | tail -1) == "job 0000000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
+[[ $(status | grep -E '^job (aaaa|0{15}7)' | tail -1) == "job 0000000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
     not_so "the ended job is last: $(status)"
 contains 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB' status 0000
 json status 0000 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
@@ -110,11 +109,11 @@ expect 0 'weft/ring.link cannot be opened' status
 expect 0 'weft/ring.folder' status
 expect 0 'job aaaa000000000001' status
 lacks 'ring.empty' status
-json status aaaa --json -- 'len(it["problems"]) == 5'
+json status aaaa --json -- 'len([p for p in it["problems"] if "'"$folder"'" in p]) == 5'
 
 # A folder that others can enter is not used.
 end a
 rm -rf "$folder"/weft
 mkdir -m 755 "$folder/weft"
-fails 1 "other users can enter the folder $folder/weft: its mode is 755, not 700" status
+fails 1 "other users can enter the folder $folder/weft: its mode is 755, not 700" status aaaa
 finish
