@@ -1,5 +1,6 @@
 /* observe.c - the trace of a context: its life, its observers and its counters. */
 #include "comm/comm.h"
+#include "trace/metrics.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,9 @@ weft_status wf_tracing_begin(weft_context *context)
                                              context->plugin != NULL ? context->plugin->name : ""};
 
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
+    if (context->config->metrics != NULL)
+        WF_TRY(wf_metrics_begin(context->trace, context->config->metrics, WF_METRICS_INTERVAL_NS,
+                                &context->metrics));
     switch_records(context);
     return WEFT_OK;
 }
@@ -45,6 +49,8 @@ void wf_tracing_end(weft_context *context)
         o->context = NULL;
     context->observations = NULL;
     pthread_mutex_unlock(&context->lock);
+    wf_metrics_end(context->metrics);
+    context->metrics = NULL;
     wf_trace_destroy(context->trace);
     context->trace = NULL;
 }
