@@ -1,8 +1,8 @@
 /* bench_trace.c - `weft bench trace`: what records of operations cost.
  *
  * The same operations run without records, with the ring, and with an observer besides.  WEFT_RING
- * is read when a rank joins, so each way is a job of its own.  The ways take turns, and the quietest
- * of some rounds counts for each. */
+ * is read when a rank joins, so each way is a job of its own.  The ways take turns, and the
+ * quietest of some rounds counts for each. */
 #include "bench/rank_bench.h"
 #include "bench/rows.h"
 #include "common/progress.h"
@@ -88,10 +88,8 @@ static weft_status work(void *self, weft_context *context, const struct local_ra
 {
     const struct bench *bench = self;
     struct rank rank = {0};
-    weft_observer observer = {.struct_size = sizeof observer,
-                              .self = &rank,
-                              .submitted = observe,
-                              .finished = observe};
+    weft_observer observer = {
+        .struct_size = sizeof observer, .self = &rank, .submitted = observe, .finished = observe};
     weft_observation *observation = NULL;
     weft_comm *alone = NULL;
     void *memory = NULL;
@@ -135,8 +133,7 @@ static weft_status receive(void *self, const void *message, size_t bytes)
     memcpy(&row, message, sizeof row);
     if (row.op >= OPS) return WEFT_OK;
     best = &bench->best[bench->way][row.op];
-    if (!bench->has[bench->way][row.op] || row.times.median_ns < best->median_ns)
-        *best = row.times;
+    if (!bench->has[bench->way][row.op] || row.times.median_ns < best->median_ns) *best = row.times;
     bench->has[bench->way][row.op] = true;
     bench->ranks = row.ranks;
     return WEFT_OK;
@@ -194,8 +191,7 @@ static void add_json(struct wf_text *text, const struct bench *bench)
             wf_json_uint(&json, "median_ns", times->median_ns);
             wf_json_uint(&json, "min_ns", times->min_ns);
             wf_json_int(&json, "added_ns", added_ns(bench, (enum way)way, (enum op)op));
-            wf_json_real(&json, "added_percent",
-                         added_percent(bench, (enum way)way, (enum op)op));
+            wf_json_real(&json, "added_percent", added_percent(bench, (enum way)way, (enum op)op));
             wf_json_end(&json, '}');
         }
     wf_json_end(&json, ']');

@@ -1,4 +1,5 @@
-/* cmd_status.c - `weft status [PID|JOB]`: what the ranks of this host do, and who waits for whom. */
+/* cmd_status.c - `weft status [PID|JOB]`: what the ranks of this host do, and who waits for whom.
+ */
 #include "status/status.h"
 
 #include <errno.h>
@@ -211,7 +212,8 @@ const struct cli_command cli_status = {
     .example = "weft status --watch 2",
     .options =
         (const struct cli_option[]){
-            {"watch", "SECONDS", "show it again every so many seconds; with --json one object per line", 0},
+            {"watch", "SECONDS",
+             "show it again every so many seconds; with --json one object per line", 0},
             CLI_JSON,
             {0}},
     .rest_max = 1,

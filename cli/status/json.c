@@ -39,8 +39,7 @@ static void add_record(struct wf_json *json, const char *key, const struct statu
     }
     label = weft_ring_text(ring, record->label);
     wf_json_begin(json, key, '{');
-    wf_json_string(json, "operation",
-                   weft_operation_name((enum weft_operation)record->operation));
+    wf_json_string(json, "operation", weft_operation_name((enum weft_operation)record->operation));
     wf_json_uint(json, "sequence", record->sequence);
     wf_json_string(json, "state", states[record->state]);
     wf_json_string(json, "error",

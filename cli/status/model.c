@@ -82,7 +82,8 @@ static bool has_rank(const char *list, int32_t rank)
     do {
         if (wf_scan_int(&scan, "a rank", &first) != WEFT_OK) return false;
         last = first;
-        if (wf_scan_char(&scan, '-') && wf_scan_int(&scan, "a rank", &last) != WEFT_OK) return false;
+        if (wf_scan_char(&scan, '-') && wf_scan_int(&scan, "a rank", &last) != WEFT_OK)
+            return false;
         if (rank >= first && rank <= last) return true;
     } while (wf_scan_char(&scan, ','));
     return false;
@@ -90,8 +91,8 @@ static bool has_rank(const char *list, int32_t rank)
 
 static weft_status add_comm(struct status_job *job, const weft_ring_comm_info *info)
 {
-    struct status_comm *more =
-        wf_realloc(job->comms, (job->comm_count + 1) * sizeof *job->comms), *comm;
+    struct status_comm *more = wf_realloc(job->comms, (job->comm_count + 1) * sizeof *job->comms),
+                       *comm;
 
     if (more == NULL) return wf_fail_memory((job->comm_count + 1) * sizeof *more);
     job->comms = more;
@@ -171,8 +172,8 @@ static weft_status fill_job(struct status_job *job)
 
 static weft_status add_job(struct status *status, size_t first, size_t count)
 {
-    struct status_job *more =
-        wf_realloc(status->jobs, (status->count + 1) * sizeof *status->jobs), *job;
+    struct status_job *more = wf_realloc(status->jobs, (status->count + 1) * sizeof *status->jobs),
+                      *job;
 
     if (more == NULL) return wf_fail_memory((status->count + 1) * sizeof *more);
     status->jobs = more;
@@ -225,7 +226,8 @@ weft_status status_create(struct status *out)
     if (count > 0) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     status = WEFT_OK;
     for (size_t first = 0; first < count && status == WEFT_OK; first = last) {
-        for (last = first + 1; last < count && job_of(out->rings, last) == job_of(out->rings, first);)
+        for (last = first + 1;
+             last < count && job_of(out->rings, last) == job_of(out->rings, first);)
             last++;
         status = add_job(out, first, last - first);
     }

@@ -35,11 +35,11 @@ struct status_rank {
 struct status_position {
     struct status_rank *rank;
     bool has_comm;
-    weft_status failed;              /* of the communicator on this rank */
-    const weft_record *begun;        /* newest operation; NULL: none in the ring */
-    const weft_record *finished;     /* newest that is complete; NULL likewise */
-    const weft_record *pending;      /* newest collective that has not ended; NULL: none */
-    uint64_t sequence;               /* of the newest collective; 0: none in the ring */
+    weft_status failed;                     /* of the communicator on this rank */
+    const weft_record *begun;               /* newest operation; NULL: none in the ring */
+    const weft_record *finished;            /* newest that is complete; NULL likewise */
+    const weft_record *pending;             /* newest collective that has not ended; NULL: none */
+    uint64_t sequence;                      /* of the newest collective; 0: none in the ring */
     const weft_record *peers[STATUS_PEERS]; /* messages that have not ended */
     int32_t peer_count;
     enum status_mark mark;
@@ -57,7 +57,7 @@ struct status_comm {
     uint64_t number;
     const char *name, *ranks;
     int32_t size;
-    int32_t absent; /* ranks whose rings are not on this host */
+    int32_t absent;                    /* ranks whose rings are not on this host */
     struct status_position *positions; /* in the order of ranks */
     int32_t position_count;
     struct status_group *groups; /* by mark, then by first rank */
@@ -102,7 +102,7 @@ weft_status status_group(const struct status_job *job, struct status_comm *comm)
 bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting);
 /* Set WAITING, of rank_count, to the ranks that wait for others.  True if there are any. */
 bool status_any_wait(const struct status_job *job, bool *waiting);
-/* What is wrong with a rank: "ended", "stopped", "behind" ...; NULL for STATUS_NONE. */
+/* The name of a position's mark: "ended", "stopped", "behind" ...; NULL for STATUS_NONE. */
 const char *status_mark_name(const struct status_position *position);
 
 /* "ranks 0-5,7" of the indices I of JOB for which CHOSEN[I]. */

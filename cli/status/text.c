@@ -67,8 +67,8 @@ static void add_position(struct wf_text *out, const struct status_job *job,
     else
         wf_text_add(out, (begun->flags & WEFT_RECORD_ON_STREAM) != 0 ? ", submitted " : ", for ");
     if (begun->state != WEFT_RECORD_FAILED) wf_text_time(out, group->since_ns);
-    if (begun->state == WEFT_RECORD_FINISHED || (begun->state == WEFT_RECORD_SUBMITTED &&
-                                                 (begun->flags & WEFT_RECORD_ON_STREAM) != 0))
+    if (begun->state == WEFT_RECORD_FINISHED ||
+        (begun->state == WEFT_RECORD_SUBMITTED && (begun->flags & WEFT_RECORD_ON_STREAM) != 0))
         wf_text_add(out, " ago");
     if (begun->waits_for >= 0) wf_text_add(out, ", waits for rank %d", begun->waits_for);
     if (finished == NULL || finished == begun) return;
@@ -135,9 +135,9 @@ static const struct status_position *worst_position(const struct status_job *job
     return worst;
 }
 
-/* What a rank does that is not where the others wait for it. */
+/* The activity of a rank that is not where the others wait for it. */
 static void add_activity(struct wf_text *out, const struct status_job *job,
-                       const struct status_rank *rank)
+                         const struct status_rank *rank)
 {
     const weft_record *newest = rank->newest;
     const char *name = newest != NULL ? weft_ring_text(rank->ring, newest->comm_name) : "";
@@ -154,8 +154,8 @@ static void add_activity(struct wf_text *out, const struct status_job *job,
         return;
     }
     wf_text_add(out, "it is in no operation of weft since ");
-    wf_text_time(out, status_since(job, newest->finished != 0 ? newest->finished
-                                                              : newest->submitted));
+    wf_text_time(out,
+                 status_since(job, newest->finished != 0 ? newest->finished : newest->submitted));
 }
 
 static void add_cause(struct wf_text *out, const struct status_job *job, int32_t index,

@@ -51,9 +51,9 @@ static uint64_t newest_sequence(const struct status_comm *comm, bool pending)
 
     for (int32_t i = 0; i < comm->position_count; i++) {
         const struct status_position *p = &comm->positions[i];
-        uint64_t sequence = !pending                                ? p->sequence
+        uint64_t sequence = !pending                              ? p->sequence
                             : p->pending != NULL && is_waiting(p) ? p->pending->sequence
-                                                                    : 0;
+                                                                  : 0;
 
         if (sequence > newest) newest = sequence;
     }
@@ -232,9 +232,9 @@ static weft_status add_group(const struct status_job *job, struct status_comm *c
 {
     struct status_group *group = &comm->groups[comm->group_count];
 
-    *group = (struct status_group){
-        .first = &comm->positions[first],
-        .members = wf_calloc((size_t)job->rank_count, sizeof *group->members)};
+    *group = (struct status_group){.first = &comm->positions[first],
+                                   .members =
+                                       wf_calloc((size_t)job->rank_count, sizeof *group->members)};
     if (group->members == NULL) return wf_fail_memory((size_t)job->rank_count);
     comm->group_count++;
     for (int32_t i = first; i < comm->position_count; i++) {

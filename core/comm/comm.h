@@ -169,7 +169,6 @@ struct weft_context {
     struct wf_trace *trace;      /* NULL before the rank has joined */
     _Atomic(struct wf_trace *) tracing;    /* TRACE while records are wanted; NULL: they are not */
     weft_observation *observations;        /* of weft_observe; under `lock` */
-    struct wf_metrics *metrics;            /* NULL: WEFT_METRICS is not set */
 };
 
 struct weft_comm {

@@ -45,8 +45,9 @@ static weft_status check_owner(const char *path, int folder)
         return wf_fail(WEFT_ERR_SYSTEM, "the folder %s belongs to user %u, not to user %u", path,
                        (unsigned)info.st_uid, (unsigned)geteuid());
     if ((info.st_mode & 077) != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "other users can enter the folder %s: its mode is %03o, not 700",
-                       path, (unsigned)(info.st_mode & 0777));
+        return wf_fail(WEFT_ERR_SYSTEM,
+                       "other users can enter the folder %s: its mode is %03o, not 700", path,
+                       (unsigned)(info.st_mode & 0777));
     return WEFT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* metrics.c - counts operations for WEFT_METRICS, as an observer.  A thread writes the file, so that
- * a slow disk does not delay an operation, and a job that hangs is seen to hang. */
+/* metrics.c - counts operations for WEFT_METRICS, as an observer.  A thread writes the file, so
+ * that a slow disk does not delay an operation, and a job that hangs is seen to hang. */
 #include "metrics.h"
 
 #include "weft/status.h"

@@ -24,14 +24,14 @@ struct wf_metrics_op {
 struct wf_metrics_time {
     uint32_t comm_name;
     uint8_t operation;
-    uint8_t size; /* up to 2^SIZE bytes */
+    uint8_t size;                                /* up to 2^SIZE bytes */
     uint64_t buckets[WF_METRICS_BUCKETS], count; /* BUCKETS are not cumulative */
     double seconds;
 };
 
 struct wf_metrics {
     struct wf_trace *trace;
-    uint32_t slot; /* of the observer */
+    uint32_t slot;        /* of the observer */
     pthread_mutex_t lock; /* of what follows */
     struct wf_metrics_op ops[WF_METRICS_OPS];
     struct wf_metrics_time times[WF_METRICS_TIMES];
@@ -40,8 +40,8 @@ struct wf_metrics {
     uint64_t progress; /* ticks of the last finish; 0: none */
     double ns_per_tick;
 
-    int folder; /* -1: none */
-    char path[256]; /* for messages */
+    int folder;      /* -1: none */
+    char path[256];  /* for messages */
     bool has_failed; /* a message says so */
     int64_t interval_ns;
     pthread_t thread;

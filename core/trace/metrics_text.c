@@ -42,8 +42,8 @@ static void add_kind(const struct wf_metrics *metrics, struct wf_text *out, uint
     const char *name = weft_operation_name((enum weft_operation)operation);
 
     wf_text_add(out, ",comm=\"");
-    add_escaped(out, operation < WEFT_OP_COUNT ? wf_trace_text(metrics->trace, comm_name)
-                                               : "other");
+    add_escaped(out,
+                operation < WEFT_OP_COUNT ? wf_trace_text(metrics->trace, comm_name) : "other");
     wf_text_add(out, "\",op=\"%s\"", name != NULL ? name : "other");
 }
 
@@ -103,9 +103,8 @@ static uint64_t count_pending(const struct wf_trace *trace)
     weft_record record;
 
     for (uint64_t back = 0; back <= trace->mask && back < newest; back++)
-        if (wf_trace_read(trace, newest - back, &record) &&
-            record.state == WEFT_RECORD_SUBMITTED && record.operation != WEFT_OP_REDISTRIBUTE &&
-            record.operation != WEFT_OP_PLAN)
+        if (wf_trace_read(trace, newest - back, &record) && record.state == WEFT_RECORD_SUBMITTED &&
+            record.operation != WEFT_OP_REDISTRIBUTE && record.operation != WEFT_OP_PLAN)
             pending++;
     return pending;
 }
@@ -148,8 +147,8 @@ void wf_metrics_print(const struct wf_metrics *metrics, struct wf_text *out)
                "Moves whose bound plan was in the cache.", metrics->cache_hits);
     add_single(metrics, out, "weft_plan_cache_misses_total", "counter",
                "Moves whose plan was made and bound.", metrics->cache_misses);
-    add_single(metrics, out, "weft_inflight_operations", "gauge",
-               "Operations that have not ended.", count_pending(metrics->trace));
+    add_single(metrics, out, "weft_inflight_operations", "gauge", "Operations that have not ended.",
+               count_pending(metrics->trace));
     begin_metric(out, "weft_last_progress_timestamp_seconds", "gauge",
                  "When the last operation ended.");
     begin_labels(metrics, out, "weft_last_progress_timestamp_seconds");
@@ -181,8 +180,8 @@ static weft_status write_file(const struct wf_metrics *metrics, const struct wf_
 
     snprintf(name, sizeof name, "weft.%016" PRIx64 ".%d.prom", segment->job, segment->rank);
     snprintf(draft, sizeof draft, ".%s.tmp", name);
-    file = openat(metrics->folder, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                  0644);
+    file =
+        openat(metrics->folder, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", metrics->path, draft,
                        strerror(errno));

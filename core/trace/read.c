@@ -61,10 +61,11 @@ static weft_status check_sizes(const weft_ring *ring, const struct wf_segment *h
     if (head->head_bytes != sizeof *head || head->record_bytes != sizeof(weft_record) ||
         head->text_bytes == 0 || head->text_bytes > TEXT_BYTES_MOST || head->text_bytes % 64 != 0 ||
         count == 0 || count > WF_RECORDS_MOST || (count & (count - 1)) != 0)
-        return wf_fail(WEFT_ERR_PARSE,
-                       "%s is damaged: its first bytes state %u of head, %u of texts and %u records "
-                       "of %u",
-                       ring->path, head->head_bytes, head->text_bytes, count, head->record_bytes);
+        return wf_fail(
+            WEFT_ERR_PARSE,
+            "%s is damaged: its first bytes state %u of head, %u of texts and %u records "
+            "of %u",
+            ring->path, head->head_bytes, head->text_bytes, count, head->record_bytes);
     return WEFT_OK;
 }
 
@@ -190,8 +191,7 @@ static void take_records(weft_ring *ring, const struct copies *copies)
         *record = *record_in(copies, 1, ring, i);
         if (record->id == 0 || (record->id & mask) != i || record->id > ring->newest ||
             ring->newest - record->id > mask || record->state < WEFT_RECORD_SUBMITTED ||
-            record->state > WEFT_RECORD_FAILED ||
-            record_in(copies, 0, ring, i)->id != record->id ||
+            record->state > WEFT_RECORD_FAILED || record_in(copies, 0, ring, i)->id != record->id ||
             record_in(copies, 2, ring, i)->id != record->id) {
             record->id = 0;
             continue;
@@ -335,8 +335,8 @@ weft_status wf_ring_open(int folder, const char *name, const char *path, weft_ri
     if (ring == NULL) return wf_fail_memory(sizeof *ring);
     ring->path = wf_strdup(path);
     /* A pipe without a writer must not block. */
-    ring->file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-                                          (folder != AT_FDCWD ? O_NOFOLLOW : 0));
+    ring->file = openat(folder, name,
+                        O_RDONLY | O_CLOEXEC | O_NONBLOCK | (folder != AT_FDCWD ? O_NOFOLLOW : 0));
     if (ring->path == NULL)
         status = wf_fail_memory(strlen(path) + 1);
     else if (ring->file < 0)

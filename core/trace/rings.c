@@ -197,9 +197,8 @@ weft_status weft_ring_get(const weft_ring *ring, weft_ring_info *out)
         .host = ring->host,
         .program = ring->program,
         .backend = ring->backend,
-        .oldest = ring->newest > ring->record_count
-                      ? ring->newest - ring->record_count + 1
-                      : ring->newest > 0,
+        .oldest = ring->newest > ring->record_count ? ring->newest - ring->record_count + 1
+                                                    : ring->newest > 0,
         .newest = ring->newest,
         .begun_ns = ring->begun_ns,
         .read_ns = ring->read_ns,

@@ -46,7 +46,10 @@ static void make_image(void)
     head.comms[0].name = 1;
     head.comms[0].ranks = 4;
     memcpy(image, &head, sizeof head);
-    memcpy(image + sizeof head, "\0tp\0" "0-1", 8);
+    memcpy(image + sizeof head,
+           "\0tp\0"
+           "0-1",
+           8);
     for (uint64_t id = 5; id <= 20; id++) {
         record.id = id;
         record.sequence = id;

@@ -37,7 +37,7 @@ weft_status wf_tracing_begin(weft_context *context)
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
     if (context->config->metrics != NULL)
         WF_TRY(wf_metrics_begin(context->trace, context->config->metrics, WF_METRICS_INTERVAL_NS,
-                                &context->metrics));
+                                &context->trace->metrics));
     switch_records(context);
     return WEFT_OK;
 }
@@ -49,8 +49,7 @@ void wf_tracing_end(weft_context *context)
         o->context = NULL;
     context->observations = NULL;
     pthread_mutex_unlock(&context->lock);
-    wf_metrics_end(context->metrics);
-    context->metrics = NULL;
+    if (context->trace != NULL) wf_metrics_end(context->trace->metrics);
     wf_trace_destroy(context->trace);
     context->trace = NULL;
 }

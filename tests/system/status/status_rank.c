@@ -73,8 +73,7 @@ static weft_status receive(weft_context *context, float *memory)
 {
     weft_comm *world = weft_world(context);
 
-    if (weft_rank(context) == 1)
-        TRY(weft_receive(world, memory, 16, WEFT_DTYPE_F32, 2, 0, NULL));
+    if (weft_rank(context) == 1) TRY(weft_receive(world, memory, 16, WEFT_DTYPE_F32, 2, 0, NULL));
     if (weft_rank(context) == 2) {
         while (!exists("end"))
             usleep(10000);

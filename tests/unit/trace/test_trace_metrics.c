@@ -77,13 +77,11 @@ START_TEST(operations_are_counted)
     wf_trace_finish(trace, submit(trace, "t\"p\\", 1024));
     (void)wf_trace_fail(trace, submit(trace, "t\"p\\", 1), WEFT_ERR_PEER);
     (void)submit(trace, "dp", 8);
-    (void)wf_trace_submit(trace, NULL, WF_CALL_REDISTRIBUTES,
-                          &(weft_record){.operation = WEFT_OP_REDISTRIBUTE,
-                                         .sent = 99,
-                                         .flags = WEFT_RECORD_CACHED});
     (void)wf_trace_submit(
-        trace, NULL, WF_CALL_PLANNED,
-        &(weft_record){.operation = WEFT_OP_PLAN, .flags = WEFT_RECORD_CACHED});
+        trace, NULL, WF_CALL_REDISTRIBUTES,
+        &(weft_record){.operation = WEFT_OP_REDISTRIBUTE, .sent = 99, .flags = WEFT_RECORD_CACHED});
+    (void)wf_trace_submit(trace, NULL, WF_CALL_PLANNED,
+                          &(weft_record){.operation = WEFT_OP_PLAN, .flags = WEFT_RECORD_CACHED});
     ck_assert_int_eq(wf_metrics_write(metrics), WEFT_OK);
 
 #define TP LABELS ",comm=\"t\\\"p\\\\\",op=\"all-reduce\""
@@ -97,14 +95,13 @@ START_TEST(operations_are_counted)
     ck_assert_double_eq(value_of(&folder, "weft_plan_cache_hits_total" LABELS "} "), 1);
     ck_assert_double_eq(value_of(&folder, "weft_plan_cache_misses_total" LABELS "} "), 1);
     ck_assert_double_eq(value_of(&folder, "weft_inflight_operations" LABELS "} "), 1);
-    ck_assert_double_gt(
-        value_of(&folder, "weft_last_progress_timestamp_seconds" LABELS "} "), 1.7e9);
+    ck_assert_double_gt(value_of(&folder, "weft_last_progress_timestamp_seconds" LABELS "} "),
+                        1.7e9);
     ck_assert_double_eq(
         value_of(&folder, "weft_operations_total" LABELS ",comm=\"\",op=\"redistribute\"} "), 1);
-    ck_assert_double_eq(
-        value_of(&folder, "weft_bytes_total" LABELS
-                          ",comm=\"\",op=\"redistribute\",direction=\"sent\"} "),
-        0);
+    ck_assert_double_eq(value_of(&folder, "weft_bytes_total" LABELS
+                                          ",comm=\"\",op=\"redistribute\",direction=\"sent\"} "),
+                        0);
     wf_metrics_end(metrics);
     wf_trace_destroy(trace);
     folder_remove(&folder);
