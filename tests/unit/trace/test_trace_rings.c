@@ -3,6 +3,10 @@
 #include "support/rings.h"
 #include "support/suite.h"
 
+#include "trace/folder.h"
+
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -94,27 +98,38 @@ START_TEST(fork_of_an_owner_does_not_own)
 }
 END_TEST
 
+struct asker {
+    const char *path;
+    _Atomic bool ends;
+};
+
+static void *ask(void *argument)
+{
+    struct asker *asker = argument;
+    int file = open(asker->path, O_RDONLY | O_CLOEXEC);
+
+    while (!atomic_load(&asker->ends))
+        (void)wf_folder_is_owned(file);
+    close(file);
+    return NULL;
+}
+
 START_TEST(readers_do_not_keep_an_owner_from_its_lock)
 {
-    struct folder folder = rings_begin();
-    struct wf_trace *traces[64];
-    pid_t child = fork();
+    struct folder folder = folder_create();
+    struct asker asker = {.path = folder_write(&folder, "ring", "", 0)};
+    pthread_t thread;
 
-    if (child == 0)
-        for (;;) {
-            weft_rings *rings = NULL;
+    ck_assert_int_eq(pthread_create(&thread, NULL, ask, &asker), 0);
+    for (int i = 0; i < 20000; i++) {
+        int file = open(asker.path, O_RDWR | O_CLOEXEC);
 
-            if (weft_rings_create(&rings) != WEFT_OK) _exit(1);
-            weft_rings_release(&rings);
-        }
-    for (int round = 0; round < 2; round++) {
-        for (int32_t i = 0; i < 64; i++)
-            traces[i] = rings_make(i, 64); /* which checks that it is shared */
-        for (int32_t i = 0; i < 64; i++)
-            wf_trace_destroy(traces[i]);
+        ck_assert(wf_folder_own(file));
+        close(file);
     }
-    end_child(child);
-    rings_end(&folder);
+    atomic_store(&asker.ends, true);
+    pthread_join(thread, NULL);
+    folder_remove(&folder);
 }
 END_TEST
 
@@ -190,24 +205,44 @@ START_TEST(another_user_cannot_read)
 }
 END_TEST
 
-static weft_status create(void *rings)
+struct opening {
+    const char *path;
+    weft_ring *ring;
+};
+
+static weft_status open_one(void *argument)
 {
-    return weft_rings_create(rings);
+    struct opening *opening = argument;
+
+    return weft_ring_open(opening->path, &opening->ring);
 }
 
-static void release(void *rings)
+static void close_one(void *argument)
 {
-    weft_rings_release(rings);
+    weft_ring_close(&((struct opening *)argument)->ring);
 }
 
 START_TEST(missing_memory_is_reported)
 {
     struct folder folder = rings_begin();
     struct wf_trace *trace = rings_make(0, 64);
-    weft_rings *rings = NULL;
+    struct opening opening = {.path = trace->path};
+    int64_t live;
 
     folder_write(&folder, "weft/ring.text", "hello", 5);
-    check_allocation_failures(create, release, &rings);
+    check_allocation_failures(open_one, close_one, &opening);
+    live = wf_mem_live();
+    for (uint64_t n = 1; n <= 12; n++) { /* how many there are depends on other jobs of the user */
+        weft_rings *rings = NULL;
+        weft_status status;
+
+        wf_mem_fail_at(n);
+        status = weft_rings_create(&rings);
+        wf_mem_fail_at(0);
+        ck_assert(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
+        weft_rings_release(&rings);
+        ck_assert_int_eq(wf_mem_live(), live);
+    }
     wf_trace_destroy(trace);
     rings_end(&folder);
 }
