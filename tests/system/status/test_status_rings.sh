@@ -6,6 +6,7 @@ fake=$2
 folder=$(mktemp -d)
 export XDG_RUNTIME_DIR=$folder
 trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$folder"' EXIT
+# shellcheck disable=SC2120 # it has arguments through lib.sh
 status() { "$weft" status "$@"; }
 
 # begin NAME ARGUMENTS...: starts fake_rings; end NAME ends it.
@@ -36,8 +37,8 @@ fails 1 "$folder/missing/too/weft" status 1
 export XDG_RUNTIME_DIR=$folder
 
 # One rank is behind, and outside weft.
-mapfile -t done < <(everyone)
-begin a aaaa000000000001 8 "${done[@]}" {0,1,2,3,4,5,7}:all-reduce:12:in
+mapfile -t before < <(everyone)
+begin a aaaa000000000001 8 "${before[@]}" {0,1,2,3,4,5,7}:all-reduce:12:in
 contains 'ranks 0-5,7: all-reduce #12 of 8.0 MiB, for ' status
 contains 'rank 6, behind at #11: all-reduce #11 of 8.0 MiB, finished ' status
 contains 'rank 6 holds up ranks 0-5,7: it is behind at #11 of tp, and it is in no operation of weft since' status
@@ -90,8 +91,8 @@ begin k 0000000000000007 2 {0,1}:all-reduce:3:in
 kill -9 "${pids[k]}"
 wait "${pids[k]}" 2>/dev/null
 check=$((check + 1))
-[[ $(status | grep -E '^job (aaaa|0{15}7)' | tail -1) == "job 0000000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
-    not_so "the ended job is last: $(status)"
+[[ $("$weft" status | grep -E '^job (aaaa|0{15}7)' | tail -1) == "job 0000000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
+    not_so "the ended job is last: $("$weft" status)"
 contains 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB' status 0000
 json status 0000 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
 
