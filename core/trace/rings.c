@@ -217,14 +217,15 @@ const weft_record *weft_ring_record(const weft_ring *ring, uint64_t id)
 
 const char *weft_ring_text(const weft_ring *ring, uint32_t text)
 {
-    return ring != NULL && text < ring->text_bytes ? ring->texts + text : "";
+    if (ring == NULL) return NULL;
+    return text < ring->text_bytes ? ring->texts + text : "";
 }
 
 size_t weft_ring_print(const weft_ring *ring, const weft_record *record, char *buffer,
                        size_t capacity)
 {
     if (capacity > 0 && buffer != NULL) buffer[0] = '\0';
-    if (record == NULL || (buffer == NULL && capacity > 0)) return 0;
+    if (ring == NULL || record == NULL || (buffer == NULL && capacity > 0)) return 0;
     return wf_record_describe(
         record, weft_ring_text(ring, record->axes != 0 ? record->axes : record->comm_name), buffer,
         capacity);

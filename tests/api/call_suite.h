@@ -50,6 +50,10 @@ struct world {
     weft_backends *backends;
     weft_rendezvous *rendezvous;
     weft_threads *threads;
+    weft_rings *rings;
+    weft_ring *ring; /* the context's */
+    weft_record record;
+    char ring_path[512];
     void *buffer, *target, *spare; /* device memory */
     weft_placement placements[8];
     const weft_spec *specs[4];

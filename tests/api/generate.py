@@ -56,6 +56,7 @@ NUMBERS = {
     ("weft_plan_measure_step", "index"): "0",
     ("weft_move_batch", "count"): "1",
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
+    ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
     ("*", "dims"): "1",
@@ -81,7 +82,8 @@ OBJECTS = {
     "weft_symm *": "w->symm", "weft_stream *": "w->stream", "weft_work *": "w->work",
     "weft_cost_table *": "w->costs", "weft_plan_cache *": "w->cache",
     "weft_backends *": "w->backends", "weft_rendezvous *": "w->rendezvous",
-    "weft_threads *": "w->threads",
+    "weft_threads *": "w->threads", "weft_rings *": "w->rings", "weft_ring *": "w->ring",
+    ("weft_ring_print", "record"): "&w->record",
     "const weft_placement *": "w->placements",
     "const weft_spec *const *": "w->specs",
     "const void *const *": "w->sources", "void *const *": "w->targets",
@@ -122,7 +124,8 @@ TEXTS = {
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
     ("weft_rendezvous_report_gone", "text"): "is gone",
 }
-OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text"}
+OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
+                      ("weft_ring_open", "path"): "w->ring_path"}
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "weft_placement *", "weft_symm_device *",

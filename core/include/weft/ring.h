@@ -93,10 +93,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_ring_get(const weft_ring *ring, weft_ri
  * times are nanoseconds of CLOCK_MONOTONIC.  Valid until RING is read again or closed. */
 WEFT_API const weft_record *weft_ring_record(const weft_ring *ring, uint64_t id);
 
-/* The text with number TEXT in a record of RING; "" for another number.  Borrowed likewise. */
+/* The text with number TEXT in a record of RING; "" for another number, NULL for NULL.  Borrowed likewise. */
 WEFT_API const char *weft_ring_text(const weft_ring *ring, uint32_t text);
 
-/* As weft_record_print, for RECORD of RING. */
+/* As weft_record_print, for RECORD of RING.  0 for NULL. */
 WEFT_API size_t weft_ring_print(const weft_ring *ring, const weft_record *record, char *buffer,
                                 size_t capacity);
 
