@@ -42,6 +42,7 @@ static inline struct wf_submitted rings_submit(struct wf_trace *trace, uint64_t 
                                           .plan = 7 * sequence,
                                           .peer = -1,
                                           .operation = WEFT_OP_ALL_REDUCE,
+                                          .step_kind = WEFT_NO_STEP_KIND,
                                           .binding = (uint32_t)sequence});
 }
 

@@ -37,7 +37,8 @@ static void add_record(const char *text)
     unsigned long long sequence;
     char name[32], state[32];
     struct wf_submitted record;
-    weft_record draft = {.comm = 7, .sent = 8 << 20, .received = 8 << 20};
+    weft_record draft = {
+        .comm = 7, .sent = 8 << 20, .received = 8 << 20, .step_kind = WEFT_NO_STEP_KIND};
 
     if (sscanf(text, "%d:%31[^:]:%llu:%31[^:]:%d", &rank, name, &sequence, state, &peer) < 4 ||
         rank < 0 || rank >= RANKS_MOST || traces[rank] == NULL) {
