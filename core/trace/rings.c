@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RINGS_MOST 4096
+
 struct weft_rings {
     char folders[WF_FOLDERS][WF_FOLDER_PATH];
     size_t folder_count;
@@ -77,10 +79,15 @@ static weft_status search(weft_rings *rings, const char *path)
         close(folder);
         return wf_fail_memory(0);
     }
-    for (struct dirent *entry = readdir(entries); entry != NULL && status == WEFT_OK;
-         entry = readdir(entries))
+    for (struct dirent *entry = readdir(entries);
+         entry != NULL && status == WEFT_OK && rings->count < RINGS_MOST; entry = readdir(entries))
         if (wf_folder_is_ring(entry->d_name)) status = add(rings, folder, path, entry->d_name);
     closedir(entries);
+    if (rings->count < RINGS_MOST || status != WEFT_OK) return status;
+    (void)wf_fail(WEFT_ERR_UNSUPPORTED,
+                  "there are more than %d rings; the others in %s are left out", RINGS_MOST - 1,
+                  path);
+    status = note(rings);
     return status;
 }
 

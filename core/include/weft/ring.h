@@ -59,8 +59,9 @@ typedef struct weft_ring_comm_info {
     weft_status failed; /* WEFT_OK: it has not failed */
 } weft_ring_comm_info;
 
-/* Open and read all rings of this user on this host, in the order of jobs and ranks.  Files that
- * cannot be read are left out; weft_rings_problem tells why.  The caller releases *OUT.  */
+/* Open and read all rings of this user on this host, at most 4096, in the order of jobs and ranks.
+ * Files that cannot be read are left out; weft_rings_problem tells why.  The caller releases *OUT.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_rings_create(weft_rings **out);
 
 /* Close all rings of the list and set *RINGS to NULL.  Accepts NULL and a pointer to NULL. */
@@ -93,7 +94,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_ring_get(const weft_ring *ring, weft_ri
  * times are nanoseconds of CLOCK_MONOTONIC.  Valid until RING is read again or closed. */
 WEFT_API const weft_record *weft_ring_record(const weft_ring *ring, uint64_t id);
 
-/* The text with number TEXT in a record of RING; "" for another number, NULL for NULL.  Borrowed likewise. */
+/* The text with number TEXT in a record of RING; "" for another number, NULL for NULL.  Borrowed
+ * likewise. */
 WEFT_API const char *weft_ring_text(const weft_ring *ring, uint32_t text);
 
 /* As weft_record_print, for RECORD of RING.  0 for NULL. */

@@ -134,7 +134,7 @@ START_TEST(no_record_is_torn_while_its_owner_writes)
     pthread_t thread;
 
     ck_assert_int_eq(pthread_create(&thread, NULL, write_records, &writer), 0);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 3000; i++) {
         weft_ring_info info;
 
         ck_assert_int_eq(weft_ring_refresh(ring), WEFT_OK);
