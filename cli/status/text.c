@@ -153,7 +153,7 @@ static void add_activity(struct wf_text *out, const struct status_job *job,
         wf_text_time(out, status_since(job, newest->submitted));
         return;
     }
-    wf_text_add(out, "it is in no operation of weft since ");
+    wf_text_add(out, "it has been in no operation of weft for ");
     wf_text_time(out,
                  status_since(job, newest->finished != 0 ? newest->finished : newest->submitted));
 }

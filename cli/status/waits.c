@@ -40,8 +40,8 @@ static uint8_t usual_operation(const struct status_comm *comm, uint64_t sequence
             p->begun->operation < WEFT_OP_COUNT)
             counts[p->begun->operation]++;
     }
-    for (uint8_t i = 1; i < WEFT_OP_COUNT; i++)
-        if (counts[i] > counts[best]) best = i;
+    for (int i = 1; i < WEFT_OP_COUNT; i++)
+        if (counts[i] > counts[best]) best = (uint8_t)i;
     return best;
 }
 

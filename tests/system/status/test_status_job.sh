@@ -50,14 +50,14 @@ fails 1 'no job of this user' status "$job"
 
 # A rank that computes while the others wait for it.
 begin "$weft" run -n 4 "$rank" behind "$folder"
-shows 'rank 1 holds up ranks 0,2-3: it is behind at #3 of world, and it is in no operation of weft since'
+shows 'rank 1 holds up ranks 0,2-3: it is behind at #3 of world, and it has been in no operation of weft for'
 shows 'ranks 0,2-3: all-reduce #4 of 1.0 MiB, for'
 shows 'rank 1, behind at #3: all-reduce #3 of 1.0 MiB, finished'
 end 0
 
 # A rank that receives, while its peer is outside weft: the peer is the cause.
 begin "$weft" run -n 4 "$rank" receive "$folder"
-shows 'rank 2 holds up ranks 0-1,3: it is behind at #3 of world, and it is in no operation of weft since'
+shows 'rank 2 holds up ranks 0-1,3: it is behind at #3 of world, and it has been in no operation of weft for'
 shows 'rank 1, behind at #3: receive #1 of 64 B from rank 2, for'
 end 0
 

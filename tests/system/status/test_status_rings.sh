@@ -41,7 +41,7 @@ mapfile -t before < <(everyone)
 begin a aaaa000000000001 8 "${before[@]}" {0,1,2,3,4,5,7}:all-reduce:12:in
 contains 'ranks 0-5,7: all-reduce #12 of 8.0 MiB, for ' status
 contains 'rank 6, behind at #11: all-reduce #11 of 8.0 MiB, finished ' status
-contains 'rank 6 holds up ranks 0-5,7: it is behind at #11 of tp, and it is in no operation of weft since' status
+contains 'rank 6 holds up ranks 0-5,7: it is behind at #11 of tp, and it has been in no operation of weft for' status
 contains 'tp (8 ranks: 0-7)' status
 contains 'if the numbers do not move, the job hangs' status
 json status aaaa --json -- 'len(it["jobs"]) == 1' \
