@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,11 +82,20 @@ bool wf_folder_is_ring(const char *name)
     return has_prefix(name, WF_RING_PREFIX);
 }
 
+/* The lock is asked for, not taken: a reader that held it for a moment would keep an owner from
+ * taking it. */
 bool wf_folder_is_owned(int file)
 {
-    if (flock(file, LOCK_SH | LOCK_NB) != 0) return true;
-    flock(file, LOCK_UN);
-    return false;
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+
+    return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+bool wf_folder_own(int file)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(file, F_OFD_SETLK, &lock) == 0;
 }
 
 /* ---- rings that were left ---- */

@@ -26,5 +26,8 @@ void wf_folder_clean(int folder);
 bool wf_folder_is_ring(const char *name);
 /* True if a process holds FILE, an open ring, as its owner. */
 bool wf_folder_is_owned(int file);
+/* Become the owner of FILE, which is open for writing, until the last copy of its descriptor and
+ * the last mapping of it end.  False: see errno. */
+bool wf_folder_own(int file);
 
 #endif

@@ -1,9 +1,9 @@
 /* segment.c - the memory of a ring: a file in shared memory, or private memory where that is not to
  * be had. */
 #include "folder.h"
-#include "base/fork.h"
 #include "trace.h"
 
+#include "base/fork.h"
 #include "weft/status.h"
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -94,7 +93,7 @@ static weft_status create_file(struct wf_trace *trace, int folder, const char *n
     if (trace->file < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", trace->path, name,
                        strerror(errno));
-    error = flock(trace->file, LOCK_EX | LOCK_NB) != 0 ? errno : 0;
+    error = wf_folder_own(trace->file) ? 0 : errno;
     if (error == 0) error = posix_fallocate(trace->file, 0, (off_t)trace->bytes);
     if (error != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot have %zu bytes: %s", trace->path, name,

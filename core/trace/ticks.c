@@ -18,16 +18,18 @@ struct wf_instant wf_instant_now(void)
     return best;
 }
 
-__extension__ typedef __int128 wide;
+__extension__ typedef unsigned __int128 wide;
 
+/* Without signed numbers of 128 bits, whose overflow checks some compilers leave to a library. */
 uint64_t wf_ticks_convert(struct wf_instant first, struct wf_instant last, uint64_t ticks)
 {
-    wide since = (wide)ticks - (wide)first.ticks;
+    bool before = ticks < first.ticks;
+    uint64_t apart = before ? first.ticks - ticks : ticks - first.ticks, ns;
 
     if (ticks == 0) return 0;
     if (last.ticks == first.ticks) return first.ns;
-    return (uint64_t)((wide)first.ns +
-                      since * (wide)(last.ns - first.ns) / (wide)(last.ticks - first.ticks));
+    ns = (uint64_t)((wide)apart * (last.ns - first.ns) / (last.ticks - first.ticks));
+    return before ? first.ns - ns : first.ns + ns;
 }
 
 static pthread_once_t begun_once = PTHREAD_ONCE_INIT;

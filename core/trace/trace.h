@@ -129,6 +129,7 @@ struct wf_trace {
     uint32_t text_count, texts_missed;
     pthread_mutex_t counts_lock;        /* of beginning and ending counts */
     _Atomic(struct wf_counts *) counts; /* NULL: nobody has counted */
+    struct wf_metrics *metrics; /* NULL: none are written */
 };
 
 /* Create the trace of a rank with a ring of RECORDS records.  0: no ring; observers get records

@@ -53,6 +53,9 @@ struct world {
     weft_observation *observation;
     weft_record record;
     weft_counts begun;
+    weft_rings *rings;
+    weft_ring *ring; /* the context's */
+    char ring_path[512];
     void *buffer, *target, *spare; /* device memory */
     weft_placement placements[8];
     const weft_spec *specs[4];

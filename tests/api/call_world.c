@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MUST(call)                                                                                 \
     do {                                                                                           \
@@ -29,6 +30,20 @@ static void make_arrays(struct world *w)
     }
     w->names[0] = w->names[1] = "axis";
     w->items[0] = (weft_move_item){"a tensor", w->spec, w->buffer, w->spec, w->target};
+}
+
+/* The ring of the context, which this process has just made. */
+static void open_ring(struct world *w)
+{
+    weft_ring_info info = {.struct_size = sizeof info};
+
+    MUST(weft_rings_create(&w->rings));
+    for (size_t i = 0; i < weft_rings_count(w->rings); i++) {
+        MUST(weft_ring_get(weft_rings_at(w->rings, i), &info));
+        if (info.pid == getpid() && info.alive)
+            snprintf(w->ring_path, sizeof w->ring_path, "%s", info.path);
+    }
+    MUST(weft_ring_open(w->ring_path, &w->ring));
 }
 
 void make_world(struct world *w)
@@ -67,6 +82,7 @@ void make_world(struct world *w)
     MUST(weft_backends_create(NULL, &w->backends));
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
+    open_ring(w);
 }
 
 void prepare_call(struct world *w, const char *function)

@@ -58,6 +58,7 @@ NUMBERS = {
     ("weft_move_batch", "count"): "1",
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
     ("weft_log_to", "sink"): "NULL",
+    ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
     ("*", "dims"): "1",
@@ -85,6 +86,7 @@ OBJECTS = {
     "weft_cost_table *": "w->costs", "weft_plan_cache *": "w->cache",
     "weft_backends *": "w->backends", "weft_rendezvous *": "w->rendezvous",
     "weft_threads *": "w->threads", "weft_observation *": "w->observation",
+    "weft_rings *": "w->rings", "weft_ring *": "w->ring",
     "const weft_record *": "&w->record",
     "const weft_placement *": "w->placements",
     "const weft_spec *const *": "w->specs",
@@ -127,7 +129,8 @@ TEXTS = {
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
     ("weft_rendezvous_report_gone", "text"): "is gone", ("weft_stream_set_name", "name"): "copies",
 }
-OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text"}
+OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
+                      ("weft_ring_open", "path"): "w->ring_path"}
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "weft_placement *", "weft_symm_device *",

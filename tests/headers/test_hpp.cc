@@ -56,6 +56,7 @@ static weft_status counted_free(weft_context *context, void *pointer)
 #include <weft/weft.hpp>
 
 #include <string.h>
+#include <unistd.h>
 #include <vector>
 
 #define CHECK(condition)                                                                           \
@@ -87,6 +88,7 @@ static_assert(is_move_only<weft::observation>(), "");
 static_assert(is_move_only<weft::symm>() && is_move_only<weft::plan_cache>(), "");
 static_assert(is_move_only<weft::threads>() && is_move_only<weft::backends>(), "");
 static_assert(is_move_only<weft::rendezvous>(), "");
+static_assert(is_move_only<weft::rings>() && is_move_only<weft::ring>(), "");
 static_assert(is_shared<weft::mesh>() && is_shared<weft::spec>(), "");
 static_assert(is_shared<weft::plan>() && is_shared<weft::cost_table>(), "");
 
@@ -464,6 +466,26 @@ static void test_others()
     CHECK(ctx.alloc(8, WEFT_MEMORY_HOST).code() == WEFT_ERR_INVALID);
 }
 
+static void test_rings()
+{
+    weft::context ctx = weft::context::init().value();
+    weft::rings rings = weft::rings::create().value();
+    size_t found = 0;
+
+    for (size_t i = 0; i < rings.count(); i++) {
+        weft_ring_info info = rings.at(i).info().value();
+
+        if (info.pid != getpid()) continue;
+        weft::ring ring = weft::ring::open(info.path).value();
+        CHECK(ring.refresh() && ring.info()->rank == 0 && ring.comm_count() == 1);
+        CHECK(strcmp(ring.comm_info(0)->name, "world") == 0 && ring.record(0) == nullptr);
+        CHECK(strcmp(ring.text(0), "") == 0);
+        found++;
+    }
+    CHECK(found == 1 && !rings.at(rings.count()));
+    CHECK(weft::ring::open("/no/such/ring").code() == WEFT_ERR_NOT_FOUND);
+}
+
 int main()
 {
     test_shared();
@@ -474,6 +496,7 @@ int main()
     test_wrong_order();
     test_threads();
     test_others();
+    test_rings();
     puts("weft.hpp: all checks passed");
     return 0;
 }

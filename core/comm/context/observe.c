@@ -1,6 +1,7 @@
 /* observe.c - the trace of a context: its life, its observers and its counters. */
 #include "comm/recording.h"
 
+#include "trace/metrics.h"
 #include "weft/status.h"
 
 #include <stdio.h>
@@ -46,6 +47,9 @@ weft_status wf_tracing_begin(weft_context *context)
 
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
     if (counts_file(context) != NULL) WF_TRY(wf_counts_begin(context->trace, NULL));
+    if (context->config->metrics != NULL)
+        WF_TRY(wf_metrics_begin(context->trace, context->config->metrics, WF_METRICS_INTERVAL_NS,
+                                &context->trace->metrics));
     switch_records(context);
     return WEFT_OK;
 }
@@ -70,6 +74,7 @@ void wf_tracing_end(weft_context *context)
         o->context = NULL;
     context->observations = NULL;
     pthread_mutex_unlock(&context->lock);
+    if (context->trace != NULL) wf_metrics_end(context->trace->metrics);
     wf_trace_destroy(context->trace);
     context->trace = NULL;
 }

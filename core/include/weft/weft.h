@@ -18,5 +18,6 @@
 #include "plan.h"
 #include "exec.h"
 #include "move.h"
+#include "ring.h"
 
 #endif

@@ -3,7 +3,7 @@
  * Local work is measured first.  Then each kind of step runs as a plan of one step, on two ranks
  * and on all ranks, with a small and a large tensor.  The times without the local work give the
  * latency per rank and the time per byte. */
-#include "bench/calibrate.h"
+#include "bench/calibrate/calibrate.h"
 
 #include "timing/rank_sync.h"
 
