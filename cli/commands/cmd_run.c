@@ -264,7 +264,7 @@ const struct cli_command cli_run = {
             {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
             {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
             {"counts", NULL, "print how many operations the ranks have made, on standard error", 0},
-            {"json", NULL, "print them as JSON, on standard output", 0},
+            CLI_JSON,
             {"no-prefix", NULL, "do not print the rank before each line of output", 0},
             {"stdin", "RANK",
              "reader of standard input: a rank, none, or auto (rank 0, no terminal)", 0},
