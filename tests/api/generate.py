@@ -128,6 +128,7 @@ TEXTS = {
     ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
     ("weft_rendezvous_report_gone", "text"): "is gone", ("weft_stream_set_name", "name"): "copies",
+    ("weft_dump", "prefix"): "test_api_calls.dump",
 }
 OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
                       ("weft_ring_open", "path"): "w->ring_path"}
