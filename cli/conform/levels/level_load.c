@@ -180,7 +180,7 @@ static void ranges(struct kit *kit)
     bool ends = WF_HAS(device, range_end);
     uint32_t answer;
 
-    if (!kit_begin(kit, "ranges")) return;
+    if (!(wanted || begins || ends) || !kit_begin(kit, "ranges")) return;
     kit_check(kit, wanted == begins && wanted == ends,
               "the device table has %s, %s, %s; expected all three or none",
               wanted ? "ranges_wanted" : "no ranges_wanted",
