@@ -10,6 +10,7 @@ tool=$standins/nvidia/libstandin_nvtx.so
 roctx=$standins/amd/libroctx64.so.4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+unset NVTX_INJECTION64_PATH
 export WEFT_TIMEOUT=300 WEFT_LOG=warning
 nvidia=("WEFT_CUDA_LIB=$standins/nvidia/libcuda.so.1" "WEFT_NCCL_LIB=$standins/nvidia/libnccl.so.2"
     "WEFT_NVSHMEM_LIB=$standins/nvidia/libnvshmem_host.so.3" "WEFT_NCCL_KERNELS=$image" "WEFT_NVSHMEM_KERNELS=$image")
