@@ -48,6 +48,7 @@ static weft_status average(weft_comm *comm, const weft_collective_args *args, bo
     if (trace != NULL) record = wf_record_average(trace, comm, args);
     status = wf_comm_note(comm, wf_average_collective(comm, args));
     if (trace == NULL) return status;
+    wf_trace_return(trace);
     if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
     wf_trace_finish(trace, record);
     return WEFT_OK;
@@ -82,6 +83,7 @@ hand_over_recorded(weft_comm *comm, const weft_collective_args *args, struct wf_
     struct wf_submitted record = wf_record_collective(trace, comm, args);
     weft_status status = hand_over(comm, args);
 
+    wf_trace_return(trace);
     if (UNLIKELY(status != WEFT_OK)) return wf_trace_fail(trace, record, status);
     if (wf_comm_is_inline(comm, args->stream)) wf_trace_finish(trace, record);
     return WEFT_OK;

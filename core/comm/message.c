@@ -51,6 +51,7 @@ static __attribute__((noinline)) weft_status hand_over_recorded(weft_comm *comm,
         trace, comm, kind == WF_RING_SEND ? WEFT_OP_SEND : WEFT_OP_RECEIVE, message);
     weft_status status = hand_over(comm, kind, message);
 
+    wf_trace_return(trace);
     if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
     if (wf_comm_is_inline(comm, message->stream)) wf_trace_finish(trace, record);
     return WEFT_OK;

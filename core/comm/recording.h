@@ -13,6 +13,9 @@
 /* Create CONTEXT's trace. */
 weft_status wf_tracing_begin(weft_context *context) WF_NODISCARD;
 void wf_tracing_end(weft_context *context);
+/* CONTEXT has its device and no communicator.  If a tool of the backend's vendor wants ranges, mark
+ * them. */
+void wf_tracing_mark_ranges(weft_context *context);
 
 /* ---- records ---- */
 

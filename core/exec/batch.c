@@ -194,6 +194,7 @@ static weft_status run_exchange(const weft_bound *bound, const void *const *sour
     if (trace != NULL) record = wf_record_step(trace, bound, &fused->draft, fused->comm, stream);
     status = wf_fused_run(bound, fused, sources, targets, stream);
     if (trace == NULL) return status;
+    wf_trace_return(trace);
     if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
     if (wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
     return WEFT_OK;
@@ -240,6 +241,7 @@ weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *co
     wf_runs_begin(&bound->team->runs, bound->runs,
                   atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
     status = run_batch(bound, sources, targets, room, stream);
+    if (trace != NULL) wf_trace_return(trace);
     if (status != WEFT_OK) {
         status = wf_run_failed(bound, last, status, function);
         return trace != NULL ? wf_trace_fail(trace, record, status) : status;

@@ -421,6 +421,7 @@ weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call,
     if (trace != NULL) record = wf_record_bind(trace, plan, call);
     status = bind(plan, call, status, out);
     if (trace == NULL) return status;
+    wf_trace_return(trace);
     if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
     wf_trace_finish(trace, record);
     return WEFT_OK;

@@ -99,6 +99,7 @@ static WF_HOT weft_status run_recorded(const weft_bound *bound, const void *sour
         if (action->type == WF_ACTION_NONE) continue;
         record = wf_record_step(trace, bound, &action->draft, action->comm, stream);
         status = run_step(bound, action, source, target, stream);
+        wf_trace_return(trace);
         if (__builtin_expect(status != WEFT_OK, 0)) {
             (void)wf_trace_fail(trace, record, status);
             return wf_step_failed(bound, action, status);
@@ -158,6 +159,7 @@ WF_HOT weft_status wf_run_recorded(const weft_bound *bound, const void *source, 
     struct wf_submitted record = wf_record_run(trace, bound, stream);
     weft_status status = wf_run_unrecorded(bound, source, target, room, stream, function);
 
+    wf_trace_return(trace);
     if (__builtin_expect(status != WEFT_OK, 0)) return wf_trace_fail(trace, record, status);
     if (wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
     return WEFT_OK;

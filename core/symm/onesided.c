@@ -295,6 +295,7 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
     trace = atomic_load_explicit(&symm_comm->tracing, memory_order_relaxed);
     if (trace != NULL) record = wf_record_symm_barrier(trace, symm_comm, given);
     status = posted(symm, what, given, symm->table->barrier(symm->window, stream));
+    if (trace != NULL) wf_trace_return(trace);
     if (status != WEFT_OK) return trace != NULL ? wf_trace_fail(trace, record, status) : status;
     if (!wf_comm_is_inline(symm_comm, given)) return WEFT_OK;
     wf_ring_finish(&symm_comm->ring);

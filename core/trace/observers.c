@@ -1,4 +1,7 @@
-/* observers.c - callbacks for records.
+/* observers.c - callbacks for records, and ranges for tools of the backend's vendor.
+ *
+ * A range encloses the call that submits an operation, not its work on a stream.  The plugin gives
+ * it to the tool.
  *
  * A slot is used while its bit is set.  A caller counts itself in before it looks at the bit, and
  * removal clears the bit before it looks at the count; both are sequentially consistent, so at
@@ -76,13 +79,51 @@ static void call(const weft_observer *observer, enum wf_callback callback,
     if (function != NULL) function(observer->self, record);
 }
 
+/* ---- ranges ---- */
+
+void wf_ranges_mark(struct wf_trace *trace, const weft_device_table *table)
+{
+    trace->ranges = table;
+    atomic_fetch_or(&trace->observing, WF_MARKS_RANGES);
+}
+
+/* Begin the range of RECORD; NULL: the ring no longer has it. */
+static void begin_range(const struct wf_trace *trace, const weft_record *record)
+{
+    weft_range range = {
+        .struct_size = sizeof range, .name = "unknown operation", .category = "unknown operation"};
+    char name[384];
+
+    if (record != NULL) {
+        uint32_t along = record->axes != 0 ? record->axes : record->comm_name;
+
+        (void)wf_record_describe(record, wf_trace_text(trace, along), name, sizeof name);
+        range.name = name;
+        range.category = wf_record_kind(record);
+        range.bytes = record->sent > record->received ? record->sent : record->received;
+    }
+    trace->ranges->range_begin(&range);
+}
+
+static bool is_submission(enum wf_callback callback)
+{
+    return callback != WF_CALL_STARTED && callback != WF_CALL_FINISHED;
+}
+
+/* ---- calls ---- */
+
 void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record,
                        uint64_t id)
 {
     uint32_t used = atomic_load_explicit(&trace->observing, memory_order_relaxed);
     weft_record copy;
+    bool copied = wf_record_copy(record, id, &copy);
 
-    if (!wf_record_copy(record, id, &copy)) return;
+    /* Not an observer: a range that ends must have begun, and removal has no part in it. */
+    if ((used & WF_MARKS_RANGES) != 0 && is_submission(callback))
+        begin_range(trace, copied ? &copy : NULL);
+    if (!copied) return;
+    used &= WF_MARKS_RANGES - 1;
     for (uint32_t slot = 0; used >> slot != 0; slot++) {
         if ((used >> slot & 1) == 0 || !enter(trace, slot)) continue;
         call(&trace->observers[slot].observer, callback, &copy);

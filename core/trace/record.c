@@ -146,7 +146,7 @@ const char *weft_operation_name(enum weft_operation operation)
 }
 
 /* A step of a plan has the name of its kind, whichever way it runs. */
-static const char *name_of(const weft_record *record)
+const char *wf_record_kind(const weft_record *record)
 {
     const char *name = record->step_kind != WEFT_NO_STEP_KIND
                            ? weft_step_name((enum weft_step_kind)record->step_kind)
@@ -159,7 +159,7 @@ size_t wf_record_describe(const weft_record *record, const char *along, char *bu
                           size_t capacity)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    const char *name = name_of(record);
+    const char *name = wf_record_kind(record);
     uint64_t bytes = record->sent > record->received ? record->sent : record->received;
     double size = (double)bytes;
     size_t unit = 0;

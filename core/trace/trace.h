@@ -5,7 +5,7 @@
  *     folder.h     the folder of run-time files
  *     texts.c      texts that records refer to by number
  *     record.c     records as they are written and finished
- *     observers.c  callbacks
+ *     observers.c  callbacks, and ranges for the vendor's tools
  *     comms.c      the communicators of the rank
  *     counts.c     counters
  *
@@ -98,6 +98,7 @@ struct wf_trace_identity {
 /* ---- the object ---- */
 
 #define WF_OBSERVERS       16
+#define WF_MARKS_RANGES    (1u << 31) /* of `observing`: `ranges` is set */
 #define WF_CHAINS          64
 #define WF_CHAIN_OF(place) ((uintptr_t)(place) / 64 % WF_CHAINS)
 
@@ -117,8 +118,9 @@ struct wf_trace {
     struct wf_segment *segment;
     weft_record *records;
     uint64_t mask;
-    _Atomic uint32_t observing;         /* bit per slot of OBSERVERS */
+    _Atomic uint32_t observing;         /* bit per slot of OBSERVERS, and WF_MARKS_RANGES */
     bool has_ring;                      /* WEFT_RING is not 0: always active */
+    const weft_device_table *ranges;    /* marks ranges; NULL: no tool wants them */
     _Atomic uint64_t chains[WF_CHAINS]; /* newest record of the streams of a place */
     struct wf_observer_slot observers[WF_OBSERVERS];
     pthread_mutex_t lock;        /* of what follows, and of changes to `observing` */
@@ -188,6 +190,10 @@ void wf_observers_remove(struct wf_trace *trace, uint32_t slot);
 void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record,
                        uint64_t id);
 void wf_observers_fail(struct wf_trace *trace, uint64_t comm, weft_status status, const char *text);
+
+/* Mark every submission as a range of TABLE, which has range_begin and range_end, until TRACE ends.
+ * No record may have been submitted. */
+void wf_ranges_mark(struct wf_trace *trace, const weft_device_table *table);
 
 /* ---- record.c ---- */
 
@@ -296,6 +302,13 @@ static inline void wf_trace_finish(struct wf_trace *trace, struct wf_submitted s
         wf_observers_call(trace, WF_CALL_FINISHED, record, submitted.id);
 }
 
+/* The call that submitted a record returns, on the same thread, whether it succeeded or not.  It
+ * comes before the record's end, if the call ends it. */
+static inline void wf_trace_return(const struct wf_trace *trace)
+{
+    if (__builtin_expect(trace->ranges != NULL, 0)) trace->ranges->range_end();
+}
+
 /* The operation failed with STATUS, which is returned. */
 weft_status wf_trace_fail(struct wf_trace *trace, struct wf_submitted submitted,
                           weft_status status);
@@ -319,6 +332,8 @@ bool wf_record_copy(const weft_record *record, uint64_t id, weft_record *out);
 /* "all-gather tp 8.0 MiB", where ALONG is "tp"; as weft_record_print. */
 size_t wf_record_describe(const weft_record *record, const char *along, char *buffer,
                           size_t capacity);
+/* "all-gather": the name of the step's kind or of the operation.  A constant. */
+const char *wf_record_kind(const weft_record *record);
 /* Copy record ID to *OUT.  False if the ring no longer has it, or it is being written. */
 bool wf_trace_read(const struct wf_trace *trace, uint64_t id, weft_record *out);
 

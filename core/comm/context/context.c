@@ -70,6 +70,7 @@ static weft_status open_device(weft_context *context, const weft_options *option
     WF_TRY(wf_device_open(context->plugin, &wanted, &context->device));
     WF_TRY(context->plugin->device->describe(context->device, &info));
     context->features = info.features;
+    wf_tracing_mark_ranges(context);
     return weft_context_bind_thread(context);
 }
 

@@ -54,6 +54,22 @@ weft_status wf_tracing_begin(weft_context *context)
     return WEFT_OK;
 }
 
+/* ranges_wanted may read the environment. */
+void wf_tracing_mark_ranges(weft_context *context)
+{
+    const weft_device_table *table = context->plugin->device;
+    uint32_t wanted;
+
+    if (!WF_HAS(table, ranges_wanted) || !WF_HAS(table, range_begin) || !WF_HAS(table, range_end))
+        return;
+    wf_environment_lock();
+    wanted = table->ranges_wanted();
+    wf_environment_unlock();
+    if (wanted == 0) return;
+    wf_ranges_mark(context->trace, table);
+    switch_records(context);
+}
+
 static void write_counts(weft_context *context)
 {
     weft_counts counts;
