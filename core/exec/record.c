@@ -45,6 +45,9 @@ static void set_step(const struct weft_bound *bound, struct wf_action *action, u
     struct wf_trace *trace = bound->context->trace;
     weft_comm *comm = action->comm;
 
+    if (trace->export != NULL && action->number > 0)
+        wf_export_predict(trace->export, bound->plan->digest, action->number,
+                          action->step->cost_ns);
     action->draft = (weft_record){
         .comm = comm != NULL ? comm->number : 0,
         .sent = action->input_bytes,
@@ -71,7 +74,11 @@ static void set_steps(struct weft_bound *bound, uint32_t label)
 
 static void set_exchange(const struct weft_bound *bound, struct wf_fused *fused, uint32_t label)
 {
+    struct wf_export *export = bound->context->trace->export;
+
     if (!fused->member || fused->comm == NULL) return;
+    if (export != NULL)
+        wf_export_predict(export, bound->plan->digest, 1, bound->plan->steps[0].cost_ns);
     fused->draft = (weft_record){
         .comm = fused->comm->number,
         .sent = fused->send_bytes,
@@ -119,6 +126,8 @@ void wf_drafts_set(struct weft_bound *bound, const char *name)
         .label = label != 0 ? label : wf_trace_intern(trace, text),
     };
     add_bytes(bound, &bound->draft);
+    if (trace->export != NULL)
+        wf_export_predict(trace->export, bound->plan->digest, 0, bound->plan->cost_ns);
     if (bound->batch == NULL) {
         set_steps(bound, label);
         return;

@@ -7,6 +7,7 @@
  *     record.c     records as they are written and finished
  *     observers.c  callbacks
  *     counts.c     counters
+ *     export/      traces (WEFT_TRACE); export/export.h
  *
  * A rank has one struct wf_trace.  It knows neither contexts nor communicators: comm fills in the
  * records, and comm/context/observe.c has the public functions. */
@@ -125,6 +126,8 @@ struct wf_trace {
     uint32_t text_room, text_count, texts_missed;
     pthread_mutex_t counts_lock; /* of beginning and ending counts */
     _Atomic(struct wf_counts *) counts; /* NULL: nobody has counted */
+    struct wf_export *export;           /* NULL: no trace is written */
+    _Atomic uint64_t scratch;           /* bytes that exec has allocated for scratch */
 };
 
 /* Create the trace of a rank with a ring of RECORDS records.  0: no ring; observers get records
@@ -147,6 +150,8 @@ void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name,
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
                         const char *text);
 void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number);
+/* The text of the world ranks of a communicator; 0: not known. */
+uint32_t wf_trace_comm_ranks(struct wf_trace *trace, uint64_t number);
 
 /* ---- texts.c ---- */
 
@@ -289,5 +294,25 @@ weft_status wf_counts_begin(struct wf_trace *trace, const weft_counts *caller) W
 weft_status wf_counts_end(struct wf_trace *trace, const weft_counts *caller,
                           weft_counts *out) WF_NODISCARD;
 void wf_counts_free(struct wf_counts *counts);
+
+/* ---- export/: the trace as a file ---- */
+
+/* Write the operations of TRACE to the file PATTERN from now on.  "%r" in PATTERN becomes the rank,
+ * else it is appended.  Where that fails, a message says why, and TRACE has no export. */
+void wf_export_begin(struct wf_trace *trace, const char *pattern,
+                     const struct wf_trace_identity *identity);
+/* Complete the file. */
+void wf_export_end(struct wf_trace *trace);
+/* Step STEP of the plan with digest PLAN, from 1, takes NS by the plan; 0: the whole plan. */
+void wf_export_predict(struct wf_export *export, uint64_t plan, uint32_t step, uint64_t ns);
+/* At NS of CLOCK_MONOTONIC, the rendezvous server's clock was OFFSET_NS ahead of this rank's, with
+ * an error of at most BOUND_NS. */
+void wf_export_clock(struct wf_export *export, uint64_t ns, int64_t offset_ns, uint64_t bound_ns);
+/* From now on, wf_export_slice reports the work on streams. */
+void wf_export_time_streams(struct wf_export *export);
+/* RECORD, a copy, ran from STARTED to FINISHED on its stream, in nanoseconds of CLOCK_MONOTONIC.
+ * PARENT is the redistribution that contains it, or NULL.  Sets the ticks of RECORD. */
+void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t started,
+                     uint64_t finished, const weft_record *parent);
 
 #endif

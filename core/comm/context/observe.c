@@ -34,6 +34,8 @@ weft_status wf_tracing_begin(weft_context *context)
                                              context->plugin != NULL ? context->plugin->name : ""};
 
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
+    if (context->config->trace != NULL)
+        wf_export_begin(context->trace, context->config->trace, &identity);
     switch_records(context);
     return WEFT_OK;
 }
@@ -45,6 +47,7 @@ void wf_tracing_end(weft_context *context)
         o->context = NULL;
     context->observations = NULL;
     pthread_mutex_unlock(&context->lock);
+    if (context->trace != NULL) wf_export_end(context->trace);
     wf_trace_destroy(context->trace);
     context->trace = NULL;
 }
