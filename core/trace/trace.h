@@ -115,6 +115,7 @@ struct wf_trace {
     weft_record *records;
     uint64_t mask;
     _Atomic uint32_t observing; /* bit per slot of OBSERVERS */
+    uint32_t lasting;           /* bit per slot: its observer stays until the trace ends */
     bool has_ring;              /* WEFT_RING is not 0: always active */
     _Atomic uint64_t chains[WF_CHAINS]; /* newest record of the streams of a place */
     struct wf_observer_slot observers[WF_OBSERVERS];
@@ -174,6 +175,9 @@ enum wf_callback {
 /* Set *SLOT to that of a copy of OBSERVER.  WEFT_ERR_NO_MEMORY: all slots are taken. */
 weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observer,
                              uint32_t *slot) WF_NODISCARD;
+/* The observer in SLOT, which was just added, stays until no call can run: its calls are not
+ * counted. */
+void wf_observers_keep(struct wf_trace *trace, uint32_t slot);
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot);
 void wf_observers_call(struct wf_trace *trace, enum wf_callback callback,
                        const weft_record *record);

@@ -10,7 +10,6 @@
 
 #define PACKET_EVENT    11
 #define EVENT_TYPE      9
-#define EVENT_TRACK     11
 #define EVENT_FLOW      47
 #define EVENT_FLOW_ENDS 48
 
@@ -24,7 +23,8 @@ static uint8_t *begin_event(struct wf_export *export, struct wf_device_lane *lan
     at = wf_packet_begin(export, wf_output_room(&export->output), ns, body);
     at = wf_put_begin(at, PACKET_EVENT, event);
     at = wf_put_number(at, EVENT_TYPE, type);
-    return wf_put_number(at, EVENT_TRACK, lane->uuid);
+    memcpy(at, lane->head, sizeof lane->head);
+    return at + lane->head_bytes;
 }
 
 static void end_event(struct wf_export *export, uint8_t *event, uint8_t *body, const uint8_t *at)
@@ -94,7 +94,7 @@ static struct wf_device_lane *find(struct wf_export *export, uint64_t stream)
     else
         snprintf(name, sizeof name, "stream %#llx", (unsigned long long)stream);
     lane->stream = stream;
-    lane->uuid = wf_packets_track(export, name);
+    lane->head_bytes = wf_packets_track(export, name, lane->head);
     lane->next = export->devices;
     export->devices = lane;
     return lane;

@@ -25,35 +25,50 @@ static void note_scratch(struct wf_export *export, uint64_t ns)
     wf_packets_counter(export, WF_TRACK_SCRATCH, ns, scratch);
 }
 
-static WF_HOT void see_submitted(void *self, const weft_record *record)
+/* RECORD was handed to a stream. */
+static void see_posted(struct wf_export *export, struct wf_lane *thread, const weft_record *record)
 {
-    struct wf_export *export = self;
     struct wf_lane *lane;
     uint64_t ns;
 
     pthread_mutex_lock(&export->lock);
     ns = wf_pace_convert(&export->pace, record->submitted);
-    lane = wf_lane_thread(export);
-    if (lane != NULL && is_on_stream(record)) {
-        wf_lane_mark(export, lane, record, ns);
-        lane = export->device_times ? NULL : wf_lane_stream(export, record->stream);
+    wf_lane_mark(export, thread, record, ns);
+    lane = export->device_times ? NULL : wf_lane_stream(export, record->stream);
+    if (lane != NULL) {
+        wf_lane_push(export, lane, record);
+        wf_lane_write(export, lane);
     }
-    if (lane != NULL) wf_lane_begin(export, lane, record, ns);
     note_scratch(export, ns);
     pthread_mutex_unlock(&export->lock);
+}
+
+static WF_HOT void see_submitted(void *self, const weft_record *record)
+{
+    struct wf_export *export = self;
+    struct wf_lane *lane = wf_lane_thread(export);
+
+    if (lane == NULL) return;
+    if (is_on_stream(record))
+        see_posted(export, lane, record);
+    else
+        wf_lane_push(export, lane, record);
 }
 
 static WF_HOT void see_finished(void *self, const weft_record *record)
 {
     struct wf_export *export = self;
     struct wf_lane *lane = NULL;
-    uint64_t ticks = record->finished;
+    uint64_t ticks = record->finished, ns;
 
-    if (is_on_stream(record) && export->device_times) return;
     if (ticks == 0) ticks = wf_ticks(); /* it failed */
+    if (is_on_stream(record) && export->device_times) return;
+    if (!is_on_stream(record)) lane = wf_lane_thread(export);
     pthread_mutex_lock(&export->lock);
-    lane = is_on_stream(record) ? wf_lane_stream(export, record->stream) : wf_lane_thread(export);
-    if (lane != NULL) wf_lane_end(export, lane, record, wf_pace_convert(&export->pace, ticks));
+    ns = wf_pace_convert(&export->pace, ticks);
+    if (is_on_stream(record)) lane = wf_lane_stream(export, record->stream);
+    if (lane != NULL) wf_lane_end(export, lane, record, ns);
+    note_scratch(export, ns);
     pthread_mutex_unlock(&export->lock);
 }
 
@@ -154,6 +169,7 @@ void wf_export_begin(struct wf_trace *trace, const char *pattern,
     pthread_mutex_lock(&export->lock);
     wf_packets_begin(export, identity);
     pthread_mutex_unlock(&export->lock);
+    wf_observers_keep(trace, export->slot);
     trace->export = export;
 }
 

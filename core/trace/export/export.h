@@ -19,7 +19,7 @@
 
 /* ---- output.c ---- */
 
-#define WF_OUTPUT_BYTES (1u << 20)
+#define WF_OUTPUT_BYTES (1u << 18) /* fits into a processor's cache */
 #define WF_PACKET_MOST  4096 /* bytes of any packet */
 
 struct wf_output {
@@ -95,10 +95,10 @@ struct wf_shape {
 
 /* Numbers of the annotations' names. */
 #define WF_ANNOTATION_LIST(X)                                                                      \
+    X(BYTES, "bytes")                                                                              \
     X(SENT, "sent bytes")                                                                          \
     X(RECEIVED, "received bytes")                                                                  \
     X(DTYPE, "dtype")                                                                              \
-    X(REDUCTION, "reduction")                                                                      \
     X(COMM, "communicator")                                                                        \
     X(AXES, "axes")                                                                                \
     X(PEER, "peer")                                                                                \
@@ -143,20 +143,26 @@ struct wf_prediction {
     bool used;
 };
 
-#define WF_LANE_DEPTH 256
+#define WF_LANE_DEPTH 128
+#define WF_TRACK_HEAD 16
 
 /* A slice that has begun. */
 struct wf_open_slice {
-    uint64_t id, bytes;
+    weft_record record; /* a copy, as submitted */
+    uint64_t in_flight; /* bytes of the rank, with this one */
 };
 
-/* A track whose slices begin and end as the host sees it. */
+/* A track whose slices begin and end as the host sees it.  The lane of a thread changes in that
+ * thread only, without the lock.  The begin of a slice is written when it, or a slice or an instant
+ * inside it, has ended. */
 struct wf_lane {
     struct wf_lane *next;
     uint64_t key; /* the thread's number, or the stream */
     bool is_stream;
-    uint64_t uuid, last_ns;
-    uint32_t depth;
+    uint64_t last_ns;
+    uint8_t head[WF_TRACK_HEAD]; /* the track of an event, encoded */
+    uint8_t head_bytes;
+    uint32_t depth, written; /* open slices, and those of them whose begin is written */
     struct wf_open_slice open[WF_LANE_DEPTH];
 };
 
@@ -166,7 +172,9 @@ struct wf_lane {
  * shows that nothing else is inside. */
 struct wf_device_lane {
     struct wf_device_lane *next;
-    uint64_t stream, uuid, last_ns;
+    uint64_t stream, last_ns;
+    uint8_t head[WF_TRACK_HEAD]; /* the track of an event, encoded */
+    uint8_t head_bytes;
     uint64_t parent; /* id of the redistribution that is open at the bottom; 0: none */
     uint32_t depth;
     struct {
@@ -187,9 +195,12 @@ struct wf_export {
     uint8_t head[12]; /* the fields of every packet that are constant */
     uint8_t head_bytes;
     uint64_t track_base, track_count; /* uuids */
-    uint64_t in_flight, scratch;      /* bytes: values of the counters */
-    uint64_t counter_ns;
-    uint64_t missed; /* slices that had no place */
+    _Atomic uint64_t in_flight;       /* bytes */
+    uint64_t scratch;                 /* bytes that were written last */
+    uint64_t counter_ns[2];           /* time of the last value of each counter */
+    uint8_t counter_heads[2][WF_TRACK_HEAD];
+    uint8_t counter_head_bytes;
+    _Atomic uint64_t missed; /* slices that had no place */
     struct wf_interned_text *texts;
     uint32_t text_room, text_count;
     struct wf_prediction *predictions;
@@ -202,17 +213,32 @@ struct wf_export {
 /* uuids of the tracks that every rank has. */
 enum { WF_TRACK_RANK, WF_TRACK_IN_FLIGHT, WF_TRACK_SCRATCH, WF_TRACK_FIRST };
 
+/* NS as eight bytes of seven bits: valid for 2^56 ns, which are two years. */
+static inline uint8_t *wf_put_time(uint8_t *at, uint64_t ns)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    ns &= (UINT64_C(1) << 56) - 1;
+    ns = (ns & 0x000000000fffffff) | (ns & 0x00fffffff0000000) << 4;
+    ns = (ns & 0x00003fff00003fff) | (ns & 0x0fffc0000fffc000) << 2;
+    ns = (ns & 0x007f007f007f007f) | (ns & 0x3f803f803f803f80) << 1;
+    ns |= 0x0080808080808080;
+    memcpy(at, &ns, 8);
+#else
+    for (int i = 0; i < 8; i++)
+        at[i] = (uint8_t)((ns >> 7 * i & 127) | (i < 7 ? 128 : 0));
+#endif
+    return at + 8;
+}
+
 /* Begin a packet at AT, at time NS; 0: without a time.  *BODY is for wf_packet_end. */
-static inline uint8_t *wf_packet_begin(const struct wf_export *export, uint8_t *at, uint64_t ns,
-                                       uint8_t **body)
+static inline __attribute__((always_inline)) uint8_t *
+wf_packet_begin(const struct wf_export *export, uint8_t *at, uint64_t ns, uint8_t **body)
 {
     at[0] = 0x0a; /* Trace.packet */
     *body = at += 1 + 2;
     if (ns > 0) {
         *at++ = 8 << 3; /* timestamp */
-        for (; ns >= 128; ns >>= 7)
-            *at++ = (uint8_t)(ns | 128);
-        *at++ = (uint8_t)ns;
+        at = wf_put_time(at, ns);
     }
     memcpy(at, export->head, sizeof export->head);
     return at + export->head_bytes;
@@ -229,11 +255,27 @@ static inline void wf_packet_end(struct wf_export *export, uint8_t *body, const 
 
 /* The packets that begin the file. */
 void wf_packets_begin(struct wf_export *export, const struct wf_trace_identity *identity);
-/* A new track NAME below the rank's.  Returns its uuid. */
-uint64_t wf_packets_track(struct wf_export *export, const char *name);
+/* A new track NAME below the rank's.  HEAD gets the field of its events that names it.  Returns the
+ * bytes of HEAD. */
+uint8_t wf_packets_track(struct wf_export *export, const char *name, uint8_t head[WF_TRACK_HEAD]);
 void wf_packets_counter(struct wf_export *export, int track, uint64_t ns, uint64_t value);
-/* Annotations of an event, behind AT. */
-uint8_t *wf_put_note(uint8_t *at, enum wf_annotation name, uint64_t value);
+/* Annotations of an event, behind AT: a message of field 4 with the name's number in field 1. */
+static inline __attribute__((always_inline)) uint8_t *
+wf_put_note(uint8_t *at, enum wf_annotation name, uint64_t value)
+{
+    uint8_t *from = at;
+
+    at[0] = 4 << 3 | 2;
+    at[2] = 1 << 3;
+    at[3] = (uint8_t)name;
+    at[4] = 3 << 3;
+    at += 5;
+    for (; value >= 128; value >>= 7)
+        *at++ = (uint8_t)(value | 128);
+    *at++ = (uint8_t)value;
+    from[1] = (uint8_t)(at - from - 2);
+    return at;
+}
 uint8_t *wf_put_signed_note(uint8_t *at, enum wf_annotation name, int64_t value);
 /* TEXT is interned, in a packet of its own, before the event's packet begins. */
 uint8_t *wf_put_text_note(uint8_t *at, enum wf_annotation name, uint32_t text);
@@ -257,12 +299,26 @@ uint64_t wf_flow_submitted(const struct wf_export *export, uint64_t id);
 /* Bytes that RECORD has in flight. */
 uint64_t wf_bytes_in_flight(const weft_record *record);
 
-/* The lane of the calling thread, or of a stream as the host sees it.  NULL: there is no memory. */
-struct wf_lane *wf_lane_thread(struct wf_export *export);
+struct wf_recent_lane {
+    uint64_t serial; /* of the export; 0: none */
+    struct wf_lane *lane;
+};
+extern __thread struct wf_recent_lane wf_recent_lane;
+
+/* The lane of the calling thread.  NULL: there is no memory.  The lock is not held. */
+struct wf_lane *wf_lane_find_thread(struct wf_export *export);
+static inline struct wf_lane *wf_lane_thread(struct wf_export *export)
+{
+    if (__builtin_expect(wf_recent_lane.serial == export->serial, 1)) return wf_recent_lane.lane;
+    return wf_lane_find_thread(export);
+}
+/* The lane of a stream as the host sees it.  NULL: there is no memory. */
 struct wf_lane *wf_lane_stream(struct wf_export *export, uint64_t stream);
-void wf_lane_begin(struct wf_export *export, struct wf_lane *lane, const weft_record *record,
-                   uint64_t ns);
-/* RECORD has finished or failed.  Nothing happens if its slice is not open. */
+/* RECORD begins.  The lane of a stream needs the lock, that of a thread does not. */
+void wf_lane_push(struct wf_export *export, struct wf_lane *lane, const weft_record *record);
+/* Write the begins of the open slices. */
+void wf_lane_write(struct wf_export *export, struct wf_lane *lane);
+/* RECORD has finished or failed at NS.  Nothing happens if its slice is not open. */
 void wf_lane_end(struct wf_export *export, struct wf_lane *lane, const weft_record *record,
                  uint64_t ns);
 /* An instant: RECORD was handed to its stream. */

@@ -11,6 +11,7 @@
 #define EVENT_FLOW       47
 #define EVENT_FLOW_ENDS  48
 #define LANES_MOST       4096
+#define COUNTED_BYTES    4096 /* less is over before its two values are written */
 
 /* ---- what records mean ---- */
 
@@ -44,17 +45,21 @@ uint64_t wf_flow_submitted(const struct wf_export *export, uint64_t id)
 
 uint64_t wf_bytes_in_flight(const weft_record *record)
 {
+    uint64_t bytes;
+
     if (record->operation == WEFT_OP_REDISTRIBUTE || record->operation == WEFT_OP_PLAN ||
         record->operation == WEFT_OP_COPY)
         return 0;
-    return record->sent > record->received ? record->sent : record->received;
+    bytes = record->sent > record->received ? record->sent : record->received;
+    return bytes >= COUNTED_BYTES ? bytes : 0;
 }
 
 /* ---- events ---- */
 
 /* Begin an event on LANE, at NS or later. */
-static inline uint8_t *begin_event(struct wf_export *export, struct wf_lane *lane, uint64_t ns,
-                                   enum wf_event_type type, uint8_t **event, uint8_t **body)
+static inline __attribute__((always_inline)) uint8_t *
+begin_event(struct wf_export *export, struct wf_lane *lane, uint64_t ns, enum wf_event_type type,
+            uint8_t **event, uint8_t **body)
 {
     uint8_t *at;
 
@@ -62,8 +67,10 @@ static inline uint8_t *begin_event(struct wf_export *export, struct wf_lane *lan
     lane->last_ns = ns;
     at = wf_packet_begin(export, wf_output_room(&export->output), ns, body);
     at = wf_put_begin(at, PACKET_EVENT, event);
-    at = wf_put_number(at, EVENT_TYPE, type);
-    return wf_put_number(at, EVENT_TRACK, lane->uuid);
+    *at++ = EVENT_TYPE << 3;
+    *at++ = (uint8_t)type;
+    memcpy(at, lane->head, sizeof lane->head);
+    return at + lane->head_bytes;
 }
 
 static inline void end_event(struct wf_export *export, uint8_t *event, uint8_t *body,
@@ -73,52 +80,80 @@ static inline void end_event(struct wf_export *export, uint8_t *event, uint8_t *
     wf_packet_end(export, body, at);
 }
 
-static void add_in_flight(struct wf_export *export, uint64_t ns, uint64_t more, uint64_t less)
+static void write_begin(struct wf_export *export, struct wf_lane *lane,
+                        const struct wf_open_slice *open)
 {
-    if (more == less) return;
-    export->in_flight += more - less;
-    wf_packets_counter(export, WF_TRACK_IN_FLIGHT, ns, export->in_flight);
+    const weft_record *record = &open->record;
+    const struct wf_shape *shape = wf_shape_find(export, record);
+    uint64_t ns = wf_pace_convert(&export->pace, record->submitted);
+    uint64_t flow =
+        record->operation == WEFT_OP_RECEIVE ? 0 : wf_flow_of(export, record, shape);
+    uint8_t *event, *body, *at = begin_event(export, lane, ns, WF_EVENT_BEGIN, &event, &body);
+
+    memcpy(at, shape->encoded, 64); /* most shapes */
+    if (shape->bytes > 64) memcpy(at + 64, shape->encoded + 64, sizeof shape->encoded - 64);
+    at += shape->bytes;
+    if (record->sequence > 0) at = wf_put_note(at, WF_NOTE_SEQUENCE, record->sequence);
+    if (flow != 0) at = wf_put_fixed(at, EVENT_FLOW, flow);
+    end_event(export, event, body, at);
+    if (wf_bytes_in_flight(record) > 0)
+        wf_packets_counter(export, WF_TRACK_IN_FLIGHT, lane->last_ns, open->in_flight);
 }
 
-/* End the slice on top of LANE. */
+void wf_lane_write(struct wf_export *export, struct wf_lane *lane)
+{
+    while (lane->written < lane->depth)
+        write_begin(export, lane, &lane->open[lane->written++]);
+}
+
+/* The slice on top of LANE, whose end is written, is not open any more. */
+static void pop(struct wf_export *export, struct wf_lane *lane)
+{
+    uint64_t bytes = wf_bytes_in_flight(&lane->open[--lane->depth].record), before;
+
+    lane->written = lane->depth;
+    if (bytes == 0) return;
+    before = atomic_fetch_sub_explicit(&export->in_flight, bytes, memory_order_relaxed);
+    wf_packets_counter(export, WF_TRACK_IN_FLIGHT, lane->last_ns, before - bytes);
+}
+
+/* End the slice on top of LANE, whose begin is written. */
 static void end_top(struct wf_export *export, struct wf_lane *lane, uint64_t ns)
 {
     uint8_t *event, *body, *at = begin_event(export, lane, ns, WF_EVENT_END, &event, &body);
 
     end_event(export, event, body, at);
-    lane->depth--;
-    add_in_flight(export, lane->last_ns, 0, lane->open[lane->depth].bytes);
+    pop(export, lane);
 }
 
 /* End slices whose records the ring no longer has: no end will be reported for them. */
-static void end_lost(struct wf_export *export, struct wf_lane *lane, uint64_t id, uint64_t ns)
+static void end_lost(struct wf_export *export, struct wf_lane *lane, const weft_record *record)
 {
-    while (lane->depth > 0 && lane->open[lane->depth - 1].id + export->trace->mask < id)
-        end_top(export, lane, ns);
+    if (!lane->is_stream) pthread_mutex_lock(&export->lock);
+    wf_lane_write(export, lane);
+    while (lane->depth > 0 &&
+           lane->open[lane->depth - 1].record.id + export->trace->mask < record->id)
+        end_top(export, lane, wf_pace_convert(&export->pace, record->submitted));
+    if (!lane->is_stream) pthread_mutex_unlock(&export->lock);
 }
 
-void wf_lane_begin(struct wf_export *export, struct wf_lane *lane, const weft_record *record,
-                   uint64_t ns)
+void wf_lane_push(struct wf_export *export, struct wf_lane *lane, const weft_record *record)
 {
-    const struct wf_shape *shape = wf_shape_find(export, record);
-    uint64_t flow =
-        record->operation == WEFT_OP_RECEIVE ? 0 : wf_flow_of(export, record, shape);
     uint64_t bytes = wf_bytes_in_flight(record);
-    uint8_t *event, *body, *at;
+    struct wf_open_slice *open;
 
-    end_lost(export, lane, record->id, ns);
+    if (lane->depth > 0 &&
+        lane->open[lane->depth - 1].record.id + export->trace->mask < record->id)
+        end_lost(export, lane, record);
     if (lane->depth == WF_LANE_DEPTH) {
-        export->missed++;
+        atomic_fetch_add_explicit(&export->missed, 1, memory_order_relaxed);
         return;
     }
-    at = begin_event(export, lane, ns, WF_EVENT_BEGIN, &event, &body);
-    memcpy(at, shape->encoded, sizeof shape->encoded);
-    at += shape->bytes;
-    if (record->sequence > 0) at = wf_put_note(at, WF_NOTE_SEQUENCE, record->sequence);
-    if (flow != 0) at = wf_put_fixed(at, EVENT_FLOW, flow);
-    end_event(export, event, body, at);
-    lane->open[lane->depth++] = (struct wf_open_slice){record->id, bytes};
-    add_in_flight(export, lane->last_ns, bytes, 0);
+    open = &lane->open[lane->depth++];
+    memcpy(&open->record, record, sizeof open->record);
+    if (bytes > 0)
+        open->in_flight =
+            atomic_fetch_add_explicit(&export->in_flight, bytes, memory_order_relaxed) + bytes;
 }
 
 void wf_lane_end(struct wf_export *export, struct wf_lane *lane, const weft_record *record,
@@ -126,12 +161,13 @@ void wf_lane_end(struct wf_export *export, struct wf_lane *lane, const weft_reco
 {
     bool receives = record->operation == WEFT_OP_RECEIVE;
     uint32_t found = lane->depth, status = 0;
-    uint64_t flow = 0;
     uint8_t *event, *body, *at;
+    uint64_t flow = 0;
 
-    while (found > 0 && lane->open[found - 1].id != record->id)
+    while (found > 0 && lane->open[found - 1].record.id != record->id)
         found--;
     if (found == 0) return;
+    wf_lane_write(export, lane);
     while (lane->depth > found)
         end_top(export, lane, ns);
     if (!receives && record->state != WEFT_RECORD_FAILED) {
@@ -145,16 +181,17 @@ void wf_lane_end(struct wf_export *export, struct wf_lane *lane, const weft_reco
     at = wf_put_text_note(at, WF_NOTE_STATUS, status);
     if (flow != 0) at = wf_put_fixed(at, EVENT_FLOW_ENDS, flow);
     end_event(export, event, body, at);
-    lane->depth--;
-    add_in_flight(export, lane->last_ns, 0, lane->open[lane->depth].bytes);
+    pop(export, lane);
 }
 
 void wf_lane_mark(struct wf_export *export, struct wf_lane *lane, const weft_record *record,
                   uint64_t ns)
 {
     const struct wf_shape *shape = wf_shape_find(export, record);
-    uint8_t *event, *body, *at = begin_event(export, lane, ns, WF_EVENT_INSTANT, &event, &body);
+    uint8_t *event, *body, *at;
 
+    wf_lane_write(export, lane);
+    at = begin_event(export, lane, ns, WF_EVENT_INSTANT, &event, &body);
     memcpy(at, shape->encoded, shape->name_bytes);
     at = wf_put_fixed(at + shape->name_bytes, EVENT_FLOW, wf_flow_submitted(export, record->id));
     end_event(export, event, body, at);
@@ -162,6 +199,7 @@ void wf_lane_mark(struct wf_export *export, struct wf_lane *lane, const weft_rec
 
 void wf_lane_close(struct wf_export *export, struct wf_lane *lane, uint64_t ns)
 {
+    wf_lane_write(export, lane);
     while (lane->depth > 0)
         end_top(export, lane, ns);
 }
@@ -181,36 +219,35 @@ static struct wf_lane *add(struct wf_export *export, uint64_t key, bool is_strea
         export->track_count < LANES_MOST ? wf_calloc(1, sizeof *lane) : NULL;
 
     if (lane == NULL) {
-        export->missed++;
+        atomic_fetch_add(&export->missed, 1);
         return NULL;
     }
     lane->key = key;
     lane->is_stream = is_stream;
-    lane->uuid = wf_packets_track(export, name);
+    lane->head_bytes = wf_packets_track(export, name, lane->head);
     lane->next = export->lanes;
     export->lanes = lane;
     return lane;
 }
 
-struct wf_lane *wf_lane_thread(struct wf_export *export)
-{
-    static __thread struct {
-        uint64_t serial; /* of the export */
-        struct wf_lane *lane;
-    } recent;
-    char thread[20] = "", name[64];
-    uint64_t tid;
+__thread struct wf_recent_lane wf_recent_lane;
 
-    if (__builtin_expect(recent.serial == export->serial, 1)) return recent.lane;
-    tid = (uint64_t)gettid();
-    recent.lane = find(export, tid, false);
-    if (recent.lane == NULL) {
+struct wf_lane *wf_lane_find_thread(struct wf_export *export)
+{
+    struct wf_recent_lane *recent = &wf_recent_lane;
+    uint64_t tid = (uint64_t)gettid();
+    char thread[20] = "", name[64];
+
+    pthread_mutex_lock(&export->lock);
+    recent->lane = find(export, tid, false);
+    if (recent->lane == NULL) {
         (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
         snprintf(name, sizeof name, "host calls (%s %llu)", thread, (unsigned long long)tid);
-        recent.lane = add(export, tid, false, name);
+        recent->lane = add(export, tid, false, name);
     }
-    recent.serial = recent.lane != NULL ? export->serial : 0;
-    return recent.lane;
+    pthread_mutex_unlock(&export->lock);
+    recent->serial = recent->lane != NULL ? export->serial : 0;
+    return recent->lane;
 }
 
 struct wf_lane *wf_lane_stream(struct wf_export *export, uint64_t stream)

@@ -37,7 +37,6 @@
 #define EVENT_TRACK 11
 #define EVENT_VALUE 30
 #define NOTE_NAME   1
-#define NOTE_UINT   3
 #define NOTE_INT    4
 #define NOTE_TEXT   17
 
@@ -56,11 +55,6 @@ static uint8_t *end_note(uint8_t *from, uint8_t *at)
 {
     from[1] = (uint8_t)(at - from - 2);
     return at;
-}
-
-uint8_t *wf_put_note(uint8_t *at, enum wf_annotation name, uint64_t value)
-{
-    return end_note(at, wf_put_number(begin_note(at, name), NOTE_UINT, value));
 }
 
 uint8_t *wf_put_signed_note(uint8_t *at, enum wf_annotation name, int64_t value)
@@ -231,28 +225,35 @@ static void put_counter_track(struct wf_export *export, uint64_t number, const c
     end_track(export, part, body, at);
 }
 
-uint64_t wf_packets_track(struct wf_export *export, const char *name)
+/* The track of an event, as a field. */
+static uint8_t put_head(const struct wf_export *export, uint64_t number, uint8_t *head)
+{
+    return (uint8_t)(wf_put_number(head, EVENT_TRACK, export->track_base + number) - head);
+}
+
+uint8_t wf_packets_track(struct wf_export *export, const char *name, uint8_t head[WF_TRACK_HEAD])
 {
     uint64_t number = export->track_count++;
     uint8_t *body, *part, *at = begin_track(export, number, name, &part, &body);
 
     end_track(export, part, body, at);
-    return export->track_base + number;
+    return put_head(export, number, head);
 }
 
 void wf_packets_counter(struct wf_export *export, int track, uint64_t ns, uint64_t value)
 {
+    int which = track - WF_TRACK_IN_FLIGHT;
     uint8_t *body, *event, *at;
 
-    if (ns < export->counter_ns) ns = export->counter_ns;
-    export->counter_ns = ns;
+    if (ns < export->counter_ns[which]) ns = export->counter_ns[which];
+    export->counter_ns[which] = ns;
     at = wf_packet_begin(export, wf_output_room(&export->output), ns, &body);
     *at++ = PACKET_EVENT << 3 | 2;
     event = ++at; /* the length: below 128 */
     *at++ = EVENT_TYPE << 3;
     *at++ = WF_EVENT_COUNTER;
-    at = wf_put_number(at, EVENT_TRACK, export->track_base + (uint64_t)track);
-    at = wf_put_number(at, EVENT_VALUE, value);
+    memcpy(at, export->counter_heads[which], WF_TRACK_HEAD);
+    at = wf_put_number(at + export->counter_head_bytes, EVENT_VALUE, value);
     event[-1] = (uint8_t)(at - event);
     wf_packet_end(export, body, at);
 }
@@ -276,6 +277,9 @@ void wf_packets_begin(struct wf_export *export, const struct wf_trace_identity *
     put_rank(export, identity);
     put_counter_track(export, WF_TRACK_IN_FLIGHT, "bytes in flight");
     put_counter_track(export, WF_TRACK_SCRATCH, "scratch");
+    for (int i = 0; i < 2; i++)
+        export->counter_head_bytes =
+            put_head(export, (uint64_t)(WF_TRACK_IN_FLIGHT + i), export->counter_heads[i]);
     host = wf_packets_intern(export, WF_INTERN_TEXT, segment->host);
     backend = wf_packets_intern(export, WF_INTERN_TEXT, segment->backend);
     snprintf(job, sizeof job, "%016" PRIx64, identity->job);

@@ -108,18 +108,34 @@ static uint8_t *put_plan(struct wf_export *export, uint8_t *at, const weft_recor
     return predicted > 0 ? wf_put_note(at, WF_NOTE_PREDICTED, predicted) : at;
 }
 
+/* "f32", "f32 sum" */
+static uint32_t intern_dtype(struct wf_export *export, const weft_record *record)
+{
+    const char *dtype = wf_dtype_name(record->dtype), *rule = wf_reduction_name(record->reduction);
+    bool reduces = record->operation < WEFT_COLL_COUNT && wf_collective_reduces(record->operation);
+    char text[64];
+
+    if (dtype == NULL || record->operation == WEFT_OP_REDISTRIBUTE) return 0;
+    snprintf(text, sizeof text, "%s%s%s", dtype, reduces && rule != NULL ? " " : "",
+             reduces && rule != NULL ? rule : "");
+    return wf_packets_intern(export, WF_INTERN_TEXT, text);
+}
+
+static uint8_t *put_bytes(uint8_t *at, const weft_record *record)
+{
+    if (record->sent == record->received) return wf_put_note(at, WF_NOTE_BYTES, record->sent);
+    at = wf_put_note(at, WF_NOTE_SENT, record->sent);
+    return wf_put_note(at, WF_NOTE_RECEIVED, record->received);
+}
+
 static void encode(struct wf_export *export, const weft_record *record, struct wf_shape *shape)
 {
     const char *kind = weft_operation_name((enum weft_operation)record->operation);
-    const char *dtype = wf_dtype_name(record->dtype), *rule = wf_reduction_name(record->reduction);
     bool has_data = record->sent > 0 || record->received > 0;
-    bool has_dtype = has_data && dtype != NULL && record->operation != WEFT_OP_REDISTRIBUTE;
-    bool reduces = record->operation < WEFT_COLL_COUNT && wf_collective_reduces(record->operation);
     uint32_t name = intern_name(export, record);
-    uint32_t category = wf_packets_intern(export, WF_INTERN_CATEGORY, kind != NULL ? kind : "unknown");
-    uint32_t type = has_dtype ? wf_packets_intern(export, WF_INTERN_TEXT, dtype) : 0;
-    uint32_t reduction =
-        reduces && rule != NULL ? wf_packets_intern(export, WF_INTERN_TEXT, rule) : 0;
+    uint32_t category =
+        wf_packets_intern(export, WF_INTERN_CATEGORY, kind != NULL ? kind : "unknown");
+    uint32_t dtype = has_data ? intern_dtype(export, record) : 0;
     uint32_t comm = intern(export, record->comm_name), axes = intern(export, record->axes);
     uint32_t label = intern(export, record->label);
     uint32_t plan = record->plan != 0 ? intern_plan(export, record->plan) : 0;
@@ -129,12 +145,8 @@ static void encode(struct wf_export *export, const weft_record *record, struct w
     at = wf_put_number(at, EVENT_CATEGORY, category);
     if (name > 0) at = wf_put_number(at, EVENT_NAME, name);
     shape->name_bytes = (uint16_t)(at - shape->encoded);
-    if (has_data) {
-        at = wf_put_note(at, WF_NOTE_SENT, record->sent);
-        at = wf_put_note(at, WF_NOTE_RECEIVED, record->received);
-    }
-    at = wf_put_text_note(at, WF_NOTE_DTYPE, type);
-    at = wf_put_text_note(at, WF_NOTE_REDUCTION, reduction);
+    if (has_data) at = put_bytes(at, record);
+    at = wf_put_text_note(at, WF_NOTE_DTYPE, dtype);
     at = wf_put_text_note(at, WF_NOTE_COMM, comm);
     at = wf_put_text_note(at, WF_NOTE_AXES, axes);
     if (record->peer >= 0) at = wf_put_note(at, WF_NOTE_PEER, (uint64_t)record->peer);
