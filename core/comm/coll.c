@@ -71,7 +71,10 @@ post(weft_comm *comm, const char *function, const weft_collective_args *args, bo
         return trace != NULL ? wf_trace_fail(trace, record, status) : status;
     }
     wf_posts_add(comm, args->stream);
-    if (!wf_comm_is_inline(comm, args->stream)) return WEFT_OK;
+    if (!wf_comm_is_inline(comm, args->stream)) {
+        if (trace != NULL) wf_record_post(comm, args->stream, record);
+        return WEFT_OK;
+    }
     wf_ring_finish(&comm->ring);
     if (trace != NULL) wf_trace_finish(trace, record);
     return WEFT_OK;

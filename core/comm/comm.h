@@ -17,6 +17,7 @@
  *     runs.h       the order in which bound plans run
  *     posts.h      what communicators have put on streams, and what became of it
  *     recording.h  records of operations; observe.c the public functions of trace.h
+ *     timing.h     times of work on streams, for traces
  *     module.h     modules above comm in the life of a context
  *
  * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, ended.[ch] and module.[ch]
@@ -169,6 +170,7 @@ struct weft_context {
     struct wf_trace *trace;      /* NULL before the rank has joined */
     _Atomic(struct wf_trace *) tracing;    /* TRACE while records are wanted; NULL: they are not */
     weft_observation *observations;        /* of weft_observe; under `lock` */
+    struct wf_timing *timing; /* of timing.h; NULL: work on streams is not timed */
 };
 
 struct weft_comm {

@@ -49,7 +49,10 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
         return trace != NULL ? wf_trace_fail(trace, record, status) : status;
     }
     wf_posts_add(comm, message->stream);
-    if (!wf_comm_is_inline(comm, message->stream)) return WEFT_OK;
+    if (!wf_comm_is_inline(comm, message->stream)) {
+        if (trace != NULL) wf_record_post(comm, message->stream, record);
+        return WEFT_OK;
+    }
     wf_ring_finish(&comm->ring);
     if (trace != NULL) wf_trace_finish(trace, record);
     return WEFT_OK;
@@ -131,6 +134,8 @@ weft_status weft_group_end(weft_comm *comm)
     status = comm->table->group_end(comm->handle);
     comm->group_depth--;
     if (comm->group_depth == 0) wf_posts_start_group(comm);
+    if (comm->group_depth == 0 && comm->context->timing != NULL)
+        wf_timing_post_group(comm->context->timing, comm, status == WEFT_OK);
     if (status != WEFT_OK) status = wf_comm_note(comm, wf_comm_fault(comm, status, "group_end"));
     if (comm->group_status == WEFT_ERR_NO_MEMORY && comm->group_depth == 0 && comm->size > 1)
         return give_up_group(comm);

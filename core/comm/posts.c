@@ -1,5 +1,6 @@
 /* posts.c - work that communicators have posted to streams, and its outcome. */
 #include "comm.h"
+#include "timing.h"
 
 #include "weft/status.h"
 
@@ -282,6 +283,7 @@ static void finish_records(weft_context *context, const struct wf_span *span)
 {
     struct wf_trace *trace = atomic_load_explicit(&context->tracing, memory_order_relaxed);
 
+    if (context->timing != NULL) wf_timing_collect(context->timing, span->stream, span->any);
     if (trace != NULL && span->newest != 0 && !span->any)
         wf_trace_finish_chain(trace, span->newest, span->stream, false);
 }

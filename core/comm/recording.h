@@ -3,6 +3,7 @@
 #define WEFT_COMM_RECORDING_H
 
 #include "comm.h"
+#include "timing.h"
 
 static inline uint64_t wf_element_bytes(uint32_t dtype)
 {
@@ -76,7 +77,18 @@ static inline struct wf_submitted wf_record_submit(struct wf_trace *trace, weft_
                                                     WF_CALL_SUBMITTED, draft);
 
     atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
+    if (__builtin_expect(comm->context->timing != NULL, 0) &&
+        (draft->flags & WEFT_RECORD_ON_STREAM) != 0)
+        wf_timing_submit(comm->context->timing, comm, stream, submitted);
     return submitted;
+}
+
+/* The backend of COMM has an operation on STREAM. */
+static inline void wf_record_post(const weft_comm *comm, const void *stream,
+                                  struct wf_submitted record)
+{
+    if (__builtin_expect(comm->context->timing != NULL, 0) && record.record != NULL)
+        wf_timing_post(comm->context->timing, comm, stream, record);
 }
 
 /* The next collective of COMM is about to begin. */

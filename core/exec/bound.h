@@ -12,6 +12,7 @@
 #define WEFT_EXEC_BOUND_H
 
 #include "comm/comm.h"
+#include "comm/recording.h"
 #include "comm/runs.h"
 #include "exec.h"
 #include "weft/exec.h"
@@ -450,6 +451,16 @@ struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_bound *boun
 /* A step of BOUND begins on STREAM.  COMM is its communicator; NULL: it is local. */
 struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bound *bound,
                                    const weft_record *draft, weft_comm *comm, const void *stream);
+
+/* The backend has a step of BOUND on STREAM: the step is complete, or timed. */
+static inline void wf_record_posted(struct wf_trace *trace, const weft_bound *bound,
+                                    const void *stream, struct wf_submitted record)
+{
+    if (wf_comm_is_inline(bound->team, stream))
+        wf_trace_finish(trace, record);
+    else
+        wf_record_post(bound->team, stream, record);
+}
 
 /* ---- one run ---- */
 

@@ -2,8 +2,6 @@
  * is set when the plan is bound. */
 #include "bound.h"
 
-#include "comm/recording.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -195,6 +193,9 @@ WF_HOT struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_boun
     submitted = wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream),
                                 WF_CALL_REDISTRIBUTES, &draft);
     bound->runs->record = (uint32_t)submitted.id;
+    if (__builtin_expect(bound->context->timing != NULL, 0) &&
+        (draft.flags & WEFT_RECORD_ON_STREAM) != 0)
+        wf_timing_contain(bound->context->timing, stream, submitted);
     return submitted;
 }
 
@@ -206,9 +207,15 @@ WF_HOT struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bou
 
     draft.parent = bound->runs->record;
     place(&draft, bound, stream);
-    if (comm == NULL)
-        return wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream),
-                               WF_CALL_SUBMITTED, &draft);
+    if (comm == NULL) {
+        struct wf_submitted submitted = wf_trace_submit(
+            trace, wf_record_chain(trace, bound->team, stream), WF_CALL_SUBMITTED, &draft);
+
+        if (__builtin_expect(bound->context->timing != NULL, 0) &&
+            (draft.flags & WEFT_RECORD_ON_STREAM) != 0)
+            wf_timing_submit(bound->context->timing, NULL, stream, submitted);
+        return submitted;
+    }
     draft.sequence = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
     return wf_record_submit(trace, comm, stream, &draft);
 }

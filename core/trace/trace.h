@@ -318,5 +318,10 @@ void wf_export_time_streams(struct wf_export *export);
  * PARENT is the redistribution that contains it, or NULL.  Sets the ticks of RECORD. */
 void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t started,
                      uint64_t finished, const weft_record *parent);
+/* RECORD is on its stream, and wf_export_slice or wf_export_drop follows.  NULL: neither does, and
+ * the trace will not have its slice. */
+void wf_export_post(struct wf_export *export, const weft_record *record);
+/* RECORD, a copy, has no times. */
+void wf_export_drop(struct wf_export *export, const weft_record *record);
 
 #endif

@@ -1,5 +1,6 @@
 /* context.c - joining and leaving the job. */
 #include "comm/comm.h"
+#include "comm/timing.h"
 #include "rendezvous/launch.h"
 
 #include "weft/status.h"
@@ -212,6 +213,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.deadline_ns = wf_deadline(context->timeout_ns);
         status = wf_comm_make(context, &request, &context->world);
     }
+    if (status == WEFT_OK) wf_timing_begin(context);
     if (status == WEFT_OK) status = wf_modules_start(context);
     if (status == WEFT_OK) status = wf_costs_ask(context);
     wf_free(ranks);
@@ -341,6 +343,7 @@ void weft_context_release(weft_context **held)
     wf_remains_free(context);
     if (context->device != NULL) {
         wf_streams_end(context);
+        wf_timing_end(context);
         wf_works_end(context);
         context->plugin->device->close(context->device);
     }

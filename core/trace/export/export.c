@@ -83,11 +83,38 @@ static void see_failed(void *self, uint64_t comm, weft_status status, const char
     pthread_mutex_unlock(&export->lock);
 }
 
+/* Change the bytes in flight, as the host knows them, now. */
+static void count_in_flight(struct wf_export *export, uint64_t more, uint64_t less)
+{
+    if (more == less) return;
+    atomic_fetch_add_explicit(&export->in_flight, more - less, memory_order_relaxed);
+    wf_packets_counter(export, WF_TRACK_IN_FLIGHT, wf_pace_convert(&export->pace, wf_ticks()),
+                       atomic_load_explicit(&export->in_flight, memory_order_relaxed));
+}
+
+void wf_export_post(struct wf_export *export, const weft_record *record)
+{
+    pthread_mutex_lock(&export->lock);
+    if (record != NULL)
+        count_in_flight(export, wf_bytes_in_flight(record), 0);
+    else
+        atomic_fetch_add(&export->missed, 1);
+    pthread_mutex_unlock(&export->lock);
+}
+
+void wf_export_drop(struct wf_export *export, const weft_record *record)
+{
+    pthread_mutex_lock(&export->lock);
+    count_in_flight(export, 0, wf_bytes_in_flight(record));
+    pthread_mutex_unlock(&export->lock);
+}
+
 void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t started,
                      uint64_t finished, const weft_record *parent)
 {
     pthread_mutex_lock(&export->lock);
     wf_device_slice(export, record, started, finished, parent);
+    count_in_flight(export, 0, wf_bytes_in_flight(record));
     record->started = wf_pace_invert(&export->pace, started);
     record->finished = wf_pace_invert(&export->pace, finished);
     pthread_mutex_unlock(&export->lock);
