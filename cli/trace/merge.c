@@ -121,20 +121,26 @@ static void put_number(struct wf_text *out, uint32_t field, uint64_t value)
     put_varint(out, value);
 }
 
-/* Add PACKET of FILE to OUT.  The clocks of the system are those of the reference only. */
+/* Add PACKET of FACTS' file to OUT.  The clocks of the system are those of the reference only.
+ * *LAST becomes the latest time. */
 static void put_packet(const struct trace_facts *facts, const struct trace_facts *reference,
-                       struct proto packet, struct wf_text *body, struct wf_text *out)
+                       struct proto packet, struct wf_text *body, struct wf_text *out,
+                       uint64_t *last)
 {
     struct proto_field f;
+    uint64_t time;
     bool has_clocks = false;
 
     body->length = 0;
     while (proto_next(&packet, &f) > 0) {
         if (f.number == CLOCKS_FIELD) has_clocks = true;
-        if (f.number == TIME_FIELD && f.wire == PROTO_NUMBER)
-            put_number(body, TIME_FIELD, move_time(facts, reference, f.value));
-        else
+        if (f.number != TIME_FIELD || f.wire != PROTO_NUMBER) {
             wf_text_append(body, (const char *)packet.data + f.from, packet.at - f.from);
+            continue;
+        }
+        time = move_time(facts, reference, f.value);
+        if (time > *last) *last = time;
+        put_number(body, TIME_FIELD, time);
     }
     if (has_clocks && facts != reference) return;
     if (body->failed) out->failed = true;
@@ -152,20 +158,19 @@ static void put_note(struct wf_text *out, const char *name, uint64_t value)
     wf_text_free(&note);
 }
 
-/* State the bound in the merged trace, at the beginning of FIRST's rank. */
-static void put_bound(const struct trace_file *first, const struct trace_facts *reference,
-                      size_t ranks, uint64_t bound_ns, struct wf_text *out)
+/* State the bound in the merged trace, on the track of RANK. */
+static void put_bound(int32_t rank, uint64_t time, size_t ranks, uint64_t bound_ns,
+                      struct wf_text *out)
 {
     struct wf_text event = {0}, packet = {0};
-    uint64_t time = first->facts.clock_count > 0 ? first->facts.clocks[0].time : 1;
 
     put_number(&event, 9, TRACE_INSTANT);
-    put_number(&event, 11, ((uint64_t)first->facts.rank + 1) << 24);
+    put_number(&event, 11, ((uint64_t)rank + 1) << 24);
     put_bytes(&event, 23, "weft merge", strlen("weft merge"));
     put_note(&event, "merged ranks", ranks);
     put_note(&event, "bound ns", bound_ns);
-    put_number(&packet, TIME_FIELD, move_time(&first->facts, reference, time));
-    put_number(&packet, SEQUENCE_FIELD, (uint64_t)first->facts.rank + 1);
+    put_number(&packet, TIME_FIELD, time);
+    put_number(&packet, SEQUENCE_FIELD, (uint64_t)rank + 1);
     put_bytes(&packet, 11, event.data, event.length);
     if (event.failed || packet.failed) out->failed = true;
     put_bytes(out, 1, packet.data, packet.length);
@@ -178,7 +183,7 @@ weft_status trace_merge(const struct trace_file *files, size_t count, struct wf_
 {
     const struct trace_facts *reference = NULL;
     struct wf_text body = {0};
-    uint64_t own = 0;
+    uint64_t own = 0, last = 1;
 
     for (size_t i = 0; i < count; i++)
         if (files[i].facts.rank == 0) reference = &files[i].facts;
@@ -191,9 +196,9 @@ weft_status trace_merge(const struct trace_file *files, size_t count, struct wf_
 
         if (&files[i].facts != reference && bound > *bound_ns) *bound_ns = bound;
         while (proto_next(&file, &f) > 0)
-            put_packet(&files[i].facts, reference, f.body, &body, out);
-        if (i + 1 == count) put_bound(&files[0], reference, count, *bound_ns, out);
+            put_packet(&files[i].facts, reference, f.body, &body, out, &last);
     }
+    put_bound(files[0].facts.rank, last, count, *bound_ns, out);
     wf_text_free(&body);
     return wf_text_status(out);
 }

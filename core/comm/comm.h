@@ -281,6 +281,8 @@ static inline weft_status wf_device_open(const weft_plugin *plugin,
 
 /* Create CONTEXT's trace. */
 weft_status wf_tracing_begin(weft_context *context) WF_NODISCARD;
+/* Write to the trace's file, if there is one, how far the rendezvous server's clock is ahead. */
+void wf_tracing_clock(weft_context *context);
 void wf_tracing_end(weft_context *context);
 
 /* ---- create.c ---- */

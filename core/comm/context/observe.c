@@ -1,5 +1,6 @@
 /* observe.c - the trace of a context: its life, its observers and its counters. */
 #include "comm/comm.h"
+#include "rendezvous/launch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,21 @@ static void switch_records(weft_context *context)
     pthread_mutex_unlock(&context->lock);
 }
 
+void wf_tracing_clock(weft_context *context)
+{
+    struct wf_export *export = context->trace != NULL ? context->trace->export : NULL;
+    const char *host = context->config->host_id;
+    struct wf_clock_offset clock = {.at_ns = wf_now_ns()};
+
+    if (export == NULL) return;
+    if (context->client != NULL &&
+        wf_client_clock(context->client,
+                        host != NULL ? wf_identity(host).host : wf_clock_identity(),
+                        &clock) != WEFT_OK)
+        return; /* the server has ended */
+    wf_export_clock(export, clock.at_ns, clock.offset_ns, clock.bound_ns);
+}
+
 weft_status wf_tracing_begin(weft_context *context)
 {
     struct wf_trace_identity identity = {.job = context->job,
@@ -36,6 +52,7 @@ weft_status wf_tracing_begin(weft_context *context)
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
     if (context->config->trace != NULL)
         wf_export_begin(context->trace, context->config->trace, &identity);
+    wf_tracing_clock(context);
     switch_records(context);
     return WEFT_OK;
 }
