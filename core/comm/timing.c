@@ -9,9 +9,11 @@
 #define ENTRIES     2048
 #define QUEUES      64
 #define SKIPPED     16 /* submissions that do not look after one that saw no complete event */
-#define ANCHOR_NS   WF_SECOND_NS
-#define ANCHOR_WAIT (WF_SECOND_NS / 100)
+#define ANCHOR_NS   WF_SECOND_NS /* between two anchors */
+#define FIRST_WAIT  (10 * WF_SECOND_NS)
+#define LATER_WAIT  (WF_SECOND_NS / 1000)
 #define NARROW_NS   20000
+#define DRIFT_PPM   20
 
 enum stage {
     STAGE_BEGUN,   /* the backend does not have it yet */
@@ -41,9 +43,11 @@ struct wf_timing {
     weft_context *context;
     const weft_device_table *table;
     pthread_mutex_t lock;
-    void *stream, *anchor; /* of the anchor */
-    uint64_t anchor_ns;    /* CLOCK_MONOTONIC */
-    bool is_anchored;
+    void *stream;             /* of the anchors */
+    void *anchor, *candidate; /* events */
+    uint64_t anchor_ns;       /* CLOCK_MONOTONIC at the anchor */
+    uint64_t width_ns;        /* time within which it was recorded; UINT64_MAX: never */
+    uint64_t renew_ns;        /* when the next one is due */
     struct timed *entries, *unused;
     uint32_t queue_count;
     struct queue queues[QUEUES];
@@ -51,30 +55,40 @@ struct wf_timing {
 
 /* ---- the anchor ---- */
 
-/* Record the anchor, and read the clock before and after.  Returns the time between the two. */
-static bool try_anchor(struct wf_timing *timing, uint64_t *width)
+/* How far the times of the anchor may be wrong NOW_NS: clocks drift apart. */
+static uint64_t error_at(const struct wf_timing *timing, uint64_t now_ns)
 {
-    void *device = timing->context->device;
+    if (timing->width_ns == UINT64_MAX) return UINT64_MAX;
+    return timing->width_ns + (now_ns - timing->anchor_ns) / 1000000 * DRIFT_PPM;
+}
+
+/* Record a candidate, and read the clock before and after.  The narrower one is the anchor. */
+static bool try_anchor(struct wf_timing *timing, int64_t limit_ns)
+{
+    void *device = timing->context->device, *old = timing->anchor;
     uint64_t before = wf_now_ns(), after;
 
-    if (timing->table->event_record(device, timing->anchor, timing->stream) != WEFT_OK ||
-        timing->table->event_wait(device, timing->anchor, ANCHOR_WAIT) != WEFT_OK)
+    if (timing->table->event_record(device, timing->candidate, timing->stream) != WEFT_OK ||
+        timing->table->event_wait(device, timing->candidate, limit_ns) != WEFT_OK)
         return false;
     after = wf_now_ns();
+    if (after - before > error_at(timing, after)) return true;
+    timing->anchor = timing->candidate;
+    timing->candidate = old;
     timing->anchor_ns = before + (after - before) / 2;
-    *width = after - before;
+    timing->width_ns = after - before;
     return true;
 }
 
 /* Renew the anchor after a second: events count in single precision, and clocks drift. */
-static void set_anchor(struct wf_timing *timing)
+static bool set_anchor(struct wf_timing *timing, int64_t limit_ns)
 {
-    uint64_t width = UINT64_MAX;
+    bool is_set = true;
 
-    if (timing->is_anchored && wf_now_ns() - timing->anchor_ns < (uint64_t)ANCHOR_NS) return;
-    timing->is_anchored = true;
-    for (int i = 0; i < 5 && timing->is_anchored && width > NARROW_NS; i++)
-        timing->is_anchored = try_anchor(timing, &width);
+    for (int i = 0; i < 5 && is_set && (i == 0 || timing->width_ns > NARROW_NS); i++)
+        is_set = try_anchor(timing, limit_ns);
+    timing->renew_ns = wf_now_ns() + (uint64_t)ANCHOR_NS;
+    return timing->width_ns != UINT64_MAX;
 }
 
 /* ---- entries ---- */
@@ -156,9 +170,8 @@ static void measure(struct wf_timing *timing, struct queue *queue, struct timed 
     void *device = timing->context->device;
     int64_t begin = 0, end = 0;
 
-    set_anchor(timing);
-    if (timing->is_anchored &&
-        timing->table->event_elapsed(device, timing->anchor, timed->begin, &begin) == WEFT_OK &&
+    if (wf_now_ns() >= timing->renew_ns) (void)set_anchor(timing, LATER_WAIT);
+    if (timing->table->event_elapsed(device, timing->anchor, timed->begin, &begin) == WEFT_OK &&
         timing->table->event_elapsed(device, timing->anchor, timed->end, &end) == WEFT_OK)
         report(timing, queue, timed, timing->anchor_ns + (uint64_t)begin,
                timing->anchor_ns + (uint64_t)end);
@@ -340,6 +353,7 @@ static void destroy(struct wf_timing *timing)
             timing->table->event_destroy(device, timing->entries[i].end);
     }
     if (timing->anchor != NULL) timing->table->event_destroy(device, timing->anchor);
+    if (timing->candidate != NULL) timing->table->event_destroy(device, timing->candidate);
     if (timing->stream != NULL) timing->table->stream_destroy(device, timing->stream);
     pthread_mutex_destroy(&timing->lock);
     wf_free(timing->entries);
@@ -360,12 +374,10 @@ static bool prepare(struct wf_timing *timing)
         timing->stream = NULL;
         return false;
     }
-    if (timing->table->event_create(device, &timing->anchor) != WEFT_OK) {
-        timing->anchor = NULL;
-        return false;
-    }
-    set_anchor(timing);
-    return timing->is_anchored;
+    if (timing->table->event_create(device, &timing->anchor) != WEFT_OK) timing->anchor = NULL;
+    if (timing->table->event_create(device, &timing->candidate) != WEFT_OK)
+        timing->candidate = NULL;
+    return timing->anchor != NULL && timing->candidate != NULL && set_anchor(timing, FIRST_WAIT);
 }
 
 void wf_timing_begin(weft_context *context)
@@ -377,6 +389,7 @@ void wf_timing_begin(weft_context *context)
     if (timing == NULL) return;
     timing->context = context;
     timing->table = context->plugin->device;
+    timing->width_ns = UINT64_MAX;
     pthread_mutex_init(&timing->lock, NULL);
     if (!prepare(timing)) {
         wf_log(WF_LOG_NOTICE,

@@ -124,7 +124,6 @@ void wf_device_slice(struct wf_export *export, const weft_record *record, uint64
         export->missed++;
         return;
     }
-    if (finished < started) finished = started;
     set_parent(export, lane, parent, started, finished);
     end_before(export, lane, lane->parent != 0 ? 1 : 0, started);
     if (lane->depth == WF_DEVICE_DEPTH) {

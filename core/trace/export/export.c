@@ -106,13 +106,19 @@ void wf_export_drop(struct wf_export *export, const weft_record *record)
 {
     pthread_mutex_lock(&export->lock);
     count_in_flight(export, 0, wf_bytes_in_flight(record));
+    atomic_fetch_add(&export->missed, 1);
     pthread_mutex_unlock(&export->lock);
 }
 
 void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t started,
                      uint64_t finished, const weft_record *parent)
 {
+    uint64_t submitted;
+
     pthread_mutex_lock(&export->lock);
+    submitted = wf_pace_convert(&export->pace, record->submitted);
+    if (started < submitted) started = submitted; /* within the anchor's error */
+    if (finished < started) finished = started;
     wf_device_slice(export, record, started, finished, parent);
     count_in_flight(export, 0, wf_bytes_in_flight(record));
     record->started = wf_pace_invert(&export->pace, started);
