@@ -312,6 +312,8 @@ void wf_export_predict(struct wf_export *export, uint64_t plan, uint32_t step, u
 /* At NS of CLOCK_MONOTONIC, the rendezvous server's clock was OFFSET_NS ahead of this rank's, with
  * an error of at most BOUND_NS. */
 void wf_export_clock(struct wf_export *export, uint64_t ns, int64_t offset_ns, uint64_t bound_ns);
+/* STREAM is called NAME, which is cut after 31 bytes. */
+void wf_export_name_stream(struct wf_export *export, const void *stream, const char *name);
 /* From now on, wf_export_slice reports the work on streams. */
 void wf_export_time_streams(struct wf_export *export);
 /* RECORD, a copy, ran from STARTED to FINISHED on its stream, in nanoseconds of CLOCK_MONOTONIC.

@@ -6,8 +6,6 @@
 #include "export.h"
 #include "protobuf.h"
 
-#include <stdio.h>
-
 #define PACKET_EVENT    11
 #define EVENT_TYPE      9
 #define EVENT_FLOW      47
@@ -82,19 +80,16 @@ static void begin_slice(struct wf_export *export, struct wf_device_lane *lane,
 static struct wf_device_lane *find(struct wf_export *export, uint64_t stream)
 {
     struct wf_device_lane *lane = export->devices;
-    char name[48];
+    char name[96];
 
     while (lane != NULL && lane->stream != stream)
         lane = lane->next;
     if (lane != NULL) return lane;
     lane = wf_calloc(1, sizeof *lane);
     if (lane == NULL) return NULL;
-    if (stream == 0)
-        snprintf(name, sizeof name, "default stream");
-    else
-        snprintf(name, sizeof name, "stream %#llx", (unsigned long long)stream);
+    wf_stream_label(export, stream, "", name, sizeof name);
     lane->stream = stream;
-    lane->head_bytes = wf_packets_track(export, name, lane->head);
+    lane->head_bytes = wf_packets_track(export, name, lane->head, &lane->track);
     lane->next = export->devices;
     export->devices = lane;
     return lane;

@@ -7,6 +7,7 @@
  *     shapes.c     the constant part of slices, encoded once
  *     lanes.c      tracks of threads, and of streams as the host sees them
  *     device.c     tracks of streams with times that were measured on the device
+ *     names.c      names of streams
  *     export.c     the observer
  *
  * Everything here but the life of the export happens under its lock. */
@@ -159,6 +160,7 @@ struct wf_lane {
     struct wf_lane *next;
     uint64_t key; /* the thread's number, or the stream */
     bool is_stream;
+    uint64_t track; /* its number */
     uint64_t last_ns;
     uint8_t head[WF_TRACK_HEAD]; /* the track of an event, encoded */
     uint8_t head_bytes;
@@ -172,7 +174,7 @@ struct wf_lane {
  * shows that nothing else is inside. */
 struct wf_device_lane {
     struct wf_device_lane *next;
-    uint64_t stream, last_ns;
+    uint64_t stream, track, last_ns;
     uint8_t head[WF_TRACK_HEAD]; /* the track of an event, encoded */
     uint8_t head_bytes;
     uint64_t parent; /* id of the redistribution that is open at the bottom; 0: none */
@@ -208,6 +210,11 @@ struct wf_export {
     struct wf_shape *shapes;
     struct wf_lane *lanes;
     struct wf_device_lane *devices;
+    uint32_t name_count;
+    struct {
+        uint64_t stream;
+        char name[32];
+    } names[64];
 };
 
 /* uuids of the tracks that every rank has. */
@@ -255,9 +262,12 @@ static inline void wf_packet_end(struct wf_export *export, uint8_t *body, const 
 
 /* The packets that begin the file. */
 void wf_packets_begin(struct wf_export *export, const struct wf_trace_identity *identity);
-/* A new track NAME below the rank's.  HEAD gets the field of its events that names it.  Returns the
- * bytes of HEAD. */
-uint8_t wf_packets_track(struct wf_export *export, const char *name, uint8_t head[WF_TRACK_HEAD]);
+/* A new track NAME below the rank's.  HEAD gets the field of its events that identifies it, and
+ * *NUMBER its number.  Returns the bytes of HEAD. */
+uint8_t wf_packets_track(struct wf_export *export, const char *name, uint8_t head[WF_TRACK_HEAD],
+                         uint64_t *number);
+/* Track NUMBER is called NAME. */
+void wf_packets_describe(struct wf_export *export, uint64_t number, const char *name);
 void wf_packets_counter(struct wf_export *export, int track, uint64_t ns, uint64_t value);
 /* Annotations of an event, behind AT: a message of field 4 with the name's number in field 1. */
 static inline __attribute__((always_inline)) uint8_t *
@@ -327,6 +337,14 @@ void wf_lane_mark(struct wf_export *export, struct wf_lane *lane, const weft_rec
 /* End the slices that are open. */
 void wf_lane_close(struct wf_export *export, struct wf_lane *lane, uint64_t ns);
 void wf_lanes_free(struct wf_export *export);
+
+/* ---- names.c ---- */
+
+#define WF_SEEN_BY_HOST " (seen by the host)"
+
+/* "stream copies", with SUFFIX behind it. */
+void wf_stream_label(const struct wf_export *export, uint64_t stream, const char *suffix, char *out,
+                     size_t bytes);
 
 /* ---- device.c ---- */
 

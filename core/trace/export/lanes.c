@@ -224,7 +224,7 @@ static struct wf_lane *add(struct wf_export *export, uint64_t key, bool is_strea
     }
     lane->key = key;
     lane->is_stream = is_stream;
-    lane->head_bytes = wf_packets_track(export, name, lane->head);
+    lane->head_bytes = wf_packets_track(export, name, lane->head, &lane->track);
     lane->next = export->lanes;
     export->lanes = lane;
     return lane;
@@ -253,13 +253,10 @@ struct wf_lane *wf_lane_find_thread(struct wf_export *export)
 struct wf_lane *wf_lane_stream(struct wf_export *export, uint64_t stream)
 {
     struct wf_lane *lane = find(export, stream, true);
-    char name[64];
+    char name[96];
 
     if (lane != NULL) return lane;
-    if (stream == 0)
-        snprintf(name, sizeof name, "default stream (seen by the host)");
-    else
-        snprintf(name, sizeof name, "stream %#llx (seen by the host)", (unsigned long long)stream);
+    wf_stream_label(export, stream, WF_SEEN_BY_HOST, name, sizeof name);
     return add(export, stream, true, name);
 }
 

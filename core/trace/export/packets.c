@@ -231,13 +231,19 @@ static uint8_t put_head(const struct wf_export *export, uint64_t number, uint8_t
     return (uint8_t)(wf_put_number(head, EVENT_TRACK, export->track_base + number) - head);
 }
 
-uint8_t wf_packets_track(struct wf_export *export, const char *name, uint8_t head[WF_TRACK_HEAD])
+void wf_packets_describe(struct wf_export *export, uint64_t number, const char *name)
 {
-    uint64_t number = export->track_count++;
     uint8_t *body, *part, *at = begin_track(export, number, name, &part, &body);
 
     end_track(export, part, body, at);
-    return put_head(export, number, head);
+}
+
+uint8_t wf_packets_track(struct wf_export *export, const char *name, uint8_t head[WF_TRACK_HEAD],
+                         uint64_t *number)
+{
+    *number = export->track_count++;
+    wf_packets_describe(export, *number, name);
+    return put_head(export, *number, head);
 }
 
 void wf_packets_counter(struct wf_export *export, int track, uint64_t ns, uint64_t value)
