@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-#define SEQUENCE_FIELD  10
-#define CLOCKS_FIELD    6
-#define TIME_FIELD      8
-#define MOST_OFFSET_NS  (INT64_C(1) << 60)
+#define SEQUENCE_FIELD 10
+#define CLOCKS_FIELD   6
+#define TIME_FIELD     8
+#define MOST_OFFSET_NS (INT64_C(1) << 60)
 
 /* ---- clocks ---- */
 

@@ -47,11 +47,16 @@ static bool take_field(struct proto *message, struct proto_field *out)
     out->number = (uint32_t)(key >> 3);
     out->wire = (uint32_t)(key & 7);
     switch (out->wire) {
-    case PROTO_NUMBER: return take_varint(message, &out->value);
-    case PROTO_FIXED64: return take_fixed(message, 8, &out->value);
-    case PROTO_FIXED32: return take_fixed(message, 4, &out->value);
-    case PROTO_BYTES: return take_body(message, &out->body);
-    default: return false;
+    case PROTO_NUMBER:
+        return take_varint(message, &out->value);
+    case PROTO_FIXED64:
+        return take_fixed(message, 8, &out->value);
+    case PROTO_FIXED32:
+        return take_fixed(message, 4, &out->value);
+    case PROTO_BYTES:
+        return take_body(message, &out->body);
+    default:
+        return false;
     }
 }
 

@@ -1,7 +1,6 @@
 /* reader.c - packets of a trace as events.  Memory is bounded by the size of the file. */
 #include "trace/reader.h"
 
-
 /* An interned text: FIELD of InternedData says which kind. */
 struct interned {
     uint64_t sequence, number;
@@ -40,8 +39,8 @@ static struct interned *find(const struct reader *reader, uint64_t sequence, uin
     for (;; at = (at + 1) & (reader->room - 1)) {
         struct interned *entry = &reader->table[at];
 
-        if (!entry->used || (entry->sequence == sequence && entry->field == field &&
-                             entry->number == number))
+        if (!entry->used ||
+            (entry->sequence == sequence && entry->field == field && entry->number == number))
             return entry;
     }
 }
@@ -118,16 +117,11 @@ static void keep_note(const struct proto *name, const struct proto *text, uint64
         const char *name;
         struct proto *text;
         uint64_t *number;
-    } notes[] = {{"plan", &event->plan, NULL},
-                 {"label", &event->label, NULL},
-                 {"job", &event->job, NULL},
-                 {"host", &event->host, NULL},
-                 {"step", NULL, &event->step},
-                 {"predicted ns", NULL, &event->predicted_ns},
-                 {"bytes", NULL, &event->bytes},
-                 {"format", NULL, &event->format},
-                 {"rank", NULL, &event->rank},
-                 {"size", NULL, &event->size},
+    } notes[] = {{"plan", &event->plan, NULL},        {"label", &event->label, NULL},
+                 {"job", &event->job, NULL},          {"host", &event->host, NULL},
+                 {"step", NULL, &event->step},        {"predicted ns", NULL, &event->predicted_ns},
+                 {"bytes", NULL, &event->bytes},      {"format", NULL, &event->format},
+                 {"rank", NULL, &event->rank},        {"size", NULL, &event->size},
                  {"bound ns", NULL, &event->bound_ns}};
 
     for (size_t i = 0; i < WF_COUNT(notes); i++) {

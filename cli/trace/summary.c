@@ -113,8 +113,8 @@ static weft_status find_group(struct sums *sums, const struct trace_event *event
         *out = i;
         return WEFT_OK;
     }
-    WF_TRY(grow((void **)&sums->groups, sums->group_count, &sums->group_room,
-                sizeof *sums->groups));
+    WF_TRY(
+        grow((void **)&sums->groups, sums->group_count, &sums->group_room, sizeof *sums->groups));
     sums->groups[sums->group_count] = (struct group){.plan = event->plan,
                                                      .name = event->name,
                                                      .label = event->label,
@@ -316,7 +316,8 @@ static void print_text(const struct sums *sums, struct wf_text *out)
         const struct kind *kind = &sums->kinds[i];
 
         clean(&kind->name, name, sizeof name);
-        wf_text_add(out, "  %5.1f %% %8llu", total > 0 ? 100 * (double)kind->own_ns / (double)total : 0,
+        wf_text_add(out, "  %5.1f %% %8llu",
+                    total > 0 ? 100 * (double)kind->own_ns / (double)total : 0,
                     (unsigned long long)kind->count);
         add_padded_time(out, kind->own_ns);
         wf_text_add(out, "  %s\n", name);
@@ -375,8 +376,7 @@ static void print_json(const struct sums *sums, const char *name, struct wf_text
         wf_json_string(&json, "kind", text);
         wf_json_uint(&json, "count", sums->kinds[i].count);
         wf_json_uint(&json, "time_ns", sums->kinds[i].own_ns);
-        wf_json_real(&json, "share",
-                     total > 0 ? (double)sums->kinds[i].own_ns / (double)total : 0);
+        wf_json_real(&json, "share", total > 0 ? (double)sums->kinds[i].own_ns / (double)total : 0);
         wf_json_end(&json, '}');
     }
     wf_json_end(&json, ']');

@@ -20,8 +20,8 @@
  *     timing.h     times of work on streams, for traces
  *     module.h     modules above comm in the life of a context
  *
- * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, ended.[ch] and module.[ch]
- * are in context/. */
+ * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, timing.[ch], ended.[ch] and
+ * module.[ch] are in context/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
@@ -168,9 +168,9 @@ struct weft_context {
     uint64_t remnant_count;      /* of all times */
     weft_context *next_ended;    /* in the list of ended.c */
     struct wf_trace *trace;      /* NULL before the rank has joined */
-    _Atomic(struct wf_trace *) tracing;    /* TRACE while records are wanted; NULL: they are not */
-    weft_observation *observations;        /* of weft_observe; under `lock` */
-    struct wf_timing *timing; /* of timing.h; NULL: work on streams is not timed */
+    _Atomic(struct wf_trace *) tracing; /* TRACE while records are wanted; NULL: they are not */
+    weft_observation *observations;     /* of weft_observe; under `lock` */
+    struct wf_timing *timing;           /* of timing.h; NULL: work on streams is not timed */
 };
 
 struct weft_comm {
@@ -219,10 +219,10 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
-    uint32_t name_text;            /* NAME as a text of the trace */
-    _Atomic uint64_t group_chain;  /* newest record of the call group */
-    _Atomic uint64_t last_record;  /* newest record */
-    uint64_t *message_counts;      /* sends to each rank, then receives; NULL: none was recorded */
+    uint32_t name_text;           /* NAME as a text of the trace */
+    _Atomic uint64_t group_chain; /* newest record of the call group */
+    _Atomic uint64_t last_record; /* newest record */
+    uint64_t *message_counts;     /* sends to each rank, then receives; NULL: none was recorded */
     char cause_text[1024], group_text[512], limit_text[1024];
     char name[128];
 };

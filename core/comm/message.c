@@ -40,8 +40,8 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
     wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
     trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
     if (trace != NULL)
-        record = wf_record_message(
-            trace, comm, kind == WF_RING_SEND ? WEFT_OP_SEND : WEFT_OP_RECEIVE, message);
+        record = wf_record_message(trace, comm,
+                                   kind == WF_RING_SEND ? WEFT_OP_SEND : WEFT_OP_RECEIVE, message);
     status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
                                   : comm->table->receive(comm->handle, message);
     if (status != WEFT_OK) {

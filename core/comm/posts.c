@@ -1,6 +1,6 @@
 /* posts.c - work that communicators have posted to streams, and its outcome. */
 #include "comm.h"
-#include "timing.h"
+#include "comm/context/timing.h"
 
 #include "weft/status.h"
 

@@ -3,7 +3,7 @@
 #define WEFT_COMM_RECORDING_H
 
 #include "comm.h"
-#include "timing.h"
+#include "comm/context/timing.h"
 
 static inline uint64_t wf_element_bytes(uint32_t dtype)
 {
@@ -32,14 +32,30 @@ wf_collective_elements(const weft_comm *comm, const weft_collective_args *args, 
     bool root = args->root == comm->rank;
 
     switch (args->collective) {
-    case WEFT_COLL_ALL_REDUCE: *in = *out = count; break;
-    case WEFT_COLL_ALL_GATHER: *in = count, *out = all; break;
-    case WEFT_COLL_REDUCE_SCATTER: *in = all, *out = count; break;
-    case WEFT_COLL_ALL_TO_ALL: *in = *out = all; break;
-    case WEFT_COLL_BROADCAST: *in = root ? count : 0, *out = count; break;
-    case WEFT_COLL_REDUCE: *in = count, *out = root ? count : 0; break;
-    case WEFT_COLL_GATHER: *in = count, *out = root ? all : 0; break;
-    case WEFT_COLL_SCATTER: *in = root ? all : 0, *out = count; break;
+    case WEFT_COLL_ALL_REDUCE:
+        *in = *out = count;
+        break;
+    case WEFT_COLL_ALL_GATHER:
+        *in = count, *out = all;
+        break;
+    case WEFT_COLL_REDUCE_SCATTER:
+        *in = all, *out = count;
+        break;
+    case WEFT_COLL_ALL_TO_ALL:
+        *in = *out = all;
+        break;
+    case WEFT_COLL_BROADCAST:
+        *in = root ? count : 0, *out = count;
+        break;
+    case WEFT_COLL_REDUCE:
+        *in = count, *out = root ? count : 0;
+        break;
+    case WEFT_COLL_GATHER:
+        *in = count, *out = root ? all : 0;
+        break;
+    case WEFT_COLL_SCATTER:
+        *in = root ? all : 0, *out = count;
+        break;
     case WEFT_COLL_ALL_GATHER_V:
         *in = args->recv_counts[comm->rank];
         *out = wf_sum_counts(args->recv_counts, comm->size);
@@ -58,7 +74,8 @@ wf_collective_elements(const weft_comm *comm, const weft_collective_args *args, 
     case WEFT_COLL_SCATTER_V:
         *in = root ? wf_sum_counts(args->send_counts, comm->size) : 0, *out = count;
         break;
-    default: *in = *out = 0;
+    default:
+        *in = *out = 0;
     }
 }
 
@@ -73,8 +90,8 @@ static inline _Atomic uint64_t *wf_record_chain(struct wf_trace *trace, weft_com
 static inline struct wf_submitted wf_record_submit(struct wf_trace *trace, weft_comm *comm,
                                                    const void *stream, const weft_record *draft)
 {
-    struct wf_submitted submitted = wf_trace_submit(trace, wf_record_chain(trace, comm, stream),
-                                                    WF_CALL_SUBMITTED, draft);
+    struct wf_submitted submitted =
+        wf_trace_submit(trace, wf_record_chain(trace, comm, stream), WF_CALL_SUBMITTED, draft);
 
     atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
     if (__builtin_expect(comm->context->timing != NULL, 0) &&
@@ -89,6 +106,16 @@ static inline void wf_record_post(const weft_comm *comm, const void *stream,
 {
     if (__builtin_expect(comm->context->timing != NULL, 0) && record.record != NULL)
         wf_timing_post(comm->context->timing, comm, stream, record);
+}
+
+/* The same, or the end of RECORD if it is complete by then. */
+static inline void wf_record_posted(struct wf_trace *trace, const weft_comm *comm,
+                                    const void *stream, struct wf_submitted record)
+{
+    if (wf_comm_is_inline(comm, stream))
+        wf_trace_finish(trace, record);
+    else
+        wf_record_post(comm, stream, record);
 }
 
 /* The next collective of COMM is about to begin. */

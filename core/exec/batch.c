@@ -194,7 +194,7 @@ static weft_status run_exchange(const weft_bound *bound, const void *const *sour
     status = wf_fused_run(bound, fused, sources, targets, stream);
     if (trace == NULL) return status;
     if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
-    wf_record_posted(trace, bound, stream, record);
+    wf_record_posted(trace, bound->team, stream, record);
     return WEFT_OK;
 }
 

@@ -452,16 +452,6 @@ struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_bound *boun
 struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bound *bound,
                                    const weft_record *draft, weft_comm *comm, const void *stream);
 
-/* The backend has a step of BOUND on STREAM: the step is complete, or timed. */
-static inline void wf_record_posted(struct wf_trace *trace, const weft_bound *bound,
-                                    const void *stream, struct wf_submitted record)
-{
-    if (wf_comm_is_inline(bound->team, stream))
-        wf_trace_finish(trace, record);
-    else
-        wf_record_post(bound->team, stream, record);
-}
-
 /* ---- one run ---- */
 
 /* Run BOUND, which has one tensor and its scratch, for FUNCTION.  ROOM: see wf_run_aliased. Inline,

@@ -31,10 +31,14 @@ static uint32_t intern_axes(struct wf_trace *trace, const struct wf_step *step)
 static enum weft_operation operation_of(const struct wf_action *action)
 {
     switch (action->type) {
-    case WF_ACTION_PULL: return WEFT_OP_PULL;
-    case WF_ACTION_COLLECTIVE: return (enum weft_operation)action->collective.collective;
-    case WF_ACTION_PACKED: return (enum weft_operation)action->packing.collective;
-    default: return WEFT_OP_COPY;
+    case WF_ACTION_PULL:
+        return WEFT_OP_PULL;
+    case WF_ACTION_COLLECTIVE:
+        return (enum weft_operation)action->collective.collective;
+    case WF_ACTION_PACKED:
+        return (enum weft_operation)action->packing.collective;
+    default:
+        return WEFT_OP_COPY;
     }
 }
 

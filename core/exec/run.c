@@ -98,7 +98,7 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
             if (trace != NULL) (void)wf_trace_fail(trace, record, status);
             return wf_step_failed(bound, action, status);
         }
-        if (trace != NULL) wf_record_posted(trace, bound, stream, record);
+        if (trace != NULL) wf_record_posted(trace, bound->team, stream, record);
     }
     return WEFT_OK;
 }

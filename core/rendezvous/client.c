@@ -312,7 +312,7 @@ static weft_status bring(struct wf_client *client, const struct wf_contribution 
                          contribution->label, payload.length);
     else
         status = wf_client_request(client, -1, WF_FRAME_GATHER, &payload, contribution->timeout_ns,
-                         WF_SERVER_GRACE_NS, w);
+                                   WF_SERVER_GRACE_NS, w);
     wf_text_free(&payload);
     return status;
 }

@@ -447,8 +447,8 @@ struct wf_clock_offset {
     uint64_t bound_ns;
 };
 
-/* Measure the server's clock.  If the server has the clock IDENTITY, the offset and the bound are 0.
- * WEFT_ERR_PEER: the server has ended; there is no text.  [any thread] */
+/* Measure the server's clock.  If the server has the clock IDENTITY, the offset and the bound are
+ * 0. WEFT_ERR_PEER: the server has ended; there is no text.  [any thread] */
 weft_status wf_client_clock(struct wf_client *client, uint64_t identity,
                             struct wf_clock_offset *out) WF_NODISCARD;
 /* RANK's departure or loss, or NULL.  The client owns it.  [any thread] */

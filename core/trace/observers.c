@@ -65,11 +65,21 @@ static void call(const weft_observer *observer, enum wf_callback callback,
     void (*function)(void *, const weft_record *) = NULL;
 
     switch (callback) {
-    case WF_CALL_SUBMITTED: function = observer->submitted; break;
-    case WF_CALL_STARTED: function = observer->started; break;
-    case WF_CALL_FINISHED: function = observer->finished; break;
-    case WF_CALL_PLANNED: function = observer->planned; break;
-    case WF_CALL_REDISTRIBUTES: function = observer->redistributes; break;
+    case WF_CALL_SUBMITTED:
+        function = observer->submitted;
+        break;
+    case WF_CALL_STARTED:
+        function = observer->started;
+        break;
+    case WF_CALL_FINISHED:
+        function = observer->finished;
+        break;
+    case WF_CALL_PLANNED:
+        function = observer->planned;
+        break;
+    case WF_CALL_REDISTRIBUTES:
+        function = observer->redistributes;
+        break;
     }
     if (function != NULL) function(observer->self, record);
 }

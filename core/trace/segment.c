@@ -32,8 +32,9 @@ static weft_status create_file(struct wf_trace *trace, int folder,
     const char *name = trace->path + used + 1;
     int error;
 
-    snprintf(trace->path + used, sizeof trace->path - used, "/" WF_RING_PREFIX "%016" PRIx64 ".%d.%d",
-             identity->job, identity->rank, (int)getpid());
+    snprintf(trace->path + used, sizeof trace->path - used,
+             "/" WF_RING_PREFIX "%016" PRIx64 ".%d.%d", identity->job, identity->rank,
+             (int)getpid());
     trace->file = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (trace->file < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be created: %s", trace->path, strerror(errno));
@@ -47,8 +48,8 @@ static weft_status create_file(struct wf_trace *trace, int folder,
 
 static weft_status map_file(struct wf_trace *trace)
 {
-    void *memory = mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                        trace->file, 0);
+    void *memory =
+        mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, trace->file, 0);
 
     if (memory == MAP_FAILED)
         return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be mapped: %s", trace->path, strerror(errno));
@@ -81,7 +82,8 @@ static weft_status share(struct wf_trace *trace, const struct wf_trace_identity 
 
 static weft_status keep_private(struct wf_trace *trace)
 {
-    void *memory = mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED) return wf_fail_memory(trace->bytes);
     trace->segment = memory;
@@ -160,7 +162,8 @@ weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t r
         return status;
     }
     describe(trace->segment, identity, count);
-    trace->records = (weft_record *)((char *)trace->segment + sizeof *trace->segment + WF_TEXT_BYTES);
+    trace->records =
+        (weft_record *)((char *)trace->segment + sizeof *trace->segment + WF_TEXT_BYTES);
     *out = trace;
     return WEFT_OK;
 }

@@ -62,7 +62,7 @@ uint64_t wf_ticks_convert(struct wf_instant first, struct wf_instant last, uint6
 
 /* A communicator of the rank. */
 struct wf_segment_comm {
-    _Atomic uint64_t number; /* 0: the entry is free */
+    _Atomic uint64_t number;      /* 0: the entry is free */
     _Atomic uint32_t name, ranks; /* texts; RANKS is like "0-3,8" */
     _Atomic int32_t rank, size;
     _Atomic int32_t failed; /* weft_status; WEFT_OK: it has not failed */
@@ -114,9 +114,9 @@ struct wf_trace {
     struct wf_segment *segment;
     weft_record *records;
     uint64_t mask;
-    _Atomic uint32_t observing; /* bit per slot of OBSERVERS */
-    uint32_t lasting;           /* bit per slot: its observer stays until the trace ends */
-    bool has_ring;              /* WEFT_RING is not 0: always active */
+    _Atomic uint32_t observing;         /* bit per slot of OBSERVERS */
+    uint32_t lasting;                   /* bit per slot: its observer stays until the trace ends */
+    bool has_ring;                      /* WEFT_RING is not 0: always active */
     _Atomic uint64_t chains[WF_CHAINS]; /* newest record of the streams of a place */
     struct wf_observer_slot observers[WF_OBSERVERS];
     pthread_mutex_t lock; /* of what follows, and of changes to `observing` */
@@ -125,7 +125,7 @@ struct wf_trace {
     char path[256];       /* of the file; "" without */
     struct wf_text_entry *texts;
     uint32_t text_room, text_count, texts_missed;
-    pthread_mutex_t counts_lock; /* of beginning and ending counts */
+    pthread_mutex_t counts_lock;        /* of beginning and ending counts */
     _Atomic(struct wf_counts *) counts; /* NULL: nobody has counted */
     struct wf_export *export;           /* NULL: no trace is written */
     _Atomic uint64_t scratch;           /* bytes that exec has allocated for scratch */
@@ -142,12 +142,11 @@ void wf_trace_destroy(struct wf_trace *trace);
 /* True if records are wanted. */
 static inline bool wf_trace_is_active(const struct wf_trace *trace)
 {
-    return trace->has_ring ||
-           atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0;
+    return trace->has_ring || atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0;
 }
 
-void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name,
-                       const int32_t *ranks, int32_t size, int32_t rank);
+void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, const int32_t *ranks,
+                       int32_t size, int32_t rank);
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
                         const char *text);
 void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number);
@@ -187,13 +186,13 @@ void wf_observers_fail(struct wf_trace *trace, uint64_t comm, weft_status status
 
 /* Fields are stored one by one and atomically, because other threads and processes read records
  * while they are written.  ID is 0 meanwhile. */
-#define WF_STORE(record, field, value)                                                             \
-    __atomic_store_n(&(record)->field, (value), __ATOMIC_RELAXED)
-#define WF_LOAD(record, field) __atomic_load_n(&(record)->field, __ATOMIC_RELAXED)
+#define WF_STORE(record, field, value) __atomic_store_n(&(record)->field, (value), __ATOMIC_RELAXED)
+#define WF_LOAD(record, field)         __atomic_load_n(&(record)->field, __ATOMIC_RELAXED)
 
-static inline __attribute__((always_inline)) weft_record *
-wf_trace_write(struct wf_trace *trace, _Atomic uint64_t *chain, const weft_record *draft,
-               uint64_t *number)
+static inline __attribute__((always_inline)) weft_record *wf_trace_write(struct wf_trace *trace,
+                                                                         _Atomic uint64_t *chain,
+                                                                         const weft_record *draft,
+                                                                         uint64_t *number)
 {
     uint64_t id = atomic_fetch_add_explicit(&trace->segment->next, 1, memory_order_relaxed) + 1;
     weft_record *record = &trace->records[id & trace->mask];

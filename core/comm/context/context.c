@@ -1,6 +1,6 @@
 /* context.c - joining and leaving the job. */
 #include "comm/comm.h"
-#include "comm/timing.h"
+#include "timing.h"
 #include "rendezvous/launch.h"
 
 #include "weft/status.h"

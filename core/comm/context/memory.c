@@ -1,6 +1,6 @@
 /* memory.c - the backend's memory and streams. */
 #include "comm/comm.h"
-#include "comm/timing.h"
+#include "timing.h"
 
 #include <stdio.h>
 

@@ -129,8 +129,8 @@ void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t sta
 /* ---- facts ---- */
 
 /* An instant NAME on the rank's track begins. */
-static uint8_t *begin_fact(struct wf_export *export, const char *name, uint64_t ns,
-                           uint8_t **event, uint8_t **body)
+static uint8_t *begin_fact(struct wf_export *export, const char *name, uint64_t ns, uint8_t **event,
+                           uint8_t **body)
 {
     uint8_t *at = wf_packet_begin(export, wf_output_room(&export->output), ns, body);
 

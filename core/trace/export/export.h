@@ -21,7 +21,7 @@
 /* ---- output.c ---- */
 
 #define WF_OUTPUT_BYTES (1u << 18) /* fits into a processor's cache */
-#define WF_PACKET_MOST  4096 /* bytes of any packet */
+#define WF_PACKET_MOST  4096       /* bytes of any packet */
 
 struct wf_output {
     int file; /* -1: nothing is written any more */
@@ -75,7 +75,7 @@ uint64_t wf_pace_invert(const struct wf_pace *pace, uint64_t ns);
 #define WF_SHAPES      1024
 #define WF_SHAPE_BYTES 232
 
-/* What is constant in the slices of an operation that repeats. */
+/* The constant part of the slices of an operation that repeats. */
 struct wf_shape_key {
     uint64_t comm, sent, received, plan;
     uint32_t comm_name, axes, label;
@@ -86,7 +86,7 @@ struct wf_shape_key {
 
 struct wf_shape {
     struct wf_shape_key key;
-    uint64_t group; /* identifies the communicator among all ranks */
+    uint64_t group;             /* identifies the communicator among all ranks */
     uint16_t name_bytes, bytes; /* of ENCODED: the name, and all */
     bool used;
     uint8_t encoded[WF_SHAPE_BYTES]; /* fields of a TrackEvent */

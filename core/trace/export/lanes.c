@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define PACKET_EVENT     11
-#define EVENT_TYPE       9
-#define EVENT_TRACK      11
-#define EVENT_FLOW       47
-#define EVENT_FLOW_ENDS  48
-#define LANES_MOST       4096
-#define COUNTED_BYTES    4096 /* less is over before its two values are written */
+#define PACKET_EVENT    11
+#define EVENT_TYPE      9
+#define EVENT_TRACK     11
+#define EVENT_FLOW      47
+#define EVENT_FLOW_ENDS 48
+#define LANES_MOST      4096
+#define COUNTED_BYTES   4096 /* less is over before its two values are written */
 
 /* ---- what records mean ---- */
 
@@ -28,19 +28,23 @@ uint64_t wf_flow_of(const struct wf_export *export, const weft_record *record,
 {
     if (record->sequence == 0 || record->comm == 0) return 0;
     switch (record->operation) {
-    case WEFT_OP_SEND: return mix_message(record, shape->group, export->rank, record->peer);
-    case WEFT_OP_RECEIVE: return mix_message(record, shape->group, record->peer, export->rank);
+    case WEFT_OP_SEND:
+        return mix_message(record, shape->group, export->rank, record->peer);
+    case WEFT_OP_RECEIVE:
+        return mix_message(record, shape->group, record->peer, export->rank);
     case WEFT_OP_COPY:
     case WEFT_OP_SYMM_BARRIER: /* has no number of its own */
     case WEFT_OP_REDISTRIBUTE:
-    case WEFT_OP_PLAN: return 0;
-    default: return wf_hash_mix(wf_hash_mix(3, shape->group), record->sequence) | 1;
+    case WEFT_OP_PLAN:
+        return 0;
+    default:
+        return wf_hash_mix(wf_hash_mix(3, shape->group), record->sequence) | 1;
     }
 }
 
 uint64_t wf_flow_submitted(const struct wf_export *export, uint64_t id)
 {
-    return wf_hash_mix(wf_hash_mix(4, (uint64_t)export->rank + 1), id) | 1;
+    return wf_hash_mix(wf_hash_mix(4, (uint64_t) export->rank + 1), id) | 1;
 }
 
 uint64_t wf_bytes_in_flight(const weft_record *record)
@@ -57,9 +61,10 @@ uint64_t wf_bytes_in_flight(const weft_record *record)
 /* ---- events ---- */
 
 /* Begin an event on LANE, at NS or later. */
-static inline __attribute__((always_inline)) uint8_t *
-begin_event(struct wf_export *export, struct wf_lane *lane, uint64_t ns, enum wf_event_type type,
-            uint8_t **event, uint8_t **body)
+static inline __attribute__((always_inline)) uint8_t *begin_event(struct wf_export *export,
+                                                                  struct wf_lane *lane, uint64_t ns,
+                                                                  enum wf_event_type type,
+                                                                  uint8_t **event, uint8_t **body)
 {
     uint8_t *at;
 
@@ -86,8 +91,7 @@ static void write_begin(struct wf_export *export, struct wf_lane *lane,
     const weft_record *record = &open->record;
     const struct wf_shape *shape = wf_shape_find(export, record);
     uint64_t ns = wf_pace_convert(&export->pace, record->submitted);
-    uint64_t flow =
-        record->operation == WEFT_OP_RECEIVE ? 0 : wf_flow_of(export, record, shape);
+    uint64_t flow = record->operation == WEFT_OP_RECEIVE ? 0 : wf_flow_of(export, record, shape);
     uint8_t *event, *body, *at = begin_event(export, lane, ns, WF_EVENT_BEGIN, &event, &body);
 
     memcpy(at, shape->encoded, 64); /* most shapes */
@@ -142,8 +146,7 @@ void wf_lane_push(struct wf_export *export, struct wf_lane *lane, const weft_rec
     uint64_t bytes = wf_bytes_in_flight(record);
     struct wf_open_slice *open;
 
-    if (lane->depth > 0 &&
-        lane->open[lane->depth - 1].record.id + export->trace->mask < record->id)
+    if (lane->depth > 0 && lane->open[lane->depth - 1].record.id + export->trace->mask < record->id)
         end_lost(export, lane, record);
     if (lane->depth == WF_LANE_DEPTH) {
         atomic_fetch_add_explicit(&export->missed, 1, memory_order_relaxed);
@@ -215,8 +218,7 @@ static struct wf_lane *find(const struct wf_export *export, uint64_t key, bool i
 
 static struct wf_lane *add(struct wf_export *export, uint64_t key, bool is_stream, const char *name)
 {
-    struct wf_lane *lane =
-        export->track_count < LANES_MOST ? wf_calloc(1, sizeof *lane) : NULL;
+    struct wf_lane *lane = export->track_count < LANES_MOST ? wf_calloc(1, sizeof *lane) : NULL;
 
     if (lane == NULL) {
         atomic_fetch_add(&export->missed, 1);

@@ -44,7 +44,8 @@ bool wf_output_open(struct wf_output *output, const char *pattern, int32_t rank)
 
     *output = (struct wf_output){.file = -1};
     if (!name_file(output->path, sizeof output->path, pattern, rank)) {
-        wf_log(WF_LOG_WARNING, "WEFT_TRACE: the name has more than %zu bytes; this rank writes no trace",
+        wf_log(WF_LOG_WARNING,
+               "WEFT_TRACE: the name has more than %zu bytes; this rank writes no trace",
                sizeof output->path - 16);
         return false;
     }
@@ -71,10 +72,11 @@ void wf_output_flush(struct wf_output *output)
             int error = count == 0 ? ENOSPC : errno;
             bool is_whole = ftruncate(output->file, (off_t)output->written) == 0;
 
-            wf_log(WF_LOG_WARNING,
-                   "WEFT_TRACE: %s ends after %llu bytes%s: %s; this rank continues without a trace",
-                   output->path, (unsigned long long)output->written,
-                   is_whole ? "" : ", with an incomplete packet", strerror(error));
+            wf_log(
+                WF_LOG_WARNING,
+                "WEFT_TRACE: %s ends after %llu bytes%s: %s; this rank continues without a trace",
+                output->path, (unsigned long long)output->written,
+                is_whole ? "" : ", with an incomplete packet", strerror(error));
             close(output->file);
             output->file = -1;
         }

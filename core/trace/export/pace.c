@@ -1,5 +1,5 @@
-/* pace.c - ticks -> nanoseconds.  Each renewal measures the clock.  A line that is late jumps to the
- * clock.  A line that is ahead is followed by one that meets the clock at the next renewal, so
+/* pace.c - ticks -> nanoseconds.  Each renewal measures the clock.  A line that is late jumps to
+ * the clock.  A line that is ahead is followed by one that meets the clock at the next renewal, so
  * times never go back. */
 #include "export.h"
 
@@ -28,8 +28,8 @@ void wf_pace_begin(struct wf_pace *pace)
     now = wf_instant_apart(pace->first);
     pace->ticks = now.ticks;
     pace->ns = now.ns;
-    pace->scale = scale_of((wide)now.ns - (wide)pace->first.ns,
-                           (wide)now.ticks - (wide)pace->first.ticks);
+    pace->scale =
+        scale_of((wide)now.ns - (wide)pace->first.ns, (wide)now.ticks - (wide)pace->first.ticks);
     pace->interval_ns = FIRST_NS;
     set_renewal(pace);
 }
@@ -41,8 +41,7 @@ void wf_pace_renew(struct wf_pace *pace)
     wide rate, ticks, target;
 
     if (now.ticks <= pace->ticks || now.ticks <= pace->first.ticks) return;
-    line = pace->ns +
-           (uint64_t)((wide)(now.ticks - pace->ticks) * (wide)pace->scale >> 32);
+    line = pace->ns + (uint64_t)((wide)(now.ticks - pace->ticks) * (wide)pace->scale >> 32);
     ns = now.ns;
     if (line < ns) line = ns; /* forward at once, back by a slower line */
     rate = (wide)scale_of((wide)now.ns - (wide)pace->first.ns,

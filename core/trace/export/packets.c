@@ -138,7 +138,7 @@ static void put_first(struct wf_export *export)
 
     *at = 0x0a;
     body = at += 1 + WF_PROTO_LENGTH;
-    at = wf_put_number(at, PACKET_SEQUENCE, (uint64_t)export->rank + 1);
+    at = wf_put_number(at, PACKET_SEQUENCE, (uint64_t) export->rank + 1);
     at = wf_put_number(at, PACKET_FLAGS, FLAG_CLEARED);
     at = wf_put_begin(at, PACKET_DEFAULTS, &part);
     at = wf_put_number(at, DEFAULT_CLOCK, CLOCK_OF_MONOTONIC);

@@ -159,11 +159,21 @@ static void encode(struct wf_export *export, const weft_record *record, struct w
 
 const struct wf_shape *wf_shape_find(struct wf_export *export, const weft_record *record)
 {
-    struct wf_shape_key key = {record->comm,      record->sent,      record->received,
-                               record->plan,      record->comm_name, record->axes,
-                               record->label,     record->peer,      record->step,
-                               record->operation, record->step_kind, record->dtype,
-                               record->reduction, (uint8_t)(record->flags & SHAPE_FLAGS), 0};
+    struct wf_shape_key key = {record->comm,
+                               record->sent,
+                               record->received,
+                               record->plan,
+                               record->comm_name,
+                               record->axes,
+                               record->label,
+                               record->peer,
+                               record->step,
+                               record->operation,
+                               record->step_kind,
+                               record->dtype,
+                               record->reduction,
+                               (uint8_t)(record->flags & SHAPE_FLAGS),
+                               0};
     uint64_t hash = wf_hash_mix(key.plan ^ key.comm, key.sent);
     struct wf_shape *shape;
 

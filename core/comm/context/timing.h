@@ -3,10 +3,10 @@
  * Two events surround an operation on its stream.  Their times are relative to an anchor: an event
  * at which the host's clock was read.  Later submissions and waits look which events are complete,
  * without waiting for them. */
-#ifndef WEFT_COMM_TIMING_H
-#define WEFT_COMM_TIMING_H
+#ifndef WEFT_COMM_CONTEXT_TIMING_H
+#define WEFT_COMM_CONTEXT_TIMING_H
 
-#include "comm.h"
+#include "comm/comm.h"
 
 /* Begin to measure, if CONTEXT writes a trace and its device can.  The device is open. */
 void wf_timing_begin(weft_context *context);

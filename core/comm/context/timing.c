@@ -4,16 +4,14 @@
  * operation for which no entry is free has no times. */
 #include "timing.h"
 
-#include <string.h>
-
-#define ENTRIES     2048
-#define QUEUES      64
-#define SKIPPED     16 /* submissions that do not look after one that saw no complete event */
-#define ANCHOR_NS   WF_SECOND_NS /* between two anchors */
-#define FIRST_WAIT  (10 * WF_SECOND_NS)
-#define LATER_WAIT  (WF_SECOND_NS / 1000)
-#define NARROW_NS   20000
-#define DRIFT_PPM   20
+#define ENTRIES    2048
+#define QUEUES     64
+#define SKIPPED    16 /* submissions that do not look after one that saw no complete event */
+#define ANCHOR_NS  WF_SECOND_NS /* between two anchors */
+#define FIRST_WAIT (10 * WF_SECOND_NS)
+#define LATER_WAIT (WF_SECOND_NS / 1000)
+#define NARROW_NS  20000
+#define DRIFT_PPM  20
 
 enum stage {
     STAGE_BEGUN,   /* the backend does not have it yet */
@@ -36,7 +34,7 @@ struct queue {
     const void *stream;
     struct timed *first, *last;
     uint32_t skips;
-    weft_record container; /* the redistribution that began last; its id is 0 if there is none */
+    weft_record container; /* the redistribution that began last; an id of 0: none */
 };
 
 struct wf_timing {
@@ -156,8 +154,7 @@ static void report(struct wf_timing *timing, struct queue *queue, struct timed *
     const weft_record *container = &queue->container;
     bool contained = container->id != 0 && (uint32_t)container->id == timed->record.parent;
 
-    wf_export_slice(trace->export, &timed->record, started, finished,
-                    contained ? container : NULL);
+    wf_export_slice(trace->export, &timed->record, started, finished, contained ? container : NULL);
     if (WF_LOAD(record, id) != timed->record.id) return;
     WF_STORE(record, started, timed->record.started);
     WF_STORE(record, finished, timed->record.finished);
@@ -185,8 +182,7 @@ static bool has_failed(const struct wf_timing *timing, const struct timed *timed
     const struct wf_trace *trace = timing->context->trace;
     const weft_record *record = &trace->records[timed->record.id & trace->mask];
 
-    return WF_LOAD(record, id) != timed->record.id ||
-           WF_LOAD(record, state) == WEFT_RECORD_FAILED;
+    return WF_LOAD(record, id) != timed->record.id || WF_LOAD(record, state) == WEFT_RECORD_FAILED;
 }
 
 /* Handle the first entry of QUEUE.  False: it is not complete. */
@@ -230,7 +226,7 @@ void wf_timing_collect(struct wf_timing *timing, const void *stream, bool any)
 
 /* ---- new work ---- */
 
-/* A free entry for STREAM at the end of its queue; NULL: there is none.  The lock is held. */
+/* A free entry for STREAM at the end of its queue, or NULL.  The lock is held. */
 static struct timed *take_entry(struct wf_timing *timing, const void *stream,
                                 struct wf_submitted record)
 {
@@ -245,9 +241,10 @@ static struct timed *take_entry(struct wf_timing *timing, const void *stream,
     for (uint32_t i = 0; timing->unused == NULL && i < timing->queue_count; i++)
         collect(timing, &timing->queues[i]);
     timed = timing->unused;
-    if (timed == NULL || !make_events(timing, timed)) return NULL;
+    if (timed == NULL || !make_events(timing, timed) ||
+        !wf_record_copy(record.record, record.id, &timed->record))
+        return NULL;
     timing->unused = timed->next;
-    memcpy(&timed->record, record.record, sizeof timed->record);
     timed->stage = STAGE_BEGUN;
     append(queue, timed);
     return timed;
@@ -256,7 +253,6 @@ static struct timed *take_entry(struct wf_timing *timing, const void *stream,
 void wf_timing_submit(struct wf_timing *timing, const weft_comm *comm, const void *stream,
                       struct wf_submitted record)
 {
-    struct wf_export *export = timing->context->trace->export;
     struct timed *timed;
 
     pthread_mutex_lock(&timing->lock);
@@ -267,8 +263,8 @@ void wf_timing_submit(struct wf_timing *timing, const weft_comm *comm, const voi
                                         (void *)(uintptr_t)stream) != WEFT_OK)
             timed->stage = STAGE_VOID;
     }
+    wf_export_post(timing->context->trace->export, timed != NULL ? &timed->record : NULL);
     pthread_mutex_unlock(&timing->lock);
-    wf_export_post(export, timed != NULL ? record.record : NULL);
 }
 
 void wf_timing_contain(struct wf_timing *timing, const void *stream, struct wf_submitted record)
@@ -284,8 +280,8 @@ void wf_timing_contain(struct wf_timing *timing, const void *stream, struct wf_s
 /* Record the end of TIMED, which the backend has. */
 static void end(struct wf_timing *timing, const void *stream, struct timed *timed)
 {
-    weft_status status = timing->table->event_record(timing->context->device, timed->end,
-                                                     (void *)(uintptr_t)stream);
+    weft_status status =
+        timing->table->event_record(timing->context->device, timed->end, (void *)(uintptr_t)stream);
 
     timed->stage = status == WEFT_OK ? STAGE_POSTED : STAGE_VOID;
 }
