@@ -283,9 +283,9 @@ void wf_packets_begin(struct wf_export *export, const struct wf_trace_identity *
     put_rank(export, identity);
     put_counter_track(export, WF_TRACK_IN_FLIGHT, "bytes in flight");
     put_counter_track(export, WF_TRACK_SCRATCH, "scratch");
-    for (int i = 0; i < 2; i++)
+    for (uint64_t i = 0; i < 2; i++)
         export->counter_head_bytes =
-            put_head(export, (uint64_t)(WF_TRACK_IN_FLIGHT + i), export->counter_heads[i]);
+            put_head(export, WF_TRACK_IN_FLIGHT + i, export->counter_heads[i]);
     host = wf_packets_intern(export, WF_INTERN_TEXT, segment->host);
     backend = wf_packets_intern(export, WF_INTERN_TEXT, segment->backend);
     snprintf(job, sizeof job, "%016" PRIx64, identity->job);
