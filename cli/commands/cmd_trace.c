@@ -35,9 +35,15 @@ static int read_all(int file, uint8_t **data, size_t *bytes)
 /* Returns CLI_OK, or the exit code after printing an error. */
 static int load(const struct cli_command *command, const char *path, uint8_t **data, size_t *bytes)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    int error = file < 0 ? errno : read_all(file, data, bytes);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int error = file < 0 ? errno : 0;
+    struct stat info;
 
+    if (file >= 0 && fstat(file, &info) == 0 && !S_ISREG(info.st_mode)) {
+        close(file);
+        return cli_fail(command, wf_fail(WEFT_ERR_INVALID, "%s is not a regular file", path));
+    }
+    if (file >= 0) error = read_all(file, data, bytes);
     if (file >= 0) close(file);
     return error == 0 ? CLI_OK : cli_fail_file(command, path, error);
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE SIZE_MAX
+#define NONE       SIZE_MAX
+#define MOST_KINDS 256
 
 /* A slice that has begun. */
 struct slice {
@@ -42,6 +43,8 @@ struct sums {
     size_t track_count, track_room;
     struct group *groups;
     size_t group_count, group_room;
+    uint32_t *index; /* of groups by plan and step: their number plus 1; 0: free */
+    size_t index_room;
     struct kind *kinds;
     size_t kind_count, kind_room;
     uint64_t open; /* slices without an end */
@@ -104,32 +107,75 @@ static weft_status get_track(struct sums *sums, uint64_t uuid, struct track **ou
 
 /* ---- groups and kinds ---- */
 
-static weft_status find_group(struct sums *sums, const struct trace_event *event, size_t *out)
+/* The place of a group in the index. */
+static uint32_t *find_place(const struct sums *sums, const struct proto *plan, uint64_t step)
 {
-    for (size_t i = sums->group_count; i-- > 0;) {
-        const struct group *group = &sums->groups[i];
+    uint64_t hash = wf_hash(step, plan->data, plan->bytes);
+    size_t at = (size_t)(hash >> 20) & (sums->index_room - 1);
 
-        if (group->step != event->step || !is_same(&group->plan, &event->plan)) continue;
-        *out = i;
-        return WEFT_OK;
+    for (;; at = (at + 1) & (sums->index_room - 1)) {
+        uint32_t number = sums->index[at];
+
+        if (number == 0 || (sums->groups[number - 1].step == step &&
+                            is_same(&sums->groups[number - 1].plan, plan)))
+            return &sums->index[at];
     }
-    WF_TRY(
-        grow((void **)&sums->groups, sums->group_count, &sums->group_room, sizeof *sums->groups));
-    sums->groups[sums->group_count] = (struct group){.plan = event->plan,
-                                                     .name = event->name,
-                                                     .label = event->label,
-                                                     .step = event->step,
-                                                     .predicted_ns = event->predicted_ns};
-    *out = sums->group_count++;
+}
+
+static weft_status grow_index(struct sums *sums)
+{
+    uint32_t *old = sums->index;
+    size_t before = sums->index_room, room = before > 0 ? 2 * before : 256;
+
+    if (2 * (sums->group_count + 1) <= before) return WEFT_OK;
+    sums->index = wf_calloc(room, sizeof *sums->index);
+    if (sums->index == NULL) {
+        sums->index = old;
+        return wf_fail_memory(room * sizeof *old);
+    }
+    sums->index_room = room;
+    for (uint32_t i = 0; i < sums->group_count; i++)
+        *find_place(sums, &sums->groups[i].plan, sums->groups[i].step) = i + 1;
+    wf_free(old);
     return WEFT_OK;
 }
 
+static weft_status find_group(struct sums *sums, const struct trace_event *event, size_t *out)
+{
+    uint32_t *place;
+
+    WF_TRY(grow_index(sums));
+    place = find_place(sums, &event->plan, event->step);
+    if (*place == 0) {
+        WF_TRY(grow((void **)&sums->groups, sums->group_count, &sums->group_room,
+                    sizeof *sums->groups));
+        sums->groups[sums->group_count] = (struct group){.plan = event->plan,
+                                                         .name = event->name,
+                                                         .label = event->label,
+                                                         .step = event->step,
+                                                         .predicted_ns = event->predicted_ns};
+        *place = (uint32_t)++sums->group_count;
+    }
+    *out = *place - 1;
+    return WEFT_OK;
+}
+
+/* The last of MOST_KINDS is for all further kinds. */
 static weft_status find_kind(struct sums *sums, const struct proto *name, size_t *out)
 {
+    static const uint8_t others[] = "other";
+    struct proto last = {others, sizeof others - 1, 0};
+
     for (*out = 0; *out < sums->kind_count; (*out)++)
         if (is_same(&sums->kinds[*out].name, name)) return WEFT_OK;
+    if (sums->kind_count == MOST_KINDS) {
+        *out = MOST_KINDS - 1;
+        return WEFT_OK;
+    }
     WF_TRY(grow((void **)&sums->kinds, sums->kind_count, &sums->kind_room, sizeof *sums->kinds));
-    sums->kinds[sums->kind_count++] = (struct kind){.name = *name};
+    sums->kinds[sums->kind_count] =
+        (struct kind){.name = sums->kind_count == MOST_KINDS - 1 ? last : *name};
+    sums->kind_count++;
     return WEFT_OK;
 }
 
@@ -195,6 +241,7 @@ static void free_sums(struct sums *sums)
     for (size_t i = 0; i < sums->group_count; i++)
         wf_free(sums->groups[i].times);
     wf_free(sums->groups);
+    wf_free(sums->index);
     wf_free(sums->kinds);
     wf_free(sums->slices);
     wf_free(sums->tracks);

@@ -39,7 +39,7 @@ void wf_observers_remove(struct wf_trace *trace, uint32_t slot)
 {
     pthread_mutex_lock(&trace->lock);
     atomic_fetch_and(&trace->observing, ~(1u << slot));
-    trace->lasting &= ~(1u << slot);
+    if (trace->lasting >> slot & 1) trace->lasting &= ~(1u << slot);
     while (atomic_load(&trace->observers[slot].running) > 0)
         sched_yield();
     pthread_mutex_unlock(&trace->lock);

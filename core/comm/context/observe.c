@@ -29,10 +29,11 @@ static void switch_records(weft_context *context)
 void wf_tracing_clock(weft_context *context)
 {
     struct wf_export *export = context->trace != NULL ? context->trace->export : NULL;
-    const char *host = context->config->host_id;
     struct wf_clock_offset clock = {.at_ns = wf_now_ns()};
+    const char *host;
 
     if (export == NULL) return;
+    host = context->config->host_id;
     if (context->client != NULL &&
         wf_client_clock(context->client,
                         host != NULL ? wf_identity(host).host : wf_clock_identity(),

@@ -321,6 +321,15 @@ void wf_timing_post_group(struct wf_timing *timing, const weft_comm *comm, bool 
     pthread_mutex_unlock(&timing->lock);
 }
 
+/* Take the times of QUEUE, and give up what is not complete. */
+static void finish(struct wf_timing *timing, struct queue *queue)
+{
+    collect(timing, queue);
+    for (; queue->first != NULL; pop(timing, queue))
+        if (queue->first->stage != STAGE_CONTAINER)
+            wf_export_drop(timing->context->trace->export, &queue->first->record);
+}
+
 void wf_timing_forget(struct wf_timing *timing, const void *stream)
 {
     struct queue *queue;
@@ -328,9 +337,7 @@ void wf_timing_forget(struct wf_timing *timing, const void *stream)
     pthread_mutex_lock(&timing->lock);
     queue = find_queue(timing, stream);
     if (queue != NULL) {
-        collect(timing, queue);
-        while (queue->first != NULL)
-            pop(timing, queue);
+        finish(timing, queue);
         *queue = timing->queues[--timing->queue_count];
     }
     pthread_mutex_unlock(&timing->lock);
@@ -400,8 +407,11 @@ void wf_timing_begin(weft_context *context)
 
 void wf_timing_end(weft_context *context)
 {
-    if (context->timing == NULL) return;
-    wf_timing_collect(context->timing, NULL, true);
-    destroy(context->timing);
+    struct wf_timing *timing = context->timing;
+
+    if (timing == NULL) return;
+    for (uint32_t i = 0; i < timing->queue_count; i++)
+        finish(timing, &timing->queues[i]);
+    destroy(timing);
     context->timing = NULL;
 }

@@ -39,6 +39,7 @@ def check_refused():
     open("foreign", "w").write('{"traceEvents": []}\n')
     jobs.call([jobs.weft, "trace", "foreign"], code=1, text="foreign, byte 0: ")
     jobs.call([*merge, "good.0", "foreign", "-o", "x"], code=1, text="foreign, byte 0: ")
+    jobs.call([jobs.weft, "trace", "/dev/zero"], code=1, text="/dev/zero is not a regular file")
     jobs.call([*merge, "good.0", "other.1", "-o", "x"], code=1, text="different jobs")
     jobs.call([*merge, "good.0", "good.0", "-o", "x"], code=1, text="both of rank 0")
     jobs.call([*merge, "good.0", "good.1", "-o", "all"], text="2 of 2 ranks")
