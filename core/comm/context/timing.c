@@ -1,7 +1,7 @@
 /* timing.c - events around operations on streams.
  *
- * All memory is allocated at the beginning; events are created when an entry is first used.  An
- * operation for which no entry is free has no times. */
+ * All memory and all events are made at the beginning.  An operation for which no entry is free has
+ * no times. */
 #include "timing.h"
 
 #define ENTRIES    2048
@@ -91,15 +91,21 @@ static bool set_anchor(struct wf_timing *timing, int64_t limit_ns)
 
 /* ---- entries ---- */
 
-static bool make_events(struct wf_timing *timing, struct timed *timed)
+/* Create the events of the entries.  Fewer entries are used if that fails. */
+static bool make_events(struct wf_timing *timing)
 {
     void *device = timing->context->device;
 
-    if (timed->begin == NULL && timing->table->event_create(device, &timed->begin) != WEFT_OK)
-        timed->begin = NULL;
-    if (timed->end == NULL && timing->table->event_create(device, &timed->end) != WEFT_OK)
-        timed->end = NULL;
-    return timed->begin != NULL && timed->end != NULL;
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        struct timed *timed = &timing->entries[i];
+
+        if (timing->table->event_create(device, &timed->begin) != WEFT_OK) timed->begin = NULL;
+        if (timing->table->event_create(device, &timed->end) != WEFT_OK) timed->end = NULL;
+        if (timed->begin == NULL || timed->end == NULL) break;
+        timed->next = timing->unused;
+        timing->unused = timed;
+    }
+    return timing->unused != NULL;
 }
 
 static struct queue *find_queue(struct wf_timing *timing, const void *stream)
@@ -241,9 +247,7 @@ static struct timed *take_entry(struct wf_timing *timing, const void *stream,
     for (uint32_t i = 0; timing->unused == NULL && i < timing->queue_count; i++)
         collect(timing, &timing->queues[i]);
     timed = timing->unused;
-    if (timed == NULL || !make_events(timing, timed) ||
-        !wf_record_copy(record.record, record.id, &timed->record))
-        return NULL;
+    if (timed == NULL || !wf_record_copy(record.record, record.id, &timed->record)) return NULL;
     timing->unused = timed->next;
     timed->stage = STAGE_BEGUN;
     append(queue, timed);
@@ -369,10 +373,7 @@ static bool prepare(struct wf_timing *timing)
 
     timing->entries = wf_calloc(ENTRIES, sizeof *timing->entries);
     if (timing->entries == NULL) return false;
-    for (uint32_t i = 0; i < ENTRIES; i++) {
-        timing->entries[i].next = timing->unused;
-        timing->unused = &timing->entries[i];
-    }
+    if (!make_events(timing)) return false;
     if (timing->table->stream_create(device, &timing->stream) != WEFT_OK) {
         timing->stream = NULL;
         return false;

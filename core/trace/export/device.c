@@ -77,7 +77,7 @@ static void begin_slice(struct wf_export *export, struct wf_device_lane *lane,
     lane->depth++;
 }
 
-static struct wf_device_lane *find(struct wf_export *export, uint64_t stream)
+struct wf_device_lane *wf_device_lane(struct wf_export *export, uint64_t stream)
 {
     struct wf_device_lane *lane = export->devices;
     char name[96];
@@ -113,7 +113,7 @@ static void set_parent(struct wf_export *export, struct wf_device_lane *lane,
 void wf_device_slice(struct wf_export *export, const weft_record *record, uint64_t started,
                      uint64_t finished, const weft_record *parent)
 {
-    struct wf_device_lane *lane = find(export, record->stream);
+    struct wf_device_lane *lane = wf_device_lane(export, record->stream);
 
     if (lane == NULL) {
         export->missed++;

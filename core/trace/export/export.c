@@ -95,10 +95,13 @@ static void count_in_flight(struct wf_export *export, uint64_t more, uint64_t le
 void wf_export_post(struct wf_export *export, const weft_record *record)
 {
     pthread_mutex_lock(&export->lock);
-    if (record != NULL)
+    if (record != NULL) {
+        (void)wf_device_lane(export, record->stream); /* now, so that later calls do not allocate */
+        (void)wf_shape_find(export, record);
         count_in_flight(export, wf_bytes_in_flight(record), 0);
-    else
+    } else {
         atomic_fetch_add(&export->missed, 1);
+    }
     pthread_mutex_unlock(&export->lock);
 }
 

@@ -348,6 +348,8 @@ void wf_stream_label(const struct wf_export *export, uint64_t stream, const char
 
 /* ---- device.c ---- */
 
+/* The lane of STREAM, or NULL without memory. */
+struct wf_device_lane *wf_device_lane(struct wf_export *export, uint64_t stream);
 /* RECORD ran from STARTED to FINISHED, in nanoseconds of CLOCK_MONOTONIC.  PARENT is the
  * redistribution that contains it, or NULL. */
 void wf_device_slice(struct wf_export *export, const weft_record *record, uint64_t started,

@@ -72,7 +72,7 @@ uint8_t *wf_put_text_note(uint8_t *at, enum wf_annotation name, uint32_t text)
 static bool make_room(struct wf_export *export)
 {
     struct wf_interned_text *old = export->texts;
-    uint32_t before = export->text_room, room = before > 0 ? 2 * before : 256;
+    uint32_t before = export->text_room, room = before > 0 ? 2 * before : 4096;
 
     if (2 * (export->text_count + 1) <= before) return true;
     export->texts = wf_calloc(room, sizeof *export->texts);
