@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,28 +20,30 @@ static bool name_file(char *out, size_t bytes, const char *pattern, int32_t rank
     return length >= 0 && (size_t)length < bytes;
 }
 
-/* Returns an error number. */
-static int create(struct wf_output *output)
+/* Returns NULL, or why the file cannot be written. */
+static const char *create(struct wf_output *output)
 {
     struct stat info;
-    int error = 0;
+    const char *why = NULL;
 
     output->file = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (output->file < 0) return errno;
+    if (output->file < 0) return strerror(errno);
     if (fstat(output->file, &info) != 0 || !S_ISREG(info.st_mode))
-        error = EINVAL;
+        why = "it is not a regular file";
+    else if (flock(output->file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        why = "another context writes it";
     else if (ftruncate(output->file, 0) != 0)
-        error = errno;
-    if (error != 0) {
+        why = strerror(errno);
+    if (why != NULL) {
         close(output->file);
         output->file = -1;
     }
-    return error;
+    return why;
 }
 
 bool wf_output_open(struct wf_output *output, const char *pattern, int32_t rank)
 {
-    int error;
+    const char *why;
 
     *output = (struct wf_output){.file = -1};
     if (!name_file(output->path, sizeof output->path, pattern, rank)) {
@@ -50,10 +53,10 @@ bool wf_output_open(struct wf_output *output, const char *pattern, int32_t rank)
         return false;
     }
     output->buffer = wf_alloc(WF_OUTPUT_BYTES);
-    error = output->buffer == NULL ? ENOMEM : create(output);
-    if (error == 0) return true;
+    why = output->buffer == NULL ? strerror(ENOMEM) : create(output);
+    if (why == NULL) return true;
     wf_log(WF_LOG_WARNING, "WEFT_TRACE: %s cannot be written: %s; this rank writes no trace",
-           output->path, error == EINVAL ? "it is not a regular file" : strerror(error));
+           output->path, why);
     wf_free(output->buffer);
     output->buffer = NULL;
     return false;

@@ -3,6 +3,7 @@ import os
 import shutil
 
 import jobs
+import pftrace
 
 
 def check_unwritable():
@@ -14,6 +15,14 @@ def check_unwritable():
     os.mkfifo("fifo.0")
     said = jobs.call([jobs.rank_program], WEFT_TRACE="fifo")
     assert said.count("WEFT_TRACE") == 1 and "fifo.0 cannot be written" in said, said
+
+
+def check_twice():
+    """Two contexts of one rank do not write one file."""
+    said = jobs.call([jobs.rank_program, "--twice"], WEFT_TRACE="twice")
+    assert said.count("WEFT_TRACE") == 1 and "another context writes it" in said, said
+    trace = pftrace.read("twice.0")
+    assert sum(s.category == "all-reduce" for s in trace.slices) == 3
 
 
 def check_full():
@@ -57,5 +66,6 @@ def check_refused():
 os.chdir(jobs.folder)
 check_unwritable()
 check_full()
+check_twice()
 check_refused()
 shutil.rmtree(jobs.folder)

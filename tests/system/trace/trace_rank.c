@@ -5,9 +5,10 @@
  *     the same plan bound as "packed", which needs scratch, and 1 run of it;
  *     2 runs of "weights" and an all-gather on a stream.
  *
- *     trace_rank [--threads N] [--wait-not] [--full]
+ *     trace_rank [--threads N] [--wait-not] [--full] [--twice]
  *
- * --wait-not: it does not wait for the stream; --full: at the end, no file can exceed 2 KiB. */
+ * --wait-not: it does not wait for the stream; --full: at the end, no file can exceed 2 KiB;
+ * --twice: there is a second context meanwhile. */
 #include "weft/weft.h"
 
 #include <signal.h>
@@ -25,7 +26,7 @@
         }                                                                                          \
     } while (0)
 
-static bool waits = true, is_full = false;
+static bool waits = true, is_full = false, is_twice = false;
 
 static void run_collectives(weft_comm *world, float *in, float *out)
 {
@@ -101,11 +102,13 @@ static void limit_files(void)
 
 static weft_status run_thread(void *argument)
 {
-    weft_context *ctx = NULL;
+    weft_context *ctx = NULL, *second = NULL;
 
     (void)argument;
     if (weft_init(NULL, &ctx) != WEFT_OK) return WEFT_ERR_INVALID;
+    if (is_twice) MUST(weft_init(NULL, &second));
     run(ctx);
+    weft_context_release(&second);
     if (is_full) limit_files();
     weft_context_release(&ctx);
     return WEFT_OK;
@@ -119,6 +122,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) threads = atoi(argv[++i]);
         if (strcmp(argv[i], "--wait-not") == 0) waits = false;
         if (strcmp(argv[i], "--full") == 0) is_full = true;
+        if (strcmp(argv[i], "--twice") == 0) is_twice = true;
     }
     if (threads > 0) {
         MUST(weft_threads_run(threads, run_thread, NULL));
