@@ -2,12 +2,24 @@
 #include "export.h"
 #include "protobuf.h"
 
-#include <stdio.h>
+#include <sched.h>
+#include <time.h>
 
 #define PACKET_EVENT 11
 #define EVENT_TYPE   9
 #define EVENT_NAME   23
 #define EVENT_TRACK  11
+
+/* ---- the lock ---- */
+
+void wf_export_wait(struct wf_export *export)
+{
+    for (int i = 0; atomic_exchange_explicit(&export->is_locked, true, memory_order_acquire); i++)
+        if (i < 100)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
 
 /* ---- callbacks ---- */
 
@@ -31,7 +43,7 @@ static void see_posted(struct wf_export *export, struct wf_lane *thread, const w
     struct wf_lane *lane;
     uint64_t ns;
 
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     ns = wf_pace_convert(&export->pace, record->submitted);
     wf_lane_mark(export, thread, record, ns);
     lane = export->device_times ? NULL : wf_lane_stream(export, record->stream);
@@ -40,7 +52,7 @@ static void see_posted(struct wf_export *export, struct wf_lane *thread, const w
         wf_lane_write(export, lane);
     }
     note_scratch(export, ns);
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }
 
 static WF_HOT void see_submitted(void *self, const weft_record *record)
@@ -64,12 +76,12 @@ static WF_HOT void see_finished(void *self, const weft_record *record)
     if (ticks == 0) ticks = wf_ticks(); /* it failed */
     if (is_on_stream(record) && export->device_times) return;
     if (!is_on_stream(record)) lane = wf_lane_thread(export);
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     ns = wf_pace_convert(&export->pace, ticks);
     if (is_on_stream(record)) lane = wf_lane_stream(export, record->stream);
     if (lane != NULL) wf_lane_end(export, lane, record, ns);
     note_scratch(export, ns);
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }
 
 /* The program may end now: what is known is written. */
@@ -78,9 +90,9 @@ static void see_failed(void *self, uint64_t comm, weft_status status, const char
     struct wf_export *export = self;
 
     (void)comm, (void)status, (void)text;
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     wf_output_flush(&export->output);
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }
 
 /* Change the bytes in flight, as the host knows them, now. */
@@ -94,7 +106,7 @@ static void count_in_flight(struct wf_export *export, uint64_t more, uint64_t le
 
 void wf_export_post(struct wf_export *export, const weft_record *record)
 {
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     if (record != NULL) {
         (void)wf_device_lane(export, record->stream); /* now, so that later calls do not allocate */
         (void)wf_shape_find(export, record);
@@ -102,15 +114,15 @@ void wf_export_post(struct wf_export *export, const weft_record *record)
     } else {
         atomic_fetch_add(&export->missed, 1);
     }
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }
 
 void wf_export_drop(struct wf_export *export, const weft_record *record)
 {
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     count_in_flight(export, 0, wf_bytes_in_flight(record));
     atomic_fetch_add(&export->missed, 1);
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }
 
 void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t started,
@@ -118,7 +130,7 @@ void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t sta
 {
     uint64_t submitted;
 
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     submitted = wf_pace_convert(&export->pace, record->submitted);
     if (started < submitted) started = submitted; /* within the anchor's error */
     if (finished < started) finished = started;
@@ -126,7 +138,7 @@ void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t sta
     count_in_flight(export, 0, wf_bytes_in_flight(record));
     record->started = wf_pace_invert(&export->pace, started);
     record->finished = wf_pace_invert(&export->pace, finished);
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }
 
 /* ---- facts ---- */
@@ -147,13 +159,13 @@ void wf_export_clock(struct wf_export *export, uint64_t ns, int64_t offset_ns, u
 {
     uint8_t *event, *body, *at;
 
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     at = begin_fact(export, "clock", ns, &event, &body);
     at = wf_put_signed_note(at, WF_NOTE_OFFSET, offset_ns);
     at = wf_put_note(at, WF_NOTE_BOUND, bound_ns);
     wf_put_end(event, at);
     wf_packet_end(export, body, at);
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }
 
 void wf_export_time_streams(struct wf_export *export)
@@ -170,7 +182,6 @@ static void destroy(struct wf_export *export)
     wf_free(export->shapes);
     wf_free(export->texts);
     wf_free(export->predictions);
-    pthread_mutex_destroy(&export->lock);
     wf_free(export);
 }
 
@@ -190,7 +201,6 @@ void wf_export_begin(struct wf_trace *trace, const char *pattern,
         wf_log(WF_LOG_WARNING, "WEFT_TRACE: there is no memory; this rank writes no trace");
         return;
     }
-    pthread_mutex_init(&export->lock, NULL);
     export->trace = trace;
     export->rank = identity->rank;
     export->serial = atomic_fetch_add(&serials, 1) + 1;
@@ -202,9 +212,9 @@ void wf_export_begin(struct wf_trace *trace, const char *pattern,
         return;
     }
     wf_pace_begin(&export->pace);
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     wf_packets_begin(export, identity);
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
     wf_observers_keep(trace, export->slot);
     trace->export = export;
 }

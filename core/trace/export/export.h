@@ -74,6 +74,7 @@ uint64_t wf_pace_invert(const struct wf_pace *pace, uint64_t ns);
 
 #define WF_SHAPES      1024
 #define WF_SHAPE_BYTES 232
+#define WF_SHAPE_FLAGS (WEFT_RECORD_IMPLICIT | WEFT_RECORD_CACHED)
 
 /* The constant part of the slices of an operation that repeats. */
 struct wf_shape_key {
@@ -144,8 +145,9 @@ struct wf_prediction {
     bool used;
 };
 
-#define WF_LANE_DEPTH 128
-#define WF_TRACK_HEAD 16
+#define WF_LANE_DEPTH  128
+#define WF_LANE_SHAPES 8
+#define WF_TRACK_HEAD  16
 
 /* A slice that has begun. */
 struct wf_open_slice {
@@ -165,6 +167,7 @@ struct wf_lane {
     uint8_t head[WF_TRACK_HEAD]; /* the track of an event, encoded */
     uint8_t head_bytes;
     uint32_t depth, written; /* open slices, and those of them whose begin is written */
+    const struct wf_shape *recent[WF_LANE_SHAPES];
     struct wf_open_slice open[WF_LANE_DEPTH];
 };
 
@@ -186,7 +189,7 @@ struct wf_device_lane {
 };
 
 struct wf_export {
-    pthread_mutex_t lock;
+    atomic_bool is_locked;
     struct wf_trace *trace;
     uint32_t slot;   /* of the observer */
     uint64_t serial; /* of all exports of the process */
@@ -216,6 +219,20 @@ struct wf_export {
         char name[32];
     } names[64];
 };
+
+/* A lock of half the cost of a mutex.  It is held for a fraction of a microsecond, except while the
+ * file is written. */
+void wf_export_wait(struct wf_export *export);
+static inline void wf_export_lock(struct wf_export *export)
+{
+    if (atomic_exchange_explicit(&export->is_locked, true, memory_order_acquire))
+        wf_export_wait(export);
+}
+
+static inline void wf_export_unlock(struct wf_export *export)
+{
+    atomic_store_explicit(&export->is_locked, false, memory_order_release);
+}
 
 /* uuids of the tracks that every rank has. */
 enum { WF_TRACK_RANK, WF_TRACK_IN_FLIGHT, WF_TRACK_SCRATCH, WF_TRACK_FIRST };
@@ -297,6 +314,19 @@ uint32_t wf_packets_intern(struct wf_export *export, uint32_t field, const char 
 /* ---- shapes.c ---- */
 
 const struct wf_shape *wf_shape_find(struct wf_export *export, const weft_record *record);
+/* True if SHAPE is that of RECORD. */
+static inline bool wf_shape_is_of(const struct wf_shape *shape, const weft_record *record)
+{
+    const struct wf_shape_key *key = &shape->key;
+
+    return key->comm == record->comm && key->sent == record->sent &&
+           key->received == record->received && key->plan == record->plan &&
+           key->comm_name == record->comm_name && key->axes == record->axes &&
+           key->label == record->label && key->peer == record->peer && key->step == record->step &&
+           key->operation == record->operation && key->step_kind == record->step_kind &&
+           key->dtype == record->dtype && key->reduction == record->reduction &&
+           key->flags == (record->flags & WF_SHAPE_FLAGS);
+}
 uint64_t wf_prediction_find(const struct wf_export *export, uint64_t plan, uint32_t step);
 
 /* ---- lanes.c ---- */

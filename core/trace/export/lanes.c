@@ -85,11 +85,23 @@ static inline void end_event(struct wf_export *export, uint8_t *event, uint8_t *
     wf_packet_end(export, body, at);
 }
 
+/* The shape of RECORD; LANE remembers recent ones. */
+static inline const struct wf_shape *find_shape(struct wf_export *export, struct wf_lane *lane,
+                                                const weft_record *record)
+{
+    const struct wf_shape **recent =
+        &lane->recent[(record->operation + record->step) % WF_LANE_SHAPES];
+
+    if (*recent == NULL || !wf_shape_is_of(*recent, record))
+        *recent = wf_shape_find(export, record);
+    return *recent;
+}
+
 static void write_begin(struct wf_export *export, struct wf_lane *lane,
                         const struct wf_open_slice *open)
 {
     const weft_record *record = &open->record;
-    const struct wf_shape *shape = wf_shape_find(export, record);
+    const struct wf_shape *shape = find_shape(export, lane, record);
     uint64_t ns = wf_pace_convert(&export->pace, record->submitted);
     uint64_t flow = record->operation == WEFT_OP_RECEIVE ? 0 : wf_flow_of(export, record, shape);
     uint8_t *event, *body, *at = begin_event(export, lane, ns, WF_EVENT_BEGIN, &event, &body);
@@ -133,12 +145,12 @@ static void end_top(struct wf_export *export, struct wf_lane *lane, uint64_t ns)
 /* End slices whose records the ring no longer has: no end will be reported for them. */
 static void end_lost(struct wf_export *export, struct wf_lane *lane, const weft_record *record)
 {
-    if (!lane->is_stream) pthread_mutex_lock(&export->lock);
+    if (!lane->is_stream) wf_export_lock(export);
     wf_lane_write(export, lane);
     while (lane->depth > 0 &&
            lane->open[lane->depth - 1].record.id + export->trace->mask < record->id)
         end_top(export, lane, wf_pace_convert(&export->pace, record->submitted));
-    if (!lane->is_stream) pthread_mutex_unlock(&export->lock);
+    if (!lane->is_stream) wf_export_unlock(export);
 }
 
 void wf_lane_push(struct wf_export *export, struct wf_lane *lane, const weft_record *record)
@@ -240,14 +252,14 @@ struct wf_lane *wf_lane_find_thread(struct wf_export *export)
     uint64_t tid = (uint64_t)gettid();
     char thread[20] = "", name[64];
 
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     recent->lane = find(export, tid, false);
     if (recent->lane == NULL) {
         (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
         snprintf(name, sizeof name, "host calls (%s %llu)", thread, (unsigned long long)tid);
         recent->lane = add(export, tid, false, name);
     }
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
     recent->serial = recent->lane != NULL ? export->serial : 0;
     return recent->lane;
 }

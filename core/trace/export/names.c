@@ -45,7 +45,7 @@ void wf_export_name_stream(struct wf_export *export, const void *stream, const c
     uint64_t key = (uint64_t)(uintptr_t)stream;
     uint32_t at = 0;
 
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     while (at < export->name_count && export->names[at].stream != key)
         at++;
     if (at < WF_COUNT(export->names)) {
@@ -54,5 +54,5 @@ void wf_export_name_stream(struct wf_export *export, const void *stream, const c
         if (at == export->name_count) export->name_count++;
         rename_tracks(export, key);
     }
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }

@@ -7,7 +7,6 @@
 
 #define EVENT_CATEGORY 3
 #define EVENT_NAME     10
-#define SHAPE_FLAGS    (WEFT_RECORD_IMPLICIT | WEFT_RECORD_CACHED)
 
 /* ---- predictions ---- */
 
@@ -55,13 +54,13 @@ void wf_export_predict(struct wf_export *export, uint64_t plan, uint32_t step, u
 {
     struct wf_prediction *found;
 
-    pthread_mutex_lock(&export->lock);
+    wf_export_lock(export);
     if (make_room(export)) {
         found = find_prediction(export, plan, step);
         if (!found->used) export->prediction_count++;
         *found = (struct wf_prediction){plan, ns, step, true};
     }
-    pthread_mutex_unlock(&export->lock);
+    wf_export_unlock(export);
 }
 
 /* ---- shapes ---- */
@@ -172,7 +171,7 @@ const struct wf_shape *wf_shape_find(struct wf_export *export, const weft_record
                                record->step_kind,
                                record->dtype,
                                record->reduction,
-                               (uint8_t)(record->flags & SHAPE_FLAGS),
+                               (uint8_t)(record->flags & WF_SHAPE_FLAGS),
                                0};
     uint64_t hash = wf_hash_mix(key.plan ^ key.comm, key.sent);
     struct wf_shape *shape;
