@@ -2,24 +2,10 @@
 #include "export.h"
 #include "protobuf.h"
 
-#include <sched.h>
-#include <time.h>
-
 #define PACKET_EVENT 11
 #define EVENT_TYPE   9
 #define EVENT_NAME   23
 #define EVENT_TRACK  11
-
-/* ---- the lock ---- */
-
-void wf_export_wait(struct wf_export *export)
-{
-    for (int i = 0; atomic_exchange_explicit(&export->is_locked, true, memory_order_acquire); i++)
-        if (i < 100)
-            sched_yield();
-        else
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-}
 
 /* ---- callbacks ---- */
 

@@ -8,7 +8,7 @@
  *     lanes.c      tracks of threads, and of streams as the host sees them
  *     device.c     tracks of streams with times that were measured on the device
  *     names.c      names of streams
- *     export.c     the observer
+ *     export.c     the observer; lock.c its lock
  *
  * Everything here but the life of the export happens under its lock. */
 #ifndef WEFT_TRACE_EXPORT_EXPORT_H
