@@ -6,6 +6,7 @@
 #define EVENT_TYPE   9
 #define EVENT_NAME   23
 #define EVENT_TRACK  11
+#define FLUSH_NS     1000000000u /* a rank that is killed loses no more */
 
 /* ---- callbacks ---- */
 
@@ -14,13 +15,19 @@ static bool is_on_stream(const weft_record *record)
     return (record->flags & WEFT_RECORD_ON_STREAM) != 0;
 }
 
-static void note_scratch(struct wf_export *export, uint64_t ns)
+/* What is due beside the slices at NS: the scratch that has changed, and the file. */
+static inline void see_time(struct wf_export *export, uint64_t ns)
 {
     uint64_t scratch = atomic_load_explicit(&export->trace->scratch, memory_order_relaxed);
 
-    if (scratch == export->scratch) return;
-    export->scratch = scratch;
-    wf_packets_counter(export, WF_TRACK_SCRATCH, ns, scratch);
+    if (__builtin_expect(scratch != export->scratch, 0)) {
+        export->scratch = scratch;
+        wf_packets_counter(export, WF_TRACK_SCRATCH, ns, scratch);
+    }
+    if (__builtin_expect(ns >= export->flush_ns, 0)) {
+        wf_output_flush(&export->output);
+        export->flush_ns = ns + FLUSH_NS;
+    }
 }
 
 /* RECORD was handed to a stream. */
@@ -37,7 +44,7 @@ static void see_posted(struct wf_export *export, struct wf_lane *thread, const w
         wf_lane_push(export, lane, record);
         wf_lane_write(export, lane);
     }
-    note_scratch(export, ns);
+    see_time(export, ns);
     wf_export_unlock(export);
 }
 
@@ -66,7 +73,7 @@ static WF_HOT void see_finished(void *self, const weft_record *record)
     ns = wf_pace_convert(&export->pace, ticks);
     if (is_on_stream(record)) lane = wf_lane_stream(export, record->stream);
     if (lane != NULL) wf_lane_end(export, lane, record, ns);
-    note_scratch(export, ns);
+    see_time(export, ns);
     wf_export_unlock(export);
 }
 
@@ -151,6 +158,7 @@ void wf_export_clock(struct wf_export *export, uint64_t ns, int64_t offset_ns, u
     at = wf_put_note(at, WF_NOTE_BOUND, bound_ns);
     wf_put_end(event, at);
     wf_packet_end(export, body, at);
+    wf_output_flush(&export->output); /* the file states what it is, whatever becomes of the rank */
     wf_export_unlock(export);
 }
 

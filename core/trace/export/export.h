@@ -202,6 +202,7 @@ struct wf_export {
     uint64_t track_base, track_count; /* uuids */
     _Atomic uint64_t in_flight;       /* bytes */
     uint64_t scratch;                 /* bytes that were written last */
+    uint64_t flush_ns;                /* when the file is written next */
     uint64_t counter_ns[2];           /* time of the last value of each counter */
     uint8_t counter_heads[2][WF_TRACK_HEAD];
     uint8_t counter_head_bytes;

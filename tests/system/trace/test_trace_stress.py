@@ -6,7 +6,7 @@ import sys
 import jobs
 import pftrace
 
-ranks, rounds, messages, levels = 2, 300, 80, 128
+ranks, rounds, messages, levels = 2, 100, 80, 128
 os.chdir(jobs.folder)
 jobs.call([jobs.weft, "run", "-n", str(ranks), "--timeout", "120", sys.argv[3]], WEFT_TRACE="s",
           WEFT_RING="64")

@@ -5,10 +5,10 @@
  *     the same plan bound as "packed", which needs scratch, and 1 run of it;
  *     2 runs of "weights" and an all-gather on a stream.
  *
- *     trace_rank [--threads N] [--wait-not] [--full] [--twice]
+ *     trace_rank [--threads N] [--wait-not] [--full] [--twice] [--killed]
  *
  * --wait-not: it does not wait for the stream; --full: at the end, no file can exceed 2 KiB;
- * --twice: there is a second context meanwhile. */
+ * --twice: there is a second context meanwhile; --killed: the last rank kills itself. */
 #include "weft/weft.h"
 
 #include <signal.h>
@@ -26,7 +26,7 @@
         }                                                                                          \
     } while (0)
 
-static bool waits = true, is_full = false, is_twice = false;
+static bool waits = true, is_full = false, is_twice = false, is_killed = false;
 
 static void run_collectives(weft_comm *world, float *in, float *out)
 {
@@ -110,6 +110,8 @@ static weft_status run_thread(void *argument)
     run(ctx);
     weft_context_release(&second);
     if (is_full) limit_files();
+    if (is_killed && weft_comm_rank(weft_world(ctx)) == weft_comm_size(weft_world(ctx)) - 1)
+        raise(SIGKILL);
     weft_context_release(&ctx);
     return WEFT_OK;
 }
@@ -123,6 +125,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--wait-not") == 0) waits = false;
         if (strcmp(argv[i], "--full") == 0) is_full = true;
         if (strcmp(argv[i], "--twice") == 0) is_twice = true;
+        if (strcmp(argv[i], "--killed") == 0) is_killed = true;
     }
     if (threads > 0) {
         MUST(weft_threads_run(threads, run_thread, NULL));

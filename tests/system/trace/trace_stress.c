@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROUNDS   300
+#define ROUNDS   100
 #define MESSAGES 80
 #define COUNT    2048
 #define MUST(call)                                                                                 \
