@@ -85,7 +85,7 @@ hand_over_recorded(weft_comm *comm, const weft_collective_args *args, struct wf_
 
     wf_trace_return(trace);
     if (UNLIKELY(status != WEFT_OK)) return wf_trace_fail(trace, record, status);
-    if (wf_comm_is_inline(comm, args->stream)) wf_trace_finish(trace, record);
+    wf_record_posted(trace, comm, args->stream, record);
     return WEFT_OK;
 }
 

@@ -10,17 +10,18 @@
  *     fault.c      what an error on a communicator becomes
  *     coll.c       collectives; message.c point to point; check.h their arguments and memory;
  *                  compare.c calls that no plugin compares
- *     ring.c       recent operations; position.c every rank's, when something hangs
+ *     ring.c       recent operations; position.h every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     ended.h      what depends on a context or communicator that was released
  *     runs.h       the order in which bound plans run
  *     posts.h      what communicators have put on streams, and what became of it
  *     recording.h  records of operations; observe.c the public functions of trace.h
+ *     timing.h     times of work on streams, for traces
  *     module.h     modules above comm in the life of a context
  *
- * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, ended.[ch] and module.[ch]
- * are in context/; order.[ch] and runs.[ch] in order/. */
+ * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, timing.[ch], ended.[ch] and
+ * module.[ch] are in context/; order.[ch] and runs.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
@@ -171,6 +172,7 @@ struct weft_context {
     _Atomic(struct wf_trace *) tracing; /* TRACE while records are wanted; NULL: they are not */
     uint32_t default_stream_name;       /* as in wf_stream_note; under `lock` */
     weft_observation *observations;     /* of weft_observe; under `lock` */
+    struct wf_timing *timing;           /* of timing.h; NULL: work on streams is not timed */
 };
 
 struct weft_comm {
@@ -358,33 +360,6 @@ static inline bool wf_comm_has_failed(const weft_comm *comm)
     return atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK ||
            wf_comm_is_doomed(comm);
 }
-
-/* ---- position.c ---- */
-
-/* Write this rank's answer about COMM to rank ASKER of the world to OUT.  The context's lock is
- * held. */
-void wf_position_put(weft_comm *comm, int32_t asker, struct wf_text *out);
-/* Write this rank's answer to an ASK. */
-void wf_position_report(void *context, uint64_t comm, int32_t asker, struct wf_text *out);
-/* The answers of ranks to a question about their positions.  A list without ranks is empty. */
-struct wf_answers {
-    bool failed;           /* nobody could be asked */
-    struct wf_text lines;  /* a line per rank */
-    struct wf_text silent; /* ranks of the job that do not answer */
-    struct wf_text behind; /* ranks of the communicator that have not reached this position */
-    weft_status shared;    /* an error of a rank of the communicator that is the cause on all ranks:
-                              WEFT_ERR_TIMEOUT or _MISMATCH; WEFT_OK: none */
-    struct wf_text why;    /* the rank and the text of `shared` */
-    int32_t suspect;       /* a world rank that does not answer, or is behind; -1: none */
-};
-
-/* Ask the ranks of COMM, and the other ranks of the job, for which they may wait. */
-void wf_position_ask(weft_comm *comm, struct wf_answers *out);
-void wf_answers_free(struct wf_answers *answers);
-/* To the log: this rank's recent operations on COMM, and every rank's position. */
-void wf_position_log(weft_comm *comm);
-/* The same with the LINES that wf_position_ask has given. */
-void wf_position_log_answers(weft_comm *comm, const struct wf_text *lines);
 
 /* ---- posts.c: for the rest see posts.h ---- */
 

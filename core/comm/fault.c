@@ -2,6 +2,7 @@
  *
  * The first error is the cause: it is kept with its text, and every later call returns it. A
  * refused call - a wrong argument, no memory - does not fail the communicator. */
+#include "position.h"
 #include "recording.h"
 
 #include "weft/status.h"

@@ -53,7 +53,7 @@ static __attribute__((noinline)) weft_status hand_over_recorded(weft_comm *comm,
 
     wf_trace_return(trace);
     if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
-    if (wf_comm_is_inline(comm, message->stream)) wf_trace_finish(trace, record);
+    wf_record_posted(trace, comm, message->stream, record);
     return WEFT_OK;
 }
 
@@ -151,6 +151,9 @@ weft_status weft_group_end(weft_comm *comm)
     status = comm->table->group_end(comm->handle);
     comm->group_depth--;
     if (comm->group_depth == 0) wf_posts_start_group(comm);
+    if (comm->group_depth == 0 && comm->context->timing != NULL)
+        wf_timing_post_group(comm->context->timing, comm,
+                             status == WEFT_OK && comm->group_status == WEFT_OK);
     if (status != WEFT_OK) status = wf_comm_note(comm, wf_comm_fault(comm, status, "group_end"));
     status = judge_group(comm, status);
     if (comm->group_depth == 0 && comm->group_record != WF_NO_RECORD)

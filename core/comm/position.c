@@ -1,6 +1,6 @@
 /* position.c - the position of every rank in a communicator, to explain a wait that does not end.
  */
-#include "comm.h"
+#include "position.h"
 
 #include "weft/status.h"
 

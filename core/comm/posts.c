@@ -1,5 +1,6 @@
 /* posts.c - work that communicators have posted to streams, and its outcome. */
 #include "comm.h"
+#include "comm/context/timing.h"
 
 #include "weft/status.h"
 
@@ -305,6 +306,8 @@ static weft_status judge_posts(weft_context *context, const struct wf_span *span
 weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
 {
     status = judge_posts(context, span, status);
+    if (status == WEFT_OK && context->timing != NULL)
+        wf_timing_collect(context->timing, span->stream, span->any);
     if (span->newest != 0) end_records(context, span, status);
     return status;
 }

@@ -3,6 +3,7 @@
 #define WEFT_COMM_RECORDING_H
 
 #include "comm.h"
+#include "comm/context/timing.h"
 
 #include "common/plug_collective.h"
 
@@ -12,6 +13,8 @@
 
 /* Create CONTEXT's trace. */
 weft_status wf_tracing_begin(weft_context *context) WF_NODISCARD;
+/* Write to the trace's file, if there is one, how far the rendezvous server's clock is ahead. */
+void wf_tracing_clock(weft_context *context);
 void wf_tracing_end(weft_context *context);
 /* CONTEXT has its device and no communicator.  If a tool of the backend's vendor wants ranges, mark
  * them. */
@@ -109,7 +112,28 @@ static inline struct wf_submitted wf_record_submit(struct wf_trace *trace, weft_
         wf_trace_submit(trace, wf_record_chain(trace, comm, stream), WF_CALL_SUBMITTED, draft);
 
     atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
+    if (__builtin_expect(comm->context->timing != NULL, 0) &&
+        (draft->flags & WEFT_RECORD_ON_STREAM) != 0)
+        wf_timing_submit(comm->context->timing, comm, stream, submitted);
     return submitted;
+}
+
+/* The backend of COMM has an operation on STREAM. */
+static inline void wf_record_post(const weft_comm *comm, const void *stream,
+                                  struct wf_submitted record)
+{
+    if (__builtin_expect(comm->context->timing != NULL, 0) && record.record != NULL)
+        wf_timing_post(comm->context->timing, comm, stream, record);
+}
+
+/* The same, or the end of RECORD if it is complete by then. */
+static inline void wf_record_posted(struct wf_trace *trace, const weft_comm *comm,
+                                    const void *stream, struct wf_submitted record)
+{
+    if (wf_comm_is_inline(comm, stream))
+        wf_trace_finish(trace, record);
+    else
+        wf_record_post(comm, stream, record);
 }
 
 static inline __attribute__((always_inline)) weft_record

@@ -1,6 +1,7 @@
 /* batch.c - a batch of tensors bound and run: the common exchange, then the other tensors one by
  * one, all in the same scratch. */
 #include "exec/context/kept.h"
+#include "exec/run/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -196,7 +197,7 @@ static weft_status run_exchange(const weft_bound *bound, const void *const *sour
     if (trace == NULL) return status;
     wf_trace_return(trace);
     if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
-    if (wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
+    wf_record_posted(trace, bound->team, stream, record);
     return WEFT_OK;
 }
 
@@ -281,5 +282,5 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
     status = redistribute(bound, sources, targets, stream, work);
     if (status == WEFT_OK) return WEFT_OK;
     return wf_fail_tensor(status, what, bound->batch != NULL ? "batch" : "tensor",
-                         wf_bound_name(bound));
+                          wf_bound_name(bound));
 }

@@ -441,7 +441,7 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
     if (status == WEFT_OK) return WEFT_OK;
     if (!wf_is_kind(plan, WF_KIND_PLAN)) return status;
     return wf_fail_tensor(status, call.function, plan->members != NULL ? "batch" : "tensor",
-                         call.given.name);
+                          call.given.name);
 }
 
 void wf_bound_free(weft_bound *bound)

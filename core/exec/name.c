@@ -70,7 +70,7 @@ weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status st
 }
 
 weft_status wf_fail_tensor(weft_status status, const char *function, const char *what,
-                          const char *name)
+                           const char *name)
 {
     size_t length = strlen(function);
     char text[1800];

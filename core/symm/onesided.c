@@ -297,7 +297,10 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
     status = posted(symm, what, given, symm->table->barrier(symm->window, stream));
     if (trace != NULL) wf_trace_return(trace);
     if (status != WEFT_OK) return trace != NULL ? wf_trace_fail(trace, record, status) : status;
-    if (!wf_comm_is_inline(symm_comm, given)) return WEFT_OK;
+    if (!wf_comm_is_inline(symm_comm, given)) {
+        if (trace != NULL) wf_record_post(symm_comm, given, record);
+        return WEFT_OK;
+    }
     wf_ring_finish(&symm_comm->ring);
     if (trace != NULL) wf_trace_finish(trace, record);
     return WEFT_OK;

@@ -103,3 +103,10 @@ void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number)
     if (comm != NULL) atomic_store(&comm->number, 0);
     pthread_mutex_unlock(&trace->lock);
 }
+
+uint32_t wf_trace_comm_ranks(struct wf_trace *trace, uint64_t number)
+{
+    struct wf_segment_comm *comm = find_comm(trace, number);
+
+    return comm != NULL ? atomic_load(&comm->ranks) : 0;
+}

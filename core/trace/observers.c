@@ -31,10 +31,18 @@ weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observ
     return status;
 }
 
+void wf_observers_keep(struct wf_trace *trace, uint32_t slot)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->lasting |= 1u << slot;
+    pthread_mutex_unlock(&trace->lock);
+}
+
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot)
 {
     pthread_mutex_lock(&trace->lock);
     atomic_fetch_and(&trace->observing, ~(1u << slot));
+    if (trace->lasting >> slot & 1) trace->lasting &= ~(1u << slot);
     while (atomic_load(&trace->observers[slot].running) > 0)
         sched_yield();
     pthread_mutex_unlock(&trace->lock);
@@ -125,6 +133,10 @@ void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const 
     if (!copied) return;
     used &= WF_MARKS_RANGES - 1;
     for (uint32_t slot = 0; used >> slot != 0; slot++) {
+        if ((used & trace->lasting) >> slot & 1) {
+            call(&trace->observers[slot].observer, callback, &copy);
+            continue;
+        }
         if ((used >> slot & 1) == 0 || !enter(trace, slot)) continue;
         call(&trace->observers[slot].observer, callback, &copy);
         leave(trace, slot);

@@ -8,6 +8,7 @@
  *     observers.c  callbacks, and ranges for the vendor's tools
  *     comms.c      the communicators of the rank
  *     counts.c     counters
+ *     export/      traces (WEFT_TRACE); export/export.h
  *
  * A rank has one struct wf_trace.  It knows neither contexts nor communicators: comm fills in the
  * records, and comm/context/observe.c has the public functions. */
@@ -119,6 +120,7 @@ struct wf_trace {
     weft_record *records;
     uint64_t mask;
     _Atomic uint32_t observing;         /* bit per slot of OBSERVERS, and WF_MARKS_RANGES */
+    uint32_t lasting;                   /* bit per slot: its observer stays until the trace ends */
     bool has_ring;                      /* WEFT_RING is not 0: always active */
     const weft_device_table *ranges;    /* marks ranges; NULL: no tool wants them */
     _Atomic uint64_t chains[WF_CHAINS]; /* newest record of the streams of a place */
@@ -131,7 +133,9 @@ struct wf_trace {
     uint32_t text_count, texts_missed;
     pthread_mutex_t counts_lock;        /* of beginning and ending counts */
     _Atomic(struct wf_counts *) counts; /* NULL: nobody has counted */
-    struct wf_metrics *metrics; /* NULL: none are written */
+    struct wf_metrics *metrics;         /* NULL: none are written */
+    struct wf_export *export;           /* NULL: no trace is written */
+    _Atomic uint64_t scratch;           /* bytes that exec has allocated for scratch */
 };
 
 /* Create the trace of a rank with a ring of RECORDS records.  0: no ring; observers get records
@@ -160,6 +164,8 @@ void wf_trace_set_wait(struct wf_trace *trace, uint64_t number, uint64_t id, int
 int32_t wf_trace_wait_of(struct wf_trace *trace, uint64_t number);
 /* Why the communicator failed; WEFT_OK: it has not failed, or is not known. */
 weft_status wf_trace_failure_of(struct wf_trace *trace, uint64_t number);
+/* The text of the world ranks of a communicator; 0: not known. */
+uint32_t wf_trace_comm_ranks(struct wf_trace *trace, uint64_t number);
 
 /* ---- texts.c ---- */
 
@@ -184,6 +190,9 @@ enum wf_callback {
 /* Set *SLOT to that of a copy of OBSERVER.  WEFT_ERR_NO_MEMORY: all slots are taken. */
 weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observer,
                              uint32_t *slot) WF_NODISCARD;
+/* The observer in SLOT, which was just added, stays until no call can run: its calls are not
+ * counted. */
+void wf_observers_keep(struct wf_trace *trace, uint32_t slot);
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot);
 /* Record ID, at RECORD in the ring, was submitted or has changed.  Observers get a copy, because
  * the ring's may change meanwhile.  If other records have taken its place, they get nothing. */
@@ -351,5 +360,32 @@ void wf_counts_free(struct wf_counts *counts);
  * appended to the name. */
 weft_status wf_counts_append(const weft_counts *counts, const char *pattern,
                              int32_t rank) WF_NODISCARD;
+
+/* ---- export/: the trace as a file ---- */
+
+/* Write the operations of TRACE to the file PATTERN from now on.  "%r" in PATTERN becomes the rank,
+ * else it is appended.  Where that fails, a message says why, and TRACE has no export. */
+void wf_export_begin(struct wf_trace *trace, const char *pattern,
+                     const struct wf_trace_identity *identity);
+/* Complete the file. */
+void wf_export_end(struct wf_trace *trace);
+/* Step STEP of the plan with digest PLAN, from 1, takes NS by the plan; 0: the whole plan. */
+void wf_export_predict(struct wf_export *export, uint64_t plan, uint32_t step, uint64_t ns);
+/* At NS of CLOCK_MONOTONIC, the rendezvous server's clock was OFFSET_NS ahead of this rank's, with
+ * an error of at most BOUND_NS. */
+void wf_export_clock(struct wf_export *export, uint64_t ns, int64_t offset_ns, uint64_t bound_ns);
+/* STREAM is called NAME, which is cut after 31 bytes. */
+void wf_export_name_stream(struct wf_export *export, const void *stream, const char *name);
+/* From now on, wf_export_slice reports the work on streams. */
+void wf_export_time_streams(struct wf_export *export);
+/* RECORD, a copy, ran from STARTED to FINISHED on its stream, in nanoseconds of CLOCK_MONOTONIC.
+ * PARENT is the redistribution that contains it, or NULL.  Sets the ticks of RECORD. */
+void wf_export_slice(struct wf_export *export, weft_record *record, uint64_t started,
+                     uint64_t finished, const weft_record *parent);
+/* RECORD is on its stream, and wf_export_slice or wf_export_drop follows.  NULL: neither does, and
+ * the trace will not have its slice. */
+void wf_export_post(struct wf_export *export, const weft_record *record);
+/* RECORD, a copy, has no times. */
+void wf_export_drop(struct wf_export *export, const weft_record *record);
 
 #endif

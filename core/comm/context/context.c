@@ -1,4 +1,5 @@
 /* context.c - joining and leaving the job. */
+#include "comm/position.h"
 #include "comm/recording.h"
 #include "rendezvous/launch.h"
 
@@ -213,6 +214,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.deadline_ns = wf_deadline(context->timeout_ns);
         status = wf_comm_make(context, &request, &context->world);
     }
+    if (status == WEFT_OK) wf_timing_begin(context);
     if (status == WEFT_OK) status = wf_modules_start(context);
     if (status == WEFT_OK) status = wf_costs_ask(context);
     wf_free(ranks);
@@ -330,6 +332,7 @@ void weft_context_release(weft_context **held)
     *held = NULL;
     if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
         return; /* a parent process's, or released before */
+    wf_tracing_clock(context);
     wf_fault_write_record(context, &record);
     /* First, because its thread uses the communicators. */
     wf_client_release(&context->client, record.failed ? NULL : &record);
@@ -343,6 +346,7 @@ void weft_context_release(weft_context **held)
     wf_remains_free(context);
     if (context->device != NULL) {
         wf_streams_end(context);
+        wf_timing_end(context);
         wf_works_end(context);
         context->plugin->device->close(context->device);
     }

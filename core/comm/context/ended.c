@@ -162,6 +162,8 @@ weft_status weft_stream_set_name(weft_context *context, weft_stream *stream, con
     found = find_name(context, stream);
     if (found != NULL) *found = text;
     pthread_mutex_unlock(&context->lock);
+    if (context->trace->export != NULL)
+        wf_export_name_stream(context->trace->export, stream, wf_trace_text(context->trace, text));
     return WEFT_OK;
 }
 

@@ -1,5 +1,6 @@
 /* memory.c - the backend's memory and streams. */
-#include "comm/comm.h"
+#include "comm/position.h"
+#include "timing.h"
 
 #include <stdio.h>
 
@@ -133,6 +134,7 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
     wf_modules_stream_ends(context, mine);
     span = wf_span_begin(context, mine);
     context->plugin->device->stream_destroy(context->device, mine);
+    if (context->timing != NULL) wf_timing_forget(context->timing, mine);
     wf_span_drop(context, &span);
     wf_stream_remove(context, mine);
 }

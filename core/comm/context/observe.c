@@ -1,6 +1,7 @@
 /* observe.c - the trace of a context: its life, its observers and its counters. */
 #include "comm/recording.h"
 
+#include "rendezvous/launch.h"
 #include "trace/metrics.h"
 #include "weft/status.h"
 
@@ -37,6 +38,22 @@ static const char *counts_file(const weft_context *context)
     return file != NULL && file[0] != '\0' ? file : NULL;
 }
 
+void wf_tracing_clock(weft_context *context)
+{
+    struct wf_export *export = context->trace != NULL ? context->trace->export : NULL;
+    struct wf_clock_offset clock = {.at_ns = wf_now_ns()};
+    const char *host;
+
+    if (export == NULL) return;
+    host = context->config->host_id;
+    if (context->client != NULL &&
+        wf_client_clock(context->client,
+                        host != NULL ? wf_identity(host).host : wf_clock_identity(),
+                        &clock) != WEFT_OK)
+        return; /* the server has ended */
+    wf_export_clock(export, clock.at_ns, clock.offset_ns, clock.bound_ns);
+}
+
 weft_status wf_tracing_begin(weft_context *context)
 {
     struct wf_trace_identity identity = {.job = context->job,
@@ -50,6 +67,9 @@ weft_status wf_tracing_begin(weft_context *context)
     if (context->config->metrics != NULL)
         WF_TRY(wf_metrics_begin(context->trace, context->config->metrics, WF_METRICS_INTERVAL_NS,
                                 &context->trace->metrics));
+    if (context->config->trace != NULL)
+        wf_export_begin(context->trace, context->config->trace, &identity);
+    wf_tracing_clock(context);
     switch_records(context);
     return WEFT_OK;
 }
@@ -91,6 +111,7 @@ void wf_tracing_end(weft_context *context)
     context->observations = NULL;
     pthread_mutex_unlock(&context->lock);
     if (context->trace != NULL) wf_metrics_end(context->trace->metrics);
+    if (context->trace != NULL) wf_export_end(context->trace);
     wf_trace_destroy(context->trace);
     context->trace = NULL;
 }

@@ -1,5 +1,5 @@
 /* runs.c - the order in which bound plans run on a communicator, compared with another rank's. */
-#include "comm/comm.h"
+#include "comm/position.h"
 #include "order.h"
 
 #include "weft/status.h"

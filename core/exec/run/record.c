@@ -2,8 +2,6 @@
  * is set when the plan is bound. */
 #include "exec/context/kept.h"
 
-#include "comm/recording.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +44,9 @@ static void set_step(const struct weft_bound *bound, struct wf_action *action, u
     struct wf_trace *trace = bound->context->trace;
     weft_comm *comm = action->comm;
 
+    if (trace->export != NULL && action->number > 0)
+        wf_export_predict(trace->export, bound->plan->digest, action->number,
+                          action->step->cost_ns);
     action->draft = (weft_record){
         .comm = comm != NULL ? comm->number : 0,
         .sent = action->input_bytes,
@@ -72,7 +73,11 @@ static void set_steps(struct weft_bound *bound, uint32_t label)
 
 static void set_exchange(const struct weft_bound *bound, struct wf_fused *fused, uint32_t label)
 {
+    struct wf_export *export = bound->context->trace->export;
+
     if (!fused->member || fused->comm == NULL) return;
+    if (export != NULL)
+        wf_export_predict(export, bound->plan->digest, 1, bound->plan->steps[0].cost_ns);
     fused->draft = (weft_record){
         .comm = fused->comm->number,
         .sent = fused->send_bytes,
@@ -121,6 +126,8 @@ void wf_drafts_set(struct weft_bound *bound, const char *name)
     };
     bound->is_named = label != 0;
     add_bytes(bound, &bound->draft);
+    if (trace->export != NULL)
+        wf_export_predict(trace->export, bound->plan->digest, 0, bound->plan->cost_ns);
     if (bound->batch == NULL) {
         set_steps(bound, label);
         return;
@@ -188,6 +195,9 @@ WF_HOT struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_boun
     submitted = wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream),
                                 WF_CALL_REDISTRIBUTES, &draft);
     bound->runs->record = (uint32_t)submitted.id;
+    if (__builtin_expect(bound->context->timing != NULL, 0) &&
+        (draft.flags & WEFT_RECORD_ON_STREAM) != 0)
+        wf_timing_contain(bound->context->timing, stream, submitted);
     return submitted;
 }
 
@@ -199,9 +209,15 @@ WF_HOT struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bou
 
     draft.parent = bound->runs->record;
     place(&draft, bound, stream);
-    if (comm == NULL)
-        return wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream),
-                               WF_CALL_SUBMITTED, &draft);
+    if (comm == NULL) {
+        struct wf_submitted submitted = wf_trace_submit(
+            trace, wf_record_chain(trace, bound->team, stream), WF_CALL_SUBMITTED, &draft);
+
+        if (__builtin_expect(bound->context->timing != NULL, 0) &&
+            (draft.flags & WEFT_RECORD_ON_STREAM) != 0)
+            wf_timing_submit(bound->context->timing, NULL, stream, submitted);
+        return submitted;
+    }
     draft.sequence = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
     return wf_record_submit(trace, comm, stream, &draft);
 }

@@ -1,4 +1,6 @@
 /* run.c - runs a bound plan, without allocation and without locks. */
+#include "run.h"
+
 #include "exec/context/kept.h"
 
 static weft_status run_pull(const struct weft_bound *bound, const struct wf_action *action,
@@ -104,7 +106,7 @@ static WF_HOT weft_status run_recorded(const weft_bound *bound, const void *sour
             (void)wf_trace_fail(trace, record, status);
             return wf_step_failed(bound, action, status);
         }
-        if (wf_comm_is_inline(bound->team, stream)) wf_trace_finish(trace, record);
+        wf_record_posted(trace, bound->team, stream, record);
     }
     return WEFT_OK;
 }
