@@ -111,7 +111,7 @@ START_TEST(the_newest_32_abandoned_rings_stay)
         leave_ring(name, 100 + i);
     }
     leave_ring("ring.owned", 1000);
-    owned = open(folder_path(&test_runtime, "ring.owned"), O_RDONLY | O_CLOEXEC);
+    owned = open(folder_path(&test_runtime, "ring.owned"), O_RDWR | O_CLOEXEC);
     ck_assert(wf_folder_own(owned));
     leave_ring("file", 1000);
     ck_assert_int_eq(mkfifo(folder_path(&test_runtime, "ring.fifo"), 0600), 0);
