@@ -1,5 +1,6 @@
-/* observe.c - the trace of a context: its life, its observers and its counters. */
+/* observe.c - the trace of a context: its life, its observers, its counters and its dumps. */
 #include "comm/recording.h"
+#include "trace/dump/dump.h"
 
 #include "weft/status.h"
 
@@ -46,6 +47,7 @@ weft_status wf_tracing_begin(weft_context *context)
 
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
     if (counts_file(context) != NULL) WF_TRY(wf_counts_begin(context->trace, NULL));
+    WF_TRY(wf_dump_begin(context->trace, context->config->dump));
     switch_records(context);
     return WEFT_OK;
 }
@@ -175,4 +177,12 @@ size_t weft_record_print(weft_context *context, const weft_record *record, char 
     return wf_record_describe(
         record, weft_trace_text(context, record->axes != 0 ? record->axes : record->comm_name),
         buffer, capacity);
+}
+
+/* ---- dumps ---- */
+
+weft_status weft_dump(weft_context *context, const char *prefix)
+{
+    WF_TRY(wf_context_check(context, "weft_dump"));
+    return wf_dump_call(context->trace, prefix);
 }
