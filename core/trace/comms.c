@@ -1,5 +1,4 @@
 /* comms.c - the communicators of a rank, as its ring lists them. */
-#include "dump/dump.h"
 #include "trace.h"
 
 #include <stdio.h>
@@ -68,7 +67,7 @@ void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status sta
     struct wf_segment_comm *comm = find_comm(trace, number);
 
     if (comm != NULL) atomic_store(&comm->failed, status);
-    wf_dump_set_due(trace);
+    atomic_store(&trace->dump_due, true);
     if (atomic_load(&trace->observing) != 0) wf_observers_fail(trace, number, status, text);
 }
 

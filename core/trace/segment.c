@@ -1,6 +1,6 @@
 /* segment.c - the memory of a ring: a file in shared memory, or private memory where that is not to
  * be had. */
-#include "dump/dump.h"
+#include "trace/dump/dump.h"
 #include "folder.h"
 #include "base/fork.h"
 #include "trace.h"

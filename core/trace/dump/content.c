@@ -1,12 +1,10 @@
-/* content.c - what a dump contains: communicators, how far each has come, and records. */
+/* content.c - what a dump contains: communicators, and how far each has come. */
 #include "dump.h"
 
 #include "weft/status.h"
 
 #include <string.h>
 #include <time.h>
-
-#define VERSION "2.10" /* of PyTorch's format */
 
 bool wf_dump_is_message(const weft_record *record)
 {
@@ -90,8 +88,9 @@ void wf_dump_look(struct wf_dump *dump, const struct wf_trace *trace)
 
 /* ---- groups ---- */
 
-struct wf_dump_group *wf_dump_describe_comm(const struct wf_dump *dump, const struct wf_dump_comm *comm,
-                                   struct wf_dump_group *out)
+struct wf_dump_group *wf_dump_describe_comm(const struct wf_dump *dump,
+                                            const struct wf_dump_comm *comm,
+                                            struct wf_dump_group *out)
 {
     struct wf_phrase name = {out->name, sizeof out->name, 0};
     struct wf_phrase desc = {out->desc, sizeof out->desc, 0};
@@ -104,8 +103,9 @@ struct wf_dump_group *wf_dump_describe_comm(const struct wf_dump *dump, const st
     return out;
 }
 
-struct wf_dump_group *wf_dump_describe_pair(const struct wf_dump *dump, const struct wf_dump_comm *comm,
-                                   const weft_record *message, struct wf_dump_group *out)
+struct wf_dump_group *wf_dump_describe_pair(const struct wf_dump *dump,
+                                            const struct wf_dump_comm *comm,
+                                            const weft_record *message, struct wf_dump_group *out)
 {
     struct wf_phrase name = {out->name, sizeof out->name, 0};
     struct wf_phrase desc = {out->desc, sizeof out->desc, 0};
@@ -149,7 +149,7 @@ static void write_group(struct wf_encoder *to, const struct wf_dump_group *group
 
 /* True if the analyser can match RECORD, of COMM, with the records of other ranks. */
 bool wf_dump_is_known(const struct wf_dump *dump, const weft_record *record,
-                     const struct wf_dump_comm *comm)
+                      const struct wf_dump_comm *comm)
 {
     return comm != NULL && record->sequence != 0 && wf_dump_operation(record) != NULL &&
            wf_ranks_are_complete(comm->ranks) &&
@@ -187,7 +187,7 @@ static void write_pairs(const struct wf_dump *dump, struct wf_encoder *to)
     }
 }
 
-static void write_groups(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle)
+void wf_dump_groups(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle)
 {
     struct wf_dump_group group;
 
@@ -200,7 +200,7 @@ static void write_groups(const struct wf_dump *dump, struct wf_encoder *to, bool
     wf_emit_close(to, WF_MAP);
 }
 
-static void write_progress(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle)
+void wf_dump_progress(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle)
 {
     wf_emit_key(to, "pg_status");
     wf_emit_open(to, WF_MAP);
@@ -225,47 +225,4 @@ static void write_progress(const struct wf_dump *dump, struct wf_encoder *to, bo
         wf_emit_close(to, WF_MAP);
     }
     wf_emit_close(to, WF_MAP);
-}
-
-/* ---- the file ---- */
-
-/* Facts about the rank, which PyTorch's format does not have. */
-static void write_rank(const struct wf_dump *dump, struct wf_encoder *to)
-{
-    const struct wf_segment *segment = dump->trace->segment;
-    char job[17];
-
-    wf_print_hex(segment->job, job);
-    wf_emit_key(to, "weft");
-    wf_emit_open(to, WF_MAP);
-    wf_emit_number_at(to, "rank", segment->rank);
-    wf_emit_number_at(to, "size", segment->size);
-    wf_emit_text_at(to, "job", job);
-    wf_emit_text_at(to, "host", segment->host);
-    wf_emit_number_at(to, "pid", segment->pid);
-    wf_emit_text_at(to, "program", segment->program);
-    wf_emit_text_at(to, "backend", segment->backend);
-    wf_emit_number_at(to, "time_ns", dump->epoch_ns + (int64_t)dump->now.ns);
-    wf_emit_number_at(to, "records_lost", (int64_t)dump->first - 1);
-    wf_emit_close(to, WF_MAP);
-}
-
-void wf_dump_encode(const struct wf_dump *dump, const struct wf_encoding *encoding,
-                    struct wf_writer *writer)
-{
-    struct wf_encoder encoder = {encoding, writer, true, false}, *to = &encoder;
-    bool is_pickle = encoding == &wf_pickle;
-
-    encoding->begin(writer);
-    wf_emit_open(to, WF_MAP);
-    wf_emit_text_at(to, "version", VERSION);
-    if (!is_pickle) write_rank(dump, to);
-    write_groups(dump, to, is_pickle);
-    write_progress(dump, to, is_pickle);
-    wf_emit_key(to, "entries");
-    wf_emit_open(to, WF_LIST);
-    wf_dump_entries(dump, to, is_pickle);
-    wf_emit_close(to, WF_LIST);
-    wf_emit_close(to, WF_MAP);
-    encoding->end(writer);
 }

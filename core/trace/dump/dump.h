@@ -8,11 +8,12 @@
  *     names.c    a record in the words of the analyser
  *     content.c  what a dump contains: communicators and how far they have come
  *     entries.c  and records
- *     dump.c     the files of one rank
+ *     files.c    the files of one rank
  *     signal.c   SIGUSR1
+ *     dump.c     calls and failures
  *
  * A signal handler uses all of it.  So nothing here allocates, takes a lock or uses stdio, apart
- * from the functions at the end of this file. */
+ * from the functions of dump.c. */
 #ifndef WEFT_TRACE_DUMP_DUMP_H
 #define WEFT_TRACE_DUMP_DUMP_H
 
@@ -59,7 +60,7 @@ struct wf_phrase {
 void wf_phrase_add(struct wf_phrase *phrase, const char *text);
 void wf_phrase_add_decimal(struct wf_phrase *phrase, int64_t number);
 
-/* Bytes of the character of UTF-8 at TEXT; 0 if there is none. */
+/* Bytes of the character of UTF-8 at TEXT; 0 at other bytes and at the end. */
 size_t wf_utf8_length(const char *text);
 
 /* ---- encode.c, pickle.c, json.c ---- */
@@ -150,7 +151,7 @@ struct wf_dump_comm {
     int64_t enqueued, started, completed; /* sequences of the last; -1: not known */
 };
 
-/* What a dump is made of, and the memory that it needs. */
+/* One dump: its records, its communicators and its files. */
 struct wf_dump {
     const struct wf_trace *trace;
     uint64_t first, last; /* ids of records */
@@ -160,15 +161,16 @@ struct wf_dump {
     struct wf_dump_comm comms[WF_DUMP_COMMS];
     struct wf_writer pickle, json;
     char pickle_path[WF_DUMP_PATH], json_path[WF_DUMP_PATH];
-    int error;             /* errno; 0: the files are written */
+    int error;              /* errno; 0: the files are written */
     const char *error_path; /* the file that cannot be written */
 };
 
 /* Note which records and communicators TRACE has now. */
 void wf_dump_look(struct wf_dump *dump, const struct wf_trace *trace);
-/* Write them.  A pickle has what the analyser knows, JSON has everything. */
-void wf_dump_encode(const struct wf_dump *dump, const struct wf_encoding *encoding,
-                    struct wf_writer *writer);
+/* Write them as values of the keys pg_config and pg_status.  A pickle has what the analyser knows,
+ * JSON has everything. */
+void wf_dump_groups(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle);
+void wf_dump_progress(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle);
 
 const struct wf_dump_comm *wf_dump_find_comm(const struct wf_dump *dump, uint64_t number);
 bool wf_dump_is_message(const weft_record *record);
@@ -198,7 +200,7 @@ struct wf_dump_group *wf_dump_describe_pair(const struct wf_dump *dump,
  * their fields that it knows. */
 void wf_dump_entries(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle);
 
-/* ---- dump.c ---- */
+/* ---- files.c ---- */
 
 /* Write the files of TRACE, whose names begin with PREFIX.  Sets dump->error. */
 void wf_dump_write(struct wf_dump *dump, const struct wf_trace *trace, const char *prefix);
@@ -210,17 +212,15 @@ void wf_signal_watch(struct wf_trace *trace);
 /* Do not any longer.  A handler that runs in another thread has finished with TRACE. */
 void wf_signal_forget(struct wf_trace *trace);
 
-/* ---- for callers that are not signal handlers: dump.c ---- */
+/* ---- dump.c, not for signal handlers ---- */
 
 /* TRACE is written to PREFIX when a communicator fails, and on SIGUSR1. */
 weft_status wf_dump_begin(struct wf_trace *trace, const char *prefix) WF_NODISCARD;
 void wf_dump_end(struct wf_trace *trace);
 /* Write TRACE now. */
 weft_status wf_dump_call(struct wf_trace *trace, const char *prefix) WF_NODISCARD;
-/* A communicator of TRACE has failed: wf_dump_if_due writes. */
-void wf_dump_set_due(struct wf_trace *trace);
-/* Write TRACE if a communicator has failed, at most every few seconds.  Returns when the files are
- * written, also if another thread writes them.  Keeps the thread's last error. */
+/* Write TRACE if a communicator has failed (dump_due), at most every few seconds.  Returns when the
+ * files are written, also if another thread writes them.  Keeps the thread's last error. */
 void wf_dump_if_due(struct wf_trace *trace);
 
 #endif

@@ -26,8 +26,7 @@ static void write_times(const struct wf_dump *dump, struct wf_encoder *to,
                         const weft_record *record)
 {
     bool runs_in_call = (record->flags & WEFT_RECORD_ON_STREAM) == 0;
-    uint64_t started =
-        record->started == 0 && runs_in_call ? record->submitted : record->started;
+    uint64_t started = record->started == 0 && runs_in_call ? record->submitted : record->started;
     bool is_done = record->state == WEFT_RECORD_FINISHED;
 
     write_time(dump, to, "time_created_ns", record->submitted);
@@ -37,7 +36,8 @@ static void write_times(const struct wf_dump *dump, struct wf_encoder *to,
     if (is_done && started != 0 && record->finished > started &&
         (runs_in_call || (record->flags & WEFT_RECORD_DEVICE_TIMES) != 0)) {
         wf_emit_key(to, "duration_ms");
-        wf_emit_milliseconds(to, (uint64_t)(time_of(dump, record->finished) - time_of(dump, started)));
+        wf_emit_milliseconds(to,
+                             (uint64_t)(time_of(dump, record->finished) - time_of(dump, started)));
     }
 }
 
@@ -221,8 +221,9 @@ static void write_entry(const struct wf_dump *dump, struct wf_encoder *to,
     wf_emit_text_at(to, "state", name_state(record));
     wf_emit_number_at(to, "timeout_ms", limit_ms(dump, record));
     wf_emit_truth_at(to, "is_p2p", is_message);
-    wf_emit_truth_at(to, "retired", is_done || record->state == WEFT_RECORD_FAILED ||
-                                       (comm != NULL && comm->failed != WEFT_OK));
+    wf_emit_truth_at(to, "retired",
+                     is_done || record->state == WEFT_RECORD_FAILED ||
+                         (comm != NULL && comm->failed != WEFT_OK));
     wf_emit_number_at(to, "waits_for", awaited(record, comm));
     write_frames(dump, to, record);
     if (!is_pickle) write_more(dump, to, record);
@@ -239,8 +240,7 @@ void wf_dump_entries(const struct wf_dump *dump, struct wf_encoder *to, bool is_
 
     for (uint64_t id = dump->first; id <= dump->last; id++) {
         if (!wf_trace_read(dump->trace, id, &record)) continue;
-        if (is_pickle &&
-            !wf_dump_is_known(dump, &record, wf_dump_find_comm(dump, record.comm)))
+        if (is_pickle && !wf_dump_is_known(dump, &record, wf_dump_find_comm(dump, record.comm)))
             continue;
         write_entry(dump, to, &record, is_first ? dump->first : id, is_pickle);
         is_first = false;

@@ -88,7 +88,7 @@ static void separate(struct wf_writer *writer, bool first, bool value_of_key)
         wf_write_text(writer, ", ");
 }
 
-const struct wf_encoding wf_json = {begin,     end,        open_map,  close_map,
-                                    open_list, close_list, open_list, close_list,
-                                    open_text, put_text,   close_text, wf_write_decimal,
-                                    milliseconds, truth,   none,      separate};
+const struct wf_encoding wf_json = {begin,        end,        open_map,   close_map,
+                                    open_list,    close_list, open_list,  close_list,
+                                    open_text,    put_text,   close_text, wf_write_decimal,
+                                    milliseconds, truth,      none,       separate};

@@ -1,9 +1,11 @@
 """Run PyTorch's flight-recorder analyser, as `torchfrtrace` does: analyse.py ARGUMENTS.
 
 The analyser is plain Python, but its package imports all of PyTorch, which needs the libraries of a GPU even on hosts
-without one.  So the packages above it are replaced by empty ones.
+without one.  So the packages above it are replaced by empty ones.  It compares all ranks with the first file that it
+finds; here that is the first rank's.
 """
 import importlib.util
+import os
 import pathlib
 import sys
 import types
@@ -23,4 +25,10 @@ def load():
     return main
 
 
+def walk_in_order(folder, walk=os.walk):
+    for root, folders, files in walk(folder):
+        yield root, sorted(folders), sorted(files)
+
+
+os.walk = walk_in_order
 load()(sys.argv[1:])
