@@ -26,35 +26,48 @@ weft_status wf_dump_call(struct wf_trace *trace, const char *prefix)
     return status;
 }
 
-/* Write a failure, and log where.  A warning is logged once. */
-static void write_failure(struct wf_trace *trace)
+/* Write a failure to files.  Returns the dump to tell of; NULL: there is nothing to tell. */
+static struct wf_dump *write_failure(struct wf_trace *trace)
 {
     struct wf_dump *dump = wf_alloc(sizeof *dump);
 
-    if (dump == NULL) return;
+    if (dump == NULL) return NULL;
     wf_dump_write(dump, trace, trace->dump_prefix);
+    if (dump->error == 0) return dump;
+    if (!trace->dump_has_failed) {
+        trace->dump_has_failed = true;
+        return dump;
+    }
+    wf_free(dump);
+    return NULL;
+}
+
+static void tell(const struct wf_dump *dump)
+{
     if (dump->error == 0)
         wf_log(WF_LOG_NOTICE, "the last %" PRIu64 " operations of rank %d are in %s and %s",
-               dump->last + 1 - dump->first, trace->segment->rank, dump->pickle_path,
+               dump->last + 1 - dump->first, dump->trace->segment->rank, dump->pickle_path,
                dump->json_path);
-    else if (!trace->dump_has_failed)
+    else
         wf_log(WF_LOG_WARNING, "WEFT_DUMP: %.1000s cannot be written: %s", dump->error_path,
                strerror(dump->error));
-    if (dump->error != 0) trace->dump_has_failed = true;
-    wf_free(dump);
 }
 
 void wf_dump_if_due(struct wf_trace *trace)
 {
+    struct wf_dump *written = NULL;
+
     if (trace->dump_prefix == NULL || !atomic_load(&trace->dump_due)) return;
     pthread_mutex_lock(&trace->dump_lock);
     if (atomic_load(&trace->dump_due) &&
         (trace->dumped_ns == 0 || wf_now_ns() - trace->dumped_ns >= APART_NS)) {
-        write_failure(trace);
+        written = write_failure(trace);
         trace->dumped_ns = wf_now_ns();
         atomic_store(&trace->dump_due, false);
     }
     pthread_mutex_unlock(&trace->dump_lock);
+    if (written != NULL) tell(written); /* unlocked: the program's sink may call weft */
+    wf_free(written);
 }
 
 weft_status wf_dump_begin(struct wf_trace *trace, const char *prefix)

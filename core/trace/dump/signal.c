@@ -25,10 +25,10 @@ static struct sigaction previous; /* constant while the handler is installed */
 
 /* ---- the handler ---- */
 
-/* One line on standard error, without stdio. */
+/* One line on standard error, without stdio.  The stack of a handler may be small. */
 static void tell(const struct wf_dump *dump)
 {
-    char line[3 * WF_DUMP_PATH];
+    static char line[3 * WF_DUMP_PATH];
     struct wf_phrase phrase = {line, sizeof line, 0};
     bool failed = dump->error != 0;
 
