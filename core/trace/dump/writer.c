@@ -55,9 +55,10 @@ static bool is_tail(char byte)
 
 size_t wf_utf8_length(const char *text)
 {
-    unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+    unsigned char first = (unsigned char)text[0], second;
 
     if (first < 0x80) return first != 0;
+    second = (unsigned char)text[1];
     if (first < 0xC2 || first > 0xF4 || !is_tail(text[1])) return 0;
     if (first < 0xE0) return 2;
     if (!is_tail(text[2])) return 0;
