@@ -296,6 +296,7 @@ static void enlist(weft_comm *comm)
     comm->name_text = wf_trace_intern(context->trace, comm->name);
     wf_trace_add_comm(context->trace, comm->number, comm->name_text, comm->world_ranks, comm->size,
                       comm->rank);
+    wf_trace_set_limit(context->trace, comm->number, comm->timeout_ns);
     pthread_mutex_lock(&context->lock);
     comm->next = context->comms;
     context->comms = comm;

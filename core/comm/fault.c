@@ -4,6 +4,7 @@
  * refused call - a wrong argument, no memory - does not fail the communicator. */
 #include "position.h"
 #include "recording.h"
+#include "trace/dump/dump.h"
 
 #include "weft/status.h"
 
@@ -43,6 +44,17 @@ static void set_cause(weft_comm *comm, weft_status status, const char *text)
     if (comm->context->client != NULL) wf_client_notify(comm->context->client);
 }
 
+/* Unlock CONTEXT.  If a communicator has failed meanwhile, write the dump that WEFT_DUMP asks for,
+ * now that all communicators which failed together have what they wait for. */
+static void unlock(weft_context *context)
+{
+    /* A context without communicators may not have a trace yet. */
+    struct wf_trace *trace = context->comms != NULL ? context->trace : NULL;
+
+    pthread_mutex_unlock(&context->lock);
+    if (trace != NULL) wf_dump_if_due(trace);
+}
+
 /* Fail the groups of COMM but EXCEPT: their ranks run the same bound plans. */
 static void break_groups(weft_comm *comm, const weft_comm *except, weft_status status,
                          const char *text)
@@ -63,7 +75,7 @@ void wf_comm_fail(weft_comm *comm, weft_status status, const char *text)
 {
     pthread_mutex_lock(&comm->context->lock);
     wf_comm_fail_locked(comm, status, text);
-    pthread_mutex_unlock(&comm->context->lock);
+    unlock(comm->context);
 }
 
 /* No rank could be asked: add the first error that another rank has reported. */
@@ -164,7 +176,7 @@ weft_status wf_comm_cause(weft_comm *comm)
         wf_comm_fail_locked(comm, atomic_load(&comm->limit), comm->limit_text);
     status = atomic_load_explicit(&comm->cause, memory_order_acquire);
     if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->cause_text);
-    pthread_mutex_unlock(&comm->context->lock);
+    unlock(comm->context);
     return status;
 }
 
@@ -248,7 +260,7 @@ static void on_rank_lost(weft_context *context, const struct wf_departure *depar
             wf_record_wait(comm, departure->rank);
             wf_comm_fail_locked(comm, WEFT_ERR_PEER, words);
         }
-    pthread_mutex_unlock(&context->lock);
+    unlock(context);
 }
 
 void wf_fault_write_record(weft_context *context, struct wf_text *out)
@@ -299,7 +311,7 @@ static void on_rank_left(weft_context *context, const struct wf_departure *depar
             if (comm->number == number && weft_comm_find_rank(comm, departure->rank) >= 0)
                 limit_departed(comm, departure, count);
     }
-    pthread_mutex_unlock(&context->lock);
+    unlock(context);
 }
 
 void wf_fault_gone(void *self, const struct wf_departure *departure)
@@ -315,7 +327,7 @@ weft_status wf_comm_fail_limited(weft_comm *comm)
     pthread_mutex_lock(&comm->context->lock);
     if (atomic_load(&comm->cause) == WEFT_OK)
         wf_comm_fail_locked(comm, atomic_load(&comm->limit), comm->limit_text);
-    pthread_mutex_unlock(&comm->context->lock);
+    unlock(comm->context);
     return wf_comm_cause(comm);
 }
 
@@ -350,7 +362,7 @@ void wf_fault_abort(void *self, uint64_t number, weft_status status, const char 
         early->status = status;
         snprintf(early->text, sizeof early->text, "%s", text);
     }
-    pthread_mutex_unlock(&context->lock);
+    unlock(context);
 }
 
 void wf_fault_apply_early(weft_comm *comm)

@@ -67,6 +67,7 @@ void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status sta
     struct wf_segment_comm *comm = find_comm(trace, number);
 
     if (comm != NULL) atomic_store(&comm->failed, status);
+    atomic_store(&trace->dump_due, true);
     if (atomic_load(&trace->observing) != 0) wf_observers_fail(trace, number, status, text);
 }
 
@@ -94,13 +95,46 @@ weft_status wf_trace_failure_of(struct wf_trace *trace, uint64_t number)
     return comm != NULL ? (weft_status)atomic_load(&comm->failed) : WEFT_OK;
 }
 
+void wf_trace_set_limit(struct wf_trace *trace, uint64_t number, int64_t limit_ns)
+{
+    struct wf_segment_comm *comm = find_comm(trace, number);
+
+    if (comm != NULL) atomic_store(&trace->limits[comm - trace->segment->comms], limit_ns);
+}
+
+int64_t wf_trace_limit_of(const struct wf_trace *trace, uint64_t number)
+{
+    for (size_t i = 0; number != 0 && i < WF_SEGMENT_COMMS; i++)
+        if (atomic_load(&trace->segment->comms[i].number) == number)
+            return atomic_load(&trace->limits[i]);
+    return 0;
+}
+
+/* Keep COMM for dumps.  The number is written last, because a signal handler may look. */
+static void keep_released(struct wf_trace *trace, const struct wf_segment_comm *comm)
+{
+    struct wf_segment_comm *kept = &trace->released[trace->released_count++ % WF_RELEASED_COMMS];
+
+    atomic_store(&kept->number, 0);
+    atomic_store(&kept->name, atomic_load(&comm->name));
+    atomic_store(&kept->ranks, atomic_load(&comm->ranks));
+    atomic_store(&kept->rank, atomic_load(&comm->rank));
+    atomic_store(&kept->size, atomic_load(&comm->size));
+    atomic_store(&kept->failed, atomic_load(&comm->failed));
+    atomic_store(&kept->waits_for, atomic_load(&comm->waits_for));
+    atomic_store(&kept->number, atomic_load(&comm->number));
+}
+
 void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number)
 {
     struct wf_segment_comm *comm;
 
     pthread_mutex_lock(&trace->lock);
     comm = find_comm(trace, number);
-    if (comm != NULL) atomic_store(&comm->number, 0);
+    if (comm != NULL) {
+        keep_released(trace, comm);
+        atomic_store(&comm->number, 0);
+    }
     pthread_mutex_unlock(&trace->lock);
 }
 

@@ -1,5 +1,6 @@
 /* segment.c - the memory of a ring: a file in shared memory, or private memory where that is not to
  * be had. */
+#include "trace/dump/dump.h"
 #include "folder.h"
 #include "trace.h"
 
@@ -219,6 +220,7 @@ weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t r
     trace->mask = count - 1;
     pthread_mutex_init(&trace->lock, NULL);
     pthread_mutex_init(&trace->counts_lock, NULL);
+    pthread_mutex_init(&trace->dump_lock, NULL);
     if (trace->has_ring) {
         status = share(trace, identity);
         if (status != WEFT_OK)
@@ -241,10 +243,12 @@ weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t r
 void wf_trace_destroy(struct wf_trace *trace)
 {
     if (trace == NULL) return;
+    wf_dump_end(trace);
     drop_file(trace);
     if (trace->segment != NULL) munmap(trace->segment, trace->bytes);
     pthread_mutex_destroy(&trace->lock);
     pthread_mutex_destroy(&trace->counts_lock);
+    pthread_mutex_destroy(&trace->dump_lock);
     wf_free(trace->texts);
     wf_counts_free(atomic_load(&trace->counts));
     wf_free(trace);

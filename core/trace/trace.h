@@ -9,6 +9,7 @@
  *     comms.c      the communicators of the rank
  *     counts.c     counters
  *     export/      traces (WEFT_TRACE); export/export.h
+ *     dump/        the ring as files for people and tools
  *
  * A rank has one struct wf_trace.  It knows neither contexts nor communicators: comm fills in the
  * records, and comm/context/observe.c has the public functions. */
@@ -61,6 +62,7 @@ uint64_t wf_ticks_convert(struct wf_instant first, struct wf_instant last, uint6
 #define WF_TEXT_BYTES      65536
 #define WF_RECORDS_MOST    65536
 #define WF_RECORDS_PRIVATE 2048 /* with WEFT_RING=0, for observers */
+#define WF_RELEASED_COMMS  64   /* that dumps know */
 
 /* A communicator of the rank. */
 struct wf_segment_comm {
@@ -136,6 +138,16 @@ struct wf_trace {
     struct wf_metrics *metrics;         /* NULL: none are written */
     struct wf_export *export;           /* NULL: no trace is written */
     _Atomic uint64_t scratch;           /* bytes that exec has allocated for scratch */
+    /* Of dumps.  Records of a released communicator may still be in the ring. */
+    struct wf_segment_comm released[WF_RELEASED_COMMS];
+    uint32_t released_count;
+    _Atomic int64_t limits[WF_SEGMENT_COMMS]; /* time limits of the segment's comms, ns */
+    pthread_mutex_t dump_lock;                /* held while a failure is written */
+    char *dump_prefix;                        /* NULL: neither failures nor signals write */
+    int32_t dump_pid;                         /* of the process that watches for signals */
+    _Atomic bool dump_due;                    /* a communicator has failed since */
+    uint64_t dumped_ns;                       /* time of the last dump of a failure; 0: none */
+    bool dump_has_failed;                     /* the message was logged */
 };
 
 /* Create the trace of a rank with a ring of RECORDS records.  0: no ring; observers get records
@@ -157,6 +169,10 @@ void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, c
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
                         const char *text);
 void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number);
+/* The time limit of operations of the communicator, in ns, or WEFT_FOREVER. */
+void wf_trace_set_limit(struct wf_trace *trace, uint64_t number, int64_t limit_ns);
+/* 0: not known. */
+int64_t wf_trace_limit_of(const struct wf_trace *trace, uint64_t number);
 /* The communicator waits for world rank RANK.  ID, if it is the number of one of its operations
  * that has not ended, does so too. */
 void wf_trace_set_wait(struct wf_trace *trace, uint64_t number, uint64_t id, int32_t rank);

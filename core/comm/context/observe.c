@@ -1,7 +1,8 @@
-/* observe.c - the trace of a context: its life, its observers and its counters. */
+/* observe.c - the trace of a context: its life, its observers, its counters and its dumps. */
 #include "comm/recording.h"
 
 #include "rendezvous/launch.h"
+#include "trace/dump/dump.h"
 #include "trace/metrics.h"
 #include "weft/status.h"
 
@@ -70,6 +71,7 @@ weft_status wf_tracing_begin(weft_context *context)
     if (context->config->trace != NULL)
         wf_export_begin(context->trace, context->config->trace, &identity);
     wf_tracing_clock(context);
+    WF_TRY(wf_dump_begin(context->trace, context->config->dump));
     switch_records(context);
     return WEFT_OK;
 }
@@ -110,8 +112,8 @@ void wf_tracing_end(weft_context *context)
         o->context = NULL;
     context->observations = NULL;
     pthread_mutex_unlock(&context->lock);
-    if (context->trace != NULL) wf_metrics_end(context->trace->metrics);
-    if (context->trace != NULL) wf_export_end(context->trace);
+    wf_metrics_end(context->trace->metrics);
+    wf_export_end(context->trace);
     wf_trace_destroy(context->trace);
     context->trace = NULL;
 }
@@ -218,4 +220,12 @@ size_t weft_record_print(weft_context *context, const weft_record *record, char 
     if (record == NULL || (buffer == NULL && capacity > 0)) return 0;
     along = weft_trace_text(context, record->axes != 0 ? record->axes : record->comm_name);
     return along != NULL ? wf_record_describe(record, along, buffer, capacity) : 0;
+}
+
+/* ---- dumps ---- */
+
+weft_status weft_dump(weft_context *context, const char *prefix)
+{
+    WF_TRY(wf_context_check(context, "weft_dump"));
+    return wf_dump_call(context->trace, prefix);
 }

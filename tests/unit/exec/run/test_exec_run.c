@@ -34,8 +34,8 @@ START_TEST(messages_have_the_name_of_the_tensor)
     check_refused(weft_redistribute(lone.bound, NULL, NULL, NULL, NULL), WEFT_ERR_INVALID,
                   "weft_redistribute: tensor W: source is NULL");
     (void)wf_fail(WEFT_ERR_PEER, "rank 1 is lost");
-    check_refused(wf_fail_tensor(WEFT_ERR_PEER, "weft_plan_bind", "batch", "layer 3"), WEFT_ERR_PEER,
-                  "weft_plan_bind: batch layer 3: rank 1 is lost");
+    check_refused(wf_fail_tensor(WEFT_ERR_PEER, "weft_plan_bind", "batch", "layer 3"),
+                  WEFT_ERR_PEER, "weft_plan_bind: batch layer 3: rank 1 is lost");
     lone_end(&lone);
 }
 END_TEST
