@@ -15,7 +15,7 @@ static bool is_on_stream(const weft_record *record)
     return (record->flags & WEFT_RECORD_ON_STREAM) != 0;
 }
 
-/* What is due beside the slices at NS: the scratch that has changed, and the file. */
+/* At NS, write the counter of scratch if it has changed, and the file if its time has come. */
 static inline void see_time(struct wf_export *export, uint64_t ns)
 {
     uint64_t scratch = atomic_load_explicit(&export->trace->scratch, memory_order_relaxed);
