@@ -13,7 +13,6 @@
 
 #include "comm/comm.h"
 #include "comm/order/runs.h"
-#include "comm/recording.h"
 #include "exec.h"
 #include "weft/exec.h"
 #include "weft/move.h"

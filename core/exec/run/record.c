@@ -1,5 +1,6 @@
 /* record.c - runs of bound plans and their steps as records of the trace.  What is constant in them
  * is set when the plan is bound. */
+#include "comm/recording.h"
 #include "exec/context/kept.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
 #ifndef WEFT_EXEC_RUN_RUN_H
 #define WEFT_EXEC_RUN_RUN_H
 
+#include "comm/recording.h"
 #include "exec/bound.h"
 
 /* Run BOUND, which has one tensor and its scratch, for FUNCTION.  ROOM: see wf_run_aliased. Inline,
