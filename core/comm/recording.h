@@ -112,8 +112,8 @@ static inline struct wf_submitted wf_record_submit(struct wf_trace *trace, weft_
         wf_trace_submit(trace, wf_record_chain(trace, comm, stream), WF_CALL_SUBMITTED, draft);
 
     atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
-    if (__builtin_expect(comm->context->timing != NULL, 0) &&
-        (draft->flags & WEFT_RECORD_ON_STREAM) != 0)
+    if ((draft->flags & WEFT_RECORD_ON_STREAM) != 0 &&
+        __builtin_expect(comm->context->timing != NULL, 0))
         wf_timing_submit(comm->context->timing, comm, stream, submitted);
     return submitted;
 }

@@ -196,8 +196,8 @@ WF_HOT struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_boun
     submitted = wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream),
                                 WF_CALL_REDISTRIBUTES, &draft);
     bound->runs->record = (uint32_t)submitted.id;
-    if (__builtin_expect(bound->context->timing != NULL, 0) &&
-        (draft.flags & WEFT_RECORD_ON_STREAM) != 0)
+    if ((draft.flags & WEFT_RECORD_ON_STREAM) != 0 &&
+        __builtin_expect(bound->context->timing != NULL, 0))
         wf_timing_contain(bound->context->timing, stream, submitted);
     return submitted;
 }
@@ -214,8 +214,8 @@ WF_HOT struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bou
         struct wf_submitted submitted = wf_trace_submit(
             trace, wf_record_chain(trace, bound->team, stream), WF_CALL_SUBMITTED, &draft);
 
-        if (__builtin_expect(bound->context->timing != NULL, 0) &&
-            (draft.flags & WEFT_RECORD_ON_STREAM) != 0)
+        if ((draft.flags & WEFT_RECORD_ON_STREAM) != 0 &&
+            __builtin_expect(bound->context->timing != NULL, 0))
             wf_timing_submit(bound->context->timing, NULL, stream, submitted);
         return submitted;
     }
