@@ -152,7 +152,11 @@ static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uin
 
     if (status == 0 && bytes > 0) status = bench_memcpy(ranks, (size_t)bytes, budget_ns / 3, &gbps);
     if (status != 0) return status;
-    limit_ns = gbps > 0 ? (uint64_t)((double)bytes * ranks->size / gbps) : 0;
+    /* The rate is that of all ranks of the job; only ranks of the target's mesh write. */
+    limit_ns =
+        gbps > 0
+            ? (uint64_t)((double)bytes * weft_mesh_size(weft_spec_mesh(job->request->to)) / gbps)
+            : 0;
     if (out->limit_ns == 0 || limit_ns < out->limit_ns) out->limit_ns = limit_ns;
     if (out->times.samples == 0 || times.median_ns < out->times.median_ns) out->times = times;
     return 0;

@@ -7,6 +7,7 @@
 
 #include "weft/status.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -116,9 +117,19 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
     return status;
 }
 
+/* True if TEXT has FUNCTION as a whole word: weft_move is not named by weft_move_clear. */
+static bool is_named(const char *text, const char *function)
+{
+    size_t length = strlen(function);
+
+    for (const char *at = strstr(text, function); at != NULL; at = strstr(at + 1, function))
+        if (at[length] != '_' && !isalnum((unsigned char)at[length])) return true;
+    return false;
+}
+
 weft_status wf_fail_named(weft_status status, const char *function)
 {
-    if (status == WEFT_OK || strstr(last.text, function) != NULL) return status;
+    if (status == WEFT_OK || is_named(last.text, function)) return status;
     return wf_fail_context(status, "%s", function);
 }
 

@@ -334,6 +334,8 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
     return WEFT_OK;
 }
 
+static void retire(weft_comm *comm, const char *cause);
+
 /* Take one of the communicators that COMM owns from it; NULL: none is left.  Under the lock,
  * because another thread may be failing them. */
 static weft_comm *take_owned(weft_comm *comm)
@@ -354,8 +356,12 @@ static weft_comm *take_owned(weft_comm *comm)
 
 static void end_owned(weft_comm *comm, const char *cause)
 {
-    for (weft_comm *owned = take_owned(comm); owned != NULL; owned = take_owned(comm))
-        wf_comm_unmake(owned, cause);
+    for (weft_comm *owned = take_owned(comm); owned != NULL; owned = take_owned(comm)) {
+        if (owned->fails_alone)
+            retire(owned, cause);
+        else
+            wf_comm_unmake(owned, cause);
+    }
 }
 
 /* The operations of an open call group are never started. */
@@ -409,13 +415,11 @@ void wf_comm_end(weft_comm *comm, const char *cause)
     comm->made = wf_ended(WF_KIND_COMM);
 }
 
-/* The user releases COMM, and may have a copy of the pointer. */
-static void release(weft_comm *comm)
+/* End COMM, of which the user may have a copy of the pointer. */
+static void retire(weft_comm *comm, const char *cause)
 {
     weft_context *context = comm->context;
-    char cause[WF_CAUSE];
 
-    snprintf(cause, sizeof cause, "communicator %s was released", comm->name);
     detach(comm, cause);
     clear(comm);
     comm->context = NULL;
@@ -423,6 +427,14 @@ static void release(weft_comm *comm)
     comm->size = 0;
     comm->made = wf_released(WF_KIND_COMM);
     wf_remnant_keep(context, comm);
+}
+
+static void release(weft_comm *comm)
+{
+    char cause[WF_CAUSE];
+
+    snprintf(cause, sizeof cause, "communicator %s was released", comm->name);
+    retire(comm, cause);
 }
 
 void weft_comm_release(weft_comm **comm)

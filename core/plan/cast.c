@@ -109,14 +109,19 @@ bool wf_state_same_codes(const struct wf_problem *problem, const struct wf_state
 bool wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
                   struct wf_edge *edge)
 {
-    bool cast = from->cast != 0, creates = edge_creates_own_identity(problem, from, edge);
+    bool cast = from->cast != 0, creates;
 
+    if (problem->cast == WF_CAST_NONE) {
+        edge->to.cast = cast;
+        return true;
+    }
+    creates = edge_creates_own_identity(problem, from, edge);
     if (problem->cast == WF_CAST_NARROWS) cast = cast || !has_pending(problem, &edge->to);
     if (problem->cast == WF_CAST_WIDENS)
         cast = cast || creates || edge_reduces(problem, from, edge) ||
                wf_state_same_codes(problem, &edge->to, &problem->target);
     edge->to.cast = cast;
-    return cast || !creates || problem->cast == WF_CAST_NONE;
+    return cast || !creates;
 }
 
 bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces)
@@ -128,12 +133,13 @@ bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces)
 void wf_cast_price(const struct wf_problem *problem, const struct wf_state *from,
                    const struct wf_edge *edge, struct wf_cast_work *out)
 {
-    bool reduces = edge_reduces(problem, from, edge), local = edge->kind <= WEFT_STEP_PARTIAL;
+    bool local = edge->kind <= WEFT_STEP_PARTIAL, reduces;
     uint64_t in = problem->elements[0], wide = in, count;
     uint32_t place;
 
     *out = (struct wf_cast_work){.element = problem->elements[edge->to.cast]};
     if (from->cast == edge->to.cast) return;
+    reduces = edge_reduces(problem, from, edge);
     place = place_of(problem->cast, edge->kind, reduces);
     if (place == WEFT_CAST_AFTER) out->element = in;
     if (problem->elements[1] > wide) wide = problem->elements[1];

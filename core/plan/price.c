@@ -162,6 +162,7 @@ void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from
 {
     struct measure m = {.problem = problem, .from = from, .edge = edge};
     struct wf_work work = {.kind = edge->kind};
+    bool casts = from->cast != edge->to.cast;
 
     measure_step(&m);
     work.ranks = m.ranks;
@@ -183,7 +184,9 @@ void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from
     out->received = work.received;
     out->scratch = wf_add_capped(work.packed, m.cast.scratch);
     if (!wf_state_same(from, &problem->source))
-        out->scratch = wf_add_capped(out->scratch, wf_state_bytes(problem, from));
+        out->scratch =
+            wf_add_capped(out->scratch, casts ? wf_state_bytes(problem, from) : m.bytes_before);
     if (!wf_state_same(&edge->to, &problem->target))
-        out->scratch = wf_add_capped(out->scratch, wf_state_bytes(problem, &edge->to));
+        out->scratch =
+            wf_add_capped(out->scratch, casts ? wf_state_bytes(problem, &edge->to) : m.bytes_after);
 }

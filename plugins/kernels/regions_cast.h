@@ -175,7 +175,7 @@ WK_DEVICE void wk_reduce_cast_to(const Args &args, const struct wk_tile &tile)
     case number:                                                                                   \
         return wk_reduce_cast_to<From, wk_##name>(args, tile);
 
-/* ARGS has a reduction, the number of sources and a divisor besides what a cast has. */
+/* ARGS has the fields of a cast, and a reduction, the number of sources and a divisor. */
 template <class From, class Args>
 WK_DEVICE void wk_reduce_cast(const Args &args, const struct wk_tile &tile)
 {

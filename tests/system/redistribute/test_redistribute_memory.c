@@ -146,8 +146,10 @@ static weft_status refuse_scratch(void *argument)
     EXPECT(options.scratch_bytes > 0 && options.scratch_bytes <= 2 * SHARD);
     WF_TRY(weft_alloc(s.context, options.scratch_bytes - 1, WEFT_MEMORY_DEVICE, &piece));
     options.scratch = piece;
-    REFUSED(weft_plan_bind(s.one->plan, weft_world(s.context), &options, &bound),
-            "weft_plan_bind: on rank "); /* of either rank */
+    REFUSED(weft_plan_bind(s.one->plan, weft_world(s.context), &options, &bound), "scratch_bytes");
+    /* Both ranks refuse; all get the error of one of them. */
+    EXPECT(strstr(weft_last_error(), "weft_plan_bind: on rank 0 scratch_bytes is ") != NULL ||
+           strstr(weft_last_error(), "weft_plan_bind: on rank 1 scratch_bytes is ") != NULL);
     REFUSED(weft_plan_bind(s.one->plan, weft_world(s.context), &options, &bound),
             "bytes, and scratch begins 0 bytes into it");
     options.scratch = s.memory + 6 * SHARD;

@@ -26,7 +26,9 @@ static weft_status move_with_a_rank_that_leaves(void *unused)
         EXPECT(weft_move(context, from, a, to, b, NULL, NULL) == WEFT_ERR_PEER);
         EXPECT(says("weft_move: ") && says("rank 1 has left the job"));
         EXPECT(weft_move_clear(context) == WEFT_ERR_PEER);
-        EXPECT(says("weft_move_clear: ") && says("rank 1 has left the job"));
+        EXPECT(says("weft_move_clear: ")); /* of all ranks, so a third one may be named */
+        EXPECT(says("rank 1 has left the job") ||
+               (weft_size(context) == 3 && says("rank 2 has left the job")));
     }
     weft_spec_release(&from);
     weft_spec_release(&to);

@@ -120,8 +120,24 @@ START_TEST(callers_describe_failures_of_their_own)
 }
 END_TEST
 
-SUITE(base_status, every_status_has_a_name_and_a_text, a_failure_is_described_for_its_thread,
-      another_thread_has_failures_of_its_own, context_goes_before_the_text,
-      a_vendors_code_stays_until_the_next_failure, a_vendor_without_words_gets_the_statuss,
-      the_last_text_may_be_part_of_the_next, long_texts_are_cut_and_ended,
-      memory_failures_say_how_much_was_wanted, callers_describe_failures_of_their_own)
+START_TEST(a_function_is_named_once)
+{
+    wf_fail(WEFT_ERR_PEER, "rank 1 has left");
+    ck_assert_int_eq(wf_fail_named(WEFT_ERR_PEER, "weft_move"), WEFT_ERR_PEER);
+    ck_assert_str_eq(weft_last_error(), "weft_move: rank 1 has left");
+    ck_assert_int_eq(wf_fail_named(WEFT_ERR_PEER, "weft_move"), WEFT_ERR_PEER);
+    ck_assert_str_eq(weft_last_error(), "weft_move: rank 1 has left");
+    wf_fail(WEFT_ERR_PEER, "rank 1 is at weft_move_clear");
+    ck_assert_int_eq(wf_fail_named(WEFT_ERR_PEER, "weft_move"), WEFT_ERR_PEER);
+    ck_assert_str_eq(weft_last_error(), "weft_move: rank 1 is at weft_move_clear");
+    ck_assert_int_eq(wf_fail_named(WEFT_OK, "weft_alloc"), WEFT_OK);
+    ck_assert_str_eq(weft_last_error(), "weft_move: rank 1 is at weft_move_clear");
+}
+END_TEST
+
+SUITE(base_status, a_function_is_named_once, every_status_has_a_name_and_a_text,
+      a_failure_is_described_for_its_thread, another_thread_has_failures_of_its_own,
+      context_goes_before_the_text, a_vendors_code_stays_until_the_next_failure,
+      a_vendor_without_words_gets_the_statuss, the_last_text_may_be_part_of_the_next,
+      long_texts_are_cut_and_ended, memory_failures_say_how_much_was_wanted,
+      callers_describe_failures_of_their_own)

@@ -64,6 +64,32 @@ START_TEST(groups_are_named_by_their_axes)
 }
 END_TEST
 
+/* The group of a communicator that is released refuses calls. */
+static void release_parent(struct world_rank *self)
+{
+    weft_comm *parent = NULL, *dp = NULL;
+    weft_mesh *mesh = NULL;
+
+    HOLDS(weft_mesh_parse("dp=2,tp=2", &mesh) == WEFT_OK);
+    HOLDS(weft_comm_split(weft_world(self->context), 0, 0, NULL, &parent) == WEFT_OK);
+    HOLDS(weft_comm_along(parent, mesh, "dp", &dp) == WEFT_OK);
+    weft_comm_release(&parent);
+    HOLDS(weft_barrier(dp, NULL) == WEFT_ERR_INVALID);
+    HOLDS(strstr(weft_last_error(), "weft_barrier") != NULL);
+    HOLDS(strstr(weft_last_error(), "released") != NULL);
+    HOLDS(weft_comm_size(dp) == 0);
+    weft_mesh_release(&mesh);
+}
+
+START_TEST(a_group_ends_with_its_parent)
+{
+    fake_reset();
+    world_run(ranks, 4, release_parent, NULL);
+    all_saw(ranks, 4, WEFT_OK, "");
+    ck_assert_int_eq(fake.prepared, fake.destroyed);
+}
+END_TEST
+
 static pthread_barrier_t meeting;
 
 /* Ranks 1 and 3 find their group, and rank 1 detects a mismatch in it, before ranks 0 and 2 find
@@ -201,7 +227,7 @@ START_TEST(a_missing_rank_is_named_with_the_function)
 }
 END_TEST
 
-SUITE(comm_along, ranks_that_name_different_axes_are_named,
+SUITE(comm_along, a_group_ends_with_its_parent, ranks_that_name_different_axes_are_named,
       a_missing_rank_is_named_with_the_function, each_rank_gets_its_group_of_an_axis,
       groups_are_named_by_their_axes, a_failure_of_one_group_does_not_reach_another,
       misspelt_axes_and_foreign_ranks_are_refused)
