@@ -54,9 +54,9 @@ static weft_status average(weft_comm *comm, const weft_collective_args *args, bo
     return WEFT_OK;
 }
 
-/* Hand ARGS, which are checked, to the plugin. */
-static inline __attribute__((always_inline)) weft_status hand_over(weft_comm *comm,
-                                                                   const weft_collective_args *args)
+/* Hand ARGS, which are checked, to the plugin.  COMPLETE: as in wf_comm_is_inline. */
+static inline __attribute__((always_inline)) weft_status
+hand_over(weft_comm *comm, const weft_collective_args *args, bool complete)
 {
     weft_status status;
 
@@ -71,21 +71,43 @@ static inline __attribute__((always_inline)) weft_status hand_over(weft_comm *co
     status = comm->table->collective(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK))
         return fail_post(comm, status, wf_collective_name(args->collective));
-    wf_posts_add(comm, args->stream);
-    if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
+    if (complete)
+        wf_ring_finish(&comm->ring);
+    else
+        wf_posts_add(comm, args->stream);
     return WEFT_OK;
 }
 
-/* The same with a record.  Not inline, so that a call without records has no part in it. */
-static WF_HOT __attribute__((noinline)) weft_status
-hand_over_recorded(weft_comm *comm, const weft_collective_args *args, struct wf_trace *trace)
+/* The same with a record, if the collective may be in progress when the call returns. */
+static __attribute__((noinline)) weft_status
+hand_over_later(weft_comm *comm, const weft_collective_args *args, struct wf_trace *trace,
+                struct wf_collective_bytes bytes, int32_t root)
 {
-    struct wf_submitted record = wf_record_collective(trace, comm, args);
-    weft_status status = hand_over(comm, args);
+    struct wf_submitted record = wf_record_collective(trace, comm, args, bytes, root);
+    weft_status status = hand_over(comm, args, false);
 
     wf_trace_return(trace);
     if (UNLIKELY(status != WEFT_OK)) return wf_trace_fail(trace, record, status);
-    wf_record_posted(trace, comm, args->stream, record);
+    wf_record_post(comm, args->stream, record);
+    return WEFT_OK;
+}
+
+/* The same if it is complete by then.  Not inline, so that a call without records has no part in
+ * it. */
+static WF_HOT __attribute__((noinline)) weft_status
+hand_over_recorded(weft_comm *comm, const weft_collective_args *args, struct wf_trace *trace,
+                   struct wf_collective_bytes bytes, int32_t root)
+{
+    struct wf_submitted record;
+    weft_status status;
+
+    if (!wf_comm_is_inline(comm, args->stream))
+        return hand_over_later(comm, args, trace, bytes, root);
+    record = wf_record_collective_inline(trace, comm, args, bytes, root);
+    status = hand_over(comm, args, true);
+    wf_trace_return(trace);
+    if (UNLIKELY(status != WEFT_OK)) return wf_trace_fail(trace, record, status);
+    wf_trace_finish(trace, record);
     return WEFT_OK;
 }
 
@@ -94,19 +116,24 @@ hand_over_recorded(weft_comm *comm, const weft_collective_args *args, struct wf_
 static inline __attribute__((always_inline)) weft_status
 post(weft_comm *comm, const char *function, const weft_collective_args *args, bool recorded)
 {
+    /* A copy in registers: the compiler does not assume that ARGS, which other functions get, stays
+     * the same over an atomic operation, and would forget the constants in it. */
+    const weft_collective_args known = *args;
     struct wf_trace *trace;
     weft_status status;
 
     if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
         return wf_comm_refuse(comm, function);
-    if (UNLIKELY(!wf_check_fast(comm, args))) {
+    if (UNLIKELY(!wf_check_fast(comm, &known))) {
         status = wf_check_collective(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);
         if (wf_average_is_ours(comm, args)) return average(comm, args, recorded);
     }
     if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
     trace = recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
-    return trace != NULL ? hand_over_recorded(comm, args, trace) : hand_over(comm, args);
+    if (trace == NULL) return hand_over(comm, args, wf_comm_is_inline(comm, known.stream));
+    return hand_over_recorded(comm, args, trace, wf_collective_bytes(comm, &known),
+                              wf_collective_root(comm, &known));
 }
 
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t to,

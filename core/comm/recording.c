@@ -56,7 +56,8 @@ struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
                                       const weft_collective_args *args)
 {
     weft_record draft = wf_collective_draft(
-        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1);
+        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1,
+        wf_collective_bytes(comm, args), wf_collective_root(comm, args));
     struct wf_submitted submitted;
 
     draft.flags = 0;

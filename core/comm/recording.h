@@ -136,38 +136,78 @@ static inline void wf_record_posted(struct wf_trace *trace, const weft_comm *com
         wf_record_post(comm, stream, record);
 }
 
-static inline __attribute__((always_inline)) weft_record
-wf_collective_draft(const weft_comm *comm, const weft_collective_args *args, uint64_t sequence)
+/* The bytes of this rank's input and output. */
+struct wf_collective_bytes {
+    uint64_t sent, received;
+};
+
+static inline __attribute__((always_inline)) struct wf_collective_bytes
+wf_collective_bytes(const weft_comm *comm, const weft_collective_args *args)
+{
+    uint64_t in, out, bytes;
+
+    if (args->collective == WEFT_COLL_BARRIER) return (struct wf_collective_bytes){0, 0};
+    wf_collective_elements(comm, args, &in, &out);
+    bytes = wf_element_bytes(args->dtype);
+    return (struct wf_collective_bytes){in * bytes, out * bytes};
+}
+
+/* The world rank of the root; -1: none. */
+static inline __attribute__((always_inline)) int32_t
+wf_collective_root(const weft_comm *comm, const weft_collective_args *args)
 {
     bool rooted = (plug_collective_needs(args->collective) & PLUG_ROOTED) != 0;
-    bool moves = args->collective != WEFT_COLL_BARRIER; /* whose dtype is not checked */
-    uint64_t bytes = moves ? wf_element_bytes(args->dtype) : 0, in, out;
 
-    wf_collective_elements(comm, args, &in, &out);
+    return rooted ? comm->world_ranks[args->root] : -1;
+}
+
+static inline __attribute__((always_inline)) weft_record
+wf_collective_draft(const weft_comm *comm, const weft_collective_args *args, uint64_t sequence,
+                    struct wf_collective_bytes bytes, int32_t root)
+{
     return (weft_record){
         .comm = comm->number,
         .sequence = sequence,
-        .sent = in * bytes,
-        .received = out * bytes,
+        .sent = bytes.sent,
+        .received = bytes.received,
         .stream = (uint64_t)(uintptr_t)args->stream,
         .operation = (uint8_t)args->collective,
         .step_kind = WEFT_NO_STEP_KIND,
-        .dtype = moves ? (uint8_t)args->dtype : 0,
+        .dtype = args->collective != WEFT_COLL_BARRIER ? (uint8_t)args->dtype : 0,
         .reduction = (uint8_t)args->reduction,
         .flags = comm->done_on_return && args->stream == NULL ? 0 : WEFT_RECORD_ON_STREAM,
-        .peer = rooted ? comm->world_ranks[args->root] : -1,
+        .peer = root,
         .comm_name = comm->name_text,
     };
 }
 
 /* The next collective of COMM is about to begin. */
 static inline __attribute__((always_inline)) struct wf_submitted
-wf_record_collective(struct wf_trace *trace, weft_comm *comm, const weft_collective_args *args)
+wf_record_collective(struct wf_trace *trace, weft_comm *comm, const weft_collective_args *args,
+                     struct wf_collective_bytes bytes, int32_t root)
 {
     weft_record draft = wf_collective_draft(
-        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed));
+        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed), bytes, root);
 
     return wf_record_submit(trace, comm, args->stream, &draft);
+}
+
+/* The same if wf_comm_is_inline.  The place is claimed before the rest is read, because a call that
+ * makes the claim costs more with values in registers. */
+static inline __attribute__((always_inline)) struct wf_submitted
+wf_record_collective_inline(struct wf_trace *trace, weft_comm *comm,
+                            const weft_collective_args *args, struct wf_collective_bytes bytes,
+                            int32_t root)
+{
+    struct wf_submitted claimed = wf_trace_claim(trace);
+    weft_record draft = wf_collective_draft(
+        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed), bytes, root);
+
+    draft.flags = 0;
+    draft.stream = 0;
+    atomic_store_explicit(&comm->last_record, claimed.id, memory_order_relaxed);
+    wf_trace_submit_claimed(trace, claimed, NULL, WF_CALL_SUBMITTED, &draft);
+    return claimed;
 }
 
 /* The same for a collective that weft computes, and that is complete when its call returns. */

@@ -234,12 +234,31 @@ void wf_ranges_mark(struct wf_trace *trace, const weft_device_table *table);
 #define WF_STORE(record, field, value) __atomic_store_n(&(record)->field, (value), __ATOMIC_RELAXED)
 #define WF_LOAD(record, field)         __atomic_load_n(&(record)->field, __ATOMIC_RELAXED)
 
-/* The 64 bits that begin with FIELD, of several fields.  Fewer stores make a record a fifth
- * cheaper. */
+/* The words of 64 bits of a record that WF_STORE_PAIR stores, two at a time.  A word may have
+ * several fields. */
 typedef uint64_t __attribute__((may_alias)) wf_record_word;
-#define WF_STORE_WORD(record, field, value)                                                        \
-    __atomic_store_n((wf_record_word *)(void *)&(record)->field, (value), __ATOMIC_RELAXED)
+
+/* Store FIRST to the word that begins with FIELD, and SECOND to the next one.  Each is stored at
+ * once; neither has an order.  Fewer instructions make a record a tenth cheaper. */
+#if defined(__aarch64__)
+#define WF_STORE_PAIR(record, field, first, second)                                                \
+    __asm__ volatile("stp %x1, %x2, [%0, %3]"                                                      \
+                     :                                                                             \
+                     : "r"(record), "rZ"((uint64_t)(first)), "rZ"((uint64_t)(second)),             \
+                       "i"(offsetof(weft_record, field))                                           \
+                     : "memory")
+#else
+#define WF_STORE_PAIR(record, field, first, second)                                                \
+    (__atomic_store_n((wf_record_word *)(void *)&(record)->field, (first), __ATOMIC_RELAXED),      \
+     __atomic_store_n((wf_record_word *)(void *)&(record)->field + 1, (second), __ATOMIC_RELAXED))
+#endif
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the words of wf_record_write");
+_Static_assert(offsetof(weft_record, sequence) == 16 && offsetof(weft_record, sent) == 24 &&
+                   offsetof(weft_record, received) == 32 && offsetof(weft_record, plan) == 40 &&
+                   offsetof(weft_record, submitted) == 48 && offsetof(weft_record, started) == 56 &&
+                   offsetof(weft_record, finished) == 64 && offsetof(weft_record, stream) == 72 &&
+                   offsetof(weft_record, previous) == 80,
+               "the words of wf_record_write");
 _Static_assert(offsetof(weft_record, binding) == 88 && offsetof(weft_record, step_kind) == 95 &&
                    offsetof(weft_record, dtype) == 96 && offsetof(weft_record, state) == 98 &&
                    offsetof(weft_record, peer) == 100 && offsetof(weft_record, waits_for) == 104 &&
@@ -257,36 +276,32 @@ static inline void wf_order_stores(void)
 #endif
 }
 
-/* Write DRAFT to RECORD as ID. */
+/* Write DRAFT to RECORD as ID.  Without CHAIN, the operation starts at its submission. */
 static inline __attribute__((always_inline)) void
 wf_record_write(weft_record *record, _Atomic uint64_t *chain, const weft_record *draft, uint64_t id)
 {
-    uint64_t previous = 0;
+    uint64_t previous = 0, now;
 
     if (__builtin_expect(WF_LOAD(record, id) > id, 0)) return;
     WF_STORE(record, id, WF_WRITING);
     wf_order_stores();
     if (chain != NULL) previous = atomic_exchange_explicit(chain, id, memory_order_release);
+    now = wf_ticks();
     WF_STORE(record, comm, draft->comm);
-    WF_STORE(record, sequence, draft->sequence);
-    WF_STORE(record, sent, draft->sent);
-    WF_STORE(record, received, draft->received);
-    WF_STORE(record, plan, draft->plan);
-    WF_STORE(record, submitted, wf_ticks());
-    WF_STORE(record, started, 0);
-    WF_STORE(record, finished, 0);
-    WF_STORE(record, stream, draft->stream);
-    WF_STORE(record, previous, previous);
-    WF_STORE_WORD(record, binding,
+    WF_STORE_PAIR(record, sequence, draft->sequence, draft->sent);
+    WF_STORE_PAIR(record, received, draft->received, draft->plan);
+    WF_STORE_PAIR(record, submitted, now, chain == NULL ? now : 0);
+    WF_STORE_PAIR(record, finished, 0, draft->stream);
+    WF_STORE_PAIR(record, previous, previous,
                   draft->binding | (uint64_t)draft->step << 32 | (uint64_t)draft->operation << 48 |
                       (uint64_t)draft->step_kind << 56);
-    WF_STORE_WORD(record, dtype,
+    WF_STORE_PAIR(record, dtype,
                   draft->dtype | (uint64_t)draft->reduction << 8 |
                       (uint64_t)WEFT_RECORD_SUBMITTED << 16 | (uint64_t)draft->flags << 24 |
-                      (uint64_t)(uint32_t)draft->peer << 32);
-    WF_STORE_WORD(record, waits_for, UINT32_MAX | (uint64_t)draft->comm_name << 32);
-    WF_STORE_WORD(record, axes, draft->axes | (uint64_t)draft->label << 32);
-    WF_STORE_WORD(record, status, (uint64_t)draft->parent << 32);
+                      (uint64_t)(uint32_t)draft->peer << 32,
+                  UINT32_MAX | (uint64_t)draft->comm_name << 32);
+    WF_STORE_PAIR(record, axes, draft->axes | (uint64_t)draft->label << 32,
+                  (uint64_t)draft->parent << 32);
     __atomic_store_n(&record->id, id, __ATOMIC_RELEASE);
 }
 
@@ -296,19 +311,40 @@ struct wf_submitted {
     uint64_t id;
 };
 
-/* Write DRAFT to the ring.  The fields id, times, previous, state, waits_for and status of DRAFT
- * are ignored.  CHAIN links records that finish together; NULL: none. */
+/* The place of the next record, which the caller submits at once. */
+static inline struct wf_submitted wf_trace_claim(struct wf_trace *trace)
+{
+    uint64_t id = atomic_fetch_add_explicit(&trace->segment->next, 1, memory_order_relaxed) + 1;
+
+    return (struct wf_submitted){&trace->records[id & trace->mask], id};
+}
+
+/* Write DRAFT to the ring, to the place that CLAIMED is.  The fields id, times, previous, state,
+ * waits_for and status of DRAFT are ignored.  CHAIN links records that finish together; NULL: the
+ * operation is complete when its call returns. */
+static inline __attribute__((always_inline)) void
+wf_trace_submit_claimed(struct wf_trace *trace, struct wf_submitted claimed,
+                        _Atomic uint64_t *chain, enum wf_callback callback,
+                        const weft_record *draft)
+{
+    const weft_record *next = &trace->records[(claimed.id + 1) & trace->mask];
+
+    wf_record_write(claimed.record, chain, draft, claimed.id);
+    /* The next record is written without waiting for its two cache lines. */
+    __builtin_prefetch(next, 1);
+    __builtin_prefetch((const char *)next + 64, 1);
+    if (__builtin_expect(atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0, 0))
+        wf_observers_call(trace, callback, claimed.record, claimed.id);
+}
+
 static inline __attribute__((always_inline)) struct wf_submitted
 wf_trace_submit(struct wf_trace *trace, _Atomic uint64_t *chain, enum wf_callback callback,
                 const weft_record *draft)
 {
-    uint64_t id = atomic_fetch_add_explicit(&trace->segment->next, 1, memory_order_relaxed) + 1;
-    weft_record *record = &trace->records[id & trace->mask];
+    struct wf_submitted claimed = wf_trace_claim(trace);
 
-    wf_record_write(record, chain, draft, id);
-    if (__builtin_expect(atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0, 0))
-        wf_observers_call(trace, callback, record, id);
-    return (struct wf_submitted){record, id};
+    wf_trace_submit_claimed(trace, claimed, chain, callback, draft);
+    return claimed;
 }
 
 /* The host knows that the work of a record has started now, or at its submission. */
@@ -320,7 +356,6 @@ static inline void wf_trace_finish(struct wf_trace *trace, struct wf_submitted s
     weft_record *record = submitted.record;
 
     if (__builtin_expect(WF_LOAD(record, id) != submitted.id, 0)) return;
-    WF_STORE(record, started, WF_LOAD(record, submitted));
     WF_STORE(record, finished, wf_ticks());
     __atomic_store_n(&record->state, WEFT_RECORD_FINISHED, __ATOMIC_RELEASE);
     if (__builtin_expect(atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0, 0))

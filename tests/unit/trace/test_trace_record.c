@@ -11,12 +11,26 @@ START_TEST(a_record_has_what_was_submitted)
 
     ck_assert_uint_eq(r.id, 1);
     ck_assert(r.comm == 5 && r.sequence == 7 && r.sent == 8 && r.received == 16 && r.plan == 99);
-    ck_assert(r.submitted > 0 && r.started == 0 && r.finished == 0 && r.stream == 0);
+    ck_assert(r.submitted > 0 && r.started == r.submitted && r.finished == 0 && r.stream == 0);
     ck_assert(r.binding == 1 && r.step == 2 && r.operation == WEFT_OP_ALL_GATHER);
     ck_assert(r.step_kind == WEFT_NO_STEP_KIND && r.dtype == WEFT_DTYPE_F32 && r.reduction == 1);
     ck_assert(r.state == WEFT_RECORD_SUBMITTED && r.flags == WEFT_RECORD_IMPLICIT);
     ck_assert(r.peer == -1 && r.waits_for == -1 && r.comm_name == 11 && r.axes == 12);
     ck_assert(r.label == 13 && r.status == WEFT_OK && r.parent == 14);
+    test_trace_end(trace);
+}
+END_TEST
+
+START_TEST(the_start_of_a_record_on_a_stream_is_not_known)
+{
+    struct wf_trace *trace = test_trace_begin(64);
+    uint64_t earlier = test_submit(trace, 5, 0).id; /* leaves a start in no later record */
+    weft_record r;
+
+    for (int i = 0; i < 64; i++)
+        r = test_read(trace, test_submit(trace, 5, 4096).id);
+    ck_assert_uint_eq(r.id, earlier + 64);
+    ck_assert(r.submitted > 0 && r.started == 0 && r.finished == 0 && r.stream == 4096);
     test_trace_end(trace);
 }
 END_TEST
@@ -62,7 +76,7 @@ START_TEST(the_end_of_a_record_that_was_replaced_changes_nothing)
     wf_trace_start(trace, first);
     ck_assert(!wf_trace_read(trace, first.id, &r));
     r = test_read(trace, last.id);
-    ck_assert(r.state == WEFT_RECORD_SUBMITTED && r.started == 0 && r.finished == 0);
+    ck_assert(r.state == WEFT_RECORD_SUBMITTED && r.started == r.submitted && r.finished == 0);
     test_trace_end(trace);
 }
 END_TEST
@@ -215,8 +229,8 @@ START_TEST(a_copy_is_whole_while_other_threads_write)
 }
 END_TEST
 
-SUITE(trace_record, a_record_has_what_was_submitted, a_finished_record_has_times_in_order,
-      a_failed_record_has_the_status_and_no_end,
+SUITE(trace_record, a_record_has_what_was_submitted, the_start_of_a_record_on_a_stream_is_not_known,
+      a_finished_record_has_times_in_order, a_failed_record_has_the_status_and_no_end,
       the_end_of_a_record_that_was_replaced_changes_nothing,
       a_thread_gives_up_a_place_that_another_writes_or_has_taken,
       a_wait_finishes_the_records_of_its_stream, a_failed_record_does_not_hide_those_before_it,
