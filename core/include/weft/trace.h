@@ -195,9 +195,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_set_name(weft_context *context, 
 /* ---- dumps --------------------------------------------------------------------- */
 
 /* Write the ring of CONTEXT as PREFIX.RANK, a pickle that PyTorch's flight-recorder analyser reads,
- * and as PREFIX.RANK.json.  "%r" in PREFIX becomes the rank instead.  PREFIX NULL: the value of
- * WEFT_DUMP.  Both files appear complete or not at all.  WEFT_ERR_INVALID: there is no prefix.
- * WEFT_ERR_SYSTEM: a file cannot be written.  [any thread] */
+ * and as PREFIX-RANK.json.  "%r" in PREFIX becomes the rank instead, and the names differ by
+ * ".json" only.  PREFIX NULL: the value of WEFT_DUMP.  Both files appear complete or not at all.
+ * WEFT_ERR_INVALID: there is no prefix. WEFT_ERR_SYSTEM: a file cannot be written.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dump(weft_context *context, const char *prefix);
 
 #ifdef __cplusplus

@@ -32,7 +32,8 @@ struct wf_writer {
     char made[WF_DUMP_PATH]; /* name of the file while it is made */
 };
 
-/* Create the file that will be PATH, under another name in the same folder. */
+/* Create the file that will be PATH, under another name in the same folder, which does not begin
+ * like PATH's: tools that read the folder meanwhile do not take it for a dump. */
 void wf_writer_open(struct wf_writer *writer, const char *path);
 void wf_write_bytes(struct wf_writer *writer, const void *bytes, size_t count);
 void wf_write_text(struct wf_writer *writer, const char *text);

@@ -47,8 +47,9 @@ static void encode(const struct wf_dump *dump, const struct wf_encoding *encodin
     encoding->end(writer);
 }
 
-/* "a.%r" -> "a.3", "a" -> "a.3", with SUFFIX.  False if it is too long. */
-static bool name_file(const char *prefix, int32_t rank, const char *suffix, char out[WF_DUMP_PATH])
+/* "a.%r" -> "a.3", "a" -> "a.3" if JOINT is ".", with SUFFIX.  False if it is too long. */
+static bool name_file(const char *prefix, const char *joint, int32_t rank, const char *suffix,
+                      char out[WF_DUMP_PATH])
 {
     struct wf_phrase name = {out, WF_DUMP_PATH, 0};
     const char *mark = strstr(prefix, "%r");
@@ -62,7 +63,7 @@ static bool name_file(const char *prefix, int32_t rank, const char *suffix, char
         }
     }
     if (mark == NULL) {
-        wf_phrase_add(&name, ".");
+        wf_phrase_add(&name, joint);
         wf_phrase_add_decimal(&name, rank);
     }
     wf_phrase_add(&name, suffix);
@@ -93,8 +94,9 @@ void wf_dump_write(struct wf_dump *dump, const struct wf_trace *trace, const cha
 
     dump->error = 0;
     dump->error_path = dump->pickle_path;
-    if (!name_file(prefix, rank, "", dump->pickle_path) ||
-        !name_file(prefix, rank, ".json", dump->json_path)) {
+    /* The analyser takes every file whose name begins like that of a pickle for another one. */
+    if (!name_file(prefix, ".", rank, "", dump->pickle_path) ||
+        !name_file(prefix, "-", rank, ".json", dump->json_path)) {
         dump->error = ENAMETOOLONG;
         return;
     }

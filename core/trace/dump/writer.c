@@ -80,13 +80,15 @@ static void fail(struct wf_writer *writer, int error)
 void wf_writer_open(struct wf_writer *writer, const char *path)
 {
     struct wf_phrase name = {writer->made, sizeof writer->made, 0};
+    const char *slash = strrchr(path, '/');
 
     writer->file = -1;
     writer->error = 0;
     writer->written = writer->used = 0;
     writer->made[0] = '\0';
-    wf_phrase_add(&name, path);
-    wf_phrase_add(&name, ".");
+    for (const char *at = path; slash != NULL && at <= slash; at++)
+        wf_phrase_add(&name, (char[]){*at, '\0'});
+    wf_phrase_add(&name, ".weft-");
     wf_phrase_add_decimal(&name, getpid());
     wf_phrase_add(&name, "-");
     wf_phrase_add_decimal(&name, atomic_fetch_add(&made_count, 1));

@@ -35,7 +35,7 @@ def read(prefix, rank):
     stream = io.BytesIO(content)
     dump = Data(stream).load()
     claim(content[:2] == b"\x80\x02" and stream.read() == b"", f"rank {rank}: a pickle of protocol 2 and nothing else")
-    with open(f"{prefix}.{rank}.json", encoding="utf-8") as file:
+    with open(f"{prefix}-{rank}.json", encoding="utf-8") as file:
         return dump, json.load(file)
 
 

@@ -14,7 +14,7 @@ reads()
     check=$((check + 1))
     python3 "$here/check_dump.py" "$1" "$folder/d" "${@:2}" || not_so "dumps of $1"
 }
-files() { (cd "$folder" && printf '%s ' *); }
+files() { (cd "$folder" && LC_ALL=C && printf '%s ' *); }
 begin()
 {
     rm -rf "${folder:?}"/*
@@ -25,7 +25,7 @@ begin()
 begin
 expect 0 "" "$weft" run -n 4 "$program" all
 reads all 0 1 2 3
-is "d.0 d.0.json d.1 d.1.json d.2 d.2.json d.3 d.3.json " files
+is "d-0.json d-1.json d-2.json d-3.json d.0 d.1 d.2 d.3 " files
 begin
 expect 0 "" "$program" --threads 4 all
 reads all 0 1 2 3
@@ -39,23 +39,23 @@ is "a0-b a0-b.json a1-b a1-b.json a2-b a2-b.json a3-b a3-b.json " files
 # A ring that is shorter than the program, and none.
 begin
 WEFT_RING=1 expect 0 "" "$weft" run -n 2 "$program" calm
-WEFT_RING=1 expect 0 "are in $folder/d.0 and $folder/d.0.json" "$weft" run -n 2 "$program" signals
+WEFT_RING=1 expect 0 "are in $folder/d.0 and $folder/d-0.json" "$weft" run -n 2 "$program" signals
 reads busy 0 1
 begin
-WEFT_RING=0 expect 0 "are in $folder/d.0 and $folder/d.0.json" "$weft" run -n 1 "$program" signals
+WEFT_RING=0 expect 0 "are in $folder/d.0 and $folder/d-0.json" "$weft" run -n 1 "$program" signals
 reads none 0
 
 # A killed rank: the others name it.
 begin
-expect 137 "are in $folder/d.3 and $folder/d.3.json" "$weft" run -n 4 --keep-going "$program" killed 1
-is "d.0 d.0.json d.2 d.2.json d.3 d.3.json " files
+expect 137 "are in $folder/d.3 and $folder/d-3.json" "$weft" run -n 4 --keep-going "$program" killed 1
+is "d-0.json d-2.json d-3.json d.0 d.2 d.3 " files
 reads lost-1 0 2 3
 
 # Signals under load, while the program has a handler of its own.
 begin
 expect 0 "SIGUSR1: the last" "$weft" run -n 3 "$program" signals
 reads busy 0 1 2
-is "d.0 d.0.json d.1 d.1.json d.2 d.2.json " files
+is "d-0.json d-1.json d-2.json d.0 d.1 d.2 " files
 begin
 expect 0 "SIGUSR1: the last" "$program" --threads 3 signals
 reads busy 0 1 2
@@ -75,7 +75,7 @@ reads lost-2 0 1 3
 begin
 "$weft" run -n 3 --keep-going "$program" stopped 1 >"$folder/log" 2>&1 & # it does not end by itself
 for ((i = 0; i < 600; i++)); do
-    if [[ -e $folder/d.0.json && -e $folder/d.2.json ]]; then break; fi
+    if [[ -e $folder/d-0.json && -e $folder/d-2.json ]]; then break; fi
     sleep 0.2
 done
 kill $!

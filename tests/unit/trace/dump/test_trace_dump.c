@@ -39,9 +39,9 @@ START_TEST(a_dump_is_two_files)
     ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_OK);
     ck_assert_int_eq(memcmp(content("d.3", &size), "\x80\x02}(X\x07\0\0\0version", 16), 0);
     ck_assert_str_eq(content("d.3", &size) + size - 3, "eu.");
-    ck_assert_ptr_nonnull(strstr(content("d.3.json", &size), "\"ranks\": \"[3, 4]\""));
-    ck_assert_ptr_nonnull(strstr(content("d.3.json", &size), "\"timeout_ms\": 2,"));
-    ck_assert_ptr_nonnull(strstr(content("d.3.json", &size), "\"state\": \"started\""));
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"ranks\": \"[3, 4]\""));
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"timeout_ms\": 2,"));
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"state\": \"started\""));
     snprintf(prefix, sizeof prefix, "%s/%%r.d", test_runtime.path);
     ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_OK);
     ck_assert_ptr_nonnull(content("3.d", &size));
@@ -73,7 +73,7 @@ START_TEST(a_released_communicator_is_in_the_dump)
     wf_trace_remove_comm(trace, 9);
     snprintf(prefix, sizeof prefix, "%s/d", test_runtime.path);
     ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_OK);
-    ck_assert_ptr_nonnull(strstr(content("d.3.json", &size), "\"desc\": \"world on gloo-cpu\""));
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"desc\": \"world on gloo-cpu\""));
     test_trace_end(trace);
 }
 END_TEST
@@ -90,7 +90,7 @@ START_TEST(a_failure_is_written_once_until_some_seconds_have_passed)
     ck_assert_ptr_null(content("d.3", &size));
     wf_trace_fail_comm(trace, 9, WEFT_ERR_TIMEOUT, "too late");
     wf_dump_if_due(trace);
-    ck_assert_ptr_nonnull(strstr(content("d.3.json", &size), "\"failed\": \"ERR_TIMEOUT\""));
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"failed\": \"ERR_TIMEOUT\""));
     ck_assert_int_eq(unlink(folder_path(&test_runtime, "d.3")), 0);
     wf_trace_fail_comm(trace, 9, WEFT_ERR_TIMEOUT, "again");
     wf_dump_if_due(trace);
