@@ -147,6 +147,8 @@ void wf_metrics_print(const struct wf_metrics *metrics, struct wf_text *out)
                "Moves whose bound plan was in the cache.", metrics->cache_hits);
     add_single(metrics, out, "weft_plan_cache_misses_total", "counter",
                "Moves whose plan was made and bound.", metrics->cache_misses);
+    add_single(metrics, out, "weft_scratch_bytes", "gauge", "Bytes that are allocated for scratch.",
+               atomic_load_explicit(&metrics->trace->scratch, memory_order_relaxed));
     add_single(metrics, out, "weft_inflight_operations", "gauge", "Operations that have not ended.",
                count_pending(metrics->trace));
     begin_metric(out, "weft_last_progress_timestamp_seconds", "gauge",

@@ -77,6 +77,7 @@ START_TEST(operations_are_counted)
     wf_trace_finish(trace, submit(trace, "t\"p\\", 1024));
     (void)wf_trace_fail(trace, submit(trace, "t\"p\\", 1), WEFT_ERR_PEER);
     (void)submit(trace, "dp", 8);
+    atomic_store(&trace->scratch, 4096);
     (void)wf_trace_submit(
         trace, NULL, WF_CALL_REDISTRIBUTES,
         &(weft_record){.operation = WEFT_OP_REDISTRIBUTE, .sent = 99, .flags = WEFT_RECORD_CACHED});
@@ -95,6 +96,7 @@ START_TEST(operations_are_counted)
     ck_assert_double_eq(value_of(&folder, "weft_plan_cache_hits_total" LABELS "} "), 1);
     ck_assert_double_eq(value_of(&folder, "weft_plan_cache_misses_total" LABELS "} "), 1);
     ck_assert_double_eq(value_of(&folder, "weft_inflight_operations" LABELS "} "), 1);
+    ck_assert_double_eq(value_of(&folder, "weft_scratch_bytes" LABELS "} "), 4096);
     ck_assert_double_gt(value_of(&folder, "weft_last_progress_timestamp_seconds" LABELS "} "),
                         1.7e9);
     ck_assert_double_eq(
