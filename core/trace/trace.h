@@ -4,6 +4,7 @@
  *     segment.c    the memory of a ring: where it is, and who owns it
  *     folder.h     the folder of run-time files
  *     texts.c      texts that records refer to by number
+ *     claim.h      the numbers of records
  *     record.c     records as they are written and finished
  *     observers.c  callbacks, and ranges for the vendor's tools
  *     comms.c      the communicators of the rank
@@ -117,15 +118,23 @@ struct wf_text_entry {
     uint32_t text; /* 0: free */
 };
 
+/* The name of a stream.  A signal handler may read it. */
+struct wf_stream_name {
+    _Atomic uint64_t stream; /* its number and 1; 0: the entry is free */
+    _Atomic uint32_t name;   /* a text */
+};
+
 struct wf_trace {
     struct wf_segment *segment;
     weft_record *records;
     uint64_t mask;
+    _Atomic(const void *) claimer;      /* of claim.c; NULL: there is no record yet */
+    atomic_bool claiming;               /* the claimer is about to claim */
     _Atomic uint32_t observing;         /* bit per slot of OBSERVERS, and WF_MARKS_RANGES */
     uint32_t lasting;                   /* bit per slot: its observer stays until the trace ends */
     bool has_ring;                      /* WEFT_RING is not 0: always active */
     const weft_device_table *ranges;    /* marks ranges; NULL: no tool wants them */
-    _Atomic uint64_t chains[WF_CHAINS]; /* newest record of the streams of a place */
+    _Atomic uint64_t chains[WF_CHAINS]; /* newest record of every WF_CHAINS-th stream */
     struct wf_observer_slot observers[WF_OBSERVERS];
     pthread_mutex_t lock;        /* of what follows, and of changes to `observing` */
     int file;                    /* -1: the ring is in private memory */
@@ -149,6 +158,8 @@ struct wf_trace {
     uint64_t dumped_ns;                       /* time of the last dump of a failure; 0: none */
     bool dump_has_failed;                     /* the message was logged */
 };
+
+#include "claim.h"
 
 /* Create the trace of a rank with a ring of RECORDS records.  0: no ring; observers get records
  * too.  If the file cannot be made, a notice says why, and the ring is in private memory.
@@ -314,7 +325,7 @@ struct wf_submitted {
 /* The place of the next record, which the caller submits at once. */
 static inline struct wf_submitted wf_trace_claim(struct wf_trace *trace)
 {
-    uint64_t id = atomic_fetch_add_explicit(&trace->segment->next, 1, memory_order_relaxed) + 1;
+    uint64_t id = wf_trace_claim_id(trace);
 
     return (struct wf_submitted){&trace->records[id & trace->mask], id};
 }
@@ -327,12 +338,7 @@ wf_trace_submit_claimed(struct wf_trace *trace, struct wf_submitted claimed,
                         _Atomic uint64_t *chain, enum wf_callback callback,
                         const weft_record *draft)
 {
-    const weft_record *next = &trace->records[(claimed.id + 1) & trace->mask];
-
     wf_record_write(claimed.record, chain, draft, claimed.id);
-    /* The next record is written without waiting for its two cache lines. */
-    __builtin_prefetch(next, 1);
-    __builtin_prefetch((const char *)next + 64, 1);
     if (__builtin_expect(atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0, 0))
         wf_observers_call(trace, callback, claimed.record, claimed.id);
 }

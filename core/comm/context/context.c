@@ -277,6 +277,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     weft_status status;
 
     WF_TRY(read_options(options, &given));
+    wf_claims_prepare();
     WF_TRY(begin(plugin, &given, &context));
     events.self = context;
     if (plugin == NULL) defer(&deferred, choose_backend(context, &given));
