@@ -117,6 +117,7 @@ struct wf_stream_note {
     void *stream;
     bool is_wrapped; /* the vendor's stream is the user's, who may have destroyed it */
     uint32_t name;   /* a text of the trace; 0: none */
+    uint64_t number; /* in records, from 1.  A stream that is made later has another one */
 };
 
 #define WF_EARLY_ABORTS 4
@@ -153,6 +154,7 @@ struct weft_context {
     struct wf_remains *remains;     /* communicators whose failure is unreported, newest first */
     weft_work *works;               /* with the spare ones */
     struct wf_stream_note *streams; /* not yet released */
+    uint64_t stream_count;          /* of all times */
     struct wf_stream_note *streams_by_place[WF_STREAM_PLACES]; /* the same, by wf_stream_place */
     _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
     atomic_bool uses_streams;  /* some communicator has put work on one that is done later */

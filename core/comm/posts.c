@@ -240,8 +240,11 @@ struct wf_span wf_span_begin(weft_context *context, const void *stream)
     struct wf_trace *trace = atomic_load_explicit(&context->tracing, memory_order_relaxed);
     struct wf_span span = {.stream = stream};
 
-    if (trace != NULL)
-        span.newest = atomic_load_explicit(wf_trace_chain(trace, stream), memory_order_acquire);
+    if (trace != NULL) {
+        span.number = wf_stream_number(context, stream);
+        span.newest =
+            atomic_load_explicit(wf_trace_chain(trace, span.number), memory_order_acquire);
+    }
     if (atomic_load_explicit(&context->uses_streams, memory_order_acquire))
         span.until = tick(context);
     return span;
@@ -284,9 +287,9 @@ static void end_records(weft_context *context, const struct wf_span *span, weft_
 {
     if (span->any) return;
     if (status == WEFT_OK)
-        wf_trace_finish_chain(context->trace, span->newest, span->stream, false);
+        wf_trace_finish_chain(context->trace, span->newest, span->number, false);
     else
-        wf_trace_fail_chain(context->trace, span->newest, span->stream);
+        wf_trace_fail_chain(context->trace, span->newest, span->number);
 }
 
 static weft_status judge_posts(weft_context *context, const struct wf_span *span,

@@ -25,7 +25,7 @@ struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
             .sequence = count_message(comm, receives, message->peer),
             .sent = receives ? 0 : bytes,
             .received = receives ? bytes : 0,
-            .stream = (uint64_t)(uintptr_t)message->stream,
+            .stream = wf_stream_number(comm->context, message->stream),
             .operation = (uint8_t)operation,
             .step_kind = WEFT_NO_STEP_KIND,
             .dtype = (uint8_t)message->dtype,
@@ -43,7 +43,7 @@ struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *co
         &(weft_record){
             .comm = comm->number,
             .sequence = atomic_load_explicit(&comm->collectives, memory_order_relaxed),
-            .stream = (uint64_t)(uintptr_t)stream,
+            .stream = wf_stream_number(comm->context, stream),
             .operation = WEFT_OP_SYMM_BARRIER,
             .step_kind = WEFT_NO_STEP_KIND,
             .flags = comm->done_on_return && stream == NULL ? 0 : WEFT_RECORD_ON_STREAM,
@@ -57,7 +57,8 @@ struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
 {
     weft_record draft = wf_collective_draft(
         comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1,
-        wf_collective_bytes(comm, args), wf_collective_root(comm, args));
+        wf_stream_number(comm->context, args->stream), wf_collective_bytes(comm, args),
+        wf_collective_root(comm, args));
     struct wf_submitted submitted;
 
     draft.flags = 0;
@@ -87,5 +88,5 @@ void wf_record_group_end(weft_comm *comm, weft_status status)
     if (status != WEFT_OK)
         wf_trace_fail_since(trace, first, comm->number, status);
     else if (newest != 0)
-        wf_trace_finish_chain(trace, newest, NULL, true);
+        wf_trace_finish_chain(trace, newest, 0, true);
 }

@@ -97,19 +97,20 @@ wf_collective_elements(const weft_comm *comm, const weft_collective_args *args, 
     }
 }
 
-/* The chain of an operation of COMM on STREAM; NULL: it is complete when its call returns. */
+/* The chain of an operation of COMM on STREAM, which has NUMBER; NULL: it is complete when its call
+ * returns. */
 static inline _Atomic uint64_t *wf_record_chain(struct wf_trace *trace, weft_comm *comm,
-                                                const void *stream)
+                                                const void *stream, uint64_t number)
 {
-    if (!comm->done_on_return || stream != NULL) return wf_trace_chain(trace, stream);
+    if (!comm->done_on_return || stream != NULL) return wf_trace_chain(trace, number);
     return comm->group_depth > 0 ? &comm->group_chain : NULL;
 }
 
 static inline struct wf_submitted wf_record_submit(struct wf_trace *trace, weft_comm *comm,
                                                    const void *stream, const weft_record *draft)
 {
-    struct wf_submitted submitted =
-        wf_trace_submit(trace, wf_record_chain(trace, comm, stream), WF_CALL_SUBMITTED, draft);
+    struct wf_submitted submitted = wf_trace_submit(
+        trace, wf_record_chain(trace, comm, stream, draft->stream), WF_CALL_SUBMITTED, draft);
 
     atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
     if ((draft->flags & WEFT_RECORD_ON_STREAM) != 0 &&
@@ -163,14 +164,14 @@ wf_collective_root(const weft_comm *comm, const weft_collective_args *args)
 
 static inline __attribute__((always_inline)) weft_record
 wf_collective_draft(const weft_comm *comm, const weft_collective_args *args, uint64_t sequence,
-                    struct wf_collective_bytes bytes, int32_t root)
+                    uint64_t stream, struct wf_collective_bytes bytes, int32_t root)
 {
     return (weft_record){
         .comm = comm->number,
         .sequence = sequence,
         .sent = bytes.sent,
         .received = bytes.received,
-        .stream = (uint64_t)(uintptr_t)args->stream,
+        .stream = stream,
         .operation = (uint8_t)args->collective,
         .step_kind = WEFT_NO_STEP_KIND,
         .dtype = args->collective != WEFT_COLL_BARRIER ? (uint8_t)args->dtype : 0,
@@ -187,7 +188,8 @@ wf_record_collective(struct wf_trace *trace, weft_comm *comm, const weft_collect
                      struct wf_collective_bytes bytes, int32_t root)
 {
     weft_record draft = wf_collective_draft(
-        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed), bytes, root);
+        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed),
+        wf_stream_number(comm->context, args->stream), bytes, root);
 
     return wf_record_submit(trace, comm, args->stream, &draft);
 }
@@ -201,10 +203,9 @@ wf_record_collective_inline(struct wf_trace *trace, weft_comm *comm,
 {
     struct wf_submitted claimed = wf_trace_claim(trace);
     weft_record draft = wf_collective_draft(
-        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed), bytes, root);
+        comm, args, atomic_load_explicit(&comm->collectives, memory_order_relaxed), 0, bytes, root);
 
     draft.flags = 0;
-    draft.stream = 0;
     atomic_store_explicit(&comm->last_record, claimed.id, memory_order_relaxed);
     wf_trace_submit_claimed(trace, claimed, NULL, WF_CALL_SUBMITTED, &draft);
     return claimed;

@@ -66,8 +66,7 @@ static bool is_record(const weft_record *record, uint64_t id)
 /* End the records of a chain that are on STREAM, or with ALL all of them: with success, or with
  * FAILED those whose communicator has failed.  A finished record ends the walk, so that all walks
  * together are as long as the chain. */
-static void end_chain(struct wf_trace *trace, uint64_t id, const void *stream, bool all,
-                      bool failed)
+static void end_chain(struct wf_trace *trace, uint64_t id, uint64_t stream, bool all, bool failed)
 {
     uint64_t now = wf_ticks();
 
@@ -78,7 +77,7 @@ static void end_chain(struct wf_trace *trace, uint64_t id, const void *stream, b
 
         if (!is_record(record, id)) return; /* overwritten, and so are those before it */
         state = WF_LOAD(record, state);
-        if (all || WF_LOAD(record, stream) == (uint64_t)(uintptr_t)stream) {
+        if (all || WF_LOAD(record, stream) == stream) {
             if (state == WEFT_RECORD_FINISHED) return;
             if (failed) status = wf_trace_failure_of(trace, WF_LOAD(record, comm));
             if (state == WEFT_RECORD_SUBMITTED && failed == (status != WEFT_OK))
@@ -88,12 +87,12 @@ static void end_chain(struct wf_trace *trace, uint64_t id, const void *stream, b
     }
 }
 
-void wf_trace_finish_chain(struct wf_trace *trace, uint64_t newest, const void *stream, bool all)
+void wf_trace_finish_chain(struct wf_trace *trace, uint64_t newest, uint64_t stream, bool all)
 {
     end_chain(trace, newest, stream, all, false);
 }
 
-void wf_trace_fail_chain(struct wf_trace *trace, uint64_t newest, const void *stream)
+void wf_trace_fail_chain(struct wf_trace *trace, uint64_t newest, uint64_t stream)
 {
     end_chain(trace, newest, stream, false, true);
 }

@@ -1,5 +1,5 @@
 /* texts.c - texts that records refer to by number: the offset in the segment.  A text stays as long
- * as the ring. */
+ * as the ring.  And the names of streams. */
 #include "trace.h"
 
 #include <string.h>
@@ -77,4 +77,43 @@ uint32_t wf_trace_intern_long(struct wf_trace *trace, const char *text, size_t m
 uint32_t wf_trace_intern(struct wf_trace *trace, const char *text)
 {
     return wf_trace_intern_long(trace, text, TEXT_MOST);
+}
+
+/* ---- names of streams ---- */
+
+static struct wf_stream_name *find_stream(struct wf_trace *trace, uint64_t stream)
+{
+    for (size_t i = 0; i < WF_STREAM_NAMES; i++)
+        if (atomic_load(&trace->stream_names[i].stream) == stream + 1)
+            return &trace->stream_names[i];
+    return NULL;
+}
+
+/* Numbers are not used again, so the name of a released stream stays until its place is needed. */
+void wf_trace_name_stream(struct wf_trace *trace, uint64_t stream, uint32_t name)
+{
+    struct wf_stream_name *entry;
+
+    pthread_mutex_lock(&trace->lock);
+    entry = find_stream(trace, stream);
+    if (entry == NULL) {
+        entry = &trace->stream_names[trace->stream_name_count++ % WF_STREAM_NAMES];
+        atomic_store(&entry->stream, 0);
+    }
+    atomic_store(&entry->name, name);
+    atomic_store(&entry->stream, stream + 1);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+const char *wf_trace_stream_name(const struct wf_trace *trace, uint64_t stream)
+{
+    for (size_t i = 0; i < WF_STREAM_NAMES; i++) {
+        const struct wf_stream_name *entry = &trace->stream_names[i];
+        uint32_t name;
+
+        if (atomic_load(&entry->stream) != stream + 1) continue;
+        name = atomic_load(&entry->name);
+        if (atomic_load(&entry->stream) == stream + 1) return wf_trace_text(trace, name);
+    }
+    return "";
 }

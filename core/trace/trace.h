@@ -64,6 +64,7 @@ uint64_t wf_ticks_convert(struct wf_instant first, struct wf_instant last, uint6
 #define WF_RECORDS_MOST    65536
 #define WF_RECORDS_PRIVATE 2048 /* with WEFT_RING=0, for observers */
 #define WF_RELEASED_COMMS  64   /* that dumps know */
+#define WF_STREAM_NAMES    64   /* of streams; the last ones are known */
 
 /* A communicator of the rank. */
 struct wf_segment_comm {
@@ -101,10 +102,9 @@ struct wf_trace_identity {
 
 /* ---- the object ---- */
 
-#define WF_OBSERVERS       16
-#define WF_MARKS_RANGES    (1u << 31) /* of `observing`: `ranges` is set */
-#define WF_CHAINS          64
-#define WF_CHAIN_OF(place) ((uintptr_t)(place) / 64 % WF_CHAINS)
+#define WF_OBSERVERS    16
+#define WF_MARKS_RANGES (1u << 31) /* of `observing`: `ranges` is set */
+#define WF_CHAINS       64
 
 struct wf_observer_slot {
     _Atomic uint32_t running; /* callbacks in progress */
@@ -142,6 +142,8 @@ struct wf_trace {
     char path[256];              /* of the file; "" without */
     struct wf_text_entry *texts; /* WF_TEXT_ENTRIES */
     uint32_t text_count, texts_missed;
+    struct wf_stream_name stream_names[WF_STREAM_NAMES];
+    uint32_t stream_name_count;         /* of all times */
     pthread_mutex_t counts_lock;        /* of beginning and ending counts */
     _Atomic(struct wf_counts *) counts; /* NULL: nobody has counted */
     struct wf_metrics *metrics;         /* NULL: none are written */
@@ -203,6 +205,11 @@ uint32_t wf_trace_intern(struct wf_trace *trace, const char *text);
 uint32_t wf_trace_intern_long(struct wf_trace *trace, const char *text, size_t most);
 /* The text with NUMBER; "" for an unknown one. */
 const char *wf_trace_text(const struct wf_trace *trace, uint32_t number);
+
+/* The stream with number STREAM is called NAME, a text.  [any thread] */
+void wf_trace_name_stream(struct wf_trace *trace, uint64_t stream, uint32_t name);
+/* Its name; "": it has none. */
+const char *wf_trace_stream_name(const struct wf_trace *trace, uint64_t stream);
 
 /* ---- observers.c ---- */
 
@@ -379,18 +386,19 @@ static inline void wf_trace_return(const struct wf_trace *trace)
 weft_status wf_trace_fail(struct wf_trace *trace, struct wf_submitted submitted,
                           weft_status status);
 
-/* Finish the records of a chain, from the one with id NEWEST back.  STREAM limits them to the
- * records of that stream; NULL with ALL: all of the chain. */
-void wf_trace_finish_chain(struct wf_trace *trace, uint64_t newest, const void *stream, bool all);
+/* Finish the records of a chain, from the one with id NEWEST back: those of STREAM, or with ALL all
+ * of the chain. */
+void wf_trace_finish_chain(struct wf_trace *trace, uint64_t newest, uint64_t stream, bool all);
 /* Fail those of them whose communicator has failed. */
-void wf_trace_fail_chain(struct wf_trace *trace, uint64_t newest, const void *stream);
+void wf_trace_fail_chain(struct wf_trace *trace, uint64_t newest, uint64_t stream);
 /* Fail with STATUS all operations of communicator COMM that were submitted after record FIRST and
  * have not ended. */
 void wf_trace_fail_since(struct wf_trace *trace, uint64_t first, uint64_t comm, weft_status status);
 
-static inline _Atomic uint64_t *wf_trace_chain(struct wf_trace *trace, const void *stream)
+/* The chain of the stream with number STREAM. */
+static inline _Atomic uint64_t *wf_trace_chain(struct wf_trace *trace, uint64_t stream)
 {
-    return &trace->chains[WF_CHAIN_OF(stream)];
+    return &trace->chains[stream % WF_CHAINS];
 }
 
 /* Copy RECORD to *OUT.  False if it is not the one with ID, or is being written. */
@@ -431,8 +439,10 @@ void wf_export_predict(struct wf_export *export, uint64_t plan, uint32_t step, u
 /* At NS of CLOCK_MONOTONIC, the rendezvous server's clock was OFFSET_NS ahead of this rank's, with
  * an error of at most BOUND_NS. */
 void wf_export_clock(struct wf_export *export, uint64_t ns, int64_t offset_ns, uint64_t bound_ns);
-/* STREAM is called NAME, which is cut after 31 bytes. */
-void wf_export_name_stream(struct wf_export *export, const void *stream, const char *name);
+/* The name of the stream with number STREAM has changed. */
+void wf_export_name_stream(struct wf_export *export, uint64_t stream);
+/* The stream was released, and has no slices any more. */
+void wf_export_forget_stream(struct wf_export *export, uint64_t stream);
 /* From now on, wf_export_slice reports the work on streams. */
 void wf_export_time_streams(struct wf_export *export);
 /* RECORD, a copy, ran from STARTED to FINISHED on its stream, in nanoseconds of CLOCK_MONOTONIC.

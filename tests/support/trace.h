@@ -33,8 +33,7 @@ static inline void test_trace_end(struct wf_trace *trace)
 static inline struct wf_submitted test_submit(struct wf_trace *trace, uint64_t comm,
                                               uint64_t stream)
 {
-    return wf_trace_submit(trace,
-                           stream != 0 ? wf_trace_chain(trace, (void *)(uintptr_t)stream) : NULL,
+    return wf_trace_submit(trace, stream != 0 ? wf_trace_chain(trace, stream) : NULL,
                            WF_CALL_SUBMITTED,
                            &(weft_record){.comm = comm,
                                           .sequence = 7,

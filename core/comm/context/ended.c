@@ -99,11 +99,22 @@ void wf_dependents_end(weft_comm *comm, const char *cause)
 void wf_stream_add(weft_context *context, struct wf_stream_note *note)
 {
     pthread_mutex_lock(&context->lock);
+    note->number = ++context->stream_count;
     note->next = context->streams;
     context->streams = note;
     note->next_alike = context->streams_by_place[wf_stream_place(note->stream)];
     context->streams_by_place[wf_stream_place(note->stream)] = note;
     pthread_mutex_unlock(&context->lock);
+}
+
+/* NULL: CONTEXT has no such stream.  The lock is held. */
+static struct wf_stream_note *find_note(weft_context *context, const void *stream)
+{
+    struct wf_stream_note *note = context->streams_by_place[wf_stream_place(stream)];
+
+    while (note != NULL && note->stream != stream)
+        note = note->next_alike;
+    return note;
 }
 
 weft_status wf_stream_find(weft_context *context, const void *stream, const char *function)
@@ -112,9 +123,7 @@ weft_status wf_stream_find(weft_context *context, const void *stream, const char
     const struct wf_stream_note *note;
 
     pthread_mutex_lock(&context->lock);
-    note = context->streams_by_place[place];
-    while (note != NULL && note->stream != stream)
-        note = note->next_alike;
+    note = find_note(context, stream);
     if (note != NULL)
         atomic_store_explicit(&context->known_streams[place], stream, memory_order_relaxed);
     pthread_mutex_unlock(&context->lock);
@@ -125,14 +134,45 @@ weft_status wf_stream_find(weft_context *context, const void *stream, const char
                    function);
 }
 
+/* ---- their numbers and names ---- */
+
+/* Increased when a stream is released: then the numbers that threads remember may be wrong. */
+static _Atomic uint64_t streams_ended = 1;
+
+static __thread struct {
+    const weft_context *context;
+    const void *stream;
+    uint64_t ended, number;
+} recent_stream;
+
+uint64_t wf_stream_number_find(weft_context *context, const void *stream)
+{
+    uint64_t now = atomic_load_explicit(&streams_ended, memory_order_relaxed);
+    const struct wf_stream_note *note;
+    uint64_t number;
+
+    if (recent_stream.stream == stream && recent_stream.context == context &&
+        recent_stream.ended == now)
+        return recent_stream.number;
+    pthread_mutex_lock(&context->lock);
+    note = find_note(context, stream);
+    number = note != NULL ? note->number : 0;
+    pthread_mutex_unlock(&context->lock);
+    if (number == 0) return 0; /* a stream that another thread has released */
+    recent_stream.context = context;
+    recent_stream.stream = stream;
+    recent_stream.ended = now;
+    recent_stream.number = number;
+    return number;
+}
+
 /* Where the name of STREAM is kept; NULL: CONTEXT has no such stream.  The lock is held. */
 static uint32_t *find_name(weft_context *context, const void *stream)
 {
-    struct wf_stream_note *note = context->streams_by_place[wf_stream_place(stream)];
+    struct wf_stream_note *note;
 
     if (stream == NULL) return &context->default_stream_name;
-    while (note != NULL && note->stream != stream)
-        note = note->next_alike;
+    note = find_note(context, stream);
     return note != NULL ? &note->name : NULL;
 }
 
@@ -162,8 +202,9 @@ weft_status weft_stream_set_name(weft_context *context, weft_stream *stream, con
     found = find_name(context, stream);
     if (found != NULL) *found = text;
     pthread_mutex_unlock(&context->lock);
+    wf_trace_name_stream(context->trace, wf_stream_number(context, stream), text);
     if (context->trace->export != NULL)
-        wf_export_name_stream(context->trace->export, stream, wf_trace_text(context->trace, text));
+        wf_export_name_stream(context->trace->export, wf_stream_number(context, stream));
     return WEFT_OK;
 }
 
@@ -182,6 +223,7 @@ static struct wf_stream_note *take_note(weft_context *context, const void *strea
         at = &(*at)->next_alike;
     *at = note->next_alike;
     atomic_store_explicit(&context->known_streams[place], NULL, memory_order_relaxed);
+    atomic_fetch_add_explicit(&streams_ended, 1, memory_order_relaxed);
     return note;
 }
 

@@ -135,6 +135,8 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
     span = wf_span_begin(context, mine);
     context->plugin->device->stream_destroy(context->device, mine);
     if (context->timing != NULL) wf_timing_forget(context->timing, mine);
+    if (context->trace->export != NULL)
+        wf_export_forget_stream(context->trace->export, wf_stream_number(context, mine));
     wf_span_drop(context, &span);
     wf_stream_remove(context, mine);
 }

@@ -163,7 +163,7 @@ void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound)
 
 static void place(weft_record *draft, const weft_bound *bound, const void *stream)
 {
-    draft->stream = (uint64_t)(uintptr_t)stream;
+    draft->stream = wf_stream_number(bound->context, stream);
     if (!bound->team->done_on_return || stream != NULL)
         draft->flags = (uint8_t)(draft->flags | WEFT_RECORD_ON_STREAM);
 }
@@ -193,7 +193,7 @@ WF_HOT struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_boun
     if (bound->is_cached && atomic_load_explicit(&bound->runs->begun, memory_order_relaxed) > 0)
         draft.flags = WEFT_RECORD_CACHED;
     place(&draft, bound, stream);
-    submitted = wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream),
+    submitted = wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream, draft.stream),
                                 WF_CALL_REDISTRIBUTES, &draft);
     bound->runs->record = (uint32_t)submitted.id;
     if ((draft.flags & WEFT_RECORD_ON_STREAM) != 0 &&
@@ -211,8 +211,9 @@ WF_HOT struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bou
     draft.parent = bound->runs->record;
     place(&draft, bound, stream);
     if (comm == NULL) {
-        struct wf_submitted submitted = wf_trace_submit(
-            trace, wf_record_chain(trace, bound->team, stream), WF_CALL_SUBMITTED, &draft);
+        struct wf_submitted submitted =
+            wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream, draft.stream),
+                            WF_CALL_SUBMITTED, &draft);
 
         if ((draft.flags & WEFT_RECORD_ON_STREAM) != 0 &&
             __builtin_expect(bound->context->timing != NULL, 0))

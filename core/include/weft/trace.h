@@ -78,7 +78,7 @@ typedef struct weft_record {
     uint64_t submitted; /* ticks */
     uint64_t started;   /* ticks; 0: not known */
     uint64_t finished;  /* ticks; 0: not finished, or failed */
-    uint64_t stream;    /* identifies the stream; 0: the default stream */
+    uint64_t stream;    /* number of the stream on this rank, from 1; 0: the default stream */
     uint64_t previous;  /* reserved */
     uint32_t binding;   /* number of the bound plan on its communicator; 0: none */
     uint16_t step;      /* number of the plan's step, from 1; 0: none */

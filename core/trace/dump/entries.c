@@ -135,10 +135,11 @@ static void write_more(const struct wf_dump *dump, struct wf_encoder *to, const 
 {
     const char *operation = weft_operation_name((enum weft_operation)record->operation);
     const char *dtype = weft_dtype_name((enum weft_dtype)record->dtype);
-    char plan[17], stream[17];
+    const char *stream = wf_trace_stream_name(dump->trace, record->stream);
+    char plan[17], number[WF_DECIMAL];
 
     wf_print_hex(record->plan, plan);
-    wf_print_hex(record->stream, stream);
+    wf_print_decimal((int64_t)record->stream, number);
     wf_emit_number_at(to, "id", (int64_t)record->id);
     wf_emit_text_at(to, "operation", operation != NULL ? operation : "unknown operation");
     wf_emit_key(to, "step_kind");
@@ -157,7 +158,7 @@ static void write_more(const struct wf_dump *dump, struct wf_encoder *to, const 
     wf_emit_number_at(to, "sent", (int64_t)record->sent);
     wf_emit_number_at(to, "received", (int64_t)record->received);
     wf_emit_number_at(to, "peer", record->peer);
-    wf_emit_text_at(to, "stream", stream);
+    wf_emit_text_at(to, "stream", stream[0] != '\0' ? stream : number);
     wf_emit_truth_at(to, "on_stream", (record->flags & WEFT_RECORD_ON_STREAM) != 0);
     wf_emit_truth_at(to, "implicit", (record->flags & WEFT_RECORD_IMPLICIT) != 0);
     wf_emit_truth_at(to, "cached", (record->flags & WEFT_RECORD_CACHED) != 0);

@@ -130,13 +130,27 @@ void wf_device_slice(struct wf_export *export, const weft_record *record, uint64
     begin_slice(export, lane, record, started, finished);
 }
 
+/* End the lane at *AT. */
+static void remove_lane(struct wf_export *export, struct wf_device_lane **at)
+{
+    struct wf_device_lane *lane = *at;
+
+    end_all(export, lane);
+    *at = lane->next;
+    wf_free(lane);
+}
+
+void wf_device_remove(struct wf_export *export, uint64_t stream)
+{
+    struct wf_device_lane **at = &export->devices;
+
+    while (*at != NULL && (*at)->stream != stream)
+        at = &(*at)->next;
+    if (*at != NULL) remove_lane(export, at);
+}
+
 void wf_devices_close(struct wf_export *export)
 {
-    while (export->devices != NULL) {
-        struct wf_device_lane *lane = export->devices;
-
-        end_all(export, lane);
-        export->devices = lane->next;
-        wf_free(lane);
-    }
+    while (export->devices != NULL)
+        remove_lane(export, &export->devices);
 }

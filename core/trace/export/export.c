@@ -71,7 +71,7 @@ static WF_HOT void see_finished(void *self, const weft_record *record)
     if (!is_on_stream(record)) lane = wf_lane_thread(export);
     wf_export_lock(export);
     ns = wf_pace_convert(&export->pace, ticks);
-    if (is_on_stream(record)) lane = wf_lane_stream(export, record->stream);
+    if (is_on_stream(record)) lane = wf_lane_find_stream(export, record->stream);
     if (lane != NULL) wf_lane_end(export, lane, record, ns);
     see_time(export, ns);
     wf_export_unlock(export);

@@ -213,12 +213,8 @@ struct wf_export {
     uint32_t prediction_room, prediction_count;
     struct wf_shape *shapes;
     struct wf_lane *lanes;
+    uint32_t lane_count;
     struct wf_device_lane *devices;
-    uint32_t name_count;
-    struct {
-        uint64_t stream;
-        char name[32];
-    } names[64];
 };
 
 /* A lock of half the cost of a mutex.  It is held for a fraction of a microsecond, except while the
@@ -355,6 +351,10 @@ static inline struct wf_lane *wf_lane_thread(struct wf_export *export)
 }
 /* The lane of a stream as the host sees it.  NULL: there is no memory. */
 struct wf_lane *wf_lane_stream(struct wf_export *export, uint64_t stream);
+/* The same, or NULL if nothing was on it. */
+struct wf_lane *wf_lane_find_stream(const struct wf_export *export, uint64_t stream);
+/* The stream was released: its open slices end at NS. */
+void wf_lane_remove_stream(struct wf_export *export, uint64_t stream, uint64_t ns);
 /* RECORD begins.  The lane of a stream needs the lock, that of a thread does not. */
 void wf_lane_push(struct wf_export *export, struct wf_lane *lane, const weft_record *record);
 /* Write the begins of the open slices. */
@@ -381,6 +381,8 @@ void wf_stream_label(const struct wf_export *export, uint64_t stream, const char
 
 /* The lane of STREAM, or NULL without memory. */
 struct wf_device_lane *wf_device_lane(struct wf_export *export, uint64_t stream);
+/* The stream was released. */
+void wf_device_remove(struct wf_export *export, uint64_t stream);
 /* RECORD ran from STARTED to FINISHED, in nanoseconds of CLOCK_MONOTONIC.  PARENT is the
  * redistribution that contains it, or NULL. */
 void wf_device_slice(struct wf_export *export, const weft_record *record, uint64_t started,

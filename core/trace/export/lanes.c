@@ -230,7 +230,7 @@ static struct wf_lane *find(const struct wf_export *export, uint64_t key, bool i
 
 static struct wf_lane *add(struct wf_export *export, uint64_t key, bool is_stream, const char *name)
 {
-    struct wf_lane *lane = export->track_count < LANES_MOST ? wf_calloc(1, sizeof *lane) : NULL;
+    struct wf_lane *lane = export->lane_count < LANES_MOST ? wf_calloc(1, sizeof *lane) : NULL;
 
     if (lane == NULL) {
         atomic_fetch_add(&export->missed, 1);
@@ -241,6 +241,7 @@ static struct wf_lane *add(struct wf_export *export, uint64_t key, bool is_strea
     lane->head_bytes = wf_packets_track(export, name, lane->head, &lane->track);
     lane->next = export->lanes;
     export->lanes = lane;
+    export->lane_count++;
     return lane;
 }
 
@@ -262,6 +263,24 @@ struct wf_lane *wf_lane_find_thread(struct wf_export *export)
     wf_export_unlock(export);
     recent->serial = recent->lane != NULL ? export->serial : 0;
     return recent->lane;
+}
+
+struct wf_lane *wf_lane_find_stream(const struct wf_export *export, uint64_t stream)
+{
+    return find(export, stream, true);
+}
+
+void wf_lane_remove_stream(struct wf_export *export, uint64_t stream, uint64_t ns)
+{
+    struct wf_lane **at = &export->lanes, *lane = find(export, stream, true);
+
+    if (lane == NULL) return;
+    wf_lane_close(export, lane, ns);
+    while (*at != lane)
+        at = &(*at)->next;
+    *at = lane->next;
+    export->lane_count--;
+    wf_free(lane);
 }
 
 struct wf_lane *wf_lane_stream(struct wf_export *export, uint64_t stream)

@@ -1,26 +1,19 @@
-/* names.c - names of streams' tracks. */
+/* names.c - names of streams' tracks, and their end. */
 #include "export.h"
 
 #include <stdio.h>
 
-static const char *find(const struct wf_export *export, uint64_t stream)
-{
-    for (uint32_t i = 0; i < export->name_count; i++)
-        if (export->names[i].stream == stream) return export->names[i].name;
-    return NULL;
-}
-
 void wf_stream_label(const struct wf_export *export, uint64_t stream, const char *suffix, char *out,
                      size_t bytes)
 {
-    const char *name = find(export, stream);
+    const char *name = wf_trace_stream_name(export->trace, stream);
 
-    if (name != NULL && name[0] != '\0')
+    if (name[0] != '\0')
         snprintf(out, bytes, "stream %s%s", name, suffix);
     else if (stream == 0)
         snprintf(out, bytes, "default stream%s", suffix);
     else
-        snprintf(out, bytes, "stream %#llx%s", (unsigned long long)stream, suffix);
+        snprintf(out, bytes, "stream %llu%s", (unsigned long long)stream, suffix);
 }
 
 /* Describe the tracks of STREAM again. */
@@ -40,19 +33,17 @@ static void rename_tracks(struct wf_export *export, uint64_t stream)
     }
 }
 
-void wf_export_name_stream(struct wf_export *export, const void *stream, const char *name)
+void wf_export_name_stream(struct wf_export *export, uint64_t stream)
 {
-    uint64_t key = (uint64_t)(uintptr_t)stream;
-    uint32_t at = 0;
-
     wf_export_lock(export);
-    while (at < export->name_count && export->names[at].stream != key)
-        at++;
-    if (at < WF_COUNT(export->names)) {
-        export->names[at].stream = key;
-        snprintf(export->names[at].name, sizeof export->names[at].name, "%s", name);
-        if (at == export->name_count) export->name_count++;
-        rename_tracks(export, key);
-    }
+    rename_tracks(export, stream);
+    wf_export_unlock(export);
+}
+
+void wf_export_forget_stream(struct wf_export *export, uint64_t stream)
+{
+    wf_export_lock(export);
+    wf_lane_remove_stream(export, stream, wf_pace_convert(&export->pace, wf_ticks()));
+    wf_device_remove(export, stream);
     wf_export_unlock(export);
 }

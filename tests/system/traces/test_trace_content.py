@@ -58,8 +58,10 @@ def check_stream(trace, rank):
     assert gather.depth == 0 and gather.notes["sent bytes"] == 4096, gather
     steps = [s for s in slices if s.parent in moves]
     assert len(steps) == len(slices) - 3 and len(steps) >= 2, slices
+    second, = [s for s in of_rank(trace, rank, trace.slices, "stream ") if s.track != gather.track]
+    assert second.category == "barrier" and trace.path(second.track)[-1] == "stream 2", second
     marks = of_rank(trace, rank, trace.instants, "host calls")
-    for s in slices:
+    for s in slices + [second]:
         mark, = [m for m in marks if m.flows[0] in s.flows]
         assert mark.name == s.name and mark.begin <= s.end, (mark, s)
 

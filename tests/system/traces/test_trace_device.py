@@ -27,7 +27,7 @@ def missed(trace):
     return [i.notes["missed slices"] for i in trace.instants if i.name == "weft trace ends"]
 
 
-on_stream = {"redistribute": 2, "all-to-all-v": 2, "all-gather": 1}
+on_stream = {"redistribute": 2, "all-to-all-v": 2, "all-gather": 1, "barrier": 1}
 os.chdir(jobs.folder)
 jobs.run_ranks(2, WEFT_TRACE="t", **device)
 for rank in range(2):

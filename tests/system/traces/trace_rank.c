@@ -3,7 +3,8 @@
  *     3 all-reduces of 8 KiB; a message of 16 KiB from each rank to the next, in a group;
  *     a plan from S(0) to S(1), bound as "weights", and 4 runs of it on the default stream;
  *     the same plan bound as "packed", which needs scratch, and 1 run of it;
- *     2 runs of "weights" and an all-gather on a stream, which is called "copies".
+ *     2 runs of "weights" and an all-gather on a stream, which is called "copies";
+ *     a barrier on another stream, which has no name, and often the address of the first.
  *
  *     trace_rank [--threads N] [--wait-not] [--full] [--twice] [--killed]
  *
@@ -74,6 +75,10 @@ static void run_plan(weft_context *ctx, weft_comm *world, const float *in, float
     MUST(weft_all_gather(world, in, out, COUNT / 4, WEFT_DTYPE_F32, stream));
     if (waits) MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
     weft_stream_release(ctx, &stream);
+    MUST(weft_stream_create(ctx, &stream));
+    MUST(weft_barrier(world, stream));
+    if (waits) MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
+    weft_stream_release(ctx, &stream);
     weft_bound_release(&bound);
     weft_plan_release(&plan);
     weft_spec_release(&from);
@@ -97,7 +102,6 @@ static void run(weft_context *ctx)
 
 static void limit_files(void)
 {
-    signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){2048, 2048}) != 0) exit(1);
 }
 

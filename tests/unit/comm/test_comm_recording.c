@@ -187,7 +187,7 @@ START_TEST(work_on_a_stream_ends_when_the_host_notices)
     ck_assert_int_eq(all_reduce(stream), WEFT_OK);
     ck_assert_int_eq(weft_work_record(context, stream, &work), WEFT_OK);
     ck_assert_int_eq(all_reduce(stream), WEFT_OK);
-    ck_assert(newest(0).flags == WEFT_RECORD_ON_STREAM && newest(0).stream == (uintptr_t)stream);
+    ck_assert(newest(0).flags == WEFT_RECORD_ON_STREAM && newest(0).stream == 1);
     atomic_store((atomic_int *)(void *)stream, 1);
     ck_assert_int_eq(weft_work_test(work), WEFT_IN_PROGRESS);
     ck_assert_int_eq(newest(1).state, WEFT_RECORD_SUBMITTED);
@@ -199,6 +199,32 @@ START_TEST(work_on_a_stream_ends_when_the_host_notices)
     ck_assert_int_eq(newest(0).state, WEFT_RECORD_FINISHED);
     weft_work_release(&work);
     weft_stream_release(context, &stream);
+    weft_context_release(&context);
+}
+END_TEST
+
+/* The backend may give a stream the address of a released one. */
+START_TEST(streams_have_numbers_of_their_own)
+{
+    weft_stream *stream, *other;
+
+    begin();
+    for (uint64_t number = 1; number <= 20; number += 2) {
+        ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+        ck_assert_int_eq(weft_stream_create(context, &other), WEFT_OK);
+        ck_assert_int_eq(weft_stream_set_name(context, stream, "copies"), WEFT_OK);
+        ck_assert_int_eq(all_reduce(stream), WEFT_OK);
+        ck_assert_uint_eq(newest(0).stream, number);
+        ck_assert_str_eq(wf_trace_stream_name(context->trace, number), "copies");
+        ck_assert_int_eq(all_reduce(other), WEFT_OK);
+        ck_assert_uint_eq(newest(0).stream, number + 1);
+        ck_assert_str_eq(wf_trace_stream_name(context->trace, number + 1), "");
+        ck_assert_int_eq(weft_stream_test(context, other), WEFT_OK);
+        ck_assert_int_eq(newest(0).state, WEFT_RECORD_FINISHED);
+        ck_assert_int_eq(newest(1).state, WEFT_RECORD_SUBMITTED);
+        weft_stream_release(context, &stream);
+        weft_stream_release(context, &other);
+    }
     weft_context_release(&context);
 }
 END_TEST
@@ -263,5 +289,5 @@ SUITE(comm_recording, a_collective_is_recorded, unused_fields_of_a_collective_ar
       messages_are_counted_for_each_peer, the_operations_of_a_group_end_with_it,
       the_operations_of_a_failed_group_have_failed,
       an_open_group_of_a_released_communicator_has_failed,
-      work_on_a_stream_ends_when_the_host_notices, work_of_a_failed_communicator_has_failed,
-      a_time_out_names_the_rank_that_is_behind)
+      work_on_a_stream_ends_when_the_host_notices, streams_have_numbers_of_their_own,
+      work_of_a_failed_communicator_has_failed, a_time_out_names_the_rank_that_is_behind)

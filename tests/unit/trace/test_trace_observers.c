@@ -72,9 +72,9 @@ START_TEST(each_event_has_its_callback)
     ck_assert(seen.submitted == 1 && seen.last.id == submitted.id);
     ck_assert(seen.last.state == WEFT_RECORD_SUBMITTED && seen.last.submitted > 0);
     wf_trace_start(trace, submitted);
-    wf_trace_finish_chain(trace, submitted.id, (void *)(uintptr_t)64, false);
+    wf_trace_finish_chain(trace, submitted.id, 64, false);
     ck_assert(seen.started == 1 && seen.finished == 1 && seen.last.finished > 0);
-    wf_trace_finish_chain(trace, submitted.id, (void *)(uintptr_t)64, false);
+    wf_trace_finish_chain(trace, submitted.id, 64, false);
     ck_assert_int_eq(seen.finished, 1);
     (void)wf_trace_submit(trace, NULL, WF_CALL_PLANNED, &(weft_record){0});
     submitted = wf_trace_submit(trace, NULL, WF_CALL_REDISTRIBUTES, &(weft_record){0});

@@ -65,5 +65,25 @@ START_TEST(there_are_at_most_4096_texts)
 }
 END_TEST
 
+START_TEST(the_last_names_of_streams_are_known)
+{
+    struct wf_trace *trace = test_trace_begin(64);
+    uint32_t copies = wf_trace_intern(trace, "copies"), sums = wf_trace_intern(trace, "sums");
+
+    ck_assert_str_eq(wf_trace_stream_name(trace, 0), "");
+    wf_trace_name_stream(trace, 0, copies);
+    wf_trace_name_stream(trace, 0, sums);
+    for (uint64_t stream = 1; stream < WF_STREAM_NAMES; stream++)
+        wf_trace_name_stream(trace, stream, copies);
+    ck_assert_str_eq(wf_trace_stream_name(trace, 0), "sums");
+    wf_trace_name_stream(trace, WF_STREAM_NAMES, copies);
+    ck_assert_str_eq(wf_trace_stream_name(trace, 0), "");
+    ck_assert_str_eq(wf_trace_stream_name(trace, 1), "copies");
+    ck_assert_str_eq(wf_trace_stream_name(trace, WF_STREAM_NAMES), "copies");
+    test_trace_end(trace);
+}
+END_TEST
+
 SUITE(trace_texts, equal_texts_have_one_number, a_long_text_is_cut_between_characters,
-      without_room_a_text_has_no_number, there_are_at_most_4096_texts)
+      without_room_a_text_has_no_number, there_are_at_most_4096_texts,
+      the_last_names_of_streams_are_known)
