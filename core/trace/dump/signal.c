@@ -12,11 +12,11 @@
 
 #define TRACES 1024
 
-/* A trace is watched while it is in the list.  The handler sets `is_handling` before it reads the
- * list, and wf_signal_forget clears the entry before it reads `is_handling`; both are sequentially
+/* A trace is watched while it is in the list.  The handler sets `handling` before it reads the
+ * list, and wf_signal_forget clears the entry before it reads `handling`; both are sequentially
  * consistent, so at least one of them sees the other. */
 static _Atomic(struct wf_trace *) traces[TRACES];
-static atomic_bool is_handling;
+static _Atomic int32_t handling; /* the process in which a handler writes: a fork copies it */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static uint32_t trace_count;
@@ -56,18 +56,18 @@ static void tell(const struct wf_dump *dump)
 static void write_all(void)
 {
     static struct wf_dump dump;
-    bool is_free = false;
+    int32_t pid = (int32_t)getpid(), writer = atomic_load(&handling);
 
-    if (!atomic_compare_exchange_strong(&is_handling, &is_free, true)) return;
+    if (writer == pid || !atomic_compare_exchange_strong(&handling, &writer, pid)) return;
     for (size_t i = 0; i < TRACES; i++) {
         struct wf_trace *trace = atomic_load(&traces[i]);
 
         /* A fork has neither the rings nor the ranks. */
-        if (trace == NULL || trace->dump_pid != (int32_t)getpid()) continue;
+        if (trace == NULL || trace->dump_pid != pid) continue;
         wf_dump_write(&dump, trace, trace->dump_prefix);
         tell(&dump);
     }
-    atomic_store(&is_handling, false);
+    atomic_store(&handling, 0);
 }
 
 static void handle(int number, siginfo_t *info, void *machine)
@@ -127,6 +127,6 @@ void wf_signal_forget(struct wf_trace *trace)
         atomic_store(&traces[at], NULL);
     }
     pthread_mutex_unlock(&lock);
-    while (atomic_load(&is_handling))
+    while (atomic_load(&handling) == (int32_t)getpid())
         sched_yield();
 }
