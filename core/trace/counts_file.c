@@ -1,5 +1,6 @@
 /* counts_file.c - the counters of a rank, appended to a file: a line each, "operation 12
  * all-reduce". `weft run --counts` reads them. */
+#include "rank_file.h"
 #include "trace.h"
 
 #include "weft/cost.h"
@@ -7,20 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-/* "a.%r" -> "a.3", "a" -> "a.3".  False if it is too long. */
-static bool name_file(const char *pattern, int32_t rank, char *out, size_t bytes)
-{
-    const char *mark = strstr(pattern, "%r");
-    int length = mark != NULL ? snprintf(out, bytes, "%.*s%d%s", (int)(mark - pattern), pattern,
-                                         rank, mark + strlen("%r"))
-                              : snprintf(out, bytes, "%s.%d", pattern, rank);
-
-    return length > 0 && (size_t)length < bytes;
-}
 
 static void add(struct wf_text *out, const char *kind, uint64_t number, const char *name)
 {
@@ -47,21 +37,34 @@ static void print(const weft_counts *counts, struct wf_text *out)
     wf_text_add(out, "end 1 rank\n");
 }
 
+/* Returns 0, or the errno. */
+static int append(const char *path, const struct wf_text *text)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), error = 0;
+    struct stat info;
+
+    if (file < 0) return errno;
+    if (fstat(file, &info) != 0) error = errno;
+    if (error == 0)
+        error = wf_rank_file_write(file, (uint64_t)info.st_size, text->data, text->length);
+    if (close(file) != 0 && error == 0) error = errno;
+    return error;
+}
+
 weft_status wf_counts_append(const weft_counts *counts, const char *pattern, int32_t rank)
 {
     struct wf_text text = {0};
-    weft_status status = WEFT_OK;
+    weft_status status;
     char path[4096];
-    int file;
+    int error;
 
-    if (!name_file(pattern, rank, path, sizeof path))
+    if (!wf_rank_file_name(pattern, rank, path, sizeof path))
         return wf_fail(WEFT_ERR_SYSTEM, "the name %.100s... of the file is too long", pattern);
     print(counts, &text);
-    WF_TRY(wf_text_status(&text));
-    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file < 0 || write(file, text.data, text.length) != (ssize_t)text.length)
-        status = wf_fail(WEFT_ERR_SYSTEM, "%s cannot be written: %s", path, strerror(errno));
-    if (file >= 0) close(file);
+    status = wf_text_status(&text);
+    error = status == WEFT_OK ? append(path, &text) : 0;
+    if (error != 0)
+        status = wf_fail(WEFT_ERR_SYSTEM, "%s cannot be written: %s", path, strerror(error));
     wf_text_free(&text);
     return status;
 }

@@ -1,5 +1,6 @@
 /* metrics_text.c - metrics in the text format of Prometheus, and their file. */
 #include "metrics.h"
+#include "rank_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -159,45 +160,26 @@ void wf_metrics_print(const struct wf_metrics *metrics, struct wf_text *out)
 
 /* ---- the file ---- */
 
-static bool write_all(int file, const char *text, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t written = write(file, text, bytes);
-
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        text += written;
-        bytes -= (size_t)written;
-    }
-    return true;
-}
-
 /* The file appears complete: it is written under another name, which the node exporter ignores. */
 static weft_status write_file(const struct wf_metrics *metrics, const struct wf_text *text)
 {
     const struct wf_segment *segment = metrics->trace->segment;
     char name[64], draft[72];
-    bool written;
     int file, error;
 
     snprintf(name, sizeof name, "weft.%016" PRIx64 ".%d.prom", segment->job, segment->rank);
     snprintf(draft, sizeof draft, ".%s.tmp", name);
+    /* One that a killed rank has left, or that another user has made: opening it might block. */
+    unlinkat(metrics->folder, draft, 0);
     file =
-        openat(metrics->folder, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+        openat(metrics->folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", metrics->path, draft,
                        strerror(errno));
-    written = write_all(file, text->data, text->length);
-    error = errno;
-    if (close(file) != 0 && written) {
-        written = false;
-        error = errno;
-    }
-    if (written && renameat(metrics->folder, draft, metrics->folder, name) != 0) {
-        written = false;
-        error = errno;
-    }
-    if (written) return WEFT_OK;
+    error = wf_rank_file_write(file, 0, text->data, text->length);
+    if (close(file) != 0 && error == 0) error = errno;
+    if (error == 0 && renameat(metrics->folder, draft, metrics->folder, name) != 0) error = errno;
+    if (error == 0) return WEFT_OK;
     unlinkat(metrics->folder, draft, 0);
     return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be written: %s", metrics->path, name,
                    strerror(error));

@@ -2,6 +2,7 @@
  * be had. */
 #include "trace/dump/dump.h"
 #include "folder.h"
+#include "rank_file.h"
 #include "trace.h"
 
 #include "base/fork.h"
@@ -95,6 +96,7 @@ static weft_status create_file(struct wf_trace *trace, int folder, const char *n
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", trace->path, name,
                        strerror(errno));
     error = wf_folder_own(trace->file) ? 0 : errno;
+    if (error == 0 && !wf_rank_file_fits(trace->bytes)) error = EFBIG;
     if (error == 0) error = posix_fallocate(trace->file, 0, (off_t)trace->bytes);
     if (error != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot have %zu bytes: %s", trace->path, name,

@@ -1,11 +1,12 @@
 /* writer.c - bytes into a file that appears when it is complete, and texts without stdio. */
 #include "dump.h"
 
+#include "trace/rank_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* ---- texts ---- */
@@ -101,29 +102,16 @@ void wf_writer_open(struct wf_writer *writer, const char *path)
     if (writer->file < 0) fail(writer, errno);
 }
 
-/* True if the file may have COUNT bytes more.  Beyond the limit the kernel would send SIGXFSZ. */
-static bool is_allowed(const struct wf_writer *writer, size_t count)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-           writer->written + count <= limit.rlim_cur;
-}
-
 static void flush(struct wf_writer *writer)
 {
-    size_t done = 0;
+    int error = writer->error;
 
-    if (writer->error == 0 && !is_allowed(writer, writer->used)) fail(writer, EFBIG);
-    while (writer->error == 0 && done < writer->used) {
-        ssize_t count = write(writer->file, writer->bytes + done, writer->used - done);
-
-        if (count > 0)
-            done += (size_t)count;
-        else if (count == 0 || errno != EINTR)
-            fail(writer, count == 0 ? ENOSPC : errno);
-    }
-    writer->written += done;
+    if (error == 0)
+        error = wf_rank_file_write(writer->file, writer->written, writer->bytes, writer->used);
+    if (error != 0)
+        fail(writer, error);
+    else
+        writer->written += writer->used;
     writer->used = 0;
 }
 

@@ -1,24 +1,13 @@
 /* output.c - the file of a trace.  It consists of whole packets at any time: a write that fails is
  * cut off. */
 #include "export.h"
+#include "trace/rank_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* "a.%r.pftrace" -> "a.3.pftrace", "a" -> "a.3".  False if it is too long. */
-static bool name_file(char *out, size_t bytes, const char *pattern, int32_t rank)
-{
-    const char *mark = strstr(pattern, "%r");
-    int length = mark == NULL ? snprintf(out, bytes, "%s.%d", pattern, rank)
-                              : snprintf(out, bytes, "%.*s%d%s", (int)(mark - pattern), pattern,
-                                         rank, mark + 2);
-
-    return length >= 0 && (size_t)length < bytes;
-}
 
 /* Returns NULL, or why the file cannot be written. */
 static const char *create(struct wf_output *output)
@@ -46,7 +35,7 @@ bool wf_output_open(struct wf_output *output, const char *pattern, int32_t rank)
     const char *why;
 
     *output = (struct wf_output){.file = -1};
-    if (!name_file(output->path, sizeof output->path, pattern, rank)) {
+    if (!wf_rank_file_name(pattern, rank, output->path, sizeof output->path)) {
         wf_log(WF_LOG_WARNING,
                "WEFT_TRACE: the name has more than %zu bytes; this rank writes no trace",
                sizeof output->path - 16);
@@ -62,29 +51,30 @@ bool wf_output_open(struct wf_output *output, const char *pattern, int32_t rank)
     return false;
 }
 
+/* Cut off the packet that could not be written, and write no more. */
+static void give_up(struct wf_output *output, int error)
+{
+    bool is_whole = ftruncate(output->file, (off_t)output->written) == 0;
+
+    wf_log(WF_LOG_WARNING,
+           "WEFT_TRACE: %s ends after %llu bytes%s: %s; this rank continues without a trace",
+           output->path, (unsigned long long)output->written,
+           is_whole ? "" : ", with an incomplete packet", strerror(error));
+    close(output->file);
+    output->file = -1;
+}
+
 void wf_output_flush(struct wf_output *output)
 {
-    size_t done = 0;
+    int error;
 
-    while (output->file >= 0 && done < output->used) {
-        ssize_t count = write(output->file, output->buffer + done, output->used - done);
-
-        if (count > 0) {
-            done += (size_t)count;
-        } else if (count == 0 || errno != EINTR) {
-            int error = count == 0 ? ENOSPC : errno;
-            bool is_whole = ftruncate(output->file, (off_t)output->written) == 0;
-
-            wf_log(
-                WF_LOG_WARNING,
-                "WEFT_TRACE: %s ends after %llu bytes%s: %s; this rank continues without a trace",
-                output->path, (unsigned long long)output->written,
-                is_whole ? "" : ", with an incomplete packet", strerror(error));
-            close(output->file);
-            output->file = -1;
-        }
+    if (output->file >= 0 && output->used > 0) {
+        error = wf_rank_file_write(output->file, output->written, output->buffer, output->used);
+        if (error != 0)
+            give_up(output, error);
+        else
+            output->written += output->used;
     }
-    if (output->file >= 0) output->written += output->used;
     output->used = 0;
 }
 
