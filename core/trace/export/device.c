@@ -85,7 +85,7 @@ struct wf_device_lane *wf_device_lane(struct wf_export *export, uint64_t stream)
     while (lane != NULL && lane->stream != stream)
         lane = lane->next;
     if (lane != NULL) return lane;
-    lane = wf_calloc(1, sizeof *lane);
+    lane = export->track_count < WF_TRACKS ? wf_calloc(1, sizeof *lane) : NULL;
     if (lane == NULL) return NULL;
     wf_stream_label(export, stream, "", name, sizeof name);
     lane->stream = stream;

@@ -233,6 +233,7 @@ static inline void wf_export_unlock(struct wf_export *export)
 
 /* uuids of the tracks that every rank has. */
 enum { WF_TRACK_RANK, WF_TRACK_IN_FLIGHT, WF_TRACK_SCRATCH, WF_TRACK_FIRST };
+#define WF_TRACKS (1u << 24) /* of a rank; the next uuids are another rank's */
 
 /* NS as eight bytes of seven bits: valid for 2^56 ns, which are two years. */
 static inline uint8_t *wf_put_time(uint8_t *at, uint64_t ns)

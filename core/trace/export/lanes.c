@@ -230,7 +230,8 @@ static struct wf_lane *find(const struct wf_export *export, uint64_t key, bool i
 
 static struct wf_lane *add(struct wf_export *export, uint64_t key, bool is_stream, const char *name)
 {
-    struct wf_lane *lane = export->lane_count < LANES_MOST ? wf_calloc(1, sizeof *lane) : NULL;
+    bool has_room = export->lane_count < LANES_MOST && export->track_count < WF_TRACKS;
+    struct wf_lane *lane = has_room ? wf_calloc(1, sizeof *lane) : NULL;
 
     if (lane == NULL) {
         atomic_fetch_add(&export->missed, 1);
