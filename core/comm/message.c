@@ -148,6 +148,9 @@ weft_status weft_group_end(weft_comm *comm)
     WF_TRY(wf_comm_check(comm, "weft_group_end"));
     if (comm->group_depth == 0)
         return wf_fail(WEFT_ERR_INVALID, "weft_group_end on %s: no group has begun", comm->name);
+    if (comm->group_depth == 1 && comm->group_record != WF_NO_RECORD &&
+        comm->group_status == WEFT_OK)
+        wf_record_group_start(comm);
     status = comm->table->group_end(comm->handle);
     comm->group_depth--;
     if (comm->group_depth == 0) wf_posts_start_group(comm);

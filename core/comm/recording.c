@@ -78,6 +78,12 @@ void wf_record_group_begin(weft_comm *comm)
         atomic_load_explicit(&comm->context->trace->segment->next, memory_order_relaxed);
 }
 
+void wf_record_group_start(weft_comm *comm)
+{
+    wf_trace_start_chain(comm->context->trace,
+                         atomic_load_explicit(&comm->group_chain, memory_order_relaxed));
+}
+
 void wf_record_group_end(weft_comm *comm, weft_status status)
 {
     struct wf_trace *trace = comm->context->trace;

@@ -226,6 +226,9 @@ void wf_record_wait(weft_comm *comm, int32_t rank);
 
 /* The outermost call group of COMM begins, while records are wanted. */
 void wf_record_group_begin(weft_comm *comm);
+/* It is about to end: its operations on the default stream of a backend that completes them in the
+ * call start now. */
+void wf_record_group_start(weft_comm *comm);
 /* It ends with STATUS; group_record is set.  If that is OK, its operations on the default stream of
  * a backend that completes them in the call are complete; otherwise none of its operations was
  * started. */

@@ -87,6 +87,20 @@ static void end_chain(struct wf_trace *trace, uint64_t id, uint64_t stream, bool
     }
 }
 
+void wf_trace_start_chain(struct wf_trace *trace, uint64_t newest)
+{
+    uint64_t id = newest;
+
+    for (uint64_t i = 0; i <= trace->mask && id != 0; i++) {
+        weft_record *record = &trace->records[id & trace->mask];
+
+        if (!is_record(record, id)) return;
+        if (WF_LOAD(record, state) == WEFT_RECORD_SUBMITTED)
+            wf_trace_start(trace, (struct wf_submitted){record, id});
+        id = WF_LOAD(record, previous);
+    }
+}
+
 void wf_trace_finish_chain(struct wf_trace *trace, uint64_t newest, uint64_t stream, bool all)
 {
     end_chain(trace, newest, stream, all, false);

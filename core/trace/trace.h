@@ -360,7 +360,7 @@ wf_trace_submit(struct wf_trace *trace, _Atomic uint64_t *chain, enum wf_callbac
     return claimed;
 }
 
-/* The host knows that the work of a record has started now, or at its submission. */
+/* The host knows that the work of a record starts now. */
 void wf_trace_start(struct wf_trace *trace, struct wf_submitted submitted);
 
 /* The operation is complete.  It ran in the calling thread, from its submission on. */
@@ -386,6 +386,8 @@ static inline void wf_trace_return(const struct wf_trace *trace)
 weft_status wf_trace_fail(struct wf_trace *trace, struct wf_submitted submitted,
                           weft_status status);
 
+/* Start the records of a chain, from the one with id NEWEST back. */
+void wf_trace_start_chain(struct wf_trace *trace, uint64_t newest);
 /* Finish the records of a chain, from the one with id NEWEST back: those of STREAM, or with ALL all
  * of the chain. */
 void wf_trace_finish_chain(struct wf_trace *trace, uint64_t newest, uint64_t stream, bool all);

@@ -127,8 +127,9 @@ typedef struct weft_observer {
     void *self; /* the first argument of each callback */
     /* An operation is about to be handed to the backend. */
     void (*submitted)(void *self, const weft_record *record);
-    /* The host knows that the operation runs.  Operations that run in the calling thread start when
-     * they are submitted, and have no such call. */
+    /* The operation starts now: it is in a call group on the default stream of a backend that runs
+     * it in weft_group_end.  Others have no such call: they start when they are submitted, or on a
+     * stream, where the host does not see it. */
     void (*started)(void *self, const weft_record *record);
     /* An operation is complete or has failed.  For work on a stream: a test or a wait of the host
      * has reported it. */

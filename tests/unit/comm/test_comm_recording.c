@@ -116,17 +116,32 @@ START_TEST(messages_are_counted_for_each_peer)
 }
 END_TEST
 
-START_TEST(the_operations_of_a_group_end_with_it)
+static void count_start(void *self, const weft_record *record)
 {
+    *(int *)self += record->state == WEFT_RECORD_SUBMITTED && record->started >= record->submitted;
+}
+
+START_TEST(the_operations_of_a_group_start_and_end_with_it)
+{
+    int starts = 0;
+    weft_observer observer = {
+        .struct_size = sizeof observer, .self = &starts, .started = count_start};
+    weft_observation *observation;
+
     begin();
+    ck_assert_int_eq(weft_observe(context, &observer, &observation), WEFT_OK);
+    ck_assert_int_eq(all_reduce(NULL), WEFT_OK);
     ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
     ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
     ck_assert_int_eq(weft_send(world, buffer, 1, WEFT_DTYPE_F32, 0, 0, NULL), WEFT_OK);
     ck_assert_int_eq(weft_receive(world, buffer, 1, WEFT_DTYPE_F32, 0, 0, NULL), WEFT_OK);
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
-    ck_assert_int_eq(newest(0).state, WEFT_RECORD_SUBMITTED);
+    ck_assert(newest(0).state == WEFT_RECORD_SUBMITTED && newest(0).started == 0 && starts == 0);
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
     ck_assert(newest(0).state == WEFT_RECORD_FINISHED && newest(1).state == WEFT_RECORD_FINISHED);
+    ck_assert(newest(1).started >= newest(0).submitted);
+    ck_assert_int_eq(starts, 2);
+    weft_observation_release(&observation);
     weft_context_release(&context);
 }
 END_TEST
@@ -286,7 +301,7 @@ END_TEST
 
 SUITE(comm_recording, a_collective_is_recorded, unused_fields_of_a_collective_are_not_read,
       a_refused_call_has_no_record, a_call_that_the_backend_refuses_has_failed,
-      messages_are_counted_for_each_peer, the_operations_of_a_group_end_with_it,
+      messages_are_counted_for_each_peer, the_operations_of_a_group_start_and_end_with_it,
       the_operations_of_a_failed_group_have_failed,
       an_open_group_of_a_released_communicator_has_failed,
       work_on_a_stream_ends_when_the_host_notices, streams_have_numbers_of_their_own,
