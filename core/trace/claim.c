@@ -4,7 +4,7 @@
  * long as it is alone.  When another thread makes a record, all threads count atomically from then
  * on.  The claimer says that it is claiming before it looks whether it still is the claimer, but
  * has no barrier in between.  The other thread makes that barrier for it, with a system call that
- * returns when every thread of the process has passed one.  Where that call is not to be had, all
+ * returns when every thread of the process has passed one.  Where the system refuses the call, all
  * threads count atomically from the beginning. */
 #include "trace.h"
 
