@@ -298,7 +298,10 @@ static weft_status check_list(struct wf_gathers *m, int32_t rank, const struct w
         if (r == rank) has_rank = true;
     }
     if (valid && has_rank) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "rank %d sent an invalid list of %d ranks", rank, c->count);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "the list of %d ranks that rank %d gave to %s must have rank %d, and each rank "
+                   "from 0 to %d at most once",
+                   c->count, rank, c->label, rank, m->size - 1);
 }
 
 /* The rank of the list that departed first; others may have ended because of it. */

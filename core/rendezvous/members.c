@@ -260,7 +260,9 @@ static void reject(struct wf_connection *c)
 
 static void reject_contents(struct wf_connection *c, const struct wf_frame *frame)
 {
-    (void)wf_fail(WEFT_ERR_PARSE, "a frame of type %u has contents that are not valid",
+    (void)wf_fail(WEFT_ERR_PARSE,
+                  "it sent a message of type %u that cannot be read; all ranks must "
+                  "run the same version of weft",
                   (unsigned)frame->type);
     reject(c);
 }

@@ -182,8 +182,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_gather(weft_comm *comm, const void *sen
 WEFT_API WEFT_NODISCARD weft_status weft_scatter(weft_comm *comm, const void *send, void *recv,
                                                  uint64_t count, enum weft_dtype dtype,
                                                  int32_t root, weft_stream *stream);
-/* Make STREAM wait for all ranks: work that is posted to STREAM later does not start before the
- * stream of every rank has reached the barrier, after the work that was posted to it earlier. */
+/* Make STREAM wait for all ranks.  Work that this rank posts to STREAM after the call starts when,
+ * on every rank, the work posted to that rank's stream before its call is complete. */
 WEFT_API WEFT_NODISCARD weft_status weft_barrier(weft_comm *comm, weft_stream *stream);
 
 /* Variants with a count and an offset for each rank, both in elements.  Each array has one entry

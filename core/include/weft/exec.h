@@ -50,9 +50,11 @@ typedef struct weft_bind_options {
 } weft_bind_options;
 
 /* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.
- * weft_bound_scratch of the bound plan returns the same number, unless the plan casts and the
- * ranks' devices differ in the casts that they support.  `scratch` of OPTIONS is ignored.  Not
- * collective; nothing is created.  Errors: as weft_plan_bind, except WEFT_ERR_MISMATCH. */
+ * weft_bound_scratch of the bound plan returns the same number, with one exception: if the plan
+ * casts and another rank's device supports fewer casts, binding needs more.  It then refuses a
+ * smaller `scratch_bytes`, and the error has the size that is needed.  `scratch` of OPTIONS is
+ * ignored.  Not collective; nothing is created.  Errors: as weft_plan_bind, except
+ * WEFT_ERR_MISMATCH. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
                                                       const weft_bind_options *options,
                                                       uint64_t *bytes);
@@ -82,11 +84,12 @@ WEFT_API void weft_bound_release(weft_bound **bound);
 
 /* Scratch that a run of BOUND uses on this rank, in bytes; 0 for NULL.  The bound plans of a
  * context share it: each stream has one piece, as large as the largest bound plan that has run on
- * it needs.  weft_move_get returns the sum of these pieces.  The size is at most the plan's
- * peak_bytes, rounded up to 256 bytes per buffer, plus buffers for strides and in_place.  It can be
- * larger in two cases.  The first is `packed` with a plan that expects ranks to read each other's
- * memory.  The second is an average or a cast that weft computes because the backend does not
- * (docs/abi.md); such an average also needs host memory of that size. */
+ * it needs.  weft_move_get returns their sum, with a piece that is reserved for the next stream.
+ * The size is at most the plan's peak_bytes, rounded up to 256 bytes per buffer, plus buffers for
+ * strides and in_place.  It can be larger in two cases.  The first is `packed` with a plan that
+ * expects ranks to read each other's memory.  The second is an average or a cast that weft computes
+ * because the backend does not (docs/abi.md).  For such an average weft also allocates host memory,
+ * as many bytes as this function returns. */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.
