@@ -4,7 +4,12 @@
  * ended because of a loss before it reports the loss.  The server's reports are in order, and ranks
  * act on them.  Reports of the standby are held: ranks act on them once the server ends or does not
  * answer.  If the server answers that the rank is still connected, only the rank's connection to
- * the standby is lost. */
+ * the standby is lost.
+ *
+ * A rank that has lost the server asks the standby about it (a LOOK), and may then end because of
+ * the loss.  The standby's report therefore has the rank that was asked about, whose loss comes
+ * first: the kernel may need seconds to close the other connections of a process that was killed.
+ */
 #include "client.h"
 
 #include <stdio.h>
@@ -73,20 +78,21 @@ bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t i
 
 struct wf_held {
     struct wf_held *next;
-    int32_t rank;
+    int32_t rank, missed;
     bool left, asked, denied;
     uint64_t ask_ns, deadline_ns;
     char text[512];
     struct wf_text record;
 };
 
-bool wf_held_add(struct wf_client *client, int32_t rank, bool left, const char *text,
-                 weft_blob record)
+bool wf_held_add(struct wf_client *client, int32_t rank, bool left, int32_t missed,
+                 const char *text, weft_blob record)
 {
     struct wf_held **last = &client->held, *held = wf_calloc(1, sizeof *held);
 
     if (held == NULL) return false;
     held->rank = rank;
+    held->missed = missed;
     held->left = left;
     held->ask_ns = wf_now_ns() + (uint64_t)ASK_NS;
     held->deadline_ns = held->ask_ns + (uint64_t)WF_CLIENT_LOOK_NS;
@@ -137,6 +143,16 @@ static void settle_held(struct wf_client *client)
     }
 }
 
+/* The rank that HELD is about has found the loss of another one, which comes first. */
+static void note_missed(struct wf_client *client, const struct wf_held *held)
+{
+    char text[80];
+
+    if (held->missed >= client->options.size || held->missed == client->options.rank) return;
+    snprintf(text, sizeof text, "is gone: rank %d has lost its connection to it", held->rank);
+    wf_client_note_gone(client, held->missed, false, text, (weft_blob){"", 0});
+}
+
 bool wf_client_release_held(struct wf_client *client)
 {
     struct wf_held *held;
@@ -146,6 +162,7 @@ bool wf_client_release_held(struct wf_client *client)
         if (client->links[WF_LINK_SERVER].stage != WF_LINK_LOST && wf_now_ns() < held->deadline_ns)
             return true;
         client->held = held->next;
+        note_missed(client, held);
         wf_client_note_gone(client, held->rank, held->left, held->text,
                             (weft_blob){held->record.data, held->record.length});
         free_held(held);

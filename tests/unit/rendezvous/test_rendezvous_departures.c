@@ -107,6 +107,45 @@ START_TEST(a_server_whose_process_ends_slowly_is_the_cause)
 }
 END_TEST
 
+/* Rank 0 was killed, and the kernel has closed nothing but rank 3's connection to its server.  Rank
+ * 3 ends because of the loss. */
+static void close_one_connection(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    arrived++;
+    while (!server_has_ended)
+        rv_sleep_ms(1);
+    if (self->rank == 3) shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
+    while (self->rank > 0 && self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 3) vanish(self->client);
+    arrived++;
+    while (self->rank == 0 && arrived < 8)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_server_whose_loss_one_rank_has_found_is_the_cause)
+{
+    server_has_ended = false;
+    rv = begin_serving("unix:weft-test-found");
+    start_all(close_one_connection);
+    while (arrived < 4)
+        rv_sleep_ms(1);
+    pthread_cancel(rv.server->thread);
+    server_has_ended = true;
+    join_all();
+    for (int rank = 1; rank < 4; rank++)
+        ck_assert_msg(ranks[rank].gone_rank == 0, "rank %d: rank %d was the first to be lost", rank,
+                      ranks[rank].gone_rank);
+    wf_server_release(&rv.server);
+}
+END_TEST
+
 /* Rank 3 loses its connection to the standby, and nothing else. */
 static void lose_the_standby(struct rv_rank *self)
 {
@@ -142,4 +181,5 @@ END_TEST
 SUITE(rendezvous_departures, a_server_that_closes_last_is_not_the_cause,
       a_loss_is_named_where_others_left_because_of_it,
       a_server_whose_process_ends_slowly_is_the_cause,
+      a_server_whose_loss_one_rank_has_found_is_the_cause,
       a_rank_that_loses_the_standby_alone_is_not_gone)
