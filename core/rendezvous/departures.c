@@ -6,10 +6,10 @@
  * answer.  If the server answers that the rank is still connected, only the rank's connection to
  * the standby is lost.
  *
- * A rank that has lost the server asks the standby about it (a LOOK), and may then end because of
- * the loss.  The standby's report therefore has the rank that was asked about, whose loss comes
- * first: the kernel may need seconds to close the other connections of a process that was killed.
- */
+ * A rank that learns of a loss asks the standby about it at once (a LOOK), and may then end because
+ * of the loss.  The standby's report therefore has the rank that was asked about, whose loss comes
+ * first: the kernel may need seconds to close the other connections of a process that was killed,
+ * and the server's process may end before it has reported the loss to all ranks. */
 #include "client.h"
 
 #include <stdio.h>
@@ -18,6 +18,8 @@
 #define HELD_ID (UINT64_C(3) << 62)
 /* How long a report is held before the server is asked. */
 #define ASK_NS (WF_SECOND_NS / 4)
+/* The id of LOOK frames whose answer is not needed. */
+#define TOLD_ID (UINT64_C(5) << 61)
 
 void wf_departure_free(struct wf_departure *departure)
 {
@@ -37,7 +39,7 @@ void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, cons
                          weft_blob record)
 {
     struct wf_departure *departure;
-    bool news;
+    bool news, first;
 
     if (rank < 0) return; /* the server is not a rank */
     departure = wf_calloc(1, sizeof *departure);
@@ -49,12 +51,14 @@ void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, cons
     pthread_mutex_lock(&client->lock);
     news = client->departed[rank] == NULL;
     if (news) client->departed[rank] = departure;
-    if (news && !left && client->first_lost == NULL) client->first_lost = departure;
+    first = news && !left && client->first_lost == NULL;
+    if (first) client->first_lost = departure;
     pthread_mutex_unlock(&client->lock);
     if (!news) {
         wf_departure_free(departure);
         return;
     }
+    if (first) (void)wf_client_look(client, WF_LINK_STANDBY, rank, TOLD_ID);
     client->options.events.gone(client->options.events.self, departure);
     wf_client_notify(client);
 }
@@ -68,7 +72,10 @@ bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t i
     wf_put_u32(&payload, (uint32_t)rank);
     pthread_mutex_lock(&client->lock);
     asks = !client->leaving && !l->over && wf_link_is_open(l);
-    if (asks) wf_connection_send(l->connection, WF_FRAME_LOOK, id, &payload);
+    if (asks) {
+        wf_connection_send(l->connection, WF_FRAME_LOOK, id, &payload);
+        wf_connection_write(l->connection); /* this process may end before the thread runs */
+    }
     pthread_mutex_unlock(&client->lock);
     wf_text_free(&payload);
     return asks;
@@ -143,13 +150,13 @@ static void settle_held(struct wf_client *client)
     }
 }
 
-/* The rank that HELD is about has found the loss of another one, which comes first. */
+/* The rank that HELD is about had found the loss of another one, which comes first. */
 static void note_missed(struct wf_client *client, const struct wf_held *held)
 {
     char text[80];
 
     if (held->missed >= client->options.size || held->missed == client->options.rank) return;
-    snprintf(text, sizeof text, "is gone: rank %d has lost its connection to it", held->rank);
+    snprintf(text, sizeof text, "is gone: rank %d reported the loss before it ended", held->rank);
     wf_client_note_gone(client, held->missed, false, text, (weft_blob){"", 0});
 }
 
