@@ -10,6 +10,7 @@ struct plan_name {
     uint32_t packed, in_place;
     uint32_t bindings; /* number of plans bound to the communicator so far */
     uint32_t casts;    /* enum wf_cast_ways of its backend */
+    uint32_t refused;  /* as in wf_bind_call, of its backend */
     char text[240];    /* truncated if longer */
 };
 
@@ -18,6 +19,7 @@ static void name_plan(const struct wf_bind_call *call, const weft_plan *plan, st
     memset(out, 0, sizeof *out);
     out->bindings = call->team->bindings;
     out->casts = call->casts;
+    out->refused = call->refused;
     out->digest = plan->digest;
     out->packed = call->given.packed;
     out->in_place = call->given.in_place;
@@ -65,7 +67,7 @@ weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, wef
     if (status == WEFT_OK) agreement.about = mine.text;
     status = wf_agree(comm->context, &agreement, status, (weft_blob){&mine, sizeof mine}, &got);
     if (status != WEFT_OK) return wf_fail_named(status, call->function);
-    *out = (struct wf_bind_outcome){comm->bindings + 1, call->casts};
+    *out = (struct wf_bind_outcome){comm->bindings + 1, call->casts, call->refused};
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
         if (got.blobs[i].bytes != sizeof theirs) {
             status = wf_fail(WEFT_ERR_MISMATCH,
@@ -79,6 +81,7 @@ weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, wef
         status = compare_plans(call, &mine, i, &theirs);
         if (theirs.bindings >= out->binding) out->binding = theirs.bindings + 1;
         out->casts &= theirs.casts;
+        out->refused |= theirs.refused;
     }
     wf_gathered_free(&got);
     return status;

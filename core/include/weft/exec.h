@@ -50,9 +50,10 @@ typedef struct weft_bind_options {
 } weft_bind_options;
 
 /* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.
- * weft_bound_scratch of the bound plan returns the same number, unless the plan casts and the
- * ranks' devices differ in the casts that they support.  `scratch` of OPTIONS is ignored.  Not
- * collective; nothing is created.  Errors: as weft_plan_bind, except WEFT_ERR_MISMATCH. */
+ * weft_bound_scratch of the bound plan returns the same number, unless the plan casts or reduces
+ * and the ranks' devices differ in the casts or reductions that they support.  `scratch` of OPTIONS
+ * is ignored.  Not collective; nothing is created.  Errors: as weft_plan_bind, except
+ * WEFT_ERR_MISMATCH. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
                                                       const weft_bind_options *options,
                                                       uint64_t *bytes);
