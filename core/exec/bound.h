@@ -143,12 +143,13 @@ struct weft_bound {
 
 /* A call that binds. */
 struct wf_bind_call {
-    const char *function;    /* that the user called */
-    weft_comm *parent;       /* plans have its rank numbers */
-    weft_comm *team;         /* as in weft_bound */
-    weft_bind_options given; /* OPTIONS, completed */
-    bool sized_only;         /* only the size of the scratch is wanted; nothing is created */
-    bool is_cached;          /* for moves */
+    const char *function;        /* that the user called */
+    weft_comm *parent;           /* plans have its rank numbers */
+    weft_comm *team;             /* as in weft_bound */
+    weft_bind_options given;     /* OPTIONS, completed */
+    bool sized_only;             /* only the size of the scratch is wanted; nothing is created */
+    bool is_cached;              /* for moves */
+    const weft_move_item *named; /* the tensors of a batch that has names; NULL: it has none */
     const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
     uint32_t casts;                  /* enum wf_cast_ways that all ranks have */
     uint32_t refused; /* dtypes, a bit each, whose all-reduces the backend of a rank refuses */
@@ -450,6 +451,8 @@ void wf_messages_lay(const struct wf_message_layout *layout, uint64_t count, wef
 /* Write PLAN, "f32[8] S(0) -> f32[8] R on 4, by all-gather", as far as it fits; "" without memory
  * for it.  Of a batch, WITH_STEPS adds the first tensor. */
 void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes);
+/* The same for one tensor of a batch. */
+void wf_tensor_name(const struct wf_member *member, char *out, size_t bytes);
 /* ACTION of BOUND failed with STATUS, which is returned: name the plan and the step before the
  * thread's last error. */
 weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,
