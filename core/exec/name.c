@@ -83,6 +83,9 @@ weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status st
 {
     wf_runs_undo(&bound->team->runs, bound->runs, last);
     wf_runs_end(&bound->team->runs);
+    /* Local work on a stream that has ended with the communicator does not know the cause. */
+    if (status == WEFT_ERR_ABORTED && wf_comm_has_failed(bound->parent))
+        status = wf_comm_cause(bound->parent);
     return wf_fail_context(status, "%s", function);
 }
 
