@@ -75,6 +75,12 @@ static void clear(weft_comm *comm)
     if (comm->handle != NULL) comm->table->destroy(comm->handle);
     wf_free(comm->world_ranks);
     wf_free(comm->host_ids);
+    while (comm->known_axes != NULL) {
+        struct wf_known_axes *known = comm->known_axes;
+
+        comm->known_axes = known->next;
+        wf_free(known);
+    }
     comm->handle = NULL;
     comm->world_ranks = NULL;
     comm->host_ids = NULL;

@@ -74,11 +74,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
  * PARENT in the same order, *OUT is PARENT itself.  Otherwise the communicator is created on first
  * use; later calls for the same ranks in the same order return the same communicator.  Its name
  * contains the axes of the first call ("dp#7"), and it fails independently of PARENT.  Collective
- * over the ranks of MESH, which all pass the same MESH and AXES.  A rank that is not in MESH may
- * call it too: it gets NULL without waiting.  *OUT is borrowed: the release of PARENT, or of its
- * context, releases it.
+ * over the ranks of MESH, which all pass the same MESH and AXES: the first call with them waits for
+ * all ranks of MESH.  A rank that is not in MESH may call it too: it gets NULL without waiting.
+ * *OUT is borrowed: the release of PARENT, or of its context, releases it.
  * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a
- * rank that PARENT does not have. */
+ * rank that PARENT does not have.  WEFT_ERR_MISMATCH: ranks pass different meshes or axes; the text
+ * names both.  If the meshes have different ranks, WEFT_ERR_TIMEOUT names them. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh,
                                                     const char *axes, weft_comm **out);
 
