@@ -78,6 +78,12 @@ static void clear(weft_comm *comm)
     wf_free(comm->host_ids);
     wf_free(comm->message_counts);
     comm->message_counts = NULL;
+    while (comm->known_axes != NULL) {
+        struct wf_known_axes *known = comm->known_axes;
+
+        comm->known_axes = known->next;
+        wf_free(known);
+    }
     comm->handle = NULL;
     comm->world_ranks = NULL;
     comm->host_ids = NULL;

@@ -201,6 +201,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_log_notice(comm->context);
     bound->in_place = call->given.in_place;
     bound->casts = call->casts;
+    bound->refused = call->refused;
     bound->checked = comm->context->config->check;
     bound->runs = &bound->own_runs;
 }
@@ -382,8 +383,10 @@ static weft_status bind_agreed(const weft_plan *plan, struct wf_bind_call *call,
     struct wf_bind_outcome outcome;
 
     if (status == WEFT_OK) status = wf_casts_find(plan, call->team, &call->casts);
+    if (status == WEFT_OK) call->refused = wf_all_reduces_refused(plan, call->team);
     WF_TRY(wf_bind_agree(call, "comparing plans", status, plan, &outcome));
     call->casts = outcome.casts;
+    call->refused = outcome.refused;
     return plan->members != NULL ? wf_batch_bind(plan, call, out) : wf_bind(plan, call, false, out);
 }
 

@@ -133,6 +133,7 @@ struct weft_bound {
     struct wf_memory memory; /* of that tensor */
     bool in_place, packed;
     uint32_t casts;               /* enum wf_cast_ways */
+    uint32_t refused;             /* see wf_bind_call */
     bool may_alias;               /* the steps may run with the same memory as source and target */
     bool checked;                 /* WEFT_CHECK: memory is compared with its allocation */
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
@@ -145,15 +146,17 @@ struct weft_bound {
 
 /* A call that binds. */
 struct wf_bind_call {
-    const char *function;    /* that the user called */
-    weft_comm *parent;       /* plans have its rank numbers */
-    weft_comm *team;         /* as in weft_bound */
-    weft_bind_options given; /* OPTIONS, completed */
-    bool sized_only;         /* only the size of the scratch is wanted; nothing is created */
-    bool is_cached;          /* for moves */
+    const char *function;        /* that the user called */
+    weft_comm *parent;           /* plans have its rank numbers */
+    weft_comm *team;             /* as in weft_bound */
+    weft_bind_options given;     /* OPTIONS, completed */
+    bool sized_only;             /* only the size of the scratch is wanted; nothing is created */
+    bool is_cached;              /* for moves */
+    const weft_move_item *named; /* the tensors of a batch that has names; NULL: it has none */
     const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
     uint32_t casts;                  /* enum wf_cast_ways that all ranks have */
-    int32_t *room;                   /* for a list of PARENT's ranks */
+    uint32_t refused; /* dtypes, a bit each, whose all-reduces the backend of a rank refuses */
+    int32_t *room;    /* for a list of PARENT's ranks */
 };
 
 /* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which the batch has. */
@@ -192,6 +195,7 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
 struct wf_bind_outcome {
     uint32_t binding; /* the number of the next binding */
     uint32_t casts;   /* enum wf_cast_ways that all ranks have */
+    uint32_t refused; /* as in wf_bind_call */
 };
 
 /* Make the outcome of STEP ("binding") collective: WEFT_OK, or the error of the rank that failed
@@ -391,6 +395,9 @@ void wf_packing_place(struct wf_action *action, void *staging);
 bool wf_average_is_own(const struct wf_arrival_kind *kind);
 /* True if the collectives and pulls of the backend reduce KIND as the plan requires. */
 bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind);
+/* The dtypes, a bit each, of the all-reduces of PLAN that this rank's backend refuses.  They are
+ * packed instead, and reduced when they are unpacked. */
+uint32_t wf_all_reduces_refused(const weft_plan *plan, const weft_comm *comm);
 /* For a backend without a kernel for KIND: let the host average the elements that REGIONS read.
  * The other ends of REGIONS are in the staging.  NULL: the backend has a kernel. */
 weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_kind *kind,
@@ -448,6 +455,8 @@ void wf_messages_lay(const struct wf_message_layout *layout, uint64_t count, wef
 /* Write PLAN, "f32[8] S(0) -> f32[8] R on 4, by all-gather", as far as it fits; "" without memory
  * for it.  Of a batch, WITH_STEPS adds the first tensor. */
 void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes);
+/* The same for one tensor of a batch. */
+void wf_tensor_name(const struct wf_member *member, char *out, size_t bytes);
 /* ACTION of BOUND failed with STATUS, which is returned: name the plan and the step before the
  * thread's last error. */
 weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,

@@ -29,6 +29,25 @@ static void add_change(struct wf_text *text, const weft_spec *from, const weft_s
     wf_mesh_add_text(to->layout.mesh, text);
 }
 
+static void add_steps(struct wf_text *text, const weft_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        wf_text_add(text, "%s%s", i == 0 ? ", by " : ", ", weft_step_name(plan->steps[i].kind));
+}
+
+void wf_tensor_name(const struct wf_member *member, char *out, size_t bytes)
+{
+    struct wf_text text = {0};
+
+    add_change(&text, member->from, member->to);
+    if (member->alone != NULL)
+        add_steps(&text, member->alone);
+    else
+        wf_text_add(&text, ", in the common exchange");
+    snprintf(out, bytes, "%s", text.failed || text.data == NULL ? "" : text.data);
+    wf_text_free(&text);
+}
+
 void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes)
 {
     struct wf_text text = {0};
@@ -41,8 +60,7 @@ void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t byte
         wf_text_add(&text, ", the first of them ");
         add_change(&text, plan->members[0].from, plan->members[0].to);
     }
-    for (uint32_t i = 0; with_steps && plan->members == NULL && i < plan->step_count; i++)
-        wf_text_add(&text, "%s%s", i == 0 ? ", by " : ", ", weft_step_name(plan->steps[i].kind));
+    if (with_steps && plan->members == NULL) add_steps(&text, plan);
     snprintf(out, bytes, "%s", text.failed || text.data == NULL ? "" : text.data);
     wf_text_free(&text);
 }
@@ -66,6 +84,9 @@ weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status st
 {
     wf_runs_undo(&bound->team->runs, bound->runs, last);
     wf_runs_end(&bound->team->runs);
+    /* Local work on a stream that has ended with the communicator does not know the cause. */
+    if (status == WEFT_ERR_ABORTED && wf_comm_has_failed(bound->parent))
+        status = wf_comm_cause(bound->parent);
     return wf_fail_context(status, "%s", function);
 }
 

@@ -126,9 +126,10 @@ void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, cons
 /* Ask LINK whether RANK is gone.  Returns false if LINK takes no requests. */
 bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t id);
 
-/* Hold a report of the standby.  Returns false without memory. */
-bool wf_held_add(struct wf_client *client, int32_t rank, bool left, const char *text,
-                 weft_blob record);
+/* Hold a report of the standby.  MISSED is the rank whose loss RANK had found before, or -1.
+ * Returns false without memory. */
+bool wf_held_add(struct wf_client *client, int32_t rank, bool left, int32_t missed,
+                 const char *text, weft_blob record);
 /* The server has answered the LOOK with ID that the rank is still connected. */
 void wf_held_deny(struct wf_client *client, uint64_t id);
 bool wf_held_has(const struct wf_client *client, int32_t rank);

@@ -89,6 +89,7 @@ static void handle_gone(struct wf_client *client, int link, struct wf_reader *re
 {
     int32_t rank = (int32_t)wf_take_u32(reader);
     bool left = wf_take_u32(reader) != 0;
+    int32_t missed = (int32_t)wf_take_u32(reader);
     weft_blob record;
     char text[512];
 
@@ -97,7 +98,7 @@ static void handle_gone(struct wf_client *client, int link, struct wf_reader *re
     if (reader->failed || rank < 0 || rank >= client->options.size) return;
     if (link == WF_LINK_STANDBY && rank == client->options.rank) return;
     if (link == WF_LINK_STANDBY && client->links[WF_LINK_SERVER].stage != WF_LINK_LOST &&
-        wf_held_add(client, rank, left, text, record))
+        wf_held_add(client, rank, left, missed, text, record))
         return;
     wf_client_note_gone(client, rank, left, text, record);
 }

@@ -154,13 +154,14 @@ static void explain_departure(const struct wf_server *s, const struct wf_connect
 
 /* RANK is gone from a running job.  Rank 0 is sent this last: its process may serve the rendezvous,
  * and may end because of the report. */
-static void announce_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
-                          weft_blob record)
+static void announce_gone(struct wf_server *s, int32_t rank, bool left, int32_t missed,
+                          const char *text, weft_blob record)
 {
     struct wf_text payload = {0};
 
     wf_put_u32(&payload, (uint32_t)rank);
     wf_put_u32(&payload, left);
+    wf_put_u32(&payload, (uint32_t)missed);
     wf_put_string(&payload, text);
     wf_put_blob(&payload, record.data, record.bytes);
     for (int32_t other = s->options.size - 1; other > 0; other--)
@@ -201,7 +202,7 @@ static void remove_member(struct wf_server *s, struct wf_connection *c, bool lef
     s->present--;
     if (!left && s->first_lost < 0 && s->running) s->first_lost = rank;
     if (s->running)
-        announce_gone(s, rank, left, text, record);
+        announce_gone(s, rank, left, c->missed, text, record);
     else
         abandon_join(s, rank, text);
     wf_text_free(&why);
@@ -260,7 +261,9 @@ static void reject(struct wf_connection *c)
 
 static void reject_contents(struct wf_connection *c, const struct wf_frame *frame)
 {
-    (void)wf_fail(WEFT_ERR_PARSE, "a frame of type %u has contents that are not valid",
+    (void)wf_fail(WEFT_ERR_PARSE,
+                  "it sent a message of type %u that cannot be read; all ranks must "
+                  "run the same version of weft",
                   (unsigned)frame->type);
     reject(c);
 }
@@ -385,6 +388,7 @@ static void handle_look(struct wf_server *s, struct wf_connection *c, const stru
         reject_contents(c, frame);
         return;
     }
+    if (c->missed < 0) c->missed = rank;
     while (look != NULL && (look->asker != c->rank || look->rank != rank))
         look = look->next;
     if (look == NULL) {

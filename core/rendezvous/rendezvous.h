@@ -126,7 +126,8 @@ enum wf_frame_type {
     WF_FRAME_READY,       /* server: all have joined; job number, serving rank or -1, standby */
     WF_FRAME_GATHER,      /* client: a contribution to a gather; id is the client's */
     WF_FRAME_GATHERED,    /* server: the outcome of the gather; the client's id */
-    WF_FRAME_GONE,        /* server: rank, whether it departed, text, its record */
+    WF_FRAME_GONE,        /* server: rank, whether it departed, the rank whose loss it had found
+                             before or -1, text, its record */
     WF_FRAME_ABORT,       /* both: communicator's number, status, number of its collectives that
                              are complete on the rank, ranks, text */
     WF_FRAME_ASK,         /* client: asks for positions of ranks.  server: asks this rank's;

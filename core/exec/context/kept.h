@@ -38,6 +38,10 @@ struct wf_place {
     struct wf_piece *piece;
 };
 
+/* This rank cannot run BOUND for FUNCTION, with STATUS and the thread's last error.  Ranks that run
+ * steps with it would wait for it, so their communicator fails on all ranks, with this rank in the
+ * text.  Returns the error. */
+weft_status wf_run_give_up(weft_bound *bound, weft_status status, const char *function);
 /* Find scratch for a run on STREAM, with EXTRA bytes behind BOUND's own, and hold its pool. */
 weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extra,
                             const char *function);
