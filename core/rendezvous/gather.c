@@ -457,8 +457,7 @@ static void add_members(struct wf_text *out, const struct gather *gather)
         wf_ranks_print(out, gather->ranks, gather->count);
 }
 
-/* The communicator fails now, also for the ranks at another of its steps: they get the same text.
- */
+/* The communicator fails now; ranks at another of its steps get the same text. */
 static void time_out(struct wf_gathers *m, struct gather *gather, uint64_t now_ns)
 {
     struct wf_text why = {0};
