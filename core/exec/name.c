@@ -4,6 +4,7 @@
 #include "weft/status.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void add_spec(struct wf_text *text, const weft_spec *spec)
 {
@@ -87,6 +88,24 @@ weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status st
     if (status == WEFT_ERR_ABORTED && wf_comm_has_failed(bound->parent))
         status = wf_comm_cause(bound->parent);
     return wf_fail_context(status, "%s", function);
+}
+
+weft_status wf_fail_tensor(weft_status status, const char *function, const char *what,
+                           const char *name)
+{
+    size_t length = strlen(function);
+    char text[1800];
+
+    if (name == NULL || name[0] == '\0') return status;
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    if (strncmp(text, function, length) != 0 || text[length] != ':')
+        return wf_fail(status, "%s: %s %.100s: %s", function, what, name, text);
+    return wf_fail(status, "%s: %s %.100s:%s", function, what, name, text + length + 1);
+}
+
+const char *wf_bound_name(const weft_bound *bound)
+{
+    return bound->is_named ? wf_trace_text(bound->context->trace, bound->draft.label) : "";
 }
 
 /* A group starts its operations at its end, but a step uses what the step before has received. */

@@ -420,6 +420,16 @@ void wf_members_answer_looks(struct wf_server *s, uint64_t now_ns)
     }
 }
 
+static void handle_clock(struct wf_server *s, const struct wf_connection *c, uint64_t id)
+{
+    struct wf_text payload = {0};
+
+    wf_put_u64(&payload, wf_now_ns());
+    wf_put_u64(&payload, s->clock);
+    deliver_now(s, WF_FRAME_CLOCK, c->rank, id, &payload);
+    wf_text_free(&payload);
+}
+
 static void handle_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
                          uint64_t now_ns)
 {
@@ -442,6 +452,8 @@ static void handle_frame(struct wf_server *s, struct wf_connection *c, const str
         handle_tell(s, c, frame);
     } else if (frame->type == WF_FRAME_LOOK) {
         handle_look(s, c, frame, now_ns);
+    } else if (frame->type == WF_FRAME_CLOCK) {
+        handle_clock(s, c, frame->id);
     } else {
         (void)wf_fail(WEFT_ERR_PARSE,
                       "a frame of type %u, which only servers send, came from a client",

@@ -61,6 +61,7 @@ struct wf_server {
     int commands[2];
     pthread_t thread;
     bool started, stopping;
+    uint64_t clock; /* identity of this process's clock */
 
     struct wf_connection **connections;
     size_t count, capacity;

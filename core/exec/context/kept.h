@@ -177,4 +177,22 @@ void wf_moves_drop(weft_context *context);
 
 extern const struct wf_module wf_exec_module;
 
+/* ---- ../record.c: runs and steps as records of the context's trace ---- */
+
+/* BOUND, which has its binding, sets what is constant in its records.  NAME is the caller's for it,
+ * or NULL. */
+void wf_drafts_set(struct weft_bound *bound, const char *name);
+/* Give the steps of a batch the names of the tensors of the current call. */
+void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound);
+
+/* CALL begins to bind PLAN, which may be NULL. */
+struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan,
+                                   const struct wf_bind_call *call);
+/* A run of BOUND is about to begin on STREAM. */
+struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_bound *bound,
+                                  const void *stream);
+/* A step of BOUND begins on STREAM.  COMM is its communicator; NULL: it is local. */
+struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bound *bound,
+                                   const weft_record *draft, weft_comm *comm, const void *stream);
+
 #endif

@@ -3,6 +3,8 @@
  * A move from the cache is a lookup and a run.  One flag keeps a second thread out. */
 #include "kept.h"
 
+#include "exec/run/run.h"
+
 #include <stdio.h>
 
 /* ---- one thread at a time ---- */

@@ -15,6 +15,15 @@
 
 /* ---- pieces ---- */
 
+static void count_scratch(weft_context *context, uint64_t more, uint64_t less)
+{
+    struct wf_exec_state *state = wf_exec_state(context);
+
+    state->scratch_bytes += more - less;
+    if (context->trace != NULL)
+        atomic_store_explicit(&context->trace->scratch, state->scratch_bytes, memory_order_relaxed);
+}
+
 static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_piece **out)
 {
     struct wf_piece *piece = wf_calloc(1, sizeof *piece);
@@ -29,7 +38,7 @@ static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_p
         wf_free(piece);
         return status;
     }
-    wf_exec_state(context)->scratch_bytes += bytes;
+    count_scratch(context, bytes, 0);
     *out = piece;
     return WEFT_OK;
 }
@@ -38,7 +47,7 @@ static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_p
 static void drop_piece(weft_context *context, struct wf_piece *piece)
 {
     if (piece == NULL || --piece->holders > 0) return;
-    wf_exec_state(context)->scratch_bytes -= piece->bytes;
+    count_scratch(context, 0, piece->bytes);
     if (context->plugin->device->free(context->device, piece->memory) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "scratch was not freed: %s", weft_last_error());
     wf_free(piece);

@@ -47,6 +47,8 @@ typedef struct weft_bind_options {
      * of the context. */
     void *scratch;
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
+    const char *name;       /* of the tensor or the batch, for records and messages; copied; NULL:
+                               none */
 } weft_bind_options;
 
 /* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.
