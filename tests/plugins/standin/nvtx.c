@@ -1,5 +1,6 @@
 /* nvtx.c - a tool that NVTX_INJECTION64_PATH names: it attaches as NVIDIA's tools do, checks that
- * the client keeps the rules, and remembers the ranges.
+ * the client keeps the rules, and remembers the ranges.  It ignores the domains of other clients,
+ * such as NCCL.
  *
  * The environment: STANDIN_NVTX_FAIL=1 (it does not start), STANDIN_NVTX_DEAF=1 (it stores
  * no functions), STANDIN_NVTX_PLAIN=1 (it registers no texts). */
@@ -40,13 +41,14 @@ struct event {
 struct domain {
     const char *name;
 };
-static struct domain domain;
+static struct domain domain, foreign;
 static const char *category_names[256], *texts[2048];
 static int text_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *domain_create(const char *name)
 {
+    if (strcmp(name, "weft") != 0) return &foreign;
     if (domain.name != NULL) ranges_complain("there are two domains");
     domain.name = strdup(name);
     return &domain;
@@ -54,8 +56,10 @@ static void *domain_create(const char *name)
 
 static void *register_string(struct domain *in, const char *text)
 {
-    char *copy = strdup(text);
+    char *copy;
 
+    if (in == &foreign) return &foreign;
+    copy = strdup(text);
     ranges_register();
     if (in != &domain) ranges_complain("a text is registered in no domain");
     pthread_mutex_lock(&lock);
@@ -68,6 +72,7 @@ static void *register_string(struct domain *in, const char *text)
 
 static void name_category(struct domain *in, uint32_t category, const char *name)
 {
+    if (in == &foreign) return;
     if (in != &domain) ranges_complain("a category is named in no domain");
     if (category == 0 || category >= 256 || category_names[category] != NULL)
         ranges_complain("a category is 0 or is named twice");
@@ -79,6 +84,7 @@ static int push(struct domain *in, const struct event *event)
 {
     const char *category = NULL;
 
+    if (in == &foreign) return 0;
     if (in != &domain) ranges_complain("a range is in no domain");
     if (event->version != 3 || event->size != 48) ranges_complain("an event has another size");
     if (event->payload_type != 1) ranges_complain("a payload is not of 64 bits");
@@ -90,7 +96,7 @@ static int push(struct domain *in, const struct event *event)
 
 static int pop(struct domain *in)
 {
-    (void)in;
+    if (in == &foreign) return 0;
     ranges_pop(domain.name);
     return 0;
 }

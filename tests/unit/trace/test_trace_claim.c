@@ -48,6 +48,9 @@ static void check_threads(void)
 {
     pthread_t threads[LATER];
 
+    atomic_store(&may_begin, false);
+    for (size_t id = 0; id < sizeof seen; id++)
+        atomic_store(&seen[id], 0);
     claimed = test_trace_begin(64);
     for (int i = 0; i < LATER; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, claim_later, NULL), 0);
