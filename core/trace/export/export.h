@@ -59,12 +59,20 @@ struct wf_pace {
 void wf_pace_begin(struct wf_pace *pace);
 void wf_pace_renew(struct wf_pace *pace);
 
+/* DISTANCE, modulo 2^64, times SCALE / 2^32. */
+static inline uint64_t wf_pace_scale(uint64_t distance, uint64_t scale)
+{
+    __extension__ typedef unsigned __int128 wide;
+    bool back = (int64_t)distance < 0;
+    uint64_t scaled = (uint64_t)((wide)(back ? -distance : distance) * scale >> 32);
+
+    return back ? -scaled : scaled;
+}
+
 static inline uint64_t wf_pace_convert(struct wf_pace *pace, uint64_t ticks)
 {
     if (__builtin_expect(ticks >= pace->renew_ticks, 0)) wf_pace_renew(pace);
-    __extension__ typedef __int128 wide;
-    return pace->ns +
-           (uint64_t)(int64_t)((wide)(int64_t)(ticks - pace->ticks) * (wide)pace->scale >> 32);
+    return pace->ns + wf_pace_scale(ticks - pace->ticks, pace->scale);
 }
 
 /* The ticks at NS. */

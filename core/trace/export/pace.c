@@ -41,7 +41,7 @@ void wf_pace_renew(struct wf_pace *pace)
     wide rate, ticks, target;
 
     if (now.ticks <= pace->ticks || now.ticks <= pace->first.ticks) return;
-    line = pace->ns + (uint64_t)((wide)(now.ticks - pace->ticks) * (wide)pace->scale >> 32);
+    line = pace->ns + wf_pace_scale(now.ticks - pace->ticks, pace->scale);
     ns = now.ns;
     if (line < ns) line = ns; /* forward at once, back by a slower line */
     rate = (wide)scale_of((wide)now.ns - (wide)pace->first.ns,
@@ -57,7 +57,9 @@ void wf_pace_renew(struct wf_pace *pace)
 
 uint64_t wf_pace_invert(const struct wf_pace *pace, uint64_t ns)
 {
-    wide since = (wide)ns - (wide)pace->ns;
+    bool back = ns < pace->ns;
+    wide since = back ? (wide)pace->ns - (wide)ns : (wide)ns - (wide)pace->ns;
+    uint64_t ticks = (uint64_t)((since << 32) / (wide)pace->scale);
 
-    return pace->ticks + (uint64_t)(int64_t)((since << 32) / (wide)pace->scale);
+    return back ? pace->ticks - ticks : pace->ticks + ticks;
 }
