@@ -229,15 +229,38 @@ static int exit_code_of(weft_status status)
     }
 }
 
+void cli_clean(struct wf_text *text)
+{
+    size_t length;
+
+    for (size_t at = 0; at < text->length; at += length + 1) {
+        length = strcspn(text->data + at, "\n");
+        wf_text_clean(text->data + at, length);
+    }
+}
+
+void cli_complain(const struct cli_command *command, const char *format, ...)
+{
+    struct wf_text text = {0};
+    va_list args;
+
+    va_start(args, format);
+    wf_text_addv(&text, format, args);
+    va_end(args);
+    cli_clean(&text);
+    fprintf(stderr, "weft %s: %s\n", command->name, text.failed ? "out of memory" : text.data);
+    wf_text_free(&text);
+}
+
 int cli_fail(const struct cli_command *command, weft_status status)
 {
-    fprintf(stderr, "weft %s: %s\n", command->name, weft_last_error());
+    cli_complain(command, "%s", weft_last_error());
     return exit_code_of(status);
 }
 
 int cli_fail_file(const struct cli_command *command, const char *path, int error)
 {
-    fprintf(stderr, "weft %s: %s: %s\n", command->name, path, strerror(error));
+    cli_complain(command, "%s: %s", path, strerror(error));
     return CLI_ENVIRONMENT;
 }
 

@@ -68,8 +68,10 @@ static void read_axes(weft_counts *counts, const char *line)
     weft_axis_count axes = {.operations = 0};
 
     if (sscanf(line, "axes %" SCNu64 " %" SCNu64 " %" SCNu64 " %31[^\n]", &axes.operations,
-               &axes.sent, &axes.received, axes.axes) == 4)
-        add_axes(counts, &axes);
+               &axes.sent, &axes.received, axes.axes) != 4)
+        return;
+    wf_text_clean(axes.axes, strlen(axes.axes));
+    add_axes(counts, &axes);
 }
 
 /* Lines that a later version has added are ignored. */

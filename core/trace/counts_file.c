@@ -23,10 +23,13 @@ static void print(const weft_counts *counts, struct wf_text *out)
         add(out, "operation", counts->operations[i], weft_operation_name((enum weft_operation)i));
     for (uint32_t i = 0; i < WEFT_STEP_KINDS; i++)
         add(out, "step", counts->steps[i], weft_step_name((enum weft_step_kind)i));
-    for (uint32_t i = 0; i < counts->axis_count; i++)
-        wf_text_add(out, "axes %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n",
-                    counts->axes[i].operations, counts->axes[i].sent, counts->axes[i].received,
-                    counts->axes[i].axes);
+    for (uint32_t i = 0; i < counts->axis_count; i++) {
+        weft_axis_count axes = counts->axes[i];
+
+        wf_text_clean(axes.axes, strlen(axes.axes)); /* a name may have newlines */
+        wf_text_add(out, "axes %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", axes.operations,
+                    axes.sent, axes.received, axes.axes);
+    }
     add(out, "total", counts->sent, "sent");
     add(out, "total", counts->received, "received");
     add(out, "total", counts->implicit_moves, "implicit moves");

@@ -69,6 +69,7 @@ class Trace:
         self.last = {}
         self.interned = collections.defaultdict(dict)  # sequence -> {(field, number): text}
         self.cleared = set()
+        self.restarts = 0       # of sequences, also their beginnings
 
     def path(self, uuid):
         """("rank 0 (...)", "host calls (...)")"""
@@ -142,6 +143,7 @@ class Trace:
         flags = p[13][0] if p[13] else 0
         if flags & 1:
             self.cleared.add(sequence)
+            self.restarts += 1
             self.interned[sequence] = {}
         if flags & 2:
             assert sequence in self.cleared, "a packet needs a state that was never begun"

@@ -37,6 +37,19 @@ START_TEST(each_counter_is_a_line)
 }
 END_TEST
 
+START_TEST(a_name_with_newlines_is_one_line)
+{
+    weft_counts counts = {.axis_count = 1};
+
+    test_runtime = folder_create();
+    counts.axes[0] = (weft_axis_count){"tp\nend 1 rank\n\033[2J", 3, 24, 48};
+    ck_assert_int_eq(wf_counts_append(&counts, folder_path(&test_runtime, "a"), 0), WEFT_OK);
+    ck_assert_str_eq(read_file(folder_path(&test_runtime, "a.0")),
+                     "axes 3 24 48 tp?end 1 rank??[2J\nend 1 rank\n");
+    folder_remove(&test_runtime);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_written_is_an_error)
 {
     weft_counts counts = {.sent = 1};
@@ -50,4 +63,5 @@ START_TEST(a_file_that_cannot_be_written_is_an_error)
 }
 END_TEST
 
-SUITE(trace_counts_file, each_counter_is_a_line, a_file_that_cannot_be_written_is_an_error)
+SUITE(trace_counts_file, each_counter_is_a_line, a_name_with_newlines_is_one_line,
+      a_file_that_cannot_be_written_is_an_error)
