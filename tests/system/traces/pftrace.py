@@ -91,8 +91,11 @@ class Trace:
         if t[3]:
             process = table(t[3][0])
             pid, name = process[1][0], process[6][0].decode()
-        self.tracks[t[1][0]] = {"name": name, "parent": t[5][0] if t[5] else 0, "pid": pid,
-                                "is_counter": bool(t[8])}
+        track = {"name": name, "parent": t[5][0] if t[5] else 0, "pid": pid,
+                 "is_counter": bool(t[8])}
+        before = self.tracks.get(t[1][0], track)  # only its name may change
+        assert {**before, "name": ""} == {**track, "name": ""}, (before, track)
+        self.tracks[t[1][0]] = track
 
     def note(self, texts, data):
         n = table(data)

@@ -44,6 +44,26 @@ START_TEST(tables_of_a_long_run_stay_small)
 }
 END_TEST
 
+/* The next numbers are another rank's. */
+START_TEST(a_rank_has_no_more_tracks_than_numbers)
+{
+    struct wf_trace *trace = test_trace_begin(64);
+    struct wf_export *export = begin(trace);
+
+    ck_assert_ptr_nonnull(export);
+    ck_assert_uint_eq(export->track_base, UINT64_C(4) << 24);
+    export->track_count = WF_TRACKS - 2;
+    ck_assert_ptr_nonnull(wf_device_lane(export, 1));
+    ck_assert_ptr_nonnull(wf_lane_stream(export, 2));
+    ck_assert_ptr_null(wf_device_lane(export, 3));
+    ck_assert_ptr_null(wf_lane_stream(export, 4));
+    ck_assert_ptr_nonnull(wf_device_lane(export, 1));
+    ck_assert_uint_eq(export->track_count, WF_TRACKS);
+    wf_export_end(trace);
+    test_trace_end(trace);
+}
+END_TEST
+
 START_TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
 {
     int input = open("/dev/null", O_RDONLY);
@@ -65,5 +85,5 @@ START_TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
 }
 END_TEST
 
-SUITE(trace_export, tables_of_a_long_run_stay_small,
+SUITE(trace_export, tables_of_a_long_run_stay_small, a_rank_has_no_more_tracks_than_numbers,
       a_rank_without_memory_has_no_trace_and_keeps_its_files)
