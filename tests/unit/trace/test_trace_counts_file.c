@@ -1,6 +1,8 @@
 #include "support/suite.h"
 #include "support/trace.h"
 
+#include <sys/stat.h>
+
 static char content[2048];
 
 static const char *read_file(const char *path)
@@ -57,6 +59,11 @@ START_TEST(a_file_that_cannot_be_written_is_an_error)
 
     ck_assert_int_eq(wf_counts_append(&counts, "/proc/no-such-folder/counts", 0), WEFT_ERR_SYSTEM);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "/proc/no-such-folder/counts.0 cannot be"));
+    test_runtime = folder_create();
+    ck_assert_int_eq(mkfifo(folder_path(&test_runtime, "pipe.0"), 0600), 0);
+    ck_assert_int_eq(wf_counts_append(&counts, folder_path(&test_runtime, "pipe"), 0),
+                     WEFT_ERR_SYSTEM);
+    folder_remove(&test_runtime);
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     ck_assert_int_eq(wf_counts_append(&counts, name, 0), WEFT_ERR_SYSTEM);
