@@ -95,7 +95,7 @@ struct wf_shape_key {
 
 struct wf_shape {
     struct wf_shape_key key;
-    uint64_t group;             /* identifies the communicator among all ranks */
+    uint64_t group;             /* identifies the communicator among all ranks; 0: not known */
     uint16_t name_bytes, bytes; /* of ENCODED: the name, and all */
     bool used;
     uint8_t encoded[WF_SHAPE_BYTES]; /* fields of a TrackEvent */

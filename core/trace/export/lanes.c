@@ -26,7 +26,7 @@ static uint64_t mix_message(const weft_record *record, uint64_t group, int32_t s
 uint64_t wf_flow_of(const struct wf_export *export, const weft_record *record,
                     const struct wf_shape *shape)
 {
-    if (record->sequence == 0 || record->comm == 0) return 0;
+    if (record->sequence == 0 || shape->group == 0) return 0;
     switch (record->operation) {
     case WEFT_OP_SEND:
         return mix_message(record, shape->group, export->rank, record->peer);

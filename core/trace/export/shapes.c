@@ -63,13 +63,14 @@ static uint32_t intern_name(struct wf_export *export, const weft_record *record)
     return wf_packets_intern(export, WF_INTERN_NAME, name);
 }
 
-/* Communicators that one call made of different ranks have the same number. */
+/* Communicators that one call made of different ranks have the same number.  0: their ranks are not
+ * known. */
 static uint64_t identify(struct wf_export *export, uint64_t comm)
 {
     const char *ranks =
         comm != 0 ? wf_trace_text(export->trace, wf_trace_comm_ranks(export->trace, comm)) : "";
 
-    return wf_hash(comm, ranks, strlen(ranks));
+    return ranks[0] != '\0' ? wf_hash(comm, ranks, strlen(ranks)) : 0;
 }
 
 static uint8_t *put_plan(struct wf_export *export, uint8_t *at, const weft_record *record,

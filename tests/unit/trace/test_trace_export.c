@@ -64,6 +64,23 @@ START_TEST(a_rank_has_no_more_tracks_than_numbers)
 }
 END_TEST
 
+/* Communicators of one split have one number: without their ranks, arrows would join strangers. */
+START_TEST(a_communicator_that_is_not_listed_has_no_arrows)
+{
+    struct wf_trace *trace = test_trace_begin(64);
+    struct wf_export *export = begin(trace);
+    weft_record record = {.comm = 9, .sequence = 1, .operation = WEFT_OP_ALL_REDUCE, .peer = -1};
+
+    ck_assert_ptr_nonnull(export);
+    wf_trace_add_comm(trace, 9, 0, (int32_t[]){3, 4}, 2, 0);
+    ck_assert_uint_ne(wf_flow_of(export, &record, wf_shape_find(export, &record)), 0);
+    record.comm = 10;
+    ck_assert_uint_eq(wf_flow_of(export, &record, wf_shape_find(export, &record)), 0);
+    wf_export_end(trace);
+    test_trace_end(trace);
+}
+END_TEST
+
 START_TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
 {
     int input = open("/dev/null", O_RDONLY);
@@ -86,4 +103,5 @@ START_TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
 END_TEST
 
 SUITE(trace_export, tables_of_a_long_run_stay_small, a_rank_has_no_more_tracks_than_numbers,
+      a_communicator_that_is_not_listed_has_no_arrows,
       a_rank_without_memory_has_no_trace_and_keeps_its_files)
