@@ -72,6 +72,9 @@ def check_refused():
     jobs.call([jobs.weft, "trace"], code=2, text="WEFT_TRACE")
     jobs.call([jobs.weft, "trace", "good.0", "good.1"], code=2, text="good.1")
     assert not os.path.exists("x")
+    os.symlink("/dev/full", "device")  # not a file that an incomplete merge may remove
+    jobs.call([*merge, "good.0", "-o", "device"], code=3, text="No space left")
+    assert os.path.islink("device")
     jobs.call([*merge, "good.1", "-o", "one"], text="1 of 2 ranks, on the clock of the rendezvous")
 
 
