@@ -43,11 +43,13 @@ static void print(const weft_counts *counts, struct wf_text *out)
 /* Returns NULL, or why it failed.  A pipe without a reader must not block. */
 static const char *append(const char *path, const struct wf_text *text)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666), error = 0;
+    int file =
+        open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
     const char *why = NULL;
     struct stat info;
+    int error = 0;
 
-    if (file < 0) return strerror(errno);
+    if (file < 0) return wf_rank_file_refusal(errno);
     if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode))
         why = "it is not a regular file";
     else

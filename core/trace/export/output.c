@@ -15,8 +15,9 @@ static const char *create(struct wf_output *output)
     struct stat info;
     const char *why = NULL;
 
-    output->file = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (output->file < 0) return strerror(errno);
+    output->file =
+        open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
+    if (output->file < 0) return wf_rank_file_refusal(errno);
     if (fstat(output->file, &info) != 0 || !S_ISREG(info.st_mode))
         why = "it is not a regular file";
     else if (flock(output->file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)

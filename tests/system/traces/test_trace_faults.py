@@ -12,7 +12,13 @@ def check_unwritable():
     assert said.count("WEFT_TRACE") == 1 and "missing/file.0 cannot be written" in said, said
     said = jobs.call([jobs.rank_program], WEFT_TRACE="folder")
     assert said.count("WEFT_TRACE") == 1 and "folder.0 cannot be written" in said, said
+    open("other", "w").write("precious")  # as another user may do in a shared folder
+    os.symlink("other", "link.0")
+    said = jobs.call([jobs.rank_program], WEFT_TRACE="link", WEFT_COUNTS="link")
+    assert said.count("link.0 cannot be written: it is a symbolic link") == 2, said
+    assert open("other").read() == "precious"
     os.mkfifo("fifo.0")
+    jobs.call([jobs.rank_program], WEFT_COUNTS="fifo", text="WEFT_COUNTS: ")
     said = jobs.call([jobs.rank_program], WEFT_TRACE="fifo")
     assert said.count("WEFT_TRACE") == 1 and "fifo.0 cannot be written" in said, said
 
