@@ -3,6 +3,8 @@
 #include "trace/export/export.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define STEPS 20000
@@ -81,6 +83,29 @@ START_TEST(a_communicator_that_is_not_listed_has_no_arrows)
 }
 END_TEST
 
+START_TEST(a_fork_does_not_keep_the_file)
+{
+    struct wf_trace *trace = test_trace_begin(64);
+    int status;
+    pid_t child;
+
+    ck_assert_ptr_nonnull(begin(trace));
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        alarm(20); /* should the test fail */
+        pause();
+        _exit(0);
+    }
+    wf_export_end(trace);
+    ck_assert_ptr_nonnull(begin(trace)); /* not "another context writes it" */
+    wf_export_end(trace);
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    test_trace_end(trace);
+}
+END_TEST
+
 START_TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
 {
     int input = open("/dev/null", O_RDONLY);
@@ -103,5 +128,5 @@ START_TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
 END_TEST
 
 SUITE(trace_export, tables_of_a_long_run_stay_small, a_rank_has_no_more_tracks_than_numbers,
-      a_communicator_that_is_not_listed_has_no_arrows,
+      a_communicator_that_is_not_listed_has_no_arrows, a_fork_does_not_keep_the_file,
       a_rank_without_memory_has_no_trace_and_keeps_its_files)
