@@ -93,6 +93,19 @@ end e
 end f
 fails 1 'cccc' status cccc
 
+# A rank that is stopped is named, also if nobody waits for it yet.
+begin s 5555000000000008 3 none
+says 5555 'ranks 0-2 have no communicator yet: weft_init has not ended'
+kill -STOP "${pids[s]}"
+says 5555 'ranks 0-2 are stopped'
+kill -CONT "${pids[s]}"
+end s
+begin t 5555000000000009 1 0:all-reduce:1:finished
+kill -STOP "${pids[t]}"
+says 5555 "rank 0 is stopped (pid ${pids[t]})"
+kill -CONT "${pids[t]}"
+end t
+
 # Killed: the job is listed as ended, after the live one.
 begin k 0000000000000007 2 {0,1}:all-reduce:3:in
 kill -9 "${pids[k]}"
