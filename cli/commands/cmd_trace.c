@@ -110,7 +110,7 @@ static void report(const struct trace_file *files, size_t count, uint64_t bound_
                         files[i].name, files[i].facts.clock_count == 0 ? "no" : "one",
                         files[i].facts.clock_count == 0 ? "" : " only");
     }
-    cli_clean(&text);
+    if (text.data != NULL) wf_text_clean_lines(text.data, text.length);
     if (!text.failed) fputs(text.data, stdout);
     wf_text_free(&text);
 }

@@ -105,10 +105,8 @@ size_t cli_scan_size(const char *text, int64_t *out);
 bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
                enum weft_dtype *out);
 
-/* Make TEXT, lines that may quote files and names of others, fit for a terminal (wf_text_clean). */
-void cli_clean(struct wf_text *text);
-
-/* Print an error of COMMAND to standard error, cleaned. */
+/* Print an error of COMMAND, which may quote files and names of others, to standard error as a
+ * terminal may show it. */
 void cli_complain(const struct cli_command *command, const char *format, ...) WF_PRINTF(2, 3);
 
 /* Print the last error of the thread for COMMAND.  Returns the exit code for STATUS:

@@ -229,16 +229,6 @@ static int exit_code_of(weft_status status)
     }
 }
 
-void cli_clean(struct wf_text *text)
-{
-    size_t length;
-
-    for (size_t at = 0; at < text->length; at += length + 1) {
-        length = strcspn(text->data + at, "\n");
-        wf_text_clean(text->data + at, length);
-    }
-}
-
 void cli_complain(const struct cli_command *command, const char *format, ...)
 {
     struct wf_text text = {0};
@@ -247,7 +237,7 @@ void cli_complain(const struct cli_command *command, const char *format, ...)
     va_start(args, format);
     wf_text_addv(&text, format, args);
     va_end(args);
-    cli_clean(&text);
+    if (text.data != NULL) wf_text_clean_lines(text.data, text.length);
     fprintf(stderr, "weft %s: %s\n", command->name, text.failed ? "out of memory" : text.data);
     wf_text_free(&text);
 }

@@ -193,6 +193,8 @@ uint32_t wf_utf8_control(const char *text, size_t length);
 /* Make TEXT, of BYTES and a NUL behind them, fit to be shown on a terminal: bytes of such
  * characters, and bytes that are not UTF-8, become '?'.  NULs in it stay. */
 void wf_text_clean(char *text, size_t bytes);
+/* The same for lines: newlines stay, too. */
+void wf_text_clean_lines(char *text, size_t bytes);
 
 /* ---- ranks.c ---- */
 

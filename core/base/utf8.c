@@ -47,3 +47,13 @@ void wf_text_clean(char *text, size_t bytes)
         if (text[i] != '\0') memset(text + i, '?', length);
     }
 }
+
+void wf_text_clean_lines(char *text, size_t bytes)
+{
+    size_t length;
+
+    for (size_t at = 0; at < bytes; at += length + 1) {
+        length = strcspn(text + at, "\n");
+        wf_text_clean(text + at, length);
+    }
+}

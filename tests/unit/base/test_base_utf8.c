@@ -69,5 +69,15 @@ START_TEST(texts_in_a_row_stay_apart)
 }
 END_TEST
 
+START_TEST(lines_keep_their_ends)
+{
+    char text[] = "a\033\n\nb\t\n";
+
+    wf_text_clean_lines(text, strlen(text));
+    ck_assert_str_eq(text, "a?\n\nb?\n");
+}
+END_TEST
+
 SUITE(base_utf8, characters_of_utf8_are_told_from_other_bytes,
-      characters_that_a_terminal_acts_on_are_replaced, texts_in_a_row_stay_apart)
+      characters_that_a_terminal_acts_on_are_replaced, texts_in_a_row_stay_apart,
+      lines_keep_their_ends)
