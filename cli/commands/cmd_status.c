@@ -109,7 +109,7 @@ static void add_jobs(struct wf_text *out, const struct status *status, const str
 static void print_problems(const struct cli_command *command, const struct status *status)
 {
     for (size_t i = 0; weft_rings_problem(status->rings, i) != NULL; i++)
-        fprintf(stderr, "weft %s: %s\n", command->name, weft_rings_problem(status->rings, i));
+        cli_complain(command, "%s", weft_rings_problem(status->rings, i));
 }
 
 static void add_nothing(struct wf_text *out, const struct status *status, const char *wanted)
@@ -142,7 +142,7 @@ static int print(const struct request *asked, const struct status *status)
     code = cli_print(asked->command, stdout, &text);
     if (count > 0 || code != CLI_OK) return code;
     add_nothing(&none, status, asked->wanted);
-    fprintf(stderr, "weft %s: %s\n", asked->command->name, none.data != NULL ? none.data : "");
+    cli_complain(asked->command, "%s", none.data != NULL ? none.data : "");
     wf_text_free(&none);
     return CLI_NO;
 }
@@ -183,8 +183,8 @@ static bool read_seconds(const struct cli_command *command, const char *text, in
     errno = 0;
     seconds = strtod(text, &end);
     if (errno != 0 || end == text || *end != '\0' || !(seconds >= 0.01 && seconds <= 86400)) {
-        fprintf(stderr, "weft %s: --watch is \"%s\", not a number of seconds from 0.01 to 86400\n",
-                command->name, text);
+        cli_complain(command, "--watch is \"%s\", not a number of seconds from 0.01 to 86400",
+                     text);
         return false;
     }
     *out = (int64_t)(seconds * 1e9);

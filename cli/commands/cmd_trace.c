@@ -110,6 +110,7 @@ static void report(const struct trace_file *files, size_t count, uint64_t bound_
                         files[i].name, files[i].facts.clock_count == 0 ? "no" : "one",
                         files[i].facts.clock_count == 0 ? "" : " only");
     }
+    if (text.data != NULL) wf_text_clean_lines(text.data, text.length);
     if (!text.failed) fputs(text.data, stdout);
     wf_text_free(&text);
 }
@@ -117,15 +118,17 @@ static void report(const struct trace_file *files, size_t count, uint64_t bound_
 static int write_merged(const struct cli_command *command, const char *path, struct wf_text *text)
 {
     FILE *file = fopen(path, "we");
-    bool written;
+    bool written, is_plain;
+    struct stat info;
     int error;
 
     if (file == NULL) return cli_fail_file(command, path, errno);
+    is_plain = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
     written = fwrite(text->data, 1, text->length, file) == text->length;
     error = written ? 0 : errno;
     if (fclose(file) != 0 && error == 0) error = errno;
     if (error == 0) return CLI_OK;
-    (void)unlink(path); /* an incomplete file */
+    if (is_plain) (void)unlink(path); /* an incomplete file */
     return cli_fail_file(command, path, error);
 }
 

@@ -182,6 +182,68 @@ static void add_cause(struct wf_text *out, const struct status_job *job, int32_t
     wf_text_char(out, '\n');
 }
 
+/* Name the ranks that do not run and hold up nobody yet: those that are stopped, or those that have
+ * ended.  CHOSEN and WAITING are of rank_count. */
+static void add_resting(struct wf_text *out, const struct status_job *job, bool stopped,
+                        bool *chosen, bool *waiting)
+{
+    int32_t count = 0, last = 0;
+
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        const weft_ring_info *info = &job->ranks[i].info;
+
+        chosen[i] = (stopped ? info->stopped : !info->alive && !info->removed) &&
+                    !status_is_cause(job, i, waiting);
+        if (!chosen[i]) continue;
+        count++;
+        last = i;
+    }
+    if (count == 0) return;
+    wf_text_add(out, "  %s", cli_colour(stdout, CLI_YELLOW));
+    status_add_ranks(out, job, chosen);
+    if (stopped)
+        wf_text_add(out, count == 1 ? " is stopped" : " are stopped");
+    else
+        wf_text_add(out, count == 1 ? " has ended" : " have ended");
+    wf_text_add(out, "%s", cli_colour(stdout, CLI_PLAIN));
+    if (count == 1) wf_text_add(out, " (pid %d)", job->ranks[last].info.pid);
+    wf_text_char(out, '\n');
+}
+
+/* Ranks whose weft_init has not come to the first communicator. */
+static void add_beginners(struct wf_text *out, const struct status_job *job, bool *chosen)
+{
+    bool any = false;
+
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        const struct status_rank *rank = &job->ranks[i];
+
+        chosen[i] = rank->info.alive && rank->newest == NULL && rank->info.newest == 0 &&
+                    weft_ring_comm_count(rank->ring) == 0;
+        any = any || chosen[i];
+    }
+    if (!any) return;
+    wf_text_add(out, "  ");
+    status_add_ranks(out, job, chosen);
+    wf_text_add(out, " have no communicator yet: weft_init has not ended\n");
+}
+
+static void add_states(struct wf_text *out, const struct status_job *job, bool *waiting)
+{
+    bool *chosen = wf_calloc((size_t)job->rank_count, sizeof *chosen);
+
+    if (chosen == NULL) {
+        out->failed = true;
+        return;
+    }
+    if (job->alive > 0) {
+        add_resting(out, job, true, chosen, waiting);
+        add_resting(out, job, false, chosen, waiting);
+        add_beginners(out, job, chosen);
+    }
+    wf_free(chosen);
+}
+
 static void add_causes(struct wf_text *out, const struct status_job *job)
 {
     bool *waiting = wf_calloc((size_t)job->rank_count, sizeof *waiting), found = false;
@@ -200,6 +262,7 @@ static void add_causes(struct wf_text *out, const struct status_job *job)
         status_add_ranks(out, job, waiting);
         wf_text_add(out, " wait for each other\n");
     }
+    add_states(out, job, waiting);
     wf_free(waiting);
 }
 

@@ -183,6 +183,19 @@ weft_status wf_text_take(struct wf_text *text, char **out) WF_NODISCARD;
 weft_status wf_text_copy_out(struct wf_text *text, char *buffer, size_t capacity,
                              size_t *length) WF_NODISCARD;
 
+/* ---- utf8.c: texts of others ---- */
+
+/* Bytes of the character of UTF-8 at TEXT; 0 at other bytes and at the end. */
+size_t wf_utf8_length(const char *text);
+/* The code of the character of LENGTH bytes at TEXT if it is not shown but acted on: a control
+ * character, a mark of the direction of writing, a line separator.  0: it is another one. */
+uint32_t wf_utf8_control(const char *text, size_t length);
+/* Make TEXT, of BYTES and a NUL behind them, fit to be shown on a terminal: bytes of such
+ * characters, and bytes that are not UTF-8, become '?'.  NULs in it stay. */
+void wf_text_clean(char *text, size_t bytes);
+/* The same for lines: newlines stay, too. */
+void wf_text_clean_lines(char *text, size_t bytes);
+
 /* ---- ranks.c ---- */
 
 /* "rank 3", "ranks 1, 4-6 and 9"; about 20 are listed at most. */

@@ -36,6 +36,7 @@ static weft_status read_settings(const weft_comm *parent, const weft_subcomm_opt
                              .native = given.native};
     out->deadline_ns = wf_deadline(out->timeout_ns);
     snprintf(out->name, sizeof out->name, "%s", given.name != NULL ? given.name : "comm");
+    wf_text_clean(out->name, strlen(out->name)); /* as the other ranks receive it */
     return WEFT_OK;
 }
 

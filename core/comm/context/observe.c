@@ -137,7 +137,7 @@ weft_status weft_observe(weft_context *context, const weft_observer *observer,
     status = wf_observers_add(context->trace, &given, &observation->slot);
     if (status != WEFT_OK) {
         wf_free(observation);
-        return status;
+        return wf_fail_named(status, "weft_observe");
     }
     pthread_mutex_lock(&context->lock);
     observation->next = context->observations;
@@ -187,7 +187,7 @@ weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
     if (counts == NULL) return wf_fail_null("weft_counts_begin", "counts");
     given.struct_size = sizeof given;
     WF_TRY(wf_info_write("weft_counts", &given, sizeof given, counts));
-    WF_TRY(wf_counts_begin(context->trace, counts));
+    WF_TRY(wf_fail_named(wf_counts_begin(context->trace, counts), "weft_counts_begin"));
     switch_records(context);
     return WEFT_OK;
 }

@@ -120,8 +120,8 @@ typedef struct weft_observation weft_observation;
 
 /* Callbacks; any of them may be NULL.  RECORD is valid during the call.  A callback runs on the
  * thread that submits the operation or waits for it, must not call weft except for the functions
- * above, and should return within a microsecond.  Callbacks of one observer may run on several
- * threads at once. */
+ * above and weft_observation_release, and should return within a microsecond.  Callbacks of one
+ * observer may run on several threads at once. */
 typedef struct weft_observer {
     size_t struct_size;
     void *self; /* the first argument of each callback */
@@ -148,9 +148,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_observe(weft_context *context,
                                                  const weft_observer *observer,
                                                  weft_observation **out);
 
-/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads; must
- * not be called in a callback.  Accepts NULL and a pointer to NULL.  If the context was released
- * before, only the handle is freed. */
+/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads.  A
+ * callback may release its own observation, but no other one.  Accepts NULL and a pointer to NULL.
+ * If the context was released before, only the handle is freed. */
 WEFT_API void weft_observation_release(weft_observation **observation);
 
 /* ---- counters ------------------------------------------------------------------ */

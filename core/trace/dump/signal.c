@@ -2,7 +2,7 @@
  *
  * The handler calls the one that was there before it.  It is installed with the first trace and
  * removed with the last, unless the program has replaced it: then the program's handler may call
- * it. */
+ * it.  If the program has set SIG_DFL or SIG_IGN, that stays until a first trace comes again. */
 #include "dump.h"
 
 #include <errno.h>
@@ -72,25 +72,33 @@ static void write_all(void)
     atomic_store(&handling, 0);
 }
 
+static bool is_function(const struct sigaction *action)
+{
+    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
 static void handle(int number, siginfo_t *info, void *machine)
 {
     int kept = errno;
 
     write_all();
     errno = kept;
+    if (!is_function(&previous)) return;
     if ((previous.sa_flags & SA_SIGINFO) != 0)
         previous.sa_sigaction(number, info, machine);
-    else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
+    else
         previous.sa_handler(number);
 }
 
 /* ---- the list ---- */
 
+/* A handler that has replaced this one may call it, and must not be called by it. */
 static void install(void)
 {
-    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK}, now;
 
-    if (is_installed || sigaction(SIGUSR1, NULL, &previous) != 0) return;
+    if (sigaction(SIGUSR1, NULL, &now) != 0 || (is_installed && is_function(&now))) return;
+    previous = now;
     action.sa_sigaction = handle;
     action.sa_mask = previous.sa_mask;
     is_installed = sigaction(SIGUSR1, &action, NULL) == 0;

@@ -5,6 +5,7 @@
  * LIBRARY is a simulated tool (tests/plugins/standin/ranges.h).  HOW is
  *     nvtx    the tool was attached by NVTX_INJECTION64_PATH: it hears all calls
  *     roctx   the program has loaded it before weft_init: it hears all calls, without numbers
+ *     many    as nvtx, with more texts than the plugin registers
  *     silent  the program loads it later: it hears nothing
  *     names   LIBRARY is the simulated NCCL: its communicators have weft's names
  *     nameless  the same, of a version without names */
@@ -120,6 +121,39 @@ static void compare(const struct standin_ranges *heard, bool numbers)
     if (heard->count != count) fail("not heard", all[heard->count].name);
 }
 
+/* ---- more texts than are registered ---- */
+
+enum { SIZES = 1000, REGISTERED = 768 };
+
+static void call_many(void)
+{
+    weft_comm *world = weft_world(context);
+
+    for (uint64_t bytes = 1; bytes <= SIZES; bytes++) {
+        must(weft_broadcast(world, memory, memory, bytes, WEFT_DTYPE_U8, 0, stream),
+             "weft_broadcast");
+        must(weft_all_reduce(world, memory, memory, bytes, WEFT_DTYPE_U8, WEFT_REDUCE_SUM, stream),
+             "weft_all_reduce");
+    }
+    rank_wait();
+}
+
+/* Each has its own text, whether or not that is registered. */
+static void check_many(const struct standin_ranges *heard)
+{
+    char wanted[64];
+
+    if (heard->problem[0] != '\0') fail("the tool complains", heard->problem);
+    if (heard->count != 2 * SIZES) fail("not heard", "all ranges");
+    for (int i = 0; i < heard->count; i++) {
+        snprintf(wanted, sizeof wanted, "%s world %d B", i % 2 == 0 ? "broadcast" : "all-reduce",
+                 i / 2 + 1);
+        if (strcmp(heard->ranges[i].name, wanted) != 0 || !heard->ranges[i].ended)
+            fail(wanted, heard->ranges[i].name);
+    }
+    if (heard->registrations != REGISTERED) fail("the registered texts", "another number");
+}
+
 /* ---- names ---- */
 
 static void check_name(const char *(*name_of)(const void *native), weft_comm *comm,
@@ -162,9 +196,14 @@ int main(int argc, char **argv)
     } else {
         must(weft_alloc(context, 65536, WEFT_MEMORY_DEVICE, &memory), "weft_alloc");
         if (heard == NULL) *(void **)(void *)&heard = find(library, "standin_ranges");
-        call_all();
+        if (strcmp(how, "many") == 0)
+            call_many();
+        else
+            call_all();
         must(weft_free(context, memory), "weft_free");
-        if (strcmp(how, "silent") != 0)
+        if (strcmp(how, "many") == 0)
+            check_many(heard());
+        else if (strcmp(how, "silent") != 0)
             compare(heard(), strcmp(how, "nvtx") == 0);
         else if (heard()->count > 0)
             fail("heard without a tool", heard()->ranges[0].name);

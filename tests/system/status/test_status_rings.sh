@@ -93,6 +93,19 @@ end e
 end f
 fails 1 'cccc' status cccc
 
+# A rank that is stopped is named, also if nobody waits for it yet.
+begin s 5555000000000008 3 none
+says 5555 'ranks 0-2 have no communicator yet: weft_init has not ended'
+kill -STOP "${pids[s]}"
+says 5555 'ranks 0-2 are stopped'
+kill -CONT "${pids[s]}"
+end s
+begin t 5555000000000009 1 0:all-reduce:1:finished
+kill -STOP "${pids[t]}"
+says 5555 "rank 0 is stopped (pid ${pids[t]})"
+kill -CONT "${pids[t]}"
+end t
+
 # Killed: the job is listed as ended, after the live one.
 begin k 0000000000000007 2 {0,1}:all-reduce:3:in
 kill -9 "${pids[k]}"
@@ -103,6 +116,32 @@ all=$("$weft" status)
     not_so "the ended job is last: $all"
 says 0000 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB'
 json status 0000 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
+
+# Texts of a ring do not control the terminal.
+cp "$folder"/weft/ring.0000000000000007.0.* "$folder/weft/ring.hostile"
+python3 - "$folder/weft/ring.hostile" <<'END'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+at = data.index((7).to_bytes(8, "little"))
+data[at:at + 8] = (0x1234 << 48).to_bytes(8, "little")
+at = data.index(b"fake_rings")
+text = "\x1b]0;x\x07\x9b2J\u202e".encode() + b"\x9b\n\xff..."
+data[at:at + len(text)] = text
+open(sys.argv[1], "wb").write(data)
+END
+says 123400 'job 1234000000000000: ?]0;x???2J??????...'
+odd=$folder/weft/ring.$'\033]0;x\007\302\233'
+echo hello >"$odd"
+check=$((check + 1))
+python3 - "$weft" <<'END' || not_so "control characters"
+import subprocess, sys
+for options in [], ["--json"]:
+    said = subprocess.run([sys.argv[1], "status", "123400", *options], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT).stdout.decode()
+    bad = [c for c in said if c < " " and c != "\n" or "\x7f" <= c < "\xa0" or c == "\u202e"]
+    assert not bad and "ring.?]0;x??? is cut short" in said, repr(said)
+END
+rm "$folder/weft/ring.hostile" "$odd"
 
 # Files that are not rings have one line each, and do not matter.
 echo hello >"$folder/weft/ring.text"

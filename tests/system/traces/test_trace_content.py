@@ -103,11 +103,14 @@ def check_rank(trace, rank, ranks):
 def check_job(name, ranks, hosts=False):
     """The files NAME.RANK of a job, alone and merged."""
     files = [f"{name}.{rank}" for rank in range(ranks)]
-    bounds = []
+    bounds, uuids = [], set()
     for rank, file in enumerate(files):
         trace = pftrace.read(file)
         assert len({s["pid"] for s in trace.tracks.values() if s["pid"]}) == 1
         assert set(trace.clocks[0]) == {1, 3, 6}, trace.clocks
+        assert uuids.isdisjoint(trace.tracks), (uuids, trace.tracks)
+        assert {uuid >> 24 for uuid in trace.tracks} == {rank + 1}, trace.tracks
+        uuids |= set(trace.tracks)
         for clock in check_rank(trace, rank, ranks):
             offset, bound = clock.notes["offset ns"], clock.notes["bound ns"]
             assert abs(offset) <= bound, clock  # the clocks are the same
@@ -118,6 +121,7 @@ def check_job(name, ranks, hosts=False):
     assert f"{ranks} of {ranks} ranks, on the clock of rank 0" in said, said
     trace = pftrace.read(merged)
     assert len(trace.clocks) == 1
+    assert set(trace.tracks) == uuids, trace.tracks
     for rank in range(ranks):
         check_rank(trace, rank, ranks)
     check_flows(trace, ranks)
@@ -143,8 +147,9 @@ def check_summary(file, trace):
 
 
 os.chdir(jobs.folder)
-jobs.run_ranks(2, WEFT_TRACE="two")
-check_job("two", 2)
+for _ in range(2):  # a job that starts again replaces the files
+    jobs.run_ranks(2, WEFT_TRACE="two")
+    check_job("two", 2)
 jobs.run_ranks(4, "--wait-not", WEFT_TRACE="four")
 check_job("four", 4)
 jobs.run_ranks(3, hosts=True, WEFT_TRACE="hosts")

@@ -64,6 +64,49 @@ START_TEST(a_context_has_a_ring)
 }
 END_TEST
 
+START_TEST(a_refusal_names_the_function)
+{
+    weft_context *context = begin("64");
+    weft_counts counts = {.struct_size = sizeof counts};
+    weft_observation *all[17] = {NULL};
+    weft_observer observer = {.struct_size = sizeof observer};
+    int made = 0;
+
+    while (weft_observe(context, &observer, &all[made]) == WEFT_OK)
+        made++;
+    ck_assert_int_eq(made, 16);
+    ck_assert_str_eq(weft_last_error(), "weft_observe: the context has 16 observers already");
+    ck_assert_int_eq(weft_counts_begin(context, &counts), WEFT_ERR_NO_MEMORY);
+    ck_assert_str_eq(weft_last_error(), "weft_counts_begin: the context has 16 observers already");
+    ck_assert_int_eq(weft_counts_end(context, &counts), WEFT_ERR_INVALID);
+    for (int i = 0; i < made; i++)
+        weft_observation_release(&all[i]);
+    end(context);
+}
+END_TEST
+
+static void release(void *observation, const weft_record *record)
+{
+    (void)record;
+    weft_observation_release(observation);
+}
+
+START_TEST(a_callback_releases_its_observation)
+{
+    weft_context *context = begin("0");
+    weft_observation *observation = NULL;
+    weft_observer observer = {
+        .struct_size = sizeof observer, .self = &observation, .submitted = release};
+
+    ck_assert_int_eq(weft_observe(context, &observer, &observation), WEFT_OK);
+    ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
+    ck_assert_ptr_null(observation);
+    ck_assert_ptr_null(atomic_load(&weft_world(context)->tracing));
+    ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
+    end(context);
+}
+END_TEST
+
 START_TEST(without_a_ring_only_observers_make_records)
 {
     weft_context *context = begin("0");
@@ -177,6 +220,7 @@ START_TEST(observers_of_several_threads_do_not_switch_each_other_off)
 }
 END_TEST
 
-SUITE(comm_observe, a_context_has_a_ring, without_a_ring_only_observers_make_records,
+SUITE(comm_observe, a_context_has_a_ring, a_refusal_names_the_function,
+      a_callback_releases_its_observation, without_a_ring_only_observers_make_records,
       an_observation_outlives_its_context, arguments_are_checked, counts_are_of_the_context,
       observers_of_several_threads_do_not_switch_each_other_off)
