@@ -23,7 +23,7 @@
  * A reader that is in the source's mesh uses its own coordinate on the replicated axes, so it reads
  * elements that it already holds from its own memory.  Non-members of the source's mesh are
  * assigned to the replicas by their position in the target's mesh, so that the replicas share the
- * load. */
+ * load.  On axes that have an owner, all read from the owner. */
 struct wf_parts {
     uint32_t holders;   /* 1: plain copies */
     uint32_t reduction; /* of the holders' contributions */
@@ -113,7 +113,7 @@ enum wf_peer_relation {
     WF_PEER_SAME,     /* equal to this rank's */
     WF_PEER_ANY,      /* every coordinate */
     WF_PEER_BY_INDEX, /* coordinates whose indices intersect this rank's */
-    WF_PEER_FIRST     /* coordinate 0 only */
+    WF_PEER_ONE       /* the one coordinate that the query gives */
 };
 
 struct wf_peer_query {
@@ -122,6 +122,7 @@ struct wf_peer_query {
     int32_t coord[WEFT_MAX_AXES];   /* this rank's coordinate */
     /* enum wf_peer_relation; an axis that splits BY_INDEX may be SAME */
     uint32_t relation[WEFT_MAX_AXES];
+    int32_t one[WEFT_MAX_AXES]; /* WF_PEER_ONE: the coordinate */
 };
 
 /* Call TAKE with the coordinate of every peer, in a fixed order.  ANY axes in SKIP stay at 0; the

@@ -68,6 +68,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
     wf_shard_at(to, target, &wants);
     if (wf_mesh_coord(from->mesh, rank, source)) {
         wf_shard_at(from, source, &has);
+        if (has.elements == 0) own = 0;
         for (int32_t d = 0; d < to->dims; d++) {
             struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
             own *= (uint64_t)wf_index_common(&a, &b);

@@ -34,6 +34,14 @@ static bool kept_partial(const struct share *s, int32_t axis)
            placement_of(s->to, axis)->kind == WEFT_PLACE_PARTIAL;
 }
 
+/* The owner's coordinate on AXIS of SPEC's mesh, or -1. */
+static int32_t owner_on(const weft_spec *spec, int32_t axis)
+{
+    const weft_placement *p = placement_of(spec, axis);
+
+    return p->kind == WEFT_PLACE_OWNER ? p->owner : -1;
+}
+
 /* True if AXIS is a new partial of which only coordinate 0 receives the value.  All coordinates of
  * an average receive it. */
 static bool one_holder(const struct share *s, int32_t axis)
@@ -210,6 +218,8 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
     choose_copy(&s, rank, coord, s.query.coord);
     for (int32_t a = 0; a < from->layout.mesh->axes; a++) {
         s.query.relation[a] = WF_PEER_SAME;
+        s.query.one[a] = owner_on(from, a);
+        if (s.query.one[a] >= 0) s.query.relation[a] = WF_PEER_ONE;
         if (wf_placement_splits(placement_of(from, a))) s.query.relation[a] = WF_PEER_BY_INDEX;
         if (s.reduced >> a & 1) s.query.relation[a] = WF_PEER_ANY;
     }
@@ -222,10 +232,10 @@ static uint32_t reader_relation(const struct share *s, int32_t axis)
     const weft_placement *to = placement_of(s->to, axis);
 
     if (one_mesh(s) && !wf_placement_splits(placement_of(s->from, axis)) &&
-        !(s->reduced >> axis & 1))
+        owner_on(s->from, axis) < 0 && !(s->reduced >> axis & 1))
         return WF_PEER_SAME;
     if (wf_placement_splits(to)) return WF_PEER_BY_INDEX;
-    return one_holder(s, axis) ? WF_PEER_FIRST : WF_PEER_ANY;
+    return one_holder(s, axis) || owner_on(s->to, axis) >= 0 ? WF_PEER_ONE : WF_PEER_ANY;
 }
 
 weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t rank,
@@ -244,6 +254,7 @@ weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t r
     s.query.mine = &s.mine;
     for (int32_t a = 0; a < to->layout.mesh->axes; a++) {
         s.query.relation[a] = reader_relation(&s, a);
+        s.query.one[a] = owner_on(to, a) >= 0 ? owner_on(to, a) : 0; /* 0 holds a new partial */
         if (one_mesh(&s) && one_holder(&s, a) && s.query.relation[a] == WF_PEER_SAME &&
             s.query.coord[a] != 0)
             return WEFT_OK; /* the replica at coordinate 0 serves */

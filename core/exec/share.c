@@ -46,7 +46,9 @@ bool wf_step_is_local(const struct wf_step *step)
 
 bool wf_step_needs_dense_output(const struct wf_step *step)
 {
-    if (step->kind == WEFT_STEP_ALL_REDUCE || step->kind == WEFT_STEP_PARTIAL) return true;
+    if (step->kind == WEFT_STEP_ALL_REDUCE || step->kind == WEFT_STEP_PARTIAL ||
+        step->kind == WEFT_STEP_BROADCAST || step->kind == WEFT_STEP_REDUCE)
+        return true;
     for (int32_t a = 0; a < step->to->layout.mesh->axes; a++)
         if (makes_partial(step, a)) return true;
     return false;
@@ -131,7 +133,9 @@ bool wf_step_sends_copies(const struct wf_step *step)
         const weft_placement *to = placement_of(step->to, a);
         bool all_want = to->kind == WEFT_PLACE_REPLICATE ||
                         (to->kind == WEFT_PLACE_PARTIAL && to->reduction == WEFT_REDUCE_AVG);
-        if (all_want && wf_placement_splits(placement_of(step->from, a)) &&
+        if (all_want &&
+            (wf_placement_splits(placement_of(step->from, a)) ||
+             placement_of(step->from, a)->kind == WEFT_PLACE_OWNER) &&
             step->to->layout.mesh->axis[a].size > 1)
             return true;
     }
@@ -144,8 +148,9 @@ bool wf_step_scatters_shards(const struct wf_step *step)
            splits_innermost(step->to, step->axes);
 }
 
-/* The effect of a local step on the value: replicas become partials that coordinate 0 holds, and a
- * shard becomes a contribution to a sum, with zeros around it. */
+/* The effect of a local step on the value: replicas become partials that coordinate 0 holds, an
+ * owner's shard becomes a partial that the owner holds, and a shard becomes a contribution to a
+ * sum, with zeros around it. */
 static void place_partials(const struct wf_step *step, int32_t rank, struct wf_share *out)
 {
     int32_t coord[WEFT_MAX_AXES];
@@ -154,7 +159,10 @@ static void place_partials(const struct wf_step *step, int32_t rank, struct wf_s
     if (!wf_mesh_coord(step->to->layout.mesh, rank, coord)) return;
     for (int32_t a = 0; a < step->to->layout.mesh->axes; a++) {
         if (!makes_partial(step, a)) continue;
-        if (wf_placement_splits(placement_of(step->from, a)))
+        if (placement_of(step->from, a)->kind == WEFT_PLACE_OWNER) {
+            if (coord[a] != placement_of(step->from, a)->owner)
+                out->filled = out->parts.identity = true;
+        } else if (wf_placement_splits(placement_of(step->from, a)))
             out->filled = true;
         else if (placement_of(step->to, a)->reduction != WEFT_REDUCE_AVG && coord[a] != 0)
             out->filled = out->parts.identity = true;

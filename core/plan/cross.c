@@ -107,10 +107,11 @@ static weft_status list_sides(struct sides *sides, const weft_spec *given, uint3
 
 static uint64_t largest_elements(const weft_spec *spec)
 {
-    int32_t first[WEFT_MAX_AXES] = {0};
+    int32_t coord[WEFT_MAX_AXES];
     struct wf_shard shard;
 
-    wf_shard_at(&spec->layout, first, &shard);
+    wf_layout_largest(&spec->layout, coord);
+    wf_shard_at(&spec->layout, coord, &shard);
     return (uint64_t)shard.elements;
 }
 

@@ -21,8 +21,10 @@ static bool made_partial(const struct sides *s, int32_t axis)
            to.value != WEFT_REDUCE_AVG;
 }
 
-/* Bytes that the rank at the corner LAST receives from others, and bytes that it already holds. */
-static void measure_corner(const struct sides *s, uint32_t last, uint64_t *received, uint64_t *kept)
+/* Bytes that the rank at the corner LAST receives from others, and bytes that it already holds.
+ * The other axes are at BASE. */
+static void measure_corner(const struct sides *s, const int32_t *base, uint32_t last,
+                           uint64_t *received, uint64_t *kept)
 {
     const struct wf_problem *problem = s->problem;
     int32_t coord[WEFT_MAX_AXES] = {0};
@@ -31,12 +33,13 @@ static void measure_corner(const struct sides *s, uint32_t last, uint64_t *recei
 
     *received = *kept = 0;
     for (int32_t i = 0; i < problem->axes; i++) {
-        if (!(last >> i & 1)) continue;
-        if (made_partial(s, i)) return;
-        coord[problem->mesh_axis[i]] = (int32_t)problem->size[i] - 1;
+        int32_t axis = problem->mesh_axis[i];
+        coord[axis] = last >> i & 1 ? (int32_t)problem->size[i] - 1 : base[axis];
+        if (coord[axis] != 0 && made_partial(s, i)) return;
     }
     wf_shard_at(&s->source, coord, &has);
     wf_shard_at(&s->target, coord, &wants);
+    if (has.elements == 0) common = 0;
     for (int32_t d = 0; d < problem->dims; d++) {
         struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
         common *= (uint64_t)wf_index_common(&a, &b);
@@ -75,6 +78,28 @@ static uint64_t bytes_given(const struct wf_problem *problem, const struct wf_st
     return bytes;
 }
 
+/* The busiest rank is at a corner: first or last on each axis.  With sizes and owners it may also
+ * be one that holds the most before or after. */
+static void measure_corners(const struct sides *s, uint32_t axes, struct wf_work *work)
+{
+    int32_t bases[3][WEFT_MAX_AXES] = {{0}};
+    bool lists = s->source.owned || s->target.owned;
+
+    for (int32_t i = 0; i < s->problem->axes; i++)
+        lists = lists || wf_code_lists(s->problem, i, s->from->axis[i]) ||
+                wf_code_lists(s->problem, i, s->problem->target.axis[i]);
+    wf_layout_largest(&s->source, bases[1]);
+    wf_layout_largest(&s->target, bases[2]);
+    for (int b = 0; b < (lists ? 3 : 1); b++)
+        for (uint32_t last = axes;; last = (last - 1) & axes) {
+            uint64_t received, kept;
+            measure_corner(s, bases[b], last, &received, &kept);
+            if (received > work->received) work->received = received;
+            if (kept > work->copied) work->copied = kept;
+            if (last == 0) break;
+        }
+}
+
 weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_state *from,
                              const struct wf_edge *edge, struct wf_work *out)
 {
@@ -92,13 +117,7 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
         work.ranks *= problem->size[i];
         if (problem->link[i] > work.link) work.link = problem->link[i];
     }
-    for (uint32_t last = edge->axes;; last = (last - 1) & edge->axes) {
-        uint64_t received, kept;
-        measure_corner(&s, last, &received, &kept);
-        if (received > work.received) work.received = received;
-        if (kept > work.copied) work.copied = kept;
-        if (last == 0) break;
-    }
+    measure_corners(&s, edge->axes, &work);
     if (s.holders > 1) work.reduced = wf_mul_capped(target, s.holders);
     work.copied = wf_add_capped(work.copied, cast.copied);
     work.packed =
@@ -120,9 +139,11 @@ static bool lies_in_runs(const struct wf_problem *problem, const struct wf_state
         first++;
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code code = other->axis[i];
-        if (wf_code_splits(state->axis[i]) && state->axis[i].kind != WF_CODE_SHARD) return false;
+        if (wf_code_splits(state->axis[i]) && !wf_code_is_run(problem, i, state->axis[i]))
+            return false;
         if (!wf_code_splits(code)) continue;
-        if (code.kind != WF_CODE_SHARD || ((axes >> i & 1) && code.value > first)) return false;
+        if (!wf_code_is_run(problem, i, code) || ((axes >> i & 1) && code.value > first))
+            return false;
     }
     return true;
 }

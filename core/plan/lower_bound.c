@@ -51,6 +51,17 @@ static bool may_permute(const struct wf_problem *problem)
     return true;
 }
 
+/* Does an owner take part in the problem, so that plans may have broadcasts and reductions to
+ * owners? */
+static bool has_owner(const struct wf_problem *problem)
+{
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (problem->source.axis[i].kind == WF_CODE_OWNER ||
+            problem->target.axis[i].kind == WF_CODE_OWNER)
+            return true;
+    return false;
+}
+
 /* EXTRA: nanoseconds that a start-up, or one more axis in a step, adds. */
 static void set_axis(const struct wf_problem *problem, uint64_t exchange, int32_t axis,
                      uint64_t extra, struct wf_latency *out)
@@ -61,6 +72,11 @@ static void set_axis(const struct wf_problem *problem, uint64_t exchange, int32_
     out->leave = extra + peers * least(peer_ns(problem, WEFT_STEP_ALL_GATHER, link),
                                        peer_ns(problem, WEFT_STEP_ALL_TO_ALL, link));
     out->scatter = extra + peers * peer_ns(problem, WEFT_STEP_REDUCE_SCATTER, link);
+    if (has_owner(problem)) {
+        out->leave = least(out->leave, extra + peers * peer_ns(problem, WEFT_STEP_BROADCAST, link));
+        out->scatter =
+            least(out->scatter, extra + peers * peer_ns(problem, WEFT_STEP_REDUCE, link));
+    }
     out->reduce = least(extra + 2 * peers * peer_ns(problem, WEFT_STEP_ALL_REDUCE, link),
                         out->scatter + out->leave);
     out->scatter = least(out->scatter, out->reduce);
@@ -73,6 +89,9 @@ static uint64_t extra_of(const struct wf_problem *problem, int32_t axis, uint64_
     uint64_t peer = UINT64_MAX, smallest = UINT64_MAX;
 
     for (uint32_t kind = WEFT_STEP_ALL_GATHER; kind <= WEFT_STEP_ALL_TO_ALL; kind++)
+        peer = least(peer, peer_ns(problem, kind, problem->link[axis]));
+    for (uint32_t kind = WEFT_STEP_BROADCAST; has_owner(problem) && kind <= WEFT_STEP_REDUCE;
+         kind++)
         peer = least(peer, peer_ns(problem, kind, problem->link[axis]));
     for (int32_t i = 0; i < problem->axes; i++)
         if (i != axis) smallest = least(smallest, (uint64_t)problem->size[i] - 1);

@@ -94,13 +94,14 @@ weft_status wf_batch_group(const weft_plan *plan, const weft_mesh **mesh,
 enum wf_code_kind {
     WF_CODE_REPLICATE,
     WF_CODE_SHARD,
-    WF_CODE_STRIDED_FROM, /* with the factor that the source has on this axis */
-    WF_CODE_STRIDED_TO,   /* with the factor that the target has on this axis */
-    WF_CODE_PARTIAL
+    WF_CODE_STRIDED_FROM, /* with the factor or the sizes that the source has on this axis */
+    WF_CODE_STRIDED_TO,   /* with the factor or the sizes that the target has on this axis */
+    WF_CODE_PARTIAL,
+    WF_CODE_OWNER
 };
 
-/* One axis: its kind, the dimension that it splits or its pending reduction, and its turn, from 1,
- * among the axes that split the dimension. */
+/* One axis: its kind, the dimension that it splits, its pending reduction or the side whose owner
+ * it has (0: the source), and its turn, from 1, among the axes that split the dimension. */
 struct wf_code {
     uint8_t kind, value, turn, zero;
 };
@@ -135,7 +136,10 @@ struct wf_problem {
     int32_t mesh_axis[WEFT_MAX_AXES];
     int64_t size[WEFT_MAX_AXES];
     uint32_t link[WEFT_MAX_AXES]; /* enum wf_link */
-    int64_t factor[2][WEFT_MAX_AXES];
+    /* of the source and the target, by axis: splits other than S, owners */
+    struct wf_split split[2][WEFT_MAX_AXES];
+    int64_t most[2][WEFT_MAX_AXES], least[2][WEFT_MAX_AXES]; /* of the sizes of a G */
+    int32_t owner[2][WEFT_MAX_AXES];
     int64_t shape[WEFT_MAX_DIMS];
     uint64_t elements[2];   /* bytes of the source's and of the target's dtype */
     enum wf_cast_kind cast; /* from the one to the other */
@@ -174,6 +178,17 @@ static inline bool wf_code_splits(struct wf_code code)
     return code.kind >= WF_CODE_SHARD && code.kind <= WF_CODE_STRIDED_TO;
 }
 bool wf_code_same(struct wf_code a, struct wf_code b);
+/* The split of AXIS that CODE stands for; NULL: S. */
+static inline const struct wf_split *wf_code_split(const struct wf_problem *problem, int32_t axis,
+                                                   struct wf_code code)
+{
+    if (code.kind != WF_CODE_STRIDED_FROM && code.kind != WF_CODE_STRIDED_TO) return NULL;
+    return &problem->split[code.kind - WF_CODE_STRIDED_FROM][axis];
+}
+/* True if CODE splits AXIS by listed sizes. */
+bool wf_code_lists(const struct wf_problem *problem, int32_t axis, struct wf_code code);
+/* True if CODE splits AXIS into single runs. */
+bool wf_code_is_run(const struct wf_problem *problem, int32_t axis, struct wf_code code);
 bool wf_state_same(const struct wf_state *a, const struct wf_state *b);
 void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_orders *out);
 /* True if AXIS may become a partial of REDUCTION beside the partials that STATE has. */
@@ -185,10 +200,12 @@ bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_st
  * which every reduction restores exactly. */
 bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *state,
                       uint32_t axes);
-/* Local shape at the coordinate that is last on the axes of LAST, and 0 on all others. */
+/* Local shape at the coordinate that holds the least on the axes of LAST, and the most on all
+ * others: the last and the first one, the extremes of G, or a rank that owns nothing and the
+ * owner. */
 void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
                     int64_t *shape);
-/* Elements and bytes of the largest shard, which is the one at coordinate 0. */
+/* Elements and bytes of the largest shard. */
 uint64_t wf_state_elements(const struct wf_problem *problem, const struct wf_state *state);
 uint64_t wf_state_bytes(const struct wf_problem *problem, const struct wf_state *state);
 /* Number of indices, out of LENGTH, that coordinate AT of RANKS holds after a split by FACTOR. */
@@ -219,7 +236,7 @@ bool wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
  * dtype of the target, because a cast does not change one identity into the other. */
 bool wf_cast_precedes_partials(const weft_spec *to);
 /* True if a backend can cast in the pass in which a step of KIND packs, unpacks or pulls.  An
- * all-gather that casts before would cast each element once per reader. */
+ * all-gather or broadcast that casts before would cast each element once per reader. */
 bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces);
 
 /* What a change of dtype adds to the work of a step. */

@@ -108,7 +108,7 @@ expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(m
 expect 2 "it cannot be combined with P(max)" plan --from "P(max),P" --to "R,R"
 expect 2 "1 placement for a mesh of 2 axes" plan --from "S(0)" --to "R,R"
 expect 2 "the tensor has 2 dimensions" plan --from "S(0),S(5)" --to "R,R"
-expect 2 "\"X\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op)" plan --from "S(0),X" --to "R,R"
+expect 2 "\"X\" is not a placement; the placements are R, S(dim), SS(dim,factor), B(dim;sizes), G(dim;sizes), P(op) and O(coordinate)" plan --from "S(0),X" --to "R,R"
 expect 2 "--planner is \"greedy\"; expected one of search, exchange" \
     plan "${rows[@]}" --planner greedy
 expect 2 "--minimize is \"latency\"; expected one of time, bytes, memory" plan "${rows[@]}" --minimize latency
@@ -125,7 +125,7 @@ expect 2 "--from: placements \"S(0)S(1)\", position 5: expected ',' between plac
     plan --from "S(0)S(1)" --to "R,R"
 expect 2 "--to is missing" plan --from "R,R"
 expect 2 "did you mean f32?" plan "${rows[@]}" --dtype float32
-expect 2 "\"Shard\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op); did you mean S(0)?" \
+expect 2 "\"Shard\" is not a placement; the placements are R, S(dim), SS(dim,factor), B(dim;sizes), G(dim;sizes), P(op) and O(coordinate); did you mean S(0)?" \
     plan --from "Shard(0),R" --to "R,R"
 expect 2 "did you mean R?" plan --from "S(0),Replicate()" --to "R,R"
 expect 2 "unknown option --costz; did you mean --costs?" plan "${rows[@]}" --costz cpu
