@@ -178,7 +178,7 @@ static inline bool wf_code_splits(struct wf_code code)
     return code.kind >= WF_CODE_SHARD && code.kind <= WF_CODE_STRIDED_TO;
 }
 bool wf_code_same(struct wf_code a, struct wf_code b);
-/* The split of AXIS that CODE stands for; NULL: S. */
+/* The split of AXIS that CODE stands for; NULL: S, or none. */
 static inline const struct wf_split *wf_code_split(const struct wf_problem *problem, int32_t axis,
                                                    struct wf_code code)
 {
@@ -186,9 +186,21 @@ static inline const struct wf_split *wf_code_split(const struct wf_problem *prob
     return &problem->split[code.kind - WF_CODE_STRIDED_FROM][axis];
 }
 /* True if CODE splits AXIS by listed sizes. */
-bool wf_code_lists(const struct wf_problem *problem, int32_t axis, struct wf_code code);
+static inline bool wf_code_lists(const struct wf_problem *problem, int32_t axis,
+                                 struct wf_code code)
+{
+    const struct wf_split *split = wf_code_split(problem, axis, code);
+
+    return split != NULL && split->sizes != NULL;
+}
 /* True if CODE splits AXIS into single runs. */
-bool wf_code_is_run(const struct wf_problem *problem, int32_t axis, struct wf_code code);
+static inline bool wf_code_is_run(const struct wf_problem *problem, int32_t axis,
+                                  struct wf_code code)
+{
+    const struct wf_split *split = wf_code_split(problem, axis, code);
+
+    return code.kind == WF_CODE_SHARD || (split != NULL && split->kind == WEFT_PLACE_SIZES);
+}
 bool wf_state_same(const struct wf_state *a, const struct wf_state *b);
 void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_orders *out);
 /* True if AXIS may become a partial of REDUCTION beside the partials that STATE has. */

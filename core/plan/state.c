@@ -8,20 +8,6 @@ bool wf_code_same(struct wf_code a, struct wf_code b)
     return a.kind == b.kind && a.value == b.value && a.turn == b.turn;
 }
 
-bool wf_code_lists(const struct wf_problem *problem, int32_t axis, struct wf_code code)
-{
-    const struct wf_split *split = wf_code_split(problem, axis, code);
-
-    return split != NULL && split->sizes != NULL;
-}
-
-bool wf_code_is_run(const struct wf_problem *problem, int32_t axis, struct wf_code code)
-{
-    const struct wf_split *split = wf_code_split(problem, axis, code);
-
-    return code.kind == WF_CODE_SHARD || (split != NULL && split->kind == WEFT_PLACE_SIZES);
-}
-
 bool wf_state_same(const struct wf_state *a, const struct wf_state *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
@@ -88,8 +74,8 @@ int64_t wf_split_length(int64_t length, int64_t ranks, int64_t factor, int64_t a
            chunk_length(length - blocks * block, ranks, at);
 }
 
-/* Number of indices, out of LENGTH, that AXIS leaves to the coordinate that holds the least, or the
- * most. */
+/* Number of indices, out of LENGTH, that AXIS, which is not split by S, leaves to the coordinate
+ * that holds the least, or the most. */
 static int64_t split_length(const struct wf_problem *problem, int32_t axis, struct wf_code code,
                             int64_t length, bool least)
 {
@@ -97,11 +83,11 @@ static int64_t split_length(const struct wf_problem *problem, int32_t axis, stru
     int64_t at = least ? problem->size[axis] - 1 : 0;
     int side = code.kind == WF_CODE_STRIDED_TO;
 
-    if (split != NULL && split->kind == WEFT_PLACE_SIZES)
+    if (split->kind == WEFT_PLACE_SIZES)
         return least ? problem->least[side][axis] : problem->most[side][axis];
-    if (split != NULL && split->kind == WEFT_PLACE_PARTS)
+    if (split->kind == WEFT_PLACE_PARTS)
         return wf_split_share(split, length, (int32_t)problem->size[axis], (int32_t)at);
-    return wf_split_length(length, problem->size[axis], split != NULL ? split->factor : 1, at);
+    return wf_split_length(length, problem->size[axis], split->factor, at);
 }
 
 void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
@@ -114,7 +100,12 @@ void wf_state_shape(const struct wf_problem *problem, const struct wf_state *sta
         shape[d] = problem->shape[d];
         for (int8_t t = 0; t < orders.count[d]; t++) {
             int32_t axis = orders.axis[d][t];
-            shape[d] = split_length(problem, axis, state->axis[axis], shape[d], last >> axis & 1);
+            bool least = last >> axis & 1;
+            if (state->axis[axis].kind == WF_CODE_SHARD)
+                shape[d] = wf_split_length(shape[d], problem->size[axis], 1,
+                                           least ? problem->size[axis] - 1 : 0);
+            else
+                shape[d] = split_length(problem, axis, state->axis[axis], shape[d], least);
         }
     }
     for (int32_t i = 0; last != 0 && problem->dims > 0 && i < problem->axes; i++)

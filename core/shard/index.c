@@ -55,7 +55,7 @@ static int64_t cut_parts(const struct wf_split *split, int32_t n, int32_t i, str
     int64_t length = 0, start;
 
     *out = (struct wf_comb){
-        .parts = split->sizes, .part_count = split->size_count, .ranks = n, .at = i};
+        .teeth = 0, .parts = split->sizes, .part_count = split->size_count, .ranks = n, .at = i};
     for (int32_t p = 0; p < split->size_count; p++)
         length += chunk_length(split->sizes[p], n, i, &start);
     return length;
@@ -75,21 +75,22 @@ static int64_t cut_group(const struct wf_split *split, int32_t i, struct wf_comb
     return out->take;
 }
 
-/* The comb that coordinate I of N takes of LENGTH indices.  Returns the number of its indices. */
-static int64_t cut_split(const struct wf_split *split, int64_t length, int32_t n, int32_t i,
-                         struct wf_comb *out)
+/* The comb that coordinate I of N takes of the sizes of SPLIT.  Returns the number of its
+ * indices. */
+static int64_t cut_listed(const struct wf_split *split, int32_t n, int32_t i, struct wf_comb *out)
 {
-    if (split->kind == WEFT_PLACE_PARTS) return cut_parts(split, n, i, out);
-    if (split->kind == WEFT_PLACE_SIZES) return cut_group(split, i, out);
-    return cut_comb(length, split->factor, n, i, out);
+    return split->kind == WEFT_PLACE_PARTS ? cut_parts(split, n, i, out) : cut_group(split, i, out);
 }
 
 int64_t wf_split_share(const struct wf_split *split, int64_t length, int32_t ranks, int32_t at)
 {
+    int64_t chunk = ceil_div(length, split->factor), start;
     struct wf_comb comb;
 
-    if (split->kind == WEFT_PLACE_SIZES) return split->sizes[at];
-    return cut_split(split, length, ranks, at, &comb);
+    if (split->sizes != NULL) return cut_listed(split, ranks, at, &comb);
+    if (chunk == 0) return 0;
+    return length / chunk * chunk_length(chunk, ranks, at, &start) +
+           chunk_length(length % chunk, ranks, at, &start);
 }
 
 int32_t wf_split_most(const struct wf_split *split)
@@ -112,7 +113,7 @@ int32_t wf_split_least(const struct wf_split *split, int32_t ranks)
 
 static bool is_one_run(const struct wf_comb *comb)
 {
-    return comb->parts == NULL && comb->teeth == 1 && comb->tail_take == 0;
+    return comb->teeth == 1 && comb->tail_take == 0;
 }
 
 /* Nest INNER into the last of COUNT combs; returns the new count. */
@@ -122,7 +123,7 @@ static int32_t nest_comb(struct wf_comb *combs, int32_t count, const struct wf_c
         int64_t shift = combs[count - 1].first;
         combs[count - 1] = *inner;
         combs[count - 1].first += shift;
-        combs[count - 1].tail += shift;
+        if (inner->teeth > 0) combs[count - 1].tail += shift;
         return count;
     }
     combs[count] = *inner;
@@ -166,7 +167,10 @@ void wf_shard_at(const struct wf_layout *layout, const int32_t *coord, struct wf
             int32_t n = layout->mesh->axis[s->axis].size;
             struct wf_comb comb;
             if (length == 0 || n == 1) continue;
-            length = cut_split(s, length, n, coord[s->axis], &comb);
+            if (s->sizes == NULL)
+                length = cut_comb(length, s->factor, n, coord[s->axis], &comb);
+            else
+                length = cut_listed(s, n, coord[s->axis], &comb);
             count = first + nest_comb(&out->combs[first], count - first, &comb);
         }
         if (length == 0) count = first;
@@ -190,13 +194,19 @@ void wf_shard_of(const weft_spec *spec, int32_t rank, struct wf_shard *out)
     wf_shard_at(&spec->layout, member ? coord : NULL, out);
 }
 
+/* The piece of part P; *START is its first index in the part. */
+static int64_t piece_length(const struct wf_comb *comb, int64_t p, int64_t *start)
+{
+    return chunk_length(comb->parts[p], (int32_t)comb->ranks, (int32_t)comb->at, start);
+}
+
 /* comb_at for parts.  Pieces are adjacent where a part has one index. */
 static int64_t parts_at(const struct wf_comb *comb, int64_t position, int64_t *length)
 {
     int64_t begin = comb->first, left = position, value = 0, end = -1, start;
 
-    for (int32_t p = 0; p < comb->part_count; begin += comb->parts[p++]) {
-        int64_t take = chunk_length(comb->parts[p], comb->ranks, comb->at, &start);
+    for (int64_t p = 0; p < comb->part_count; begin += comb->parts[p++]) {
+        int64_t take = piece_length(comb, p, &start);
         if (take == 0) continue;
         if (end >= 0 && begin + start != end) break;
         if (end < 0 && left >= take) {
@@ -215,8 +225,8 @@ static int64_t parts_seek(const struct wf_comb *comb, int64_t value)
 {
     int64_t begin = comb->first, position = 0, start;
 
-    for (int32_t p = 0; p < comb->part_count && begin < value; begin += comb->parts[p++]) {
-        int64_t take = chunk_length(comb->parts[p], comb->ranks, comb->at, &start);
+    for (int64_t p = 0; p < comb->part_count && begin < value; begin += comb->parts[p++]) {
+        int64_t take = piece_length(comb, p, &start);
         position += wf_max_i64(0, wf_min_i64(take, value - begin - start));
     }
     return position;
@@ -227,7 +237,7 @@ static int64_t comb_at(const struct wf_comb *comb, int64_t position, int64_t *le
 {
     int64_t in_teeth = comb->teeth * comb->take, tooth, within;
 
-    if (comb->parts != NULL) return parts_at(comb, position, length);
+    if (comb->teeth == 0) return parts_at(comb, position, length);
     if (position >= in_teeth) return comb->tail + position - in_teeth;
     tooth = comb->teeth == 1 ? 0 : position / comb->take;
     within = position - tooth * comb->take;
@@ -240,7 +250,7 @@ static int64_t comb_seek(const struct wf_comb *comb, int64_t value)
 {
     int64_t in_teeth = comb->teeth * comb->take, past, tooth;
 
-    if (comb->parts != NULL) return parts_seek(comb, value);
+    if (comb->teeth == 0) return parts_seek(comb, value);
     if (value <= comb->first) return 0;
     /* the tail may begin less than PERIOD behind the last tooth */
     if (comb->tail_take > 0 && value > comb->tail)

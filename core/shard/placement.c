@@ -338,11 +338,14 @@ static weft_status enter_split(const struct wf_layout *layout, const struct wf_s
     return WEFT_OK;
 }
 
-/* Only sizes need to be compared with the shape. */
-static weft_status check_sums(const struct wf_layout *layout)
+/* Compare listed sizes with the shape.  Leaves the splits of the placements as they are given. */
+static weft_status check_sums(struct wf_layout *layout)
 {
     struct rest rest = {0, 0};
 
+    layout->split_count = 0;
+    for (int32_t i = 0; i < layout->mesh->axes; i++)
+        if (wf_placement_splits(&layout->placements[i])) insert_split(layout, i);
     for (int32_t i = 0; i < layout->split_count; i++) {
         const struct wf_split *split = &layout->splits[i];
         if (i == 0 || layout->splits[i - 1].dim != split->dim)
@@ -365,27 +368,20 @@ weft_status wf_layout_settle(struct wf_layout *layout)
     bool listed = false;
 
     WF_TRY(wf_layout_check(layout));
+    for (int32_t i = 0; i < axes; i++)
+        listed = listed || wf_placement_has_sizes(&layout->placements[i]);
+    if (listed) WF_TRY(check_sums(layout));
     layout->split_count = 0;
     layout->owned = false;
-    for (int32_t i = 0; i < axes; i++) {
-        if (wf_placement_splits(&layout->placements[i])) insert_split(layout, i);
-        listed = listed || wf_placement_has_sizes(&layout->placements[i]);
-    }
-    if (listed) WF_TRY(check_sums(layout));
     for (int32_t i = 0; i < axes; i++) {
         weft_placement *p = &layout->placements[i];
         *p = one_form(p, layout->mesh->axis[i].size);
         layout->owned = layout->owned || p->kind == WEFT_PLACE_OWNER;
+        if (wf_placement_splits(p)) insert_split(layout, i);
     }
     for (int32_t i = 0, turn = 0; i < layout->split_count; i++) {
-        struct wf_split *split = &layout->splits[i];
-        weft_placement *p = &layout->placements[split->axis];
-        turn = i > 0 && layout->splits[i - 1].dim == split->dim ? turn + 1 : 1;
-        p->turn = turn;
-        split->kind = p->kind;
-        split->factor = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
-        split->sizes = p->sizes;
-        split->size_count = p->size_count;
+        turn = i > 0 && layout->splits[i - 1].dim == layout->splits[i].dim ? turn + 1 : 1;
+        layout->placements[layout->splits[i].axis].turn = turn;
     }
     return WEFT_OK;
 }

@@ -82,14 +82,24 @@ void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text)
 
 /* ---- index.c: the indices of a dimension that a rank holds, without listing them ---- */
 
-/* An ascending sequence of numbers.  Without PARTS: TEETH runs of TAKE numbers, one every PERIOD,
- * from FIRST on; then a run of TAIL_TAKE at TAIL.  These runs are never adjacent.  With PARTS:
- * piece AT of RANKS of each part; the parts are consecutive and begin at FIRST. */
+/* An ascending sequence of numbers: TEETH runs of TAKE numbers, one every PERIOD, from FIRST on;
+ * then a run of TAIL_TAKE at TAIL.  These runs are never adjacent.  If TEETH is 0, it is piece AT
+ * of RANKS of each of PART_COUNT consecutive parts, the first of which begins at FIRST. */
 struct wf_comb {
-    int64_t first, period, take, teeth;
-    int64_t tail, tail_take;
-    const int64_t *parts; /* PART_COUNT sizes; borrowed from the layout */
-    int32_t part_count, ranks, at;
+    int64_t first, teeth;
+    union {
+        int64_t period, part_count;
+    };
+    union {
+        int64_t take, ranks;
+    };
+    union {
+        int64_t tail;
+        const int64_t *parts; /* sizes; borrowed from the layout */
+    };
+    union {
+        int64_t tail_take, at;
+    };
 };
 
 /* Nested combs: local index -> the last comb -> ... -> the first comb -> global index.  Depth 0 is

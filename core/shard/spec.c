@@ -23,7 +23,8 @@ static uint64_t hash_of(const struct wf_layout *layout)
     for (int32_t i = 0; i < layout->mesh->axes; i++) {
         h = wf_hash_mix(h, wf_placement_code(&layout->placements[i]));
         h = wf_hash_mix(h, (uint64_t)layout->placements[i].factor);
-        h = hash_rest(h, &layout->placements[i]);
+        if (layout->placements[i].kind >= WEFT_PLACE_PARTS)
+            h = hash_rest(h, &layout->placements[i]);
     }
     return h;
 }

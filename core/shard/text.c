@@ -17,7 +17,15 @@ struct reader {
     struct wf_scan scan;
     const char *kind; /* kind of text, for messages */
     int32_t dims;     /* of the tensor; 0: none, or not known */
+    int32_t list_count;
+    int64_t *lists[WEFT_MAX_AXES]; /* the sizes of placements; the caller frees them */
 };
+
+static void free_lists(const struct reader *r)
+{
+    for (int32_t i = 0; i < r->list_count; i++)
+        wf_free(r->lists[i]);
+}
 
 static weft_status read_int(struct reader *r, const char *what, int64_t most, int64_t *out)
 {
@@ -80,7 +88,7 @@ static weft_status read_bracketed(struct reader *r, int32_t *dims, int64_t *shap
 
 weft_status weft_shape_parse(const char *text, int32_t *dims, int64_t *shape)
 {
-    struct reader r = {{text, 0}, "shape", 0};
+    struct reader r = {.scan = {text, 0}, .kind = "shape"};
     int64_t sizes[WEFT_MAX_DIMS];
     int32_t count;
 
@@ -144,7 +152,7 @@ static weft_status grow_sizes(int64_t **sizes, int32_t count, int32_t *room)
     return WEFT_OK;
 }
 
-/* Read ";4096,1024,1024".  The caller frees OUT's sizes, also after a failure. */
+/* Read ";4096,1024,1024". */
 static weft_status read_list(struct reader *r, weft_placement *out)
 {
     const char *name = out->kind == WEFT_PLACE_PARTS ? "B" : "G";
@@ -167,6 +175,7 @@ static weft_status read_list(struct reader *r, weft_placement *out)
         if (status == WEFT_OK) status = read_int(r, "a size", INT64_MAX, &sizes[out->size_count]);
         if (status == WEFT_OK) out->size_count++;
     } while (status == WEFT_OK && take_char(r, ','));
+    r->lists[r->list_count++] = sizes;
     out->sizes = sizes;
     return status;
 }
@@ -314,7 +323,6 @@ static weft_status refuse_gap(const struct reader *r)
                         (int)wf_min_i64((int64_t)length, 200), text);
 }
 
-/* The caller frees the sizes in OUT, which begins zeroed, also after a failure. */
 static weft_status read_placements(struct reader *r, int32_t axes, weft_placement *out)
 {
     int32_t count = 0;
@@ -336,8 +344,8 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
 
 weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement *placements)
 {
-    struct reader r = {{text, 0}, "placements", 0};
-    weft_placement read[WEFT_MAX_AXES] = {{0}};
+    struct reader r = {.scan = {text, 0}, .kind = "placements"};
+    weft_placement read[WEFT_MAX_AXES];
     weft_status status;
 
     WF_TRY(wf_require(text, "weft_placements_parse: text"));
@@ -350,7 +358,7 @@ weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement
     if (status == WEFT_OK)
         memcpy(placements, read, (size_t)axes * sizeof *placements);
     else
-        weft_placements_free(axes, read);
+        free_lists(&r);
     return status;
 }
 
@@ -386,9 +394,8 @@ static weft_status read_dtype(struct reader *r, uint32_t *out)
 
 weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec **out)
 {
-    struct reader r = {{text, 0}, "spec", 0};
+    struct reader r = {.scan = {text, 0}, .kind = "spec"};
     struct wf_layout layout = {.mesh = mesh};
-    weft_placement read[WEFT_MAX_AXES] = {{0}};
     weft_status status;
 
     WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_parse: mesh"));
@@ -397,9 +404,8 @@ weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec *
     WF_TRY(read_dtype(&r, &layout.dtype));
     WF_TRY(read_bracketed(&r, &layout.dims, layout.shape));
     r.dims = layout.dims;
-    status = read_placements(&r, mesh->axes, read);
-    memcpy(layout.placements, read, sizeof read);
+    status = read_placements(&r, mesh->axes, layout.placements);
     if (status == WEFT_OK) status = wf_spec_intern(&layout, out);
-    weft_placements_free(mesh->axes, read);
+    free_lists(&r);
     return status == WEFT_ERR_INVALID ? wf_fail_context(status, "spec \"%.200s\"", text) : status;
 }

@@ -79,6 +79,22 @@ START_TEST(small_tensors_are_dealt_evenly)
 }
 END_TEST
 
+/* The example of docs/layouts.md: 25 layers of four matrices, in MiB. */
+START_TEST(a_hundred_matrices_have_eight_owners)
+{
+    uint64_t bytes[100], loads[8] = {0};
+    int32_t given[100];
+
+    for (int i = 0; i < 100; i++)
+        bytes[i] = ((const uint64_t[]){32, 8, 112, 112})[i % 4];
+    ck_assert_int_eq(weft_owners_balance(100, bytes, 8, given), WEFT_OK);
+    for (int i = 0; i < 100; i++)
+        loads[given[i]] += bytes[i];
+    for (int i = 0; i < 8; i++)
+        ck_assert_uint_eq(loads[i], i == 0 ? 832 : 824);
+}
+END_TEST
+
 START_TEST(ties_go_to_the_first_tensor_and_the_first_owner)
 {
     static const uint64_t bytes[] = {5, 9, 5, 5, 0};
@@ -123,5 +139,5 @@ START_TEST(balancing_survives_every_allocation_failure)
 END_TEST
 
 SUITE(shard_owners, loads_are_within_four_thirds_of_the_optimum, small_tensors_are_dealt_evenly,
-      ties_go_to_the_first_tensor_and_the_first_owner, wrong_arguments_are_refused,
-      balancing_survives_every_allocation_failure)
+      a_hundred_matrices_have_eight_owners, ties_go_to_the_first_tensor_and_the_first_owner,
+      wrong_arguments_are_refused, balancing_survives_every_allocation_failure)
