@@ -159,6 +159,11 @@ static void test_shared()
         CHECK(spec.with("R,R")->text().value() == "f32[4,6] R,R");
         CHECK(spec.with("R,R")->with(WEFT_DTYPE_F64).value().dtype() == WEFT_DTYPE_F64);
         CHECK(spec.with("S(0),R").value() == spec);
+        weft_placement places[2] = {};
+        places[0].kind = WEFT_PLACE_SHARD;
+        const int64_t sizes[] = {3, 6, 3, 6, 1, 6, 1, 6};
+        CHECK(weft::spec::from_shards(mesh, WEFT_DTYPE_F32, 2, places, sizes)->text().value() ==
+              "f32[4,6] G(0;3,1),R");
         CHECK(mesh.slice("tp", 3)->rank_at(0) == 2 && mesh.flatten()->axes() == 1);
         CHECK(mesh.find_axis("tp").value() == 1 && mesh.text().value() == "dp=2,tp=2");
 
