@@ -65,7 +65,7 @@ static void add_layout(struct wf_text *out, const struct wf_step *step, const we
 {
     if (wf_step_cast(step) != WEFT_CAST_NONE)
         wf_text_add(out, "%s ", wf_dtype_name(spec->layout.dtype));
-    wf_placements_add_text(spec->layout.placements, spec->layout.mesh->axes, out);
+    wf_placements_add_short_text(spec->layout.placements, spec->layout.mesh->axes, out);
 }
 
 static void add_step(struct wf_text *out, const struct wf_step *step)

@@ -57,15 +57,28 @@ static bool order_is_default(const weft_placement *placements, int32_t axes, int
     return true;
 }
 
-void wf_placements_add_text(const weft_placement *placements, int32_t axes, struct wf_text *text)
+/* ADD writes one placement. */
+static void add_all(const weft_placement *placements, int32_t axes,
+                    void (*add)(const weft_placement *, struct wf_text *), struct wf_text *text)
 {
     for (int32_t i = 0; i < axes; i++) {
         if (i > 0) wf_text_char(text, ',');
-        wf_placement_add_text(&placements[i], text);
+        add(&placements[i], text);
         if (wf_placement_splits(&placements[i]) &&
             !order_is_default(placements, axes, placements[i].dim))
             wf_text_add(text, "[%d]", placements[i].turn - 1);
     }
+}
+
+void wf_placements_add_text(const weft_placement *placements, int32_t axes, struct wf_text *text)
+{
+    add_all(placements, axes, wf_placement_add_text, text);
+}
+
+void wf_placements_add_short_text(const weft_placement *placements, int32_t axes,
+                                  struct wf_text *text)
+{
+    add_all(placements, axes, wf_placement_add_short_text, text);
 }
 
 void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text)

@@ -78,6 +78,8 @@ void wf_placement_add_text(const weft_placement *p, struct wf_text *text); /* wi
 /* As wf_placement_add_text, with at most eight sizes, for messages. */
 void wf_placement_add_short_text(const weft_placement *p, struct wf_text *text);
 void wf_placements_add_text(const weft_placement *placements, int32_t axes, struct wf_text *text);
+void wf_placements_add_short_text(const weft_placement *placements, int32_t axes,
+                                  struct wf_text *text);
 void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text); /* [4,6] */
 
 /* ---- index.c: the indices of a dimension that a rank holds, without listing them ---- */

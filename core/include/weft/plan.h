@@ -114,7 +114,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_create_runner_up(const weft_plan *
                                                                const weft_plan_options *options,
                                                                weft_plan **out);
 
-/* Write PLAN as text to BUFFER, one line per step.  At most CAPACITY bytes are written, including
+/* Write PLAN as text to BUFFER, one line per step; of more than eight sizes of a B or G, the first
+ * eight.  At most CAPACITY bytes are written, including
  * the terminating zero; longer text is cut, and the status is still WEFT_OK.  If LENGTH is not
  * NULL, *LENGTH is set to the length of the whole text without the terminating zero.  BUFFER may be
  * NULL if CAPACITY is 0. */

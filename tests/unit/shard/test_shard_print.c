@@ -12,6 +12,9 @@ START_TEST(messages_show_a_few_sizes_and_specs_all)
     wf_placement_add_text(weft_spec_placements(spec), &text);
     ck_assert_str_eq(text.data, "G(0;2,0,1,1,1,1,1,1,1,1,1,1)");
     wf_text_free(&text);
+    wf_placements_add_short_text(weft_spec_placements(spec), 1, &text);
+    ck_assert_str_eq(text.data, "G(0;2,0,1,1,1,1,1,1,...)");
+    wf_text_free(&text);
     weft_spec_release(&spec);
 }
 END_TEST
