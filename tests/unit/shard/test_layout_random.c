@@ -445,7 +445,7 @@ START_TEST(the_spec_follows_from_the_shards)
         weft_spec_release(&spec);
         weft_mesh_release(&mesh);
     }
-    ck_assert_int_gt(listed, 100);
+    ck_assert_int_ge(listed, test_cases(3000) / 100);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
 END_TEST
