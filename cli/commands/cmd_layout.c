@@ -24,12 +24,24 @@ struct part {
     int32_t index, count;
 };
 
-/* Counts the ranks along the axes with placements of KIND, in row-major order. */
+/* False if an axis has an owner, and it is not the rank at COORD. */
+static bool owns(const weft_spec *spec, const int32_t *coord)
+{
+    for (int32_t i = 0; i < weft_mesh_axes(weft_spec_mesh(spec)); i++)
+        if (weft_spec_placements(spec)[i].kind == WEFT_PLACE_OWNER &&
+            weft_spec_placements(spec)[i].owner != coord[i])
+            return false;
+    return true;
+}
+
+/* Counts the ranks along the axes with placements of KIND, in row-major order.  A rank that owns
+ * nothing has no copy and no contribution. */
 static struct part part_of(const weft_spec *spec, const int32_t *coord, uint32_t kind)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
     struct part part = {0, 1};
 
+    if (!owns(spec, coord)) return part;
     for (int32_t i = 0; i < weft_mesh_axes(mesh); i++) {
         if (weft_spec_placements(spec)[i].kind != kind) continue;
         part.index = part.index * weft_mesh_axis_size(mesh, i) + coord[i];
@@ -157,7 +169,7 @@ static void add_runs(struct wf_text *text, const weft_spec *spec, int32_t rank,
     }
 }
 
-/* Add "copy 1/4", "sum part 2/4" or "values". */
+/* Add "copy 1/4", "sum part 2/4", "values", or "nothing" for a rank that is not the owner. */
 static void add_holding(struct wf_text *text, const weft_spec *spec, const int32_t *coord)
 {
     struct part copy = part_of(spec, coord, WEFT_PLACE_REPLICATE);
@@ -168,7 +180,8 @@ static void add_holding(struct wf_text *text, const weft_spec *spec, const int32
     if (contribution.count > 1)
         wf_text_add(text, "%s part %d/%d", picture_reduction(spec), contribution.index + 1,
                     contribution.count);
-    if (copy.count == 1 && contribution.count == 1) wf_text_add(text, "values");
+    if (copy.count == 1 && contribution.count == 1)
+        wf_text_add(text, owns(spec, coord) ? "values" : "nothing");
 }
 
 /* Move COLUMN to TEXT, at least WIDTH wide. */
