@@ -166,11 +166,14 @@ static weft_status move_all(const struct matrices *m, weft_spec *const *from, we
                             void *const *sources, void *const *targets, bool packed)
 {
     weft_bind_options options = {.struct_size = sizeof options, .packed = packed};
+    weft_plan_info info = {.struct_size = sizeof info};
     weft_plan *plan = NULL;
     weft_bound *bound = NULL;
 
     WF_TRY(weft_plan_create_batch(MATRICES, (const weft_spec *const *)from,
                                   (const weft_spec *const *)to, NULL, &plan));
+    WF_TRY(weft_plan_get(plan, &info));
+    EXPECT(info.together == MATRICES && info.steps == 1);
     WF_TRY(weft_plan_bind(plan, weft_world(m->context), &options, &bound));
     WF_TRY(weft_redistribute_batch(bound, (const void *const *)sources, targets, NULL, NULL));
     WF_TRY(weft_barrier(weft_world(m->context), NULL));
