@@ -1,17 +1,6 @@
 /* model.c - time of a step: latency, bytes over bandwidth, and local work. */
 #include "cost.h"
 
-const char *weft_step_name(enum weft_step_kind kind)
-{
-    static const char *const names[] = {
-#define ROW(name, value, text) [value] = text,
-        WEFT_STEP_LIST(ROW)
-#undef ROW
-    };
-
-    return kind < WF_COUNT(names) ? names[kind] : NULL;
-}
-
 /* BYTES at RATE femtoseconds each, in nanoseconds.  The order of operations prevents overflow for
  * any tensor that fits an address space, at any rate of a real device. */
 static uint64_t transfer_ns(uint64_t bytes, uint64_t rate)

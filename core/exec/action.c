@@ -104,7 +104,9 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
         if (wf_cast_is_dense(bound->casts, action->step)) return WEFT_OK;
         return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
     }
-    by_backend = wf_average_is_native(bound, &action->kind);
+    by_backend = wf_average_is_native(bound, &action->kind) &&
+                 !(action->step->kind == WEFT_STEP_ALL_REDUCE &&
+                   (bound->refused >> action->kind.dtype & 1) != 0);
     if (action->step->kind == WEFT_STEP_ALL_REDUCE && by_backend) {
         set_all_reduce(action);
         return WEFT_OK;

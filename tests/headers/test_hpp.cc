@@ -40,21 +40,23 @@ static weft_status counted_free(weft_context *context, void *pointer)
     return status;
 }
 
-#define weft_mesh_release       counted<weft_mesh, weft_mesh_release>
-#define weft_mesh_retain        counted_retain<weft_mesh, weft_mesh_retain>
-#define weft_spec_release       counted<weft_spec, weft_spec_release>
-#define weft_plan_release       counted<weft_plan, weft_plan_release>
-#define weft_plan_cache_release counted<weft_plan_cache, weft_plan_cache_release>
-#define weft_work_release       counted<weft_work, weft_work_release>
-#define weft_context_release    counted<weft_context, weft_context_release>
-#define weft_comm_release       counted<weft_comm, weft_comm_release>
-#define weft_bound_release      counted<weft_bound, weft_bound_release>
-#define weft_symm_release       counted<weft_symm, weft_symm_release>
-#define weft_stream_release     counted_stream
-#define weft_free               counted_free
+#define weft_mesh_release        counted<weft_mesh, weft_mesh_release>
+#define weft_mesh_retain         counted_retain<weft_mesh, weft_mesh_retain>
+#define weft_spec_release        counted<weft_spec, weft_spec_release>
+#define weft_plan_release        counted<weft_plan, weft_plan_release>
+#define weft_plan_cache_release  counted<weft_plan_cache, weft_plan_cache_release>
+#define weft_work_release        counted<weft_work, weft_work_release>
+#define weft_context_release     counted<weft_context, weft_context_release>
+#define weft_comm_release        counted<weft_comm, weft_comm_release>
+#define weft_bound_release       counted<weft_bound, weft_bound_release>
+#define weft_symm_release        counted<weft_symm, weft_symm_release>
+#define weft_observation_release counted<weft_observation, weft_observation_release>
+#define weft_stream_release      counted_stream
+#define weft_free                counted_free
 #include <weft/weft.hpp>
 
 #include <string.h>
+#include <unistd.h>
 #include <vector>
 
 #define CHECK(condition)                                                                           \
@@ -84,7 +86,8 @@ static_assert(is_move_only<weft::stream>() && is_move_only<weft::memory>(), "");
 static_assert(is_move_only<weft::work>() && is_move_only<weft::bound>(), "");
 static_assert(is_move_only<weft::symm>() && is_move_only<weft::plan_cache>(), "");
 static_assert(is_move_only<weft::threads>() && is_move_only<weft::backends>(), "");
-static_assert(is_move_only<weft::rendezvous>(), "");
+static_assert(is_move_only<weft::rendezvous>() && is_move_only<weft::observation>(), "");
+static_assert(is_move_only<weft::rings>() && is_move_only<weft::ring>(), "");
 static_assert(is_shared<weft::mesh>() && is_shared<weft::spec>(), "");
 static_assert(is_shared<weft::plan>() && is_shared<weft::cost_table>(), "");
 
@@ -333,6 +336,24 @@ static void test_collectives(weft::comm_ref comm)
     CHECK(comm.barrier());
 }
 
+static void test_observation(weft::context_ref context)
+{
+    int barriers = 0, before = released<weft_observation>;
+    weft_observer observer = {};
+
+    observer.struct_size = sizeof observer;
+    observer.self = &barriers;
+    observer.submitted = [](void *self, const weft_record *record) {
+        if (record->operation == WEFT_OP_BARRIER) ++*static_cast<int *>(self);
+    };
+    {
+        weft::observation observation = weft::observation::create(context, observer).value();
+        CHECK(observation && context.world().barrier());
+    }
+    CHECK(barriers == 1 && released<weft_observation> >= before + 1);
+    CHECK(!weft::observation::create({}, observer));
+}
+
 static void test_symm(weft::comm_ref comm)
 {
     weft::symm symm = weft::symm::create(comm, 64).value();
@@ -357,6 +378,7 @@ static weft::status run_rank()
     move_values(ctx, world);
     test_collectives(world);
     test_symm(world);
+    test_observation(ctx);
 
     weft::mesh mesh = weft::mesh::parse(world.size() == 1 ? "dp=1,tp=1" : "dp=1,tp=2").value();
     weft::comm_ref tp = world.along(mesh, "tp").value(); /* borrowed: the world releases it */
@@ -448,6 +470,25 @@ static void test_others()
     CHECK(ctx.alloc(8, WEFT_MEMORY_HOST).code() == WEFT_ERR_INVALID);
 }
 
+static void test_rings()
+{
+    weft::context ctx = weft::context::init().value();
+    weft::rings rings = weft::rings::create().value();
+    size_t found = 0;
+
+    for (size_t i = 0; i < rings.count(); i++) {
+        weft_ring_info info = rings.at(i).info().value();
+
+        if (info.pid != getpid()) continue;
+        weft::ring ring = weft::ring::open(info.path).value();
+        CHECK(ring.refresh() && ring.info()->rank == 0 && !ring.record(0) && !*ring.text(0));
+        CHECK(ring.comm_count() == 1 && strcmp(ring.comm_info(0)->name, "world") == 0);
+        found++;
+    }
+    CHECK(found == 1 && !rings.at(rings.count()));
+    CHECK(weft::ring::open("/no/such/ring").code() == WEFT_ERR_NOT_FOUND);
+}
+
 int main()
 {
     test_shared();
@@ -458,6 +499,7 @@ int main()
     test_wrong_order();
     test_threads();
     test_others();
+    test_rings();
     puts("weft.hpp: all checks passed");
     return 0;
 }
