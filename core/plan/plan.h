@@ -2,9 +2,13 @@
  *
  * problem.c reduces two specs on one mesh to a small form, and state.c computes shard sizes in it.
  * edges.c lists the steps out of a state, price.c and exchange.c price them, lower_bound.c computes
- * the lower bound on the remaining cost, and search.c finds the cheapest path.  plan.c makes the
- * plan object.  cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless
- * refine.c finds that both are reshapes of one rank list.  batch.c plans many tensors. */
+ * the lower bound on the remaining cost, and search.c finds the cheapest path.  search_bytes.c
+ * finds the path that loads the busiest rank least, by loads.c.  plan.c makes the plan object.
+ * cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless refine.c
+ * finds that both are reshapes of one rank list.  batch.c plans many tensors.  count.c,
+ * count_cross.c and count_batch.c count the bytes that ranks receive, sent.c those that they send,
+ * from the tables of table.c.  least.c computes the
+ * bytes that no method can avoid. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -43,6 +47,7 @@ struct weft_plan {
     weft_spec *from, *to;   /* NULL for a batch */
     weft_cost_table *costs; /* the table that priced it */
     uint64_t cost_ns, received, peak, digest;
+    bool exact;                      /* the bytes received are counted, not estimated */
     uint32_t member_count, together; /* tensors of a batch, and of its common exchange */
     struct wf_member *members;       /* NULL: not a batch */
     uint32_t step_count;
@@ -58,6 +63,9 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
 void wf_plan_set_costs(weft_plan *plan, const weft_cost_table *costs);
 /* Set the totals and the digest, which follow from the steps. */
 void wf_plan_add_up(weft_plan *plan);
+/* Count the bytes of PLAN, whose totals are set, and pass it on.  Takes ownership of PLAN, also on
+ * failure. */
+weft_status wf_plan_finish_take(weft_plan *plan, weft_plan **out) WF_NODISCARD;
 /* Append the names of the kinds of steps in KINDS, one bit each: "all-gather, exchange". */
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
 /* WEFT_ERR_INVALID: no plan fits into LIMIT bytes of scratch; LEAST bytes are needed.  WHICH
@@ -74,6 +82,132 @@ weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
 /* The work of the exchange STEP between two meshes if everything is packed.  Sets the bytes that
  * STEP sends and receives. */
 void wf_cross_work(struct wf_step *step, struct wf_work *out);
+
+/* ---- table.c ---- */
+
+/* One dimension of two layouts of one mesh, for all coordinates of the axes that split it. */
+struct wf_table {
+    uint32_t axes;
+    int64_t count;                 /* entries */
+    int32_t stride[WEFT_MAX_AXES]; /* the entry of a coordinate is the sum of coordinate * stride */
+};
+
+/* The axes, longer than 1, on which dimension DIM of the shards of LAYOUT depends. */
+uint32_t wf_layout_axes(const struct wf_layout *layout, int32_t dim);
+/* Dimensions that tables list: those of LAYOUT; a scalar is listed as one dimension. */
+static inline int32_t wf_table_dims(const struct wf_layout *layout)
+{
+    return layout->dims > 0 ? layout->dims : 1;
+}
+/* Indices of dimension DIM that A and B have in common. */
+int64_t wf_shards_common(const struct wf_shard *a, const struct wf_shard *b, int32_t dim);
+void wf_table_set(struct wf_table *table, const weft_mesh *mesh, uint32_t axes);
+/* Write the lengths of dimension DIM in TO, and the number of indices that FROM has in common. */
+void wf_table_fill(const struct wf_table *table, const struct wf_layout *from,
+                   const struct wf_layout *to, int32_t dim, int64_t *wants, int64_t *common);
+/* Advance COORD along AXES of MESH, in row-major order; false after the last one. */
+bool wf_coord_next(const weft_mesh *mesh, uint32_t axes, int32_t *coord);
+
+/* ---- count.c ---- */
+
+enum { WF_DISTINCT_MAX = 65536 }; /* shards that are counted; more are estimated */
+
+/* True if nothing travels in STEP. */
+static inline bool wf_step_stays(const struct wf_step *step)
+{
+    return step->kind == WEFT_STEP_SLICE || step->kind == WEFT_STEP_PARTIAL;
+}
+/* True if AXIS, of the only mesh of STEP, is partial before and after it. */
+bool wf_step_keeps_partial(const struct wf_step *step, int32_t axis);
+/* The axes of the target's mesh whose partials STEP creates, such that only coordinate 0 receives
+ * the value. */
+uint32_t wf_step_made(const struct wf_step *step);
+/* Contributions that STEP reduces to one element. */
+uint64_t wf_step_holders(const struct wf_step *step);
+/* True if plain splits cut every dimension evenly: all shards have one size. */
+bool wf_layout_is_regular(const struct wf_layout *layout);
+
+struct wf_counted_dim {
+    struct wf_table table;
+    int64_t *wants, *common;
+};
+
+struct wf_counted_step {
+    uint32_t kind, made;
+    uint64_t element, holders, ranks; /* element: bytes; 0: nothing travels */
+    int32_t dims;
+    struct wf_counted_dim dim[WEFT_MAX_DIMS];
+    uint64_t most; /* largest count so far */
+};
+
+/* Counts the bytes that ranks receive in steps of one mesh. */
+struct wf_counter {
+    const weft_mesh *mesh;
+    uint32_t count;
+    struct wf_counted_step *steps;
+    int64_t *room;
+};
+
+weft_status wf_counter_open(struct wf_counter *counter, const struct wf_step *steps,
+                            uint32_t count) WF_NODISCARD;
+void wf_counter_close(struct wf_counter *counter);
+/* Bytes that the rank at COORD receives in all steps. */
+uint64_t wf_counter_at(struct wf_counter *counter, const int32_t *coord);
+
+/* Write the number of coordinates of each axis that may differ to RANGE: all of an axis that splits
+ * a dimension in some of STEPS, which are on one mesh; two of an axis whose partial some step
+ * creates; otherwise one.  Returns their product, or WF_DISTINCT_MAX + 1 if it is larger. */
+int64_t wf_steps_ranges(const struct wf_step *steps, uint32_t count, int32_t *range);
+/* Advance COORD within RANGE, in row-major order; false after the last one. */
+bool wf_ranges_next(const weft_mesh *mesh, const int32_t *range, int32_t *coord);
+
+/* Replace the bytes received in PLAN and in its steps, which were estimated, by exact ones, unless
+ * there are too many distinct shards. */
+weft_status wf_plan_count(weft_plan *plan) WF_NODISCARD;
+
+/* ---- sent.c ---- */
+
+enum { WF_LISTED_RANKS = 1024 }; /* of a mesh whose senders are counted reader by reader */
+
+/* Bytes that the rank that sends most sends in STEP.  False: estimated, because there are too many
+ * distinct shards. */
+weft_status wf_step_sent(const struct wf_step *step, uint64_t *bytes, bool *exact) WF_NODISCARD;
+
+/* Write the coordinate of the replica of FROM that RANK, at TARGET_COORD of TO's mesh, reads: its
+ * own if it is in FROM's mesh; otherwise the replicas in turn. */
+void wf_copy_choose(const weft_spec *from, const weft_spec *to, int32_t rank,
+                    const int32_t *target_coord, int32_t *coord);
+
+/* ---- count_cross.c ---- */
+
+/* Elements that ranks receive in an exchange between two meshes. */
+struct wf_cross_count {
+    uint64_t most, total; /* by one rank, by all */
+    bool exact;
+};
+
+/* Count exactly if the target's mesh has at most RANKS_MAX ranks, or if all ranks receive the same;
+ * otherwise estimate. */
+void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cross_count *out);
+/* True if all ranks of one mesh are smaller than those of the other.  False may also mean that this
+ * is not known. */
+bool wf_meshes_are_apart(const weft_mesh *a, const weft_mesh *b);
+/* Add the bytes that each rank receives in STEP, an exchange, to RECEIVED[rank]. */
+void wf_exchange_add_received(const struct wf_step *step, uint64_t *received);
+/* As wf_plan_count, for a plan whose step EXCHANGE is between two meshes. */
+weft_status wf_plan_count_cross(weft_plan *plan, const struct wf_step *exchange) WF_NODISCARD;
+
+/* ---- count_batch.c ---- */
+
+/* The number of ranks from 0 to the greatest one of PLAN, a batch. */
+int64_t wf_batch_ranks(const weft_plan *plan);
+/* As wf_plan_count, for a batch.  Sets the bytes received in its common exchange too. */
+weft_status wf_batch_count(weft_plan *plan) WF_NODISCARD;
+
+/* ---- least.c ---- */
+
+/* As weft_plan_lower_bound. */
+weft_status wf_plan_least(const weft_plan *plan, uint64_t *bytes) WF_NODISCARD;
 
 /* ---- refine.c ---- */
 
@@ -270,6 +404,42 @@ void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *p
  * most the edge's cost. */
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state);
 
+/* ---- loads.c ---- */
+
+enum { WF_LOADS_MAX = 64 };
+
+/* The ranks of a problem, or some of them, and what they want. */
+struct wf_loads {
+    const struct wf_problem *problem;
+    struct wf_layout target;
+    int32_t ranks, dims;
+    bool all; /* every rank is visited */
+    int32_t coord[WF_LOADS_MAX][WEFT_MAX_AXES];
+    uint64_t wants[WF_LOADS_MAX]; /* elements */
+    uint64_t element;             /* bytes of the narrower dtype */
+    /* Ranks along the target's partials form a group; its leader is the first one. */
+    int32_t groups, group[WF_LOADS_MAX], leader[WF_LOADS_MAX];
+    int64_t group_size;
+};
+
+/* What follows from a state. */
+struct wf_load_state {
+    int64_t lengths[WF_LOADS_MAX * WEFT_MAX_DIMS]; /* by rank, then dimension */
+    uint64_t missing[WF_LOADS_MAX]; /* bytes that a group must still receive, at least */
+    uint64_t total;                 /* bytes that all ranks must still receive, at least */
+};
+
+weft_status wf_loads_open(struct wf_loads *loads, const struct wf_problem *problem) WF_NODISCARD;
+weft_status wf_loads_measure(const struct wf_loads *loads, const struct wf_state *state,
+                             struct wf_load_state *out) WF_NODISCARD;
+/* A lower bound on the bytes of the busiest rank, which has received LOADED[rank] so far. */
+uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
+                        const struct wf_load_state *state);
+/* Write the bytes that each rank receives in EDGE, out of FROM, to RECEIVED. */
+weft_status wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
+                          const struct wf_load_state *before, const struct wf_edge *edge,
+                          const struct wf_load_state *after, uint64_t *received) WF_NODISCARD;
+
 /* ---- search.c ---- */
 
 enum { WF_PATH_MAX = 32 };
@@ -282,6 +452,8 @@ struct wf_path {
 };
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
+/* As wf_search, by bytes (search_bytes.c).  The path is empty if no plan was found. */
+weft_status wf_search_bytes(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
 /* The plan that takes the steps of PATH (plan.c). */
 weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
                               weft_plan **out) WF_NODISCARD;

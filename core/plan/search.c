@@ -352,6 +352,10 @@ weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
     struct wf_problem limited;
     weft_status status;
 
+    if (problem->minimize == WEFT_MINIMIZE_BYTES) {
+        WF_TRY(wf_search_bytes(problem, out));
+        if (out->count > 0) return WEFT_OK;
+    }
     if (problem->minimize == WEFT_MINIMIZE_MEMORY)
         status = run_for_memory(&s, &limited);
     else
