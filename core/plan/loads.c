@@ -76,59 +76,79 @@ static void choose_groups(struct wf_loads *loads)
 
 /* ---- lengths ---- */
 
-/* Write, for every rank, the length of dimension DIM in LAYOUT or, if OTHER is not NULL, the number
- * of its indices that OTHER has too. */
-static void list_dim(const struct wf_loads *loads, const struct wf_layout *layout,
-                     const struct wf_layout *other, int32_t dim, int64_t *out)
+/* The codes of STATE on which its shards depend in dimension DIM.  Equal codes mean equal shards.
+ */
+static void find_key(const struct wf_problem *problem, const struct wf_state *state, int32_t dim,
+                     struct wf_code *key)
 {
-    int64_t values[WF_LOADS_MAX];
-    bool known[WF_LOADS_MAX] = {false};
-    struct wf_shard a, b;
-    struct wf_table table;
-    uint32_t axes = wf_layout_axes(layout, dim);
-
-    if (other != NULL) axes |= wf_layout_axes(other, dim);
-    if (axes == 0) {
-        for (int32_t r = 0; r < loads->ranks; r++)
-            out[r * loads->dims] = dim < layout->dims ? layout->shape[dim] : 1;
-        return;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code code = state->axis[i];
+        bool counts =
+            wf_code_splits(code) ? code.value == dim : dim == 0 && code.kind != WF_CODE_PARTIAL;
+        key[i] = counts ? code : (struct wf_code){0};
     }
+}
+
+/* Set the lengths of dimension OUT->dim in LAYOUT, and the numbers of indices that the target has
+ * in common with it. */
+static void list_dim(const struct wf_loads *loads, const struct wf_layout *layout,
+                     struct wf_load_dim *out)
+{
+    const struct wf_layout *target = &loads->target;
+    uint32_t axes = wf_layout_axes(layout, out->dim) | wf_layout_axes(target, out->dim);
+    int32_t known[WF_LOADS_MAX];
+    struct wf_shard has, wants;
+    struct wf_table table;
+
+    memset(known, 0xff, sizeof known); /* no rank */
     wf_table_set(&table, layout->mesh, axes);
     for (int32_t r = 0; r < loads->ranks; r++) {
         int64_t at = loads->all ? 0 : r;
         for (int32_t x = 0; loads->all && x < layout->mesh->axes; x++)
             at += (int64_t)table.stride[x] * loads->coord[r][x];
-        if (!known[at]) {
-            wf_shard_at(layout, loads->coord[r], &a);
-            if (other != NULL) wf_shard_at(other, loads->coord[r], &b);
-            values[at] = other != NULL        ? wf_shards_common(&a, &b, dim)
-                         : dim < layout->dims ? a.shape[dim]
-                                              : a.elements;
-            known[at] = true;
+        if (known[at] >= 0) {
+            out->lengths[r] = out->lengths[known[at]];
+            out->common[r] = out->common[known[at]];
+            continue;
         }
-        out[r * loads->dims] = values[at];
+        known[at] = r;
+        wf_shard_at(layout, loads->coord[r], &has);
+        wf_shard_at(target, loads->coord[r], &wants);
+        out->lengths[r] = out->dim < layout->dims ? has.shape[out->dim] : has.elements;
+        out->common[r] = wf_shards_common(&has, &wants, out->dim);
     }
 }
 
-static void list_dims(const struct wf_loads *loads, const struct wf_layout *layout,
-                      const struct wf_layout *other, int64_t *out)
+/* The lists of dimension DIM of STATE.  States share them. */
+static weft_status find_dim(struct wf_loads *loads, const struct wf_state *state, int32_t dim,
+                            int32_t *out)
 {
-    for (int32_t d = 0; d < loads->dims; d++)
-        list_dim(loads, layout, other, d, out + d);
-}
+    struct wf_code key[WEFT_MAX_AXES] = {{0}};
+    struct wf_layout layout;
+    struct wf_load_dim *list;
 
-static uint64_t product_of(const struct wf_loads *loads, const int64_t *lengths, int32_t rank)
-{
-    uint64_t product = 1;
-
-    for (int32_t d = 0; d < loads->dims; d++)
-        product *= (uint64_t)lengths[rank * loads->dims + d];
-    return product;
+    find_key(loads->problem, state, dim, key);
+    for (*out = 0; *out < loads->list_count; ++*out)
+        if (loads->lists[*out].dim == dim && memcmp(loads->lists[*out].key, key, sizeof key) == 0)
+            return WEFT_OK;
+    if (loads->list_count == loads->list_room) {
+        int32_t room = loads->list_room == 0 ? 16 : 2 * loads->list_room;
+        list = wf_realloc(loads->lists, (size_t)room * sizeof *list);
+        if (list == NULL) return wf_fail_memory((size_t)room * sizeof *list);
+        loads->lists = list;
+        loads->list_room = room;
+    }
+    WF_TRY(wf_problem_layout(loads->problem, state, &layout));
+    list = &loads->lists[loads->list_count++];
+    memcpy(list->key, key, sizeof key);
+    list->dim = dim;
+    list_dim(loads, &layout, list);
+    return WEFT_OK;
 }
 
 weft_status wf_loads_open(struct wf_loads *loads, const struct wf_problem *problem)
 {
-    int64_t lengths[WF_LOADS_MAX * WEFT_MAX_DIMS];
+    struct wf_load_state target;
 
     memset(loads, 0, sizeof *loads);
     loads->problem = problem;
@@ -138,10 +158,15 @@ weft_status wf_loads_open(struct wf_loads *loads, const struct wf_problem *probl
     loads->dims = wf_table_dims(&loads->target);
     choose_ranks(loads);
     choose_groups(loads);
-    list_dims(loads, &loads->target, NULL, lengths);
-    for (int32_t r = 0; r < loads->ranks; r++)
-        loads->wants[r] = product_of(loads, lengths, r);
+    WF_TRY(wf_loads_measure(loads, &problem->target, &target));
+    memcpy(loads->wants, target.elements, sizeof loads->wants);
     return WEFT_OK;
+}
+
+void wf_loads_close(struct wf_loads *loads)
+{
+    wf_free(loads->lists);
+    loads->lists = NULL;
 }
 
 /* ---- what is missing ---- */
@@ -183,49 +208,72 @@ static bool adds_elements(const struct wf_loads *loads, const struct wf_state *s
     return true;
 }
 
-weft_status wf_loads_measure(const struct wf_loads *loads, const struct wf_state *state,
+/* Set the elements of every rank, and those that the target has in common with them. */
+static weft_status list_elements(struct wf_loads *loads, const struct wf_state *state,
+                                 struct wf_load_state *out)
+{
+    for (int32_t r = 0; r < loads->ranks; r++)
+        out->elements[r] = out->common[r] = 1;
+    for (int32_t d = 0; d < loads->dims; d++) {
+        const struct wf_load_dim *list;
+        WF_TRY(find_dim(loads, state, d, &out->list[d]));
+        list = &loads->lists[out->list[d]];
+        for (int32_t r = 0; r < loads->ranks; r++) {
+            out->elements[r] *= (uint64_t)list->lengths[r];
+            out->common[r] *= (uint64_t)list->common[r];
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_loads_measure(struct wf_loads *loads, const struct wf_state *state,
                              struct wf_load_state *out)
 {
     uint64_t holders = pending_of(loads->problem, state);
-    int64_t common[WF_LOADS_MAX * WEFT_MAX_DIMS];
-    struct wf_layout layout;
 
-    WF_TRY(wf_problem_layout(loads->problem, state, &layout));
-    list_dims(loads, &layout, NULL, out->lengths);
+    WF_TRY(list_elements(loads, state, out));
     out->total = reduction_total(loads, holders);
     for (int32_t g = 0; g < loads->groups; g++)
         out->missing[g] = loads->wants[loads->leader[g]];
-    if (holders == 1) list_dims(loads, &layout, &loads->target, common);
     for (int32_t r = 0; r < loads->ranks && holders == 1; r++) {
-        uint64_t *missing = &out->missing[loads->group[r]], held;
-        if (!adds_elements(loads, state, r)) continue;
-        held = product_of(loads, common, r);
+        uint64_t *missing = &out->missing[loads->group[r]], held = out->common[r];
+        if (loads->group_size > 1 && !adds_elements(loads, state, r)) continue;
         *missing = *missing > held ? *missing - held : 0;
     }
     for (int32_t g = 0; g < loads->groups; g++)
         out->missing[g] *= loads->element;
-    if (loads->group_size > 1 && !loads->all) memset(out->missing, 0, sizeof out->missing);
     return WEFT_OK;
 }
 
-/* The least that a plan with LOADED bytes so far reaches, at the rank that has the most. */
-uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
-                        const struct wf_load_state *state)
+/* As wf_loads_bound, with partials in the target. */
+static uint64_t bound_groups(const struct wf_loads *loads, const uint64_t *loaded,
+                             const struct wf_load_state *state)
 {
-    uint64_t sums[WF_LOADS_MAX] = {0}, most = 0, sum = 0, unit = loads->element;
-    uint64_t ranks = (uint64_t)loads->ranks, mean;
+    uint64_t sums[WF_LOADS_MAX] = {0}, most = 0, unit = loads->element;
+    uint64_t ranks = (uint64_t)loads->group_size;
 
     for (int32_t r = 0; r < loads->ranks; r++) {
         if (loaded[r] > most) most = loaded[r];
         sums[loads->group[r]] = wf_add_capped(sums[loads->group[r]], loaded[r]);
-        sum = wf_add_capped(sum, loaded[r]);
     }
-    for (int32_t g = 0; g < loads->groups; g++) {
-        mean = wf_add_capped(sums[g], state->missing[g]);
-        if (loads->group_size > 1)
-            mean = (mean / unit + (uint64_t)loads->group_size - 1) / (uint64_t)loads->group_size *
-                   unit;
+    for (int32_t g = 0; g < loads->groups && loads->all; g++) {
+        uint64_t all = wf_add_capped(sums[g], state->missing[g]);
+        uint64_t mean = (all / unit + ranks - 1) / ranks * unit;
         if (mean > most) most = mean;
+    }
+    return most;
+}
+
+uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
+                        const struct wf_load_state *state)
+{
+    uint64_t most = 0, sum = 0, unit = loads->element, ranks = (uint64_t)loads->ranks, mean;
+
+    if (loads->group_size > 1) return bound_groups(loads, loaded, state);
+    for (int32_t r = 0; r < loads->ranks; r++) {
+        uint64_t mine = wf_add_capped(loaded[r], state->missing[r]);
+        if (mine > most) most = mine;
+        sum = wf_add_capped(sum, loaded[r]);
     }
     if (state->total == 0) return most;
     if (loads->all)
@@ -246,16 +294,12 @@ static uint64_t group_ranks(const struct wf_problem *problem, uint32_t axes)
     return ranks;
 }
 
-static weft_status load_exchange(const struct wf_loads *loads, const struct wf_state *from,
-                                 uint64_t element, uint64_t *received)
+static void load_exchange(const struct wf_loads *loads, const struct wf_state *from,
+                          const struct wf_load_state *before, uint64_t element, uint64_t *received)
 {
     const struct wf_problem *problem = loads->problem;
-    int64_t common[WF_LOADS_MAX * WEFT_MAX_DIMS];
     uint64_t holders = pending_of(problem, from);
-    struct wf_layout layout;
 
-    WF_TRY(wf_problem_layout(problem, from, &layout));
-    list_dims(loads, &layout, &loads->target, common);
     for (int32_t r = 0; r < loads->ranks; r++) {
         bool identity = false;
         for (int32_t i = 0; i < problem->axes; i++) {
@@ -265,39 +309,51 @@ static weft_status load_exchange(const struct wf_loads *loads, const struct wf_s
         }
         received[r] = identity ? 0
                                : wf_sub_capped(wf_mul_capped(loads->wants[r] * element, holders),
-                                               product_of(loads, common, r) * element);
+                                               before->common[r] * element);
     }
-    return WEFT_OK;
 }
 
-weft_status wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
-                          const struct wf_load_state *before, const struct wf_edge *edge,
-                          const struct wf_load_state *after, uint64_t *received)
+/* Elements that every rank has before and after a collective.  In every dimension one of the two
+ * shards contains the other. */
+static void list_kept(const struct wf_loads *loads, const struct wf_load_state *before,
+                      const struct wf_load_state *after, uint64_t *kept)
+{
+    for (int32_t r = 0; r < loads->ranks; r++)
+        kept[r] = 1;
+    for (int32_t d = 0; d < loads->dims; d++) {
+        const int64_t *had = loads->lists[before->list[d]].lengths;
+        const int64_t *has = loads->lists[after->list[d]].lengths;
+        for (int32_t r = 0; r < loads->ranks; r++)
+            kept[r] *= (uint64_t)wf_min_i64(had[r], has[r]);
+    }
+}
+
+void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
+                   const struct wf_load_state *before, const struct wf_edge *edge,
+                   const struct wf_load_state *after, uint64_t *received)
 {
     uint64_t ranks = group_ranks(loads->problem, edge->axes), holders = 1;
+    uint64_t kept[WF_LOADS_MAX];
     struct wf_cast_work cast;
 
     memset(received, 0, (size_t)loads->ranks * sizeof *received);
-    if (edge->kind == WEFT_STEP_SLICE || edge->kind == WEFT_STEP_PARTIAL) return WEFT_OK;
+    if (edge->kind == WEFT_STEP_SLICE || edge->kind == WEFT_STEP_PARTIAL) return;
     wf_cast_price(loads->problem, from, edge, &cast);
-    if (edge->kind == WEFT_STEP_EXCHANGE || edge->kind == WEFT_STEP_PERMUTE)
-        return load_exchange(loads, from, cast.element, received);
+    if (edge->kind == WEFT_STEP_EXCHANGE || edge->kind == WEFT_STEP_PERMUTE) {
+        load_exchange(loads, from, before, cast.element, received);
+        return;
+    }
     if (edge->kind == WEFT_STEP_REDUCE_SCATTER) holders = ranks;
+    if (edge->kind != WEFT_STEP_ALL_REDUCE) list_kept(loads, before, after, kept);
     for (int32_t r = 0; r < loads->ranks; r++) {
-        const int64_t *had = &before->lengths[r * loads->dims];
-        const int64_t *has = &after->lengths[r * loads->dims];
-        uint64_t wants = 1, common = 1;
-        for (int32_t d = 0; d < loads->dims; d++) {
-            wants *= (uint64_t)has[d];
-            /* one of the two shards contains the other in every dimension */
-            common *= (uint64_t)wf_min_i64(had[d], has[d]);
-        }
+        uint64_t wants = after->elements[r];
         if (edge->kind == WEFT_STEP_ALL_REDUCE)
             received[r] =
                 wf_mul_capped(2 * (ranks - 1), (wants + ranks - 1) / ranks * cast.element);
+        else if (holders == 1)
+            received[r] = (wants - kept[r]) * cast.element;
         else
             received[r] =
-                wf_sub_capped(wf_mul_capped(wants * cast.element, holders), common * cast.element);
+                wf_sub_capped(wf_mul_capped(wants * cast.element, holders), kept[r] * cast.element);
     }
-    return WEFT_OK;
 }

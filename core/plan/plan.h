@@ -387,6 +387,12 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
 
 /* ---- lower_bound.c ---- */
 
+/* Bytes that must still travel and be reduced, as a mean over ranks. */
+struct wf_transfers {
+    uint64_t bytes;         /* of a share: the tensor, in the narrower dtype, over all ranks */
+    uint64_t ns, reduce_ns; /* least time to receive a share, and to reduce one */
+};
+
 /* A lower bound on the remaining cost of states. */
 struct wf_lower_bound {
     const struct wf_problem *problem;
@@ -394,6 +400,7 @@ struct wf_lower_bound {
     uint64_t base;     /* ns, the least start-up of a communicating step */
     uint64_t exchange; /* ns, peer latency of a final exchange without partials */
     bool alone;        /* a final exchange has no axes besides partials */
+    struct wf_transfers transfers;
     struct wf_latency {
         uint64_t leave, scatter, reduce, exchange; /* ns, along this axis alone */
     } latency[2][WEFT_MAX_AXES];                   /* without start-ups, and with them */
@@ -402,11 +409,22 @@ struct wf_lower_bound {
 void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *problem);
 /* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
  * most the edge's cost. */
+/* Shares of the tensor that each rank must still receive in the mean; *HOLDERS becomes the number
+ * of contributions that must be reduced. */
+uint64_t wf_lower_bound_shares(const struct wf_problem *problem, const struct wf_state *state,
+                               uint64_t *holders);
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state);
 
 /* ---- loads.c ---- */
 
 enum { WF_LOADS_MAX = 64 };
+
+/* One dimension of a state, by rank. */
+struct wf_load_dim {
+    struct wf_code key[WEFT_MAX_AXES];
+    int32_t dim;
+    int64_t lengths[WF_LOADS_MAX], common[WF_LOADS_MAX]; /* common: with the target */
+};
 
 /* The ranks of a problem, or some of them, and what they want. */
 struct wf_loads {
@@ -420,25 +438,29 @@ struct wf_loads {
     /* Ranks along the target's partials form a group; its leader is the first one. */
     int32_t groups, group[WF_LOADS_MAX], leader[WF_LOADS_MAX];
     int64_t group_size;
+    struct wf_load_dim *lists;
+    int32_t list_count, list_room;
 };
 
 /* What follows from a state. */
 struct wf_load_state {
-    int64_t lengths[WF_LOADS_MAX * WEFT_MAX_DIMS]; /* by rank, then dimension */
+    int32_t list[WEFT_MAX_DIMS]; /* of each dimension */
+    uint64_t elements[WF_LOADS_MAX], common[WF_LOADS_MAX];
     uint64_t missing[WF_LOADS_MAX]; /* bytes that a group must still receive, at least */
     uint64_t total;                 /* bytes that all ranks must still receive, at least */
 };
 
 weft_status wf_loads_open(struct wf_loads *loads, const struct wf_problem *problem) WF_NODISCARD;
-weft_status wf_loads_measure(const struct wf_loads *loads, const struct wf_state *state,
+void wf_loads_close(struct wf_loads *loads);
+weft_status wf_loads_measure(struct wf_loads *loads, const struct wf_state *state,
                              struct wf_load_state *out) WF_NODISCARD;
 /* A lower bound on the bytes of the busiest rank, which has received LOADED[rank] so far. */
 uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
                         const struct wf_load_state *state);
 /* Write the bytes that each rank receives in EDGE, out of FROM, to RECEIVED. */
-weft_status wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
-                          const struct wf_load_state *before, const struct wf_edge *edge,
-                          const struct wf_load_state *after, uint64_t *received) WF_NODISCARD;
+void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
+                   const struct wf_load_state *before, const struct wf_edge *edge,
+                   const struct wf_load_state *after, uint64_t *received);
 
 /* ---- search.c ---- */
 

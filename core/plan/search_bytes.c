@@ -23,6 +23,7 @@ enum {
 struct spot {
     struct wf_state state;
     struct wf_load_state load;
+    uint64_t hash;
     uint64_t ns_left; /* lower bound */
     int32_t labels;   /* the last label here */
 };
@@ -31,6 +32,7 @@ struct label {
     int32_t spot, before, next; /* next: another label of the spot */
     uint32_t kind, axes, steps;
     uint64_t ns;
+    uint64_t least;        /* bytes of any plan through it, at least */
     struct wf_price price; /* of the last step */
     bool dropped;
     uint64_t loaded[WF_LOADS_MAX];
@@ -124,14 +126,25 @@ static struct entry pop_entry(struct search *s)
     return top;
 }
 
+static uint64_t hash_state(const struct wf_state *state)
+{
+    uint64_t words[sizeof *state / 8], hash = 0;
+
+    memcpy(words, state, sizeof words);
+    for (size_t i = 0; i < WF_COUNT(words); i++)
+        hash = wf_hash_mix(hash, words[i]);
+    return hash;
+}
+
 /* The spot of STATE, which is measured when it is reached first. */
 static weft_status find_spot(struct search *s, const struct wf_state *state, int32_t *out)
 {
+    uint64_t hash = hash_state(state);
     struct spot *spot;
     void *spots = s->spots;
 
     for (int32_t i = 0; i < s->spot_count; i++)
-        if (wf_state_same(&s->spots[i].state, state)) {
+        if (s->spots[i].hash == hash && wf_state_same(&s->spots[i].state, state)) {
             *out = i;
             return WEFT_OK;
         }
@@ -139,6 +152,7 @@ static weft_status find_spot(struct search *s, const struct wf_state *state, int
     s->spots = spots;
     spot = &s->spots[s->spot_count];
     spot->state = *state;
+    spot->hash = hash;
     spot->labels = NOBODY;
     spot->ns_left = wf_lower_bound_ns(&s->bound, state);
     WF_TRY(wf_loads_measure(&s->loads, state, &spot->load));
@@ -210,18 +224,17 @@ static weft_status reach_state(struct search *s, const struct wf_edge *edge,
 
     if (price->scratch > s->problem->memory_limit || made.steps > WF_PATH_MAX) return WEFT_OK;
     if (!s->loads.all && made.steps > STEPS_MAX_SOME) return WEFT_OK;
-    rating = (struct rating){0, wf_add_capped(made.ns, wf_lower_bound_ns(&s->bound, &edge->to)),
-                             made.steps};
-    for (int32_t r = 0; r < s->loads.ranks; r++)
-        if (from->loaded[r] > rating.bytes) rating.bytes = from->loaded[r];
+    rating = (struct rating){
+        from->least, wf_add_capped(made.ns, wf_lower_bound_ns(&s->bound, &edge->to)), made.steps};
     if (s->best.steps > 0 && compare_ratings(&rating, &s->best) >= 0) return WEFT_OK;
     WF_TRY(find_spot(s, &edge->to, &made.spot));
     from = &s->labels[s->here];
-    WF_TRY(wf_loads_edge(&s->loads, &s->spots[from->spot].state, &s->spots[from->spot].load, edge,
-                         &s->spots[made.spot].load, made.loaded));
+    wf_loads_edge(&s->loads, &s->spots[from->spot].state, &s->spots[from->spot].load, edge,
+                  &s->spots[made.spot].load, made.loaded);
     for (int32_t r = 0; r < s->loads.ranks; r++)
         made.loaded[r] = wf_add_capped(made.loaded[r], from->loaded[r]);
     rating = rate(s, &made);
+    made.least = rating.bytes;
     if (s->best.steps > 0 && compare_ratings(&rating, &s->best) >= 0) return WEFT_OK;
     if (is_dominated(s, &made)) return WEFT_OK;
     if (is_target(s, made.spot) && s->loads.all) s->best = rating;
@@ -321,6 +334,7 @@ weft_status wf_search_bytes(const struct wf_problem *problem, struct wf_path *ou
     if (status == WEFT_OK) status = run_search(&s);
     if (status == WEFT_OK && s.found_count == 1) read_path(&s, s.found[0], out);
     if (status == WEFT_OK && s.found_count > 1) status = choose_candidate(&s, out);
+    wf_loads_close(&s.loads);
     wf_free(s.spots);
     wf_free(s.labels);
     wf_free(s.heap);
