@@ -96,7 +96,7 @@ static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_
     wf_json_uint(json, "bytes_sent", sent);
     wf_json_uint(json, "bytes_received", received);
     wf_json_bool(json, "exact", info.exact);
-    wf_json_uint(json, "scratch_bytes", step->scratch);
+    wf_json_uint(json, "scratch_bytes", info.scratch_bytes);
     wf_json_uint(json, "cost_ns", step->cost_ns);
     wf_json_end(json, '}');
     return WEFT_OK;
@@ -117,7 +117,7 @@ static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
     wf_json_uint(json, "bytes_received_total", total);
     wf_json_bool(json, "exact", plan->exact);
     wf_json_uint(json, "bytes_lower_bound", least);
-    wf_json_uint(json, "peak_bytes", plan->peak);
+    wf_json_uint(json, "peak_bytes", wf_plan_scratch(plan));
     wf_json_uint(json, "cost_ns", plan->cost_ns);
     return WEFT_OK;
 }

@@ -284,6 +284,22 @@ static weft_status join_plans(const struct candidate *best, const weft_spec *fro
     return wf_plan_finish_take(plan, out);
 }
 
+/* Replace estimates by the exact figures of the whole plan. */
+static weft_status count_candidate(struct candidate *candidate, const weft_spec *from,
+                                   const weft_spec *to, const weft_cost_table *costs,
+                                   uint32_t minimize)
+{
+    weft_plan *plan = NULL;
+
+    WF_TRY(join_plans(candidate, from, to, &plan));
+    wf_plan_set_costs(plan, costs);
+    candidate->peak = wf_plan_scratch(plan);
+    if (minimize == WEFT_MINIMIZE_BYTES) candidate->first = plan->received;
+    if (minimize == WEFT_MINIMIZE_MEMORY) candidate->first = candidate->peak;
+    weft_plan_release(&plan);
+    return WEFT_OK;
+}
+
 /* Price every candidate whose parts are planned with the options INSIDE. */
 static weft_status price_candidates(struct search *s, const weft_spec *from, const weft_spec *to,
                                     const weft_plan_options *inside)
@@ -308,6 +324,8 @@ static weft_status price_candidates(struct search *s, const weft_spec *from, con
             struct candidate candidate;
             price_exchange(costs, &exchange);
             candidate = combine_sides(source, target, &exchange, s->options->minimize);
+            if (s->options->minimize != WEFT_MINIMIZE_TIME || s->options->memory_limit != 0)
+                WF_TRY(count_candidate(&candidate, from, to, costs, s->options->minimize));
             consider_candidate(s, &candidate);
         }
     return WEFT_OK;

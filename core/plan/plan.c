@@ -52,6 +52,7 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
     if (plan == NULL) return wf_fail_memory(bytes);
     plan->made = WF_OF_KIND(WF_KIND_PLAN);
     atomic_init(&plan->references, 1);
+    atomic_init(&plan->scratch, UINT64_MAX);
     plan->from = weft_spec_retain(from);
     plan->to = weft_spec_retain(to);
     *out = plan;
@@ -175,6 +176,18 @@ static weft_status check_request(const weft_spec *from, const weft_spec *to,
     return WEFT_OK;
 }
 
+static weft_status rate_path(const struct wf_problem *problem, const struct wf_path *path,
+                             uint64_t *received, uint64_t *ns)
+{
+    weft_plan *plan = NULL;
+
+    WF_TRY(wf_plan_from_path(problem, path, &plan));
+    *received = plan->received;
+    *ns = plan->cost_ns;
+    weft_plan_release(&plan);
+    return WEFT_OK;
+}
+
 static weft_status find_path(struct wf_problem *problem, uint32_t planner, struct wf_path *out)
 {
     uint32_t allowed = EXCHANGES;
@@ -183,6 +196,10 @@ static weft_status find_path(struct wf_problem *problem, uint32_t planner, struc
         if (!wf_may_exchange(problem, &problem->source)) /* integers averaged along some axes */
             allowed |= UINT32_C(1) << WEFT_STEP_ALL_REDUCE;
         problem->without |= ~allowed;
+    }
+    if (problem->minimize == WEFT_MINIMIZE_BYTES) {
+        WF_TRY(wf_search_bytes(problem, rate_path, out));
+        if (out->count > 0) return WEFT_OK;
     }
     return wf_search(problem, out);
 }
@@ -268,7 +285,7 @@ weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
                             .steps = plan->step_count,
                             .cost_ns = plan->cost_ns,
                             .bytes_received_max = plan->received,
-                            .peak_bytes = plan->peak,
+                            .peak_bytes = wf_plan_scratch(plan),
                             .digest = plan->digest,
                             .tensors = plan->members != NULL ? plan->member_count : 1,
                             .together = plan->together,
@@ -304,7 +321,7 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
                             .to = step->to,
                             .bytes_sent = sent,
                             .bytes_received = step->received,
-                            .scratch_bytes = step->scratch,
+                            .scratch_bytes = wf_plan_step_scratch(plan, index),
                             .cost_ns = step->cost_ns,
                             .tensor = step->tensor,
                             .cast = wf_step_cast(step),

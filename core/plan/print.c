@@ -144,7 +144,7 @@ static void add_text(struct wf_text *out, const weft_plan *plan)
         add_step(out, &plan->steps[i], plan->exact);
     }
     add_least(out, plan);
-    wf_text_bytes(out, plan->peak);
+    wf_text_bytes(out, wf_plan_scratch(plan));
     wf_text_add(out, " of scratch, ");
     wf_text_time(out, plan->cost_ns);
     wf_text_add(out, " predicted\n");

@@ -249,7 +249,8 @@ static void take_edge(void *self, const struct wf_edge *edge)
 
     if (s->status != WEFT_OK) return;
     wf_price_edge(s->problem, &from, edge, &price);
-    s->status = reach_state(s, edge, &price);
+    s->status = wf_problem_scratch(s->problem, &from, edge, &price);
+    if (s->status == WEFT_OK) s->status = reach_state(s, edge, &price);
 }
 
 static weft_status extend_label(struct search *s, int32_t label)
@@ -263,6 +264,7 @@ static weft_status extend_label(struct search *s, int32_t label)
         wf_edge_exchange(s->problem, &state, &edge);
         if (!(s->problem->without >> edge.kind & 1)) {
             WF_TRY(wf_price_exchange(s->problem, &state, &edge, &price));
+            WF_TRY(wf_problem_scratch(s->problem, &state, &edge, &price));
             WF_TRY(reach_state(s, &edge, &price));
         }
     }
@@ -305,18 +307,17 @@ static void read_path(const struct search *s, int32_t label, struct wf_path *out
 }
 
 /* The candidate that receives least by exact counts, then the fastest. */
-static weft_status choose_candidate(const struct search *s, struct wf_path *out)
+static weft_status choose_candidate(const struct search *s, wf_path_rate *rate_path,
+                                    struct wf_path *out)
 {
     struct rating best = {UINT64_MAX, UINT64_MAX, UINT32_MAX};
     struct wf_path path;
 
     for (int32_t i = 0; i < s->found_count; i++) {
         struct rating rating;
-        weft_plan *plan = NULL;
         read_path(s, s->found[i], &path);
-        WF_TRY(wf_plan_from_path(s->problem, &path, &plan));
-        rating = (struct rating){plan->received, plan->cost_ns, plan->step_count};
-        weft_plan_release(&plan);
+        rating.steps = path.count;
+        WF_TRY(rate_path(s->problem, &path, &rating.bytes, &rating.ns));
         if (compare_ratings(&rating, &best) >= 0) continue;
         best = rating;
         *out = path;
@@ -324,7 +325,8 @@ static weft_status choose_candidate(const struct search *s, struct wf_path *out)
     return WEFT_OK;
 }
 
-weft_status wf_search_bytes(const struct wf_problem *problem, struct wf_path *out)
+weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate_path,
+                            struct wf_path *out)
 {
     struct search s = {.problem = problem};
     weft_status status = wf_loads_open(&s.loads, problem);
@@ -333,7 +335,7 @@ weft_status wf_search_bytes(const struct wf_problem *problem, struct wf_path *ou
     wf_lower_bound_set(&s.bound, problem);
     if (status == WEFT_OK) status = run_search(&s);
     if (status == WEFT_OK && s.found_count == 1) read_path(&s, s.found[0], out);
-    if (status == WEFT_OK && s.found_count > 1) status = choose_candidate(&s, out);
+    if (status == WEFT_OK && s.found_count > 1) status = choose_candidate(&s, rate_path, out);
     wf_loads_close(&s.loads);
     wf_free(s.spots);
     wf_free(s.labels);
