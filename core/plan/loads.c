@@ -333,7 +333,8 @@ void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
                    const struct wf_load_state *after, uint64_t *received)
 {
     uint64_t ranks = group_ranks(loads->problem, edge->axes), holders = 1;
-    uint64_t kept[WF_LOADS_MAX];
+    uint64_t room[WF_LOADS_MAX];
+    const uint64_t *kept = room;
     struct wf_cast_work cast;
 
     memset(received, 0, (size_t)loads->ranks * sizeof *received);
@@ -344,7 +345,12 @@ void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
         return;
     }
     if (edge->kind == WEFT_STEP_REDUCE_SCATTER) holders = ranks;
-    if (edge->kind != WEFT_STEP_ALL_REDUCE) list_kept(loads, before, after, kept);
+    if (edge->kind == WEFT_STEP_ALL_GATHER) /* of which the shard is a part */
+        kept = before->elements;
+    else if (edge->kind == WEFT_STEP_REDUCE_SCATTER) /* a part of the shard */
+        kept = after->elements;
+    else if (edge->kind != WEFT_STEP_ALL_REDUCE)
+        list_kept(loads, before, after, room);
     for (int32_t r = 0; r < loads->ranks; r++) {
         uint64_t wants = after->elements[r];
         if (edge->kind == WEFT_STEP_ALL_REDUCE)

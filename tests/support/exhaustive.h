@@ -18,12 +18,35 @@ struct exhaustive {
     bool changed;
 };
 
+/* The exact scratch of EDGE, out of FROM. */
+static uint64_t exhaustive_scratch(const struct wf_problem *problem, const struct wf_state *from,
+                                   const struct wf_edge *edge)
+{
+    struct wf_step step = {.kind = edge->kind, .axes = wf_problem_mesh_axes(problem, edge->axes)};
+    uint64_t bytes = 0;
+
+    if (wf_problem_spec(problem, from, &step.from) != WEFT_OK ||
+        wf_problem_spec(problem, &edge->to, &step.to) != WEFT_OK ||
+        !wf_step_scratch(&step, problem->costs->one_sided,
+                         memcmp(from, &problem->source, sizeof *from) == 0,
+                         memcmp(&edge->to, &problem->target, sizeof *from) == 0, &bytes))
+        abort();
+    weft_spec_release(&step.from);
+    weft_spec_release(&step.to);
+    return bytes;
+}
+
 static void exhaustive_reach(struct exhaustive *all, const struct wf_edge *edge,
                              const struct wf_price *price)
 {
-    uint64_t total = all->totals[all->here] + price->ns;
+    uint64_t before = all->totals[all->here], total = before + price->ns;
     size_t i = 0;
 
+    if (all->problem->minimize == WEFT_MINIMIZE_MEMORY) {
+        struct wf_state from = all->states[all->here];
+        total = exhaustive_scratch(all->problem, &from, edge);
+        if (before > total) total = before;
+    }
     while (i < all->count && memcmp(&all->states[i], &edge->to, sizeof edge->to) != 0)
         i++;
     if (i == all->count) {
@@ -80,7 +103,7 @@ static bool exhaustive_may_exchange(const struct wf_problem *problem, const stru
     return true;
 }
 
-/* The minimum nanoseconds from the source to the target of PROBLEM. */
+/* The minimum nanoseconds, or bytes of scratch, from the source to the target of PROBLEM. */
 static uint64_t exhaustive_least(const struct wf_problem *problem)
 {
     struct exhaustive all = {.problem = problem, .room = 64, .count = 1, .changed = true};
