@@ -86,7 +86,7 @@ done
 for minimize in time bytes memory; do
     json plan --from "P,P" --to "R,S(1)" --minimize $minimize --json -- 'it["cost_ns"] > 0'
 done
-json "$weft" bench plan --budget-ms 1 --json -- 'len(it["rows"]) == 8' \
+json "$weft" bench plan --budget-ms 1 --json -- 'len(it["rows"]) == 10' \
     'it["rows"][0]["shape"] == [4096, 4096] and it["rows"][4]["shape"] == [8192, 8192, 64]'
 contains "digraph" plan "${rows[@]}" --dot
 contains "slice over tp\\nnothing travels; " plan "${rows[@]}" --dot
