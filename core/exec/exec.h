@@ -60,14 +60,6 @@ bool wf_step_is_local(const struct wf_step *step);
 /* Must the output be one run of elements on some rank, because it is filled or reduced as a
  * whole? */
 bool wf_step_needs_dense_output(const struct wf_step *step);
-/* Is STEP an all-gather under any name: every rank of a group reads the whole shards of all
- * members, on one mesh?  The answer depends on the step alone, so ranks agree. */
-bool wf_step_gathers_shards(const struct wf_step *step);
-/* Does STEP, which reduces nothing, send an element of a shard to several ranks of one mesh? */
-bool wf_step_sends_copies(const struct wf_step *step);
-/* Is STEP a reduce-scatter: every rank's shard is the reduction of a part of all shards of its
- * group? */
-bool wf_step_scatters_shards(const struct wf_step *step);
 /* The axes of the target's mesh whose partials STEP creates. */
 uint32_t wf_step_created_partials(const struct wf_step *step);
 /* RANK's share of STEP.  OUT_STRIDES are those of its output; IN_STRIDES, for local steps only,

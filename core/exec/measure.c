@@ -195,8 +195,6 @@ weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
 
 /* ---- one step ---- */
 
-enum { LISTED_RANKS = 1024 };
-
 /* Add the bytes that RANK reads from each rank to SENT. */
 static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *sent)
 {
@@ -257,7 +255,8 @@ weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t
         if (bytes > *received) *received = bytes;
     }
     *sent = step->kind == WEFT_STEP_ALL_REDUCE ? *received : step->sent;
-    if (step->kind == WEFT_STEP_ALL_REDUCE || from->size > LISTED_RANKS || to->size > LISTED_RANKS)
+    if (step->kind == WEFT_STEP_ALL_REDUCE || from->size > WF_LISTED_RANKS ||
+        to->size > WF_LISTED_RANKS)
         return WEFT_OK;
     return most_sent(step, sent);
 }
@@ -276,10 +275,10 @@ static weft_status measure_fused(const weft_plan *plan, uint64_t *sent_max, uint
         if (plan->members[i].alone != NULL || wf_step_is_local(&step)) continue;
         for (size_t rank = 0; rank < ranks; rank++)
             received[rank] += received_by(&step, (int32_t)rank);
-        if (ranks <= LISTED_RANKS) status = add_all_sent(&step, sent);
+        if (ranks <= WF_LISTED_RANKS) status = add_all_sent(&step, sent);
     }
     if (status == WEFT_OK) {
-        *sent_max = ranks <= LISTED_RANKS ? largest_of(sent, ranks) : plan->steps[0].sent;
+        *sent_max = ranks <= WF_LISTED_RANKS ? largest_of(sent, ranks) : plan->steps[0].sent;
         *received_max = largest_of(received, ranks);
     }
     wf_free(sent);

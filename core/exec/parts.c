@@ -72,53 +72,6 @@ static void set_reduction(struct share *s)
     if (averaged > 1) out->reduction = WEFT_REDUCE_AVG;
 }
 
-static bool source_splits(const struct share *s, int32_t dim)
-{
-    for (int32_t i = 0; i < s->from->layout.split_count; i++)
-        if (s->from->layout.splits[i].dim == dim) return true;
-    return false;
-}
-
-/* Rank of the reader at COORD of the target's mesh, such that readers of the same source shard are
- * consecutive where possible; replicas are then assigned round-robin.  Axes that split a dimension
- * which the source splits too come first, in the order of their splits. */
-static uint64_t turn_of(const struct share *s, const int32_t *coord)
-{
-    const struct wf_layout *to = &s->to->layout;
-    uint32_t counted = 0;
-    uint64_t turn = 0;
-
-    for (int32_t i = 0; i < to->split_count; i++) {
-        int32_t axis = to->splits[i].axis;
-        if (!source_splits(s, to->splits[i].dim)) continue;
-        turn = turn * (uint64_t)to->mesh->axis[axis].size + (uint64_t)coord[axis];
-        counted |= UINT32_C(1) << axis;
-    }
-    for (int32_t a = 0; a < to->mesh->axes; a++)
-        if (!(counted >> a & 1))
-            turn = turn * (uint64_t)to->mesh->axis[a].size + (uint64_t)coord[a];
-    return turn;
-}
-
-/* The replica that RANK, at TARGET_COORD of the target's mesh, reads: its own if it is in the
- * source's mesh; otherwise the replicas in turn. */
-static void choose_copy(const struct share *s, int32_t rank, const int32_t *target_coord,
-                        int32_t *coord)
-{
-    const weft_mesh *mesh = s->from->layout.mesh;
-    uint64_t turn;
-
-    if (wf_mesh_coord(mesh, rank, coord)) return;
-    turn = turn_of(s, target_coord);
-    for (int32_t a = mesh->axes - 1; a >= 0; a--) {
-        uint64_t size = (uint64_t)mesh->axis[a].size;
-        coord[a] = 0;
-        if (placement_of(s->from, a)->kind != WEFT_PLACE_REPLICATE) continue;
-        coord[a] = (int32_t)(turn % size);
-        turn /= size;
-    }
-}
-
 /* ---- collecting ---- */
 
 static weft_status add_rank(struct share *s, int32_t rank)
@@ -170,7 +123,7 @@ static weft_status serve_to(void *self, const int32_t *coord)
     struct wf_shard theirs;
 
     if (!one_mesh(s)) {
-        choose_copy(s, reader, coord, reads);
+        wf_copy_choose(s->from, s->to, reader, coord, reads);
         for (int32_t a = 0; a < s->from->layout.mesh->axes; a++)
             if (placement_of(s->from, a)->kind == WEFT_PLACE_REPLICATE &&
                 reads[a] != s->query.coord[a])
@@ -215,7 +168,7 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
     if (strides == NULL) s.strides = row_major;
     s.query.theirs = &from->layout;
     s.query.mine = &s.mine;
-    choose_copy(&s, rank, coord, s.query.coord);
+    wf_copy_choose(from, to, rank, coord, s.query.coord);
     for (int32_t a = 0; a < from->layout.mesh->axes; a++) {
         s.query.relation[a] = WF_PEER_SAME;
         s.query.one[a] = owner_on(from, a);

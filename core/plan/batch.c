@@ -291,6 +291,7 @@ static void add_up(weft_plan *plan)
 static weft_status assemble_plan(struct batch *batch, weft_plan **out)
 {
     uint32_t steps = 0, together = 0;
+    weft_status status;
     weft_plan *plan;
     size_t bytes;
 
@@ -315,8 +316,12 @@ static weft_status assemble_plan(struct batch *batch, weft_plan **out)
             put_steps(plan, i);
     }
     add_up(plan);
-    *out = plan;
-    return WEFT_OK;
+    status = wf_batch_count(plan);
+    if (status == WEFT_OK)
+        *out = plan;
+    else
+        weft_plan_release(&plan);
+    return status;
 }
 
 static void free_batch(struct batch *batch)

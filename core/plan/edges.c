@@ -288,3 +288,19 @@ void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *s
         if (!wf_code_same(state->axis[i], problem->target.axis[i])) out->axes |= UINT32_C(1) << i;
     out->kind = is_permute(problem, state, out->axes) ? WEFT_STEP_PERMUTE : WEFT_STEP_EXCHANGE;
 }
+
+/* An exchange may start at the source, or at a state that differs from it only by reduced
+ * partials. */
+bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state)
+{
+    uint32_t reduced = 0;
+
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (problem->target.axis[i].kind != WF_CODE_PARTIAL) reduced |= UINT32_C(1) << i;
+    if (!wf_state_reduces(problem, state, reduced)) return false;
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (!wf_code_same(state->axis[i], problem->source.axis[i]) &&
+            problem->source.axis[i].kind != WF_CODE_PARTIAL)
+            return false;
+    return true;
+}

@@ -106,7 +106,7 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
     struct sides s = {.problem = problem, .from = from};
     struct wf_work work = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};
     struct wf_cast_work cast;
-    uint64_t target;
+    uint64_t target, shares, holders, mean;
 
     wf_cast_price(problem, from, edge, &cast);
     s.element = cast.element;
@@ -118,6 +118,11 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
         if (problem->link[i] > work.link) work.link = problem->link[i];
     }
     measure_corners(&s, edge->axes, &work);
+    /* The corners may miss the rank that receives most, which receives at least the mean. */
+    shares = wf_lower_bound_shares(problem, from, &holders);
+    mean = wf_mul_capped(shares, (uint64_t)problem->from->elements * cast.element /
+                                     (uint64_t)problem->from->layout.mesh->size);
+    if (mean > work.received) work.received = mean;
     if (s.holders > 1) work.reduced = wf_mul_capped(target, s.holders);
     work.copied = wf_add_capped(work.copied, cast.copied);
     work.packed =

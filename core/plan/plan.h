@@ -2,9 +2,13 @@
  *
  * problem.c reduces two specs on one mesh to a small form, and state.c computes shard sizes in it.
  * edges.c lists the steps out of a state, price.c and exchange.c price them, lower_bound.c computes
- * the lower bound on the remaining cost, and search.c finds the cheapest path.  plan.c makes the
- * plan object.  cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless
- * refine.c finds that both are reshapes of one rank list.  batch.c plans many tensors. */
+ * the lower bound on the remaining cost, and search.c finds the cheapest path.  search_bytes.c
+ * finds the path that loads the busiest rank least, by loads.c.  plan.c makes the plan object.
+ * cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless refine.c
+ * finds that both are reshapes of one rank list.  batch.c plans many tensors.  count.c and
+ * count_ranks.c count the bytes that ranks receive, sent.c those that they send, from the tables of
+ * table.c, and scratch.c the scratch that binding takes.  least.c computes the bytes that no method
+ * can avoid. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -42,7 +46,10 @@ struct weft_plan {
     _Atomic(int64_t) references;
     weft_spec *from, *to;   /* NULL for a batch */
     weft_cost_table *costs; /* the table that priced it */
-    uint64_t cost_ns, received, peak, digest;
+    uint64_t cost_ns, received, digest;
+    uint64_t peak;                   /* scratch, estimated; that of a batch is an upper bound */
+    _Atomic(uint64_t) scratch;       /* counted; UINT64_MAX: not yet */
+    bool exact;                      /* the bytes received are counted, not estimated */
     uint32_t member_count, together; /* tensors of a batch, and of its common exchange */
     struct wf_member *members;       /* NULL: not a batch */
     uint32_t step_count;
@@ -58,6 +65,9 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
 void wf_plan_set_costs(weft_plan *plan, const weft_cost_table *costs);
 /* Set the totals and the digest, which follow from the steps. */
 void wf_plan_add_up(weft_plan *plan);
+/* Count the bytes of PLAN, whose totals are set, and pass it on.  Takes ownership of PLAN, also on
+ * failure. */
+weft_status wf_plan_finish_take(weft_plan *plan, weft_plan **out) WF_NODISCARD;
 /* Append the names of the kinds of steps in KINDS, one bit each: "all-gather, exchange". */
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
 /* WEFT_ERR_INVALID: no plan fits into LIMIT bytes of scratch; LEAST bytes are needed.  WHICH
@@ -169,6 +179,11 @@ weft_status wf_problem_spec(const struct wf_problem *problem, const struct wf_st
 /* The layout of STATE, settled. */
 weft_status wf_problem_layout(const struct wf_problem *problem, const struct wf_state *state,
                               struct wf_layout *out) WF_NODISCARD;
+/* True if PROBLEM minimizes or limits scratch, and has at most 64 ranks. */
+bool wf_problem_counts(const struct wf_problem *problem);
+/* Set the scratch of PRICE, for EDGE out of FROM, to the exact one, if wf_problem_counts. */
+weft_status wf_problem_scratch(const struct wf_problem *problem, const struct wf_state *from,
+                               const struct wf_edge *edge, struct wf_price *price) WF_NODISCARD;
 uint32_t wf_problem_mesh_axes(const struct wf_problem *problem, uint32_t axes);
 
 /* ---- state.c ---- */
@@ -232,6 +247,9 @@ void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
 void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
                       struct wf_edge *out);
 
+/* True if an exchange from STATE to the target is allowed. */
+bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
+
 /* ---- cast.c ---- */
 
 enum wf_cast_kind wf_cast_kind(uint32_t from, uint32_t to);
@@ -282,6 +300,12 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
 
 /* ---- lower_bound.c ---- */
 
+/* Bytes that must still travel and be reduced, as a mean over ranks. */
+struct wf_transfers {
+    uint64_t bytes;         /* of a share: the tensor, in the narrower dtype, over all ranks */
+    uint64_t ns, reduce_ns; /* least time to receive a share, and to reduce one */
+};
+
 /* A lower bound on the remaining cost of states. */
 struct wf_lower_bound {
     const struct wf_problem *problem;
@@ -289,6 +313,7 @@ struct wf_lower_bound {
     uint64_t base;     /* ns, the least start-up of a communicating step */
     uint64_t exchange; /* ns, peer latency of a final exchange without partials */
     bool alone;        /* a final exchange has no axes besides partials */
+    struct wf_transfers transfers;
     struct wf_latency {
         uint64_t leave, scatter, reduce, exchange; /* ns, along this axis alone */
     } latency[2][WEFT_MAX_AXES];                   /* without start-ups, and with them */
@@ -297,6 +322,10 @@ struct wf_lower_bound {
 void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *problem);
 /* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
  * most the edge's cost. */
+/* Shares of the tensor that each rank must still receive in the mean; *HOLDERS becomes the number
+ * of contributions that must be reduced. */
+uint64_t wf_lower_bound_shares(const struct wf_problem *problem, const struct wf_state *state,
+                               uint64_t *holders);
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state);
 
 /* ---- search.c ---- */
@@ -311,10 +340,20 @@ struct wf_path {
 };
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
+
+/* ---- search_bytes.c ---- */
+
+/* Sets the exact bytes that the busiest rank receives on PATH, and its time. */
+typedef weft_status wf_path_rate(const struct wf_problem *problem, const struct wf_path *path,
+                                 uint64_t *received, uint64_t *ns);
+
+/* As wf_search, by bytes.  The path is empty if no plan was found. */
+weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate_path,
+                            struct wf_path *out) WF_NODISCARD;
 /* The plan that takes the steps of PATH (plan.c). */
 weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
                               weft_plan **out) WF_NODISCARD;
-/* True if an exchange from STATE to the target is allowed. */
-bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
+
+#include "figures.h"
 
 #endif

@@ -179,3 +179,27 @@ uint32_t wf_problem_mesh_axes(const struct wf_problem *problem, uint32_t axes)
         if (axes >> i & 1) mesh_axes |= UINT32_C(1) << problem->mesh_axis[i];
     return mesh_axes;
 }
+
+bool wf_problem_counts(const struct wf_problem *problem)
+{
+    return (problem->minimize == WEFT_MINIMIZE_MEMORY || problem->memory_limit != UINT64_MAX) &&
+           problem->from->layout.mesh->size <= WF_LOADS_MAX;
+}
+
+weft_status wf_problem_scratch(const struct wf_problem *problem, const struct wf_state *from,
+                               const struct wf_edge *edge, struct wf_price *price)
+{
+    struct wf_step step = {.kind = edge->kind, .axes = wf_problem_mesh_axes(problem, edge->axes)};
+    weft_status status;
+
+    if (!wf_problem_counts(problem)) return WEFT_OK;
+    status = wf_problem_spec(problem, from, &step.from);
+    if (status == WEFT_OK) status = wf_problem_spec(problem, &edge->to, &step.to);
+    if (status == WEFT_OK)
+        (void)wf_step_scratch(&step, problem->costs->one_sided,
+                              wf_state_same(from, &problem->source),
+                              wf_state_same(&edge->to, &problem->target), &price->scratch);
+    weft_spec_release(&step.from);
+    weft_spec_release(&step.to);
+    return status;
+}

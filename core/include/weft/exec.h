@@ -134,8 +134,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
 /* ---- without ranks ------------------------------------------------------------- */
 
 /* Count exactly the bytes that ranks receive from other ranks over all steps of PLAN: by the rank
- * that receives most, and by all ranks together.  weft_plan_info has the planner's estimate, which
- * assumes even shards.  Takes some hundred nanoseconds per rank and step.  [any thread] */
+ * that receives most, and by all ranks together.  weft_plan_info has the first number too, unless
+ * it is marked as an estimate.  Takes some hundred nanoseconds per rank and step.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
                                                       uint64_t *received_total);
 
