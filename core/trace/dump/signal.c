@@ -6,8 +6,8 @@
 #include "dump.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TRACES 1024
@@ -17,6 +17,7 @@
  * consistent, so at least one of them sees the other. */
 static _Atomic(struct wf_trace *) traces[TRACES];
 static _Atomic int32_t handling; /* the process in which a handler writes: a fork copies it */
+static _Atomic uint64_t rounds;  /* how often a handler has written the list */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static uint32_t trace_count;
@@ -67,6 +68,7 @@ static void write_all(void)
         wf_dump_write(&dump, trace, trace->dump_prefix);
         tell(&dump);
     }
+    atomic_fetch_add(&rounds, 1);
     atomic_store(&handling, 0);
 }
 
@@ -118,8 +120,18 @@ void wf_signal_watch(struct wf_trace *trace)
     pthread_mutex_unlock(&lock);
 }
 
+/* Wait for a handler that runs now, not for later ones. */
+static void wait_for_handler(void)
+{
+    uint64_t round = atomic_load(&rounds);
+
+    while (atomic_load(&handling) == (int32_t)getpid() && atomic_load(&rounds) == round)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
 void wf_signal_forget(struct wf_trace *trace)
 {
+    wait_for_handler(); /* it may not have written this trace yet */
     pthread_mutex_lock(&lock);
     for (size_t at = 0; at < TRACES; at++) {
         if (atomic_load(&traces[at]) != trace) continue;
@@ -127,6 +139,5 @@ void wf_signal_forget(struct wf_trace *trace)
         atomic_store(&traces[at], NULL);
     }
     pthread_mutex_unlock(&lock);
-    while (atomic_load(&handling) == (int32_t)getpid())
-        sched_yield();
+    wait_for_handler();
 }

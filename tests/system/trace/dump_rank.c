@@ -2,7 +2,7 @@
  *
  *     dump_rank [--threads N] SCENARIO [RANK]
  *
- * WEFT_DUMP names the files.  Four ranks, except for `signals`. */
+ * WEFT_DUMP names the files.  Four ranks, except for `signals` and `leave`. */
 #include <weft/weft.h>
 
 #include <pthread.h>
@@ -288,6 +288,13 @@ static void do_signals(struct rank *self)
     }
 }
 
+/* Each rank leaves right after its signal, while the handler of another may be writing. */
+static void do_leave(struct rank *self)
+{
+    WORKS(reduce(self, 8, WEFT_DTYPE_F32));
+    HOLDS(raise(SIGUSR1) == 0);
+}
+
 /* ---- one rank ---- */
 
 static void act(struct rank *self)
@@ -298,6 +305,7 @@ static void act(struct rank *self)
     if (strncmp(scenario, "wrong-", 6) == 0) do_defect(self);
     if (strcmp(scenario, "refused") == 0) do_refused(self);
     if (strcmp(scenario, "signals") == 0) do_signals(self);
+    if (strcmp(scenario, "leave") == 0) do_leave(self);
     if (strcmp(scenario, "calm") == 0) WORKS(reduce(self, 8, WEFT_DTYPE_F32));
 }
 

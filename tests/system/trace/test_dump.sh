@@ -59,6 +59,11 @@ is "d-0.json d-1.json d-2.json d.0 d.1 d.2 " files
 begin
 expect 0 "SIGUSR1: the last" "$program" --threads 3 signals
 reads busy 0 1 2
+for ((i = 0; i < 20; i++)); do
+    begin
+    expect 0 "SIGUSR1: the last" "$program" --threads 8 leave
+    is "d-0.json d-1.json d-2.json d-3.json d-4.json d-5.json d-6.json d-7.json d.0 d.1 d.2 d.3 d.4 d.5 d.6 d.7 " files
+done
 
 # Files that cannot be written: one message, and the job goes on.
 begin

@@ -69,6 +69,23 @@ END_TEST
 
 static atomic_bool server_has_ended;
 
+/* The server ends while all ranks run BODY: each of them reports rank 0 as the first to be lost. */
+static void check_server_is_first(const char *address, void (*body)(struct rv_rank *))
+{
+    server_has_ended = false;
+    rv = begin_serving(address);
+    start_all(body);
+    while (arrived < 4)
+        rv_sleep_ms(1);
+    pthread_cancel(rv.server->thread);
+    server_has_ended = true;
+    join_all();
+    for (int rank = 1; rank < 4; rank++)
+        ck_assert_msg(ranks[rank].gone_rank == 0, "rank %d: rank %d was the first to be lost", rank,
+                      ranks[rank].gone_rank);
+    wf_server_release(&rv.server);
+}
+
 /* Rank 0's process ends slowly: rank 3's connection to its server closes first, its own connection
  * to the standby 400 ms later, and the connections of ranks 1 and 2 to its server last.  Rank 3
  * ends because of the loss. */
@@ -92,18 +109,7 @@ static void end_slowly(struct rv_rank *self)
 
 START_TEST(a_server_whose_process_ends_slowly_is_the_cause)
 {
-    server_has_ended = false;
-    rv = begin_serving("unix:weft-test-slow");
-    start_all(end_slowly);
-    while (arrived < 4)
-        rv_sleep_ms(1);
-    pthread_cancel(rv.server->thread);
-    server_has_ended = true;
-    join_all();
-    for (int rank = 1; rank < 4; rank++)
-        ck_assert_msg(ranks[rank].gone_rank == 0, "rank %d: rank %d was the first to be lost", rank,
-                      ranks[rank].gone_rank);
-    wf_server_release(&rv.server);
+    check_server_is_first("unix:weft-test-slow", end_slowly);
 }
 END_TEST
 
@@ -131,22 +137,11 @@ static void close_one_connection(struct rv_rank *self)
 
 START_TEST(a_server_whose_loss_one_rank_has_found_is_the_cause)
 {
-    server_has_ended = false;
-    rv = begin_serving("unix:weft-test-found");
-    start_all(close_one_connection);
-    while (arrived < 4)
-        rv_sleep_ms(1);
-    pthread_cancel(rv.server->thread);
-    server_has_ended = true;
-    join_all();
-    for (int rank = 1; rank < 4; rank++)
-        ck_assert_msg(ranks[rank].gone_rank == 0, "rank %d: rank %d was the first to be lost", rank,
-                      ranks[rank].gone_rank);
-    wf_server_release(&rv.server);
+    check_server_is_first("unix:weft-test-found", close_one_connection);
 }
 END_TEST
 
-/* What the standby has been sent when the process learns of a loss. */
+/* The standby has a LOOK about the lost rank when the process learns of the loss. */
 static void read_look(void *self, const struct wf_departure *departure)
 {
     struct wf_inbox sent = {0};

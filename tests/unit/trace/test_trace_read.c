@@ -165,7 +165,7 @@ END_TEST
 
 enum { COPY_BYTES = 1 << 20 };
 
-static unsigned char copy[COPY_BYTES];
+static _Alignas(struct wf_segment) unsigned char copy[COPY_BYTES];
 
 /* The bytes of a small ring in COPY.  Returns their number. */
 static size_t make_copy(void)
