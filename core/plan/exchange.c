@@ -39,7 +39,7 @@ static void measure_corner(const struct sides *s, const int32_t *base, uint32_t 
     }
     wf_shard_at(&s->source, coord, &has);
     wf_shard_at(&s->target, coord, &wants);
-    if (has.elements == 0) common = 0;
+    if (has.elements == 0 || wants.elements == 0) common = 0;
     for (int32_t d = 0; d < problem->dims; d++) {
         struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
         common *= (uint64_t)wf_index_common(&a, &b);

@@ -344,10 +344,10 @@ void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
         load_exchange(loads, from, before, cast.element, received);
         return;
     }
-    if (edge->kind == WEFT_STEP_REDUCE_SCATTER) holders = ranks;
+    if (edge->kind == WEFT_STEP_REDUCE_SCATTER || edge->kind == WEFT_STEP_REDUCE) holders = ranks;
     if (edge->kind == WEFT_STEP_ALL_GATHER) /* of which the shard is a part */
         kept = before->elements;
-    else if (edge->kind == WEFT_STEP_REDUCE_SCATTER) /* a part of the shard */
+    else if (holders > 1) /* a part of the shard */
         kept = after->elements;
     else if (edge->kind != WEFT_STEP_ALL_REDUCE)
         list_kept(loads, before, after, room);

@@ -375,25 +375,25 @@ static bool takes_most(const struct wf_step *step, bool one_sided)
 
 enum { SEEN_MAX = 64 };
 
-/* Shapes of a rank's shards before and after a collective.  They decide what it takes, because the
- * shards of its group are parts of them. */
+/* Shapes and elements of a rank's shards before and after a collective.  They decide what it takes,
+ * because the shards of its group are parts of them.  A scalar has elements on its owner only. */
 struct seen {
-    int64_t shapes[SEEN_MAX][2 * WEFT_MAX_DIMS];
+    int64_t shapes[SEEN_MAX][2][WEFT_MAX_DIMS + 1];
     int32_t count;
 };
 
 /* True if a rank with the shapes of the one at COORD was seen.  Adds them otherwise. */
 static bool was_seen(struct seen *seen, const struct wf_step *step, const int32_t *coord)
 {
-    int64_t shapes[2 * WEFT_MAX_DIMS] = {0};
+    const weft_spec *specs[] = {step->from, step->to};
+    int64_t shapes[2][WEFT_MAX_DIMS + 1] = {{0}};
     struct wf_shard shard;
-    size_t bytes;
 
-    wf_shard_at(&step->from->layout, coord, &shard);
-    bytes = (size_t)shard.dims * sizeof shapes[0];
-    memcpy(shapes, shard.shape, bytes);
-    wf_shard_at(&step->to->layout, coord, &shard);
-    memcpy(shapes + WEFT_MAX_DIMS, shard.shape, bytes);
+    for (int i = 0; i < 2; i++) {
+        wf_shard_at(&specs[i]->layout, coord, &shard);
+        memcpy(shapes[i], shard.shape, (size_t)shard.dims * sizeof shapes[i][0]);
+        shapes[i][WEFT_MAX_DIMS] = shard.elements;
+    }
     for (int32_t i = 0; i < seen->count; i++)
         if (memcmp(seen->shapes[i], shapes, sizeof shapes) == 0) return true;
     if (seen->count < SEEN_MAX) memcpy(seen->shapes[seen->count++], shapes, sizeof shapes);
