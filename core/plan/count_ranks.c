@@ -25,17 +25,6 @@ bool wf_meshes_are_apart(const weft_mesh *a, const weft_mesh *b)
     return last[0] < first[1] || last[1] < first[0];
 }
 
-static uint64_t common_elements(const struct wf_shard *has, const struct wf_shard *wants)
-{
-    uint64_t common = 1;
-
-    for (int32_t d = 0; d < wants->dims; d++) {
-        struct wf_index a = wf_shard_index(has, d), b = wf_shard_index(wants, d);
-        common *= (uint64_t)wf_index_common(&a, &b);
-    }
-    return common;
-}
-
 /* Elements that the rank at TARGET of the target's mesh, and at SOURCE of the source's, receives in
  * STEP.  SOURCE is NULL for a non-member of the source's mesh. */
 static uint64_t received_at(const struct wf_step *step, const int32_t *source,
@@ -50,7 +39,7 @@ static uint64_t received_at(const struct wf_step *step, const int32_t *source,
     wf_shard_at(&step->to->layout, target, &wants);
     if (source != NULL) {
         wf_shard_at(&step->from->layout, source, &has);
-        own = common_elements(&has, &wants);
+        own = wf_shards_common_elements(&has, &wants);
     }
     return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements, holders), own);
 }

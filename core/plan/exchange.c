@@ -29,7 +29,6 @@ static void measure_corner(const struct sides *s, const int32_t *base, uint32_t 
     const struct wf_problem *problem = s->problem;
     int32_t coord[WEFT_MAX_AXES] = {0};
     struct wf_shard has, wants;
-    uint64_t common = s->element;
 
     *received = *kept = 0;
     for (int32_t i = 0; i < problem->axes; i++) {
@@ -39,14 +38,9 @@ static void measure_corner(const struct sides *s, const int32_t *base, uint32_t 
     }
     wf_shard_at(&s->source, coord, &has);
     wf_shard_at(&s->target, coord, &wants);
-    if (has.elements == 0 || wants.elements == 0) common = 0;
-    for (int32_t d = 0; d < problem->dims; d++) {
-        struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
-        common *= (uint64_t)wf_index_common(&a, &b);
-    }
-    *kept = common;
+    *kept = wf_shards_common_elements(&has, &wants) * s->element;
     *received =
-        wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * s->element, s->holders), common);
+        wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * s->element, s->holders), *kept);
 }
 
 static weft_status open_sides(struct sides *s)

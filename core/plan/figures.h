@@ -23,6 +23,8 @@ static inline int32_t wf_table_dims(const struct wf_layout *layout)
 }
 /* Indices of dimension DIM that A and B have in common. */
 int64_t wf_shards_common(const struct wf_shard *a, const struct wf_shard *b, int32_t dim);
+/* Elements that A and B have in common. */
+uint64_t wf_shards_common_elements(const struct wf_shard *a, const struct wf_shard *b);
 void wf_table_set(struct wf_table *table, const weft_mesh *mesh, uint32_t axes);
 /* Write the lengths of dimension DIM in TO, and the number of indices that FROM has in common. */
 void wf_table_fill(const struct wf_table *table, const struct wf_layout *from,

@@ -34,15 +34,6 @@ static void open_need(struct need *need, const weft_spec *from, const weft_spec 
             need->partial |= UINT32_C(1) << i;
 }
 
-static uint64_t common_elements(const struct wf_shard *a, const struct wf_shard *b)
-{
-    uint64_t common = 1;
-
-    for (int32_t d = 0; d < (a->dims > 0 ? a->dims : 1); d++)
-        common *= (uint64_t)wf_shards_common(a, b, d);
-    return common;
-}
-
 /* Elements of WANTS that the rank at TARGET holds; at most all. */
 static uint64_t held_by(const struct need *need, const int32_t *target,
                         const struct wf_shard *wants)
@@ -52,7 +43,7 @@ static uint64_t held_by(const struct need *need, const int32_t *target,
 
     if (!wf_mesh_coord(need->from->mesh, wf_mesh_rank(need->to->mesh, target), source)) return 0;
     wf_shard_at(need->from, source, &has);
-    return common_elements(&has, wants);
+    return wf_shards_common_elements(&has, wants);
 }
 
 /* Elements of WANTS that the ranks along the target's partials lack.  MEMBER is the first one. */

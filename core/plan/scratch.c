@@ -289,6 +289,13 @@ static void stage_rank(struct part *part, const int32_t *source, const int32_t *
     add_sources(part, &wants, chosen, in);
 }
 
+/* True if the step has messages that may be staged.  Other collectives work on whole shards. */
+static bool has_messages(const struct wf_step *step, bool one_sided)
+{
+    return !one_sided && !wf_step_stays(step) && step->kind != WEFT_STEP_ALL_REDUCE &&
+           step->kind != WEFT_STEP_BROADCAST && step->kind != WEFT_STEP_REDUCE;
+}
+
 static uint64_t shard_bytes(const weft_spec *spec, const int32_t *coord, uint32_t dtype)
 {
     struct wf_shard shard;
@@ -312,9 +319,10 @@ static struct casting find_casting(const struct wf_step *step, bool one_sided)
     if (casting.place == WEFT_CAST_NONE || wf_step_stays(step)) return casting;
     reduces = wf_step_reduces(step);
     casting.split = !wf_cast_fuses(step->kind, casting.place, reduces);
-    /* Messages to several ranks would be cast and stored once for each of them. */
+    /* A broadcast works on whole shards.  Messages to several ranks would be cast and stored once
+     * for each of them. */
     if (!one_sided)
-        casting.split = casting.split || reduces ||
+        casting.split = casting.split || reduces || step->kind == WEFT_STEP_BROADCAST ||
                         (casting.place == WEFT_CAST_BEFORE && wf_step_sends_copies(step));
     return casting;
 }
@@ -331,7 +339,7 @@ static uint64_t rank_scratch(struct part *part, const struct casting *casting, b
     uint64_t staging = 0, between, first, second;
     struct side sides[2];
 
-    if (!one_sided && !wf_step_stays(step) && step->kind != WEFT_STEP_ALL_REDUCE) {
+    if (has_messages(step, one_sided)) {
         stage_rank(part, source, target, &sides[0], &sides[1]);
         for (int i = 0; i < 2; i++)
             staging = wf_add_capped(staging, wf_scratch_align(wf_mul_capped(
@@ -363,10 +371,10 @@ static bool is_largest_first(const struct wf_layout *layout, bool plain)
 static bool takes_most(const struct wf_step *step, bool one_sided)
 {
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
-    bool moves = !one_sided && !wf_step_stays(step) && step->kind != WEFT_STEP_ALL_REDUCE;
     bool along_one = step->axes != 0 && (step->axes & (step->axes - 1)) == 0;
 
-    if (!moves) return is_largest_first(from, false) && is_largest_first(to, false);
+    if (!has_messages(step, one_sided))
+        return is_largest_first(from, false) && is_largest_first(to, false);
     if (step->kind == WEFT_STEP_EXCHANGE || step->kind == WEFT_STEP_PERMUTE) return false;
     if (wf_layout_is_regular(from) && wf_layout_is_regular(to)) return true;
     return along_one && step->kind != WEFT_STEP_REDUCE_SCATTER && is_largest_first(from, true) &&

@@ -55,6 +55,15 @@ int64_t wf_shards_common(const struct wf_shard *a, const struct wf_shard *b, int
     return wf_index_common(&has, &gets);
 }
 
+uint64_t wf_shards_common_elements(const struct wf_shard *a, const struct wf_shard *b)
+{
+    uint64_t common = 1;
+
+    for (int32_t d = 0; d < (a->dims > 0 ? a->dims : 1); d++)
+        common *= (uint64_t)wf_shards_common(a, b, d);
+    return common;
+}
+
 void wf_table_fill(const struct wf_table *table, const struct wf_layout *from,
                    const struct wf_layout *to, int32_t dim, int64_t *wants, int64_t *common)
 {

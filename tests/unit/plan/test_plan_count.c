@@ -8,9 +8,10 @@
 
 /* ---- the oracle ---- */
 
-/* The indices of one rank in every dimension, listed one by one; a non-member has none. */
+/* The indices of one rank in every dimension, listed one by one.  A rank that is a non-member, or
+ * does not own the tensor, has none. */
 struct listed {
-    bool member;
+    bool member, holds;
     int32_t coord[WEFT_MAX_AXES];
     int64_t count[WEFT_MAX_DIMS], index[WEFT_MAX_DIMS][ORACLE_LONGEST];
 };
@@ -18,22 +19,23 @@ struct listed {
 static void list_shard(const weft_spec *spec, int32_t rank, struct listed *out)
 {
     out->member = wf_mesh_coord(spec->layout.mesh, rank, out->coord);
+    out->holds = out->member && oracle_owns(spec, out->coord);
     for (int32_t d = 0; out->member && d < spec->layout.dims; d++)
         out->count[d] = oracle_indices(spec, out->coord, d, out->index[d]);
 }
 
 static uint64_t listed_elements(const struct listed *list, int32_t dims)
 {
-    uint64_t elements = list->member;
+    uint64_t elements = list->holds;
 
-    for (int32_t d = 0; d < dims; d++)
-        elements *= list->member ? (uint64_t)list->count[d] : 0;
+    for (int32_t d = 0; d < dims && list->holds; d++)
+        elements *= (uint64_t)list->count[d];
     return elements;
 }
 
 static uint64_t listed_common(const struct listed *a, const struct listed *b, int32_t dims)
 {
-    uint64_t common = a->member && b->member;
+    uint64_t common = a->holds && b->holds;
 
     for (int32_t d = 0; d < dims && common > 0; d++) {
         uint64_t same = 0;
