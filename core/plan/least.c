@@ -189,7 +189,7 @@ static void add_needs(const struct wf_member *member, uint64_t *bytes, uint64_t 
 
 static weft_status least_of_batch(const weft_plan *plan, uint64_t *least)
 {
-    int64_t ranks = wf_batch_ranks(plan);
+    int64_t ranks = wf_members_ranks(plan->members, plan->member_count);
     uint64_t *bytes, total = 0;
 
     *least = 0;

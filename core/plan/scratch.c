@@ -7,7 +7,6 @@
  * equal shards reduce on the way; with unequal shards, contributions arrive and are staged. */
 #include "plan.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 /* ---- runs ---- */
@@ -468,31 +467,4 @@ bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, boo
     if (step->from->layout.mesh == step->to->layout.mesh)
         return scratch_on_one_mesh(&part, &casting, one_sided, own, bytes);
     return scratch_between_meshes(&part, &casting, one_sided, own, bytes);
-}
-
-uint64_t wf_plan_step_scratch(const weft_plan *plan, uint32_t index)
-{
-    const struct wf_step *step = &plan->steps[index];
-    uint64_t bytes = step->scratch;
-
-    if (plan->members != NULL) return bytes;
-    (void)wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
-                          index + 1 == plan->step_count, &bytes);
-    return bytes;
-}
-
-uint64_t wf_plan_scratch(const weft_plan *plan)
-{
-    weft_plan *mine = (weft_plan *)(uintptr_t)plan; /* only what was counted changes */
-    uint64_t most = atomic_load_explicit(&mine->scratch, memory_order_relaxed);
-
-    if (plan->members != NULL) return plan->peak;
-    if (most != UINT64_MAX) return most;
-    most = 0;
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        uint64_t bytes = wf_plan_step_scratch(plan, i);
-        if (bytes > most) most = bytes;
-    }
-    atomic_store_explicit(&mine->scratch, most, memory_order_relaxed);
-    return most;
 }
