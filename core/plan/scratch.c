@@ -382,8 +382,20 @@ static bool takes_most(const struct wf_step *step, bool one_sided)
 
 enum { SEEN_MAX = 64 };
 
-/* Shapes and elements of a rank's shards before and after a collective.  They decide what it takes,
- * because the shards of its group are parts of them.  A scalar has elements on its owner only. */
+/* True if every shard has one run of each dimension. */
+static bool has_runs(const struct wf_layout *layout)
+{
+    for (int32_t i = 0; i < layout->split_count; i++)
+        if (layout->mesh->axis[layout->splits[i].axis].size > 1 &&
+            (layout->splits[i].kind == WEFT_PLACE_STRIDED ||
+             layout->splits[i].kind == WEFT_PLACE_PARTS))
+            return false;
+    return true;
+}
+
+/* Shapes and elements of a rank's shards before and after a collective.  If the shards are runs,
+ * these decide what it takes, because the shards of its group are parts of them.  A scalar has
+ * elements on its owner only. */
 struct seen {
     int64_t shapes[SEEN_MAX][2][WEFT_MAX_DIMS + 1];
     int32_t count;
@@ -414,14 +426,15 @@ static bool scratch_on_one_mesh(struct part *part, const struct casting *casting
     int32_t coord[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
     uint64_t most = 0;
     bool first = takes_most(step, one_sided);
-    bool collective = step->kind != WEFT_STEP_EXCHANGE && step->kind != WEFT_STEP_PERMUTE;
+    bool alike = step->kind != WEFT_STEP_EXCHANGE && step->kind != WEFT_STEP_PERMUTE &&
+                 has_runs(&step->from->layout) && has_runs(&step->to->layout);
     struct seen seen;
 
     seen.count = 0;
     if (!first && wf_steps_ranges(step, 1, range) > WF_DISTINCT_MAX) return false;
     do {
         uint64_t mine;
-        if (collective && !first && was_seen(&seen, step, coord)) continue;
+        if (alike && !first && was_seen(&seen, step, coord)) continue;
         mine = rank_scratch(part, casting, one_sided, coord, coord, own);
         if (mine > most) most = mine;
         if (part->pairs > WF_SCRATCH_PAIRS) return false;

@@ -267,6 +267,36 @@ START_TEST(a_plan_states_the_scratch_that_binding_takes)
 }
 END_TEST
 
+/* Shards of one shape, of which the first is one run and the others are not. */
+static void compare_parts(struct lone_rank *lone, struct random *r, bool crosses)
+{
+    weft_cost_table *costs = NULL;
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_spec *from = spec_of("2x2", "f32[8,24] S(1)[1],B(1;14,2,4,4)[0]");
+    weft_spec *to = spec_of("2x2", "f32[8,24] S(0)[1],S(0)[0]");
+    weft_plan *plan = NULL;
+
+    (void)r;
+    (void)crosses;
+    ck_assert_int_eq(weft_cost_table_find("default", &costs), WEFT_OK);
+    options.costs = costs;
+    ck_assert_int_eq(weft_plan_create(from, to, &options, &plan), WEFT_OK);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    ck_assert_uint_eq(info.peak_bytes, bound_scratch(lone, plan, true));
+    ck_assert_uint_eq(info.peak_bytes, 512);
+    weft_plan_release(&plan);
+    weft_cost_table_release(&costs);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+
+START_TEST(shards_of_one_shape_may_have_other_runs)
+{
+    compare_many(compare_parts, 1);
+}
+END_TEST
+
 START_TEST(a_batch_states_the_scratch_that_binding_takes)
 {
     compare_many(compare_batch, 300);
@@ -274,5 +304,5 @@ START_TEST(a_batch_states_the_scratch_that_binding_takes)
 END_TEST
 
 SUITE(exec_scratch, a_plan_states_the_scratch_that_binding_takes,
-      a_batch_states_the_scratch_that_binding_takes, outputs_lie_at_two_ends_and_staging_between,
-      what_needs_no_scratch_has_none)
+      a_batch_states_the_scratch_that_binding_takes, shards_of_one_shape_may_have_other_runs,
+      outputs_lie_at_two_ends_and_staging_between, what_needs_no_scratch_has_none)
