@@ -13,7 +13,7 @@ static void add_spec(struct wf_text *text, const weft_spec *spec)
     wf_text_add(text, "%s", wf_dtype_name(layout->dtype));
     wf_shape_add_text(layout->dims, layout->shape, text);
     wf_text_char(text, ' ');
-    wf_placements_add_text(layout->placements, layout->mesh->axes, text);
+    wf_placements_add_short_text(layout->placements, layout->mesh->axes, text);
 }
 
 /* "f32[8] S(0) -> f32[8] R on 4". */

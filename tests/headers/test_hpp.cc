@@ -2,58 +2,7 @@
  *
  * Every release that the header calls is counted, so that each handle is known to release its
  * object once.  Sanitizers check the rest. */
-#include <weft/weft.h>
-
-#include <atomic>
-#include <stdio.h>
-#include <stdlib.h>
-
-/* Number of objects of type T that handles have released, and of references that they have added.
- */
-template <class T> inline std::atomic<int> released{0};
-template <class T> inline std::atomic<int> retained{0};
-
-template <class T, void (*Release)(T **)> void counted(T **object)
-{
-    if (object == nullptr || *object == nullptr) abort(); /* handles do not release empty objects */
-    released<T> ++;
-    Release(object);
-}
-
-template <class T, T *(*Retain)(const T *)> T *counted_retain(const T *object)
-{
-    if (object != nullptr) retained<T> ++;
-    return Retain(object);
-}
-
-static void counted_stream(weft_context *context, weft_stream **stream)
-{
-    released<weft_stream> ++;
-    weft_stream_release(context, stream);
-}
-
-static weft_status counted_free(weft_context *context, void *pointer)
-{
-    weft_status status = weft_free(context, pointer);
-
-    if (status == WEFT_OK) released<void> ++;
-    return status;
-}
-
-#define weft_mesh_release        counted<weft_mesh, weft_mesh_release>
-#define weft_mesh_retain         counted_retain<weft_mesh, weft_mesh_retain>
-#define weft_spec_release        counted<weft_spec, weft_spec_release>
-#define weft_plan_release        counted<weft_plan, weft_plan_release>
-#define weft_plan_cache_release  counted<weft_plan_cache, weft_plan_cache_release>
-#define weft_work_release        counted<weft_work, weft_work_release>
-#define weft_context_release     counted<weft_context, weft_context_release>
-#define weft_comm_release        counted<weft_comm, weft_comm_release>
-#define weft_bound_release       counted<weft_bound, weft_bound_release>
-#define weft_symm_release        counted<weft_symm, weft_symm_release>
-#define weft_observation_release counted<weft_observation, weft_observation_release>
-#define weft_stream_release      counted_stream
-#define weft_free                counted_free
-#include <weft/weft.hpp>
+#include "counted.hpp"
 
 #include <string.h>
 #include <unistd.h>
@@ -162,6 +111,11 @@ static void test_shared()
         CHECK(spec.with("R,R")->text().value() == "f32[4,6] R,R");
         CHECK(spec.with("R,R")->with(WEFT_DTYPE_F64).value().dtype() == WEFT_DTYPE_F64);
         CHECK(spec.with("S(0),R").value() == spec);
+        weft_placement places[2] = {};
+        places[0].kind = WEFT_PLACE_SHARD;
+        const int64_t sizes[] = {3, 6, 3, 6, 1, 6, 1, 6};
+        CHECK(weft::spec::from_shards(mesh, WEFT_DTYPE_F32, 2, places, sizes)->text().value() ==
+              "f32[4,6] G(0;3,1),R");
         CHECK(mesh.slice("tp", 3)->rank_at(0) == 2 && mesh.flatten()->axes() == 1);
         CHECK(mesh.find_axis("tp").value() == 1 && mesh.text().value() == "dp=2,tp=2");
 

@@ -161,7 +161,8 @@ static const struct probe {
 } probes[] = {
     {WEFT_STEP_ALL_GATHER, "S(0)", "R"},  {WEFT_STEP_REDUCE_SCATTER, "P", "S(0)"},
     {WEFT_STEP_ALL_REDUCE, "P", "R"},     {WEFT_STEP_ALL_TO_ALL, "S(0)", "S(1)"},
-    {WEFT_STEP_EXCHANGE, "S(0)", "S(1)"},
+    {WEFT_STEP_EXCHANGE, "S(0)", "S(1)"}, {WEFT_STEP_BROADCAST, "O(0)", "R"},
+    {WEFT_STEP_REDUCE, "P", "O(0)"},
 };
 
 static weft_status run_bound(struct timed *timed)

@@ -383,6 +383,13 @@ public:
     {
         return detail::make<spec>(weft_spec_parse, mesh.get(), text);
     }
+    /* The spec whose shards have these local shapes. */
+    static result<spec> from_shards(const weft::mesh &mesh, weft_dtype dtype, int32_t dims,
+                                    const weft_placement *placements, const int64_t *shards)
+    {
+        return detail::make<spec>(weft_spec_from_shards, mesh.get(), dtype, dims, placements,
+                                  shards);
+    }
     /* The same tensor with other placements, on another mesh, or with another dtype. */
     result<spec> with(const char *placements) const
     {
