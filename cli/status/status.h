@@ -92,6 +92,10 @@ uint64_t status_since(const struct status_job *job, uint64_t ns);
 /* True if RECORD is an operation of all ranks of its communicator. */
 bool status_is_collective(const weft_record *record);
 bool status_is_message(const weft_record *record);
+/* True if ranks create or release something together.  They count these apart from collectives. */
+bool status_is_creation(const weft_record *record);
+/* True if the list of world ranks "0-3,8" has RANK. */
+bool status_has_rank(const char *list, int32_t rank);
 
 /* Set the marks of all positions, and job->waits. */
 weft_status status_find_waits(struct status_job *job) WF_NODISCARD;

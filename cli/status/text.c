@@ -38,6 +38,8 @@ static void add_operation(struct wf_text *out, const weft_ring *ring, const weft
 
     wf_text_add(out, "%s", name != NULL ? name : "unknown operation");
     if (record->sequence > 0) wf_text_add(out, " #%" PRIu64, record->sequence);
+    if (status_is_creation(record) && record->axes != 0)
+        wf_text_add(out, " by ranks %s", weft_ring_text(ring, record->axes));
     if (bytes > 0) {
         wf_text_add(out, " of ");
         wf_text_bytes(out, bytes);

@@ -22,9 +22,10 @@ struct wf_counts {
     weft_counts sums;
 };
 
+/* True if RECORD is an operation on data. */
 static bool has_data(const weft_record *record)
 {
-    return record->operation != WEFT_OP_REDISTRIBUTE && record->operation != WEFT_OP_PLAN;
+    return record->operation != WEFT_OP_COPY && !wf_record_is_creation(record);
 }
 
 static weft_axis_count *find_axes(weft_counts *sums, const char *axes)
@@ -58,7 +59,7 @@ static void count_submitted(void *self, const weft_record *record)
     pthread_mutex_lock(&counts->lock);
     if (record->operation < WEFT_OP_COUNT) sums->operations[record->operation]++;
     if (record->step_kind < WF_COUNT(sums->steps)) sums->steps[record->step_kind]++;
-    if (has_data(record) && record->operation != WEFT_OP_COPY) {
+    if (has_data(record)) {
         sums->sent += record->sent;
         sums->received += record->received;
         count_axes(

@@ -38,13 +38,15 @@ extern "C" {
     X(ALL_TO_ALL_V, 11, "all-to-all-v")                                                            \
     X(GATHER_V, 12, "gather-v")                                                                    \
     X(SCATTER_V, 13, "scatter-v")                                                                  \
+    X(RELEASE, 23, "release") /* of symmetric memory, or of all bound moves */                     \
     X(SEND, 24, "send")                                                                            \
     X(RECEIVE, 25, "receive")                                                                      \
     X(PULL, 26, "pull")                      /* of a plan: reads peers' memory */                  \
     X(COPY, 27, "copy")                      /* of a plan: within this rank's memory */            \
     X(SYMM_BARRIER, 28, "symmetric barrier") /* of symmetric memory */                             \
     X(REDISTRIBUTE, 29, "redistribute")      /* a whole redistribution or move; contains steps */  \
-    X(PLAN, 30, "plan")                      /* the search for a plan, or its binding */
+    X(PLAN, 30, "plan")                      /* the search for a plan, or its binding */           \
+    X(CREATE, 31, "create")                  /* of a communicator or symmetric memory */
 
 #define WEFT_OPERATION_ENUM(name, value, text) WEFT_OP_##name = value,
 enum weft_operation { WEFT_OPERATION_LIST(WEFT_OPERATION_ENUM) WEFT_OP_COUNT = 32 };
@@ -69,9 +71,11 @@ enum weft_record_flag {
  * counter; weft_ticks_to_ns converts them.  Texts are numbers; weft_trace_text converts them. */
 typedef struct weft_record {
     uint64_t id;        /* 1, 2, 3 ... on this rank */
-    uint64_t comm;      /* number of the communicator, equal on all its ranks; 0: none */
-    uint64_t sequence;  /* number of the collective on its communicator, or of the message to or
-                           from PEER; equal on all ranks that take part; 0: none */
+    uint64_t comm;      /* number of the communicator, equal on all its ranks and unique on each
+                           of them; the parts of a split share it; 0: none */
+    uint64_t sequence;  /* number of the collective on its communicator, of the message to or from
+                           PEER, or of the creation or release by these ranks; equal on all ranks
+                           that take  part; 0: none */
     uint64_t sent;      /* bytes of this rank's input */
     uint64_t received;  /* bytes of this rank's output */
     uint64_t plan;      /* digest of the plan; 0: not part of a plan */
@@ -91,8 +95,10 @@ typedef struct weft_record {
     int32_t peer;       /* world rank of the message's peer or of the root; -1: none */
     int32_t waits_for;  /* world rank that this rank waited for when it failed; -1: not known */
     uint32_t comm_name; /* text: the communicator */
-    uint32_t axes;      /* text: the mesh axes along which data travels, such as "tp" */
-    uint32_t label;     /* text: the name of the tensor, or of the bound plan */
+    uint32_t axes;      /* text: the mesh axes along which data travels, such as "tp"; of a
+                           creation: the world ranks that take part, "0-3,8"; 0: all ranks */
+    uint32_t label;     /* text: the name of the tensor, or of the bound plan; of a creation
+                           or release: the function, such as "weft_comm_split" */
     int32_t status;     /* weft_status of a failed operation */
     uint32_t parent;    /* low 32 bits of the id of the redistribution that contains it; 0: none */
 } weft_record;
