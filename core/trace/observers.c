@@ -20,7 +20,9 @@ weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observ
     for (free_slot = 0; free_slot < WF_OBSERVERS && (used >> free_slot & 1) != 0;)
         free_slot++;
     if (free_slot == WF_OBSERVERS) {
-        status = wf_fail(WEFT_ERR_NO_MEMORY, "weft_observe: the context has %d observers already",
+        status = wf_fail(WEFT_ERR_NO_MEMORY,
+                         "the context has %d observers, the maximum; WEFT_TRACE, WEFT_METRICS and "
+                         "counting use one each; release one with weft_observation_release",
                          WF_OBSERVERS);
     } else {
         trace->observers[free_slot].observer = *observer;
@@ -48,17 +50,28 @@ void wf_observers_remove(struct wf_trace *trace, uint32_t slot)
     pthread_mutex_unlock(&trace->lock);
 }
 
+static _Thread_local uint32_t depth; /* callbacks that run on this thread */
+
+bool wf_observers_run_here(void)
+{
+    return depth > 0;
+}
+
 /* Enter SLOT; false if it is not used. */
 static bool enter(struct wf_trace *trace, uint32_t slot)
 {
     atomic_fetch_add(&trace->observers[slot].running, 1);
-    if ((atomic_load(&trace->observing) >> slot & 1) != 0) return true;
+    if ((atomic_load(&trace->observing) >> slot & 1) != 0) {
+        depth++;
+        return true;
+    }
     atomic_fetch_sub(&trace->observers[slot].running, 1);
     return false;
 }
 
 static void leave(struct wf_trace *trace, uint32_t slot)
 {
+    depth--;
     atomic_fetch_sub(&trace->observers[slot].running, 1);
 }
 

@@ -130,14 +130,15 @@ weft_status weft_observe(weft_context *context, const weft_observer *observer,
     WF_TRY(wf_context_check(context, "weft_observe"));
     if (observer == NULL || out == NULL)
         return wf_fail_null("weft_observe", observer == NULL ? "observer" : "out");
-    WF_TRY(wf_options_read("weft_observer", observer, &given, sizeof given));
+    status = wf_options_read("weft_observer", observer, &given, sizeof given);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_observe");
     observation = wf_alloc(sizeof *observation);
     if (observation == NULL) return wf_fail_memory(sizeof *observation);
     observation->context = context;
     status = wf_observers_add(context->trace, &given, &observation->slot);
     if (status != WEFT_OK) {
         wf_free(observation);
-        return status;
+        return wf_fail_context(status, "weft_observe");
     }
     pthread_mutex_lock(&context->lock);
     observation->next = context->observations;
@@ -166,6 +167,11 @@ void weft_observation_release(weft_observation **held)
     weft_context *context;
 
     if (held == NULL || *held == NULL) return;
+    if (wf_observers_run_here()) { /* it would wait for this callback, or for locks around it */
+        wf_log(WF_LOG_WARNING, "weft_observation_release: the call is in a callback of an observer "
+                               "and releases nothing; release the observation elsewhere");
+        return;
+    }
     observation = *held;
     *held = NULL;
     context = observation->context;
@@ -181,13 +187,15 @@ void weft_observation_release(weft_observation **held)
 
 weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
 {
-    weft_counts given = {0};
+    const weft_counts none = {.struct_size = sizeof none};
+    weft_status status;
 
     WF_TRY(wf_context_check(context, "weft_counts_begin"));
     if (counts == NULL) return wf_fail_null("weft_counts_begin", "counts");
-    given.struct_size = sizeof given;
-    WF_TRY(wf_info_write("weft_counts", &given, sizeof given, counts));
-    WF_TRY(wf_counts_begin(context->trace, counts));
+    status = wf_info_check("weft_counts", counts);
+    if (status == WEFT_OK) status = wf_counts_begin(context->trace, counts);
+    if (status == WEFT_OK) status = wf_info_write("weft_counts", &none, sizeof none, counts);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_counts_begin");
     switch_records(context);
     return WEFT_OK;
 }
@@ -195,10 +203,13 @@ weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
 weft_status weft_counts_end(weft_context *context, weft_counts *counts)
 {
     weft_counts grown;
+    weft_status status;
 
     WF_TRY(wf_context_check(context, "weft_counts_end"));
     if (counts == NULL) return wf_fail_null("weft_counts_end", "counts");
-    WF_TRY(wf_counts_end(context->trace, counts, &grown));
+    status = wf_info_check("weft_counts", counts); /* first: a refused call does not end it */
+    if (status == WEFT_OK) status = wf_counts_end(context->trace, counts, &grown);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_counts_end");
     switch_records(context);
     return wf_info_write("weft_counts", &grown, sizeof grown, counts);
 }

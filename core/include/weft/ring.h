@@ -81,7 +81,7 @@ WEFT_API const char *weft_rings_folder(const weft_rings *rings, size_t index);
  * WEFT_ERR_VERSION: another version of weft wrote it.  WEFT_ERR_SYSTEM: it cannot be read. */
 WEFT_API WEFT_NODISCARD weft_status weft_ring_open(const char *path, weft_ring **out);
 /* Close the ring and set *RING to NULL.  Accepts NULL and a pointer to NULL.  Not for rings of a
- * list. */
+ * list: then it logs a warning and closes nothing. */
 WEFT_API void weft_ring_close(weft_ring **ring);
 
 /* Read RING again.  Errors as weft_ring_open; the earlier copy then stays. */

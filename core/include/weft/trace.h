@@ -149,14 +149,15 @@ typedef struct weft_observer {
 } weft_observer;
 
 /* Call OBSERVER, which is copied, for every operation of CONTEXT from now on.  The caller releases
- * *OUT.  [any thread] */
+ * *OUT.  WEFT_ERR_NO_MEMORY: there are 16 observers; WEFT_TRACE, WEFT_METRICS and counting use one
+ * each.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_observe(weft_context *context,
                                                  const weft_observer *observer,
                                                  weft_observation **out);
 
-/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads; must
- * not be called in a callback.  Accepts NULL and a pointer to NULL.  If the context was released
- * before, only the handle is freed. */
+/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads.  In a
+ * callback it logs a warning and releases nothing.  Accepts NULL and a pointer to NULL.  If the
+ * context was released before, only the handle is freed. */
 WEFT_API void weft_observation_release(weft_observation **observation);
 
 /* ---- counters ------------------------------------------------------------------ */
@@ -184,11 +185,12 @@ typedef struct weft_counts {
 } weft_counts;
 
 /* Begin to count the operations of CONTEXT.  The caller sets counts->struct_size.  Counting nests:
- * each begin has a struct of its own.  [any thread] */
+ * each begin needs another struct.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_counts_begin(weft_context *context, weft_counts *counts);
 
-/* Set COUNTS to what was submitted since its begin, and end the counting.  WEFT_ERR_INVALID: COUNTS
- * has not begun.  [any thread] */
+/* Set COUNTS to the operations submitted since its begin, and to those that failed since then, and
+ * end the counting.  WEFT_ERR_INVALID: COUNTS has not begun, or its struct_size is not set; then
+ * the counting goes on.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_counts_end(weft_context *context, weft_counts *counts);
 
 /* ---- names --------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 #include "comm/recording.h"
+#include "support/caught.h"
 #include "support/fake_world.h"
 #include "support/folder.h"
 #include "support/suite.h"
@@ -143,6 +144,71 @@ START_TEST(counts_are_of_the_context)
 }
 END_TEST
 
+START_TEST(a_refused_end_does_not_end_the_counting)
+{
+    weft_context *context = begin("0");
+    weft_counts counts = {.struct_size = sizeof counts};
+
+    ck_assert_int_eq(weft_counts_begin(context, &counts), WEFT_OK);
+    ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
+    counts.struct_size = 0;
+    ck_assert_int_eq(weft_counts_end(context, &counts), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "weft_counts_end: weft_counts.struct_size is 0; set it to "
+                                        "sizeof(weft_counts)");
+    counts.struct_size = sizeof counts;
+    ck_assert_int_eq(weft_counts_begin(context, &counts), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "weft_counts_begin: these counts have begun already; each "
+                                        "begin needs another struct");
+    ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
+    ck_assert_int_eq(weft_counts_end(context, &counts), WEFT_OK);
+    ck_assert_uint_eq(counts.operations[WEFT_OP_BARRIER], 2);
+    end(context);
+}
+END_TEST
+
+START_TEST(the_maximum_of_observers_is_stated)
+{
+    weft_context *context = begin("0");
+    weft_counts counts = {.struct_size = sizeof counts};
+    weft_observation *observations[WF_OBSERVERS];
+    atomic_int seen = 0;
+
+    for (int i = 0; i < WF_OBSERVERS; i++)
+        observations[i] = observe(context, &seen);
+    ck_assert_int_eq(weft_counts_begin(context, &counts), WEFT_ERR_NO_MEMORY);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_counts_begin: the context has 16 "
+                                                    "observers, the maximum"));
+    for (int i = 0; i < WF_OBSERVERS; i++)
+        weft_observation_release(&observations[i]);
+    end(context);
+}
+END_TEST
+
+static void release_self(void *self, const weft_record *record)
+{
+    (void)record;
+    weft_observation_release(self);
+}
+
+START_TEST(a_release_in_a_callback_is_refused)
+{
+    weft_context *context = begin("0");
+    weft_observation *observation = NULL;
+    weft_observer observer = {
+        .struct_size = sizeof observer, .self = &observation, .submitted = release_self};
+
+    ck_assert_int_eq(weft_observe(context, &observer, &observation), WEFT_OK);
+    catch_begin();
+    ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
+    ck_assert_ptr_nonnull(strstr(catch_end(), "weft_observation_release: the call is in a callback "
+                                              "of an observer and releases nothing"));
+    ck_assert_ptr_nonnull(observation);
+    weft_observation_release(&observation);
+    ck_assert_ptr_null(observation);
+    end(context);
+}
+END_TEST
+
 /* ---- threads ---- */
 
 static void *observe_often(void *context)
@@ -179,4 +245,5 @@ END_TEST
 
 SUITE(comm_observe, a_context_has_a_ring, without_a_ring_only_observers_make_records,
       an_observation_outlives_its_context, arguments_are_checked, counts_are_of_the_context,
-      observers_of_several_threads_do_not_switch_each_other_off)
+      a_refused_end_does_not_end_the_counting, the_maximum_of_observers_is_stated,
+      a_release_in_a_callback_is_refused, observers_of_several_threads_do_not_switch_each_other_off)
