@@ -15,6 +15,10 @@ static void name_counts(const struct run_job *job, int32_t rank, char *out, size
 
 bool run_counts_begin(struct run_job *job)
 {
+    const char *own = getenv("WEFT_COUNTS");
+
+    if (own != NULL && own[0] != '\0')
+        fprintf(stderr, "weft run: --counts replaces WEFT_COUNTS, and %s is not written\n", own);
     snprintf(job->counts_folder, sizeof job->counts_folder, P_tmpdir "/weft-counts-XXXXXX");
     if (mkdtemp(job->counts_folder) != NULL) return true;
     fprintf(stderr, "weft run: no folder for the counters of --counts: %s\n", strerror(errno));

@@ -50,28 +50,17 @@ void wf_observers_remove(struct wf_trace *trace, uint32_t slot)
     pthread_mutex_unlock(&trace->lock);
 }
 
-static _Thread_local uint32_t depth; /* callbacks that run on this thread */
-
-bool wf_observers_run_here(void)
-{
-    return depth > 0;
-}
-
 /* Enter SLOT; false if it is not used. */
 static bool enter(struct wf_trace *trace, uint32_t slot)
 {
     atomic_fetch_add(&trace->observers[slot].running, 1);
-    if ((atomic_load(&trace->observing) >> slot & 1) != 0) {
-        depth++;
-        return true;
-    }
+    if ((atomic_load(&trace->observing) >> slot & 1) != 0) return true;
     atomic_fetch_sub(&trace->observers[slot].running, 1);
     return false;
 }
 
 static void leave(struct wf_trace *trace, uint32_t slot)
 {
-    depth--;
     atomic_fetch_sub(&trace->observers[slot].running, 1);
 }
 

@@ -141,7 +141,8 @@ struct wf_trace {
     size_t bytes;                /* of the segment */
     char path[256];              /* of the file; "" without */
     struct wf_text_entry *texts; /* WF_TEXT_ENTRIES */
-    uint32_t text_count, texts_missed;
+    uint32_t text_count;
+    bool texts_missed; /* there was no room, and the warning was logged */
     struct wf_stream_name stream_names[WF_STREAM_NAMES];
     uint32_t stream_name_count;         /* of all times */
     pthread_mutex_t counts_lock;        /* of beginning and ending counts */
@@ -230,8 +231,6 @@ weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observ
  * counted. */
 void wf_observers_keep(struct wf_trace *trace, uint32_t slot);
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot);
-/* True if the calling thread runs a callback of an observer that can be removed. */
-bool wf_observers_run_here(void);
 /* Record ID, at RECORD in the ring, was submitted or has changed.  Observers get a copy, because
  * the ring's may change meanwhile.  If other records have taken its place, they get nothing. */
 void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record,

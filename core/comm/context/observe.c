@@ -4,6 +4,7 @@
 #include "rendezvous/launch.h"
 #include "trace/dump/dump.h"
 #include "trace/metrics.h"
+#include "trace/rank_file.h"
 #include "weft/status.h"
 
 #include <stdio.h>
@@ -55,6 +56,34 @@ void wf_tracing_clock(weft_context *context)
     wf_export_clock(export, clock.at_ns, clock.offset_ns, clock.bound_ns);
 }
 
+_Static_assert(WF_CONFIG_RING_MOST == WF_RECORDS_MOST, "the values that WEFT_RING may have");
+
+/* Two variables may not name one file, because a rank would write both contents to it. */
+static weft_status check_files(const weft_context *context)
+{
+    const struct wf_config *config = context->config;
+    const struct {
+        const char *variable, *pattern;
+    } files[] = {{"WEFT_TRACE", config->trace},
+                 {"WEFT_DUMP", config->dump},
+                 {"WEFT_COUNTS", config->counts}};
+    char names[WF_COUNT(files)][1024];
+
+    for (size_t i = 0; i < WF_COUNT(files); i++) {
+        if (files[i].pattern == NULL ||
+            !wf_rank_file_name(files[i].pattern, context->rank, names[i], sizeof names[i]))
+            names[i][0] = '\0';
+        for (size_t k = 0; k < i; k++)
+            if (names[i][0] != '\0' && strcmp(names[k], names[i]) == 0)
+                return wf_fail(WEFT_ERR_INVALID,
+                               "weft_init: %s is \"%s\" and %s is \"%s\", so that both are the "
+                               "file %s; set different names",
+                               files[k].variable, files[k].pattern, files[i].variable,
+                               files[i].pattern, names[i]);
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_tracing_begin(weft_context *context)
 {
     struct wf_trace_identity identity = {.job = context->job,
@@ -63,6 +92,7 @@ weft_status wf_tracing_begin(weft_context *context)
                                          .backend =
                                              context->plugin != NULL ? context->plugin->name : ""};
 
+    WF_TRY(check_files(context));
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
     if (counts_file(context) != NULL) WF_TRY(wf_counts_begin(context->trace, NULL));
     if (context->config->metrics != NULL)
@@ -167,11 +197,6 @@ void weft_observation_release(weft_observation **held)
     weft_context *context;
 
     if (held == NULL || *held == NULL) return;
-    if (wf_observers_run_here()) { /* it would wait for this callback, or for locks around it */
-        wf_log(WF_LOG_WARNING, "weft_observation_release: the call is in a callback of an observer "
-                               "and releases nothing; release the observation elsewhere");
-        return;
-    }
     observation = *held;
     *held = NULL;
     context = observation->context;

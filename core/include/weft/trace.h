@@ -155,9 +155,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_observe(weft_context *context,
                                                  const weft_observer *observer,
                                                  weft_observation **out);
 
-/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads.  In a
- * callback it logs a warning and releases nothing.  Accepts NULL and a pointer to NULL.  If the
- * context was released before, only the handle is freed. */
+/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads; must
+ * not be called in a callback.  Accepts NULL and a pointer to NULL.  If the context was released
+ * before, only the handle is freed. */
 WEFT_API void weft_observation_release(weft_observation **observation);
 
 /* ---- counters ------------------------------------------------------------------ */

@@ -174,6 +174,8 @@ def check_lost(rank, dump, text, lost):
     if last["state"] != "completed":  # it may have failed between two operations
         claim(last["state"] == "started" and last["retired"] is True, f"rank {rank}: {last}")
         claim(last["waits_for"] == status["waits_for"], f"rank {rank}: {last}")
+        entry, = [entry for entry in text["entries"] if entry["id"] == last["op_id"]]
+        claim(entry["failed"] == status["failed"], f"rank {rank}: {entry} has failed with {status}")
     return status["waits_for"]
 
 

@@ -1,5 +1,4 @@
 #include "comm/recording.h"
-#include "support/caught.h"
 #include "support/fake_world.h"
 #include "support/folder.h"
 #include "support/suite.h"
@@ -184,31 +183,6 @@ START_TEST(the_maximum_of_observers_is_stated)
 }
 END_TEST
 
-static void release_self(void *self, const weft_record *record)
-{
-    (void)record;
-    weft_observation_release(self);
-}
-
-START_TEST(a_release_in_a_callback_is_refused)
-{
-    weft_context *context = begin("0");
-    weft_observation *observation = NULL;
-    weft_observer observer = {
-        .struct_size = sizeof observer, .self = &observation, .submitted = release_self};
-
-    ck_assert_int_eq(weft_observe(context, &observer, &observation), WEFT_OK);
-    catch_begin();
-    ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
-    ck_assert_ptr_nonnull(strstr(catch_end(), "weft_observation_release: the call is in a callback "
-                                              "of an observer and releases nothing"));
-    ck_assert_ptr_nonnull(observation);
-    weft_observation_release(&observation);
-    ck_assert_ptr_null(observation);
-    end(context);
-}
-END_TEST
-
 /* ---- threads ---- */
 
 static void *observe_often(void *context)
@@ -246,4 +220,3 @@ END_TEST
 SUITE(comm_observe, a_context_has_a_ring, without_a_ring_only_observers_make_records,
       an_observation_outlives_its_context, arguments_are_checked, counts_are_of_the_context,
       a_refused_end_does_not_end_the_counting, the_maximum_of_observers_is_stated,
-      a_release_in_a_callback_is_refused, observers_of_several_threads_do_not_switch_each_other_off)
