@@ -215,6 +215,15 @@ bool status_any_wait(const struct status_job *job, bool *waiting)
     return any;
 }
 
+bool status_has_waits(const struct status_job *job)
+{
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (waits_at_all(job, i) ||
+            (job->ranks[i].newest != NULL && job->ranks[i].newest->state == WEFT_RECORD_SUBMITTED))
+            return true;
+    return false;
+}
+
 bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting)
 {
     bool more = true, any = false;
