@@ -187,9 +187,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return merge(command, &args, argv + args.rest_at + 1, (size_t)args.rest_count - 1);
     if (!merges && args.rest_count == 1 && !has_output) return summarize(command, &args);
     if (!merges && args.rest_count > 1) {
-        fprintf(stderr, "weft trace: one file is shown at a time; to join files: weft trace merge "
-                        "FILE... -o FILE\n");
-        return CLI_USAGE;
+        exit_code = cli_fail_argument(command, args.rest[1]);
+        fprintf(stderr, "to join files: weft trace merge FILE... -o FILE\n");
+        return exit_code;
     }
     fprintf(stderr, "weft trace: %s\n`weft trace --help` shows an example.\n",
             !merges && has_output ? "only merge takes -o"

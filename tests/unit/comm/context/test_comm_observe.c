@@ -220,3 +220,4 @@ END_TEST
 SUITE(comm_observe, a_context_has_a_ring, without_a_ring_only_observers_make_records,
       an_observation_outlives_its_context, arguments_are_checked, counts_are_of_the_context,
       a_refused_end_does_not_end_the_counting, the_maximum_of_observers_is_stated,
+      observers_of_several_threads_do_not_switch_each_other_off)
