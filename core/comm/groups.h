@@ -29,7 +29,7 @@ struct wf_known_axes {
 };
 
 /* How often the ranks whose list has DIGEST have created or released something together on a
- * communicator; 0: all its ranks. */
+ * communicator. */
 struct wf_creations {
     struct wf_creations *next;
     uint64_t digest, count;

@@ -69,10 +69,11 @@ struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
 
 /* ---- creations and releases ---- */
 
-/* The number of creations and releases on COMM by the ranks with DIGEST, with this one.  0 if
- * memory for the numbers is missing. */
-static uint64_t count_creation(weft_comm *comm, uint64_t digest)
+/* The number of creations and releases on COMM by COUNT RANKS of it, with this one.  0 if memory
+ * for the numbers is missing. */
+static uint64_t count_creation(weft_comm *comm, const int32_t *ranks, int32_t count)
 {
+    uint64_t digest = wf_hash(1, ranks, (size_t)count * sizeof *ranks);
     struct wf_creations *found = comm->creations;
 
     while (found != NULL && found->digest != digest)
@@ -91,10 +92,10 @@ struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_operation oper
 {
     struct wf_trace *trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
     bool by_all = ranks == NULL || count == comm->size;
-    uint64_t digest = by_all ? 0 : wf_hash(1, ranks, (size_t)count * sizeof *ranks);
     weft_record draft = {
         .comm = comm->number,
-        .sequence = count_creation(comm, digest), /* also if records are not wanted now */
+        /* Counted also if records are not wanted now. */
+        .sequence = by_all ? ++comm->common_creations : count_creation(comm, ranks, count),
         .operation = (uint8_t)operation,
         .step_kind = WEFT_NO_STEP_KIND,
         .peer = -1,
