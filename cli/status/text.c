@@ -38,6 +38,8 @@ static void add_operation(struct wf_text *out, const weft_ring *ring, const weft
 
     wf_text_add(out, "%s", name != NULL ? name : "unknown operation");
     if (record->sequence > 0) wf_text_add(out, " #%" PRIu64, record->sequence);
+    if (status_is_creation(record) && record->axes != 0)
+        wf_text_add(out, " by ranks %s", weft_ring_text(ring, record->axes));
     if (bytes > 0) {
         wf_text_add(out, " of ");
         wf_text_bytes(out, bytes);
@@ -56,7 +58,8 @@ static void add_position(struct wf_text *out, const struct status_job *job,
     const weft_record *begun = p->begun, *finished = p->finished;
 
     if (begun == NULL) {
-        wf_text_add(out, p->rank->info.oldest > 1 ? "no recent operation" : "no operation yet");
+        wf_text_add(out, p->rank->info.oldest > 1 ? "no recent collective or message"
+                                                  : "no collective and no message yet");
         return;
     }
     add_operation(out, p->rank->ring, begun);
@@ -70,7 +73,9 @@ static void add_position(struct wf_text *out, const struct status_job *job,
     if (begun->state == WEFT_RECORD_FINISHED ||
         (begun->state == WEFT_RECORD_SUBMITTED && (begun->flags & WEFT_RECORD_ON_STREAM) != 0))
         wf_text_add(out, " ago");
-    if (begun->waits_for >= 0) wf_text_add(out, ", waits for rank %d", begun->waits_for);
+    if (begun->waits_for >= 0)
+        wf_text_add(out, ", %s for rank %d",
+                    begun->state == WEFT_RECORD_FAILED ? "waited" : "waits", begun->waits_for);
     if (finished == NULL || finished == begun) return;
     wf_text_add(out, "; last finished: ");
     add_operation(out, p->rank->ring, finished);
@@ -100,6 +105,40 @@ static void add_group(struct wf_text *out, const struct status_job *job,
     wf_text_char(out, '\n');
 }
 
+/* The lowest rank of COMM's rings from FIRST to LAST; LAST + 1: none. */
+static int64_t next_here(const struct status_comm *comm, int64_t first, int64_t last)
+{
+    int64_t next = last + 1;
+
+    for (int32_t i = 0; i < comm->position_count; i++) {
+        int32_t rank = comm->positions[i].rank->info.rank;
+
+        if (rank >= first && rank < next) next = rank;
+    }
+    return next;
+}
+
+void status_add_absent(struct wf_text *out, const struct status_comm *comm)
+{
+    struct wf_scan scan = {comm->ranks, 0};
+    int64_t first, last, here;
+    int parts = 0;
+
+    do {
+        if (wf_scan_int(&scan, "a rank", &first) != WEFT_OK) break;
+        last = first;
+        if (wf_scan_char(&scan, '-') && wf_scan_int(&scan, "a rank", &last) != WEFT_OK) break;
+        for (; first <= last; first = here + 1) {
+            here = next_here(comm, first, last);
+            if (here == first) continue;
+            if (++parts > PARTS_MOST) break;
+            wf_text_add(out, "%s%" PRId64, parts > 1 ? "," : "", first);
+            if (here - 1 > first) wf_text_add(out, "-%" PRId64, here - 1);
+        }
+    } while (parts <= PARTS_MOST && wf_scan_char(&scan, ','));
+    if (parts > PARTS_MOST) wf_text_add(out, ",...");
+}
+
 static void add_comm(struct wf_text *out, const struct status_job *job,
                      const struct status_comm *comm)
 {
@@ -107,9 +146,10 @@ static void add_comm(struct wf_text *out, const struct status_job *job,
                 comm->name[0] != '\0' ? comm->name : "a communicator",
                 cli_colour(stdout, CLI_PLAIN), "", comm->size, comm->size == 1 ? "" : "s");
     if (comm->ranks[0] != '\0') wf_text_add(out, ": %s", comm->ranks);
-    if (comm->absent > 0)
-        wf_text_add(out, "; %d of them %s no ring here", comm->absent,
-                    comm->absent == 1 ? "has" : "have");
+    if (comm->absent > 0) {
+        wf_text_add(out, "; no ring here: ");
+        status_add_absent(out, comm);
+    }
     wf_text_add(out, ")\n");
     for (int32_t i = 0; i < comm->group_count; i++)
         add_group(out, job, &comm->groups[i]);

@@ -79,6 +79,8 @@ weft_status wf_abi_options_read(const char *name, const void *given, void *out,
  * struct_size: no more than that is written, and it keeps its value.  WEFT_ERR_INVALID: it was not
  * set.  NAME is the struct's. */
 weft_status wf_info_write(const char *name, const void *info, size_t bytes, void *out) WF_NODISCARD;
+/* Fails if wf_info_write to OUT would. */
+weft_status wf_info_check(const char *name, const void *out) WF_NODISCARD;
 /* The same for a struct of the plugin ABI, whose struct_size is a uint32_t. */
 weft_status wf_abi_info_write(const char *name, const void *info, size_t bytes,
                               void *out) WF_NODISCARD;

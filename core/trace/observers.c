@@ -27,7 +27,10 @@ weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observ
     for (free_slot = 0; free_slot < WF_OBSERVERS && (used >> free_slot & 1) != 0;)
         free_slot++;
     if (free_slot == WF_OBSERVERS) {
-        status = wf_fail(WEFT_ERR_NO_MEMORY, "the context has %d observers already", WF_OBSERVERS);
+        status = wf_fail(WEFT_ERR_NO_MEMORY,
+                         "the context has %d observers, the maximum; WEFT_TRACE, WEFT_METRICS and "
+                         "counting use one each; release one with weft_observation_release",
+                         WF_OBSERVERS);
     } else {
         trace->observers[free_slot].observer = *observer;
         atomic_fetch_or(&trace->observing, 1u << free_slot);

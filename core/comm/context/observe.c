@@ -4,6 +4,7 @@
 #include "rendezvous/launch.h"
 #include "trace/dump/dump.h"
 #include "trace/metrics.h"
+#include "trace/rank_file.h"
 #include "weft/status.h"
 
 #include <stdio.h>
@@ -55,6 +56,34 @@ void wf_tracing_clock(weft_context *context)
     wf_export_clock(export, clock.at_ns, clock.offset_ns, clock.bound_ns);
 }
 
+_Static_assert(WF_CONFIG_RING_MOST == WF_RECORDS_MOST, "the values that WEFT_RING may have");
+
+/* Two variables may not name one file, because a rank would write both contents to it. */
+static weft_status check_files(const weft_context *context)
+{
+    const struct wf_config *config = context->config;
+    const struct {
+        const char *variable, *pattern;
+    } files[] = {{"WEFT_TRACE", config->trace},
+                 {"WEFT_DUMP", config->dump},
+                 {"WEFT_COUNTS", config->counts}};
+    char names[WF_COUNT(files)][1024];
+
+    for (size_t i = 0; i < WF_COUNT(files); i++) {
+        if (files[i].pattern == NULL ||
+            !wf_rank_file_name(files[i].pattern, context->rank, names[i], sizeof names[i]))
+            names[i][0] = '\0';
+        for (size_t k = 0; k < i; k++)
+            if (names[i][0] != '\0' && strcmp(names[k], names[i]) == 0)
+                return wf_fail(WEFT_ERR_INVALID,
+                               "weft_init: %s is \"%s\" and %s is \"%s\", so that both are the "
+                               "file %s; set different names",
+                               files[k].variable, files[k].pattern, files[i].variable,
+                               files[i].pattern, names[i]);
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_tracing_begin(weft_context *context)
 {
     struct wf_trace_identity identity = {.job = context->job,
@@ -63,6 +92,7 @@ weft_status wf_tracing_begin(weft_context *context)
                                          .backend =
                                              context->plugin != NULL ? context->plugin->name : ""};
 
+    WF_TRY(check_files(context));
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
     if (counts_file(context) != NULL) WF_TRY(wf_counts_begin(context->trace, NULL));
     if (context->config->metrics != NULL)
@@ -130,7 +160,8 @@ weft_status weft_observe(weft_context *context, const weft_observer *observer,
     WF_TRY(wf_context_check(context, "weft_observe"));
     if (observer == NULL || out == NULL)
         return wf_fail_null("weft_observe", observer == NULL ? "observer" : "out");
-    WF_TRY(wf_options_read("weft_observer", observer, &given, sizeof given));
+    status = wf_options_read("weft_observer", observer, &given, sizeof given);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_observe");
     observation = wf_alloc(sizeof *observation);
     if (observation == NULL) return wf_fail_memory(sizeof *observation);
     observation->context = context;
@@ -181,13 +212,15 @@ void weft_observation_release(weft_observation **held)
 
 weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
 {
-    weft_counts given = {0};
+    const weft_counts none = {.struct_size = sizeof none};
+    weft_status status;
 
     WF_TRY(wf_context_check(context, "weft_counts_begin"));
     if (counts == NULL) return wf_fail_null("weft_counts_begin", "counts");
-    given.struct_size = sizeof given;
-    WF_TRY(wf_info_write("weft_counts", &given, sizeof given, counts));
-    WF_TRY(wf_fail_named(wf_counts_begin(context->trace, counts), "weft_counts_begin"));
+    status = wf_info_check("weft_counts", counts);
+    if (status == WEFT_OK) status = wf_counts_begin(context->trace, counts);
+    if (status == WEFT_OK) status = wf_info_write("weft_counts", &none, sizeof none, counts);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_counts_begin");
     switch_records(context);
     return WEFT_OK;
 }
@@ -195,10 +228,13 @@ weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
 weft_status weft_counts_end(weft_context *context, weft_counts *counts)
 {
     weft_counts grown;
+    weft_status status;
 
     WF_TRY(wf_context_check(context, "weft_counts_end"));
     if (counts == NULL) return wf_fail_null("weft_counts_end", "counts");
-    WF_TRY(wf_counts_end(context->trace, counts, &grown));
+    status = wf_info_check("weft_counts", counts); /* first: a refused call does not end it */
+    if (status == WEFT_OK) status = wf_counts_end(context->trace, counts, &grown);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_counts_end");
     switch_records(context);
     return wf_info_write("weft_counts", &grown, sizeof grown, counts);
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,21 @@ static struct sigaction previous; /* constant while the handler is installed */
 
 /* ---- the handler ---- */
 
+/* strerror may take locks and allocate. */
+static void add_error(struct wf_phrase *phrase, int error)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
+    const char *text = strerrordesc_np(error);
+
+    if (text != NULL) {
+        wf_phrase_add(phrase, text);
+        return;
+    }
+#endif
+    wf_phrase_add(phrase, "error number ");
+    wf_phrase_add_decimal(phrase, error);
+}
+
 /* One line on standard error, without stdio.  The stack of a handler may be small. */
 static void tell(const struct wf_dump *dump)
 {
@@ -37,8 +53,8 @@ static void tell(const struct wf_dump *dump)
     wf_phrase_add(&phrase, failed ? "weft: warning: SIGUSR1: " : "weft: notice: SIGUSR1: ");
     if (failed) {
         wf_phrase_add(&phrase, dump->error_path);
-        wf_phrase_add(&phrase, " cannot be written: error number ");
-        wf_phrase_add_decimal(&phrase, dump->error);
+        wf_phrase_add(&phrase, " cannot be written: ");
+        add_error(&phrase, dump->error);
     } else {
         wf_phrase_add(&phrase, "the last ");
         wf_phrase_add_decimal(&phrase, (int64_t)(dump->last + 1 - dump->first));

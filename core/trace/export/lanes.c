@@ -37,6 +37,10 @@ uint64_t wf_flow_of(const struct wf_export *export, const weft_record *record,
     case WEFT_OP_REDISTRIBUTE:
     case WEFT_OP_PLAN:
         return 0;
+    case WEFT_OP_CREATE:
+    case WEFT_OP_RELEASE:
+        return record->axes != 0 ? 0
+                                 : wf_hash_mix(wf_hash_mix(5, shape->group), record->sequence) | 1;
     default:
         return wf_hash_mix(wf_hash_mix(3, shape->group), record->sequence) | 1;
     }

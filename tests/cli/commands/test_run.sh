@@ -125,6 +125,9 @@ expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
 expect 0 'usage: weft run' run --help
 expect 0 'a rank, none, or auto' run --help
 
+# --counts takes the place of the user's file.
+WEFT_COUNTS=/tmp/mine expect 0 'weft run: --counts replaces WEFT_COUNTS; /tmp/mine is not written' run -n 1 --counts true
+
 # --threads needs a shared object.
 expect 127 'cannot open' run -n 2 --threads /no/such/engine.so
 expect 127 'has no weft_main' run -n 2 --threads "$(ldd "$weft" | awk '/libm\.so/ {print $3}')"

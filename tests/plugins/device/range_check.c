@@ -89,6 +89,7 @@ static const struct expected all[] = {
     {"all-gather world 8.0 KiB", "all-gather", 8192, 0, 0, false},
     {"barrier world", "barrier", 0, 0, 0, false},
     {"all-reduce world 16 B", "all-reduce", 16, 0, 0, false},
+    {"create world", "create", 0, 0, 0, false},
     {"all-reduce pair#", "all-reduce", 8, 1, 0, true},
     {"plan world", "plan", 0, 0, 0, false},
     {"redistribute world 16.0 KiB", "redistribute", 16384, 0, 0, false},

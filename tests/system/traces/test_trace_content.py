@@ -26,6 +26,9 @@ def check_facts(trace, rank, ranks):
 def check_host(trace, rank, ranks):
     """Slices of the calling thread."""
     host = of_rank(trace, rank, trace.slices, "host calls")
+    create, = [s for s in host if s.category == "create"]
+    assert create.name == "create world" and create.notes["label"] == "weft_comm_split", create
+    assert create.notes["sequence"] == 1, create
     reduces = [s for s in host if s.category == "all-reduce"]
     assert [s.notes["sequence"] for s in reduces] == [1, 2, 3], reduces
     for s in reduces:
@@ -79,7 +82,7 @@ def check_counters(trace, rank):
 def check_flows(trace, ranks):
     """Each collective joins all ranks, each message its two ranks."""
     flows = trace.flows()
-    for category in ("all-reduce", "all-gather"):
+    for category in ("create", "all-reduce", "all-gather"):
         for s in (s for s in trace.slices if s.category == category):
             joined, = [flows[f] for f in s.flows if all(e.end for e in flows[f])]
             assert len({trace.path(e.track)[0] for e in joined}) == ranks, joined

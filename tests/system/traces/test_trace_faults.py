@@ -36,7 +36,7 @@ def check_killed():
     command = [jobs.weft, "run", "-n", "2", jobs.rank_program, "--killed"]
     jobs.call(command, code=137, WEFT_TRACE="killed")
     pftrace.read("killed.1", complete=False)
-    jobs.call([jobs.weft, "trace", "killed.1"])
+    jobs.call([jobs.weft, "trace", "killed.1"], text="killed.1 has no end: the rank ended early")
     said = jobs.call([jobs.weft, "trace", "merge", "killed.0", "killed.1", "-o", "killed"])
     assert "killed.1 has no end: rank 1 ended early" in said, said
 
@@ -55,6 +55,8 @@ def check_refused():
     jobs.run_ranks(2, WEFT_TRACE="good")
     jobs.run_ranks(2, WEFT_TRACE="other")
     whole = open("good.0", "rb").read()
+    said = jobs.call([jobs.weft, "trace", "good.0"])
+    assert "has no end" not in said, said
     merge = [jobs.weft, "trace", "merge"]
     for length in (1, 2, len(whole) - 1):
         open("cut", "wb").write(whole[:length])
@@ -62,10 +64,12 @@ def check_refused():
         assert "cut, byte " in said and "ends after the file's end" in said, said
         jobs.call([*merge, "cut", "good.1", "-o", "x"], code=1, text="cut, byte ")
     open("empty", "wb").close()
-    jobs.call([jobs.weft, "trace", "empty"], code=1, text="empty, byte 0: weft did not write")
+    jobs.call([jobs.weft, "trace", "empty"], code=1, text="empty is not a trace of weft; WEFT_TRACE writes traces")
     open("foreign", "w").write('{"traceEvents": []}\n')
-    jobs.call([jobs.weft, "trace", "foreign"], code=1, text="foreign, byte 0: ")
-    jobs.call([*merge, "good.0", "foreign", "-o", "x"], code=1, text="foreign, byte 0: ")
+    jobs.call([jobs.weft, "trace", "foreign"], code=1, text="foreign is not a trace of weft; WEFT_TRACE")
+    jobs.call([*merge, "good.0", "foreign", "-o", "x"], code=1, text="foreign is not a trace of weft")
+    open("pickle", "wb").write(b"\x80\x02}q\x00")
+    jobs.call([jobs.weft, "trace", "pickle"], code=1, text="pickle is not a trace of weft; WEFT_TRACE")
     jobs.call([jobs.weft, "trace", "/dev/zero"], code=1, text="/dev/zero is not a regular file")
     jobs.call([*merge, "good.0", "other.1", "-o", "x"], code=1, text="different jobs")
     jobs.call([*merge, "good.0", "good.0", "-o", "x"], code=1, text="both of rank 0")
@@ -76,7 +80,12 @@ def check_refused():
     jobs.call([*merge, "good.0"], code=2, text="-o")
     jobs.call([*merge, "-o", "x"], code=2, text="files to merge")
     jobs.call([jobs.weft, "trace"], code=2, text="WEFT_TRACE")
-    jobs.call([jobs.weft, "trace", "good.0", "good.1"], code=2, text="good.1")
+    jobs.call([jobs.weft, "trace", "good.0", "good.1"], code=2, text="to join files: weft trace merge FILE... -o FILE")
+    os.link("good.1", "linked.1")
+    for output in ("good.0", "./good.1", "linked.1"):
+        said = jobs.call([*merge, "good.0", "good.1", "-o", output], code=1)
+        assert f"-o {output} would overwrite good." in said, said
+    assert open("good.0", "rb").read() == whole
     assert not os.path.exists("x")
     os.symlink("/dev/full", "device")  # not a file that an incomplete merge may remove
     jobs.call([*merge, "good.0", "-o", "device"], code=3, text="No space left")

@@ -1,6 +1,7 @@
 /* trace_rank.c - a program whose trace is known: on each rank, in this order,
  *
- *     3 all-reduces of 8 KiB; a message of 16 KiB from each rank to the next, in a group;
+ *     a communicator of all ranks is created and released; 3 all-reduces of 8 KiB;
+ *     a message of 16 KiB from each rank to the next, in a group;
  *     a plan from S(0) to S(1), bound as "weights", and 4 runs of it on the default stream;
  *     the same plan bound as "packed", which needs scratch, and 1 run of it;
  *     2 runs of "weights" and an all-gather on a stream, which is called "copies";
@@ -115,8 +116,11 @@ static void run_many(weft_context *ctx, const void *in, void *out)
 static void run(weft_context *ctx)
 {
     weft_comm *world = weft_world(ctx);
+    weft_comm *created;
     void *in, *out;
 
+    MUST(weft_comm_split(world, 0, 0, NULL, &created));
+    weft_comm_release(&created);
     MUST(weft_alloc(ctx, sizeof(float) * COUNT * 4, WEFT_MEMORY_DEVICE, &in));
     MUST(weft_alloc(ctx, sizeof(float) * COUNT * 4, WEFT_MEMORY_DEVICE, &out));
     if (has_many) run_many(ctx, in, out);
