@@ -59,6 +59,11 @@ void wf_observers_remove(struct wf_trace *trace, uint32_t slot)
     pthread_mutex_unlock(&trace->lock);
 }
 
+bool wf_observers_is_inside(const struct wf_trace *trace)
+{
+    return running.trace == trace;
+}
+
 /* Enter SLOT; false if it is not used, or if this thread runs a callback. */
 static bool enter(struct wf_trace *trace, uint32_t slot)
 {

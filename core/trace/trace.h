@@ -231,6 +231,8 @@ weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observ
  * counted. */
 void wf_observers_keep(struct wf_trace *trace, uint32_t slot);
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot);
+/* True if this thread runs a callback of TRACE. */
+bool wf_observers_is_inside(const struct wf_trace *trace);
 /* Record ID, at RECORD in the ring, was submitted or has changed.  Observers get a copy, because
  * the ring's may change meanwhile.  If other records have taken its place, they get nothing. */
 void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record,

@@ -15,6 +15,7 @@ struct weft_observation {
     weft_observation *next;
     weft_context *context;
     uint32_t slot;
+    atomic_bool is_over; /* released in its own callback, where the context may be locked */
 };
 
 /* ---- the life of the trace ---- */
@@ -133,10 +134,30 @@ static void write_counts(weft_context *context)
         wf_log(WF_LOG_WARNING, "WEFT_COUNTS: %s", weft_last_error());
 }
 
+/* Free observations that were released in their own callback. */
+static void drop_released(weft_context *context)
+{
+    weft_observation **at = &context->observations;
+
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL) {
+        weft_observation *observation = *at;
+
+        if (atomic_load(&observation->is_over)) {
+            *at = observation->next;
+            wf_free(observation);
+        } else {
+            at = &observation->next;
+        }
+    }
+    pthread_mutex_unlock(&context->lock);
+}
+
 void wf_tracing_end(weft_context *context)
 {
     if (context->trace == NULL) return;
     write_counts(context);
+    drop_released(context);
     pthread_mutex_lock(&context->lock);
     for (weft_observation *o = context->observations; o != NULL; o = o->next)
         o->context = NULL;
@@ -165,6 +186,8 @@ weft_status weft_observe(weft_context *context, const weft_observer *observer,
     observation = wf_alloc(sizeof *observation);
     if (observation == NULL) return wf_fail_memory(sizeof *observation);
     observation->context = context;
+    atomic_store(&observation->is_over, false);
+    drop_released(context);
     status = wf_observers_add(context->trace, &given, &observation->slot);
     if (status != WEFT_OK) {
         wf_free(observation);
@@ -179,33 +202,34 @@ weft_status weft_observe(weft_context *context, const weft_observer *observer,
     return WEFT_OK;
 }
 
-/* Take OBSERVATION out of its context's list. */
-static void unlist(weft_context *context, const weft_observation *observation)
+/* True if a thread, maybe this one, holds the context's lock. */
+static bool is_locked(weft_context *context)
 {
-    weft_observation **at = &context->observations;
-
-    pthread_mutex_lock(&context->lock);
-    while (*at != NULL && *at != observation)
-        at = &(*at)->next;
-    if (*at != NULL) *at = observation->next;
+    if (pthread_mutex_trylock(&context->lock) != 0) return true;
     pthread_mutex_unlock(&context->lock);
+    return false;
 }
 
 void weft_observation_release(weft_observation **held)
 {
     weft_observation *observation;
     weft_context *context;
+    bool may_lock;
 
     if (held == NULL || *held == NULL) return;
     observation = *held;
     *held = NULL;
     context = observation->context;
-    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT)) {
-        wf_observers_remove(context->trace, observation->slot);
-        unlist(context, observation);
-        switch_records(context);
+    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT)) {
+        wf_free(observation);
+        return;
     }
-    wf_free(observation);
+    may_lock = !wf_observers_is_inside(context->trace) || !is_locked(context);
+    wf_observers_remove(context->trace, observation->slot);
+    atomic_store(&observation->is_over, true);
+    if (!may_lock) return; /* it is freed later, and records are made until then */
+    drop_released(context);
+    switch_records(context);
 }
 
 /* ---- counters ---- */
