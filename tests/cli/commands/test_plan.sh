@@ -128,7 +128,7 @@ expect 2 "--memory-limit is \"8MiBs\"; expected a size" plan "${rows[@]}" --memo
 expect 2 "expected a size" plan "${rows[@]}" --memory-limit 9999999999G
 expect 2 "--dtype: \"float32\" is not a dtype; the dtypes are bool, i8, " plan "${rows[@]}" --dtype float32
 expect 2 "--from: placements \"X,R\", position 1: \"X\" is not a placement" plan --from "X,R" --to "R,R"
-expect 2 "--to: placements \"R,S\", position 4: expected '('" plan --from "R,R" --to "R,S"
+expect 2 "--to: placements \"R,S\", position 4: expected '(' and a dimension, as in S(0)" plan --from "R,R" --to "R,S"
 expect 2 "--to \"S(5),R\": placement 0, S(5): the tensor has" plan --from "R,R" --to "S(5),R"
 expect 2 "--to-mesh: mesh \"2y\", position 2" plan --from "R,R" --to R --to-mesh 2y
 expect 2 "--shape: shape \"8z\", position 2" "$weft" plan --mesh 2 --shape 8z --from R --to R
