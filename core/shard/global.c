@@ -2,7 +2,6 @@
  * agree. */
 #include "shard.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct locals {
@@ -159,13 +158,28 @@ static void start_group(const struct locals *locals, int32_t index, int32_t posi
             coord[layout->splits[i].axis] = at[layout->splits[i].axis];
 }
 
-/* The name of AXIS, or its number. */
-static void name_axis(const weft_mesh *mesh, int32_t axis, char *out, size_t bytes)
+/* Coordinate AT of SPLIT's axis holds SIZES in the groups of two RANKS. */
+static weft_status refuse_groups(const struct locals *locals, const struct wf_split *split,
+                                 int32_t at, const int64_t *sizes, const int32_t *ranks)
 {
-    if (mesh->axis[axis].name[0] != '\0')
-        snprintf(out, bytes, "%s", mesh->axis[axis].name);
+    const char *name = locals->layout->mesh->axis[split->axis].name;
+    struct wf_text axis = {0};
+    weft_status status;
+
+    if (name[0] != '\0')
+        wf_text_add(&axis, "%s", name);
     else
-        snprintf(out, bytes, "%d", axis);
+        wf_text_add(&axis, "%d", split->axis);
+    status = wf_text_status(&axis);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_MISMATCH,
+                         "%s: dimension %d: the groups of axis %s differ: coordinate %d holds %lld "
+                         "indices in the group of rank %d, but %lld in the group of rank %d; sizes "
+                         "that are not chunks must be the same in all groups of an axis",
+                         locals->function, split->dim, axis.data, at, (long long)sizes[0], ranks[0],
+                         (long long)sizes[1], ranks[1]);
+    wf_text_free(&axis);
+    return status;
 }
 
 /* WEFT_ERR_MISMATCH if the groups of split INDEX have equally many indices, but other sizes, inside
@@ -177,7 +191,6 @@ static weft_status compare_groups(const struct locals *locals, int32_t index, in
     int32_t coord[2][WEFT_MAX_AXES], differs = -1, ranks[2] = {0, 0};
     int64_t sums[2] = {0, 0}, sizes[2] = {0, 0}, size[2];
     uint32_t inside = 0;
-    char name[WEFT_MAX_AXIS_NAME + 1];
 
     for (int32_t i = index + 1; i < layout->split_count; i++)
         if (layout->splits[i].dim == split->dim) inside |= UINT32_C(1) << layout->splits[i].axis;
@@ -196,13 +209,7 @@ static weft_status compare_groups(const struct locals *locals, int32_t index, in
             ranks[g] = wf_mesh_rank(layout->mesh, coord[g]);
     }
     if (differs < 0 || sums[0] != sums[1]) return WEFT_OK;
-    name_axis(layout->mesh, split->axis, name, sizeof name);
-    return wf_fail(WEFT_ERR_MISMATCH,
-                   "%s: dimension %d: the groups of axis %s differ: coordinate %d holds %lld "
-                   "indices in the group of rank %d, but %lld in the group of rank %d; sizes that "
-                   "are not chunks must be the same in all groups of an axis",
-                   locals->function, split->dim, name, differs, (long long)sizes[0], ranks[0],
-                   (long long)sizes[1], ranks[1]);
+    return refuse_groups(locals, split, differs, sizes, ranks);
 }
 
 /* WEFT_OK: the groups of all splits of DIM may differ as they do. */
