@@ -301,7 +301,7 @@ weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t
     if (plan->members != NULL) return batch_step_scratch(plan, index, bytes, exact);
     *exact = wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
                              index + 1 == plan->step_count, bytes);
-    if (!*exact) *bytes = wf_scratch_align(*bytes);
+    if (!*exact && *bytes != UINT64_MAX) *bytes = wf_scratch_align(*bytes);
     return WEFT_OK;
 }
 
