@@ -40,6 +40,7 @@ VALID = {
     "weft_stream_wrap": "WEFT_ERR_UNSUPPORTED",  # gloo-cpu has no vendor objects
     "weft_work_wrap": "WEFT_ERR_UNSUPPORTED",
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
+    "weft_op_remove": "WEFT_ERR_NOT_FOUND",  # nobody registered the name
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
@@ -121,6 +122,10 @@ TEXTS = {
     ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
     ("weft_rendezvous_report_gone", "text"): "is gone",
+    ("weft_op_register", "text"): "api_one: a[i] -> b[i]",
+    ("weft_op_replace", "text"): "api_two: a[i] -> b[i]",
+    ("weft_op_remove", "name"): "unknown",
+    ("weft_op_format", "text"): "mm: a[m] -> b[m]", ("weft_op_print", "name"): "mm",
 }
 OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text"}
 # Results are pointers to what the function writes.

@@ -14,6 +14,7 @@
 #include "comm.h"
 #include "symm.h"
 #include "plan.h"
+#include "ops.h"
 #include "exec.h"
 #include "move.h"
 

@@ -1,0 +1,34 @@
+/* registry.h - rules by the names of operators. */
+#ifndef WEFT_OPS_REGISTRY_H
+#define WEFT_OPS_REGISTRY_H
+
+#include "base/published.h"
+#include "rule.h"
+
+enum { WF_OP_LINES = 16 /* rules of one name */ };
+
+/* An operator: the rules of one name, in their order. */
+struct wf_op_entry {
+    uint64_t hash;
+    const char *name; /* in the text of the first rule */
+    uint16_t length, rule_count;
+    bool registered; /* by the program; otherwise one of weft's own */
+    struct wf_rule *rules[WF_OP_LINES];
+};
+
+/* The guard of the registry and of the cache of choices. */
+extern struct wf_published wf_op_guard;
+
+/* Between wf_op_enter and wf_op_leave: the operator NAME, or NULL.  WEFT_ERR_NO_MEMORY: weft's own
+ * rules could not be read. */
+weft_status wf_op_enter(void) WF_NODISCARD;
+void wf_op_leave(void);
+const struct wf_op_entry *wf_op_find(const char *name);
+/* WEFT_ERR_NOT_FOUND with a similar name.  FUNCTION is the public one. */
+weft_status wf_op_refuse_name(const char *function, const char *name) WF_NODISCARD;
+
+/* weft's own rules, one per line (builtin.c). */
+extern const char *const wf_op_builtin[];
+extern const size_t wf_op_builtin_count;
+
+#endif
