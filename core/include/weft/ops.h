@@ -63,6 +63,149 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_print_names(char *buffer, size_t cap
  * whatever order they were registered; 0: there is no memory for weft's own rules. */
 WEFT_API uint64_t weft_op_digest(void);
 
+/* ---- calls --------------------------------------------------------------------- */
+
+enum weft_attr_kind {
+    WEFT_ATTR_INT = 0,  /* a number; also true (1) and false (0) */
+    WEFT_ATTR_REAL = 1, /* a number with a fraction, or infinite */
+    WEFT_ATTR_LIST = 2, /* a list of numbers */
+    WEFT_ATTR_TEXT = 3
+};
+
+/* An argument of an operator that is not a tensor. */
+typedef struct weft_op_attr {
+    const char *name;
+    uint32_t kind;       /* enum weft_attr_kind */
+    uint32_t count;      /* LIST: length of the list */
+    int64_t integer;     /* INT */
+    double real;         /* REAL */
+    const int64_t *list; /* LIST */
+    const char *text;    /* TEXT */
+} weft_op_attr;
+
+typedef struct weft_op_tensor {
+    uint32_t dtype; /* enum weft_dtype */
+    int32_t dims;
+    int64_t shape[WEFT_MAX_DIMS];
+} weft_op_tensor;
+
+/* A call of an operator.  All pointers are borrowed until the function returns. */
+typedef struct weft_op_call {
+    size_t struct_size;
+    const char *name; /* as in the rule; `add_` is `add` in place of its first input */
+    const weft_spec *const *inputs; /* in the order of the rule; NULL: an optional input is absent.
+                                     * A list takes as many entries as it has tensors */
+    uint32_t input_count;
+    uint32_t attr_count;
+    const weft_op_attr *attrs;
+    /* Shapes and dtypes of the outputs.  NULL: they follow from the inputs and attributes; rules of
+     * operators for which they do not, such as convolutions, need them. */
+    const weft_op_tensor *outputs;
+    uint32_t output_count;
+    uint32_t zero;         /* 0 */
+    const weft_mesh *mesh; /* needed only if the call has no input; NULL: that of the inputs */
+} weft_op_call;
+
+/* ---- choices ------------------------------------------------------------------- */
+
+/* A strategy for one call: the layouts in which the operator reads its inputs and leaves its
+ * outputs, and the plans that move the inputs there.  Immutable and shared. */
+typedef struct weft_op_choice weft_op_choice;
+
+enum weft_op_flag {
+    WEFT_OP_EXACT = 1, /* weft_op_check: inputs are taken as they are; without it, changes without
+                        * communication are allowed: R to S, and R to P */
+    WEFT_OP_NO_MOVES = 2,   /* weft_op_propose: as weft_op_check */
+    WEFT_OP_NO_PARTIALS = 4 /* no output may be partial */
+};
+
+typedef struct weft_op_options {
+    size_t struct_size;
+    uint32_t flags;               /* bits of enum weft_op_flag */
+    uint32_t element;             /* weft_op_list, if the operator takes and returns lists: which
+                                   * of its tensors */
+    const weft_cost_table *costs; /* NULL: the built-in table "default" */
+    uint64_t memory_limit;        /* bytes of inputs and outputs on the rank that holds most; 0: no
+                                   * limit */
+    /* Layouts that inputs must be moved to, or outputs must have; one entry per input or output of
+     * the call, NULL: any.  The arrays may be NULL. */
+    const weft_spec *const *fixed_inputs;
+    const weft_spec *const *fixed_outputs;
+    /* Called with the inputs (OUTPUT is 0) and the outputs (1) of strategies.  0: the strategy must
+     * not be used.  May be NULL.  It must not call functions of ops.h. */
+    int32_t (*allow)(void *argument, int32_t output, uint32_t index, const weft_spec *spec);
+    void *argument;
+} weft_op_options;
+
+/* Find out whether the inputs of CALL are legal without communication.  *OUT has the layouts of the
+ * outputs.  OPTIONS may be NULL.  The caller releases *OUT.
+ * WEFT_ERR_NOT_FOUND: the operator has no rule.
+ * WEFT_ERR_INVALID: CALL does not fit the rule.
+ * WEFT_ERR_MISMATCH: the inputs are not legal; the error text names an input, its placement, the
+ * placements that the other inputs allow, and the cheapest move that makes the call legal. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
+                                                  const weft_op_options *options,
+                                                  weft_op_choice **out);
+
+/* Find the cheapest strategy for CALL, with the moves of its inputs.  A strategy that needs no move
+ * is taken first, then one whose changes need no communication.  Among equal costs, the one that
+ * changes fewest inputs is taken, then the first in the order of weft_op_list.  OPTIONS may be
+ * NULL.  The caller releases *OUT.  Errors as in weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude
+ * every strategy. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_propose(const weft_op_call *call,
+                                                    const weft_op_options *options,
+                                                    weft_op_choice **out);
+
+/* Add a reference and return CHOICE; NULL for NULL. */
+WEFT_API weft_op_choice *weft_op_choice_retain(const weft_op_choice *choice);
+/* Drop a reference and set *CHOICE to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_op_choice_release(weft_op_choice **choice);
+
+typedef struct weft_op_choice_info {
+    size_t struct_size;
+    const char *rule; /* its text; valid as long as the choice */
+    uint32_t inputs, outputs;
+    uint32_t moves;   /* inputs that must be moved */
+    uint32_t local;   /* 1: no move communicates */
+    uint64_t cost_ns; /* predicted time of the moves */
+} weft_op_choice_info;
+
+/* Copy the properties of CHOICE to *OUT, whose struct_size the caller sets. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_choice_get(const weft_op_choice *choice,
+                                                       weft_op_choice_info *out);
+
+/* ---- properties; borrowed, valid as long as the choice; NULL: absent, or no such index ---- */
+
+/* The layout in which the operator reads input INDEX, and in which it leaves output INDEX. */
+WEFT_API const weft_spec *weft_op_choice_input(const weft_op_choice *choice, uint32_t index);
+WEFT_API const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t index);
+/* The plan that moves input INDEX there; NULL: it is there already. */
+WEFT_API const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index);
+/* The layout of the gradient with regard to input INDEX, if the gradients of the outputs have the
+ * layouts of weft_op_choice_output_gradient.  NULL also for tensors without a gradient (integers,
+ * inputs whose shape only is used), and where a partial other than P(sum) has none. */
+WEFT_API const weft_spec *weft_op_choice_gradient(const weft_op_choice *choice, uint32_t index);
+WEFT_API const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *choice,
+                                                         uint32_t index);
+
+/* ---- lists --------------------------------------------------------------------- */
+
+typedef struct weft_op_list weft_op_list;
+
+/* List all strategies of CALL that OPTIONS allow, without the plans of moves.  The order is: a row
+ * of the first axis, then of the second, and so on; a row is first every rank alike, then the split
+ * of each factor, then partial inputs.  Inputs of which only the shape is used keep their layouts.
+ * OPTIONS may be NULL.  The caller releases *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_list_create(const weft_op_call *call,
+                                                        const weft_op_options *options,
+                                                        weft_op_list **out);
+/* Number of strategies; 0 for NULL. */
+WEFT_API uint32_t weft_op_list_count(const weft_op_list *list);
+/* Strategy INDEX, borrowed; NULL: there is none. */
+WEFT_API const weft_op_choice *weft_op_list_choice(const weft_op_list *list, uint32_t index);
+/* Free the list and set *LIST to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_op_list_release(weft_op_list **list);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,5 @@
 /* Rules as text: what reads, what prints, and what the errors say. */
-#include "ops/rule.h"
+#include "ops/rule/rule.h"
 #include "support/allocfail.h"
 #include "support/suite.h"
 #include "weft/ops.h"

@@ -1,5 +1,5 @@
 /* The rules of all operators: registered, replaced and removed while other threads read. */
-#include "ops/registry.h"
+#include "ops/rule/registry.h"
 #include "support/allocfail.h"
 #include "support/suite.h"
 #include "weft/ops.h"

@@ -1,0 +1,277 @@
+/* ops.c - the public functions on calls of operators. */
+#include "solve.h"
+
+#include <string.h>
+
+struct weft_op_list {
+    uint32_t count, room;
+    weft_op_choice **choices;
+};
+
+enum mode { CHECK, PROPOSE };
+
+/* ---- calls ---- */
+
+static weft_status read_call(const char *function, const weft_op_call *given,
+                             const weft_op_options *options, weft_op_call *call,
+                             weft_op_options *read)
+{
+    *call = (weft_op_call){0};
+    *read = (weft_op_options){0};
+    if (given == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: call is NULL", function);
+    WF_TRY(wf_options_read("weft_op_call", given, call, sizeof *call));
+    WF_TRY(wf_options_read("weft_op_options", options, read, sizeof *read));
+    if (call->name == NULL || (call->inputs == NULL && call->input_count > 0) ||
+        (call->attrs == NULL && call->attr_count > 0))
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,
+                       call->name == NULL     ? "name"
+                       : call->inputs == NULL ? "inputs"
+                                              : "attrs");
+    if (call->outputs == NULL) call->output_count = 0;
+    for (uint32_t i = 0; i < call->attr_count; i++) {
+        const weft_op_attr *a = &call->attrs[i];
+        if (a->name == NULL || a->kind > WEFT_ATTR_TEXT ||
+            (a->kind == WEFT_ATTR_TEXT && a->text == NULL) ||
+            (a->kind == WEFT_ATTR_LIST && a->list == NULL && a->count > 0))
+            return wf_fail(WEFT_ERR_INVALID, "%s: attribute %u has no name or no value", function,
+                           i);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++)
+        WF_TRY(wf_fail_named(
+            wf_shape_check(call->outputs[i].dims, call->outputs[i].shape, call->outputs[i].dtype),
+            function));
+    if (call->mesh != NULL) WF_TRY(wf_require_kind(call->mesh, WF_KIND_MESH, "weft_op_call.mesh"));
+    if (read->costs == NULL) read->costs = wf_cost_default();
+    return WEFT_OK;
+}
+
+/* The operator of CALL: its name, or its name without the "_" of the in-place form. */
+static const struct wf_op_entry *find_operator(const char *name)
+{
+    const struct wf_op_entry *entry = wf_op_find(name);
+    size_t length = strlen(name);
+    char base[128];
+
+    if (entry != NULL || length < 2 || length >= sizeof base || name[length - 1] != '_')
+        return entry;
+    memcpy(base, name, length - 1);
+    base[length - 1] = '\0';
+    return wf_op_find(base);
+}
+
+/* True if the operator takes and returns lists: each element is a call of its own. */
+static bool is_elementwise(const struct wf_rule *rule)
+{
+    bool in = false, out = false;
+
+    for (int i = 0; i < rule->input_count; i++)
+        in = in || rule->slots[i].list;
+    for (int i = 0; i < rule->output_count; i++)
+        out = out || rule->slots[rule->input_count + i].list;
+    return in && out;
+}
+
+static uint32_t count_elements(const struct wf_rule *rule, const weft_op_call *call)
+{
+    uint32_t lists = 0;
+
+    if (!is_elementwise(rule)) return 1;
+    for (int i = 0; i < rule->input_count; i++)
+        lists += rule->slots[i].list;
+    return (call->input_count - (rule->input_count - lists)) / lists;
+}
+
+/* ---- check and propose ---- */
+
+static weft_status solve_element(struct wf_solver *solver, enum mode mode, const char *function,
+                                 struct wf_solution *out)
+{
+    bool found = false;
+
+    if (solver->options.fixed_inputs == NULL || mode == CHECK)
+        WF_TRY(wf_solver_match(solver, out, &found));
+    if (!found && mode == PROPOSE && (solver->options.flags & WEFT_OP_NO_MOVES) == 0)
+        WF_TRY(wf_solver_propose(solver, out, &found));
+    return found ? WEFT_OK : wf_solver_refuse(solver, function);
+}
+
+/* Solve one of COUNT elements, and add it to *CHOICE, which is made first. */
+static weft_status add_element(struct wf_solver *solver, enum mode mode, const char *function,
+                               const weft_op_call *call, uint32_t count, weft_op_choice **choice)
+{
+    struct wf_solution solution;
+    weft_status status;
+
+    solver->members = is_elementwise(solver->op.rule) ? count : 0;
+    WF_TRY(wf_solution_begin(solver, &solution));
+    status = solve_element(solver, mode, function, &solution);
+    if (status == WEFT_OK && *choice == NULL)
+        status = wf_choice_make(solver->op.rule, call->input_count, solver->op.output_count * count,
+                                choice);
+    if (status == WEFT_OK) status = wf_choice_add(*choice, solver, &solution);
+    wf_solution_end(&solution);
+    return status;
+}
+
+static weft_status solve_call(const char *function, enum mode mode, const weft_op_call *call,
+                              const weft_op_options *options, weft_op_choice **out)
+{
+    const struct wf_op_entry *entry = find_operator(call->name);
+    struct wf_solver *solver;
+    weft_op_choice *choice = NULL;
+    weft_status status = WEFT_OK;
+    uint32_t count = 1;
+
+    if (entry == NULL) return wf_op_refuse_name(function, call->name);
+    solver = wf_alloc(sizeof *solver);
+    if (solver == NULL) return wf_fail_memory(sizeof *solver);
+    for (uint32_t i = 0; i < count && status == WEFT_OK; i++) {
+        status = wf_solver_begin(solver, entry, call, options, i);
+        if (status != WEFT_OK) break;
+        count = count_elements(solver->op.rule, call);
+        status = add_element(solver, mode, function, call, count, &choice);
+        wf_solver_end(solver);
+    }
+    wf_free(solver);
+    if (status == WEFT_OK)
+        *out = choice;
+    else
+        weft_op_choice_release(&choice);
+    return status;
+}
+
+static weft_status answer_call(const char *function, enum mode mode, const weft_op_call *given,
+                               const weft_op_options *options, weft_op_choice **out)
+{
+    weft_op_call call;
+    weft_op_options read;
+    weft_status status;
+
+    if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: out is NULL", function);
+    WF_TRY(read_call(function, given, options, &call, &read));
+    WF_TRY(wf_op_enter());
+    status = solve_call(function, mode, &call, &read, out);
+    wf_op_leave();
+    return wf_fail_named(status, function);
+}
+
+weft_status weft_op_check(const weft_op_call *call, const weft_op_options *options,
+                          weft_op_choice **out)
+{
+    return answer_call("weft_op_check", CHECK, call, options, out);
+}
+
+weft_status weft_op_propose(const weft_op_call *call, const weft_op_options *options,
+                            weft_op_choice **out)
+{
+    return answer_call("weft_op_propose", PROPOSE, call, options, out);
+}
+
+/* ---- lists ---- */
+
+static weft_status append_choice(weft_op_list *list, const struct wf_solver *solver,
+                                 uint32_t inputs, struct wf_solution *solution)
+{
+    if (list->count == list->room) {
+        uint32_t room = list->room != 0 ? 2 * list->room : 16;
+        weft_op_choice **grown = wf_realloc(list->choices, room * sizeof(weft_op_choice *));
+        if (grown == NULL) return wf_fail_memory(room * sizeof(weft_op_choice *));
+        list->choices = grown;
+        list->room = room;
+    }
+    WF_TRY(wf_choice_make(solver->op.rule, inputs, solver->op.output_count,
+                          &list->choices[list->count]));
+    list->count++;
+    return wf_choice_add(list->choices[list->count - 1], solver, solution);
+}
+
+static weft_status list_strategies(struct wf_solver *solver, uint32_t inputs, weft_op_list *list)
+{
+    struct wf_strategy s = {.op = &solver->op};
+    uint32_t counts[WEFT_MAX_AXES], at[WEFT_MAX_AXES] = {0}, seen = 0;
+    int32_t axes = solver->op.mesh->axes;
+    struct wf_solution solution;
+    weft_status status;
+    bool legal;
+
+    WF_TRY(wf_solution_begin(solver, &solution));
+    wf_strategy_default_order(&s);
+    for (int32_t a = 0; a < axes; a++)
+        counts[a] = solver->rows[a].count;
+    do {
+        for (int32_t a = 0; a < axes; a++)
+            s.rows[a] = &solver->rows[a].row[at[a]];
+        status = wf_solver_try(solver, &s, &solution, &legal);
+        if (status == WEFT_OK && legal) status = append_choice(list, solver, inputs, &solution);
+    } while (status == WEFT_OK && ++seen < WF_COMBINATIONS &&
+             wf_next_combination(axes, counts, at));
+    wf_solution_end(&solution);
+    return status;
+}
+
+static weft_status list_call(const weft_op_call *call, const weft_op_options *options,
+                             weft_op_list *list)
+{
+    const struct wf_op_entry *entry = find_operator(call->name);
+    struct wf_solver *solver;
+    weft_status status;
+
+    if (entry == NULL) return wf_op_refuse_name("weft_op_list_create", call->name);
+    solver = wf_alloc(sizeof *solver);
+    if (solver == NULL) return wf_fail_memory(sizeof *solver);
+    status = wf_solver_begin(solver, entry, call, options, options->element);
+    if (status == WEFT_OK) {
+        status = list_strategies(
+            solver, (uint32_t)wf_min_i64(call->input_count, solver->op.input_count), list);
+        wf_solver_end(solver);
+    }
+    wf_free(solver);
+    return status;
+}
+
+weft_status weft_op_list_create(const weft_op_call *call, const weft_op_options *options,
+                                weft_op_list **out)
+{
+    weft_op_call given;
+    weft_op_options read;
+    weft_op_list *list;
+    weft_status status;
+
+    WF_TRY(wf_require(out, "weft_op_list_create: out"));
+    WF_TRY(read_call("weft_op_list_create", call, options, &given, &read));
+    list = wf_calloc(1, sizeof *list);
+    if (list == NULL) return wf_fail_memory(sizeof *list);
+    status = wf_op_enter();
+    if (status == WEFT_OK) {
+        status = list_call(&given, &read, list);
+        wf_op_leave();
+    }
+    if (status == WEFT_OK)
+        *out = list;
+    else
+        weft_op_list_release(&list);
+    return wf_fail_named(status, "weft_op_list_create");
+}
+
+uint32_t weft_op_list_count(const weft_op_list *list)
+{
+    return list != NULL ? list->count : 0;
+}
+
+const weft_op_choice *weft_op_list_choice(const weft_op_list *list, uint32_t index)
+{
+    return list != NULL && index < list->count ? list->choices[index] : NULL;
+}
+
+void weft_op_list_release(weft_op_list **list)
+{
+    weft_op_list *mine;
+
+    if (list == NULL || *list == NULL) return;
+    mine = *list;
+    *list = NULL;
+    for (uint32_t i = 0; i < mine->count; i++)
+        weft_op_choice_release(&mine->choices[i]);
+    wf_free(mine->choices);
+    wf_free(mine);
+}

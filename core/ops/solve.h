@@ -1,0 +1,86 @@
+/* solve.h - strategies of a bound call that meet the caller's options.
+ *
+ * solve.c tries combinations of rows, match.c finds those that fit the inputs as they are,
+ * propose.c the cheapest one with moves, refuse.c explains why there is none, choice.c makes the
+ * object that the caller gets. */
+#ifndef WEFT_OPS_SOLVE_H
+#define WEFT_OPS_SOLVE_H
+
+#include "plan/plan.h"
+#include "strategy.h"
+
+enum {
+    WF_ORDERS = 4,
+    WF_COMBINATIONS = 1 << 18 /* of rows that are looked at */
+};
+
+/* A call with the rows of its axes. */
+struct wf_solver {
+    struct wf_op op;
+    weft_op_options options;
+    /* If the operator takes and returns lists: which of their members, and their length.  Otherwise
+     * 0 and 0. */
+    uint32_t element, members;
+    struct wf_rows rows[WEFT_MAX_AXES];
+    uint32_t order_count;
+    uint8_t orders[WF_ORDERS][WEFT_MAX_AXES];
+};
+
+/* One strategy, as specs.  It holds references. */
+struct wf_solution {
+    uint32_t count;    /* tensors */
+    weft_spec **specs; /* inputs, then outputs; NULL: absent */
+    weft_plan **moves; /* of inputs; NULL: none */
+    const struct wf_row *rows[WEFT_MAX_AXES];
+    uint64_t cost_ns;
+    uint32_t changed;
+};
+
+/* ---- solve.c ---- */
+
+weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *entry,
+                            const weft_op_call *call, const weft_op_options *options,
+                            uint32_t element) WF_NODISCARD;
+void wf_solver_end(struct wf_solver *solver);
+weft_status wf_solution_begin(const struct wf_solver *solver, struct wf_solution *out) WF_NODISCARD;
+void wf_solution_end(struct wf_solution *solution);
+/* Make the specs of STRATEGY.  *LEGAL is false if there are none or the options exclude them.  The
+ * specs that SOLUTION had are dropped. */
+weft_status wf_solver_try(struct wf_solver *solver, const struct wf_strategy *strategy,
+                          struct wf_solution *solution, bool *legal) WF_NODISCARD;
+/* The next combination: AT[axis] counts to COUNTS[axis], the last axis fastest. */
+bool wf_next_combination(int32_t axes, const uint32_t *counts, uint32_t *at);
+
+/* Where tensor I belongs among the inputs or the outputs of the whole call. */
+uint32_t wf_solver_position(const struct wf_solver *solver, uint32_t i);
+
+/* ---- match.c ---- */
+
+/* A strategy that needs no move, or only changes without communication (unless the options demand
+ * exactness).  *FOUND: whether there is one. */
+weft_status wf_solver_match(struct wf_solver *solver, struct wf_solution *out,
+                            bool *found) WF_NODISCARD;
+/* True if ROW fits input TENSOR on AXIS as it is given; FREE: or if it is replicated there. */
+bool wf_row_fits(const struct wf_op *op, const struct wf_row *row, int32_t axis, uint32_t tensor,
+                 bool free_moves);
+
+/* ---- propose.c ---- */
+
+weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
+                              bool *found) WF_NODISCARD;
+
+/* ---- refuse.c ---- */
+
+/* WEFT_ERR_MISMATCH: why the inputs are not legal, and what makes them so. */
+weft_status wf_solver_refuse(struct wf_solver *solver, const char *function) WF_NODISCARD;
+
+/* ---- choice.c ---- */
+
+/* A choice with room for the tensors of all elements. */
+weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t outputs,
+                           weft_op_choice **out) WF_NODISCARD;
+/* Add SOLUTION, whose references go to CHOICE, as the tensors of one element. */
+weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
+                          struct wf_solution *solution) WF_NODISCARD;
+
+#endif

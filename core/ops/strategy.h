@@ -1,0 +1,88 @@
+/* strategy.h - from a bound rule to layouts: a row per mesh axis, and the placements that the rows
+ * of all axes give together.
+ *
+ * rows.c lists the rows of an axis, place.c combines rows into placements, and product.c decides by
+ * index runs whether a dimension that is a product of factors can be placed. */
+#ifndef WEFT_OPS_STRATEGY_H
+#define WEFT_OPS_STRATEGY_H
+
+#include "ops/bind/op.h"
+
+enum { WF_ROWS = 160 };
+
+enum wf_row_kind {
+    WF_ROW_WHOLE,  /* every rank does everything */
+    WF_ROW_SPLIT,  /* a factor is split */
+    WF_ROW_PARTIAL /* inputs are contributions */
+};
+
+/* What the ranks along one axis do. */
+struct wf_row {
+    uint8_t kind;
+    uint8_t factor;   /* SPLIT */
+    uint8_t from, to; /* PARTIAL: enum weft_reduction of the inputs and of the outputs */
+    uint32_t inputs;  /* PARTIAL: bit per slot */
+    /* SPLIT: how the factor is split.  Its dim and turn are not used. */
+    weft_placement style;
+};
+
+enum wf_entry_kind { WF_ENTRY_WHOLE, WF_ENTRY_SPLIT, WF_ENTRY_PARTIAL, WF_ENTRY_ANY };
+
+/* What a row says about one tensor. */
+struct wf_entry {
+    uint8_t kind, value; /* value: the factor, or the reduction */
+};
+
+struct wf_rows {
+    uint32_t count;
+    struct wf_row row[WF_ROWS];
+};
+
+/* ---- rows.c ---- */
+
+/* The rows of AXIS in their order: whole, the factors, the partials.  Splits that the inputs have
+ * on this axis are rows of their own. */
+void wf_rows_list(const struct wf_op *op, int32_t axis, struct wf_rows *out);
+struct wf_entry wf_row_entry(const struct wf_op *op, const struct wf_row *row, uint32_t tensor);
+/* The same, as if TENSOR were not marked `shape`. */
+struct wf_entry wf_row_natural(const struct wf_op *op, const struct wf_row *row, uint32_t tensor);
+/* The dimension of TENSOR that has FACTOR; -1: none. */
+int wf_op_dim_with(const struct wf_op_tensor *tensor, uint32_t factor);
+/* True if the two split alike, whatever their dimension and turn. */
+bool wf_style_same(const weft_placement *a, const weft_placement *b);
+
+/* ---- place.c ---- */
+
+/* A row for each axis, and the order in which axes split a factor that several of them split. */
+struct wf_strategy {
+    const struct wf_op *op;
+    const struct wf_row *rows[WEFT_MAX_AXES];
+    uint8_t order[WEFT_MAX_AXES]; /* axes, the first to split first */
+};
+
+/* Write the placements of TENSOR.  If its given placements fit, they are taken.  False: there are
+ * none, or the rows of the axes contradict each other. */
+bool wf_strategy_place(const struct wf_strategy *s, uint32_t tensor, weft_placement *out);
+/* True if the parts of all factors keep to `even` and `step`. */
+bool wf_strategy_is_aligned(const struct wf_strategy *s);
+/* The default order, from the first axis to the last. */
+void wf_strategy_default_order(struct wf_strategy *s);
+
+/* ---- product.c ---- */
+
+/* The splits of a dimension that is a product of factors. */
+struct wf_product {
+    const struct wf_strategy *strategy;
+    const struct wf_op_tensor *tensor;
+    int32_t dim;
+    int32_t axis_count;
+    int32_t axes[WEFT_MAX_AXES]; /* that split a factor of the dimension, in their order */
+};
+
+/* Write the placements of the axes of PRODUCT, at their indices.  False: no S or SS gives the
+ * indices that the factors' splits give. */
+bool wf_product_place(const struct wf_product *product, weft_placement *out);
+/* The layout of FACTOR as a tensor of one dimension. */
+bool wf_factor_layout(const struct wf_strategy *s, uint32_t factor, struct wf_layout *out);
+
+#endif
