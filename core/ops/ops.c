@@ -3,18 +3,12 @@
 
 #include <string.h>
 
-struct weft_op_list {
-    uint32_t count, room;
-    weft_op_choice **choices;
-};
-
 enum mode { CHECK, PROPOSE };
 
 /* ---- calls ---- */
 
-static weft_status read_call(const char *function, const weft_op_call *given,
-                             const weft_op_options *options, weft_op_call *call,
-                             weft_op_options *read)
+weft_status wf_call_read(const char *function, const weft_op_call *given,
+                         const weft_op_options *options, weft_op_call *call, weft_op_options *read)
 {
     *call = (weft_op_call){0};
     *read = (weft_op_options){0};
@@ -46,7 +40,7 @@ static weft_status read_call(const char *function, const weft_op_call *given,
 }
 
 /* The operator of CALL: its name, or its name without the "_" of the in-place form. */
-static const struct wf_op_entry *find_operator(const char *name)
+const struct wf_op_entry *wf_call_operator(const char *name)
 {
     const struct wf_op_entry *entry = wf_op_find(name);
     size_t length = strlen(name);
@@ -116,7 +110,7 @@ static weft_status add_element(struct wf_solver *solver, enum mode mode, const c
 static weft_status solve_call(const char *function, enum mode mode, const weft_op_call *call,
                               const weft_op_options *options, weft_op_choice **out)
 {
-    const struct wf_op_entry *entry = find_operator(call->name);
+    const struct wf_op_entry *entry = wf_call_operator(call->name);
     struct wf_solver *solver;
     weft_op_choice *choice = NULL;
     weft_status status = WEFT_OK;
@@ -148,7 +142,7 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
     weft_status status;
 
     if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: out is NULL", function);
-    WF_TRY(read_call(function, given, options, &call, &read));
+    WF_TRY(wf_call_read(function, given, options, &call, &read));
     WF_TRY(wf_op_enter());
     status = solve_call(function, mode, &call, &read, out);
     wf_op_leave();
@@ -165,113 +159,4 @@ weft_status weft_op_propose(const weft_op_call *call, const weft_op_options *opt
                             weft_op_choice **out)
 {
     return answer_call("weft_op_propose", PROPOSE, call, options, out);
-}
-
-/* ---- lists ---- */
-
-static weft_status append_choice(weft_op_list *list, const struct wf_solver *solver,
-                                 uint32_t inputs, struct wf_solution *solution)
-{
-    if (list->count == list->room) {
-        uint32_t room = list->room != 0 ? 2 * list->room : 16;
-        weft_op_choice **grown = wf_realloc(list->choices, room * sizeof(weft_op_choice *));
-        if (grown == NULL) return wf_fail_memory(room * sizeof(weft_op_choice *));
-        list->choices = grown;
-        list->room = room;
-    }
-    WF_TRY(wf_choice_make(solver->op.rule, inputs, solver->op.output_count,
-                          &list->choices[list->count]));
-    list->count++;
-    return wf_choice_add(list->choices[list->count - 1], solver, solution);
-}
-
-static weft_status list_strategies(struct wf_solver *solver, uint32_t inputs, weft_op_list *list)
-{
-    struct wf_strategy s = {.op = &solver->op};
-    uint32_t counts[WEFT_MAX_AXES], at[WEFT_MAX_AXES] = {0}, seen = 0;
-    int32_t axes = solver->op.mesh->axes;
-    struct wf_solution solution;
-    weft_status status;
-    bool legal;
-
-    WF_TRY(wf_solution_begin(solver, &solution));
-    wf_strategy_default_order(&s);
-    for (int32_t a = 0; a < axes; a++)
-        counts[a] = solver->rows[a].count;
-    do {
-        for (int32_t a = 0; a < axes; a++)
-            s.rows[a] = &solver->rows[a].row[at[a]];
-        status = wf_solver_try(solver, &s, &solution, &legal);
-        if (status == WEFT_OK && legal) status = append_choice(list, solver, inputs, &solution);
-    } while (status == WEFT_OK && ++seen < WF_COMBINATIONS &&
-             wf_next_combination(axes, counts, at));
-    wf_solution_end(&solution);
-    return status;
-}
-
-static weft_status list_call(const weft_op_call *call, const weft_op_options *options,
-                             weft_op_list *list)
-{
-    const struct wf_op_entry *entry = find_operator(call->name);
-    struct wf_solver *solver;
-    weft_status status;
-
-    if (entry == NULL) return wf_op_refuse_name("weft_op_list_create", call->name);
-    solver = wf_alloc(sizeof *solver);
-    if (solver == NULL) return wf_fail_memory(sizeof *solver);
-    status = wf_solver_begin(solver, entry, call, options, options->element);
-    if (status == WEFT_OK) {
-        status = list_strategies(
-            solver, (uint32_t)wf_min_i64(call->input_count, solver->op.input_count), list);
-        wf_solver_end(solver);
-    }
-    wf_free(solver);
-    return status;
-}
-
-weft_status weft_op_list_create(const weft_op_call *call, const weft_op_options *options,
-                                weft_op_list **out)
-{
-    weft_op_call given;
-    weft_op_options read;
-    weft_op_list *list;
-    weft_status status;
-
-    WF_TRY(wf_require(out, "weft_op_list_create: out"));
-    WF_TRY(read_call("weft_op_list_create", call, options, &given, &read));
-    list = wf_calloc(1, sizeof *list);
-    if (list == NULL) return wf_fail_memory(sizeof *list);
-    status = wf_op_enter();
-    if (status == WEFT_OK) {
-        status = list_call(&given, &read, list);
-        wf_op_leave();
-    }
-    if (status == WEFT_OK)
-        *out = list;
-    else
-        weft_op_list_release(&list);
-    return wf_fail_named(status, "weft_op_list_create");
-}
-
-uint32_t weft_op_list_count(const weft_op_list *list)
-{
-    return list != NULL ? list->count : 0;
-}
-
-const weft_op_choice *weft_op_list_choice(const weft_op_list *list, uint32_t index)
-{
-    return list != NULL && index < list->count ? list->choices[index] : NULL;
-}
-
-void weft_op_list_release(weft_op_list **list)
-{
-    weft_op_list *mine;
-
-    if (list == NULL || *list == NULL) return;
-    mine = *list;
-    *list = NULL;
-    for (uint32_t i = 0; i < mine->count; i++)
-        weft_op_choice_release(&mine->choices[i]);
-    wf_free(mine->choices);
-    wf_free(mine);
 }

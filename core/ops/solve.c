@@ -144,7 +144,7 @@ static bool is_partial(const weft_spec *spec)
     return false;
 }
 
-static bool options_allow(const struct wf_solver *solver, const struct wf_solution *solution)
+bool wf_solver_allows(const struct wf_solver *solver, const struct wf_solution *solution)
 {
     const weft_op_options *o = &solver->options;
     uint32_t inputs = solver->op.input_count;
@@ -221,6 +221,6 @@ weft_status wf_solver_try(struct wf_solver *solver, const struct wf_strategy *st
         if (solution->specs[i] == NULL) return WEFT_OK;
         solution->changed += i < op->input_count && solution->specs[i] != op->tensors[i].given;
     }
-    *legal = inplace_holds(op, solution) && options_allow(solver, solution);
+    *legal = inplace_holds(op, solution) && wf_solver_allows(solver, solution);
     return WEFT_OK;
 }

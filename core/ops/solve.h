@@ -51,6 +51,8 @@ weft_status wf_solver_try(struct wf_solver *solver, const struct wf_strategy *st
 /* The next combination: AT[axis] counts to COUNTS[axis], the last axis fastest. */
 bool wf_next_combination(int32_t axes, const uint32_t *counts, uint32_t *at);
 
+/* True if the options allow the specs of SOLUTION. */
+bool wf_solver_allows(const struct wf_solver *solver, const struct wf_solution *solution);
 /* Where tensor I belongs among the inputs or the outputs of the whole call. */
 uint32_t wf_solver_position(const struct wf_solver *solver, uint32_t i);
 
@@ -73,6 +75,15 @@ weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
 
 /* WEFT_ERR_MISMATCH: why the inputs are not legal, and what makes them so. */
 weft_status wf_solver_refuse(struct wf_solver *solver, const char *function) WF_NODISCARD;
+
+/* ---- ops.c ---- */
+
+/* Read the arguments of FUNCTION, with defaults in place of what is not set. */
+weft_status wf_call_read(const char *function, const weft_op_call *given,
+                         const weft_op_options *options, weft_op_call *call,
+                         weft_op_options *read) WF_NODISCARD;
+/* The operator NAME, also without the "_" of the in-place form; NULL: there is none. */
+const struct wf_op_entry *wf_call_operator(const char *name);
 
 /* ---- choice.c ---- */
 

@@ -79,10 +79,10 @@ weft_status wf_make_split(struct wf_maker *m)
 /* ---- index ---- */
 
 /* Dimensions of the broadcast index tensors. */
-static weft_status count_index_dims(const struct wf_maker *m, int32_t *out)
+static weft_status count_index_dims(const struct wf_maker *m, uint32_t end, int32_t *out)
 {
     *out = 0;
-    for (uint32_t i = 1; i < m->call->input_count; i++) {
+    for (uint32_t i = 1; i < end; i++) {
         const weft_spec *spec = m->call->inputs[i];
         if (spec == NULL) return wf_op_refuse(m->op, "index %u is missing", i - 1);
         if (spec->layout.dtype == WEFT_DTYPE_BOOL)
@@ -99,16 +99,17 @@ static void add_index_dims(struct wf_maker *m, int32_t dims, bool *any)
         wf_text_add(m->out, "%sj%d", *any ? " " : "", d);
 }
 
-static weft_status read_positions(const struct wf_maker *m, uint32_t *out, bool *adjacent)
+static weft_status read_positions(const struct wf_maker *m, uint32_t indices, uint32_t *out,
+                                  bool *adjacent)
 {
     const int64_t *list;
     uint32_t count;
     int64_t last = -1;
 
     WF_TRY(wf_maker_list(m, "pos", &list, &count));
-    if (count + 1 != m->call->input_count)
+    if (count != indices)
         return wf_op_refuse(m->op, "attribute pos lists %u dimensions, and the call has %u indices",
-                            count, m->call->input_count - 1);
+                            count, indices);
     *out = 0;
     *adjacent = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -123,22 +124,12 @@ static weft_status read_positions(const struct wf_maker *m, uint32_t *out, bool 
     return WEFT_OK;
 }
 
-weft_status wf_make_index(struct wf_maker *m)
+/* The dimensions of x without the indexed ones, and those of the indices in their place: where the
+ * first of adjacent indices is, otherwise in front. */
+static void add_indexed(struct wf_maker *m, uint32_t indexed, int32_t index_dims, bool adjacent)
 {
-    uint32_t indexed = 0;
-    int32_t index_dims;
-    bool adjacent = true, any = false, placed;
+    bool any = false, placed = !adjacent;
 
-    WF_TRY(count_index_dims(m, &index_dims));
-    WF_TRY(read_positions(m, &indexed, &adjacent));
-    wf_text_add(m->out, " x[");
-    for (int32_t d = 0; d < m->dims; d++)
-        wf_text_add(m->out, "%s%c%d", d > 0 ? " " : "", (indexed >> d & 1) != 0 ? 'k' : 'f', d);
-    wf_text_add(m->out, "] i*~[");
-    add_index_dims(m, index_dims, &any);
-    wf_text_add(m->out, "] -> y[");
-    any = false;
-    placed = !adjacent; /* indices that are not adjacent come first */
     if (!adjacent) add_index_dims(m, index_dims, &any);
     for (int32_t d = 0; d < m->dims; d++) {
         if ((indexed >> d & 1) == 0) {
@@ -149,10 +140,65 @@ weft_status wf_make_index(struct wf_maker *m)
             placed = true;
         }
     }
-    wf_text_add(m->out, "]");
+}
+
+static void add_table(struct wf_maker *m, const char *name, uint32_t indexed)
+{
+    wf_text_add(m->out, " %s[", name);
     for (int32_t d = 0; d < m->dims; d++)
-        if ((indexed >> d & 1) != 0) wf_text_add(m->out, "; mask k%d", d);
+        wf_text_add(m->out, "%s%c%d", d > 0 ? " " : "", (indexed >> d & 1) != 0 ? 'k' : 'f', d);
+    wf_text_char(m->out, ']');
+}
+
+static void add_clause(struct wf_maker *m, const char *clause, uint32_t indexed)
+{
+    for (int32_t d = 0; d < m->dims; d++)
+        if ((indexed >> d & 1) != 0) wf_text_add(m->out, "; %s k%d", clause, d);
+}
+
+weft_status wf_make_index(struct wf_maker *m)
+{
+    uint32_t indexed = 0;
+    int32_t index_dims;
+    bool adjacent = true, any = false;
+
+    WF_TRY(count_index_dims(m, m->call->input_count, &index_dims));
+    WF_TRY(read_positions(m, m->call->input_count - 1, &indexed, &adjacent));
+    add_table(m, "x", indexed);
+    wf_text_add(m->out, " i*~[");
+    add_index_dims(m, index_dims, &any);
+    wf_text_add(m->out, "] -> y[");
+    add_indexed(m, indexed, index_dims, adjacent);
+    wf_text_char(m->out, ']');
+    add_clause(m, "mask", indexed);
     wf_text_add(m->out, "; pass x");
+    return WEFT_OK;
+}
+
+/* x, the indices, and the values last. */
+weft_status wf_make_index_put(struct wf_maker *m)
+{
+    uint32_t indexed = 0, count = m->call->input_count;
+    int64_t accumulate = 0;
+    int32_t index_dims;
+    bool adjacent = true, any = false;
+
+    if (count < 3) return wf_op_refuse(m->op, "the call needs x, indices and values");
+    WF_TRY(count_index_dims(m, count - 1, &index_dims));
+    WF_TRY(read_positions(m, count - 2, &indexed, &adjacent));
+    (void)wf_attr_int(m->call, "accumulate", &accumulate);
+    add_table(m, "x", indexed);
+    wf_text_add(m->out, " i*~[");
+    add_index_dims(m, index_dims, &any);
+    wf_text_add(m->out, "] v~[");
+    add_indexed(m, indexed, index_dims, adjacent);
+    wf_text_add(m->out, "] ->");
+    add_table(m, "y", indexed);
+    add_clause(m, "own", indexed);
+    for (int32_t d = 0; d < index_dims; d++)
+        wf_text_add(m->out, "; %s j%d", accumulate != 0 ? "sum" : "whole", d);
+    /* without accumulation, duplicates make the last value depend on the contribution */
+    if (accumulate != 0) wf_text_add(m->out, "; add x; lin x+v; aff x | v; mono x");
     return WEFT_OK;
 }
 

@@ -1,6 +1,7 @@
 /* make.h - rules that are written for the shapes of one call.
  *
- * maker.c has the parts, make.c the operators on one tensor, reshape.c and lists.c the others. */
+ * maker.c has the parts, make.c the operators on one tensor, reshape.c, lists.c and windows.c the
+ * others. */
 #ifndef WEFT_OPS_MAKE_H
 #define WEFT_OPS_MAKE_H
 
@@ -45,5 +46,12 @@ weft_status wf_make_cat(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_split(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_index(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_einsum(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_index_put(struct wf_maker *m) WF_NODISCARD;
+
+/* ---- windows.c ---- */
+
+weft_status wf_make_conv(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_conv_bwd(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_pool(struct wf_maker *m) WF_NODISCARD;
 
 #endif

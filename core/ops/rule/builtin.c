@@ -176,19 +176,18 @@ const char *const wf_op_builtin[] = {
     "grouped_mm_3d: x[e t k] w[e k n] -> y[e t n]; sum k; lin x | w",
     "grouped_mm_k: x[m t] w[t n] o[e] -> y[e m n]; whole t e; lin x | w",
     "grouped_mm_t: x[e m k] w[k t] o[e] -> y[m t]; sum k; whole t e; lin x | w",
-    "conv: x[n c X..] f[o c R..] b?[o] -> y[n o Y..]; sum c; whole R; halo X Y; add b;"
-    " lin x+b | f+b; aff x | f | b",
-    "conv_groups(g): x[n (g c) X..] f[(g o) c R..] b?[(g o)] -> y[n (g o) Y..]; sum c; whole R;"
-    " halo X Y; add b; lin x+b | f+b",
-    "conv_bwd: g[n o Y..] x[n c X..] f[o c R..] -> dx[n c X..] dw[o c R..] db[o]; sum n o; whole R;"
-    " halo X Y; lin g | x | f; from dx g f; from dw g x; from db g",
+    "conv(stride,padding,dilation,groups): x[X..] f[F..] b?[B..] -> y[Y..]; make conv",
+    "conv_bwd(stride,padding,dilation,groups): g[G..] x[X..] f[F..] -> dx[A..] dw[B..] db[C..];"
+    " make conv_bwd",
     /* window = stride, no padding */
     "conv2_patch: x[n c (h r) (w s)] f[o c r s] b?[o] -> y[n o h w]; sum c; whole r s; add b;"
     " lin x+b | f+b",
-    "max_pool: x[n c X..] -> y[n c Y..] i[n c Y..]; halo X Y; type i64 i",
+    "max_pool(kernel,stride,padding,indices): x[X..] -> y[Y..] i[I..]; make pool",
+    "avg_pool(kernel,stride,padding): x[X..] -> y[Y..]; make pool",
     "max_pool_bwd: g[n c Y..] x[n c X..] i[n c Y..] -> d[n c X..]; halo X Y; lin g",
     "max_unpool: x[n c X..] i[n c X..] -> y[n c Y..]; halo X Y",
-    "avg_pool interpolate: x[n c X..] -> y[n c Y..]; halo X Y; lin x",
+    "interpolate(mode=nearest): x[n c X..] -> y[n c Y..]; halo X Y; pass x",
+    "interpolate adaptive_avg_pool: x[n c X..] -> y[n c Y..]; halo X Y; lin x",
     "avg_pool_bwd: g[n c Y..] x[n c X..] -> d[n c X..]; halo X Y; lin g; shape x",
     "grid_sample: x[n c X..] g[n Y.. z] -> y[n c Y..]; halo X Y; whole z; lin x",
     "grid_sample_bwd: d[n c Y..] x[n c X..] g[n Y.. z] -> dx[n c X..] dg[n Y.. z]; sum c;"
@@ -261,6 +260,7 @@ const char *const wf_op_builtin[] = {
     "glu(dim): x[.. k@dim ..] -> y[.. j@dim ..]; whole k j",
     "unfold(dim): x[.. k@dim ..] -> y[.. w@dim .. n]; whole k w n; pass x",
     "index(pos): x[X..] i*[I..] -> y[Y..]; make index",
+    "index_put(pos,accumulate): x[X..] i*[I..] v[V..] -> y[Y..]; make index_put",
     /* ---- linear algebra, sampling, optimizers ---- */
     "multinomial(k): p[.. v] -> i[.. j]; whole v j; size j k; rand; type i64 i",
     "svd: a[.. m n] -> u[.. m k] s[.. k] v[.. k n]; whole m n k",
