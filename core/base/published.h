@@ -1,4 +1,13 @@
-/* published.h - values that threads read without a lock while another thread replaces them. */
+/* published.h - values that threads read without a lock while another thread replaces them.
+ *
+ *     uint32_t ticket = wf_published_enter(&guard);
+ *     value = atomic_load(&pointer);           and use it
+ *     wf_published_leave(&guard, ticket);
+ *
+ *     wf_published_lock(&guard);
+ *     atomic_store(&pointer, next);
+ *     wf_published_retire(&guard, &before->retired);
+ *     wf_published_unlock(&guard); */
 #ifndef WEFT_BASE_PUBLISHED_H
 #define WEFT_BASE_PUBLISHED_H
 
@@ -15,9 +24,10 @@ struct wf_retired {
 
 /* Declare one statically as WF_PUBLISHED.  It guards any number of atomic pointers. */
 struct wf_published {
-    _Atomic(int64_t) readers;
+    _Atomic(uint64_t) epoch;
+    _Atomic(int64_t) readers[2]; /* of the even and of the odd epochs */
     pthread_mutex_t writers;
-    struct wf_retired *retired; /* replaced, and perhaps still read */
+    struct wf_retired *retired[2]; /* in this epoch, and in the one before */
 };
 
 #define WF_PUBLISHED                                                                               \
@@ -25,22 +35,28 @@ struct wf_published {
         .writers = PTHREAD_MUTEX_INITIALIZER                                                       \
     }
 
-/* Between enter and leave, what a reader loads from the guarded pointers stays valid.  Load with
- * memory_order_seq_cst. */
-static inline void wf_published_enter(struct wf_published *published)
+/* Until wf_published_leave with the ticket, what the reader loads from the guarded pointers stays
+ * valid. */
+static inline uint32_t wf_published_enter(struct wf_published *published)
 {
-    atomic_fetch_add(&published->readers, 1);
+    for (;;) {
+        uint64_t epoch = atomic_load(&published->epoch);
+        uint32_t ticket = (uint32_t)(epoch & 1);
+        atomic_fetch_add(&published->readers[ticket], 1);
+        if (atomic_load(&published->epoch) == epoch) return ticket;
+        atomic_fetch_sub(&published->readers[ticket], 1);
+    }
 }
-static inline void wf_published_leave(struct wf_published *published)
+static inline void wf_published_leave(struct wf_published *published, uint32_t ticket)
 {
-    atomic_fetch_sub_explicit(&published->readers, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&published->readers[ticket], 1, memory_order_release);
 }
 
 /* One writer at a time. */
 void wf_published_lock(struct wf_published *published);
 void wf_published_unlock(struct wf_published *published);
 /* ITEM is no longer in any guarded pointer; it is dropped when no reader can have it.  With the
- * lock held, after a store with memory_order_seq_cst. */
+ * lock held. */
 void wf_published_retire(struct wf_published *published, struct wf_retired *item);
 /* Drop what no reader can have.  With the lock held. */
 void wf_published_sweep(struct wf_published *published);

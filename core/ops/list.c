@@ -175,15 +175,16 @@ weft_status weft_op_list_create(const weft_op_call *call, const weft_op_options 
     weft_op_options read;
     weft_op_list *list;
     weft_status status;
+    uint32_t ticket;
 
     WF_TRY(wf_require(out, "weft_op_list_create: out"));
     WF_TRY(wf_call_read("weft_op_list_create", call, options, &given, &read));
     list = wf_calloc(1, sizeof *list);
     if (list == NULL) return wf_fail_memory(sizeof *list);
-    status = wf_op_enter();
+    status = wf_op_enter(&ticket);
     if (status == WEFT_OK) {
         status = list_call(&given, &read, list);
-        wf_op_leave();
+        wf_op_leave(ticket);
     }
     if (status == WEFT_OK)
         *out = list;

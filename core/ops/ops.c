@@ -1,4 +1,5 @@
 /* ops.c - the public functions on calls of operators. */
+#include "cache.h"
 #include "solve.h"
 
 #include <string.h>
@@ -107,16 +108,15 @@ static weft_status add_element(struct wf_solver *solver, enum mode mode, const c
     return status;
 }
 
-static weft_status solve_call(const char *function, enum mode mode, const weft_op_call *call,
-                              const weft_op_options *options, weft_op_choice **out)
+static weft_status solve_call(const char *function, enum mode mode, const struct wf_op_entry *entry,
+                              const weft_op_call *call, const weft_op_options *options,
+                              weft_op_choice **out)
 {
-    const struct wf_op_entry *entry = wf_call_operator(call->name);
     struct wf_solver *solver;
     weft_op_choice *choice = NULL;
     weft_status status = WEFT_OK;
     uint32_t count = 1;
 
-    if (entry == NULL) return wf_op_refuse_name(function, call->name);
     solver = wf_alloc(sizeof *solver);
     if (solver == NULL) return wf_fail_memory(sizeof *solver);
     for (uint32_t i = 0; i < count && status == WEFT_OK; i++) {
@@ -139,13 +139,26 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
 {
     weft_op_call call;
     weft_op_options read;
-    weft_status status;
+    const struct wf_op_entry *entry;
+    struct wf_key key = {.count = 0};
+    weft_op_choice *choice = NULL;
+    weft_status status = WEFT_OK;
+    uint32_t ticket;
 
     if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: out is NULL", function);
     WF_TRY(wf_call_read(function, given, options, &call, &read));
-    WF_TRY(wf_op_enter());
-    status = solve_call(function, mode, &call, &read, out);
-    wf_op_leave();
+    WF_TRY(wf_op_enter(&ticket));
+    entry = wf_call_operator(call.name);
+    if (entry == NULL) status = wf_op_refuse_name(function, call.name);
+    if (entry != NULL && wf_key_set(&key, entry, mode, &call, &read)) choice = wf_cache_find(&key);
+    if (status == WEFT_OK && choice == NULL) {
+        status = solve_call(function, mode, entry, &call, &read, &choice);
+        wf_op_leave(ticket);
+        if (status == WEFT_OK) wf_cache_keep(&key, &call, &read, choice);
+    } else {
+        wf_op_leave(ticket);
+    }
+    if (status == WEFT_OK) *out = choice;
     return wf_fail_named(status, function);
 }
 

@@ -131,6 +131,17 @@ static inline const char *op_choice_text(const weft_op_choice *choice, bool whol
     return out;
 }
 
+static inline int32_t op_allow_all(void *argument, int32_t output, uint32_t index,
+                                   const weft_spec *spec)
+{
+    (void)argument, (void)output, (void)index, (void)spec;
+    return 1;
+}
+
+/* Options that allow everything.  Calls with them are not cached. */
+static const weft_op_options op_uncached = {.struct_size = sizeof op_uncached,
+                                            .allow = op_allow_all};
+
 typedef weft_status op_function(const weft_op_call *, const weft_op_options *, weft_op_choice **);
 
 /* The answer of FUNCTION, or "! " and the error. */

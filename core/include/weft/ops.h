@@ -188,6 +188,14 @@ WEFT_API const weft_spec *weft_op_choice_gradient(const weft_op_choice *choice, 
 WEFT_API const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *choice,
                                                          uint32_t index);
 
+/* ---- the cache ----------------------------------------------------------------- */
+
+/* weft keeps the choices of about 4096 calls of weft_op_check and weft_op_propose, by the rules of
+ * the operator, the specs of the inputs, the attributes that the rules list and the options.  Calls
+ * with fixed layouts or a function `allow` are not kept.  Kept choices hold references to specs,
+ * plans and meshes; weft_op_cache_clear drops them. */
+WEFT_API void weft_op_cache_clear(void);
+
 /* ---- lists --------------------------------------------------------------------- */
 
 typedef struct weft_op_list weft_op_list;

@@ -50,6 +50,26 @@ weft_status wf_make_cat(struct wf_maker *m)
     return WEFT_OK;
 }
 
+weft_status wf_make_stack(struct wf_maker *m)
+{
+    int32_t dim;
+
+    WF_TRY(wf_maker_dim(m, "dim", m->dims + 1, &dim));
+    wf_text_add(m->out, " x*[");
+    for (int32_t d = 0; d < m->dims; d++)
+        wf_text_add(m->out, "%sf%d", d > 0 ? " " : "", d);
+    wf_text_add(m->out, "] -> y[");
+    for (int32_t d = 0; d <= m->dims; d++) {
+        if (d > 0) wf_text_char(m->out, ' ');
+        if (d == dim)
+            wf_text_char(m->out, 'j');
+        else
+            wf_text_add(m->out, "f%d", d - (d > dim));
+    }
+    wf_text_add(m->out, "]; own j; size j %u; pass x", m->call->input_count);
+    return WEFT_OK;
+}
+
 weft_status wf_make_split(struct wf_maker *m)
 {
     const int64_t *sizes;

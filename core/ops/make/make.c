@@ -273,14 +273,23 @@ weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const
         const char *name;
         weft_status (*make)(struct wf_maker *m);
     } makers[] = {
-        {"reshape", wf_make_reshape},    {"permute", make_permute},
-        {"transpose", make_transpose},   {"squeeze", make_squeeze},
-        {"expand", make_expand},         {"repeat", make_repeat},
-        {"interleave", make_interleave}, {"pad", make_pad},
-        {"slice", make_slice},           {"cat", wf_make_cat},
-        {"split", wf_make_split},        {"index", wf_make_index},
-        {"einsum", wf_make_einsum},      {"index_put", wf_make_index_put},
-        {"conv", wf_make_conv},          {"conv_bwd", wf_make_conv_bwd},
+        {"reshape", wf_make_reshape},
+        {"permute", make_permute},
+        {"transpose", make_transpose},
+        {"squeeze", make_squeeze},
+        {"expand", make_expand},
+        {"repeat", make_repeat},
+        {"interleave", make_interleave},
+        {"pad", make_pad},
+        {"slice", make_slice},
+        {"cat", wf_make_cat},
+        {"split", wf_make_split},
+        {"stack", wf_make_stack},
+        {"index", wf_make_index},
+        {"einsum", wf_make_einsum},
+        {"index_put", wf_make_index_put},
+        {"conv", wf_make_conv},
+        {"conv_bwd", wf_make_conv_bwd},
         {"pool", wf_make_pool},
     };
     struct wf_maker m = {.op = op, .call = call, .out = out};

@@ -43,6 +43,7 @@ weft_status wf_maker_dim(const struct wf_maker *m, const char *name, int32_t dim
 
 weft_status wf_make_reshape(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_cat(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_stack(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_split(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_index(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_einsum(struct wf_maker *m) WF_NODISCARD;

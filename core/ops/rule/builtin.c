@@ -251,7 +251,7 @@ const char *const wf_op_builtin[] = {
     "diagonal_scatter: x[.. i j] s[.. k] -> y[.. i j]; whole i j k; pass x+s; aff x | s;"
     " mono x | s",
     "cat concat(dim): x*[X..] -> y[Y..]; make cat",
-    "stack(dim): x*[..] -> y[.. j@dim ..]; own j; pass x",
+    "stack(dim): x*[X..] -> y[Y..]; make stack",
     "split split_with_sizes chunk(dim,sizes): x[X..] -> y*[Y..]; make split",
     "unbind(dim): x[.. k@dim ..] -> y*[..]; whole k; pass x",
     "tril triu: x[.. i j] -> y[.. i j]; here i j; pass x",

@@ -103,11 +103,11 @@ static void set_digest(struct table *table)
 {
     table->digest = 1;
     for (uint32_t i = 0; i < table->count; i++) {
-        const struct wf_op_entry *op = &table->ops[i];
-        uint64_t h = op->hash;
+        struct wf_op_entry *op = &table->ops[i];
+        op->digest = op->hash;
         for (uint32_t j = 0; j < op->rule_count; j++) /* the names beside do not matter */
-            h = wf_hash(h, op->rules[j]->body, strlen(op->rules[j]->body));
-        table->digest += h; /* a sum, so that the order does not matter */
+            op->digest = wf_hash(op->digest, op->rules[j]->body, strlen(op->rules[j]->body));
+        table->digest += op->digest; /* a sum, so that the order does not matter */
     }
 }
 
@@ -342,19 +342,19 @@ weft_status weft_op_remove(const char *name)
 
 /* ---- reading ---- */
 
-weft_status wf_op_enter(void)
+weft_status wf_op_enter(uint32_t *ticket)
 {
     if (atomic_load_explicit(&current, memory_order_acquire) == NULL) {
         WF_TRY(begin_change());
         wf_published_unlock(&wf_op_guard);
     }
-    wf_published_enter(&wf_op_guard);
+    *ticket = wf_published_enter(&wf_op_guard);
     return WEFT_OK;
 }
 
-void wf_op_leave(void)
+void wf_op_leave(uint32_t ticket)
 {
-    wf_published_leave(&wf_op_guard);
+    wf_published_leave(&wf_op_guard, ticket);
 }
 
 const struct wf_op_entry *wf_op_find(const char *name)
@@ -389,10 +389,11 @@ weft_status wf_op_refuse_name(const char *function, const char *name)
 uint64_t weft_op_digest(void)
 {
     uint64_t digest;
+    uint32_t ticket;
 
-    if (wf_op_enter() != WEFT_OK) return 0;
+    if (wf_op_enter(&ticket) != WEFT_OK) return 0;
     digest = atomic_load(&current)->digest;
-    wf_op_leave();
+    wf_op_leave(ticket);
     return digest;
 }
 
@@ -415,16 +416,17 @@ weft_status weft_op_print(const char *name, char *buffer, size_t capacity, size_
     const struct wf_op_entry *op;
     struct wf_text out = {0};
     weft_status status = WEFT_OK;
+    uint32_t ticket;
 
     WF_TRY(wf_require(name, "weft_op_print: name"));
     if (capacity > 0) WF_TRY(wf_require(buffer, "weft_op_print: buffer"));
-    WF_TRY(wf_op_enter());
+    WF_TRY(wf_op_enter(&ticket));
     op = wf_op_find(name);
     if (op == NULL) status = wf_op_refuse_name("weft_op_print", name);
     for (uint32_t i = 0; op != NULL && i < op->rule_count; i++)
         wf_text_add(&out, "%s%.*s%s", i > 0 ? "\n" : "", (int)op->length, op->name,
                     op->rules[i]->body);
-    wf_op_leave();
+    wf_op_leave(ticket);
     return status == WEFT_OK ? wf_text_copy_out(&out, buffer, capacity, length) : status;
 }
 
@@ -454,11 +456,12 @@ weft_status weft_op_print_names(char *buffer, size_t capacity, size_t *length)
 {
     const struct wf_op_entry *op = NULL;
     struct wf_text out = {0};
+    uint32_t ticket;
 
     if (capacity > 0) WF_TRY(wf_require(buffer, "weft_op_print_names: buffer"));
-    WF_TRY(wf_op_enter());
+    WF_TRY(wf_op_enter(&ticket));
     while ((op = next_name(atomic_load(&current), op)) != NULL)
         wf_text_add(&out, "%s%.*s", out.length > 0 ? "\n" : "", (int)op->length, op->name);
-    wf_op_leave();
+    wf_op_leave(ticket);
     return wf_text_copy_out(&out, buffer, capacity, length);
 }

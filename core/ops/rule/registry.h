@@ -13,6 +13,7 @@ struct wf_op_entry {
     const char *name; /* in the text of the first rule */
     uint16_t length, rule_count;
     bool registered; /* by the program; otherwise one of weft's own */
+    uint64_t digest; /* of the name and the rules */
     struct wf_rule *rules[WF_OP_LINES];
 };
 
@@ -21,8 +22,8 @@ extern struct wf_published wf_op_guard;
 
 /* Between wf_op_enter and wf_op_leave: the operator NAME, or NULL.  WEFT_ERR_NO_MEMORY: weft's own
  * rules could not be read. */
-weft_status wf_op_enter(void) WF_NODISCARD;
-void wf_op_leave(void);
+weft_status wf_op_enter(uint32_t *ticket) WF_NODISCARD;
+void wf_op_leave(uint32_t ticket);
 const struct wf_op_entry *wf_op_find(const char *name);
 /* WEFT_ERR_NOT_FOUND with a similar name.  FUNCTION is the public one. */
 weft_status wf_op_refuse_name(const char *function, const char *name) WF_NODISCARD;

@@ -258,7 +258,7 @@ END_TEST
 static weft_status check_it(void *o)
 {
     weft_op_choice *choice = NULL;
-    weft_status status = weft_op_check(&((struct op_text *)o)->call, NULL, &choice);
+    weft_status status = weft_op_check(&((struct op_text *)o)->call, &op_uncached, &choice);
 
     weft_op_choice_release(&choice);
     return status;

@@ -40,7 +40,7 @@ START_TEST(equal_rules_have_one_text)
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
         const char *printed = cases[i].printed != NULL ? cases[i].printed : cases[i].text;
-        char once[4096];
+        char once[8192];
         snprintf(once, sizeof once, "%s", format_of(cases[i].text));
         ck_assert_str_eq(once, printed);
         ck_assert_str_eq(format_of(once), once);
