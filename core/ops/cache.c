@@ -92,13 +92,16 @@ static bool add_attrs(struct wf_key *key, const struct wf_op_entry *entry, const
 bool wf_key_set(struct wf_key *key, const struct wf_op_entry *entry, uint32_t mode,
                 const weft_op_call *call, const weft_op_options *options)
 {
-    bool in_place = call->name[entry->length] != '\0';
+    size_t length = strlen(call->name);
+    bool in_place = call->name[length - 1] == '_' && entry->name[entry->length - 1] != '_';
+    bool each = length > entry->length + 1u; /* foreach_ */
     bool fits =
         options->allow == NULL && options->fixed_inputs == NULL && options->fixed_outputs == NULL;
 
     key->count = 0;
     fits = fits && add_word(key, entry->digest) &&
-           add_word(key, (uint64_t)mode << 32 | (uint64_t)in_place << 40 | options->flags) &&
+           add_word(key, (uint64_t)mode << 32 | (uint64_t)in_place << 40 | (uint64_t)each << 41 |
+                             options->flags) &&
            add_word(key, options->memory_limit) && add_word(key, (uintptr_t)options->costs) &&
            add_word(key, (uintptr_t)call->mesh) &&
            add_word(key, (uint64_t)call->input_count << 32 | call->output_count);

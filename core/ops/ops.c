@@ -40,15 +40,20 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
     return WEFT_OK;
 }
 
-/* The operator of CALL: its name, or its name without the "_" of the in-place form. */
+static bool is_foreach(const char *name)
+{
+    return strncmp(name, "foreach_", 8) == 0;
+}
+
 const struct wf_op_entry *wf_call_operator(const char *name)
 {
     const struct wf_op_entry *entry = wf_op_find(name);
     size_t length = strlen(name);
     char base[128];
 
-    if (entry != NULL || length < 2 || length >= sizeof base || name[length - 1] != '_')
-        return entry;
+    if (entry != NULL) return entry;
+    if (is_foreach(name)) return wf_call_operator(name + 8);
+    if (length < 2 || length >= sizeof base || name[length - 1] != '_') return NULL;
     memcpy(base, name, length - 1);
     base[length - 1] = '\0';
     return wf_op_find(base);
@@ -97,7 +102,6 @@ static weft_status add_element(struct wf_solver *solver, enum mode mode, const c
     struct wf_solution solution;
     weft_status status;
 
-    solver->members = is_elementwise(solver->op.rule) ? count : 0;
     WF_TRY(wf_solution_begin(solver, &solution));
     status = solve_element(solver, mode, function, &solution);
     if (status == WEFT_OK && *choice == NULL)
@@ -108,24 +112,85 @@ static weft_status add_element(struct wf_solver *solver, enum mode mode, const c
     return status;
 }
 
+/* The tensors of one element of a foreach operator, as a call of the operator itself. */
+struct element {
+    weft_op_call call;
+    uint32_t members;
+    bool has_shared;
+    const weft_spec *inputs[WF_RULE_TENSORS];
+};
+
+/* How many lists the inputs of CALL are: one for each input of the first rule that applies; a last
+ * input may stand beside the lists. */
+static weft_status begin_elements(const char *function, const struct wf_op_entry *entry,
+                                  const weft_op_call *call, struct element *out)
+{
+    uint32_t lists = 0;
+
+    *out = (struct element){.call = *call, .members = 1};
+    out->call.name = call->name + 8;
+    for (uint32_t i = 0; i < entry->rule_count && lists == 0; i++)
+        if (wf_attr_guards_hold(entry->rules[i], call)) lists = entry->rules[i]->input_count;
+    if (lists > 0 && call->input_count > 0 && call->input_count % lists == 0) {
+        out->members = call->input_count / lists;
+    } else if (lists > 1 && call->input_count > 1 && (call->input_count - 1) % (lists - 1) == 0) {
+        out->members = (call->input_count - 1) / (lists - 1);
+        out->has_shared = true;
+    } else {
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: operator %.100s: the call has %u inputs, and each element takes %u",
+                       function, call->name, call->input_count, lists);
+    }
+    out->call.inputs = out->inputs;
+    out->call.input_count = lists;
+    out->call.output_count = 0;
+    return WEFT_OK;
+}
+
+static void set_element(const weft_op_call *call, uint32_t at, struct element *e)
+{
+    for (uint32_t i = 0; i < e->call.input_count; i++)
+        e->inputs[i] = e->has_shared && i + 1 == e->call.input_count
+                           ? call->inputs[call->input_count - 1]
+                           : call->inputs[i * e->members + at];
+}
+
+/* Solve all elements of CALL into *OUT. */
+static weft_status solve_elements(struct wf_solver *solver, const char *function, enum mode mode,
+                                  const struct wf_op_entry *entry, const weft_op_call *call,
+                                  const weft_op_options *options, weft_op_choice **out)
+{
+    bool each = is_foreach(call->name) && wf_op_find(call->name) == NULL;
+    struct element e;
+    uint32_t count = 1;
+
+    if (each) WF_TRY(begin_elements(function, entry, call, &e));
+    for (uint32_t i = 0; i < count; i++) {
+        weft_status status;
+        if (each) set_element(call, i, &e);
+        WF_TRY(wf_solver_begin(solver, entry, each ? &e.call : call, options, each ? 0 : i));
+        count = each ? e.members : count_elements(solver->op.rule, call);
+        solver->element = i;
+        solver->is_foreach = each;
+        solver->has_shared = each && e.has_shared;
+        solver->members = each || is_elementwise(solver->op.rule) ? count : 0;
+        status = add_element(solver, mode, function, call, count, out);
+        wf_solver_end(solver);
+        if (status != WEFT_OK) return status;
+    }
+    return WEFT_OK;
+}
+
 static weft_status solve_call(const char *function, enum mode mode, const struct wf_op_entry *entry,
                               const weft_op_call *call, const weft_op_options *options,
                               weft_op_choice **out)
 {
-    struct wf_solver *solver;
+    struct wf_solver *solver = wf_alloc(sizeof *solver);
     weft_op_choice *choice = NULL;
-    weft_status status = WEFT_OK;
-    uint32_t count = 1;
+    weft_status status;
 
-    solver = wf_alloc(sizeof *solver);
     if (solver == NULL) return wf_fail_memory(sizeof *solver);
-    for (uint32_t i = 0; i < count && status == WEFT_OK; i++) {
-        status = wf_solver_begin(solver, entry, call, options, i);
-        if (status != WEFT_OK) break;
-        count = count_elements(solver->op.rule, call);
-        status = add_element(solver, mode, function, call, count, &choice);
-        wf_solver_end(solver);
-    }
+    status = solve_elements(solver, function, mode, entry, call, options, &choice);
     wf_free(solver);
     if (status == WEFT_OK)
         *out = choice;

@@ -36,6 +36,7 @@ struct search {
     uint32_t best_changed;
     uint64_t best_number;
     uint64_t number; /* of the combination, in the order of lists */
+    bool may_defer;
     bool found;
 };
 
@@ -166,7 +167,8 @@ static weft_status set_target(struct search *s, uint32_t tensor, struct target *
     memcpy(layout.placements, placements, (size_t)op->mesh->axes * sizeof *placements);
     status = wf_spec_intern(&layout, &t->spec);
     if (status != WEFT_OK) return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
-    if (is_fixed_elsewhere(op, tensor, t->spec) || defers_work(&given->layout, &t->spec->layout))
+    if (is_fixed_elsewhere(op, tensor, t->spec) ||
+        (!s->may_defer && defers_work(&given->layout, &t->spec->layout)))
         return WEFT_OK;
     t->bound = t->spec == given ? 0 : bound_move(given, t->spec, s->solver->options.costs);
     if (t->spec == given) t->cost = 0;
@@ -303,6 +305,7 @@ static void end_search(struct search *s)
         wf_free(s->inputs[i].targets);
     }
     wf_free(s->inputs);
+    s->inputs = NULL;
 }
 
 static weft_status run_search(struct search *s, uint64_t order, struct wf_solution *trial,
@@ -321,6 +324,23 @@ static weft_status run_search(struct search *s, uint64_t order, struct wf_soluti
     return WEFT_OK;
 }
 
+/* Search in all orders of the axes. */
+static weft_status search_orders(struct search *s, struct wf_solution *trial,
+                                 struct wf_solution *out)
+{
+    struct wf_solver *solver = s->solver;
+    weft_status status = WEFT_OK;
+
+    for (uint32_t i = 0; status == WEFT_OK && i < solver->order_count; i++) {
+        s->inputs = wf_calloc(solver->op.input_count, sizeof *s->inputs);
+        if (s->inputs == NULL) return wf_fail_memory(solver->op.input_count * sizeof *s->inputs);
+        memcpy(s->strategy.order, solver->orders[i], sizeof s->strategy.order);
+        status = run_search(s, i, trial, out);
+        end_search(s);
+    }
+    return status;
+}
+
 weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out, bool *found)
 {
     struct search s = {.solver = solver, .best = UINT64_MAX};
@@ -328,22 +348,14 @@ weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
     weft_status status;
 
     s.strategy.op = &solver->op;
-    s.inputs = wf_calloc(solver->op.input_count, sizeof *s.inputs);
-    if (s.inputs == NULL) return wf_fail_memory(solver->op.input_count * sizeof *s.inputs);
     for (int32_t a = 0; a < solver->op.mesh->axes; a++)
         s.rows[a] = solver->rows[a].count;
-    status = wf_solution_begin(solver, &trial);
-    for (uint32_t i = 0; status == WEFT_OK && i < solver->order_count; i++) {
-        memcpy(s.strategy.order, solver->orders[i], sizeof s.strategy.order);
-        status = run_search(&s, i, &trial, out);
-        end_search(&s);
-        s.inputs = NULL;
-        if (i + 1 < solver->order_count && status == WEFT_OK) {
-            s.inputs = wf_calloc(solver->op.input_count, sizeof *s.inputs);
-            if (s.inputs == NULL) status = wf_fail_memory(sizeof *s.inputs);
-        }
+    WF_TRY(wf_solution_begin(solver, &trial));
+    status = search_orders(&s, &trial, out);
+    if (status == WEFT_OK && !s.found) { /* what is written in place may be partial */
+        s.may_defer = true;
+        status = search_orders(&s, &trial, out);
     }
-    end_search(&s);
     wf_solution_end(&trial);
     *found = s.found;
     return status;

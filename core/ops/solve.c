@@ -59,6 +59,7 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
     list_orders(solver);
     solver->element = element;
     solver->members = 0;
+    solver->is_foreach = solver->has_shared = false;
     return WEFT_OK;
 }
 
@@ -114,6 +115,14 @@ static uint64_t shard_bytes(const weft_spec *spec)
     return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
 }
 
+static bool is_list(const struct wf_solver *solver, uint32_t slot)
+{
+    const struct wf_rule *rule = solver->op.rule;
+
+    if (!solver->is_foreach) return rule->slots[slot].list;
+    return !(solver->has_shared && slot + 1 == rule->input_count);
+}
+
 uint32_t wf_solver_position(const struct wf_solver *solver, uint32_t i)
 {
     const struct wf_op *op = &solver->op;
@@ -122,8 +131,8 @@ uint32_t wf_solver_position(const struct wf_solver *solver, uint32_t i)
 
     if (solver->members == 0) return output ? i - op->input_count : i;
     for (uint32_t s = first; s < slot; s++)
-        at += op->rule->slots[s].list ? solver->members : 1;
-    return at + (op->rule->slots[slot].list ? solver->element : 0);
+        at += is_list(solver, s) ? solver->members : 1;
+    return at + (is_list(solver, slot) ? solver->element : 0);
 }
 
 static const weft_spec *fixed_spec(const struct wf_solver *solver, uint32_t tensor)
@@ -156,7 +165,7 @@ bool wf_solver_allows(const struct wf_solver *solver, const struct wf_solution *
         if (spec == NULL) continue;
         /* a tensor beside lists is read by all their members, so none may move it */
         if (!output && solver->members > 0 && spec != solver->op.tensors[i].given &&
-            !solver->op.rule->slots[solver->op.tensors[i].slot].list)
+            !is_list(solver, solver->op.tensors[i].slot))
             return false;
         if (fixed != NULL && fixed != spec) return false;
         if (output && (o->flags & WEFT_OP_NO_PARTIALS) != 0 && is_partial(spec)) return false;

@@ -21,6 +21,8 @@ struct wf_solver {
     /* If the operator takes and returns lists: which of their members, and their length.  Otherwise
      * 0 and 0. */
     uint32_t element, members;
+    bool is_foreach; /* every input and output is a list, but for a last input beside them */
+    bool has_shared; /* there is such an input */
     struct wf_rows rows[WEFT_MAX_AXES];
     uint32_t order_count;
     uint8_t orders[WF_ORDERS][WEFT_MAX_AXES];
@@ -82,7 +84,8 @@ weft_status wf_solver_refuse(struct wf_solver *solver, const char *function) WF_
 weft_status wf_call_read(const char *function, const weft_op_call *given,
                          const weft_op_options *options, weft_op_call *call,
                          weft_op_options *read) WF_NODISCARD;
-/* The operator NAME, also without the "_" of the in-place form; NULL: there is none. */
+/* The operator NAME, also without the "_" of the in-place form, and without the "foreach_" of the
+ * form on lists; NULL: there is none. */
 const struct wf_op_entry *wf_call_operator(const char *name);
 
 /* ---- choice.c ---- */

@@ -183,6 +183,7 @@ weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call
                        struct wf_op *out)
 {
     size_t length = strlen(call->name);
+    bool in_place = call->name[length - 1] == '_' && entry->name[entry->length - 1] != '_';
     weft_status status;
 
     out->rule = NULL;
@@ -193,7 +194,7 @@ weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call
     status = choose_rule(entry, call, out);
     if (status == WEFT_OK) status = make_rule(out, call);
     if (status == WEFT_OK) status = bind_tensors(out, call, element);
-    if (status == WEFT_OK && length > entry->length && out->output_count > 0) /* `add_` */
+    if (status == WEFT_OK && in_place && out->output_count > 0) /* `add_` */
         out->tensors[out->input_count].inplace = 0;
     if (status != WEFT_OK) wf_op_end(out);
     return status;

@@ -65,8 +65,8 @@ const char *const wf_op_builtin[] = {
     "fill: a[..] -> y[..]; aff a; mono a",
     "zeros_like ones_like full_like: a[..] -> y[..]; shape a",
     "empty_like: a[..] -> y[..]; shape a; pass a",
-    "new_zeros new_ones new_full new_empty new_empty_strided(shape):"
-    " a[A..] -> y[Y..]; shape a; own Y; size Y shape",
+    "new_zeros new_ones new_full(shape): a[A..] -> y[Y..]; shape a; own Y; size Y shape",
+    "new_empty new_empty_strided(shape): a[A..] -> y[Y..]; shape a; own Y; size Y shape; pass a",
     "rand_like randn_like randint_like: a[..] -> y[..]; shape a; rand",
     "normal uniform exponential geometric log_normal: a[..] -> y[..]; shape a; rand",
     "bernoulli: p[..] -> y[..]; rand",

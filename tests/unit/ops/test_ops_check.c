@@ -62,6 +62,10 @@ START_TEST(layouts_of_pointwise_operators)
         {"add_", "4", "f32[8,12] P(sum) ; f32[12] R", "", "P(sum) ; P(sum) -> P(sum)"},
         {"zeros_like", "2x2", "f32[8,12] S(1),P(sum)", "", "S(1),P(sum) -> S(1),R"},
         {"empty_like", "2x2", "f32[8,12] S(1),P(sum)", "", "S(1),P(sum) -> S(1),P(sum)"},
+        {"foreach_add", "2", "f32[8] S(0) ; f32[6] R ; f32[8] S(0) ; f32[6] P(sum)", "",
+         "S(0) ; P(sum) ; S(0) ; P(sum) -> S(0) ; P(sum)"},
+        {"foreach_mul_", "2", "f32[8] S(0) ; f32[6] P(sum) ; f32[] R", "",
+         "S(0) ; P(sum) ; R -> S(0) ; P(sum)"},
         {"adamw", "2", "f32[8] S(0) ; f32[8] R ; f32[8] S(0) ; f32[8] S(0) ; f32[] R", "",
          "S(0) ; S(0) ; S(0) ; S(0) ; R -> S(0) ; S(0) ; S(0)"},
     };
@@ -155,6 +159,7 @@ START_TEST(calls_that_do_not_fit_the_rule_are_refused)
 {
     static const struct row rows[] = {
         {"sofmax", "2", "f32[8] R", "", "did you mean softmax?"},
+        {"foreach_where", "2", "f32[8] R ; f32[8] R", "", "each element takes 3"},
         {"mm", "2", "f32[8,4] R", "", "the call has 1 inputs; the rule takes 2"},
         {"mm", "2", "f32[8,4] R ; -", "", "input b is missing"},
         {"mm", "2", "f32[8,4] R ; f32[5,6] R", "",

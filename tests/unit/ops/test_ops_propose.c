@@ -26,6 +26,9 @@ START_TEST(the_cheaper_input_moves)
     /* a part does not become a contribution */
     ck_assert_str_eq(op_propose("reshape", "4", "f32[12,8] S(1)", "shape=16,6"), "S(0) -> S(0)");
     ck_assert_str_eq(op_propose("reshape", "4", "f32[3,8] S(1)", "shape=8,3"), "R -> R");
+    /* unless there is no other way */
+    ck_assert_str_eq(op_propose("add_", "2", "f32[5,7] P(sum) ; f32[5,7] S(0)", ""),
+                     "P(sum) ; P(sum) -> P(sum)");
     /* what is written in place stays */
     ck_assert_str_eq(op_propose("add_", "4", "f32[64] S(0) ; f32[64] P(sum)", ""),
                      "S(0) ; S(0) -> S(0)");
