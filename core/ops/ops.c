@@ -14,8 +14,9 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
     *call = (weft_op_call){0};
     *read = (weft_op_options){0};
     if (given == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: call is NULL", function);
-    WF_TRY(wf_options_read("weft_op_call", given, call, sizeof *call));
-    WF_TRY(wf_options_read("weft_op_options", options, read, sizeof *read));
+    WF_TRY(wf_fail_named(wf_options_read("weft_op_call", given, call, sizeof *call), function));
+    WF_TRY(
+        wf_fail_named(wf_options_read("weft_op_options", options, read, sizeof *read), function));
     if (call->name == NULL || (call->inputs == NULL && call->input_count > 0) ||
         (call->attrs == NULL && call->attr_count > 0))
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,

@@ -50,6 +50,8 @@ struct world {
     weft_backends *backends;
     weft_rendezvous *rendezvous;
     weft_threads *threads;
+    weft_op_choice *op_choice;
+    weft_op_list *op_list;
     void *buffer, *target, *spare; /* device memory */
     weft_placement placements[8];
     const weft_spec *specs[4];
@@ -89,6 +91,7 @@ void *released(struct world *w, int at, void *object);
 void *options(struct world *w, int at, size_t bytes);
 void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
+void *op_call(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);

@@ -65,6 +65,8 @@ void make_world(struct world *w)
     MUST(weft_backends_create(NULL, &w->backends));
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
+    MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
+    MUST(weft_op_list_create(op_call(w, 0), NULL, &w->op_list));
 }
 
 void prepare_call(struct world *w, const char *function)
@@ -110,6 +112,14 @@ void *collective_args(struct world *w, int at)
                                  .count = 4};
 
     return memcpy(options(w, at, 0), &args, sizeof args);
+}
+
+void *op_call(struct world *w, int at)
+{
+    weft_op_call call = {
+        .struct_size = sizeof call, .name = "exp", .inputs = w->specs, .input_count = 1};
+
+    return memcpy(options(w, at, 0), &call, sizeof call);
 }
 
 void *info(struct world *w, int at, size_t bytes, enum role role)

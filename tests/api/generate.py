@@ -82,7 +82,8 @@ OBJECTS = {
     "weft_symm *": "w->symm", "weft_stream *": "w->stream", "weft_work *": "w->work",
     "weft_cost_table *": "w->costs", "weft_plan_cache *": "w->cache",
     "weft_backends *": "w->backends", "weft_rendezvous *": "w->rendezvous",
-    "weft_threads *": "w->threads",
+    "weft_threads *": "w->threads", "weft_op_choice *": "w->op_choice", "weft_op_list *": "w->op_list",
+    "const weft_op_call *": "op_call(w, %d)",
     "const weft_placement *": "w->placements",
     "const weft_spec *const *": "w->specs",
     "const void *const *": "w->sources", "void *const *": "w->targets",
@@ -210,6 +211,8 @@ def pointer(function, result, kind, name, at):
         return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
     if kind == "const weft_collective_args *":
         return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
+    if kind == "const weft_op_call *":
+        return "ROLE_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
     if struct.endswith("_options") or struct == "weft_options":
         expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at
         return "ROLE_OPTIONS", expression, "sizeof(%s)" % struct, struct

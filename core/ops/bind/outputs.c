@@ -134,6 +134,7 @@ weft_status wf_op_bind_output(struct wf_spread *spread, struct wf_op_tensor *ten
     const weft_op_call *call = spread->call;
     const weft_op_tensor *given = index < call->output_count ? &call->outputs[index] : NULL;
     struct wf_place places[WEFT_MAX_DIMS];
+    weft_status status;
     int run;
 
     WF_TRY(wf_spread_output(spread, tensor, given, places));
@@ -151,8 +152,14 @@ weft_status wf_op_bind_output(struct wf_spread *spread, struct wf_op_tensor *ten
         if (tensor->dim[d].count == 1 &&
             (op->factors[tensor->dim[d].factor[0]].flags & WF_DIFFERS) != 0)
             tensor->dim[d].count = 0;
-    if (given == NULL) return set_dtype(op, call, tensor);
-    tensor->dtype = given->dtype;
-    WF_TRY(check_given(op, tensor, given));
-    return wf_shape_check(tensor->dims, tensor->shape, tensor->dtype);
+    if (given == NULL) {
+        WF_TRY(set_dtype(op, call, tensor));
+    } else {
+        tensor->dtype = given->dtype;
+        WF_TRY(check_given(op, tensor, given));
+    }
+    status = wf_shape_check(tensor->dims, tensor->shape, tensor->dtype);
+    return status == WEFT_OK ? status
+                             : wf_fail_context(status, "operator %.100s, output %.*s", op->name,
+                                               WF_WORD(op->rule, wf_op_name(op, tensor)));
 }

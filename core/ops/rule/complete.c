@@ -87,6 +87,23 @@ static weft_status check_symbol(const struct wf_rule *rule, int symbol)
     return WEFT_OK;
 }
 
+/* A factor is one dimension of a tensor, or a part of one. */
+static weft_status check_repeats(const struct wf_rule *rule, const struct wf_slot *slot)
+{
+    for (int s = 0; s < rule->symbol_count; s++) {
+        int count = 0;
+        for (int i = 0; i < slot->count; i++) {
+            const struct wf_pattern *p = &rule->patterns[slot->first + i];
+            for (int j = 0; j < p->count; j++)
+                count += rule->parts[p->first + j] == s;
+        }
+        if (count > 1 && rule->symbols[s].kind < WF_SYMBOL_RUN)
+            return refuse_rule(rule, "factor %.*s stands twice in tensor %.*s",
+                               WF_WORD(rule, rule->symbols[s].name), WF_WORD(rule, slot->name));
+    }
+    return WEFT_OK;
+}
+
 /* Entries with "@" stand in tensors with runs on both sides or a run before them, or alone. */
 static weft_status check_slot(const struct wf_rule *rule, const struct wf_slot *slot)
 {
@@ -124,8 +141,10 @@ weft_status wf_rule_complete(const struct wf_rule *rule)
 {
     bool is_made = rule->make.length > 0;
 
-    for (int i = 0; i < rule->input_count + rule->output_count; i++)
+    for (int i = 0; i < rule->input_count + rule->output_count; i++) {
         WF_TRY(check_slot(rule, &rule->slots[i]));
+        WF_TRY(check_repeats(rule, &rule->slots[i]));
+    }
     WF_TRY(check_lists(rule));
     for (int i = 0; i < rule->symbol_count && !is_made; i++)
         WF_TRY(check_symbol(rule, i));

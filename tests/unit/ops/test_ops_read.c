@@ -123,6 +123,8 @@ START_TEST(incomplete_rules_are_refused)
         {"f: a[i] -> b[i]; whole i; own i", "factor i is whole, and may be split"},
         {"f: a[A.. B..] -> b[A..]; whole B..", "two different runs"},
         {"f: a[.. i .. j ..] -> b[..]; whole i j", "3 runs of dimensions"},
+        {"f: a[i i] -> b[]; sum i", "factor i stands twice in tensor a"},
+        {"f: a[(i i)] -> b[]; sum i", "factor i stands twice in tensor a"},
         {"f: a[i] -> b?[i]", "output b cannot be optional"},
         {"f: a?[i] b[i] -> c[i]; inplace c=a", "cannot be optional"},
     };

@@ -1,0 +1,95 @@
+/* cmd_op.c - `weft op`: the rules of operators, and the layouts that they allow. */
+#include "common/cli.h"
+
+#include "op/op_request.h"
+
+/* Print the text of a function that fills a buffer. */
+static int print_names(const struct cli_command *command)
+{
+    struct wf_text text = {0};
+    char *names;
+    size_t length;
+    weft_status status = weft_op_print_names(NULL, 0, &length);
+
+    names = status == WEFT_OK ? wf_alloc(length + 1) : NULL;
+    if (names == NULL) return cli_fail(command, status == WEFT_OK ? WEFT_ERR_NO_MEMORY : status);
+    status = weft_op_print_names(names, length + 1, NULL);
+    wf_text_add(&text, "%s\n", names);
+    wf_free(names);
+    return status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
+}
+
+static int print_rules(const struct cli_command *command, const char *name)
+{
+    struct wf_text text = {0};
+    char rules[16384];
+    weft_status status = weft_op_print(name, rules, sizeof rules, NULL);
+
+    if (status != WEFT_OK) return cli_fail(command, status);
+    wf_text_add(&text, "%s\n", rules);
+    return cli_print(command, stdout, &text);
+}
+
+static int answer(const struct cli_command *command, const struct cli_args *args,
+                  struct op_request *request)
+{
+    bool check = cli_has(command, args, "check"), json = cli_has(command, args, "json");
+    weft_op_choice *choice = NULL;
+    weft_op_list *list = NULL;
+    struct wf_text text = {0};
+    weft_status status;
+    int exit_code;
+
+    status = check ? weft_op_check(&request->call, &request->options, &choice)
+                   : weft_op_propose(&request->call, &request->options, &choice);
+    if (status == WEFT_OK && cli_has(command, args, "strategies"))
+        status = weft_op_list_create(&request->call, &request->options, &list);
+    if (status == WEFT_OK)
+        status = json ? op_add_json(request, choice, list, &text)
+                      : op_add_text(request, choice, list, &text);
+    exit_code = status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
+    if (status != WEFT_OK) wf_text_free(&text);
+    weft_op_list_release(&list);
+    weft_op_choice_release(&choice);
+    return exit_code;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct op_request request;
+    struct cli_args args;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (cli_has(command, &args, "list")) return print_names(command);
+    if (args.rest_count == 0) {
+        fprintf(stderr, "weft op: give the name of an operator, or --list\n");
+        return CLI_USAGE;
+    }
+    if (!cli_has(command, &args, "mesh")) return print_rules(command, args.rest[0]);
+    if (!op_request_read(command, &args, argc, argv, &request, &exit_code)) return exit_code;
+    exit_code = answer(command, &args, &request);
+    op_request_free(&request);
+    return exit_code;
+}
+
+const struct cli_command cli_op = {
+    .name = "op",
+    .summary = "print the rules of an operator, or the layouts in which it can run",
+    .arguments = "NAME [--mesh M --input SPEC... [--attr K=V]...] | --list",
+    .example =
+        "weft op mm --mesh dp=2,tp=4 --input \"f32[64,32] S(0),R\" --input \"f32[32,16] R,S(1)\"",
+    .options =
+        (const struct cli_option[]){
+            CLI_MESH,
+            {"input", "SPEC", "an input: f32[64,32] S(0),R; - is an absent one; repeat it", 0},
+            {"attr", "K=V", "an attribute: dim=1, shape=4,6, reduction=mean; repeat it", 0},
+            {"check", NULL, "only say whether the inputs are legal without communication", 0},
+            {"strategies", NULL, "list all layouts in which the operator can run", 0},
+            {"list", NULL, "list the operators", 0},
+            {"costs", "T", "a cost table by name, or the file of one, instead of WEFT_COSTS", 0},
+            CLI_JSON,
+            {0}},
+    .rest_max = 1,
+    .run = run,
+};

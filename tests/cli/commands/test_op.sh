@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# `weft op`.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+op() { "$weft" op "$@"; }
+
+is 'mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b' op mm
+contains 'softmax' op --list
+json op mm --mesh dp=2,tp=4 --input 'f32[64,32] S(0),S(1)' --input 'f32[32,16] R,S(0)' --json -- \
+    'it["op"] == "mm" and it["rule"].startswith("mm: ") and it["strategies"] == []' \
+    'it["chosen"]["inputs"] == ["f32[64,32] S(0),S(1)", "f32[32,16] R,S(0)"]' \
+    'it["chosen"]["outputs"] == ["f32[64,16] S(0),P(sum)"] and it["chosen"]["moves"] == []' \
+    'it["chosen"]["cost_ns"] == 0' \
+    'it["gradients"] == ["f32[64,32] S(0),S(1)", "f32[32,16] P(sum),S(0)"]'
+json op mm --mesh 4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)' --strategies --json -- \
+    'len(it["strategies"]) == 8' \
+    'it["strategies"][2] == {"inputs": ["f32[64,32] S(1)", "f32[32,16] S(0)"], "outputs": ["f32[64,16] P(sum)"], "cost_ns": it["chosen"]["cost_ns"]}' \
+    'it["chosen"]["moves"][0]["input"] == 1 and it["chosen"]["moves"][0]["to"] == "f32[32,16] S(0)"' \
+    'it["chosen"]["moves"][0]["bytes"] > 0 and min(s["cost_ns"] for s in it["strategies"] if s["cost_ns"] is not None and "P(sum)" not in s["inputs"][0] + s["inputs"][1]) == it["chosen"]["cost_ns"]'
+json op reshape --mesh 3 --attr shape=6,4 --input='f32[2,3,4] S(1)' --check --json -- \
+    'it["chosen"]["outputs"] == ["f32[6,4] SS(0,2)"]'
+json op sum --mesh 2 --attr dims=[1] --attr keepdim=true --input 'f32[4,6] S(0)' --json -- \
+    'it["chosen"]["outputs"] == ["f32[4,1] S(0)"]'
+json op linear --mesh 2 --input 'f32[4,6] S(0)' --input 'f32[8,6] R' --input - --json -- \
+    'it["chosen"]["inputs"] == ["f32[4,6] S(0)", "f32[8,6] R", None] and it["gradients"][2] is None'
+contains 'input 1: f32[32,16] S(0), moved from S(1) in ' op mm --mesh 4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)'
+fails 1 'b must be S(0); the cheapest fix moves b from S(1) to S(0)' \
+    op mm --mesh tp=4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)' --check
+fails 1 'did you mean softmax?' op sofmax
+fails 1 'did you mean softmax?' op sofmax --mesh 2 --input 'f32[4] R'
+fails 1 'factor k is 4 in dimension 1 of a, and 5 in dimension 0 of b' \
+    op mm --mesh 2 --input 'f32[8,4] R' --input 'f32[5,6] R'
+fails 2 'give the name of an operator' op
+fails 2 'expected --attr NAME=VALUE' op sum --mesh 2 --attr dims --input 'f32[4] R'
+finish
