@@ -151,7 +151,7 @@ static weft_status list_solver(struct wf_solver *solver, uint32_t inputs, weft_o
 static weft_status list_call(const weft_op_call *call, const weft_op_options *options,
                              weft_op_list *list)
 {
-    const struct wf_op_entry *entry = wf_call_operator(call->name);
+    const struct wf_op_entry *entry = wf_op_find_form(call->name);
     struct wf_solver *solver;
     weft_status status;
 
@@ -174,6 +174,7 @@ weft_status weft_op_list_create(const weft_op_call *call, const weft_op_options 
     weft_op_call given;
     weft_op_options read;
     weft_op_list *list;
+    char ours[128];
     weft_status status;
     uint32_t ticket;
 
@@ -183,6 +184,7 @@ weft_status weft_op_list_create(const weft_op_call *call, const weft_op_options 
     if (list == NULL) return wf_fail_memory(sizeof *list);
     status = wf_op_enter(&ticket);
     if (status == WEFT_OK) {
+        given.name = wf_op_foreign_name(given.name, ours, sizeof ours);
         status = list_call(&given, &read, list);
         wf_op_leave(ticket);
     }

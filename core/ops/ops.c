@@ -46,20 +46,6 @@ static bool is_foreach(const char *name)
     return strncmp(name, "foreach_", 8) == 0;
 }
 
-const struct wf_op_entry *wf_call_operator(const char *name)
-{
-    const struct wf_op_entry *entry = wf_op_find(name);
-    size_t length = strlen(name);
-    char base[128];
-
-    if (entry != NULL) return entry;
-    if (is_foreach(name)) return wf_call_operator(name + 8);
-    if (length < 2 || length >= sizeof base || name[length - 1] != '_') return NULL;
-    memcpy(base, name, length - 1);
-    base[length - 1] = '\0';
-    return wf_op_find(base);
-}
-
 /* True if the operator takes and returns lists: each element is a call of its own. */
 static bool is_elementwise(const struct wf_rule *rule)
 {
@@ -207,6 +193,7 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
     weft_op_options read;
     const struct wf_op_entry *entry;
     struct wf_key key = {.count = 0};
+    char ours[128];
     weft_op_choice *choice = NULL;
     weft_status status = WEFT_OK;
     uint32_t ticket;
@@ -214,7 +201,8 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
     if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: out is NULL", function);
     WF_TRY(wf_call_read(function, given, options, &call, &read));
     WF_TRY(wf_op_enter(&ticket));
-    entry = wf_call_operator(call.name);
+    call.name = wf_op_foreign_name(call.name, ours, sizeof ours);
+    entry = wf_op_find_form(call.name);
     if (entry == NULL) status = wf_op_refuse_name(function, call.name);
     if (entry != NULL && wf_key_set(&key, entry, mode, &call, &read)) choice = wf_cache_find(&key);
     if (status == WEFT_OK && choice == NULL) {

@@ -14,7 +14,7 @@ enum { STATES = 4096 /* targets of one input */ };
 /* One target of an input: what the rows of all axes say about it. */
 struct target {
     uint64_t bound, cost; /* ns; cost: UINT64_MAX until it is priced */
-    weft_spec *spec;      /* NULL: there is none */
+    weft_spec *spec;      /* NULL: not possible */
     weft_plan *move;
     bool priced;
 };

@@ -190,7 +190,7 @@ static weft_status make_spec(const struct wf_op *op, uint32_t tensor,
     return wf_spec_intern(&layout, out);
 }
 
-/* The spec of TENSOR under the strategy; *OUT stays NULL if there is none. */
+/* The spec of TENSOR under the strategy; *OUT stays NULL if no placement fits. */
 static weft_status place_tensor(const struct wf_strategy *s, uint32_t tensor, weft_spec **out)
 {
     weft_placement placements[WEFT_MAX_AXES];

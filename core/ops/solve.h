@@ -1,8 +1,8 @@
 /* solve.h - strategies of a bound call that meet the caller's options.
  *
  * solve.c tries combinations of rows, match.c finds those that fit the inputs as they are,
- * propose.c the cheapest one with moves, refuse.c explains why there is none, choice.c makes the
- * object that the caller gets. */
+ * propose.c the cheapest one with moves, refuse.c explains why inputs are refused, choice.c makes
+ * the object that the caller gets. */
 #ifndef WEFT_OPS_SOLVE_H
 #define WEFT_OPS_SOLVE_H
 
@@ -84,9 +84,6 @@ weft_status wf_solver_refuse(struct wf_solver *solver, const char *function) WF_
 weft_status wf_call_read(const char *function, const weft_op_call *given,
                          const weft_op_options *options, weft_op_call *call,
                          weft_op_options *read) WF_NODISCARD;
-/* The operator NAME, also without the "_" of the in-place form, and without the "foreach_" of the
- * form on lists; NULL: there is none. */
-const struct wf_op_entry *wf_call_operator(const char *name);
 
 /* ---- choice.c ---- */
 

@@ -16,7 +16,7 @@ enum wf_row_kind {
     WF_ROW_PARTIAL /* inputs are contributions */
 };
 
-/* What the ranks along one axis do. */
+/* The work of the ranks along one axis. */
 struct wf_row {
     uint8_t kind;
     uint8_t factor;   /* SPLIT */

@@ -209,7 +209,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_list_create(const weft_op_call *call
                                                         weft_op_list **out);
 /* Number of strategies; 0 for NULL. */
 WEFT_API uint32_t weft_op_list_count(const weft_op_list *list);
-/* Strategy INDEX, borrowed; NULL: there is none. */
+/* Strategy INDEX, borrowed; NULL: INDEX is too large. */
 WEFT_API const weft_op_choice *weft_op_list_choice(const weft_op_list *list, uint32_t index);
 /* Free the list and set *LIST to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_op_list_release(weft_op_list **list);

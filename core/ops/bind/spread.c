@@ -125,7 +125,7 @@ static weft_status learn_positions(struct wf_spread *s, const struct wf_slot *sl
 }
 
 struct shape_of_slot {
-    int fixed;             /* dimensions of entries that are no runs */
+    int fixed;             /* dimensions of all entries except runs */
     int runs, first, last; /* runs: their number, and the entries of the first and the last */
     int symbol;            /* of the runs */
 };

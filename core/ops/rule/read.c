@@ -232,7 +232,7 @@ static weft_status read_product(struct wf_rule_reader *r)
     return take_char(r, ')') ? WEFT_OK : wf_rule_fail(r, "a factor or ')'");
 }
 
-/* One entry between the brackets; *END is set if there is none. */
+/* One entry between the brackets; *END is set at the end of the list. */
 static weft_status read_entry(struct wf_rule_reader *r, struct wf_pattern *out, bool *end)
 {
     const struct wf_rule *rule = &r->draft->rule;

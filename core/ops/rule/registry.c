@@ -411,25 +411,6 @@ weft_status weft_op_format(const char *text, char *buffer, size_t capacity, size
     return wf_text_copy_out(&out, buffer, capacity, length);
 }
 
-weft_status weft_op_print(const char *name, char *buffer, size_t capacity, size_t *length)
-{
-    const struct wf_op_entry *op;
-    struct wf_text out = {0};
-    weft_status status = WEFT_OK;
-    uint32_t ticket;
-
-    WF_TRY(wf_require(name, "weft_op_print: name"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_op_print: buffer"));
-    WF_TRY(wf_op_enter(&ticket));
-    op = wf_op_find(name);
-    if (op == NULL) status = wf_op_refuse_name("weft_op_print", name);
-    for (uint32_t i = 0; op != NULL && i < op->rule_count; i++)
-        wf_text_add(&out, "%s%.*s%s", i > 0 ? "\n" : "", (int)op->length, op->name,
-                    op->rules[i]->body);
-    wf_op_leave(ticket);
-    return status == WEFT_OK ? wf_text_copy_out(&out, buffer, capacity, length) : status;
-}
-
 /* The least name greater than AFTER (NULL: the least of all), or NULL. */
 static const struct wf_op_entry *next_name(const struct table *table,
                                            const struct wf_op_entry *after)

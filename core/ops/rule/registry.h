@@ -28,6 +28,15 @@ const struct wf_op_entry *wf_op_find(const char *name);
 /* WEFT_ERR_NOT_FOUND with a similar name.  FUNCTION is the public one. */
 weft_status wf_op_refuse_name(const char *function, const char *name) WF_NODISCARD;
 
+/* ---- names.c; between wf_op_enter and wf_op_leave ---- */
+
+/* The operator NAME, also without the "_" of the form in place, and without the "foreach_" of the
+ * form on lists; NULL: not known. */
+const struct wf_op_entry *wf_op_find_form(const char *name);
+/* The name here of PyTorch's operator NAME, such as aten.add_.Tensor, in OUT; any other NAME
+ * itself. */
+const char *wf_op_foreign_name(const char *name, char *out, size_t bytes);
+
 /* weft's own rules, one per line (builtin.c). */
 extern const char *const wf_op_builtin[];
 extern const size_t wf_op_builtin_count;

@@ -117,6 +117,34 @@ START_TEST(an_unknown_name_is_compared_with_the_known_ones)
 }
 END_TEST
 
+START_TEST(names_of_pytorch_have_a_rule_or_a_reason)
+{
+    FILE *file = fopen(WEFT_TEST_DATA "/ops/aten-2.15.txt", "r");
+    char line[256], theirs[2048], ours[2048];
+    int known = 0, unknown = 0;
+
+    ck_assert(file != NULL);
+    while (fgets(line, sizeof line, file) != NULL) {
+        char *name = strtok(line, " \n"), *rule = strtok(NULL, " \n");
+        weft_status status;
+        if (name[0] == '#') continue;
+        status = weft_op_print(name, theirs, sizeof theirs, NULL);
+        if (rule[0] == '-') {
+            ck_assert_msg(status == WEFT_ERR_NOT_FOUND && strtok(NULL, "\n") != NULL, "%s", name);
+            unknown++;
+            continue;
+        }
+        ck_assert_msg(status == WEFT_OK, "%s: %s", name, weft_last_error());
+        ck_assert_msg(weft_op_print(rule, ours, sizeof ours, NULL) == WEFT_OK, "%s", rule);
+        ck_assert_msg(strcmp(theirs, ours) == 0, "%s is not %s but %s", name, rule, theirs);
+        known++;
+    }
+    fclose(file);
+    ck_assert_int_eq(known + unknown, 1266);
+    ck_assert_int_le(unknown, 6);
+}
+END_TEST
+
 static weft_status register_it(void *unused)
 {
     (void)unused;
@@ -192,5 +220,5 @@ END_TEST
 SUITE(ops_registry, every_rule_of_weft_takes_less_than_a_kibibyte, names_are_listed_in_order,
       a_registered_rule_replaces_one_of_weft_until_it_is_removed,
       the_digest_does_not_depend_on_the_order, all_lines_are_registered_or_none,
-      an_unknown_name_is_compared_with_the_known_ones, every_allocation_may_fail,
-      threads_read_while_others_register)
+      an_unknown_name_is_compared_with_the_known_ones, names_of_pytorch_have_a_rule_or_a_reason,
+      every_allocation_may_fail, threads_read_while_others_register)
