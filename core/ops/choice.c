@@ -57,7 +57,7 @@ static weft_status make_gradient(const struct wf_op *op, const struct wf_solutio
                                  uint32_t tensor, weft_spec **out)
 {
     struct wf_layout layout;
-    bool input = tensor < op->input_count;
+    bool input = tensor < op->input_count, differs = false;
 
     if (solution->specs[tensor] == NULL || !has_gradient(op->tensors[tensor].dtype) ||
         !is_differentiable(op, solution))
@@ -69,12 +69,16 @@ static weft_status make_gradient(const struct wf_op *op, const struct wf_solutio
         if (p->kind == WEFT_PLACE_PARTIAL) {
             if (p->reduction != WEFT_REDUCE_SUM) return WEFT_OK;
             *p = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
+            differs = true;
         } else if (p->kind == WEFT_PLACE_REPLICATE && input &&
                    solution->rows[a]->kind != WF_ROW_WHOLE && op->mesh->axis[a].size > 1) {
             *p = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = WEFT_REDUCE_SUM};
+            differs = true;
         }
     }
-    return wf_spec_intern(&layout, out);
+    if (differs) return wf_spec_intern(&layout, out);
+    *out = weft_spec_retain(solution->specs[tensor]);
+    return WEFT_OK;
 }
 
 /* Where tensor I of SOLVER belongs in the lists of CHOICE; UINT32_MAX: the call does not have it.

@@ -192,12 +192,13 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
     weft_op_call call;
     weft_op_options read;
     const struct wf_op_entry *entry;
-    struct wf_key key = {.count = 0};
+    struct wf_key key;
     char ours[128];
     weft_op_choice *choice = NULL;
     weft_status status = WEFT_OK;
     uint32_t ticket;
 
+    key.count = 0;
     if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: out is NULL", function);
     WF_TRY(wf_call_read(function, given, options, &call, &read));
     WF_TRY(wf_op_enter(&ticket));

@@ -32,6 +32,8 @@ struct search {
     struct wf_strategy strategy;
     uint32_t rows[WEFT_MAX_AXES]; /* their number, per axis */
     struct input *inputs;
+    uint32_t *list; /* combinations that may still be the best, by their numbers */
+    uint32_t list_count;
     uint64_t best;
     uint32_t best_changed;
     uint64_t best_number;
@@ -272,24 +274,63 @@ static weft_status visit_rows(struct search *s, const uint32_t *at, struct wf_so
     return WEFT_OK;
 }
 
-/* Visit all combinations whose bound is at least FLOOR and at most that of the best; the least of
- * them first.  *NEXT is the least bound that was not visited. */
+/* The rows of combination NUMBER, in the order of lists. */
+static void rows_of(const struct search *s, uint32_t number, uint32_t *at)
+{
+    for (int32_t a = s->solver->op.mesh->axes - 1; a >= 0; a--) {
+        at[a] = number % s->rows[a];
+        number /= s->rows[a];
+    }
+}
+
+/* Visit the combinations of LIST whose bound is FLOOR.  *NEXT is the least larger bound. */
 static weft_status visit_bounds(struct search *s, uint64_t order, uint64_t floor,
                                 struct wf_solution *trial, struct wf_solution *out, uint64_t *next)
 {
-    uint32_t at[WEFT_MAX_AXES] = {0}, seen = 0;
-    int32_t axes = s->solver->op.mesh->axes;
+    uint32_t at[WEFT_MAX_AXES];
 
     *next = UINT64_MAX;
-    do {
+    for (uint32_t i = 0; i < s->list_count; i++) {
         uint64_t bound;
+        rows_of(s, s->list[i], at);
         WF_TRY(bound_rows(s, at, &bound));
-        s->number = order << 32 | seen;
+        s->number = order << 32 | s->list[i];
         if (bound == floor && bound <= s->best)
             WF_TRY(visit_rows(s, at, trial, out));
         else if (bound > floor && bound < *next)
             *next = bound;
-    } while (++seen < WF_COMBINATIONS && wf_next_combination(axes, s->rows, at));
+    }
+    return WEFT_OK;
+}
+
+/* Keep the combinations that are not worse than the best one found. */
+static weft_status shorten_list(struct search *s)
+{
+    uint32_t at[WEFT_MAX_AXES], kept = 0;
+
+    for (uint32_t i = 0; i < s->list_count; i++) {
+        uint64_t bound;
+        rows_of(s, s->list[i], at);
+        WF_TRY(bound_rows(s, at, &bound));
+        if (bound <= s->best && bound != UINT64_MAX) s->list[kept++] = s->list[i];
+    }
+    s->list_count = kept;
+    return WEFT_OK;
+}
+
+/* List all combinations. */
+static weft_status begin_list(struct search *s)
+{
+    uint64_t count = 1;
+
+    for (int32_t a = 0; a < s->solver->op.mesh->axes; a++)
+        count = wf_mul_capped(count, s->rows[a]);
+    if (count > WF_COMBINATIONS) count = WF_COMBINATIONS;
+    s->list = wf_alloc(count * sizeof *s->list);
+    if (s->list == NULL) return wf_fail_memory(count * sizeof *s->list);
+    s->list_count = (uint32_t)count;
+    for (uint32_t i = 0; i < s->list_count; i++)
+        s->list[i] = i;
     return WEFT_OK;
 }
 
@@ -305,7 +346,9 @@ static void end_search(struct search *s)
         wf_free(s->inputs[i].targets);
     }
     wf_free(s->inputs);
+    wf_free(s->list);
     s->inputs = NULL;
+    s->list = NULL;
 }
 
 static weft_status run_search(struct search *s, uint64_t order, struct wf_solution *trial,
@@ -316,9 +359,12 @@ static weft_status run_search(struct search *s, uint64_t order, struct wf_soluti
 
     for (uint32_t i = 0; i < op->input_count; i++)
         if (op->tensors[i].present) WF_TRY(begin_input(s, i));
+    WF_TRY(begin_list(s));
     /* bounds turn into costs on the way, so a floor may be met again from above */
     while (bound != UINT64_MAX && bound <= s->best) {
+        bool found = s->found;
         WF_TRY(visit_bounds(s, order, bound, trial, out, &next));
+        if (s->found && !found) WF_TRY(shorten_list(s));
         bound = next;
     }
     return WEFT_OK;

@@ -48,14 +48,43 @@ static void list_orders(struct wf_solver *solver)
 
 /* ---- the solver ---- */
 
+/* True if an input splits AXIS in another way than S: the axis then has rows of its own. */
+static bool has_styles(const struct wf_op *op, int32_t axis)
+{
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        const weft_placement *p;
+        if (!op->tensors[i].present) continue;
+        p = &op->tensors[i].given->layout.placements[axis];
+        if (wf_placement_splits(p) && p->kind != WEFT_PLACE_SHARD) return true;
+    }
+    return false;
+}
+
+static void list_rows(struct wf_solver *solver)
+{
+    const struct wf_op *op = &solver->op;
+    int32_t plain = -1; /* an axis without rows of its own */
+
+    for (int32_t a = 0; a < op->mesh->axes; a++) {
+        bool own = has_styles(op, a);
+        if (own || plain < 0) {
+            wf_rows_list(op, a, &solver->rows[a]);
+            if (!own) plain = a;
+            continue;
+        }
+        solver->rows[a].count = solver->rows[plain].count;
+        memcpy(solver->rows[a].row, solver->rows[plain].row,
+               solver->rows[plain].count * sizeof solver->rows[a].row[0]);
+    }
+}
+
 weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *entry,
                             const weft_op_call *call, const weft_op_options *options,
                             uint32_t element)
 {
     solver->options = *options;
     WF_TRY(wf_op_bind(entry, call, element, &solver->op));
-    for (int32_t a = 0; a < solver->op.mesh->axes; a++)
-        wf_rows_list(&solver->op, a, &solver->rows[a]);
+    list_rows(solver);
     list_orders(solver);
     solver->element = element;
     solver->members = 0;
@@ -190,6 +219,16 @@ static weft_status make_spec(const struct wf_op *op, uint32_t tensor,
     return wf_spec_intern(&layout, out);
 }
 
+/* True if PLACEMENTS are those that the input has. */
+static bool is_given(const struct wf_op *op, uint32_t tensor, const weft_placement *placements)
+{
+    const weft_placement *given = op->tensors[tensor].given->layout.placements;
+
+    for (int32_t a = 0; a < op->mesh->axes; a++)
+        if (!wf_placement_same(&placements[a], &given[a])) return false;
+    return true;
+}
+
 /* The spec of TENSOR under the strategy; *OUT stays NULL if no placement fits. */
 static weft_status place_tensor(const struct wf_strategy *s, uint32_t tensor, weft_spec **out)
 {
@@ -197,6 +236,10 @@ static weft_status place_tensor(const struct wf_strategy *s, uint32_t tensor, we
     weft_status status;
 
     if (!wf_strategy_place(s, tensor, placements)) return WEFT_OK;
+    if (tensor < s->op->input_count && is_given(s->op, tensor, placements)) {
+        *out = weft_spec_retain(s->op->tensors[tensor].given);
+        return WEFT_OK;
+    }
     status = make_spec(s->op, tensor, placements, out);
     return status == WEFT_ERR_INVALID ? WEFT_OK : status; /* such as P(max) of complex numbers */
 }

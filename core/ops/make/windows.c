@@ -172,7 +172,7 @@ weft_status wf_make_pool(struct wf_maker *m)
     (void)wf_attr_int(m->call, "indices", &indices);
     wf_text_add(m->out, " x[n c");
     add_inside(m, &w);
-    for (int64_t i = 0; i <= (indices != 0); i++) {
+    for (int i = 0; i < (indices != 0 ? 2 : 1); i++) {
         wf_text_add(m->out, i == 0 ? "] -> y[n c" : "] i[n c");
         add_outside(m, &w);
     }

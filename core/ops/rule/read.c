@@ -389,9 +389,10 @@ static weft_status pack_rule(const struct wf_rule *from, struct wf_rule **out)
 {
     size_t bytes = wf_rule_bytes(from), tensors = (size_t)from->input_count + from->output_count;
     struct wf_rule *rule = wf_alloc(bytes);
-    char *at = (char *)(rule + 1);
+    char *at;
 
     if (rule == NULL) return wf_fail_memory(bytes);
+    at = (char *)(rule + 1);
     *rule = *from;
     atomic_init(&rule->references, 1);
     rule->attrs = place_array(&at, from->attrs, from->attr_count * sizeof *from->attrs);
