@@ -3,20 +3,45 @@
 
 #include "op/op_request.h"
 
-/* Print the text of a function that fills a buffer. */
-static int print_names(const struct cli_command *command)
+#include <string.h>
+
+/* The names of all operators, one per line; NULL after a failure.  The caller frees them. */
+static char *list_names(weft_status *status)
 {
-    struct wf_text text = {0};
     char *names;
     size_t length;
-    weft_status status = weft_op_print_names(NULL, 0, &length);
 
-    names = status == WEFT_OK ? wf_alloc(length + 1) : NULL;
-    if (names == NULL) return cli_fail(command, status == WEFT_OK ? WEFT_ERR_NO_MEMORY : status);
-    status = weft_op_print_names(names, length + 1, NULL);
-    wf_text_add(&text, "%s\n", names);
+    *status = weft_op_print_names(NULL, 0, &length);
+    if (*status != WEFT_OK) return NULL;
+    names = wf_alloc(length + 1);
+    if (names == NULL) *status = wf_fail_memory(length + 1);
+    if (names != NULL) *status = weft_op_print_names(names, length + 1, NULL);
+    return names;
+}
+
+/* The names of all operators, or a document with their rules. */
+static int print_all(const struct cli_command *command, bool rules)
+{
+    struct wf_text text = {0};
+    weft_status status;
+    char *names = list_names(&status), rule[16384], *save = NULL;
+
+    if (rules)
+        wf_text_add(&text, "# The rules of all operators\n\n`weft op --rules` writes this list; "
+                           "[operators.md](operators.md) explains it.\n\n");
+    for (char *name = names != NULL ? strtok_r(names, "\n", &save) : NULL;
+         name != NULL && status == WEFT_OK; name = strtok_r(NULL, "\n", &save)) {
+        if (rules) status = weft_op_print(name, rule, sizeof rule, NULL);
+        for (char *at = rule, *end; rules && at != NULL; at = end != NULL ? end + 1 : NULL) {
+            end = strchr(at, '\n');
+            wf_text_add(&text, "    %.*s\n", end != NULL ? (int)(end - at) : (int)strlen(at), at);
+        }
+        if (!rules) wf_text_add(&text, "%s\n", name);
+    }
     wf_free(names);
-    return status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
+    if (status == WEFT_OK) return cli_print(command, stdout, &text);
+    wf_text_free(&text);
+    return cli_fail(command, status);
 }
 
 static int print_rules(const struct cli_command *command, const char *name)
@@ -61,7 +86,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (cli_has(command, &args, "list")) return print_names(command);
+    if (cli_has(command, &args, "list") || cli_has(command, &args, "rules"))
+        return print_all(command, cli_has(command, &args, "rules"));
     if (args.rest_count == 0) {
         fprintf(stderr, "weft op: give the name of an operator, or --list\n");
         return CLI_USAGE;
@@ -76,7 +102,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_op = {
     .name = "op",
     .summary = "print the rules of an operator, or the layouts in which it can run",
-    .arguments = "NAME [--mesh M --input SPEC... [--attr K=V]...] | --list",
+    .arguments = "NAME [--mesh M --input SPEC... [--attr K=V]...] | --list | --rules",
     .example =
         "weft op mm --mesh dp=2,tp=4 --input \"f32[64,32] S(0),R\" --input \"f32[32,16] R,S(1)\"",
     .options =
@@ -87,7 +113,9 @@ const struct cli_command cli_op = {
             {"check", NULL, "only say whether the inputs are legal without communication", 0},
             {"strategies", NULL, "list all layouts in which the operator can run", 0},
             {"list", NULL, "list the operators", 0},
-            {"costs", "T", "a cost table by name, or the file of one, instead of WEFT_COSTS", 0},
+            {"rules", NULL, "print the rules of all operators, as a document", 0},
+            {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",
+             0},
             CLI_JSON,
             {0}},
     .rest_max = 1,

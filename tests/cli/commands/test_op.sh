@@ -6,6 +6,7 @@ op() { "$weft" op "$@"; }
 
 is 'mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b' op mm
 contains 'softmax' op --list
+contains '    mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b' op --rules
 json op mm --mesh dp=2,tp=4 --input 'f32[64,32] S(0),S(1)' --input 'f32[32,16] R,S(0)' --json -- \
     'it["op"] == "mm" and it["rule"].startswith("mm: ") and it["strategies"] == []' \
     'it["chosen"]["inputs"] == ["f32[64,32] S(0),S(1)", "f32[32,16] R,S(0)"]' \

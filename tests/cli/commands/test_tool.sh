@@ -46,6 +46,7 @@ while read -r -a command; do
     bench) fails 2 'there is no benchmark "stray"' "$weft" bench stray && continue ;;
     caps | conform | why) words=(gloo-cpu stray) ;;
     completion) words=(bash stray) ;;
+    op) words=(mm stray) ;;
     layout) words=(--mesh 2 --shape 4 --placements R stray) ;;
     plan | sim | redistribute) words=(--mesh 2 --shape 4 --from R --to R stray) ;;
     *) words=(stray) ;;
