@@ -2,6 +2,7 @@
 #include "common/cli.h"
 
 #include "op/op_request.h"
+#include "op/records.h"
 
 #include <string.h>
 
@@ -79,6 +80,18 @@ static int answer(const struct cli_command *command, const struct cli_args *args
     return exit_code;
 }
 
+static int answer_records(const struct cli_command *command, const struct cli_args *args)
+{
+    weft_cost_table *costs = NULL;
+    weft_status status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
+    int exit_code;
+
+    if (status != WEFT_OK) return cli_fail(command, status);
+    exit_code = op_records_answer(command, cli_value(command, args, "records"), costs);
+    weft_cost_table_release(&costs);
+    return exit_code;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct op_request request;
@@ -88,6 +101,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (cli_has(command, &args, "list") || cli_has(command, &args, "rules"))
         return print_all(command, cli_has(command, &args, "rules"));
+    if (cli_has(command, &args, "records")) return answer_records(command, &args);
     if (args.rest_count == 0) {
         fprintf(stderr, "weft op: give the name of an operator, or --list\n");
         return CLI_USAGE;
@@ -102,7 +116,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_op = {
     .name = "op",
     .summary = "print the rules of an operator, or the layouts in which it can run",
-    .arguments = "NAME [--mesh M --input SPEC... [--attr K=V]...] | --list | --rules",
+    .arguments =
+        "NAME [--mesh M --input SPEC... [--attr K=V]...] | --records FILE | --list | --rules",
     .example =
         "weft op mm --mesh dp=2,tp=4 --input \"f32[64,32] S(0),R\" --input \"f32[32,16] R,S(1)\"",
     .options =
@@ -112,6 +127,8 @@ const struct cli_command cli_op = {
             {"attr", "K=V", "an attribute: dim=1, shape=4,6, reduction=mean; repeat it", 0},
             {"check", NULL, "only say whether the inputs are legal without communication", 0},
             {"strategies", NULL, "list all layouts in which the operator can run", 0},
+            {"records", "FILE", "answer recorded calls, one JSON object per line; - is the input",
+             0},
             {"list", NULL, "list the operators", 0},
             {"rules", NULL, "print the rules of all operators, as a document", 0},
             {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",

@@ -34,20 +34,28 @@ static void json_tensors(struct wf_json *json, const weft_op_choice *choice, con
     wf_json_end(json, ']');
 }
 
-/* Time of the moves to CHOICE; false: a partial would have to change its kind. */
-static bool cost_of(const struct op_request *r, const weft_op_choice *choice, uint64_t *out)
+/* Time of the moves to CHOICE; false: a partial would have to change its kind.  If the operator
+ * takes lists, CHOICE is for their tensors at ELEMENT. */
+static bool cost_of(const struct op_request *r, const weft_op_choice *choice, uint32_t element,
+                    uint64_t *out)
 {
-    weft_plan_options options = {.struct_size = sizeof options, .costs = r->costs};
+    weft_plan_options options = {.struct_size = sizeof options, .costs = r->options.costs};
+    weft_op_choice_info shape = {.struct_size = sizeof shape};
+    uint32_t all = r->call.input_count, members = 1;
 
     *out = 0;
-    for (uint32_t i = 0; i < r->call.input_count; i++) {
+    if (weft_op_choice_get(choice, &shape) != WEFT_OK) return false;
+    if (shape.inputs > 0 && shape.inputs < all) /* one input may stand beside the lists */
+        members = all % shape.inputs == 0 ? all / shape.inputs : (all - 1) / (shape.inputs - 1);
+    for (uint32_t i = 0; i < shape.inputs; i++) {
+        const weft_spec *given = r->inputs[wf_min_i64(i * (int64_t)members + element, all - 1)];
         weft_plan_info info = {.struct_size = sizeof info};
         weft_plan *plan = NULL;
         bool priced;
-        if (r->inputs[i] == NULL) continue;
-        priced = weft_plan_create(r->inputs[i], weft_op_choice_input(choice, i), &options, &plan) ==
-                     WEFT_OK &&
-                 weft_plan_get(plan, &info) == WEFT_OK;
+        if (given == NULL) continue;
+        priced =
+            weft_plan_create(given, weft_op_choice_input(choice, i), &options, &plan) == WEFT_OK &&
+            weft_plan_get(plan, &info) == WEFT_OK;
         weft_plan_release(&plan);
         if (!priced) return false;
         *out += info.cost_ns;
@@ -74,23 +82,45 @@ static void json_moves(const struct op_request *r, const weft_op_choice *choice,
     wf_json_end(json, ']');
 }
 
-static void json_strategies(const struct op_request *r, const weft_op_list *list, uint32_t outputs,
-                            struct wf_json *json)
+void op_add_strategies(const struct op_request *r, const weft_op_list *list, const char *key,
+                       uint32_t element, struct wf_json *json)
 {
-    wf_json_begin(json, "strategies", '[');
+    weft_op_choice_info shape = {.struct_size = sizeof shape};
+
+    wf_json_begin(json, key, '[');
+    if (weft_op_list_count(list) > 0 &&
+        weft_op_choice_get(weft_op_list_choice(list, 0), &shape) != WEFT_OK)
+        shape.inputs = shape.outputs = 0;
     for (uint32_t i = 0; i < weft_op_list_count(list); i++) {
         const weft_op_choice *one = weft_op_list_choice(list, i);
         uint64_t cost;
         wf_json_begin(json, NULL, '{');
-        json_tensors(json, one, "inputs", r->call.input_count, weft_op_choice_input);
-        json_tensors(json, one, "outputs", outputs, weft_op_choice_output);
-        if (cost_of(r, one, &cost))
+        json_tensors(json, one, "inputs", shape.inputs, weft_op_choice_input);
+        json_tensors(json, one, "outputs", shape.outputs, weft_op_choice_output);
+        if (cost_of(r, one, element, &cost))
             wf_json_uint(json, "cost_ns", cost);
         else
             wf_json_null(json, "cost_ns");
         wf_json_end(json, '}');
     }
     wf_json_end(json, ']');
+}
+
+weft_status op_add_members(const struct op_request *r, const weft_op_choice *choice,
+                           struct wf_json *json)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+
+    WF_TRY(weft_op_choice_get(choice, &info));
+    wf_json_begin(json, "chosen", '{');
+    json_tensors(json, choice, "inputs", info.inputs, weft_op_choice_input);
+    json_tensors(json, choice, "outputs", info.outputs, weft_op_choice_output);
+    json_moves(r, choice, json);
+    wf_json_uint(json, "cost_ns", info.cost_ns);
+    wf_json_bool(json, "communicates", info.local == 0);
+    wf_json_end(json, '}');
+    json_tensors(json, choice, "gradients", info.inputs, weft_op_choice_gradient);
+    return WEFT_OK;
 }
 
 weft_status op_add_json(const struct op_request *r, const weft_op_choice *choice,
@@ -103,14 +133,8 @@ weft_status op_add_json(const struct op_request *r, const weft_op_choice *choice
     wf_json_begin(&json, NULL, '{');
     wf_json_string(&json, "op", r->call.name);
     wf_json_string(&json, "rule", info.rule);
-    json_strategies(r, list, info.outputs, &json);
-    wf_json_begin(&json, "chosen", '{');
-    json_tensors(&json, choice, "inputs", info.inputs, weft_op_choice_input);
-    json_tensors(&json, choice, "outputs", info.outputs, weft_op_choice_output);
-    json_moves(r, choice, &json);
-    wf_json_uint(&json, "cost_ns", info.cost_ns);
-    wf_json_end(&json, '}');
-    json_tensors(&json, choice, "gradients", info.inputs, weft_op_choice_gradient);
+    op_add_strategies(r, list, "strategies", 0, &json);
+    WF_TRY(op_add_members(r, choice, &json));
     wf_json_end(&json, '}');
     wf_text_char(out, '\n');
     return wf_text_status(out);
@@ -155,7 +179,7 @@ static weft_status add_strategies(const struct op_request *r, const weft_op_list
         uint64_t cost;
         wf_text_add(out, "  ");
         WF_TRY(add_row(one, r->call.input_count, outputs, out));
-        if (cost_of(r, one, &cost)) {
+        if (cost_of(r, one, 0, &cost)) {
             wf_text_add(out, "  ");
             wf_text_time(out, cost);
         }

@@ -4,7 +4,7 @@
 
 #include "common/cli.h"
 
-enum { OP_INPUTS_MAX = 256, OP_ATTRS_MAX = 32 };
+enum { OP_INPUTS_MAX = 256, OP_ATTRS_MAX = 32, OP_OUTPUTS_MAX = 3 };
 
 struct op_request {
     weft_mesh *mesh;
@@ -13,6 +13,7 @@ struct op_request {
     weft_op_attr attrs[OP_ATTRS_MAX];
     char *texts[OP_ATTRS_MAX];    /* "k=v", which attrs point into */
     int64_t *lists[OP_ATTRS_MAX]; /* NULL: not a list */
+    weft_op_tensor outputs[OP_OUTPUTS_MAX];
     weft_op_call call;
     weft_op_options options;
 };
@@ -30,5 +31,13 @@ weft_status op_add_text(const struct op_request *request, const weft_op_choice *
                         const weft_op_list *list, struct wf_text *out);
 weft_status op_add_json(const struct op_request *request, const weft_op_choice *choice,
                         const weft_op_list *list, struct wf_text *out);
+
+/* Add the strategies of LIST as the array KEY.  ELEMENT: of which tensors, if the operator takes
+ * lists. */
+void op_add_strategies(const struct op_request *request, const weft_op_list *list, const char *key,
+                       uint32_t element, struct wf_json *json);
+/* Add the members `chosen` and `gradients`. */
+weft_status op_add_members(const struct op_request *request, const weft_op_choice *choice,
+                           struct wf_json *json);
 
 #endif

@@ -153,9 +153,18 @@ static weft_status list_call(const weft_op_call *call, const weft_op_options *op
 {
     const struct wf_op_entry *entry = wf_op_find_form(call->name);
     struct wf_solver *solver;
+    struct wf_element e;
     weft_status status;
 
     if (entry == NULL) return wf_op_refuse_name("weft_op_list_create", call->name);
+    if (wf_is_foreach(call->name)) {
+        WF_TRY(wf_element_begin("weft_op_list_create", entry, call, &e));
+        if (options->element >= e.members)
+            return wf_fail(WEFT_ERR_INVALID, "operator %.100s: the lists have %u tensors",
+                           call->name, e.members);
+        wf_element_set(&e, call, options->element);
+        call = &e.call;
+    }
     solver = wf_alloc(sizeof *solver);
     if (solver == NULL) return wf_fail_memory(sizeof *solver);
     status = wf_solver_begin(solver, entry, call, options, options->element);

@@ -41,11 +41,6 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
     return WEFT_OK;
 }
 
-static bool is_foreach(const char *name)
-{
-    return strncmp(name, "foreach_", 8) == 0;
-}
-
 /* True if the operator takes and returns lists: each element is a call of its own. */
 static bool is_elementwise(const struct wf_rule *rule)
 {
@@ -99,62 +94,19 @@ static weft_status add_element(struct wf_solver *solver, enum mode mode, const c
     return status;
 }
 
-/* The tensors of one element of a foreach operator, as a call of the operator itself. */
-struct element {
-    weft_op_call call;
-    uint32_t members;
-    bool has_shared;
-    const weft_spec *inputs[WF_RULE_TENSORS];
-};
-
-/* How many lists the inputs of CALL are: one for each input of the first rule that applies; a last
- * input may stand beside the lists. */
-static weft_status begin_elements(const char *function, const struct wf_op_entry *entry,
-                                  const weft_op_call *call, struct element *out)
-{
-    uint32_t lists = 0;
-
-    *out = (struct element){.call = *call, .members = 1};
-    out->call.name = call->name + 8;
-    for (uint32_t i = 0; i < entry->rule_count && lists == 0; i++)
-        if (wf_attr_guards_hold(entry->rules[i], call)) lists = entry->rules[i]->input_count;
-    if (lists > 0 && call->input_count > 0 && call->input_count % lists == 0) {
-        out->members = call->input_count / lists;
-    } else if (lists > 1 && call->input_count > 1 && (call->input_count - 1) % (lists - 1) == 0) {
-        out->members = (call->input_count - 1) / (lists - 1);
-        out->has_shared = true;
-    } else {
-        return wf_fail(WEFT_ERR_INVALID,
-                       "%s: operator %.100s: the call has %u inputs, and each element takes %u",
-                       function, call->name, call->input_count, lists);
-    }
-    out->call.inputs = out->inputs;
-    out->call.input_count = lists;
-    out->call.output_count = 0;
-    return WEFT_OK;
-}
-
-static void set_element(const weft_op_call *call, uint32_t at, struct element *e)
-{
-    for (uint32_t i = 0; i < e->call.input_count; i++)
-        e->inputs[i] = e->has_shared && i + 1 == e->call.input_count
-                           ? call->inputs[call->input_count - 1]
-                           : call->inputs[i * e->members + at];
-}
-
 /* Solve all elements of CALL into *OUT. */
 static weft_status solve_elements(struct wf_solver *solver, const char *function, enum mode mode,
                                   const struct wf_op_entry *entry, const weft_op_call *call,
                                   const weft_op_options *options, weft_op_choice **out)
 {
-    bool each = is_foreach(call->name) && wf_op_find(call->name) == NULL;
-    struct element e;
+    bool each = wf_is_foreach(call->name);
+    struct wf_element e;
     uint32_t count = 1;
 
-    if (each) WF_TRY(begin_elements(function, entry, call, &e));
+    if (each) WF_TRY(wf_element_begin(function, entry, call, &e));
     for (uint32_t i = 0; i < count; i++) {
         weft_status status;
-        if (each) set_element(call, i, &e);
+        if (each) wf_element_set(&e, call, i);
         WF_TRY(wf_solver_begin(solver, entry, each ? &e.call : call, options, each ? 0 : i));
         count = each ? e.members : count_elements(solver->op.rule, call);
         solver->element = i;

@@ -78,6 +78,23 @@ weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
 /* WEFT_ERR_MISMATCH: why the inputs are not legal, and what makes them so. */
 weft_status wf_solver_refuse(struct wf_solver *solver, const char *function) WF_NODISCARD;
 
+/* ---- elements.c ---- */
+
+/* The tensors of one element of a foreach operator, as a call of the operator itself. */
+struct wf_element {
+    weft_op_call call;
+    uint32_t members;
+    bool has_shared;
+    const weft_spec *inputs[WF_RULE_TENSORS];
+};
+
+/* True if NAME is the form on lists of another operator. */
+bool wf_is_foreach(const char *name);
+/* Find out how many lists the inputs of CALL are.  *OUT points into itself. */
+weft_status wf_element_begin(const char *function, const struct wf_op_entry *entry,
+                             const weft_op_call *call, struct wf_element *out) WF_NODISCARD;
+void wf_element_set(struct wf_element *element, const weft_op_call *call, uint32_t at);
+
 /* ---- ops.c ---- */
 
 /* Read the arguments of FUNCTION, with defaults in place of what is not set. */

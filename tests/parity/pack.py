@@ -9,7 +9,7 @@ import sys
 
 def finite(strategies):
     """[outputs, inputs or null] of the strategies that can happen"""
-    return [[row[0], row[1]] for row in strategies if "inf" not in row[2]]
+    return [[row[0], row[1]] for row in strategies if "inf" not in (row[2] or [])]
 
 
 def pack(record):

@@ -258,6 +258,7 @@ const char *const wf_op_builtin[] = {
     "diagonal diagonal_copy: x[.. i j] -> y[.. k]; whole i j k; pass x",
     "diag_embed: x[.. k] -> y[.. i j]; whole i j k; pass x",
     "glu(dim): x[.. k@dim ..] -> y[.. j@dim ..]; whole k j",
+    "unfold(dim,size,tile=1): x[.. (w n)@dim ..] -> y[.. w@dim .. n]; size n size; pass x",
     "unfold(dim): x[.. k@dim ..] -> y[.. w@dim .. n]; whole k w n; pass x",
     "index(pos): x[X..] i*[I..] -> y[Y..]; make index",
     "index_put(pos,accumulate): x[X..] i*[I..] v[V..] -> y[Y..]; make index_put",

@@ -33,4 +33,30 @@ fails 1 'factor k is 4 in dimension 1 of a, and 5 in dimension 0 of b' \
     op mm --mesh 2 --input 'f32[8,4] R' --input 'f32[5,6] R'
 fails 2 'give the name of an operator' op
 fails 2 'expected --attr NAME=VALUE' op sum --mesh 2 --attr dims --input 'f32[4] R'
+
+# Recorded calls: an answer for each line, also for those that are not records.
+records=$(mktemp)
+trap 'rm -f "$records"' EXIT
+cat >"$records" <<'LINES'
+{"id":"a","op":"softmax_backward","aten":"aten._softmax_backward_data.default","params":{"dim":-1},"args":[{"t":0},{"t":1},-1,{"dtype":"f32"}],"mesh":[2],"in":[[[8,12],"f32","P(sum)"],[[8,12],"f32","S(0)"]],"propagated":{"err":"ignored"}}
+
+{"id":"b","op":"split","aten":"aten.split.Tensor","params":{"split_size":5,"dim":1},"mesh":[2,2],"in":[[[8,12],"f32","S(0),P(product)"]]}
+{"id":"c","op":"foreach_neg","aten":"aten._foreach_neg.default","args":[[{"t":0},{"t":1}]],"mesh":[2],"in":[[[8,12],"f32","S(0)"],[[5,7],"f32","R"]]}
+{"id":"d","op":"sofmax","aten":"aten.sofmax.default","mesh":[2],"in":[[[8],"f32","R"]]}
+{"id":"e","op":"abs","aten":"aten.abs.default","mesh":[2],"in":[[[8],"f32","Q"]]}
+{"id":
+LINES
+answers() { op --records "$records" | python3 -c 'import json, sys; print(json.dumps([json.loads(line) for line in sys.stdin]))'; }
+json answers -- 'len(it) == 6' '[one["id"] for one in it] == ["a", "b", "c", "d", "e", None]' \
+    'it[0]["op"] == "softmax_backward" and it[0]["rule"].startswith("softmax_bwd")' \
+    'it[0]["chosen"]["outputs"] == ["f32[8,12] S(0)"] and it[0]["chosen"]["communicates"]' \
+    'len(it[0]["strategies"]) == 4' \
+    'it[1]["chosen"]["outputs"] == ["f32[8,5] S(0),P(prod)"] * 2 + ["f32[8,2] S(0),P(prod)"]' \
+    'not it[1]["chosen"]["communicates"]' \
+    'it[2]["strategies"] == [] and [len(one) for one in it[2]["strategies_list"]] == [7, 7]' \
+    'it[2]["strategies_list"][1][2]["inputs"] == ["f32[5,7] S(1)"]' \
+    '"did you mean softmax?" in it[3]["error"] and "chosen" not in it[3]' \
+    '"\"Q\"" in it[4]["error"] or "Q" in it[4]["error"]' '"position" in it[5]["error"]'
+is "$(op --records "$records")" bash -c "'$weft' op --records - <'$records'"
+fails 3 'No such file' op --records "$records.absent"
 finish
