@@ -45,15 +45,20 @@ static int print_all(const struct cli_command *command, bool rules)
     return cli_fail(command, status);
 }
 
-static int print_rules(const struct cli_command *command, const char *name)
+static int explain(const struct cli_command *command, const char *name)
 {
     struct wf_text text = {0};
-    char rules[16384];
-    weft_status status = weft_op_print(name, rules, sizeof rules, NULL);
+    size_t length;
+    char *words;
+    weft_status status = weft_op_explain(name, NULL, 0, &length);
 
     if (status != WEFT_OK) return cli_fail(command, status);
-    wf_text_add(&text, "%s\n", rules);
-    return cli_print(command, stdout, &text);
+    words = wf_alloc(length + 1);
+    status =
+        words != NULL ? weft_op_explain(name, words, length + 1, NULL) : wf_fail_memory(length + 1);
+    if (status == WEFT_OK) wf_text_append(&text, words, strlen(words));
+    wf_free(words);
+    return status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
 }
 
 static int answer(const struct cli_command *command, const struct cli_args *args,
@@ -106,7 +111,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         fprintf(stderr, "weft op: give the name of an operator, or --list\n");
         return CLI_USAGE;
     }
-    if (!cli_has(command, &args, "mesh")) return print_rules(command, args.rest[0]);
+    if (!cli_has(command, &args, "mesh")) return explain(command, args.rest[0]);
     if (!op_request_read(command, &args, argc, argv, &request, &exit_code)) return exit_code;
     exit_code = answer(command, &args, &request);
     op_request_free(&request);
@@ -115,7 +120,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command cli_op = {
     .name = "op",
-    .summary = "print the rules of an operator, or the layouts in which it can run",
+    .summary = "explain the rules of an operator, or print the layouts in which it can run",
     .arguments =
         "NAME [--mesh M --input SPEC... [--attr K=V]...] | --records FILE | --list | --rules",
     .example =

@@ -127,6 +127,7 @@ TEXTS = {
     ("weft_op_replace", "text"): "api_two: a[i] -> b[i]",
     ("weft_op_remove", "name"): "unknown",
     ("weft_op_format", "text"): "mm: a[m] -> b[m]", ("weft_op_print", "name"): "mm",
+    ("weft_op_explain", "name"): "mm",
 }
 OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text"}
 # Results are pointers to what the function writes.

@@ -54,6 +54,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_format(const char *text, char *buffe
 WEFT_API WEFT_NODISCARD weft_status weft_op_print(const char *name, char *buffer, size_t capacity,
                                                   size_t *length);
 
+/* Write the rules of the operator NAME and what they mean in words to BUFFER, in several lines.
+ * WEFT_ERR_NOT_FOUND as in weft_op_print.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_explain(const char *name, char *buffer, size_t capacity,
+                                                    size_t *length);
+
 /* Write the names of all operators, in alphabetical order and one per line, to BUFFER.  BUFFER,
  * CAPACITY and LENGTH as in weft_mesh_print. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_print_names(char *buffer, size_t capacity,

@@ -1,7 +1,7 @@
 /* rule.h - one line of rule text as a small struct: tensors made of factors, and clauses.
  *
- * read.c and clause.c parse, print.c prints, complete.c refuses rules that cannot hold, and
- * registry.c keeps the rules by the names of operators. */
+ * read.c and clause.c parse, print.c prints, explain.c writes words, complete.c refuses rules that
+ * cannot hold, and registry.c keeps the rules by the names of operators. */
 #ifndef WEFT_OPS_RULE_H
 #define WEFT_OPS_RULE_H
 

@@ -4,7 +4,20 @@ source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
 op() { "$weft" op "$@"; }
 
-is 'mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b' op mm
+is 'mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b
+  It reads a and b, and writes c.
+  Along each mesh axis, all ranks do the same (all tensors are R), or they
+  - split m: a and c are split, b is R
+  - split k: a and b are split, c is P(sum)
+  - split n: b and c are split, a is R
+  - take contributions: a is P(sum) or P(avg), b is R, c is the same (it is linear)
+  - take contributions: b is P(sum) or P(avg), a is R, c is the same (it is linear)' op mm
+contains '  - split v: x and w are split, t is R, l and z are P(sum); a lookup outside of the part gives 0' op nll_loss
+contains '  It applies if reduction is mean and weighted is 1.' op nll_loss
+contains '  - split k: x and w are split, b and y are P(sum)' op linear
+contains '  These are never split: d, t' op sdpa
+contains 'relu_ writes its first output in the memory of its first input' op relu_
+contains 'The signature depends on shapes' op aten.view.default
 contains 'softmax' op --list
 contains '    mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b' op --rules
 json op mm --mesh dp=2,tp=4 --input 'f32[64,32] S(0),S(1)' --input 'f32[32,16] R,S(0)' --json -- \
