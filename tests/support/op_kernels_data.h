@@ -354,6 +354,34 @@ static inline void k_sdpa(const weft_op_call *call, const struct part *in, struc
     }
 }
 
+/* do[b h s e] q[b h s d] k[b h t d] v[b h t e] o[b h s e] l[b h s] -> dq dk dv, causal */
+static inline void k_sdpa_bwd(const weft_op_call *call, const struct part *in, struct part *out)
+{
+    const struct part *dy = &in[0], *q = &in[1], *k = &in[2], *v = &in[3], *o = &in[4];
+    int64_t repeat = k->shape[1] > 0 ? q->shape[1] / k->shape[1] : 1;
+
+    (void)call;
+    for (int64_t i = 0; i < in[5].count; i++) {
+        int64_t c[4] = {0};
+        part_coord(&in[5], i, c);
+        for (int64_t t = 0; t < k->shape[2]; t++) {
+            double p = exp(score_of(&in[1], c, t, repeat) - in[5].data[i]), slope = 0;
+            if (k->index[2][t] > q->index[2][c[2]]) continue;
+            for (int64_t e = 0; e < v->shape[3]; e++) {
+                int64_t y[4] = {c[0], c[1], c[2], e}, x[4] = {c[0], c[1] / repeat, t, e};
+                double g = dy->data[part_offset(dy, y)];
+                out[2].data[part_offset(&out[2], x)] += p * g;
+                slope += p * g * (v->data[part_offset(v, x)] - o->data[part_offset(o, y)]);
+            }
+            for (int64_t d = 0; d < q->shape[3]; d++) {
+                int64_t y[4] = {c[0], c[1], c[2], d}, x[4] = {c[0], c[1] / repeat, t, d};
+                out[0].data[part_offset(&out[0], y)] += slope * k->data[part_offset(k, x)];
+                out[1].data[part_offset(&out[1], x)] += slope * q->data[part_offset(q, y)];
+            }
+        }
+    }
+}
+
 /* x[n c i] f[o c r] b?[o] -> y[n o j], with stride and padding 0 */
 static inline void k_conv(const weft_op_call *call, const struct part *in, struct part *out)
 {

@@ -199,6 +199,8 @@ const char *const wf_op_builtin[] = {
     " whole t d; lin v; from l q k; use ring",
     "sdpa_bwd: do[b h s e] q[b h s d] k[b h t d] v[b h t e] o[b h s e] l[b h s] m?~[b h s t]"
     " -> dq[b h s d] dk[b h t d] dv[b h t e]; sum s; here s; whole t d e",
+    "sdpa_gqa_bwd(r): do[b (g r) s e] q[b (g r) s d] k[b g t d] v[b g t e] o[b (g r) s e]"
+    " l[b (g r) s] -> dq[b (g r) s d] dk[b g t d] dv[b g t e]; sum s r; here s; whole t d e",
     "rope(z): x[b s h (p z)] c[s p] n[s p] -> y[b s h (p z)]; whole z; lin x",
     "rope_half(z): x[b s h (z p)] c[s p] n[s p] -> y[b s h (z p)]; whole z; lin x",
     "kv_write: c[b t h d] x[b s h d] i[s] -> y[b t h d]; own t; whole s; inplace y=c",
