@@ -47,6 +47,7 @@ while read -r -a command; do
     caps | conform | why) words=(gloo-cpu stray) ;;
     completion) words=(bash stray) ;;
     op) words=(mm stray) ;;
+    check) words=(graph stray) ;;
     layout) words=(--mesh 2 --shape 4 --placements R stray) ;;
     plan | sim | redistribute) words=(--mesh 2 --shape 4 --from R --to R stray) ;;
     *) words=(stray) ;;
