@@ -6,18 +6,20 @@
  * change have another digest: their old entries are never found again, and are displaced in time.
  * Readers take no lock (base/published.h). */
 #include "cache.h"
+#include "cost/cost.h"
 
 #include <string.h>
 
+enum { FIXED_WORDS = 6 /* of every key, before those of the inputs */ };
+
 struct kept {
     struct wf_retired retired;
-    weft_op_choice *choice;
+    weft_spec **inputs; /* behind the key */
     weft_mesh *mesh;
     weft_cost_table *costs;
-    uint32_t input_count;
-    weft_spec **inputs; /* behind the key */
-    uint64_t hash;
-    uint32_t count;
+    uint64_t hash; /* from here on what a search reads */
+    uint32_t count, input_count;
+    weft_op_choice *choice;
     uint64_t words[];
 };
 
@@ -89,52 +91,71 @@ static bool add_attrs(struct wf_key *key, const struct wf_op_entry *entry, const
     return true;
 }
 
+/* The first words of every key are multiplied at the same time, the others one after another. */
+static uint64_t hash_words(const uint64_t *w, uint32_t count)
+{
+    uint64_t hash = w[0] + w[1] * UINT64_C(0x9e3779b97f4a7c15) +
+                    w[2] * UINT64_C(0xbf58476d1ce4e5b9) + w[3] * UINT64_C(0x94d049bb133111eb) +
+                    w[4] * UINT64_C(0xd6e8feb86659fd93) + w[5] * UINT64_C(0xff51afd7ed558ccd);
+
+    for (uint32_t i = FIXED_WORDS; i < count; i++)
+        hash = wf_hash_mix(hash, w[i]);
+    return hash ^ hash >> 32;
+}
+
 bool wf_key_set(struct wf_key *key, const struct wf_op_entry *entry, uint32_t mode,
                 const weft_op_call *call, const weft_op_options *options)
 {
-    size_t length = strlen(call->name);
-    bool in_place = call->name[length - 1] == '_' && entry->name[entry->length - 1] != '_';
-    bool each = length > entry->length + 1u; /* foreach_ */
-    bool fits =
-        options->allow == NULL && options->fixed_inputs == NULL && options->fixed_outputs == NULL;
+    /* the caller's name is the entry's, with "_" behind it, "foreach_" before it, or both */
+    uint64_t longer = call->name[entry->length] != '\0' ? strlen(call->name) - entry->length : 0;
+    uint64_t *words = key->words;
+    bool fits = true;
 
     key->count = 0;
-    fits = fits && add_word(key, entry->digest) &&
-           add_word(key, (uint64_t)mode << 32 | (uint64_t)in_place << 40 | (uint64_t)each << 41 |
-                             options->flags) &&
-           add_word(key, options->memory_limit) && add_word(key, (uintptr_t)options->costs) &&
-           add_word(key, (uintptr_t)call->mesh) &&
-           add_word(key, (uint64_t)call->input_count << 32 | call->output_count);
-    for (uint32_t i = 0; fits && i < call->input_count; i++)
-        fits = add_word(key, (uintptr_t)call->inputs[i]);
+    if (options->allow != NULL || options->fixed_inputs != NULL || options->fixed_outputs != NULL ||
+        call->input_count > WF_KEY_WORDS / 2)
+        return false;
+    words[0] = entry->digest;
+    words[1] = longer << 40 | (uint64_t)mode << 32 | options->flags;
+    words[2] = options->memory_limit;
+    words[3] = (uintptr_t)(options->costs != NULL ? options->costs : wf_cost_default());
+    words[4] = (uintptr_t)call->mesh;
+    words[5] = (uint64_t)call->input_count << 32 | (call->outputs != NULL ? call->output_count : 0);
+    for (uint32_t i = 0; i < call->input_count; i++)
+        words[FIXED_WORDS + i] = (uintptr_t)call->inputs[i];
+    key->count = FIXED_WORDS + call->input_count;
     for (uint32_t i = 0; fits && i < call->output_count; i++) {
         const weft_op_tensor *t = &call->outputs[i];
         fits = add_word(key, t->dtype) &&
                add_bytes(key, t->shape, (size_t)t->dims * sizeof t->shape[0]);
     }
     fits = fits && add_attrs(key, entry, call);
-    if (!fits) key->count = 0;
-    key->hash = 0;
-    for (uint32_t i = 0; i < key->count; i++)
-        key->hash = wf_hash_mix(key->hash, key->words[i]);
+    if (fits)
+        key->hash = hash_words(words, key->count);
+    else
+        key->count = 0;
     return fits;
 }
 
 /* ---- entries ---- */
 
-static bool same_key(const struct kept *k, const struct wf_key *key)
+static inline bool same_key(const struct kept *k, const struct wf_key *key)
 {
-    return k->hash == key->hash && k->count == key->count &&
-           memcmp(k->words, key->words, key->count * sizeof *key->words) == 0;
+    uint64_t differs = 0;
+
+    if (k->hash != key->hash || k->count != key->count) return false;
+    for (uint32_t i = 0; i < key->count; i++)
+        differs |= k->words[i] ^ key->words[i];
+    return differs == 0;
 }
 
 weft_op_choice *wf_cache_find(const struct wf_key *key)
 {
-    _Atomic(struct kept *) *ways = table[key->hash >> 32 & (WF_CACHE_SETS - 1)];
+    _Atomic(struct kept *) *ways = table[key->hash & (WF_CACHE_SETS - 1)];
 
     for (int i = 0; i < WF_CACHE_WAYS; i++) {
-        const struct kept *k = atomic_load(&ways[i]);
-        if (k != NULL && same_key(k, key)) return weft_op_choice_retain(k->choice);
+        const struct kept *k = atomic_load_explicit(&ways[i], memory_order_acquire);
+        if (k != NULL && same_key(k, key)) return wf_choice_retain(k->choice);
     }
     return NULL;
 }
@@ -175,7 +196,7 @@ static struct kept *make_kept(const struct wf_key *key, const weft_op_call *call
 void wf_cache_keep(const struct wf_key *key, const weft_op_call *call,
                    const weft_op_options *options, weft_op_choice *choice)
 {
-    uint32_t set = key->hash >> 32 & (WF_CACHE_SETS - 1), way = 0;
+    uint32_t set = key->hash & (WF_CACHE_SETS - 1), way = 0;
     struct kept *k, *before;
 
     if (key->count == 0 || (k = make_kept(key, call, options, choice)) == NULL) return;

@@ -1,4 +1,5 @@
 /* choice.c - the object that tells a caller how to run an operator. */
+#include "cache.h"
 #include "solve.h"
 
 #include <string.h>
@@ -125,12 +126,15 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
     return WEFT_OK;
 }
 
+weft_op_choice *wf_choice_retain(weft_op_choice *choice)
+{
+    atomic_fetch_add_explicit(&choice->references, 1, memory_order_relaxed);
+    return choice;
+}
+
 weft_op_choice *weft_op_choice_retain(const weft_op_choice *choice)
 {
-    weft_op_choice *mine = (weft_op_choice *)(uintptr_t)choice;
-
-    if (mine != NULL) atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
-    return mine;
+    return choice != NULL ? wf_choice_retain((weft_op_choice *)(uintptr_t)choice) : NULL;
 }
 
 void weft_op_choice_release(weft_op_choice **choice)

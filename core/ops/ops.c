@@ -11,12 +11,19 @@ enum mode { CHECK, PROPOSE };
 weft_status wf_call_read(const char *function, const weft_op_call *given,
                          const weft_op_options *options, weft_op_call *call, weft_op_options *read)
 {
-    *call = (weft_op_call){0};
-    *read = (weft_op_options){0};
     if (given == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: call is NULL", function);
-    WF_TRY(wf_fail_named(wf_options_read("weft_op_call", given, call, sizeof *call), function));
-    WF_TRY(
-        wf_fail_named(wf_options_read("weft_op_options", options, read, sizeof *read), function));
+    if (given->struct_size == sizeof *given) { /* a caller of this version */
+        *call = *given;
+    } else {
+        *call = (weft_op_call){0};
+        WF_TRY(wf_fail_named(wf_options_read("weft_op_call", given, call, sizeof *call), function));
+    }
+    *read = (weft_op_options){0};
+    if (options != NULL && options->struct_size == sizeof *options)
+        *read = *options;
+    else
+        WF_TRY(wf_fail_named(wf_options_read("weft_op_options", options, read, sizeof *read),
+                             function));
     if (call->name == NULL || (call->inputs == NULL && call->input_count > 0) ||
         (call->attrs == NULL && call->attr_count > 0))
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,
@@ -138,6 +145,28 @@ static weft_status solve_call(const char *function, enum mode mode, const struct
     return status;
 }
 
+/* The kept choice of a call of the common form: without attributes and stated outputs.  It is read
+ * where it is.  NULL: it is not kept, or of another form. */
+static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call,
+                                        const weft_op_options *options)
+{
+    static const weft_op_options none = {.struct_size = sizeof none};
+    const struct wf_op_entry *entry;
+    weft_op_choice *choice = NULL;
+    struct wf_key key;
+    uint32_t ticket;
+
+    if (options == NULL) options = &none;
+    if (call == NULL || call->struct_size != sizeof *call || call->attr_count != 0 ||
+        call->outputs != NULL || call->name == NULL || call->inputs == NULL ||
+        options->struct_size != sizeof *options || wf_op_enter(&ticket) != WEFT_OK)
+        return NULL;
+    entry = wf_op_find(call->name);
+    if (entry != NULL && wf_key_set(&key, entry, mode, call, options)) choice = wf_cache_find(&key);
+    wf_op_leave(ticket);
+    return choice;
+}
+
 static weft_status answer_call(const char *function, enum mode mode, const weft_op_call *given,
                                const weft_op_options *options, weft_op_choice **out)
 {
@@ -152,6 +181,11 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
 
     key.count = 0;
     if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: out is NULL", function);
+    choice = find_kept(mode, given, options);
+    if (choice != NULL) {
+        *out = choice;
+        return WEFT_OK;
+    }
     WF_TRY(wf_call_read(function, given, options, &call, &read));
     WF_TRY(wf_op_enter(&ticket));
     call.name = wf_op_foreign_name(call.name, ours, sizeof ours);
@@ -165,8 +199,9 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
     } else {
         wf_op_leave(ticket);
     }
-    if (status == WEFT_OK) *out = choice;
-    return wf_fail_named(status, function);
+    if (status != WEFT_OK) return wf_fail_named(status, function);
+    *out = choice;
+    return WEFT_OK;
 }
 
 weft_status weft_op_check(const weft_op_call *call, const weft_op_options *options,

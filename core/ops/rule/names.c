@@ -219,12 +219,14 @@ static void append(char *out, size_t bytes, const char *text)
 const char *wf_op_foreign_name(const char *name, char *out, size_t bytes)
 {
     char base[128], room[128];
-    const char *at = strchr(name, '.'), *overload, *ours;
+    const char *at, *overload, *ours;
     size_t length;
     bool in_place;
 
+    if (name[0] != 'a' && name[0] != 'p') return name;
     if ((!begins(name, "aten.") && !begins(name, "prims.")) || wf_op_find(name) != NULL)
         return name;
+    at = strchr(name, '.');
     length = strcspn(at + 1, ".");
     if (length == 0 || length >= sizeof base) return name;
     memcpy(base, at + 1, length);
