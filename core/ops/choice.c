@@ -4,21 +4,28 @@
 
 #include <string.h>
 
+/* What the gradient of a tensor depends on besides its spec. */
+struct mark {
+    bool has_gradient;
+    uint8_t divided; /* bit per axis along which the ranks compute different things */
+};
+
 struct weft_op_choice {
     _Atomic(int64_t) references;
     weft_op_choice_info info;
     struct wf_rule *rule;
-    uint32_t added_inputs, added_outputs;
-    /* inputs, outputs, gradients of inputs, gradients of outputs */
+    /* inputs, then outputs */
     weft_spec **specs;
+    _Atomic(weft_spec *) *gradients; /* NULL until somebody asks for it */
     weft_plan **moves;
+    struct mark *marks;
 };
 
 weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t outputs,
                            weft_op_choice **out)
 {
     size_t tensors = (size_t)inputs + outputs;
-    size_t bytes = sizeof(weft_op_choice) + (3 * tensors) * sizeof(void *);
+    size_t bytes = sizeof(weft_op_choice) + tensors * (3 * sizeof(void *) + sizeof(struct mark));
     weft_op_choice *choice = wf_calloc(1, bytes);
 
     if (choice == NULL) return wf_fail_memory(bytes);
@@ -30,10 +37,14 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
                                          .outputs = outputs,
                                          .local = 1};
     choice->specs = (weft_spec **)(void *)(choice + 1);
+    choice->gradients = (_Atomic(weft_spec *) *)(void *)(choice->specs + tensors);
     choice->moves = (weft_plan **)(void *)(choice->specs + 2 * tensors);
+    choice->marks = (struct mark *)(void *)(choice->specs + 3 * tensors);
     *out = choice;
     return WEFT_OK;
 }
+
+/* ---- gradients ---- */
 
 static bool has_gradient(uint32_t dtype)
 {
@@ -41,45 +52,63 @@ static bool has_gradient(uint32_t dtype)
 }
 
 /* Only sums of contributions pass gradients on as they are. */
+static bool is_sum(const weft_spec *spec)
+{
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+        const weft_placement *p = &spec->layout.placements[a];
+        if (p->kind == WEFT_PLACE_PARTIAL && p->reduction != WEFT_REDUCE_SUM) return false;
+    }
+    return true;
+}
+
 static bool is_differentiable(const struct wf_op *op, const struct wf_solution *solution)
 {
     for (uint32_t i = op->input_count; i < solution->count; i++)
-        for (int32_t a = 0; a < op->mesh->axes; a++) {
-            const weft_placement *p = &solution->specs[i]->layout.placements[a];
-            if (p->kind == WEFT_PLACE_PARTIAL && p->reduction != WEFT_REDUCE_SUM) return false;
-        }
+        if (!is_sum(solution->specs[i])) return false;
     return true;
+}
+
+static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution *solution,
+                               uint32_t tensor)
+{
+    const struct wf_op_tensor *t = &op->tensors[tensor];
+    struct mark mark = {.divided = 0};
+
+    mark.has_gradient = has_gradient(t->dtype) && is_sum(solution->specs[tensor]) &&
+                        !(tensor < op->input_count && op->rule->slots[t->slot].shape_only);
+    for (int32_t a = 0; a < op->mesh->axes; a++)
+        if (tensor < op->input_count && solution->rows[a]->kind != WF_ROW_WHOLE &&
+            op->mesh->axis[a].size > 1)
+            mark.divided |= (uint8_t)(1u << a);
+    return mark;
 }
 
 /* The layout of the gradient of TENSOR.  Every rank differentiates what it computes: the gradient
  * of a part is a part, that of a contribution to a sum is the whole gradient, and that of a replica
  * that the ranks use for different parts is a contribution. */
-static weft_status make_gradient(const struct wf_op *op, const struct wf_solution *solution,
-                                 uint32_t tensor, weft_spec **out)
+static const weft_spec *gradient_of(const weft_op_choice *choice, uint32_t tensor)
 {
+    const struct mark *mark = &choice->marks[tensor];
+    weft_spec *known = atomic_load(&choice->gradients[tensor]), *made;
     struct wf_layout layout;
-    bool input = tensor < op->input_count, differs = false;
+    bool differs = false;
 
-    if (solution->specs[tensor] == NULL || !has_gradient(op->tensors[tensor].dtype) ||
-        !is_differentiable(op, solution))
-        return WEFT_OK;
-    if (input && op->rule->slots[op->tensors[tensor].slot].shape_only) return WEFT_OK;
-    layout = solution->specs[tensor]->layout;
-    for (int32_t a = 0; a < op->mesh->axes; a++) {
+    if (known != NULL || !mark->has_gradient) return known;
+    layout = choice->specs[tensor]->layout;
+    for (int32_t a = 0; a < layout.mesh->axes; a++) {
         weft_placement *p = &layout.placements[a];
-        if (p->kind == WEFT_PLACE_PARTIAL) {
-            if (p->reduction != WEFT_REDUCE_SUM) return WEFT_OK;
-            *p = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
-            differs = true;
-        } else if (p->kind == WEFT_PLACE_REPLICATE && input &&
-                   solution->rows[a]->kind != WF_ROW_WHOLE && op->mesh->axis[a].size > 1) {
+        bool replica = p->kind == WEFT_PLACE_REPLICATE && (mark->divided >> a & 1) != 0;
+        if (p->kind != WEFT_PLACE_PARTIAL && !replica) continue;
+        *p = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
+        if (replica)
             *p = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = WEFT_REDUCE_SUM};
-            differs = true;
-        }
+        differs = true;
     }
-    if (differs) return wf_spec_intern(&layout, out);
-    *out = weft_spec_retain(solution->specs[tensor]);
-    return WEFT_OK;
+    if (!differs) return choice->specs[tensor];
+    if (wf_spec_intern(&layout, &made) != WEFT_OK) return NULL;
+    if (atomic_compare_exchange_strong(&choice->gradients[tensor], &known, made)) return made;
+    weft_spec_release(&made); /* another thread was first */
+    return known;
 }
 
 /* Where tensor I of SOLVER belongs in the lists of CHOICE; UINT32_MAX: the call does not have it.
@@ -104,16 +133,12 @@ static bool is_local(const weft_plan *plan)
 weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
                           struct wf_solution *solution)
 {
-    uint32_t tensors = choice->info.inputs + choice->info.outputs;
+    bool differentiable = is_differentiable(&solver->op, solution);
 
     for (uint32_t i = 0; i < solution->count; i++) {
         uint32_t at = place_of(choice, solver, i);
-        if (at != UINT32_MAX && choice->specs[tensors + at] == NULL)
-            WF_TRY(make_gradient(&solver->op, solution, i, &choice->specs[tensors + at]));
-    }
-    for (uint32_t i = 0; i < solution->count; i++) {
-        uint32_t at = place_of(choice, solver, i);
-        if (at == UINT32_MAX || choice->specs[at] != NULL) continue;
+        if (at == UINT32_MAX || choice->specs[at] != NULL || solution->specs[i] == NULL) continue;
+        if (differentiable) choice->marks[at] = mark_tensor(&solver->op, solution, i);
         choice->specs[at] = solution->specs[i];
         solution->specs[i] = NULL;
         if (i >= solver->op.input_count) continue;
@@ -147,10 +172,12 @@ void weft_op_choice_release(weft_op_choice **choice)
     *choice = NULL;
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) != 1) return;
     tensors = mine->info.inputs + mine->info.outputs;
-    for (uint32_t i = 0; i < 2 * tensors; i++)
+    for (uint32_t i = 0; i < tensors; i++) {
+        weft_spec *gradient = atomic_load(&mine->gradients[i]);
+        weft_spec_release(&gradient);
         weft_spec_release(&mine->specs[i]);
-    for (uint32_t i = 0; i < tensors; i++)
         weft_plan_release(&mine->moves[i]);
+    }
     wf_rule_drop(mine->rule);
     wf_free(mine);
 }
@@ -181,11 +208,11 @@ const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t inde
 const weft_spec *weft_op_choice_gradient(const weft_op_choice *choice, uint32_t index)
 {
     if (choice == NULL || index >= choice->info.inputs) return NULL;
-    return choice->specs[choice->info.inputs + choice->info.outputs + index];
+    return gradient_of(choice, index);
 }
 
 const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *choice, uint32_t index)
 {
     if (choice == NULL || index >= choice->info.outputs) return NULL;
-    return choice->specs[2 * choice->info.inputs + choice->info.outputs + index];
+    return gradient_of(choice, choice->info.inputs + index);
 }

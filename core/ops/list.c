@@ -118,6 +118,7 @@ static weft_status list_strategies(struct listing *l)
     weft_status status;
     bool legal;
 
+    wf_solver_complete(solver);
     wf_strategy_default_order(&s);
     for (int32_t a = 0; a < axes; a++)
         counts[a] = solver->rows[a].count;

@@ -35,7 +35,7 @@ static uint32_t count_changes(const struct wf_op *op, const struct wf_row *row, 
 
     for (uint32_t i = 0; i < op->input_count; i++) {
         if (!wf_row_fits(op, row, axis, i, free_moves)) return UINT32_MAX;
-        changes += !wf_row_fits(op, row, axis, i, false);
+        if (free_moves) changes += !wf_row_fits(op, row, axis, i, false);
     }
     return changes;
 }
@@ -166,6 +166,7 @@ weft_status wf_solver_match(struct wf_solver *solver, struct wf_solution *out, b
     if (list_fits(solver, false, &fits))
         WF_TRY(try_changes(solver, &fits, 0, false, out, found, &next));
     if (*found || (solver->options.flags & WEFT_OP_EXACT) != 0) return WEFT_OK;
+    wf_solver_complete(solver);
     if (!list_fits(solver, true, &fits)) return WEFT_OK;
     for (; !*found && changes != UINT32_MAX; changes = next)
         WF_TRY(try_changes(solver, &fits, changes, true, out, found, &next));

@@ -393,6 +393,7 @@ weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
     struct wf_solution trial;
     weft_status status;
 
+    wf_solver_complete(solver);
     s.strategy.op = &solver->op;
     for (int32_t a = 0; a < solver->op.mesh->axes; a++)
         s.rows[a] = solver->rows[a].count;

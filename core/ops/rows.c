@@ -36,28 +36,20 @@ static uint32_t row_leaves(const struct wf_op *op, const struct wf_row *row)
     return f->reduce != WF_REDUCE_NONE ? wf_reduce_placement(f->reduce) : WEFT_REDUCE_COUNT;
 }
 
-/* True if OUTPUT depends on an input that has FACTOR. */
-static bool depends_on(const struct wf_op *op, const struct wf_op_tensor *output, uint32_t factor)
+static inline bool has_factor(uint64_t factors, uint32_t factor)
 {
-    uint32_t depends = op->rule->slots[output->slot].depends;
-
-    for (uint32_t i = 0; i < op->input_count; i++) {
-        const struct wf_op_tensor *t = &op->tensors[i];
-        if (t->present && (depends >> t->slot & 1) != 0 && !op->rule->slots[t->slot].shape_only &&
-            wf_op_dim_with(t, factor) >= 0)
-            return true;
-    }
-    return false;
+    return (factors >> factor & 1) != 0;
 }
 
 static struct wf_entry split_output(const struct wf_op *op, const struct wf_row *row,
                                     const struct wf_op_tensor *output)
 {
-    uint32_t leaves = row_leaves(op, row);
+    uint32_t leaves;
 
-    if (wf_op_dim_with(output, row->factor) >= 0)
+    if (has_factor(output->factors, row->factor))
         return (struct wf_entry){WF_ENTRY_SPLIT, row->factor};
-    if (leaves == WEFT_REDUCE_COUNT || !depends_on(op, output, row->factor))
+    leaves = row_leaves(op, row);
+    if (leaves == WEFT_REDUCE_COUNT || !has_factor(output->sources, row->factor))
         return (struct wf_entry){WF_ENTRY_WHOLE, 0};
     return (struct wf_entry){WF_ENTRY_PARTIAL, (uint8_t)leaves};
 }
@@ -66,7 +58,7 @@ static struct wf_entry split_output(const struct wf_op *op, const struct wf_row 
 static struct wf_entry split_input(const struct wf_op *op, const struct wf_row *row,
                                    const struct wf_op_tensor *input)
 {
-    if (wf_op_dim_with(input, row->factor) >= 0)
+    if (has_factor(input->factors, row->factor))
         return (struct wf_entry){WF_ENTRY_SPLIT, row->factor};
     if (op->rule->slots[input->slot].adds)
         for (uint32_t i = 0; i < op->output_count; i++) {
@@ -101,31 +93,44 @@ struct wf_entry wf_row_entry(const struct wf_op *op, const struct wf_row *row, u
 
 /* ---- which rows hold ---- */
 
-/* Every partial of the row must be defined for its dtype.  An average of integers truncates, so it
+/* True if PARTIAL may be a partial of kind REDUCTION.  An average of integers truncates, so it
  * holds only where values pass through unchanged. */
-static bool partials_defined(const struct wf_op *op, const struct wf_row *row, bool passes)
+static bool is_defined(const struct wf_op_tensor *partial, uint32_t reduction, bool passes)
 {
+    if (reduction == WEFT_REDUCE_AVG && !is_float(partial->dtype) && !passes) return false;
+    return wf_reduction_defined(reduction, partial->dtype);
+}
+
+/* True if the partials that a split leaves are defined for their dtypes. */
+static bool split_is_defined(const struct wf_op *op, const struct wf_row *row)
+{
+    if (row_leaves(op, row) == WEFT_REDUCE_COUNT) return true;
     for (uint32_t i = 0; i < op->input_count + op->output_count; i++) {
         struct wf_entry e = wf_row_entry(op, row, i);
-        uint32_t dtype = op->tensors[i].dtype;
         if (!op->tensors[i].present || e.kind != WF_ENTRY_PARTIAL) continue;
-        if (!wf_reduction_defined(e.value, dtype)) return false;
-        if (e.value == WEFT_REDUCE_AVG && !is_float(dtype) && !passes) return false;
+        if (!is_defined(&op->tensors[i], e.value, false)) return false;
     }
     return true;
 }
 
-/* Linearity holds in the arithmetic of one dtype: integers wrap, and truth values saturate. */
-static bool is_linear_here(const struct wf_op *op, const struct wf_row *row)
+/* True if the contributions of ROW are defined for their dtypes.  Linearity holds in the arithmetic
+ * of one dtype: integers wrap, and truth values saturate. */
+static bool partials_are_defined(const struct wf_op *op, const struct wf_row *row, uint32_t clause)
 {
+    bool linear = clause == WF_LIN || clause == WF_AFF;
     uint32_t dtype = WEFT_DTYPE_COUNT;
 
     for (uint32_t i = 0; i < op->input_count + op->output_count; i++) {
-        uint32_t mine = op->tensors[i].dtype;
-        if (!op->tensors[i].present || wf_row_entry(op, row, i).kind != WF_ENTRY_PARTIAL) continue;
-        if (mine == WEFT_DTYPE_BOOL) return false;
-        if (dtype == WEFT_DTYPE_COUNT) dtype = mine;
-        if (mine != dtype && !(is_float(mine) && is_float(dtype))) return false;
+        const struct wf_op_tensor *t = &op->tensors[i];
+        const struct wf_slot *slot = &op->rule->slots[t->slot];
+        bool input = i < op->input_count;
+        uint32_t touched = input ? UINT32_C(1) << t->slot : slot->depends;
+        if (!t->present || slot->shape_only || (touched & row->inputs) == 0) continue;
+        if (!is_defined(t, input ? row->from : row->to, clause == WF_PASS)) return false;
+        if (!linear) continue;
+        if (t->dtype == WEFT_DTYPE_BOOL) return false;
+        if (dtype == WEFT_DTYPE_COUNT) dtype = t->dtype;
+        if (t->dtype != dtype && !(is_float(t->dtype) && is_float(dtype))) return false;
     }
     return true;
 }
@@ -135,7 +140,8 @@ static void add_row(struct wf_rows *rows, const struct wf_row *row)
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct wf_row *r = &rows->row[i];
         if (r->kind == row->kind && r->factor == row->factor && r->from == row->from &&
-            r->to == row->to && r->inputs == row->inputs && wf_style_same(&r->style, &row->style))
+            r->to == row->to && r->inputs == row->inputs &&
+            (row->kind != WF_ROW_SPLIT || wf_style_same(&r->style, &row->style)))
             return;
     }
     if (rows->count < WF_ROWS) rows->row[rows->count++] = *row;
@@ -148,15 +154,17 @@ static void add_split(const struct wf_op *op, uint32_t factor, int32_t axis, str
     struct wf_row row = {.kind = WF_ROW_SPLIT, .factor = (uint8_t)factor};
 
     row.style.kind = WEFT_PLACE_SHARD;
-    if ((op->factors[factor].flags & WF_WHOLE) != 0 || !partials_defined(op, &row, false)) return;
+    if ((op->factors[factor].flags & WF_WHOLE) != 0 || !split_is_defined(op, &row)) return;
     add_row(rows, &row);
     for (uint32_t i = 0; i < op->input_count; i++) { /* as the inputs split it on this axis */
         const struct wf_op_tensor *t = &op->tensors[i];
-        int d = t->present ? wf_op_dim_with(t, factor) : -1;
         const weft_placement *p;
-        if (d < 0 || t->dim[d].count != 1) continue;
+        if (!t->present || !has_factor(t->factors, factor)) continue;
         p = &t->given->layout.placements[axis];
-        if (!wf_placement_splits(p) || p->dim != d) continue;
+        if (!wf_placement_splits(p) || t->dim[p->dim].count != 1 ||
+            t->dim[p->dim].factor[0] != factor)
+            continue;
+        if (p->kind == WEFT_PLACE_SHARD) continue; /* the row above */
         row.style = *p;
         row.style.dim = row.style.turn = 0;
         add_row(rows, &row);
@@ -173,9 +181,7 @@ static void add_partial(const struct wf_op *op, const struct wf_term *term, uint
     for (uint32_t i = 0; i < op->input_count; i++)
         if (op->tensors[i].present && (term->inputs >> op->tensors[i].slot & 1) != 0)
             row.inputs |= UINT32_C(1) << op->tensors[i].slot;
-    if (row.inputs == 0 || !partials_defined(op, &row, term->clause == WF_PASS)) return;
-    if ((term->clause == WF_LIN || term->clause == WF_AFF) && !is_linear_here(op, &row)) return;
-    add_row(rows, &row);
+    if (row.inputs != 0 && partials_are_defined(op, &row, term->clause)) add_row(rows, &row);
 }
 
 static void add_term(const struct wf_op *op, const struct wf_term *term, struct wf_rows *rows)
@@ -210,12 +216,14 @@ static void add_term(const struct wf_op *op, const struct wf_term *term, struct 
 
 void wf_rows_list(const struct wf_op *op, int32_t axis, struct wf_rows *out)
 {
-    const struct wf_row whole = {.kind = WF_ROW_WHOLE};
-
-    out->count = 0;
-    add_row(out, &whole);
+    out->count = 1;
+    out->row[0] = (struct wf_row){.kind = WF_ROW_WHOLE};
     for (uint32_t i = 0; i < op->factor_count; i++)
         add_split(op, i, axis, out);
+}
+
+void wf_rows_add_partials(const struct wf_op *op, struct wf_rows *out)
+{
     for (int i = 0; i < op->rule->term_count; i++)
         add_term(op, &op->rule->terms[i], out);
 }

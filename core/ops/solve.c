@@ -78,6 +78,39 @@ static void list_rows(struct wf_solver *solver)
     }
 }
 
+/* True if an input may be partial as it is given. */
+static bool has_partials(const struct wf_op *op)
+{
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        const struct wf_op_tensor *t = &op->tensors[i];
+        if (!t->present) continue;
+        if (op->rule->slots[t->slot].shape_only) return true;
+        for (int32_t a = 0; a < op->mesh->axes; a++)
+            if (t->given->layout.placements[a].kind == WEFT_PLACE_PARTIAL) return true;
+    }
+    return false;
+}
+
+void wf_solver_complete(struct wf_solver *solver)
+{
+    uint32_t first = 0; /* partial row of the first axis */
+
+    if (solver->complete) return;
+    solver->complete = true;
+    for (int32_t a = 0; a < solver->op.mesh->axes; a++) {
+        struct wf_rows *rows = &solver->rows[a];
+        uint32_t count = rows->count;
+        if (a == 0 || solver->rows[0].count - first + count > WF_ROWS) {
+            if (a == 0) first = count;
+            wf_rows_add_partials(&solver->op, rows);
+            continue;
+        }
+        rows->count += solver->rows[0].count - first; /* they are the same on every axis */
+        memcpy(rows->row + count, solver->rows[0].row + first,
+               (rows->count - count) * sizeof rows->row[0]);
+    }
+}
+
 weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *entry,
                             const weft_op_call *call, const weft_op_options *options,
                             uint32_t element)
@@ -86,6 +119,8 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
     WF_TRY(wf_op_bind(entry, call, element, &solver->op));
     list_rows(solver);
     list_orders(solver);
+    solver->complete = false;
+    if (has_partials(&solver->op)) wf_solver_complete(solver);
     solver->element = element;
     solver->members = 0;
     solver->is_foreach = solver->has_shared = false;

@@ -23,6 +23,7 @@ struct wf_solver {
     uint32_t element, members;
     bool is_foreach; /* every input and output is a list, but for a last input beside them */
     bool has_shared; /* there is such an input */
+    bool complete;   /* the rows have those with partial inputs */
     struct wf_rows rows[WEFT_MAX_AXES];
     uint32_t order_count;
     uint8_t orders[WF_ORDERS][WEFT_MAX_AXES];
@@ -44,6 +45,8 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
                             const weft_op_call *call, const weft_op_options *options,
                             uint32_t element) WF_NODISCARD;
 void wf_solver_end(struct wf_solver *solver);
+/* Add the rows with partial inputs, which most calls that match do not need. */
+void wf_solver_complete(struct wf_solver *solver);
 weft_status wf_solution_begin(const struct wf_solver *solver, struct wf_solution *out) WF_NODISCARD;
 void wf_solution_end(struct wf_solution *solution);
 /* Make the specs of STRATEGY.  *LEGAL is false if there are none or the options exclude them.  The

@@ -40,9 +40,11 @@ struct wf_rows {
 
 /* ---- rows.c ---- */
 
-/* The rows of AXIS in their order: whole, the factors, the partials.  Splits that the inputs have
- * on this axis are rows of their own. */
+/* The rows of AXIS in their order: whole, then the factors.  Splits that the inputs have on this
+ * axis are rows of their own. */
 void wf_rows_list(const struct wf_op *op, int32_t axis, struct wf_rows *out);
+/* Append the rows with partial inputs. */
+void wf_rows_add_partials(const struct wf_op *op, struct wf_rows *out);
 struct wf_entry wf_row_entry(const struct wf_op *op, const struct wf_row *row, uint32_t tensor);
 /* The same, as if TENSOR were not marked `shape`. */
 struct wf_entry wf_row_natural(const struct wf_op *op, const struct wf_row *row, uint32_t tensor);

@@ -188,7 +188,8 @@ WEFT_API const weft_spec *weft_op_choice_output(const weft_op_choice *choice, ui
 WEFT_API const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index);
 /* The layout of the gradient with regard to input INDEX, if the gradients of the outputs have the
  * layouts of weft_op_choice_output_gradient.  NULL also for tensors without a gradient (integers,
- * inputs whose shape only is used), and where a partial other than P(sum) has none. */
+ * inputs whose shape only is used), where a partial other than P(sum) has none, and without
+ * memory. */
 WEFT_API const weft_spec *weft_op_choice_gradient(const weft_op_choice *choice, uint32_t index);
 WEFT_API const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *choice,
                                                          uint32_t index);

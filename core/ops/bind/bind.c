@@ -120,6 +120,25 @@ static weft_status take_tensors(struct wf_op *op, const weft_op_call *call, uint
     return WEFT_OK;
 }
 
+/* Which tensors have which factors. */
+static void mark_factors(struct wf_op *op)
+{
+    for (uint32_t i = 0; i < op->input_count + op->output_count; i++) {
+        struct wf_op_tensor *t = &op->tensors[i];
+        t->factors = t->sources = 0;
+        for (int d = 0; d < t->dims; d++)
+            for (int f = 0; f < t->dim[d].count; f++)
+                t->factors |= UINT64_C(1) << t->dim[d].factor[f];
+        if (i < op->input_count) continue;
+        for (uint32_t j = 0; j < op->input_count; j++) {
+            const struct wf_op_tensor *in = &op->tensors[j];
+            if (in->present && !op->rule->slots[in->slot].shape_only &&
+                (op->rule->slots[t->slot].depends >> in->slot & 1) != 0)
+                t->sources |= in->factors;
+        }
+    }
+}
+
 static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint32_t element)
 {
     struct wf_spread spread;
@@ -142,6 +161,7 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
         WF_TRY(wf_op_bind_output(&spread, t, i, member));
     }
     wf_op_settle_factors(op, call);
+    mark_factors(op);
     return WEFT_OK;
 }
 

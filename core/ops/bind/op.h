@@ -36,6 +36,8 @@ struct wf_op_tensor {
     int8_t inplace; /* of an output: the input whose memory it is; -1: none */
     uint8_t dims;
     uint32_t dtype;
+    uint64_t factors; /* bit per factor that a dimension has */
+    uint64_t sources; /* of an output: factors of the inputs whose values it depends on */
     int64_t shape[WEFT_MAX_DIMS];
     struct wf_op_dim dim[WEFT_MAX_DIMS];
 };
