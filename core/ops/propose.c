@@ -15,8 +15,7 @@ enum { STATES = 4096 /* targets of one input */ };
 struct target {
     uint64_t bound, cost; /* ns; cost: UINT64_MAX until it is priced */
     weft_spec *spec;      /* NULL: not possible */
-    weft_plan *move;
-    bool priced;
+    bool known;           /* spec and bound are set */
 };
 
 /* The targets of one input, by the number of its entry on each axis. */
@@ -34,6 +33,7 @@ struct search {
     struct input *inputs;
     uint32_t *list; /* combinations that may still be the best, by their numbers */
     uint32_t list_count;
+    uint64_t rate; /* the least, in femtoseconds per byte */
     uint64_t best;
     uint32_t best_changed;
     uint64_t best_number;
@@ -92,16 +92,14 @@ static struct target *target_of(const struct search *s, uint32_t tensor, const u
 
 /* ---- bounds ---- */
 
-static uint64_t least_rate(const weft_cost_table *costs, bool base)
+static uint64_t least_rate(const weft_cost_table *costs)
 {
     uint64_t least = UINT64_MAX;
 
     for (int kind = WEFT_STEP_ALL_GATHER; kind < WEFT_STEP_KINDS; kind++)
-        for (int link = 0; link < WF_LINKS; link++) {
-            const struct wf_rate *r = &costs->rates[kind][link];
-            uint64_t rate = base ? r->base_ns : r->femtoseconds;
-            if (rate < least) least = rate;
-        }
+        for (int link = 0; link < WF_LINKS; link++)
+            if (costs->rates[kind][link].femtoseconds < least)
+                least = costs->rates[kind][link].femtoseconds;
     return least;
 }
 
@@ -114,14 +112,27 @@ static bool loses_partial(const struct wf_layout *from, const struct wf_layout *
     return false;
 }
 
+/* Latency that a move needs at least; UINT64_MAX: it is not possible. */
+static uint64_t bound_latency(const weft_spec *from, const weft_spec *to,
+                              const weft_cost_table *costs)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .costs = costs};
+    struct wf_lower_bound bound;
+    struct wf_problem problem;
+
+    if (wf_problem_set(&problem, from, to, &options) != WEFT_OK) return UINT64_MAX;
+    wf_lower_bound_set(&bound, &problem);
+    return wf_lower_bound_ns(&bound, &problem.source);
+}
+
 /* Time that a move needs at least: the first rank receives what it lacks. */
-static uint64_t bound_move(const weft_spec *from, const weft_spec *to, const weft_cost_table *costs)
+static uint64_t bound_move(const struct search *s, const weft_spec *from, const weft_spec *to)
 {
     int32_t coord[WEFT_MAX_AXES] = {0};
     struct wf_shard have, want;
     const uint64_t unit = 1000000; /* femtoseconds in a nanosecond */
     int64_t common = 1;
-    uint64_t missing, rate;
+    uint64_t missing, latency;
 
     wf_shard_at(&from->layout, coord, &have);
     wf_shard_at(&to->layout, coord, &want);
@@ -131,9 +142,20 @@ static uint64_t bound_move(const weft_spec *from, const weft_spec *to, const wef
     }
     missing = (uint64_t)(want.elements - common) * wf_dtype_bytes(from->layout.dtype);
     if (missing == 0 && !loses_partial(&from->layout, &to->layout)) return 0;
-    rate = least_rate(costs, false);
-    return wf_add_capped(least_rate(costs, true), wf_add_capped(wf_mul_capped(missing / unit, rate),
-                                                                missing % unit * rate / unit));
+    latency = bound_latency(from, to, s->solver->options.costs);
+    return wf_add_capped(latency, wf_add_capped(wf_mul_capped(missing / unit, s->rate),
+                                                missing % unit * s->rate / unit));
+}
+
+/* P(max) cannot become P(sum). */
+static bool changes_kind(const struct wf_layout *from, const struct wf_layout *to)
+{
+    for (int32_t a = 0; a < from->mesh->axes; a++)
+        if (from->placements[a].kind == WEFT_PLACE_PARTIAL &&
+            to->placements[a].kind == WEFT_PLACE_PARTIAL && from->mesh->axis[a].size > 1 &&
+            from->placements[a].reduction != to->placements[a].reduction)
+            return true;
+    return false;
 }
 
 /* A part that becomes a contribution puts its communication off, and makes it larger. */
@@ -164,15 +186,15 @@ static weft_status set_target(struct search *s, uint32_t tensor, struct target *
     weft_placement placements[WEFT_MAX_AXES];
     weft_status status;
 
-    t->priced = true;
+    t->known = true;
     if (!wf_strategy_place(&s->strategy, tensor, placements)) return WEFT_OK;
     memcpy(layout.placements, placements, (size_t)op->mesh->axes * sizeof *placements);
     status = wf_spec_intern(&layout, &t->spec);
     if (status != WEFT_OK) return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
-    if (is_fixed_elsewhere(op, tensor, t->spec) ||
+    if (is_fixed_elsewhere(op, tensor, t->spec) || changes_kind(&given->layout, &t->spec->layout) ||
         (!s->may_defer && defers_work(&given->layout, &t->spec->layout)))
         return WEFT_OK;
-    t->bound = t->spec == given ? 0 : bound_move(given, t->spec, s->solver->options.costs);
+    t->bound = t->spec == given ? 0 : bound_move(s, given, t->spec);
     if (t->spec == given) t->cost = 0;
     return WEFT_OK;
 }
@@ -183,12 +205,9 @@ static weft_status price_target(const struct search *s, uint32_t tensor, struct 
     weft_status status;
 
     if (t->cost != UINT64_MAX || t->bound == UINT64_MAX) return WEFT_OK;
-    status = weft_plan_create(s->solver->op.tensors[tensor].given, t->spec, &options, &t->move);
+    status = wf_plan_price(s->solver->op.tensors[tensor].given, t->spec, &options, &t->cost);
     if (status == WEFT_ERR_NO_MEMORY) return status;
-    if (status == WEFT_OK)
-        t->cost = t->move->cost_ns;
-    else
-        t->bound = UINT64_MAX; /* P(max) cannot become P(sum) */
+    if (status != WEFT_OK) t->bound = t->cost = UINT64_MAX;
     return WEFT_OK;
 }
 
@@ -210,7 +229,7 @@ static weft_status bound_rows(struct search *s, const uint32_t *at, uint64_t *ou
         struct target *t;
         if (!op->tensors[i].present) continue;
         t = target_of(s, i, at);
-        if (!t->priced) {
+        if (!t->known) {
             set_rows(s, at);
             WF_TRY(set_target(s, i, t));
         }
@@ -220,21 +239,25 @@ static weft_status bound_rows(struct search *s, const uint32_t *at, uint64_t *ou
     return WEFT_OK;
 }
 
-static weft_status price_rows(struct search *s, const uint32_t *at, uint64_t *cost,
+/* Price the moves of the combination AT, whose bound is BOUND.  *COST is more than the best one if
+ * the combination is not worth its prices. */
+static weft_status price_rows(struct search *s, const uint32_t *at, uint64_t bound, uint64_t *cost,
                               uint32_t *changed)
 {
     const struct wf_op *op = &s->solver->op;
 
-    *cost = 0;
     *changed = 0;
-    for (uint32_t i = 0; i < op->input_count; i++) {
+    for (uint32_t i = 0; i < op->input_count && bound <= s->best; i++) {
         struct target *t;
         if (!op->tensors[i].present) continue;
         t = target_of(s, i, at);
-        WF_TRY(price_target(s, i, t));
-        *cost = wf_add_capped(*cost, t->bound == UINT64_MAX ? UINT64_MAX : t->cost);
         *changed += t->spec != op->tensors[i].given;
+        if (t->cost != UINT64_MAX) continue;
+        bound = wf_sub_capped(bound, t->bound);
+        WF_TRY(price_target(s, i, t));
+        bound = wf_add_capped(bound, t->cost);
     }
+    *cost = bound;
     return WEFT_OK;
 }
 
@@ -247,15 +270,15 @@ static bool is_better(const struct search *s, uint64_t cost, uint32_t changed)
 }
 
 /* Price the combination AT, and keep it in OUT if it is the best so far. */
-static weft_status visit_rows(struct search *s, const uint32_t *at, struct wf_solution *trial,
-                              struct wf_solution *out)
+static weft_status visit_rows(struct search *s, const uint32_t *at, uint64_t bound,
+                              struct wf_solution *trial, struct wf_solution *out)
 {
     struct wf_solution swap;
     uint64_t cost;
     uint32_t changed;
     bool legal;
 
-    WF_TRY(price_rows(s, at, &cost, &changed));
+    WF_TRY(price_rows(s, at, bound, &cost, &changed));
     if (cost == UINT64_MAX || !is_better(s, cost, changed)) return WEFT_OK;
     set_rows(s, at);
     WF_TRY(wf_solver_try(s->solver, &s->strategy, trial, &legal));
@@ -265,9 +288,6 @@ static weft_status visit_rows(struct search *s, const uint32_t *at, struct wf_so
     s->best_number = s->number;
     s->found = true;
     trial->cost_ns = cost;
-    for (uint32_t i = 0; i < s->solver->op.input_count; i++)
-        if (s->solver->op.tensors[i].present)
-            trial->moves[i] = weft_plan_retain(target_of(s, i, at)->move);
     swap = *out;
     *out = *trial;
     *trial = swap;
@@ -296,7 +316,7 @@ static weft_status visit_bounds(struct search *s, uint64_t order, uint64_t floor
         WF_TRY(bound_rows(s, at, &bound));
         s->number = order << 32 | s->list[i];
         if (bound == floor && bound <= s->best)
-            WF_TRY(visit_rows(s, at, trial, out));
+            WF_TRY(visit_rows(s, at, bound, trial, out));
         else if (bound > floor && bound < *next)
             *next = bound;
     }
@@ -339,10 +359,8 @@ static void end_search(struct search *s)
     const struct wf_op *op = &s->solver->op;
 
     for (uint32_t i = 0; s->inputs != NULL && i < op->input_count; i++) {
-        for (uint32_t j = 0; s->inputs[i].targets != NULL && j < s->inputs[i].target_count; j++) {
+        for (uint32_t j = 0; s->inputs[i].targets != NULL && j < s->inputs[i].target_count; j++)
             weft_spec_release(&s->inputs[i].targets[j].spec);
-            weft_plan_release(&s->inputs[i].targets[j].move);
-        }
         wf_free(s->inputs[i].targets);
     }
     wf_free(s->inputs);
@@ -387,9 +405,23 @@ static weft_status search_orders(struct search *s, struct wf_solution *trial,
     return status;
 }
 
+/* Plan the moves of the strategy found. */
+static weft_status plan_moves(const struct wf_solver *solver, struct wf_solution *out)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .costs = solver->options.costs};
+
+    for (uint32_t i = 0; i < solver->op.input_count; i++) {
+        const weft_spec *given = solver->op.tensors[i].given;
+        if (given != NULL && given != out->specs[i])
+            WF_TRY(weft_plan_create(given, out->specs[i], &options, &out->moves[i]));
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out, bool *found)
 {
-    struct search s = {.solver = solver, .best = UINT64_MAX};
+    struct search s = {
+        .solver = solver, .rate = least_rate(solver->options.costs), .best = UINT64_MAX};
     struct wf_solution trial;
     weft_status status;
 
@@ -405,5 +437,5 @@ weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
     }
     wf_solution_end(&trial);
     *found = s.found;
-    return status;
+    return status == WEFT_OK && s.found ? plan_moves(solver, out) : status;
 }
