@@ -13,17 +13,22 @@ enum { STATES = 4096 /* targets of one input */ };
 
 /* One target of an input: what the rows of all axes say about it. */
 struct target {
-    uint64_t bound, cost; /* ns; cost: UINT64_MAX until it is priced */
-    weft_spec *spec;      /* NULL: not possible */
-    bool known;           /* spec and bound are set */
+    uint64_t bound, cost; /* ns; UINT64_MAX: impossible; cost: also until it is priced */
+    bool known;           /* bound and same are set */
+    bool same;            /* the input is there */
 };
 
-/* The targets of one input, by the number of its entry on each axis. */
+/* The targets of one input, by what the rows of the axes say about it. */
 struct input {
-    uint8_t entry[WEFT_MAX_AXES][WF_ROWS]; /* of each row of the axis */
-    uint32_t counts[WEFT_MAX_AXES];        /* different entries */
+    uint16_t offset[WEFT_MAX_AXES][WF_ROWS]; /* the target is the sum of the rows' offsets */
     uint32_t target_count;
     struct target *targets; /* NULL: the input is absent */
+};
+
+/* A combination of rows that may still be the best. */
+struct item {
+    uint64_t bound;
+    uint32_t number; /* in the order of lists */
 };
 
 struct search {
@@ -31,8 +36,8 @@ struct search {
     struct wf_strategy strategy;
     uint32_t rows[WEFT_MAX_AXES]; /* their number, per axis */
     struct input *inputs;
-    uint32_t *list; /* combinations that may still be the best, by their numbers */
-    uint32_t list_count;
+    struct item *heap; /* the least bound first */
+    uint32_t heap_count;
     uint64_t rate; /* the least, in femtoseconds per byte */
     uint64_t best;
     uint32_t best_changed;
@@ -44,13 +49,25 @@ struct search {
 
 /* ---- targets ---- */
 
-static bool same_entry(const struct wf_op *op, const struct wf_row *a, const struct wf_row *b,
-                       uint32_t tensor)
+/* Number the different entries that the rows of AXIS have for TENSOR.  Returns how many there
+ * are. */
+static uint32_t number_entries(const struct search *s, int32_t axis, uint32_t tensor, uint16_t *out)
 {
-    struct wf_entry x = wf_row_entry(op, a, tensor), y = wf_row_entry(op, b, tensor);
+    const struct wf_rows *rows = &s->solver->rows[axis];
+    struct wf_entry entries[WF_ROWS];
+    uint32_t count = 0;
 
-    return x.kind == y.kind && x.value == y.value &&
-           (x.kind != WF_ENTRY_SPLIT || wf_style_same(&a->style, &b->style));
+    for (uint32_t i = 0; i < s->rows[axis]; i++) {
+        const weft_placement *style = &rows->row[i].style;
+        struct wf_entry e = entries[i] = wf_row_entry(&s->solver->op, &rows->row[i], tensor);
+        uint32_t before = 0;
+        while (before < i &&
+               (entries[before].kind != e.kind || entries[before].value != e.value ||
+                (e.kind == WF_ENTRY_SPLIT && !wf_style_same(&rows->row[before].style, style))))
+            before++;
+        out[i] = before < i ? out[before] : (uint16_t)count++;
+    }
+    return count;
 }
 
 static weft_status begin_input(struct search *s, uint32_t tensor)
@@ -60,15 +77,10 @@ static weft_status begin_input(struct search *s, uint32_t tensor)
 
     in->target_count = 1;
     for (int32_t a = 0; a < op->mesh->axes; a++) {
-        const struct wf_rows *rows = &s->solver->rows[a];
-        in->counts[a] = 0;
-        for (uint32_t i = 0; i < s->rows[a]; i++) {
-            uint32_t before = 0;
-            while (before < i && !same_entry(op, &rows->row[before], &rows->row[i], tensor))
-                before++;
-            in->entry[a][i] = before < i ? in->entry[a][before] : (uint8_t)in->counts[a]++;
-        }
-        in->target_count *= in->counts[a];
+        uint32_t count = number_entries(s, a, tensor, in->offset[a]);
+        for (uint32_t i = 0; i < s->rows[a]; i++)
+            in->offset[a][i] = (uint16_t)(in->offset[a][i] * in->target_count);
+        in->target_count *= count;
         if (in->target_count > STATES)
             return wf_op_refuse(op, "input %.*s has more than %d possible layouts",
                                 WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])), STATES);
@@ -80,13 +92,13 @@ static weft_status begin_input(struct search *s, uint32_t tensor)
     return WEFT_OK;
 }
 
-static struct target *target_of(const struct search *s, uint32_t tensor, const uint32_t *at)
+static inline struct target *target_of(const struct search *s, uint32_t tensor, const uint32_t *at)
 {
     struct input *in = &s->inputs[tensor];
     uint32_t index = 0;
 
     for (int32_t a = 0; a < s->solver->op.mesh->axes; a++)
-        index = index * in->counts[a] + in->entry[a][at[a]];
+        index += in->offset[a][at[a]];
     return &in->targets[index];
 }
 
@@ -113,20 +125,22 @@ static bool loses_partial(const struct wf_layout *from, const struct wf_layout *
 }
 
 /* Latency that a move needs at least; UINT64_MAX: it is not possible. */
-static uint64_t bound_latency(const weft_spec *from, const weft_spec *to,
+static uint64_t bound_latency(const weft_spec *from, const struct wf_layout *to,
                               const weft_cost_table *costs)
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = costs};
+    const weft_spec target = {.elements = from->elements, .layout = *to};
     struct wf_lower_bound bound;
     struct wf_problem problem;
 
-    if (wf_problem_set(&problem, from, to, &options) != WEFT_OK) return UINT64_MAX;
+    if (wf_problem_set(&problem, from, &target, &options) != WEFT_OK) return UINT64_MAX;
     wf_lower_bound_set(&bound, &problem);
     return wf_lower_bound_ns(&bound, &problem.source);
 }
 
 /* Time that a move needs at least: the first rank receives what it lacks. */
-static uint64_t bound_move(const struct search *s, const weft_spec *from, const weft_spec *to)
+static uint64_t bound_move(const struct search *s, const weft_spec *from,
+                           const struct wf_layout *to)
 {
     int32_t coord[WEFT_MAX_AXES] = {0};
     struct wf_shard have, want;
@@ -135,13 +149,13 @@ static uint64_t bound_move(const struct search *s, const weft_spec *from, const 
     uint64_t missing, latency;
 
     wf_shard_at(&from->layout, coord, &have);
-    wf_shard_at(&to->layout, coord, &want);
+    wf_shard_at(to, coord, &want);
     for (int32_t d = 0; d < from->layout.dims; d++) {
         struct wf_index a = wf_shard_index(&have, d), b = wf_shard_index(&want, d);
         common *= wf_index_common(&a, &b);
     }
     missing = (uint64_t)(want.elements - common) * wf_dtype_bytes(from->layout.dtype);
-    if (missing == 0 && !loses_partial(&from->layout, &to->layout)) return 0;
+    if (missing == 0 && !loses_partial(&from->layout, to)) return 0;
     latency = bound_latency(from, to, s->solver->options.costs);
     return wf_add_capped(latency, wf_add_capped(wf_mul_capped(missing / unit, s->rate),
                                                 missing % unit * s->rate / unit));
@@ -168,44 +182,59 @@ static bool defers_work(const struct wf_layout *from, const struct wf_layout *to
     return false;
 }
 
-static bool is_fixed_elsewhere(const struct wf_op *op, uint32_t tensor, const weft_spec *spec)
+static bool is_written(const struct wf_op *op, uint32_t tensor)
 {
     for (uint32_t i = 0; i < op->output_count; i++)
-        if (op->tensors[op->input_count + i].inplace == (int)tensor &&
-            spec != op->tensors[tensor].given)
-            return true;
+        if (op->tensors[op->input_count + i].inplace == (int)tensor) return true;
     return false;
 }
 
-/* The target of TENSOR under the rows of the strategy: its spec and the bound. */
-static weft_status set_target(struct search *s, uint32_t tensor, struct target *t)
+/* The layout of TENSOR under the rows of the strategy, settled.  False: it has none. */
+static bool place_target(const struct search *s, uint32_t tensor, struct wf_layout *out)
+{
+    const struct wf_op *op = &s->solver->op;
+    weft_placement placements[WEFT_MAX_AXES];
+
+    if (!wf_strategy_place(&s->strategy, tensor, placements)) return false;
+    *out = op->tensors[tensor].given->layout;
+    memcpy(out->placements, placements, (size_t)op->mesh->axes * sizeof *placements);
+    return wf_layout_settle(out) == WEFT_OK;
+}
+
+/* The target of TENSOR under the rows of the strategy: whether the input is there, or the bound. */
+static void set_target(struct search *s, uint32_t tensor, struct target *t)
 {
     const struct wf_op *op = &s->solver->op;
     const weft_spec *given = op->tensors[tensor].given;
-    struct wf_layout layout = given->layout;
-    weft_placement placements[WEFT_MAX_AXES];
-    weft_status status;
+    struct wf_layout layout;
 
     t->known = true;
-    if (!wf_strategy_place(&s->strategy, tensor, placements)) return WEFT_OK;
-    memcpy(layout.placements, placements, (size_t)op->mesh->axes * sizeof *placements);
-    status = wf_spec_intern(&layout, &t->spec);
-    if (status != WEFT_OK) return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
-    if (is_fixed_elsewhere(op, tensor, t->spec) || changes_kind(&given->layout, &t->spec->layout) ||
-        (!s->may_defer && defers_work(&given->layout, &t->spec->layout)))
-        return WEFT_OK;
-    t->bound = t->spec == given ? 0 : bound_move(s, given, t->spec);
-    if (t->spec == given) t->cost = 0;
-    return WEFT_OK;
+    if (!place_target(s, tensor, &layout)) return;
+    t->same = true;
+    for (int32_t a = 0; a < op->mesh->axes; a++)
+        t->same = t->same && wf_placement_same(&layout.placements[a], &given->layout.placements[a]);
+    if (t->same) {
+        t->bound = t->cost = 0;
+        return;
+    }
+    if (is_written(op, tensor) || changes_kind(&given->layout, &layout) ||
+        (!s->may_defer && defers_work(&given->layout, &layout)))
+        return;
+    t->bound = bound_move(s, given, &layout);
 }
 
+/* Price the target of TENSOR under the rows of the strategy. */
 static weft_status price_target(const struct search *s, uint32_t tensor, struct target *t)
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = s->solver->options.costs};
-    weft_status status;
+    struct wf_layout layout;
+    weft_spec *spec = NULL;
+    weft_status status = WEFT_OK;
 
-    if (t->cost != UINT64_MAX || t->bound == UINT64_MAX) return WEFT_OK;
-    status = wf_plan_price(s->solver->op.tensors[tensor].given, t->spec, &options, &t->cost);
+    if (place_target(s, tensor, &layout)) status = wf_spec_intern(&layout, &spec);
+    if (status == WEFT_OK && spec != NULL)
+        status = wf_plan_price(s->solver->op.tensors[tensor].given, spec, &options, &t->cost);
+    weft_spec_release(&spec);
     if (status == WEFT_ERR_NO_MEMORY) return status;
     if (status != WEFT_OK) t->bound = t->cost = UINT64_MAX;
     return WEFT_OK;
@@ -220,7 +249,7 @@ static void set_rows(struct search *s, const uint32_t *at)
 }
 
 /* A lower bound for the combination AT; UINT64_MAX: impossible. */
-static weft_status bound_rows(struct search *s, const uint32_t *at, uint64_t *out)
+static uint64_t bound_rows(struct search *s, const uint32_t *at)
 {
     const struct wf_op *op = &s->solver->op;
     uint64_t sum = 0;
@@ -231,12 +260,11 @@ static weft_status bound_rows(struct search *s, const uint32_t *at, uint64_t *ou
         t = target_of(s, i, at);
         if (!t->known) {
             set_rows(s, at);
-            WF_TRY(set_target(s, i, t));
+            set_target(s, i, t);
         }
         sum = wf_add_capped(sum, t->cost != UINT64_MAX ? t->cost : t->bound);
     }
-    *out = sum;
-    return WEFT_OK;
+    return sum;
 }
 
 /* Price the moves of the combination AT, whose bound is BOUND.  *COST is more than the best one if
@@ -247,11 +275,12 @@ static weft_status price_rows(struct search *s, const uint32_t *at, uint64_t bou
     const struct wf_op *op = &s->solver->op;
 
     *changed = 0;
+    set_rows(s, at);
     for (uint32_t i = 0; i < op->input_count && bound <= s->best; i++) {
         struct target *t;
         if (!op->tensors[i].present) continue;
         t = target_of(s, i, at);
-        *changed += t->spec != op->tensors[i].given;
+        *changed += !t->same;
         if (t->cost != UINT64_MAX) continue;
         bound = wf_sub_capped(bound, t->bound);
         WF_TRY(price_target(s, i, t));
@@ -279,8 +308,7 @@ static weft_status visit_rows(struct search *s, const uint32_t *at, uint64_t bou
     bool legal;
 
     WF_TRY(price_rows(s, at, bound, &cost, &changed));
-    if (cost == UINT64_MAX || !is_better(s, cost, changed)) return WEFT_OK;
-    set_rows(s, at);
+    if (cost == UINT64_MAX || cost > s->best || !is_better(s, cost, changed)) return WEFT_OK;
     WF_TRY(wf_solver_try(s->solver, &s->strategy, trial, &legal));
     if (!legal) return WEFT_OK;
     s->best = cost;
@@ -303,87 +331,81 @@ static void rows_of(const struct search *s, uint32_t number, uint32_t *at)
     }
 }
 
-/* Visit the combinations of LIST whose bound is FLOOR.  *NEXT is the least larger bound. */
-static weft_status visit_bounds(struct search *s, uint64_t order, uint64_t floor,
-                                struct wf_solution *trial, struct wf_solution *out, uint64_t *next)
-{
-    uint32_t at[WEFT_MAX_AXES];
+/* ---- the heap ---- */
 
-    *next = UINT64_MAX;
-    for (uint32_t i = 0; i < s->list_count; i++) {
-        uint64_t bound;
-        rows_of(s, s->list[i], at);
-        WF_TRY(bound_rows(s, at, &bound));
-        s->number = order << 32 | s->list[i];
-        if (bound == floor && bound <= s->best)
-            WF_TRY(visit_rows(s, at, bound, trial, out));
-        else if (bound > floor && bound < *next)
-            *next = bound;
-    }
-    return WEFT_OK;
+static bool is_before(const struct item *a, const struct item *b)
+{
+    return a->bound != b->bound ? a->bound < b->bound : a->number < b->number;
 }
 
-/* Keep the combinations that are not worse than the best one found. */
-static weft_status shorten_list(struct search *s)
+/* Let the item at AT sink to its place. */
+static void sink(struct search *s, uint32_t at)
 {
-    uint32_t at[WEFT_MAX_AXES], kept = 0;
+    struct item *heap = s->heap, item = heap[at];
 
-    for (uint32_t i = 0; i < s->list_count; i++) {
-        uint64_t bound;
-        rows_of(s, s->list[i], at);
-        WF_TRY(bound_rows(s, at, &bound));
-        if (bound <= s->best && bound != UINT64_MAX) s->list[kept++] = s->list[i];
+    for (uint32_t child; (child = 2 * at + 1) < s->heap_count; at = child) {
+        if (child + 1 < s->heap_count && is_before(&heap[child + 1], &heap[child])) child++;
+        if (!is_before(&heap[child], &item)) break;
+        heap[at] = heap[child];
     }
-    s->list_count = kept;
-    return WEFT_OK;
+    heap[at] = item;
 }
 
-/* List all combinations. */
-static weft_status begin_list(struct search *s)
+/* The heap of all combinations that are possible. */
+static weft_status begin_heap(struct search *s)
 {
+    int32_t axes = s->solver->op.mesh->axes;
+    uint32_t at[WEFT_MAX_AXES] = {0}, number = 0;
     uint64_t count = 1;
 
-    for (int32_t a = 0; a < s->solver->op.mesh->axes; a++)
+    for (int32_t a = 0; a < axes; a++)
         count = wf_mul_capped(count, s->rows[a]);
     if (count > WF_COMBINATIONS) count = WF_COMBINATIONS;
-    s->list = wf_alloc(count * sizeof *s->list);
-    if (s->list == NULL) return wf_fail_memory(count * sizeof *s->list);
-    s->list_count = (uint32_t)count;
-    for (uint32_t i = 0; i < s->list_count; i++)
-        s->list[i] = i;
+    s->heap = wf_alloc(count * sizeof *s->heap);
+    if (s->heap == NULL) return wf_fail_memory(count * sizeof *s->heap);
+    s->heap_count = 0;
+    do {
+        uint64_t bound = bound_rows(s, at);
+        if (bound != UINT64_MAX)
+            s->heap[s->heap_count++] = (struct item){.bound = bound, .number = number};
+    } while (++number < count && wf_next_combination(axes, s->rows, at));
+    for (uint32_t i = s->heap_count / 2; i-- > 0;)
+        sink(s, i);
     return WEFT_OK;
 }
 
 static void end_search(struct search *s)
 {
-    const struct wf_op *op = &s->solver->op;
-
-    for (uint32_t i = 0; s->inputs != NULL && i < op->input_count; i++) {
-        for (uint32_t j = 0; s->inputs[i].targets != NULL && j < s->inputs[i].target_count; j++)
-            weft_spec_release(&s->inputs[i].targets[j].spec);
+    for (uint32_t i = 0; s->inputs != NULL && i < s->solver->op.input_count; i++)
         wf_free(s->inputs[i].targets);
-    }
     wf_free(s->inputs);
-    wf_free(s->list);
+    wf_free(s->heap);
     s->inputs = NULL;
-    s->list = NULL;
+    s->heap = NULL;
 }
 
 static weft_status run_search(struct search *s, uint64_t order, struct wf_solution *trial,
                               struct wf_solution *out)
 {
     const struct wf_op *op = &s->solver->op;
-    uint64_t bound = 0, next;
+    uint32_t at[WEFT_MAX_AXES];
 
     for (uint32_t i = 0; i < op->input_count; i++)
         if (op->tensors[i].present) WF_TRY(begin_input(s, i));
-    WF_TRY(begin_list(s));
-    /* bounds turn into costs on the way, so a floor may be met again from above */
-    while (bound != UINT64_MAX && bound <= s->best) {
-        bool found = s->found;
-        WF_TRY(visit_bounds(s, order, bound, trial, out, &next));
-        if (s->found && !found) WF_TRY(shorten_list(s));
-        bound = next;
+    WF_TRY(begin_heap(s));
+    while (s->heap_count > 0 && s->heap[0].bound <= s->best) {
+        struct item *first = &s->heap[0];
+        uint64_t bound;
+        rows_of(s, first->number, at);
+        bound = bound_rows(s, at); /* prices that other combinations have paid raise it */
+        s->number = order << 32 | first->number;
+        if (bound == first->bound) {
+            WF_TRY(visit_rows(s, at, bound, trial, out));
+            *first = s->heap[--s->heap_count];
+        } else {
+            first->bound = bound;
+        }
+        if (s->heap_count > 0) sink(s, 0);
     }
     return WEFT_OK;
 }
