@@ -2,7 +2,7 @@
 #ifndef WEFT_CLI_BENCH_CALIBRATE_H
 #define WEFT_CLI_BENCH_CALIBRATE_H
 
-#include "bench/cost_sheet.h"
+#include "common/cost_sheet.h"
 #include "weft/weft.h"
 
 struct calibration {

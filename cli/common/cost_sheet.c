@@ -1,5 +1,5 @@
 /* cost_sheet.c - see cost_sheet.h. */
-#include "bench/cost_sheet.h"
+#include "common/cost_sheet.h"
 
 #include <inttypes.h>
 #include <stdio.h>
