@@ -151,6 +151,11 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
     return WEFT_OK;
 }
 
+void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
+{
+    choice->specs[index] = weft_spec_retain(spec);
+}
+
 weft_op_choice *wf_choice_retain(weft_op_choice *choice)
 {
     atomic_fetch_add_explicit(&choice->references, 1, memory_order_relaxed);

@@ -155,6 +155,7 @@ static weft_status list_call(const weft_op_call *call, const weft_op_options *op
     const struct wf_op_entry *entry = wf_op_find_form(call->name);
     struct wf_solver *solver;
     struct wf_element e;
+    struct wf_out form;
     weft_status status;
 
     if (entry == NULL) return wf_op_refuse_name("weft_op_list_create", call->name);
@@ -165,6 +166,10 @@ static weft_status list_call(const weft_op_call *call, const weft_op_options *op
                            call->name, e.members);
         wf_element_set(&e, call, options->element);
         call = &e.call;
+    } else if (wf_is_out(call->name, entry)) {
+        WF_TRY(wf_out_begin("weft_op_list_create", entry, call, options, &form));
+        call = &form.call;
+        options = &form.options;
     }
     solver = wf_alloc(sizeof *solver);
     if (solver == NULL) return wf_fail_memory(sizeof *solver);

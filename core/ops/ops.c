@@ -86,7 +86,7 @@ static weft_status solve_element(struct wf_solver *solver, enum mode mode, const
 
 /* Solve one of COUNT elements, and add it to *CHOICE, which is made first. */
 static weft_status add_element(struct wf_solver *solver, enum mode mode, const char *function,
-                               const weft_op_call *call, uint32_t count, weft_op_choice **choice)
+                               uint32_t inputs, uint32_t count, weft_op_choice **choice)
 {
     struct wf_solution solution;
     weft_status status;
@@ -94,17 +94,17 @@ static weft_status add_element(struct wf_solver *solver, enum mode mode, const c
     WF_TRY(wf_solution_begin(solver, &solution));
     status = solve_element(solver, mode, function, &solution);
     if (status == WEFT_OK && *choice == NULL)
-        status = wf_choice_make(solver->op.rule, call->input_count, solver->op.output_count * count,
-                                choice);
+        status = wf_choice_make(solver->op.rule, inputs, solver->op.output_count * count, choice);
     if (status == WEFT_OK) status = wf_choice_add(*choice, solver, &solution);
     wf_solution_end(&solution);
     return status;
 }
 
-/* Solve all elements of CALL into *OUT. */
+/* Solve all elements of CALL into *OUT, which gets room for INPUTS inputs. */
 static weft_status solve_elements(struct wf_solver *solver, const char *function, enum mode mode,
                                   const struct wf_op_entry *entry, const weft_op_call *call,
-                                  const weft_op_options *options, weft_op_choice **out)
+                                  const weft_op_options *options, uint32_t inputs,
+                                  weft_op_choice **out)
 {
     bool each = wf_is_foreach(call->name);
     struct wf_element e;
@@ -120,10 +120,25 @@ static weft_status solve_elements(struct wf_solver *solver, const char *function
         solver->is_foreach = each;
         solver->has_shared = each && e.has_shared;
         solver->members = each || is_elementwise(solver->op.rule) ? count : 0;
-        status = add_element(solver, mode, function, call, count, out);
+        status = add_element(solver, mode, function, inputs, count, out);
         wf_solver_end(solver);
         if (status != WEFT_OK) return status;
     }
+    return WEFT_OK;
+}
+
+/* Solve a call of `NAME.out`. */
+static weft_status solve_out(struct wf_solver *solver, const char *function, enum mode mode,
+                             const struct wf_op_entry *entry, const weft_op_call *call,
+                             const weft_op_options *options, weft_op_choice **out)
+{
+    struct wf_out form;
+
+    WF_TRY(wf_out_begin(function, entry, call, options, &form));
+    WF_TRY(solve_elements(solver, function, mode, entry, &form.call, &form.options,
+                          call->input_count, out));
+    for (uint32_t i = form.call.input_count; i < call->input_count; i++)
+        wf_choice_set_input(*out, i, call->inputs[i]);
     return WEFT_OK;
 }
 
@@ -136,7 +151,11 @@ static weft_status solve_call(const char *function, enum mode mode, const struct
     weft_status status;
 
     if (solver == NULL) return wf_fail_memory(sizeof *solver);
-    status = solve_elements(solver, function, mode, entry, call, options, &choice);
+    if (wf_is_out(call->name, entry))
+        status = solve_out(solver, function, mode, entry, call, options, &choice);
+    else
+        status = solve_elements(solver, function, mode, entry, call, options, call->input_count,
+                                &choice);
     wf_free(solver);
     if (status == WEFT_OK)
         *out = choice;
@@ -167,19 +186,40 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
     return choice;
 }
 
+/* The kept choice of CALL, or a new one.  Ends the reading that TICKET began. */
+static weft_status answer_entry(const char *function, enum mode mode,
+                                const struct wf_op_entry *entry, const weft_op_call *call,
+                                const weft_op_options *options, uint32_t ticket,
+                                weft_op_choice **out)
+{
+    struct wf_key key;
+    weft_op_choice *choice = NULL;
+    weft_status status = WEFT_OK;
+
+    if (wf_key_set(&key, entry, mode, call, options)) choice = wf_cache_find(&key);
+    if (choice != NULL) {
+        wf_op_leave(ticket);
+    } else {
+        status = solve_call(function, mode, entry, call, options, &choice);
+        wf_op_leave(ticket);
+        if (status == WEFT_OK) wf_cache_keep(&key, call, options, choice);
+    }
+    if (status == WEFT_OK) *out = choice;
+    return status;
+}
+
 static weft_status answer_call(const char *function, enum mode mode, const weft_op_call *given,
                                const weft_op_options *options, weft_op_choice **out)
 {
     weft_op_call call;
     weft_op_options read;
     const struct wf_op_entry *entry;
-    struct wf_key key;
+    struct wf_op_entry made;
     char ours[128];
-    weft_op_choice *choice = NULL;
-    weft_status status = WEFT_OK;
+    weft_op_choice *choice;
+    weft_status status;
     uint32_t ticket;
 
-    key.count = 0;
     if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: out is NULL", function);
     choice = find_kept(mode, given, options);
     if (choice != NULL) {
@@ -190,18 +230,21 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
     WF_TRY(wf_op_enter(&ticket));
     call.name = wf_op_foreign_name(call.name, ours, sizeof ours);
     entry = wf_op_find_form(call.name);
-    if (entry == NULL) status = wf_op_refuse_name(function, call.name);
-    if (entry != NULL && wf_key_set(&key, entry, mode, &call, &read)) choice = wf_cache_find(&key);
-    if (status == WEFT_OK && choice == NULL) {
-        status = solve_call(function, mode, entry, &call, &read, &choice);
+    if (entry != NULL)
+        return wf_fail_named(answer_entry(function, mode, entry, &call, &read, ticket, out),
+                             function);
+    if ((read.flags & WEFT_OP_FALLBACK) == 0) {
+        status = wf_op_refuse_name(function, call.name);
         wf_op_leave(ticket);
-        if (status == WEFT_OK) wf_cache_keep(&key, &call, &read, choice);
-    } else {
-        wf_op_leave(ticket);
+        return status;
     }
-    if (status != WEFT_OK) return wf_fail_named(status, function);
-    *out = choice;
-    return WEFT_OK;
+    status = wf_fallback_begin(function, &call, &made);
+    if (status == WEFT_OK)
+        status = answer_entry(function, mode, &made, &call, &read, ticket, out);
+    else
+        wf_op_leave(ticket);
+    wf_fallback_end(&made);
+    return wf_fail_named(status, function);
 }
 
 weft_status weft_op_check(const weft_op_call *call, const weft_op_options *options,

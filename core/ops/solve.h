@@ -98,6 +98,28 @@ weft_status wf_element_begin(const char *function, const struct wf_op_entry *ent
                              const weft_op_call *call, struct wf_element *out) WF_NODISCARD;
 void wf_element_set(struct wf_element *element, const weft_op_call *call, uint32_t at);
 
+/* ---- forms.c ---- */
+
+/* A call of `NAME.out`, as a call of NAME whose outputs have given layouts. */
+struct wf_out {
+    weft_op_call call;
+    weft_op_options options;
+    uint32_t count; /* outputs */
+    char name[128];
+};
+
+bool wf_is_out(const char *name, const struct wf_op_entry *entry);
+/* *OUT points into itself and into CALL. */
+weft_status wf_out_begin(const char *function, const struct wf_op_entry *entry,
+                         const weft_op_call *call, const weft_op_options *options,
+                         struct wf_out *out) WF_NODISCARD;
+
+/* A rule for an operator that has none: all tensors are replicated.  The call is counted.  The
+ * caller ends *OUT, also after a failure. */
+weft_status wf_fallback_begin(const char *function, const weft_op_call *call,
+                              struct wf_op_entry *out) WF_NODISCARD;
+void wf_fallback_end(struct wf_op_entry *entry);
+
 /* ---- ops.c ---- */
 
 /* Read the arguments of FUNCTION, with defaults in place of what is not set. */
@@ -110,6 +132,8 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
 /* A choice with room for the tensors of all elements. */
 weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t outputs,
                            weft_op_choice **out) WF_NODISCARD;
+/* Set input INDEX, which is the memory of an output. */
+void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
 /* Add SOLUTION, whose references go to CHOICE, as the tensors of one element. */
 weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
                           struct wf_solution *solution) WF_NODISCARD;

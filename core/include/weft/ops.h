@@ -97,7 +97,9 @@ typedef struct weft_op_tensor {
 /* A call of an operator.  All pointers are borrowed until the function returns. */
 typedef struct weft_op_call {
     size_t struct_size;
-    const char *name; /* as in the rule; `add_` is `add` in place of its first input */
+    /* As in the rule.  `add_` is `add` in place of its first input; `add.out` has the memory of its
+     * outputs as further inputs, which are never moved. */
+    const char *name;
     const weft_spec *const *inputs; /* in the order of the rule; NULL: an optional input is absent.
                                      * A list takes as many entries as it has tensors */
     uint32_t input_count;
@@ -120,8 +122,11 @@ typedef struct weft_op_choice weft_op_choice;
 enum weft_op_flag {
     WEFT_OP_EXACT = 1, /* weft_op_check: inputs are taken as they are; without it, changes without
                         * communication are allowed: R to S, and R to P */
-    WEFT_OP_NO_MOVES = 2,   /* weft_op_propose: as weft_op_check */
-    WEFT_OP_NO_PARTIALS = 4 /* no output may be partial */
+    WEFT_OP_NO_MOVES = 2,    /* weft_op_propose: as weft_op_check */
+    WEFT_OP_NO_PARTIALS = 4, /* no output may be partial */
+    /* Operators without a rule: all inputs are moved to R, and the outputs, which the call must
+     * state, are R.  weft_op_fallback_count counts such calls. */
+    WEFT_OP_FALLBACK = 8
 };
 
 typedef struct weft_op_options {
@@ -160,6 +165,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
 WEFT_API WEFT_NODISCARD weft_status weft_op_propose(const weft_op_call *call,
                                                     const weft_op_options *options,
                                                     weft_op_choice **out);
+
+/* How many calls of this process were answered by WEFT_OP_FALLBACK. */
+WEFT_API uint64_t weft_op_fallback_count(void);
 
 /* Add a reference and return CHOICE; NULL for NULL. */
 WEFT_API weft_op_choice *weft_op_choice_retain(const weft_op_choice *choice);

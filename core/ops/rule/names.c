@@ -244,20 +244,23 @@ const char *wf_op_foreign_name(const char *name, char *out, size_t bytes)
     if (ours == NULL) ours = find_base(base + (base[0] == '_'), overload, room, sizeof room);
     append(out, bytes, ours);
     if (in_place) append(out, bytes, "_");
+    length = strlen(overload);
+    if (length >= 3 && strcmp(overload + length - 3, "out") == 0) append(out, bytes, ".out");
     return out;
 }
 
 const struct wf_op_entry *wf_op_find_form(const char *name)
 {
     const struct wf_op_entry *entry = wf_op_find(name);
-    size_t length = strlen(name);
+    size_t length = strlen(name), more; /* letters behind the operator's name */
     char base[128];
 
     if (entry != NULL) return entry;
     if (begins(name, "foreach_")) return wf_op_find_form(name + 8);
-    if (length < 2 || length >= sizeof base || name[length - 1] != '_') return NULL;
-    memcpy(base, name, length - 1);
-    base[length - 1] = '\0';
+    more = length > 4 && strcmp(name + length - 4, ".out") == 0 ? 4 : 1;
+    if (length < 2 || length >= sizeof base || (more == 1 && name[length - 1] != '_')) return NULL;
+    memcpy(base, name, length - more);
+    base[length - more] = '\0';
     return wf_op_find(base);
 }
 

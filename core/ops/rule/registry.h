@@ -30,8 +30,8 @@ weft_status wf_op_refuse_name(const char *function, const char *name) WF_NODISCA
 
 /* ---- names.c; between wf_op_enter and wf_op_leave ---- */
 
-/* The operator NAME, also without the "_" of the form in place, and without the "foreach_" of the
- * form on lists; NULL: not known. */
+/* The operator NAME, also without the "_" of the form in place, the ".out" of the form that is
+ * given the memory of its outputs, and the "foreach_" of the form on lists; NULL: not known. */
 const struct wf_op_entry *wf_op_find_form(const char *name);
 /* The name here of PyTorch's operator NAME, such as aten.add_.Tensor, in OUT; any other NAME
  * itself. */
