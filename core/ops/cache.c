@@ -91,14 +91,19 @@ static bool add_attrs(struct wf_key *key, const struct wf_op_entry *entry, const
     return true;
 }
 
-/* The first words of every key are multiplied at the same time, the others one after another. */
-static uint64_t hash_words(const uint64_t *w, uint32_t count)
+/* Specs are hashed by what they are and not by their addresses: a new spec often takes the memory
+ * of one that was displaced, and would displace the others of its set again.  The first words are
+ * multiplied at the same time, the others one after another. */
+static uint64_t hash_key(const struct wf_key *key, const weft_op_call *call)
 {
+    const uint64_t *w = key->words;
     uint64_t hash = w[0] + w[1] * UINT64_C(0x9e3779b97f4a7c15) +
                     w[2] * UINT64_C(0xbf58476d1ce4e5b9) + w[3] * UINT64_C(0x94d049bb133111eb) +
                     w[4] * UINT64_C(0xd6e8feb86659fd93) + w[5] * UINT64_C(0xff51afd7ed558ccd);
 
-    for (uint32_t i = FIXED_WORDS; i < count; i++)
+    for (uint32_t i = 0; i < call->input_count; i++)
+        hash = wf_hash_mix(hash, call->inputs[i] != NULL ? call->inputs[i]->head.hash : 0);
+    for (uint32_t i = FIXED_WORDS + call->input_count; i < key->count; i++)
         hash = wf_hash_mix(hash, w[i]);
     return hash ^ hash >> 32;
 }
@@ -131,7 +136,7 @@ bool wf_key_set(struct wf_key *key, const struct wf_op_entry *entry, uint32_t mo
     }
     fits = fits && add_attrs(key, entry, call);
     if (fits)
-        key->hash = hash_words(words, key->count);
+        key->hash = hash_key(key, call);
     else
         key->count = 0;
     return fits;

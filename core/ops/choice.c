@@ -151,9 +151,20 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
     return WEFT_OK;
 }
 
-void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
+void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,
+                         weft_plan *move)
 {
     choice->specs[index] = weft_spec_retain(spec);
+    choice->moves[index] = move;
+    if (move == NULL) return;
+    choice->info.moves++;
+    if (!is_local(move)) choice->info.local = 0;
+    choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, move->cost_ns);
+}
+
+void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
+{
+    choice->specs[choice->info.inputs + index] = weft_spec_retain(spec);
 }
 
 weft_op_choice *wf_choice_retain(weft_op_choice *choice)

@@ -159,6 +159,10 @@ static weft_status list_call(const weft_op_call *call, const weft_op_options *op
     weft_status status;
 
     if (entry == NULL) return wf_op_refuse_name("weft_op_list_create", call->name);
+    if (wf_op_is_chain(entry))
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "operator %.100s is made of others; their strategies can be listed",
+                       call->name);
     if (wf_is_foreach(call->name)) {
         WF_TRY(wf_element_begin("weft_op_list_create", entry, call, &e));
         if (options->element >= e.members)

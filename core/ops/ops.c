@@ -138,7 +138,7 @@ static weft_status solve_out(struct wf_solver *solver, const char *function, enu
     WF_TRY(solve_elements(solver, function, mode, entry, &form.call, &form.options,
                           call->input_count, out));
     for (uint32_t i = form.call.input_count; i < call->input_count; i++)
-        wf_choice_set_input(*out, i, call->inputs[i]);
+        wf_choice_set_input(*out, i, call->inputs[i], NULL);
     return WEFT_OK;
 }
 
@@ -186,6 +186,36 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
     return choice;
 }
 
+static const struct wf_op_entry *find_part(const void *where, const char *name)
+{
+    (void)where;
+    return wf_op_find(name);
+}
+
+/* Solve a call of an operator that is made of others.  Ends the reading that TICKET began. */
+static weft_status solve_chain(const char *function, enum mode mode,
+                               const struct wf_op_entry *entry, const weft_op_call *call,
+                               const weft_op_options *options, uint32_t ticket,
+                               weft_op_choice **out)
+{
+    struct wf_rule *rule = wf_rule_retain(entry->rules[0]);
+    bool moves = mode == PROPOSE && (options->flags & WEFT_OP_NO_MOVES) == 0;
+    struct wf_op_step steps[WF_OP_STEPS];
+    uint32_t count = 0;
+    weft_status status = WEFT_OK;
+
+    if (strlen(call->name) != entry->length)
+        status = wf_fail(WEFT_ERR_UNSUPPORTED,
+                         "%s: operator %.100s: an operator that is made of others has no such form",
+                         function, call->name);
+    if (status == WEFT_OK) status = wf_op_list_steps(entry, find_part, NULL, steps, &count);
+    wf_op_leave(ticket);
+    if (status == WEFT_OK)
+        status = wf_chain_solve(function, rule, steps, count, moves, call, options, out);
+    wf_rule_drop(rule);
+    return status;
+}
+
 /* The kept choice of CALL, or a new one.  Ends the reading that TICKET began. */
 static weft_status answer_entry(const char *function, enum mode mode,
                                 const struct wf_op_entry *entry, const weft_op_call *call,
@@ -195,15 +225,19 @@ static weft_status answer_entry(const char *function, enum mode mode,
     struct wf_key key;
     weft_op_choice *choice = NULL;
     weft_status status = WEFT_OK;
+    bool kept;
 
     if (wf_key_set(&key, entry, mode, call, options)) choice = wf_cache_find(&key);
-    if (choice != NULL) {
+    kept = choice != NULL;
+    if (kept) {
         wf_op_leave(ticket);
+    } else if (wf_op_is_chain(entry)) {
+        status = solve_chain(function, mode, entry, call, options, ticket, &choice);
     } else {
         status = solve_call(function, mode, entry, call, options, &choice);
         wf_op_leave(ticket);
-        if (status == WEFT_OK) wf_cache_keep(&key, call, options, choice);
     }
+    if (status == WEFT_OK && !kept) wf_cache_keep(&key, call, options, choice);
     if (status == WEFT_OK) *out = choice;
     return status;
 }

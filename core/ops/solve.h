@@ -120,6 +120,17 @@ weft_status wf_fallback_begin(const char *function, const weft_op_call *call,
                               struct wf_op_entry *out) WF_NODISCARD;
 void wf_fallback_end(struct wf_op_entry *entry);
 
+/* ---- chain.c ---- */
+
+enum { WF_CHAIN_INPUTS = 64 };
+
+/* Solve a call of the operator that RULE makes of COUNT other ones.  MOVES: its inputs may be moved
+ * by communication.  Not between wf_op_enter and wf_op_leave. */
+weft_status wf_chain_solve(const char *function, const struct wf_rule *rule,
+                           const struct wf_op_step *steps, uint32_t count, bool moves,
+                           const weft_op_call *call, const weft_op_options *options,
+                           weft_op_choice **out) WF_NODISCARD;
+
 /* ---- ops.c ---- */
 
 /* Read the arguments of FUNCTION, with defaults in place of what is not set. */
@@ -132,8 +143,10 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
 /* A choice with room for the tensors of all elements. */
 weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t outputs,
                            weft_op_choice **out) WF_NODISCARD;
-/* Set input INDEX, which is the memory of an output. */
-void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
+/* Set input INDEX, and MOVE, which is taken over; NULL: it is not moved. */
+void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,
+                         weft_plan *move);
+void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
 /* Add SOLUTION, whose references go to CHOICE, as the tensors of one element. */
 weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
                           struct wf_solution *solution) WF_NODISCARD;

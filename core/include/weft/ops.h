@@ -29,7 +29,8 @@ extern "C" {
 
 /* ---- rules --------------------------------------------------------------------- */
 
-/* Register the rules of TEXT, one per line; `#` begins a comment.  A name may stand in several
+/* Register the rules of TEXT, one per line; `#` begins a comment.  A line "NAME is a; b" makes an
+ * operator of others.  A name may stand in several
  * lines: the first line whose guards hold applies.  The rules of a name replace weft's own rules of
  * that name until weft_op_remove.  Either all lines are registered or none.
  * WEFT_ERR_PARSE: TEXT is malformed; the error text gives the line and the position.

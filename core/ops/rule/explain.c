@@ -228,6 +228,12 @@ static void explain(const struct wf_rule *rule, struct wf_text *out)
 {
     bool any = rule->term_count > 0;
 
+    if (rule->step_count > 0) {
+        wf_text_add(out,
+                    "  Its parts run one after another.  Each reads the result of the part before "
+                    "it, and the next\n  inputs.  No move is made between them.\n");
+        return;
+    }
     add_head(rule, out);
     if (rule->make.length > 0) {
         wf_text_add(out, "  The signature depends on shapes; weft writes it for each call.\n");

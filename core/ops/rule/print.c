@@ -21,6 +21,12 @@ static void add_header(const struct wf_rule *rule, struct wf_text *out)
         if (i > 0) wf_text_char(out, ' ');
         add_word(rule, rule->names[i], out);
     }
+    for (int i = 0; i < rule->step_count; i++) {
+        wf_text_add(out, i > 0 ? "; " : " is ");
+        add_word(rule, rule->names[rule->name_count + i], out);
+        if (rule->parts[i] > 0) wf_text_add(out, "(%u)", rule->parts[i]);
+    }
+    if (rule->step_count > 0) return;
     for (int i = 0; i < rule->attr_count; i++) {
         wf_text_char(out, i > 0 ? ',' : '(');
         add_word(rule, rule->attrs[i].name, out);
@@ -193,6 +199,7 @@ void wf_rule_print(const struct wf_rule *rule, struct wf_text *out)
                  {"halo", WF_HALO},   {"here", WF_HERE}, {"even", WF_EVEN}};
 
     add_header(rule, out);
+    if (rule->step_count > 0) return;
     for (int i = 0; i < rule->input_count; i++)
         add_slot(rule, &rule->slots[i], out);
     wf_text_append(out, " ->", 3);

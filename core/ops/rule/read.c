@@ -1,6 +1,8 @@
 /* read.c - one line of rule text becomes a rule.
  *
  *     line   = name { name } [ "(" attr { "," attr } ")" ] ":" sig { ";" clause }
+ *            | name { name } "is" part { ";" part }
+ *     part   = name [ "(" number ")" ]
  *     attr   = ident [ ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) value ]
  *     sig    = { tensor } "->" { tensor }
  *     tensor = ident [ "?" ] [ "*" ] [ "~" ] "[" { dim } "]"
@@ -82,12 +84,38 @@ static bool take_operator(struct wf_rule_reader *r, struct wf_word *out)
     return true;
 }
 
+/* The operators behind "is": "linear(3); gelu". */
+static weft_status read_steps(struct wf_rule_reader *r)
+{
+    struct wf_rule *rule = &r->draft->rule;
+
+    do {
+        struct wf_word *step = &rule->names[rule->name_count + rule->step_count];
+        int64_t inputs = 0;
+        if (rule->name_count + rule->step_count == WF_RULE_NAMES)
+            return fail_many(r, "names", WF_RULE_NAMES);
+        if (!take_operator(r, step)) return wf_rule_fail(r, "the name of an operator");
+        if (take_char(r, '(')) {
+            wf_scan_space(&r->scan);
+            WF_TRY(wf_scan_int(&r->scan, "the number of inputs", &inputs));
+            if (inputs < 1 || inputs > WF_RULE_TENSORS || !take_char(r, ')'))
+                return wf_rule_fail(r, "the number of inputs, from 1 to 24, and ')'");
+        }
+        rule->parts[rule->step_count++] = (uint8_t)inputs;
+    } while (take_char(r, ';'));
+    rule->part_count = rule->step_count;
+    wf_scan_space(&r->scan);
+    if (strchr("\n\r#", wf_scan_peek(&r->scan)) == NULL) return wf_rule_fail(r, "';'");
+    return WEFT_OK;
+}
+
 static weft_status read_names(struct wf_rule_reader *r)
 {
     struct wf_rule *rule = &r->draft->rule;
     struct wf_word name;
 
     while (take_operator(r, &name)) {
+        if (rule->name_count > 0 && wf_word_is(rule, name, "is")) return read_steps(r);
         for (int i = 0; i < rule->name_count; i++)
             if (wf_words_same(rule, rule->names[i], name))
                 return wf_scan_refuse(&r->scan, "rule", "the name %.*s stands twice",
@@ -337,6 +365,7 @@ static weft_status read_signature(struct wf_rule_reader *r)
 static weft_status read_line(struct wf_rule_reader *r)
 {
     WF_TRY(read_names(r));
+    if (r->draft->rule.step_count > 0) return WEFT_OK;
     WF_TRY(read_attrs(r));
     if (!take_char(r, ':')) return wf_rule_fail(r, "a name, '(' or ':'");
     WF_TRY(read_signature(r));
@@ -356,71 +385,7 @@ static void begin_draft(struct wf_rule_draft *d, const char *text)
     d->rule.terms = d->terms;
 }
 
-/* ---- the object ---- */
-
-/* Copy the array FROM behind *AT and move *AT. */
-static void *place_array(char **at, const void *from, size_t bytes)
-{
-    void *to = *at;
-
-    if (bytes > 0) memcpy(to, from, bytes);
-    *at += (bytes + 7) & ~(size_t)7;
-    return to;
-}
-
-static size_t array_bytes(const struct wf_rule *rule)
-{
-    size_t tensors = (size_t)rule->input_count + rule->output_count, bytes = 0;
-
-#define ROOM(count, array) (((size_t)(count) * sizeof *rule->array + 7) & ~(size_t)7)
-    bytes += ROOM(rule->name_count, names) + ROOM(rule->attr_count, attrs);
-    bytes += ROOM(tensors, slots) + ROOM(rule->symbol_count, symbols);
-    bytes += ROOM(rule->pattern_count, patterns) + ROOM(rule->part_count, parts);
-    return bytes + ROOM(rule->term_count, terms);
-#undef ROOM
-}
-
-size_t wf_rule_bytes(const struct wf_rule *rule)
-{
-    return sizeof *rule + array_bytes(rule) + strlen(rule->text) + 1;
-}
-
-static weft_status pack_rule(const struct wf_rule *from, struct wf_rule **out)
-{
-    size_t bytes = wf_rule_bytes(from), tensors = (size_t)from->input_count + from->output_count;
-    struct wf_rule *rule = wf_alloc(bytes);
-    char *at;
-
-    if (rule == NULL) return wf_fail_memory(bytes);
-    at = (char *)(rule + 1);
-    *rule = *from;
-    atomic_init(&rule->references, 1);
-    rule->attrs = place_array(&at, from->attrs, from->attr_count * sizeof *from->attrs);
-    rule->symbols = place_array(&at, from->symbols, from->symbol_count * sizeof *from->symbols);
-    rule->slots = place_array(&at, from->slots, tensors * sizeof *from->slots);
-    rule->terms = place_array(&at, from->terms, from->term_count * sizeof *from->terms);
-    rule->names = place_array(&at, from->names, from->name_count * sizeof *from->names);
-    rule->patterns = place_array(&at, from->patterns, from->pattern_count * sizeof *from->patterns);
-    rule->parts = place_array(&at, from->parts, from->part_count);
-    rule->text = memcpy(at, from->text, strlen(from->text) + 1);
-    rule->hash = wf_hash(0, rule->text, strlen(rule->text));
-    rule->body = rule->text + rule->names[rule->name_count - 1].at +
-                 rule->names[rule->name_count - 1].length;
-    *out = rule;
-    return WEFT_OK;
-}
-
-struct wf_rule *wf_rule_retain(struct wf_rule *rule)
-{
-    atomic_fetch_add_explicit(&rule->references, 1, memory_order_relaxed);
-    return rule;
-}
-
-void wf_rule_drop(struct wf_rule *rule)
-{
-    if (rule == NULL) return;
-    if (atomic_fetch_sub_explicit(&rule->references, 1, memory_order_acq_rel) == 1) wf_free(rule);
-}
+/* ---- rules ---- */
 
 /* Read the printed form of DRAFT and keep that. */
 static weft_status settle_rule(struct wf_rule_draft *draft, struct wf_rule **out)
@@ -439,8 +404,8 @@ static weft_status settle_rule(struct wf_rule_draft *draft, struct wf_rule **out
         again.scan.text = printed.data;
         status = read_line(&again);
     }
-    if (status == WEFT_OK) status = wf_rule_complete(&draft->rule);
-    if (status == WEFT_OK) status = pack_rule(&draft->rule, out);
+    if (status == WEFT_OK && draft->rule.step_count == 0) status = wf_rule_complete(&draft->rule);
+    if (status == WEFT_OK) status = wf_rule_pack(&draft->rule, out);
     wf_text_free(&printed);
     return status;
 }

@@ -99,6 +99,22 @@ static void copy_entry(struct table *table, const struct wf_op_entry *op)
         (void)wf_rule_retain(copy->rules[i]);
 }
 
+static const struct wf_op_entry *find_in(const void *table, const char *name)
+{
+    return find_entry((struct table *)(uintptr_t)table, name, strlen(name));
+}
+
+/* The digest of an operator that is made of others is that of its parts. */
+static void digest_steps(const struct table *table, struct wf_op_entry *op)
+{
+    struct wf_op_step steps[WF_OP_STEPS];
+    uint32_t count;
+
+    if (wf_op_list_steps(op, find_in, table, steps, &count) != WEFT_OK) return;
+    for (uint32_t i = 0; i < count; i++)
+        op->digest = wf_hash_mix(op->digest, find_in(table, steps[i].name)->digest);
+}
+
 static void set_digest(struct table *table)
 {
     table->digest = 1;
@@ -109,6 +125,21 @@ static void set_digest(struct table *table)
             op->digest = wf_hash(op->digest, op->rules[j]->body, strlen(op->rules[j]->body));
         table->digest += op->digest; /* a sum, so that the order does not matter */
     }
+    for (uint32_t i = 0; i < table->count; i++)
+        if (wf_op_is_chain(&table->ops[i])) digest_steps(table, &table->ops[i]);
+}
+
+/* All parts of operators must have rules, and no operator may be made of itself. */
+static weft_status check_steps(const struct table *table)
+{
+    struct wf_op_step steps[WF_OP_STEPS];
+    uint32_t count;
+
+    for (uint32_t i = 0; i < table->count; i++)
+        for (uint32_t j = 0; j < table->ops[i].rule_count; j++)
+            if (table->ops[i].rules[j]->step_count > 0)
+                WF_TRY(wf_op_list_steps(&table->ops[i], find_in, table, steps, &count));
+    return WEFT_OK;
 }
 
 /* ---- reading rules ---- */
@@ -276,6 +307,7 @@ static weft_status change_rules(const struct batch *batch, bool replace)
             if (!is_in_batch(batch, &before->ops[i])) copy_entry(table, &before->ops[i]);
         status = add_batch(table, batch, true);
         if (status == WEFT_OK && !replace) status = check_conflicts(before, table);
+        if (status == WEFT_OK) status = check_steps(table);
     }
     if (status == WEFT_OK)
         publish(table);

@@ -28,6 +28,26 @@ const struct wf_op_entry *wf_op_find(const char *name);
 /* WEFT_ERR_NOT_FOUND with a similar name.  FUNCTION is the public one. */
 weft_status wf_op_refuse_name(const char *function, const char *name) WF_NODISCARD;
 
+/* ---- steps.c; between wf_op_enter and wf_op_leave ---- */
+
+enum { WF_OP_STEPS = 32 /* of an operator that is made of others */ };
+
+struct wf_op_step {
+    char name[64];
+    uint32_t inputs;
+};
+
+static inline bool wf_op_is_chain(const struct wf_op_entry *entry)
+{
+    return entry->rules[0]->step_count > 0;
+}
+/* The operators that ENTRY is made of, each with a rule of its own.  FIND gives the operator of a
+ * name.  WEFT_ERR_INVALID: one has no rule, they are in a circle, or there are too many. */
+weft_status wf_op_list_steps(const struct wf_op_entry *entry,
+                             const struct wf_op_entry *(*find)(const void *, const char *),
+                             const void *where, struct wf_op_step *out,
+                             uint32_t *count) WF_NODISCARD;
+
 /* ---- names.c; between wf_op_enter and wf_op_leave ---- */
 
 /* The operator NAME, also without the "_" of the form in place, the ".out" of the form that is

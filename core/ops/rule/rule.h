@@ -1,7 +1,8 @@
 /* rule.h - one line of rule text as a small struct: tensors made of factors, and clauses.
  *
- * read.c and clause.c parse, print.c prints, explain.c writes words, complete.c refuses rules that
- * cannot hold, and registry.c keeps the rules by the names of operators. */
+ * read.c and clause.c parse, pack.c makes the object, print.c prints, explain.c writes words,
+ * complete.c refuses rules that cannot hold, and registry.c keeps the rules by the names of
+ * operators. */
 #ifndef WEFT_OPS_RULE_H
 #define WEFT_OPS_RULE_H
 
@@ -118,6 +119,9 @@ struct wf_rule {
     const char *body; /* in `text`, behind the names: what lines of different names can share */
     uint8_t name_count, attr_count, input_count, output_count;
     uint8_t symbol_count, pattern_count, part_count, term_count;
+    /* Of a line "NAME is a; b": the operators that it is made of, which stand behind the names. For
+     * each, `parts` has the number of its inputs, or 0.  The line then has nothing else. */
+    uint8_t step_count;
     uint8_t random;
     struct wf_word use, make; /* length 0: none */
     struct wf_word *names;
@@ -152,9 +156,6 @@ struct wf_rule_reader {
 /* The rule that the line of TEXT at *AT describes; *AT is then behind the line.  *OUT is NULL if
  * the line is empty or a comment.  The caller drops *OUT. */
 weft_status wf_rule_read(const char *text, size_t *at, struct wf_rule **out) WF_NODISCARD;
-struct wf_rule *wf_rule_retain(struct wf_rule *rule);
-void wf_rule_drop(struct wf_rule *rule); /* accepts NULL */
-size_t wf_rule_bytes(const struct wf_rule *rule);
 /* An error at the reader's position. */
 weft_status wf_rule_fail(const struct wf_rule_reader *r, const char *expected) WF_NODISCARD;
 /* Take a name and find it, for clause.c. */
@@ -162,6 +163,14 @@ bool wf_rule_take_word(struct wf_rule_reader *r, struct wf_word *out);
 int wf_rule_find_symbol(const struct wf_rule_reader *r, struct wf_word name);
 int wf_rule_find_attr(const struct wf_rule_reader *r, struct wf_word name);
 weft_status wf_rule_read_number(struct wf_rule_reader *r, double *out) WF_NODISCARD;
+
+/* ---- pack.c ---- */
+
+/* A copy of FROM with one reference.  The caller drops it. */
+weft_status wf_rule_pack(const struct wf_rule *from, struct wf_rule **out) WF_NODISCARD;
+struct wf_rule *wf_rule_retain(struct wf_rule *rule);
+void wf_rule_drop(struct wf_rule *rule); /* accepts NULL */
+size_t wf_rule_bytes(const struct wf_rule *rule);
 
 /* ---- clause.c ---- */
 
