@@ -134,6 +134,7 @@ bool wf_key_set(struct wf_key *key, const struct wf_op_entry *entry, uint32_t mo
         fits = add_word(key, t->dtype) &&
                add_bytes(key, t->shape, (size_t)t->dims * sizeof t->shape[0]);
     }
+    if (entry->uses) fits = fits && add_word(key, wf_use_generation());
     fits = fits && add_attrs(key, entry, call);
     if (fits)
         key->hash = hash_key(key, call);

@@ -22,6 +22,7 @@ bool wf_row_fits(const struct wf_op *op, const struct wf_row *row, int32_t axis,
     p = &t->given->layout.placements[axis];
     if (p->kind == WEFT_PLACE_REPLICATE) return e.kind == WF_ENTRY_WHOLE || free_moves;
     if (e.kind == WF_ENTRY_PARTIAL) return p->kind == WEFT_PLACE_PARTIAL && p->reduction == e.value;
+    if (e.kind == WF_ENTRY_DIM) return p->kind == WEFT_PLACE_SHARD && p->dim == e.value;
     if (e.kind != WF_ENTRY_SPLIT || !wf_placement_splits(p)) return false;
     d = wf_op_dim_with(t, e.value);
     return p->dim == d && (t->dim[d].count > 1 || wf_style_same(&row->style, p));
@@ -55,6 +56,8 @@ static uint32_t count_strays(const struct wf_op *op, const struct wf_row *row, i
         if (e.kind == WF_ENTRY_SPLIT)
             strays += !wf_placement_splits(p) || p->dim != wf_op_dim_with(t, e.value) ||
                       !wf_style_same(&row->style, p);
+        else if (e.kind == WF_ENTRY_DIM)
+            strays += p->kind != WEFT_PLACE_SHARD || p->dim != e.value;
         else if (e.kind == WF_ENTRY_PARTIAL)
             strays += p->kind != WEFT_PLACE_PARTIAL || p->reduction != e.value;
         else

@@ -34,14 +34,20 @@ static bool place_dim(const struct wf_strategy *s, const struct wf_op_tensor *t,
                       const struct wf_entry *entries, weft_placement *out)
 {
     struct wf_product product = {s, t, dim, 0, {0}};
+    int32_t alone = 0;
 
     for (int32_t i = 0; i < s->op->mesh->axes; i++) {
         int32_t axis = s->order[i];
+        if (entries[axis].kind == WF_ENTRY_DIM && entries[axis].value == dim) {
+            out[axis] = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = dim};
+            alone++;
+        }
         if (entries[axis].kind != WF_ENTRY_SPLIT) continue;
         for (int32_t f = 0; f < t->dim[dim].count; f++)
             if (t->dim[dim].factor[f] == entries[axis].value)
                 product.axes[product.axis_count++] = axis;
     }
+    if (alone > 0) return alone + product.axis_count == 1;
     if (product.axis_count == 0) return true;
     if (t->dim[dim].count > 1) return wf_product_place(&product, out);
     for (int32_t i = 0; i < product.axis_count; i++) {

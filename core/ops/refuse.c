@@ -13,6 +13,7 @@ static void add_wanted(const struct wf_op *op, const struct wf_row *row, uint32_
 
     if (e.kind == WF_ENTRY_PARTIAL)
         p = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = e.value};
+    if (e.kind == WF_ENTRY_DIM) p = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = e.value};
     if (e.kind == WF_ENTRY_SPLIT) {
         p = row->style;
         p.dim = wf_op_dim_with(&op->tensors[tensor], e.value);

@@ -68,6 +68,14 @@ static struct wf_entry split_input(const struct wf_op *op, const struct wf_row *
     return (struct wf_entry){WF_ENTRY_WHOLE, 0};
 }
 
+static struct wf_entry given_entry(const weft_placement *p)
+{
+    if (p->kind == WEFT_PLACE_SHARD) return (struct wf_entry){WF_ENTRY_DIM, (uint8_t)p->dim};
+    if (p->kind == WEFT_PLACE_PARTIAL)
+        return (struct wf_entry){WF_ENTRY_PARTIAL, (uint8_t)p->reduction};
+    return (struct wf_entry){WF_ENTRY_WHOLE, 0};
+}
+
 struct wf_entry wf_row_natural(const struct wf_op *op, const struct wf_row *row, uint32_t tensor)
 {
     const struct wf_op_tensor *t = &op->tensors[tensor];
@@ -77,6 +85,7 @@ struct wf_entry wf_row_natural(const struct wf_op *op, const struct wf_row *row,
     if (row->kind == WF_ROW_SPLIT)
         return input ? split_input(op, row, t) : split_output(op, row, t);
     if (row->kind == WF_ROW_WHOLE) return (struct wf_entry){WF_ENTRY_WHOLE, 0};
+    if (row->kind == WF_ROW_GIVEN) return given_entry(&row->given[tensor]);
     if (input && (row->inputs >> t->slot & 1) != 0)
         return (struct wf_entry){WF_ENTRY_PARTIAL, row->from};
     if (!input && (row->inputs & slot->depends) != 0)

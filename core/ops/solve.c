@@ -115,10 +115,17 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
                             const weft_op_call *call, const weft_op_options *options,
                             uint32_t element)
 {
+    weft_status status;
+
     solver->options = *options;
     WF_TRY(wf_op_bind(entry, call, element, &solver->op));
     list_rows(solver);
     list_orders(solver);
+    status = wf_use_add_rows(call, &solver->op, solver->rows);
+    if (status != WEFT_OK) {
+        wf_op_end(&solver->op);
+        return status;
+    }
     solver->complete = false;
     if (has_partials(&solver->op)) wf_solver_complete(solver);
     solver->element = element;

@@ -120,6 +120,13 @@ weft_status wf_fallback_begin(const char *function, const weft_op_call *call,
                               struct wf_op_entry *out) WF_NODISCARD;
 void wf_fallback_end(struct wf_op_entry *entry);
 
+/* ---- use.c ---- */
+
+/* Append the rows that the function of the rule's clause `use` gives, if one is registered, to the
+ * rows of all axes.  Between wf_op_enter and wf_op_leave. */
+weft_status wf_use_add_rows(const weft_op_call *call, struct wf_op *op,
+                            struct wf_rows *rows) WF_NODISCARD;
+
 /* ---- chain.c ---- */
 
 enum { WF_CHAIN_INPUTS = 64 };

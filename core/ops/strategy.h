@@ -11,9 +11,10 @@
 enum { WF_ROWS = 160 };
 
 enum wf_row_kind {
-    WF_ROW_WHOLE,  /* every rank does everything */
-    WF_ROW_SPLIT,  /* a factor is split */
-    WF_ROW_PARTIAL /* inputs are contributions */
+    WF_ROW_WHOLE,   /* every rank does everything */
+    WF_ROW_SPLIT,   /* a factor is split */
+    WF_ROW_PARTIAL, /* inputs are contributions */
+    WF_ROW_GIVEN    /* as the program computes it */
 };
 
 /* The work of the ranks along one axis. */
@@ -24,13 +25,20 @@ struct wf_row {
     uint32_t inputs;  /* PARTIAL: bit per slot */
     /* SPLIT: how the factor is split.  Its dim and turn are not used. */
     weft_placement style;
+    const weft_placement *given; /* GIVEN: of each tensor */
 };
 
-enum wf_entry_kind { WF_ENTRY_WHOLE, WF_ENTRY_SPLIT, WF_ENTRY_PARTIAL, WF_ENTRY_ANY };
+enum wf_entry_kind {
+    WF_ENTRY_WHOLE,
+    WF_ENTRY_SPLIT,
+    WF_ENTRY_PARTIAL,
+    WF_ENTRY_ANY,
+    WF_ENTRY_DIM /* a dimension is split that no other axis splits */
+};
 
 /* What a row says about one tensor. */
 struct wf_entry {
-    uint8_t kind, value; /* value: the factor, or the reduction */
+    uint8_t kind, value; /* value: the factor, the reduction, or the dimension */
 };
 
 struct wf_rows {

@@ -95,5 +95,6 @@ void *op_call(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
+weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity);
 
 #endif

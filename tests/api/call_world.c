@@ -136,6 +136,12 @@ weft_status rank_main(void *argument)
     return WEFT_OK;
 }
 
+weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity)
+{
+    (void)argument, (void)query, (void)text, (void)capacity;
+    return WEFT_OK;
+}
+
 void dump_line(void *argument, const char *text)
 {
     (void)argument, (void)text;

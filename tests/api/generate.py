@@ -18,6 +18,7 @@ OPTIONAL = {
     ("weft_stream_wrap", "native"): "NULL is the vendor's default stream",
     ("weft_threads_run", "argument"): "passed to the caller's function",
     ("weft_comm_dump", "argument"): "passed to the caller's function",
+    ("weft_op_use_register", "argument"): "passed to the caller's function",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
     ("weft_stream_release", "context"): "NULL if that context was released before",
@@ -41,6 +42,7 @@ VALID = {
     "weft_work_wrap": "WEFT_ERR_UNSUPPORTED",
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
     "weft_op_remove": "WEFT_ERR_NOT_FOUND",  # nobody registered the name
+    "weft_op_use_remove": "WEFT_ERR_NOT_FOUND",
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
@@ -94,6 +96,7 @@ OBJECTS = {
     "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
     "weft_status (*)(void *)": "rank_main",
     "void (*)(void *, const char *)": "dump_line",
+    "weft_status (*)(void *, const weft_op_query *, char *, size_t)": "op_rows",
     ("weft_redistribute_batch", "bound"): "w->batch_bound",
     ("weft_simulate_batch", "plan"): "w->batch",
     ("weft_simulate_step", "plan"): "w->stepping",
@@ -105,6 +108,7 @@ OBJECTS = {
     ("weft_mesh_unflatten", "names"): "w->names", ("weft_mesh_unflatten", "mesh"): "w->named_mesh",
     ("weft_stream_wrap", "native"): "w->buffer", ("weft_work_wrap", "native"): "w->buffer",
     ("weft_threads_run", "argument"): "w", ("weft_comm_dump", "argument"): "w",
+    ("weft_op_use_register", "argument"): "w",
     ("weft_free", "pointer"): "w->spare", ("weft_symm_register", "memory"): "w->spare",
     ("weft_pointer_get", "pointer"): "w->buffer",
     ("weft_symm_offset", "pointer"): "weft_symm_local(w->symm)",
@@ -127,7 +131,8 @@ TEXTS = {
     ("weft_op_replace", "text"): "api_two: a[i] -> b[i]",
     ("weft_op_remove", "name"): "unknown",
     ("weft_op_format", "text"): "mm: a[m] -> b[m]", ("weft_op_print", "name"): "mm",
-    ("weft_op_explain", "name"): "mm",
+    ("weft_op_explain", "name"): "mm", ("weft_op_use_register", "name"): "api",
+    ("weft_op_use_remove", "name"): "unknown",
 }
 OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text"}
 # Results are pointers to what the function writes.

@@ -114,6 +114,34 @@ typedef struct weft_op_call {
     const weft_mesh *mesh; /* needed only if the call has no input; NULL: that of the inputs */
 } weft_op_call;
 
+/* ---- rows by a function ------------------------------------------------------- */
+
+/* What a function that computes rows is asked: a call, and one axis of its mesh. */
+typedef struct weft_op_query {
+    size_t struct_size;
+    const weft_op_call *call;
+    const weft_mesh *mesh;
+    const weft_op_tensor *tensors; /* shapes and dtypes of the inputs, then of the outputs */
+    uint32_t inputs, outputs;
+    int32_t axis, parts; /* parts: ranks along the axis */
+} weft_op_query;
+
+/* Let ROWS add rows to rules with the clause `use NAME`, until weft_op_use_remove; a function that
+ * was registered before is replaced.  ROWS writes lines to TEXT, which has CAPACITY bytes with the
+ * final 0.  A line is what the ranks along the axis may do: a placement for each input, "-" for an
+ * absent one, and for each output, as in "S(0) ; R -> P(sum)".  The placements are R, S(d) and
+ * P(op).  A dimension that such a row splits is split by no other axis.  The rows must depend on
+ * the query only.  ROWS is called by any thread that checks or proposes; it must not call functions
+ * of ops.h. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_use_register(
+    const char *name,
+    weft_status (*rows)(void *argument, const weft_op_query *query, char *text, size_t capacity),
+    void *argument);
+
+/* Remove the function of NAME.  Calls that have begun may still run it.  WEFT_ERR_NOT_FOUND: none
+ * is registered. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_use_remove(const char *name);
+
 /* ---- choices ------------------------------------------------------------------- */
 
 /* A strategy for one call: the layouts in which the operator reads its inputs and leaves its
@@ -217,8 +245,8 @@ typedef struct weft_op_list weft_op_list;
 
 /* List all strategies of CALL that OPTIONS allow, without the plans of moves.  The order is: a row
  * of the first axis, then of the second, and so on; a row is first every rank alike, then the split
- * of each factor, then partial inputs.  Inputs of which only the shape is used keep their layouts.
- * OPTIONS may be NULL.  The caller releases *OUT. */
+ * of each factor, then the rows of a function, then partial inputs.  Inputs of which only the shape
+ * is used keep their layouts.  OPTIONS may be NULL.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_list_create(const weft_op_call *call,
                                                         const weft_op_options *options,
                                                         weft_op_list **out);

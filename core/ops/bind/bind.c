@@ -211,6 +211,7 @@ weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call
     out->name = call->name;
     out->input_count = out->output_count = out->factor_count = 0;
     out->tensors = out->few;
+    out->given = NULL;
     status = choose_rule(entry, call, out);
     if (status == WEFT_OK) status = make_rule(out, call);
     if (status == WEFT_OK) status = bind_tensors(out, call, element);
@@ -222,6 +223,11 @@ weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call
 
 void wf_op_end(struct wf_op *op)
 {
+    while (op->given != NULL) {
+        struct wf_given *next = op->given->next;
+        wf_free(op->given);
+        op->given = next;
+    }
     if (op->tensors != op->few) wf_free(op->tensors);
     op->tensors = op->few;
     wf_rule_drop(op->rule);

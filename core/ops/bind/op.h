@@ -42,6 +42,12 @@ struct wf_op_tensor {
     struct wf_op_dim dim[WEFT_MAX_DIMS];
 };
 
+/* A row that the program computes: a placement for each tensor. */
+struct wf_given {
+    struct wf_given *next;
+    weft_placement placements[];
+};
+
 struct wf_op {
     struct wf_rule *rule; /* a reference of its own */
     const weft_mesh *mesh;
@@ -49,6 +55,7 @@ struct wf_op {
     uint32_t input_count, output_count;
     uint32_t factor_count;
     struct wf_op_factor factors[WF_OP_FACTORS];
+    struct wf_given *given;       /* rows that the program computed */
     struct wf_op_tensor *tensors; /* inputs, then outputs */
     struct wf_op_tensor few[WF_OP_FEW];
 };

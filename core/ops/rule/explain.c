@@ -220,7 +220,7 @@ static void add_rest(const struct wf_rule *rule, struct wf_text *out)
     }
     if (rule->random) wf_text_add(out, "  Random numbers are drawn by global index.\n");
     if (rule->use.length > 0)
-        wf_text_add(out, "  The special treatment \"%.*s\" would allow more.\n",
+        wf_text_add(out, "  The program may add rows by a function for \"%.*s\".\n",
                     WF_WORD(rule, rule->use));
 }
 

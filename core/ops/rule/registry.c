@@ -121,6 +121,9 @@ static void set_digest(struct table *table)
     for (uint32_t i = 0; i < table->count; i++) {
         struct wf_op_entry *op = &table->ops[i];
         op->digest = op->hash;
+        op->uses = wf_op_is_chain(op);
+        for (uint32_t j = 0; j < op->rule_count; j++)
+            op->uses = op->uses || op->rules[j]->use.length > 0;
         for (uint32_t j = 0; j < op->rule_count; j++) /* the names beside do not matter */
             op->digest = wf_hash(op->digest, op->rules[j]->body, strlen(op->rules[j]->body));
         table->digest += op->digest; /* a sum, so that the order does not matter */

@@ -13,6 +13,7 @@ struct wf_op_entry {
     const char *name; /* in the text of the first rule */
     uint16_t length, rule_count;
     bool registered; /* by the program; otherwise one of weft's own */
+    bool uses;       /* a rule of it, or of its parts, may have the clause `use` */
     uint64_t digest; /* of the name and the rules */
     struct wf_rule *rules[WF_OP_LINES];
 };
