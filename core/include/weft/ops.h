@@ -116,7 +116,7 @@ typedef struct weft_op_call {
 
 /* ---- rows by a function ------------------------------------------------------- */
 
-/* What a function that computes rows is asked: a call, and one axis of its mesh. */
+/* The question to a function that computes rows: a call, and one axis of its mesh. */
 typedef struct weft_op_query {
     size_t struct_size;
     const weft_op_call *call;
