@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { STATES = 4096 /* targets of one input */ };
+enum { STATES = 1 << 18 /* targets of one input */ };
 
 /* One target of an input: what the rows of all axes say about it. */
 struct target {
@@ -20,7 +20,7 @@ struct target {
 
 /* The targets of one input, by what the rows of the axes say about it. */
 struct input {
-    uint16_t offset[WEFT_MAX_AXES][WF_ROWS]; /* the target is the sum of the rows' offsets */
+    uint32_t offset[WEFT_MAX_AXES][WF_ROWS]; /* the target is the sum of the rows' offsets */
     uint32_t target_count;
     struct target *targets; /* NULL: the input is absent */
 };
@@ -51,7 +51,7 @@ struct search {
 
 /* Number the different entries that the rows of AXIS have for TENSOR.  Returns how many there
  * are. */
-static uint32_t number_entries(const struct search *s, int32_t axis, uint32_t tensor, uint16_t *out)
+static uint32_t number_entries(const struct search *s, int32_t axis, uint32_t tensor, uint32_t *out)
 {
     const struct wf_rows *rows = &s->solver->rows[axis];
     struct wf_entry entries[WF_ROWS];
@@ -65,7 +65,7 @@ static uint32_t number_entries(const struct search *s, int32_t axis, uint32_t te
                (entries[before].kind != e.kind || entries[before].value != e.value ||
                 (e.kind == WF_ENTRY_SPLIT && !wf_style_same(&rows->row[before].style, style))))
             before++;
-        out[i] = before < i ? out[before] : (uint16_t)count++;
+        out[i] = before < i ? out[before] : count++;
     }
     return count;
 }
@@ -79,7 +79,7 @@ static weft_status begin_input(struct search *s, uint32_t tensor)
     for (int32_t a = 0; a < op->mesh->axes; a++) {
         uint32_t count = number_entries(s, a, tensor, in->offset[a]);
         for (uint32_t i = 0; i < s->rows[a]; i++)
-            in->offset[a][i] = (uint16_t)(in->offset[a][i] * in->target_count);
+            in->offset[a][i] = in->offset[a][i] * in->target_count;
         in->target_count *= count;
         if (in->target_count > STATES)
             return wf_op_refuse(op, "input %.*s has more than %d possible layouts",

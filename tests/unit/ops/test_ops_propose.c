@@ -237,7 +237,24 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-SUITE(ops_propose, no_move_where_none_is_needed, the_cheaper_input_moves,
-      no_strategy_of_the_list_is_cheaper, callers_fix_and_forbid_layouts,
+/* Each input has 9^4 layouts. */
+START_TEST(four_axes_and_four_dimensions_are_searched)
+{
+    ck_assert_str_eq(op_propose("add", "2x2x2x2",
+                                "f32[8,8,8,8] S(0),S(1),S(2),S(3) ; f32[8,8,8,8] S(0),S(1),S(2),R",
+                                ""),
+                     "S(0),S(1),S(2),S(3) ; S(0),S(1),S(2),S(3) -> S(0),S(1),S(2),S(3)");
+    ck_assert_str_eq(
+        op_propose("add", "2x2x2x2",
+                   "f32[8,8,8,8] S(0),S(1),S(2),S(3) ; f32[8,8,8,8] S(0),S(1),S(2),S(0)",
+                   "")[0] == '!'
+            ? weft_last_error()
+            : "found",
+        "found");
+}
+END_TEST
+
+SUITE(ops_propose, four_axes_and_four_dimensions_are_searched, no_move_where_none_is_needed,
+      the_cheaper_input_moves, no_strategy_of_the_list_is_cheaper, callers_fix_and_forbid_layouts,
       outputs_without_inputs_follow_the_caller, lists_have_every_strategy_in_order,
       aligned_parts_only, every_allocation_may_fail)
