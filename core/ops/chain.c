@@ -51,6 +51,7 @@ static weft_status price_input(const struct chain *c, uint32_t index, const weft
                                uint64_t *ns)
 {
     const weft_spec *given = c->call->inputs[index];
+    struct wf_path path;
     weft_status status;
 
     *ns = spec == given ? 0 : UINT64_MAX;
@@ -61,7 +62,7 @@ static weft_status price_input(const struct chain *c, uint32_t index, const weft
     }
     if (spec == given || ((c->options->flags & WEFT_OP_EXACT) != 0 && c->plan.without != 0))
         return WEFT_OK;
-    status = wf_plan_price(given, spec, &c->plan, ns);
+    status = wf_plan_price(given, spec, &c->plan, &path, ns);
     if (status != WEFT_OK) *ns = UINT64_MAX; /* P(max) cannot become P(sum) */
     return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
 }

@@ -16,6 +16,7 @@ struct target {
     uint64_t bound, cost; /* ns; UINT64_MAX: impossible; cost: also until it is priced */
     bool known;           /* bound and same are set */
     bool same;            /* the input is there */
+    struct wf_path *path; /* of the move, if it is priced */
 };
 
 /* The targets of one input, by what the rows of the axes say about it. */
@@ -231,9 +232,12 @@ static weft_status price_target(const struct search *s, uint32_t tensor, struct 
     weft_spec *spec = NULL;
     weft_status status = WEFT_OK;
 
+    t->path = wf_alloc(sizeof *t->path);
+    if (t->path == NULL) return wf_fail_memory(sizeof *t->path);
     if (place_target(s, tensor, &layout)) status = wf_spec_intern(&layout, &spec);
     if (status == WEFT_OK && spec != NULL)
-        status = wf_plan_price(s->solver->op.tensors[tensor].given, spec, &options, &t->cost);
+        status =
+            wf_plan_price(s->solver->op.tensors[tensor].given, spec, &options, t->path, &t->cost);
     weft_spec_release(&spec);
     if (status == WEFT_ERR_NO_MEMORY) return status;
     if (status != WEFT_OK) t->bound = t->cost = UINT64_MAX;
@@ -376,12 +380,32 @@ static weft_status begin_heap(struct search *s)
 
 static void end_search(struct search *s)
 {
-    for (uint32_t i = 0; s->inputs != NULL && i < s->solver->op.input_count; i++)
+    for (uint32_t i = 0; s->inputs != NULL && i < s->solver->op.input_count; i++) {
+        for (uint32_t j = 0; s->inputs[i].targets != NULL && j < s->inputs[i].target_count; j++)
+            wf_free(s->inputs[i].targets[j].path);
         wf_free(s->inputs[i].targets);
+    }
     wf_free(s->inputs);
     wf_free(s->heap);
     s->inputs = NULL;
     s->heap = NULL;
+}
+
+/* Plan the moves of OUT, which is the best combination of this order. */
+static weft_status plan_moves(const struct search *s, struct wf_solution *out)
+{
+    const struct wf_op *op = &s->solver->op;
+    weft_plan_options options = {.struct_size = sizeof options, .costs = s->solver->options.costs};
+    uint32_t at[WEFT_MAX_AXES];
+
+    rows_of(s, (uint32_t)s->best_number, at);
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        const weft_spec *given = op->tensors[i].given;
+        if (given == NULL || given == out->specs[i]) continue;
+        WF_TRY(wf_plan_take(given, out->specs[i], &options, target_of(s, i, at)->path,
+                            &out->moves[i]));
+    }
+    return WEFT_OK;
 }
 
 static weft_status run_search(struct search *s, uint64_t order, struct wf_solution *trial,
@@ -407,7 +431,7 @@ static weft_status run_search(struct search *s, uint64_t order, struct wf_soluti
         }
         if (s->heap_count > 0) sink(s, 0);
     }
-    return WEFT_OK;
+    return s->found && s->best_number >> 32 == order ? plan_moves(s, out) : WEFT_OK;
 }
 
 /* Search in all orders of the axes. */
@@ -425,19 +449,6 @@ static weft_status search_orders(struct search *s, struct wf_solution *trial,
         end_search(s);
     }
     return status;
-}
-
-/* Plan the moves of the strategy found. */
-static weft_status plan_moves(const struct wf_solver *solver, struct wf_solution *out)
-{
-    weft_plan_options options = {.struct_size = sizeof options, .costs = solver->options.costs};
-
-    for (uint32_t i = 0; i < solver->op.input_count; i++) {
-        const weft_spec *given = solver->op.tensors[i].given;
-        if (given != NULL && given != out->specs[i])
-            WF_TRY(weft_plan_create(given, out->specs[i], &options, &out->moves[i]));
-    }
-    return WEFT_OK;
 }
 
 weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out, bool *found)
@@ -459,5 +470,5 @@ weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
     }
     wf_solution_end(&trial);
     *found = s.found;
-    return status == WEFT_OK && s.found ? plan_moves(solver, out) : status;
+    return status;
 }

@@ -210,15 +210,26 @@ static weft_status find_plan(const weft_spec *from, const weft_spec *to,
 }
 
 weft_status wf_plan_price(const weft_spec *from, const weft_spec *to,
-                          const weft_plan_options *options, uint64_t *ns)
+                          const weft_plan_options *options, struct wf_path *path, uint64_t *ns)
 {
     struct wf_problem problem;
-    struct wf_path path;
 
-    WF_TRY(find_steps(from, to, options, &problem, &path));
+    WF_TRY(find_steps(from, to, options, &problem, path));
     *ns = 0;
-    for (uint32_t i = 0; i < path.count; i++)
-        *ns = wf_add_capped(*ns, path.prices[i].ns);
+    for (uint32_t i = 0; i < path->count; i++)
+        *ns = wf_add_capped(*ns, path->prices[i].ns);
+    return WEFT_OK;
+}
+
+weft_status wf_plan_take(const weft_spec *from, const weft_spec *to,
+                         const weft_plan_options *options, const struct wf_path *path,
+                         weft_plan **out)
+{
+    struct wf_problem problem;
+
+    WF_TRY(wf_problem_set(&problem, from, to, options));
+    WF_TRY(wf_plan_from_path(&problem, path, out));
+    wf_plan_set_costs(*out, options->costs);
     return WEFT_OK;
 }
 

@@ -64,9 +64,15 @@ void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
  * qualifies the plans: "" or " between the meshes". */
 weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least) WF_NODISCARD;
 
-/* The cost of the plan that weft_plan_create would make, for specs of one mesh. */
+struct wf_path;
+/* The cost and the steps of the plan that weft_plan_create would make, for specs of one mesh. */
 weft_status wf_plan_price(const weft_spec *from, const weft_spec *to,
-                          const weft_plan_options *options, uint64_t *ns) WF_NODISCARD;
+                          const weft_plan_options *options, struct wf_path *path,
+                          uint64_t *ns) WF_NODISCARD;
+/* The plan of PATH, which wf_plan_price found for the same specs and options. */
+weft_status wf_plan_take(const weft_spec *from, const weft_spec *to,
+                         const weft_plan_options *options, const struct wf_path *path,
+                         weft_plan **out) WF_NODISCARD;
 
 /* ---- cross.c ---- */
 
