@@ -90,11 +90,10 @@ int op_records_answer(const struct cli_command *command, const char *path,
     char *line = NULL;
     size_t room = 0;
     int exit_code = CLI_OK, error;
-    ssize_t length;
 
     if (file == NULL) return cli_fail_file(command, path, errno);
     errno = 0;
-    while (exit_code == CLI_OK && (length = getline(&line, &room, file)) >= 0) {
+    while (exit_code == CLI_OK && getline(&line, &room, file) >= 0) {
         struct wf_text text = {0};
         weft_status status;
         if (line[strspn(line, " \t\r\n")] == '\0') continue;

@@ -1,6 +1,7 @@
 /* builtin.c - weft's own rules.  docs/operators.md explains how to read them. */
 #include "registry.h"
 
+/* Lines longer than the page are joined: NOLINTBEGIN(bugprone-suspicious-missing-comma) */
 /* clang-format off */
 const char *const wf_op_builtin[] = {
     /* ---- pointwise, one input ---- */
@@ -291,5 +292,6 @@ const char *const wf_op_builtin[] = {
     "adam adamw: p*[..] g*[..] m*[..] v*[..] t*[] -> p*[..] m*[..] v*[..]; inplace p=p m=m v=v",
     "sgd: p*[..] g*[..] m*[..] -> p*[..] m*[..]; inplace p=p m=m",
 };
+/* NOLINTEND(bugprone-suspicious-missing-comma) */
 const size_t wf_op_builtin_count = sizeof wf_op_builtin / sizeof *wf_op_builtin;
 /* clang-format on */

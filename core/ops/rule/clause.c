@@ -170,9 +170,9 @@ static weft_status read_kind(struct wf_rule_reader *r, uint8_t *out)
     struct wf_word name;
 
     if (wf_rule_take_word(r, &name))
-        for (uint8_t i = WF_REDUCE_SUM; i <= WF_REDUCE_PROD; i++)
+        for (uint32_t i = WF_REDUCE_SUM; i <= WF_REDUCE_PROD; i++)
             if (wf_word_is(&r->draft->rule, name, reduce_names[i])) {
-                *out = i;
+                *out = (uint8_t)i;
                 return WEFT_OK;
             }
     r->scan = start;
@@ -299,9 +299,9 @@ static weft_status read_term_clause(struct wf_rule_reader *r, struct wf_word nam
     static const char *const names[] = {"lin", "aff", "mono", "anti", "pass", "hom", "turn"};
     struct wf_term term = {0};
 
-    for (uint8_t i = 0; i < WF_COUNT(names); i++) {
+    for (size_t i = 0; i < WF_COUNT(names); i++) {
         if (!wf_word_is(&r->draft->rule, name, names[i])) continue;
-        term.clause = i;
+        term.clause = (uint8_t)i;
         if (i >= WF_HOM) {
             WF_TRY(read_kind(r, &term.from));
             term.to = term.from;
