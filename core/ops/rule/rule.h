@@ -119,8 +119,8 @@ struct wf_rule {
     const char *body; /* in `text`, behind the names: what lines of different names can share */
     uint8_t name_count, attr_count, input_count, output_count;
     uint8_t symbol_count, pattern_count, part_count, term_count;
-    /* Of a line "NAME is a; b": the operators that it is made of, which stand behind the names. For
-     * each, `parts` has the number of its inputs, or 0.  The line then has nothing else. */
+    /* The operators behind "is" in a line "NAME is a; b".  They stand behind the names.  For each,
+     * `parts` has the number of its inputs, or 0.  Such a line has nothing else. */
     uint8_t step_count;
     uint8_t random;
     struct wf_word use, make; /* length 0: none */
