@@ -69,9 +69,9 @@ struct cli_command {
 /* A parsed command line.  It points into argv. */
 struct cli_args {
     const char *values[32]; /* per option of the command; "" for a given switch, NULL if absent */
-    const char *rest[2];    /* the arguments that are not options, in order */
-    int rest_count;
-    int rest_at; /* index in argv of the first of them, or argc */
+    const char *rest[2];    /* the first arguments that are not options, in order */
+    int rest_count;         /* of all of them */
+    int rest_at; /* index in argv of the first of them, or argc; the others follow it there */
 };
 
 /* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or an error
@@ -104,6 +104,10 @@ size_t cli_scan_size(const char *text, int64_t *out);
 /* Read option NAME as a dtype; f32 if it is absent.  False after printing an error. */
 bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
                enum weft_dtype *out);
+
+/* Print an error of COMMAND, which may quote files and names of others, to standard error as a
+ * terminal may show it. */
+void cli_complain(const struct cli_command *command, const char *format, ...) WF_PRINTF(2, 3);
 
 /* Print the last error of the thread for COMMAND.  Returns the exit code for STATUS:
  * CLI_ENVIRONMENT if the machine lacks something, else CLI_NO. */

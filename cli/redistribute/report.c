@@ -47,6 +47,11 @@ static void add_json(struct wf_text *text, const struct report *report)
     wf_json_uint(&json, "min_ns", outcome->times.min_ns);
     wf_json_uint(&json, "runs", outcome->times.samples * outcome->times.calls);
     add_json_ranks(&json, report);
+    if (outcome->tally.ranks > 0) {
+        wf_json_begin(&json, "counts", '{');
+        tally_print_json(&outcome->tally, &json);
+        wf_json_end(&json, '}');
+    }
     wf_json_end(&json, '}');
     wf_text_char(text, '\n');
 }
@@ -92,11 +97,18 @@ static void add_words(struct wf_text *text, const struct report *report)
     describe_shape(weft_spec_dims(request->from), weft_spec_shape(request->from), text);
     wf_text_add(text, " is right on all %d ranks of ", weft_mesh_size(request->to_mesh));
     describe_mesh(request->to_mesh, text);
-    if (!report->simulated)
-        wf_text_add(text, ", by %s, %s", report->outcome.backend,
+    if (!report->simulated) {
+        wf_text_add(text, ", by %s, %s, with ", report->outcome.backend,
                     report->outcome.one_sided ? "one-sided" : "packed");
+        wf_text_bytes(text, report->outcome.scratch);
+        wf_text_add(text, " of scratch");
+    }
     wf_text_char(text, '\n');
     add_time(text, report);
+    if (report->outcome.tally.ranks > 0) {
+        wf_text_add(text, "one run: ");
+        tally_print(&report->outcome.tally, text);
+    }
 }
 
 int report_results(const struct cli_command *command, const struct cli_args *args,

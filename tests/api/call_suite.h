@@ -52,6 +52,12 @@ struct world {
     weft_threads *threads;
     weft_op_choice *op_choice;
     weft_op_list *op_list;
+    weft_observation *observation;
+    weft_record record;
+    weft_counts begun;
+    weft_rings *rings;
+    weft_ring *ring; /* the context's */
+    char ring_path[512];
     void *buffer, *target, *spare; /* device memory */
     weft_placement placements[8];
     const weft_spec *specs[4];
@@ -93,6 +99,9 @@ void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
 void *op_call(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
+weft_counts *begun_counts(struct world *w);
+/* Counts that have not begun. */
+void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
 weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MUST(call)                                                                                 \
     do {                                                                                           \
@@ -31,6 +32,20 @@ static void make_arrays(struct world *w)
     w->items[0] = (weft_move_item){"a tensor", w->spec, w->buffer, w->spec, w->target};
 }
 
+/* The ring of the context, which this process has just made. */
+static void open_ring(struct world *w)
+{
+    weft_ring_info info = {.struct_size = sizeof info};
+
+    MUST(weft_rings_create(&w->rings));
+    for (size_t i = 0; i < weft_rings_count(w->rings); i++) {
+        MUST(weft_ring_get(weft_rings_at(w->rings, i), &info));
+        if (info.pid == getpid() && info.alive)
+            snprintf(w->ring_path, sizeof w->ring_path, "%s", info.path);
+    }
+    MUST(weft_ring_open(w->ring_path, &w->ring));
+}
+
 void make_world(struct world *w)
 {
     weft_rendezvous_options serve = {.struct_size = sizeof serve, .size = 1};
@@ -38,6 +53,8 @@ void make_world(struct world *w)
 
     MUST(weft_init(NULL, &w->context));
     MUST(weft_comm_split(weft_world(w->context), 0, 0, NULL, &w->comm));
+    MUST(weft_observe(w->context, &(weft_observer){.struct_size = sizeof(weft_observer)},
+                      &w->observation));
     MUST(weft_mesh_parse("1", &w->mesh));
     MUST(weft_mesh_parse("1", &w->second_mesh));
     MUST(weft_mesh_parse("dp=1", &w->named_mesh));
@@ -65,6 +82,7 @@ void make_world(struct world *w)
     MUST(weft_backends_create(NULL, &w->backends));
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
+    open_ring(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
     MUST(weft_op_list_create(op_call(w, 0), NULL, &w->op_list));
 }
@@ -122,12 +140,34 @@ void *op_call(struct world *w, int at)
     return memcpy(options(w, at, 0), &call, sizeof call);
 }
 
+/* End COUNTS if the case before has begun them. */
+static void end_counts(const struct world *w, weft_counts *counts)
+{
+    if (weft_counts_end(w->context, counts) != WEFT_OK) return;
+}
+
+weft_counts *begun_counts(struct world *w)
+{
+    w->begun.struct_size = sizeof w->begun;
+    end_counts(w, &w->begun);
+    MUST(weft_counts_begin(w->context, &w->begun));
+    return &w->begun;
+}
+
 void *info(struct world *w, int at, size_t bytes, enum role role)
 {
     uint32_t narrow = (uint32_t)bytes;
 
     return role == ROLE_ABI_INFO ? memcpy(result(w, at), &narrow, sizeof narrow)
                                  : memcpy(result(w, at), &bytes, sizeof bytes);
+}
+
+void *new_counts(struct world *w, int at)
+{
+    weft_counts *counts = info(w, at, sizeof *counts, ROLE_INFO);
+
+    end_counts(w, counts);
+    return info(w, at, sizeof *counts, ROLE_INFO);
 }
 
 weft_status rank_main(void *argument)
