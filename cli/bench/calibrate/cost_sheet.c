@@ -1,9 +1,5 @@
 /* cost_sheet.c - see cost_sheet.h. */
-<<<<<<<< HEAD:cli/common/cost_sheet.c
-#include "common/cost_sheet.h"
-========
 #include "bench/calibrate/cost_sheet.h"
->>>>>>>> main:cli/bench/calibrate/cost_sheet.c
 
 #include <inttypes.h>
 #include <stdio.h>

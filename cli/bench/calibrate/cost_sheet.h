@@ -1,7 +1,7 @@
 /* cost_sheet.h - a cost table with numbers that can be changed.  It is read from and written to
  * the text of a table (docs/cost-model.md). */
-#ifndef WEFT_CLI_COST_SHEET_H
-#define WEFT_CLI_COST_SHEET_H
+#ifndef WEFT_CLI_BENCH_COST_SHEET_H
+#define WEFT_CLI_BENCH_COST_SHEET_H
 
 #include "base/base.h"
 #include "weft/cost.h"
