@@ -115,11 +115,25 @@ void wf_mem_fail_at(uint64_t n);
 uint64_t wf_mem_made(void);
 int64_t wf_mem_live(void);
 
-/* ---- math.c: arithmetic that cannot wrap ---- */
+/* ---- arithmetic that cannot wrap ---- */
 
 /* False, and *OUT unchanged, if the result does not fit. */
-bool wf_mul_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
-bool wf_add_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
+static inline WF_NODISCARD bool wf_mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t product;
+
+    if (__builtin_mul_overflow(a, b, &product)) return false;
+    *out = product;
+    return true;
+}
+static inline WF_NODISCARD bool wf_add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t sum;
+
+    if (__builtin_add_overflow(a, b, &sum)) return false;
+    *out = sum;
+    return true;
+}
 static inline int64_t wf_min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -125,18 +125,24 @@ static bool loses_partial(const struct wf_layout *from, const struct wf_layout *
     return false;
 }
 
-/* Latency that a move needs at least; UINT64_MAX: it is not possible. */
-static uint64_t bound_latency(const weft_spec *from, const struct wf_layout *to,
-                              const weft_cost_table *costs)
+/* Time that a move needs at least, if some rank spends RECEIVE on what it receives; UINT64_MAX: the
+ * move is not possible. */
+static uint64_t bound_time(const weft_spec *from, const struct wf_layout *to,
+                           const weft_cost_table *costs, uint64_t receive)
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = costs};
     const weft_spec target = {.elements = from->elements, .layout = *to};
     struct wf_lower_bound bound;
     struct wf_problem problem;
+    uint64_t ns, with_bytes;
 
     if (wf_problem_set(&problem, from, &target, &options) != WEFT_OK) return UINT64_MAX;
     wf_lower_bound_set(&bound, &problem);
-    return wf_lower_bound_ns(&bound, &problem.source);
+    receive -=
+        receive < WF_PATH_MAX ? receive : WF_PATH_MAX; /* the time of each step is rounded down */
+    with_bytes = wf_lower_bound_ns(&bound, &problem.source);
+    ns = wf_add_capped(wf_lower_bound_latency(&bound, &problem.source), receive);
+    return ns > with_bytes ? ns : with_bytes;
 }
 
 /* Time that a move needs at least: the first rank receives what it lacks. */
@@ -145,9 +151,8 @@ static uint64_t bound_move(const struct search *s, const weft_spec *from,
 {
     int32_t coord[WEFT_MAX_AXES] = {0};
     struct wf_shard have, want;
-    const uint64_t unit = 1000000; /* femtoseconds in a nanosecond */
     int64_t common = 1;
-    uint64_t missing, latency;
+    uint64_t missing;
 
     wf_shard_at(&from->layout, coord, &have);
     wf_shard_at(to, coord, &want);
@@ -157,9 +162,7 @@ static uint64_t bound_move(const struct search *s, const weft_spec *from,
     }
     missing = (uint64_t)(want.elements - common) * wf_dtype_bytes(from->layout.dtype);
     if (missing == 0 && !loses_partial(&from->layout, to)) return 0;
-    latency = bound_latency(from, to, s->solver->options.costs);
-    return wf_add_capped(latency, wf_add_capped(wf_mul_capped(missing / unit, s->rate),
-                                                missing % unit * s->rate / unit));
+    return bound_time(from, to, s->solver->options.costs, wf_transfer_ns(missing, s->rate));
 }
 
 /* P(max) cannot become P(sum). */

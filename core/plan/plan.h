@@ -330,13 +330,15 @@ struct wf_lower_bound {
 };
 
 void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *problem);
-/* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
- * most the edge's cost. */
 /* Shares of the tensor that each rank must still receive in the mean; *HOLDERS becomes the number
  * of contributions that must be reduced. */
 uint64_t wf_lower_bound_shares(const struct wf_problem *problem, const struct wf_state *state,
                                uint64_t *holders);
+/* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
+ * most the edge's cost. */
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state);
+/* The part of it that is latency: what the remaining steps cost besides their bytes. */
+uint64_t wf_lower_bound_latency(const struct wf_lower_bound *bound, const struct wf_state *state);
 
 /* ---- search.c ---- */
 
