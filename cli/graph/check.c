@@ -4,6 +4,8 @@
  * with the moves of its inputs. */
 #include "graph.h"
 
+#include "common/describe.h"
+
 #include <string.h>
 
 struct checker {
@@ -39,24 +41,25 @@ static bool add_placement(const char *placements, int32_t index, struct wf_text 
 static weft_status apply_keeps(const struct graph *g, int32_t tensor, weft_spec **spec)
 {
     for (const struct graph_keep *k = g->keeps; k != NULL; k = k->next) {
-        struct wf_text with = {0};
+        struct wf_text with = {0}, before = {0};
         weft_spec *changed = NULL;
         weft_status status;
         int32_t axis;
-        char before[1024];
         if (k->tensor != (uint32_t)tensor) continue;
         status = weft_mesh_find_axis(g->mesh, k->axis, &axis);
-        if (status == WEFT_OK) status = weft_spec_print(*spec, before, sizeof before, NULL);
+        describe_placements(*spec, &before);
+        if (status == WEFT_OK) status = wf_text_status(&before);
         for (int32_t a = 0; status == WEFT_OK && a < weft_mesh_axes(g->mesh); a++) {
             wf_text_add(&with, "%s", a > 0 ? "," : "");
             if (a == axis)
                 wf_text_add(&with, "%s", k->placement);
             else
-                (void)add_placement(strchr(before, ' ') + 1, a, &with);
+                (void)add_placement(before.data, a, &with);
         }
         if (status == WEFT_OK) status = wf_text_status(&with);
         if (status == WEFT_OK) status = weft_spec_with(*spec, with.data, &changed);
         wf_text_free(&with);
+        wf_text_free(&before);
         if (status != WEFT_OK)
             return wf_fail_context(status, "graph line %u: keep %.100s", k->line,
                                    g->tensors[tensor].name);

@@ -1,16 +1,18 @@
 /* print.c - a checked graph as text and as JSON. */
 #include "graph.h"
 
+#include "common/describe.h"
+
 #include <string.h>
 
 /* The text of SPEC; with PLACEMENTS only those. */
 static weft_status add_spec(const weft_spec *spec, bool placements, struct wf_text *out)
 {
-    char text[1024];
-
-    WF_TRY(weft_spec_print(spec, text, sizeof text, NULL));
-    wf_text_add(out, "%s", placements ? strchr(text, ' ') + 1 : text);
-    return WEFT_OK;
+    if (placements)
+        describe_placements(spec, out);
+    else
+        describe_spec(spec, out);
+    return wf_text_status(out);
 }
 
 static const char *name_of(const struct graph *g, int32_t tensor)

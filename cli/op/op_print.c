@@ -1,16 +1,17 @@
 /* op_print.c - a choice and a list of strategies, as text and as JSON. */
 #include "op_request.h"
 
+#include "common/describe.h"
+
 #include <string.h>
 
 /* The text of SPEC; with PLACEMENTS only those. */
 static weft_status spec_text(const weft_spec *spec, bool placements, struct wf_text *out)
 {
-    char text[1024];
-    size_t length;
-
-    WF_TRY(weft_spec_print(spec, text, sizeof text, &length));
-    wf_text_add(out, "%s", placements ? strchr(text, ' ') + 1 : text);
+    if (placements)
+        describe_placements(spec, out);
+    else
+        describe_spec(spec, out);
     return wf_text_status(out);
 }
 

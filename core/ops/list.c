@@ -112,7 +112,7 @@ static weft_status add_variants(struct listing *l, uint32_t first)
 static weft_status list_strategies(struct listing *l)
 {
     struct wf_solver *solver = l->solver;
-    struct wf_strategy s = {.op = &solver->op};
+    struct wf_strategy s = {.op = &solver->op, .sizes = &solver->sizes};
     uint32_t counts[WEFT_MAX_AXES], at[WEFT_MAX_AXES] = {0}, seen = 0;
     int32_t axes = solver->op.mesh->axes;
     weft_status status;

@@ -15,17 +15,22 @@ bool wf_row_fits(const struct wf_op *op, const struct wf_row *row, int32_t axis,
 {
     const struct wf_op_tensor *t = &op->tensors[tensor];
     struct wf_entry e = wf_row_entry(op, row, tensor);
-    const weft_placement *p;
+    const weft_placement *p, *style;
     int d;
 
     if (!t->present || e.kind == WF_ENTRY_ANY) return true;
     p = &t->given->layout.placements[axis];
     if (p->kind == WEFT_PLACE_REPLICATE) return e.kind == WF_ENTRY_WHOLE || free_moves;
     if (e.kind == WF_ENTRY_PARTIAL) return p->kind == WEFT_PLACE_PARTIAL && p->reduction == e.value;
-    if (e.kind == WF_ENTRY_DIM) return p->kind == WEFT_PLACE_SHARD && p->dim == e.value;
-    if (e.kind != WF_ENTRY_SPLIT || !wf_placement_splits(p)) return false;
+    style = wf_row_style(row, tensor);
+    if (e.kind == WF_ENTRY_OWNER) return p->kind == WEFT_PLACE_OWNER && p->owner == style->owner;
+    if (!wf_placement_splits(p)) return false;
+    if (e.kind == WF_ENTRY_DIM) return p->dim == e.value && wf_style_same(style, p);
+    if (e.kind != WF_ENTRY_SPLIT) return false;
     d = wf_op_dim_with(t, e.value);
-    return p->dim == d && (t->dim[d].count > 1 || wf_style_same(&row->style, p));
+    return p->dim == d && (t->dim[d].count > 1 || wf_style_same(style, p) ||
+                           (wf_splits_alone(t->given, axis) &&
+                            wf_style_places_same(op->mesh, axis, t->shape[d], style, p)));
 }
 
 /* Placements of inputs on AXIS that ROW changes; UINT32_MAX: it does not fit. */
@@ -41,7 +46,8 @@ static uint32_t count_changes(const struct wf_op *op, const struct wf_row *row, 
     return changes;
 }
 
-/* Inputs of which only the shape is used, and which do not look as the row would have them. */
+/* Inputs of which only the shape is used, and which do not look as the row would have them; and
+ * inputs that list the parts of the row in another way. */
 static uint32_t count_strays(const struct wf_op *op, const struct wf_row *row, int32_t axis)
 {
     uint32_t strays = 0;
@@ -50,14 +56,21 @@ static uint32_t count_strays(const struct wf_op *op, const struct wf_row *row, i
         const struct wf_op_tensor *t = &op->tensors[i];
         const weft_placement *p;
         struct wf_entry e;
-        if (!t->present || !op->rule->slots[t->slot].shape_only) continue;
-        e = wf_row_natural(op, row, i);
+        if (!t->present) continue;
         p = &t->given->layout.placements[axis];
-        if (e.kind == WF_ENTRY_SPLIT)
-            strays += !wf_placement_splits(p) || p->dim != wf_op_dim_with(t, e.value) ||
-                      !wf_style_same(&row->style, p);
-        else if (e.kind == WF_ENTRY_DIM)
-            strays += p->kind != WEFT_PLACE_SHARD || p->dim != e.value;
+        if (!op->rule->slots[t->slot].shape_only) {
+            strays += wf_placement_splits(p) && p->kind != WEFT_PLACE_SHARD &&
+                      row->kind == WF_ROW_SPLIT && t->dim[p->dim].count == 1 &&
+                      t->dim[p->dim].factor[0] == row->factor && !wf_style_same(&row->style, p);
+            continue;
+        }
+        e = wf_row_natural(op, row, i);
+        if (e.kind == WF_ENTRY_SPLIT || e.kind == WF_ENTRY_DIM)
+            strays +=
+                !wf_placement_splits(p) || !wf_style_same(wf_row_style(row, i), p) ||
+                p->dim != (e.kind == WF_ENTRY_DIM ? (int)e.value : wf_op_dim_with(t, e.value));
+        else if (e.kind == WF_ENTRY_OWNER)
+            strays += p->kind != WEFT_PLACE_OWNER || p->owner != wf_row_style(row, i)->owner;
         else if (e.kind == WF_ENTRY_PARTIAL)
             strays += p->kind != WEFT_PLACE_PARTIAL || p->reduction != e.value;
         else
@@ -120,7 +133,7 @@ static weft_status plan_local(const struct wf_solver *solver, struct wf_solution
 static weft_status try_rows(struct wf_solver *solver, const struct fits *fits, const uint32_t *at,
                             bool free_moves, struct wf_solution *out, bool *found)
 {
-    struct wf_strategy s = {.op = &solver->op};
+    struct wf_strategy s = {.op = &solver->op, .sizes = &solver->sizes};
 
     for (int32_t a = 0; a < solver->op.mesh->axes; a++)
         s.rows[a] = &solver->rows[a].row[fits->row[a][at[a]]];

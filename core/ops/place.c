@@ -29,6 +29,20 @@ static bool kinds_mix(const weft_placement *placements, int32_t axes)
     return true;
 }
 
+/* True if the given spec splits DIM by AXIS alone, and gives every rank the indices that the row of
+ * AXIS wants. */
+static bool is_placed(const struct wf_strategy *s, const struct wf_op_tensor *t, int32_t dim,
+                      int32_t axis)
+{
+    const weft_placement *p;
+
+    if (t->given == NULL) return false;
+    p = &t->given->layout.placements[axis];
+    if (p->kind == s->rows[axis]->style.kind && p->kind == WEFT_PLACE_SHARD) return false;
+    return wf_placement_splits(p) && p->dim == dim && wf_splits_alone(t->given, axis) &&
+           wf_style_places_same(s->op->mesh, axis, t->shape[dim], &s->rows[axis]->style, p);
+}
+
 /* Place the axes that split dimension DIM of the tensor. */
 static bool place_dim(const struct wf_strategy *s, const struct wf_op_tensor *t, int32_t dim,
                       const struct wf_entry *entries, weft_placement *out)
@@ -39,7 +53,7 @@ static bool place_dim(const struct wf_strategy *s, const struct wf_op_tensor *t,
     for (int32_t i = 0; i < s->op->mesh->axes; i++) {
         int32_t axis = s->order[i];
         if (entries[axis].kind == WF_ENTRY_DIM && entries[axis].value == dim) {
-            out[axis] = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = dim};
+            out[axis] = *wf_row_style(s->rows[axis], (uint32_t)(t - s->op->tensors));
             alone++;
         }
         if (entries[axis].kind != WF_ENTRY_SPLIT) continue;
@@ -50,6 +64,10 @@ static bool place_dim(const struct wf_strategy *s, const struct wf_op_tensor *t,
     if (alone > 0) return alone + product.axis_count == 1;
     if (product.axis_count == 0) return true;
     if (t->dim[dim].count > 1) return wf_product_place(&product, out);
+    if (product.axis_count == 1 && is_placed(s, t, dim, product.axes[0])) {
+        out[product.axes[0]] = t->given->layout.placements[product.axes[0]];
+        return true;
+    }
     for (int32_t i = 0; i < product.axis_count; i++) {
         int32_t axis = product.axes[i];
         out[axis] = s->rows[axis]->style;
@@ -70,6 +88,7 @@ bool wf_strategy_place(const struct wf_strategy *s, uint32_t tensor, weft_placem
         out[a] = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
         if (entries[a].kind == WF_ENTRY_PARTIAL)
             out[a] = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = entries[a].value};
+        if (entries[a].kind == WF_ENTRY_OWNER) out[a] = *wf_row_style(s->rows[a], tensor);
     }
     if (entries[0].kind == WF_ENTRY_ANY) { /* of all axes */
         memcpy(out, t->given->layout.placements, (size_t)axes * sizeof *out);

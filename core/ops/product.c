@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { CANDIDATES = 6 };
+enum { CANDIDATES = 8 };
 
 /* The local parts of the factors of a dimension, at one coordinate. */
 struct parts {
@@ -125,27 +125,52 @@ static void add_candidate(weft_placement *list, int32_t *count, int64_t factor)
     if (*count < CANDIDATES) list[(*count)++] = p;
 }
 
-/* How the I-th axis of the product might split the dimension: S, and SS by what is outside of its
- * factor, as a whole or as the axes before have left it. */
-static int32_t list_candidates(const struct wf_product *p, const struct wf_layout *factors,
-                               int32_t i, weft_placement *out)
+/* Indices of FACTOR that the axes before the I-th of the product leave on the first rank. */
+static int64_t count_left(const struct wf_product *p, int32_t i, uint32_t factor)
+{
+    const struct wf_strategy *s = p->strategy;
+    int64_t rest = s->op->factors[factor].size;
+
+    for (int32_t j = 0; j < i; j++)
+        if (splits_factor(s, p->axes[j], factor)) {
+            int64_t n = s->op->mesh->axis[p->axes[j]].size;
+            rest = (rest + n - 1) / n;
+        }
+    return rest;
+}
+
+/* The list of STYLE, for a dimension with OUTER indices outside of the factor and INNER inside. */
+static void add_listed(const struct wf_product *p, const weft_placement *style, int64_t outer,
+                       int64_t inner, weft_placement *list, int32_t *count)
+{
+    weft_placement made = {.kind = style->kind};
+
+    if (outer != 1 && style->kind != WEFT_PLACE_PARTS) return;
+    if (outer < 1 || inner < 1 || outer > WEFT_MAX_PARTS ||
+        (outer > 1 && outer * style->size_count > WEFT_MAX_PARTS))
+        return;
+    made.size_count = (int32_t)outer * style->size_count;
+    made.sizes = wf_sizes_keep(p->strategy->sizes, style->sizes, style->size_count, inner, outer);
+    if (made.sizes != NULL) list[(*count)++] = made;
+}
+
+/* How the I-th axis of the product might split the dimension: S, SS by what is outside of its
+ * factor, as a whole or as the axes before have left it, and the sizes that its row lists. */
+static int32_t list_candidates(const struct wf_product *p, int32_t i, weft_placement *out)
 {
     const struct wf_op *op = p->strategy->op;
     const struct wf_op_dim *dim = &p->tensor->dim[p->dim];
     const struct wf_row *row = p->strategy->rows[p->axes[i]];
-    int64_t outer = 1, left = 1, style;
-    int32_t count = 0;
+    int64_t outer = 1, left = 1, inner = 1, style;
+    int32_t count = 0, f = 0;
 
-    for (int32_t f = 0; f < dim->count && dim->factor[f] != row->factor; f++) {
-        int64_t rest = factors[f].shape[0];
-        outer *= rest;
-        for (int32_t j = 0; j < i; j++)
-            if (splits_factor(p->strategy, p->axes[j], dim->factor[f])) {
-                int64_t n = op->mesh->axis[p->axes[j]].size;
-                rest = (rest + n - 1) / n;
-            }
-        left *= rest;
+    for (; f < dim->count && dim->factor[f] != row->factor; f++) {
+        outer *= op->factors[dim->factor[f]].size;
+        left *= count_left(p, i, dim->factor[f]);
     }
+    for (f++; f < dim->count; f++)
+        inner *= count_left(p, i, dim->factor[f]);
+    if (wf_placement_has_sizes(&row->style)) add_listed(p, &row->style, left, inner, out, &count);
     style = row->style.kind == WEFT_PLACE_STRIDED ? row->style.factor : 1;
     add_candidate(out, &count, 1);
     add_candidate(out, &count, outer);
@@ -212,7 +237,7 @@ bool wf_product_place(const struct wf_product *p, weft_placement *out)
         return true;
     }
     for (i = 0; i < p->axis_count; i++)
-        counts[i] = list_candidates(p, factors, i, list[i]);
+        counts[i] = list_candidates(p, i, list[i]);
     do {
         for (i = 0; i < p->axis_count; i++) {
             chosen[p->axes[i]] = list[i][at[i]];

@@ -2,8 +2,8 @@
  *
  * The cost of a strategy is the sum of the costs of the moves of its inputs, which the planner
  * prices on whole specs.  An input has few different targets, so each is priced at most once.
- * Strategies are taken in the order of a lower bound on their cost: the bytes that the first rank
- * lacks at the best rate, and one start-up.  The search ends when the bound reaches the cost of the
+ * Strategies are taken in the order of a lower bound on their cost: the bytes that one rank lacks
+ * at the best rate, and one start-up.  The search ends when the bound reaches the cost of the
  * best strategy found. */
 #include "solve.h"
 
@@ -50,6 +50,12 @@ struct search {
 
 /* ---- targets ---- */
 
+/* True if the entry is not all that a row says about a tensor. */
+static bool has_style(struct wf_entry e)
+{
+    return e.kind == WF_ENTRY_SPLIT || e.kind == WF_ENTRY_DIM || e.kind == WF_ENTRY_OWNER;
+}
+
 /* Number the different entries that the rows of AXIS have for TENSOR.  Returns how many there
  * are. */
 static uint32_t number_entries(const struct search *s, int32_t axis, uint32_t tensor, uint32_t *out)
@@ -59,12 +65,12 @@ static uint32_t number_entries(const struct search *s, int32_t axis, uint32_t te
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < s->rows[axis]; i++) {
-        const weft_placement *style = &rows->row[i].style;
+        const weft_placement *style = wf_row_style(&rows->row[i], tensor);
         struct wf_entry e = entries[i] = wf_row_entry(&s->solver->op, &rows->row[i], tensor);
         uint32_t before = 0;
         while (before < i &&
                (entries[before].kind != e.kind || entries[before].value != e.value ||
-                (e.kind == WF_ENTRY_SPLIT && !wf_style_same(&rows->row[before].style, style))))
+                (has_style(e) && !wf_style_same(wf_row_style(&rows->row[before], tensor), style))))
             before++;
         out[i] = before < i ? out[before] : count++;
     }
@@ -145,7 +151,7 @@ static uint64_t bound_time(const weft_spec *from, const struct wf_layout *to,
     return ns > with_bytes ? ns : with_bytes;
 }
 
-/* Time that a move needs at least: the first rank receives what it lacks. */
+/* Time that a move needs at least: the rank that has the most then receives what it lacks. */
 static uint64_t bound_move(const struct search *s, const weft_spec *from,
                            const struct wf_layout *to)
 {
@@ -154,6 +160,7 @@ static uint64_t bound_move(const struct search *s, const weft_spec *from,
     int64_t common = 1;
     uint64_t missing;
 
+    wf_layout_largest(to, coord);
     wf_shard_at(&from->layout, coord, &have);
     wf_shard_at(to, coord, &want);
     for (int32_t d = 0; d < from->layout.dims; d++) {
@@ -180,7 +187,8 @@ static bool changes_kind(const struct wf_layout *from, const struct wf_layout *t
 static bool defers_work(const struct wf_layout *from, const struct wf_layout *to)
 {
     for (int32_t a = 0; a < from->mesh->axes; a++)
-        if (wf_placement_splits(&from->placements[a]) &&
+        if ((wf_placement_splits(&from->placements[a]) ||
+             from->placements[a].kind == WEFT_PLACE_OWNER) &&
             to->placements[a].kind == WEFT_PLACE_PARTIAL && from->mesh->axis[a].size > 1)
             return true;
     return false;
@@ -463,6 +471,7 @@ weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
 
     wf_solver_complete(solver);
     s.strategy.op = &solver->op;
+    s.strategy.sizes = &solver->sizes;
     for (int32_t a = 0; a < solver->op.mesh->axes; a++)
         s.rows[a] = solver->rows[a].count;
     WF_TRY(wf_solution_begin(solver, &trial));

@@ -13,12 +13,12 @@ static void add_wanted(const struct wf_op *op, const struct wf_row *row, uint32_
 
     if (e.kind == WF_ENTRY_PARTIAL)
         p = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = e.value};
-    if (e.kind == WF_ENTRY_DIM) p = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = e.value};
+    if (e.kind == WF_ENTRY_DIM || e.kind == WF_ENTRY_OWNER) p = *wf_row_style(row, tensor);
     if (e.kind == WF_ENTRY_SPLIT) {
         p = row->style;
         p.dim = wf_op_dim_with(&op->tensors[tensor], e.value);
     }
-    wf_placement_add_text(&p, out);
+    wf_placement_add_short_text(&p, out);
     if (e.kind == WF_ENTRY_SPLIT && op->tensors[tensor].dim[p.dim].count > 1)
         wf_text_add(out, " (or a strided part of dimension %d)", p.dim);
 }
@@ -71,7 +71,7 @@ static void add_others(const struct wf_op *op, int32_t axis, uint32_t tensor, st
         if (i == tensor || !op->tensors[i].present) continue;
         wf_text_add(out, "%s%.*s is ", listed++ > 0 ? ", " : ", and ",
                     WF_WORD(op->rule, wf_op_name(op, &op->tensors[i])));
-        wf_placement_add_text(&op->tensors[i].given->layout.placements[axis], out);
+        wf_placement_add_short_text(&op->tensors[i].given->layout.placements[axis], out);
     }
 }
 
@@ -107,7 +107,7 @@ static void add_reason(const struct wf_solver *solver, struct wf_text *out)
         add_axis(op->mesh, a, out);
         wf_text_add(out, ", input %.*s is ",
                     WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])));
-        wf_placement_add_text(&op->tensors[tensor].given->layout.placements[a], out);
+        wf_placement_add_short_text(&op->tensors[tensor].given->layout.placements[a], out);
         add_others(op, a, tensor, out);
         wf_text_add(out, "; %.*s must be ",
                     WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])));
@@ -129,9 +129,9 @@ static void add_fix(struct wf_solver *solver, struct wf_solution *fix, struct wf
         if (to == NULL || from == to) continue;
         wf_text_add(out, "%s%.*s from ", listed++ > 0 ? " and " : "; the cheapest fix moves ",
                     WF_WORD(op->rule, wf_op_name(op, &op->tensors[i])));
-        wf_placements_add_text(from->layout.placements, op->mesh->axes, out);
+        wf_placements_add_short_text(from->layout.placements, op->mesh->axes, out);
         wf_text_add(out, " to ");
-        wf_placements_add_text(to->layout.placements, op->mesh->axes, out);
+        wf_placements_add_short_text(to->layout.placements, op->mesh->axes, out);
     }
     if (listed == 0) return;
     wf_text_add(out, ", in ");

@@ -13,8 +13,11 @@ int wf_op_dim_with(const struct wf_op_tensor *tensor, uint32_t factor)
 
 bool wf_style_same(const weft_placement *a, const weft_placement *b)
 {
-    weft_placement x = *a, y = *b;
+    weft_placement x, y;
 
+    if (a->kind == WEFT_PLACE_SHARD || b->kind == WEFT_PLACE_SHARD) return a->kind == b->kind;
+    x = *a;
+    y = *b;
     x.dim = y.dim = 0;
     x.turn = y.turn = 0;
     return wf_placement_same(&x, &y);
@@ -70,7 +73,8 @@ static struct wf_entry split_input(const struct wf_op *op, const struct wf_row *
 
 static struct wf_entry given_entry(const weft_placement *p)
 {
-    if (p->kind == WEFT_PLACE_SHARD) return (struct wf_entry){WF_ENTRY_DIM, (uint8_t)p->dim};
+    if (wf_placement_splits(p)) return (struct wf_entry){WF_ENTRY_DIM, (uint8_t)p->dim};
+    if (p->kind == WEFT_PLACE_OWNER) return (struct wf_entry){WF_ENTRY_OWNER, 0};
     if (p->kind == WEFT_PLACE_PARTIAL)
         return (struct wf_entry){WF_ENTRY_PARTIAL, (uint8_t)p->reduction};
     return (struct wf_entry){WF_ENTRY_WHOLE, 0};
@@ -85,6 +89,7 @@ struct wf_entry wf_row_natural(const struct wf_op *op, const struct wf_row *row,
     if (row->kind == WF_ROW_SPLIT)
         return input ? split_input(op, row, t) : split_output(op, row, t);
     if (row->kind == WF_ROW_WHOLE) return (struct wf_entry){WF_ENTRY_WHOLE, 0};
+    if (row->kind == WF_ROW_OWNER) return (struct wf_entry){WF_ENTRY_OWNER, 0};
     if (row->kind == WF_ROW_GIVEN) return given_entry(&row->given[tensor]);
     if (input && (row->inputs >> t->slot & 1) != 0)
         return (struct wf_entry){WF_ENTRY_PARTIAL, row->from};
@@ -149,8 +154,7 @@ static void add_row(struct wf_rows *rows, const struct wf_row *row)
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct wf_row *r = &rows->row[i];
         if (r->kind == row->kind && r->factor == row->factor && r->from == row->from &&
-            r->to == row->to && r->inputs == row->inputs &&
-            (row->kind != WF_ROW_SPLIT || wf_style_same(&r->style, &row->style)))
+            r->to == row->to && r->inputs == row->inputs && wf_style_same(&r->style, &row->style))
             return;
     }
     if (rows->count < WF_ROWS) rows->row[rows->count++] = *row;
@@ -158,7 +162,8 @@ static void add_row(struct wf_rows *rows, const struct wf_row *row)
 
 /* ---- splits ---- */
 
-static void add_split(const struct wf_op *op, uint32_t factor, int32_t axis, struct wf_rows *rows)
+static void add_split(const struct wf_op *op, uint32_t factor, int32_t axis, struct wf_sizes *lists,
+                      struct wf_rows *rows)
 {
     struct wf_row row = {.kind = WF_ROW_SPLIT, .factor = (uint8_t)factor};
 
@@ -170,13 +175,23 @@ static void add_split(const struct wf_op *op, uint32_t factor, int32_t axis, str
         const weft_placement *p;
         if (!t->present || !has_factor(t->factors, factor)) continue;
         p = &t->given->layout.placements[axis];
-        if (!wf_placement_splits(p) || t->dim[p->dim].count != 1 ||
-            t->dim[p->dim].factor[0] != factor)
+        if (!wf_placement_splits(p) || p->kind == WEFT_PLACE_SHARD ||
+            wf_op_dim_with(t, factor) != p->dim)
             continue;
-        if (p->kind == WEFT_PLACE_SHARD) continue; /* the row above */
-        row.style = *p;
-        row.style.dim = row.style.turn = 0;
-        add_row(rows, &row);
+        if (wf_factor_style(op, t, p, factor, lists, &row.style)) add_row(rows, &row);
+    }
+}
+
+/* ---- owners ---- */
+
+/* An operator whose tensors are all on one rank runs there. */
+static void add_owners(const struct wf_op *op, int32_t axis, struct wf_rows *rows)
+{
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        struct wf_row row = {.kind = WF_ROW_OWNER};
+        if (!op->tensors[i].present) continue;
+        row.style = op->tensors[i].given->layout.placements[axis];
+        if (row.style.kind == WEFT_PLACE_OWNER) add_row(rows, &row);
     }
 }
 
@@ -223,12 +238,13 @@ static void add_term(const struct wf_op *op, const struct wf_term *term, struct 
     }
 }
 
-void wf_rows_list(const struct wf_op *op, int32_t axis, struct wf_rows *out)
+void wf_rows_list(const struct wf_op *op, int32_t axis, struct wf_sizes *lists, struct wf_rows *out)
 {
     out->count = 1;
     out->row[0] = (struct wf_row){.kind = WF_ROW_WHOLE};
     for (uint32_t i = 0; i < op->factor_count; i++)
-        add_split(op, i, axis, out);
+        add_split(op, i, axis, lists, out);
+    add_owners(op, axis, out);
 }
 
 void wf_rows_add_partials(const struct wf_op *op, struct wf_rows *out)

@@ -48,14 +48,16 @@ static void list_orders(struct wf_solver *solver)
 
 /* ---- the solver ---- */
 
-/* True if an input splits AXIS in another way than S: the axis then has rows of its own. */
+/* True if an input splits AXIS in another way than S, or has an owner: the axis then has rows of
+ * its own. */
 static bool has_styles(const struct wf_op *op, int32_t axis)
 {
     for (uint32_t i = 0; i < op->input_count; i++) {
         const weft_placement *p;
         if (!op->tensors[i].present) continue;
         p = &op->tensors[i].given->layout.placements[axis];
-        if (wf_placement_splits(p) && p->kind != WEFT_PLACE_SHARD) return true;
+        if ((wf_placement_splits(p) && p->kind != WEFT_PLACE_SHARD) || p->kind == WEFT_PLACE_OWNER)
+            return true;
     }
     return false;
 }
@@ -68,7 +70,7 @@ static void list_rows(struct wf_solver *solver)
     for (int32_t a = 0; a < op->mesh->axes; a++) {
         bool own = has_styles(op, a);
         if (own || plain < 0) {
-            wf_rows_list(op, a, &solver->rows[a]);
+            wf_rows_list(op, a, &solver->sizes, &solver->rows[a]);
             if (!own) plain = a;
             continue;
         }
@@ -118,12 +120,14 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
     weft_status status;
 
     solver->options = *options;
+    solver->sizes = (struct wf_sizes){0};
     WF_TRY(wf_op_bind(entry, call, element, &solver->op));
     list_rows(solver);
     list_orders(solver);
     status = wf_use_add_rows(call, &solver->op, solver->rows);
+    if (status == WEFT_OK && solver->sizes.failed) status = wf_fail_memory(sizeof(int64_t));
     if (status != WEFT_OK) {
-        wf_op_end(&solver->op);
+        wf_solver_end(solver);
         return status;
     }
     solver->complete = false;
@@ -137,6 +141,7 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
 void wf_solver_end(struct wf_solver *solver)
 {
     wf_op_end(&solver->op);
+    wf_sizes_end(&solver->sizes);
 }
 
 weft_status wf_solution_begin(const struct wf_solver *solver, struct wf_solution *out)
@@ -179,10 +184,11 @@ bool wf_next_combination(int32_t axes, const uint32_t *counts, uint32_t *at)
 
 static uint64_t shard_bytes(const weft_spec *spec)
 {
-    int32_t coord[WEFT_MAX_AXES] = {0};
+    int32_t coord[WEFT_MAX_AXES];
     struct wf_shard shard;
 
-    wf_shard_at(&spec->layout, coord, &shard); /* the first coordinate holds most */
+    wf_layout_largest(&spec->layout, coord);
+    wf_shard_at(&spec->layout, coord, &shard);
     return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
 }
 
@@ -312,6 +318,7 @@ weft_status wf_solver_try(struct wf_solver *solver, const struct wf_strategy *st
     for (uint32_t i = 0; i < solution->count; i++) {
         if (!op->tensors[i].present) continue;
         WF_TRY(place_tensor(strategy, i, &solution->specs[i]));
+        if (solver->sizes.failed) return wf_fail_memory(sizeof(int64_t));
         if (solution->specs[i] == NULL) return WEFT_OK;
         solution->changed += i < op->input_count && solution->specs[i] != op->tensors[i].given;
     }

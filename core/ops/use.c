@@ -97,40 +97,71 @@ weft_status weft_op_use_remove(const char *name)
 
 /* ---- rows ---- */
 
-/* The placement of TENSOR at the scan, which ends before ";", "->" or the end of the line. */
-static weft_status read_placement(const struct wf_op *op, uint32_t tensor, struct wf_scan *scan,
-                                  weft_placement *out)
+/* Bytes of the placement at AT, which ends before a space, a ";" outside of parentheses, or the end
+ * of the line. */
+static size_t placement_length(const char *at)
 {
-    const struct wf_op_tensor *t = &op->tensors[tensor];
     size_t length = 0;
-    const char *at;
-    char text[64];
+    bool inside = false;
 
-    wf_scan_space(scan);
-    at = scan->text + scan->at;
-    while (at[length] != '\0' && strchr(" ;\n", at[length]) == NULL)
-        length++;
-    if (length == 0 || length >= sizeof text)
-        return wf_scan_refuse(scan, "row", "expected a placement");
-    memcpy(text, at, length);
-    text[length] = '\0';
-    *out = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
-    if (t->present) WF_TRY(weft_placements_parse(text, 1, out));
-    if (!t->present && strcmp(text, "-") != 0)
-        return wf_scan_refuse(scan, "row", "the input is absent: expected \"-\"");
-    if ((out->kind == WEFT_PLACE_SHARD && out->dim >= t->dims) ||
-        (out->kind == WEFT_PLACE_PARTIAL && !wf_reduction_defined(out->reduction, t->dtype)) ||
-        (out->kind != WEFT_PLACE_SHARD && out->kind != WEFT_PLACE_PARTIAL &&
-         out->kind != WEFT_PLACE_REPLICATE))
-        return wf_scan_refuse(scan, "row", "%s is not a placement of %.*s here", text,
-                              WF_WORD(op->rule, wf_op_name(op, t)));
-    scan->at += length;
-    wf_scan_space(scan);
+    for (; at[length] != '\0' && at[length] != '\n'; length++) {
+        if (!inside && (at[length] == ' ' || at[length] == ';')) break;
+        inside = at[length] == '(' || (inside && at[length] != ')');
+    }
+    return length;
+}
+
+/* Check that tensor T of OP can have PLACEMENT on AXIS, and bring the placement to its one form. */
+static weft_status settle_placement(const struct wf_op *op, const struct wf_op_tensor *t,
+                                    int32_t axis, weft_placement *placement)
+{
+    struct wf_layout layout = {.mesh = op->mesh, .dtype = t->dtype, .dims = t->dims};
+
+    memcpy(layout.shape, t->shape, sizeof layout.shape);
+    layout.placements[axis] = *placement;
+    WF_TRY(wf_layout_settle(&layout));
+    if (!wf_placement_has_sizes(&layout.placements[axis])) {
+        weft_placements_free(1, placement);
+        *placement = layout.placements[axis];
+    }
+    placement->turn = 0;
     return WEFT_OK;
 }
 
-/* "S(0) ; R -> S(0)" */
-static weft_status read_row(struct wf_op *op, struct wf_scan *scan, struct wf_rows *out)
+/* The placement of TENSOR at the scan. */
+static weft_status read_placement(const struct wf_op *op, uint32_t tensor, int32_t axis,
+                                  struct wf_scan *scan, weft_placement *out)
+{
+    const struct wf_op_tensor *t = &op->tensors[tensor];
+    const char *at;
+    size_t length;
+    char *text;
+    weft_status status;
+
+    wf_scan_space(scan);
+    at = scan->text + scan->at;
+    length = placement_length(at);
+    if (length == 0) return wf_scan_refuse(scan, "row", "expected a placement");
+    if (!t->present && (length != 1 || *at != '-'))
+        return wf_scan_refuse(scan, "row", "the input is absent: expected \"-\"");
+    text = wf_alloc(length + 1);
+    if (text == NULL) return wf_fail_memory(length + 1);
+    memcpy(text, at, length);
+    text[length] = '\0';
+    status = t->present ? weft_placements_parse(text, 1, out) : WEFT_OK;
+    if (status == WEFT_OK && t->present) status = settle_placement(op, t, axis, out);
+    if (status == WEFT_ERR_INVALID)
+        status = wf_fail_context(status, "%.60s is not a placement of %.*s here", text,
+                                 WF_WORD(op->rule, wf_op_name(op, t)));
+    wf_free(text);
+    scan->at += length;
+    wf_scan_space(scan);
+    return status;
+}
+
+/* "S(0) ; R -> S(0)", on AXIS */
+static weft_status read_row(struct wf_op *op, int32_t axis, struct wf_scan *scan,
+                            struct wf_rows *out)
 {
     uint32_t count = op->input_count + op->output_count;
     size_t bytes = sizeof(struct wf_given) + count * sizeof(weft_placement);
@@ -146,7 +177,7 @@ static weft_status read_row(struct wf_op *op, struct wf_scan *scan, struct wf_ro
         if (i == count) break;
         if (i > 0 && i != op->input_count && !wf_scan_char(scan, ';'))
             return wf_scan_fail(scan, "row", "expected ;");
-        WF_TRY(read_placement(op, i, scan, &given->placements[i]));
+        WF_TRY(read_placement(op, i, axis, scan, &given->placements[i]));
     }
     if (!wf_scan_end(scan) && !wf_scan_char(scan, '\n'))
         return wf_scan_fail(scan, "row", "expected the end of the line");
@@ -178,7 +209,7 @@ static weft_status ask(const struct use *u, const weft_op_call *call, struct wf_
         status = wf_fail(status, "operator %.100s: the function of \"use %s\" failed: %s", op->name,
                          u->name, weft_status_name(status));
     while (status == WEFT_OK && !wf_scan_end(&scan)) {
-        status = read_row(op, &scan, out);
+        status = read_row(op, axis, &scan, out);
         if (status != WEFT_OK)
             status = wf_fail_context(status, "operator %.100s: the function of \"use %s\"",
                                      op->name, u->name);

@@ -32,9 +32,25 @@ static inline void part_end(struct part *p)
     memset(p, 0, sizeof *p);
 }
 
-/* The part of SPEC at COORD; NULL: the whole tensor. */
+/* True if the rank at COORD owns its part of SPEC.  OWNER becomes the coordinate of the rank that
+ * does. */
+static inline bool find_owner(const weft_spec *spec, const int32_t *coord, int32_t *owner)
+{
+    bool mine = true;
+
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+        const weft_placement *p = &spec->layout.placements[a];
+        owner[a] = p->kind == WEFT_PLACE_OWNER ? p->owner : coord[a];
+        mine = mine && owner[a] == coord[a];
+    }
+    return mine;
+}
+
+/* The part of SPEC at COORD; NULL: the whole tensor.  A rank that does not own its part has one of
+ * the owner's shape, so that kernels may run. */
 static inline void part_begin(struct part *p, const weft_spec *spec, const int32_t *coord)
 {
+    int32_t owner[WEFT_MAX_AXES];
     struct wf_shard shard;
 
     memset(p, 0, sizeof *p);
@@ -44,7 +60,10 @@ static inline void part_begin(struct part *p, const weft_spec *spec, const int32
     }
     p->dims = spec->layout.dims;
     p->count = 1;
-    if (coord != NULL) wf_shard_at(&spec->layout, coord, &shard);
+    if (coord != NULL) {
+        (void)find_owner(spec, coord, owner);
+        wf_shard_at(&spec->layout, owner, &shard);
+    }
     for (int32_t d = 0; d < p->dims; d++) {
         p->size[d] = spec->layout.shape[d];
         p->shape[d] = coord != NULL ? shard.shape[d] : p->size[d];
@@ -217,15 +236,18 @@ static inline void numbers_run_rank(const struct numbers *n, const weft_op_choic
 
     for (uint32_t i = 0; i < n->inputs; i++) {
         const weft_spec *spec = weft_op_choice_input(choice, i);
-        int32_t number = 0, count = 1;
+        int32_t number = 0, count = 1, owner[WEFT_MAX_AXES];
+        bool mine;
         part_begin(&in[i], spec, coord);
         if (spec == NULL) continue;
+        mine = find_owner(spec, coord, owner);
         number = partial_number(spec, coord, &count);
         for (int64_t j = 0; j < in[i].count; j++) {
             int64_t global = part_global(&in[i], j);
             double value = n->in[i].data[global];
             in[i].data[j] =
-                partial_kind(spec) == WEFT_REDUCE_COUNT
+                !mine ? (is_integer(spec) ? 0 : NAN) /* what a result must not depend on */
+                : partial_kind(spec) == WEFT_REDUCE_COUNT
                     ? value
                     : contribution(value, partial_kind(spec), partial_weight(spec), number, count,
                                    n->seed + i, (uint64_t)global, is_integer(spec));
@@ -255,6 +277,7 @@ static inline bool numbers_compare(const struct numbers *n, const weft_spec *spe
     for (int32_t r = 0; r < mesh->size; r++) {
         int32_t coord[WEFT_MAX_AXES], other[WEFT_MAX_AXES];
         wf_mesh_coord_at(mesh, r, coord);
+        if (!find_owner(spec, coord, other)) continue;
         for (int64_t j = 0; j < out[r][i].count; j++) {
             double sum = 0;
             bool any = false;

@@ -129,10 +129,10 @@ typedef struct weft_op_query {
 /* Let ROWS add rows to rules with the clause `use NAME`, until weft_op_use_remove; a function that
  * was registered before is replaced.  ROWS writes lines to TEXT, which has CAPACITY bytes with the
  * final 0.  A line is what the ranks along the axis may do: a placement for each input, "-" for an
- * absent one, and for each output, as in "S(0) ; R -> P(sum)".  The placements are R, S(d) and
- * P(op).  A dimension that such a row splits is split by no other axis.  The rows must depend on
- * the query only.  ROWS is called by any thread that checks or proposes; it must not call functions
- * of ops.h. */
+ * absent one, and for each output, as in "S(0) ; R -> P(sum)".  A placement is as in spec.h,
+ * without a turn.  A dimension that such a row splits is split by no other axis.  The rows must
+ * depend on the query only.  ROWS is called by any thread that checks or proposes; it must not call
+ * functions of ops.h. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_use_register(
     const char *name,
     weft_status (*rows)(void *argument, const weft_op_query *query, char *text, size_t capacity),

@@ -225,6 +225,7 @@ void wf_op_end(struct wf_op *op)
 {
     while (op->given != NULL) {
         struct wf_given *next = op->given->next;
+        weft_placements_free((int32_t)(op->input_count + op->output_count), op->given->placements);
         wf_free(op->given);
         op->given = next;
     }

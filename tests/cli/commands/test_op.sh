@@ -72,4 +72,8 @@ json answers -- 'len(it) == 6' '[one["id"] for one in it] == ["a", "b", "c", "d"
     '"\"Q\"" in it[4]["error"] or "Q" in it[4]["error"]' '"position" in it[5]["error"]'
 is "$(op --records "$records")" bash -c "'$weft' op --records - <'$records'"
 fails 3 'No such file' op --records "$records.absent"
+# sizes that need more than a line
+sizes=$(seq -s, 1 400)
+json op relu --mesh 400 --input "f32[80200] G(0;$sizes)" --check --json -- \
+    "it[\"chosen\"][\"outputs\"] == [\"f32[80200] G(0;$sizes)\"]"
 finish

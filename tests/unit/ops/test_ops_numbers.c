@@ -1,8 +1,10 @@
 /* Every strategy of a rule computes the right numbers, and wrong rules are caught.
  *
  * Shapes are random and contain 0, 1 and uneven sizes; meshes have 1 to 3 axes of 2 to 4 ranks;
- * contributions of partial inputs are random. */
+ * inputs are split in all ways, uneven ones among them, or have an owner; contributions of partial
+ * inputs are random. */
 #include "support/op_kernels_data.h"
+#include "support/random_layout.h"
 #include "support/suite.h"
 
 /* Letters in inputs, outputs and attributes are random sizes. */
@@ -178,6 +180,7 @@ static const struct {
 
 struct counts {
     uint64_t calls, strategies, proposals, wrong;
+    uint64_t listed, owned; /* outputs with sizes, and with an owner */
 };
 
 static struct counts counted;
@@ -198,30 +201,8 @@ static void set_sizes(const char *text, const int32_t *sizes, char *out, size_t 
     out[length] = '\0';
 }
 
-/* A random placement of a tensor of DIMS dimensions. */
-static size_t draw_placement(struct random *r, int32_t dims, char *out, size_t bytes)
-{
-    int32_t kind = random_in(r, 0, dims > 0 ? 4 : 1),
-            dim = dims > 0 ? random_in(r, 0, dims - 1) : 0;
-
-    if (kind == 0) return (size_t)snprintf(out, bytes, "R");
-    if (kind == 1) return (size_t)snprintf(out, bytes, "P(sum)");
-    if (kind == 2) return (size_t)snprintf(out, bytes, "SS(%d,%d)", dim, random_in(r, 2, 3));
-    return (size_t)snprintf(out, bytes, "S(%d)", dim);
-}
-
-static int32_t count_dims(const char *shape)
-{
-    int32_t dims = strchr(shape, '[')[1] != ']';
-
-    for (; *shape != '\0'; shape++)
-        dims += *shape == ',';
-    return dims;
-}
-
-/* "f32[2,3] ; f32[3]" with placements: random ones, or R if R is NULL. */
-static void add_placements(struct random *r, const char *shapes, int32_t axes, char *out,
-                           size_t bytes)
+/* "f32[2,3] ; f32[3]" with R on every axis. */
+static void add_placements(const char *shapes, int32_t axes, char *out, size_t bytes)
 {
     char copy[256], *save = NULL;
     size_t length = 0;
@@ -231,13 +212,46 @@ static void add_placements(struct random *r, const char *shapes, int32_t axes, c
     for (char *t = strtok_r(copy, " ;", &save); t != NULL; t = strtok_r(NULL, " ;", &save)) {
         length +=
             (size_t)snprintf(out + length, bytes - length, "%s%s", length > 0 ? " ; " : "", t);
-        for (int32_t a = 0; a < axes && t[0] != '-'; a++) {
-            out[length++] = a == 0 ? ' ' : ',';
-            if (r != NULL && strncmp(t, "f32", 3) == 0)
-                length += draw_placement(r, count_dims(t), out + length, bytes - length);
-            else
-                length += (size_t)snprintf(out + length, bytes - length, "R");
+        for (int32_t a = 0; a < axes && t[0] != '-'; a++)
+            length += (size_t)snprintf(out + length, bytes - length, "%cR", a == 0 ? ' ' : ',');
+    }
+}
+
+/* Place the inputs of O at random: with all kinds of splits, owners, and contributions to floats.
+ * Some are placed as the first one, as far as their shapes allow it. */
+static void draw_layouts(struct random *r, struct op_text *o)
+{
+    weft_placement first[WEFT_MAX_AXES], own[WEFT_MAX_AXES];
+    bool alike = random_chance(r, 2);
+
+    for (uint32_t i = 0; i < o->call.input_count; i++) {
+        const weft_spec *given = o->inputs[i];
+        weft_spec *made = NULL;
+        if (given == NULL) continue;
+        if (i == 0 || !alike)
+            random_placements(r, o->mesh, weft_spec_dims(given), weft_spec_shape(given), own);
+        if (i == 0) memcpy(first, own, sizeof first);
+        for (int32_t a = 0; a < weft_mesh_axes(o->mesh); a++) {
+            if (alike && i > 0) own[a] = first[a];
+            if (own[a].kind == WEFT_PLACE_PARTIAL && weft_spec_dtype(given) != WEFT_DTYPE_F32)
+                own[a] = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
         }
+        if (weft_spec_create(o->mesh, weft_spec_dtype(given), weft_spec_dims(given),
+                             weft_spec_shape(given), own, &made) != WEFT_OK)
+            continue;
+        weft_spec_release(&o->inputs[i]);
+        o->inputs[i] = made;
+    }
+}
+
+/* Print the inputs of O. */
+static void show_inputs(const struct op_text *o)
+{
+    for (uint32_t i = 0; i < o->call.input_count; i++) {
+        char text[512] = "-";
+        if (o->inputs[i] != NULL)
+            ck_assert(weft_spec_print(o->inputs[i], text, sizeof text, NULL) == WEFT_OK);
+        fprintf(stderr, "   input %u: %s\n", i, text);
     }
 }
 
@@ -250,6 +264,18 @@ static int32_t draw_mesh(struct random *r, char *out, size_t bytes)
         length += (size_t)snprintf(out + length, bytes - length, "%s%d", a > 0 ? "x" : "",
                                    axes == 3 ? 2 + (a == 1) : random_in(r, 2, 4));
     return axes;
+}
+
+/* Count the outputs of CHOICE that list sizes or have an owner. */
+static void count_kinds(const weft_op_choice *choice)
+{
+    const weft_spec *spec;
+
+    for (uint32_t i = 0; (spec = weft_op_choice_output(choice, i)) != NULL; i++)
+        for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+            counted.listed += wf_placement_has_sizes(&spec->layout.placements[a]);
+            counted.owned += spec->layout.placements[a].kind == WEFT_PLACE_OWNER;
+        }
 }
 
 /* Run strategies of a call, at most MOST of them; false: one gives wrong numbers. */
@@ -273,6 +299,7 @@ static bool run_strategies(struct random *r, struct op_text *o, const struct op_
         uint32_t at = count <= (uint32_t)most ? i : (uint32_t)random_in(r, 0, (int32_t)count - 1);
         hold = numbers_hold(&n, weft_op_list_choice(list, at));
         counted.strategies++;
+        count_kinds(weft_op_list_choice(list, at));
         if (!hold && o->call.name[0] != 'w')
             fprintf(stderr, "%s %s: %s\n", o->call.name, o->text,
                     op_choice_text(weft_op_list_choice(list, at), true));
@@ -322,10 +349,14 @@ static bool run_case(struct random *r, const struct op_case *c, const char *name
     }
     if (c->letter != 0) range = sizes[c->letter - 'a'];
     set_sizes(c->inputs, sizes, shapes, sizeof shapes);
-    add_placements(most == 0 ? r : NULL, shapes, axes, inputs, sizeof inputs);
+    add_placements(shapes, axes, inputs, sizeof inputs);
     op_begin(&o, name, mesh, inputs, c->attrs, NULL);
+    if (most == 0 || random_chance(r, 2)) draw_layouts(r, &o);
     hold = most == 0 ? run_proposal(r, &o, c, range) : run_strategies(r, &o, c, range, most);
-    if (!hold && name[0] != 'w') fprintf(stderr, "%s on %s: %s\n", name, mesh, inputs);
+    if (!hold && name[0] != 'w') {
+        fprintf(stderr, "%s on %s:\n", name, mesh);
+        show_inputs(&o);
+    }
     op_end(&o);
     return hold;
 }
@@ -338,8 +369,11 @@ START_TEST(every_strategy_computes_the_right_numbers)
     for (size_t i = 0; i < WF_COUNT(known); i++)
         for (int j = 0; j < times; j++)
             ck_assert_msg(run_case(&r, &known[i], known[i].name, 40), "%s is wrong", known[i].name);
-    fprintf(stderr, "%" PRIu64 " calls of %zu operators, %" PRIu64 " strategies: all right\n",
-            counted.calls, WF_COUNT(known), counted.strategies);
+    fprintf(stderr,
+            "%" PRIu64 " calls of %zu operators, %" PRIu64 " strategies (outputs that list sizes: "
+            "%" PRIu64 ", that have an owner: %" PRIu64 "): all right\n",
+            counted.calls, WF_COUNT(known), counted.strategies, counted.listed, counted.owned);
+    ck_assert(counted.listed > 0 && counted.owned > 0);
 }
 END_TEST
 

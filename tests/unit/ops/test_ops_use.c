@@ -87,7 +87,10 @@ START_TEST(malformed_rows_are_refused)
     static const struct {
         const char *text, *want;
     } cases[] = {{"S(2) -> R", "S(2) is not a placement of x here"},
-                 {"SS(1,2) -> R", "SS(1,2) is not a placement of x here"},
+                 {"G(1;3,2) -> R", "G(1;3,2) is not a placement of x here"},
+                 {"B(1;3,2) -> R", "the sizes add up to 5"},
+                 {"O(2) -> R", "O(2) is not a placement of x here"},
+                 {"G(1;3,3 -> R", "G(1;3,3"},
                  {"R", "expected -> behind 1 inputs"},
                  {"R ; R -> R", "expected ->"},
                  {"R -> R R", "expected the end of the line"},
