@@ -92,7 +92,7 @@ static bool list_fits(const struct wf_solver *solver, bool free_moves, struct fi
             uint32_t changes = count_changes(op, &rows->row[i], a, free_moves);
             uint32_t mine, at;
             if (changes == UINT32_MAX) continue;
-            mine = count_strays(op, &rows->row[i], a);
+            mine = solver->plain ? 0 : count_strays(op, &rows->row[i], a);
             for (at = out->count[a]++; at > 0 && strays[at - 1] > mine; at--) {
                 strays[at] = strays[at - 1];
                 out->row[a][at] = out->row[a][at - 1];

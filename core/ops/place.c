@@ -82,9 +82,11 @@ bool wf_strategy_place(const struct wf_strategy *s, uint32_t tensor, weft_placem
     const struct wf_op_tensor *t = &s->op->tensors[tensor];
     struct wf_entry entries[WEFT_MAX_AXES] = {{0, 0}};
     int32_t axes = s->op->mesh->axes;
+    bool splits = false;
 
     for (int32_t a = 0; a < axes; a++) {
         entries[a] = wf_row_entry(s->op, s->rows[a], tensor);
+        splits = splits || entries[a].kind == WF_ENTRY_SPLIT || entries[a].kind == WF_ENTRY_DIM;
         out[a] = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
         if (entries[a].kind == WF_ENTRY_PARTIAL)
             out[a] = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = entries[a].value};
@@ -95,7 +97,7 @@ bool wf_strategy_place(const struct wf_strategy *s, uint32_t tensor, weft_placem
         return true;
     }
     if (!kinds_mix(out, axes)) return false;
-    for (int32_t d = 0; d < t->dims; d++)
+    for (int32_t d = 0; splits && d < t->dims; d++)
         if (!place_dim(s, t, d, entries, out)) return false;
     return true;
 }

@@ -170,7 +170,7 @@ static void add_split(const struct wf_op *op, uint32_t factor, int32_t axis, str
     row.style.kind = WEFT_PLACE_SHARD;
     if ((op->factors[factor].flags & WF_WHOLE) != 0 || !split_is_defined(op, &row)) return;
     add_row(rows, &row);
-    for (uint32_t i = 0; i < op->input_count; i++) { /* as the inputs split it on this axis */
+    for (uint32_t i = 0; lists != NULL && i < op->input_count; i++) { /* as the inputs split it */
         const struct wf_op_tensor *t = &op->tensors[i];
         const weft_placement *p;
         if (!t->present || !has_factor(t->factors, factor)) continue;
@@ -244,7 +244,7 @@ void wf_rows_list(const struct wf_op *op, int32_t axis, struct wf_sizes *lists, 
     out->row[0] = (struct wf_row){.kind = WF_ROW_WHOLE};
     for (uint32_t i = 0; i < op->factor_count; i++)
         add_split(op, i, axis, lists, out);
-    add_owners(op, axis, out);
+    if (lists != NULL) add_owners(op, axis, out);
 }
 
 void wf_rows_add_partials(const struct wf_op *op, struct wf_rows *out)

@@ -67,10 +67,14 @@ static void list_rows(struct wf_solver *solver)
     const struct wf_op *op = &solver->op;
     int32_t plain = -1; /* an axis without rows of its own */
 
+    solver->plain = true;
+    for (uint32_t i = 0; i < op->input_count; i++)
+        if (op->rule->slots[op->tensors[i].slot].shape_only) solver->plain = false;
     for (int32_t a = 0; a < op->mesh->axes; a++) {
         bool own = has_styles(op, a);
+        if (own) solver->plain = false;
         if (own || plain < 0) {
-            wf_rows_list(op, a, &solver->sizes, &solver->rows[a]);
+            wf_rows_list(op, a, own ? &solver->sizes : NULL, &solver->rows[a]);
             if (!own) plain = a;
             continue;
         }

@@ -24,6 +24,7 @@ struct wf_solver {
     bool is_foreach; /* every input and output is a list, but for a last input beside them */
     bool has_shared; /* there is such an input */
     bool complete;   /* the rows have those with partial inputs */
+    bool plain;      /* the values of all inputs are used, and none is split but by S or owned */
     struct wf_sizes sizes;
     struct wf_rows rows[WEFT_MAX_AXES];
     uint32_t order_count;

@@ -77,7 +77,7 @@ bool wf_style_places_same(const weft_mesh *mesh, int32_t axis, int64_t size,
 /* ---- rows.c ---- */
 
 /* The rows of AXIS in their order: whole, then the factors, then owners.  Splits and owners that
- * the inputs have on this axis are rows of their own. */
+ * the inputs have on this axis are rows of their own; LISTS is NULL if they have none but S. */
 void wf_rows_list(const struct wf_op *op, int32_t axis, struct wf_sizes *lists,
                   struct wf_rows *out);
 /* Append the rows with partial inputs. */
