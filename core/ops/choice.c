@@ -86,14 +86,15 @@ static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution 
 /* The layout of the gradient of TENSOR.  Every rank differentiates what it computes: the gradient
  * of a part is a part, that of a contribution to a sum is the whole gradient, and that of a replica
  * that the ranks use for different parts is a contribution. */
-static const weft_spec *gradient_of(const weft_op_choice *choice, uint32_t tensor)
+weft_status wf_choice_gradient(const weft_op_choice *choice, uint32_t tensor, const weft_spec **out)
 {
     const struct mark *mark = &choice->marks[tensor];
     weft_spec *known = atomic_load(&choice->gradients[tensor]), *made;
     struct wf_layout layout;
     bool differs = false;
 
-    if (known != NULL || !mark->has_gradient) return known;
+    *out = known;
+    if (known != NULL || !mark->has_gradient) return WEFT_OK;
     layout = choice->specs[tensor]->layout;
     for (int32_t a = 0; a < layout.mesh->axes; a++) {
         weft_placement *p = &layout.placements[a];
@@ -104,11 +105,21 @@ static const weft_spec *gradient_of(const weft_op_choice *choice, uint32_t tenso
             *p = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = WEFT_REDUCE_SUM};
         differs = true;
     }
-    if (!differs) return choice->specs[tensor];
-    if (wf_spec_intern(&layout, &made) != WEFT_OK) return NULL;
-    if (atomic_compare_exchange_strong(&choice->gradients[tensor], &known, made)) return made;
+    *out = choice->specs[tensor];
+    if (!differs) return WEFT_OK;
+    WF_TRY(wf_spec_intern(&layout, &made));
+    *out = made;
+    if (atomic_compare_exchange_strong(&choice->gradients[tensor], &known, made)) return WEFT_OK;
     weft_spec_release(&made); /* another thread was first */
-    return known;
+    *out = known;
+    return WEFT_OK;
+}
+
+static const weft_spec *gradient_of(const weft_op_choice *choice, uint32_t tensor)
+{
+    const weft_spec *spec;
+
+    return wf_choice_gradient(choice, tensor, &spec) == WEFT_OK ? spec : NULL;
 }
 
 /* Where tensor I of SOLVER belongs in the lists of CHOICE; UINT32_MAX: the call does not have it.
@@ -165,6 +176,11 @@ void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
 {
     choice->specs[choice->info.inputs + index] = weft_spec_retain(spec);
+}
+
+void wf_choice_set_gradient(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
+{
+    atomic_store(&choice->gradients[index], spec != NULL ? weft_spec_retain(spec) : NULL);
 }
 
 weft_op_choice *wf_choice_retain(weft_op_choice *choice)

@@ -18,18 +18,54 @@ struct listing {
     struct wf_solution base, variant;
 };
 
+/* Make room for one more choice. */
+static weft_status grow_list(weft_op_list *list)
+{
+    uint32_t room = list->room != 0 ? 2 * list->room : 16;
+    weft_op_choice **grown;
+
+    if (list->count < list->room) return WEFT_OK;
+    grown = wf_realloc(list->choices, room * sizeof(weft_op_choice *));
+    if (grown == NULL) return wf_fail_memory(room * sizeof(weft_op_choice *));
+    list->choices = grown;
+    list->room = room;
+    return WEFT_OK;
+}
+
+static bool same_choice(const weft_op_choice *a, const weft_op_choice *b)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+
+    if (weft_op_choice_get(a, &info) != WEFT_OK) return false;
+    for (uint32_t i = 0; i < info.inputs; i++)
+        if (weft_op_choice_input(a, i) != weft_op_choice_input(b, i)) return false;
+    for (uint32_t i = 0; i < info.outputs; i++)
+        if (weft_op_choice_output(a, i) != weft_op_choice_output(b, i)) return false;
+    return true;
+}
+
+weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice, bool *full)
+{
+    weft_status status = WEFT_OK;
+    uint32_t i = 0;
+
+    *full = list->count >= MOST_LISTED;
+    while (i < list->count && !same_choice(list->choices[i], choice))
+        i++;
+    if (i == list->count && !*full) status = grow_list(list);
+    if (i == list->count && !*full && status == WEFT_OK)
+        list->choices[list->count++] = choice;
+    else
+        weft_op_choice_release(&choice);
+    return status;
+}
+
 static weft_status append_choice(struct listing *l)
 {
     const struct wf_op *op = &l->solver->op;
     weft_op_list *list = l->list;
 
-    if (list->count == list->room) {
-        uint32_t room = list->room != 0 ? 2 * list->room : 16;
-        weft_op_choice **grown = wf_realloc(list->choices, room * sizeof(weft_op_choice *));
-        if (grown == NULL) return wf_fail_memory(room * sizeof(weft_op_choice *));
-        list->choices = grown;
-        list->room = room;
-    }
+    WF_TRY(grow_list(list));
     WF_TRY(wf_choice_make(op->rule, l->inputs, op->output_count, &list->choices[list->count]));
     list->count++;
     return wf_choice_add(list->choices[list->count - 1], l->solver, &l->variant);
@@ -149,20 +185,14 @@ static weft_status list_solver(struct wf_solver *solver, uint32_t inputs, weft_o
     return status;
 }
 
-static weft_status list_call(const weft_op_call *call, const weft_op_options *options,
-                             weft_op_list *list)
+static weft_status list_call(const struct wf_op_entry *entry, const weft_op_call *call,
+                             const weft_op_options *options, weft_op_list *list)
 {
-    const struct wf_op_entry *entry = wf_op_find_form(call->name);
     struct wf_solver *solver;
     struct wf_element e;
     struct wf_out form;
     weft_status status;
 
-    if (entry == NULL) return wf_op_refuse_name("weft_op_list_create", call->name);
-    if (wf_op_is_chain(entry))
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "operator %.100s is made of others; their strategies can be listed",
-                       call->name);
     if (wf_is_foreach(call->name)) {
         WF_TRY(wf_element_begin("weft_op_list_create", entry, call, &e));
         if (options->element >= e.members)
@@ -187,6 +217,27 @@ static weft_status list_call(const weft_op_call *call, const weft_op_options *op
     return status;
 }
 
+/* List the strategies of CALL.  Ends the reading that TICKET began. */
+static weft_status list_entry(const weft_op_call *call, const weft_op_options *options,
+                              uint32_t ticket, weft_op_list *list)
+{
+    const struct wf_op_entry *entry = wf_op_find_form(call->name);
+    struct wf_chain_parts parts;
+    weft_status status;
+
+    if (entry != NULL && wf_op_is_chain(entry)) {
+        status = wf_chain_read("weft_op_list_create", entry, call, &parts);
+        wf_op_leave(ticket);
+        if (status == WEFT_OK) status = wf_chain_list(&parts, call, options, list);
+        wf_rule_drop(parts.rule);
+        return status;
+    }
+    status = entry != NULL ? list_call(entry, call, options, list)
+                           : wf_op_refuse_name("weft_op_list_create", call->name);
+    wf_op_leave(ticket);
+    return status;
+}
+
 weft_status weft_op_list_create(const weft_op_call *call, const weft_op_options *options,
                                 weft_op_list **out)
 {
@@ -204,8 +255,7 @@ weft_status weft_op_list_create(const weft_op_call *call, const weft_op_options 
     status = wf_op_enter(&ticket);
     if (status == WEFT_OK) {
         given.name = wf_op_foreign_name(given.name, ours, sizeof ours);
-        status = list_call(&given, &read, list);
-        wf_op_leave(ticket);
+        status = list_entry(&given, &read, ticket, list);
     }
     if (status == WEFT_OK)
         *out = list;

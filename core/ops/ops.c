@@ -186,33 +186,19 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
     return choice;
 }
 
-static const struct wf_op_entry *find_part(const void *where, const char *name)
-{
-    (void)where;
-    return wf_op_find(name);
-}
-
 /* Solve a call of an operator that is made of others.  Ends the reading that TICKET began. */
 static weft_status solve_chain(const char *function, enum mode mode,
                                const struct wf_op_entry *entry, const weft_op_call *call,
                                const weft_op_options *options, uint32_t ticket,
                                weft_op_choice **out)
 {
-    struct wf_rule *rule = wf_rule_retain(entry->rules[0]);
     bool moves = mode == PROPOSE && (options->flags & WEFT_OP_NO_MOVES) == 0;
-    struct wf_op_step steps[WF_OP_STEPS];
-    uint32_t count = 0;
-    weft_status status = WEFT_OK;
+    struct wf_chain_parts parts;
+    weft_status status = wf_chain_read(function, entry, call, &parts);
 
-    if (strlen(call->name) != entry->length)
-        status = wf_fail(WEFT_ERR_UNSUPPORTED,
-                         "%s: operator %.100s: an operator that is made of others has no such form",
-                         function, call->name);
-    if (status == WEFT_OK) status = wf_op_list_steps(entry, find_part, NULL, steps, &count);
     wf_op_leave(ticket);
-    if (status == WEFT_OK)
-        status = wf_chain_solve(function, rule, steps, count, moves, call, options, out);
-    wf_rule_drop(rule);
+    if (status == WEFT_OK) status = wf_chain_solve(function, &parts, moves, call, options, out);
+    wf_rule_drop(parts.rule);
     return status;
 }
 

@@ -133,12 +133,31 @@ weft_status wf_use_add_rows(const weft_op_call *call, struct wf_op *op,
 
 enum { WF_CHAIN_INPUTS = 64 };
 
-/* Solve a call of the operator that RULE makes of COUNT other ones.  MOVES: its inputs may be moved
- * by communication.  Not between wf_op_enter and wf_op_leave. */
-weft_status wf_chain_solve(const char *function, const struct wf_rule *rule,
-                           const struct wf_op_step *steps, uint32_t count, bool moves,
+/* An operator that is made of others. */
+struct wf_chain_parts {
+    struct wf_rule *rule; /* a reference of its own */
+    struct wf_op_step steps[WF_OP_STEPS];
+    uint32_t count;
+};
+
+/* The parts of ENTRY, for CALL.  Between wf_op_enter and wf_op_leave.  The caller drops the rule,
+ * also after a failure. */
+weft_status wf_chain_read(const char *function, const struct wf_op_entry *entry,
+                          const weft_op_call *call, struct wf_chain_parts *out) WF_NODISCARD;
+/* Solve CALL.  MOVES: its inputs may be moved by communication.  Not between wf_op_enter and
+ * wf_op_leave. */
+weft_status wf_chain_solve(const char *function, const struct wf_chain_parts *parts, bool moves,
                            const weft_op_call *call, const weft_op_options *options,
                            weft_op_choice **out) WF_NODISCARD;
+/* Append all strategies of CALL to LIST.  Not between wf_op_enter and wf_op_leave. */
+weft_status wf_chain_list(const struct wf_chain_parts *parts, const weft_op_call *call,
+                          const weft_op_options *options, weft_op_list *list) WF_NODISCARD;
+
+/* ---- list.c ---- */
+
+/* Append CHOICE, which is taken over, unless the list has an equal one.  *FULL: the list has as
+ * many as it may have. */
+weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice, bool *full) WF_NODISCARD;
 
 /* ---- ops.c ---- */
 
@@ -156,6 +175,12 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
 void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,
                          weft_plan *move);
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
+/* The gradient of tensor INDEX, inputs, then outputs, which is valid as long as CHOICE; NULL: it
+ * has none. */
+weft_status wf_choice_gradient(const weft_op_choice *choice, uint32_t index,
+                               const weft_spec **out) WF_NODISCARD;
+/* Set the gradient of tensor INDEX: inputs, then outputs.  NULL: it has none. */
+void wf_choice_set_gradient(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
 /* Add SOLUTION, whose references go to CHOICE, as the tensors of one element. */
 weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
                           struct wf_solution *solution) WF_NODISCARD;

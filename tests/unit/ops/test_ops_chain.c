@@ -78,6 +78,77 @@ START_TEST(parts_may_be_made_of_others_and_state_their_inputs)
 }
 END_TEST
 
+/* The gradients of the inputs and the output of the call, as text. */
+static const char *chain_gradients(const char *name, const char *mesh, const char *inputs)
+{
+    static char out[1024];
+    struct wf_text text = {0};
+    weft_op_choice *choice = NULL;
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    struct op_text o;
+
+    op_begin(&o, name, mesh, inputs, "", NULL);
+    ck_assert_msg(weft_op_check(&o.call, &op_uncached, &choice) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_int_eq(weft_op_choice_get(choice, &info), WEFT_OK);
+    wf_text_add(&text, "%s", "");
+    for (uint32_t i = 0; i < info.inputs; i++)
+        op_add_spec(&text, weft_op_choice_gradient(choice, i), false);
+    wf_text_add(&text, " <- ");
+    for (uint32_t i = 0; i < info.outputs; i++)
+        op_add_spec(&text, weft_op_choice_output_gradient(choice, i), false);
+    snprintf(out, sizeof out, "%s", text.data);
+    wf_text_free(&text);
+    weft_op_choice_release(&choice);
+    op_end(&o);
+    return out;
+}
+
+START_TEST(gradients_are_those_of_the_parts)
+{
+    begin_rules(MLP "\ntwice_neg is neg; neg\nneg_linear is neg; linear");
+    ck_assert_str_eq(chain_gradients("gelu_mlp", "2x4",
+                                     "f32[8,16] S(0),R ; f32[32,16] R,S(0) ; f32[16,32] R,S(1)"),
+                     "S(0),P(sum) ; P(sum),S(0) ; P(sum),S(1) <- S(0),R");
+    ck_assert_str_eq(chain_gradients("twice_neg", "2", "f32[8] P(sum)"), "R <- R");
+    /* the gradient between the parts is a sum of contributions, so that of x is too */
+    ck_assert_str_eq(chain_gradients("neg_linear", "2", "f32[8,16] R ; f32[32,16] S(0)"),
+                     "P(sum) ; S(0) <- S(1)");
+    /* a maximum of contributions has no gradient */
+    ck_assert_str_eq(chain_gradients("twice_neg", "2", "f32[8] P(max)"), "- <- -");
+    ck_assert_int_eq(weft_op_remove("gelu_mlp"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("twice_neg"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("neg_linear"), WEFT_OK);
+}
+END_TEST
+
+START_TEST(strategies_are_listed)
+{
+    struct op_text o;
+    weft_op_list *list = NULL;
+    bool found = false;
+
+    begin_rules(MLP);
+    op_begin(&o, "gelu_mlp", "2", "f32[8,16] R ; f32[32,16] R ; f32[16,32] R", "", NULL);
+    ck_assert_msg(weft_op_list_create(&o.call, NULL, &list) == WEFT_OK, "%s", weft_last_error());
+    for (uint32_t i = 0; i < weft_op_list_count(list); i++) {
+        const char *one = op_choice_text(weft_op_list_choice(list, i), false);
+        found = found || strcmp(one, "R ; S(0) ; S(1) -> P(sum)") == 0;
+        ck_assert_msg(strncmp(one, "S(1)", 4) != 0, "gelu has no partial inputs: %s", one);
+        for (uint32_t j = 0; j < i; j++) {
+            char text[256];
+            snprintf(text, sizeof text, "%s", one);
+            ck_assert_str_ne(text, op_choice_text(weft_op_list_choice(list, j), false));
+            one = op_choice_text(weft_op_list_choice(list, i), false);
+        }
+    }
+    ck_assert(found);
+    weft_op_list_release(&list);
+    op_end(&o);
+    ck_assert_int_eq(weft_op_remove("gelu_mlp"), WEFT_OK);
+}
+END_TEST
+
 /* Register TEXT and compare the error. */
 static void check_refused(const char *text, const char *want)
 {
@@ -128,6 +199,16 @@ static weft_status propose_chain(void *argument)
     return status;
 }
 
+static weft_status list_chain(void *argument)
+{
+    struct op_text *o = argument;
+    weft_op_list *list = NULL;
+    weft_status status = weft_op_list_create(&o->call, NULL, &list);
+
+    weft_op_list_release(&list);
+    return status;
+}
+
 START_TEST(it_survives_the_end_of_memory)
 {
     struct op_text o;
@@ -135,12 +216,13 @@ START_TEST(it_survives_the_end_of_memory)
     begin_rules("two is neg; linear");
     op_begin(&o, "two", "2", "f32[4,4] S(0) ; f32[4,4] S(1)", "", NULL);
     check_allocation_failures(propose_chain, NULL, &o);
+    check_allocation_failures(list_chain, NULL, &o);
     op_end(&o);
     ck_assert_int_eq(weft_op_remove("two"), WEFT_OK);
 }
 END_TEST
 
 SUITE(ops_chain, the_text_prints_back_to_itself, parts_agree_on_the_layouts_between_them,
-      the_cheapest_moves_are_found, parts_may_be_made_of_others_and_state_their_inputs,
-      circles_and_unknown_parts_are_refused, a_changed_part_leaves_no_stale_choice,
-      it_survives_the_end_of_memory)
+      gradients_are_those_of_the_parts, strategies_are_listed, the_cheapest_moves_are_found,
+      parts_may_be_made_of_others_and_state_their_inputs, circles_and_unknown_parts_are_refused,
+      a_changed_part_leaves_no_stale_choice, it_survives_the_end_of_memory)

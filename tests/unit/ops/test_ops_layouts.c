@@ -1,4 +1,5 @@
 /* Operators on parts (B), listed sizes (G) and owners (O): index runs decide. */
+#include "support/allocfail.h"
 #include "support/ops.h"
 #include "support/suite.h"
 
@@ -150,6 +151,30 @@ START_TEST(gradients_are_where_their_tensors_are)
 }
 END_TEST
 
+static weft_status propose_views(void *argument)
+{
+    struct op_text *o = argument;
+    weft_op_choice *choice = NULL;
+    weft_status status = weft_op_propose(&o->call, &op_uncached, &choice);
+
+    weft_op_choice_release(&choice);
+    return status;
+}
+
+START_TEST(it_survives_the_end_of_memory)
+{
+    struct op_text o;
+
+    op_begin(&o, "reshape", "2", "f32[24] G(0;16,8)", "shape=6,4", NULL);
+    check_allocation_failures(propose_views, NULL, &o);
+    op_end(&o);
+    op_begin(&o, "reshape", "2", "f32[3,8] B(1;6,2)", "shape=24,", NULL);
+    check_allocation_failures(propose_views, NULL, &o);
+    op_end(&o);
+}
+END_TEST
+
 SUITE(ops_layouts, equal_lists_are_kept, a_contracted_dimension_in_equal_runs_gives_a_sum,
       runs_are_compared_and_not_names, views_follow_the_runs, an_owner_runs_what_it_owns,
-      proposals_move_to_lists_and_owners, gradients_are_where_their_tensors_are)
+      proposals_move_to_lists_and_owners, gradients_are_where_their_tensors_are,
+      it_survives_the_end_of_memory)
