@@ -98,18 +98,20 @@ def why_old(record, what):
 
 def why_no_free_way(record):
     """Why a way that was found by values is not one of weft's; None: there is no reason."""
-    op = record["op"]
-    table = {
-        "true for the values tried": {"cast", "nan_to_num", "nansum", "vector_norm", "norm", "prod", "nll_loss",
-                                      "index_add", "scatter_add", "exp"},
-        "a NaN outside of the domain": {"sqrt", "log", "log1p", "log2", "rsqrt"},
-        "duplicates among the indices": {"scatter", "index_copy", "index_put"},
-        "parts of other sizes": {"slice"},
-    }  # fmt: skip
-    for reason, operators in table.items():
-        if op in operators:
-            return reason
-    return None
+    op, params = record["op"], record.get("params") or {}
+    table = [
+        (op == "vector_norm" and params.get("ord") == 0, "a count of numbers that are not 0; none that was tried is"),
+        (op == "cast" and params.get("dtype") == "bool", "a number that is not 0 is true; none that was tried is 0"),
+        (op in ("nan_to_num", "nansum"), "a NaN in one contribution"),
+        (op in ("sqrt", "log", "log1p", "log2", "rsqrt"), "a contribution outside of the domain is a NaN"),
+        (op in ("scatter", "index_copy", "index_put", "index_add"), "duplicates among the indices"),
+        (op == "prod", "a product is not monotone in its factors; it rounds to 0 or keeps its sign here"),
+        (op == "exp", "the exponential of a contribution overflows"),
+        (op == "nll_loss" and params.get("reduction") == "mean", "a mean of parts divides by local counts"),
+        (op == "nll_loss", "weights may be negative"),
+        (op == "slice", "the parts of a slice with a step need not be those of a split"),
+    ]  # fmt: skip
+    return next((reason for holds, reason in table if holds), None)
 
 
 def fail(record, what, detail):
@@ -175,10 +177,10 @@ def check_free(record, answer):
     if "free" not in record:
         return
     counts["free there"] += 1
-    if answer["chosen"]["communicates"]:
-        note(record, why_no_free_way(record), "not free", answer["chosen"]["moves"])
-    else:
+    if not answer["chosen"]["communicates"]:
         counts["free here"] += 1
+        return
+    note(record, why_no_free_way(record), "not free", answer["chosen"]["moves"])
 
 
 def check_shapes(record, answer):

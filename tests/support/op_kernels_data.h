@@ -115,6 +115,22 @@ static inline void k_one_hot(const weft_op_call *call, const struct part *in, st
     }
 }
 
+/* x[a b], indices of dimension 0, and values [c b], [b] or [] */
+static inline void k_index_put(const weft_op_call *call, const struct part *in, struct part *out)
+{
+    const struct part *v = &in[2];
+    int64_t width = out->shape[1];
+
+    (void)call;
+    memcpy(out->data, in[0].data, (size_t)out->count * sizeof *out->data);
+    for (int64_t j = 0; j < in[1].shape[0]; j++) {
+        int64_t row = find_index(out, 0, (int64_t)in[1].data[j]);
+        for (int64_t b = 0; row >= 0 && b < width; b++)
+            out->data[row * width + b] =
+                v->data[v->dims == 0 ? 0 : (v->dims == 2 ? j * width : 0) + b];
+    }
+}
+
 /* x[a b], two indices of dimension 0 and 1 */
 static inline void k_index_both(const weft_op_call *call, const struct part *in, struct part *out)
 {

@@ -195,6 +195,22 @@ weft_status wf_make_index(struct wf_maker *m)
     return WEFT_OK;
 }
 
+/* True if VALUES are the same for all indices, so that duplicates among these do not matter. */
+static bool is_constant(const struct wf_maker *m, const weft_spec *values, uint32_t indexed,
+                        int32_t index_dims, bool adjacent)
+{
+    int32_t total = m->dims - __builtin_popcount(indexed) + index_dims, first = 0;
+
+    if (values == NULL) return false;
+    while (adjacent && first < m->dims && (indexed >> first & 1) == 0)
+        first++;
+    for (int32_t i = 0; i < index_dims; i++) {
+        int32_t d = first + i - (total - values->layout.dims);
+        if (d >= 0 && values->layout.shape[d] != 1) return false;
+    }
+    return true;
+}
+
 /* x, the indices, and the values last. */
 weft_status wf_make_index_put(struct wf_maker *m)
 {
@@ -218,7 +234,10 @@ weft_status wf_make_index_put(struct wf_maker *m)
     for (int32_t d = 0; d < index_dims; d++)
         wf_text_add(m->out, "; %s j%d", accumulate != 0 ? "sum" : "whole", d);
     /* without accumulation, duplicates make the last value depend on the contribution */
-    if (accumulate != 0) wf_text_add(m->out, "; add x; lin x+v; aff x | v; mono x");
+    if (accumulate != 0)
+        wf_text_add(m->out, "; add x; lin x+v; aff x | v; mono x");
+    else if (is_constant(m, m->call->inputs[count - 1], indexed, index_dims, adjacent))
+        wf_text_add(m->out, "; pass x+v; aff x | v; mono x | v");
     return WEFT_OK;
 }
 
