@@ -111,7 +111,7 @@ static void add_received(const weft_plan *plan, const weft_plan_info *info, stru
     wf_text_bytes(out, info->bytes_received_max);
     wf_text_add(out, " received by a rank");
     if (weft_plan_lower_bound(plan, &least) == WEFT_OK) {
-        wf_text_add(out, " (the least possible is ");
+        wf_text_add(out, " (the lower bound is ");
         wf_text_bytes(out, least);
         wf_text_char(out, ')');
     }

@@ -5,7 +5,7 @@
  * messages from the tensor itself if each of them is one run of it, and receive into it likewise;
  * otherwise all messages of that side are staged (see core/exec/packing.c).  Reduce-scatters of
  * equal shards reduce on the way; with unequal shards, contributions arrive and are staged. */
-#include "plan.h"
+#include "plan/plan.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef WEFT_PLAN_FIGURES_H
 #define WEFT_PLAN_FIGURES_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 /* ---- table.c ---- */
 
