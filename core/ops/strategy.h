@@ -58,8 +58,8 @@ struct wf_sizes {
     bool failed; /* a list had no memory */
 };
 
-/* A list with the COUNT sizes at SIZES, each times TIMES, and the whole REPEATS times; NULL: there
- * is no memory. */
+/* A list with the COUNT sizes at SIZES, each times TIMES, and the whole REPEATS times; NULL: memory
+ * is exhausted. */
 const int64_t *wf_sizes_keep(struct wf_sizes *lists, const int64_t *sizes, int32_t count,
                              int64_t times, int64_t repeats);
 void wf_sizes_end(struct wf_sizes *lists);
