@@ -45,6 +45,11 @@ void describe_mesh(const weft_mesh *mesh, struct wf_text *out)
     append(print_mesh, mesh, NULL, out);
 }
 
+void describe_spec(const weft_spec *spec, struct wf_text *out)
+{
+    append(print_spec, spec, NULL, out);
+}
+
 void describe_placements(const weft_spec *spec, struct wf_text *out)
 {
     append(print_spec, spec, "] ", out);

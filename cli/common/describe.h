@@ -6,6 +6,7 @@
 #include "weft/weft.h"
 
 void describe_mesh(const weft_mesh *mesh, struct wf_text *out);               /* dp=2,tp=4 */
+void describe_spec(const weft_spec *spec, struct wf_text *out);               /* f32[4,6] S(0),R */
 void describe_placements(const weft_spec *spec, struct wf_text *out);         /* S(0),R */
 void describe_shape(int32_t dims, const int64_t *shape, struct wf_text *out); /* [4,6] */
 void describe_plan(const weft_plan *plan, struct wf_text *out);               /* all lines */

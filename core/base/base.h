@@ -115,11 +115,25 @@ void wf_mem_fail_at(uint64_t n);
 uint64_t wf_mem_made(void);
 int64_t wf_mem_live(void);
 
-/* ---- math.c: arithmetic that cannot wrap ---- */
+/* ---- arithmetic that cannot wrap ---- */
 
 /* False, and *OUT unchanged, if the result does not fit. */
-bool wf_mul_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
-bool wf_add_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
+static inline WF_NODISCARD bool wf_mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t product;
+
+    if (__builtin_mul_overflow(a, b, &product)) return false;
+    *out = product;
+    return true;
+}
+static inline WF_NODISCARD bool wf_add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t sum;
+
+    if (__builtin_add_overflow(a, b, &sum)) return false;
+    *out = sum;
+    return true;
+}
 static inline int64_t wf_min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -220,6 +234,41 @@ void wf_json_uint(struct wf_json *json, const char *key, uint64_t value);
 void wf_json_real(struct wf_json *json, const char *key, double value); /* not finite: null */
 void wf_json_bool(struct wf_json *json, const char *key, bool value);
 void wf_json_null(struct wf_json *json, const char *key);
+
+/* ---- json_read.c: reading JSON ---- */
+
+enum wf_json_kind {
+    WF_JSON_NULL,
+    WF_JSON_BOOL,
+    WF_JSON_INT,  /* a number without fraction and exponent, of 64 bits */
+    WF_JSON_REAL, /* any other number */
+    WF_JSON_STRING,
+    WF_JSON_ARRAY,
+    WF_JSON_OBJECT
+};
+
+struct wf_json_value {
+    uint32_t kind;
+    uint32_t count;                     /* ARRAY and OBJECT: members */
+    int64_t integer;                    /* BOOL: 0 or 1; INT */
+    double real;                        /* INT and REAL */
+    char *key, *text;                   /* key: in objects; text: STRING */
+    struct wf_json_value *first, *next; /* the first member; the next one beside this */
+};
+
+struct wf_json_block;
+
+struct wf_json_tree {
+    char *text;
+    struct wf_json_block *blocks;
+    const struct wf_json_value *root;
+};
+
+/* Read TEXT.  WEFT_ERR_PARSE gives the position.  The caller frees *OUT. */
+weft_status wf_json_read(const char *text, struct wf_json_tree *out) WF_NODISCARD;
+void wf_json_free(struct wf_json_tree *tree);
+/* The member KEY of OBJECT; NULL: OBJECT lacks it, or is another kind. */
+const struct wf_json_value *wf_json_find(const struct wf_json_value *object, const char *key);
 
 /* ---- scan.c: reading small grammars, with positions for error messages ---- */
 

@@ -229,9 +229,14 @@ static uint64_t by_exchange(const struct wf_lower_bound *bound, const struct wf_
     return bound->base + sum - (bound->alone ? spared : 0);
 }
 
+uint64_t wf_lower_bound_latency(const struct wf_lower_bound *bound, const struct wf_state *state)
+{
+    if (wf_state_same(state, &bound->problem->target)) return 0;
+    return least(by_collectives(bound, state), by_exchange(bound, state));
+}
+
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state)
 {
     if (wf_state_same(state, &bound->problem->target)) return 0;
-    return wf_add_capped(least(by_collectives(bound, state), by_exchange(bound, state)),
-                         by_bytes(bound, state));
+    return wf_add_capped(wf_lower_bound_latency(bound, state), by_bytes(bound, state));
 }

@@ -213,6 +213,20 @@ static void set_cast(const struct wf_problem *problem, struct wf_path *out)
     wf_price_edge(problem, &problem->source, &out->edges[0], &out->prices[0]);
 }
 
+/* The steps between two specs of one mesh. */
+static weft_status find_steps(const weft_spec *from, const weft_spec *to,
+                              const weft_plan_options *given, struct wf_problem *problem,
+                              struct wf_path *path)
+{
+    WF_TRY(wf_problem_set(problem, from, to, given));
+    path->count = 0;
+    if (from->elements == 0 || wf_state_same(&problem->source, &problem->target)) return WEFT_OK;
+    if (!wf_state_same_codes(problem, &problem->source, &problem->target))
+        return find_path(problem, given->planner, path);
+    set_cast(problem, path);
+    return WEFT_OK;
+}
+
 static weft_status find_plan(const weft_spec *from, const weft_spec *to,
                              const weft_plan_options *given, weft_plan **out)
 {
@@ -220,15 +234,32 @@ static weft_status find_plan(const weft_spec *from, const weft_spec *to,
     struct wf_path path;
 
     if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, given, out);
-    WF_TRY(wf_problem_set(&problem, from, to, given));
-    path.count = 0;
-    if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target)) {
-        if (wf_state_same_codes(&problem, &problem.source, &problem.target))
-            set_cast(&problem, &path);
-        else
-            WF_TRY(find_path(&problem, given->planner, &path));
-    }
+    WF_TRY(find_steps(from, to, given, &problem, &path));
     return wf_plan_from_path(&problem, &path, out);
+}
+
+weft_status wf_plan_price(const weft_spec *from, const weft_spec *to,
+                          const weft_plan_options *options, struct wf_path *path, uint64_t *ns)
+{
+    struct wf_problem problem;
+
+    WF_TRY(find_steps(from, to, options, &problem, path));
+    *ns = 0;
+    for (uint32_t i = 0; i < path->count; i++)
+        *ns = wf_add_capped(*ns, path->prices[i].ns);
+    return WEFT_OK;
+}
+
+weft_status wf_plan_take(const weft_spec *from, const weft_spec *to,
+                         const weft_plan_options *options, const struct wf_path *path,
+                         weft_plan **out)
+{
+    struct wf_problem problem;
+
+    WF_TRY(wf_problem_set(&problem, from, to, options));
+    WF_TRY(wf_plan_from_path(&problem, path, out));
+    wf_plan_set_costs(*out, options->costs);
+    return WEFT_OK;
 }
 
 weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,

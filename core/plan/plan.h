@@ -78,6 +78,16 @@ void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
  * qualifies the plans: "" or " between the meshes". */
 weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least) WF_NODISCARD;
 
+struct wf_path;
+/* The cost and the steps of the plan that weft_plan_create would make, for specs of one mesh. */
+weft_status wf_plan_price(const weft_spec *from, const weft_spec *to,
+                          const weft_plan_options *options, struct wf_path *path,
+                          uint64_t *ns) WF_NODISCARD;
+/* The plan of PATH, which wf_plan_price found for the same specs and options. */
+weft_status wf_plan_take(const weft_spec *from, const weft_spec *to,
+                         const weft_plan_options *options, const struct wf_path *path,
+                         weft_plan **out) WF_NODISCARD;
+
 /* ---- cross.c ---- */
 
 weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
@@ -325,13 +335,15 @@ struct wf_lower_bound {
 };
 
 void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *problem);
-/* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
- * most the edge's cost. */
 /* Shares of the tensor that each rank must still receive in the mean; *HOLDERS becomes the number
  * of contributions that must be reduced. */
 uint64_t wf_lower_bound_shares(const struct wf_problem *problem, const struct wf_state *state,
                                uint64_t *holders);
+/* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
+ * most the edge's cost. */
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state);
+/* The part of it that is latency: what the remaining steps cost besides their bytes. */
+uint64_t wf_lower_bound_latency(const struct wf_lower_bound *bound, const struct wf_state *state);
 
 /* ---- search.c ---- */
 

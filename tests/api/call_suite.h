@@ -50,6 +50,8 @@ struct world {
     weft_backends *backends;
     weft_rendezvous *rendezvous;
     weft_threads *threads;
+    weft_op_choice *op_choice;
+    weft_op_list *op_list;
     weft_observation *observation;
     weft_record record;
     weft_counts begun;
@@ -95,11 +97,13 @@ void *released(struct world *w, int at, void *object);
 void *options(struct world *w, int at, size_t bytes);
 void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
+void *op_call(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);
 /* Counts that have not begun. */
 void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
+weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity);
 
 #endif

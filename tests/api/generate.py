@@ -18,6 +18,7 @@ OPTIONAL = {
     ("weft_stream_wrap", "native"): "NULL is the vendor's default stream",
     ("weft_threads_run", "argument"): "passed to the caller's function",
     ("weft_comm_dump", "argument"): "passed to the caller's function",
+    ("weft_op_use_register", "argument"): "passed to the caller's function",
     ("weft_log_to", "argument"): "passed to the caller's function",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
@@ -41,6 +42,8 @@ VALID = {
     "weft_stream_wrap": "WEFT_ERR_UNSUPPORTED",  # gloo-cpu has no vendor objects
     "weft_work_wrap": "WEFT_ERR_UNSUPPORTED",
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
+    "weft_op_remove": "WEFT_ERR_NOT_FOUND",  # nobody registered the name
+    "weft_op_use_remove": "WEFT_ERR_NOT_FOUND",
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
@@ -88,7 +91,8 @@ OBJECTS = {
     "weft_symm *": "w->symm", "weft_stream *": "w->stream", "weft_work *": "w->work",
     "weft_cost_table *": "w->costs", "weft_plan_cache *": "w->cache",
     "weft_backends *": "w->backends", "weft_rendezvous *": "w->rendezvous",
-    "weft_threads *": "w->threads", "weft_observation *": "w->observation",
+    "weft_threads *": "w->threads", "weft_op_choice *": "w->op_choice", "weft_op_list *": "w->op_list",
+    "const weft_op_call *": "op_call(w, %d)", "weft_observation *": "w->observation",
     "weft_rings *": "w->rings", "weft_ring *": "w->ring",
     "const weft_record *": "&w->record",
     "const weft_placement *": "w->placements",
@@ -101,6 +105,7 @@ OBJECTS = {
     "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
     "weft_status (*)(void *)": "rank_main",
     "void (*)(void *, const char *)": "dump_line",
+    "weft_status (*)(void *, const weft_op_query *, char *, size_t)": "op_rows",
     ("weft_owners_balance", "bytes"): "w->counts",
     ("weft_redistribute_batch", "bound"): "w->batch_bound",
     ("weft_simulate_batch", "plan"): "w->batch",
@@ -113,6 +118,7 @@ OBJECTS = {
     ("weft_mesh_unflatten", "names"): "w->names", ("weft_mesh_unflatten", "mesh"): "w->named_mesh",
     ("weft_stream_wrap", "native"): "w->buffer", ("weft_work_wrap", "native"): "w->buffer",
     ("weft_threads_run", "argument"): "w", ("weft_comm_dump", "argument"): "w",
+    ("weft_op_use_register", "argument"): "w",
     ("weft_log_to", "argument"): "w", ("weft_counts_end", "counts"): "begun_counts(w)",
     ("weft_free", "pointer"): "w->spare", ("weft_symm_register", "memory"): "w->spare",
     ("weft_pointer_get", "pointer"): "w->buffer",
@@ -133,6 +139,12 @@ TEXTS = {
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
     ("weft_rendezvous_report_gone", "text"): "is gone", ("weft_stream_set_name", "name"): "copies",
     ("weft_dump", "prefix"): "test_api_calls.dump",
+    ("weft_op_register", "text"): "api_one: a[i] -> b[i]",
+    ("weft_op_replace", "text"): "api_two: a[i] -> b[i]",
+    ("weft_op_remove", "name"): "unknown",
+    ("weft_op_format", "text"): "mm: a[m] -> b[m]", ("weft_op_print", "name"): "mm",
+    ("weft_op_explain", "name"): "mm", ("weft_op_use_register", "name"): "api",
+    ("weft_op_use_remove", "name"): "unknown",
 }
 OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
                       ("weft_ring_open", "path"): "w->ring_path"}
@@ -220,6 +232,8 @@ def pointer(function, result, kind, name, at):
         return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
     if kind == "const weft_collective_args *":
         return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
+    if kind == "const weft_op_call *":
+        return "ROLE_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
     if struct.endswith("_options") or struct in ("weft_options", "weft_observer"):
         expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at
         return "ROLE_OPTIONS", expression, "sizeof(%s)" % struct, struct

@@ -16,6 +16,7 @@
 #include "symm.h"
 #include "trace.h"
 #include "plan.h"
+#include "ops.h"
 #include "exec.h"
 #include "move.h"
 #include "ring.h"

@@ -46,6 +46,8 @@ while read -r -a command; do
     bench) fails 2 'there is no benchmark "stray"' "$weft" bench stray && continue ;;
     caps | conform | why) words=(gloo-cpu stray) ;;
     completion) words=(bash stray) ;;
+    op) words=(mm stray) ;;
+    check) words=(graph stray) ;;
     status) words=(1 stray) ;;
     trace) words=(file stray) ;;
     layout) words=(--mesh 2 --shape 4 --placements R stray) ;;

@@ -1,0 +1,71 @@
+#!/bin/sh
+# ops.sh - how long weft takes to check and propose layouts of operators, beside PyTorch's DTensor.
+#
+#   bench/ops.sh [--json] [--budget-ms N] [--build DIR] [--python PROGRAM]
+#
+# One process measures; nothing is communicated.  PyTorch comes from PROGRAM (python3) if that has it,
+# else from PyPI into a virtual environment under the build directory.  Where it cannot be had, the
+# table has weft's side only.  The last line is the time of `weft check` of a training step.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+build=$root/build
+budget_ms=300
+python=python3
+json=
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --json) json=--json ;;
+    --budget-ms) budget_ms=$2; shift ;;
+    --build) build=$2; shift ;;
+    --python) python=$2; shift ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+    shift
+done
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/weft-ops.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+say() { echo "ops: $*" >&2; }
+has_torch() { "$1" -c 'import torch.distributed.tensor' >/dev/null 2>&1; }
+
+find_torch() {
+    if has_torch "$python"; then return 0; fi
+    venv=$build/dtensor-venv
+    if ! has_torch "$venv/bin/python"; then
+        say "installing PyTorch from PyPI into $venv"
+        "$python" -m venv "$venv" >"$work/pip.log" 2>&1 &&
+            { "$venv/bin/pip" install -q torch numpy --index-url https://download.pytorch.org/whl/cpu ||
+                "$venv/bin/pip" install -q torch numpy; } >>"$work/pip.log" 2>&1 || return 1
+        has_torch "$venv/bin/python" || return 1
+    fi
+    python=$venv/bin/python
+}
+
+if [ ! -x "$build/bin/weft" ]; then
+    say "building weft in $build"
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEFT_BUILD_TESTS=OFF >&2
+    cmake --build "$build" -j "$(nproc)" >&2
+fi
+"$build/bin/weft" bench ops --budget-ms "$budget_ms" --json >"$work/weft.json"
+if find_torch; then
+    OMP_NUM_THREADS=1 "$python" "$here/ops.py" "$work/weft.json" "$budget_ms" >"$work/dtensor.json"
+    "$python" "$here/ops_table.py" $json "$work/weft.json" "$work/dtensor.json"
+else
+    say "left out: PyTorch could not be installed: $(tail -n 1 "$work/pip.log" 2>/dev/null)"
+    "$python" "$here/ops_table.py" $json "$work/weft.json"
+fi
+if [ -z "$json" ]; then
+    python3 -c 'import subprocess, sys, time
+times = []
+for _ in range(20):
+    begin = time.perf_counter()
+    subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+    times.append(time.perf_counter() - begin)
+print(f"check of a training step of Llama 3 8B: {1000 * sorted(times)[10]:.1f} ms with the start of the process")' \
+        "$build/bin/weft" check "$root/examples/graphs/llama-8b.graph"
+fi

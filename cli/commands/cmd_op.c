@@ -1,0 +1,145 @@
+/* cmd_op.c - `weft op`: the rules of operators, and the layouts that they allow. */
+#include "common/cli.h"
+
+#include "op/op_request.h"
+#include "op/records.h"
+
+#include <string.h>
+
+/* The names of all operators, one per line; NULL after a failure.  The caller frees them. */
+static char *list_names(weft_status *status)
+{
+    char *names;
+    size_t length;
+
+    *status = weft_op_print_names(NULL, 0, &length);
+    if (*status != WEFT_OK) return NULL;
+    names = wf_alloc(length + 1);
+    if (names == NULL) *status = wf_fail_memory(length + 1);
+    if (names != NULL) *status = weft_op_print_names(names, length + 1, NULL);
+    return names;
+}
+
+/* The names of all operators, or a document with their rules. */
+static int print_all(const struct cli_command *command, bool rules)
+{
+    struct wf_text text = {0};
+    weft_status status;
+    char *names = list_names(&status), rule[16384], *save = NULL;
+
+    if (rules)
+        wf_text_add(&text, "# The rules of all operators\n\n`weft op --rules` writes this list; "
+                           "[operators.md](operators.md) explains it.\n\n");
+    for (char *name = names != NULL ? strtok_r(names, "\n", &save) : NULL;
+         name != NULL && status == WEFT_OK; name = strtok_r(NULL, "\n", &save)) {
+        if (rules) status = weft_op_print(name, rule, sizeof rule, NULL);
+        for (char *at = rule, *end; rules && at != NULL; at = end != NULL ? end + 1 : NULL) {
+            end = strchr(at, '\n');
+            wf_text_add(&text, "    %.*s\n", end != NULL ? (int)(end - at) : (int)strlen(at), at);
+        }
+        if (!rules) wf_text_add(&text, "%s\n", name);
+    }
+    wf_free(names);
+    if (status == WEFT_OK) return cli_print(command, stdout, &text);
+    wf_text_free(&text);
+    return cli_fail(command, status);
+}
+
+static int explain(const struct cli_command *command, const char *name)
+{
+    struct wf_text text = {0};
+    size_t length;
+    char *words;
+    weft_status status = weft_op_explain(name, NULL, 0, &length);
+
+    if (status != WEFT_OK) return cli_fail(command, status);
+    words = wf_alloc(length + 1);
+    status =
+        words != NULL ? weft_op_explain(name, words, length + 1, NULL) : wf_fail_memory(length + 1);
+    if (status == WEFT_OK) wf_text_append(&text, words, strlen(words));
+    wf_free(words);
+    return status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
+}
+
+static int answer(const struct cli_command *command, const struct cli_args *args,
+                  struct op_request *request)
+{
+    bool check = cli_has(command, args, "check"), json = cli_has(command, args, "json");
+    weft_op_choice *choice = NULL;
+    weft_op_list *list = NULL;
+    struct wf_text text = {0};
+    weft_status status;
+    int exit_code;
+
+    status = check ? weft_op_check(&request->call, &request->options, &choice)
+                   : weft_op_propose(&request->call, &request->options, &choice);
+    if (status == WEFT_OK && cli_has(command, args, "strategies"))
+        status = weft_op_list_create(&request->call, &request->options, &list);
+    if (status == WEFT_OK)
+        status = json ? op_add_json(request, choice, list, &text)
+                      : op_add_text(request, choice, list, &text);
+    exit_code = status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
+    if (status != WEFT_OK) wf_text_free(&text);
+    weft_op_list_release(&list);
+    weft_op_choice_release(&choice);
+    return exit_code;
+}
+
+static int answer_records(const struct cli_command *command, const struct cli_args *args)
+{
+    weft_cost_table *costs = NULL;
+    weft_status status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
+    int exit_code;
+
+    if (status != WEFT_OK) return cli_fail(command, status);
+    exit_code = op_records_answer(command, cli_value(command, args, "records"), costs);
+    weft_cost_table_release(&costs);
+    return exit_code;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct op_request request;
+    struct cli_args args;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (cli_has(command, &args, "list") || cli_has(command, &args, "rules"))
+        return print_all(command, cli_has(command, &args, "rules"));
+    if (cli_has(command, &args, "records")) return answer_records(command, &args);
+    if (args.rest_count == 0) {
+        fprintf(stderr, "weft op: give the name of an operator, or --list\n");
+        return CLI_USAGE;
+    }
+    if (!cli_has(command, &args, "mesh")) return explain(command, args.rest[0]);
+    if (!op_request_read(command, &args, argc, argv, &request, &exit_code)) return exit_code;
+    exit_code = answer(command, &args, &request);
+    op_request_free(&request);
+    return exit_code;
+}
+
+const struct cli_command cli_op = {
+    .name = "op",
+    .summary = "explain the rules of an operator, or print the layouts in which it can run",
+    .arguments =
+        "NAME [--mesh M --input SPEC... [--attr K=V]...] | --records FILE | --list | --rules",
+    .example =
+        "weft op mm --mesh dp=2,tp=4 --input \"f32[64,32] S(0),R\" --input \"f32[32,16] R,S(1)\"",
+    .options =
+        (const struct cli_option[]){
+            CLI_MESH,
+            {"input", "SPEC", "an input: f32[64,32] S(0),R; - is an absent one; repeat it", 0},
+            {"attr", "K=V", "an attribute: dim=1, shape=4,6, reduction=mean; repeat it", 0},
+            {"check", NULL, "only say whether the inputs are legal without communication", 0},
+            {"strategies", NULL, "list all layouts in which the operator can run", 0},
+            {"records", "FILE", "answer recorded calls, one JSON object per line; - is the input",
+             0},
+            {"list", NULL, "list the operators", 0},
+            {"rules", NULL, "print the rules of all operators, as a document", 0},
+            {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",
+             0},
+            CLI_JSON,
+            {0}},
+    .rest_max = 1,
+    .run = run,
+};

@@ -1,0 +1,274 @@
+/* check.c - the layouts of a graph, line by line.
+ *
+ * Each line takes its inputs in the layouts that the lines above leave, and the cheapest strategy
+ * with the moves of its inputs. */
+#include "graph.h"
+
+#include "common/describe.h"
+
+#include <string.h>
+
+struct checker {
+    struct graph *graph;
+    weft_op_options options;
+    bool strict;
+};
+
+static weft_status fail_line(const struct graph_line *line, weft_status status)
+{
+    return wf_fail_context(status, "graph line %u", line->number);
+}
+
+/* ---- layouts that the text demands ---- */
+
+/* Append placement INDEX of PLACEMENTS; false: there are fewer. */
+static bool add_placement(const char *placements, int32_t index, struct wf_text *out)
+{
+    int depth = 0;
+
+    for (const char *at = placements; *at != '\0'; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (*at == ',' && depth == 0)
+            index--;
+        else if (index == 0)
+            wf_text_char(out, *at);
+        if (index < 0) break;
+    }
+    return index <= 0;
+}
+
+/* SPEC, which is replaced, with the layout that the clauses `keep` demand of TENSOR. */
+static weft_status apply_keeps(const struct graph *g, int32_t tensor, weft_spec **spec)
+{
+    for (const struct graph_keep *k = g->keeps; k != NULL; k = k->next) {
+        struct wf_text with = {0}, before = {0};
+        weft_spec *changed = NULL;
+        weft_status status;
+        int32_t axis;
+        if (k->tensor != (uint32_t)tensor) continue;
+        status = weft_mesh_find_axis(g->mesh, k->axis, &axis);
+        describe_placements(*spec, &before);
+        if (status == WEFT_OK) status = wf_text_status(&before);
+        for (int32_t a = 0; status == WEFT_OK && a < weft_mesh_axes(g->mesh); a++) {
+            wf_text_add(&with, "%s", a > 0 ? "," : "");
+            if (a == axis)
+                wf_text_add(&with, "%s", k->placement);
+            else
+                (void)add_placement(before.data, a, &with);
+        }
+        if (status == WEFT_OK) status = wf_text_status(&with);
+        if (status == WEFT_OK) status = weft_spec_with(*spec, with.data, &changed);
+        wf_text_free(&with);
+        wf_text_free(&before);
+        if (status != WEFT_OK)
+            return wf_fail_context(status, "graph line %u: keep %.100s", k->line,
+                                   g->tensors[tensor].name);
+        weft_spec_release(spec);
+        *spec = changed;
+    }
+    return WEFT_OK;
+}
+
+/* The spec of an input or a parameter.  Without placements every rank has all of it. */
+static weft_status declare_tensor(struct checker *c, struct graph_line *line)
+{
+    struct graph *g = c->graph;
+    struct graph_tensor *t = &g->tensors[line->outputs[0]];
+    const char *end = strrchr(line->spec, ']');
+    struct wf_text text = {0};
+    weft_status status;
+    uint64_t bytes;
+
+    wf_text_add(&text, "%s", line->spec);
+    for (int32_t a = 0; end != NULL && end[1] == '\0' && a < weft_mesh_axes(g->mesh); a++)
+        wf_text_add(&text, "%s", a > 0 ? ",R" : " R");
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = weft_spec_parse(g->mesh, text.data, &t->spec);
+    wf_text_free(&text);
+    if (status != WEFT_OK) return fail_line(line, status);
+    WF_TRY(apply_keeps(g, line->outputs[0], &t->spec));
+    bytes = weft_spec_shard_bytes(t->spec, weft_mesh_rank_at(g->mesh, 0));
+    g->held = wf_add_capped(g->held, wf_mul_capped(bytes, line->repeat));
+    return WEFT_OK;
+}
+
+/* ---- moves ---- */
+
+static void count_plan(const weft_plan *plan, struct graph_line *line)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+
+    if (plan == NULL || weft_plan_get(plan, &info) != WEFT_OK || info.steps == 0) return;
+    line->moves++;
+    line->bytes = wf_add_capped(line->bytes, info.bytes_received_max);
+    line->cost_ns = wf_add_capped(line->cost_ns, info.cost_ns);
+}
+
+/* Move result INDEX of LINE, which is TENSOR, to TARGET, which is taken over. */
+static weft_status move_tensor(const struct checker *c, struct graph_line *line, uint32_t index,
+                               struct graph_tensor *tensor, weft_spec *target)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .costs = c->options.costs};
+    weft_status status = WEFT_OK;
+
+    if (target != tensor->spec && line->after == NULL) {
+        size_t bytes = line->output_count * sizeof(weft_plan *);
+        line->after = graph_alloc(c->graph, bytes);
+        if (line->after == NULL) status = wf_fail_memory(bytes);
+    }
+    if (target != tensor->spec && status == WEFT_OK)
+        status = weft_plan_create(tensor->spec, target, &options, &line->after[index]);
+    if (status == WEFT_OK) {
+        if (line->after != NULL) count_plan(line->after[index], line);
+        weft_spec_release(&tensor->spec);
+        tensor->spec = target;
+        return WEFT_OK;
+    }
+    weft_spec_release(&target);
+    return fail_line(line, status);
+}
+
+/* Refuse LINE if the check is strict. */
+static weft_status refuse_move(const struct checker *c, struct graph_line *line, const char *reason)
+{
+    if (!c->strict || line->error != NULL) return WEFT_OK;
+    line->error = wf_strdup(reason);
+    if (line->error == NULL) return wf_fail_memory(strlen(reason) + 1);
+    c->graph->refused++;
+    return WEFT_OK;
+}
+
+/* The move that `to`, `keep` or an output with placements demands of TENSOR.  Moves by `to` are
+ * written by the user, so a strict check accepts them. */
+static weft_status demand_layout(const struct checker *c, struct graph_line *line, uint32_t index)
+{
+    int32_t tensor = line->outputs[index];
+    struct graph_tensor *t = &c->graph->tensors[tensor];
+    weft_spec *target = weft_spec_retain(t->spec);
+    uint32_t before = line->moves;
+    char reason[256];
+
+    if (line->spec != NULL) {
+        weft_status status;
+        weft_spec_release(&target);
+        status = weft_spec_with(t->spec, line->spec, &target);
+        if (status != WEFT_OK) return fail_line(line, status);
+    }
+    if (line->kind != GRAPH_OUTPUT) {
+        weft_status status = apply_keeps(c->graph, tensor, &target);
+        if (status != WEFT_OK) {
+            weft_spec_release(&target);
+            return status;
+        }
+    }
+    WF_TRY(move_tensor(c, line, index, t, target));
+    if (line->moves == before || (line->kind != GRAPH_OUTPUT && line->spec != NULL)) return WEFT_OK;
+    snprintf(reason, sizeof reason, "%.100s must be moved to the layout that the graph demands",
+             t->name);
+    return refuse_move(c, line, reason);
+}
+
+/* ---- calls ---- */
+
+static weft_status fill_call(const struct checker *c, const struct graph_line *line,
+                             const weft_spec **inputs, weft_op_call *out)
+{
+    for (uint32_t i = 0; i < line->input_count; i++)
+        inputs[i] = line->inputs[i] >= 0 ? c->graph->tensors[line->inputs[i]].spec : NULL;
+    *out = (weft_op_call){.struct_size = sizeof *out,
+                          .name = line->op,
+                          .inputs = inputs,
+                          .input_count = line->input_count,
+                          .attr_count = line->attr_count,
+                          .attrs = line->attrs,
+                          .outputs = line->given,
+                          .output_count = line->given_count,
+                          .mesh = c->graph->mesh};
+    return WEFT_OK;
+}
+
+/* Give the names of LINE the specs of the results. */
+static weft_status take_results(const struct checker *c, struct graph_line *line)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+
+    WF_TRY(weft_op_choice_get(line->choice, &info));
+    if (info.outputs < line->output_count)
+        return fail_line(line, wf_fail(WEFT_ERR_INVALID,
+                                       "operator %.100s has %u outputs, and the line names %u",
+                                       line->op, info.outputs, line->output_count));
+    for (uint32_t i = 0; i < line->output_count; i++) {
+        if (line->outputs[i] < 0) continue;
+        c->graph->tensors[line->outputs[i]].spec =
+            weft_spec_retain(weft_op_choice_output(line->choice, i));
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_call(const struct checker *c, struct graph_line *line)
+{
+    const weft_spec *inputs[GRAPH_INPUTS];
+    weft_op_choice *exact = NULL;
+    weft_op_options options = c->options;
+    weft_op_call call;
+    weft_status status;
+
+    WF_TRY(fill_call(c, line, inputs, &call));
+    status = weft_op_propose(&call, &c->options, &line->choice);
+    if (status != WEFT_OK) return fail_line(line, status);
+    for (uint32_t i = 0; i < line->input_count; i++)
+        count_plan(weft_op_choice_move(line->choice, i), line);
+    if (c->strict && line->moves > 0) {
+        options.flags |= WEFT_OP_EXACT;
+        status = weft_op_check(&call, &options, &exact);
+        weft_op_choice_release(&exact);
+        if (status == WEFT_ERR_NO_MEMORY) return status;
+        WF_TRY(refuse_move(c, line,
+                           status != WEFT_OK ? weft_last_error() : "the inputs must be moved"));
+    }
+    return take_results(c, line);
+}
+
+/* The result of a move or of an output line is its input, until a layout is demanded. */
+static weft_status copy_input(const struct checker *c, struct graph_line *line)
+{
+    if (line->kind == GRAPH_MOVE &&
+        (line->input_count != 1 || line->output_count != 1 || line->inputs[0] < 0 ||
+         line->outputs[0] < 0 || line->spec == NULL))
+        return fail_line(line,
+                         wf_fail(WEFT_ERR_INVALID, "a move is written y = move(x) ; to S(0)"));
+    c->graph->tensors[line->outputs[0]].spec =
+        weft_spec_retain(c->graph->tensors[line->inputs[0]].spec);
+    return WEFT_OK;
+}
+
+static weft_status check_line(struct checker *c, struct graph_line *line)
+{
+    if (line->kind == GRAPH_INPUT || line->kind == GRAPH_PARAM) return declare_tensor(c, line);
+    if (line->kind == GRAPH_CALL)
+        WF_TRY(check_call(c, line));
+    else
+        WF_TRY(copy_input(c, line));
+    for (uint32_t i = 0; i < line->output_count; i++) {
+        if (line->spec != NULL && line->output_count > 1)
+            return fail_line(line, wf_fail(WEFT_ERR_INVALID,
+                                           "`to` needs a line with one result, which has a name"));
+        if (line->outputs[i] >= 0) WF_TRY(demand_layout(c, line, i));
+    }
+    return WEFT_OK;
+}
+
+weft_status graph_check(struct graph *g, const weft_cost_table *costs, bool strict)
+{
+    struct checker c = {
+        .graph = g, .options = {.struct_size = sizeof c.options, .costs = costs}, .strict = strict};
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        struct graph_line *line = &g->lines[i];
+        WF_TRY(check_line(&c, line));
+        g->moves += line->moves;
+        g->bytes = wf_add_capped(g->bytes, wf_mul_capped(line->bytes, line->repeat));
+        g->cost_ns = wf_add_capped(g->cost_ns, wf_mul_capped(line->cost_ns, line->repeat));
+    }
+    return WEFT_OK;
+}

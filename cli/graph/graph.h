@@ -1,0 +1,117 @@
+/* graph.h - a graph of operators as text, and the layouts that its lines have.
+ *
+ *     mesh dp=2,tp=4
+ *     input x bf16[8,512,1024] S(0),R
+ *     param w bf16[4096,1024] R,S(0)
+ *     y = linear(x, w) ; x32
+ *     output y
+ *
+ * table.c keeps the tensors by name, read.c reads lines and call.c the calls in them; check.c finds
+ * the layouts line by line, print.c prints them. */
+#ifndef WEFT_CLI_GRAPH_H
+#define WEFT_CLI_GRAPH_H
+
+#include "common/cli.h"
+
+enum {
+    GRAPH_INPUTS = 256, /* of one call */
+    GRAPH_ATTRS = 32,
+    GRAPH_REPEATS = 1000000
+};
+
+enum graph_kind { GRAPH_INPUT, GRAPH_PARAM, GRAPH_OUTPUT, GRAPH_CALL, GRAPH_MOVE };
+
+struct graph_tensor {
+    const char *name;
+    uint32_t line; /* that defines it */
+    bool hidden;   /* the tensor that an output line leaves: no other line can use it */
+    weft_spec *spec;
+};
+
+/* A line, and what the check finds. */
+struct graph_line {
+    uint32_t number; /* in the file, from 1 */
+    uint8_t kind;
+    uint32_t repeat;
+    const char *op;   /* CALL */
+    const char *spec; /* INPUT and PARAM: the spec; OUTPUT and `to`: placements, or NULL */
+    uint32_t input_count, output_count, attr_count, given_count;
+    int32_t *inputs, *outputs; /* tensors; -1: absent, or without a name */
+    weft_op_attr *attrs;
+    weft_op_tensor *given; /* shapes of the outputs that the line states */
+    weft_op_choice *choice;
+    weft_plan **after; /* moves of the results that the text demands; NULL: no result is moved */
+    uint32_t moves;
+    uint64_t bytes, cost_ns; /* of the moves, once */
+    char *error;             /* why a strict check refuses the line; NULL: it does not */
+};
+
+struct graph_block;
+
+/* Demands of the clauses `keep`. */
+struct graph_keep {
+    uint32_t tensor, line;
+    const char *axis, *placement;
+    struct graph_keep *next;
+};
+
+struct graph {
+    weft_mesh *mesh;
+    struct graph_line *lines;
+    uint32_t line_count, line_room;
+    struct graph_tensor *tensors;
+    uint32_t tensor_count, tensor_room;
+    uint32_t *slots; /* of the hash table: 1 + the tensor */
+    uint32_t slot_count;
+    struct graph_keep *keeps;
+    int64_t memory; /* bytes that inputs and parameters may take on a rank; 0: any number */
+    uint64_t held;  /* bytes that they take on the rank that holds most */
+    struct graph_block *blocks;
+    uint32_t moves, refused; /* refused: lines */
+    uint64_t bytes, cost_ns; /* of all moves, with repeats */
+};
+
+/* Read TEXT.  WEFT_ERR_PARSE gives the line and the position.  The caller frees *OUT, also after a
+ * failure. */
+weft_status graph_read(const char *text, struct graph *out) WF_NODISCARD;
+void graph_free(struct graph *graph);
+
+/* Find the layouts of all lines.  STRICT: lines that need a move get an error.  A line that cannot
+ * be run ends the check; the error text begins with its number. */
+weft_status graph_check(struct graph *graph, const weft_cost_table *costs,
+                        bool strict) WF_NODISCARD;
+
+weft_status graph_add_text(const struct graph *graph, struct wf_text *out) WF_NODISCARD;
+weft_status graph_add_json(const struct graph *graph, struct wf_text *out) WF_NODISCARD;
+
+/* ---- table.c ---- */
+
+/* Memory that lives as long as the graph; NULL: memory ran out. */
+void *graph_alloc(struct graph *graph, size_t bytes) WF_NODISCARD;
+/* The tensor NAME; -1: no line defines it. */
+int32_t graph_find(const struct graph *graph, const char *name, size_t length);
+/* Define the tensor NAME, which does not exist unless it is HIDDEN. */
+weft_status graph_define(struct graph *graph, const char *name, size_t length, uint32_t line,
+                         bool hidden, int32_t *out) WF_NODISCARD;
+weft_status graph_add_line(struct graph *graph, struct graph_line **out) WF_NODISCARD;
+
+/* ---- call.c ---- */
+
+struct graph_reader {
+    struct graph *graph;
+    struct wf_scan scan;
+    uint32_t line;
+};
+
+weft_status graph_fail(const struct graph_reader *r, const char *expected) WF_NODISCARD;
+/* Take a name: letters, digits, _ and dots. */
+bool graph_take_name(struct graph_reader *r, const char **start, size_t *length);
+/* Take text up to a `;` that is not in parentheses, a comment or the end of the line, without
+ * blanks at its ends. */
+weft_status graph_take_text(struct graph_reader *r, const char **out) WF_NODISCARD;
+/* Take the name of a tensor that exists. */
+weft_status graph_take_tensor(struct graph_reader *r, int32_t *out) WF_NODISCARD;
+/* Read "a, b = op(x, y, key=value)", behind the first name. */
+weft_status graph_read_call(struct graph_reader *r, const char *first, size_t length) WF_NODISCARD;
+
+#endif

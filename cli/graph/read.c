@@ -1,0 +1,241 @@
+/* read.c - the lines of a graph.
+ *
+ *     line    = "mesh" MESH | "input" NAME SPEC | "param" NAME SPEC | "output" NAME [ PLACEMENTS ]
+ *             | NAME { "," NAME } "=" OPERATOR "(" [ argument { "," argument } ] ")"
+ *               each with { ";" clause }, and "#" begins a comment
+ *     clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { "," SHAPE } | "flops" N | "flops" "auto"
+ *             | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
+ *
+ * A `;` in parentheses belongs to a placement. */
+#include "graph.h"
+
+#include <string.h>
+
+static bool take_keyword(struct graph_reader *r, const char *word)
+{
+    struct wf_scan before = r->scan;
+    char c;
+
+    if (!wf_scan_word(&r->scan, word)) return false;
+    c = wf_scan_peek(&r->scan);
+    if (c == ' ' || c == '\t') {
+        wf_scan_space(&r->scan);
+        return true;
+    }
+    r->scan = before;
+    return false;
+}
+
+/* ---- clauses ---- */
+
+static weft_status read_repeat(struct graph_reader *r, struct graph_line *line)
+{
+    struct wf_scan before = r->scan;
+    int64_t count;
+
+    WF_TRY(wf_scan_int(&r->scan, "how often the line is repeated", &count));
+    if (count < 1 || count > GRAPH_REPEATS)
+        return wf_scan_refuse(&before, "graph", "a line is repeated 1 to %d times", GRAPH_REPEATS);
+    line->repeat = (uint32_t)count;
+    return WEFT_OK;
+}
+
+static weft_status read_memory(struct graph_reader *r)
+{
+    size_t taken = cli_scan_size(r->scan.text + r->scan.at, &r->graph->memory);
+
+    if (taken == 0) return graph_fail(r, "a size such as 60G");
+    r->scan.at += taken;
+    return WEFT_OK;
+}
+
+/* "wq on tp=S(0)" */
+static weft_status read_keep(struct graph_reader *r)
+{
+    struct graph_keep *keep = graph_alloc(r->graph, sizeof *keep);
+    const char *axis;
+    size_t length;
+    int32_t tensor;
+    char *copy;
+
+    if (keep == NULL) return wf_fail_memory(sizeof *keep);
+    WF_TRY(graph_take_tensor(r, &tensor));
+    wf_scan_space(&r->scan);
+    if (!take_keyword(r, "on")) return graph_fail(r, "on");
+    if (wf_scan_peek(&r->scan) >= '0' && wf_scan_peek(&r->scan) <= '9') {
+        axis = r->scan.text + r->scan.at;
+        length = strspn(axis, "0123456789");
+        r->scan.at += length;
+    } else if (!graph_take_name(r, &axis, &length)) {
+        return graph_fail(r, "an axis");
+    }
+    if (!wf_scan_char(&r->scan, '=')) return graph_fail(r, "=");
+    WF_TRY(graph_take_text(r, &keep->placement));
+    copy = graph_alloc(r->graph, length + 1);
+    if (copy == NULL) return wf_fail_memory(length + 1);
+    memcpy(copy, axis, length);
+    keep->axis = copy;
+    keep->tensor = (uint32_t)tensor;
+    keep->line = r->line;
+    keep->next = r->graph->keeps;
+    r->graph->keeps = keep;
+    return WEFT_OK;
+}
+
+/* "f32[4,6], i64[4]": the shapes of the outputs. */
+static weft_status read_shapes(struct graph_reader *r, struct graph_line *line)
+{
+    weft_op_tensor shapes[16];
+
+    do {
+        weft_op_tensor *t = &shapes[line->given_count];
+        const char *name;
+        size_t length, inside;
+        char text[256];
+        wf_scan_space(&r->scan);
+        if (line->given_count == WF_COUNT(shapes)) return graph_fail(r, "at most 16 shapes");
+        *t = (weft_op_tensor){.dims = 0};
+        if (!wf_scan_name(&r->scan, &name, &length) || !wf_dtype_find(name, length, &t->dtype))
+            return graph_fail(r, "a dtype and a shape, such as f32[4,6]");
+        inside = strcspn(r->scan.text + r->scan.at, "]\n");
+        if (inside + 2 > sizeof text || r->scan.text[r->scan.at + inside] != ']')
+            return graph_fail(r, "a shape, such as [4,6]");
+        memcpy(text, r->scan.text + r->scan.at, inside + 1);
+        text[inside + 1] = '\0';
+        if (text[0] != '[') return graph_fail(r, "a shape, such as [4,6]");
+        if (weft_shape_parse(text, &t->dims, t->shape) != WEFT_OK)
+            return wf_fail_context(WEFT_ERR_PARSE, "graph line %u", r->line);
+        r->scan.at += inside + 1;
+        line->given_count++;
+        wf_scan_space(&r->scan);
+    } while (wf_scan_char(&r->scan, ','));
+    line->given = graph_alloc(r->graph, line->given_count * sizeof *line->given);
+    if (line->given == NULL) return wf_fail_memory(line->given_count * sizeof *line->given);
+    memcpy(line->given, shapes, line->given_count * sizeof *line->given);
+    return WEFT_OK;
+}
+
+static weft_status read_flops(struct graph_reader *r)
+{
+    const char *text;
+
+    WF_TRY(graph_take_text(r, &text)); /* for tools that price the work; a check does not */
+    return text[0] != '\0' ? WEFT_OK : graph_fail(r, "a number, or auto");
+}
+
+static weft_status read_clause(struct graph_reader *r, struct graph_line *line)
+{
+    wf_scan_space(&r->scan);
+    if (wf_scan_char(&r->scan, 'x')) return read_repeat(r, line);
+    if (take_keyword(r, "memory")) return read_memory(r);
+    if (take_keyword(r, "keep")) return read_keep(r);
+    if (take_keyword(r, "flops")) return read_flops(r);
+    if (line->kind >= GRAPH_CALL && take_keyword(r, "out")) return read_shapes(r, line);
+    if (line->kind >= GRAPH_CALL && take_keyword(r, "to")) return graph_take_text(r, &line->spec);
+    return graph_fail(r, "a clause: x32, to S(0),R, out f32[4], flops auto, memory 60G, or keep w "
+                         "on tp=S(0)");
+}
+
+/* ---- lines ---- */
+
+static weft_status read_mesh(struct graph_reader *r)
+{
+    const char *text;
+
+    if (r->graph->mesh != NULL)
+        return wf_scan_refuse(&r->scan, "graph", "a line above gives the mesh already");
+    WF_TRY(graph_take_text(r, &text));
+    if (weft_mesh_parse(text, &r->graph->mesh) == WEFT_OK) return WEFT_OK;
+    return wf_fail_context(WEFT_ERR_PARSE, "graph line %u", r->line);
+}
+
+/* "input x f32[4] S(0)", behind its first word. */
+static weft_status read_tensor(struct graph_reader *r, uint8_t kind)
+{
+    struct wf_scan before = r->scan;
+    struct graph_line *line;
+    const char *name, *text;
+    size_t length;
+    int32_t tensor, result, *numbers = graph_alloc(r->graph, 2 * sizeof *numbers);
+
+    if (numbers == NULL) return wf_fail_memory(2 * sizeof *numbers);
+    if (!graph_take_name(r, &name, &length)) return graph_fail(r, "the name of a tensor");
+    tensor = graph_find(r->graph, name, length);
+    if (kind == GRAPH_OUTPUT && tensor < 0)
+        return wf_scan_refuse(&before, "graph", "no line above defines it");
+    if (kind != GRAPH_OUTPUT && tensor >= 0)
+        return wf_scan_refuse(&before, "graph", "line %u defines it already",
+                              r->graph->tensors[tensor].line);
+    WF_TRY(graph_define(r->graph, name, length, r->line, kind == GRAPH_OUTPUT, &result));
+    WF_TRY(graph_take_text(r, &text));
+    if (kind != GRAPH_OUTPUT && text[0] == '\0') return graph_fail(r, "a spec: f32[4,6] S(0)");
+    WF_TRY(graph_add_line(r->graph, &line));
+    numbers[0] = tensor;
+    numbers[1] = result;
+    line->kind = kind;
+    line->number = r->line;
+    line->spec = text[0] != '\0' ? text : NULL;
+    line->inputs = numbers;
+    line->outputs = numbers + 1;
+    line->input_count = kind == GRAPH_OUTPUT;
+    line->output_count = 1;
+    return WEFT_OK;
+}
+
+/* True if an assignment comes behind the next word, which may then be any name. */
+static bool is_assignment(const struct graph_reader *r)
+{
+    struct graph_reader ahead = *r;
+    const char *name;
+    size_t length;
+
+    if (!graph_take_name(&ahead, &name, &length)) return false;
+    wf_scan_space(&ahead.scan);
+    return wf_scan_peek(&ahead.scan) == '=' || wf_scan_peek(&ahead.scan) == ',';
+}
+
+static weft_status read_line(struct graph_reader *r)
+{
+    static const char *const words[] = {"input", "param", "output"}; /* by their kinds */
+    uint32_t before = r->graph->line_count;
+    const char *name;
+    size_t length, kind = 0;
+
+    if (is_assignment(r)) {
+        (void)graph_take_name(r, &name, &length);
+        WF_TRY(graph_read_call(r, name, length));
+    } else if (take_keyword(r, "mesh")) {
+        WF_TRY(read_mesh(r));
+    } else {
+        while (kind < WF_COUNT(words) && !take_keyword(r, words[kind]))
+            kind++;
+        if (kind == WF_COUNT(words))
+            return graph_fail(r, "mesh, input, param, output, or \"y = operator(x)\"");
+        WF_TRY(read_tensor(r, (uint8_t)kind));
+    }
+    for (wf_scan_space(&r->scan); wf_scan_char(&r->scan, ';'); wf_scan_space(&r->scan)) {
+        if (r->graph->line_count == before) return graph_fail(r, "the end of the line");
+        WF_TRY(read_clause(r, &r->graph->lines[before]));
+    }
+    return WEFT_OK;
+}
+
+weft_status graph_read(const char *text, struct graph *out)
+{
+    struct graph_reader r = {.graph = out, .scan = {text, 0}, .line = 1};
+
+    memset(out, 0, sizeof *out);
+    for (; !wf_scan_end(&r.scan); r.line++) {
+        char c;
+        wf_scan_space(&r.scan);
+        c = wf_scan_peek(&r.scan);
+        if (c != '#' && c != '\n' && c != '\r' && c != '\0') WF_TRY(read_line(&r));
+        wf_scan_space(&r.scan);
+        if (wf_scan_peek(&r.scan) == '#') r.scan.at += strcspn(text + r.scan.at, "\n");
+        (void)wf_scan_char(&r.scan, '\r');
+        if (!wf_scan_end(&r.scan) && !wf_scan_char(&r.scan, '\n'))
+            return graph_fail(&r, "; or the end of the line");
+    }
+    if (out->mesh == NULL) return wf_fail(WEFT_ERR_PARSE, "graph: no line gives the mesh");
+    return WEFT_OK;
+}

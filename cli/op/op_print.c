@@ -1,0 +1,222 @@
+/* op_print.c - a choice and a list of strategies, as text and as JSON. */
+#include "op_request.h"
+
+#include "common/describe.h"
+
+#include <string.h>
+
+/* The text of SPEC; with PLACEMENTS only those. */
+static weft_status spec_text(const weft_spec *spec, bool placements, struct wf_text *out)
+{
+    if (placements)
+        describe_placements(spec, out);
+    else
+        describe_spec(spec, out);
+    return wf_text_status(out);
+}
+
+static void json_spec(struct wf_json *json, const char *key, const weft_spec *spec)
+{
+    struct wf_text text = {0};
+
+    if (spec != NULL && spec_text(spec, false, &text) == WEFT_OK)
+        wf_json_string(json, key, text.data);
+    else
+        wf_json_null(json, key);
+    wf_text_free(&text);
+}
+
+static void json_tensors(struct wf_json *json, const weft_op_choice *choice, const char *key,
+                         uint32_t count, const weft_spec *(*spec)(const weft_op_choice *, uint32_t))
+{
+    wf_json_begin(json, key, '[');
+    for (uint32_t i = 0; i < count; i++)
+        json_spec(json, NULL, spec(choice, i));
+    wf_json_end(json, ']');
+}
+
+/* Time of the moves to CHOICE; false: a partial would have to change its kind.  If the operator
+ * takes lists, CHOICE is for their tensors at ELEMENT. */
+static bool cost_of(const struct op_request *r, const weft_op_choice *choice, uint32_t element,
+                    uint64_t *out)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .costs = r->options.costs};
+    weft_op_choice_info shape = {.struct_size = sizeof shape};
+    uint32_t all = r->call.input_count, members = 1;
+
+    *out = 0;
+    if (weft_op_choice_get(choice, &shape) != WEFT_OK) return false;
+    if (shape.inputs > 0 && shape.inputs < all) /* one input may stand beside the lists */
+        members = all % shape.inputs == 0 ? all / shape.inputs : (all - 1) / (shape.inputs - 1);
+    for (uint32_t i = 0; i < shape.inputs; i++) {
+        const weft_spec *given = r->inputs[wf_min_i64(i * (int64_t)members + element, all - 1)];
+        weft_plan_info info = {.struct_size = sizeof info};
+        weft_plan *plan = NULL;
+        bool priced;
+        if (given == NULL) continue;
+        priced =
+            weft_plan_create(given, weft_op_choice_input(choice, i), &options, &plan) == WEFT_OK &&
+            weft_plan_get(plan, &info) == WEFT_OK;
+        weft_plan_release(&plan);
+        if (!priced) return false;
+        *out += info.cost_ns;
+    }
+    return true;
+}
+
+static void json_moves(const struct op_request *r, const weft_op_choice *choice,
+                       struct wf_json *json)
+{
+    wf_json_begin(json, "moves", '[');
+    for (uint32_t i = 0; i < r->call.input_count; i++) {
+        const weft_plan *plan = weft_op_choice_move(choice, i);
+        weft_plan_info info = {.struct_size = sizeof info};
+        if (plan == NULL || weft_plan_get(plan, &info) != WEFT_OK) continue;
+        wf_json_begin(json, NULL, '{');
+        wf_json_int(json, "input", i);
+        json_spec(json, "from", r->inputs[i]);
+        json_spec(json, "to", weft_op_choice_input(choice, i));
+        wf_json_uint(json, "bytes", info.bytes_received_max);
+        wf_json_uint(json, "cost_ns", info.cost_ns);
+        wf_json_end(json, '}');
+    }
+    wf_json_end(json, ']');
+}
+
+void op_add_strategies(const struct op_request *r, const weft_op_list *list, const char *key,
+                       uint32_t element, struct wf_json *json)
+{
+    weft_op_choice_info shape = {.struct_size = sizeof shape};
+
+    wf_json_begin(json, key, '[');
+    if (weft_op_list_count(list) > 0 &&
+        weft_op_choice_get(weft_op_list_choice(list, 0), &shape) != WEFT_OK)
+        shape.inputs = shape.outputs = 0;
+    for (uint32_t i = 0; i < weft_op_list_count(list); i++) {
+        const weft_op_choice *one = weft_op_list_choice(list, i);
+        uint64_t cost;
+        wf_json_begin(json, NULL, '{');
+        json_tensors(json, one, "inputs", shape.inputs, weft_op_choice_input);
+        json_tensors(json, one, "outputs", shape.outputs, weft_op_choice_output);
+        if (cost_of(r, one, element, &cost))
+            wf_json_uint(json, "cost_ns", cost);
+        else
+            wf_json_null(json, "cost_ns");
+        wf_json_end(json, '}');
+    }
+    wf_json_end(json, ']');
+}
+
+weft_status op_add_members(const struct op_request *r, const weft_op_choice *choice,
+                           struct wf_json *json)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+
+    WF_TRY(weft_op_choice_get(choice, &info));
+    wf_json_begin(json, "chosen", '{');
+    json_tensors(json, choice, "inputs", info.inputs, weft_op_choice_input);
+    json_tensors(json, choice, "outputs", info.outputs, weft_op_choice_output);
+    json_moves(r, choice, json);
+    wf_json_uint(json, "cost_ns", info.cost_ns);
+    wf_json_bool(json, "communicates", info.local == 0);
+    wf_json_end(json, '}');
+    json_tensors(json, choice, "gradients", info.inputs, weft_op_choice_gradient);
+    return WEFT_OK;
+}
+
+weft_status op_add_json(const struct op_request *r, const weft_op_choice *choice,
+                        const weft_op_list *list, struct wf_text *out)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    struct wf_json json = {.out = out};
+
+    WF_TRY(weft_op_choice_get(choice, &info));
+    wf_json_begin(&json, NULL, '{');
+    wf_json_string(&json, "op", r->call.name);
+    wf_json_string(&json, "rule", info.rule);
+    op_add_strategies(r, list, "strategies", 0, &json);
+    WF_TRY(op_add_members(r, choice, &json));
+    wf_json_end(&json, '}');
+    wf_text_char(out, '\n');
+    return wf_text_status(out);
+}
+
+/* ---- text ---- */
+
+static weft_status add_tensor(const char *what, uint32_t index, const weft_spec *spec,
+                              struct wf_text *out)
+{
+    wf_text_add(out, "%s %u: ", what, index);
+    if (spec == NULL)
+        wf_text_add(out, "absent");
+    else
+        WF_TRY(spec_text(spec, false, out));
+    return wf_text_status(out);
+}
+
+/* "S(0),R ; R,S(1) -> S(0),S(1)" */
+static weft_status add_row(const weft_op_choice *choice, uint32_t inputs, uint32_t outputs,
+                           struct wf_text *out)
+{
+    for (uint32_t i = 0; i < inputs + outputs; i++) {
+        const weft_spec *spec = i < inputs ? weft_op_choice_input(choice, i)
+                                           : weft_op_choice_output(choice, i - inputs);
+        wf_text_add(out, "%s", i == inputs ? (i > 0 ? " -> " : "-> ") : i > 0 ? " ; " : "");
+        if (spec == NULL)
+            wf_text_char(out, '-');
+        else
+            WF_TRY(spec_text(spec, true, out));
+    }
+    return wf_text_status(out);
+}
+
+static weft_status add_strategies(const struct op_request *r, const weft_op_list *list,
+                                  uint32_t outputs, struct wf_text *out)
+{
+    if (list == NULL) return WEFT_OK;
+    wf_text_add(out, "%u strategies:\n", weft_op_list_count(list));
+    for (uint32_t i = 0; i < weft_op_list_count(list); i++) {
+        const weft_op_choice *one = weft_op_list_choice(list, i);
+        uint64_t cost;
+        wf_text_add(out, "  ");
+        WF_TRY(add_row(one, r->call.input_count, outputs, out));
+        if (cost_of(r, one, 0, &cost)) {
+            wf_text_add(out, "  ");
+            wf_text_time(out, cost);
+        }
+        wf_text_char(out, '\n');
+    }
+    return WEFT_OK;
+}
+
+weft_status op_add_text(const struct op_request *r, const weft_op_choice *choice,
+                        const weft_op_list *list, struct wf_text *out)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+
+    WF_TRY(weft_op_choice_get(choice, &info));
+    wf_text_add(out, "rule: %s\n", info.rule);
+    WF_TRY(add_strategies(r, list, info.outputs, out));
+    for (uint32_t i = 0; i < info.inputs; i++) {
+        const weft_plan *plan = weft_op_choice_move(choice, i);
+        weft_plan_info moved = {.struct_size = sizeof moved};
+        WF_TRY(add_tensor("input", i, weft_op_choice_input(choice, i), out));
+        if (plan != NULL && weft_plan_get(plan, &moved) == WEFT_OK) {
+            wf_text_add(out, ", moved from ");
+            WF_TRY(spec_text(r->inputs[i], true, out));
+            wf_text_add(out, " in ");
+            wf_text_time(out, moved.cost_ns);
+        }
+        wf_text_char(out, '\n');
+    }
+    for (uint32_t i = 0; i < info.outputs; i++) {
+        WF_TRY(add_tensor("output", i, weft_op_choice_output(choice, i), out));
+        wf_text_char(out, '\n');
+    }
+    for (uint32_t i = 0; i < info.inputs; i++) {
+        if (weft_op_choice_gradient(choice, i) == NULL) continue;
+        WF_TRY(add_tensor("gradient of input", i, weft_op_choice_gradient(choice, i), out));
+        wf_text_char(out, '\n');
+    }
+    return wf_text_status(out);
+}

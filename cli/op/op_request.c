@@ -1,0 +1,148 @@
+/* op_request.c - specs and attributes of an operator's call, from repeated options. */
+#include "op_request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The value of option NAME at ARGV[*AT], "--name value" or "--name=value"; NULL: another word. */
+static const char *value_at(int argc, char **argv, const char *name, int *at)
+{
+    size_t length = strlen(name);
+    const char *word = argv[*at];
+
+    if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, length) != 0) return NULL;
+    if (word[2 + length] == '=') return word + 3 + length;
+    if (word[2 + length] != '\0' || *at + 1 >= argc) return NULL;
+    return argv[++*at];
+}
+
+static bool fail_usage(const struct cli_command *command, int *exit_code, const char *what,
+                       const char *text)
+{
+    fprintf(stderr, "weft %s: %s \"%.200s\"\n", command->name, what, text);
+    *exit_code = CLI_USAGE;
+    return false;
+}
+
+/* "4,6", "[4,6]", "[4]" or "4,": a list.  False: TEXT is not one. */
+static bool read_list(const char *text, int64_t **out, uint32_t *count)
+{
+    bool bracketed = *text == '[', listed = bracketed;
+    size_t room = strlen(text) + 1;
+    int64_t *list = wf_calloc(room, sizeof *list);
+
+    *count = 0;
+    if (list == NULL) return false;
+    for (text += bracketed; *text != '\0' && *text != ']';) {
+        char *end;
+        list[(*count)++] = strtoll(text, &end, 10);
+        if (end == text || (*end != ',' && *end != ']' && *end != '\0')) {
+            wf_free(list);
+            return false;
+        }
+        listed = listed || *end == ',';
+        text = *end == ',' ? end + 1 : end;
+    }
+    if (!listed) {
+        wf_free(list);
+        return false;
+    }
+    *out = list;
+    return true;
+}
+
+/* "k=v": a number, a list, true, false, or a word. */
+static bool read_attr(struct op_request *r, const char *text)
+{
+    uint32_t at = r->call.attr_count;
+    weft_op_attr *a = &r->attrs[at];
+    char *value, *end;
+
+    r->texts[at] = wf_strdup(text);
+    value = r->texts[at] != NULL ? strchr(r->texts[at], '=') : NULL;
+    if (value == NULL || value == r->texts[at]) return false;
+    *value++ = '\0';
+    *a = (weft_op_attr){.name = r->texts[at], .kind = WEFT_ATTR_TEXT, .text = value};
+    r->call.attr_count++;
+    if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0) {
+        a->kind = WEFT_ATTR_INT;
+        a->integer = value[0] == 't';
+        return true;
+    }
+    if (read_list(value, &r->lists[at], &a->count)) {
+        a->kind = WEFT_ATTR_LIST;
+        a->list = r->lists[at];
+        return true;
+    }
+    a->integer = strtoll(value, &end, 10);
+    if (*value != '\0' && *end == '\0') {
+        a->kind = WEFT_ATTR_INT;
+        return true;
+    }
+    a->real = strtod(value, &end);
+    if (*value != '\0' && *end == '\0') a->kind = WEFT_ATTR_REAL;
+    return true;
+}
+
+static bool read_repeated(const struct cli_command *command, int argc, char **argv,
+                          struct op_request *r, int *exit_code)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = value_at(argc, argv, "attr", &i);
+        if (value != NULL) {
+            if (r->call.attr_count == OP_ATTRS_MAX || !read_attr(r, value))
+                return fail_usage(command, exit_code, "expected --attr NAME=VALUE, not", value);
+            continue;
+        }
+        value = value_at(argc, argv, "input", &i);
+        if (value == NULL) continue;
+        if (r->call.input_count == OP_INPUTS_MAX)
+            return fail_usage(command, exit_code, "too many inputs:", value);
+        if (strcmp(value, "-") != 0 &&
+            weft_spec_parse(r->mesh, value, &r->inputs[r->call.input_count]) != WEFT_OK) {
+            *exit_code = cli_fail(command, WEFT_ERR_INVALID);
+            return false;
+        }
+        r->call.input_count++;
+    }
+    return true;
+}
+
+bool op_request_read(const struct cli_command *command, const struct cli_args *args, int argc,
+                     char **argv, struct op_request *out, int *exit_code)
+{
+    const char *mesh = cli_value(command, args, "mesh"), *costs = cli_value(command, args, "costs");
+    weft_status status;
+
+    memset(out, 0, sizeof *out);
+    if (mesh == NULL)
+        return fail_usage(command, exit_code, "give the mesh with --mesh, as in", "2x4");
+    out->call = (weft_op_call){.struct_size = sizeof out->call,
+                               .name = args->rest[0],
+                               .inputs = (const weft_spec *const *)out->inputs,
+                               .attrs = out->attrs};
+    out->options.struct_size = sizeof out->options;
+    status = weft_mesh_parse(mesh, &out->mesh);
+    if (status == WEFT_OK) status = weft_cost_table_open(costs, &out->costs);
+    if (status != WEFT_OK) {
+        *exit_code = cli_fail(command, status);
+    } else if (read_repeated(command, argc, argv, out, exit_code)) {
+        out->call.mesh = out->mesh;
+        out->options.costs = out->costs;
+        return true;
+    }
+    op_request_free(out);
+    return false;
+}
+
+void op_request_free(struct op_request *r)
+{
+    for (uint32_t i = 0; i < r->call.input_count; i++)
+        weft_spec_release(&r->inputs[i]);
+    for (uint32_t i = 0; i < OP_ATTRS_MAX; i++) {
+        wf_free(r->texts[i]);
+        wf_free(r->lists[i]);
+    }
+    weft_cost_table_release(&r->costs);
+    weft_mesh_release(&r->mesh);
+}

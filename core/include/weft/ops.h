@@ -1,0 +1,263 @@
+/* ops.h - how operators act on layouts.
+ *
+ * A rule is one line of text that states how an operator may be split (docs/operators.md):
+ *
+ *     mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b
+ *
+ * weft has rules for the operators of tensor programs, and programs add their own.  From a rule and
+ * the layouts of the inputs follow the strategies: the layouts in which every rank can run the
+ * operator on its own shards.  weft does not run the operator.
+ *
+ *     const weft_spec *inputs[] = {x, w};
+ *     weft_op_call call = {.struct_size = sizeof call, .name = "mm", .inputs = inputs,
+ *                          .input_count = 2};
+ *     weft_op_choice *choice;
+ *     if (weft_op_check(&call, NULL, &choice) != WEFT_OK) fail(weft_last_error());
+ *     output = weft_op_choice_output(choice, 0);
+ *
+ * Strategies depend on the arguments and the registered rules only, so every rank computes the
+ * same.  All functions here may be called from any thread. */
+#ifndef WEFT_OPS_H
+#define WEFT_OPS_H
+
+#include "plan.h"
+#include "spec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- rules --------------------------------------------------------------------- */
+
+/* Register the rules of TEXT, one per line; `#` begins a comment.  A line "NAME is a; b" makes an
+ * operator of others.  A name may stand in several
+ * lines: the first line whose guards hold applies.  The rules of a name replace weft's own rules of
+ * that name until weft_op_remove.  Either all lines are registered or none.
+ * WEFT_ERR_PARSE: TEXT is malformed; the error text gives the line and the position.
+ * WEFT_ERR_INVALID: a rule is incomplete, or a name has other registered rules already. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_register(const char *text);
+
+/* As weft_op_register, but rules that were registered before under the same names are replaced. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_replace(const char *text);
+
+/* Remove the rules that were registered under NAME.  weft's own rules of that name apply again.
+ * WEFT_ERR_NOT_FOUND: none were registered. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_remove(const char *name);
+
+/* Check TEXT as weft_op_register does without registering it, and write the one form of its rules
+ * to BUFFER: equal rules have equal texts.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print
+ * (mesh.h). */
+WEFT_API WEFT_NODISCARD weft_status weft_op_format(const char *text, char *buffer, size_t capacity,
+                                                   size_t *length);
+
+/* Write the rules of the operator NAME to BUFFER, one per line.  WEFT_ERR_NOT_FOUND suggests a
+ * similar name.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_print(const char *name, char *buffer, size_t capacity,
+                                                  size_t *length);
+
+/* Write the rules of the operator NAME and what they mean in words to BUFFER, in several lines.
+ * WEFT_ERR_NOT_FOUND as in weft_op_print.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_explain(const char *name, char *buffer, size_t capacity,
+                                                    size_t *length);
+
+/* Write the names of all operators, in alphabetical order and one per line, to BUFFER.  BUFFER,
+ * CAPACITY and LENGTH as in weft_mesh_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_print_names(char *buffer, size_t capacity,
+                                                        size_t *length);
+
+/* A digest of all rules that apply now.  Equal on two ranks if they have the same rules, in
+ * whatever order they were registered; 0: there is no memory for weft's own rules. */
+WEFT_API uint64_t weft_op_digest(void);
+
+/* ---- calls --------------------------------------------------------------------- */
+
+enum weft_attr_kind {
+    WEFT_ATTR_INT = 0,  /* a number; also true (1) and false (0) */
+    WEFT_ATTR_REAL = 1, /* a number with a fraction, or infinite */
+    WEFT_ATTR_LIST = 2, /* a list of numbers */
+    WEFT_ATTR_TEXT = 3
+};
+
+/* An argument of an operator that is not a tensor. */
+typedef struct weft_op_attr {
+    const char *name;
+    uint32_t kind;       /* enum weft_attr_kind */
+    uint32_t count;      /* LIST: length of the list */
+    int64_t integer;     /* INT */
+    double real;         /* REAL */
+    const int64_t *list; /* LIST */
+    const char *text;    /* TEXT */
+} weft_op_attr;
+
+typedef struct weft_op_tensor {
+    uint32_t dtype; /* enum weft_dtype */
+    int32_t dims;
+    int64_t shape[WEFT_MAX_DIMS];
+} weft_op_tensor;
+
+/* A call of an operator.  All pointers are borrowed until the function returns. */
+typedef struct weft_op_call {
+    size_t struct_size;
+    /* As in the rule.  `add_` is `add` in place of its first input; `add.out` has the memory of its
+     * outputs as further inputs, which are never moved. */
+    const char *name;
+    const weft_spec *const *inputs; /* in the order of the rule; NULL: an optional input is absent.
+                                     * A list takes as many entries as it has tensors */
+    uint32_t input_count;
+    uint32_t attr_count;
+    const weft_op_attr *attrs;
+    /* Shapes and dtypes of the outputs.  NULL: they follow from the inputs and attributes; rules of
+     * operators for which they do not, such as convolutions, need them. */
+    const weft_op_tensor *outputs;
+    uint32_t output_count;
+    uint32_t zero;         /* 0 */
+    const weft_mesh *mesh; /* needed only if the call has no input; NULL: that of the inputs */
+} weft_op_call;
+
+/* ---- rows by a function ------------------------------------------------------- */
+
+/* The question to a function that computes rows: a call, and one axis of its mesh. */
+typedef struct weft_op_query {
+    size_t struct_size;
+    const weft_op_call *call;
+    const weft_mesh *mesh;
+    const weft_op_tensor *tensors; /* shapes and dtypes of the inputs, then of the outputs */
+    uint32_t inputs, outputs;
+    int32_t axis, parts; /* parts: ranks along the axis */
+} weft_op_query;
+
+/* Let ROWS add rows to rules with the clause `use NAME`, until weft_op_use_remove; a function that
+ * was registered before is replaced.  ROWS writes lines to TEXT, which has CAPACITY bytes with the
+ * final 0.  A line is what the ranks along the axis may do: a placement for each input, "-" for an
+ * absent one, and for each output, as in "S(0) ; R -> P(sum)".  A placement is as in spec.h,
+ * without a turn.  A dimension that such a row splits is split by no other axis.  The rows must
+ * depend on the query only.  ROWS is called by any thread that checks or proposes; it must not call
+ * functions of ops.h. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_use_register(
+    const char *name,
+    weft_status (*rows)(void *argument, const weft_op_query *query, char *text, size_t capacity),
+    void *argument);
+
+/* Remove the function of NAME.  Calls that have begun may still run it.  WEFT_ERR_NOT_FOUND: none
+ * is registered. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_use_remove(const char *name);
+
+/* ---- choices ------------------------------------------------------------------- */
+
+/* A strategy for one call: the layouts in which the operator reads its inputs and leaves its
+ * outputs, and the plans that move the inputs there.  Immutable and shared. */
+typedef struct weft_op_choice weft_op_choice;
+
+enum weft_op_flag {
+    WEFT_OP_EXACT = 1, /* weft_op_check: inputs are taken as they are; without it, changes without
+                        * communication are allowed: R to S, and R to P */
+    WEFT_OP_NO_MOVES = 2,    /* weft_op_propose: as weft_op_check */
+    WEFT_OP_NO_PARTIALS = 4, /* no output may be partial */
+    /* Operators without a rule: all inputs are moved to R, and the outputs, which the call must
+     * state, are R.  weft_op_fallback_count counts such calls. */
+    WEFT_OP_FALLBACK = 8
+};
+
+typedef struct weft_op_options {
+    size_t struct_size;
+    uint32_t flags;               /* bits of enum weft_op_flag */
+    uint32_t element;             /* weft_op_list, if the operator takes and returns lists: which
+                                   * of its tensors */
+    const weft_cost_table *costs; /* NULL: the built-in table "default" */
+    uint64_t memory_limit;        /* bytes of inputs and outputs on the rank that holds most; 0: no
+                                   * limit */
+    /* Layouts that inputs must be moved to, or outputs must have; one entry per input or output of
+     * the call, NULL: any.  The arrays may be NULL. */
+    const weft_spec *const *fixed_inputs;
+    const weft_spec *const *fixed_outputs;
+    /* Called with the inputs (OUTPUT is 0) and the outputs (1) of strategies.  0: the strategy must
+     * not be used.  May be NULL.  It must not call functions of ops.h. */
+    int32_t (*allow)(void *argument, int32_t output, uint32_t index, const weft_spec *spec);
+    void *argument;
+} weft_op_options;
+
+/* Find out whether the inputs of CALL are legal without communication.  *OUT has the layouts of the
+ * outputs.  OPTIONS may be NULL.  The caller releases *OUT.
+ * WEFT_ERR_NOT_FOUND: the operator has no rule.
+ * WEFT_ERR_INVALID: CALL does not fit the rule.
+ * WEFT_ERR_MISMATCH: the inputs are not legal; the error text names an input, its placement, the
+ * placements that the other inputs allow, and the cheapest move that makes the call legal. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
+                                                  const weft_op_options *options,
+                                                  weft_op_choice **out);
+
+/* Find the cheapest strategy for CALL, with the moves of its inputs.  A strategy that needs no move
+ * is taken first, then one whose changes need no communication.  Among equal costs, the one that
+ * changes fewest inputs is taken, then the first in the order of weft_op_list.  OPTIONS may be
+ * NULL.  The caller releases *OUT.  Errors as in weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude
+ * every strategy. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_propose(const weft_op_call *call,
+                                                    const weft_op_options *options,
+                                                    weft_op_choice **out);
+
+/* How many calls of this process were answered by WEFT_OP_FALLBACK. */
+WEFT_API uint64_t weft_op_fallback_count(void);
+
+/* Add a reference and return CHOICE; NULL for NULL. */
+WEFT_API weft_op_choice *weft_op_choice_retain(const weft_op_choice *choice);
+/* Drop a reference and set *CHOICE to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_op_choice_release(weft_op_choice **choice);
+
+typedef struct weft_op_choice_info {
+    size_t struct_size;
+    const char *rule; /* its text; valid as long as the choice */
+    uint32_t inputs, outputs;
+    uint32_t moves;   /* inputs that must be moved */
+    uint32_t local;   /* 1: no move communicates */
+    uint64_t cost_ns; /* predicted time of the moves */
+} weft_op_choice_info;
+
+/* Copy the properties of CHOICE to *OUT, whose struct_size the caller sets. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_choice_get(const weft_op_choice *choice,
+                                                       weft_op_choice_info *out);
+
+/* ---- properties; borrowed, valid as long as the choice; NULL: absent, or no such index ---- */
+
+/* The layout in which the operator reads input INDEX, and in which it leaves output INDEX. */
+WEFT_API const weft_spec *weft_op_choice_input(const weft_op_choice *choice, uint32_t index);
+WEFT_API const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t index);
+/* The plan that moves input INDEX there; NULL: it is there already. */
+WEFT_API const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index);
+/* The layout of the gradient with regard to input INDEX, if the gradients of the outputs have the
+ * layouts of weft_op_choice_output_gradient.  NULL also for tensors without a gradient (integers,
+ * inputs whose shape only is used), where a partial other than P(sum) has none, and without
+ * memory. */
+WEFT_API const weft_spec *weft_op_choice_gradient(const weft_op_choice *choice, uint32_t index);
+WEFT_API const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *choice,
+                                                         uint32_t index);
+
+/* ---- the cache ----------------------------------------------------------------- */
+
+/* weft keeps the choices of about 4096 calls of weft_op_check and weft_op_propose, by the rules of
+ * the operator, the specs of the inputs, the attributes that the rules list and the options.  Calls
+ * with fixed layouts or a function `allow` are not kept.  Kept choices hold references to specs,
+ * plans and meshes; weft_op_cache_clear drops them. */
+WEFT_API void weft_op_cache_clear(void);
+
+/* ---- lists --------------------------------------------------------------------- */
+
+typedef struct weft_op_list weft_op_list;
+
+/* List all strategies of CALL that OPTIONS allow, without the plans of moves.  The order is: a row
+ * of the first axis, then of the second, and so on; a row is first every rank alike, then the split
+ * of each factor, then the rows of a function, then partial inputs.  Inputs of which only the shape
+ * is used keep their layouts.  OPTIONS may be NULL.  The caller releases *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_list_create(const weft_op_call *call,
+                                                        const weft_op_options *options,
+                                                        weft_op_list **out);
+/* Number of strategies; 0 for NULL. */
+WEFT_API uint32_t weft_op_list_count(const weft_op_list *list);
+/* Strategy INDEX, borrowed; NULL: INDEX is too large. */
+WEFT_API const weft_op_choice *weft_op_list_choice(const weft_op_list *list, uint32_t index);
+/* Free the list and set *LIST to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_op_list_release(weft_op_list **list);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,236 @@
+/* bind.c - a rule meets the tensors of a call. */
+#include "op.h"
+
+#include <string.h>
+
+/* ---- tensors ---- */
+
+static uint32_t count_lists(const struct wf_rule *rule, int first, int count)
+{
+    uint32_t lists = 0;
+
+    for (int i = 0; i < count; i++)
+        lists += rule->slots[first + i].list;
+    return lists;
+}
+
+/* The number of tensors in each list of inputs. */
+static weft_status count_members(const struct wf_op *op, const weft_op_call *call, uint32_t *out)
+{
+    const struct wf_rule *rule = op->rule;
+    uint32_t lists = count_lists(rule, 0, rule->input_count), fixed = rule->input_count - lists;
+    uint32_t least = fixed;
+
+    if (lists == 0) {
+        while (least > 0 && rule->slots[least - 1].optional)
+            least--;
+        *out = 1;
+        if (call->input_count >= least && call->input_count <= fixed) return WEFT_OK;
+        return wf_op_refuse(op, "the call has %u inputs; the rule takes %u%s%.*u",
+                            call->input_count, least, least < fixed ? " to " : "",
+                            least < fixed ? 1 : 0, least < fixed ? fixed : 0);
+    }
+    if (call->input_count >= fixed && (call->input_count - fixed) % lists == 0 &&
+        call->input_count > fixed && call->input_count <= WF_OP_TENSORS) {
+        *out = (call->input_count - fixed) / lists;
+        return WEFT_OK;
+    }
+    return wf_op_refuse(op,
+                        "the call has %u inputs; the rule takes %u, and %u list%s of one length",
+                        call->input_count, fixed, lists, lists == 1 ? "" : "s");
+}
+
+/* The number of tensors in each list of outputs. */
+static weft_status count_outputs(const struct wf_op *op, const weft_op_call *call, uint32_t *out)
+{
+    const struct wf_rule *rule = op->rule;
+    uint32_t fixed = rule->output_count - count_lists(rule, rule->input_count, rule->output_count);
+    int64_t members = -1;
+
+    for (int i = 0; i < rule->symbol_count; i++) {
+        const int64_t *list;
+        uint32_t count;
+        struct wf_word name;
+        if (rule->symbols[i].size_attr == 0) continue;
+        name = rule->attrs[rule->symbols[i].size_attr - 1].name;
+        if (wf_attr_list(wf_attr_find(call, rule->text + name.at, name.length), &list, &count))
+            members = count;
+    }
+    if (call->output_count > fixed) members = call->output_count - fixed;
+    if (members < 0) (void)wf_attr_int(call, "count", &members);
+    if (members < 0 || members > WF_OP_TENSORS)
+        return wf_op_refuse(op, "the number of outputs is not known; set weft_op_call.outputs or "
+                                "the attribute count");
+    *out = (uint32_t)members;
+    return WEFT_OK;
+}
+
+static weft_status take_input(struct wf_op *op, const weft_spec *given, int slot)
+{
+    struct wf_op_tensor *t = &op->tensors[op->input_count++];
+
+    *t = (struct wf_op_tensor){.given = given, .slot = (uint8_t)slot, .inplace = -1};
+    if (given == NULL) {
+        if (op->rule->slots[slot].optional) return WEFT_OK;
+        return wf_op_refuse(op, "input %.*s is missing", WF_WORD(op->rule, wf_op_name(op, t)));
+    }
+    WF_TRY(wf_require_kind(given, WF_KIND_SPEC, "weft_op_call.inputs"));
+    if (op->mesh == NULL) op->mesh = given->layout.mesh;
+    if (given->layout.mesh != op->mesh)
+        return wf_op_refuse(op, "input %.*s is on another mesh than the others",
+                            WF_WORD(op->rule, wf_op_name(op, t)));
+    t->present = 1;
+    t->dims = (uint8_t)given->layout.dims;
+    t->dtype = given->layout.dtype;
+    memcpy(t->shape, given->layout.shape, sizeof t->shape);
+    return WEFT_OK;
+}
+
+/* The tensors of the call, by the slots of the rule. */
+static weft_status take_tensors(struct wf_op *op, const weft_op_call *call, uint32_t element)
+{
+    const struct wf_rule *rule = op->rule;
+    uint32_t members = 1, results = 1, at = 0, room;
+    bool in = count_lists(rule, 0, rule->input_count) > 0;
+    bool out = count_lists(rule, rule->input_count, rule->output_count) > 0;
+
+    WF_TRY(count_members(op, call, &members));
+    if (out && !in) WF_TRY(count_outputs(op, call, &results));
+    if (in && out && element >= members)
+        return wf_op_refuse(op, "the lists have %u tensors", members);
+    room = (uint32_t)rule->input_count * (in && !out ? members : 1) + rule->output_count * results;
+    op->tensors = room <= WF_OP_FEW ? op->few : wf_calloc(room, sizeof *op->tensors);
+    if (op->tensors == NULL) return wf_fail_memory(room * sizeof *op->tensors);
+    for (int i = 0; i < rule->input_count; i++) {
+        uint32_t count = rule->slots[i].list ? members : 1, first = 0, last = count;
+        if (rule->slots[i].list && out) {
+            first = element;
+            last = element + 1;
+        }
+        for (uint32_t j = first; j < last; j++)
+            WF_TRY(take_input(op, at + j < call->input_count ? call->inputs[at + j] : NULL, i));
+        at += count;
+    }
+    for (int i = 0; i < rule->output_count; i++)
+        for (uint32_t j = 0; j < (rule->slots[rule->input_count + i].list ? results : 1); j++)
+            op->tensors[op->input_count + op->output_count++] = (struct wf_op_tensor){
+                .slot = (uint8_t)(rule->input_count + i),
+                .present = 1,
+                .inplace = (int8_t)(rule->slots[rule->input_count + i].inplace - 1)};
+    return WEFT_OK;
+}
+
+/* Which tensors have which factors. */
+static void mark_factors(struct wf_op *op)
+{
+    for (uint32_t i = 0; i < op->input_count + op->output_count; i++) {
+        struct wf_op_tensor *t = &op->tensors[i];
+        t->factors = t->sources = 0;
+        for (int d = 0; d < t->dims; d++)
+            for (int f = 0; f < t->dim[d].count; f++)
+                t->factors |= UINT64_C(1) << t->dim[d].factor[f];
+        if (i < op->input_count) continue;
+        for (uint32_t j = 0; j < op->input_count; j++) {
+            const struct wf_op_tensor *in = &op->tensors[j];
+            if (in->present && !op->rule->slots[in->slot].shape_only &&
+                (op->rule->slots[t->slot].depends >> in->slot & 1) != 0)
+                t->sources |= in->factors;
+        }
+    }
+}
+
+static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint32_t element)
+{
+    struct wf_spread spread;
+    uint32_t member = 0;
+
+    WF_TRY(take_tensors(op, call, element));
+    if (op->mesh == NULL) op->mesh = call->mesh;
+    if (op->mesh == NULL) return wf_op_refuse(op, "a call without inputs needs weft_op_call.mesh");
+    wf_spread_begin(&spread, call, op);
+    WF_TRY(wf_op_learn_attrs(&spread));
+    for (uint32_t i = 0; i < op->input_count; i++)
+        if (op->tensors[i].present) WF_TRY(wf_op_bind_input(&spread, &op->tensors[i]));
+    WF_TRY(wf_op_learn_products(op));
+    wf_op_settle_factors(op, call);
+    for (uint32_t i = 0; i < op->input_count; i++)
+        if (op->tensors[i].present) wf_op_drop_broadcast(op, &op->tensors[i]);
+    for (uint32_t i = 0; i < op->output_count; i++) {
+        struct wf_op_tensor *t = &op->tensors[op->input_count + i];
+        member = i > 0 && t[-1].slot == t->slot ? member + 1 : 0;
+        WF_TRY(wf_op_bind_output(&spread, t, i, member));
+    }
+    wf_op_settle_factors(op, call);
+    mark_factors(op);
+    return WEFT_OK;
+}
+
+/* ---- the rule ---- */
+
+static weft_status choose_rule(const struct wf_op_entry *entry, const weft_op_call *call,
+                               struct wf_op *op)
+{
+    for (uint32_t i = 0; i < entry->rule_count; i++)
+        if (wf_attr_guards_hold(entry->rules[i], call)) {
+            op->rule = wf_rule_retain(entry->rules[i]);
+            return WEFT_OK;
+        }
+    return wf_op_refuse(op, "no rule applies to these attributes; the last one is \"%.*s%.300s\"",
+                        (int)entry->length, entry->name, entry->rules[entry->rule_count - 1]->body);
+}
+
+/* Exchange a rule with the clause `make` for the one that it makes. */
+static weft_status make_rule(struct wf_op *op, const weft_op_call *call)
+{
+    struct wf_text text = {0};
+    struct wf_rule *made = NULL;
+    size_t at = 0;
+    weft_status status;
+
+    if (op->rule->make.length == 0) return WEFT_OK;
+    wf_text_add(&text, "%.*s: ", WF_WORD(op->rule, op->rule->names[0]));
+    status = wf_op_make(op, op->rule, call, &text);
+    if (status == WEFT_OK) status = wf_text_status(&text);
+    if (status == WEFT_OK) status = wf_rule_read(text.data, &at, &made);
+    wf_text_free(&text);
+    if (status != WEFT_OK) return status;
+    wf_rule_drop(op->rule);
+    op->rule = made;
+    return WEFT_OK;
+}
+
+weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call, uint32_t element,
+                       struct wf_op *out)
+{
+    size_t length = strlen(call->name);
+    bool in_place = call->name[length - 1] == '_' && entry->name[entry->length - 1] != '_';
+    weft_status status;
+
+    out->rule = NULL;
+    out->mesh = NULL;
+    out->name = call->name;
+    out->input_count = out->output_count = out->factor_count = 0;
+    out->tensors = out->few;
+    out->given = NULL;
+    status = choose_rule(entry, call, out);
+    if (status == WEFT_OK) status = make_rule(out, call);
+    if (status == WEFT_OK) status = bind_tensors(out, call, element);
+    if (status == WEFT_OK && in_place && out->output_count > 0) /* `add_` */
+        out->tensors[out->input_count].inplace = 0;
+    if (status != WEFT_OK) wf_op_end(out);
+    return status;
+}
+
+void wf_op_end(struct wf_op *op)
+{
+    while (op->given != NULL) {
+        struct wf_given *next = op->given->next;
+        weft_placements_free((int32_t)(op->input_count + op->output_count), op->given->placements);
+        wf_free(op->given);
+        op->given = next;
+    }
+    if (op->tensors != op->few) wf_free(op->tensors);
+    op->tensors = op->few;
+    wf_rule_drop(op->rule);
+    op->rule = NULL;
+}

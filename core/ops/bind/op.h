@@ -1,0 +1,157 @@
+/* op.h - a rule applied to the shapes of a call: tensors whose dimensions are products of factors
+ * with sizes.
+ *
+ * attrs.c reads attributes, spread.c finds the dimensions of each tensor, sizes.c the factors and
+ * their sizes, and outputs.c the shapes of the outputs.  The folder make writes the rules that
+ * depend on shapes. */
+#ifndef WEFT_OPS_OP_H
+#define WEFT_OPS_OP_H
+
+#include "ops/rule/registry.h"
+#include "shard/shard.h"
+#include "weft/ops.h"
+
+enum {
+    WF_OP_FACTORS = 48,
+    WF_OP_FEW = 12,      /* tensors without an allocation */
+    WF_OP_TENSORS = 4096 /* tensors of one call */
+};
+
+struct wf_op_factor {
+    int64_t size; /* -1: not known yet */
+    uint8_t symbol, index;
+    uint8_t flags, reduce; /* of the symbol; reduce is settled: never WF_REDUCE_NORM */
+    uint32_t step;
+};
+
+/* The factors of one dimension, outermost first.  None: the dimension is never split. */
+struct wf_op_dim {
+    uint8_t count;
+    uint8_t factor[WEFT_MAX_DIMS];
+};
+
+struct wf_op_tensor {
+    const weft_spec *given; /* inputs; NULL: absent */
+    uint8_t slot, present;
+    int8_t inplace; /* of an output: the input whose memory it is; -1: none */
+    uint8_t dims;
+    uint32_t dtype;
+    uint64_t factors; /* bit per factor that a dimension has */
+    uint64_t sources; /* of an output: factors of the inputs whose values it depends on */
+    int64_t shape[WEFT_MAX_DIMS];
+    struct wf_op_dim dim[WEFT_MAX_DIMS];
+};
+
+/* A row that the program computes: a placement for each tensor. */
+struct wf_given {
+    struct wf_given *next;
+    weft_placement placements[];
+};
+
+struct wf_op {
+    struct wf_rule *rule; /* a reference of its own */
+    const weft_mesh *mesh;
+    const char *name; /* the caller's */
+    uint32_t input_count, output_count;
+    uint32_t factor_count;
+    struct wf_op_factor factors[WF_OP_FACTORS];
+    struct wf_given *given;       /* rows that the program computed */
+    struct wf_op_tensor *tensors; /* inputs, then outputs */
+    struct wf_op_tensor few[WF_OP_FEW];
+};
+
+/* ---- attrs.c ---- */
+
+/* WEFT_ERR_INVALID: "operator NAME: " and the reason. */
+weft_status wf_op_refuse(const struct wf_op *op, const char *format, ...) WF_PRINTF(2, 3);
+const weft_op_attr *wf_attr_find(const weft_op_call *call, const char *name, size_t length);
+/* True if the attribute is a number; a list of one number is one. */
+bool wf_attr_number(const weft_op_attr *attr, double *out);
+/* False if the attribute is absent, is not a number, or has a fraction. */
+bool wf_attr_int(const weft_op_call *call, const char *name, int64_t *out);
+/* The numbers of a list, or of a list with the one number.  False: absent, or text. */
+bool wf_attr_list(const weft_op_attr *attr, const int64_t **list, uint32_t *count);
+/* True if all guards of RULE hold. */
+bool wf_attr_guards_hold(const struct wf_rule *rule, const weft_op_call *call);
+/* True if the call has the attribute keepdim, and it is not 0. */
+bool wf_attr_keepdim(const weft_op_call *call);
+
+/* ---- bind.c ---- */
+
+/* Apply the rules of ENTRY to CALL.  If the operator takes and returns lists, ELEMENT selects the
+ * tensors of one of its calls.  The caller ends *OUT. */
+weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call, uint32_t element,
+                       struct wf_op *out) WF_NODISCARD;
+void wf_op_end(struct wf_op *op);
+/* The name of the tensor in the rule, for WF_WORD. */
+static inline struct wf_word wf_op_name(const struct wf_op *op, const struct wf_op_tensor *tensor)
+{
+    return op->rule->slots[tensor->slot].name;
+}
+
+/* ---- spread.c ---- */
+
+/* One dimension of a tensor: entry SUB of the pattern, or of the run. */
+struct wf_place {
+    int8_t pattern; /* in the slot; -1: a dimension of size 1 that keepdim adds */
+    uint8_t sub;
+};
+
+/* What the tensors seen so far say about runs, groups and positions. */
+struct wf_spread {
+    const weft_op_call *call;
+    struct wf_op *op;
+    int8_t lengths[WF_RULE_SYMBOLS];      /* dimensions of runs and groups; -1: not known */
+    int8_t position_count[WF_RULE_ATTRS]; /* -1: not known */
+    uint8_t positions[WF_RULE_ATTRS][WEFT_MAX_DIMS];
+    int8_t attr_of[WF_RULE_SYMBOLS]; /* the attribute that places the symbol; -1: none */
+};
+
+void wf_spread_begin(struct wf_spread *s, const weft_op_call *call, struct wf_op *op);
+/* The dimensions of an input of TENSOR->dims dimensions. */
+weft_status wf_spread_input(struct wf_spread *s, const struct wf_op_tensor *tensor,
+                            struct wf_place *out) WF_NODISCARD;
+/* The same for an output, whose dims are set.  GIVEN: its shape as the caller states it, or
+ * NULL. */
+weft_status wf_spread_output(struct wf_spread *s, struct wf_op_tensor *tensor,
+                             const weft_op_tensor *given, struct wf_place *out) WF_NODISCARD;
+
+/* ---- sizes.c ---- */
+
+enum { WF_DIFFERS = 128 /* flag of a factor of a named run whose sizes differ: never split */ };
+
+/* Sizes that the text or attributes give. */
+weft_status wf_op_learn_attrs(struct wf_spread *spread) WF_NODISCARD;
+/* The factors of an input, and what it says about their sizes. */
+weft_status wf_op_bind_input(struct wf_spread *spread, struct wf_op_tensor *tensor) WF_NODISCARD;
+/* Infer factors of products. */
+weft_status wf_op_learn_products(struct wf_op *op) WF_NODISCARD;
+/* Reductions and flags that depend on attributes. */
+void wf_op_settle_factors(struct wf_op *op, const weft_op_call *call);
+/* A tensor of size 1 where others are longer lacks the factor. */
+void wf_op_drop_broadcast(struct wf_op *op, struct wf_op_tensor *tensor);
+/* The factors of the dimension at PLACE.  RUN is the length of the tensor's run. */
+weft_status wf_op_set_dim(struct wf_op *op, const struct wf_op_tensor *tensor,
+                          struct wf_place place, int run, struct wf_op_dim *out) WF_NODISCARD;
+int wf_op_count_run(const struct wf_op *op, const struct wf_op_tensor *tensor,
+                    const struct wf_place *places);
+/* Infer the one unknown factor of a product.  *LEARNED is set if there was one. */
+weft_status wf_op_learn_product(struct wf_op *op, const struct wf_op_tensor *tensor, int dim,
+                                bool *learned) WF_NODISCARD;
+/* "k", "..", "S.." for messages. */
+void wf_op_name_factor(const struct wf_op *op, const struct wf_op_factor *f, char *out,
+                       size_t bytes);
+
+/* ---- outputs.c ---- */
+
+/* The factors, shape and dtype of output INDEX, which is MEMBER of its list. */
+weft_status wf_op_bind_output(struct wf_spread *spread, struct wf_op_tensor *tensor, uint32_t index,
+                              uint32_t member) WF_NODISCARD;
+
+/* ---- make/make.c ---- */
+
+/* Write the rule that RULE's clause `make` asks for, for the shapes of CALL, without its name. */
+weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const weft_op_call *call,
+                       struct wf_text *out) WF_NODISCARD;
+
+#endif

@@ -1,0 +1,367 @@
+/* chain.c - calls of operators that are made of others.
+ *
+ * The parts run one after another: each reads the first result of the part before it, and the next
+ * inputs of the call.  A strategy is one of each part, such that the layout between two parts is
+ * the same for both.  Only inputs of the call are moved. */
+#include "solve.h"
+
+#include <string.h>
+
+struct chain {
+    const weft_op_call *call;
+    const weft_op_options *options;
+    weft_plan_options plan; /* of the moves that are allowed */
+    struct wf_op_step steps[WF_OP_STEPS];
+    uint32_t step_count;
+    /* One strategy of each part: on trial, and the best ones. */
+    const weft_op_choice *trial[WF_OP_STEPS];
+    weft_op_choice *kept[WF_OP_STEPS];
+    weft_op_list *list; /* where all strategies go; NULL: the best one is wanted */
+    const struct wf_rule *rule;
+    uint64_t best;
+    bool found;
+};
+
+static weft_status refuse(const struct chain *c, const char *reason)
+{
+    return wf_fail(WEFT_ERR_INVALID, "operator %.100s: %s", c->call->name, reason);
+}
+
+/* ---- options ---- */
+
+static bool is_partial(const weft_spec *spec)
+{
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++)
+        if (spec->layout.placements[a].kind == WEFT_PLACE_PARTIAL) return true;
+    return false;
+}
+
+static bool is_allowed(const struct chain *c, bool output, uint32_t index, const weft_spec *spec)
+{
+    const weft_op_options *o = c->options;
+    const weft_spec *const *fixed = output ? o->fixed_outputs : o->fixed_inputs;
+
+    if (fixed != NULL && fixed[index] != NULL && fixed[index] != spec) return false;
+    if (output && (o->flags & WEFT_OP_NO_PARTIALS) != 0 && is_partial(spec)) return false;
+    return o->allow == NULL || o->allow(o->argument, output, index, spec) != 0;
+}
+
+/* ---- gradients ---- */
+
+static bool is_replicated(const weft_spec *spec, int32_t axis)
+{
+    return spec == NULL || spec->layout.placements[axis].kind == WEFT_PLACE_REPLICATE;
+}
+
+/* True if all ranks along AXIS do the same in strategy ONE of a part. */
+static bool is_whole(const weft_op_choice *one, int32_t axis)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+
+    if (weft_op_choice_get(one, &info) != WEFT_OK) return false;
+    for (uint32_t i = 0; i < info.inputs; i++)
+        if (!is_replicated(weft_op_choice_input(one, i), axis)) return false;
+    for (uint32_t i = 0; i < info.outputs; i++)
+        if (!is_replicated(weft_op_choice_output(one, i), axis)) return false;
+    return true;
+}
+
+/* GRADIENT of an input of part ONE, whose output's gradient is a sum of contributions along the
+ * axes SUMMED, which the part does not expect.  A part is linear in that gradient: if all its ranks
+ * do the same, its gradients are such sums too.  *OUT stays NULL if it is not known. */
+static weft_status sum_gradient(const weft_op_choice *one, const weft_spec *gradient,
+                                uint32_t summed, weft_spec **out)
+{
+    struct wf_layout layout;
+
+    if (gradient == NULL) return WEFT_OK;
+    layout = gradient->layout;
+    for (int32_t a = 0; a < layout.mesh->axes; a++) {
+        if ((summed >> a & 1) == 0) continue;
+        if (!is_whole(one, a)) return WEFT_OK;
+        layout.placements[a] =
+            (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = WEFT_REDUCE_SUM};
+    }
+    return wf_spec_intern(&layout, out);
+}
+
+/* The axes along which GRADIENT has contributions where WANTED is replicated.  False: they differ
+ * in another way. */
+static bool compare_gradients(const weft_spec *gradient, const weft_spec *wanted, uint32_t *summed)
+{
+    *summed = 0;
+    if (gradient == NULL || wanted == NULL) return false;
+    for (int32_t a = 0; a < wanted->layout.mesh->axes; a++) {
+        const weft_placement *p = &gradient->layout.placements[a];
+        if (wf_placement_same(p, &wanted->layout.placements[a])) continue;
+        if (p->kind != WEFT_PLACE_PARTIAL || !is_replicated(wanted, a)) return false;
+        *summed |= UINT32_C(1) << a;
+    }
+    return true;
+}
+
+/* Set the gradients of CHOICE from those of its parts, from the last one to the first. */
+static weft_status set_gradients(const struct chain *c, const weft_op_choice *const *parts,
+                                 weft_op_choice *choice)
+{
+    uint32_t last = c->step_count - 1, end = c->call->input_count, summed = 0;
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    const weft_spec *wanted;
+
+    WF_TRY(weft_op_choice_get(parts[last], &info));
+    for (uint32_t i = 0; i < info.outputs; i++) {
+        WF_TRY(wf_choice_gradient(parts[last], c->steps[last].inputs + i, &wanted));
+        wf_choice_set_gradient(choice, end + i, wanted);
+    }
+    for (uint32_t step = c->step_count; step-- > 0;) {
+        uint32_t own = step > 0 ? 1 : 0, first = end - (c->steps[step].inputs - own);
+        weft_status status = WEFT_OK;
+        uint32_t next = 0;
+        bool known = true;
+        for (uint32_t i = 0; i < c->steps[step].inputs; i++) {
+            weft_spec *made = NULL;
+            WF_TRY(wf_choice_gradient(parts[step], i, &wanted));
+            WF_TRY(sum_gradient(parts[step], wanted, summed, &made));
+            if (i >= own) wf_choice_set_gradient(choice, first + i - own, made);
+            if (i < own)
+                status = wf_choice_gradient(parts[step - 1], c->steps[step - 1].inputs, &wanted);
+            if (i < own) known = compare_gradients(made, wanted, &next);
+            weft_spec_release(&made);
+            WF_TRY(status);
+        }
+        if (!known) return WEFT_OK; /* nor are those of the parts before */
+        end = first;
+        summed = next;
+    }
+    return WEFT_OK;
+}
+
+/* ---- answers ---- */
+
+/* The choice that consists of PARTS.  MOVES: with the plans of its inputs. */
+static weft_status fill_choice(const struct chain *c, const weft_op_choice *const *parts,
+                               bool moves, weft_op_choice *choice)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .costs = c->options->costs};
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    uint32_t at = 0;
+
+    for (uint32_t step = 0; step < c->step_count; step++)
+        for (uint32_t i = step > 0 ? 1 : 0; i < c->steps[step].inputs; i++, at++) {
+            const weft_spec *given = c->call->inputs[at],
+                            *spec = weft_op_choice_input(parts[step], i);
+            weft_plan *plan = NULL;
+            if (moves && given != NULL && spec != given)
+                WF_TRY(weft_plan_create(given, spec, &options, &plan));
+            wf_choice_set_input(choice, at, spec, plan);
+        }
+    WF_TRY(weft_op_choice_get(parts[c->step_count - 1], &info));
+    for (uint32_t i = 0; i < info.outputs; i++)
+        wf_choice_set_output(choice, i, weft_op_choice_output(parts[c->step_count - 1], i));
+    return set_gradients(c, parts, choice);
+}
+
+static weft_status make_choice(const struct chain *c, const weft_op_choice *const *parts,
+                               bool moves, weft_op_choice **out)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    weft_op_choice *choice = NULL;
+    weft_status status;
+
+    WF_TRY(weft_op_choice_get(parts[c->step_count - 1], &info));
+    WF_TRY(wf_choice_make(c->rule, c->call->input_count, info.outputs, &choice));
+    status = fill_choice(c, parts, moves, choice);
+    if (status == WEFT_OK)
+        *out = choice;
+    else
+        weft_op_choice_release(&choice);
+    return status;
+}
+
+/* ---- the search ---- */
+
+/* The time to move input INDEX of the call to SPEC; UINT64_MAX: that is not allowed. */
+static weft_status price_input(const struct chain *c, uint32_t index, const weft_spec *spec,
+                               uint64_t *ns)
+{
+    const weft_spec *given = c->call->inputs[index];
+    struct wf_path path;
+    weft_status status;
+
+    *ns = spec == given || c->list != NULL ? 0 : UINT64_MAX;
+    if (spec == NULL || given == NULL) return WEFT_OK;
+    if (!is_allowed(c, false, index, spec)) {
+        *ns = UINT64_MAX;
+        return WEFT_OK;
+    }
+    if (*ns == 0 || ((c->options->flags & WEFT_OP_EXACT) != 0 && c->plan.without != 0))
+        return WEFT_OK;
+    status = wf_plan_price(given, spec, &c->plan, &path, ns);
+    if (status != WEFT_OK) *ns = UINT64_MAX; /* P(max) cannot become P(sum) */
+    return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
+}
+
+/* The strategies on trial are complete: keep them if they are the best, or list them. */
+static weft_status keep_trial(struct chain *c, uint64_t cost)
+{
+    const weft_op_choice *last = c->trial[c->step_count - 1];
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    weft_op_choice *choice = NULL;
+
+    WF_TRY(weft_op_choice_get(last, &info));
+    for (uint32_t i = 0; i < info.outputs; i++)
+        if (!is_allowed(c, true, i, weft_op_choice_output(last, i))) return WEFT_OK;
+    if (c->list != NULL) {
+        WF_TRY(make_choice(c, c->trial, false, &choice));
+        return wf_list_append(c->list, choice, &c->found);
+    }
+    for (uint32_t i = 0; i < c->step_count; i++) {
+        weft_op_choice_release(&c->kept[i]);
+        c->kept[i] = weft_op_choice_retain(c->trial[i]);
+    }
+    c->best = cost;
+    c->found = true;
+    return WEFT_OK;
+}
+
+static weft_status try_step(struct chain *c, uint32_t step, const weft_spec *before, uint32_t next,
+                            uint64_t cost);
+
+/* Go on with strategy ONE of STEP, whose inputs from the call begin at NEXT. */
+static weft_status try_choice(struct chain *c, uint32_t step, const weft_op_choice *one,
+                              const weft_spec *before, uint32_t next, uint64_t cost)
+{
+    uint32_t own = before != NULL ? 1 : 0, count = c->steps[step].inputs - own;
+
+    if (before != NULL && weft_op_choice_input(one, 0) != before) return WEFT_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        const weft_spec *spec = weft_op_choice_input(one, own + i);
+        uint64_t ns;
+        WF_TRY(price_input(c, next + i, spec, &ns));
+        cost = wf_add_capped(cost, ns);
+        if (cost == UINT64_MAX || (c->list == NULL && c->found && cost >= c->best)) return WEFT_OK;
+    }
+    c->trial[step] = one;
+    if (step + 1 < c->step_count)
+        return try_step(c, step + 1, weft_op_choice_output(one, 0), next + count, cost);
+    return keep_trial(c, cost);
+}
+
+/* Try all strategies of STEP. */
+static weft_status try_step(struct chain *c, uint32_t step, const weft_spec *before, uint32_t next,
+                            uint64_t cost)
+{
+    const weft_spec *inputs[WF_RULE_TENSORS];
+    uint32_t own = before != NULL ? 1 : 0, count = c->steps[step].inputs;
+    weft_op_call call = {.struct_size = sizeof call,
+                         .name = c->steps[step].name,
+                         .inputs = inputs,
+                         .input_count = count,
+                         .attr_count = c->call->attr_count,
+                         .attrs = c->call->attrs,
+                         .mesh = c->call->mesh};
+    weft_op_list *list = NULL;
+    weft_status status;
+
+    inputs[0] = before;
+    for (uint32_t i = own; i < count; i++)
+        inputs[i] = c->call->inputs[next + i - own];
+    status = weft_op_list_create(&call, NULL, &list);
+    for (uint32_t i = 0; status == WEFT_OK && i < weft_op_list_count(list); i++)
+        if (c->list == NULL || !c->found) /* the list is not full */
+            status = try_choice(c, step, weft_op_list_choice(list, i), before, next, cost);
+    weft_op_list_release(&list);
+    return status;
+}
+
+/* ---- calls ---- */
+
+static weft_status begin_chain(struct chain *c)
+{
+    uint32_t inputs = 1;
+
+    for (uint32_t i = 0; i < c->step_count; i++) {
+        if (c->steps[i].inputs == 0 || c->steps[i].inputs > WF_RULE_TENSORS)
+            return refuse(c, "a part has no input");
+        inputs += c->steps[i].inputs - 1;
+    }
+    if (inputs != c->call->input_count || inputs > WF_CHAIN_INPUTS)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "operator %.100s: the call has %u inputs; its parts take %u", c->call->name,
+                       c->call->input_count, inputs);
+    if (c->options->memory_limit != 0) return refuse(c, "a limit of memory needs a rule");
+    return WEFT_OK;
+}
+
+static const struct wf_op_entry *find_part(const void *where, const char *name)
+{
+    (void)where;
+    return wf_op_find(name);
+}
+
+weft_status wf_chain_read(const char *function, const struct wf_op_entry *entry,
+                          const weft_op_call *call, struct wf_chain_parts *out)
+{
+    out->rule = wf_rule_retain(entry->rules[0]);
+    out->count = 0;
+    if (strlen(call->name) != entry->length)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "%s: operator %.100s: an operator that is made of others has no such form",
+                       function, call->name);
+    return wf_op_list_steps(entry, find_part, NULL, out->steps, &out->count);
+}
+
+static struct chain chain_of(const struct wf_chain_parts *parts, const weft_op_call *call,
+                             const weft_op_options *options)
+{
+    struct chain c = {.call = call,
+                      .options = options,
+                      .rule = parts->rule,
+                      .step_count = parts->count,
+                      .best = UINT64_MAX};
+
+    memcpy(c.steps, parts->steps, parts->count * sizeof *parts->steps);
+    c.plan = (weft_plan_options){.struct_size = sizeof c.plan, .costs = options->costs};
+    return c;
+}
+
+weft_status wf_chain_list(const struct wf_chain_parts *parts, const weft_op_call *call,
+                          const weft_op_options *options, weft_op_list *list)
+{
+    struct chain c = chain_of(parts, call, options);
+
+    c.list = list;
+    WF_TRY(begin_chain(&c));
+    return try_step(&c, 0, NULL, 0, 0);
+}
+
+weft_status wf_chain_solve(const char *function, const struct wf_chain_parts *parts, bool moves,
+                           const weft_op_call *call, const weft_op_options *options,
+                           weft_op_choice **out)
+{
+    struct chain c = chain_of(parts, call, options);
+    weft_status status;
+
+    for (uint32_t kind = 0; kind < WEFT_STEP_KINDS; kind++)
+        if (kind != WEFT_STEP_SLICE && kind != WEFT_STEP_PARTIAL)
+            c.plan.without |= UINT32_C(1) << kind;
+    WF_TRY(begin_chain(&c));
+    status = try_step(&c, 0, NULL, 0, 0);
+    if (status == WEFT_OK && !c.found && moves) {
+        c.plan.without = 0;
+        status = try_step(&c, 0, NULL, 0, 0);
+    }
+    if (status == WEFT_OK && c.found)
+        status = make_choice(&c, (const weft_op_choice *const *)c.kept, true, out);
+    else if (status == WEFT_OK)
+        status =
+            wf_fail(WEFT_ERR_MISMATCH,
+                    "%s: operator %.100s: %s make all parts of \"%.300s\" legal without a move "
+                    "between them",
+                    function, call->name,
+                    moves ? "no layouts of the inputs" : "the layouts of the inputs do not",
+                    parts->rule->text);
+    for (uint32_t i = 0; i < c.step_count; i++)
+        weft_op_choice_release(&c.kept[i]);
+    return status;
+}

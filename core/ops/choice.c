@@ -1,0 +1,250 @@
+/* choice.c - the object that tells a caller how to run an operator. */
+#include "cache.h"
+#include "solve.h"
+
+#include <string.h>
+
+/* What the gradient of a tensor depends on besides its spec. */
+struct mark {
+    bool has_gradient;
+    uint8_t divided; /* bit per axis along which the ranks compute different things */
+};
+
+struct weft_op_choice {
+    _Atomic(int64_t) references;
+    weft_op_choice_info info;
+    struct wf_rule *rule;
+    /* inputs, then outputs */
+    weft_spec **specs;
+    _Atomic(weft_spec *) *gradients; /* NULL until somebody asks for it */
+    weft_plan **moves;
+    struct mark *marks;
+};
+
+weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t outputs,
+                           weft_op_choice **out)
+{
+    size_t tensors = (size_t)inputs + outputs;
+    size_t bytes = sizeof(weft_op_choice) + tensors * (3 * sizeof(void *) + sizeof(struct mark));
+    weft_op_choice *choice = wf_calloc(1, bytes);
+
+    if (choice == NULL) return wf_fail_memory(bytes);
+    atomic_init(&choice->references, 1);
+    choice->rule = wf_rule_retain((struct wf_rule *)(uintptr_t)rule);
+    choice->info = (weft_op_choice_info){.struct_size = sizeof choice->info,
+                                         .rule = rule->text,
+                                         .inputs = inputs,
+                                         .outputs = outputs,
+                                         .local = 1};
+    choice->specs = (weft_spec **)(void *)(choice + 1);
+    choice->gradients = (_Atomic(weft_spec *) *)(void *)(choice->specs + tensors);
+    choice->moves = (weft_plan **)(void *)(choice->specs + 2 * tensors);
+    choice->marks = (struct mark *)(void *)(choice->specs + 3 * tensors);
+    *out = choice;
+    return WEFT_OK;
+}
+
+/* ---- gradients ---- */
+
+static bool has_gradient(uint32_t dtype)
+{
+    return dtype >= WEFT_DTYPE_F16 && dtype < WEFT_DTYPE_COUNT;
+}
+
+/* Only sums of contributions pass gradients on as they are. */
+static bool is_sum(const weft_spec *spec)
+{
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+        const weft_placement *p = &spec->layout.placements[a];
+        if (p->kind == WEFT_PLACE_PARTIAL && p->reduction != WEFT_REDUCE_SUM) return false;
+    }
+    return true;
+}
+
+static bool is_differentiable(const struct wf_op *op, const struct wf_solution *solution)
+{
+    for (uint32_t i = op->input_count; i < solution->count; i++)
+        if (!is_sum(solution->specs[i])) return false;
+    return true;
+}
+
+static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution *solution,
+                               uint32_t tensor)
+{
+    const struct wf_op_tensor *t = &op->tensors[tensor];
+    struct mark mark = {.divided = 0};
+
+    mark.has_gradient = has_gradient(t->dtype) && is_sum(solution->specs[tensor]) &&
+                        !(tensor < op->input_count && op->rule->slots[t->slot].shape_only);
+    for (int32_t a = 0; a < op->mesh->axes; a++)
+        if (tensor < op->input_count && solution->rows[a]->kind != WF_ROW_WHOLE &&
+            op->mesh->axis[a].size > 1)
+            mark.divided |= (uint8_t)(1u << a);
+    return mark;
+}
+
+/* The layout of the gradient of TENSOR.  Every rank differentiates what it computes: the gradient
+ * of a part is a part, that of a contribution to a sum is the whole gradient, and that of a replica
+ * that the ranks use for different parts is a contribution. */
+weft_status wf_choice_gradient(const weft_op_choice *choice, uint32_t tensor, const weft_spec **out)
+{
+    const struct mark *mark = &choice->marks[tensor];
+    weft_spec *known = atomic_load(&choice->gradients[tensor]), *made;
+    struct wf_layout layout;
+    bool differs = false;
+
+    *out = known;
+    if (known != NULL || !mark->has_gradient) return WEFT_OK;
+    layout = choice->specs[tensor]->layout;
+    for (int32_t a = 0; a < layout.mesh->axes; a++) {
+        weft_placement *p = &layout.placements[a];
+        bool replica = p->kind == WEFT_PLACE_REPLICATE && (mark->divided >> a & 1) != 0;
+        if (p->kind != WEFT_PLACE_PARTIAL && !replica) continue;
+        *p = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
+        if (replica)
+            *p = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = WEFT_REDUCE_SUM};
+        differs = true;
+    }
+    *out = choice->specs[tensor];
+    if (!differs) return WEFT_OK;
+    WF_TRY(wf_spec_intern(&layout, &made));
+    *out = made;
+    if (atomic_compare_exchange_strong(&choice->gradients[tensor], &known, made)) return WEFT_OK;
+    weft_spec_release(&made); /* another thread was first */
+    *out = known;
+    return WEFT_OK;
+}
+
+static const weft_spec *gradient_of(const weft_op_choice *choice, uint32_t tensor)
+{
+    const weft_spec *spec;
+
+    return wf_choice_gradient(choice, tensor, &spec) == WEFT_OK ? spec : NULL;
+}
+
+/* Where tensor I of SOLVER belongs in the lists of CHOICE; UINT32_MAX: the call does not have it.
+ */
+static uint32_t place_of(const weft_op_choice *choice, const struct wf_solver *solver, uint32_t i)
+{
+    uint32_t at = wf_solver_position(solver, i);
+
+    if (i >= solver->op.input_count) return choice->info.inputs + at;
+    return at < choice->info.inputs ? at : UINT32_MAX;
+}
+
+/* True if no step of PLAN communicates. */
+static bool is_local(const weft_plan *plan)
+{
+    for (uint32_t i = 0; plan != NULL && i < plan->step_count; i++)
+        if (plan->steps[i].kind != WEFT_STEP_SLICE && plan->steps[i].kind != WEFT_STEP_PARTIAL)
+            return false;
+    return true;
+}
+
+weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
+                          struct wf_solution *solution)
+{
+    bool differentiable = is_differentiable(&solver->op, solution);
+
+    for (uint32_t i = 0; i < solution->count; i++) {
+        uint32_t at = place_of(choice, solver, i);
+        if (at == UINT32_MAX || choice->specs[at] != NULL || solution->specs[i] == NULL) continue;
+        if (differentiable) choice->marks[at] = mark_tensor(&solver->op, solution, i);
+        choice->specs[at] = solution->specs[i];
+        solution->specs[i] = NULL;
+        if (i >= solver->op.input_count) continue;
+        choice->moves[at] = solution->moves[i];
+        solution->moves[i] = NULL;
+        choice->info.moves += choice->moves[at] != NULL;
+        if (!is_local(choice->moves[at])) choice->info.local = 0;
+    }
+    choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, solution->cost_ns);
+    return WEFT_OK;
+}
+
+void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,
+                         weft_plan *move)
+{
+    choice->specs[index] = weft_spec_retain(spec);
+    choice->moves[index] = move;
+    if (move == NULL) return;
+    choice->info.moves++;
+    if (!is_local(move)) choice->info.local = 0;
+    choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, move->cost_ns);
+}
+
+void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
+{
+    choice->specs[choice->info.inputs + index] = weft_spec_retain(spec);
+}
+
+void wf_choice_set_gradient(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
+{
+    atomic_store(&choice->gradients[index], spec != NULL ? weft_spec_retain(spec) : NULL);
+}
+
+weft_op_choice *wf_choice_retain(weft_op_choice *choice)
+{
+    atomic_fetch_add_explicit(&choice->references, 1, memory_order_relaxed);
+    return choice;
+}
+
+weft_op_choice *weft_op_choice_retain(const weft_op_choice *choice)
+{
+    return choice != NULL ? wf_choice_retain((weft_op_choice *)(uintptr_t)choice) : NULL;
+}
+
+void weft_op_choice_release(weft_op_choice **choice)
+{
+    weft_op_choice *mine;
+    uint32_t tensors;
+
+    if (choice == NULL || *choice == NULL) return;
+    mine = *choice;
+    *choice = NULL;
+    if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) != 1) return;
+    tensors = mine->info.inputs + mine->info.outputs;
+    for (uint32_t i = 0; i < tensors; i++) {
+        weft_spec *gradient = atomic_load(&mine->gradients[i]);
+        weft_spec_release(&gradient);
+        weft_spec_release(&mine->specs[i]);
+        weft_plan_release(&mine->moves[i]);
+    }
+    wf_rule_drop(mine->rule);
+    wf_free(mine);
+}
+
+weft_status weft_op_choice_get(const weft_op_choice *choice, weft_op_choice_info *out)
+{
+    WF_TRY(wf_require(choice, "weft_op_choice_get: choice"));
+    WF_TRY(wf_require(out, "weft_op_choice_get: out"));
+    return wf_info_write("weft_op_choice_info", &choice->info, sizeof choice->info, out);
+}
+
+const weft_spec *weft_op_choice_input(const weft_op_choice *choice, uint32_t index)
+{
+    return choice != NULL && index < choice->info.inputs ? choice->specs[index] : NULL;
+}
+
+const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t index)
+{
+    if (choice == NULL || index >= choice->info.outputs) return NULL;
+    return choice->specs[choice->info.inputs + index];
+}
+
+const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index)
+{
+    return choice != NULL && index < choice->info.inputs ? choice->moves[index] : NULL;
+}
+
+const weft_spec *weft_op_choice_gradient(const weft_op_choice *choice, uint32_t index)
+{
+    if (choice == NULL || index >= choice->info.inputs) return NULL;
+    return gradient_of(choice, index);
+}
+
+const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *choice, uint32_t index)
+{
+    if (choice == NULL || index >= choice->info.outputs) return NULL;
+    return gradient_of(choice, choice->info.inputs + index);
+}

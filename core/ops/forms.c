@@ -1,0 +1,95 @@
+/* forms.c - calls that no rule describes as they are: the form `NAME.out`, whose last inputs are
+ * the memory of the outputs, and operators without a rule, whose tensors are all replicated. */
+#include "solve.h"
+
+#include <string.h>
+
+/* ---- NAME.out ---- */
+
+bool wf_is_out(const char *name, const struct wf_op_entry *entry)
+{
+    size_t length = strlen(name);
+
+    return length == entry->length + 4u && strcmp(name + length - 4, ".out") == 0;
+}
+
+weft_status wf_out_begin(const char *function, const struct wf_op_entry *entry,
+                         const weft_op_call *call, const weft_op_options *options,
+                         struct wf_out *out)
+{
+    const struct wf_rule *rule = NULL;
+
+    for (uint32_t i = 0; i < entry->rule_count && rule == NULL; i++)
+        if (wf_attr_guards_hold(entry->rules[i], call)) rule = entry->rules[i];
+    *out = (struct wf_out){.call = *call, .options = *options};
+    out->count = rule != NULL ? rule->output_count : 0;
+    for (uint32_t i = 0; i < out->count; i++)
+        if (rule->slots[rule->input_count + i].list) out->count = 0;
+    if (out->count == 0 || call->input_count < out->count || options->fixed_outputs != NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: operator %.100s: the last inputs must be the memory of the outputs, of "
+                       "which the rule has %u; weft_op_options.fixed_outputs must be NULL",
+                       function, call->name, out->count);
+    out->call.input_count -= out->count;
+    for (uint32_t i = 0; i < out->count; i++)
+        if (call->inputs[out->call.input_count + i] == NULL)
+            return wf_fail(WEFT_ERR_INVALID, "%s: operator %.100s: the memory of output %u is NULL",
+                           function, call->name, i);
+    memcpy(out->name, entry->name, entry->length < sizeof out->name ? entry->length : 0);
+    out->call.name = out->name;
+    out->options.fixed_outputs = call->inputs + out->call.input_count;
+    return WEFT_OK;
+}
+
+/* ---- operators without a rule ---- */
+
+static _Atomic(uint64_t) fallbacks;
+
+uint64_t weft_op_fallback_count(void)
+{
+    return atomic_load_explicit(&fallbacks, memory_order_relaxed);
+}
+
+/* "replicated: i0[A0..] -> o0[B0..]; whole A0.. B0.." */
+static void write_rule(const weft_op_call *call, struct wf_text *out)
+{
+    wf_text_add(out, "replicated:");
+    for (uint32_t i = 0; i < call->input_count; i++)
+        wf_text_add(out, " i%u%s[A%u..]", i, call->inputs[i] == NULL ? "?" : "", i);
+    wf_text_add(out, " ->");
+    for (uint32_t i = 0; i < call->output_count; i++)
+        wf_text_add(out, " o%u[B%u..]", i, i);
+    for (uint32_t i = 0; i < call->input_count; i++)
+        wf_text_add(out, "; whole A%u..", i);
+    for (uint32_t i = 0; i < call->output_count; i++)
+        wf_text_add(out, "; whole B%u..", i);
+}
+
+weft_status wf_fallback_begin(const char *function, const weft_op_call *call,
+                              struct wf_op_entry *out)
+{
+    struct wf_text text = {0};
+    weft_status status;
+    size_t at = 0;
+
+    *out = (struct wf_op_entry){.name = call->name, .rule_count = 1};
+    out->length = (uint16_t)wf_min_i64((int64_t)strlen(call->name), UINT16_MAX);
+    if (call->output_count == 0)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "%s: operator %.100s has no rule: weft_op_call.outputs must state its outputs",
+            function, call->name);
+    write_rule(call, &text);
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = wf_rule_read(text.data, &at, &out->rules[0]);
+    if (status == WEFT_OK)
+        out->digest = wf_hash(out->rules[0]->hash, call->name, strlen(call->name));
+    if (status == WEFT_OK) atomic_fetch_add_explicit(&fallbacks, 1, memory_order_relaxed);
+    wf_text_free(&text);
+    return status;
+}
+
+void wf_fallback_end(struct wf_op_entry *entry)
+{
+    wf_rule_drop(entry->rules[0]);
+}

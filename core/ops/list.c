@@ -1,0 +1,288 @@
+/* list.c - all strategies of a call. */
+#include "solve.h"
+
+#include <string.h>
+
+enum { MOST_LISTED = 1 << 16 };
+
+struct weft_op_list {
+    uint32_t count, room;
+    weft_op_choice **choices;
+};
+
+/* A list in the making. */
+struct listing {
+    struct wf_solver *solver;
+    weft_op_list *list;
+    uint32_t inputs; /* of the call */
+    struct wf_solution base, variant;
+};
+
+/* Make room for one more choice. */
+static weft_status grow_list(weft_op_list *list)
+{
+    uint32_t room = list->room != 0 ? 2 * list->room : 16;
+    weft_op_choice **grown;
+
+    if (list->count < list->room) return WEFT_OK;
+    grown = wf_realloc(list->choices, room * sizeof(weft_op_choice *));
+    if (grown == NULL) return wf_fail_memory(room * sizeof(weft_op_choice *));
+    list->choices = grown;
+    list->room = room;
+    return WEFT_OK;
+}
+
+static bool same_choice(const weft_op_choice *a, const weft_op_choice *b)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+
+    if (weft_op_choice_get(a, &info) != WEFT_OK) return false;
+    for (uint32_t i = 0; i < info.inputs; i++)
+        if (weft_op_choice_input(a, i) != weft_op_choice_input(b, i)) return false;
+    for (uint32_t i = 0; i < info.outputs; i++)
+        if (weft_op_choice_output(a, i) != weft_op_choice_output(b, i)) return false;
+    return true;
+}
+
+weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice, bool *full)
+{
+    weft_status status = WEFT_OK;
+    uint32_t i = 0;
+
+    *full = list->count >= MOST_LISTED;
+    while (i < list->count && !same_choice(list->choices[i], choice))
+        i++;
+    if (i == list->count && !*full) status = grow_list(list);
+    if (i == list->count && !*full && status == WEFT_OK)
+        list->choices[list->count++] = choice;
+    else
+        weft_op_choice_release(&choice);
+    return status;
+}
+
+static weft_status append_choice(struct listing *l)
+{
+    const struct wf_op *op = &l->solver->op;
+    weft_op_list *list = l->list;
+
+    WF_TRY(grow_list(list));
+    WF_TRY(wf_choice_make(op->rule, l->inputs, op->output_count, &list->choices[list->count]));
+    list->count++;
+    return wf_choice_add(list->choices[list->count - 1], l->solver, &l->variant);
+}
+
+/* ---- inputs of which only the shape is used: any placement is legal ---- */
+
+static bool is_free(const struct wf_op *op, uint32_t i)
+{
+    const struct wf_op_tensor *t = &op->tensors[i];
+
+    if (!t->present || !op->rule->slots[t->slot].shape_only) return false;
+    for (uint32_t o = 0; o < op->output_count; o++)
+        if (op->tensors[op->input_count + o].inplace == (int)i) return false;
+    return true;
+}
+
+/* Placement NUMBER of a tensor on an axis: R, S of each dimension, P of each kind. */
+static weft_placement numbered_placement(const struct wf_op_tensor *t, uint32_t number)
+{
+    static const uint8_t kinds[] = {WEFT_REDUCE_SUM, WEFT_REDUCE_AVG, WEFT_REDUCE_MAX,
+                                    WEFT_REDUCE_MIN, WEFT_REDUCE_PROD};
+
+    if (number == 0) return (weft_placement){.kind = WEFT_PLACE_REPLICATE};
+    if (number <= t->dims)
+        return (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = (int32_t)number - 1};
+    return (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = kinds[number - t->dims - 1]};
+}
+
+/* True if every placement of SPEC has a number. */
+static bool is_numbered(const weft_spec *spec)
+{
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+        uint32_t kind = spec->layout.placements[a].kind;
+        if (kind != WEFT_PLACE_REPLICATE && kind != WEFT_PLACE_SHARD && kind != WEFT_PLACE_PARTIAL)
+            return false;
+    }
+    return true;
+}
+
+/* Add the variants of the base strategy in the inputs from FIRST on. */
+static weft_status add_variants(struct listing *l, uint32_t first)
+{
+    const struct wf_op *op = &l->solver->op;
+    uint32_t at[WEFT_MAX_AXES] = {0}, counts[WEFT_MAX_AXES];
+    const struct wf_op_tensor *t;
+    weft_status status = WEFT_OK;
+
+    while (first < op->input_count && !is_free(op, first))
+        first++;
+    if (first == op->input_count) {
+        for (uint32_t i = 0; i < l->base.count; i++)
+            l->variant.specs[i] = weft_spec_retain(l->base.specs[i]);
+        memcpy(l->variant.rows, l->base.rows, sizeof l->base.rows);
+        return wf_solver_allows(l->solver, &l->variant) ? append_choice(l) : WEFT_OK;
+    }
+    t = &op->tensors[first];
+    if (!is_numbered(t->given)) WF_TRY(add_variants(l, first + 1));
+    for (int32_t a = 0; a < op->mesh->axes; a++)
+        counts[a] = t->dims + 6u;
+    do {
+        struct wf_layout layout = t->given->layout;
+        weft_spec *spec = NULL;
+        for (int32_t a = 0; a < op->mesh->axes; a++)
+            layout.placements[a] = numbered_placement(t, at[a]);
+        status = wf_spec_intern(&layout, &spec);
+        if (status == WEFT_ERR_INVALID) continue; /* kinds that do not mix */
+        if (status != WEFT_OK) return status;
+        weft_spec_release(&l->base.specs[first]);
+        l->base.specs[first] = spec;
+        WF_TRY(add_variants(l, first + 1));
+        for (uint32_t i = 0; i < l->variant.count; i++)
+            weft_spec_release(&l->variant.specs[i]);
+    } while (l->list->count < MOST_LISTED && wf_next_combination(op->mesh->axes, counts, at));
+    return WEFT_OK;
+}
+
+/* ---- strategies ---- */
+
+static weft_status list_strategies(struct listing *l)
+{
+    struct wf_solver *solver = l->solver;
+    struct wf_strategy s = {.op = &solver->op, .sizes = &solver->sizes};
+    uint32_t counts[WEFT_MAX_AXES], at[WEFT_MAX_AXES] = {0}, seen = 0;
+    int32_t axes = solver->op.mesh->axes;
+    weft_status status;
+    bool legal;
+
+    wf_solver_complete(solver);
+    wf_strategy_default_order(&s);
+    for (int32_t a = 0; a < axes; a++)
+        counts[a] = solver->rows[a].count;
+    do {
+        for (int32_t a = 0; a < axes; a++)
+            s.rows[a] = &solver->rows[a].row[at[a]];
+        status = wf_solver_try(solver, &s, &l->base, &legal);
+        if (status == WEFT_OK && legal) status = add_variants(l, 0);
+        for (uint32_t i = 0; i < l->variant.count; i++)
+            weft_spec_release(&l->variant.specs[i]);
+    } while (status == WEFT_OK && ++seen < WF_COMBINATIONS && l->list->count < MOST_LISTED &&
+             wf_next_combination(axes, counts, at));
+    return status;
+}
+
+static weft_status list_solver(struct wf_solver *solver, uint32_t inputs, weft_op_list *list)
+{
+    struct listing l = {.solver = solver, .list = list, .inputs = inputs};
+    weft_status status;
+
+    WF_TRY(wf_solution_begin(solver, &l.base));
+    status = wf_solution_begin(solver, &l.variant);
+    if (status == WEFT_OK) {
+        status = list_strategies(&l);
+        wf_solution_end(&l.variant);
+    }
+    wf_solution_end(&l.base);
+    return status;
+}
+
+static weft_status list_call(const struct wf_op_entry *entry, const weft_op_call *call,
+                             const weft_op_options *options, weft_op_list *list)
+{
+    struct wf_solver *solver;
+    struct wf_element e;
+    struct wf_out form;
+    weft_status status;
+
+    if (wf_is_foreach(call->name)) {
+        WF_TRY(wf_element_begin("weft_op_list_create", entry, call, &e));
+        if (options->element >= e.members)
+            return wf_fail(WEFT_ERR_INVALID, "operator %.100s: the lists have %u tensors",
+                           call->name, e.members);
+        wf_element_set(&e, call, options->element);
+        call = &e.call;
+    } else if (wf_is_out(call->name, entry)) {
+        WF_TRY(wf_out_begin("weft_op_list_create", entry, call, options, &form));
+        call = &form.call;
+        options = &form.options;
+    }
+    solver = wf_alloc(sizeof *solver);
+    if (solver == NULL) return wf_fail_memory(sizeof *solver);
+    status = wf_solver_begin(solver, entry, call, options, options->element);
+    if (status == WEFT_OK) {
+        status = list_solver(solver,
+                             (uint32_t)wf_min_i64(call->input_count, solver->op.input_count), list);
+        wf_solver_end(solver);
+    }
+    wf_free(solver);
+    return status;
+}
+
+/* List the strategies of CALL.  Ends the reading that TICKET began. */
+static weft_status list_entry(const weft_op_call *call, const weft_op_options *options,
+                              uint32_t ticket, weft_op_list *list)
+{
+    const struct wf_op_entry *entry = wf_op_find_form(call->name);
+    struct wf_chain_parts parts;
+    weft_status status;
+
+    if (entry != NULL && wf_op_is_chain(entry)) {
+        status = wf_chain_read("weft_op_list_create", entry, call, &parts);
+        wf_op_leave(ticket);
+        if (status == WEFT_OK) status = wf_chain_list(&parts, call, options, list);
+        wf_rule_drop(parts.rule);
+        return status;
+    }
+    status = entry != NULL ? list_call(entry, call, options, list)
+                           : wf_op_refuse_name("weft_op_list_create", call->name);
+    wf_op_leave(ticket);
+    return status;
+}
+
+weft_status weft_op_list_create(const weft_op_call *call, const weft_op_options *options,
+                                weft_op_list **out)
+{
+    weft_op_call given;
+    weft_op_options read;
+    weft_op_list *list;
+    char ours[128];
+    weft_status status;
+    uint32_t ticket;
+
+    WF_TRY(wf_require(out, "weft_op_list_create: out"));
+    WF_TRY(wf_call_read("weft_op_list_create", call, options, &given, &read));
+    list = wf_calloc(1, sizeof *list);
+    if (list == NULL) return wf_fail_memory(sizeof *list);
+    status = wf_op_enter(&ticket);
+    if (status == WEFT_OK) {
+        given.name = wf_op_foreign_name(given.name, ours, sizeof ours);
+        status = list_entry(&given, &read, ticket, list);
+    }
+    if (status == WEFT_OK)
+        *out = list;
+    else
+        weft_op_list_release(&list);
+    return wf_fail_named(status, "weft_op_list_create");
+}
+
+uint32_t weft_op_list_count(const weft_op_list *list)
+{
+    return list != NULL ? list->count : 0;
+}
+
+const weft_op_choice *weft_op_list_choice(const weft_op_list *list, uint32_t index)
+{
+    return list != NULL && index < list->count ? list->choices[index] : NULL;
+}
+
+void weft_op_list_release(weft_op_list **list)
+{
+    weft_op_list *mine;
+
+    if (list == NULL || *list == NULL) return;
+    mine = *list;
+    *list = NULL;
+    for (uint32_t i = 0; i < mine->count; i++)
+        weft_op_choice_release(&mine->choices[i]);
+    wf_free(mine->choices);
+    wf_free(mine);
+}

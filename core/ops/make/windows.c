@@ -1,0 +1,185 @@
+/* windows.c - convolutions and pools.
+ *
+ * A spatial dimension may be split if its windows neither overlap nor leave gaps: the window is the
+ * stride, without padding and dilation.  It is then a product of windows and positions inside of
+ * them.  Any other spatial dimension is whole. */
+#include "make.h"
+
+#include <string.h>
+
+struct windows {
+    int32_t count; /* spatial dimensions */
+    int64_t in[WEFT_MAX_DIMS], kernel[WEFT_MAX_DIMS], out[WEFT_MAX_DIMS];
+    bool tiled[WEFT_MAX_DIMS];
+};
+
+/* Entry I of a list with an entry for each spatial dimension, or with one for all. */
+static weft_status read_entry(const struct wf_maker *m, const char *name, int32_t i, int64_t least,
+                              int64_t *out)
+{
+    const weft_op_attr *attr = wf_attr_find(m->call, name, strlen(name));
+    const int64_t *list;
+    uint32_t count;
+
+    if (attr == NULL) return WEFT_OK;
+    if (!wf_attr_list(attr, &list, &count))
+        return wf_op_refuse(m->op, "attribute %s must be a list of numbers", name);
+    if (count == 0) return WEFT_OK;
+    *out = list[count == 1 ? 0 : (uint32_t)i < count ? (uint32_t)i : count - 1];
+    if (*out < least || *out > INT32_MAX)
+        return wf_op_refuse(m->op, "attribute %s has the entry %lld", name, (long long)*out);
+    return WEFT_OK;
+}
+
+/* The windows over the dimensions of x from the third on.  KERNEL: sizes of the windows, or NULL
+ * for the attribute kernel. */
+static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
+                                const int64_t *kernel, struct windows *w)
+{
+    int64_t transposed = 0;
+
+    (void)wf_attr_int(m->call, "transposed", &transposed);
+    for (int32_t i = 0; i < w->count; i++) {
+        int64_t stride, padding = 0, dilation = 1, span;
+        w->in[i] = shape[2 + i];
+        w->kernel[i] = 1;
+        if (kernel != NULL)
+            w->kernel[i] = kernel[2 + i];
+        else
+            WF_TRY(read_entry(m, "kernel", i, 1, &w->kernel[i]));
+        stride = kernel != NULL ? 1 : w->kernel[i];
+        WF_TRY(read_entry(m, "stride", i, 1, &stride));
+        WF_TRY(read_entry(m, "padding", i, 0, &padding));
+        WF_TRY(read_entry(m, "dilation", i, 1, &dilation));
+        if (w->kernel[i] > INT32_MAX || w->in[i] > INT64_MAX / 4)
+            return wf_op_refuse(m->op, "dimension %d is too large", 2 + i);
+        span = dilation * (w->kernel[i] - 1) + 1;
+        w->out[i] =
+            w->in[i] + 2 * padding < span ? 0 : (w->in[i] + 2 * padding - span) / stride + 1;
+        if (transposed != 0) w->out[i] = -1;
+        w->tiled[i] = transposed == 0 && padding == 0 && dilation == 1 && stride == w->kernel[i] &&
+                      stride > 0 && w->in[i] % stride == 0;
+    }
+    return WEFT_OK;
+}
+
+static void add_inside(struct wf_maker *m, const struct windows *w)
+{
+    for (int32_t i = 0; i < w->count; i++)
+        wf_text_add(m->out, w->tiled[i] ? " (y%d r%d)" : " i%d", i, i);
+}
+
+static void add_kernel(struct wf_maker *m, const struct windows *w)
+{
+    for (int32_t i = 0; i < w->count; i++)
+        wf_text_add(m->out, " r%d", i);
+}
+
+static void add_outside(struct wf_maker *m, const struct windows *w)
+{
+    for (int32_t i = 0; i < w->count; i++)
+        wf_text_add(m->out, " y%d", i);
+}
+
+static void add_clauses(struct wf_maker *m, const struct windows *w, bool kernel, bool reduced)
+{
+    for (int32_t i = 0; i < w->count; i++) {
+        if (w->tiled[i] || kernel) wf_text_add(m->out, "; whole r%d", i);
+        if (!w->tiled[i]) wf_text_add(m->out, "; whole i%d y%d", i, i);
+        if (w->tiled[i] && reduced) wf_text_add(m->out, "; sum y%d", i);
+        if (w->tiled[i]) wf_text_add(m->out, "; size r%d %lld", i, (long long)w->kernel[i]);
+        if (!w->tiled[i] && w->out[i] >= 0)
+            wf_text_add(m->out, "; size y%d %lld", i, (long long)w->out[i]);
+    }
+}
+
+/* The shape of input I, which must have as many dimensions as the first. */
+static weft_status shape_of(const struct wf_maker *m, uint32_t i, const int64_t **out)
+{
+    const weft_spec *spec = i < m->call->input_count ? m->call->inputs[i] : NULL;
+
+    if (spec == NULL || spec->layout.dims != m->dims || m->dims < 3)
+        return wf_op_refuse(m->op,
+                            "input %u must have the %d dimensions of the first, and at "
+                            "least 3",
+                            i, m->dims);
+    *out = spec->layout.shape;
+    return WEFT_OK;
+}
+
+weft_status wf_make_conv(struct wf_maker *m)
+{
+    struct windows w = {.count = m->dims - 2};
+    const int64_t *filter = NULL;
+    int64_t groups = 1;
+    const char *g;
+
+    WF_TRY(shape_of(m, 1, &filter));
+    WF_TRY(read_windows(m, m->shape, filter, &w));
+    (void)wf_attr_int(m->call, "groups", &groups);
+    g = groups != 1 ? "(g " : "";
+    wf_text_add(m->out, " x[n %sc%s", g, groups != 1 ? ")" : "");
+    add_inside(m, &w);
+    wf_text_add(m->out, "] f[%so%s c", g, groups != 1 ? ")" : "");
+    add_kernel(m, &w);
+    wf_text_add(m->out, "] b?[%so%s] -> y[n %so%s", g, groups != 1 ? ")" : "", g,
+                groups != 1 ? ")" : "");
+    add_outside(m, &w);
+    wf_text_add(m->out, "]; sum c");
+    add_clauses(m, &w, true, false);
+    if (groups != 1) wf_text_add(m->out, "; size g %lld", (long long)groups);
+    wf_text_add(m->out, "; add b; lin x+b | f+b; aff x | f | b");
+    return WEFT_OK;
+}
+
+/* The gradient, the input and the filter. */
+weft_status wf_make_conv_bwd(struct wf_maker *m)
+{
+    struct windows w = {.count = m->dims - 2};
+    const int64_t *input = NULL, *filter = NULL;
+    int64_t groups = 1;
+    const char *g, *end;
+
+    WF_TRY(shape_of(m, 1, &input));
+    WF_TRY(shape_of(m, 2, &filter));
+    WF_TRY(read_windows(m, input, filter, &w));
+    (void)wf_attr_int(m->call, "groups", &groups);
+    g = groups != 1 ? "(g " : "";
+    end = groups != 1 ? ")" : "";
+    for (int part = 0; part < 2; part++) {
+        wf_text_add(m->out, part == 0 ? " g[n %so%s" : " dx[n %sc%s", g, end);
+        if (part == 0) add_outside(m, &w);
+        if (part == 0) wf_text_add(m->out, "] x[n %sc%s", g, end);
+        add_inside(m, &w);
+        wf_text_add(m->out, part == 0 ? "] f[%so%s c" : "] dw[%so%s c", g, end);
+        add_kernel(m, &w);
+        wf_text_add(m->out, part == 0 ? "] ->" : "] db[%so%s]", g, end);
+    }
+    wf_text_add(m->out, "; sum n o");
+    add_clauses(m, &w, true, true);
+    if (groups != 1) wf_text_add(m->out, "; size g %lld", (long long)groups);
+    wf_text_add(m->out, "; lin g | x | f; from dx g f; from dw g x; from db g");
+    return WEFT_OK;
+}
+
+weft_status wf_make_pool(struct wf_maker *m)
+{
+    struct windows w = {.count = m->dims - 2};
+    int64_t indices = 0;
+
+    if (m->dims < 3) return wf_op_refuse(m->op, "x must have at least 3 dimensions");
+    WF_TRY(read_windows(m, m->shape, NULL, &w));
+    (void)wf_attr_int(m->call, "indices", &indices);
+    wf_text_add(m->out, " x[n c");
+    add_inside(m, &w);
+    for (int i = 0; i < (indices != 0 ? 2 : 1); i++) {
+        wf_text_add(m->out, i == 0 ? "] -> y[n c" : "] i[n c");
+        add_outside(m, &w);
+    }
+    wf_text_char(m->out, ']');
+    add_clauses(m, &w, false, false);
+    for (int32_t i = 0; i < w.count && indices != 0; i++) /* indices count in the whole plane */
+        if (w.tiled[i]) wf_text_add(m->out, "; here y%d", i);
+    wf_text_add(m->out, indices != 0 ? "; type i64 i" : "; lin x");
+    return WEFT_OK;
+}

@@ -1,0 +1,280 @@
+/* ops.c - the public functions on calls of operators. */
+#include "cache.h"
+#include "solve.h"
+
+#include <string.h>
+
+enum mode { CHECK, PROPOSE };
+
+/* ---- calls ---- */
+
+weft_status wf_call_read(const char *function, const weft_op_call *given,
+                         const weft_op_options *options, weft_op_call *call, weft_op_options *read)
+{
+    if (given == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: call is NULL", function);
+    if (given->struct_size == sizeof *given) { /* a caller of this version */
+        *call = *given;
+    } else {
+        *call = (weft_op_call){0};
+        WF_TRY(wf_fail_named(wf_options_read("weft_op_call", given, call, sizeof *call), function));
+    }
+    *read = (weft_op_options){0};
+    if (options != NULL && options->struct_size == sizeof *options)
+        *read = *options;
+    else
+        WF_TRY(wf_fail_named(wf_options_read("weft_op_options", options, read, sizeof *read),
+                             function));
+    if (call->name == NULL || (call->inputs == NULL && call->input_count > 0) ||
+        (call->attrs == NULL && call->attr_count > 0))
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,
+                       call->name == NULL     ? "name"
+                       : call->inputs == NULL ? "inputs"
+                                              : "attrs");
+    if (call->outputs == NULL) call->output_count = 0;
+    for (uint32_t i = 0; i < call->attr_count; i++) {
+        const weft_op_attr *a = &call->attrs[i];
+        if (a->name == NULL || a->kind > WEFT_ATTR_TEXT ||
+            (a->kind == WEFT_ATTR_TEXT && a->text == NULL) ||
+            (a->kind == WEFT_ATTR_LIST && a->list == NULL && a->count > 0))
+            return wf_fail(WEFT_ERR_INVALID, "%s: attribute %u has no name or no value", function,
+                           i);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++)
+        WF_TRY(wf_fail_named(
+            wf_shape_check(call->outputs[i].dims, call->outputs[i].shape, call->outputs[i].dtype),
+            function));
+    if (call->mesh != NULL) WF_TRY(wf_require_kind(call->mesh, WF_KIND_MESH, "weft_op_call.mesh"));
+    if (read->costs == NULL) read->costs = wf_cost_default();
+    return WEFT_OK;
+}
+
+/* True if the operator takes and returns lists: each element is a call of its own. */
+static bool is_elementwise(const struct wf_rule *rule)
+{
+    bool in = false, out = false;
+
+    for (int i = 0; i < rule->input_count; i++)
+        in = in || rule->slots[i].list;
+    for (int i = 0; i < rule->output_count; i++)
+        out = out || rule->slots[rule->input_count + i].list;
+    return in && out;
+}
+
+static uint32_t count_elements(const struct wf_rule *rule, const weft_op_call *call)
+{
+    uint32_t lists = 0;
+
+    if (!is_elementwise(rule)) return 1;
+    for (int i = 0; i < rule->input_count; i++)
+        lists += rule->slots[i].list;
+    return (call->input_count - (rule->input_count - lists)) / lists;
+}
+
+/* ---- check and propose ---- */
+
+static weft_status solve_element(struct wf_solver *solver, enum mode mode, const char *function,
+                                 struct wf_solution *out)
+{
+    bool found = false;
+
+    if (solver->options.fixed_inputs == NULL || mode == CHECK)
+        WF_TRY(wf_solver_match(solver, out, &found));
+    if (!found && mode == PROPOSE && (solver->options.flags & WEFT_OP_NO_MOVES) == 0)
+        WF_TRY(wf_solver_propose(solver, out, &found));
+    return found ? WEFT_OK : wf_solver_refuse(solver, function);
+}
+
+/* Solve one of COUNT elements, and add it to *CHOICE, which is made first. */
+static weft_status add_element(struct wf_solver *solver, enum mode mode, const char *function,
+                               uint32_t inputs, uint32_t count, weft_op_choice **choice)
+{
+    struct wf_solution solution;
+    weft_status status;
+
+    WF_TRY(wf_solution_begin(solver, &solution));
+    status = solve_element(solver, mode, function, &solution);
+    if (status == WEFT_OK && *choice == NULL)
+        status = wf_choice_make(solver->op.rule, inputs, solver->op.output_count * count, choice);
+    if (status == WEFT_OK) status = wf_choice_add(*choice, solver, &solution);
+    wf_solution_end(&solution);
+    return status;
+}
+
+/* Solve all elements of CALL into *OUT, which gets room for INPUTS inputs. */
+static weft_status solve_elements(struct wf_solver *solver, const char *function, enum mode mode,
+                                  const struct wf_op_entry *entry, const weft_op_call *call,
+                                  const weft_op_options *options, uint32_t inputs,
+                                  weft_op_choice **out)
+{
+    bool each = wf_is_foreach(call->name);
+    struct wf_element e;
+    uint32_t count = 1;
+
+    if (each) WF_TRY(wf_element_begin(function, entry, call, &e));
+    for (uint32_t i = 0; i < count; i++) {
+        weft_status status;
+        if (each) wf_element_set(&e, call, i);
+        WF_TRY(wf_solver_begin(solver, entry, each ? &e.call : call, options, each ? 0 : i));
+        count = each ? e.members : count_elements(solver->op.rule, call);
+        solver->element = i;
+        solver->is_foreach = each;
+        solver->has_shared = each && e.has_shared;
+        solver->members = each || is_elementwise(solver->op.rule) ? count : 0;
+        status = add_element(solver, mode, function, inputs, count, out);
+        wf_solver_end(solver);
+        if (status != WEFT_OK) return status;
+    }
+    return WEFT_OK;
+}
+
+/* Solve a call of `NAME.out`. */
+static weft_status solve_out(struct wf_solver *solver, const char *function, enum mode mode,
+                             const struct wf_op_entry *entry, const weft_op_call *call,
+                             const weft_op_options *options, weft_op_choice **out)
+{
+    struct wf_out form;
+
+    WF_TRY(wf_out_begin(function, entry, call, options, &form));
+    WF_TRY(solve_elements(solver, function, mode, entry, &form.call, &form.options,
+                          call->input_count, out));
+    for (uint32_t i = form.call.input_count; i < call->input_count; i++)
+        wf_choice_set_input(*out, i, call->inputs[i], NULL);
+    return WEFT_OK;
+}
+
+static weft_status solve_call(const char *function, enum mode mode, const struct wf_op_entry *entry,
+                              const weft_op_call *call, const weft_op_options *options,
+                              weft_op_choice **out)
+{
+    struct wf_solver *solver = wf_alloc(sizeof *solver);
+    weft_op_choice *choice = NULL;
+    weft_status status;
+
+    if (solver == NULL) return wf_fail_memory(sizeof *solver);
+    if (wf_is_out(call->name, entry))
+        status = solve_out(solver, function, mode, entry, call, options, &choice);
+    else
+        status = solve_elements(solver, function, mode, entry, call, options, call->input_count,
+                                &choice);
+    wf_free(solver);
+    if (status == WEFT_OK)
+        *out = choice;
+    else
+        weft_op_choice_release(&choice);
+    return status;
+}
+
+/* The kept choice of a call of the common form: without attributes and stated outputs.  It is read
+ * where it is.  NULL: it is not kept, or of another form. */
+static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call,
+                                        const weft_op_options *options)
+{
+    static const weft_op_options none = {.struct_size = sizeof none};
+    const struct wf_op_entry *entry;
+    weft_op_choice *choice = NULL;
+    struct wf_key key;
+    uint32_t ticket;
+
+    if (options == NULL) options = &none;
+    if (call == NULL || call->struct_size != sizeof *call || call->attr_count != 0 ||
+        call->outputs != NULL || call->name == NULL || call->inputs == NULL ||
+        options->struct_size != sizeof *options || wf_op_enter(&ticket) != WEFT_OK)
+        return NULL;
+    entry = wf_op_find(call->name);
+    if (entry != NULL && wf_key_set(&key, entry, mode, call, options)) choice = wf_cache_find(&key);
+    wf_op_leave(ticket);
+    return choice;
+}
+
+/* Solve a call of an operator that is made of others.  Ends the reading that TICKET began. */
+static weft_status solve_chain(const char *function, enum mode mode,
+                               const struct wf_op_entry *entry, const weft_op_call *call,
+                               const weft_op_options *options, uint32_t ticket,
+                               weft_op_choice **out)
+{
+    bool moves = mode == PROPOSE && (options->flags & WEFT_OP_NO_MOVES) == 0;
+    struct wf_chain_parts parts;
+    weft_status status = wf_chain_read(function, entry, call, &parts);
+
+    wf_op_leave(ticket);
+    if (status == WEFT_OK) status = wf_chain_solve(function, &parts, moves, call, options, out);
+    wf_rule_drop(parts.rule);
+    return status;
+}
+
+/* The kept choice of CALL, or a new one.  Ends the reading that TICKET began. */
+static weft_status answer_entry(const char *function, enum mode mode,
+                                const struct wf_op_entry *entry, const weft_op_call *call,
+                                const weft_op_options *options, uint32_t ticket,
+                                weft_op_choice **out)
+{
+    struct wf_key key;
+    weft_op_choice *choice = NULL;
+    weft_status status = WEFT_OK;
+    bool kept;
+
+    if (wf_key_set(&key, entry, mode, call, options)) choice = wf_cache_find(&key);
+    kept = choice != NULL;
+    if (kept) {
+        wf_op_leave(ticket);
+    } else if (wf_op_is_chain(entry)) {
+        status = solve_chain(function, mode, entry, call, options, ticket, &choice);
+    } else {
+        status = solve_call(function, mode, entry, call, options, &choice);
+        wf_op_leave(ticket);
+    }
+    if (status == WEFT_OK && !kept) wf_cache_keep(&key, call, options, choice);
+    if (status == WEFT_OK) *out = choice;
+    return status;
+}
+
+static weft_status answer_call(const char *function, enum mode mode, const weft_op_call *given,
+                               const weft_op_options *options, weft_op_choice **out)
+{
+    weft_op_call call;
+    weft_op_options read;
+    const struct wf_op_entry *entry;
+    struct wf_op_entry made;
+    char ours[128];
+    weft_op_choice *choice;
+    weft_status status;
+    uint32_t ticket;
+
+    if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: out is NULL", function);
+    choice = find_kept(mode, given, options);
+    if (choice != NULL) {
+        *out = choice;
+        return WEFT_OK;
+    }
+    WF_TRY(wf_call_read(function, given, options, &call, &read));
+    WF_TRY(wf_op_enter(&ticket));
+    call.name = wf_op_foreign_name(call.name, ours, sizeof ours);
+    entry = wf_op_find_form(call.name);
+    if (entry != NULL)
+        return wf_fail_named(answer_entry(function, mode, entry, &call, &read, ticket, out),
+                             function);
+    if ((read.flags & WEFT_OP_FALLBACK) == 0) {
+        status = wf_op_refuse_name(function, call.name);
+        wf_op_leave(ticket);
+        return status;
+    }
+    status = wf_fallback_begin(function, &call, &made);
+    if (status == WEFT_OK)
+        status = answer_entry(function, mode, &made, &call, &read, ticket, out);
+    else
+        wf_op_leave(ticket);
+    wf_fallback_end(&made);
+    return wf_fail_named(status, function);
+}
+
+weft_status weft_op_check(const weft_op_call *call, const weft_op_options *options,
+                          weft_op_choice **out)
+{
+    return answer_call("weft_op_check", CHECK, call, options, out);
+}
+
+weft_status weft_op_propose(const weft_op_call *call, const weft_op_options *options,
+                            weft_op_choice **out)
+{
+    return answer_call("weft_op_propose", PROPOSE, call, options, out);
+}

@@ -1,0 +1,162 @@
+/* refuse.c - why inputs are not legal, in words: which input, what it is, what it might be, and the
+ * cheapest move that helps. */
+#include "solve.h"
+
+#include <string.h>
+
+/* The placement that ROW wants of TENSOR on one axis. */
+static void add_wanted(const struct wf_op *op, const struct wf_row *row, uint32_t tensor,
+                       struct wf_text *out)
+{
+    struct wf_entry e = wf_row_entry(op, row, tensor);
+    weft_placement p = {.kind = WEFT_PLACE_REPLICATE};
+
+    if (e.kind == WF_ENTRY_PARTIAL)
+        p = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = e.value};
+    if (e.kind == WF_ENTRY_DIM || e.kind == WF_ENTRY_OWNER) p = *wf_row_style(row, tensor);
+    if (e.kind == WF_ENTRY_SPLIT) {
+        p = row->style;
+        p.dim = wf_op_dim_with(&op->tensors[tensor], e.value);
+    }
+    wf_placement_add_short_text(&p, out);
+    if (e.kind == WF_ENTRY_SPLIT && op->tensors[tensor].dim[p.dim].count > 1)
+        wf_text_add(out, " (or a strided part of dimension %d)", p.dim);
+}
+
+static void add_axis(const weft_mesh *mesh, int32_t axis, struct wf_text *out)
+{
+    if (mesh->axis[axis].name[0] != '\0')
+        wf_text_add(out, "axis %s", mesh->axis[axis].name);
+    else
+        wf_text_add(out, "axis %d", axis);
+}
+
+static uint32_t count_misfits(const struct wf_solver *solver, const struct wf_row *row,
+                              int32_t axis, uint32_t *first)
+{
+    bool free_moves = (solver->options.flags & WEFT_OP_EXACT) == 0;
+    uint32_t misfits = 0;
+
+    for (uint32_t i = solver->op.input_count; i-- > 0;)
+        if (!wf_row_fits(&solver->op, row, axis, i, free_moves)) {
+            misfits++;
+            *first = i;
+        }
+    return misfits;
+}
+
+/* The row of AXIS that fits most inputs, and the first input that it does not fit. */
+static const struct wf_row *nearest_row(const struct wf_solver *solver, int32_t axis,
+                                        uint32_t *misfits, uint32_t *tensor)
+{
+    const struct wf_row *nearest = NULL;
+
+    *misfits = UINT32_MAX;
+    for (uint32_t i = 0; i < solver->rows[axis].count; i++) {
+        uint32_t first = 0, count = count_misfits(solver, &solver->rows[axis].row[i], axis, &first);
+        if (count >= *misfits) continue;
+        *misfits = count;
+        *tensor = first;
+        nearest = &solver->rows[axis].row[i];
+    }
+    return nearest;
+}
+
+/* ", where a is S(1), " for the inputs besides TENSOR. */
+static void add_others(const struct wf_op *op, int32_t axis, uint32_t tensor, struct wf_text *out)
+{
+    uint32_t listed = 0;
+
+    for (uint32_t i = 0; i < op->input_count && listed < 8; i++) {
+        if (i == tensor || !op->tensors[i].present) continue;
+        wf_text_add(out, "%s%.*s is ", listed++ > 0 ? ", " : ", and ",
+                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[i])));
+        wf_placement_add_short_text(&op->tensors[i].given->layout.placements[axis], out);
+    }
+}
+
+/* The placements of TENSOR in rows that fit all other inputs; if there are none, that of ROW. */
+static void add_allowed(const struct wf_solver *solver, const struct wf_row *row, int32_t axis,
+                        uint32_t tensor, struct wf_text *out)
+{
+    const struct wf_op *op = &solver->op;
+    bool free_moves = (solver->options.flags & WEFT_OP_EXACT) == 0;
+    uint32_t listed = 0;
+
+    for (uint32_t i = 0; i < solver->rows[axis].count; i++) {
+        const struct wf_row *other = &solver->rows[axis].row[i];
+        bool fits = true;
+        for (uint32_t j = 0; j < op->input_count; j++)
+            fits = fits && (j == tensor || wf_row_fits(op, other, axis, j, free_moves));
+        if (!fits) continue;
+        if (listed++ > 0) wf_text_add(out, " or ");
+        add_wanted(op, other, tensor, out);
+    }
+    if (listed == 0) add_wanted(op, row, tensor, out);
+}
+
+static void add_reason(const struct wf_solver *solver, struct wf_text *out)
+{
+    const struct wf_op *op = &solver->op;
+
+    for (int32_t a = 0; a < op->mesh->axes; a++) {
+        uint32_t misfits, tensor = 0;
+        const struct wf_row *row = nearest_row(solver, a, &misfits, &tensor);
+        if (misfits == 0 || row == NULL) continue;
+        wf_text_add(out, "on ");
+        add_axis(op->mesh, a, out);
+        wf_text_add(out, ", input %.*s is ",
+                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])));
+        wf_placement_add_short_text(&op->tensors[tensor].given->layout.placements[a], out);
+        add_others(op, a, tensor, out);
+        wf_text_add(out, "; %.*s must be ",
+                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])));
+        add_allowed(solver, row, a, tensor, out);
+        return;
+    }
+    wf_text_add(out,
+                "the parts of the inputs are not those of one split of the rule's factors: %.600s",
+                op->rule->text);
+}
+
+static void add_fix(struct wf_solver *solver, struct wf_solution *fix, struct wf_text *out)
+{
+    const struct wf_op *op = &solver->op;
+    uint32_t listed = 0;
+
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        const weft_spec *from = op->tensors[i].given, *to = fix->specs[i];
+        if (to == NULL || from == to) continue;
+        wf_text_add(out, "%s%.*s from ", listed++ > 0 ? " and " : "; the cheapest fix moves ",
+                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[i])));
+        wf_placements_add_short_text(from->layout.placements, op->mesh->axes, out);
+        wf_text_add(out, " to ");
+        wf_placements_add_short_text(to->layout.placements, op->mesh->axes, out);
+    }
+    if (listed == 0) return;
+    wf_text_add(out, ", in ");
+    wf_text_time(out, fix->cost_ns);
+}
+
+weft_status wf_solver_refuse(struct wf_solver *solver, const char *function)
+{
+    struct wf_text text = {0};
+    struct wf_solution fix;
+    weft_status status;
+    bool found = false;
+
+    WF_TRY(wf_solution_begin(solver, &fix));
+    status = wf_solver_propose(solver, &fix, &found);
+    if (status == WEFT_OK) {
+        add_reason(solver, &text);
+        if (found) add_fix(solver, &fix, &text);
+        if (!found) wf_text_add(&text, "; the options leave no strategy at all");
+        status = wf_text_status(&text);
+    }
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_MISMATCH, "%s: operator %.100s: %s", function, solver->op.name,
+                         text.data);
+    wf_text_free(&text);
+    wf_solution_end(&fix);
+    return status;
+}

@@ -1,0 +1,158 @@
+/* complete.c - a rule that loses an index is refused when it is loaded.
+ *
+ * A factor that may be split must reach every output that depends on it: the output has it, or it
+ * is reduced over it. */
+#include "rule.h"
+
+static bool slot_has(const struct wf_rule *rule, const struct wf_slot *slot, int symbol)
+{
+    for (int i = 0; i < slot->count; i++) {
+        const struct wf_pattern *p = &rule->patterns[slot->first + i];
+        for (int j = 0; j < p->count; j++)
+            if (rule->parts[p->first + j] == symbol) return true;
+    }
+    return false;
+}
+
+static const char *symbol_dots(const struct wf_symbol *symbol)
+{
+    return symbol->kind >= WF_SYMBOL_RUN ? ".." : "";
+}
+
+/* WF_RULE "name" and the reason. */
+WF_PRINTF(2, 3)
+static weft_status refuse_rule(const struct wf_rule *rule, const char *format, ...)
+{
+    struct wf_text reason = {0};
+    weft_status status;
+    va_list args;
+
+    va_start(args, format);
+    wf_text_addv(&reason, format, args);
+    va_end(args);
+    status = wf_text_status(&reason);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_INVALID, "rule of %.*s: %s", WF_WORD(rule, rule->names[0]),
+                         reason.data);
+    wf_text_free(&reason);
+    return status;
+}
+
+/* SYMBOL must not get lost between INPUT, which has it, and OUTPUT, which depends on INPUT. */
+static weft_status check_loss(const struct wf_rule *rule, int symbol, const struct wf_slot *input,
+                              const struct wf_slot *output)
+{
+    const struct wf_symbol *s = &rule->symbols[symbol];
+
+    if (slot_has(rule, output, symbol)) return WEFT_OK;
+    return refuse_rule(rule,
+                       "factor %.*s%s of %.*s may be split, but output %.*s neither has it nor is "
+                       "reduced over it; add \"sum %.*s%s\", \"whole %.*s%s\" or a from clause",
+                       WF_WORD(rule, s->name), symbol_dots(s), WF_WORD(rule, input->name),
+                       WF_WORD(rule, output->name), WF_WORD(rule, s->name), symbol_dots(s),
+                       WF_WORD(rule, s->name), symbol_dots(s));
+}
+
+static weft_status check_symbol(const struct wf_rule *rule, int symbol)
+{
+    const struct wf_symbol *s = &rule->symbols[symbol];
+    bool in_inputs = false;
+
+    for (int i = 0; i < rule->input_count; i++) {
+        if (!slot_has(rule, &rule->slots[i], symbol) || rule->slots[i].shape_only) continue;
+        in_inputs = true;
+        if ((s->flags & (WF_WHOLE | WF_HALO | WF_MASK)) != 0 || s->reduce != WF_REDUCE_NONE)
+            continue;
+        for (int j = 0; j < rule->output_count; j++) {
+            const struct wf_slot *output = &rule->slots[rule->input_count + j];
+            if ((output->depends >> i & 1) != 0)
+                WF_TRY(check_loss(rule, symbol, &rule->slots[i], output));
+        }
+    }
+    for (int i = 0; i < rule->input_count; i++)
+        in_inputs = in_inputs || slot_has(rule, &rule->slots[i], symbol);
+    if (s->reduce != WF_REDUCE_NONE && !in_inputs)
+        return refuse_rule(rule, "factor %.*s%s is reduced, but no input has it",
+                           WF_WORD(rule, s->name), symbol_dots(s));
+    if (s->reduce == WF_REDUCE_NONE && !in_inputs &&
+        (s->flags & (WF_WHOLE | WF_OWN | WF_HALO)) == 0)
+        return refuse_rule(rule,
+                           "only outputs have factor %.*s%s; add \"own %.*s%s\" if a kernel can "
+                           "compute a part of it, otherwise \"whole %.*s%s\"",
+                           WF_WORD(rule, s->name), symbol_dots(s), WF_WORD(rule, s->name),
+                           symbol_dots(s), WF_WORD(rule, s->name), symbol_dots(s));
+    if ((s->flags & WF_WHOLE) != 0 && (s->flags & (WF_OWN | WF_MASK | WF_HERE)) != 0)
+        return refuse_rule(rule, "factor %.*s%s is whole, and may be split by another clause",
+                           WF_WORD(rule, s->name), symbol_dots(s));
+    return WEFT_OK;
+}
+
+/* A factor is one dimension of a tensor, or a part of one. */
+static weft_status check_repeats(const struct wf_rule *rule, const struct wf_slot *slot)
+{
+    for (int s = 0; s < rule->symbol_count; s++) {
+        int count = 0;
+        for (int i = 0; i < slot->count; i++) {
+            const struct wf_pattern *p = &rule->patterns[slot->first + i];
+            for (int j = 0; j < p->count; j++)
+                count += rule->parts[p->first + j] == s;
+        }
+        if (count > 1 && rule->symbols[s].kind < WF_SYMBOL_RUN)
+            return refuse_rule(rule, "factor %.*s stands twice in tensor %.*s",
+                               WF_WORD(rule, rule->symbols[s].name), WF_WORD(rule, slot->name));
+    }
+    return WEFT_OK;
+}
+
+/* Entries with "@" stand in tensors with runs on both sides or a run before them, or alone. */
+static weft_status check_slot(const struct wf_rule *rule, const struct wf_slot *slot)
+{
+    int runs = 0, first = -1;
+
+    for (int i = 0; i < slot->count; i++) {
+        const struct wf_pattern *p = &rule->patterns[slot->first + i];
+        int symbol = p->count > 0 ? rule->parts[p->first] : -1;
+        if (p->kind != WF_PATTERN_SYMBOL || rule->symbols[symbol].kind < WF_SYMBOL_RUN) continue;
+        if (runs++ > 0 && symbol != first)
+            return refuse_rule(rule, "tensor %.*s has two different runs of dimensions",
+                               WF_WORD(rule, slot->name));
+        first = symbol;
+    }
+    if (runs > 2)
+        return refuse_rule(rule, "tensor %.*s has %d runs of dimensions; the maximum is 2",
+                           WF_WORD(rule, slot->name), runs);
+    return WEFT_OK;
+}
+
+static weft_status check_lists(const struct wf_rule *rule)
+{
+    for (int i = 0; i < rule->output_count; i++)
+        if (rule->slots[rule->input_count + i].optional)
+            return refuse_rule(rule, "output %.*s cannot be optional",
+                               WF_WORD(rule, rule->slots[rule->input_count + i].name));
+    for (int i = 0; i < rule->input_count; i++)
+        if (rule->slots[i].list && rule->slots[i].optional)
+            return refuse_rule(rule, "a list of tensors (%.*s) cannot be optional",
+                               WF_WORD(rule, rule->slots[i].name));
+    return WEFT_OK;
+}
+
+weft_status wf_rule_complete(const struct wf_rule *rule)
+{
+    bool is_made = rule->make.length > 0;
+
+    for (int i = 0; i < rule->input_count + rule->output_count; i++) {
+        WF_TRY(check_slot(rule, &rule->slots[i]));
+        WF_TRY(check_repeats(rule, &rule->slots[i]));
+    }
+    WF_TRY(check_lists(rule));
+    for (int i = 0; i < rule->symbol_count && !is_made; i++)
+        WF_TRY(check_symbol(rule, i));
+    for (int i = 0; i < rule->output_count; i++) {
+        const struct wf_slot *output = &rule->slots[rule->input_count + i];
+        if (output->inplace != 0 && rule->slots[output->inplace - 1].optional)
+            return refuse_rule(rule, "input %.*s is written in place and cannot be optional",
+                               WF_WORD(rule, rule->slots[output->inplace - 1].name));
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,176 @@
+/* sizes.c - sizes that placements list: kept for a call, followed through products of factors, and
+ * compared by the indices that they give to ranks. */
+#include "strategy.h"
+
+#include <string.h>
+
+struct wf_sizes_list {
+    struct wf_sizes_list *next;
+    int64_t count;
+    int64_t sizes[];
+};
+
+/* ---- lists ---- */
+
+static bool has_sizes(const struct wf_sizes_list *list, const int64_t *sizes, int32_t count,
+                      int64_t times, int64_t repeats)
+{
+    if (list->count != count * repeats) return false;
+    for (int64_t i = 0; i < list->count; i++)
+        if (list->sizes[i] != sizes[i % count] * times) return false;
+    return true;
+}
+
+const int64_t *wf_sizes_keep(struct wf_sizes *lists, const int64_t *sizes, int32_t count,
+                             int64_t times, int64_t repeats)
+{
+    struct wf_sizes_list *list = lists->first;
+
+    while (list != NULL && !has_sizes(list, sizes, count, times, repeats))
+        list = list->next;
+    if (list != NULL) return list->sizes;
+    list = wf_alloc(sizeof *list + (size_t)(count * repeats) * sizeof list->sizes[0]);
+    if (list == NULL) {
+        lists->failed = true;
+        return NULL;
+    }
+    list->count = count * repeats;
+    for (int64_t i = 0; i < list->count; i++)
+        list->sizes[i] = sizes[i % count] * times;
+    list->next = lists->first;
+    lists->first = list;
+    return list->sizes;
+}
+
+void wf_sizes_end(struct wf_sizes *lists)
+{
+    while (lists->first != NULL) {
+        struct wf_sizes_list *next = lists->first->next;
+        wf_free(lists->first);
+        lists->first = next;
+    }
+}
+
+/* ---- products ---- */
+
+/* The number of sizes of P that one pass of a factor of EACH indices has; 0: none. */
+static int32_t count_pass(const weft_placement *p, int64_t each)
+{
+    int64_t sum = 0;
+
+    for (int32_t i = 0; i < p->size_count; i++) {
+        sum += p->sizes[i];
+        if (sum >= each) return sum == each ? i + 1 : 0;
+    }
+    return 0;
+}
+
+/* The first COUNT sizes of P divided by INNER; false: they are not multiples of it. */
+static bool divide_sizes(const weft_placement *p, int32_t count, int64_t inner,
+                         struct wf_sizes *lists, weft_placement *out)
+{
+    int64_t few[WEFT_MAX_PARTS], *sizes = few;
+
+    if (count > WEFT_MAX_PARTS) {
+        sizes = wf_alloc((size_t)count * sizeof *sizes);
+        if (sizes == NULL) {
+            lists->failed = true;
+            return false;
+        }
+    }
+    *out = (weft_placement){.kind = p->kind, .size_count = count};
+    for (int32_t i = 0; i < count; i++) {
+        if (p->sizes[i] % inner != 0) out->size_count = 0;
+        sizes[i] = p->sizes[i] / inner;
+    }
+    if (out->size_count > 0) out->sizes = wf_sizes_keep(lists, sizes, count, 1, 1);
+    if (sizes != few) wf_free(sizes);
+    return out->sizes != NULL;
+}
+
+/* The one form of a placement that lists sizes. */
+static void settle_style(const struct wf_op *op, weft_placement *style)
+{
+    struct wf_layout layout = {.mesh = op->mesh, .dtype = WEFT_DTYPE_U8, .dims = 1};
+
+    for (int32_t i = 0; i < style->size_count; i++)
+        layout.shape[0] += style->sizes[i];
+    for (int32_t a = 0; a < op->mesh->axes; a++) {
+        if (style->kind == WEFT_PLACE_SIZES && op->mesh->axis[a].size != style->size_count)
+            continue;
+        layout.placements[a] = *style;
+        if (wf_layout_settle(&layout) == WEFT_OK) *style = layout.placements[a];
+        break;
+    }
+    style->dim = style->turn = 0;
+}
+
+bool wf_factor_style(const struct wf_op *op, const struct wf_op_tensor *tensor,
+                     const weft_placement *p, uint32_t factor, struct wf_sizes *lists,
+                     weft_placement *out)
+{
+    const struct wf_op_dim *dim = &tensor->dim[p->dim];
+    int64_t outer = 1, inner = 1;
+    int32_t f = 0, count = p->size_count;
+
+    if (dim->count == 1) {
+        *out = *p;
+        out->dim = out->turn = 0;
+        return true;
+    }
+    if (!wf_placement_has_sizes(p)) return false; /* runs decide about the rows of S */
+    for (; dim->factor[f] != factor; f++)
+        outer *= op->factors[dim->factor[f]].size;
+    for (f++; f < dim->count; f++)
+        inner *= op->factors[dim->factor[f]].size;
+    if (outer == 0 || inner == 0) return false;
+    if (outer > 1) {
+        if (p->kind != WEFT_PLACE_PARTS) return false;
+        count = count_pass(p, op->factors[factor].size * inner);
+    }
+    if (count == 0 || !divide_sizes(p, count, inner, lists, out)) return false;
+    settle_style(op, out);
+    return true;
+}
+
+/* ---- comparison ---- */
+
+bool wf_splits_alone(const weft_spec *spec, int32_t axis)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < spec->layout.split_count; i++)
+        count += spec->layout.splits[i].dim == spec->layout.placements[axis].dim;
+    return count == 1;
+}
+
+/* A dimension of SIZE indices that AXIS splits in STYLE. */
+static bool set_layout(const weft_mesh *mesh, int32_t axis, int64_t size,
+                       const weft_placement *style, struct wf_layout *out)
+{
+    *out = (struct wf_layout){.mesh = mesh, .dtype = WEFT_DTYPE_U8, .dims = 1, .shape = {size}};
+    out->placements[axis] = *style;
+    out->placements[axis].dim = out->placements[axis].turn = 0;
+    return wf_layout_settle(out) == WEFT_OK;
+}
+
+bool wf_style_places_same(const weft_mesh *mesh, int32_t axis, int64_t size,
+                          const weft_placement *a, const weft_placement *b)
+{
+    struct wf_layout of_a, of_b;
+    int32_t coord[WEFT_MAX_AXES] = {0};
+
+    if (wf_style_same(a, b)) return true;
+    if (!set_layout(mesh, axis, size, a, &of_a) || !set_layout(mesh, axis, size, b, &of_b))
+        return false;
+    for (; coord[axis] < mesh->axis[axis].size; coord[axis]++) {
+        struct wf_shard shard_a, shard_b;
+        struct wf_index x, y;
+        wf_shard_at(&of_a, coord, &shard_a);
+        wf_shard_at(&of_b, coord, &shard_b);
+        x = wf_shard_index(&shard_a, 0);
+        y = wf_shard_index(&shard_b, 0);
+        if (x.length != y.length || wf_index_common(&x, &y) != x.length) return false;
+    }
+    return true;
+}

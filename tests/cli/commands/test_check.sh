@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# `weft check`: graphs of operators.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+here=$(dirname "$0")
+graphs=$here/../../../examples/graphs
+graph=$(mktemp)
+trap 'rm -f "$graph"' EXIT
+check() { "$weft" check "$@"; }
+# write LINES...: the graph
+write() { printf '%s\n' "$@" >"$graph"; }
+
+# The examples write every move.
+for name in gpt-block llama-block llama-8b; do
+    json check --strict --json "$graphs/$name.graph" -- 'it["legal"] and it["refused"] == 0 and it["moves"] > 0'
+done
+# Blocks that are written out cost what repeated lines cost.
+python3 "$here/unroll.py" "$graphs/llama-8b.graph" x:y dy:dx >"$graph" || not_so unroll.py
+is "$(check "$graphs/llama-8b.graph" | grep -o 'GiB received by a rank, .*')" \
+    bash -c "'$weft' check '$graph' | grep -o 'GiB received by a rank, .*'"
+
+# Layouts, moves, bytes and times; repeats; clauses.
+write 'mesh dp=2,tp=4' 'input x f32[8,16] S(0),R # a comment' 'param w f32[32,16] R,S(0)' 'param v f32[16,32]' \
+    'h = linear(x, w) ; flops auto ; x3' 'y = linear(h, v) ; x3' 's = softmax(y, dim=-1) ; x3' \
+    '_, i = sort(s, dim=1)' 'output s ; memory 1G ; keep v on tp=S(1)'
+json check "$graph" --json -- 'it["mesh"] == "dp=2,tp=4" and [one["line"] for one in it["lines"]] == list(range(2, 10))' \
+    'it["lines"][2]["outputs"] == [{"name": "v", "spec": "f32[16,32] R,S(1)"}]' \
+    'it["lines"][3]["outputs"][0]["spec"] == "f32[8,32] S(0),S(1)" and it["lines"][3]["moves"] == []' \
+    'it["lines"][4]["outputs"][0]["spec"] == "f32[8,16] S(0),P(sum)" and it["lines"][4]["inputs"] == ["h", "v"]' \
+    'it["lines"][5]["moves"][0]["tensor"] == "y" and it["lines"][5]["moves"][0]["from"] == "f32[8,16] S(0),P(sum)"' \
+    'it["lines"][5]["repeat"] == 3 and it["bytes"] >= 3 * it["lines"][5]["bytes"] > 0' \
+    'it["cost_ns"] == sum(one["repeat"] * one["cost_ns"] for one in it["lines"])' \
+    'it["lines"][6]["outputs"][0] == {"name": "_", "spec": it["lines"][5]["outputs"][0]["spec"]}' \
+    'it["held_bytes"] == 4 * (4 * 16 + 2 * 8 * 16) and it["memory_limit"] == 2**30 and it["legal"]'
+contains '= softmax(y)  x3' check "$graph"
+contains 'move y from S(0),P(sum) to ' check "$graph"
+is "$(check "$graph")" bash -c "'$weft' check - <'$graph'"
+
+# A strict check refuses moves that the graph does not write, and reports all of them.
+expect 1 'error: weft_op_check: operator softmax: on axis tp, input x is P(sum)' check "$graph" --strict
+json check "$graph" --strict --json -- 'it["refused"] == 1 and not it["legal"]' '"the cheapest fix moves" in it["lines"][5]["error"]'
+write 'mesh 2' 'input x f32[8] S(0)' 'y = move(x) ; to R' 'z = relu(y)' 'output z R'
+expect 0 'moves: 1' check "$graph" --strict
+write 'mesh 2' 'input x f32[8] S(0)' 'output x R'
+expect 0 'move x from S(0) to R' check "$graph"
+expect 1 'error: x must be moved to the layout that the graph demands' check "$graph" --strict
+write 'mesh 2' 'input x f32[4096] S(0)' 'output x ; memory 4K'
+expect 1 'the limit is 4.0 KiB' check "$graph"
+
+# Errors name the line.
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y = linear(x)'
+fails 1 'graph line 3: weft_op_propose: operator linear: the call has 1 inputs' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(z)'
+fails 1 'graph line 3 "y = relu(z)", position 10: no line above defines z' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'x = relu(x)'
+fails 1 'line 2 defines x already' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0),R'
+fails 1 'graph line 2: ' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y = sofmax(x, dim=0)'
+fails 1 'did you mean softmax?' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y, z = relu(x)'
+fails 1 'operator relu has 1 outputs, and the line names 2' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(x) ; twice'
+fails 1 'expected a clause' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(x) ; keep x on dp=R'
+fails 1 'graph line 3: keep x' check "$graph"
+write 'input x f32[8,4] S(0)'
+fails 1 'no line gives the mesh' check "$graph"
+printf 'mesh 2\n\0' >"$graph"
+fails 1 'is not text' check "$graph"
+fails 3 'No such file' check "$graph.absent"
+fails 2 'give a file' check
+finish

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# `weft op`.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+op() { "$weft" op "$@"; }
+
+is 'mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b
+  It reads a and b, and writes c.
+  Along each mesh axis, all ranks do the same (all tensors are R), or they
+  - split m: a and c are split, b is R
+  - split k: a and b are split, c is P(sum)
+  - split n: b and c are split, a is R
+  - take contributions: a is P(sum) or P(avg), b is R, c is the same (it is linear)
+  - take contributions: b is P(sum) or P(avg), a is R, c is the same (it is linear)' op mm
+contains '  - split v: x and w are split, t is R, l and z are P(sum); a lookup outside of the part gives 0' op nll_loss
+contains '  It applies if reduction is mean and weighted is 1.' op nll_loss
+contains '  - split k: x and w are split, b and y are P(sum)' op linear
+contains '  These are never split: d, t' op sdpa
+contains 'relu_ writes its first output in the memory of its first input' op relu_
+contains 'The signature depends on shapes' op aten.view.default
+contains 'softmax' op --list
+contains '    mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b' op --rules
+json op mm --mesh dp=2,tp=4 --input 'f32[64,32] S(0),S(1)' --input 'f32[32,16] R,S(0)' --json -- \
+    'it["op"] == "mm" and it["rule"].startswith("mm: ") and it["strategies"] == []' \
+    'it["chosen"]["inputs"] == ["f32[64,32] S(0),S(1)", "f32[32,16] R,S(0)"]' \
+    'it["chosen"]["outputs"] == ["f32[64,16] S(0),P(sum)"] and it["chosen"]["moves"] == []' \
+    'it["chosen"]["cost_ns"] == 0' \
+    'it["gradients"] == ["f32[64,32] S(0),S(1)", "f32[32,16] P(sum),S(0)"]'
+json op mm --mesh 4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)' --strategies --json -- \
+    'len(it["strategies"]) == 8' \
+    'it["strategies"][2] == {"inputs": ["f32[64,32] S(1)", "f32[32,16] S(0)"], "outputs": ["f32[64,16] P(sum)"], "cost_ns": it["chosen"]["cost_ns"]}' \
+    'it["chosen"]["moves"][0]["input"] == 1 and it["chosen"]["moves"][0]["to"] == "f32[32,16] S(0)"' \
+    'it["chosen"]["moves"][0]["bytes"] > 0 and min(s["cost_ns"] for s in it["strategies"] if s["cost_ns"] is not None and "P(sum)" not in s["inputs"][0] + s["inputs"][1]) == it["chosen"]["cost_ns"]'
+json op reshape --mesh 3 --attr shape=6,4 --input='f32[2,3,4] S(1)' --check --json -- \
+    'it["chosen"]["outputs"] == ["f32[6,4] SS(0,2)"]'
+json op sum --mesh 2 --attr dims=[1] --attr keepdim=true --input 'f32[4,6] S(0)' --json -- \
+    'it["chosen"]["outputs"] == ["f32[4,1] S(0)"]'
+json op linear --mesh 2 --input 'f32[4,6] S(0)' --input 'f32[8,6] R' --input - --json -- \
+    'it["chosen"]["inputs"] == ["f32[4,6] S(0)", "f32[8,6] R", None] and it["gradients"][2] is None'
+contains 'input 1: f32[32,16] S(0), moved from S(1) in ' op mm --mesh 4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)'
+fails 1 'b must be S(0); the cheapest fix moves b from S(1) to S(0)' \
+    op mm --mesh tp=4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)' --check
+fails 1 'did you mean softmax?' op sofmax
+fails 1 'did you mean softmax?' op sofmax --mesh 2 --input 'f32[4] R'
+fails 1 'factor k is 4 in dimension 1 of a, and 5 in dimension 0 of b' \
+    op mm --mesh 2 --input 'f32[8,4] R' --input 'f32[5,6] R'
+fails 2 'give the name of an operator' op
+fails 2 'expected --attr NAME=VALUE' op sum --mesh 2 --attr dims --input 'f32[4] R'
+
+# Recorded calls: an answer for each line, also for those that are not records.
+records=$(mktemp)
+trap 'rm -f "$records"' EXIT
+cat >"$records" <<'LINES'
+{"id":"a","op":"softmax_backward","aten":"aten._softmax_backward_data.default","params":{"dim":-1},"args":[{"t":0},{"t":1},-1,{"dtype":"f32"}],"mesh":[2],"in":[[[8,12],"f32","P(sum)"],[[8,12],"f32","S(0)"]],"propagated":{"err":"ignored"}}
+
+{"id":"b","op":"split","aten":"aten.split.Tensor","params":{"split_size":5,"dim":1},"mesh":[2,2],"in":[[[8,12],"f32","S(0),P(product)"]]}
+{"id":"c","op":"foreach_neg","aten":"aten._foreach_neg.default","args":[[{"t":0},{"t":1}]],"mesh":[2],"in":[[[8,12],"f32","S(0)"],[[5,7],"f32","R"]]}
+{"id":"d","op":"sofmax","aten":"aten.sofmax.default","mesh":[2],"in":[[[8],"f32","R"]]}
+{"id":"e","op":"abs","aten":"aten.abs.default","mesh":[2],"in":[[[8],"f32","Q"]]}
+{"id":
+LINES
+answers() { op --records "$records" | python3 -c 'import json, sys; print(json.dumps([json.loads(line) for line in sys.stdin]))'; }
+json answers -- 'len(it) == 6' '[one["id"] for one in it] == ["a", "b", "c", "d", "e", None]' \
+    'it[0]["op"] == "softmax_backward" and it[0]["rule"].startswith("softmax_bwd")' \
+    'it[0]["chosen"]["outputs"] == ["f32[8,12] S(0)"] and it[0]["chosen"]["communicates"]' \
+    'len(it[0]["strategies"]) == 4' \
+    'it[1]["chosen"]["outputs"] == ["f32[8,5] S(0),P(prod)"] * 2 + ["f32[8,2] S(0),P(prod)"]' \
+    'not it[1]["chosen"]["communicates"]' \
+    'it[2]["strategies"] == [] and [len(one) for one in it[2]["strategies_list"]] == [7, 7]' \
+    'it[2]["strategies_list"][1][2]["inputs"] == ["f32[5,7] S(1)"]' \
+    '"did you mean softmax?" in it[3]["error"] and "chosen" not in it[3]' \
+    '"\"Q\"" in it[4]["error"] or "Q" in it[4]["error"]' '"position" in it[5]["error"]'
+is "$(op --records "$records")" bash -c "'$weft' op --records - <'$records'"
+fails 3 'No such file' op --records "$records.absent"
+# sizes that need more than a line
+sizes=$(seq -s, 1 400)
+json op relu --mesh 400 --input "f32[80200] G(0;$sizes)" --check --json -- \
+    "it[\"chosen\"][\"outputs\"] == [\"f32[80200] G(0;$sizes)\"]"
+finish

@@ -1,0 +1,224 @@
+/* The rules of all operators: registered, replaced and removed while other threads read. */
+#include "ops/rule/registry.h"
+#include "support/allocfail.h"
+#include "support/suite.h"
+#include "weft/ops.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static const char *text_of(const char *name)
+{
+    static char out[4096];
+
+    ck_assert_msg(weft_op_print(name, out, sizeof out, NULL) == WEFT_OK, "%s", weft_last_error());
+    return out;
+}
+
+static void accept(weft_status status)
+{
+    ck_assert_msg(status == WEFT_OK, "%s", weft_last_error());
+}
+
+START_TEST(every_rule_of_weft_takes_less_than_a_kibibyte)
+{
+    for (size_t i = 0; i < wf_op_builtin_count; i++) {
+        struct wf_rule *rule;
+        size_t at = 0;
+        ck_assert_msg(wf_rule_read(wf_op_builtin[i], &at, &rule) == WEFT_OK, "%s: %s",
+                      wf_op_builtin[i], weft_last_error());
+        ck_assert_msg(wf_rule_bytes(rule) < 1024, "%s", wf_op_builtin[i]);
+        wf_rule_drop(rule);
+    }
+    ck_assert_str_eq(text_of("mm"), "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b");
+    ck_assert_ptr_nonnull(strstr(text_of("relu"), "mono a"));
+}
+END_TEST
+
+START_TEST(names_are_listed_in_order)
+{
+    static char names[16384];
+    size_t length, lines = 1;
+
+    accept(weft_op_print_names(names, sizeof names, &length));
+    ck_assert_uint_lt(length, sizeof names);
+    for (char *at = names, *next; (next = strchr(at, '\n')) != NULL; at = next + 1) {
+        char *end = strchr(next + 1, '\n');
+        lines++;
+        *next = '\0';
+        if (end != NULL) *end = '\0';
+        ck_assert_int_lt(strcmp(at, next + 1), 0);
+        if (end != NULL) *end = '\n';
+    }
+    ck_assert_uint_gt(lines, 300);
+}
+END_TEST
+
+START_TEST(a_registered_rule_replaces_one_of_weft_until_it_is_removed)
+{
+    uint64_t before = weft_op_digest(), with;
+
+    accept(weft_op_register("mm: a[m k] b[k n] -> c[m n]; whole k"));
+    ck_assert_str_eq(text_of("mm"), "mm: a[m k] b[k n] -> c[m n]; whole k");
+    with = weft_op_digest();
+    ck_assert(with != before);
+    accept(weft_op_register("mm: a[m k] b[k n] -> c[m n]; whole k")); /* the same again */
+    ck_assert(weft_op_digest() == with);
+    ck_assert_int_eq(weft_op_register("mm: a[m k] b[k n] -> c[m n]; whole m k"), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "operator mm is registered with the rule"));
+    accept(weft_op_replace("mm: a[m k] b[k n] -> c[m n]; whole m k"));
+    ck_assert_ptr_nonnull(strstr(text_of("mm"), "whole m k"));
+    accept(weft_op_remove("mm"));
+    ck_assert_str_eq(text_of("mm"), "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b");
+    ck_assert(weft_op_digest() == before);
+    ck_assert_int_eq(weft_op_remove("mm"), WEFT_ERR_NOT_FOUND);
+    ck_assert_int_eq(weft_op_remove("nothing"), WEFT_ERR_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(the_digest_does_not_depend_on_the_order)
+{
+    uint64_t before = weft_op_digest(), first, second;
+
+    accept(weft_op_register("one: a[i] -> b[i]"));
+    accept(weft_op_register("two(n>1): a[i] -> b[i]; whole i\ntwo: a[i] -> b[i]"));
+    first = weft_op_digest();
+    accept(weft_op_remove("one"));
+    accept(weft_op_remove("two"));
+    ck_assert(weft_op_digest() == before);
+    accept(
+        weft_op_register("two(n>1): a[i] -> b[i]; whole i\ntwo: a[i] -> b[i]\none: a[i] -> b[i]"));
+    second = weft_op_digest();
+    ck_assert(first == second && first != before);
+    ck_assert_str_eq(text_of("two"), "two(n>1): a[i] -> b[i]; whole i\ntwo: a[i] -> b[i]");
+    /* the order of the lines of one name matters */
+    accept(weft_op_replace("two: a[i] -> b[i]\ntwo(n>1): a[i] -> b[i]; whole i"));
+    ck_assert(weft_op_digest() != first);
+    accept(weft_op_remove("one"));
+    accept(weft_op_remove("two"));
+}
+END_TEST
+
+START_TEST(all_lines_are_registered_or_none)
+{
+    uint64_t before = weft_op_digest();
+
+    ck_assert_int_eq(weft_op_register("one: a[i] -> b[i]\ntwo: a[i] -> b[]"), WEFT_ERR_INVALID);
+    ck_assert(weft_op_digest() == before);
+    ck_assert_int_eq(weft_op_print("one", NULL, 0, NULL), WEFT_ERR_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(an_unknown_name_is_compared_with_the_known_ones)
+{
+    ck_assert_int_eq(weft_op_print("sofmax", NULL, 0, NULL), WEFT_ERR_NOT_FOUND);
+    ck_assert_str_eq(weft_last_error(), "weft_op_print: there is no rule for operator \"sofmax\"; "
+                                        "did you mean softmax?");
+}
+END_TEST
+
+START_TEST(names_of_pytorch_have_a_rule_or_a_reason)
+{
+    FILE *file = fopen(WEFT_TEST_DATA "/ops/aten-2.15.txt", "r");
+    char line[256], theirs[2048], ours[2048];
+    int known = 0, unknown = 0;
+
+    ck_assert(file != NULL);
+    while (fgets(line, sizeof line, file) != NULL) {
+        char *name = strtok(line, " \n"), *rule = strtok(NULL, " \n");
+        weft_status status;
+        if (name[0] == '#') continue;
+        status = weft_op_print(name, theirs, sizeof theirs, NULL);
+        if (rule[0] == '-') {
+            ck_assert_msg(status == WEFT_ERR_NOT_FOUND && strtok(NULL, "\n") != NULL, "%s", name);
+            unknown++;
+            continue;
+        }
+        ck_assert_msg(status == WEFT_OK, "%s: %s", name, weft_last_error());
+        ck_assert_msg(weft_op_print(rule, ours, sizeof ours, NULL) == WEFT_OK, "%s", rule);
+        ck_assert_msg(strcmp(theirs, ours) == 0, "%s is not %s but %s", name, rule, theirs);
+        known++;
+    }
+    fclose(file);
+    ck_assert_int_eq(known + unknown, 1266);
+    ck_assert_int_le(unknown, 6);
+}
+END_TEST
+
+static weft_status register_it(void *unused)
+{
+    (void)unused;
+    return weft_op_replace("three: a[i] -> b[i]");
+}
+
+static void remove_it(void *unused)
+{
+    (void)unused;
+    ck_assert_int_eq(weft_op_remove("three"), WEFT_OK);
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    ck_assert_uint_gt(check_allocation_failures(register_it, remove_it, NULL), 3);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+static _Atomic(int) wrong, done;
+
+static void *read_rules(void *unused)
+{
+    char out[256];
+
+    (void)unused;
+    while (!atomic_load(&done)) {
+        weft_status status = weft_op_print("swap", out, sizeof out, NULL);
+        bool one = status == WEFT_OK && strcmp(out, "swap: a[i] -> b[i]; whole i") == 0;
+        bool two = status == WEFT_OK && strcmp(out, "swap: a[i] -> b[i]; mono a") == 0;
+        if (!one && !two && status != WEFT_ERR_NOT_FOUND) atomic_store(&wrong, 1);
+        if (weft_op_digest() == 0) atomic_store(&wrong, 1);
+    }
+    return NULL;
+}
+
+static void *write_rules(void *name)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%s: a[i] -> b[i]", (const char *)name);
+    for (int i = 0; i < 40; i++) {
+        if (weft_op_replace(i % 2 == 0 ? "swap: a[i] -> b[i]; whole i"
+                                       : "swap: a[i] -> b[i]; mono a") != WEFT_OK ||
+            weft_op_register(text) != WEFT_OK || weft_op_remove(name) != WEFT_OK)
+            atomic_store(&wrong, 1);
+    }
+    return NULL;
+}
+
+START_TEST(threads_read_while_others_register)
+{
+    static char names[2][8] = {"mine", "yours"};
+    pthread_t readers[2], writers[2];
+    uint64_t before = weft_op_digest();
+
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_create(&readers[i], NULL, read_rules, NULL), 0);
+        ck_assert_int_eq(pthread_create(&writers[i], NULL, write_rules, names[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(writers[i], NULL);
+    atomic_store(&done, 1);
+    for (int i = 0; i < 2; i++)
+        pthread_join(readers[i], NULL);
+    ck_assert_int_eq(atomic_load(&wrong), 0);
+    accept(weft_op_remove("swap"));
+    ck_assert(weft_op_digest() == before);
+}
+END_TEST
+
+SUITE(ops_registry, every_rule_of_weft_takes_less_than_a_kibibyte, names_are_listed_in_order,
+      a_registered_rule_replaces_one_of_weft_until_it_is_removed,
+      the_digest_does_not_depend_on_the_order, all_lines_are_registered_or_none,
+      an_unknown_name_is_compared_with_the_known_ones, names_of_pytorch_have_a_rule_or_a_reason,
+      every_allocation_may_fail, threads_read_while_others_register)
