@@ -43,9 +43,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_normal(weft_tensor *tensor, weft
                                                        weft_stream *stream);
 /* The normal distribution within LOW <= x <= HIGH, by its quantiles: no number is drawn twice.
  * DEVIATION is positive.  Floats. */
-WEFT_API WEFT_NODISCARD weft_status
-weft_tensor_truncated_normal(weft_tensor *tensor, weft_random *random, double mean,
-                             double deviation, double low, double high, weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_truncated_normal(weft_tensor *tensor,
+                                                                 weft_random *random, double mean,
+                                                                 double deviation, double low,
+                                                                 double high, weft_stream *stream);
 /* 1 with PROBABILITY, from 0 to 1, else 0.  Any dtype. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_bernoulli(weft_tensor *tensor, weft_random *random,
                                                           double probability, weft_stream *stream);

@@ -49,13 +49,6 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
                                                      const weft_tensor_options *options,
                                                      weft_tensor **out);
 
-/* Compare the shards of all ranks: every rank of the mesh of SPEC passes the SHAPE of its local
- * memory, with as many dimensions as SPEC.  Collective over the mesh.  WEFT_ERR_MISMATCH names a
- * rank whose shape is not its shard's, on all ranks. */
-WEFT_API WEFT_NODISCARD weft_status weft_tensor_check_shapes(weft_context *context,
-                                                             const weft_spec *spec,
-                                                             const int64_t *shape);
-
 /* Add a reference and return TENSOR; NULL for NULL. */
 WEFT_API weft_tensor *weft_tensor_retain(weft_tensor *tensor);
 /* Drop a reference and set *TENSOR to NULL.  All work that uses the memory must be complete when

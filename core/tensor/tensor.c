@@ -1,0 +1,269 @@
+/* tensor.c - creation, references and properties of tensors. */
+#include "tensor.h"
+
+#include "exec/bound.h"
+
+#include <stdio.h>
+#include <string.h>
+
+weft_status wf_tensor_check(const weft_tensor *tensor, const char *function, const char *argument)
+{
+    if (tensor == NULL) return wf_fail_null(function, argument);
+    if (wf_is_usable(tensor->made, WF_KIND_TENSOR)) return WEFT_OK;
+    if (tensor->made == wf_ended(WF_KIND_TENSOR))
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s cannot be used any more: %s", function, argument,
+                       tensor->ended);
+    return wf_fail_unusable(function, argument, tensor->made, WF_KIND_TENSOR);
+}
+
+weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function)
+{
+    if (status == WEFT_OK) return WEFT_OK;
+    if (tensor->name == NULL) return wf_fail_named(status, function);
+    return wf_fail_context(status, "%s: tensor \"%s\"", function, tensor->name);
+}
+
+/* ---- the end ---- */
+
+static void drop_memory(weft_tensor *tensor)
+{
+    if (tensor->is_own && weft_free(tensor->context, tensor->memory) != WEFT_OK)
+        wf_log(WF_LOG_WARNING, "weft_tensor_release: %s", weft_last_error());
+    if (tensor->release != NULL) tensor->release(tensor->argument, tensor->memory);
+    tensor->memory = NULL;
+    tensor->release = NULL;
+    tensor->is_own = false;
+}
+
+/* The context is about to end. */
+static void end_tensor(struct wf_dependent *dependent, const char *cause)
+{
+    weft_tensor *tensor = (void *)((char *)dependent - offsetof(weft_tensor, dependent));
+
+    snprintf(tensor->ended, sizeof tensor->ended, "%s", cause);
+    drop_memory(tensor);
+    tensor->context = NULL;
+    tensor->made = wf_ended(WF_KIND_TENSOR);
+}
+
+static void free_tensor(weft_tensor *tensor)
+{
+    weft_spec_release(&tensor->spec);
+    wf_free(tensor->name);
+    wf_free(tensor);
+}
+
+weft_tensor *weft_tensor_retain(weft_tensor *tensor)
+{
+    if (tensor != NULL) atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
+    return tensor;
+}
+
+void weft_tensor_release(weft_tensor **tensor)
+{
+    weft_tensor *mine;
+
+    if (tensor == NULL || *tensor == NULL) return;
+    mine = *tensor;
+    *tensor = NULL;
+    if (mine->made != wf_ended(WF_KIND_TENSOR) && !wf_is_usable(mine->made, WF_KIND_TENSOR)) {
+        wf_warn_unusable("weft_tensor_release", mine->made, WF_KIND_TENSOR);
+        return;
+    }
+    if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) > 1) return;
+    if (mine->made != wf_ended(WF_KIND_TENSOR)) {
+        wf_dependent_remove(&mine->dependent);
+        drop_memory(mine);
+    }
+    free_tensor(mine);
+}
+
+/* ---- creation ---- */
+
+static void set_dense_strides(weft_tensor *tensor)
+{
+    int64_t stride = 1;
+
+    for (int32_t d = tensor->shard.dims - 1; d >= 0; d--) {
+        tensor->strides[d] = stride;
+        stride *= tensor->shard.shape[d] > 1 ? tensor->shard.shape[d] : 1;
+    }
+}
+
+static bool is_dense(const weft_tensor *tensor, const int64_t *strides)
+{
+    for (int32_t d = 0; strides != NULL && d < tensor->shard.dims; d++)
+        if (tensor->shard.shape[d] > 1 && strides[d] != tensor->strides[d]) return false;
+    return true;
+}
+
+/* A tensor without memory. */
+static weft_status begin_tensor(weft_context *context, const weft_spec *spec, const char *name,
+                                const char *function, weft_tensor **out)
+{
+    weft_tensor *tensor;
+    char what[64];
+
+    WF_TRY(wf_context_check(context, function));
+    snprintf(what, sizeof what, "%s: spec", function);
+    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
+    if (out == NULL) return wf_fail_null(function, "out");
+    tensor = wf_calloc(1, sizeof *tensor);
+    if (tensor == NULL) return wf_fail_memory(sizeof *tensor);
+    tensor->made = wf_made_now(WF_KIND_TENSOR);
+    atomic_store_explicit(&tensor->references, 1, memory_order_relaxed);
+    tensor->context = context;
+    tensor->spec = weft_spec_retain(spec);
+    weft_spec_shard(spec, context->rank, &tensor->shard);
+    set_dense_strides(tensor);
+    tensor->is_dense = true;
+    if (name != NULL && name[0] != '\0') {
+        tensor->name = wf_strdup(name);
+        if (tensor->name == NULL) {
+            free_tensor(tensor);
+            return wf_fail_memory(strlen(name) + 1);
+        }
+    }
+    *out = tensor;
+    return WEFT_OK;
+}
+
+static void finish_tensor(weft_tensor *tensor, weft_tensor **out)
+{
+    tensor->dependent.end = end_tensor;
+    wf_dependent_add(&tensor->dependent, tensor->context->world);
+    *out = tensor;
+}
+
+weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
+                           const char *function, weft_tensor **out)
+{
+    weft_tensor *tensor;
+    weft_status status;
+
+    WF_TRY(begin_tensor(context, spec, name, function, out == NULL ? NULL : &tensor));
+    status = weft_alloc(context, weft_spec_shard_bytes(spec, context->rank), WEFT_MEMORY_DEVICE,
+                        &tensor->memory);
+    if (status != WEFT_OK) {
+        status = wf_tensor_fail(tensor, status, function);
+        free_tensor(tensor);
+        return status;
+    }
+    tensor->is_own = true;
+    finish_tensor(tensor, out);
+    return WEFT_OK;
+}
+
+weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
+                               const weft_tensor_options *options, weft_tensor **out)
+{
+    weft_tensor_options wanted = {0};
+
+    WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
+                         "weft_tensor_create"));
+    return wf_tensor_make(context, spec, wanted.name, "weft_tensor_create", out);
+}
+
+/* Bytes from the first element to the end of the last one. */
+static uint64_t extent_of(const weft_tensor *tensor)
+{
+    uint64_t elements = 1;
+
+    if (tensor->shard.elements == 0) return 0;
+    for (int32_t d = 0; d < tensor->shard.dims; d++)
+        elements += (uint64_t)(tensor->shard.shape[d] - 1) * (uint64_t)tensor->strides[d];
+    return elements * wf_dtype_bytes(tensor->spec->layout.dtype);
+}
+
+/* Check the caller's memory as far as the device knows it. */
+static weft_status check_memory(weft_tensor *tensor, void *memory)
+{
+    size_t element = wf_dtype_bytes(tensor->spec->layout.dtype);
+    weft_pointer_info info = {.struct_size = sizeof info};
+    uint64_t bytes = extent_of(tensor), rest;
+
+    if (bytes == 0) return WEFT_OK;
+    if (memory == NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "memory is NULL, but the shard of rank %d has %lld elements",
+                       tensor->context->rank, (long long)tensor->shard.elements);
+    if ((uintptr_t)memory % (element < 16 ? element : 16) != 0)
+        return wf_fail(WEFT_ERR_INVALID, "memory, %p, is not aligned to its elements of %zu bytes",
+                       memory, element);
+    WF_TRY(weft_pointer_get(tensor->context, memory, &info));
+    if (info.base == NULL || info.bytes == 0) return WEFT_OK;
+    rest = info.bytes - (uint64_t)((char *)memory - (char *)info.base);
+    if (rest >= bytes) return WEFT_OK;
+    return wf_fail(
+        WEFT_ERR_INVALID, "memory has %llu bytes from %p on, but the shard of rank %d needs %llu",
+        (unsigned long long)rest, memory, tensor->context->rank, (unsigned long long)bytes);
+}
+
+static weft_status set_memory(weft_tensor *tensor, void *memory, const weft_tensor_options *wanted)
+{
+    tensor->is_dense = tensor->shard.elements == 0 || is_dense(tensor, wanted->strides);
+    if (!tensor->is_dense) {
+        WF_TRY(wf_strides_check("strides", tensor->spec, tensor->context->rank, wanted->strides,
+                                true));
+        memcpy(tensor->strides, wanted->strides,
+               (size_t)tensor->shard.dims * sizeof *tensor->strides);
+    }
+    WF_TRY(check_memory(tensor, memory));
+    tensor->memory = memory;
+    tensor->release = wanted->release;
+    tensor->argument = wanted->argument;
+    return WEFT_OK;
+}
+
+weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void *memory,
+                             const weft_tensor_options *options, weft_tensor **out)
+{
+    weft_tensor_options wanted = {0};
+    weft_tensor *tensor;
+    weft_status status;
+
+    WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
+                         "weft_tensor_wrap"));
+    WF_TRY(
+        begin_tensor(context, spec, wanted.name, "weft_tensor_wrap", out == NULL ? NULL : &tensor));
+    status = set_memory(tensor, memory, &wanted);
+    if (status != WEFT_OK) {
+        status = wf_tensor_fail(tensor, status, "weft_tensor_wrap");
+        free_tensor(tensor);
+        return status;
+    }
+    finish_tensor(tensor, out);
+    return WEFT_OK;
+}
+
+/* ---- properties ---- */
+
+const weft_spec *weft_tensor_spec(const weft_tensor *tensor)
+{
+    return tensor != NULL ? tensor->spec : NULL;
+}
+
+weft_context *weft_tensor_context(const weft_tensor *tensor)
+{
+    return tensor != NULL ? tensor->context : NULL;
+}
+
+const char *weft_tensor_name(const weft_tensor *tensor)
+{
+    return tensor != NULL && tensor->name != NULL ? tensor->name : "";
+}
+
+void *weft_tensor_memory(const weft_tensor *tensor)
+{
+    return tensor != NULL ? tensor->memory : NULL;
+}
+
+const int64_t *weft_tensor_strides(const weft_tensor *tensor)
+{
+    return tensor != NULL ? tensor->strides : NULL;
+}
+
+const weft_shard *weft_tensor_shard(const weft_tensor *tensor)
+{
+    return tensor != NULL ? &tensor->shard : NULL;
+}
