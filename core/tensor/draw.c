@@ -31,9 +31,14 @@ static weft_status check_limits(const struct cpu_draw *draw)
         return wf_fail(WEFT_ERR_INVALID, "low is %g and high is %g; expected low %s high",
                        draw->low, draw->high, open ? "<" : "<=");
     cpu_sampler_set(&sampler, &cpu_kernels_base, draw);
-    if (sampler.first <= sampler.last && isfinite(sampler.last - sampler.first)) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s has no number from %g to %g, or too many",
-                   plug_dtype_name(draw->dtype), draw->low, draw->high);
+    if (sampler.first > sampler.last)
+        return wf_fail(WEFT_ERR_INVALID, "%s has no number from %g to %g",
+                       plug_dtype_name(draw->dtype), draw->low, draw->high);
+    if (!isfinite(sampler.unit) ||
+        (wf_dtype_bytes(draw->dtype) < 8 && !isfinite(sampler.range.unit)))
+        return wf_fail(WEFT_ERR_INVALID, "the distance from %g to %g is not a number of %s",
+                       draw->low, draw->high, plug_dtype_name(draw->dtype));
+    return WEFT_OK;
 }
 
 static weft_status check_normal(const struct cpu_draw *draw)
