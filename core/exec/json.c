@@ -66,7 +66,7 @@ static weft_status measure_together(const weft_plan *plan, uint64_t *sent, uint6
                                     bool *exact)
 {
     WF_TRY(weft_plan_measure_step(plan, 0, sent, received));
-    *exact = wf_batch_ranks(plan) <= WF_LISTED_RANKS;
+    *exact = wf_members_ranks(plan->members, plan->member_count) <= WF_LISTED_RANKS;
     return WEFT_OK;
 }
 
@@ -105,10 +105,11 @@ static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_
 /* The members of the JSON object that PLAN and its runner-up have in common. */
 static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
 {
-    uint64_t most, total, least;
+    uint64_t most, total, least, scratch;
 
     WF_TRY(weft_plan_measure(plan, &most, &total));
     WF_TRY(weft_plan_lower_bound(plan, &least));
+    WF_TRY(wf_plan_scratch(plan, &scratch));
     wf_json_begin(json, "steps", '[');
     for (uint32_t i = 0; i < plan->step_count; i++)
         WF_TRY(add_step(json, plan, i));
@@ -117,7 +118,7 @@ static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
     wf_json_uint(json, "bytes_received_total", total);
     wf_json_bool(json, "exact", plan->exact);
     wf_json_uint(json, "bytes_lower_bound", least);
-    wf_json_uint(json, "peak_bytes", wf_plan_scratch(plan));
+    wf_json_uint(json, "peak_bytes", scratch);
     wf_json_uint(json, "cost_ns", plan->cost_ns);
     return WEFT_OK;
 }

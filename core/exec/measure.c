@@ -60,7 +60,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
     int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
     struct wf_shard has, wants;
-    uint64_t own = 1, element = wf_dtype_bytes(wf_step_dtype(step));
+    uint64_t own = 0, element = wf_dtype_bytes(wf_step_dtype(step));
 
     if (wf_step_is_local(step)) return 0;
     if (step->kind == WEFT_STEP_ALL_REDUCE) return all_reduce_bytes(step, rank);
@@ -68,13 +68,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
     wf_shard_at(to, target, &wants);
     if (wf_mesh_coord(from->mesh, rank, source)) {
         wf_shard_at(from, source, &has);
-        if (has.elements == 0) own = 0;
-        for (int32_t d = 0; d < to->dims; d++) {
-            struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
-            own *= (uint64_t)wf_index_common(&a, &b);
-        }
-    } else {
-        own = 0;
+        own = wf_shards_common_elements(&has, &wants);
     }
     return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * element, holders_of(step)),
                          own * element);

@@ -3,10 +3,17 @@
  *
  * A rank may be in both meshes.  It then reads what it already holds from its own memory, and
  * receives in the steps of both meshes.  Ranks are therefore matched one by one, unless all ranks
- * of one mesh lie before those of the other. */
+ * of one mesh lie before those of the other.
+ *
+ * In the common exchange of a batch, each rank sends one message to each other rank, and to itself,
+ * with the parts of all tensors (see core/exec/fused.c).  Messages are staged on both sides and
+ * begin at multiples of 16 bytes. */
 #include "plan.h"
 
-enum { COUNTS_MAX = 1 << 20 }; /* tensors times ranks; more are estimated */
+enum {
+    COUNTS_MAX = 1 << 20, /* tensors times ranks; more are estimated */
+    SAMPLES = 64          /* ranks that stand for all, for each combination between two meshes */
+};
 
 /* The first and the last rank of a regular mesh; false: MESH is a list. */
 static bool find_reach(const weft_mesh *mesh, int64_t *first, int64_t *last)
@@ -49,27 +56,39 @@ static bool is_regular(const struct wf_step *step)
     return wf_layout_is_regular(&step->from->layout) && wf_layout_is_regular(&step->to->layout);
 }
 
+/* Add what the rank at TARGET of the target's mesh receives to OUT. */
+static void add_receiver(const struct wf_step *step, const int32_t *target, uint64_t holders,
+                         struct wf_cross_count *out)
+{
+    int32_t source[WEFT_MAX_AXES], rank = wf_mesh_rank(step->to->layout.mesh, target);
+    bool member = wf_mesh_coord(step->from->layout.mesh, rank, source);
+    uint64_t elements = received_at(step, member ? source : NULL, target, holders);
+
+    if (elements > out->most) out->most = elements;
+    out->total = wf_add_capped(out->total, elements);
+}
+
 void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cross_count *out)
 {
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
     uint64_t holders = wf_step_holders(step);
-    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES] = {0};
+    int32_t target[WEFT_MAX_AXES] = {0}, visited;
     bool alike = wf_meshes_are_apart(from, to) && is_regular(step);
 
     *out = (struct wf_cross_count){.exact = alike || to->size <= ranks_max};
-    if (alike || !out->exact) { /* all ranks receive as much as the first one, or about as much */
-        out->most = received_at(step, NULL, target, holders);
-        out->total = wf_mul_capped(out->most, (uint64_t)to->size);
-        return;
+    visited = alike ? 1 : out->exact ? to->size : SAMPLES;
+    for (int32_t i = 0; i < visited; i++) {
+        if (out->exact)
+            wf_mesh_coord_at(to, i, target);
+        else
+            wf_spread_coord(to, i, visited, target);
+        add_receiver(step, target, holders, out);
     }
-    for (int32_t i = 0; i < to->size; i++) {
-        bool member = wf_mesh_coord(from, weft_mesh_rank_at(to, i), source);
-        uint64_t elements;
-        wf_mesh_coord_at(to, i, target);
-        elements = received_at(step, member ? source : NULL, target, holders);
-        if (elements > out->most) out->most = elements;
-        out->total = wf_add_capped(out->total, elements);
-    }
+    if (visited < to->size)
+        out->total = wf_mul_capped(out->total / (uint64_t)visited, (uint64_t)to->size);
+    if (out->exact) return;
+    wf_layout_largest(&step->to->layout, target);
+    add_receiver(step, target, holders, out);
 }
 
 /* ---- a plan between two meshes ---- */
@@ -203,13 +222,13 @@ static int64_t greatest_rank(const weft_mesh *mesh)
     return most;
 }
 
-int64_t wf_batch_ranks(const weft_plan *plan)
+int64_t wf_members_ranks(const struct wf_member *members, uint32_t count)
 {
     int64_t most = 0;
 
-    for (uint32_t i = 0; i < plan->member_count; i++) {
-        most = wf_max_i64(most, greatest_rank(plan->members[i].from->layout.mesh));
-        most = wf_max_i64(most, greatest_rank(plan->members[i].to->layout.mesh));
+    for (uint32_t i = 0; i < count; i++) {
+        most = wf_max_i64(most, greatest_rank(members[i].from->layout.mesh));
+        most = wf_max_i64(most, greatest_rank(members[i].to->layout.mesh));
     }
     return most + 1;
 }
@@ -260,7 +279,7 @@ static weft_status add_members(const weft_plan *plan, uint64_t *together, uint64
 
 weft_status wf_batch_count(weft_plan *plan)
 {
-    int64_t ranks = wf_batch_ranks(plan);
+    int64_t ranks = wf_members_ranks(plan->members, plan->member_count);
     uint64_t *together, *alone, most = 0;
     weft_status status;
 
@@ -279,4 +298,94 @@ weft_status wf_batch_count(weft_plan *plan)
     if (plan->together > 0) plan->steps[0].received = most;
     wf_free(together);
     return status;
+}
+
+/* ---- messages of a batch ---- */
+
+enum {
+    MESSAGE_UNIT = 16,  /* bytes */
+    PAIRS_MAX = 1 << 20 /* pairs of shards that are compared; more are estimated */
+};
+
+/* The bytes from each rank to each rank. */
+struct messages {
+    uint64_t *bytes; /* [sender * ranks + reader] */
+    int64_t ranks, pairs;
+};
+
+/* Add what RANK, at TARGET of the target's mesh, reads in STEP. */
+static void add_reader(struct messages *m, const struct wf_step *step, int32_t rank,
+                       const int32_t *target)
+{
+    const struct wf_layout *from = &step->from->layout;
+    uint64_t element = wf_dtype_bytes(wf_step_dtype(step));
+    int32_t source[WEFT_MAX_AXES];
+    struct wf_shard has, wants;
+    uint32_t axes = 0;
+
+    wf_shard_at(&step->to->layout, target, &wants);
+    wf_copy_choose(step->from, step->to, rank, target, source);
+    for (int32_t a = 0; a < from->mesh->axes; a++)
+        if (from->placements[a].kind != WEFT_PLACE_REPLICATE && !wf_step_keeps_partial(step, a)) {
+            axes |= UINT32_C(1) << a;
+            source[a] = 0;
+        }
+    do {
+        wf_shard_at(from, source, &has);
+        m->bytes[wf_mesh_rank(from->mesh, source) * m->ranks + rank] +=
+            wf_shards_common_elements(&has, &wants) * element;
+        m->pairs++;
+    } while (wf_coord_next(from->mesh, axes, source));
+}
+
+/* False: too many pairs. */
+static bool add_messages(struct messages *m, const struct wf_member *member)
+{
+    struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+    const weft_mesh *to = member->to->layout.mesh;
+    int32_t target[WEFT_MAX_AXES];
+
+    for (int32_t i = 0; i < to->size; i++) {
+        wf_mesh_coord_at(to, i, target);
+        add_reader(m, &step, weft_mesh_rank_at(to, i), target);
+        if (m->pairs > PAIRS_MAX) return false;
+    }
+    return true;
+}
+
+static uint64_t message_room(uint64_t bytes)
+{
+    return (bytes + MESSAGE_UNIT - 1) / MESSAGE_UNIT * MESSAGE_UNIT;
+}
+
+/* What the rank that takes most stages. */
+static uint64_t most_staged(const struct messages *m)
+{
+    uint64_t most = 0;
+
+    for (int64_t rank = 0; rank < m->ranks; rank++) {
+        uint64_t mine = 0;
+        for (int64_t other = 0; other < m->ranks; other++)
+            mine += message_room(m->bytes[rank * m->ranks + other]) +
+                    message_room(m->bytes[other * m->ranks + rank]);
+        if (mine > most) most = mine;
+    }
+    return most;
+}
+
+weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, const bool *joins,
+                             uint64_t *bytes)
+{
+    struct messages m = {.ranks = wf_members_ranks(members, count)};
+    bool counted = true;
+
+    if (m.ranks > WF_LISTED_RANKS) return WEFT_OK;
+    m.bytes = wf_calloc((size_t)(m.ranks * m.ranks), sizeof *m.bytes);
+    if (m.bytes == NULL) return wf_fail_memory((size_t)(m.ranks * m.ranks) * sizeof *m.bytes);
+    for (uint32_t i = 0; i < count && counted; i++)
+        if (joins != NULL ? joins[i] : members[i].alone == NULL)
+            counted = add_messages(&m, &members[i]);
+    if (counted) *bytes = most_staged(&m);
+    wf_free(m.bytes);
+    return WEFT_OK;
 }

@@ -291,14 +291,15 @@ static weft_status count_candidate(struct candidate *candidate, const weft_spec 
                                    uint32_t minimize)
 {
     weft_plan *plan = NULL;
+    weft_status status;
 
     WF_TRY(join_plans(candidate, from, to, &plan));
     wf_plan_set_costs(plan, costs);
-    candidate->peak = wf_plan_scratch(plan);
+    status = wf_plan_scratch(plan, &candidate->peak);
     if (minimize == WEFT_MINIMIZE_BYTES) candidate->first = plan->received;
     if (minimize == WEFT_MINIMIZE_MEMORY) candidate->first = candidate->peak;
     weft_plan_release(&plan);
-    return WEFT_OK;
+    return status;
 }
 
 /* Price every candidate whose parts are planned with the options INSIDE. */

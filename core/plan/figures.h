@@ -34,7 +34,10 @@ bool wf_coord_next(const weft_mesh *mesh, uint32_t axes, int32_t *coord);
 
 /* ---- count.c ---- */
 
-enum { WF_DISTINCT_MAX = 65536 }; /* shards that are counted; more are estimated */
+enum {
+    WF_DISTINCT_MAX = 65536, /* shards that are counted; more are estimated */
+    WF_SAMPLES = 1024        /* ranks that stand for all in an estimate */
+};
 
 /* True if nothing travels in STEP. */
 static inline bool wf_step_stays(const struct wf_step *step)
@@ -93,6 +96,9 @@ int64_t wf_steps_ranges(const struct wf_step *steps, uint32_t count, int32_t *ra
 /* Advance COORD within RANGE, in row-major order; false after the last one. */
 bool wf_ranges_next(const weft_mesh *mesh, const int32_t *range, int32_t *coord);
 
+/* Write the coordinate of number INDEX of COUNT ranks that are spread over MESH. */
+void wf_spread_coord(const weft_mesh *mesh, int32_t index, int32_t count, int32_t *coord);
+
 /* Replace the bytes received in PLAN and in its steps, which were estimated, by exact ones, unless
  * there are too many distinct shards. */
 weft_status wf_plan_count(weft_plan *plan) WF_NODISCARD;
@@ -119,7 +125,7 @@ struct wf_cross_count {
 };
 
 /* Count exactly if the target's mesh has at most RANKS_MAX ranks, or if all ranks receive the same;
- * otherwise estimate. */
+ * otherwise estimate by some ranks. */
 void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cross_count *out);
 /* True if all ranks of one mesh are smaller than those of the other.  False may also mean that this
  * is not known. */
@@ -129,10 +135,15 @@ void wf_exchange_add_received(const struct wf_step *step, uint64_t *received);
 /* As wf_plan_count, for a plan whose step EXCHANGE is between two meshes. */
 weft_status wf_plan_count_cross(weft_plan *plan, const struct wf_step *exchange) WF_NODISCARD;
 
-/* The number of ranks from 0 to the greatest one of PLAN, a batch. */
-int64_t wf_batch_ranks(const weft_plan *plan);
+/* The number of ranks from 0 to the greatest one of COUNT MEMBERS of a batch. */
+int64_t wf_members_ranks(const struct wf_member *members, uint32_t count);
 /* As wf_plan_count, for a batch.  Sets the bytes received in its common exchange too. */
 weft_status wf_batch_count(weft_plan *plan) WF_NODISCARD;
+/* Set *BYTES to the scratch of the common exchange of those of COUNT MEMBERS that JOINS marks, or
+ * that have no plan of their own if it is NULL, on the rank that takes most.  *BYTES is unchanged
+ * if there are too many ranks. */
+weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, const bool *joins,
+                             uint64_t *bytes) WF_NODISCARD;
 
 /* ---- scratch.c ---- */
 
@@ -151,11 +162,15 @@ static inline uint64_t wf_scratch_align(uint64_t bytes)
  * False: there are too many ranks, and *BYTES is unchanged. */
 bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
                      uint64_t *bytes);
+
+/* ---- plan.c ---- */
+
 /* Scratch that binding PLAN takes on the rank that takes most, by the way that its cost table
  * assumes; an estimate for many ranks.  Counted when it is asked for first. */
-uint64_t wf_plan_scratch(const weft_plan *plan);
+weft_status wf_plan_scratch(const weft_plan *plan, uint64_t *bytes) WF_NODISCARD;
 /* The same for step INDEX. */
-uint64_t wf_plan_step_scratch(const weft_plan *plan, uint32_t index);
+weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index,
+                                 uint64_t *bytes) WF_NODISCARD;
 
 /* ---- least.c ---- */
 

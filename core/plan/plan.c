@@ -274,18 +274,65 @@ void weft_plan_release(weft_plan **plan)
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) free_plan(mine);
 }
 
+/* ---- scratch ---- */
+
+/* Step INDEX of a batch. */
+static weft_status batch_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes)
+{
+    const struct wf_step *step = &plan->steps[index];
+    uint32_t first = index;
+
+    if (step->from == NULL) return wf_batch_scratch(plan->members, plan->member_count, NULL, bytes);
+    while (first > 0 && plan->steps[first - 1].from != NULL &&
+           plan->steps[first - 1].tensor == step->tensor)
+        first--;
+    return wf_plan_step_scratch(plan->members[step->tensor].alone, index - first, bytes);
+}
+
+weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes)
+{
+    const struct wf_step *step = &plan->steps[index];
+
+    *bytes = step->scratch;
+    if (plan->members != NULL) return batch_step_scratch(plan, index, bytes);
+    (void)wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
+                          index + 1 == plan->step_count, bytes);
+    return WEFT_OK;
+}
+
+weft_status wf_plan_scratch(const weft_plan *plan, uint64_t *bytes)
+{
+    weft_plan *mine = (weft_plan *)(uintptr_t)plan; /* only what was counted changes */
+    uint64_t most = atomic_load_explicit(&mine->scratch, memory_order_relaxed), own;
+
+    if (most == UINT64_MAX) {
+        most = 0;
+        for (uint32_t i = 0; i < plan->step_count; i++) {
+            WF_TRY(wf_plan_step_scratch(plan, i, &own));
+            if (own > most) most = own;
+        }
+        atomic_store_explicit(&mine->scratch, most, memory_order_relaxed);
+    }
+    *bytes = most;
+    return WEFT_OK;
+}
+
+/* ---- properties ---- */
+
 weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
 {
     weft_plan_info info;
+    uint64_t scratch;
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_get: out"));
+    WF_TRY(wf_plan_scratch(plan, &scratch));
     info = (weft_plan_info){.from = plan->from,
                             .to = plan->to,
                             .steps = plan->step_count,
                             .cost_ns = plan->cost_ns,
                             .bytes_received_max = plan->received,
-                            .peak_bytes = wf_plan_scratch(plan),
+                            .peak_bytes = scratch,
                             .digest = plan->digest,
                             .tensors = plan->members != NULL ? plan->member_count : 1,
                             .together = plan->together,
@@ -305,7 +352,7 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
 {
     const struct wf_step *step;
     weft_step_info info;
-    uint64_t sent;
+    uint64_t sent, scratch;
     bool exact;
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_step_get: plan"));
@@ -315,13 +362,14 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
                        index, plan->step_count);
     step = &plan->steps[index];
     WF_TRY(find_sent(step, &sent, &exact));
+    WF_TRY(wf_plan_step_scratch(plan, index, &scratch));
     info = (weft_step_info){.kind = step->kind,
                             .axes = step->axes,
                             .from = step->from,
                             .to = step->to,
                             .bytes_sent = sent,
                             .bytes_received = step->received,
-                            .scratch_bytes = wf_plan_step_scratch(plan, index),
+                            .scratch_bytes = scratch,
                             .cost_ns = step->cost_ns,
                             .tensor = step->tensor,
                             .cast = wf_step_cast(step),

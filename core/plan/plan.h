@@ -7,8 +7,8 @@
  * cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless refine.c
  * finds that both are reshapes of one rank list.  batch.c plans many tensors.  count.c and
  * count_ranks.c count the bytes that ranks receive, sent.c those that they send, from the tables of
- * table.c, and scratch.c the scratch that binding takes.  least.c computes the bytes that no method
- * can avoid. */
+ * table.c; scratch.c and scratch_batch.c count the scratch that binding takes.  least.c computes
+ * the bytes that no method can avoid. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -47,7 +47,7 @@ struct weft_plan {
     weft_spec *from, *to;   /* NULL for a batch */
     weft_cost_table *costs; /* the table that priced it */
     uint64_t cost_ns, received, digest;
-    uint64_t peak;                   /* scratch, estimated; that of a batch is an upper bound */
+    uint64_t peak;                   /* scratch, estimated; 0 for a batch */
     _Atomic(uint64_t) scratch;       /* counted; UINT64_MAX: not yet */
     bool exact;                      /* the bytes received are counted, not estimated */
     uint32_t member_count, together; /* tensors of a batch, and of its common exchange */

@@ -64,7 +64,10 @@ static weft_status check_same(const struct wf_layout *ordered, const struct wf_l
     int32_t coord[WEFT_MAX_AXES] = {0};
 
     if (count_splits(ordered, dim) < 2 || divides_evenly(ordered, dim)) return WEFT_OK;
-    if (has_lists(ordered, dim)) return WEFT_OK; /* converted only if nothing changes */
+    if (has_lists(ordered, dim)) return WEFT_OK;      /* converted only if nothing changes */
+    for (int32_t a = 0; a < ordered->mesh->axes; a++) /* the others hold nothing */
+        if (ordered->placements[a].kind == WEFT_PLACE_OWNER)
+            coord[a] = ordered->placements[a].owner;
     do {
         struct wf_shard a, b;
         struct wf_index index;

@@ -87,11 +87,12 @@ WEFT_API void weft_bound_release(weft_bound **bound);
 /* Scratch that a run of BOUND uses on this rank, in bytes; 0 for NULL.  The bound plans of a
  * context share it: each stream has one piece, as large as the largest bound plan that has run on
  * it needs.  weft_move_get returns their sum, with a piece that is reserved for the next stream.
- * The size is at most the plan's peak_bytes, rounded up to 256 bytes per buffer, plus buffers for
- * strides and in_place.  It can be larger in two cases.  The first is `packed` with a plan that
- * expects ranks to read each other's memory.  The second is a reduction or a cast that weft
- * computes because the backend does not (docs/abi.md).  For such a reduction weft also allocates
- * host memory, as many bytes as this function returns. */
+ * The size is at most the plan's peak_bytes, plus buffers for strides and in_place.  It can be
+ * larger in three cases.  The first is `packed` with a plan that expects ranks to read each other's
+ * memory.  The second is a reduction or a cast that weft computes because the backend does not
+ * (docs/abi.md); for such a reduction weft also allocates host memory, as many bytes as this
+ * function returns.  The third is a plan of so many ranks that peak_bytes is an estimate
+ * (docs/planner.md). */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.

@@ -130,12 +130,12 @@ enum { RANKS = 32 };
 /* A mesh of at most RANKS ranks, below RANKS. */
 static weft_mesh *small_mesh(struct random *r)
 {
-    int32_t sizes[3], ranks[RANKS], axes = random_in(r, 1, 3), size = 1;
+    int32_t sizes[3], ranks[RANKS], axes = random_in(r, 1, 3);
     weft_mesh_options options = {.struct_size = sizeof options, .ranks = ranks};
     weft_mesh *mesh = NULL;
 
     for (int32_t a = 0; a < axes; a++)
-        size *= sizes[a] = random_in(r, 1, 3);
+        sizes[a] = random_in(r, 1, 3);
     random_order(r, RANKS, ranks);
     if (random_chance(r, 2))
         for (int32_t i = 0; i < RANKS; i++)
@@ -191,7 +191,50 @@ static void compare_scratch(struct lone_rank *lone, struct random *r, bool cross
     weft_mesh_release(&other);
 }
 
-START_TEST(a_plan_states_the_scratch_that_binding_takes)
+enum { TENSORS = 6 };
+
+/* The same for a batch of random tensors, with a limit of scratch one time in three. */
+static void compare_batch(struct lone_rank *lone, struct random *r, bool crosses)
+{
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_mesh *mesh = small_mesh(r), *other = crosses ? small_mesh(r) : weft_mesh_retain(mesh);
+    uint32_t count = (uint32_t)random_in(r, 1, TENSORS);
+    const weft_spec *from[TENSORS], *to[TENSORS];
+    bool packed = random_chance(r, 2);
+    weft_cost_table *costs = NULL;
+    weft_plan *plan = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t shape[WEFT_MAX_DIMS];
+        int32_t dims = random_shape(r, shape);
+        from[i] = random_spec(r, mesh, dims, shape);
+        to[i] = random_dtype(r, other, dims, shape);
+    }
+    ck_assert_int_eq(weft_cost_table_find(packed ? "default" : "cpu", &costs), WEFT_OK);
+    options.costs = costs;
+    options.minimize = (uint32_t)random_in(r, 0, 2);
+    if (random_chance(r, 3)) options.memory_limit = (uint64_t)random_in(r, 1, 16) * 256;
+    if (weft_plan_create_batch(count, from, to, &options, &plan) == WEFT_OK) {
+        uint64_t bytes = bound_scratch(lone, plan, packed);
+        ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+        ck_assert_msg(info.peak_bytes == bytes, "%u of %u tensors: stated %llu, bound %llu; %u %d",
+                      info.together, count, (unsigned long long)info.peak_bytes,
+                      (unsigned long long)bytes, options.minimize, packed);
+        ck_assert(options.memory_limit == 0 || bytes <= options.memory_limit);
+    }
+    weft_plan_release(&plan);
+    weft_cost_table_release(&costs);
+    for (uint32_t i = 0; i < count; i++) {
+        weft_spec_release((weft_spec **)&from[i]);
+        weft_spec_release((weft_spec **)&to[i]);
+    }
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&other);
+}
+
+/* Call COMPARE with random tensors on a backend that does what plans assume. */
+static void compare_many(void (*compare)(struct lone_rank *, struct random *, bool), int cases)
 {
     struct random r = {.state = test_seed_begin("exec_scratch") | 1};
     weft_kernel_table kernel = keeping_kernel;
@@ -212,12 +255,54 @@ START_TEST(a_plan_states_the_scratch_that_binding_takes)
     table.pull_cast = accept_pull_cast;
     lone.comm.table = &table;
     lone.comm.averages = UINT32_MAX;
-    for (int i = test_cases(600); i > 0; i--)
-        compare_scratch(&lone, &r, i % 3 == 0);
+    for (int i = test_cases(cases); i > 0; i--)
+        compare(&lone, &r, i % 3 == 0);
     lone.context->plugin = plugin;
     lone_end(&lone);
+}
+
+START_TEST(a_plan_states_the_scratch_that_binding_takes)
+{
+    compare_many(compare_scratch, 600);
+}
+END_TEST
+
+/* Shards of one shape, of which the first is one run and the others are not. */
+static void compare_parts(struct lone_rank *lone, struct random *r, bool crosses)
+{
+    weft_cost_table *costs = NULL;
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_spec *from = spec_of("2x2", "f32[8,24] S(1)[1],B(1;14,2,4,4)[0]");
+    weft_spec *to = spec_of("2x2", "f32[8,24] S(0)[1],S(0)[0]");
+    weft_plan *plan = NULL;
+
+    (void)r;
+    (void)crosses;
+    ck_assert_int_eq(weft_cost_table_find("default", &costs), WEFT_OK);
+    options.costs = costs;
+    ck_assert_int_eq(weft_plan_create(from, to, &options, &plan), WEFT_OK);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    ck_assert_uint_eq(info.peak_bytes, bound_scratch(lone, plan, true));
+    ck_assert_uint_eq(info.peak_bytes, 512);
+    weft_plan_release(&plan);
+    weft_cost_table_release(&costs);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+
+START_TEST(shards_of_one_shape_may_have_other_runs)
+{
+    compare_many(compare_parts, 1);
+}
+END_TEST
+
+START_TEST(a_batch_states_the_scratch_that_binding_takes)
+{
+    compare_many(compare_batch, 300);
 }
 END_TEST
 
 SUITE(exec_scratch, a_plan_states_the_scratch_that_binding_takes,
+      a_batch_states_the_scratch_that_binding_takes, shards_of_one_shape_may_have_other_runs,
       outputs_lie_at_two_ends_and_staging_between, what_needs_no_scratch_has_none)

@@ -64,6 +64,8 @@ START_TEST(uneven_orders_that_strides_would_move_are_refused)
          "dimension 0, of size 7, is not split evenly, and the shard of rank 4 would have size 0 "
          "and begin at 7 by order, but size 1 and begin at 6 by strides"},
         {"4x2", "f32[9] S(0)[1],S(0)[0]", "f32[9] SS(0,2),S(0)", "dimension 0, of size 9"},
+        {"3x2x2", "f32[7] S(0)[1],S(0)[0],O(1)", "f32[7] SS(0,2),S(0),O(1)",
+         "the shard of rank 9 would have size 0"},
         {"8x2", "f32[5,17] S(1)[1],S(1)[0]", "f32[5,17] SS(1,2),S(1)", "dimension 1, of size 17"},
     };
 
