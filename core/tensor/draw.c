@@ -4,7 +4,7 @@
  * is copied. */
 #include "tensor.h"
 
-#include "arithmetic/cpu_random.h"
+#include "common/arithmetic/cpu_random.h"
 #include "base/number.h"
 #include "exec/host/host.h"
 

@@ -53,10 +53,12 @@ static void free_tensor(weft_tensor *tensor)
     wf_free(tensor);
 }
 
-weft_tensor *weft_tensor_retain(weft_tensor *tensor)
+weft_tensor *weft_tensor_retain(const weft_tensor *tensor)
 {
-    if (tensor != NULL) atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
-    return tensor;
+    weft_tensor *mine = (weft_tensor *)(uintptr_t)tensor;
+
+    if (mine != NULL) atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
+    return mine;
 }
 
 void weft_tensor_release(weft_tensor **tensor)
@@ -107,7 +109,6 @@ static weft_status begin_tensor(weft_context *context, const weft_spec *spec, co
     WF_TRY(wf_context_check(context, function));
     snprintf(what, sizeof what, "%s: spec", function);
     WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
-    if (out == NULL) return wf_fail_null(function, "out");
     tensor = wf_calloc(1, sizeof *tensor);
     if (tensor == NULL) return wf_fail_memory(sizeof *tensor);
     tensor->made = wf_made_now(WF_KIND_TENSOR);
@@ -141,7 +142,8 @@ weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const c
     weft_tensor *tensor;
     weft_status status;
 
-    WF_TRY(begin_tensor(context, spec, name, function, out == NULL ? NULL : &tensor));
+    if (out == NULL) return wf_fail_null(function, "out");
+    WF_TRY(begin_tensor(context, spec, name, function, &tensor));
     status = weft_alloc(context, weft_spec_shard_bytes(spec, context->rank), WEFT_MEMORY_DEVICE,
                         &tensor->memory);
     if (status != WEFT_OK) {
@@ -224,8 +226,8 @@ weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void 
 
     WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
                          "weft_tensor_wrap"));
-    WF_TRY(
-        begin_tensor(context, spec, wanted.name, "weft_tensor_wrap", out == NULL ? NULL : &tensor));
+    if (out == NULL) return wf_fail_null("weft_tensor_wrap", "out");
+    WF_TRY(begin_tensor(context, spec, wanted.name, "weft_tensor_wrap", &tensor));
     status = set_memory(tensor, memory, &wanted);
     if (status != WEFT_OK) {
         status = wf_tensor_fail(tensor, status, "weft_tensor_wrap");
@@ -250,7 +252,8 @@ weft_context *weft_tensor_context(const weft_tensor *tensor)
 
 const char *weft_tensor_name(const weft_tensor *tensor)
 {
-    return tensor != NULL && tensor->name != NULL ? tensor->name : "";
+    if (tensor == NULL) return NULL;
+    return tensor->name != NULL ? tensor->name : "";
 }
 
 void *weft_tensor_memory(const weft_tensor *tensor)

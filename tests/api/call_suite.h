@@ -51,6 +51,9 @@ struct world {
     weft_rendezvous *rendezvous;
     weft_threads *threads;
     weft_observation *observation;
+    weft_tensor *tensor, *second_tensor, *integers;
+    weft_tensor *tensors[1], *second_tensors[1];
+    weft_random random;
     weft_record record;
     weft_counts begun;
     weft_rings *rings;

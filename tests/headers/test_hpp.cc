@@ -39,6 +39,7 @@ static_assert(is_move_only<weft::rendezvous>() && is_move_only<weft::observation
 static_assert(is_move_only<weft::rings>() && is_move_only<weft::ring>(), "");
 static_assert(is_shared<weft::mesh>() && is_shared<weft::spec>(), "");
 static_assert(is_shared<weft::plan>() && is_shared<weft::cost_table>(), "");
+static_assert(is_shared<weft::tensor>(), "");
 
 /* A borrowed handle is made of an lvalue, not of a temporary. */
 static_assert(std::is_convertible<weft::comm &, weft::comm_ref>::value, "");
@@ -419,6 +420,28 @@ static void test_others()
     CHECK(ctx.alloc(8, WEFT_MEMORY_HOST).code() == WEFT_ERR_INVALID);
 }
 
+static void test_tensors()
+{
+    weft::context ctx = weft::context::init().value();
+    weft::mesh mesh = weft::mesh::parse("1").value();
+    weft::spec rows = weft::spec::parse(mesh, "f32[2,3] S(0)").value();
+    weft::spec whole = rows.with("R").value();
+    weft_random random = {7, 0};
+    float values[6] = {1, 2, 3, 4, 5, 6};
+
+    CHECK(whole.dual().value() == rows.with("P").value() && rows.gradient().value() == rows);
+    CHECK(rows.gradient_of_move(whole).value() == rows);
+    weft::tensor drawn = weft::tensor::create(ctx, rows).value();
+    CHECK(drawn.uniform(random, 0, 1) && drawn.normal(random, 0, 1) && random.offset == 2);
+    weft::tensor wrapped = weft::tensor::wrap(ctx, rows, values).value(), same = wrapped;
+    CHECK(same.as<float>() == values && same.spec() == rows && strcmp(same.name(), "") == 0);
+    CHECK(same.shard()->elements == 6 && same.strides()[0] == 3);
+    weft::tensor moved = wrapped.move(whole).value();
+    CHECK(moved.as<float>()[5] == 6 && drawn.move_into(moved));
+    CHECK(moved.as<float>()[5] == drawn.as<float>()[5]);
+    CHECK(drawn.move_into(weft::tensor()).code() == WEFT_ERR_INVALID);
+}
+
 static void test_rings()
 {
     weft::context ctx = weft::context::init().value();
@@ -448,6 +471,7 @@ int main()
     test_wrong_order();
     test_threads();
     test_others();
+    test_tensors();
     test_rings();
     puts("weft.hpp: all checks passed");
     return 0;

@@ -50,7 +50,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
                                                      weft_tensor **out);
 
 /* Add a reference and return TENSOR; NULL for NULL. */
-WEFT_API weft_tensor *weft_tensor_retain(weft_tensor *tensor);
+WEFT_API weft_tensor *weft_tensor_retain(const weft_tensor *tensor);
 /* Drop a reference and set *TENSOR to NULL.  All work that uses the memory must be complete when
  * the last reference is dropped.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_tensor_release(weft_tensor **tensor);

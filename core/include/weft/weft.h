@@ -18,6 +18,8 @@
 #include "plan.h"
 #include "exec.h"
 #include "move.h"
+#include "tensor.h"
+#include "random.h"
 #include "ring.h"
 
 #endif
