@@ -27,6 +27,7 @@ weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const 
 
 static void drop_memory(weft_tensor *tensor)
 {
+    wf_dense_free(tensor);
     if (tensor->is_own && weft_free(tensor->context, tensor->memory) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "weft_tensor_release: %s", weft_last_error());
     if (tensor->release != NULL) tensor->release(tensor->argument, tensor->memory);
@@ -99,16 +100,22 @@ static bool is_dense(const weft_tensor *tensor, const int64_t *strides)
     return true;
 }
 
-/* A tensor without memory. */
-static weft_status begin_tensor(weft_context *context, const weft_spec *spec, const char *name,
-                                const char *function, weft_tensor **out)
+static weft_status check_arguments(const weft_context *context, const weft_spec *spec,
+                                   const char *function)
 {
-    weft_tensor *tensor;
     char what[64];
 
     WF_TRY(wf_context_check(context, function));
     snprintf(what, sizeof what, "%s: spec", function);
-    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
+    return wf_require_kind(spec, WF_KIND_SPEC, what);
+}
+
+/* A tensor without memory. */
+static weft_status begin_tensor(weft_context *context, const weft_spec *spec, const char *name,
+                                weft_tensor **out)
+{
+    weft_tensor *tensor;
+
     tensor = wf_calloc(1, sizeof *tensor);
     if (tensor == NULL) return wf_fail_memory(sizeof *tensor);
     tensor->made = wf_made_now(WF_KIND_TENSOR);
@@ -139,11 +146,10 @@ static void finish_tensor(weft_tensor *tensor, weft_tensor **out)
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
                            const char *function, weft_tensor **out)
 {
-    weft_tensor *tensor;
-    weft_status status;
+    weft_tensor *tensor = NULL;
+    weft_status status = begin_tensor(context, spec, name, &tensor);
 
-    if (out == NULL) return wf_fail_null(function, "out");
-    WF_TRY(begin_tensor(context, spec, name, function, &tensor));
+    if (status != WEFT_OK) return wf_fail_named(status, function);
     status = weft_alloc(context, weft_spec_shard_bytes(spec, context->rank), WEFT_MEMORY_DEVICE,
                         &tensor->memory);
     if (status != WEFT_OK) {
@@ -156,14 +162,83 @@ weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const c
     return WEFT_OK;
 }
 
+/* RANK, then the text of SPEC and its mesh, which all ranks that create the tensor must have. */
+static weft_status print_layout(const weft_spec *spec, int32_t rank, struct wf_text *out)
+{
+    char text[512];
+
+    wf_text_append(out, (const char *)&rank, sizeof rank);
+    WF_TRY(weft_spec_print(spec, text, sizeof text, NULL));
+    wf_text_add(out, "%s on ", text);
+    WF_TRY(weft_mesh_print(spec->layout.mesh, text, sizeof text, NULL));
+    wf_text_add(out, "%s", text);
+    return wf_text_status(out);
+}
+
+/* The text that print_layout has written on a rank. */
+struct layout {
+    int32_t rank;
+    int length;
+    const char *text;
+};
+
+static struct layout read_layout(const weft_blob *blob)
+{
+    struct layout out = {.length = (int)(blob->bytes - sizeof out.rank),
+                         .text = (const char *)blob->data + sizeof out.rank};
+
+    memcpy(&out.rank, blob->data, sizeof out.rank);
+    return out;
+}
+
+/* The layouts of all ranks in GOT are equal. */
+static weft_status compare_layouts(const struct wf_gathered *got)
+{
+    for (int32_t i = 1; i < got->count; i++) {
+        struct layout a = read_layout(&got->blobs[0]), b = read_layout(&got->blobs[i]);
+
+        if (a.length != b.length || memcmp(a.text, b.text, (size_t)a.length) != 0)
+            return wf_fail(WEFT_ERR_MISMATCH, "rank %d has %.*s, but rank %d has %.*s", a.rank,
+                           a.length, a.text, b.rank, b.length, b.text);
+    }
+    return WEFT_OK;
+}
+
+/* All ranks of SPEC's mesh have made their tensors of this layout, or none has.  STATUS is this
+ * rank's result.  After a failure *TENSOR is released. */
+static weft_status agree_on_tensor(weft_context *context, const weft_spec *spec, weft_status status,
+                                   const char *function, weft_tensor **tensor)
+{
+    struct wf_gathered got = {0};
+    struct wf_text text = {0};
+
+    if (status == WEFT_OK) status = print_layout(spec, context->rank, &text);
+    status = wf_move_agree(context, spec, spec, function, status,
+                           (weft_blob){text.data, text.length}, &got);
+    wf_text_free(&text);
+    if (status == WEFT_OK) status = wf_fail_named(compare_layouts(&got), function);
+    wf_gathered_free(&got);
+    if (status != WEFT_OK && *tensor != NULL) (*tensor)->release = NULL; /* as if never wrapped */
+    if (status != WEFT_OK) weft_tensor_release(tensor);
+    return status;
+}
+
 weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                                const weft_tensor_options *options, weft_tensor **out)
 {
     weft_tensor_options wanted = {0};
+    weft_tensor *tensor = NULL;
+    weft_status status;
 
     WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
                          "weft_tensor_create"));
-    return wf_tensor_make(context, spec, wanted.name, "weft_tensor_create", out);
+    if (out == NULL) return wf_fail_null("weft_tensor_create", "out");
+    WF_TRY(check_arguments(context, spec, "weft_tensor_create"));
+    status = wf_tensor_make(context, spec, wanted.name, "weft_tensor_create", &tensor);
+    if (wanted.agree)
+        status = agree_on_tensor(context, spec, status, "weft_tensor_create", &tensor);
+    if (status == WEFT_OK) *out = tensor;
+    return status;
 }
 
 /* Bytes from the first element to the end of the last one. */
@@ -201,8 +276,36 @@ static weft_status check_memory(weft_tensor *tensor, void *memory)
         (unsigned long long)rest, memory, tensor->context->rank, (unsigned long long)bytes);
 }
 
+static void add_shape(struct wf_text *text, int32_t dims, const int64_t *shape)
+{
+    wf_text_char(text, '[');
+    for (int32_t d = 0; d < dims; d++)
+        wf_text_add(text, "%s%lld", d == 0 ? "" : ",", (long long)shape[d]);
+    wf_text_char(text, ']');
+}
+
+/* The caller's memory has the shape of the shard. */
+static weft_status check_shape(const weft_tensor *tensor, const int64_t *shape)
+{
+    const weft_shard *shard = &tensor->shard;
+    struct wf_text text = {0};
+    bool same = true;
+
+    for (int32_t d = 0; d < shard->dims && shard->member; d++)
+        same = same && shape[d] == shard->shape[d];
+    if (same) return WEFT_OK;
+    wf_text_add(&text, "the memory of rank %d has the shape ", tensor->context->rank);
+    add_shape(&text, shard->dims, shape);
+    wf_text_add(&text, ", but its shard has ");
+    add_shape(&text, shard->dims, shard->shape);
+    wf_fail(WEFT_ERR_INVALID, "%s", wf_text_status(&text) == WEFT_OK ? text.data : "shape");
+    wf_text_free(&text);
+    return WEFT_ERR_INVALID;
+}
+
 static weft_status set_memory(weft_tensor *tensor, void *memory, const weft_tensor_options *wanted)
 {
+    if (wanted->shape != NULL) WF_TRY(check_shape(tensor, wanted->shape));
     tensor->is_dense = tensor->shard.elements == 0 || is_dense(tensor, wanted->strides);
     if (!tensor->is_dense) {
         WF_TRY(wf_strides_check("strides", tensor->spec, tensor->context->rank, wanted->strides,
@@ -217,18 +320,14 @@ static weft_status set_memory(weft_tensor *tensor, void *memory, const weft_tens
     return WEFT_OK;
 }
 
-weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void *memory,
-                             const weft_tensor_options *options, weft_tensor **out)
+static weft_status wrap_memory(weft_context *context, const weft_spec *spec, void *memory,
+                               const weft_tensor_options *wanted, weft_tensor **out)
 {
-    weft_tensor_options wanted = {0};
-    weft_tensor *tensor;
-    weft_status status;
+    weft_tensor *tensor = NULL;
+    weft_status status = begin_tensor(context, spec, wanted->name, &tensor);
 
-    WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
-                         "weft_tensor_wrap"));
-    if (out == NULL) return wf_fail_null("weft_tensor_wrap", "out");
-    WF_TRY(begin_tensor(context, spec, wanted.name, "weft_tensor_wrap", &tensor));
-    status = set_memory(tensor, memory, &wanted);
+    if (status != WEFT_OK) return wf_fail_named(status, "weft_tensor_wrap");
+    status = set_memory(tensor, memory, wanted);
     if (status != WEFT_OK) {
         status = wf_tensor_fail(tensor, status, "weft_tensor_wrap");
         free_tensor(tensor);
@@ -236,6 +335,23 @@ weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void 
     }
     finish_tensor(tensor, out);
     return WEFT_OK;
+}
+
+weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void *memory,
+                             const weft_tensor_options *options, weft_tensor **out)
+{
+    weft_tensor_options wanted = {0};
+    weft_tensor *tensor = NULL;
+    weft_status status;
+
+    WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
+                         "weft_tensor_wrap"));
+    if (out == NULL) return wf_fail_null("weft_tensor_wrap", "out");
+    WF_TRY(check_arguments(context, spec, "weft_tensor_wrap"));
+    status = wrap_memory(context, spec, memory, &wanted, &tensor);
+    if (wanted.agree) status = agree_on_tensor(context, spec, status, "weft_tensor_wrap", &tensor);
+    if (status == WEFT_OK) *out = tensor;
+    return status;
 }
 
 /* ---- properties ---- */

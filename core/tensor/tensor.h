@@ -1,15 +1,28 @@
 /* tensor.h - a tensor: a spec and this rank's memory.
  *
- *     tensor.c  creation, references, properties
- *     moves.c   moves of tensors
- *     draw.c    random elements */
+ *     tensor.c   creation, references, properties
+ *     dense.c    the elements of a tensor with strides, without gaps
+ *     moves.c    moves of tensors
+ *     copy.c     copies to and from host memory, fill
+ *     compare.c  two tensors compared
+ *     print.c    tensors as text; shown.c chooses and reads the elements, figures.c formats them
+ *     draw.c     random elements */
 #ifndef WEFT_TENSOR_TENSOR_H
 #define WEFT_TENSOR_TENSOR_H
 
 #include "comm/comm.h"
 #include "comm/context/ended.h"
+#include "exec/context/kept.h"
 #include "shard/shard.h"
 #include "weft/random.h"
+
+/* The elements of a tensor with gaps, copied to memory of their own. */
+struct wf_dense {
+    void *memory;            /* NULL: none yet */
+    void *packer, *unpacker; /* lists of regions from the tensor and to it; NULL: none yet */
+    bool was_used;
+    const void *stream; /* that used MEMORY last */
+};
 
 struct weft_tensor {
     uint64_t made; /* of fork.h; ended: its context was released */
@@ -26,6 +39,7 @@ struct weft_tensor {
     weft_shard shard;
     void (*release)(void *argument, void *memory);
     void *argument;
+    struct wf_dense dense; /* of a tensor with gaps, from its first move on */
 };
 
 /* WEFT_ERR_INVALID by FUNCTION if TENSOR, its argument named ARGUMENT, cannot be used. */
@@ -36,5 +50,81 @@ weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const 
 /* As weft_tensor_create, for FUNCTION. */
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
                            const char *function, weft_tensor **out) WF_NODISCARD;
+
+/* ---- dense.c ---- */
+
+/* Set *OUT to the elements of TENSOR without gaps: its memory, or a copy that is posted to STREAM.
+ * The copy is valid until the next call with TENSOR. */
+weft_status wf_dense_pack(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
+/* Set *OUT to memory for the elements of TENSOR without gaps, which work on STREAM writes.
+ * wf_dense_unpack follows. */
+weft_status wf_dense_begin(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
+/* Copy that memory to TENSOR; nothing to do if it is TENSOR's own. */
+weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream) WF_NODISCARD;
+void wf_dense_free(weft_tensor *tensor);
+
+/* ---- moves.c ---- */
+
+/* As weft_tensor_move, for FUNCTION. */
+weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
+                           const char *function, weft_tensor **out) WF_NODISCARD;
+/* TENSOR in the layout SPEC: TENSOR itself with one more reference, or moved. */
+weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
+                         const char *function, weft_tensor **out) WF_NODISCARD;
+
+/* ---- copy.c ---- */
+
+/* Wait for STREAM, and set *OUT to the elements of TENSOR without gaps in host memory: its memory,
+ * or a copy.  wf_tensor_unread follows. */
+weft_status wf_tensor_read(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
+void wf_tensor_unread(const weft_tensor *tensor, void *elements);
+/* Bytes of this rank's shard without gaps. */
+uint64_t wf_tensor_bytes(const weft_tensor *tensor);
+
+/* ---- shown.c ---- */
+
+enum { WF_SHOWN_ALL = 1000 }; /* a text has all elements of a tensor of up to so many */
+
+/* The elements that a text has: in each dimension all indices, or the first and the last ones. */
+struct wf_shown {
+    int32_t dims;
+    int64_t shape[WEFT_MAX_DIMS]; /* of the array */
+    int64_t edge;                 /* first and last indices that are shown; 0: all are */
+    int64_t counts[WEFT_MAX_DIMS];
+    int64_t count; /* elements in all */
+    uint32_t dtype;
+    char *elements; /* row-major */
+};
+
+void wf_shown_choose(struct wf_shown *shown, int32_t dims, const int64_t *shape, uint32_t dtype);
+/* The index that is shown at POSITION of DIM. */
+int64_t wf_shown_index(const struct wf_shown *shown, int32_t dim, int64_t position);
+/* Read the elements of this rank's shard that SHOWN, chosen for the shard, has. */
+weft_status wf_shown_read(struct wf_shown *shown, const weft_tensor *tensor,
+                          weft_stream *stream) WF_NODISCARD;
+/* The same for the whole tensor, which has no partial placement, together with the other ranks.
+ * *MEMBER is false on ranks outside the mesh. */
+weft_status wf_shown_gather(struct wf_shown *shown, const weft_tensor *tensor, weft_stream *stream,
+                            const char *function, weft_status status, bool *member) WF_NODISCARD;
+void wf_shown_free(struct wf_shown *shown);
+
+/* ---- figures.c ---- */
+
+/* How NumPy writes the elements of one array: all of them have one width. */
+struct wf_figures {
+    uint32_t dtype;
+    struct wf_figure {
+        bool exponent;
+        int left, right; /* characters before and after the point */
+        int fraction;    /* digits after the point with an exponent */
+        int power;       /* digits of the exponent */
+    } re, im;
+};
+
+void wf_figures_choose(struct wf_figures *figures, uint32_t dtype, const char *elements,
+                       int64_t count);
+enum { WF_FIGURE_BYTES = 160 };
+void wf_figure_print(const struct wf_figures *figures, const void *element,
+                     char out[WF_FIGURE_BYTES]);
 
 #endif

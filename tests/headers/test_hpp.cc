@@ -439,6 +439,12 @@ static void test_tensors()
     weft::tensor moved = wrapped.move(whole).value();
     CHECK(moved.as<float>()[5] == 6 && drawn.move_into(moved));
     CHECK(moved.as<float>()[5] == drawn.as<float>()[5]);
+    CHECK(moved.compare(drawn)->equal && !wrapped.compare(drawn)->equal);
+    CHECK(wrapped.full().value().as<float>()[5] == 6 && moved.fill(2) && moved.as<float>()[0] == 2);
+    CHECK(moved.from_host(values, sizeof values) && moved.to_host(values, sizeof values));
+    CHECK(*moved.text() == "f32[2,3] R on 1, rank 0 holds [2,3] from [0,0]\n"
+                           "[[1. 2. 3.]\n [4. 5. 6.]]\n");
+    CHECK(*moved.full_text() == "f32[2,3] R on 1\n[[1. 2. 3.]\n [4. 5. 6.]]\n");
     CHECK(drawn.move_into(weft::tensor()).code() == WEFT_ERR_INVALID);
 }
 

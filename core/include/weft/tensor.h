@@ -16,6 +16,8 @@
 
 #include "move.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -32,18 +34,26 @@ typedef struct weft_tensor_options {
      * memory any more.  NULL: nothing is called. */
     void (*release)(void *argument, void *memory);
     void *argument;
+    /* For weft_tensor_wrap: the shape of the memory, one size per dimension.  If it is not the
+     * shape of this rank's shard, the call is WEFT_ERR_INVALID.  NULL: it is not compared. */
+    const int64_t *shape;
+    /* The call is collective over the ranks of the mesh.  They compare their specs, and either all
+     * of them succeed or all get the same error, which names the rank. */
+    bool agree;
 } weft_tensor_options;
 
 /* Create a tensor of layout SPEC in device memory, which is not set.  OPTIONS may be NULL.  *OUT
- * keeps a reference to SPEC; the caller releases it before CONTEXT.  WEFT_ERR_NO_MEMORY: this rank
- * has no memory for its shard. */
+ * keeps a reference to SPEC; the caller releases it before CONTEXT.  WEFT_ERR_NO_MEMORY: this rank,
+ * or with `agree` some rank, has no memory for its shard.  WEFT_ERR_MISMATCH: with `agree`, ranks
+ * have different specs. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                                                        const weft_tensor_options *options,
                                                        weft_tensor **out);
 
 /* Create a tensor of layout SPEC whose shard on this rank is MEMORY, which stays the caller's.
  * MEMORY may be NULL if the shard is empty.  WEFT_ERR_INVALID: MEMORY is not aligned to its
- * elements, or the device knows that it is too small. */
+ * elements, it has another shape than the shard, or the device knows that it is too small.
+ * WEFT_ERR_MISMATCH: as weft_tensor_create.  `release` is not called by a call that fails. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec,
                                                      void *memory,
                                                      const weft_tensor_options *options,
@@ -68,12 +78,16 @@ WEFT_API const weft_shard *weft_tensor_shard(const weft_tensor *tensor);
 /* ---- moves ---- */
 
 /* Create a tensor of layout SPEC and post the move of TENSOR to it.  The new tensor has the name of
- * TENSOR.  Collective.  Errors: as weft_move; if a rank has no memory, all ranks get the error. */
+ * TENSOR.  Collective: the ranks of both meshes agree over the rendezvous that all of them have
+ * memory, which takes longer than weft_tensor_move_into.  Errors: as weft_move, and
+ * WEFT_ERR_NO_MEMORY on all ranks if one rank has no memory. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const weft_spec *spec,
                                                      weft_stream *stream, weft_tensor **out);
 /* Post the move of TENSOR to TARGET.  Both have one shape and one context.  Collective.  Unless
  * WORK is NULL, *WORK records the move; the caller releases it.  After the first move between two
- * layouts it allocates nothing and takes no lock. */
+ * layouts it allocates nothing and takes no lock.  A tensor with gaps between its elements is
+ * copied on the way; its first move allocates memory for the copy, and if that fails on a rank, the
+ * world communicator fails on all ranks. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target,
                                                           weft_stream *stream, weft_work **work);
 /* The same for COUNT tensors, at least 1, which travel as one batch (weft_move_batch). */
@@ -81,6 +95,70 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(uint32_t count,
                                                            weft_tensor *const *tensors,
                                                            weft_tensor *const *targets,
                                                            weft_stream *stream, weft_work **work);
+
+#define WEFT_EVERY_RANK (-1)
+
+/* Create a tensor of the same mesh that rank RANK of the job holds whole, and move TENSOR to it.
+ * The other ranks hold nothing of it.  With WEFT_EVERY_RANK, every rank of the mesh holds a whole
+ * replica.  Otherwise as weft_tensor_move.  WEFT_ERR_INVALID: RANK is not in the mesh. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank,
+                                                     weft_stream *stream, weft_tensor **out);
+
+/* ---- host memory ---- */
+
+/* Copy this rank's shard to HOST, or set it from HOST: BYTES bytes of host memory, in which the
+ * shard is row-major without gaps.  The calls wait for the work on STREAM.  WEFT_ERR_INVALID: the
+ * shard is larger than BYTES. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_host(weft_tensor *tensor, void *host,
+                                                        uint64_t bytes, weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host,
+                                                          uint64_t bytes, weft_stream *stream);
+
+/* Set every element of this rank's shard to VALUE, in the order of STREAM.  Floats and complex
+ * numbers: VALUE is rounded to the dtype.  Each contribution of a partial tensor becomes VALUE.
+ * WEFT_ERR_INVALID: the dtype is an integer or bool that does not have VALUE. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_fill(weft_tensor *tensor, double value,
+                                                     weft_stream *stream);
+
+/* ---- comparison and text ---- */
+
+/* How two tensors differ.  All ranks of the meshes get the same. */
+typedef struct weft_difference_info {
+    size_t struct_size;
+    int32_t ranks;      /* that compared elements; 0 on a rank in none of the meshes */
+    bool equal;         /* all elements are equal; -0 equals 0, and NaN equals NaN */
+    uint64_t differing; /* elements that differ; replicas count on every rank that holds them */
+    /* These fields describe the element with the largest difference, or the first one of several:
+     * the difference, which is infinite if one of the two is NaN or infinite; the rank; the index
+     * in the whole tensor; and both values, real and imaginary part.  They are 0 if EQUAL. */
+    double largest;
+    int32_t rank;
+    int64_t index[WEFT_MAX_DIMS];
+    double first[2], second[2];
+} weft_difference_info;
+
+/* Compare FIRST with SECOND, which may have another layout on another mesh, and set *OUT, whose
+ * struct_size the caller sets.  SECOND is moved to the layout of FIRST; partial tensors are reduced
+ * first.  The call waits.  Collective over the ranks of both meshes; an error is the same on all of
+ * them.  WEFT_ERR_INVALID: the contexts, shapes or dtypes differ.  Other errors: as
+ * weft_tensor_move. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second,
+                                                        weft_stream *stream,
+                                                        weft_difference_info *out);
+
+/* Write this rank's shard as text: a line with the name, the layout and the shard, then the
+ * elements as NumPy prints an array.  Of more than 1000 elements, the first three and the last
+ * three of each dimension are written; fewer of an array with more than four dimensions.  The call
+ * waits for the work on STREAM.  BUFFER, CAPACITY and LENGTH as in weft_spec_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_print(weft_tensor *tensor, weft_stream *stream,
+                                                      char *buffer, size_t capacity,
+                                                      size_t *length);
+/* The same for the whole tensor: all ranks of the mesh get the same text.  A partial tensor is
+ * reduced first.  A rank outside the mesh gets the first line only.  Collective; an error is the
+ * same on all ranks. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_print_full(weft_tensor *tensor, weft_stream *stream,
+                                                           char *buffer, size_t capacity,
+                                                           size_t *length);
 
 #ifdef __cplusplus
 }

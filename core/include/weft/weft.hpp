@@ -837,6 +837,39 @@ public:
         return weft_tensor_move_into(raw_, target.raw_, stream.get(),
                                      record != nullptr ? record->out() : nullptr);
     }
+    /* The whole tensor on rank RANK, or on every rank of the mesh. */
+    result<tensor> full(int32_t rank = WEFT_EVERY_RANK, stream_ref stream = {}) const
+    {
+        return detail::make<tensor>(weft_tensor_full, raw_, rank, stream.get());
+    }
+    /* Copies between this rank's shard and BYTES bytes of host memory. */
+    status to_host(void *host, uint64_t bytes, stream_ref stream = {}) const
+    {
+        return weft_tensor_to_host(raw_, host, bytes, stream.get());
+    }
+    status from_host(const void *host, uint64_t bytes, stream_ref stream = {}) const
+    {
+        return weft_tensor_from_host(raw_, host, bytes, stream.get());
+    }
+    status fill(double value, stream_ref stream = {}) const
+    {
+        return weft_tensor_fill(raw_, value, stream.get());
+    }
+    /* How this tensor differs from OTHER, in any layout.  Collective. */
+    result<weft_difference_info> compare(const tensor &other, stream_ref stream = {}) const
+    {
+        return detail::describe<weft_difference_info>(weft_tensor_compare, raw_, other.raw_,
+                                                      stream.get());
+    }
+    /* This rank's shard as text, and the whole tensor, which is collective. */
+    result<std::string> text(stream_ref stream = {}) const
+    {
+        return detail::print(weft_tensor_print, raw_, stream.get());
+    }
+    result<std::string> full_text(stream_ref stream = {}) const
+    {
+        return detail::print(weft_tensor_print_full, raw_, stream.get());
+    }
     status uniform(weft_random &random, double low, double high, stream_ref stream = {}) const
     {
         return weft_tensor_uniform(raw_, &random, low, high, stream.get());

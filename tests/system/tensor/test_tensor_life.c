@@ -1,5 +1,6 @@
 /* Tensors from creation to release, on two ranks that are threads. */
 #include "base/base.h"
+#include "holds.h"
 #include "support/layout.h"
 #include "support/suite.h"
 #include "weft/context.h"
@@ -7,19 +8,6 @@
 #include "weft/random.h"
 
 #include <string.h>
-
-/* Fail the rank, with the line. */
-#define HOLDS(claim)                                                                               \
-    do {                                                                                           \
-        if (!(claim))                                                                              \
-            return weft_fail(WEFT_ERR_INTERNAL, "line %d: not so: %s (%s)", __LINE__, #claim,      \
-                             weft_last_error());                                                   \
-    } while (0)
-#define REFUSES(call, text)                                                                        \
-    do {                                                                                           \
-        HOLDS((call) == WEFT_ERR_INVALID);                                                         \
-        HOLDS(strstr(weft_last_error(), text) != NULL);                                            \
-    } while (0)
 
 static weft_spec *rows, *columns, *whole;
 
