@@ -50,6 +50,7 @@ static void end_tensor(struct wf_dependent *dependent, const char *cause)
 static void free_tensor(weft_tensor *tensor)
 {
     weft_spec_release(&tensor->spec);
+    weft_tensor_release(&tensor->base);
     wf_free(tensor->name);
     wf_free(tensor);
 }
@@ -352,6 +353,24 @@ weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void 
     if (wanted.agree) status = agree_on_tensor(context, spec, status, "weft_tensor_wrap", &tensor);
     if (status == WEFT_OK) *out = tensor;
     return status;
+}
+
+weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, int64_t offset,
+                           const int64_t *strides, weft_tensor **out)
+{
+    weft_tensor *tensor = NULL;
+
+    WF_TRY(begin_tensor(base->context, spec, base->name, &tensor));
+    if (tensor->shard.elements > 0) {
+        tensor->memory =
+            (char *)base->memory + offset * (int64_t)wf_dtype_bytes(spec->layout.dtype);
+        tensor->is_dense = is_dense(tensor, strides);
+    }
+    if (!tensor->is_dense)
+        memcpy(tensor->strides, strides, (size_t)tensor->shard.dims * sizeof *strides);
+    tensor->base = weft_tensor_retain(base);
+    finish_tensor(tensor, out);
+    return WEFT_OK;
 }
 
 /* ---- properties ---- */

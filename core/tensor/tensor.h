@@ -6,7 +6,9 @@
  *     copy.c     copies to and from host memory, fill
  *     compare.c  two tensors compared
  *     print.c    tensors as text; shown.c chooses and reads the elements, figures.c formats them
- *     draw.c     random elements */
+ *     draw.c     random elements
+ *     view.c     tensors that share memory: a part of one dimension, two dimensions swapped
+ *     reshape.c  another shape for the same elements */
 #ifndef WEFT_TENSOR_TENSOR_H
 #define WEFT_TENSOR_TENSOR_H
 
@@ -39,6 +41,7 @@ struct weft_tensor {
     weft_shard shard;
     void (*release)(void *argument, void *memory);
     void *argument;
+    weft_tensor *base;     /* whose memory this view uses; NULL: not a view */
     struct wf_dense dense; /* of a tensor with gaps, from its first move on */
 };
 
@@ -51,6 +54,10 @@ weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const 
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
                            const char *function, weft_tensor **out) WF_NODISCARD;
 
+/* Make a tensor of layout SPEC whose shard begins OFFSET elements after that of BASE. */
+weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, int64_t offset,
+                           const int64_t *strides, weft_tensor **out) WF_NODISCARD;
+
 /* ---- dense.c ---- */
 
 /* Set *OUT to the elements of TENSOR without gaps: its memory, or a copy that is posted to STREAM.
@@ -62,6 +69,16 @@ weft_status wf_dense_begin(weft_tensor *tensor, weft_stream *stream, void **out)
 /* Copy that memory to TENSOR; nothing to do if it is TENSOR's own. */
 weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream) WF_NODISCARD;
 void wf_dense_free(weft_tensor *tensor);
+
+/* ---- view.c ---- */
+
+/* SPEC with the placements PLACEMENTS and another shape. */
+weft_status wf_view_spec(const weft_spec *spec, int32_t dims, const int64_t *shape,
+                         const weft_placement *placements, weft_spec **out) WF_NODISCARD;
+/* Refuse a view of TENSOR because its layout does not allow it, for the reason in the thread's last
+ * error.  The text has the layout in which the axes of the set AXES, a bit per axis, are
+ * replicated, and the price of the move to it. */
+weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCARD;
 
 /* ---- moves.c ---- */
 

@@ -66,6 +66,7 @@ NUMBERS = {
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
+    ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
     ("*", "dims"): "1",

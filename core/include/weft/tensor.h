@@ -104,6 +104,27 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(uint32_t count,
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank,
                                                      weft_stream *stream, weft_tensor **out);
 
+/* ---- views ---- */
+
+/* These functions create a tensor that shares the memory of TENSOR and keeps a reference to it.
+ * Nothing is communicated and nothing is copied.  Not collective, but all ranks make the same
+ * views. The view has its own layout: its placements follow from what each rank holds, so a view of
+ * an S may have a G or a B.  WEFT_ERR_UNSUPPORTED: no placements describe the view; the error has
+ * the layout to move TENSOR to before, with the predicted time and bytes of that move. */
+
+/* The LENGTH indices of dimension DIM from START on. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_narrow(weft_tensor *tensor, int32_t dim,
+                                                       int64_t start, int64_t length,
+                                                       weft_tensor **out);
+/* Dimensions A and B swapped. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_transpose(weft_tensor *tensor, int32_t a, int32_t b,
+                                                          weft_tensor **out);
+/* The same elements, in row-major order, with another SHAPE of DIMS dimensions.  WEFT_ERR_INVALID:
+ * SHAPE has another number of elements.  WEFT_ERR_UNSUPPORTED also: this rank's shard has gaps that
+ * the new shape cannot express. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_reshape(weft_tensor *tensor, int32_t dims,
+                                                        const int64_t *shape, weft_tensor **out);
+
 /* ---- host memory ---- */
 
 /* Copy this rank's shard to HOST, or set it from HOST: BYTES bytes of host memory, in which the

@@ -842,6 +842,19 @@ public:
     {
         return detail::make<tensor>(weft_tensor_full, raw_, rank, stream.get());
     }
+    /* Views: tensors that share this one's memory, without communication. */
+    result<tensor> narrow(int32_t dim, int64_t start, int64_t length) const
+    {
+        return detail::make<tensor>(weft_tensor_narrow, raw_, dim, start, length);
+    }
+    result<tensor> transpose(int32_t a, int32_t b) const
+    {
+        return detail::make<tensor>(weft_tensor_transpose, raw_, a, b);
+    }
+    result<tensor> reshape(int32_t dims, const int64_t *shape) const
+    {
+        return detail::make<tensor>(weft_tensor_reshape, raw_, dims, shape);
+    }
     /* Copies between this rank's shard and BYTES bytes of host memory. */
     status to_host(void *host, uint64_t bytes, stream_ref stream = {}) const
     {
