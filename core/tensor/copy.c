@@ -68,6 +68,7 @@ weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host, uint64_
     weft_status status;
 
     WF_TRY(check_host(tensor, host, bytes, stream, what));
+    WF_TRY(wf_tensor_check_writable(tensor, what));
     status = wf_dense_begin(tensor, stream, &dense);
     if (status == WEFT_OK)
         status = copy_and_wait(tensor, host, dense, wf_tensor_bytes(tensor), stream);
@@ -140,6 +141,7 @@ weft_status weft_tensor_fill(weft_tensor *tensor, double value, weft_stream *str
     weft_status status;
 
     WF_TRY(wf_tensor_check(tensor, what, "tensor"));
+    WF_TRY(wf_tensor_check_writable(tensor, what));
     WF_TRY(wf_stream_check(tensor->context, stream, what));
     status = make_element(tensor->spec->layout.dtype, value, element);
     if (status == WEFT_OK) status = fill_elements(tensor, element, stream);

@@ -179,6 +179,7 @@ static weft_status draw_tensor(weft_tensor *tensor, weft_random *random, struct 
 
     WF_TRY(wf_tensor_check(tensor, function, "tensor"));
     if (random == NULL) return wf_fail_null(function, "random");
+    WF_TRY(wf_tensor_check_writable(tensor, function));
     WF_TRY(wf_stream_check(tensor->context, stream, function));
     draw.dtype = tensor->spec->layout.dtype;
     draw.bits = (struct cpu_bits){random->seed, random->offset};

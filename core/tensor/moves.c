@@ -12,6 +12,7 @@ static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *targ
 {
     WF_TRY(wf_tensor_check(tensor, function, "tensor"));
     WF_TRY(wf_tensor_check(target, function, "target"));
+    WF_TRY(wf_tensor_check_writable(target, function));
     if (tensor->context == target->context) return WEFT_OK;
     return wf_tensor_fail(tensor, wf_fail(WEFT_ERR_INVALID, "target belongs to another context"),
                           function);

@@ -16,6 +16,12 @@ weft_status wf_tensor_check(const weft_tensor *tensor, const char *function, con
     return wf_fail_unusable(function, argument, tensor->made, WF_KIND_TENSOR);
 }
 
+weft_status wf_tensor_check_writable(const weft_tensor *tensor, const char *function)
+{
+    if (!tensor->is_read_only) return WEFT_OK;
+    return wf_tensor_fail(tensor, wf_fail(WEFT_ERR_INVALID, "the tensor is read-only"), function);
+}
+
 weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function)
 {
     if (status == WEFT_OK) return WEFT_OK;
@@ -310,7 +316,7 @@ static weft_status set_memory(weft_tensor *tensor, void *memory, const weft_tens
     tensor->is_dense = tensor->shard.elements == 0 || is_dense(tensor, wanted->strides);
     if (!tensor->is_dense) {
         WF_TRY(wf_strides_check("strides", tensor->spec, tensor->context->rank, wanted->strides,
-                                true));
+                                !tensor->is_read_only));
         memcpy(tensor->strides, wanted->strides,
                (size_t)tensor->shard.dims * sizeof *tensor->strides);
     }
@@ -321,16 +327,18 @@ static weft_status set_memory(weft_tensor *tensor, void *memory, const weft_tens
     return WEFT_OK;
 }
 
-static weft_status wrap_memory(weft_context *context, const weft_spec *spec, void *memory,
-                               const weft_tensor_options *wanted, weft_tensor **out)
+weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec, void *memory,
+                           const weft_tensor_options *wanted, bool is_read_only,
+                           const char *function, weft_tensor **out)
 {
     weft_tensor *tensor = NULL;
     weft_status status = begin_tensor(context, spec, wanted->name, &tensor);
 
-    if (status != WEFT_OK) return wf_fail_named(status, "weft_tensor_wrap");
+    if (status != WEFT_OK) return wf_fail_named(status, function);
+    tensor->is_read_only = is_read_only;
     status = set_memory(tensor, memory, wanted);
     if (status != WEFT_OK) {
-        status = wf_tensor_fail(tensor, status, "weft_tensor_wrap");
+        status = wf_tensor_fail(tensor, status, function);
         free_tensor(tensor);
         return status;
     }
@@ -349,7 +357,7 @@ weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void 
                          "weft_tensor_wrap"));
     if (out == NULL) return wf_fail_null("weft_tensor_wrap", "out");
     WF_TRY(check_arguments(context, spec, "weft_tensor_wrap"));
-    status = wrap_memory(context, spec, memory, &wanted, &tensor);
+    status = wf_tensor_wrap(context, spec, memory, &wanted, false, "weft_tensor_wrap", &tensor);
     if (wanted.agree) status = agree_on_tensor(context, spec, status, "weft_tensor_wrap", &tensor);
     if (status == WEFT_OK) *out = tensor;
     return status;
@@ -368,6 +376,7 @@ weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, int64_t off
     }
     if (!tensor->is_dense)
         memcpy(tensor->strides, strides, (size_t)tensor->shard.dims * sizeof *strides);
+    tensor->is_read_only = base->is_read_only;
     tensor->base = weft_tensor_retain(base);
     finish_tensor(tensor, out);
     return WEFT_OK;

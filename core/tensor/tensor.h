@@ -8,7 +8,8 @@
  *     print.c    tensors as text; shown.c chooses and reads the elements, figures.c formats them
  *     draw.c     random elements
  *     view.c     tensors that share memory: a part of one dimension, two dimensions swapped
- *     reshape.c  another shape for the same elements */
+ *     reshape.c  another shape for the same elements
+ *     dlpack.c   shards shared with other libraries */
 #ifndef WEFT_TENSOR_TENSOR_H
 #define WEFT_TENSOR_TENSOR_H
 
@@ -37,6 +38,7 @@ struct weft_tensor {
     void *memory;
     bool is_own;   /* MEMORY is the tensor's */
     bool is_dense; /* row-major without gaps */
+    bool is_read_only;
     int64_t strides[WEFT_MAX_DIMS];
     weft_shard shard;
     void (*release)(void *argument, void *memory);
@@ -54,6 +56,12 @@ weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const 
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
                            const char *function, weft_tensor **out) WF_NODISCARD;
 
+/* WEFT_ERR_INVALID if TENSOR, which can be used, must not be written. */
+weft_status wf_tensor_check_writable(const weft_tensor *tensor, const char *function) WF_NODISCARD;
+/* As weft_tensor_wrap, for FUNCTION; not collective.  Elements of read-only memory may overlap. */
+weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec, void *memory,
+                           const weft_tensor_options *wanted, bool is_read_only,
+                           const char *function, weft_tensor **out) WF_NODISCARD;
 /* Make a tensor of layout SPEC whose shard begins OFFSET elements after that of BASE. */
 weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, int64_t offset,
                            const int64_t *strides, weft_tensor **out) WF_NODISCARD;

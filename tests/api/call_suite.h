@@ -54,6 +54,8 @@ struct world {
     weft_tensor *tensor, *second_tensor, *integers;
     weft_tensor *tensors[1], *second_tensors[1];
     weft_random random;
+    weft_dl_versioned versioned;
+    weft_dl_unversioned unversioned;
     weft_record record;
     weft_counts begun;
     weft_rings *rings;

@@ -55,6 +55,12 @@ static void make_tensors(struct world *w)
     MUST(weft_spec_with_dtype(w->spec, WEFT_DTYPE_I32, &spec));
     MUST(weft_tensor_create(w->context, spec, NULL, &w->integers));
     weft_spec_release(&spec);
+    w->unversioned.tensor = (weft_dl_tensor){.data = w->buffer,
+                                             .device = {WEFT_DL_CPU, 0},
+                                             .ndim = 1,
+                                             .dtype = {2, 32, 1}, /* f32 */
+                                             .shape = w->sizes64};
+    w->versioned = (weft_dl_versioned){.version = {1, 0}, .tensor = w->unversioned.tensor};
     w->tensors[0] = w->tensor;
     w->second_tensors[0] = w->second_tensor;
 }

@@ -100,6 +100,7 @@ OBJECTS = {
     "weft_tensor *const *": "w->tensors", "weft_random *": "&w->random",
     ("weft_tensor_integers", "tensor"): "w->integers",
     ("weft_tensor_move_into", "target"): "w->second_tensor",
+    "weft_dl_versioned *": "&w->versioned", "weft_dl_unversioned *": "&w->unversioned",
     ("weft_tensor_to_host", "host"): "w->buffer", ("weft_tensor_from_host", "host"): "w->buffer",
     ("weft_tensors_move_into", "targets"): "w->second_tensors",
     "const weft_placement *": "w->placements",

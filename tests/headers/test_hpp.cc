@@ -444,6 +444,10 @@ static void test_tensors()
     CHECK(moved.from_host(values, sizeof values) && moved.to_host(values, sizeof values));
     CHECK(*moved.text() == "f32[2,3] R on 1, rank 0 holds [2,3] from [0,0]\n"
                            "[[1. 2. 3.]\n [4. 5. 6.]]\n");
+    CHECK(weft::tensor::from_dlpack(ctx, whole, *moved.to_dlpack())->as<float>() ==
+          moved.as<float>());
+    CHECK(weft::tensor::from_dlpack(ctx, whole, *moved.to_dlpack_unversioned())->as<float>() ==
+          moved.as<float>());
     int64_t flat = 6;
     CHECK(moved.narrow(1, 2, 1)->as<float>()[0] == 3 && moved.transpose(0, 1)->strides()[0] == 1);
     CHECK(moved.reshape(1, &flat)->shard()->shape[0] == 6);

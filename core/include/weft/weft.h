@@ -20,6 +20,7 @@
 #include "move.h"
 #include "tensor.h"
 #include "random.h"
+#include "dlpack.h"
 #include "ring.h"
 
 #endif

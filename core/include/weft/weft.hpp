@@ -820,6 +820,32 @@ public:
         return detail::make<tensor>(weft_tensor_wrap, context.get(), spec.get(), memory, options);
     }
 
+    /* The tensor owns MANAGED after success (dlpack.h). */
+    static result<tensor> from_dlpack(context_ref context, const weft::spec &spec,
+                                      weft_dl_versioned *managed,
+                                      const weft_dlpack_options *options = nullptr)
+    {
+        return detail::make<tensor>(weft_tensor_from_dlpack, context.get(), spec.get(), managed,
+                                    options);
+    }
+    static result<tensor> from_dlpack(context_ref context, const weft::spec &spec,
+                                      weft_dl_unversioned *managed,
+                                      const weft_dlpack_options *options = nullptr)
+    {
+        return detail::make<tensor>(weft_tensor_from_dlpack_unversioned, context.get(), spec.get(),
+                                    managed, options);
+    }
+    /* This rank's shard, for another library, which calls the `deleter`. */
+    result<weft_dl_versioned *> to_dlpack(const weft_dlpack_options *options = nullptr) const
+    {
+        return detail::ask<weft_dl_versioned *>(weft_tensor_to_dlpack, raw_, options);
+    }
+    result<weft_dl_unversioned *>
+    to_dlpack_unversioned(const weft_dlpack_options *options = nullptr) const
+    {
+        return detail::ask<weft_dl_unversioned *>(weft_tensor_to_dlpack_unversioned, raw_, options);
+    }
+
     weft::spec spec() const { return retain<weft::spec>(weft_tensor_spec(raw_)); }
     const char *name() const { return weft_tensor_name(raw_); }
     void *data() const { return weft_tensor_memory(raw_); }

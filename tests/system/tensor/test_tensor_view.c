@@ -307,7 +307,7 @@ END_TEST
 
 static weft_status refuse_views(void *unused)
 {
-    static const int64_t gaps[] = {8, 1}, other[] = {5, 5}, flat[] = {12};
+    static const int64_t gaps[] = {8, 1}, other[] = {5, 5}, flat[] = {12}, thirds[] = {2, 2, 3};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = gaps, .name = "w"};
     int32_t values[16] = {0};
     weft_tensor *tensor, *view = NULL;
@@ -326,6 +326,9 @@ static weft_status refuse_views(void *unused)
     FAILS(weft_tensor_reshape(tensor, 1, flat, &view), WEFT_ERR_UNSUPPORTED,
           "rank 0 has gaps that the new shape cannot express; move it to a tensor without gaps");
     HOLDS(view == NULL);
+    WF_TRY(weft_tensor_reshape(tensor, 3, thirds, &view));
+    HOLDS(weft_tensor_strides(view)[0] == 8 && weft_tensor_strides(view)[1] == 3);
+    weft_tensor_release(&view);
     weft_tensor_release(&tensor);
     weft_context_release(&context);
     return WEFT_OK;
