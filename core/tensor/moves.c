@@ -10,9 +10,11 @@
 static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *target,
                               const char *function)
 {
-    WF_TRY(wf_tensor_check(tensor, function, "tensor"));
-    WF_TRY(wf_tensor_check(target, function, "target"));
-    WF_TRY(wf_tensor_check_writable(target, function));
+    if (tensor == NULL || !wf_is_usable(tensor->made, WF_KIND_TENSOR))
+        return wf_tensor_check(tensor, function, "tensor");
+    if (target == NULL || !wf_is_usable(target->made, WF_KIND_TENSOR))
+        return wf_tensor_check(target, function, "target");
+    if (target->is_read_only) return wf_tensor_check_writable(target, function);
     if (tensor->context == target->context) return WEFT_OK;
     return wf_tensor_fail(tensor, wf_fail(WEFT_ERR_INVALID, "target belongs to another context"),
                           function);
@@ -147,27 +149,14 @@ weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank, weft_stream *str
 static weft_status set_item(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
                             weft_move_item *item)
 {
-    void *from = NULL, *to = NULL;
-    weft_status status = wf_dense_pack(tensor, stream, &from);
+    void *from = tensor->memory, *to = target->memory;
+    weft_status status = WEFT_OK;
 
-    if (status == WEFT_OK) status = wf_dense_begin(target, stream, &to);
+    if (!tensor->is_dense) status = wf_dense_pack(tensor, stream, &from);
+    if (status == WEFT_OK && !target->is_dense) status = wf_dense_begin(target, stream, &to);
     if (status != WEFT_OK) return give_up(tensor, status, "weft_tensors_move_into");
     *item = (weft_move_item){tensor->name, tensor->spec, from, target->spec, to};
     return WEFT_OK;
-}
-
-static weft_status check_list(uint32_t count, weft_tensor *const *tensors,
-                              weft_tensor *const *targets, weft_stream *stream)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        WF_TRY(check_pair(tensors[i], targets[i], "weft_tensors_move_into"));
-        if (tensors[i]->context != tensors[0]->context)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "weft_tensors_move_into: tensor %u belongs to another context than "
-                           "tensor 0",
-                           i);
-    }
-    return wf_stream_check(tensors[0]->context, stream, "weft_tensors_move_into");
 }
 
 static weft_status move_list(uint32_t count, weft_tensor *const *tensors,
@@ -178,6 +167,12 @@ static weft_status move_list(uint32_t count, weft_tensor *const *tensors,
     bool dense = true;
 
     for (uint32_t i = 0; i < count; i++) {
+        WF_TRY(check_pair(tensors[i], targets[i], "weft_tensors_move_into"));
+        if (tensors[i]->context != context)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "weft_tensors_move_into: tensor %u belongs to another context than "
+                           "tensor 0",
+                           i);
         WF_TRY(set_item(tensors[i], targets[i], stream, &items[i]));
         dense = dense && targets[i]->is_dense;
     }
@@ -187,25 +182,35 @@ static weft_status move_list(uint32_t count, weft_tensor *const *tensors,
     return dense || work == NULL ? WEFT_OK : weft_work_record(context, stream, work);
 }
 
+/* Room for COUNT items stays with the first tensor, so that later moves of the list allocate
+ * nothing. */
+static weft_status reserve_items(weft_tensor *first, uint32_t count)
+{
+    weft_move_item *items;
+
+    if (count <= first->item_count) return WEFT_OK;
+    items = wf_calloc(count, sizeof *items);
+    if (items == NULL)
+        return give_up(first, wf_fail_memory(count * sizeof *items), "weft_tensors_move_into");
+    wf_free(first->items);
+    first->items = items;
+    first->item_count = count;
+    return WEFT_OK;
+}
+
 weft_status weft_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
                                    weft_tensor *const *targets, weft_stream *stream,
                                    weft_work **work)
 {
-    weft_move_item few[64], *items = few;
     weft_status status;
 
     if (tensors == NULL) return wf_fail_null("weft_tensors_move_into", "tensors");
     if (targets == NULL) return wf_fail_null("weft_tensors_move_into", "targets");
     if (count == 0)
         return wf_fail(WEFT_ERR_INVALID, "weft_tensors_move_into: count is 0; expected at least 1");
-    WF_TRY(check_list(count, tensors, targets, stream));
-    if (count > WF_COUNT(few)) {
-        items = wf_calloc(count, sizeof *items);
-        if (items == NULL)
-            return give_up(tensors[0], wf_fail_memory(count * sizeof *items),
-                           "weft_tensors_move_into");
-    }
-    status = move_list(count, tensors, targets, items, stream, work);
-    if (items != few) wf_free(items);
+    WF_TRY(check_pair(tensors[0], targets[0], "weft_tensors_move_into"));
+    WF_TRY(wf_stream_check(tensors[0]->context, stream, "weft_tensors_move_into"));
+    WF_TRY(reserve_items(tensors[0], count));
+    status = move_list(count, tensors, targets, tensors[0]->items, stream, work);
     return status == WEFT_OK ? status : wf_fail_named(status, "weft_tensors_move_into");
 }

@@ -57,6 +57,7 @@ static void free_tensor(weft_tensor *tensor)
 {
     weft_spec_release(&tensor->spec);
     weft_tensor_release(&tensor->base);
+    wf_free(tensor->items);
     wf_free(tensor->name);
     wf_free(tensor);
 }

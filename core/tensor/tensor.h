@@ -28,17 +28,21 @@ struct wf_dense {
 };
 
 struct weft_tensor {
+    /* Fields that every move uses, in one line of the cache: */
     uint64_t made; /* of fork.h; ended: its context was released */
-    _Atomic uint32_t references;
     weft_context *context;
-    struct wf_dependent dependent; /* of the world communicator */
-    char ended[WF_CAUSE];
     weft_spec *spec;
-    char *name; /* NULL: none */
     void *memory;
-    bool is_own;   /* MEMORY is the tensor's */
+    char *name;    /* NULL: none */
     bool is_dense; /* row-major without gaps */
     bool is_read_only;
+    bool is_own; /* MEMORY is the tensor's */
+    _Atomic uint32_t references;
+    weft_move_item *items; /* room for a list that begins with this tensor; NULL: none yet */
+
+    uint32_t item_count;
+    struct wf_dependent dependent; /* of the world communicator */
+    char ended[WF_CAUSE];
     int64_t strides[WEFT_MAX_DIMS];
     weft_shard shard;
     void (*release)(void *argument, void *memory);
