@@ -30,6 +30,7 @@ SHARED = {
     ("comm", "common/plug_collective.h"),
     ("symm", "common/plug_symm.h"),
     ("base", "common/arithmetic/cpu_casts.h"),
+    ("tensor", "common/arithmetic/cpu_random.h"),
 }
 GETENV_CALLERS = ("core/config/", "cli/common/options.c")
 

@@ -28,6 +28,7 @@ enum wf_kind {
     WF_KIND_MESH,
     WF_KIND_SPEC,
     WF_KIND_PLAN,
+    WF_KIND_TENSOR,
 };
 
 /* The first member of an object that every process may use, also a fork. */

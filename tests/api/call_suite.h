@@ -53,6 +53,11 @@ struct world {
     weft_op_choice *op_choice;
     weft_op_list *op_list;
     weft_observation *observation;
+    weft_tensor *tensor, *second_tensor, *integers;
+    weft_tensor *tensors[1], *second_tensors[1];
+    weft_random random;
+    weft_dl_versioned versioned;
+    weft_dl_unversioned unversioned;
     weft_record record;
     weft_counts begun;
     weft_rings *rings;

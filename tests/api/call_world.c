@@ -46,6 +46,25 @@ static void open_ring(struct world *w)
     MUST(weft_ring_open(w->ring_path, &w->ring));
 }
 
+static void make_tensors(struct world *w)
+{
+    weft_spec *spec;
+
+    MUST(weft_tensor_create(w->context, w->spec, NULL, &w->tensor));
+    MUST(weft_tensor_create(w->context, w->spec, NULL, &w->second_tensor));
+    MUST(weft_spec_with_dtype(w->spec, WEFT_DTYPE_I32, &spec));
+    MUST(weft_tensor_create(w->context, spec, NULL, &w->integers));
+    weft_spec_release(&spec);
+    w->unversioned.tensor = (weft_dl_tensor){.data = w->buffer,
+                                             .device = {WEFT_DL_CPU, 0},
+                                             .ndim = 1,
+                                             .dtype = {2, 32, 1}, /* f32 */
+                                             .shape = w->sizes64};
+    w->versioned = (weft_dl_versioned){.version = {1, 0}, .tensor = w->unversioned.tensor};
+    w->tensors[0] = w->tensor;
+    w->second_tensors[0] = w->second_tensor;
+}
+
 void make_world(struct world *w)
 {
     weft_rendezvous_options serve = {.struct_size = sizeof serve, .size = 1};
@@ -82,6 +101,7 @@ void make_world(struct world *w)
     MUST(weft_backends_create(NULL, &w->backends));
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
+    make_tensors(w);
     open_ring(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
     MUST(weft_op_list_create(op_call(w, 0), NULL, &w->op_list));

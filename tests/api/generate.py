@@ -33,6 +33,8 @@ OPTIONAL = {
     ("weft_redistribute_batch", "work"): "unless WORK is NULL",
     ("weft_move", "work"): "unless WORK is NULL",
     ("weft_move_batch", "work"): "as weft_move",
+    ("weft_tensor_move_into", "work"): "unless WORK is NULL",
+    ("weft_tensors_move_into", "work"): "as weft_tensor_move_into",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -61,10 +63,13 @@ NUMBERS = {
     ("weft_owners_balance", "owners"): "2",
     ("weft_plan_create_batch", "count"): "1",
     ("weft_plan_measure_step", "index"): "0",
-    ("weft_move_batch", "count"): "1",
+    ("weft_move_batch", "count"): "1", ("weft_tensors_move_into", "count"): "1",
+    ("*", "low"): "0", ("*", "high"): "1", ("*", "mean"): "0", ("*", "deviation"): "1",
+    ("*", "probability"): "0.5",
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
+    ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
     ("*", "dims"): "1",
@@ -82,7 +87,8 @@ ENUMS = {
     "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
     "enum weft_log_level": "WEFT_LOG_ERROR",
 }
-NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status"}
+NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
+                "double"}
 
 # Objects that call_world.c makes, by type; (function, argument) first.
 OBJECTS = {
@@ -94,7 +100,13 @@ OBJECTS = {
     "weft_threads *": "w->threads", "weft_op_choice *": "w->op_choice", "weft_op_list *": "w->op_list",
     "const weft_op_call *": "op_call(w, %d)", "weft_observation *": "w->observation",
     "weft_rings *": "w->rings", "weft_ring *": "w->ring",
-    "const weft_record *": "&w->record",
+    "const weft_record *": "&w->record", "weft_tensor *": "w->tensor",
+    "weft_tensor *const *": "w->tensors", "weft_random *": "&w->random",
+    ("weft_tensor_integers", "tensor"): "w->integers",
+    ("weft_tensor_move_into", "target"): "w->second_tensor",
+    "weft_dl_versioned *": "&w->versioned", "weft_dl_unversioned *": "&w->unversioned",
+    ("weft_tensor_to_host", "host"): "w->buffer", ("weft_tensor_from_host", "host"): "w->buffer",
+    ("weft_tensors_move_into", "targets"): "w->second_tensors",
     "const weft_placement *": "w->placements",
     "const weft_spec *const *": "w->specs",
     "const void *const *": "w->sources", "void *const *": "w->targets",
@@ -120,7 +132,8 @@ OBJECTS = {
     ("weft_threads_run", "argument"): "w", ("weft_comm_dump", "argument"): "w",
     ("weft_op_use_register", "argument"): "w",
     ("weft_log_to", "argument"): "w", ("weft_counts_end", "counts"): "begun_counts(w)",
-    ("weft_free", "pointer"): "w->spare", ("weft_symm_register", "memory"): "w->spare",
+    ("weft_free", "pointer"): "w->spare", ("weft_tensor_wrap", "memory"): "w->buffer",
+    ("weft_symm_register", "memory"): "w->spare",
     ("weft_pointer_get", "pointer"): "w->buffer",
     ("weft_symm_offset", "pointer"): "weft_symm_local(w->symm)",
     ("*", "send"): "w->buffer", ("*", "recv"): "w->target", ("*", "source"): "w->buffer",
@@ -152,7 +165,7 @@ OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "weft_placement *", "weft_symm_device *",
            "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
-LISTS = {"const weft_spec *const *", "const void *const *", "void *const *",
+LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}
 ABI_INFO = {"weft_device_info", "weft_pointer_info"}  # struct_size is a uint32_t
 

@@ -38,6 +38,24 @@ static int32_t list_ranks(const weft_context *context, uint32_t count, const wef
     return listed;
 }
 
+weft_status wf_moves_agree(weft_context *context, const weft_spec *from, const weft_spec *to,
+                           const char *function, weft_status status, weft_blob blob,
+                           struct wf_gathered *out)
+{
+    const weft_move_item item = {.from = from, .to = to};
+    weft_comm *team = NULL;
+    int32_t count;
+
+    *out = (struct wf_gathered){0};
+    WF_TRY(wf_bind_check(function, from, to, context->world));
+    count = list_ranks(context, 1, &item);
+    if (!wf_exec_state(context)->moves.among[context->rank]) return status;
+    status = wf_comm_group(context->world, function, wf_exec_state(context)->moves.ranks, count,
+                           status, &team);
+    if (team == NULL) return status;
+    return wf_comm_agree(team, function, status, blob, out);
+}
+
 /* ---- plans ---- */
 
 weft_status wf_moves_plan(weft_context *context, const weft_spec *from, const weft_spec *to,

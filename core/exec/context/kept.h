@@ -165,6 +165,11 @@ static inline uint64_t wf_move_hash(uint64_t hash, const weft_spec *from, const 
 weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_item *items,
                          uint64_t hash, const char *function,
                          struct wf_kept_move **out) WF_NODISCARD;
+/* A step that the ranks of the meshes of FROM and TO take together for FUNCTION, as wf_comm_agree.
+ * On other ranks, OUT has no blobs and STATUS is returned.  The caller frees OUT. */
+weft_status wf_moves_agree(weft_context *context, const weft_spec *from, const weft_spec *to,
+                           const char *function, weft_status status, weft_blob blob,
+                           struct wf_gathered *out) WF_NODISCARD;
 /* The cached plan from FROM to TO, with CONTEXT's costs unless OPTIONS have others. */
 weft_status wf_moves_plan(weft_context *context, const weft_spec *from, const weft_spec *to,
                           const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
@@ -172,6 +177,13 @@ weft_status wf_moves_plan(weft_context *context, const weft_spec *from, const we
 weft_status wf_moves_wait(weft_context *context) WF_NODISCARD;
 /* Drop all plans and bound plans; their work is complete, or their communicators have ended. */
 void wf_moves_drop(weft_context *context);
+
+/* ---- move.c ---- */
+
+/* wf_moves_agree for callers outside of moves. */
+weft_status wf_move_agree(weft_context *context, const weft_spec *from, const weft_spec *to,
+                          const char *function, weft_status status, weft_blob blob,
+                          struct wf_gathered *out) WF_NODISCARD;
 
 /* ---- module.c ---- */
 

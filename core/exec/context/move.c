@@ -233,6 +233,15 @@ weft_status weft_move_batch(weft_context *context, uint32_t count, const weft_mo
     return leave(context, move_batch(context, count, items, stream, work));
 }
 
+weft_status wf_move_agree(weft_context *context, const weft_spec *from, const weft_spec *to,
+                          const char *function, weft_status status, weft_blob blob,
+                          struct wf_gathered *out)
+{
+    *out = (struct wf_gathered){0};
+    WF_TRY(enter(context, function));
+    return leave(context, wf_moves_agree(context, from, to, function, status, blob, out));
+}
+
 /* ---- the cache ---- */
 
 weft_status weft_context_plan(weft_context *context, const weft_spec *from, const weft_spec *to,

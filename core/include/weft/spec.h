@@ -232,6 +232,26 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_order_to_strides(const weft_spec *
 WEFT_API WEFT_NODISCARD weft_status weft_spec_strides_to_order(const weft_spec *spec,
                                                                weft_spec **out);
 
+/* ---- gradients ---- */
+
+/* Create the layout of the gradient of a tensor of layout SPEC before the gradients of its copies
+ * are added: R becomes P(sum), P(sum) becomes R, and splits and owners stay.  The dual of the dual
+ * is SPEC.  The caller releases *OUT.  WEFT_ERR_UNSUPPORTED: an axis has another partial than
+ * P(sum), which has no dual; or the dtype has no sum. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_dual(const weft_spec *spec, weft_spec **out);
+/* Create the layout that the gradient of a tensor of layout SPEC has by default after wrapping
+ * (weft_tensor_wrap) and for a local view: as SPEC, but R where SPEC has a partial.  The caller
+ * releases *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_gradient(const weft_spec *spec, weft_spec **out);
+/* Create the layout to which the gradient of a move from SPEC is moved back.  GRADIENT is the
+ * layout in which the gradient arrives, on the mesh that the move went to.  If the meshes are the
+ * same: as SPEC, but R where SPEC has a partial and GRADIENT has none; a gradient never becomes
+ * partial.  Otherwise as weft_spec_gradient.  The caller releases *OUT.  WEFT_ERR_MISMATCH: the
+ * shapes differ. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_gradient_of_move(const weft_spec *spec,
+                                                               const weft_spec *gradient,
+                                                               weft_spec **out);
+
 /* ---- owners ---- */
 
 /* Deal COUNT tensors of BYTES[i] bytes to OWNERS owners, at least 1, so that their loads are about

@@ -19,6 +19,9 @@
 #include "ops.h"
 #include "exec.h"
 #include "move.h"
+#include "tensor.h"
+#include "random.h"
+#include "dlpack.h"
 #include "ring.h"
 
 #endif

@@ -411,6 +411,14 @@ public:
     {
         return detail::make<spec>(weft_spec_strides_to_order, raw_);
     }
+    /* The layout of this tensor's gradient before its reduction; after it; and of the source of a
+     * move whose result has a gradient of layout GRADIENT. */
+    result<spec> dual() const { return detail::make<spec>(weft_spec_dual, raw_); }
+    result<spec> gradient() const { return detail::make<spec>(weft_spec_gradient, raw_); }
+    result<spec> gradient_of_move(const spec &gradient) const
+    {
+        return detail::make<spec>(weft_spec_gradient_of_move, raw_, gradient.raw_);
+    }
 
     weft::mesh mesh() const { return retain<weft::mesh>(weft_spec_mesh(raw_)); }
     weft_dtype dtype() const { return weft_spec_dtype(raw_); }
@@ -789,6 +797,125 @@ public:
     static result<context> init(const weft_options *options = nullptr)
     {
         return detail::make<context>(weft_init, options);
+    }
+};
+
+/* ---- tensors --------------------------------------------------------------------- */
+
+/* Shared.  A spec and this rank's memory (tensor.h, random.h).  Moves are collective. */
+class tensor : public detail::shared<weft_tensor, weft_tensor_retain, weft_tensor_release>
+{
+public:
+    using shared::shared;
+
+    static result<tensor> create(context_ref context, const weft::spec &spec,
+                                 const weft_tensor_options *options = nullptr)
+    {
+        return detail::make<tensor>(weft_tensor_create, context.get(), spec.get(), options);
+    }
+    /* MEMORY stays the caller's. */
+    static result<tensor> wrap(context_ref context, const weft::spec &spec, void *memory,
+                               const weft_tensor_options *options = nullptr)
+    {
+        return detail::make<tensor>(weft_tensor_wrap, context.get(), spec.get(), memory, options);
+    }
+
+    /* The tensor owns MANAGED after success (dlpack.h). */
+    static result<tensor> from_dlpack(context_ref context, const weft::spec &spec,
+                                      weft_dl_versioned *managed,
+                                      const weft_dlpack_options *options = nullptr)
+    {
+        return detail::make<tensor>(weft_tensor_from_dlpack, context.get(), spec.get(), managed,
+                                    options);
+    }
+    static result<tensor> from_dlpack(context_ref context, const weft::spec &spec,
+                                      weft_dl_unversioned *managed,
+                                      const weft_dlpack_options *options = nullptr)
+    {
+        return detail::make<tensor>(weft_tensor_from_dlpack_unversioned, context.get(), spec.get(),
+                                    managed, options);
+    }
+    /* This rank's shard, for another library, which calls the `deleter`. */
+    result<weft_dl_versioned *> to_dlpack(const weft_dlpack_options *options = nullptr) const
+    {
+        return detail::ask<weft_dl_versioned *>(weft_tensor_to_dlpack, raw_, options);
+    }
+    result<weft_dl_unversioned *>
+    to_dlpack_unversioned(const weft_dlpack_options *options = nullptr) const
+    {
+        return detail::ask<weft_dl_unversioned *>(weft_tensor_to_dlpack_unversioned, raw_, options);
+    }
+
+    weft::spec spec() const { return retain<weft::spec>(weft_tensor_spec(raw_)); }
+    const char *name() const { return weft_tensor_name(raw_); }
+    void *data() const { return weft_tensor_memory(raw_); }
+    template <class T> T *as() const { return static_cast<T *>(data()); }
+    const int64_t *strides() const { return weft_tensor_strides(raw_); }
+    const weft_shard *shard() const { return weft_tensor_shard(raw_); }
+
+    /* A new tensor of layout SPEC, or the elements of TARGET. */
+    result<tensor> move(const weft::spec &spec, stream_ref stream = {}) const
+    {
+        return detail::make<tensor>(weft_tensor_move, raw_, spec.get(), stream.get());
+    }
+    status move_into(const tensor &target, stream_ref stream = {}, work *record = nullptr) const
+    {
+        return weft_tensor_move_into(raw_, target.raw_, stream.get(),
+                                     record != nullptr ? record->out() : nullptr);
+    }
+    /* The whole tensor on rank RANK, or on every rank of the mesh. */
+    result<tensor> full(int32_t rank = WEFT_EVERY_RANK, stream_ref stream = {}) const
+    {
+        return detail::make<tensor>(weft_tensor_full, raw_, rank, stream.get());
+    }
+    /* Views: tensors that share this one's memory, without communication. */
+    result<tensor> narrow(int32_t dim, int64_t start, int64_t length) const
+    {
+        return detail::make<tensor>(weft_tensor_narrow, raw_, dim, start, length);
+    }
+    result<tensor> transpose(int32_t a, int32_t b) const
+    {
+        return detail::make<tensor>(weft_tensor_transpose, raw_, a, b);
+    }
+    result<tensor> reshape(int32_t dims, const int64_t *shape) const
+    {
+        return detail::make<tensor>(weft_tensor_reshape, raw_, dims, shape);
+    }
+    /* Copies between this rank's shard and BYTES bytes of host memory. */
+    status to_host(void *host, uint64_t bytes, stream_ref stream = {}) const
+    {
+        return weft_tensor_to_host(raw_, host, bytes, stream.get());
+    }
+    status from_host(const void *host, uint64_t bytes, stream_ref stream = {}) const
+    {
+        return weft_tensor_from_host(raw_, host, bytes, stream.get());
+    }
+    status fill(double value, stream_ref stream = {}) const
+    {
+        return weft_tensor_fill(raw_, value, stream.get());
+    }
+    /* How this tensor differs from OTHER, in any layout.  Collective. */
+    result<weft_difference_info> compare(const tensor &other, stream_ref stream = {}) const
+    {
+        return detail::describe<weft_difference_info>(weft_tensor_compare, raw_, other.raw_,
+                                                      stream.get());
+    }
+    /* This rank's shard as text, and the whole tensor, which is collective. */
+    result<std::string> text(stream_ref stream = {}) const
+    {
+        return detail::print(weft_tensor_print, raw_, stream.get());
+    }
+    result<std::string> full_text(stream_ref stream = {}) const
+    {
+        return detail::print(weft_tensor_print_full, raw_, stream.get());
+    }
+    status uniform(weft_random &random, double low, double high, stream_ref stream = {}) const
+    {
+        return weft_tensor_uniform(raw_, &random, low, high, stream.get());
+    }
+    status normal(weft_random &random, double mean, double deviation, stream_ref stream = {}) const
+    {
+        return weft_tensor_normal(raw_, &random, mean, deviation, stream.get());
     }
 };
 

@@ -5,6 +5,7 @@
  * asserts. */
 #include "cpu_number.h"
 #include "cpu_reduce.h"
+#include "random_formulas.h"
 
 #include <float.h>
 
@@ -198,6 +199,7 @@ COMPLEX(c128, double, f64)
 
 #include "cpu_average.h"
 #include "cpu_convert.h"
+#include "cpu_draws.h"
 
 #define ROW_INTEGER(name)                                                                          \
     {                                                                                              \
@@ -220,6 +222,9 @@ COMPLEX(c128, double, f64)
 
 const struct cpu_kernels LEVEL = {
     .level = LEVEL_NAME,
+    .draw_words = draw_words,
+    .draw_uniform = draw_uniform,
+    .draw_normal = draw_normal,
     .limit = limit_f32,
     .of = {
         [WEFT_DTYPE_BOOL] = {.binary = {or_u8, and_u8, and_u8, or_u8, and_u8, or_u8, xor_u8}},

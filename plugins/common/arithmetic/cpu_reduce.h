@@ -53,8 +53,24 @@ struct cpu_arithmetic {
     struct cpu_averaging average;       /* integers only */
 };
 
+/* Random numbers; see cpu_random.h. */
+struct cpu_bits {
+    uint64_t seed, offset;
+};
+
+/* Multiples of UNIT from LOW on, at most LAST, by the upper bits of a word. */
+struct cpu_range {
+    uint32_t dropped; /* lower bits */
+    float low, unit, last;
+};
+
 struct cpu_kernels {
     const char *level; /* "neon", "avx2" */
+    void (*draw_words)(const struct cpu_bits *bits, uint64_t first, size_t count, uint32_t *out);
+    void (*draw_uniform)(const struct cpu_range *range, const uint32_t *words, size_t count,
+                         float *out);
+    void (*draw_normal)(float mean, float deviation, const uint32_t *words, size_t count,
+                        float *out);
     void (*limit)(float *data, float largest,
                   size_t count); /* limits finite numbers to +-LARGEST */
     struct cpu_arithmetic of[WEFT_DTYPE_COUNT];

@@ -1,0 +1,112 @@
+/* dlpack.h - tensors shared with other libraries through DLPack 1.x.
+ *
+ *     weft_dl_versioned *shared;
+ *     TRY(weft_tensor_to_dlpack(tensor, NULL, &shared));
+ *     array = some_library_from_dlpack((DLManagedTensorVersioned *)shared);
+ *
+ * The structs have the layout of dlpack.h, under names of weft, so that a program may include both
+ * headers and cast pointers.  A shard is shared, not the whole tensor: the other library sees the
+ * memory of this rank. */
+#ifndef WEFT_DLPACK_H
+#define WEFT_DLPACK_H
+
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* DLDeviceType, as far as weft names it. */
+enum weft_dl_device_type {
+    WEFT_DL_CPU = 1,
+    WEFT_DL_CUDA = 2,
+    WEFT_DL_CUDA_HOST = 3,
+    WEFT_DL_ROCM = 10,
+    WEFT_DL_ROCM_HOST = 11,
+    WEFT_DL_CUDA_MANAGED = 13
+};
+
+enum weft_dl_flag {
+    WEFT_DL_READ_ONLY = 1,
+    WEFT_DL_COPIED = 2 /* the producer has made a copy */
+};
+
+typedef struct weft_dl_device {
+    int32_t type; /* enum weft_dl_device_type */
+    int32_t id;
+} weft_dl_device;
+
+typedef struct weft_dl_dtype {
+    uint8_t code, bits;
+    uint16_t lanes;
+} weft_dl_dtype;
+
+typedef struct weft_dl_tensor { /* DLTensor */
+    void *data;
+    weft_dl_device device;
+    int32_t ndim;
+    weft_dl_dtype dtype;
+    int64_t *shape, *strides; /* in elements; strides may be NULL: row-major without gaps */
+    uint64_t byte_offset;
+} weft_dl_tensor;
+
+typedef struct weft_dl_version {
+    uint32_t major, minor;
+} weft_dl_version;
+
+typedef struct weft_dl_versioned { /* DLManagedTensorVersioned */
+    weft_dl_version version;
+    void *manager_ctx;
+    void (*deleter)(struct weft_dl_versioned *self);
+    uint64_t flags; /* enum weft_dl_flag */
+    weft_dl_tensor tensor;
+} weft_dl_versioned;
+
+typedef struct weft_dl_unversioned { /* DLManagedTensor, of DLPack before 1.0 */
+    weft_dl_tensor tensor;
+    void *manager_ctx;
+    void (*deleter)(struct weft_dl_unversioned *self);
+} weft_dl_unversioned;
+
+typedef struct weft_dlpack_options {
+    size_t struct_size;
+    /* For export: the device type of the memory.  0: WEFT_DL_CPU, if the host may read the device's
+     * memory; otherwise the caller states it, because weft knows no vendors. */
+    int32_t device_type;
+    /* Work of the producer is on PRODUCER, and the consumer posts its work to CONSUMER: work that
+     * is posted to CONSUMER later begins after the work that is on PRODUCER now.  Equal streams,
+     * such as two that are NULL, are in order already. */
+    weft_stream *producer, *consumer;
+    const char *name; /* for import: as in weft_tensor_options */
+} weft_dlpack_options;
+
+/* Share this rank's shard of TENSOR.  OPTIONS may be NULL.  *OUT keeps a reference to TENSOR; its
+ * consumer calls `deleter` once, before the context is released.  A read-only tensor has
+ * WEFT_DL_READ_ONLY.  The unversioned form has no flags, so it refuses a read-only tensor.
+ * WEFT_ERR_INVALID: the device type is not known. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_dlpack(weft_tensor *tensor,
+                                                          const weft_dlpack_options *options,
+                                                          weft_dl_versioned **out);
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_dlpack_unversioned(
+    weft_tensor *tensor, const weft_dlpack_options *options, weft_dl_unversioned **out);
+
+/* Create a tensor of layout SPEC whose shard on this rank is the memory of MANAGED.  OPTIONS may be
+ * NULL.  After success the tensor owns MANAGED and calls its `deleter`, unless that is NULL, when
+ * no tensor uses the memory any more; after a failure MANAGED is the caller's.  A tensor of
+ * read-only memory refuses calls that write it. WEFT_ERR_VERSION: MANAGED has another major version
+ * than 1.  WEFT_ERR_INVALID: the shape or the dtype is not that of the shard, the memory is on
+ * another device, or a stride is invalid (weft_bind_options; strides of 0 are allowed if the memory
+ * is read-only). */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_dlpack(weft_context *context,
+                                                            const weft_spec *spec,
+                                                            weft_dl_versioned *managed,
+                                                            const weft_dlpack_options *options,
+                                                            weft_tensor **out);
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_dlpack_unversioned(
+    weft_context *context, const weft_spec *spec, weft_dl_unversioned *managed,
+    const weft_dlpack_options *options, weft_tensor **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

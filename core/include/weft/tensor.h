@@ -1,0 +1,187 @@
+/* tensor.h - the distributed tensor: a spec and this rank's memory.
+ *
+ *     TRY(weft_tensor_create(ctx, rows, NULL, &weights));
+ *     TRY(weft_tensor_normal(weights, &random, 0, 0.02, NULL));
+ *     TRY(weft_tensor_move(weights, columns, NULL, &moved));
+ *     weft_tensor_release(&weights);
+ *
+ * Every rank of the job has its own weft_tensor for the same spec.  A rank outside the spec's mesh
+ * has an empty one, and may call everything.  Functions are local unless they are said to be
+ * collective: then all ranks of the meshes call them in the same order.
+ *
+ * References are counted.  One thread at a time may use a tensor; tensors of one context follow the
+ * rule of move.h. */
+#ifndef WEFT_TENSOR_H
+#define WEFT_TENSOR_H
+
+#include "move.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_tensor weft_tensor;
+
+typedef struct weft_tensor_options {
+    size_t struct_size;
+    const char *name; /* in messages and records; copied; NULL: none */
+    /* For weft_tensor_wrap: strides of this rank's shard in elements, one per dimension, none
+     * negative.  NULL: row-major without gaps. */
+    const int64_t *strides;
+    /* For weft_tensor_wrap: called once with ARGUMENT and the memory, when no tensor uses the
+     * memory any more.  NULL: nothing is called. */
+    void (*release)(void *argument, void *memory);
+    void *argument;
+    /* For weft_tensor_wrap: the shape of the memory, one size per dimension.  If it is not the
+     * shape of this rank's shard, the call is WEFT_ERR_INVALID.  NULL: it is not compared. */
+    const int64_t *shape;
+    /* The call is collective over the ranks of the mesh.  They compare their specs, and either all
+     * of them succeed or all get the same error, which names the rank. */
+    bool agree;
+} weft_tensor_options;
+
+/* Create a tensor of layout SPEC in device memory, which is not set.  OPTIONS may be NULL.  *OUT
+ * keeps a reference to SPEC; the caller releases it before CONTEXT.  WEFT_ERR_NO_MEMORY: this rank,
+ * or with `agree` some rank, has no memory for its shard.  WEFT_ERR_MISMATCH: with `agree`, ranks
+ * have different specs. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
+                                                       const weft_tensor_options *options,
+                                                       weft_tensor **out);
+
+/* Create a tensor of layout SPEC whose shard on this rank is MEMORY, which stays the caller's.
+ * MEMORY may be NULL if the shard is empty.  WEFT_ERR_INVALID: MEMORY is not aligned to its
+ * elements, it has another shape than the shard, or the device knows that it is too small.
+ * WEFT_ERR_MISMATCH: as weft_tensor_create.  `release` is not called by a call that fails. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec,
+                                                     void *memory,
+                                                     const weft_tensor_options *options,
+                                                     weft_tensor **out);
+
+/* Add a reference and return TENSOR; NULL for NULL. */
+WEFT_API weft_tensor *weft_tensor_retain(const weft_tensor *tensor);
+/* Drop a reference and set *TENSOR to NULL.  All work that uses the memory must be complete when
+ * the last reference is dropped.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_tensor_release(weft_tensor **tensor);
+
+/* ---- properties; pointers are valid as long as the tensor; 0 or NULL for NULL ---- */
+
+WEFT_API const weft_spec *weft_tensor_spec(const weft_tensor *tensor); /* borrowed */
+WEFT_API weft_context *weft_tensor_context(const weft_tensor *tensor);
+WEFT_API const char *weft_tensor_name(const weft_tensor *tensor); /* "" if it has none */
+/* This rank's shard: the memory, its strides in elements, its shape and offset. */
+WEFT_API void *weft_tensor_memory(const weft_tensor *tensor);
+WEFT_API const int64_t *weft_tensor_strides(const weft_tensor *tensor);
+WEFT_API const weft_shard *weft_tensor_shard(const weft_tensor *tensor);
+
+/* ---- moves ---- */
+
+/* Create a tensor of layout SPEC and post the move of TENSOR to it.  The new tensor has the name of
+ * TENSOR.  Collective: the ranks of both meshes agree over the rendezvous that all of them have
+ * memory, which takes longer than weft_tensor_move_into.  Errors: as weft_move, and
+ * WEFT_ERR_NO_MEMORY on all ranks if one rank has no memory. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const weft_spec *spec,
+                                                     weft_stream *stream, weft_tensor **out);
+/* Post the move of TENSOR to TARGET.  Both have one shape and one context.  Collective.  Unless
+ * WORK is NULL, *WORK records the move; the caller releases it.  After the first move between two
+ * layouts it allocates nothing and takes no lock.  A tensor with gaps between its elements is
+ * copied on the way; its first move allocates memory for the copy, and if that fails on a rank, the
+ * world communicator fails on all ranks. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target,
+                                                          weft_stream *stream, weft_work **work);
+/* The same for COUNT tensors, at least 1, which travel as one batch (weft_move_batch). */
+WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(uint32_t count,
+                                                           weft_tensor *const *tensors,
+                                                           weft_tensor *const *targets,
+                                                           weft_stream *stream, weft_work **work);
+
+#define WEFT_EVERY_RANK (-1)
+
+/* Create a tensor of the same mesh that rank RANK of the job holds whole, and move TENSOR to it.
+ * The other ranks hold nothing of it.  With WEFT_EVERY_RANK, every rank of the mesh holds a whole
+ * replica.  Otherwise as weft_tensor_move.  WEFT_ERR_INVALID: RANK is not in the mesh. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank,
+                                                     weft_stream *stream, weft_tensor **out);
+
+/* ---- views ---- */
+
+/* These functions create a tensor that shares the memory of TENSOR and keeps a reference to it.
+ * Nothing is communicated and nothing is copied.  Not collective, but all ranks make the same
+ * views. The view has its own layout: its placements follow from what each rank holds, so a view of
+ * an S may have a G or a B.  WEFT_ERR_UNSUPPORTED: no placements describe the view; the error has
+ * the layout to move TENSOR to before, with the predicted time and bytes of that move. */
+
+/* The LENGTH indices of dimension DIM from START on. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_narrow(weft_tensor *tensor, int32_t dim,
+                                                       int64_t start, int64_t length,
+                                                       weft_tensor **out);
+/* Dimensions A and B swapped. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_transpose(weft_tensor *tensor, int32_t a, int32_t b,
+                                                          weft_tensor **out);
+/* The same elements, in row-major order, with another SHAPE of DIMS dimensions.  WEFT_ERR_INVALID:
+ * SHAPE has another number of elements.  WEFT_ERR_UNSUPPORTED also: this rank's shard has gaps that
+ * the new shape cannot express. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_reshape(weft_tensor *tensor, int32_t dims,
+                                                        const int64_t *shape, weft_tensor **out);
+
+/* ---- host memory ---- */
+
+/* Copy this rank's shard to HOST, or set it from HOST: BYTES bytes of host memory, in which the
+ * shard is row-major without gaps.  The calls wait for the work on STREAM.  WEFT_ERR_INVALID: the
+ * shard is larger than BYTES. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_host(weft_tensor *tensor, void *host,
+                                                        uint64_t bytes, weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host,
+                                                          uint64_t bytes, weft_stream *stream);
+
+/* Set every element of this rank's shard to VALUE, in the order of STREAM.  Floats and complex
+ * numbers: VALUE is rounded to the dtype.  Each contribution of a partial tensor becomes VALUE.
+ * WEFT_ERR_INVALID: the dtype is an integer or bool that does not have VALUE. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_fill(weft_tensor *tensor, double value,
+                                                     weft_stream *stream);
+
+/* ---- comparison and text ---- */
+
+/* How two tensors differ.  All ranks of the meshes get the same. */
+typedef struct weft_difference_info {
+    size_t struct_size;
+    int32_t ranks;      /* that compared elements; 0 on a rank in none of the meshes */
+    bool equal;         /* all elements are equal; -0 equals 0, and NaN equals NaN */
+    uint64_t differing; /* elements that differ; replicas count on every rank that holds them */
+    /* These fields describe the element with the largest difference, or the first one of several:
+     * the difference, which is infinite if one of the two is NaN or infinite; the rank; the index
+     * in the whole tensor; and both values, real and imaginary part.  They are 0 if EQUAL. */
+    double largest;
+    int32_t rank;
+    int64_t index[WEFT_MAX_DIMS];
+    double first[2], second[2];
+} weft_difference_info;
+
+/* Compare FIRST with SECOND, which may have another layout on another mesh, and set *OUT, whose
+ * struct_size the caller sets.  SECOND is moved to the layout of FIRST; partial tensors are reduced
+ * first.  The call waits.  Collective over the ranks of both meshes; an error is the same on all of
+ * them.  WEFT_ERR_INVALID: the contexts, shapes or dtypes differ.  Other errors: as
+ * weft_tensor_move. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second,
+                                                        weft_stream *stream,
+                                                        weft_difference_info *out);
+
+/* Write this rank's shard as text: a line with the name, the layout and the shard, then the
+ * elements as NumPy prints an array.  Of more than 1000 elements, the first three and the last
+ * three of each dimension are written; fewer of an array with more than four dimensions.  The call
+ * waits for the work on STREAM.  BUFFER, CAPACITY and LENGTH as in weft_spec_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_print(weft_tensor *tensor, weft_stream *stream,
+                                                      char *buffer, size_t capacity,
+                                                      size_t *length);
+/* The same for the whole tensor: all ranks of the mesh get the same text.  A partial tensor is
+ * reduced first.  A rank outside the mesh gets the first line only.  Collective; an error is the
+ * same on all ranks. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_print_full(weft_tensor *tensor, weft_stream *stream,
+                                                           char *buffer, size_t capacity,
+                                                           size_t *length);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,149 @@
+/* copy.c - copies between a tensor and host memory, and fill. */
+#include "tensor.h"
+
+#include "base/number.h"
+#include "exec/host/host.h"
+
+#include <math.h>
+#include <string.h>
+
+uint64_t wf_tensor_bytes(const weft_tensor *tensor)
+{
+    return weft_spec_shard_bytes(tensor->spec, tensor->context->rank);
+}
+
+static bool is_host_readable(const weft_tensor *tensor)
+{
+    return (tensor->context->features & WEFT_FEATURE_HOST_MEMORY) != 0;
+}
+
+/* Copy BYTES on STREAM, and wait for it. */
+static weft_status copy_and_wait(const weft_tensor *tensor, const void *source, void *target,
+                                 uint64_t bytes, weft_stream *stream)
+{
+    weft_context *context = tensor->context;
+    weft_status status = WEFT_OK, waited;
+
+    if (bytes > 0)
+        status = context->plugin->device->copy(context->device, target, source, bytes, stream);
+    waited = wf_host_wait(context, stream);
+    return status != WEFT_OK ? status : waited;
+}
+
+static weft_status check_host(const weft_tensor *tensor, const void *host, uint64_t bytes,
+                              weft_stream *stream, const char *function)
+{
+    WF_TRY(wf_tensor_check(tensor, function, "tensor"));
+    if (host == NULL && (bytes > 0 || wf_tensor_bytes(tensor) > 0))
+        return wf_fail_null(function, "host");
+    WF_TRY(wf_stream_check(tensor->context, stream, function));
+    if (bytes >= wf_tensor_bytes(tensor)) return WEFT_OK;
+    return wf_tensor_fail(tensor,
+                          wf_fail(WEFT_ERR_INVALID,
+                                  "host has %llu bytes, but the shard of rank %d has %llu",
+                                  (unsigned long long)bytes, tensor->context->rank,
+                                  (unsigned long long)wf_tensor_bytes(tensor)),
+                          function);
+}
+
+weft_status weft_tensor_to_host(weft_tensor *tensor, void *host, uint64_t bytes,
+                                weft_stream *stream)
+{
+    static const char what[] = "weft_tensor_to_host";
+    void *dense = NULL;
+    weft_status status;
+
+    WF_TRY(check_host(tensor, host, bytes, stream, what));
+    status = wf_dense_pack(tensor, stream, &dense);
+    if (status == WEFT_OK)
+        status = copy_and_wait(tensor, dense, host, wf_tensor_bytes(tensor), stream);
+    return wf_tensor_fail(tensor, status, what);
+}
+
+weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host, uint64_t bytes,
+                                  weft_stream *stream)
+{
+    static const char what[] = "weft_tensor_from_host";
+    void *dense = NULL;
+    weft_status status;
+
+    WF_TRY(check_host(tensor, host, bytes, stream, what));
+    WF_TRY(wf_tensor_check_writable(tensor, what));
+    status = wf_dense_begin(tensor, stream, &dense);
+    if (status == WEFT_OK)
+        status = copy_and_wait(tensor, host, dense, wf_tensor_bytes(tensor), stream);
+    if (status == WEFT_OK) status = wf_dense_unpack(tensor, stream);
+    if (status == WEFT_OK) status = wf_host_wait(tensor->context, stream);
+    return wf_tensor_fail(tensor, status, what);
+}
+
+weft_status wf_tensor_read(weft_tensor *tensor, weft_stream *stream, void **out)
+{
+    uint64_t bytes = wf_tensor_bytes(tensor);
+    void *dense = NULL;
+    weft_status status;
+
+    WF_TRY(wf_dense_pack(tensor, stream, &dense));
+    if (bytes == 0 || is_host_readable(tensor)) {
+        *out = dense;
+        return wf_host_wait(tensor->context, stream);
+    }
+    *out = wf_alloc(bytes);
+    if (*out == NULL) return wf_fail_memory(bytes);
+    status = copy_and_wait(tensor, dense, *out, bytes, stream);
+    if (status != WEFT_OK) wf_tensor_unread(tensor, *out);
+    return status;
+}
+
+void wf_tensor_unread(const weft_tensor *tensor, void *elements)
+{
+    if (wf_tensor_bytes(tensor) > 0 && !is_host_readable(tensor)) wf_free(elements);
+}
+
+/* ---- fill ---- */
+
+/* VALUE as an element of DTYPE. */
+static weft_status make_element(uint32_t dtype, double value, void *out)
+{
+    bool is_float = wf_dtype_is_float(dtype) || wf_dtype_is_complex(dtype);
+    uint32_t bits = dtype == WEFT_DTYPE_BOOL ? 1 : 8 * (uint32_t)wf_dtype_bytes(dtype);
+    bool has_sign = wf_dtype_is_signed(dtype);
+    double end = ldexp(1, (int)(bits - has_sign)), begin = has_sign ? -end : 0;
+    struct wf_number number = {.re = value};
+
+    if (!is_float) {
+        if (!(value >= begin && value < end && trunc(value) == value))
+            return wf_fail(WEFT_ERR_INVALID,
+                           "value is %g; expected an integer from %g to %g, for %s", value, begin,
+                           end - 1, weft_dtype_name((enum weft_dtype)dtype));
+        number.integer = value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
+    }
+    wf_number_store(dtype, number, out);
+    return WEFT_OK;
+}
+
+static weft_status fill_elements(weft_tensor *tensor, const void *element, weft_stream *stream)
+{
+    weft_context *context = tensor->context;
+    void *dense = NULL;
+
+    if (tensor->shard.elements == 0) return WEFT_OK;
+    WF_TRY(wf_dense_begin(tensor, stream, &dense));
+    WF_TRY(wf_kernels_of(context)->fill(wf_kernels_device(context), tensor->spec->layout.dtype,
+                                        (uint64_t)tensor->shard.elements, element, dense, stream));
+    return wf_dense_unpack(tensor, stream);
+}
+
+weft_status weft_tensor_fill(weft_tensor *tensor, double value, weft_stream *stream)
+{
+    static const char what[] = "weft_tensor_fill";
+    _Alignas(16) char element[16];
+    weft_status status;
+
+    WF_TRY(wf_tensor_check(tensor, what, "tensor"));
+    WF_TRY(wf_tensor_check_writable(tensor, what));
+    WF_TRY(wf_stream_check(tensor->context, stream, what));
+    status = make_element(tensor->spec->layout.dtype, value, element);
+    if (status == WEFT_OK) status = fill_elements(tensor, element, stream);
+    return wf_tensor_fail(tensor, status, what);
+}

@@ -1,0 +1,410 @@
+/* reshape.c - another shape for the elements of a tensor.
+ *
+ * Dimensions are taken in groups: the old and the new dimensions of a group have the same number of
+ * elements.  For the axes that split a group, placements of the new dimensions are tried until
+ * every rank holds the same elements, in the same order, as before. */
+#include "tensor.h"
+
+#include <string.h>
+
+enum { MOST_AXES = 3 }; /* that split one group */
+
+/* Consecutive old and new dimensions with the same number of elements. */
+struct group {
+    int32_t old_begin, old_end, new_begin, new_end;
+    uint32_t axes; /* that split the old dimensions, a bit per axis */
+};
+
+struct reshape {
+    const weft_tensor *tensor;
+    const struct wf_layout *old;
+    int32_t dims;
+    const int64_t *shape;
+    weft_placement placements[WEFT_MAX_AXES]; /* of the new tensor */
+    int64_t *sizes[WEFT_MAX_AXES];            /* that PLACEMENTS refer to; NULL: none */
+    struct group group;                       /* the current one */
+};
+
+/* ---- groups ---- */
+
+/* Set the group that begins where the current one ends.  False after the last one. */
+static bool next_group(struct reshape *r)
+{
+    struct group *g = &r->group;
+    int64_t old = 1, new = 1;
+
+    g->old_begin = g->old_end;
+    g->new_begin = g->new_end;
+    if (g->old_end == r->old->dims && g->new_end == r->dims) return false;
+    do {
+        if (g->new_end == r->dims || (old <= new && g->old_end < r->old->dims))
+            old *= r->old->shape[g->old_end++];
+        else
+            new *= r->shape[g->new_end++];
+    } while (old != new || (g->old_end == g->old_begin && g->old_end < r->old->dims) ||
+             (g->new_end == g->new_begin && g->new_end < r->dims));
+    while (g->old_end < r->old->dims && r->old->shape[g->old_end] == 1)
+        g->old_end++;
+    while (g->new_end < r->dims && r->shape[g->new_end] == 1)
+        g->new_end++;
+    g->axes = 0;
+    for (int32_t a = 0; a < r->old->mesh->axes; a++) {
+        const weft_placement *p = &r->old->placements[a];
+
+        if (wf_placement_splits(p) && p->dim >= g->old_begin && p->dim < g->old_end)
+            g->axes |= UINT32_C(1) << a;
+    }
+    return true;
+}
+
+/* The layout of the group's old or new dimensions alone. */
+static weft_status group_spec(const struct reshape *r, bool is_new, weft_spec **out)
+{
+    const struct group *g = &r->group;
+    int32_t begin = is_new ? g->new_begin : g->old_begin, end = is_new ? g->new_end : g->old_end;
+    weft_placement placements[WEFT_MAX_AXES] = {{0}};
+
+    for (int32_t a = 0; a < r->old->mesh->axes; a++) {
+        if ((g->axes >> a & 1) == 0) continue;
+        placements[a] = is_new ? r->placements[a] : r->old->placements[a];
+        placements[a].dim -= begin;
+    }
+    return wf_view_spec(r->tensor->spec, end - begin, (is_new ? r->shape : r->old->shape) + begin,
+                        placements, out);
+}
+
+/* ---- the same elements ---- */
+
+/* RANK holds the same elements in the same order in both layouts. */
+static bool holds_alike(const weft_spec *a, const weft_spec *b, int32_t rank)
+{
+    weft_segment one = {0}, other = {0};
+    int64_t at = 0;
+
+    for (;;) {
+        bool has_one = weft_spec_segment(a, rank, NULL, at, &one);
+        bool has_other = weft_spec_segment(b, rank, NULL, at, &other);
+
+        if (!has_one || !has_other) return has_one == has_other;
+        if (one.global != other.global) return false;
+        at += one.length < other.length ? one.length : other.length;
+    }
+}
+
+static bool all_hold_alike(const weft_spec *a, const weft_spec *b, uint32_t axes)
+{
+    const weft_mesh *mesh = a->layout.mesh;
+    int32_t coord[WEFT_MAX_AXES] = {0};
+
+    for (int32_t i = 0; i < mesh->size; i++) {
+        int32_t rank = weft_mesh_rank_at(mesh, i);
+        bool skip = weft_mesh_coord_of(mesh, rank, coord) != WEFT_OK;
+
+        for (int32_t axis = 0; axis < mesh->axes; axis++)
+            skip = skip || ((axes >> axis & 1) == 0 && coord[axis] != 0);
+        if (!skip && !holds_alike(a, b, rank)) return false;
+    }
+    return true;
+}
+
+/* ---- placements that are tried ---- */
+
+/* Use S(DIM) along AXIS. */
+static weft_status try_shard(struct reshape *r, int32_t axis, int32_t dim)
+{
+    r->placements[axis] = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = dim};
+    return WEFT_OK;
+}
+
+static weft_status reserve_sizes(struct reshape *r, int32_t axis, int32_t count)
+{
+    int64_t *sizes = wf_calloc((size_t)count, sizeof *sizes);
+
+    if (sizes == NULL) return wf_fail_memory((size_t)count * sizeof *sizes);
+    wf_free(r->sizes[axis]);
+    r->sizes[axis] = sizes;
+    return WEFT_OK;
+}
+
+static int64_t gcd_of(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Use G(DIM; sizes) along AXIS, with each rank's share of the elements of OLD. */
+static weft_status try_sizes(struct reshape *r, int32_t axis, int32_t dim, const weft_spec *old)
+{
+    const weft_mesh *mesh = r->old->mesh;
+    int32_t count = weft_mesh_axis_size(mesh, axis), coord[WEFT_MAX_AXES] = {0};
+    int64_t total = 0;
+
+    WF_TRY(reserve_sizes(r, axis, count));
+    for (coord[axis] = 0; coord[axis] < count; coord[axis]++) {
+        weft_shard shard;
+        int32_t rank;
+
+        WF_TRY(weft_mesh_rank(mesh, coord, &rank));
+        weft_spec_shard(old, rank, &shard);
+        r->sizes[axis][coord[axis]] = shard.elements;
+        total += shard.elements;
+    }
+    for (int32_t i = 0; i < count && total > 0; i++)
+        r->sizes[axis][i] = r->sizes[axis][i] / (total / gcd_of(total, r->shape[dim])) *
+                            (r->shape[dim] / gcd_of(total, r->shape[dim]));
+    r->placements[axis] = (weft_placement){
+        .kind = WEFT_PLACE_SIZES, .dim = dim, .sizes = r->sizes[axis], .size_count = count};
+    return WEFT_OK;
+}
+
+/* Use B(DIM; ...) along AXIS: one part for each row that the old dimension splits, if the other
+ * axes of the group leave 1 / OTHERS of the rows. */
+static weft_status try_parts(struct reshape *r, int32_t axis, int32_t dim, int64_t others)
+{
+    int64_t rows = 1, size = r->shape[dim] / others;
+
+    for (int32_t d = r->group.old_begin; d < r->old->placements[axis].dim; d++)
+        rows *= r->old->shape[d];
+    rows /= others;
+    if (rows < 2 || rows > WEFT_MAX_PARTS) return try_shard(r, axis, dim);
+    WF_TRY(reserve_sizes(r, axis, (int32_t)rows));
+    for (int64_t i = 0; i < rows; i++)
+        r->sizes[axis][i] = size / rows;
+    r->placements[axis] = (weft_placement){
+        .kind = WEFT_PLACE_PARTS, .dim = dim, .sizes = r->sizes[axis], .size_count = (int32_t)rows};
+    return WEFT_OK;
+}
+
+/* Use the old placement of AXIS for DIM. */
+static weft_status try_old(struct reshape *r, int32_t axis, int32_t dim)
+{
+    r->placements[axis] = r->old->placements[axis];
+    r->placements[axis].dim = dim;
+    r->placements[axis].turn = 0;
+    return WEFT_OK;
+}
+
+/* Use choice NUMBER of AXIS.  *EXISTS is false if there is no such choice. */
+static weft_status try_choice(struct reshape *r, int32_t axis, int32_t number, const weft_spec *old,
+                              bool *exists)
+{
+    enum { KINDS = 5 };
+    const struct group *g = &r->group;
+    int32_t dim = g->new_begin + number / KINDS;
+    int64_t others = 1;
+
+    *exists = dim < g->new_end;
+    if (!*exists) return WEFT_OK;
+    for (int32_t a = 0; a < r->old->mesh->axes; a++)
+        if (a != axis && (g->axes >> a & 1) != 0) others *= weft_mesh_axis_size(r->old->mesh, a);
+    switch (number % KINDS) {
+    case 0:
+        return try_shard(r, axis, dim);
+    case 1:
+        return try_sizes(r, axis, dim, old);
+    case 2:
+        return try_parts(r, axis, dim, 1);
+    case 3:
+        return try_parts(r, axis, dim, others);
+    default:
+        return try_old(r, axis, dim);
+    }
+}
+
+/* *RIGHT tells whether the placements of the group's axes describe it. */
+static weft_status judge(const struct reshape *r, const weft_spec *old, bool *right)
+{
+    weft_spec *new = NULL;
+    weft_status status = group_spec(r, true, &new);
+
+    *right = status == WEFT_OK && all_hold_alike(old, new, r->group.axes);
+    weft_spec_release(&new);
+    return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
+}
+
+/* Try the choices of all axes of AXES, a set of the group's. */
+static weft_status search(struct reshape *r, uint32_t axes, const weft_spec *old, bool *found)
+{
+    int32_t first[MOST_AXES] = {0}, number[MOST_AXES] = {0}, count = 0, at = 0;
+    bool exists = true;
+
+    for (; axes != 0 && count < MOST_AXES; axes &= axes - 1)
+        first[count++] = __builtin_ctz(axes);
+    while (at >= 0) {
+        WF_TRY(try_choice(r, first[at], number[at], old, &exists));
+        if (!exists) {
+            number[at--] = 0;
+            if (at >= 0) number[at]++;
+            continue;
+        }
+        if (at + 1 < count) {
+            at++;
+            continue;
+        }
+        WF_TRY(judge(r, old, found));
+        if (*found) return WEFT_OK;
+        number[at]++;
+    }
+    return WEFT_OK;
+}
+
+static weft_status place_group(struct reshape *r)
+{
+    struct group *g = &r->group;
+    weft_spec *old = NULL;
+    bool found = false;
+    weft_status status;
+
+    if (g->axes == 0) return WEFT_OK;
+    WF_TRY(group_spec(r, false, &old));
+    for (int32_t a = 0; a < r->old->mesh->axes; a++) { /* first the placements as they are */
+        if ((g->axes >> a & 1) == 0) continue;
+        r->placements[a] = r->old->placements[a];
+        r->placements[a].dim += g->new_begin - g->old_begin;
+    }
+    status = WEFT_OK;
+    if (g->new_end - g->new_begin >= g->old_end - g->old_begin) status = judge(r, old, &found);
+    if (status == WEFT_OK && !found && __builtin_popcount(g->axes) <= MOST_AXES)
+        status = search(r, g->axes, old, &found);
+    weft_spec_release(&old);
+    if (status != WEFT_OK || found) return status;
+    (void)wf_fail(WEFT_ERR_UNSUPPORTED,
+                  "no placements describe dimensions %d to %d of the new shape, because dimensions "
+                  "%d to %d of the tensor are split",
+                  g->new_begin, g->new_end - 1, g->old_begin, g->old_end - 1);
+    return wf_view_refuse(r->tensor, g->axes);
+}
+
+static weft_status find_reshaped(struct reshape *r, weft_spec **out)
+{
+    for (int32_t a = 0; a < r->old->mesh->axes; a++)
+        if (!wf_placement_splits(&r->old->placements[a])) r->placements[a] = r->old->placements[a];
+    while (next_group(r))
+        WF_TRY(place_group(r));
+    return wf_view_spec(r->tensor->spec, r->dims, r->shape, r->placements, out);
+}
+
+/* ---- strides ---- */
+
+/* A shard with as few dimensions as its memory allows. */
+struct joined {
+    int32_t count;
+    int64_t sizes[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS];
+};
+
+static void join_dims(const weft_tensor *tensor, struct joined *out)
+{
+    out->count = 0;
+    for (int32_t d = 0; d < tensor->shard.dims; d++) {
+        int64_t size = tensor->shard.shape[d], stride = tensor->strides[d];
+
+        if (size == 1) continue;
+        if (out->count > 0 && out->strides[out->count - 1] == size * stride) {
+            out->sizes[out->count - 1] *= size;
+            out->strides[out->count - 1] = stride;
+            continue;
+        }
+        out->sizes[out->count] = size;
+        out->strides[out->count++] = stride;
+    }
+}
+
+/* The strides of the shard SHARD over the memory of TENSOR.  False if the memory has gaps where
+ * SHARD has none. */
+static bool find_strides(const weft_tensor *tensor, const weft_shard *shard, int64_t *strides)
+{
+    struct joined old;
+    int64_t stride = 1, left = 1; /* of the joined dimension that is being divided */
+
+    join_dims(tensor, &old);
+    for (int32_t d = shard->dims - 1; d >= 0; d--) {
+        if (shard->shape[d] > 1 && left == 1) {
+            if (old.count == 0) return false;
+            old.count--;
+            left = old.sizes[old.count];
+            stride = old.strides[old.count];
+        }
+        strides[d] = stride;
+        if (left % shard->shape[d] != 0) return false;
+        left /= shard->shape[d];
+        stride *= shard->shape[d];
+    }
+    return true;
+}
+
+static weft_status make_view(weft_tensor *tensor, const weft_spec *spec, weft_tensor **out)
+{
+    int64_t strides[WEFT_MAX_DIMS] = {0};
+    weft_shard shard;
+
+    weft_spec_shard(spec, tensor->context->rank, &shard);
+    if (shard.elements > 0 && !find_strides(tensor, &shard, strides))
+        return wf_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "the shard of rank %d has gaps that the new shape cannot express; move it to "
+            "a tensor without gaps first (weft_tensor_move with the same spec), which "
+            "copies %llu bytes",
+            tensor->context->rank, (unsigned long long)wf_tensor_bytes(tensor));
+    return wf_tensor_view(tensor, spec, 0, strides, out);
+}
+
+static weft_status check_shape(const weft_tensor *tensor, int32_t dims, const int64_t *shape)
+{
+    int64_t elements = 1;
+    bool fits = true;
+
+    if (dims < 0 || dims > WEFT_MAX_DIMS)
+        return wf_fail(WEFT_ERR_INVALID, "dims is %d; expected 0 to %d", dims, WEFT_MAX_DIMS);
+    for (int32_t d = 0; d < dims; d++)
+        fits = fits && shape[d] >= 0 && wf_mul_i64(elements, shape[d], &elements);
+    if (!fits || elements != tensor->spec->elements)
+        return wf_fail(WEFT_ERR_INVALID, "the new shape has %lld elements, but the tensor has %lld",
+                       fits ? (long long)elements : -1LL, (long long)tensor->spec->elements);
+    return WEFT_OK;
+}
+
+/* A tensor without elements has no groups: only what splits no dimension stays. */
+static weft_status find_empty(struct reshape *r, weft_spec **out)
+{
+    uint32_t axes = 0;
+
+    for (int32_t a = 0; a < r->old->mesh->axes; a++)
+        if (wf_placement_splits(&r->old->placements[a]))
+            axes |= UINT32_C(1) << a;
+        else
+            r->placements[a] = r->old->placements[a];
+    if (axes == 0) return wf_view_spec(r->tensor->spec, r->dims, r->shape, r->placements, out);
+    (void)wf_fail(WEFT_ERR_UNSUPPORTED, "a tensor without elements that is split has no new shape");
+    return wf_view_refuse(r->tensor, axes);
+}
+
+static weft_status reshape(weft_tensor *tensor, int32_t dims, const int64_t *shape,
+                           weft_tensor **out)
+{
+    struct reshape r = {
+        .tensor = tensor, .old = &tensor->spec->layout, .dims = dims, .shape = shape};
+    weft_spec *spec = NULL;
+    weft_status status = check_shape(tensor, dims, shape);
+
+    if (status == WEFT_OK)
+        status = tensor->spec->elements > 0 ? find_reshaped(&r, &spec) : find_empty(&r, &spec);
+    for (int32_t a = 0; a < WEFT_MAX_AXES; a++)
+        wf_free(r.sizes[a]);
+    if (status == WEFT_OK) status = make_view(tensor, spec, out);
+    weft_spec_release(&spec);
+    return status;
+}
+
+weft_status weft_tensor_reshape(weft_tensor *tensor, int32_t dims, const int64_t *shape,
+                                weft_tensor **out)
+{
+    WF_TRY(wf_tensor_check(tensor, "weft_tensor_reshape", "tensor"));
+    if (shape == NULL && dims != 0) return wf_fail_null("weft_tensor_reshape", "shape");
+    if (out == NULL) return wf_fail_null("weft_tensor_reshape", "out");
+    return wf_tensor_fail(tensor, reshape(tensor, dims, shape, out), "weft_tensor_reshape");
+}

@@ -1,0 +1,242 @@
+/* Comparison of tensors in different layouts, and calls that ranks agree on. */
+#include "base/base.h"
+#include "holds.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/context.h"
+#include "weft/random.h"
+
+#include <math.h>
+
+enum { RANKS = 5 }; /* rank 4 is in no mesh */
+
+static weft_spec *rows, *columns, *halves, *partial, *complex_rows, *longs;
+
+static void run(weft_status (*rank)(void *))
+{
+    rows = spec_of("2x2", "f32[5,7] S(0),R");
+    columns = spec_of("2x2", "f32[5,7] R,S(1)");
+    halves = spec_of("2", "f32[5,7] G(0;4,1)");
+    partial = spec_of("2x2", "f32[5,7] P,S(1)");
+    complex_rows = spec_of("2", "c64[3] S(0)");
+    longs = spec_of("2", "i64[3] S(0)");
+    ck_assert_msg(weft_threads_run(RANKS, rank, NULL) == WEFT_OK, "%s", weft_last_error());
+    weft_spec_release(&rows);
+    weft_spec_release(&columns);
+    weft_spec_release(&halves);
+    weft_spec_release(&partial);
+    weft_spec_release(&complex_rows);
+    weft_spec_release(&longs);
+}
+
+static weft_status compare_layouts(void *unused)
+{
+    weft_difference_info info = {.struct_size = sizeof info};
+    weft_random first = {3, 0}, second = {3, 0};
+    weft_tensor *a, *b, *c, *p;
+    weft_context *context;
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    rank = weft_rank(context);
+    WF_TRY(weft_tensor_create(context, rows, NULL, &a));
+    WF_TRY(weft_tensor_create(context, columns, NULL, &b));
+    WF_TRY(weft_tensor_create(context, partial, NULL, &p));
+    WF_TRY(weft_tensor_normal(a, &first, 0, 1, NULL));
+    WF_TRY(weft_tensor_normal(b, &second, 0, 1, NULL));
+    WF_TRY(weft_tensor_compare(a, b, NULL, &info));
+    HOLDS(info.equal && info.differing == 0 && info.largest == 0 && info.index[1] == 0);
+    HOLDS(info.ranks == (rank == 4 ? 0 : 4));
+    WF_TRY(weft_tensor_move(b, halves, NULL, &c));
+    WF_TRY(weft_tensor_compare(c, a, NULL, &info));
+    HOLDS(info.equal);
+    /* Element (4, 2) of c is on rank 1. */
+    if (rank == 1) ((float *)weft_tensor_memory(c))[2] += 3;
+    WF_TRY(weft_tensor_compare(c, b, NULL, &info));
+    if (rank < 4) {
+        HOLDS(!info.equal && info.differing == 1 && info.rank == 1);
+        HOLDS(info.index[0] == 4 && info.index[1] == 2 && info.index[2] == 0);
+        HOLDS(fabs(info.largest - 3) < 1e-5 && fabs(info.first[0] - info.second[0] - 3) < 1e-5);
+    }
+    WF_TRY(weft_tensor_compare(b, c, NULL, &info)); /* two replicas of the column */
+    HOLDS(rank == 4 || (info.differing == 2 && info.rank == 0 && info.index[0] == 4));
+    WF_TRY(weft_tensor_fill(p, 1, NULL));
+    WF_TRY(weft_tensor_fill(a, 2, NULL));
+    WF_TRY(weft_tensor_compare(p, a, NULL, &info));
+    HOLDS(info.equal);
+    weft_tensor_release(&a);
+    weft_tensor_release(&b);
+    weft_tensor_release(&c);
+    weft_tensor_release(&p);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(tensors_in_different_layouts_are_compared)
+{
+    run(compare_layouts);
+}
+END_TEST
+
+static weft_status compare_values(void *unused)
+{
+    weft_difference_info info = {.struct_size = sizeof info};
+    int64_t one[3] = {INT64_MIN, INT64_MIN, 5}, other[3] = {INT64_MAX, INT64_MIN, 4};
+    float real[6] = {NAN, 0, 1, 2, -0.0f, 5}, changed[6] = {NAN, 0, 1, 2, 0, INFINITY};
+    weft_tensor *a, *b, *c, *d;
+    weft_context *context;
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    rank = weft_rank(context);
+    WF_TRY(weft_tensor_wrap(context, longs, &one[rank == 1 ? 2 : 0], NULL, &a));
+    WF_TRY(weft_tensor_wrap(context, longs, &other[rank == 1 ? 2 : 0], NULL, &b));
+    WF_TRY(weft_tensor_compare(a, b, NULL, &info));
+    if (rank < 2) {
+        HOLDS(info.differing == 2 && info.largest == 0x1p64 && info.index[0] == 0);
+        HOLDS(info.first[0] == -0x1p63 && info.second[0] == 0x1p63);
+    }
+    WF_TRY(weft_tensor_wrap(context, complex_rows, &real[rank == 1 ? 4 : 0], NULL, &c));
+    WF_TRY(weft_tensor_wrap(context, complex_rows, &changed[rank == 1 ? 4 : 0], NULL, &d));
+    WF_TRY(weft_tensor_compare(c, d, NULL, &info));
+    if (rank < 2) {
+        HOLDS(info.differing == 1 && isinf(info.largest) && info.index[0] == 2 && info.rank == 1);
+        HOLDS(info.first[1] == 5 && isinf(info.second[1]));
+    }
+    REFUSES(weft_tensor_compare(a, c, NULL, &info), "first has i64, but second has c64");
+    info.struct_size = 4;
+    REFUSES(weft_tensor_compare(a, b, NULL, &info), "weft_tensor_compare: weft_difference_info");
+    weft_tensor_release(&a);
+    weft_tensor_release(&b);
+    weft_tensor_release(&c);
+    weft_tensor_release(&d);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(values_that_are_not_numbers_are_compared)
+{
+    run(compare_values);
+}
+END_TEST
+
+/* ---- agreed errors ---- */
+
+/* One rank has no memory: all ranks get the error, and the next move works. */
+static weft_status lack_memory(void *unused)
+{
+    weft_tensor_options agreeing = {.struct_size = sizeof agreeing, .agree = true};
+    weft_tensor *a, *b = NULL, *made = NULL;
+    weft_context *context;
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    rank = weft_rank(context);
+    WF_TRY(weft_tensor_create(context, rows, &agreeing, &a));
+    WF_TRY(weft_tensor_fill(a, 1, NULL));
+    for (uint64_t at = 1; at <= 2; at++) {
+        weft_status status;
+
+        if (rank == 2) wf_mem_fail_at(at);
+        status = weft_tensor_move(a, columns, NULL, &b);
+        if (rank == 2) wf_mem_fail_at(0);
+        HOLDS(rank == 4 ? status == WEFT_OK : status == WEFT_ERR_NO_MEMORY);
+        HOLDS(rank == 4 || strstr(weft_last_error(), "weft_tensor_move") != NULL);
+        if (rank == 4) weft_tensor_release(&b);
+        if (at == 1 && rank == 2) wf_mem_fail_at(at);
+        if (at == 1) status = weft_tensor_create(context, rows, &agreeing, &made);
+        if (rank == 2) wf_mem_fail_at(0);
+        HOLDS(rank == 4 ? status == WEFT_OK : status == WEFT_ERR_NO_MEMORY);
+        weft_tensor_release(&made);
+    }
+    WF_TRY(weft_tensor_move(a, columns, NULL, &b));
+    weft_tensor_release(&a);
+    weft_tensor_release(&b);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(all_ranks_get_the_error_of_one_without_memory)
+{
+    run(lack_memory);
+}
+END_TEST
+
+/* One rank has no memory for the copy without gaps: its job fails on all ranks. */
+static weft_status lack_memory_for_gaps(void *unused)
+{
+    static const int64_t strides[] = {9, 1};
+    weft_tensor_options options = {.struct_size = sizeof options, .strides = strides};
+    float values[35] = {0};
+    weft_tensor *a, *b;
+    weft_context *context;
+    weft_status status;
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    rank = weft_rank(context);
+    WF_TRY(weft_tensor_wrap(context, rows, values, &options, &a));
+    WF_TRY(weft_tensor_create(context, columns, NULL, &b));
+    if (rank == 2) wf_mem_fail_at(1);
+    status = weft_tensor_move_into(a, b, NULL, NULL);
+    if (rank == 2) wf_mem_fail_at(0);
+    if (rank < 4) {
+        HOLDS(status == (rank == 2 ? WEFT_ERR_NO_MEMORY : WEFT_ERR_ABORTED));
+        HOLDS(strstr(weft_last_error(), "weft_tensor_move_into") != NULL);
+        HOLDS(strstr(weft_last_error(), "rank 2 cannot move its tensors") != NULL);
+    }
+    weft_tensor_release(&a);
+    weft_tensor_release(&b);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(nobody_waits_for_a_rank_without_memory_for_gaps)
+{
+    run(lack_memory_for_gaps);
+}
+END_TEST
+
+static weft_status wrap_together(void *unused)
+{
+    int64_t shape[2] = {3, 7};
+    weft_tensor_options options = {
+        .struct_size = sizeof options, .name = "w", .agree = true, .shape = shape};
+    float values[35] = {0};
+    weft_tensor *tensor = NULL;
+    weft_context *context;
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    rank = weft_rank(context);
+    if (rank == 2 || rank == 3) shape[0] = 2;
+    WF_TRY(weft_tensor_wrap(context, rows, values, &options, &tensor));
+    weft_tensor_release(&tensor);
+    if (rank == 3) shape[0] = 5;
+    if (rank < 4)
+        REFUSES(weft_tensor_wrap(context, rows, values, &options, &tensor),
+                "the memory of rank 3 has the shape [5,7], but its shard has [2,7]");
+    options.shape = NULL;
+    if (rank < 4)
+        FAILS(weft_tensor_wrap(context, rank == 1 ? columns : rows, values, &options, &tensor),
+              WEFT_ERR_MISMATCH,
+              "rank 0 has f32[5,7] S(0),R on 2x2, but rank 1 has f32[5,7] R,S(1) on 2x2");
+    HOLDS(tensor == NULL);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(ranks_that_wrap_other_shapes_are_named)
+{
+    run(wrap_together);
+}
+END_TEST
+
+SUITE(tensor_compare, tensors_in_different_layouts_are_compared,
+      values_that_are_not_numbers_are_compared, all_ranks_get_the_error_of_one_without_memory,
+      nobody_waits_for_a_rank_without_memory_for_gaps, ranks_that_wrap_other_shapes_are_named)

@@ -1,0 +1,203 @@
+/* Tensors from creation to release, on two ranks that are threads. */
+#include "base/base.h"
+#include "holds.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/context.h"
+#include "weft/launch.h"
+#include "weft/random.h"
+
+#include <string.h>
+
+static weft_spec *rows, *columns, *whole;
+
+static void run(weft_status (*rank)(void *))
+{
+    rows = spec_of("2", "f32[4,6] S(0)");
+    columns = spec_of("2", "f32[4,6] S(1)");
+    whole = spec_of("2", "f32[4,6] R");
+    ck_assert_msg(weft_threads_run(2, rank, NULL) == WEFT_OK, "%s", weft_last_error());
+    weft_spec_release(&rows);
+    weft_spec_release(&columns);
+    weft_spec_release(&whole);
+}
+
+/* ---- creation ---- */
+
+static weft_status own_memory(void *unused)
+{
+    weft_tensor_options options = {.struct_size = sizeof options, .name = "layer1.weight"};
+    weft_tensor *tensor = NULL, *same;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_tensor_create(context, rows, &options, &tensor));
+    HOLDS(weft_tensor_spec(tensor) == rows && weft_tensor_context(tensor) == context);
+    HOLDS(strcmp(weft_tensor_name(tensor), "layer1.weight") == 0);
+    HOLDS(weft_tensor_shard(tensor)->shape[0] == 2 && weft_tensor_shard(tensor)->elements == 12);
+    HOLDS(weft_tensor_strides(tensor)[0] == 6 && weft_tensor_strides(tensor)[1] == 1);
+    memset(weft_tensor_memory(tensor), 1, 48);
+    same = weft_tensor_retain(tensor);
+    weft_tensor_release(&tensor);
+    HOLDS(tensor == NULL && weft_tensor_memory(same) != NULL);
+    weft_tensor_release(&same);
+    weft_tensor_release(&same);
+    weft_tensor_release(NULL);
+    HOLDS(weft_tensor_spec(NULL) == NULL && weft_tensor_memory(NULL) == NULL);
+    HOLDS(weft_tensor_name(NULL) == NULL && weft_tensor_retain(NULL) == NULL);
+    REFUSES(weft_tensor_create(NULL, rows, NULL, &tensor), "weft_tensor_create: context is NULL");
+    REFUSES(weft_tensor_create(context, NULL, NULL, &tensor), "weft_tensor_create: spec is NULL");
+    REFUSES(weft_tensor_create(context, rows, NULL, NULL), "weft_tensor_create: out is NULL");
+    options.struct_size = 1;
+    REFUSES(weft_tensor_create(context, rows, &options, &tensor),
+            "weft_tensor_create: weft_tensor_options.struct_size is 1");
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_tensor_owns_its_memory)
+{
+    run(own_memory);
+}
+END_TEST
+
+static _Atomic int released;
+
+static void count_release(void *argument, void *memory)
+{
+    if (argument == &released && memory != NULL) released++;
+}
+
+static weft_status wrap_memory(void *unused)
+{
+    static const int64_t gaps[] = {7, 1}, negative[] = {-6, 1};
+    weft_tensor_options options = {.struct_size = sizeof options,
+                                   .name = "w",
+                                   .release = count_release,
+                                   .argument = &released};
+    float values[32] = {0};
+    weft_tensor *tensor;
+    weft_context *context;
+    void *memory;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_tensor_wrap(context, rows, values, &options, &tensor));
+    HOLDS(weft_tensor_memory(tensor) == values);
+    weft_tensor_release(&tensor);
+    options.strides = gaps;
+    WF_TRY(weft_tensor_wrap(context, rows, values, &options, &tensor));
+    HOLDS(weft_tensor_strides(tensor)[0] == 7);
+    weft_tensor_release(&tensor);
+    options.strides = negative;
+    REFUSES(weft_tensor_wrap(context, rows, values, &options, &tensor),
+            "weft_tensor_wrap: tensor \"w\": strides: dimension 0 has 2 elements at stride -6");
+    options.strides = NULL;
+    REFUSES(weft_tensor_wrap(context, rows, NULL, &options, &tensor), "memory is NULL");
+    REFUSES(weft_tensor_wrap(context, rows, (char *)values + 1, &options, &tensor),
+            "is not aligned to its elements of 4 bytes");
+    WF_TRY(weft_alloc(context, 40, WEFT_MEMORY_DEVICE, &memory));
+    REFUSES(weft_tensor_wrap(context, rows, memory, &options, &tensor), "needs 48");
+    WF_TRY(weft_free(context, memory));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_tensor_wraps_memory_of_the_caller)
+{
+    released = 0;
+    run(wrap_memory);
+    ck_assert_int_eq(released, 4); /* two on each rank; not by refused calls */
+}
+END_TEST
+
+/* ---- moves ---- */
+
+static weft_status move_there_and_back(void *unused)
+{
+    weft_tensor *tensors[2], *targets[2], *back, *all;
+    weft_random random = {7, 0};
+    weft_context *context, *none = NULL;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 2; i++) {
+        WF_TRY(weft_tensor_create(context, rows, NULL, &tensors[i]));
+        WF_TRY(weft_tensor_uniform(tensors[i], &random, 0, 1, NULL));
+        WF_TRY(weft_tensor_create(context, columns, NULL, &targets[i]));
+    }
+    WF_TRY(weft_tensors_move_into(2, tensors, targets, NULL, NULL));
+    WF_TRY(weft_tensor_move(targets[1], rows, NULL, &back));
+    HOLDS(memcmp(weft_tensor_memory(back), weft_tensor_memory(tensors[1]), 48) == 0);
+    WF_TRY(weft_tensor_move_into(targets[0], back, NULL, NULL));
+    HOLDS(memcmp(weft_tensor_memory(back), weft_tensor_memory(tensors[0]), 48) == 0);
+    WF_TRY(weft_tensor_move(back, whole, NULL, &all));
+    HOLDS(weft_tensor_shard(all)->elements == 24);
+    REFUSES(weft_tensor_move(NULL, whole, NULL, &all), "weft_tensor_move: tensor is NULL");
+    REFUSES(weft_tensor_move_into(back, NULL, NULL, NULL), "target is NULL");
+    REFUSES(weft_tensors_move_into(0, tensors, targets, NULL, NULL), "count is 0");
+    REFUSES(weft_tensor_create(none, rows, NULL, &back), "context is NULL");
+    weft_context_release(&context); /* before its tensors */
+    REFUSES(weft_tensor_uniform(back, &random, 0, 1, NULL), "tensor cannot be used any more");
+    weft_tensor_release(&back);
+    weft_tensor_release(&all);
+    for (int i = 0; i < 2; i++) {
+        weft_tensor_release(&tensors[i]);
+        weft_tensor_release(&targets[i]);
+    }
+    return WEFT_OK;
+}
+
+START_TEST(tensors_move_alone_and_together)
+{
+    run(move_there_and_back);
+}
+END_TEST
+
+/* ---- draws ---- */
+
+static weft_status refuse_draws(void *unused)
+{
+    weft_random random = {1, 9};
+    weft_spec *other;
+    weft_tensor *tensor, *integers, *partial;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_tensor_create(context, rows, NULL, &tensor));
+    WF_TRY(weft_spec_with_dtype(rows, WEFT_DTYPE_U8, &other));
+    WF_TRY(weft_tensor_create(context, other, NULL, &integers));
+    weft_spec_release(&other);
+    WF_TRY(weft_spec_with(rows, "P", &other));
+    WF_TRY(weft_tensor_create(context, other, NULL, &partial));
+    weft_spec_release(&other);
+    REFUSES(weft_tensor_uniform(tensor, NULL, 0, 1, NULL), "random is NULL");
+    REFUSES(weft_tensor_uniform(tensor, &random, 1, 1, NULL), "expected low < high");
+    REFUSES(weft_tensor_uniform(tensor, &random, 0, 1e39, NULL), "is not a number of f32");
+    REFUSES(weft_tensor_uniform(tensor, &random, 1 + 1e-12, 1 + 2e-12, NULL), "f32 has no number");
+    REFUSES(weft_tensor_normal(tensor, &random, 0, -1, NULL), "deviation is -1");
+    REFUSES(weft_tensor_truncated_normal(tensor, &random, 0, 0, 0, 1, NULL), "deviation is 0");
+    REFUSES(weft_tensor_bernoulli(tensor, &random, 1.5, NULL), "probability is 1.5");
+    REFUSES(weft_tensor_integers(integers, &random, -1, 4, NULL), "u8 holds 0 to 255");
+    REFUSES(weft_tensor_integers(integers, &random, 4, 4, NULL), "expected low < high");
+    REFUSES(weft_tensor_normal(partial, &random, 0, 1, NULL), "partial along axis 0");
+    HOLDS(weft_tensor_normal(integers, &random, 0, 1, NULL) == WEFT_ERR_UNSUPPORTED);
+    HOLDS(weft_tensor_integers(tensor, &random, 0, 1, NULL) == WEFT_ERR_UNSUPPORTED);
+    HOLDS(random.seed == 1 && random.offset == 9);
+    weft_tensor_release(&tensor);
+    weft_tensor_release(&integers);
+    weft_tensor_release(&partial);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(wrong_draws_are_refused)
+{
+    run(refuse_draws);
+}
+END_TEST
+
+SUITE(tensor_life, a_tensor_owns_its_memory, a_tensor_wraps_memory_of_the_caller,
+      tensors_move_alone_and_together, wrong_draws_are_refused)
