@@ -28,6 +28,8 @@ enum wf_kind {
     WF_KIND_MESH,
     WF_KIND_SPEC,
     WF_KIND_PLAN,
+    WF_KIND_CHECKPOINT,
+    WF_KIND_CHECKPOINT_WRITER,
 };
 
 /* The first member of an object that every process may use, also a fork. */

@@ -50,6 +50,10 @@ struct world {
     weft_backends *backends;
     weft_rendezvous *rendezvous;
     weft_threads *threads;
+    weft_checkpoint *checkpoint;
+    weft_checkpoint_writer *writer;
+    weft_checkpoint_entry entries[1];
+    char checkpoint_path[64];
     void *buffer, *target, *spare; /* device memory */
     weft_placement placements[8];
     const weft_spec *specs[4];
@@ -59,7 +63,7 @@ struct world {
     void *const *batch_targets[4];
     const char *names[2];
     weft_move_item items[1];
-    int64_t sizes64[8];
+    int64_t sizes64[8], zeros64[8];
     int32_t sizes32[8], zeros32[8];
     uint64_t counts[8], offsets[8];
     char costs_text[8192];

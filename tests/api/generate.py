@@ -31,6 +31,10 @@ OPTIONAL = {
     ("weft_redistribute_batch", "work"): "unless WORK is NULL",
     ("weft_move", "work"): "unless WORK is NULL",
     ("weft_move_batch", "work"): "as weft_move",
+    ("weft_checkpoint_read", "offset"): "OFFSET may be NULL",
+    ("weft_checkpoint_read", "sizes"): "SIZES may be NULL",
+    ("weft_checkpoint_write", "offset"): "as in weft_checkpoint_read",
+    ("weft_checkpoint_write", "sizes"): "as in weft_checkpoint_read",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -40,6 +44,8 @@ VALID = {
     "weft_stream_wrap": "WEFT_ERR_UNSUPPORTED",  # gloo-cpu has no vendor objects
     "weft_work_wrap": "WEFT_ERR_UNSUPPORTED",
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
+    "weft_checkpoint_create": "WEFT_ERR_SYSTEM",  # no file can be made at the path
+    "weft_checkpoint_commit": "WEFT_ERR_INVALID",  # the tensor was not written
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
@@ -55,6 +61,7 @@ NUMBERS = {
     ("weft_plan_create_batch", "count"): "1",
     ("weft_plan_measure_step", "index"): "0",
     ("weft_move_batch", "count"): "1",
+    ("weft_checkpoint_create", "count"): "1",
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
@@ -70,7 +77,7 @@ ENUMS = {
     "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
     "enum weft_signal_op": "WEFT_SIGNAL_SET", "enum weft_compare": "WEFT_COMPARE_GE",
     "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
-    "enum weft_step_kind": "WEFT_STEP_SLICE",
+    "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status"}
 
@@ -88,6 +95,10 @@ OBJECTS = {
     "const void *const *const *": "w->batch_sources", "void *const *const *": "w->batch_targets",
     "const int64_t *": "w->sizes64", "const int32_t *": "w->sizes32",
     "const weft_move_item *": "w->items",
+    "weft_checkpoint *": "w->checkpoint", "weft_checkpoint_writer *": "w->writer",
+    "const weft_checkpoint_entry *": "w->entries",
+    ("weft_checkpoint_read", "offset"): "w->zeros64",
+    ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
     "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
     "weft_status (*)(void *)": "rank_main",
@@ -121,8 +132,10 @@ TEXTS = {
     ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
     ("weft_rendezvous_report_gone", "text"): "is gone",
+    ("weft_checkpoint_create", "path"): "/proc/none/x", ("weft_checkpoint_find", "name"): "t",
 }
-OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text"}
+OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
+                      ("weft_checkpoint_open", "path"): "w->checkpoint_path"}
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "weft_placement *", "weft_symm_device *",

@@ -1097,6 +1097,63 @@ public:
     }
 };
 
+/* ---- checkpoints ---------------------------------------------------------------- */
+
+class checkpoint
+    : public detail::unique<detail::ref<weft_checkpoint>, weft_checkpoint, weft_checkpoint_close>
+{
+public:
+    using unique::unique;
+
+    static result<checkpoint> open(const char *path)
+    {
+        return detail::make<checkpoint>(weft_checkpoint_open, path);
+    }
+    result<weft_checkpoint_info> info() const
+    {
+        return detail::describe<weft_checkpoint_info>(weft_checkpoint_get, raw_);
+    }
+    result<weft_checkpoint_tensor_info> tensor(size_t index) const
+    {
+        return detail::describe<weft_checkpoint_tensor_info>(weft_checkpoint_tensor_get, raw_,
+                                                             index);
+    }
+    result<size_t> find(const char *name) const
+    {
+        return detail::ask<size_t>(weft_checkpoint_find, raw_, name);
+    }
+    status read(size_t index, const int64_t *offset, const int64_t *sizes, void *target) const
+    {
+        return weft_checkpoint_read(raw_, index, offset, sizes, target);
+    }
+    status read_shard(size_t index, const spec &layout, int32_t rank, void *target) const
+    {
+        return weft_checkpoint_read_shard(raw_, index, layout.get(), rank, target);
+    }
+};
+
+/* Without a commit, the destructor removes what was written. */
+class checkpoint_writer
+    : public detail::unique<detail::ref<weft_checkpoint_writer>, weft_checkpoint_writer,
+                            weft_checkpoint_writer_close>
+{
+public:
+    using unique::unique;
+
+    static result<checkpoint_writer> create(const char *path, const weft_checkpoint_entry *entries,
+                                            size_t count,
+                                            const weft_checkpoint_options *options = nullptr)
+    {
+        return detail::make<checkpoint_writer>(weft_checkpoint_create, path, entries, count,
+                                               options);
+    }
+    status write(size_t index, const int64_t *offset, const int64_t *sizes, const void *source)
+    {
+        return weft_checkpoint_write(raw_, index, offset, sizes, source);
+    }
+    status commit() { return weft_checkpoint_commit(raw_); }
+};
+
 } // namespace weft
 
 #endif

@@ -1,0 +1,33 @@
+/* output.h - files that appear under their names together, complete, or not at all. */
+#ifndef WEFT_FILE_OUTPUT_H
+#define WEFT_FILE_OUTPUT_H
+
+#include "base/base.h"
+
+/* One file, or the files of one folder, under the name PATH.weft-partial until the commit. */
+struct wf_output {
+    char *path, *partial;
+    bool is_folder, replace, committed;
+    int lock; /* descriptor of the partial folder or file, locked; -1: none */
+    struct wf_output_file {
+        char *name; /* in the folder; the path of a single file */
+        int fd;
+    } * files;
+    size_t count;
+};
+
+/* Begin COUNT files, which wf_output_open opens.  WEFT_ERR_INVALID: PATH exists and may not be
+ * replaced, or another process writes to it.  What an interrupted run left is removed. */
+weft_status wf_output_begin(struct wf_output *output, const char *path, bool is_folder,
+                            bool replace, size_t count) WF_NODISCARD;
+/* Make file INDEX with BYTES, for which the disk must have room. */
+weft_status wf_output_open(struct wf_output *output, size_t index, const char *name,
+                           uint64_t bytes) WF_NODISCARD;
+weft_status wf_output_write(struct wf_output *output, size_t index, uint64_t offset,
+                            const void *bytes, size_t count) WF_NODISCARD;
+/* Flush all files, then give them their names. */
+weft_status wf_output_commit(struct wf_output *output) WF_NODISCARD;
+/* Close the files; without a commit, remove them. */
+void wf_output_end(struct wf_output *output);
+
+#endif
