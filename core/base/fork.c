@@ -71,10 +71,11 @@ weft_status wf_fail_fork(const char *function)
 
 static const char *name_of_kind(uint64_t kind)
 {
-    static const char *const names[] = {
-        "weft_context", "weft_comm",       "weft_symm",       "weft_bound",
-        "weft_threads", "weft_rendezvous", "weft_work",       "weft_mesh",
-        "weft_spec",    "weft_plan",       "weft_checkpoint", "weft_checkpoint_writer"};
+    static const char *const names[] = {"weft_context", "weft_comm",       "weft_symm",
+                                        "weft_bound",   "weft_threads",    "weft_rendezvous",
+                                        "weft_work",    "weft_mesh",       "weft_spec",
+                                        "weft_plan",    "weft_checkpoint", "weft_checkpoint_writer",
+                                        "weft_layout",  "weft_reshard"};
     uint64_t index = kind - WF_KIND_CONTEXT;
 
     return index < WF_COUNT(names) ? names[index] : NULL;

@@ -30,6 +30,8 @@ enum wf_kind {
     WF_KIND_PLAN,
     WF_KIND_CHECKPOINT,
     WF_KIND_CHECKPOINT_WRITER,
+    WF_KIND_LAYOUT,
+    WF_KIND_RESHARD,
 };
 
 /* The first member of an object that every process may use, also a fork. */

@@ -52,6 +52,8 @@ struct world {
     weft_threads *threads;
     weft_checkpoint *checkpoint;
     weft_checkpoint_writer *writer;
+    weft_layout *layout;
+    weft_reshard *reshard;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     void *buffer, *target, *spare; /* device memory */

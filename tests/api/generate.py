@@ -35,6 +35,8 @@ OPTIONAL = {
     ("weft_checkpoint_read", "sizes"): "SIZES may be NULL",
     ("weft_checkpoint_write", "offset"): "as in weft_checkpoint_read",
     ("weft_checkpoint_write", "sizes"): "as in weft_checkpoint_read",
+    ("weft_layout_parse", "mesh"): "MESH may be NULL",
+    ("weft_layout_open", "mesh"): "MESH may be NULL",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -46,6 +48,8 @@ VALID = {
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
     "weft_checkpoint_create": "WEFT_ERR_SYSTEM",  # no file can be made at the path
     "weft_checkpoint_commit": "WEFT_ERR_INVALID",  # the tensor was not written
+    "weft_layout_open": "WEFT_ERR_PARSE",  # an empty file
+    "weft_reshard_run": "WEFT_ERR_SYSTEM",  # no file can be made at the path
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
@@ -97,6 +101,7 @@ OBJECTS = {
     "const weft_move_item *": "w->items",
     "weft_checkpoint *": "w->checkpoint", "weft_checkpoint_writer *": "w->writer",
     "const weft_checkpoint_entry *": "w->entries",
+    "weft_layout *": "w->layout", "weft_reshard *": "w->reshard",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -133,6 +138,8 @@ TEXTS = {
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
     ("weft_rendezvous_report_gone", "text"): "is gone",
     ("weft_checkpoint_create", "path"): "/proc/none/x", ("weft_checkpoint_find", "name"): "t",
+    ("weft_layout_parse", "text"): "mesh 2\\n* R", ("weft_layout_open", "path"): "/dev/null",
+    ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
 }
 OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
                       ("weft_checkpoint_open", "path"): "w->checkpoint_path"}

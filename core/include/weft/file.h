@@ -28,6 +28,8 @@ extern "C" {
 
 typedef struct weft_checkpoint weft_checkpoint;
 typedef struct weft_checkpoint_writer weft_checkpoint_writer;
+typedef struct weft_layout weft_layout;
+typedef struct weft_reshard weft_reshard;
 
 enum weft_file_format {
     WEFT_FILE_ANY = 0,             /* for weft_checkpoint_create: the path decides */
@@ -179,6 +181,81 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_commit(weft_checkpoint_write
 /* Drop the writer and set *WRITER to NULL.  Without a commit, all that was written is removed.
  * Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_checkpoint_writer_close(weft_checkpoint_writer **writer);
+
+/* ---- layouts: the placements of all tensors of a model ----
+ *
+ *     mesh tp=4                             the first line
+ *     # a comment
+ *     *.q_proj.weight           S(0)        a pattern of names, and placements
+ *     *.o_proj.weight           S(1)
+ *     *                         R
+ *
+ * The first pattern that matches a name decides.  `*` matches any text, dots too.  Layouts are
+ * immutable; any thread may use them. */
+
+/* Create the layout that TEXT describes, or the file at PATH.  MESH may be NULL; otherwise it
+ * replaces the mesh of the text and must have as many axes.  The caller releases *OUT.
+ * WEFT_ERR_PARSE: the text is malformed, or has a partial placement; the error gives the line. */
+WEFT_API WEFT_NODISCARD weft_status weft_layout_parse(const char *text, const weft_mesh *mesh,
+                                                      weft_layout **out);
+WEFT_API WEFT_NODISCARD weft_status weft_layout_open(const char *path, const weft_mesh *mesh,
+                                                     weft_layout **out);
+
+/* Drop the layout and set *LAYOUT to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_layout_release(weft_layout **layout);
+
+/* The mesh of LAYOUT; NULL for NULL.  Borrowed. */
+WEFT_API const weft_mesh *weft_layout_mesh(const weft_layout *layout);
+
+/* Set *PLACEMENTS to the placements of the tensor NAME, such as "S(0)".  Borrowed.
+ * WEFT_ERR_NOT_FOUND: no pattern matches. */
+WEFT_API WEFT_NODISCARD weft_status weft_layout_find(const weft_layout *layout, const char *name,
+                                                     const char **placements);
+
+/* ---- resharding: a checkpoint from any layout to any layout ---- */
+
+typedef struct weft_reshard_options {
+    size_t struct_size;
+    const weft_layout *layout; /* files per rank in this layout; NULL: whole tensors */
+    uint32_t format;           /* without a layout: as in weft_checkpoint_options */
+    bool replace;              /* as in weft_checkpoint_options */
+    uint64_t file_bytes;       /* as in weft_checkpoint_options */
+    uint64_t memory;           /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
+    int32_t jobs;              /* threads; 0: one per processor, at most 16 */
+    /* Called by the thread that runs, several times a second: DONE of TOTAL bytes are written.
+     * Resharding stops if it returns false.  NULL: none. */
+    bool (*progress)(void *state, uint64_t done, uint64_t total);
+    void *state;
+} weft_reshard_options;
+
+/* Plan to write the tensors of FROM to PATH.  Nothing is read or written yet.  FROM is borrowed
+ * until the plan is closed; the caller closes *OUT.  OPTIONS may be NULL.  WEFT_ERR_NOT_FOUND: no
+ * pattern of the layout matches a tensor; the text names it. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_create(const weft_checkpoint *from,
+                                                        const char *path,
+                                                        const weft_reshard_options *options,
+                                                        weft_reshard **out);
+
+typedef struct weft_reshard_info {
+    size_t struct_size;
+    uint64_t tensors;
+    uint64_t read;    /* bytes of elements */
+    uint64_t written; /* bytes of elements; replicas count each time */
+    uint64_t memory;  /* most bytes of buffers */
+    uint64_t steps;   /* boxes of tensors that are read and written at once */
+    int32_t jobs;
+    int32_t reserved;
+} weft_reshard_info;
+
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_get(const weft_reshard *reshard,
+                                                     weft_reshard_info *out);
+
+/* Read and write all tensors, then commit.  WEFT_ERR_ABORTED: `progress` returned false.  After a
+ * failure there is nothing new at the path. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_run(weft_reshard *reshard);
+
+/* Drop the plan and set *RESHARD to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_reshard_close(weft_reshard **reshard);
 
 #ifdef __cplusplus
 }

@@ -1154,6 +1154,44 @@ public:
     status commit() { return weft_checkpoint_commit(raw_); }
 };
 
+class layout : public detail::unique<detail::ref<weft_layout>, weft_layout, weft_layout_release>
+{
+public:
+    using unique::unique;
+
+    /* MESH, if it is given, replaces the mesh of the text. */
+    static result<layout> parse(const char *text, const weft_mesh *mesh = nullptr)
+    {
+        return detail::make<layout>(weft_layout_parse, text, mesh);
+    }
+    static result<layout> open(const char *path, const weft_mesh *mesh = nullptr)
+    {
+        return detail::make<layout>(weft_layout_open, path, mesh);
+    }
+    result<const char *> find(const char *name) const
+    {
+        return detail::ask<const char *>(weft_layout_find, raw_, name);
+    }
+};
+
+/* The checkpoint must live as long as the plan. */
+class reshard : public detail::unique<detail::ref<weft_reshard>, weft_reshard, weft_reshard_close>
+{
+public:
+    using unique::unique;
+
+    static result<reshard> create(const checkpoint &from, const char *path,
+                                  const weft_reshard_options *options = nullptr)
+    {
+        return detail::make<reshard>(weft_reshard_create, from.get(), path, options);
+    }
+    result<weft_reshard_info> info() const
+    {
+        return detail::describe<weft_reshard_info>(weft_reshard_get, raw_);
+    }
+    status run() { return weft_reshard_run(raw_); }
+};
+
 } // namespace weft
 
 #endif

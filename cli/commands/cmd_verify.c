@@ -1,0 +1,219 @@
+/* cmd_verify.c - `weft verify`: do two checkpoints have the same tensors? */
+#include "common/cli.h"
+
+#include "common/describe.h"
+#include "common/progress.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PART = 8 << 20 }; /* bytes that are compared at once, if rows are not longer */
+
+struct pair {
+    const weft_checkpoint *in[2];
+    const char *path[2];
+    weft_checkpoint_info all[2];
+    char *buffer[2];
+    size_t capacity;
+    struct wf_text difference; /* empty: none so far */
+    uint64_t compared;
+};
+
+/* ---- what the tensors are ---- */
+
+static weft_status tensor_of(const struct pair *pair, int side, size_t index,
+                             weft_checkpoint_tensor_info *out)
+{
+    *out = (weft_checkpoint_tensor_info){.struct_size = sizeof *out};
+    return weft_checkpoint_tensor_get(pair->in[side], index, out);
+}
+
+static bool same_shape(const weft_checkpoint_tensor_info *a, const weft_checkpoint_tensor_info *b)
+{
+    return a->dims == b->dims &&
+           (a->dims == 0 || memcmp(a->shape, b->shape, (size_t)a->dims * sizeof *a->shape) == 0);
+}
+
+/* Tensors of both are in the order of their names. */
+static weft_status compare_lists(struct pair *pair)
+{
+    for (size_t i = 0; i < pair->all[0].tensors || i < pair->all[1].tensors; i++) {
+        weft_checkpoint_tensor_info tensor[2];
+        int order = i >= pair->all[0].tensors ? 1 : -1;
+        for (int side = 0; side < 2; side++)
+            if (i < pair->all[side].tensors) WF_TRY(tensor_of(pair, side, i, &tensor[side]));
+        if (i < pair->all[0].tensors && i < pair->all[1].tensors)
+            order = strcmp(tensor[0].name, tensor[1].name);
+        if (order != 0) {
+            int has = order < 0 ? 0 : 1;
+            wf_text_add(&pair->difference, "%s has tensor \"%s\", but %s has not", pair->path[has],
+                        tensor[has].name, pair->path[1 - has]);
+            return WEFT_OK;
+        }
+        if (strcmp(tensor[0].dtype_name, tensor[1].dtype_name) == 0 &&
+            same_shape(&tensor[0], &tensor[1]))
+            continue;
+        wf_text_add(&pair->difference, "tensor \"%s\" is %s", tensor[0].name, tensor[0].dtype_name);
+        describe_shape(tensor[0].dims, tensor[0].shape, &pair->difference);
+        wf_text_add(&pair->difference, " in %s, but %s", pair->path[0], tensor[1].dtype_name);
+        describe_shape(tensor[1].dims, tensor[1].shape, &pair->difference);
+        wf_text_add(&pair->difference, " in %s", pair->path[1]);
+        return WEFT_OK;
+    }
+    return WEFT_OK;
+}
+
+/* ---- what the elements are ---- */
+
+/* Name the element at byte AT of the box at OFFSET. */
+static void name_difference(struct pair *pair, const weft_checkpoint_tensor_info *tensor,
+                            const int64_t *offset, const int64_t *sizes, size_t at)
+{
+    int64_t element = (int64_t)at * 8 / (int64_t)tensor->bits, place[WEFT_MAX_DIMS];
+
+    for (int32_t d = tensor->dims - 1; d >= 0; d--) {
+        place[d] = offset[d] + element % sizes[d];
+        element /= sizes[d];
+    }
+    wf_text_add(&pair->difference, "tensor \"%s\" differs at element ", tensor->name);
+    describe_shape(tensor->dims, place, &pair->difference);
+    wf_text_add(&pair->difference, ": byte 0x%02x in %s, 0x%02x in %s",
+                (unsigned char)pair->buffer[0][at], pair->path[0],
+                (unsigned char)pair->buffer[1][at], pair->path[1]);
+}
+
+static weft_status reserve(struct pair *pair, size_t bytes)
+{
+    if (bytes <= pair->capacity) return WEFT_OK;
+    for (int side = 0; side < 2; side++) {
+        char *grown = wf_realloc(pair->buffer[side], bytes);
+        if (grown == NULL) return wf_fail_memory(bytes);
+        pair->buffer[side] = grown;
+    }
+    pair->capacity = bytes;
+    return WEFT_OK;
+}
+
+/* Compare ROWS indices of dimension 0 from FIRST on. */
+static weft_status compare_rows(struct pair *pair, size_t index,
+                                const weft_checkpoint_tensor_info *tensor, int64_t first,
+                                int64_t rows, size_t bytes)
+{
+    int64_t offset[WEFT_MAX_DIMS] = {first}, sizes[WEFT_MAX_DIMS] = {rows};
+
+    for (int32_t d = 1; d < tensor->dims; d++)
+        sizes[d] = tensor->shape[d];
+    WF_TRY(reserve(pair, bytes));
+    for (int side = 0; side < 2; side++)
+        WF_TRY(weft_checkpoint_read(pair->in[side], index, offset, sizes, pair->buffer[side]));
+    pair->compared += bytes;
+    cli_progress("%.2f of %.2f GB compared", (double)pair->compared / 1e9,
+                 (double)pair->all[0].bytes / 1e9);
+    if (memcmp(pair->buffer[0], pair->buffer[1], bytes) == 0) return WEFT_OK;
+    for (size_t at = 0; at < bytes; at++)
+        if (pair->buffer[0][at] != pair->buffer[1][at]) {
+            name_difference(pair, tensor, offset, sizes, at);
+            break;
+        }
+    return WEFT_OK;
+}
+
+static weft_status compare_tensor(struct pair *pair, size_t index)
+{
+    weft_checkpoint_tensor_info tensor;
+    int64_t rows, step;
+    size_t row;
+
+    WF_TRY(tensor_of(pair, 0, index, &tensor));
+    if (tensor.bytes == 0) return WEFT_OK;
+    rows = tensor.dims > 0 ? tensor.shape[0] : 1;
+    row = (size_t)(tensor.bytes / (uint64_t)rows);
+    step = row > 0 && row < PART ? PART / (int64_t)row : 1;
+    if (tensor.bits < 8) step = rows; /* rows may end inside a byte */
+    for (int64_t first = 0; first < rows && pair->difference.length == 0; first += step) {
+        int64_t count = step < rows - first ? step : rows - first;
+        size_t bytes = count == rows ? (size_t)tensor.bytes : row * (size_t)count;
+        WF_TRY(compare_rows(pair, index, &tensor, first, count, bytes));
+    }
+    return WEFT_OK;
+}
+
+static weft_status compare(struct pair *pair)
+{
+    WF_TRY(compare_lists(pair));
+    for (size_t i = 0; i < pair->all[0].tensors && pair->difference.length == 0; i++)
+        WF_TRY(compare_tensor(pair, i));
+    return wf_text_status(&pair->difference);
+}
+
+/* ---- the command ---- */
+
+static int print_answer(const struct cli_command *command, const struct pair *pair, bool as_json)
+{
+    struct wf_text text = {0};
+    struct wf_json json = {.out = &text};
+    bool same = pair->difference.length == 0;
+    int exit_code;
+
+    if (as_json) {
+        wf_json_begin(&json, NULL, '{');
+        wf_json_bool(&json, "same", same);
+        wf_json_uint(&json, "tensors", pair->all[0].tensors);
+        wf_json_uint(&json, "compared", pair->compared);
+        wf_json_string(&json, "difference", same ? NULL : pair->difference.data);
+        wf_json_end(&json, '}');
+    } else if (same) {
+        wf_text_add(&text, "the same: %" PRIu64 " tensors, ", pair->all[0].tensors);
+        wf_text_bytes(&text, pair->compared);
+    } else {
+        wf_text_add(&text, "different: %s", pair->difference.data);
+    }
+    wf_text_char(&text, '\n');
+    exit_code = cli_print(command, stdout, &text);
+    return exit_code != CLI_OK || same ? exit_code : CLI_NO;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    weft_checkpoint *in[2] = {NULL, NULL};
+    struct pair pair = {0};
+    weft_status status = WEFT_OK;
+    struct cli_args args;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (args.rest_count != 2) {
+        fprintf(stderr, "weft %s: two checkpoints are needed; for example:\n  %s\n", command->name,
+                command->example);
+        return CLI_USAGE;
+    }
+    for (int side = 0; side < 2 && status == WEFT_OK; side++) {
+        pair.path[side] = args.rest[side];
+        pair.all[side].struct_size = sizeof pair.all[side];
+        status = weft_checkpoint_open(args.rest[side], &in[side]);
+        if (status == WEFT_OK) status = weft_checkpoint_get(in[side], &pair.all[side]);
+        pair.in[side] = in[side];
+    }
+    cli_progress_begin();
+    if (status == WEFT_OK) status = compare(&pair);
+    cli_progress_end();
+    exit_code = status != WEFT_OK ? cli_fail(command, status)
+                                  : print_answer(command, &pair, cli_has(command, &args, "json"));
+    for (int side = 0; side < 2; side++) {
+        wf_free(pair.buffer[side]);
+        weft_checkpoint_close(&in[side]);
+    }
+    wf_text_free(&pair.difference);
+    return exit_code;
+}
+
+const struct cli_command cli_verify = {
+    .name = "verify",
+    .summary = "compare two checkpoints, in any formats and layouts",
+    .arguments = "A B [options]",
+    .example = "weft verify Llama-3-8B out",
+    .rest_max = 2,
+    .options = (const struct cli_option[]){CLI_JSON, {0}},
+    .run = run,
+};
