@@ -114,6 +114,7 @@ static bool read_request(const struct cli_command *command, const struct cli_arg
                                 .as_json = cli_has(command, args, "json")};
     request->options = (weft_reshard_options){.struct_size = sizeof request->options,
                                               .replace = cli_has(command, args, "force"),
+                                              .checksums = cli_has(command, args, "checksums"),
                                               .file_bytes = (uint64_t)file,
                                               .memory = (uint64_t)memory,
                                               .jobs = (int32_t)jobs,
@@ -199,6 +200,8 @@ const struct cli_command cli_reshard = {
             {"memory", "SIZE", "the most memory for buffers (default: 256M)", 0},
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},
             {"file-size", "SIZE", "the most bytes of tensors in a file (default: 5,000,000,000)",
+             0},
+            {"checksums", NULL, "write weft.json, with which `weft verify TO` checks every tensor",
              0},
             {"force", NULL, "replace a checkpoint at TO", 0},
             {"dry-run", NULL, "print the plan only", 0},

@@ -1,9 +1,11 @@
 /* cmd_verify.c - `weft verify`: do two checkpoints have the same tensors? */
 #include "common/cli.h"
 
+#include "base/json_reader.h"
 #include "common/describe.h"
 #include "common/progress.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,12 +141,130 @@ static weft_status compare_tensor(struct pair *pair, size_t index)
     return WEFT_OK;
 }
 
+/* Files per rank have replicas, of which reading uses one. */
+static weft_status compare_replicas(struct pair *pair, int side, size_t index)
+{
+    weft_status status = weft_checkpoint_check_replicas(pair->in[side], index);
+
+    if (status != WEFT_ERR_MISMATCH) return status;
+    wf_text_add(&pair->difference, "%s: %s", pair->path[side], weft_last_error());
+    return WEFT_OK;
+}
+
 static weft_status compare(struct pair *pair)
 {
     WF_TRY(compare_lists(pair));
-    for (size_t i = 0; i < pair->all[0].tensors && pair->difference.length == 0; i++)
+    for (size_t i = 0; i < pair->all[0].tensors && pair->difference.length == 0; i++) {
         WF_TRY(compare_tensor(pair, i));
+        for (int side = 0; side < 2 && pair->difference.length == 0; side++)
+            WF_TRY(compare_replicas(pair, side, i));
+    }
     return wf_text_status(&pair->difference);
+}
+
+/* ---- checksums ---- */
+
+static weft_status read_file(FILE *file, const char *path, struct wf_text *text)
+{
+    char part[4096];
+    size_t count;
+
+    while ((count = fread(part, 1, sizeof part, file)) > 0)
+        wf_text_append(text, part, count);
+    wf_text_append(text, "", 0);
+    if (ferror(file)) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    return wf_text_status(text);
+}
+
+/* Compare one tensor with its checksum in the document. */
+static weft_status check_sum(struct pair *pair, struct wf_json_reader *json)
+{
+    weft_checkpoint_tensor_info tensor;
+    size_t index;
+    uint64_t sum;
+    char text[20];
+
+    WF_TRY(weft_checkpoint_find(pair->in[0], json->text.data, &index));
+    WF_TRY(wf_json_expect(json, WF_JSON_STRING));
+    WF_TRY(tensor_of(pair, 0, index, &tensor));
+    WF_TRY(weft_checkpoint_checksum(pair->in[0], index, &sum));
+    pair->compared += tensor.bytes;
+    cli_progress("%.2f of %.2f GB checked", (double)pair->compared / 1e9,
+                 (double)pair->all[0].bytes / 1e9);
+    snprintf(text, sizeof text, "%016" PRIx64, sum);
+    if (strcmp(text, json->text.data) != 0)
+        wf_text_add(&pair->difference, "tensor \"%s\" has checksum %s, but weft.json has %s",
+                    tensor.name, text, json->text.data);
+    return pair->difference.length == 0 ? compare_replicas(pair, 0, index) : WEFT_OK;
+}
+
+static weft_status check_sums(struct pair *pair, struct wf_json_reader *json)
+{
+    enum wf_json_event event;
+    uint64_t tensors = 0;
+
+    WF_TRY(wf_json_expect(json, WF_JSON_OBJECT));
+    for (;;) {
+        WF_TRY(wf_json_next(json, &event));
+        if (event == WF_JSON_OBJECT_END) break;
+        if (pair->difference.length == 0)
+            WF_TRY(check_sum(pair, json));
+        else
+            WF_TRY(wf_json_skip(json));
+        tensors++;
+    }
+    if (pair->difference.length == 0 && tensors != pair->all[0].tensors)
+        wf_text_add(&pair->difference, "weft.json has %" PRIu64 " tensors, but %s has %" PRIu64,
+                    tensors, pair->path[0], pair->all[0].tensors);
+    return WEFT_OK;
+}
+
+static weft_status check_document(struct pair *pair, struct wf_json_reader *json)
+{
+    enum wf_json_event event;
+    bool known = false;
+
+    WF_TRY(wf_json_expect(json, WF_JSON_OBJECT));
+    for (;;) {
+        WF_TRY(wf_json_next(json, &event));
+        if (event == WF_JSON_OBJECT_END) break;
+        if (strcmp(json->text.data, "checksum") == 0) {
+            WF_TRY(wf_json_expect(json, WF_JSON_STRING));
+            known = strcmp(json->text.data, "weft-1") == 0;
+        } else if (strcmp(json->text.data, "tensors") == 0 && known) {
+            WF_TRY(check_sums(pair, json));
+        } else {
+            WF_TRY(wf_json_skip(json));
+        }
+    }
+    if (!known) return wf_json_refuse(json, "the kind of its checksums is not weft-1");
+    return wf_json_expect(json, WF_JSON_END);
+}
+
+/* Compare a checkpoint with its weft.json. */
+static weft_status compare_sums(struct pair *pair)
+{
+    struct wf_text path = {0}, text = {0};
+    struct wf_json_reader json;
+    weft_status status;
+    FILE *file;
+
+    wf_text_add(&path, "%s/weft.json", pair->path[0]);
+    WF_TRY(wf_text_status(&path));
+    file = fopen(path.data, "re");
+    status = file != NULL
+                 ? read_file(file, path.data, &text)
+                 : wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --checksums` writes it",
+                           path.data, strerror(errno));
+    if (file != NULL) fclose(file);
+    if (status == WEFT_OK) {
+        wf_json_reader_begin(&json, path.data, text.data, text.length);
+        status = check_document(pair, &json);
+        wf_json_reader_end(&json);
+    }
+    wf_text_free(&path);
+    wf_text_free(&text);
+    return status;
 }
 
 /* ---- the command ---- */
@@ -183,12 +303,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (args.rest_count != 2) {
-        fprintf(stderr, "weft %s: two checkpoints are needed; for example:\n  %s\n", command->name,
-                command->example);
+    if (args.rest_count == 0) {
+        fprintf(stderr, "weft %s: one or two checkpoints are needed; for example:\n  %s\n",
+                command->name, command->example);
         return CLI_USAGE;
     }
-    for (int side = 0; side < 2 && status == WEFT_OK; side++) {
+    for (int side = 0; side < args.rest_count && status == WEFT_OK; side++) {
         pair.path[side] = args.rest[side];
         pair.all[side].struct_size = sizeof pair.all[side];
         status = weft_checkpoint_open(args.rest[side], &in[side]);
@@ -196,7 +316,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         pair.in[side] = in[side];
     }
     cli_progress_begin();
-    if (status == WEFT_OK) status = compare(&pair);
+    if (status == WEFT_OK) status = args.rest_count == 2 ? compare(&pair) : compare_sums(&pair);
     cli_progress_end();
     exit_code = status != WEFT_OK ? cli_fail(command, status)
                                   : print_answer(command, &pair, cli_has(command, &args, "json"));
@@ -210,8 +330,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command cli_verify = {
     .name = "verify",
-    .summary = "compare two checkpoints, in any formats and layouts",
-    .arguments = "A B [options]",
+    .summary = "compare two checkpoints, in any formats and layouts, or one with its checksums",
+    .arguments = "A [B] [options]",
     .example = "weft verify Llama-3-8B out",
     .rest_max = 2,
     .options = (const struct cli_option[]){CLI_JSON, {0}},

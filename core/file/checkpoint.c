@@ -45,6 +45,14 @@ weft_status wf_checkpoint_add(weft_checkpoint *checkpoint, const struct wf_piece
     return WEFT_OK;
 }
 
+weft_status wf_checkpoint_add_replica(weft_checkpoint *checkpoint, const struct wf_piece *piece)
+{
+    WF_TRY(grow((void **)&checkpoint->replicas, checkpoint->replica_count,
+                &checkpoint->replica_capacity, sizeof *piece));
+    checkpoint->replicas[checkpoint->replica_count++] = *piece;
+    return WEFT_OK;
+}
+
 weft_status wf_checkpoint_add_pair(weft_checkpoint *checkpoint, const char *key, const char *value)
 {
     struct wf_pair pair = {wf_arena_text(&checkpoint->arena, key, strlen(key)),
@@ -163,6 +171,8 @@ weft_status wf_checkpoint_settle(weft_checkpoint *checkpoint)
     const struct wf_piece *pieces = checkpoint->pieces;
 
     if (count > 0) qsort(checkpoint->pieces, count, sizeof *pieces, compare_pieces);
+    if (checkpoint->replica_count > 0)
+        qsort(checkpoint->replicas, checkpoint->replica_count, sizeof *pieces, compare_pieces);
     if (checkpoint->pair_count > 0)
         qsort(checkpoint->pairs, checkpoint->pair_count, sizeof *checkpoint->pairs, compare_pairs);
     for (size_t i = 0; i < count; i++)
@@ -209,6 +219,7 @@ void weft_checkpoint_close(weft_checkpoint **checkpoint)
     wf_inputs_end(&object->inputs);
     wf_arena_free(&object->arena);
     wf_free(object->pieces);
+    wf_free(object->replicas);
     wf_free(object->tensors);
     wf_free(object->pairs);
     object->made = wf_released(WF_KIND_CHECKPOINT);

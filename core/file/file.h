@@ -94,6 +94,7 @@ struct wf_input_stream {
 };
 
 weft_status wf_input_fill(void *stream, char *buffer, size_t capacity, size_t *count) WF_NODISCARD;
+bool wf_ends_with(const char *text, const char *end);
 /* A file name that stays in its folder: not empty, no "/", not "." or "..". */
 bool wf_file_name_is_safe(const char *name);
 /* Refuse NAME, which DOCUMENT lists, if it is not safe. */
@@ -139,6 +140,8 @@ struct weft_checkpoint {
     struct wf_inputs inputs;
     struct wf_piece *pieces;
     size_t piece_count, piece_capacity;
+    struct wf_piece *replicas; /* RANKS: shards that pieces have already; sorted by name */
+    size_t replica_count, replica_capacity;
     struct wf_tensor *tensors;
     size_t tensor_count;
     struct wf_pair *pairs; /* sorted by key */
@@ -150,6 +153,9 @@ struct weft_checkpoint {
 /* Copy PIECE with its texts and sizes into CHECKPOINT. */
 weft_status wf_checkpoint_add(weft_checkpoint *checkpoint,
                               const struct wf_piece *piece) WF_NODISCARD;
+/* Keep PIECE, whose texts CHECKPOINT has already, as a replica. */
+weft_status wf_checkpoint_add_replica(weft_checkpoint *checkpoint,
+                                      const struct wf_piece *piece) WF_NODISCARD;
 weft_status wf_checkpoint_add_pair(weft_checkpoint *checkpoint, const char *key,
                                    const char *value) WF_NODISCARD;
 /* All pieces are there: sort them, make the tensors, and check that the pieces of each cover it. */
@@ -262,6 +268,12 @@ void wf_part_of_shard(struct wf_part *part, const weft_spec *spec, int32_t rank)
 typedef weft_status wf_part_visit(void *state, const struct wf_block *block);
 weft_status wf_part_overlaps(const struct wf_part *file, const struct wf_part *memory,
                              wf_part_visit *visit, void *state) WF_NODISCARD;
+
+/* ---- checksum.c ---- */
+
+/* The checksum of a box of TENSOR whose elements are at ELEMENTS, row-major without gaps. */
+uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
+                         const int64_t *sizes, const void *elements);
 
 /* ---- read.c ---- */
 

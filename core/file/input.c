@@ -13,6 +13,13 @@
 
 enum { MOST_OPEN = 200 };
 
+bool wf_ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
 bool wf_file_name_is_safe(const char *name)
 {
     return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 &&

@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* ---- folders ---- */
 
 struct listing {
@@ -72,9 +65,9 @@ static weft_status list_folder(const char *path, struct listing *listing)
     for (struct dirent *entry; status == WEFT_OK && (entry = readdir(folder)) != NULL;) {
         if (strcmp(entry->d_name, ".metadata") == 0) listing->is_dcp = true;
         if (entry->d_name[0] == '.') continue;
-        if (ends_with(entry->d_name, ".safetensors"))
+        if (wf_ends_with(entry->d_name, ".safetensors"))
             status = list_file(listing, entry->d_name);
-        else if (ends_with(entry->d_name, ".safetensors.index.json"))
+        else if (wf_ends_with(entry->d_name, ".safetensors.index.json"))
             status = list_index(listing, entry->d_name);
     }
     closedir(folder);
@@ -141,7 +134,7 @@ static weft_status open_named(weft_checkpoint *checkpoint, const char *folder, c
     bool npy = false;
 
     WF_TRY(wf_inputs_begin(&checkpoint->inputs, folder));
-    if (ends_with(name, ".index.json")) return wf_open_indexed(checkpoint, name);
+    if (wf_ends_with(name, ".index.json")) return wf_open_indexed(checkpoint, name);
     if (strcmp(name, ".metadata") == 0) return wf_open_dcp(checkpoint);
     WF_TRY(wf_inputs_begin(&probe, folder));
     status = is_npy(&probe, name, &npy);

@@ -209,6 +209,20 @@ weft_status wf_output_write(struct wf_output *output, size_t index, uint64_t off
     return WEFT_OK;
 }
 
+weft_status wf_output_add_sums(struct wf_output *output, const void *bytes, size_t count)
+{
+    struct wf_output_file file = {.name = "weft.json"};
+    struct wf_output alone = {.files = &file, .count = 1};
+    weft_status status;
+
+    file.fd = openat(output->lock, file.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file.fd < 0) return fail_system(file.name);
+    status = wf_output_write(&alone, 0, 0, bytes, count);
+    if (status == WEFT_OK && fsync(file.fd) != 0) status = fail_system(file.name);
+    close(file.fd);
+    return status;
+}
+
 /* ---- commit ---- */
 
 static weft_status sync_parent(const struct wf_output *output)
@@ -286,10 +300,12 @@ void wf_output_end(struct wf_output *output)
         wf_free(file->name);
     }
     if (output->lock >= 0 && !output->committed) {
-        if (output->is_folder)
+        if (output->is_folder) {
+            unlinkat(output->lock, "weft.json", 0);
             rmdir(output->partial);
-        else
+        } else {
             unlink(output->partial);
+        }
     }
     if (output->lock >= 0) close(output->lock);
     wf_free(output->files);

@@ -25,6 +25,9 @@ weft_status wf_output_open(struct wf_output *output, size_t index, const char *n
                            uint64_t bytes) WF_NODISCARD;
 weft_status wf_output_write(struct wf_output *output, size_t index, uint64_t offset,
                             const void *bytes, size_t count) WF_NODISCARD;
+/* Write one more file to the folder, whose name is weft.json. */
+weft_status wf_output_add_sums(struct wf_output *output, const void *bytes,
+                               size_t count) WF_NODISCARD;
 /* Flush all files, then give them their names. */
 weft_status wf_output_commit(struct wf_output *output) WF_NODISCARD;
 /* Close the files; without a commit, remove them. */

@@ -178,7 +178,7 @@ static weft_status check_shard(const struct wf_piece *piece, const struct row *r
     return status;
 }
 
-/* Turn the pieces of a file into shards of RANK; those that another file has too are dropped. */
+/* Turn the pieces of a file into shards of RANK; those that another file has too are replicas. */
 static weft_status place_pieces(weft_checkpoint *checkpoint, struct table *table,
                                 const struct wf_header *header, int32_t rank)
 {
@@ -194,9 +194,12 @@ static weft_status place_pieces(weft_checkpoint *checkpoint, struct table *table
                            piece.name);
         WF_TRY(check_shard(&piece, row, rank));
         row->seen = true;
-        if (is_replica(row->spec, rank)) continue;
         piece.rank = rank;
         piece.spec = row->spec;
+        if (is_replica(row->spec, rank)) {
+            WF_TRY(wf_checkpoint_add_replica(checkpoint, &piece));
+            continue;
+        }
         piece.whole = wf_arena_sizes(&checkpoint->arena, piece.dims, weft_spec_shape(row->spec));
         if (piece.whole == NULL) return wf_fail_memory(sizeof piece);
         checkpoint->pieces[kept++] = piece;

@@ -126,22 +126,15 @@ static weft_status take_pairs(weft_checkpoint_writer *writer,
     return WEFT_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 static weft_status choose_format(weft_checkpoint_writer *writer, const char *path,
                                  const weft_checkpoint_options *options)
 {
     writer->format = options->format;
     if (writer->format == WEFT_FILE_ANY)
-        writer->format = options->mesh != NULL             ? WEFT_FILE_RANKS
-                         : ends_with(path, ".safetensors") ? WEFT_FILE_SAFETENSORS
-                         : ends_with(path, ".npy")         ? WEFT_FILE_NPY
-                                                           : WEFT_FILE_HUGGING_FACE;
+        writer->format = options->mesh != NULL                ? WEFT_FILE_RANKS
+                         : wf_ends_with(path, ".safetensors") ? WEFT_FILE_SAFETENSORS
+                         : wf_ends_with(path, ".npy")         ? WEFT_FILE_NPY
+                                                              : WEFT_FILE_HUGGING_FACE;
     if (writer->format != WEFT_FILE_SAFETENSORS && writer->format != WEFT_FILE_HUGGING_FACE &&
         writer->format != WEFT_FILE_RANKS && writer->format != WEFT_FILE_NPY)
         return wf_fail(WEFT_ERR_INVALID, "weft does not write format %u", writer->format);

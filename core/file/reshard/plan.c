@@ -18,6 +18,11 @@ static weft_status settle_options(weft_reshard *reshard)
 
     if (options->layout != NULL)
         WF_TRY(wf_require_kind(options->layout, WF_KIND_LAYOUT, "weft_reshard_options: layout"));
+    if (options->checksums && options->layout == NULL &&
+        (options->format == WEFT_FILE_SAFETENSORS || options->format == WEFT_FILE_NPY ||
+         wf_ends_with(reshard->path, ".safetensors") || wf_ends_with(reshard->path, ".npy")))
+        return wf_fail(WEFT_ERR_INVALID, "checksums are written to a folder, but %s is one file",
+                       reshard->path);
     if (options->memory == 0) options->memory = DEFAULT_MEMORY;
     if (options->memory < LEAST_MEMORY)
         return wf_fail(WEFT_ERR_INVALID, "memory is %llu bytes; at least %llu are needed",
@@ -110,7 +115,7 @@ void wf_reshard_step(const weft_reshard *reshard, const struct wf_reshard_tensor
     }
 }
 
-const struct wf_reshard_tensor *wf_reshard_find(const weft_reshard *reshard, uint64_t number)
+struct wf_reshard_tensor *wf_reshard_find(const weft_reshard *reshard, uint64_t number)
 {
     size_t low = 0, high = reshard->count;
 

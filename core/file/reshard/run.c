@@ -1,7 +1,8 @@
 /* run.c - the steps of resharding, done by threads. */
 #include "file/reshard/reshard.h"
+#include "file/writer.h"
 
-#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,13 +35,15 @@ static void fail_run(struct run *run, weft_status status)
 
 static weft_status run_step(struct run *run, uint64_t number, char *buffer)
 {
-    const struct wf_reshard_tensor *tensor = wf_reshard_find(run->reshard, number);
+    struct wf_reshard_tensor *tensor = wf_reshard_find(run->reshard, number);
     const struct wf_tensor *source = &run->reshard->from->tensors[tensor->index];
     int64_t offset[WEFT_MAX_DIMS], sizes[WEFT_MAX_DIMS], bytes = 0;
 
     wf_reshard_step(run->reshard, tensor, number - tensor->first, offset, sizes);
     WF_TRY(weft_checkpoint_read(run->reshard->from, tensor->index, offset, sizes, buffer));
     WF_TRY(weft_checkpoint_write(run->writer, tensor->index, offset, sizes, buffer));
+    if (run->reshard->options.checksums)
+        atomic_fetch_add(&tensor->sum, wf_checksum_box(source, offset, sizes, buffer));
     if (wf_file_bytes(source->dtype, source->dims, sizes, &bytes))
         atomic_fetch_add(&run->done, (uint64_t)bytes);
     return WEFT_OK;
@@ -172,14 +175,36 @@ static weft_status create_writer(weft_reshard *reshard, weft_checkpoint_writer *
     return status;
 }
 
+/* {"checksum": "weft-1", "tensors": {"NAME": "0123456789abcdef"}} */
+static weft_status write_sums(const weft_reshard *reshard, weft_checkpoint_writer *writer)
+{
+    struct wf_text text = {0};
+    weft_status status;
+
+    wf_text_add(&text, "{\n \"checksum\": \"weft-1\",\n \"tensors\": {");
+    for (size_t i = 0; i < reshard->count; i++) {
+        wf_text_add(&text, "%s\n  ", i > 0 ? "," : "");
+        wf_header_quote(&text, reshard->entries[i].name);
+        wf_text_add(&text, ": \"%016" PRIx64 "\"", atomic_load(&reshard->tensors[i].sum));
+    }
+    wf_text_add(&text, "\n }\n}\n");
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = wf_output_add_sums(&writer->output, text.data, text.length);
+    wf_text_free(&text);
+    return status;
+}
+
 weft_status weft_reshard_run(weft_reshard *reshard)
 {
     struct run run = {.reshard = reshard};
     weft_status status;
 
     WF_TRY(wf_require_kind(reshard, WF_KIND_RESHARD, "weft_reshard_run: reshard"));
+    for (size_t i = 0; i < reshard->count; i++)
+        atomic_store(&reshard->tensors[i].sum, 0);
     status = create_writer(reshard, &run.writer);
     if (status == WEFT_OK) status = run_jobs(&run);
+    if (status == WEFT_OK && reshard->options.checksums) status = write_sums(reshard, run.writer);
     if (status == WEFT_OK) status = weft_checkpoint_commit(run.writer);
     weft_checkpoint_writer_close(&run.writer);
     return wf_fail_named(status, "weft_reshard_run");

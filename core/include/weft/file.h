@@ -123,6 +123,18 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read_shard(const weft_checkp
                                                                size_t index, const weft_spec *spec,
                                                                int32_t rank, void *target);
 
+/* Read tensor INDEX and set *OUT to a checksum of its elements that does not depend on the layout
+ * or the format: the sum, modulo 2^64, of a hash of the index and the bits of each element
+ * (docs/checkpoints.md has the hash).  Memory is bounded by a few rows of dimension 0. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_checksum(const weft_checkpoint *checkpoint,
+                                                             size_t index, uint64_t *out);
+
+/* Compare the replicas of tensor INDEX in the files of several ranks (WEFT_FILE_RANKS); reading
+ * uses one of them.  WEFT_OK if there are none.  WEFT_ERR_MISMATCH: two differ; the text names the
+ * files and the byte. */
+WEFT_API WEFT_NODISCARD weft_status
+weft_checkpoint_check_replicas(const weft_checkpoint *checkpoint, size_t index);
+
 /* ---- writing ---- */
 
 /* A tensor of a new checkpoint. */
@@ -220,6 +232,7 @@ typedef struct weft_reshard_options {
     uint32_t format;           /* without a layout: as in weft_checkpoint_options */
     bool replace;              /* as in weft_checkpoint_options */
     uint64_t file_bytes;       /* as in weft_checkpoint_options */
+    bool checksums;            /* write weft.json, with a checksum of every tensor, to the folder */
     uint64_t memory;           /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
     int32_t jobs;              /* threads; 0: one per processor, at most 16 */
     /* Called by the thread that runs, several times a second: DONE of TOTAL bytes are written.

@@ -57,6 +57,21 @@ contains 'the same' "$weft" verify tp4 tp2
 contains 'read' "$weft" reshard tp4 back.safetensors --memory 8M
 json "$weft" verify hf back.safetensors --json -- 'it["same"] and it["difference"] is None'
 
+# Checksums do not depend on the layout.
+"$weft" reshard hf sums2 --layout "$layouts/llama.layout" --mesh tp=2 --checksums >/dev/null || not_so "checksums"
+"$weft" reshard tp4 sums --checksums --memory 8M >/dev/null || not_so "checksums"
+is '' cmp sums/weft.json sums2/weft.json
+contains 'the same: 19 tensors' "$weft" verify sums
+contains 'the same: 19 tensors' "$weft" verify sums2
+part=sums2/rank-00001-of-00002.safetensors
+printf 'x' | dd of=$part bs=1 seek=$(($(stat -c %s $part) - 10)) conv=notrunc 2>/dev/null
+expect 1 'is replicated, but byte' "$weft" verify sums2
+expect 1 'is replicated, but byte' "$weft" verify hf sums2
+printf 'x' | dd of=$part bs=1 seek=$(($(stat -c %s $part) - 1500)) conv=notrunc 2>/dev/null
+expect 1 'but weft.json has' "$weft" verify sums2
+fails 1 'weft.json: No such file' "$weft" verify hf
+fails 1 'checksums are written to a folder' "$weft" reshard hf one.safetensors --checksums
+
 # All layouts that come with weft are well formed: a name that none of them has is refused.
 python3 -c 'import struct; h = b"{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"
 open("t.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"1")'
@@ -77,7 +92,7 @@ fails 1 'config.json' bash -c "touch tp4/config.json && '$weft' reshard hf tp4 -
 fails 2 'give --layout too' "$weft" reshard hf new --mesh tp=2
 fails 2 'must have as many' "$weft" reshard hf new --layout "$layouts/llama.layout" --mesh 2x2
 fails 2 'the source or the target is missing' "$weft" reshard hf
-fails 2 'two checkpoints are needed' "$weft" verify hf
+fails 2 'one or two checkpoints are needed' "$weft" verify
 fails 2 'the checkpoint is missing' "$weft" inspect
 fails 1 'No such file' "$weft" inspect none
 printf 'mesh tp=2\n*_proj.weight S(0)\n' >short.layout

@@ -190,6 +190,29 @@ START_TEST(a_shard_that_is_not_there_is_named)
 }
 END_TEST
 
+START_TEST(replicas_are_compared_on_request)
+{
+    size_t size, index;
+    char *bytes;
+
+    write_ranks("r", "2x2@0,2,1,3", "S(0),R");
+    OK(open_ranks("r"));
+    for (index = 0; index < 4; index++)
+        OK(weft_checkpoint_check_replicas(checkpoint, index));
+    REFUSED(weft_checkpoint_check_replicas(checkpoint, 4), WEFT_ERR_NOT_FOUND, "index is 4");
+    bytes = read_whole(folder_path(&folder, "r/rank-00003-of-00004.safetensors"), &size);
+    *(char *)memmem(bytes, size, "nopq", 4) = '?';
+    folder_write(&folder, "r/rank-00003-of-00004.safetensors", bytes, size);
+    free(bytes);
+    OK(open_ranks("r"));
+    REFUSED(weft_checkpoint_check_replicas(checkpoint, tensor_index(checkpoint, "w")),
+            WEFT_ERR_MISMATCH,
+            "byte 1 of its shard is 0x6e in rank-00002-of-00004.safetensors and 0x3f in "
+            "rank-00003-of-00004.safetensors");
+    OK(weft_checkpoint_check_replicas(checkpoint, tensor_index(checkpoint, "n")));
+}
+END_TEST
+
 static weft_status open_again(void *name)
 {
     return weft_checkpoint_open(folder_path(&folder, name), &checkpoint);
@@ -212,4 +235,4 @@ END_TEST
 SUITE(file_ranks, a_file_per_rank_describes_itself,
       dcp_metadata_are_left_out_if_a_shard_is_not_a_box, the_layout_is_known_after_opening,
       wrong_placements_are_refused, wrong_files_are_refused, a_shard_that_is_not_there_is_named,
-      allocation_failures_are_reported)
+      replicas_are_compared_on_request, allocation_failures_are_reported)
