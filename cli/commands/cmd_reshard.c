@@ -78,7 +78,8 @@ static weft_status run_plan(weft_reshard *plan, struct state *state, uint64_t *n
     weft_status status;
 
     state->begun = wf_now_ns();
-    sigaction(SIGINT, &action, &before);
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL);
     cli_progress_begin();
     status = weft_reshard_run(plan);
     cli_progress_end();

@@ -86,6 +86,57 @@ expect 1 'different: tensor "' "$weft" verify hf changed
 json "$weft" verify changed hf --json -- 'not it["same"] and "differs at element [" in it["difference"]'
 expect 1 'has tensor "' "$weft" verify hf hf/model-00001-of-00002.safetensors
 
+# Memory does not grow with the checkpoint: 192 MiB pass through a process of 128 MiB.
+python3 - <<'PY'
+import json, struct
+size = 64 << 20
+text = json.dumps({f"model.{i}.q_proj.weight": {"dtype": "BF16", "shape": [8192, 4096],
+                   "data_offsets": [i * size, (i + 1) * size]} for i in range(3)}).encode()
+with open("large.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text)
+    file.seek(3 * size - 1, 1)
+    file.write(b"1")
+PY
+printf 'mesh tp=4\n* S(1)\n' >columns.layout
+contains 'written in' bash -c "ulimit -v 131072 && '$weft' reshard large.safetensors bounded --layout columns.layout --memory 16M -j 2"
+contains 'the same' "$weft" verify large.safetensors bounded
+
+rm -rf bounded
+
+# A run that is killed leaves nothing that looks complete, and does not hinder the next.
+python3 - <<'PY'
+import json, struct
+text = json.dumps({"q_proj.weight": {"dtype": "BF16", "shape": [3072, 4096], "data_offsets": [0, 3072 * 8192]}}).encode()
+with open("large.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text)
+    file.write(bytes(i % 253 for i in range(8192)) * 3072)
+PY
+begin()
+{
+    rm -rf killed
+    env --default-signal=INT "$weft" reshard large.safetensors killed --layout columns.layout >said 2>&1 &
+    pid=$!
+    until [[ -e killed.weft-partial || -e killed ]] || ! kill -0 $pid 2>/dev/null; do :; done
+}
+for round in 1 2 3; do
+    begin
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    if [[ -e killed ]]; then contains 'the same' "$weft" verify large.safetensors killed; fi
+done
+rm -rf killed
+contains 'written in' "$weft" reshard large.safetensors killed --layout columns.layout
+if [[ -e killed.weft-partial ]]; then not_so "round $round: the partial folder is gone"; fi
+
+# An interrupted run says so and cleans up, unless it has ended before.
+begin
+kill -INT $pid 2>/dev/null
+wait $pid
+status=$?
+if [[ $status -ne 0 && $status -ne 130 ]]; then not_so "exit code $status of an interrupted run: $(cat said)"; fi
+if [[ $status -eq 130 && (-e killed || -e killed.weft-partial) ]]; then not_so "an interrupted run leaves nothing"; fi
+rm -rf killed large.safetensors
+
 # Refusals.
 fails 1 'exists already' "$weft" reshard hf tp4
 fails 1 'config.json' bash -c "touch tp4/config.json && '$weft' reshard hf tp4 --force"
