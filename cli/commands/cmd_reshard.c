@@ -197,7 +197,7 @@ const struct cli_command cli_reshard = {
              "write a file per rank in this layout (default: whole tensors, as a Hugging Face "
              "folder, or one file if TO ends in .safetensors)",
              0},
-            {"mesh", "M", "a mesh in place of that of the layout, such as tp=8", 0},
+            CLI_MESH, /* in place of that of the layout */
             {"memory", "SIZE", "the most memory for buffers (default: 256M)", 0},
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},
             {"file-size", "SIZE", "the most bytes of tensors in a file (default: 5,000,000,000)",

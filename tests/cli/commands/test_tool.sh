@@ -25,7 +25,7 @@ for option in mesh to-mesh shape dtype from to placements backend json svg costs
         not_so "--$option has one help text: $(grep -- "^--$option " "$here/options" | sort | uniq -c)"
     fi
 done
-if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|dst|layout|plugin|format|file) ' "$here/options"; then not_so "an old option is back"; fi
+if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|dst|plugin|format|file) ' "$here/options"; then not_so "an old option is back"; fi
 fails 2 'unknown option --n; did you mean --ranks?' "$weft" redistribute --n 4
 fails 2 'unknown option --np; did you mean --ranks?' "$weft" run --np 4 true
 contains ': 4' sh -c "'$weft' run -n 1 sh -c 'echo : \$WEFT_SIZE' && '$weft' run --ranks 4 sh -c 'echo : \$WEFT_SIZE'"
@@ -46,6 +46,8 @@ while read -r -a command; do
     bench) fails 2 'there is no benchmark "stray"' "$weft" bench stray && continue ;;
     caps | conform | why) words=(gloo-cpu stray) ;;
     completion) words=(bash stray) ;;
+    inspect) words=(checkpoint stray) ;;
+    reshard | verify) words=(checkpoint checkpoint stray) ;;
     layout) words=(--mesh 2 --shape 4 --placements R stray) ;;
     plan | sim | redistribute) words=(--mesh 2 --shape 4 --from R --to R stray) ;;
     *) words=(stray) ;;
