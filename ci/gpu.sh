@@ -8,7 +8,7 @@
 # each looks like a host of its own to NCCL, and the CUDA MPS daemon lets their kernels run side by
 # side.  What checks runs together, what measures runs alone.  Each part has a time limit, a log
 # beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run, and GPU_PARTS
-# names the groups of parts to run (measure_all check_all nvshmem_parts).  WEFT_COMMIT names
+# names the groups of parts to run (measure_all check_all nvshmem_parts trace_parts).  WEFT_COMMIT names
 # the commit where there is no git to ask.
 source "$(dirname "$0")/lib.sh"
 self=("$root/ci/gpu.sh" --part)
@@ -22,6 +22,7 @@ export WEFT_BACKEND=nccl WEFT_SHARE_GPU=1 WEFT_LOG=${WEFT_LOG:-error}
 export NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo} NCCL_IB_DISABLE=1 NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 
 source "$root/ci/gpu/nvshmem.sh"
+source "$root/ci/gpu/traces.sh"
 
 # ---- the MPS daemon, in a folder of its own ----
 
@@ -168,7 +169,7 @@ run_parts()
     gpu_part build "${GPU_BUILD_SECONDS:-240}" "${self[@]}" build_tree
     if [[ -n $(failed_parts) ]]; then return; fi
     gpu_part info 30 "$weft" info --json
-    for group in ${GPU_PARTS:-measure_all check_all nvshmem_parts}; do
+    for group in ${GPU_PARTS:-measure_all check_all nvshmem_parts trace_parts}; do
         "$group"
     done
 }

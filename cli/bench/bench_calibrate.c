@@ -1,5 +1,5 @@
 /* bench_calibrate.c - `weft bench calibrate`: writes a cost table that was measured here. */
-#include "bench/calibrate.h"
+#include "bench/calibrate/calibrate.h"
 #include "bench/rank_bench.h"
 #include "common/progress.h"
 

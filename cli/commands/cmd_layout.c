@@ -24,12 +24,24 @@ struct part {
     int32_t index, count;
 };
 
-/* Counts the ranks along the axes with placements of KIND, in row-major order. */
+/* False if an axis has an owner, and it is not the rank at COORD. */
+static bool owns(const weft_spec *spec, const int32_t *coord)
+{
+    for (int32_t i = 0; i < weft_mesh_axes(weft_spec_mesh(spec)); i++)
+        if (weft_spec_placements(spec)[i].kind == WEFT_PLACE_OWNER &&
+            weft_spec_placements(spec)[i].owner != coord[i])
+            return false;
+    return true;
+}
+
+/* Counts the ranks along the axes with placements of KIND, in row-major order.  A rank that owns
+ * nothing has no copy and no contribution. */
 static struct part part_of(const weft_spec *spec, const int32_t *coord, uint32_t kind)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
     struct part part = {0, 1};
 
+    if (!owns(spec, coord)) return part;
     for (int32_t i = 0; i < weft_mesh_axes(mesh); i++) {
         if (weft_spec_placements(spec)[i].kind != kind) continue;
         part.index = part.index * weft_mesh_axis_size(mesh, i) + coord[i];
@@ -42,23 +54,26 @@ static struct part part_of(const weft_spec *spec, const int32_t *coord, uint32_t
 
 static void add_json_placements(struct wf_json *json, const weft_spec *spec)
 {
-    static const char *const kinds[] = {[WEFT_PLACE_REPLICATE] = "replicate",
-                                        [WEFT_PLACE_SHARD] = "shard",
-                                        [WEFT_PLACE_STRIDED] = "strided",
-                                        [WEFT_PLACE_PARTIAL] = "partial"};
+    static const char *const kinds[] = {
+        [WEFT_PLACE_REPLICATE] = "replicate", [WEFT_PLACE_SHARD] = "shard",
+        [WEFT_PLACE_STRIDED] = "strided",     [WEFT_PLACE_PARTIAL] = "partial",
+        [WEFT_PLACE_PARTS] = "parts",         [WEFT_PLACE_SIZES] = "sizes",
+        [WEFT_PLACE_OWNER] = "owner"};
 
     wf_json_begin(json, "placements", '[');
     for (int32_t i = 0; i < weft_mesh_axes(weft_spec_mesh(spec)); i++) {
         const weft_placement *p = &weft_spec_placements(spec)[i];
         wf_json_begin(json, NULL, '{');
         wf_json_string(json, "kind", kinds[p->kind]);
-        if (p->kind == WEFT_PLACE_SHARD || p->kind == WEFT_PLACE_STRIDED) {
+        if (p->turn > 0) { /* it splits a dimension */
             wf_json_int(json, "dim", p->dim);
             wf_json_int(json, "turn", p->turn - 1);
         }
         if (p->kind == WEFT_PLACE_STRIDED) wf_json_int(json, "factor", p->factor);
         if (p->kind == WEFT_PLACE_PARTIAL)
             wf_json_string(json, "reduction", wf_reduction_name(p->reduction));
+        if (p->kind == WEFT_PLACE_OWNER) wf_json_int(json, "owner", p->owner);
+        if (p->size_count > 0) describe_json_shape(json, "sizes", p->size_count, p->sizes);
         wf_json_end(json, '}');
     }
     wf_json_end(json, ']');
@@ -139,7 +154,7 @@ enum { SHOWN_RUNS = 6, SHOWN_RANKS = 256 };
 static void add_runs(struct wf_text *text, const weft_spec *spec, int32_t rank,
                      const weft_shard *shard)
 {
-    if (shard->dims == 0) wf_text_add(text, "the scalar");
+    if (shard->dims == 0) wf_text_add(text, shard->elements > 0 ? "the scalar" : "none");
     for (int32_t d = 0; d < shard->dims; d++) {
         int64_t at = 0;
         weft_run run;
@@ -154,7 +169,7 @@ static void add_runs(struct wf_text *text, const weft_spec *spec, int32_t rank,
     }
 }
 
-/* Add "copy 1/4", "sum part 2/4" or "values". */
+/* Add "copy 1/4", "sum part 2/4", "values", or "nothing" for a rank that is not the owner. */
 static void add_holding(struct wf_text *text, const weft_spec *spec, const int32_t *coord)
 {
     struct part copy = part_of(spec, coord, WEFT_PLACE_REPLICATE);
@@ -165,7 +180,8 @@ static void add_holding(struct wf_text *text, const weft_spec *spec, const int32
     if (contribution.count > 1)
         wf_text_add(text, "%s part %d/%d", picture_reduction(spec), contribution.index + 1,
                     contribution.count);
-    if (copy.count == 1 && contribution.count == 1) wf_text_add(text, "values");
+    if (copy.count == 1 && contribution.count == 1)
+        wf_text_add(text, owns(spec, coord) ? "values" : "nothing");
 }
 
 /* Move COLUMN to TEXT, at least WIDTH wide. */
@@ -316,7 +332,10 @@ static weft_status read_spec(const struct cli_command *command, const struct cli
     WF_TRY(weft_mesh_parse(cli_value(command, args, "mesh"), &mesh));
     status = weft_placements_parse(cli_value(command, args, "placements"), weft_mesh_axes(mesh),
                                    placements);
-    if (status == WEFT_OK) status = weft_spec_create(mesh, dtype, dims, shape, placements, out);
+    if (status == WEFT_OK) {
+        status = weft_spec_create(mesh, dtype, dims, shape, placements, out);
+        weft_placements_free(weft_mesh_axes(mesh), placements);
+    }
     weft_mesh_release(&mesh);
     return status;
 }
@@ -363,15 +382,16 @@ const struct cli_command cli_layout = {
     .summary = "print which part of a tensor each rank holds",
     .arguments = "--mesh M --shape S --placements P [options]",
     .example = "weft layout --mesh 2x4 --shape 8x16 --placements 'S(0),S(1)'",
-    .options =
-        (const struct cli_option[]){
-            CLI_MESH,
-            CLI_SHAPE,
-            CLI_DTYPE,
-            {"placements", "P", "one per mesh axis: R, S(dim), SS(dim,factor), P(op)", 0},
-            {"rank", "R", "print this rank only", 0},
-            CLI_JSON,
-            CLI_SVG,
-            {0}},
+    .options = (const struct cli_option[]){CLI_MESH,
+                                           CLI_SHAPE,
+                                           CLI_DTYPE,
+                                           {"placements", "P",
+                                            "one per mesh axis: R, S(dim), SS(dim,factor), "
+                                            "B(dim;sizes), G(dim;sizes), P(op), O(owner)",
+                                            0},
+                                           {"rank", "R", "print this rank only", 0},
+                                           CLI_JSON,
+                                           CLI_SVG,
+                                           {0}},
     .run = run,
 };

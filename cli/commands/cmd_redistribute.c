@@ -30,6 +30,7 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
                         .backend = cli_value(command, args, "backend"),
                         .ranks = (int32_t)ranks,
                         .packed = cli_has(command, args, "packed"),
+                        .counted = cli_has(command, args, "counts"),
                         .form = cli_has(command, args, "json") ? PLAN_JSON : PLAN_LINES,
                         .iters = (uint64_t)iters,
                         .budget_ns = 100000000};
@@ -98,6 +99,7 @@ const struct cli_command cli_redistribute = {
             CLI_BACKEND,
             {"iters", "K", "timed runs (default: as many as fit into 0.1 s)", 0},
             {"packed", NULL, "pack, send and unpack, also where ranks share memory", 0},
+            {"counts", NULL, "print how many operations one run makes on all ranks", 0},
             {"dump", "DIR", "write each rank's result to DIR/rank-K.npy", 0},
             CLI_JSON,
             {0}},

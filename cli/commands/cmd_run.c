@@ -60,10 +60,15 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
         return false;
     }
     if (!cli_int(command, args, "ranks", 1, 4096, 1, &ranks)) return false;
+    if (cli_has(command, args, "json") && !cli_has(command, args, "counts")) {
+        fprintf(stderr, "weft run: --json is the form of --counts; give both\n");
+        return false;
+    }
     job->threads = cli_has(command, args, "threads");
     job->ranks = (int32_t)ranks;
     job->count = job->threads ? 1 : job->ranks;
     job->keep_going = cli_has(command, args, "keep-going");
+    job->counts_json = cli_has(command, args, "json");
     job->prefix = !cli_has(command, args, "no-prefix");
     job->stdin_policy =
         cli_has(command, args, "stdin") ? cli_value(command, args, "stdin") : "auto";
@@ -238,8 +243,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     job.processes = wf_calloc((size_t)job.count, sizeof *job.processes);
     if (job.processes == NULL)
         fprintf(stderr, "weft run: out of memory\n");
-    else if (watch_signals(&job))
+    else if ((!cli_has(command, &args, "counts") || run_counts_begin(&job)) && watch_signals(&job))
         code = run_ranks(&job);
+    run_counts_end(&job);
     weft_rendezvous_close(&job.rendezvous);
     wf_free(job.processes);
     return code;
@@ -257,6 +263,8 @@ const struct cli_command cli_run = {
             {"timeout", "SECONDS", "end all ranks after SECONDS; the exit code is then 124", 0},
             {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
             {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
+            {"counts", NULL, "print how many operations the ranks have made, on standard error", 0},
+            CLI_JSON,
             {"no-prefix", NULL, "do not print the rank before each line of output", 0},
             {"stdin", "RANK",
              "reader of standard input: a rank, none, or auto (rank 0, no terminal)", 0},

@@ -69,9 +69,9 @@ struct cli_command {
 /* A parsed command line.  It points into argv. */
 struct cli_args {
     const char *values[32]; /* per option of the command; "" for a given switch, NULL if absent */
-    const char *rest[2];    /* the arguments that are not options, in order */
-    int rest_count;
-    int rest_at; /* index in argv of the first of them, or argc */
+    const char *rest[2];    /* the first arguments that are not options, in order */
+    int rest_count;         /* of all of them */
+    int rest_at; /* index in argv of the first of them, or argc; the others follow it there */
 };
 
 /* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or an error

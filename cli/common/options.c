@@ -156,7 +156,8 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, bool st
                 cli_fail_argument(command, argv[i]);
                 return false;
             }
-            out->rest[out->rest_count++] = argv[i];
+            if (out->rest_count < (int)WF_COUNT(out->rest)) out->rest[out->rest_count] = argv[i];
+            argv[out->rest_at + out->rest_count++] = argv[i]; /* after the others */
         }
     }
     *exit_code = CLI_OK;

@@ -13,7 +13,28 @@ static bool splits_any(const weft_spec *spec, int32_t axis)
 {
     uint32_t kind = weft_spec_placements(spec)[axis].kind;
 
-    return kind == WEFT_PLACE_SHARD || kind == WEFT_PLACE_STRIDED;
+    return kind == WEFT_PLACE_SHARD || kind == WEFT_PLACE_STRIDED || kind == WEFT_PLACE_PARTS ||
+           kind == WEFT_PLACE_SIZES;
+}
+
+/* Set COORD to the owner's on the axes that have one. */
+static void enter_owners(const weft_spec *spec, int32_t *coord)
+{
+    for (int32_t i = 0; i < weft_mesh_axes(weft_spec_mesh(spec)); i++)
+        if (weft_spec_placements(spec)[i].kind == WEFT_PLACE_OWNER)
+            coord[i] = weft_spec_placements(spec)[i].owner;
+}
+
+/* Ranks along the axes that have an owner. */
+static int32_t ranks_per_owner(const weft_spec *spec)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    int32_t ranks = 1;
+
+    for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
+        if (weft_spec_placements(spec)[i].kind == WEFT_PLACE_OWNER)
+            ranks *= weft_mesh_axis_size(mesh, i);
+    return ranks;
 }
 
 static bool splits(const weft_spec *spec, int32_t axis, int32_t dim)
@@ -46,9 +67,11 @@ static weft_status add_bands(const weft_spec *spec, const int32_t *coord, struct
 {
     weft_shard shard;
     weft_run run;
-    int32_t rank;
+    int32_t rank, at_owner[WEFT_MAX_AXES];
 
-    WF_TRY(weft_mesh_rank(weft_spec_mesh(spec), coord, &rank));
+    memcpy(at_owner, coord, sizeof at_owner);
+    enter_owners(spec, at_owner);
+    WF_TRY(weft_mesh_rank(weft_spec_mesh(spec), at_owner, &rank));
     weft_spec_shard(spec, rank, &shard);
     bands->owners += shard.shape[bands->dim] > 0;
     *owned += shard.shape[bands->dim];
@@ -164,6 +187,7 @@ static void cell_coord(const struct picture *picture, int32_t row, int32_t colum
 {
     for (int32_t i = 0; i < WEFT_MAX_AXES; i++)
         coord[i] = picture->rows.at[row].coord[i] + picture->columns.at[column].coord[i];
+    enter_owners(picture->spec, coord);
 }
 
 int32_t picture_colour(const struct picture *picture, int32_t row, int32_t column)
@@ -177,13 +201,13 @@ int32_t picture_colour(const struct picture *picture, int32_t row, int32_t colum
     return colour;
 }
 
-/* Next coordinate on the axes that do not split; false after the last. */
+/* Next coordinate on the axes that neither split nor have an owner; false after the last. */
 static bool next_copy(const weft_spec *spec, int32_t *coord)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
 
     for (int32_t i = weft_mesh_axes(mesh) - 1; i >= 0; i--) {
-        if (splits_any(spec, i)) continue;
+        if (splits_any(spec, i) || weft_spec_placements(spec)[i].kind == WEFT_PLACE_OWNER) continue;
         if (++coord[i] < weft_mesh_axis_size(mesh, i)) return true;
         coord[i] = 0;
     }
@@ -237,7 +261,7 @@ static int32_t rank_of(const weft_mesh *mesh, const int32_t *coord)
 static void label_ranks(const struct picture *picture, int32_t *coord, char *label)
 {
     const weft_mesh *mesh = weft_spec_mesh(picture->spec);
-    int32_t copies = weft_mesh_size(mesh) / picture->colours;
+    int32_t copies = weft_mesh_size(mesh) / picture->colours / ranks_per_owner(picture->spec);
     int32_t first = rank_of(mesh, coord), last = 0, begin = 0;
     int used = 0;
 
@@ -280,7 +304,8 @@ int32_t picture_idle_ranks(const struct picture *picture)
 {
     int32_t ranks = weft_mesh_size(weft_spec_mesh(picture->spec));
 
-    return ranks - ranks / picture->colours * picture->rows.owners * picture->columns.owners;
+    return ranks - ranks / picture->colours / ranks_per_owner(picture->spec) *
+                       picture->rows.owners * picture->columns.owners;
 }
 
 /* ---- colours ---- */

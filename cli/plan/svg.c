@@ -103,6 +103,21 @@ static void add_step(const weft_step_info *step, int top, struct wf_text *out)
     wf_text_add(out, "</text>\n");
 }
 
+static void add_received(const weft_plan *plan, const weft_plan_info *info, struct wf_text *out)
+{
+    uint64_t least;
+
+    wf_text_add(out, info->exact ? "at most " : "about ");
+    wf_text_bytes(out, info->bytes_received_max);
+    wf_text_add(out, " received by a rank");
+    if (weft_plan_lower_bound(plan, &least) == WEFT_OK) {
+        wf_text_add(out, " (the least possible is ");
+        wf_text_bytes(out, least);
+        wf_text_char(out, ')');
+    }
+    wf_text_add(out, ", ");
+}
+
 void plan_add_svg(const weft_plan *plan, struct wf_text *out)
 {
     weft_plan_info info = {.struct_size = sizeof info};
@@ -124,9 +139,7 @@ void plan_add_svg(const weft_plan *plan, struct wf_text *out)
     }
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"note\">", MARGIN, top + CARD + FOOT);
     if (info.steps == 0) wf_text_add(out, "nothing to do; ");
-    wf_text_add(out, "at most ");
-    wf_text_bytes(out, info.bytes_received_max);
-    wf_text_add(out, " received by a rank, ");
+    add_received(plan, &info, out);
     wf_text_bytes(out, info.peak_bytes);
     wf_text_add(out, " of scratch, ");
     wf_text_time(out, info.cost_ns);

@@ -120,6 +120,25 @@ static weft_status hand_back(const struct rank *rank)
     return weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
 }
 
+/* Count the operations of one more run, on all ranks. */
+static weft_status count(struct rank *rank, struct tally *out)
+{
+    weft_counts mine = {.struct_size = sizeof mine}, *all;
+    int32_t size = weft_size(rank->context);
+    weft_status status;
+
+    WF_TRY(weft_counts_begin(rank->context, &mine));
+    WF_TRY(weft_redistribute(rank->bound, rank->source, rank->target, NULL, NULL));
+    WF_TRY(weft_counts_end(rank->context, &mine));
+    all = wf_alloc((size_t)size * sizeof *all);
+    if (all == NULL) return wf_fail_memory((size_t)size * sizeof *all);
+    status = rank_sync_gather(&rank->sync, &mine, all, sizeof mine);
+    for (int32_t i = 0; i < size && status == WEFT_OK; i++)
+        tally_add(out, &all[i]);
+    wf_free(all);
+    return status;
+}
+
 /* Measure redistributions, then memcpy.  OUT keeps the fastest round of each. */
 static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uint64_t bytes,
                          struct job_outcome *out)
@@ -208,6 +227,7 @@ static weft_status work(void *self, weft_context *context, const struct local_ra
     WF_TRY(prepare(&rank));
     WF_TRY(redistribute(&rank));
     WF_TRY(hand_back(&rank));
+    if (rank.job->counted) WF_TRY(count(&rank, &outcome.tally));
     WF_TRY(measure(&rank, &outcome));
     WF_TRY(weft_barrier(weft_world(context), NULL));
     if (weft_rank(context) == 0) WF_TRY(send_outcome(&rank, local, &outcome));

@@ -3,6 +3,7 @@
 #ifndef WEFT_CLI_REDISTRIBUTE_JOB_H
 #define WEFT_CLI_REDISTRIBUTE_JOB_H
 
+#include "common/tally.h"
 #include "redistribute/planned.h"
 #include "redistribute/shards.h"
 #include "timing/loop.h"
@@ -16,6 +17,7 @@ struct job {
     const char *backend; /* NULL: WEFT_BACKEND */
     int32_t ranks;
     bool packed;
+    bool counted;   /* count the operations of one run */
     uint64_t iters; /* timed runs; 0: as many as fit BUDGET_NS */
     uint64_t budget_ns;
     struct shards results; /* the result of each rank of the target's mesh; empty: not wanted */
@@ -28,6 +30,7 @@ struct job_outcome {
     uint64_t scratch;  /* bytes on the rank that needs most */
     bool one_sided;    /* ranks read each other's memory; else messages are packed */
     char backend[64];
+    struct tally tally; /* operations of one run, if they are counted */
 };
 
 /* The largest rank of both meshes, plus 1. */

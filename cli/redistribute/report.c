@@ -47,6 +47,11 @@ static void add_json(struct wf_text *text, const struct report *report)
     wf_json_uint(&json, "min_ns", outcome->times.min_ns);
     wf_json_uint(&json, "runs", outcome->times.samples * outcome->times.calls);
     add_json_ranks(&json, report);
+    if (outcome->tally.ranks > 0) {
+        wf_json_begin(&json, "counts", '{');
+        tally_print_json(&outcome->tally, &json);
+        wf_json_end(&json, '}');
+    }
     wf_json_end(&json, '}');
     wf_text_char(text, '\n');
 }
@@ -97,6 +102,10 @@ static void add_words(struct wf_text *text, const struct report *report)
                     report->outcome.one_sided ? "one-sided" : "packed");
     wf_text_char(text, '\n');
     add_time(text, report);
+    if (report->outcome.tally.ranks > 0) {
+        wf_text_add(text, "one run: ");
+        tally_print(&report->outcome.tally, text);
+    }
 }
 
 int report_results(const struct cli_command *command, const struct cli_args *args,

@@ -61,6 +61,7 @@ static weft_status read_spec(const struct tensor *tensor, const weft_mesh *mesh,
 
     if (status != WEFT_OK) return wf_fail_context(status, "--%s", option);
     status = weft_spec_create(mesh, tensor->dtype, tensor->dims, tensor->shape, placements, out);
+    weft_placements_free(weft_mesh_axes(mesh), placements);
     return status == WEFT_OK ? status : wf_fail_context(status, "--%s \"%s\"", option, text);
 }
 

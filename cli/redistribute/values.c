@@ -218,7 +218,8 @@ static weft_status complain(const struct check *c, int64_t index, const void *ha
 
     wf_number_print(weft_spec_dtype(c->spec), have, have_text, sizeof have_text);
     wf_number_print(weft_spec_dtype(c->spec), want, want_text, sizeof want_text);
-    return wf_fail(WEFT_ERR_MISMATCH, "rank %d: element %lld is %s; expected %s", c->rank,
+    return wf_fail(WEFT_ERR_MISMATCH,
+                   "rank %d: element %lld of the whole tensor is %s; expected %s", c->rank,
                    (long long)index, have_text, want_text);
 }
 

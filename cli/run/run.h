@@ -3,6 +3,7 @@
  *     spawn.c   starts the processes
  *     relay.c   passes on what they print, line by line, each with its rank
  *     watch.c   waits for them, forwards signals, ends them
+ *     counts.c  --counts: the counters of the ranks
  *     entry.c   --threads: the ranks as threads of one process */
 #ifndef WEFT_CLI_RUN_H
 #define WEFT_CLI_RUN_H
@@ -38,6 +39,8 @@ struct run_job {
     bool threads, keep_going, prefix;
     int64_t timeout_ns, grace_ns; /* timeout 0: none */
     const char *stdin_policy;     /* "auto", "none" or a rank */
+    bool counts_json;             /* print the counters as JSON */
+    char counts_folder[192];      /* where ranks write their counters; "": they do not */
 
     weft_rendezvous *rendezvous;
     pid_t launcher;
@@ -64,6 +67,13 @@ void run_relay_rest(struct run_job *job, int32_t index, struct run_pipe *pipe);
 
 /* Run until every process has ended. */
 void run_watch(struct run_job *job);
+
+/* Make the folder of the counters.  False after printing an error. */
+bool run_counts_begin(struct run_job *job);
+/* In the child: tell the rank where to write its counters, if they are wanted. */
+void run_counts_set_variable(const struct run_job *job);
+/* Print the counters of the ranks, which have ended, and remove the folder. */
+void run_counts_end(struct run_job *job);
 
 /* --threads, in the child: run weft_main of the program on every rank.  Returns the exit code. */
 int run_entry(const struct run_job *job);

@@ -53,6 +53,7 @@ static void become(const struct run_job *job, int32_t index, int out, int err, i
     }
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
+    run_counts_set_variable(job);
     if (job->threads) {
         close(report);
         _exit(run_entry(job));

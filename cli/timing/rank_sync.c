@@ -45,6 +45,22 @@ weft_status rank_sync_maximum(const struct rank_sync *sync, uint64_t *values, si
     return WEFT_OK;
 }
 
+weft_status rank_sync_gather(const struct rank_sync *sync, const void *mine, void *all,
+                             size_t bytes)
+{
+    size_t total = (size_t)weft_comm_size(sync->comm) * bytes;
+    void *send = NULL, *receive = NULL;
+
+    WF_TRY(weft_alloc(sync->context, bytes, WEFT_MEMORY_DEVICE, &send));
+    WF_TRY(weft_alloc(sync->context, total, WEFT_MEMORY_DEVICE, &receive));
+    WF_TRY(weft_memory_copy(sync->context, mine, send, bytes, NULL));
+    WF_TRY(weft_all_gather(sync->comm, send, receive, bytes, WEFT_DTYPE_U8, NULL));
+    WF_TRY(weft_memory_copy(sync->context, receive, all, total, NULL));
+    WF_TRY(rank_sync_finish(sync));
+    WF_TRY(weft_free(sync->context, send));
+    return weft_free(sync->context, receive);
+}
+
 static int barrier(void *self)
 {
     const struct rank_sync *sync = self;

@@ -20,6 +20,9 @@ weft_status rank_sync_close(struct rank_sync *sync);
 weft_status rank_sync_finish(const struct rank_sync *sync);
 /* Replace each of COUNT values by the greatest of all ranks, on all ranks. */
 weft_status rank_sync_maximum(const struct rank_sync *sync, uint64_t *values, size_t count);
+/* Set ALL to the BYTES of MINE of each rank, in the order of ranks. */
+weft_status rank_sync_gather(const struct rank_sync *sync, const void *mine, void *all,
+                             size_t bytes);
 /* SYNC for the loop.  It points to SYNC. */
 struct bench_ranks rank_sync_ranks(struct rank_sync *sync);
 

@@ -89,6 +89,7 @@ enum wf_log_level { WF_LOG_ERROR, WF_LOG_WARNING, WF_LOG_NOTICE, WF_LOG_INFO, WF
 
 /* One line to the sink, if LEVEL is at or below the limit (default WF_LOG_NOTICE). */
 void wf_log(int level, const char *format, ...) WF_PRINTF(2, 3);
+/* Unless the program has set the limit with weft_log_set_level. */
 void wf_log_set_level(int level);
 int wf_log_level(void);
 

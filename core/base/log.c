@@ -1,22 +1,60 @@
-/* log.c - one line per event, to standard error. */
+/* log.c - one line per event, to standard error or to the program's sink. */
 #include "base.h"
 
+#include "weft/log.h"
+
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
+_Static_assert((int)WEFT_LOG_ERROR == (int)WF_LOG_ERROR && (int)WEFT_LOG_DEBUG == (int)WF_LOG_DEBUG,
+               "the levels have the same numbers");
+
 static atomic_int limit = WF_LOG_NOTICE;
+static atomic_bool is_chosen; /* by weft_log_set_level */
 static _Thread_local char thread_prefix[32];
+
+/* Held for reading while the sink runs. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static weft_log_sink sink;
+static void *sink_argument;
+static _Thread_local bool in_sink;
 
 static const char *const level_names[] = {"error", "warning", "notice", "info", "debug"};
 
+static bool is_level(int level)
+{
+    return level >= WF_LOG_ERROR && level <= WF_LOG_DEBUG;
+}
+
 void wf_log_set_level(int level)
 {
-    if (level >= WF_LOG_ERROR && level <= WF_LOG_DEBUG) atomic_store(&limit, level);
+    if (is_level(level) && !atomic_load(&is_chosen)) atomic_store(&limit, level);
 }
 
 int wf_log_level(void)
 {
     return atomic_load(&limit);
+}
+
+void weft_log_set_level(enum weft_log_level level)
+{
+    if (!is_level((int)level)) return;
+    atomic_store(&is_chosen, true);
+    atomic_store(&limit, (int)level);
+}
+
+enum weft_log_level weft_log_level(void)
+{
+    return (enum weft_log_level)wf_log_level();
+}
+
+void weft_log_to(weft_log_sink new_sink, void *argument)
+{
+    pthread_rwlock_wrlock(&lock);
+    sink = new_sink;
+    sink_argument = argument;
+    pthread_rwlock_unlock(&lock);
 }
 
 void wf_log_set_prefix(const char *prefix)
@@ -25,17 +63,35 @@ void wf_log_set_prefix(const char *prefix)
              prefix != NULL ? ": " : "");
 }
 
+/* Pass TEXT to the sink; false without a sink. */
+static bool give_to_sink(int level, const char *text)
+{
+    bool given = false;
+
+    if (in_sink) return false;
+    pthread_rwlock_rdlock(&lock);
+    if (sink != NULL) {
+        in_sink = given = true;
+        sink(sink_argument, (enum weft_log_level)level, text);
+        in_sink = false;
+    }
+    pthread_rwlock_unlock(&lock);
+    return given;
+}
+
 void wf_log(int level, const char *format, ...)
 {
-    char line[2304];
+    char text[2304];
     va_list args;
     int used;
 
-    if (level < WF_LOG_ERROR || level > wf_log_level()) return;
-    used = snprintf(line, sizeof line, "weft: %s%s: ", thread_prefix, level_names[level]);
+    if (!is_level(level) || level > wf_log_level()) return;
+    used = snprintf(text, sizeof text, "%s", thread_prefix);
     if (used < 0) return;
     va_start(args, format);
-    vsnprintf(line + used, sizeof line - (size_t)used, format, args);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, args);
     va_end(args);
-    fprintf(stderr, "%s\n", line); /* one call, so that lines of different threads do not mix */
+    if (give_to_sink(level, text)) return;
+    /* one call, so that lines of different threads do not mix */
+    fprintf(stderr, "weft: %s%s: %s\n", thread_prefix, level_names[level], text + used);
 }

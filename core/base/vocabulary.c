@@ -1,6 +1,7 @@
-/* vocabulary.c - names and sizes of dtypes, for users. */
+/* vocabulary.c - names and sizes of dtypes, for users, and names of steps. */
 #include "base.h"
 
+#include "weft/cost.h"
 #include "weft/status.h"
 
 #include <string.h>
@@ -32,4 +33,15 @@ weft_status weft_dtype_parse(const char *text, enum weft_dtype *out)
     if (status == WEFT_OK) status = wf_fail(WEFT_ERR_PARSE, "weft_dtype_parse: %s", reason.data);
     wf_text_free(&reason);
     return status;
+}
+
+const char *weft_step_name(enum weft_step_kind kind)
+{
+    static const char *const names[] = {
+#define ROW(name, value, text) [value] = text,
+        WEFT_STEP_LIST(ROW)
+#undef ROW
+    };
+
+    return kind < WF_COUNT(names) ? names[kind] : NULL;
 }

@@ -4,6 +4,7 @@
 #include "mesh/mesh.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_t bytes)
 {
@@ -44,18 +45,118 @@ static void name_group(const weft_mesh *mesh, const int32_t *axes, int32_t count
     }
 }
 
-static weft_status find_group(weft_comm *parent, const weft_mesh *slice, const char *name,
-                              weft_comm **out)
-{
-    int32_t *ranks = wf_alloc((size_t)slice->size * sizeof *ranks);
-    weft_status status = WEFT_OK;
+/* ---- agreement ---- */
 
-    if (ranks == NULL)
-        status = wf_fail_memory((size_t)slice->size * sizeof *ranks);
-    else
-        for (int32_t i = 0; i < slice->size; i++)
-            ranks[i] = weft_mesh_rank_at(slice, i);
-    if (status == WEFT_OK) status = wf_comm_axis_group(parent, ranks, slice->size, name, out);
+/* The same on all ranks that pass the same mesh and axes. */
+static uint64_t digest_axes(const weft_mesh *mesh, const int32_t *axes, int32_t count)
+{
+    uint64_t digest = wf_hash_mix(mesh->head.hash, (uint64_t)count);
+
+    for (int32_t i = 0; i < count; i++)
+        digest = wf_hash_mix(digest, (uint64_t)axes[i]);
+    return digest;
+}
+
+static bool knows(const weft_comm *parent, uint64_t digest)
+{
+    const struct wf_known_axes *known = parent->known_axes;
+
+    while (known != NULL && known->digest != digest)
+        known = known->next;
+    return known != NULL;
+}
+
+enum { SHOWN = 48 }; /* characters of the axes and of the mesh */
+
+/* "weft_comm_along of tp of mesh dp=2,tp=2".  Calls that differ have different names. */
+static weft_status name_call(const weft_mesh *mesh, const char *axes, uint64_t digest,
+                             struct wf_text *out)
+{
+    struct wf_text text = {0};
+    bool is_cut;
+
+    wf_mesh_add_text(mesh, &text);
+    is_cut = text.length > SHOWN || strlen(axes) > SHOWN;
+    if (!text.failed)
+        wf_text_add(out, "weft_comm_along of %.*s of mesh %.*s", SHOWN, axes, SHOWN, text.data);
+    if (is_cut) wf_text_add(out, "... (digest %016llx)", (unsigned long long)digest);
+    out->failed = out->failed || text.failed;
+    wf_text_free(&text);
+    return wf_text_status(out);
+}
+
+/* Agree among the ranks of MESH that all of them make the call NAME.  STATUS is this rank's result
+ * so far. */
+static weft_status compare_calls(weft_comm *parent, const weft_mesh *mesh, const char *name,
+                                 weft_status status)
+{
+    char text[1024];
+    struct wf_gathered got;
+
+    for (int32_t i = 0; i < mesh->size; i++)
+        parent->room[i] = weft_comm_world_rank(parent, weft_mesh_rank_at(mesh, i));
+    status = wf_agree_on_list(parent, name, parent->room, mesh->size, parent->timeout_ns, status,
+                              (weft_blob){"", 0}, &got);
+    if (status == WEFT_OK) wf_gathered_free(&got);
+    if (status != WEFT_ERR_MISMATCH) return wf_fail_named(status, "weft_comm_along");
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    return wf_fail(status, "%s; all ranks of a mesh must pass the same mesh and axes", text);
+}
+
+/* The first call with MESH and AXES, named NAME: all ranks of MESH agree on it, and PARENT knows it
+ * afterwards.  STATUS: see compare_calls. */
+static weft_status learn_axes(weft_comm *parent, const weft_mesh *mesh, const char *axes,
+                              uint64_t digest, weft_status status)
+{
+    struct wf_known_axes *known = wf_alloc(sizeof *known);
+    struct wf_text name = {0};
+
+    if (status == WEFT_OK && known == NULL) status = wf_fail_memory(sizeof *known);
+    if (status == WEFT_OK) status = name_call(mesh, axes, digest, &name);
+    status = compare_calls(
+        parent, mesh, name.failed || name.data == NULL ? "weft_comm_along" : name.data, status);
+    wf_text_free(&name);
+    if (status != WEFT_OK) {
+        wf_free(known);
+        return status;
+    }
+    *known = (struct wf_known_axes){parent->known_axes, digest};
+    parent->known_axes = known;
+    return WEFT_OK;
+}
+
+/* ---- the call ---- */
+
+/* List the ranks of PARENT that are in RANK's group of AXES, in their order.  The caller frees
+ * *OUT. */
+static weft_status list_group(const weft_mesh *mesh, const int32_t *axes, int32_t count,
+                              int32_t rank, int32_t **out, int32_t *size)
+{
+    weft_mesh *slice;
+    int32_t *ranks;
+
+    WF_TRY(wf_mesh_slice(mesh, count, axes, rank, &slice));
+    ranks = wf_alloc((size_t)slice->size * sizeof *ranks);
+    *size = slice->size;
+    for (int32_t i = 0; ranks != NULL && i < slice->size; i++)
+        ranks[i] = weft_mesh_rank_at(slice, i);
+    weft_mesh_release(&slice);
+    if (ranks == NULL) return wf_fail_memory((size_t)*size * sizeof *ranks);
+    *out = ranks;
+    return WEFT_OK;
+}
+
+static weft_status find_group(weft_comm *parent, const weft_mesh *mesh, const int32_t *axes,
+                              int32_t count, weft_comm **out)
+{
+    uint64_t digest = digest_axes(mesh, axes, count);
+    int32_t *ranks = NULL, size = 0;
+    char name[WF_SUBCOMM_NAME];
+    weft_status status = list_group(mesh, axes, count, parent->rank, &ranks, &size);
+
+    name_group(mesh, axes, count, name, sizeof name);
+    if (!knows(parent, digest)) status = learn_axes(parent, mesh, name, digest, status);
+    if (status == WEFT_OK) status = wf_comm_axis_group(parent, ranks, size, name, out);
     wf_free(ranks);
     return wf_fail_named(status, "weft_comm_along");
 }
@@ -64,8 +165,6 @@ weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char
                             weft_comm **out)
 {
     int32_t coord[WEFT_MAX_AXES], list[WEFT_MAX_AXES], count;
-    char name[WF_SUBCOMM_NAME];
-    weft_mesh *slice;
     weft_status status;
 
     if (parent == NULL) return wf_fail_null("weft_comm_along", "parent");
@@ -80,9 +179,5 @@ weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char
         *out = NULL;
         return WEFT_OK;
     }
-    WF_TRY(wf_mesh_slice(mesh, count, list, parent->rank, &slice));
-    name_group(mesh, list, count, name, sizeof name);
-    status = find_group(parent, slice, name, out);
-    weft_mesh_release(&slice);
-    return status;
+    return find_group(parent, mesh, list, count, out);
 }

@@ -77,7 +77,7 @@ static weft_status gather(const struct contributions *all)
         move.recv_counts = all->counts;
         move.recv_offsets = all->counts + all->comm->size;
     }
-    return weft_collective(all->comm, &move);
+    return wf_comm_collective_step(all->comm, &move);
 }
 
 /* Average into the memory of the first contribution. */

@@ -1,5 +1,6 @@
 /* coll.c - collectives: check, record, and straight into the plugin's table. */
 #include "check.h"
+#include "recording.h"
 
 #include <stddef.h>
 
@@ -36,21 +37,29 @@ static weft_status fail_post(weft_comm *comm, weft_status status, const char *na
     return wf_comm_note(comm, status);
 }
 
-/* Inlined into every function below, where the collective is a constant. */
-static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, const char *function,
-                                                              const weft_collective_args *args)
+/* weft computes the average, in several operations, and waits for them.  RECORDED: as below. */
+static weft_status average(weft_comm *comm, const weft_collective_args *args, bool recorded)
+{
+    struct wf_trace *trace =
+        recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+    struct wf_submitted record = {NULL, 0};
+    weft_status status;
+
+    if (trace != NULL) record = wf_record_average(trace, comm, args);
+    status = wf_comm_note(comm, wf_average_collective(comm, args));
+    if (trace == NULL) return status;
+    wf_trace_return(trace);
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    wf_trace_finish(trace, record);
+    return WEFT_OK;
+}
+
+/* Hand ARGS, which are checked, to the plugin.  COMPLETE: as in wf_comm_is_inline. */
+static inline __attribute__((always_inline)) weft_status
+hand_over(weft_comm *comm, const weft_collective_args *args, bool complete)
 {
     weft_status status;
 
-    if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
-        return wf_comm_refuse(comm, function);
-    if (UNLIKELY(!wf_check_fast(comm, args))) {
-        status = wf_check_collective(comm, args);
-        if (status != WEFT_OK) return wf_comm_note(comm, status);
-        if (wf_average_is_ours(comm, args))
-            return wf_comm_note(comm, wf_average_collective(comm, args));
-    }
-    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
     if (UNLIKELY(comm->compares)) {
         status = compare(
             comm, args->collective, wf_collective_name(args->collective),
@@ -62,9 +71,69 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, c
     status = comm->table->collective(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK))
         return fail_post(comm, status, wf_collective_name(args->collective));
-    wf_posts_add(comm, args->stream);
-    if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
+    if (complete)
+        wf_ring_finish(&comm->ring);
+    else
+        wf_posts_add(comm, args->stream);
     return WEFT_OK;
+}
+
+/* The same with a record, if the collective may be in progress when the call returns. */
+static __attribute__((noinline)) weft_status
+hand_over_later(weft_comm *comm, const weft_collective_args *args, struct wf_trace *trace,
+                struct wf_collective_bytes bytes, int32_t root)
+{
+    struct wf_submitted record = wf_record_collective(trace, comm, args, bytes, root);
+    weft_status status = hand_over(comm, args, false);
+
+    wf_trace_return(trace);
+    if (UNLIKELY(status != WEFT_OK)) return wf_trace_fail(trace, record, status);
+    wf_record_post(comm, args->stream, record);
+    return WEFT_OK;
+}
+
+/* The same if it is complete by then.  Not inline, so that a call without records has no part in
+ * it. */
+static WF_HOT __attribute__((noinline)) weft_status
+hand_over_recorded(weft_comm *comm, const weft_collective_args *args, struct wf_trace *trace,
+                   struct wf_collective_bytes bytes, int32_t root)
+{
+    struct wf_submitted record;
+    weft_status status;
+
+    if (!wf_comm_is_inline(comm, args->stream))
+        return hand_over_later(comm, args, trace, bytes, root);
+    record = wf_record_collective_inline(trace, comm, args, bytes, root);
+    status = hand_over(comm, args, true);
+    wf_trace_return(trace);
+    if (UNLIKELY(status != WEFT_OK)) return wf_trace_fail(trace, record, status);
+    wf_trace_finish(trace, record);
+    return WEFT_OK;
+}
+
+/* Inlined into every function below, where the collective is a constant.  RECORDED: the caller has
+ * a record of the call. */
+static inline __attribute__((always_inline)) weft_status
+post(weft_comm *comm, const char *function, const weft_collective_args *args, bool recorded)
+{
+    /* A copy in registers: the compiler does not assume that ARGS, which other functions get, stays
+     * the same over an atomic operation, and would forget the constants in it. */
+    const weft_collective_args known = *args;
+    struct wf_trace *trace;
+    weft_status status;
+
+    if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
+        return wf_comm_refuse(comm, function);
+    if (UNLIKELY(!wf_check_fast(comm, &known))) {
+        status = wf_check_collective(comm, args);
+        if (status != WEFT_OK) return wf_comm_note(comm, status);
+        if (wf_average_is_ours(comm, args)) return average(comm, args, recorded);
+    }
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
+    trace = recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+    if (trace == NULL) return hand_over(comm, args, wf_comm_is_inline(comm, known.stream));
+    return hand_over_recorded(comm, args, trace, wf_collective_bytes(comm, &known),
+                              wf_collective_root(comm, &known));
 }
 
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t to,
@@ -97,14 +166,19 @@ static weft_status post_other(weft_comm *comm, const weft_collective_args *given
                        given->struct_size, sizeof args);
     WF_TRY(wf_abi_options_read("weft_collective_args", given, &args, sizeof args));
     args.struct_size = sizeof args;
-    return post(comm, "weft_collective", &args);
+    return post(comm, "weft_collective", &args, false);
 }
 
 WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *args)
 {
     if (args == NULL) return wf_fail_null("weft_collective", "args");
     if (UNLIKELY(args->struct_size != sizeof *args)) return post_other(comm, args);
-    return post(comm, "weft_collective", args);
+    return post(comm, "weft_collective", args, false);
+}
+
+WF_HOT weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args *args)
+{
+    return post(comm, "weft_redistribute", args, true);
 }
 
 /* Post collective KIND with the arguments that all functions below have, and those listed. */
@@ -116,7 +190,8 @@ WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *
                                  .send = send,                                                     \
                                  .recv = recv,                                                     \
                                  .stream = stream,                                                 \
-                                 __VA_ARGS__})
+                                 __VA_ARGS__},                                                     \
+         false)
 #define SEND_ARRAYS .send_counts = send_counts, .send_offsets = send_offsets
 #define RECV_ARRAYS .recv_counts = recv_counts, .recv_offsets = recv_offsets
 
@@ -180,7 +255,8 @@ weft_status weft_barrier(weft_comm *comm, weft_stream *stream)
                 &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                         .collective = WEFT_COLL_BARRIER,
                                         .root = -1,
-                                        .stream = stream});
+                                        .stream = stream},
+                false);
 }
 
 /* ---- with counts per rank ---- */

@@ -10,27 +10,30 @@
  *     fault.c      what an error on a communicator becomes
  *     coll.c       collectives; message.c point to point; check.h their arguments and memory;
  *                  compare.c calls that no plugin compares
- *     ring.c       recent operations; position.c every rank's, when something hangs
+ *     ring.c       recent operations; position.h every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     ended.h      what depends on a context or communicator that was released
  *     runs.h       the order in which bound plans run
  *     posts.h      what communicators have put on streams, and what became of it
+ *     recording.h  records of operations; observe.c the public functions of trace.h
+ *     timing.h     times of work on streams, for traces
  *     module.h     modules above comm in the life of a context
  *
- * context.c, place.c, threads.c, costs.c, memory.c, work.c, ended.[ch] and module.[ch] are in
- * context/. */
+ * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, timing.[ch], ended.[ch] and
+ * module.[ch] are in context/; order.[ch] and runs.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "agree.h"
 #include "comm/context/module.h"
+#include "comm/order/runs.h"
 #include "config/config.h"
 #include "cost/cost.h"
 #include "plugin/plugin.h"
 #include "posts.h"
 #include "rendezvous/rendezvous.h"
-#include "runs.h"
+#include "trace/trace.h"
 #include "weft/comm.h"
 
 #include <pthread.h>
@@ -113,6 +116,8 @@ struct wf_stream_note {
     struct wf_stream_note *next_alike; /* in context->streams_by_place */
     void *stream;
     bool is_wrapped; /* the vendor's stream is the user's, who may have destroyed it */
+    uint32_t name;   /* a text of the trace; 0: none */
+    uint64_t number; /* in records, from 1.  A stream that is made later has another one */
 };
 
 #define WF_EARLY_ABORTS 4
@@ -149,6 +154,7 @@ struct weft_context {
     struct wf_remains *remains;     /* communicators whose failure is unreported, newest first */
     weft_work *works;               /* with the spare ones */
     struct wf_stream_note *streams; /* not yet released */
+    uint64_t stream_count;          /* of all times */
     struct wf_stream_note *streams_by_place[WF_STREAM_PLACES]; /* the same, by wf_stream_place */
     _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
     atomic_bool uses_streams;  /* some communicator has put work on one that is done later */
@@ -164,6 +170,11 @@ struct weft_context {
     void *remnants[WF_REMNANTS]; /* objects that were released last, not yet freed; under `lock` */
     uint64_t remnant_count;      /* of all times */
     weft_context *next_ended;    /* in the list of ended.c */
+    struct wf_trace *trace;      /* NULL before the rank has joined */
+    _Atomic(struct wf_trace *) tracing; /* TRACE while records are wanted; NULL: they are not */
+    uint32_t default_stream_name;       /* as in wf_stream_note; under `lock` */
+    weft_observation *observations;     /* of weft_observe; under `lock` */
+    struct wf_timing *timing;           /* of timing.h; NULL: work on streams is not timed */
 };
 
 struct weft_comm {
@@ -192,13 +203,15 @@ struct weft_comm {
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
     uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
     weft_context *context;
+    _Atomic(struct wf_trace *) tracing; /* the context's */
     struct wf_ring ring;
     struct wf_posts_list posts;
     struct wf_posts_list onesided_posts; /* under the context's lock */
 
-    weft_comm *next;                /* in context->comms */
-    weft_comm *groups, *next_group; /* that wf_comm_group made; they end with this one */
-    weft_comm *axis_groups;         /* that wf_comm_axis_group made; so do they */
+    weft_comm *next;                  /* in context->comms */
+    weft_comm *groups, *next_group;   /* that wf_comm_group made; they end with this one */
+    weft_comm *axis_groups;           /* that wf_comm_axis_group made; so do they */
+    struct wf_known_axes *known_axes; /* on which weft_comm_along has agreed */
     weft_comm *attached; /* of the same ranks on another plugin; it fails and ends with this one */
     weft_comm *owner;    /* if this is a group or attached: it ends with its owner */
     bool fails_alone;    /* an axis group: it does not fail with its owner */
@@ -214,6 +227,10 @@ struct weft_comm {
      * ranks of a group, and tell them. */
     int32_t *room;
     uint64_t *host_ids;
+    uint32_t name_text;                        /* NAME as a text of the trace */
+    _Atomic uint64_t last_record, group_chain; /* newest record; that of the call group, or 0 */
+    uint64_t group_record;    /* newest record before the call group, or WF_NO_RECORD */
+    uint64_t *message_counts; /* sends to each rank, then receives; NULL: none was recorded */
     char cause_text[1024], group_text[512], limit_text[1024];
     char name[128];
 };
@@ -347,32 +364,6 @@ static inline bool wf_comm_has_failed(const weft_comm *comm)
            wf_comm_is_doomed(comm);
 }
 
-/* ---- position.c ---- */
-
-/* Write this rank's answer about COMM to rank ASKER of the world to OUT.  The context's lock is
- * held. */
-void wf_position_put(weft_comm *comm, int32_t asker, struct wf_text *out);
-/* Write this rank's answer to an ASK. */
-void wf_position_report(void *context, uint64_t comm, int32_t asker, struct wf_text *out);
-/* The answers of ranks to a question about their positions.  A list without ranks is empty. */
-struct wf_answers {
-    bool failed;           /* nobody could be asked */
-    struct wf_text lines;  /* a line per rank */
-    struct wf_text silent; /* ranks of the job that do not answer */
-    struct wf_text behind; /* ranks of the communicator that have not reached this position */
-    weft_status shared;    /* an error of a rank of the communicator that is the cause on all ranks:
-                              WEFT_ERR_TIMEOUT or _MISMATCH; WEFT_OK: none */
-    struct wf_text why;    /* the rank and the text of `shared` */
-};
-
-/* Ask the ranks of COMM, and the other ranks of the job, for which they may wait. */
-void wf_position_ask(weft_comm *comm, struct wf_answers *out);
-void wf_answers_free(struct wf_answers *answers);
-/* To the log: this rank's recent operations on COMM, and every rank's position. */
-void wf_position_log(weft_comm *comm);
-/* The same with the LINES that wf_position_ask has given. */
-void wf_position_log_answers(weft_comm *comm, const struct wf_text *lines);
-
 /* ---- posts.c: for the rest see posts.h ---- */
 
 static inline void wf_posts_extend(struct wf_posts *posts, uint64_t now)
@@ -440,6 +431,9 @@ struct wf_call_identity {
 weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
                             const struct wf_call_identity *identity) WF_NODISCARD;
 
+/* weft_collective for a step of which the caller has a record: of a plan, or of a collective. */
+weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args *args);
+
 /* The plugin's pull or, if args->dtype is not TO, its pull_cast; it must have it.  ELEMENTS, wanted
  * on this rank, is for the record. */
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t to,
@@ -465,9 +459,10 @@ weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */
 
-/* WEFT_ERR_TIMEOUT: FUNCTION has waited for TIMEOUT_NS.  After a long wait, log every rank's
- * position. */
-weft_status wf_context_waited(weft_context *context, const char *function, int64_t timeout_ns);
+/* WEFT_ERR_TIMEOUT: FUNCTION has waited for TIMEOUT_NS, for the stream with the name STREAM, or "".
+ * After a long wait, log every rank's position. */
+weft_status wf_context_waited(weft_context *context, const char *function, const char *stream,
+                              int64_t timeout_ns);
 /* Fail the communicators of CONTEXT if its streams may be waiting for their work. */
 void wf_streams_stop(weft_context *context);
 

@@ -5,6 +5,7 @@
  * the ranks exchange its outcome too.  A rank that skips a step still takes part in the next
  * exchange, so no rank waits for it. */
 #include "check.h"
+#include "recording.h"
 
 #include "weft/status.h"
 
@@ -75,6 +76,14 @@ static void clear(weft_comm *comm)
     if (comm->handle != NULL) comm->table->destroy(comm->handle);
     wf_free(comm->world_ranks);
     wf_free(comm->host_ids);
+    wf_free(comm->message_counts);
+    comm->message_counts = NULL;
+    while (comm->known_axes != NULL) {
+        struct wf_known_axes *known = comm->known_axes;
+
+        comm->known_axes = known->next;
+        wf_free(known);
+    }
     comm->handle = NULL;
     comm->world_ranks = NULL;
     comm->host_ids = NULL;
@@ -105,6 +114,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;
     comm->may_post = UINT64_MAX;
+    comm->group_record = WF_NO_RECORD;
     wf_posts_begin(&comm->posts);
     wf_posts_begin(&comm->onesided_posts);
     comm->averages = wf_average_by_backend(comm);
@@ -289,9 +299,14 @@ static void enlist(weft_comm *comm)
 {
     weft_context *context = comm->context;
 
+    comm->name_text = wf_trace_intern(context->trace, comm->name);
+    wf_trace_add_comm(context->trace, comm->number, comm->name_text, comm->world_ranks, comm->size,
+                      comm->rank);
+    wf_trace_set_limit(context->trace, comm->number, comm->timeout_ns);
     pthread_mutex_lock(&context->lock);
     comm->next = context->comms;
     context->comms = comm;
+    atomic_store(&comm->tracing, atomic_load(&context->tracing));
     wf_fault_apply_early(comm);
     pthread_mutex_unlock(&context->lock);
     for (int32_t i = 0; context->client != NULL && i < comm->size; i++) {
@@ -356,11 +371,12 @@ static void end_owned(weft_comm *comm, const char *cause)
 }
 
 /* The operations of an open call group are never started. */
-static void warn_of_group(weft_comm *comm)
+static void give_up_group(weft_comm *comm)
 {
     uint64_t posted = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
 
     if (comm->group_depth == 0) return;
+    if (comm->group_record != WF_NO_RECORD) wf_record_group_end(comm, WEFT_ERR_ABORTED);
     wf_log(WF_LOG_WARNING,
            "communicator %s ends inside a call group, and %llu operations of the group are not "
            "started; call weft_group_end before the release",
@@ -373,7 +389,7 @@ static void detach(weft_comm *comm, const char *cause)
     weft_context *context = comm->context;
     weft_comm **at = &context->comms;
 
-    warn_of_group(comm);
+    give_up_group(comm);
     wf_dependents_end(comm, cause);
     wf_modules_comm_ends(comm, cause);
     end_owned(comm, cause);
@@ -383,6 +399,7 @@ static void detach(weft_comm *comm, const char *cause)
         at = &(*at)->next;
     if (*at != NULL) *at = comm->next;
     wf_posts_end(comm);
+    wf_trace_remove_comm(context->trace, comm->number);
     context->released[context->released_count++ % WF_RELEASED] =
         (struct wf_released){comm->number, atomic_load(&comm->collectives)};
     pthread_mutex_unlock(&context->lock);

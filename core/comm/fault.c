@@ -2,7 +2,9 @@
  *
  * The first error is the cause: it is kept with its text, and every later call returns it. A
  * refused call - a wrong argument, no memory - does not fail the communicator. */
-#include "comm.h"
+#include "position.h"
+#include "recording.h"
+#include "trace/dump/dump.h"
 
 #include "weft/status.h"
 
@@ -37,8 +39,20 @@ static void set_cause(weft_comm *comm, weft_status status, const char *text)
     snprintf(comm->cause_text, sizeof comm->cause_text, "%s", text);
     atomic_store_explicit(&comm->may_post, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->cause, status, memory_order_release);
+    wf_trace_fail_comm(comm->context->trace, comm->number, status, text);
     /* Another thread of this rank may wait for other ranks in a step of COMM. */
     if (comm->context->client != NULL) wf_client_notify(comm->context->client);
+}
+
+/* Unlock CONTEXT.  If a communicator has failed meanwhile, write the dump that WEFT_DUMP asks for,
+ * now that all communicators which failed together have what they wait for. */
+static void unlock(weft_context *context)
+{
+    /* A context without communicators may not have a trace yet. */
+    struct wf_trace *trace = context->comms != NULL ? context->trace : NULL;
+
+    pthread_mutex_unlock(&context->lock);
+    if (trace != NULL) wf_dump_if_due(trace);
 }
 
 /* Fail the groups of COMM but EXCEPT: their ranks run the same bound plans. */
@@ -61,7 +75,7 @@ void wf_comm_fail(weft_comm *comm, weft_status status, const char *text)
 {
     pthread_mutex_lock(&comm->context->lock);
     wf_comm_fail_locked(comm, status, text);
-    pthread_mutex_unlock(&comm->context->lock);
+    unlock(comm->context);
 }
 
 /* No rank could be asked: add the first error that another rank has reported. */
@@ -83,6 +97,7 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
                 (unsigned long long)atomic_load_explicit(&comm->ring.posted, memory_order_relaxed),
                 comm->name);
     wf_position_ask(comm, &answers);
+    if (answers.suspect >= 0) wf_record_wait(comm, answers.suspect);
     both = answers.silent.length > 0 && answers.behind.length > 0;
     if (answers.silent.length > 0 || answers.behind.length > 0)
         wf_text_add(out, "the time limit passed: %s%s%s; ",
@@ -161,7 +176,7 @@ weft_status wf_comm_cause(weft_comm *comm)
         wf_comm_fail_locked(comm, atomic_load(&comm->limit), comm->limit_text);
     status = atomic_load_explicit(&comm->cause, memory_order_acquire);
     if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->cause_text);
-    pthread_mutex_unlock(&comm->context->lock);
+    unlock(comm->context);
     return status;
 }
 
@@ -183,6 +198,10 @@ static weft_status explain_loss(weft_comm *comm, const char *what, const char *o
     }
     first = wf_client_first_lost(comm->context->client);
     wf_position_ask(comm, &answers);
+    if (first != NULL)
+        wf_record_wait(comm, first->rank);
+    else if (answers.suspect >= 0)
+        wf_record_wait(comm, answers.suspect);
     status = answers.shared != WEFT_OK && !answers.why.failed ? answers.shared : WEFT_ERR_PEER;
     wf_text_add(out, "%s", status == WEFT_ERR_PEER ? own : answers.why.data);
     if (first != NULL) wf_text_add(out, "; before it, rank %d %s", first->rank, first->text);
@@ -237,9 +256,11 @@ static void on_rank_lost(weft_context *context, const struct wf_departure *depar
     snprintf(words, sizeof words, "rank %d %s", departure->rank, departure->text);
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        if (weft_comm_find_rank(comm, departure->rank) >= 0)
+        if (weft_comm_find_rank(comm, departure->rank) >= 0) {
+            wf_record_wait(comm, departure->rank);
             wf_comm_fail_locked(comm, WEFT_ERR_PEER, words);
-    pthread_mutex_unlock(&context->lock);
+        }
+    unlock(context);
 }
 
 void wf_fault_write_record(weft_context *context, struct wf_text *out)
@@ -290,7 +311,7 @@ static void on_rank_left(weft_context *context, const struct wf_departure *depar
             if (comm->number == number && weft_comm_find_rank(comm, departure->rank) >= 0)
                 limit_departed(comm, departure, count);
     }
-    pthread_mutex_unlock(&context->lock);
+    unlock(context);
 }
 
 void wf_fault_gone(void *self, const struct wf_departure *departure)
@@ -306,7 +327,7 @@ weft_status wf_comm_fail_limited(weft_comm *comm)
     pthread_mutex_lock(&comm->context->lock);
     if (atomic_load(&comm->cause) == WEFT_OK)
         wf_comm_fail_locked(comm, atomic_load(&comm->limit), comm->limit_text);
-    pthread_mutex_unlock(&comm->context->lock);
+    unlock(comm->context);
     return wf_comm_cause(comm);
 }
 
@@ -341,7 +362,7 @@ void wf_fault_abort(void *self, uint64_t number, weft_status status, const char 
         early->status = status;
         snprintf(early->text, sizeof early->text, "%s", text);
     }
-    pthread_mutex_unlock(&context->lock);
+    unlock(context);
 }
 
 void wf_fault_apply_early(weft_comm *comm)

@@ -22,6 +22,12 @@ weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t coun
 
 /* ---- along.c ---- */
 
+/* A mesh and axes of it that all ranks of the mesh have passed to weft_comm_along. */
+struct wf_known_axes {
+    struct wf_known_axes *next;
+    uint64_t digest;
+};
+
 /* How to get NEEDED ranks, more than COMM has. */
 void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_t bytes);
 

@@ -1,5 +1,6 @@
 /* message.c - point to point, and groups. */
 #include "check.h"
+#include "recording.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,22 +26,50 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
     return wf_stream_check(comm->context, message->stream, what);
 }
 
+/* Hand MESSAGE, which is checked, to the plugin. */
+static inline __attribute__((always_inline)) weft_status hand_over(weft_comm *comm, uint32_t kind,
+                                                                   const weft_message *message)
+{
+    weft_status status;
+
+    wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
+    status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
+                                  : comm->table->receive(comm->handle, message);
+    if (status != WEFT_OK)
+        return wf_comm_note(
+            comm, wf_comm_fault(comm, status, kind == WF_RING_SEND ? "weft_send" : "weft_receive"));
+    wf_posts_add(comm, message->stream);
+    if (wf_comm_is_inline(comm, message->stream)) wf_ring_finish(&comm->ring);
+    return WEFT_OK;
+}
+
+static __attribute__((noinline)) weft_status hand_over_recorded(weft_comm *comm, uint32_t kind,
+                                                                const weft_message *message,
+                                                                struct wf_trace *trace)
+{
+    struct wf_submitted record = wf_record_message(
+        trace, comm, kind == WF_RING_SEND ? WEFT_OP_SEND : WEFT_OP_RECEIVE, message);
+    weft_status status = hand_over(comm, kind, message);
+
+    wf_trace_return(trace);
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    wf_record_posted(trace, comm, message->stream, record);
+    return WEFT_OK;
+}
+
 static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *message)
 {
     const char *what = kind == WF_RING_SEND ? "weft_send" : "weft_receive";
+    struct wf_trace *trace;
     weft_status status;
 
     WF_TRY(wf_comm_check(comm, what));
     status = check(comm, what, message);
     if (status != WEFT_OK) return wf_comm_note(comm, status);
     if (wf_comm_has_failed(comm)) return wf_comm_note(comm, wf_comm_cause(comm));
-    wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
-    status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
-                                  : comm->table->receive(comm->handle, message);
-    if (status != WEFT_OK) return wf_comm_note(comm, wf_comm_fault(comm, status, what));
-    wf_posts_add(comm, message->stream);
-    if (wf_comm_is_inline(comm, message->stream)) wf_ring_finish(&comm->ring);
-    return WEFT_OK;
+    trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+    return trace != NULL ? hand_over_recorded(comm, kind, message, trace)
+                         : hand_over(comm, kind, message);
 }
 
 weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count, enum weft_dtype dtype,
@@ -80,6 +109,8 @@ weft_status weft_group_begin(weft_comm *comm)
     if (comm->group_depth++ == 0) {
         comm->group_status = WEFT_OK;
         comm->group_first = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+        if (atomic_load_explicit(&comm->tracing, memory_order_relaxed) != NULL)
+            wf_record_group_begin(comm);
     }
     return WEFT_OK;
 }
@@ -99,6 +130,17 @@ static weft_status give_up_group(weft_comm *comm)
     return wf_comm_cause(comm);
 }
 
+/* The error of COMM's group; STATUS is that of its end. */
+static inline weft_status judge_group(weft_comm *comm, weft_status status)
+{
+    if (comm->group_status == WEFT_ERR_NO_MEMORY && comm->group_depth == 0 && comm->size > 1)
+        return give_up_group(comm);
+    if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
+    if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0)
+        wf_ring_finish(&comm->ring);
+    return status;
+}
+
 weft_status weft_group_end(weft_comm *comm)
 {
     weft_status status;
@@ -106,14 +148,18 @@ weft_status weft_group_end(weft_comm *comm)
     WF_TRY(wf_comm_check(comm, "weft_group_end"));
     if (comm->group_depth == 0)
         return wf_fail(WEFT_ERR_INVALID, "weft_group_end on %s: no group has begun", comm->name);
+    if (comm->group_depth == 1 && comm->group_record != WF_NO_RECORD &&
+        comm->group_status == WEFT_OK)
+        wf_record_group_start(comm);
     status = comm->table->group_end(comm->handle);
     comm->group_depth--;
     if (comm->group_depth == 0) wf_posts_start_group(comm);
+    if (comm->group_depth == 0 && comm->context->timing != NULL)
+        wf_timing_post_group(comm->context->timing, comm,
+                             status == WEFT_OK && comm->group_status == WEFT_OK);
     if (status != WEFT_OK) status = wf_comm_note(comm, wf_comm_fault(comm, status, "group_end"));
-    if (comm->group_status == WEFT_ERR_NO_MEMORY && comm->group_depth == 0 && comm->size > 1)
-        return give_up_group(comm);
-    if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
-    if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0)
-        wf_ring_finish(&comm->ring);
+    status = judge_group(comm, status);
+    if (comm->group_depth == 0 && comm->group_record != WF_NO_RECORD)
+        wf_record_group_end(comm, status);
     return status;
 }

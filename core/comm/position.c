@@ -1,6 +1,6 @@
 /* position.c - the position of every rank in a communicator, to explain a wait that does not end.
  */
-#include "comm.h"
+#include "position.h"
 
 #include "weft/status.h"
 
@@ -208,6 +208,7 @@ static void print_all(const weft_comm *comm, const int32_t *ranks, const struct 
         print_position(&p, &out->lines);
         wf_text_char(&out->lines, '\n');
         if (!outside) note_error(&p, ranks[i], out);
+        if (out->suspect < 0 && is_suspect(&p, posted)) out->suspect = ranks[i];
         if (!p.answered)
             add_suspect(&out->silent, &silent, ranks[i], &p, outside);
         else if (is_suspect(&p, posted))
@@ -236,7 +237,7 @@ void wf_position_ask(weft_comm *comm, struct wf_answers *out)
     struct wf_gathered got;
     int32_t *ranks, count;
 
-    *out = (struct wf_answers){0};
+    *out = (struct wf_answers){.suspect = -1};
     if (client == NULL || comm->size == 1) return;
     ranks = list_asked(comm, &count);
     if (ranks == NULL) return;

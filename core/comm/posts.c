@@ -1,5 +1,6 @@
 /* posts.c - work that communicators have posted to streams, and its outcome. */
 #include "comm.h"
+#include "comm/context/timing.h"
 
 #include "weft/status.h"
 
@@ -236,18 +237,27 @@ static void note_reported(weft_context *context, const struct wf_span *span)
 
 struct wf_span wf_span_begin(weft_context *context, const void *stream)
 {
-    if (!atomic_load_explicit(&context->uses_streams, memory_order_acquire))
-        return (struct wf_span){.stream = stream};
-    return (struct wf_span){.stream = stream, .until = tick(context)};
+    struct wf_trace *trace = atomic_load_explicit(&context->tracing, memory_order_relaxed);
+    struct wf_span span = {.stream = stream};
+
+    if (trace != NULL) {
+        span.number = wf_stream_number(context, stream);
+        span.newest =
+            atomic_load_explicit(wf_trace_chain(trace, span.number), memory_order_acquire);
+    }
+    if (atomic_load_explicit(&context->uses_streams, memory_order_acquire))
+        span.until = tick(context);
+    return span;
 }
 
 /* Report why COMM failed.  `describe_lock` is held, so COMM is not released meanwhile. */
-static weft_status explain(weft_comm *comm, weft_status cause)
+static weft_status explain(weft_comm *comm, const struct wf_span *span, weft_status cause)
 {
+    const char *stream = span->any ? "" : wf_stream_name(comm->context, span->stream);
     char what[2 * WF_RUNS_TEXT];
 
     if (cause == WEFT_OK) return wf_comm_cause(comm);
-    wf_runs_describe_last(comm, what, sizeof what);
+    wf_runs_describe_last(comm, stream, what, sizeof what);
     return wf_comm_fault(comm, cause, what);
 }
 
@@ -262,7 +272,7 @@ static weft_status blame(weft_context *context, const struct wf_span *span, weft
     if (failed_owner.remains != NULL)
         status = wf_fail(failed_owner.remains->status, "%s", failed_owner.remains->text);
     pthread_mutex_unlock(&context->lock);
-    if (failed_owner.comm != NULL) status = explain(failed_owner.comm, cause);
+    if (failed_owner.comm != NULL) status = explain(failed_owner.comm, span, cause);
     if (is_owner(&failed_owner)) {
         pthread_mutex_lock(&context->lock);
         note_reported(context, span);
@@ -272,7 +282,18 @@ static weft_status blame(weft_context *context, const struct wf_span *span, weft
     return status;
 }
 
-weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
+/* The work in SPAN has ended: complete, or with an error of some of its communicators. */
+static void end_records(weft_context *context, const struct wf_span *span, weft_status status)
+{
+    if (span->any) return;
+    if (status == WEFT_OK)
+        wf_trace_finish_chain(context->trace, span->newest, span->number, false);
+    else
+        wf_trace_fail_chain(context->trace, span->newest, span->number);
+}
+
+static weft_status judge_posts(weft_context *context, const struct wf_span *span,
+                               weft_status status)
 {
     struct owner failed_owner;
     weft_status cause;
@@ -283,6 +304,15 @@ weft_status wf_span_judge(weft_context *context, const struct wf_span *span, wef
     if (!is_owner(&failed_owner) && status == WEFT_OK && !span->any) settle(context, span);
     pthread_mutex_unlock(&context->lock);
     return is_owner(&failed_owner) ? blame(context, span, status) : status;
+}
+
+weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
+{
+    status = judge_posts(context, span, status);
+    if (status == WEFT_OK && context->timing != NULL)
+        wf_timing_collect(context->timing, span->stream, span->any);
+    if (span->newest != 0) end_records(context, span, status);
+    return status;
 }
 
 void wf_span_drop(weft_context *context, const struct wf_span *span)

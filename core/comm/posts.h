@@ -49,8 +49,10 @@ struct wf_remains {
 /* The posts that a wait covers: those on STREAM before UNTIL.  UNTIL 0: none. */
 struct wf_span {
     const void *stream;
+    uint64_t number; /* of STREAM in records, if NEWEST is set */
     uint64_t until;
-    bool any; /* STREAM is not known */
+    bool any;        /* STREAM is not known */
+    uint64_t newest; /* record of the trace; 0: none */
 };
 
 /* The span of a wait, or of the recording of a work, that begins now. */

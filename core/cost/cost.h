@@ -36,6 +36,8 @@ struct wf_work {
 
 /* ---- model.c ---- */
 
+/* BYTES at RATE femtoseconds each, in nanoseconds, rounded down. */
+uint64_t wf_transfer_ns(uint64_t bytes, uint64_t rate);
 uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work);
 
 /* ---- table.c ---- */

@@ -12,13 +12,16 @@ static const struct likeness {
     uint32_t kind, collective;
     bool twice; /* two passes over the peers, each receiving the bytes */
     bool copies_own, reduces_all;
+    bool rooted; /* one rank has the buffer before or after: a rank receives all of it */
 } likenesses[] = {
-    {WEFT_STEP_ALL_GATHER, WEFT_COLL_ALL_GATHER, false, true, false},
-    {WEFT_STEP_REDUCE_SCATTER, WEFT_COLL_REDUCE_SCATTER, false, false, true},
-    {WEFT_STEP_ALL_REDUCE, WEFT_COLL_ALL_REDUCE, true, false, true},
-    {WEFT_STEP_ALL_TO_ALL, WEFT_COLL_ALL_TO_ALL, false, true, false},
-    {WEFT_STEP_PERMUTE, WEFT_COLL_ALL_TO_ALL_V, false, false, false},
-    {WEFT_STEP_EXCHANGE, WEFT_COLL_ALL_TO_ALL_V, false, true, false},
+    {WEFT_STEP_ALL_GATHER, WEFT_COLL_ALL_GATHER, false, true, false, false},
+    {WEFT_STEP_REDUCE_SCATTER, WEFT_COLL_REDUCE_SCATTER, false, false, true, false},
+    {WEFT_STEP_ALL_REDUCE, WEFT_COLL_ALL_REDUCE, true, false, true, false},
+    {WEFT_STEP_ALL_TO_ALL, WEFT_COLL_ALL_TO_ALL, false, true, false, false},
+    {WEFT_STEP_PERMUTE, WEFT_COLL_ALL_TO_ALL_V, false, false, false, false},
+    {WEFT_STEP_EXCHANGE, WEFT_COLL_ALL_TO_ALL_V, false, true, false, false},
+    {WEFT_STEP_BROADCAST, WEFT_COLL_BROADCAST, false, false, false, true},
+    {WEFT_STEP_REDUCE, WEFT_COLL_REDUCE, false, false, true, true},
 };
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -43,7 +46,13 @@ static void set_rate(const weft_cost_table *table, const struct likeness *like, 
 
     if (like->copies_own) local += table->copy;
     if (like->reduces_all) local += table->reduce * ranks;
-    rate->femtoseconds = less(whole, local) / ((like->twice ? 2 : 1) * (ranks - 1));
+    if (like->rooted) {
+        /* a broadcast's rank receives the buffer once, a reduction's owner from all others */
+        uint64_t reduced = like->reduces_all ? table->reduce * ranks : 0;
+        rate->femtoseconds = less(per_byte, reduced) / (like->reduces_all ? ranks - 1 : 1);
+    } else {
+        rate->femtoseconds = less(whole, local) / ((like->twice ? 2 : 1) * (ranks - 1));
+    }
     if (rate->femtoseconds == 0) rate->femtoseconds = 1;
 }
 

@@ -1,20 +1,9 @@
 /* model.c - time of a step: latency, bytes over bandwidth, and local work. */
 #include "cost.h"
 
-const char *weft_step_name(enum weft_step_kind kind)
-{
-    static const char *const names[] = {
-#define ROW(name, value, text) [value] = text,
-        WEFT_STEP_LIST(ROW)
-#undef ROW
-    };
-
-    return kind < WF_COUNT(names) ? names[kind] : NULL;
-}
-
-/* BYTES at RATE femtoseconds each, in nanoseconds.  The order of operations prevents overflow for
- * any tensor that fits an address space, at any rate of a real device. */
-static uint64_t transfer_ns(uint64_t bytes, uint64_t rate)
+/* The order of operations prevents overflow for any tensor that fits an address space, at any rate
+ * of a real device. */
+uint64_t wf_transfer_ns(uint64_t bytes, uint64_t rate)
 {
     const uint64_t unit = 1000000; /* femtoseconds in a nanosecond */
 
@@ -28,8 +17,8 @@ uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work)
 
     if (work->kind == WEFT_STEP_ALL_REDUCE) peers *= 2; /* reduce-scatter, then all-gather */
     ns = wf_add_capped(rate->base_ns, wf_mul_capped(peers, rate->peer_ns));
-    ns = wf_add_capped(ns, transfer_ns(work->received, rate->femtoseconds));
-    ns = wf_add_capped(ns, transfer_ns(work->copied, table->copy));
-    ns = wf_add_capped(ns, transfer_ns(work->packed, table->pack));
-    return wf_add_capped(ns, transfer_ns(work->reduced, table->reduce));
+    ns = wf_add_capped(ns, wf_transfer_ns(work->received, rate->femtoseconds));
+    ns = wf_add_capped(ns, wf_transfer_ns(work->copied, table->copy));
+    ns = wf_add_capped(ns, wf_transfer_ns(work->packed, table->pack));
+    return wf_add_capped(ns, wf_transfer_ns(work->reduced, table->reduce));
 }

@@ -27,6 +27,8 @@ static const weft_cost_table general = {
             [WEFT_STEP_ALL_TO_ALL] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
             [WEFT_STEP_PERMUTE] = TRAVEL(6600, 0, 10619, 6600, 0, 48269),
             [WEFT_STEP_EXCHANGE] = TRAVEL(8600, 600, 10619, 8600, 2700, 48269),
+            [WEFT_STEP_BROADCAST] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
+            [WEFT_STEP_REDUCE] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
         },
     .copy = 500,
     .pack = 700,
@@ -47,6 +49,8 @@ static const weft_cost_table shared_memory = {
             [WEFT_STEP_ALL_TO_ALL] = TRAVEL(600, 40, 45000, 60000, 20000, 400000),
             [WEFT_STEP_PERMUTE] = TRAVEL(600, 40, 45000, 60000, 20000, 400000),
             [WEFT_STEP_EXCHANGE] = TRAVEL(600, 40, 45000, 60000, 20000, 400000),
+            [WEFT_STEP_BROADCAST] = TRAVEL(600, 40, 45000, 60000, 20000, 400000),
+            [WEFT_STEP_REDUCE] = TRAVEL(600, 40, 60000, 60000, 20000, 400000),
         },
     .copy = 45000,
     .pack = 60000,
@@ -67,6 +71,8 @@ static const weft_cost_table dtensor = {
             [WEFT_STEP_ALL_TO_ALL] = TRAVEL(7600, 600, 10619, 7600, 2700, 48269),
             [WEFT_STEP_PERMUTE] = TRAVEL(7600, 600, 10619, 7600, 2700, 48269),
             [WEFT_STEP_EXCHANGE] = TRAVEL(7600, 600, 10619, 7600, 2700, 48269),
+            [WEFT_STEP_BROADCAST] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
+            [WEFT_STEP_REDUCE] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
         },
 };
 

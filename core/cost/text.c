@@ -11,7 +11,8 @@
  *
  * Rates are femtoseconds per byte; a kind of step has nanoseconds, nanoseconds per further rank and
  * femtoseconds per byte, within a host and between hosts.  Every kind has both lines, in any order;
- * `#` begins a comment. */
+ * a table of version 0.1 without broadcast and reduce has the rates of all-gather and
+ * reduce-scatter for them.  `#` begins a comment. */
 #include "cost.h"
 
 #include <string.h>
@@ -105,14 +106,20 @@ static weft_status read_one_sided(struct reader *r)
     return refuse_line(r, "expected `yes` or `no`");
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 static weft_status read_line(struct reader *r)
 {
     uint64_t *const rates[] = {&r->table->copy, &r->table->pack, &r->table->reduce};
 
     for (int kind = 0; kind < WEFT_STEP_KINDS; kind++) {
         struct wf_scan before = r->scan;
-        if (wf_scan_word(&r->scan, weft_step_name((uint32_t)kind)) && wf_scan_char(&r->scan, ' '))
-            return read_rate(r, kind);
+        if (wf_scan_word(&r->scan, weft_step_name((uint32_t)kind)) && wf_scan_char(&r->scan, ' ') &&
+            !is_digit(wf_scan_peek(&r->scan)))
+            return read_rate(r, kind); /* `reduce 500` is not a kind's line */
         r->scan = before;
     }
     for (int head = 0; head < HEAD_LINES; head++) {
@@ -128,6 +135,23 @@ static weft_status read_line(struct reader *r)
     return refuse_line(r, "expected a kind of step, name, one-sided, copy, pack or reduce");
 }
 
+/* Give kinds that are newer than the table the rates of a similar one. */
+static void add_later_kinds(struct reader *r)
+{
+    static const struct {
+        int kind, like;
+    } later[] = {{WEFT_STEP_BROADCAST, WEFT_STEP_ALL_GATHER},
+                 {WEFT_STEP_REDUCE, WEFT_STEP_REDUCE_SCATTER}};
+
+    for (size_t i = 0; i < WF_COUNT(later); i++)
+        for (int link = 0; link < WF_LINKS; link++) {
+            int bit = later[i].kind * WF_LINKS + link;
+            if (r->seen >> bit & 1) continue;
+            r->table->rates[later[i].kind][link] = r->table->rates[later[i].like][link];
+            if (r->seen >> (later[i].like * WF_LINKS + link) & 1) r->seen |= UINT32_C(1) << bit;
+        }
+}
+
 static weft_status read_table(struct reader *r)
 {
     skip_to_line(&r->scan);
@@ -137,6 +161,7 @@ static weft_status read_table(struct reader *r)
         wf_scan_space(&r->scan);
         if (!at_line_end(&r->scan)) return refuse_line(r, "expected the end of the line");
     }
+    add_later_kinds(r);
     for (int bit = 0; bit < WEFT_STEP_KINDS * WF_LINKS; bit++)
         if (!(r->seen >> bit & 1))
             return wf_fail(WEFT_ERR_PARSE, "cost table: the line `%s %s` is missing",

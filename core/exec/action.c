@@ -2,7 +2,8 @@
  *
  * If ranks can read each other's memory, the action is a pull: every byte goes straight from its
  * source to its target.  A reduction to replicas is the plugin's all-reduce.  Otherwise bytes are
- * packed, exchanged and unpacked. */
+ * packed, exchanged and unpacked, except that whole buffers are broadcast from or reduced to an
+ * owner by the plugin's collectives. */
 #include "bound.h"
 
 #include <string.h>
@@ -28,6 +29,52 @@ static void set_all_reduce(struct wf_action *action)
                                                 .root = -1,
                                                 .count = action->elements,
                                                 .divisor = wf_divisor_of(&action->kind)};
+}
+
+/* The rank of ACTION's communicator that owns SPEC's shard in this rank's group. */
+static int32_t find_owner(const struct weft_bound *bound, const struct wf_action *action,
+                          const weft_spec *spec)
+{
+    const struct wf_layout *layout = &spec->layout;
+    int32_t coord[WEFT_MAX_AXES], world;
+
+    if (!wf_mesh_coord(layout->mesh, weft_comm_rank(bound->parent), coord)) return -1;
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        if (action->step->axes >> a & 1) coord[a] = layout->placements[a].owner;
+    world = weft_comm_world_rank(bound->parent, wf_mesh_rank(layout->mesh, coord));
+    return weft_comm_find_rank(action->comm, world);
+}
+
+/* True if the backend's broadcast or reduction runs STEP. */
+static bool is_rooted(const struct weft_bound *bound, const struct wf_action *action)
+{
+    uint32_t kind = action->step->kind, level;
+
+    if (!bound->packed || (kind != WEFT_STEP_BROADCAST && kind != WEFT_STEP_REDUCE)) return false;
+    return weft_comm_support(
+               action->comm, kind == WEFT_STEP_BROADCAST ? WEFT_COLL_BROADCAST : WEFT_COLL_REDUCE,
+               action->kind.dtype, kind == WEFT_STEP_BROADCAST ? 0 : action->kind.reduction,
+               &level) == WEFT_OK &&
+           level != WEFT_SUPPORT_NO;
+}
+
+/* A broadcast of the owner's buffer, or a reduction to it.  Other ranks than the owner have an
+ * empty shard on one side. */
+static void set_rooted(const struct weft_bound *bound, struct wf_action *action)
+{
+    bool broadcasts = action->step->kind == WEFT_STEP_BROADCAST;
+    const weft_spec *owned = broadcasts ? action->step->from : action->step->to;
+    uint64_t inputs = action->input_bytes / wf_dtype_bytes(action->kind.dtype);
+
+    action->type = WF_ACTION_COLLECTIVE;
+    action->collective =
+        (weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                               .collective = broadcasts ? WEFT_COLL_BROADCAST : WEFT_COLL_REDUCE,
+                               .dtype = action->kind.dtype,
+                               .reduction = broadcasts ? 0 : action->kind.reduction,
+                               .root = find_owner(bound, action, owned),
+                               .count = broadcasts ? action->elements : inputs,
+                               .divisor = broadcasts ? 0 : wf_divisor_of(&action->kind)};
 }
 
 static weft_status set_readers(const struct weft_bound *bound, struct wf_action *action)
@@ -57,9 +104,15 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
         if (wf_cast_is_dense(bound->casts, action->step)) return WEFT_OK;
         return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
     }
-    by_backend = wf_average_is_native(bound, &action->kind);
+    by_backend = wf_average_is_native(bound, &action->kind) &&
+                 !(action->step->kind == WEFT_STEP_ALL_REDUCE &&
+                   (bound->refused >> action->kind.dtype & 1) != 0);
     if (action->step->kind == WEFT_STEP_ALL_REDUCE && by_backend) {
         set_all_reduce(action);
+        return WEFT_OK;
+    }
+    if (by_backend && is_rooted(bound, action)) {
+        set_rooted(bound, action);
         return WEFT_OK;
     }
     WF_TRY(wf_parts_renumber(parts, bound->parent, action->comm));

@@ -10,6 +10,8 @@ struct plan_name {
     uint32_t packed, in_place;
     uint32_t bindings; /* number of plans bound to the communicator so far */
     uint32_t casts;    /* enum wf_cast_ways of its backend */
+    uint32_t refused;  /* as in wf_bind_call, of its backend */
+    uint32_t tensors;  /* of a batch; 0: it is not a batch */
     char text[240];    /* truncated if longer */
 };
 
@@ -18,10 +20,18 @@ static void name_plan(const struct wf_bind_call *call, const weft_plan *plan, st
     memset(out, 0, sizeof *out);
     out->bindings = call->team->bindings;
     out->casts = call->casts;
+    out->refused = call->refused;
+    out->tensors = plan->members != NULL ? plan->member_count : 0;
     out->digest = plan->digest;
     out->packed = call->given.packed;
     out->in_place = call->given.in_place;
     wf_plan_name(plan, true, out->text, sizeof out->text);
+}
+
+/* The number in the call's communicator of rank NUMBER of the team. */
+static int32_t number_rank(const struct wf_bind_call *call, int32_t number)
+{
+    return weft_comm_find_rank(call->parent, weft_comm_world_rank(call->team, number));
 }
 
 /* MINE of this rank, THEIRS of rank NUMBER of the team. */
@@ -29,7 +39,7 @@ static weft_status compare_plans(const struct wf_bind_call *call, const struct p
                                  int32_t number, const struct plan_name *theirs)
 {
     const weft_comm *comm = call->parent;
-    int32_t i = weft_comm_find_rank(comm, weft_comm_world_rank(call->team, number));
+    int32_t i = number_rank(call, number);
 
     if (theirs->digest != mine->digest)
         return wf_fail(WEFT_ERR_MISMATCH,
@@ -50,13 +60,185 @@ static weft_status compare_plans(const struct wf_bind_call *call, const struct p
     return WEFT_OK;
 }
 
+/* ---- batches that differ ---- */
+
+/* What a rank shows of the first tensor that differs. */
+struct tensor_name {
+    uint64_t digest;
+    uint32_t tensors; /* of its batch */
+    char name[64];    /* its name or its index; "": the batch ends before it */
+    char text[400];
+};
+
+static uint64_t digest_tensor(uint64_t digest, const struct wf_member *member)
+{
+    digest = wf_hash_mix(digest, member->alone != NULL ? member->alone->digest : 0);
+    return wf_hash_mix(wf_hash_mix(digest, weft_spec_hash(member->from)),
+                       weft_spec_hash(member->to));
+}
+
+/* Every rank of the team shows BYTES of DATA.  All ranks know that their batches differ. */
+static weft_status show(const struct wf_bind_call *call, const void *data, size_t bytes,
+                        struct wf_gathered *out)
+{
+    char label[192];
+    weft_status status;
+
+    snprintf(label, sizeof label, "%s on %s (comparing tensors)", call->function, call->team->name);
+    status = wf_comm_agree(call->team, label, WEFT_OK, (weft_blob){data, bytes}, out);
+    if (status != WEFT_OK) return wf_fail_named(status, call->function);
+    for (int32_t i = 0; i < out->count && status == WEFT_OK; i++)
+        if (out->blobs[i].bytes != bytes)
+            status =
+                wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d sent data that does not describe a tensor",
+                        call->function, number_rank(call, i));
+    if (status != WEFT_OK) wf_gathered_free(out);
+    return status;
+}
+
+/* Set *OUT to the first tensor in which the ranks' batches differ; COMMON: the first COMMON ones,
+ * which all batches have, are equal.  Ranks compare one digest at a time, so that the cost does not
+ * grow with the product of tensors and ranks. */
+static weft_status find_tensor(const struct wf_bind_call *call, const weft_plan *plan,
+                               uint32_t common, uint32_t *out)
+{
+    uint32_t same = 0, differ = common + 1; /* tensors at the beginning of the batches */
+
+    while (differ - same > 1) {
+        uint32_t middle = same + (differ - same) / 2;
+        struct wf_gathered got;
+        uint64_t mine = 0;
+        bool equal = true;
+
+        for (uint32_t i = 0; i < middle; i++)
+            mine = digest_tensor(mine, &plan->members[i]);
+        WF_TRY(show(call, &mine, sizeof mine, &got));
+        for (int32_t i = 1; i < got.count; i++)
+            equal = equal && memcmp(got.blobs[i].data, got.blobs[0].data, sizeof mine) == 0;
+        wf_gathered_free(&got);
+        if (equal)
+            same = middle;
+        else
+            differ = middle;
+    }
+    *out = same;
+    return WEFT_OK;
+}
+
+/* Describe tensor INDEX of this rank's batch. */
+static void name_tensor(const struct wf_bind_call *call, const weft_plan *plan, uint32_t index,
+                        struct tensor_name *out)
+{
+    memset(out, 0, sizeof *out);
+    out->tensors = plan->member_count;
+    if (index >= plan->member_count) return;
+    out->digest = digest_tensor(0, &plan->members[index]);
+    if (call->named != NULL && call->named[index].name != NULL)
+        snprintf(out->name, sizeof out->name, "%s", call->named[index].name);
+    if (out->name[0] == '\0') snprintf(out->name, sizeof out->name, "%u", index);
+    wf_tensor_name(&plan->members[index], out->text, sizeof out->text);
+}
+
+static void read_tensor(weft_blob blob, struct tensor_name *out)
+{
+    memcpy(out, blob.data, sizeof *out);
+    out->name[sizeof out->name - 1] = out->text[sizeof out->text - 1] = '\0';
+}
+
+static void print_tensor(const struct tensor_name *tensor, int32_t rank, struct wf_text *out)
+{
+    if (tensor->name[0] == '\0')
+        wf_text_add(out, "on rank %d, the batch has %u tensors; ", rank, tensor->tensors);
+    else
+        wf_text_add(out, "on rank %d, tensor %s is %s; ", rank, tensor->name, tensor->text);
+}
+
+/* All ranks compare the others with the first, so that all name the same two. */
+static weft_status name_difference(const struct wf_bind_call *call, const struct wf_gathered *got)
+{
+    struct tensor_name first, other;
+    struct wf_text text = {0};
+    weft_status status;
+    int32_t i = 1;
+
+    read_tensor(got->blobs[0], &first);
+    for (; i < got->count; i++) {
+        read_tensor(got->blobs[i], &other);
+        if (other.digest != first.digest || other.tensors != first.tensors) break;
+    }
+    if (i >= got->count) return WEFT_OK;
+    print_tensor(&first, number_rank(call, 0), &text);
+    print_tensor(&other, number_rank(call, i), &text);
+    status = wf_fail(WEFT_ERR_MISMATCH,
+                     "%s: rank %d and rank %d bind different batches: %sall ranks must make the "
+                     "same calls in the same order, with the same specs",
+                     call->function, number_rank(call, 0), number_rank(call, i),
+                     text.failed ? "" : text.data);
+    wf_text_free(&text);
+    return status;
+}
+
+/* The ranks' batches differ, and have at least COMMON tensors: name the first that differs.
+ * STATUS is the error without it. */
+static weft_status explain_batches(const struct wf_bind_call *call, const weft_plan *plan,
+                                   uint32_t common, weft_status status)
+{
+    struct tensor_name mine;
+    struct wf_gathered got;
+    weft_status named;
+    uint32_t index;
+
+    WF_TRY(find_tensor(call, plan, common, &index));
+    name_tensor(call, plan, index, &mine);
+    WF_TRY(show(call, &mine, sizeof mine, &got));
+    named = name_difference(call, &got);
+    wf_gathered_free(&got);
+    return named != WEFT_OK ? named : status;
+}
+
+/* ---- the agreement ---- */
+
+/* Compare the plans that the ranks have shown.  *COMMON is the least number of tensors of their
+ * batches if they differ; 0: they are equal, or a plan is not a batch.  It is the same on all
+ * ranks.
+ */
+static weft_status compare_all(const struct wf_bind_call *call, const struct plan_name *mine,
+                               const struct wf_gathered *got, struct wf_bind_outcome *out,
+                               uint32_t *common)
+{
+    weft_status status = WEFT_OK;
+    uint32_t least = mine->tensors;
+    struct plan_name theirs;
+    bool differ = false;
+
+    *common = 0;
+    for (int32_t i = 0; i < got->count; i++) {
+        if (got->blobs[i].bytes != sizeof theirs)
+            return wf_fail(WEFT_ERR_MISMATCH,
+                           "%s: rank %d sent data that is not a plan: it called another function, "
+                           "or it has another version of weft",
+                           call->function, number_rank(call, i));
+        memcpy(&theirs, got->blobs[i].data, sizeof theirs);
+        theirs.text[sizeof theirs.text - 1] = '\0';
+        if (status == WEFT_OK) status = compare_plans(call, mine, i, &theirs);
+        if (theirs.bindings >= out->binding) out->binding = theirs.bindings + 1;
+        out->casts &= theirs.casts;
+        out->refused |= theirs.refused;
+        differ = differ || theirs.digest != mine->digest;
+        if (theirs.tensors < least) least = theirs.tensors;
+    }
+    if (differ) *common = least;
+    return status;
+}
+
 weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, weft_status status,
                           const weft_plan *plan, struct wf_bind_outcome *out)
 {
     weft_comm *comm = call->team;
-    struct plan_name mine = {0}, theirs;
+    struct plan_name mine = {0};
     struct wf_agreement agreement;
     struct wf_gathered got;
+    uint32_t common;
     char label[192];
 
     if (status == WEFT_OK) name_plan(call, plan, &mine);
@@ -65,21 +247,8 @@ weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, wef
     if (status == WEFT_OK) agreement.about = mine.text;
     status = wf_agree(comm->context, &agreement, status, (weft_blob){&mine, sizeof mine}, &got);
     if (status != WEFT_OK) return wf_fail_named(status, call->function);
-    *out = (struct wf_bind_outcome){comm->bindings + 1, call->casts};
-    for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
-        if (got.blobs[i].bytes != sizeof theirs) {
-            status = wf_fail(WEFT_ERR_MISMATCH,
-                             "%s: rank %d sent data that is not a plan: it called another "
-                             "function, or it has another version of weft",
-                             call->function, i);
-            break;
-        }
-        memcpy(&theirs, got.blobs[i].data, sizeof theirs);
-        theirs.text[sizeof theirs.text - 1] = '\0';
-        status = compare_plans(call, &mine, i, &theirs);
-        if (theirs.bindings >= out->binding) out->binding = theirs.bindings + 1;
-        out->casts &= theirs.casts;
-    }
+    *out = (struct wf_bind_outcome){comm->bindings + 1, call->casts, call->refused};
+    status = compare_all(call, &mine, &got, out, &common);
     wf_gathered_free(&got);
-    return status;
+    return common > 0 ? explain_batches(call, plan, common, status) : status;
 }

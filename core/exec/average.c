@@ -1,9 +1,10 @@
 /* average.c - reduces arrived contributions into the tensor.
  *
  * ABI 1.0 does not define averages of integers, and has no divisor smaller than the number of
- * contributions.  Some backends lack the kernels for averages or for all reductions.  In these
- * cases the host reduces: contributions are copied to host memory, each result replaces the first
- * of its contributions and is copied back to the device, and from there into the tensor. */
+ * contributions.  Some backends lack the kernels for averages or for all reductions, or lack them
+ * on this device.  In these cases the host reduces: contributions are copied to host memory, each
+ * result replaces the first of its contributions and is copied back to the device, and from there
+ * into the tensor. */
 #include "bound.h"
 
 #include "exec/host/host.h"
@@ -40,27 +41,98 @@ bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arriva
     return !wf_average_is_own(kind) || (bound->parent->averages >> kind->dtype & 1);
 }
 
-/* True if the backend's kernels can reduce. */
-static bool can_reduce(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
+/* The dtypes of PLAN's all-reduces that the backend refuses, a bit per dtype. */
+static uint32_t find_refused(const weft_plan *plan, const weft_comm *comm)
 {
-    return kind->holders == 1 || WF_HAS(bound->kernel, regions_reduce);
+    uint32_t refused = 0;
+
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct wf_step *step = &plan->steps[i];
+
+        if (step->kind != WEFT_STEP_ALL_REDUCE) continue;
+        for (int32_t a = 0; a < step->from->layout.mesh->axes; a++) {
+            const weft_placement *p = &step->from->layout.placements[a];
+            enum weft_support_level level = WEFT_SUPPORT_NO;
+
+            if (p->kind == WEFT_PLACE_PARTIAL &&
+                (weft_comm_support(comm, WEFT_COLL_ALL_REDUCE, wf_step_dtype(step), p->reduction,
+                                   &level) != WEFT_OK ||
+                 level == WEFT_SUPPORT_NO))
+                refused |= UINT32_C(1) << wf_step_dtype(step);
+        }
+    }
+    return refused;
 }
 
-static bool has_kernel(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
+uint32_t wf_all_reduces_refused(const weft_plan *plan, const weft_comm *comm)
 {
-    if (!can_reduce(bound, kind) || !wf_average_is_native(bound, kind)) return false;
-    return !wf_average_is_own(kind) || kind->divisor == kind->holders ||
-           WF_HAS(bound->kernel, regions_average);
+    uint32_t refused = plan->members == NULL ? find_refused(plan, comm) : 0;
+
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+
+        if (member->alone != NULL) refused |= find_refused(member->alone, comm);
+        if (member->spare != NULL) refused |= find_refused(member->spare, comm);
+    }
+    return refused;
+}
+
+/* True if unpacking divides a sum of KIND by another number than that of its holders. */
+static bool divides_otherwise(const struct wf_arrival_kind *kind)
+{
+    return kind->reduction == WEFT_REDUCE_AVG && kind->divisor != kind->holders;
+}
+
+/* Ask the backend with an empty list: a GPU plugin has no kernels for some devices. */
+static weft_status ask_backend(const struct weft_bound *bound, const struct wf_arrival_kind *kind,
+                               bool *out)
+{
+    enum { ASKED = 2 };
+    const weft_kernel_table *kernel = bound->kernel;
+    const void *sources[ASKED] = {NULL, NULL};
+    void *list = NULL, *target = NULL;
+    weft_status answer;
+
+    WF_TRY(kernel->regions_create(bound->kernel_device, (uint32_t)wf_dtype_bytes(kind->dtype), 0,
+                                  NULL, &list));
+    if (divides_otherwise(kind))
+        answer = kernel->regions_average(list, kind->dtype, ASKED, (uint32_t)kind->divisor, sources,
+                                         &target, NULL);
+    else
+        answer = kernel->regions_reduce(list, kind->dtype, kind->reduction, ASKED, sources, &target,
+                                        NULL);
+    kernel->regions_destroy(list);
+    *out = answer != WEFT_ERR_UNSUPPORTED;
+    return WEFT_OK;
+}
+
+/* Set *OUT if the backend has a kernel for KIND.  If it cannot reduce, the log says so. */
+static weft_status find_kernel(const struct weft_bound *bound, const struct wf_arrival_kind *kind,
+                               bool *out)
+{
+    bool reduces = WF_HAS(bound->kernel, regions_reduce);
+
+    *out = kind->holders == 1;
+    if (*out) return WEFT_OK;
+    if (reduces) {
+        if (!wf_average_is_native(bound, kind)) return WEFT_OK;
+        if (divides_otherwise(kind) && !WF_HAS(bound->kernel, regions_average)) return WEFT_OK;
+        WF_TRY(ask_backend(bound, kind, out));
+    }
+    if (!*out) wf_host_log_notice(bound->context);
+    return WEFT_OK;
 }
 
 weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_kind *kind,
                             uint64_t count, const weft_region *regions, struct wf_average **out)
 {
     struct wf_average *average;
+    bool has_kernel;
 
     *out = NULL;
-    if (has_kernel(bound, kind)) return WEFT_OK;
-    if (!can_reduce(bound, kind) && !bound->sized_only) wf_host_log_notice(bound->context);
+    if (bound->sized_only) return WEFT_OK; /* it has the same scratch either way */
+    WF_TRY(find_kernel(bound, kind, &has_kernel));
+    if (has_kernel) return WEFT_OK;
     average = wf_calloc(1, sizeof *average);
     if (average == NULL) return wf_fail_memory(sizeof *average);
     average->kind = *kind;
@@ -84,7 +156,6 @@ weft_status wf_average_give_room(struct weft_bound *bound, struct wf_average *av
 {
     if (average == NULL || bytes == 0) return WEFT_OK;
     bound->averages_on_host = true;
-    if (bound->sized_only) return WEFT_OK;
     average->bytes = bytes;
     return weft_alloc(bound->context, bytes, WEFT_MEMORY_PINNED, &average->host);
 }
@@ -149,7 +220,7 @@ weft_status wf_arrivals_unpack(const struct weft_bound *bound, const struct wf_a
                                     stream);
     if (given->average != NULL || kind->holders == 1)
         return kernel->regions_copy(given->list, given->at, targets, stream);
-    if (kind->reduction == WEFT_REDUCE_AVG && kind->divisor != kind->holders)
+    if (divides_otherwise(kind))
         return kernel->regions_average(given->list, kind->dtype, kind->holders,
                                        (uint32_t)kind->divisor, given->at, targets, stream);
     return kernel->regions_reduce(given->list, kind->dtype, kind->reduction, kind->holders,

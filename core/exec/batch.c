@@ -1,6 +1,7 @@
 /* batch.c - a batch of tensors bound and run: the common exchange, then the other tensors one by
  * one, all in the same scratch. */
 #include "exec/context/kept.h"
+#include "exec/run/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -183,6 +184,23 @@ static weft_status tensor_failed(const weft_bound *bound, uint32_t tensor, weft_
     return wf_fail_context(status, "tensor %u of %u", tensor, bound->plan->member_count);
 }
 
+static weft_status run_exchange(const weft_bound *bound, const void *const *sources,
+                                void *const *targets, weft_stream *stream)
+{
+    struct wf_fused *fused = &bound->batch->fused;
+    struct wf_trace *trace = fused->member ? wf_tracing(bound) : NULL;
+    struct wf_submitted record = {NULL, 0};
+    weft_status status;
+
+    if (trace != NULL) record = wf_record_step(trace, bound, &fused->draft, fused->comm, stream);
+    status = wf_fused_run(bound, fused, sources, targets, stream);
+    if (trace == NULL) return status;
+    wf_trace_return(trace);
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    wf_record_posted(trace, bound->team, stream, record);
+    return WEFT_OK;
+}
+
 static weft_status run_batch(const weft_bound *bound, const void *const *sources,
                              void *const *targets, void *room, weft_stream *stream)
 {
@@ -192,8 +210,7 @@ static weft_status run_batch(const weft_bound *bound, const void *const *sources
         weft_status status;
 
         wf_runs_step(bound->runs, 1, batch->fused.comm);
-        status = wf_fused_run(bound, &batch->fused, sources, targets, stream);
-
+        status = run_exchange(bound, sources, targets, stream);
         if (status != WEFT_OK)
             return wf_fail_context(status, "the exchange of %u tensors", batch->fused.count);
     }
@@ -211,27 +228,39 @@ weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *co
                          void *room, weft_stream *stream, weft_work **work, const char *function)
 {
     uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    struct wf_trace *trace = wf_tracing(bound);
+    struct wf_submitted record = {NULL, 0};
     weft_status status;
 
     if (bound->batch == NULL)
         return wf_run_one(bound, sources[0], targets[0], room, stream, work, function);
     if (bound->team->group_depth > 0) return wf_run_refuse_group(bound, function);
+    if (trace != NULL) {
+        wf_drafts_name(trace, bound);
+        record = wf_record_run(trace, bound, stream);
+    }
     wf_runs_begin(&bound->team->runs, bound->runs,
                   atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
     status = run_batch(bound, sources, targets, room, stream);
-    if (status != WEFT_OK) return wf_run_failed(bound, last, status, function);
-    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(&bound->team->runs);
+    if (trace != NULL) wf_trace_return(trace);
+    if (status != WEFT_OK) {
+        status = wf_run_failed(bound, last, status, function);
+        return trace != NULL ? wf_trace_fail(trace, record, status) : status;
+    }
+    if (wf_comm_is_inline(bound->team, stream)) {
+        wf_runs_end(&bound->team->runs);
+        if (trace != NULL) wf_trace_finish(trace, record);
+    }
     return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
 }
 
-weft_status weft_redistribute_batch(weft_bound *bound, const void *const *sources,
-                                    void *const *targets, weft_stream *stream, weft_work **work)
+static const char what[] = "weft_redistribute_batch";
+
+static weft_status redistribute(weft_bound *bound, const void *const *sources, void *const *targets,
+                                weft_stream *stream, weft_work **work)
 {
-    static const char what[] = "weft_redistribute_batch";
     weft_status status;
 
-    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
-        return wf_bound_refuse(bound, what);
     if (sources == NULL || targets == NULL)
         return wf_fail_null(what, sources == NULL ? "sources" : "targets");
     if (!wf_batch_fits(bound, sources, targets, bound->in_place))
@@ -241,4 +270,17 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
     status = wf_batch_run(bound, sources, targets, NULL, stream, work, what);
     wf_scratch_leave(bound);
     return status;
+}
+
+weft_status weft_redistribute_batch(weft_bound *bound, const void *const *sources,
+                                    void *const *targets, weft_stream *stream, weft_work **work)
+{
+    weft_status status;
+
+    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
+        return wf_bound_refuse(bound, what);
+    status = redistribute(bound, sources, targets, stream, work);
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_fail_tensor(status, what, bound->batch != NULL ? "batch" : "tensor",
+                          wf_bound_name(bound));
 }

@@ -201,6 +201,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_log_notice(comm->context);
     bound->in_place = call->given.in_place;
     bound->casts = call->casts;
+    bound->refused = call->refused;
     bound->checked = comm->context->config->check;
     bound->runs = &bound->own_runs;
 }
@@ -382,8 +383,10 @@ static weft_status bind_agreed(const weft_plan *plan, struct wf_bind_call *call,
     struct wf_bind_outcome outcome;
 
     if (status == WEFT_OK) status = wf_casts_find(plan, call->team, &call->casts);
+    if (status == WEFT_OK) call->refused = wf_all_reduces_refused(plan, call->team);
     WF_TRY(wf_bind_agree(call, "comparing plans", status, plan, &outcome));
     call->casts = outcome.casts;
+    call->refused = outcome.refused;
     return plan->members != NULL ? wf_batch_bind(plan, call, out) : wf_bind(plan, call, false, out);
 }
 
@@ -395,8 +398,8 @@ weft_status wf_bind_give_room(struct wf_bind_call *call)
     return call->room != NULL ? WEFT_OK : wf_fail_memory(bytes);
 }
 
-weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
-                         weft_bound **out)
+static weft_status bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
+                        weft_bound **out)
 {
     struct wf_bind_call mine = *call;
 
@@ -407,6 +410,23 @@ weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call,
     (*out)->dependent.end = end_with_comm;
     wf_dependent_add(&(*out)->dependent, call->team);
     list_runs(*out);
+    wf_drafts_set(*out, call->given.name);
+    return WEFT_OK;
+}
+
+weft_status wf_plan_bind(const weft_plan *plan, const struct wf_bind_call *call, weft_status status,
+                         weft_bound **out)
+{
+    weft_context *context = call->team->context;
+    struct wf_trace *trace = atomic_load_explicit(&context->tracing, memory_order_relaxed);
+    struct wf_submitted record = {NULL, 0};
+
+    if (trace != NULL) record = wf_record_bind(trace, plan, call);
+    status = bind(plan, call, status, out);
+    if (trace == NULL) return status;
+    wf_trace_return(trace);
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    wf_trace_finish(trace, record);
     return WEFT_OK;
 }
 
@@ -414,12 +434,17 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
                            weft_bound **out)
 {
     struct wf_bind_call call = {.function = "weft_plan_bind", .parent = comm, .team = comm};
+    weft_status status;
 
     if (comm == NULL) return wf_fail_null("weft_plan_bind", "comm");
     WF_TRY(wf_comm_check(comm, "weft_plan_bind"));
     /* A refused call takes part in the agreement: otherwise the other ranks' call pairs with this
      * rank's next one. */
-    return wf_plan_bind(plan, &call, wf_bind_read(plan, options, out, &call), out);
+    status = wf_plan_bind(plan, &call, wf_bind_read(plan, options, out, &call), out);
+    if (status == WEFT_OK) return WEFT_OK;
+    if (!wf_is_kind(plan, WF_KIND_PLAN)) return status;
+    return wf_fail_tensor(status, call.function, plan->members != NULL ? "batch" : "tensor",
+                          call.given.name);
 }
 
 void wf_bound_free(weft_bound *bound)

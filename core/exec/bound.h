@@ -3,16 +3,16 @@
  * bind.c makes the bound plan and its communicators, agree.c compares the ranks' plans, and
  * action.c turns a step into this rank's action.  context/ has what bound plans of a context share:
  * scratch, and the bound plans of moves.  packing.c lays out messages for ranks that cannot read
- * each other's memory, messages.c one side of them.  run.c runs the actions, buffers.c checks the
- * memory that the caller passes, average.c reduces contributions that arrived, identity.c makes
- * single elements, scratch.c lays out scratch.  cast.c decides which steps cast while they move
- * data.  batch.c binds and runs a batch, fused.c its common exchange.  strides.c refuses invalid
- * strides.  name.c describes plans and steps in messages. */
+ * each other's memory, messages.c one side of them.  run/ runs the actions, with records. buffers.c
+ * checks the memory that the caller passes, average.c reduces contributions that arrived,
+ * identity.c makes single elements, scratch.c lays out scratch.  cast.c decides which steps cast
+ * while they move data.  batch.c binds and runs a batch, fused.c its common exchange.  strides.c
+ * refuses invalid strides.  name.c describes plans and steps in messages. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
 #include "comm/comm.h"
-#include "comm/runs.h"
+#include "comm/order/runs.h"
 #include "exec.h"
 #include "weft/exec.h"
 #include "weft/move.h"
@@ -78,6 +78,7 @@ struct wf_action {
     uint32_t reader_count;
     struct wf_packing packing;
     weft_collective_args collective;
+    weft_record draft; /* what is constant in its records */
     bool filled;
     _Alignas(16) unsigned char identity[16]; /* one element */
 };
@@ -116,6 +117,8 @@ struct weft_bound {
     struct wf_plan_runs own_runs, *runs; /* RUNS: its own, or for a tensor of a batch the batch's */
     const weft_kernel_table *kernel;     /* the plugin's, or the host's: see host/host.h */
     void *kernel_device;                 /* the DEVICE that its functions take */
+    weft_record draft;                   /* what is constant in the records of its runs */
+    bool is_named;                       /* the label of DRAFT is the caller's name for it */
     uint32_t binding;                    /* its number on TEAM, the same on all ranks; from 1 */
     uint64_t scratch_bytes;
     void *given_scratch;     /* the caller's; NULL: of the context */
@@ -130,6 +133,7 @@ struct weft_bound {
     struct wf_memory memory; /* of that tensor */
     bool in_place, packed;
     uint32_t casts;               /* enum wf_cast_ways */
+    uint32_t refused;             /* see wf_bind_call */
     bool may_alias;               /* the steps may run with the same memory as source and target */
     bool checked;                 /* WEFT_CHECK: memory is compared with its allocation */
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
@@ -142,15 +146,17 @@ struct weft_bound {
 
 /* A call that binds. */
 struct wf_bind_call {
-    const char *function;    /* that the user called */
-    weft_comm *parent;       /* plans have its rank numbers */
-    weft_comm *team;         /* as in weft_bound */
-    weft_bind_options given; /* OPTIONS, completed */
-    bool sized_only;         /* only the size of the scratch is wanted; nothing is created */
-    bool is_cached;          /* for moves */
+    const char *function;        /* that the user called */
+    weft_comm *parent;           /* plans have its rank numbers */
+    weft_comm *team;             /* as in weft_bound */
+    weft_bind_options given;     /* OPTIONS, completed */
+    bool sized_only;             /* only the size of the scratch is wanted; nothing is created */
+    bool is_cached;              /* for moves */
+    const weft_move_item *named; /* the tensors of a batch that has names; NULL: it has none */
     const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
     uint32_t casts;                  /* enum wf_cast_ways that all ranks have */
-    int32_t *room;                   /* for a list of PARENT's ranks */
+    uint32_t refused; /* dtypes, a bit each, whose all-reduces the backend of a rank refuses */
+    int32_t *room;    /* for a list of PARENT's ranks */
 };
 
 /* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which the batch has. */
@@ -189,6 +195,7 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
 struct wf_bind_outcome {
     uint32_t binding; /* the number of the next binding */
     uint32_t casts;   /* enum wf_cast_ways that all ranks have */
+    uint32_t refused; /* as in wf_bind_call */
 };
 
 /* Make the outcome of STEP ("binding") collective: WEFT_OK, or the error of the rank that failed
@@ -320,6 +327,7 @@ struct wf_fused {
     const void **arrivals; /* where each tensor's part from each of its sources begins in RECEIVE */
     uint64_t *arrival_offsets;
     uint32_t arrival_count;
+    weft_record draft; /* what is constant in its records */
 };
 
 /* The plan of MEMBER's own steps; NULL: it is part of the common exchange.  CASTS: enum
@@ -387,6 +395,9 @@ void wf_packing_place(struct wf_action *action, void *staging);
 bool wf_average_is_own(const struct wf_arrival_kind *kind);
 /* True if the collectives and pulls of the backend reduce KIND as the plan requires. */
 bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind);
+/* The dtypes, a bit each, of the all-reduces of PLAN that this rank's backend refuses.  They are
+ * packed instead, and reduced when they are unpacked. */
+uint32_t wf_all_reduces_refused(const weft_plan *plan, const weft_comm *comm);
 /* For a backend without a kernel for KIND: let the host average the elements that REGIONS read.
  * The other ends of REGIONS are in the staging.  NULL: the backend has a kernel. */
 weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_kind *kind,
@@ -444,38 +455,28 @@ void wf_messages_lay(const struct wf_message_layout *layout, uint64_t count, wef
 /* Write PLAN, "f32[8] S(0) -> f32[8] R on 4, by all-gather", as far as it fits; "" without memory
  * for it.  Of a batch, WITH_STEPS adds the first tensor. */
 void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes);
+/* The same for one tensor of a batch. */
+void wf_tensor_name(const struct wf_member *member, char *out, size_t bytes);
 /* ACTION of BOUND failed with STATUS, which is returned: name the plan and the step before the
  * thread's last error. */
 weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,
                            weft_status status);
+/* FUNCTION failed with STATUS.  Put the caller's NAME of a tensor, or of a batch, into the text; ""
+ * and NULL: the caller gave no name. */
+weft_status wf_fail_tensor(weft_status status, const char *function, const char *what,
+                           const char *name);
+/* The caller's name of BOUND, which is usable; "" without one. */
+const char *wf_bound_name(const weft_bound *bound);
 /* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
 weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
                           const char *function);
 /* Refuse a run of BOUND by FUNCTION, because a call group is open. */
 weft_status wf_run_refuse_group(const weft_bound *bound, const char *function);
 
-/* ---- one run ---- */
-
-/* Run BOUND, which has one tensor and its scratch, for FUNCTION.  ROOM: see wf_run_aliased. Inline,
- * because a short run costs little more than the calls that lead to it. */
-static inline weft_status wf_run_one(const weft_bound *bound, const void *source, void *target,
-                                     void *room, weft_stream *stream, weft_work **work,
-                                     const char *function)
+/* The trace, while records are wanted; NULL: they are not. */
+static inline struct wf_trace *wf_tracing(const weft_bound *bound)
 {
-    struct wf_runs *runs = &bound->team->runs;
-    uint64_t last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
-    weft_status status;
-
-    if (__builtin_expect(bound->team->group_depth > 0, 0))
-        return wf_run_refuse_group(bound, function);
-    wf_runs_begin(runs, bound->runs,
-                  atomic_load_explicit(&bound->team->collectives, memory_order_relaxed));
-    status = source != target || source == NULL
-                 ? wf_run(bound, source, target, stream)
-                 : wf_run_aliased(bound, source, target, room, stream);
-    if (__builtin_expect(status != WEFT_OK, 0)) return wf_run_failed(bound, last, status, function);
-    if (wf_comm_is_inline(bound->team, stream)) wf_runs_end(runs);
-    return work != NULL ? wf_work_record(bound->context, stream, function, work) : WEFT_OK;
+    return atomic_load_explicit(&bound->context->tracing, memory_order_relaxed);
 }
 
 /* ---- identity.c ---- */

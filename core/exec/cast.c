@@ -93,6 +93,7 @@ static bool is_fused(const weft_comm *comm, bool packed, uint32_t casts, const s
     if (!wf_cast_fuses(step->kind, cast, reduces)) return false;
     if (!packed)
         return (casts & WF_CASTS_PULLS) != 0 && (!reduces || (comm->averages >> dtype & 1));
+    if (step->kind == WEFT_STEP_BROADCAST) return false; /* the backend's, on whole buffers */
     /* Messages to several ranks would be cast and stored once for each of them. */
     return regions && !reduces && (cast == WEFT_CAST_AFTER || !wf_step_sends_copies(step));
 }

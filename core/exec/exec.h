@@ -23,7 +23,7 @@
  * A reader that is in the source's mesh uses its own coordinate on the replicated axes, so it reads
  * elements that it already holds from its own memory.  Non-members of the source's mesh are
  * assigned to the replicas by their position in the target's mesh, so that the replicas share the
- * load. */
+ * load.  On axes that have an owner, all read from the owner. */
 struct wf_parts {
     uint32_t holders;   /* 1: plain copies */
     uint32_t reduction; /* of the holders' contributions */
@@ -60,14 +60,6 @@ bool wf_step_is_local(const struct wf_step *step);
 /* Must the output be one run of elements on some rank, because it is filled or reduced as a
  * whole? */
 bool wf_step_needs_dense_output(const struct wf_step *step);
-/* Is STEP an all-gather under any name: every rank of a group reads the whole shards of all
- * members, on one mesh?  The answer depends on the step alone, so ranks agree. */
-bool wf_step_gathers_shards(const struct wf_step *step);
-/* Does STEP, which reduces nothing, send an element of a shard to several ranks of one mesh? */
-bool wf_step_sends_copies(const struct wf_step *step);
-/* Is STEP a reduce-scatter: every rank's shard is the reduction of a part of all shards of its
- * group? */
-bool wf_step_scatters_shards(const struct wf_step *step);
 /* The axes of the target's mesh whose partials STEP creates. */
 uint32_t wf_step_created_partials(const struct wf_step *step);
 /* RANK's share of STEP.  OUT_STRIDES are those of its output; IN_STRIDES, for local steps only,
@@ -113,7 +105,7 @@ enum wf_peer_relation {
     WF_PEER_SAME,     /* equal to this rank's */
     WF_PEER_ANY,      /* every coordinate */
     WF_PEER_BY_INDEX, /* coordinates whose indices intersect this rank's */
-    WF_PEER_FIRST     /* coordinate 0 only */
+    WF_PEER_ONE       /* the one coordinate that the query gives */
 };
 
 struct wf_peer_query {
@@ -122,6 +114,7 @@ struct wf_peer_query {
     int32_t coord[WEFT_MAX_AXES];   /* this rank's coordinate */
     /* enum wf_peer_relation; an axis that splits BY_INDEX may be SAME */
     uint32_t relation[WEFT_MAX_AXES];
+    int32_t one[WEFT_MAX_AXES]; /* WF_PEER_ONE: the coordinate */
 };
 
 /* Call TAKE with the coordinate of every peer, in a fixed order.  ANY axes in SKIP stay at 0; the

@@ -410,7 +410,7 @@ static weft_status run_exchange(const struct weft_bound *bound, const struct wf_
                                  .binding = bound->binding,
                                  .step = 1};
 
-    return weft_collective(fused->comm, &args);
+    return wf_comm_collective_step(fused->comm, &args);
 }
 
 static weft_status pack(const weft_kernel_table *kernel, const struct wf_region_group *group,

@@ -60,7 +60,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
     int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
     struct wf_shard has, wants;
-    uint64_t own = 1, element = wf_dtype_bytes(wf_step_dtype(step));
+    uint64_t own = 0, element = wf_dtype_bytes(wf_step_dtype(step));
 
     if (wf_step_is_local(step)) return 0;
     if (step->kind == WEFT_STEP_ALL_REDUCE) return all_reduce_bytes(step, rank);
@@ -68,12 +68,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
     wf_shard_at(to, target, &wants);
     if (wf_mesh_coord(from->mesh, rank, source)) {
         wf_shard_at(from, source, &has);
-        for (int32_t d = 0; d < to->dims; d++) {
-            struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
-            own *= (uint64_t)wf_index_common(&a, &b);
-        }
-    } else {
-        own = 0;
+        own = wf_shards_common_elements(&has, &wants);
     }
     return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * element, holders_of(step)),
                          own * element);
@@ -194,8 +189,6 @@ weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
 
 /* ---- one step ---- */
 
-enum { LISTED_RANKS = 1024 };
-
 /* Add the bytes that RANK reads from each rank to SENT. */
 static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *sent)
 {
@@ -256,7 +249,8 @@ weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t
         if (bytes > *received) *received = bytes;
     }
     *sent = step->kind == WEFT_STEP_ALL_REDUCE ? *received : step->sent;
-    if (step->kind == WEFT_STEP_ALL_REDUCE || from->size > LISTED_RANKS || to->size > LISTED_RANKS)
+    if (step->kind == WEFT_STEP_ALL_REDUCE || from->size > WF_LISTED_RANKS ||
+        to->size > WF_LISTED_RANKS)
         return WEFT_OK;
     return most_sent(step, sent);
 }
@@ -275,10 +269,10 @@ static weft_status measure_fused(const weft_plan *plan, uint64_t *sent_max, uint
         if (plan->members[i].alone != NULL || wf_step_is_local(&step)) continue;
         for (size_t rank = 0; rank < ranks; rank++)
             received[rank] += received_by(&step, (int32_t)rank);
-        if (ranks <= LISTED_RANKS) status = add_all_sent(&step, sent);
+        if (ranks <= WF_LISTED_RANKS) status = add_all_sent(&step, sent);
     }
     if (status == WEFT_OK) {
-        *sent_max = ranks <= LISTED_RANKS ? largest_of(sent, ranks) : plan->steps[0].sent;
+        *sent_max = ranks <= WF_LISTED_RANKS ? largest_of(sent, ranks) : plan->steps[0].sent;
         *received_max = largest_of(received, ranks);
     }
     wf_free(sent);

@@ -34,6 +34,14 @@ static bool kept_partial(const struct share *s, int32_t axis)
            placement_of(s->to, axis)->kind == WEFT_PLACE_PARTIAL;
 }
 
+/* The owner's coordinate on AXIS of SPEC's mesh, or -1. */
+static int32_t owner_on(const weft_spec *spec, int32_t axis)
+{
+    const weft_placement *p = placement_of(spec, axis);
+
+    return p->kind == WEFT_PLACE_OWNER ? p->owner : -1;
+}
+
 /* True if AXIS is a new partial of which only coordinate 0 receives the value.  All coordinates of
  * an average receive it. */
 static bool one_holder(const struct share *s, int32_t axis)
@@ -62,53 +70,6 @@ static void set_reduction(struct share *s)
     out->holders = (uint32_t)holders;
     out->divisor = averaged;
     if (averaged > 1) out->reduction = WEFT_REDUCE_AVG;
-}
-
-static bool source_splits(const struct share *s, int32_t dim)
-{
-    for (int32_t i = 0; i < s->from->layout.split_count; i++)
-        if (s->from->layout.splits[i].dim == dim) return true;
-    return false;
-}
-
-/* Rank of the reader at COORD of the target's mesh, such that readers of the same source shard are
- * consecutive where possible; replicas are then assigned round-robin.  Axes that split a dimension
- * which the source splits too come first, in the order of their splits. */
-static uint64_t turn_of(const struct share *s, const int32_t *coord)
-{
-    const struct wf_layout *to = &s->to->layout;
-    uint32_t counted = 0;
-    uint64_t turn = 0;
-
-    for (int32_t i = 0; i < to->split_count; i++) {
-        int32_t axis = to->splits[i].axis;
-        if (!source_splits(s, to->splits[i].dim)) continue;
-        turn = turn * (uint64_t)to->mesh->axis[axis].size + (uint64_t)coord[axis];
-        counted |= UINT32_C(1) << axis;
-    }
-    for (int32_t a = 0; a < to->mesh->axes; a++)
-        if (!(counted >> a & 1))
-            turn = turn * (uint64_t)to->mesh->axis[a].size + (uint64_t)coord[a];
-    return turn;
-}
-
-/* The replica that RANK, at TARGET_COORD of the target's mesh, reads: its own if it is in the
- * source's mesh; otherwise the replicas in turn. */
-static void choose_copy(const struct share *s, int32_t rank, const int32_t *target_coord,
-                        int32_t *coord)
-{
-    const weft_mesh *mesh = s->from->layout.mesh;
-    uint64_t turn;
-
-    if (wf_mesh_coord(mesh, rank, coord)) return;
-    turn = turn_of(s, target_coord);
-    for (int32_t a = mesh->axes - 1; a >= 0; a--) {
-        uint64_t size = (uint64_t)mesh->axis[a].size;
-        coord[a] = 0;
-        if (placement_of(s->from, a)->kind != WEFT_PLACE_REPLICATE) continue;
-        coord[a] = (int32_t)(turn % size);
-        turn /= size;
-    }
 }
 
 /* ---- collecting ---- */
@@ -162,7 +123,7 @@ static weft_status serve_to(void *self, const int32_t *coord)
     struct wf_shard theirs;
 
     if (!one_mesh(s)) {
-        choose_copy(s, reader, coord, reads);
+        wf_copy_choose(s->from, s->to, reader, coord, reads);
         for (int32_t a = 0; a < s->from->layout.mesh->axes; a++)
             if (placement_of(s->from, a)->kind == WEFT_PLACE_REPLICATE &&
                 reads[a] != s->query.coord[a])
@@ -207,9 +168,11 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
     if (strides == NULL) s.strides = row_major;
     s.query.theirs = &from->layout;
     s.query.mine = &s.mine;
-    choose_copy(&s, rank, coord, s.query.coord);
+    wf_copy_choose(from, to, rank, coord, s.query.coord);
     for (int32_t a = 0; a < from->layout.mesh->axes; a++) {
         s.query.relation[a] = WF_PEER_SAME;
+        s.query.one[a] = owner_on(from, a);
+        if (s.query.one[a] >= 0) s.query.relation[a] = WF_PEER_ONE;
         if (wf_placement_splits(placement_of(from, a))) s.query.relation[a] = WF_PEER_BY_INDEX;
         if (s.reduced >> a & 1) s.query.relation[a] = WF_PEER_ANY;
     }
@@ -222,10 +185,10 @@ static uint32_t reader_relation(const struct share *s, int32_t axis)
     const weft_placement *to = placement_of(s->to, axis);
 
     if (one_mesh(s) && !wf_placement_splits(placement_of(s->from, axis)) &&
-        !(s->reduced >> axis & 1))
+        owner_on(s->from, axis) < 0 && !(s->reduced >> axis & 1))
         return WF_PEER_SAME;
     if (wf_placement_splits(to)) return WF_PEER_BY_INDEX;
-    return one_holder(s, axis) ? WF_PEER_FIRST : WF_PEER_ANY;
+    return one_holder(s, axis) || owner_on(s->to, axis) >= 0 ? WF_PEER_ONE : WF_PEER_ANY;
 }
 
 weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t rank,
@@ -244,6 +207,7 @@ weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t r
     s.query.mine = &s.mine;
     for (int32_t a = 0; a < to->layout.mesh->axes; a++) {
         s.query.relation[a] = reader_relation(&s, a);
+        s.query.one[a] = owner_on(to, a) >= 0 ? owner_on(to, a) : 0; /* 0 holds a new partial */
         if (one_mesh(&s) && one_holder(&s, a) && s.query.relation[a] == WF_PEER_SAME &&
             s.query.coord[a] != 0)
             return WEFT_OK; /* the replica at coordinate 0 serves */

@@ -20,7 +20,7 @@ struct finder {
     int64_t first, last;           /* least and greatest index of this rank */
     struct wf_index mine;
     struct found *out;
-    int32_t coord[WEFT_MAX_AXES]; /* mesh coordinate so far */
+    int32_t coord[WEFT_MAX_AXES]; /* mesh coordinate so far; the owner's on axes that have one */
 };
 
 static weft_status keep_coordinate(struct finder *f)
@@ -45,31 +45,83 @@ static weft_status keep_coordinate(struct finder *f)
     return WEFT_OK;
 }
 
-/* Level LEVEL splits the indices START .. START + LENGTH.  LENGTH is -1 if an outer level is
- * strided: the indices are then an unknown part of them. */
+/* Coordinates of a split, and the indices that it leaves to one of them. */
+struct span {
+    int64_t from, to;
+};
+
+/* The coordinates of groups that may intersect the indices from FIRST to LAST of what is split. */
+static struct span span_groups(const struct wf_split *split, int64_t first, int64_t last)
+{
+    struct span span = {0, split->size_count - 1};
+
+    if (split->starts == NULL) return span;
+    while (span.from < span.to) { /* the first group that ends behind FIRST */
+        int64_t middle = (span.from + span.to) / 2;
+        if (split->starts[middle] + split->sizes[middle] > first)
+            span.to = middle;
+        else
+            span.from = middle + 1;
+    }
+    span.to = span.from;
+    while (span.to + 1 < split->size_count && split->starts[span.to + 1] <= last)
+        span.to++;
+    return span;
+}
+
+/* The coordinates of chunks that may intersect the indices from FIRST to LAST. */
+static struct span span_chunks(int64_t length, int64_t ranks, int64_t first, int64_t last)
+{
+    int64_t chunk = wf_max_i64(1, (length + ranks - 1) / ranks);
+
+    return (struct span){wf_max_i64(0, first / chunk), wf_min_i64(ranks - 1, last / chunk)};
+}
+
+/* Coordinate I of SPLIT, which splits LENGTH indices from *START on: set *START to its first index.
+ * Returns the number of its indices. */
+static int64_t enter_coordinate(const struct wf_split *split, int64_t length, int64_t ranks,
+                                int64_t i, int64_t *start)
+{
+    int64_t chunk = wf_max_i64(1, (length + ranks - 1) / ranks);
+
+    if (split->kind != WEFT_PLACE_SIZES) {
+        *start += i * chunk;
+        return wf_max_i64(0, wf_min_i64(chunk, length - i * chunk));
+    }
+    if (split->starts != NULL)
+        *start += split->starts[i];
+    else
+        for (int64_t k = 0; k < i; k++)
+            *start += split->sizes[k];
+    return split->sizes[i];
+}
+
+/* Level LEVEL splits the indices START .. START + LENGTH.  LENGTH is -1 if an outer level has
+ * several runs: the indices are then an unknown part of them. */
 static weft_status find_level(struct finder *f, int32_t level, int64_t start, int64_t length)
 {
     const struct wf_split *split;
-    int64_t ranks, chunk, from, to;
+    struct span span;
+    int64_t ranks;
 
     if (level == f->levels) return keep_coordinate(f);
     split = &f->splits[level];
     ranks = f->query->theirs->mesh->axis[split->axis].size;
-    if (split->factor != 1) length = -1;
-    chunk = length < 0 ? 0 : wf_max_i64(1, (length + ranks - 1) / ranks);
-    from = length < 0 ? 0 : wf_max_i64(0, (f->first - start) / chunk);
-    to = length < 0 ? ranks - 1 : wf_min_i64(ranks - 1, (f->last - start) / chunk);
+    if (split->kind == WEFT_PLACE_STRIDED || split->kind == WEFT_PLACE_PARTS) length = -1;
+    span = (struct span){0, ranks - 1};
+    if (length >= 0 && split->kind == WEFT_PLACE_SIZES)
+        span = span_groups(split, f->first - start, f->last - start);
+    else if (length >= 0)
+        span = span_chunks(length, ranks, f->first - start, f->last - start);
     if (f->query->relation[split->axis] == WF_PEER_SAME) {
-        from = wf_max_i64(from, f->query->coord[split->axis]);
-        to = wf_min_i64(to, f->query->coord[split->axis]);
+        span.from = wf_max_i64(span.from, f->query->coord[split->axis]);
+        span.to = wf_min_i64(span.to, f->query->coord[split->axis]);
     }
-    for (int64_t i = from; i <= to; i++) {
+    for (int64_t i = span.from; i <= span.to; i++) {
+        int64_t first = start, inside = -1;
         f->coord[split->axis] = (int32_t)i;
-        if (length < 0)
-            WF_TRY(find_level(f, level + 1, 0, -1));
-        else
-            WF_TRY(find_level(f, level + 1, start + i * chunk,
-                              wf_max_i64(0, wf_min_i64(chunk, length - i * chunk))));
+        if (length >= 0) inside = enter_coordinate(split, length, ranks, i, &first);
+        WF_TRY(find_level(f, level + 1, length < 0 ? 0 : first, inside));
     }
     f->coord[split->axis] = 0;
     return WEFT_OK;
@@ -82,6 +134,9 @@ static weft_status find_dim(const struct wf_peer_query *query, int32_t dim, stru
 
     for (int32_t i = 0; i < theirs->split_count; i++)
         if (theirs->splits[i].dim == dim && f.levels++ == 0) f.splits = &theirs->splits[i];
+    for (int32_t a = 0; a < theirs->mesh->axes; a++)
+        if (theirs->placements[a].kind == WEFT_PLACE_OWNER)
+            f.coord[a] = theirs->placements[a].owner;
     f.mine = wf_shard_index(query->mine, dim);
     if (f.mine.length == 0) return WEFT_OK;
     f.first = wf_index_at(&f.mine, 0);
@@ -135,6 +190,7 @@ static void begin_odometer(struct odometer *o, uint32_t skip)
 
     for (int32_t a = 0; a < theirs->mesh->axes; a++) {
         if (o->query->relation[a] == WF_PEER_SAME) o->coord[a] = o->query->coord[a];
+        if (o->query->relation[a] == WF_PEER_ONE) o->coord[a] = o->query->one[a];
         if (o->query->relation[a] == WF_PEER_ANY && !(skip >> a & 1))
             o->free_axes |= UINT32_C(1) << a;
     }

@@ -20,9 +20,16 @@ static weft_status find_crossing(const weft_mesh *a, const weft_mesh *b, int32_t
         found = rank;
     }
     if (found == WF_MESH_NOBODY)
-        return wf_fail(WEFT_ERR_INVALID, "the meshes to concatenate share no rank");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the meshes to concatenate share no rank; they must share exactly one");
     *out = found;
     return WEFT_OK;
+}
+
+static weft_status refuse_outside(int32_t rank, const char *which)
+{
+    return wf_fail(WEFT_ERR_INVALID,
+                   "weft_mesh_concatenate: rank %d of the %s mesh is not in WITHIN", rank, which);
 }
 
 /* The rank at the same distance from A as B is from CROSS: by coordinates in WITHIN, or by
@@ -42,12 +49,9 @@ static weft_status fourth_corner(const weft_mesh *within, int32_t cross, int32_t
         *out = (int32_t)sum;
         return WEFT_OK;
     }
-    if (!wf_mesh_coord(within, a, at) || !wf_mesh_coord(within, b, to) ||
-        !wf_mesh_coord(within, cross, from))
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_mesh_concatenate: rank %d of the first mesh or rank %d of the second "
-                       "is not in WITHIN",
-                       a, b);
+    if (!wf_mesh_coord(within, a, at)) return refuse_outside(a, "first");
+    if (!wf_mesh_coord(within, b, to)) return refuse_outside(b, "second");
+    if (!wf_mesh_coord(within, cross, from)) return refuse_outside(cross, "first");
     for (int32_t i = 0; i < within->axes; i++)
         at[i] += to[i] - from[i];
     return weft_mesh_rank(within, at, out);

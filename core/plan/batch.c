@@ -201,32 +201,53 @@ static void join_within(struct batch *batch, uint64_t room)
     }
 }
 
-static uint64_t most_alone(const struct batch *batch)
+/* The offers do not count that messages are aligned.  Let tensors leave, largest first, until the
+ * exchange fits into ROOM. */
+static weft_status leave_beyond(struct batch *batch, uint64_t room)
 {
-    uint64_t most = 0;
-
-    for (uint32_t i = 0; i < batch->count; i++)
-        if (batch->members[i].alone->peak > most) most = batch->members[i].alone->peak;
-    return most;
+    for (;;) {
+        uint32_t most = batch->count;
+        uint64_t bytes = 0;
+        WF_TRY(wf_batch_scratch(batch->members, batch->count, batch->joins, &bytes));
+        if (bytes <= room) return WEFT_OK;
+        for (uint32_t i = 0; i < batch->count; i++)
+            if (batch->joins[i] &&
+                (most == batch->count || batch->offers[i].staging > batch->offers[most].staging))
+                most = i;
+        batch->joins[most] = false;
+    }
 }
 
-static void choose_members(struct batch *batch)
+static weft_status most_alone(const struct batch *batch, uint64_t *most)
+{
+    *most = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        uint64_t bytes;
+        WF_TRY(wf_plan_scratch(batch->members[i].alone, &bytes));
+        if (bytes > *most) *most = bytes;
+    }
+    return WEFT_OK;
+}
+
+static weft_status choose_members(struct batch *batch)
 {
     uint64_t room = batch->options->memory_limit, saved = 0;
     struct wf_work work;
 
     if (room == 0) room = UINT64_MAX;
-    if (batch->options->minimize == WEFT_MINIMIZE_MEMORY) room = most_alone(batch);
+    if (batch->options->minimize == WEFT_MINIMIZE_MEMORY) WF_TRY(most_alone(batch, &room));
     if (room == UINT64_MAX)
         for (uint32_t i = 0; i < batch->count; i++)
             batch->joins[i] = tensor_gains(batch, i);
     else
         join_within(batch, room);
+    if (room != UINT64_MAX) WF_TRY(leave_beyond(batch, room));
     work = exchange_latency(batch);
     for (uint32_t i = 0; i < batch->count; i++)
         if (batch->joins[i]) saved += batch->members[i].alone->cost_ns - batch->offers[i].ns;
     if (saved <= wf_cost_ns(batch->costs, &work))
         memset(batch->joins, 0, batch->count * sizeof *batch->joins);
+    return WEFT_OK;
 }
 
 /* ---- the plan ---- */
@@ -275,12 +296,9 @@ static void add_up(weft_plan *plan)
     for (uint32_t i = 0; i < plan->step_count; i++) {
         plan->cost_ns = wf_add_capped(plan->cost_ns, plan->steps[i].cost_ns);
         plan->received = wf_add_capped(plan->received, plan->steps[i].received);
-        if (plan->steps[i].scratch > plan->peak) plan->peak = plan->steps[i].scratch;
     }
     for (uint32_t i = 0; i < plan->member_count; i++) {
         const struct wf_member *member = &plan->members[i];
-        if (member->spare != NULL && member->spare->peak > plan->peak)
-            plan->peak = member->spare->peak;
         h = wf_hash_mix(h, member->alone != NULL ? member->alone->digest : 0);
         h = wf_hash_mix(wf_hash_mix(h, weft_spec_hash(member->from)), weft_spec_hash(member->to));
     }
@@ -291,6 +309,7 @@ static void add_up(weft_plan *plan)
 static weft_status assemble_plan(struct batch *batch, weft_plan **out)
 {
     uint32_t steps = 0, together = 0;
+    weft_status status;
     weft_plan *plan;
     size_t bytes;
 
@@ -303,6 +322,7 @@ static weft_status assemble_plan(struct batch *batch, weft_plan **out)
     if (plan == NULL) return wf_fail_memory(bytes);
     plan->made = WF_OF_KIND(WF_KIND_PLAN);
     atomic_init(&plan->references, 1);
+    atomic_init(&plan->scratch, UINT64_MAX);
     plan->members = batch->members;
     plan->member_count = batch->count;
     plan->together = together;
@@ -315,8 +335,12 @@ static weft_status assemble_plan(struct batch *batch, weft_plan **out)
             put_steps(plan, i);
     }
     add_up(plan);
-    *out = plan;
-    return WEFT_OK;
+    status = wf_batch_count(plan);
+    if (status == WEFT_OK)
+        *out = plan;
+    else
+        weft_plan_release(&plan);
+    return status;
 }
 
 static void free_batch(struct batch *batch)
@@ -374,11 +398,9 @@ weft_status weft_plan_create_batch(uint32_t count, const weft_spec *const *from,
         status = wf_fail_memory(count * sizeof *batch.members);
     else
         status = fill_batch(&batch, from, to);
-    if (status == WEFT_OK) {
-        if (given.planner == WEFT_PLANNER_SEARCH) choose_members(&batch);
-        status = assemble_plan(&batch, out);
-        if (status == WEFT_OK) wf_plan_set_costs(*out, batch.costs);
-    }
+    if (status == WEFT_OK && given.planner == WEFT_PLANNER_SEARCH) status = choose_members(&batch);
+    if (status == WEFT_OK) status = assemble_plan(&batch, out);
+    if (status == WEFT_OK) wf_plan_set_costs(*out, batch.costs);
     free_batch(&batch);
     return status;
 }

@@ -127,7 +127,8 @@ bool wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
 bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces)
 {
     if (kind == WEFT_STEP_ALL_REDUCE) return false;
-    return place == WEFT_CAST_AFTER || !(reduces || kind == WEFT_STEP_ALL_GATHER);
+    return place == WEFT_CAST_AFTER ||
+           !(reduces || kind == WEFT_STEP_ALL_GATHER || kind == WEFT_STEP_BROADCAST);
 }
 
 void wf_cast_price(const struct wf_problem *problem, const struct wf_state *from,

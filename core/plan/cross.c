@@ -8,7 +8,10 @@
 
 #include <string.h>
 
-enum { SIDES_MAX = WEFT_MAX_DIMS + 2 };
+enum {
+    SIDES_MAX = WEFT_MAX_DIMS + 2,
+    PRICED_RANKS = 4096 /* more ranks are not visited for each combination */
+};
 
 /* A variant of the given spec on its mesh, and the plan between the two. */
 struct side {
@@ -107,10 +110,11 @@ static weft_status list_sides(struct sides *sides, const weft_spec *given, uint3
 
 static uint64_t largest_elements(const weft_spec *spec)
 {
-    int32_t first[WEFT_MAX_AXES] = {0};
+    int32_t coord[WEFT_MAX_AXES];
     struct wf_shard shard;
 
-    wf_shard_at(&spec->layout, first, &shard);
+    wf_layout_largest(&spec->layout, coord);
+    wf_shard_at(&spec->layout, coord, &shard);
     return (uint64_t)shard.elements;
 }
 
@@ -160,6 +164,11 @@ static uint64_t cast_bytes(const struct wf_step *step)
            (from > to ? from : to);
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The exchange takes as long as its busiest rank sends or receives. */
 void wf_cross_work(struct wf_step *step, struct wf_work *out)
 {
@@ -171,15 +180,18 @@ void wf_cross_work(struct wf_step *step, struct wf_work *out)
     uint64_t copies = ranks_of_kind(step->from, WEFT_PLACE_REPLICATE);
     uint64_t readers = (uint64_t)target->size, sources = (uint64_t)source->size / copies;
     struct wf_work work = {.kind = WEFT_STEP_EXCHANGE, .copied = 0};
+    struct wf_cross_count count;
 
+    wf_cross_count(step, PRICED_RANKS, &count);
     work.link = one_host(source, target) ? WF_WITHIN_HOST : WF_BETWEEN_HOSTS;
     work.ranks = (int64_t)(sources < readers ? sources : readers) + 1;
-    step->received = wf_mul_capped(wants, holders);
+    step->received = wf_mul_capped(count.most, element);
     /* A shard goes to every rank that needs it; the source's replicas share the sending. */
     step->sent = wf_add_capped(wf_mul_capped(has, ranks_that_want(step->to)), copies - 1) / copies;
+    step->sent = smaller(step->sent, wf_mul_capped(count.total, element));
     work.received = step->received > step->sent ? step->received : step->sent;
-    if (holders > 1) work.reduced = step->received;
-    work.packed = wf_add_capped(has > step->sent ? has : step->sent, step->received);
+    if (holders > 1) work.reduced = wf_mul_capped(wants, holders);
+    work.packed = wf_add_capped(has > step->sent ? has : step->sent, wf_mul_capped(wants, holders));
     if (wf_step_cast(step) != WEFT_CAST_NONE) work.copied = cast_bytes(step);
     *out = work;
 }
@@ -270,8 +282,24 @@ static weft_status join_plans(const struct candidate *best, const weft_spec *fro
     step->to = weft_spec_retain(best->target->spec);
     put_steps(plan, best->target->plan, largest_shard(best->target->spec));
     wf_plan_add_up(plan);
-    *out = plan;
-    return WEFT_OK;
+    return wf_plan_finish_take(plan, out);
+}
+
+/* Replace estimates by the exact figures of the whole plan. */
+static weft_status count_candidate(struct candidate *candidate, const weft_spec *from,
+                                   const weft_spec *to, const weft_cost_table *costs,
+                                   uint32_t minimize)
+{
+    weft_plan *plan = NULL;
+    weft_status status;
+
+    WF_TRY(join_plans(candidate, from, to, &plan));
+    wf_plan_set_costs(plan, costs);
+    status = wf_plan_scratch(plan, &candidate->peak);
+    if (minimize == WEFT_MINIMIZE_BYTES) candidate->first = plan->received;
+    if (minimize == WEFT_MINIMIZE_MEMORY) candidate->first = candidate->peak;
+    weft_plan_release(&plan);
+    return status;
 }
 
 /* Price every candidate whose parts are planned with the options INSIDE. */
@@ -298,6 +326,8 @@ static weft_status price_candidates(struct search *s, const weft_spec *from, con
             struct candidate candidate;
             price_exchange(costs, &exchange);
             candidate = combine_sides(source, target, &exchange, s->options->minimize);
+            if (s->options->minimize != WEFT_MINIMIZE_TIME || s->options->memory_limit != 0)
+                WF_TRY(count_candidate(&candidate, from, to, costs, s->options->minimize));
             consider_candidate(s, &candidate);
         }
     return WEFT_OK;
@@ -310,7 +340,6 @@ static weft_status find_best(struct search *s, const weft_spec *from, const weft
 
     s->least = UINT64_MAX;
     inside.without |= UINT32_C(1) << WEFT_STEP_EXCHANGE;
-    if (inside.planner == WEFT_PLANNER_EXCHANGE) inside.planner = WEFT_PLANNER_SEARCH;
     WF_TRY(price_candidates(s, from, to, &inside));
     if (s->best.source != NULL) return WEFT_OK;
     inside.memory_limit = 0;
@@ -345,9 +374,10 @@ static weft_status create_cross(const weft_spec *from, const weft_spec *to,
     weft_status status;
 
     if (from->elements == 0) {
-        WF_TRY(wf_plan_make(from, to, 0, out));
-        wf_plan_add_up(*out);
-        return WEFT_OK;
+        weft_plan *plan = NULL;
+        WF_TRY(wf_plan_make(from, to, 0, &plan));
+        wf_plan_add_up(plan);
+        return wf_plan_finish_take(plan, out);
     }
     if (options->without >> WEFT_STEP_EXCHANGE & 1) return refuse_exchange(options->without);
     status = find_best(&s, from, to);
@@ -371,7 +401,7 @@ static weft_status plan_as_one(const weft_spec *from, const weft_spec *to, const
     if (status == WEFT_OK) {
         put_steps(plan, inner, 0);
         wf_plan_add_up(plan);
-        *out = plan;
+        status = wf_plan_finish_take(plan, out);
     }
     weft_plan_release(&inner);
     return status;

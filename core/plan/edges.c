@@ -24,14 +24,34 @@ static void emit_edge(const struct walk *walk, uint32_t kind, uint32_t axes,
         walk->take(walk->self, &edge);
 }
 
-/* AXIS as the innermost split of DIM; strided if the target is strided there. */
-static struct wf_code joined_code(const struct wf_problem *problem, int32_t axis, int32_t dim,
-                                  int turn)
+/* True if the axes that split DIM before turn TURN do so as in the target.  The target's sizes are
+ * valid only there. */
+static bool is_as_target(const struct wf_problem *problem, const struct wf_state *state,
+                         int32_t dim, int turn)
+{
+    int before = 1;
+
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code wanted = problem->target.axis[i];
+        if (!wf_code_splits(wanted) || wanted.value != dim || wanted.turn >= turn) continue;
+        if (!wf_code_same(state->axis[i], wanted)) return false;
+        before++;
+    }
+    return before == turn;
+}
+
+/* AXIS as the innermost split of DIM in STATE; strided if the target is strided there, and with the
+ * target's sizes if what is left is the same as there. */
+static struct wf_code joined_code(const struct wf_problem *problem, const struct wf_state *state,
+                                  int32_t axis, int32_t dim, int turn)
 {
     struct wf_code wanted = problem->target.axis[axis];
     uint8_t kind = WF_CODE_SHARD;
 
-    if (wf_code_splits(wanted) && wanted.value == dim) kind = wanted.kind;
+    if (wf_code_splits(wanted) && wanted.value == dim &&
+        (!wf_code_lists(problem, axis, wanted) ||
+         (wanted.turn == turn && is_as_target(problem, state, dim, turn))))
+        kind = wanted.kind;
     return (struct wf_code){kind, (uint8_t)dim, (uint8_t)turn, 0};
 }
 
@@ -52,8 +72,9 @@ static void leave_dim(const struct walk *walk, int32_t dim, int count)
     for (int32_t other = 0; other < walk->problem->dims; other++) {
         if (other == dim) continue;
         for (int i = first; i < orders->count[dim]; i++)
-            to.axis[orders->axis[dim][i]] = joined_code(walk->problem, orders->axis[dim][i], other,
-                                                        orders->count[other] + 1 + i - first);
+            to.axis[orders->axis[dim][i]] =
+                joined_code(walk->problem, &to, orders->axis[dim][i], other,
+                            orders->count[other] + 1 + i - first);
         emit_edge(walk, WEFT_STEP_ALL_TO_ALL, axes, &to);
     }
 }
@@ -77,12 +98,44 @@ static void reduce_axes(const struct walk *walk, uint32_t axes)
                 if (!(left >> i & 1) || !wf_code_splits(code) || code.value != dim ||
                     code.turn != wanted)
                     continue;
-                to.axis[i] = joined_code(problem, i, dim, ++turn);
+                to.axis[i] = joined_code(problem, &to, i, dim, turn + 1);
+                turn++;
                 left &= ~(UINT32_C(1) << i);
             }
         for (int32_t i = 0; i < problem->axes; i++)
-            if (left >> i & 1) to.axis[i] = joined_code(problem, i, dim, ++turn);
+            if (left >> i & 1) {
+                to.axis[i] = joined_code(problem, &to, i, dim, turn + 1);
+                turn++;
+            }
         emit_edge(walk, WEFT_STEP_REDUCE_SCATTER, axes, &to);
+    }
+}
+
+/* The partial axes of AXES are reduced to their owners in the target. */
+static void reduce_to_owners(const struct walk *walk, uint32_t axes)
+{
+    struct wf_state to = *walk->state;
+
+    for (int32_t i = 0; i < walk->problem->axes; i++) {
+        if (!(axes >> i & 1)) continue;
+        if (walk->problem->target.axis[i].kind != WF_CODE_OWNER) return;
+        to.axis[i] = walk->problem->target.axis[i];
+    }
+    emit_edge(walk, WEFT_STEP_REDUCE, axes, &to);
+}
+
+/* The owners of some axes give their shards to all ranks along these axes. */
+static void broadcast_subsets(const struct walk *walk)
+{
+    uint32_t owned = 0;
+
+    for (int32_t i = 0; i < walk->problem->axes; i++)
+        if (walk->state->axis[i].kind == WF_CODE_OWNER) owned |= UINT32_C(1) << i;
+    for (uint32_t axes = owned; axes != 0; axes = (axes - 1) & owned) {
+        struct wf_state to = *walk->state;
+        for (int32_t i = 0; i < walk->problem->axes; i++)
+            if (axes >> i & 1) to.axis[i] = (struct wf_code){0};
+        emit_edge(walk, WEFT_STEP_BROADCAST, axes, &to);
     }
 }
 
@@ -93,10 +146,13 @@ static void reduce_subsets(const struct walk *walk)
     for (int32_t i = 0; i < walk->problem->axes; i++)
         if (walk->state->axis[i].kind == WF_CODE_PARTIAL) partial |= UINT32_C(1) << i;
     for (uint32_t axes = partial; axes != 0; axes = (axes - 1) & partial)
-        if (wf_state_reduces(walk->problem, walk->state, axes)) reduce_axes(walk, axes);
+        if (wf_state_reduces(walk->problem, walk->state, axes)) {
+            reduce_axes(walk, axes);
+            reduce_to_owners(walk, axes);
+        }
 }
 
-/* One replicated axis becomes a split of a dimension, or partial as in the target. */
+/* One replicated axis becomes a split of a dimension, or partial or owned as in the target. */
 static void begin_axis(const struct walk *walk, int32_t axis)
 {
     const struct wf_problem *problem = walk->problem;
@@ -104,7 +160,11 @@ static void begin_axis(const struct walk *walk, int32_t axis)
     struct wf_state to = *walk->state;
 
     for (int32_t dim = 0; dim < problem->dims; dim++) {
-        to.axis[axis] = joined_code(problem, axis, dim, walk->orders.count[dim] + 1);
+        to.axis[axis] = joined_code(problem, &to, axis, dim, walk->orders.count[dim] + 1);
+        emit_edge(walk, WEFT_STEP_SLICE, UINT32_C(1) << axis, &to);
+    }
+    if (wanted.kind == WF_CODE_OWNER) {
+        to.axis[axis] = wanted;
         emit_edge(walk, WEFT_STEP_SLICE, UINT32_C(1) << axis, &to);
     }
     if (wanted.kind != WF_CODE_PARTIAL ||
@@ -114,7 +174,8 @@ static void begin_axis(const struct walk *walk, int32_t axis)
     emit_edge(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
 }
 
-/* All replicated axes that the target splits, and whose turn has come, at once. */
+/* All replicated axes that the target splits, and whose turn has come, or that have an owner there,
+ * at once. */
 static void begin_all(const struct walk *walk)
 {
     const struct wf_problem *problem = walk->problem;
@@ -131,10 +192,15 @@ static void begin_all(const struct walk *walk)
             to.axis[axis] = problem->target.axis[axis];
             axes |= UINT32_C(1) << axis;
         }
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (to.axis[i].kind == WF_CODE_REPLICATE && problem->target.axis[i].kind == WF_CODE_OWNER) {
+            to.axis[i] = problem->target.axis[i];
+            axes |= UINT32_C(1) << i;
+        }
     if ((axes & (axes - 1)) != 0) emit_edge(walk, WEFT_STEP_SLICE, axes, &to);
 }
 
-/* An innermost shard becomes a contribution to a sum: zero outside the shard. */
+/* An innermost shard, or an owner's, becomes a contribution to a sum: zero outside the shard. */
 static void spread_shard(const struct walk *walk, int32_t axis)
 {
     const struct wf_problem *problem = walk->problem;
@@ -142,7 +208,7 @@ static void spread_shard(const struct walk *walk, int32_t axis)
     struct wf_state to = *walk->state;
 
     if (wanted.kind != WF_CODE_PARTIAL || wanted.value != WEFT_REDUCE_SUM) return;
-    if (code.turn != walk->orders.count[code.value]) return;
+    if (wf_code_splits(code) && code.turn != walk->orders.count[code.value]) return;
     if (!wf_state_takes_partial(problem, walk->state, wanted.value)) return;
     to.axis[axis] = wanted;
     emit_edge(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
@@ -159,9 +225,11 @@ void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
         for (int count = 1; count <= walk.orders.count[dim]; count++)
             leave_dim(&walk, dim, count);
     reduce_subsets(&walk);
+    broadcast_subsets(&walk);
     for (int32_t axis = 0; axis < problem->axes; axis++) {
         if (state->axis[axis].kind == WF_CODE_REPLICATE) begin_axis(&walk, axis);
-        if (wf_code_splits(state->axis[axis])) spread_shard(&walk, axis);
+        if (wf_code_splits(state->axis[axis]) || state->axis[axis].kind == WF_CODE_OWNER)
+            spread_shard(&walk, axis);
     }
 }
 
@@ -195,6 +263,7 @@ static bool is_permute(const struct wf_problem *problem, const struct wf_state *
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code from = state->axis[i], to = problem->target.axis[i];
         if (wf_code_splits(from)) parts[from.value] *= problem->size[i];
+        if (wf_code_lists(problem, i, from)) return false;
         if (!(axes >> i & 1)) continue;
         if (from.kind != WF_CODE_SHARD || to.kind != WF_CODE_SHARD || from.value != to.value)
             return false;
@@ -218,4 +287,20 @@ void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *s
     for (int32_t i = 0; i < problem->axes; i++)
         if (!wf_code_same(state->axis[i], problem->target.axis[i])) out->axes |= UINT32_C(1) << i;
     out->kind = is_permute(problem, state, out->axes) ? WEFT_STEP_PERMUTE : WEFT_STEP_EXCHANGE;
+}
+
+/* An exchange may start at the source, or at a state that differs from it only by reduced
+ * partials. */
+bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state)
+{
+    uint32_t reduced = 0;
+
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (problem->target.axis[i].kind != WF_CODE_PARTIAL) reduced |= UINT32_C(1) << i;
+    if (!wf_state_reduces(problem, state, reduced)) return false;
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (!wf_code_same(state->axis[i], problem->source.axis[i]) &&
+            problem->source.axis[i].kind != WF_CODE_PARTIAL)
+            return false;
+    return true;
 }

@@ -21,29 +21,26 @@ static bool made_partial(const struct sides *s, int32_t axis)
            to.value != WEFT_REDUCE_AVG;
 }
 
-/* Bytes that the rank at the corner LAST receives from others, and bytes that it already holds. */
-static void measure_corner(const struct sides *s, uint32_t last, uint64_t *received, uint64_t *kept)
+/* Bytes that the rank at the corner LAST receives from others, and bytes that it already holds.
+ * The other axes are at BASE. */
+static void measure_corner(const struct sides *s, const int32_t *base, uint32_t last,
+                           uint64_t *received, uint64_t *kept)
 {
     const struct wf_problem *problem = s->problem;
     int32_t coord[WEFT_MAX_AXES] = {0};
     struct wf_shard has, wants;
-    uint64_t common = s->element;
 
     *received = *kept = 0;
     for (int32_t i = 0; i < problem->axes; i++) {
-        if (!(last >> i & 1)) continue;
-        if (made_partial(s, i)) return;
-        coord[problem->mesh_axis[i]] = (int32_t)problem->size[i] - 1;
+        int32_t axis = problem->mesh_axis[i];
+        coord[axis] = last >> i & 1 ? (int32_t)problem->size[i] - 1 : base[axis];
+        if (coord[axis] != 0 && made_partial(s, i)) return;
     }
     wf_shard_at(&s->source, coord, &has);
     wf_shard_at(&s->target, coord, &wants);
-    for (int32_t d = 0; d < problem->dims; d++) {
-        struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
-        common *= (uint64_t)wf_index_common(&a, &b);
-    }
-    *kept = common;
+    *kept = wf_shards_common_elements(&has, &wants) * s->element;
     *received =
-        wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * s->element, s->holders), common);
+        wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * s->element, s->holders), *kept);
 }
 
 static weft_status open_sides(struct sides *s)
@@ -75,13 +72,35 @@ static uint64_t bytes_given(const struct wf_problem *problem, const struct wf_st
     return bytes;
 }
 
+/* The busiest rank is at a corner: first or last on each axis.  With sizes and owners it may also
+ * be one that holds the most before or after. */
+static void measure_corners(const struct sides *s, uint32_t axes, struct wf_work *work)
+{
+    int32_t bases[3][WEFT_MAX_AXES] = {{0}};
+    bool lists = s->source.owned || s->target.owned;
+
+    for (int32_t i = 0; i < s->problem->axes; i++)
+        lists = lists || wf_code_lists(s->problem, i, s->from->axis[i]) ||
+                wf_code_lists(s->problem, i, s->problem->target.axis[i]);
+    wf_layout_largest(&s->source, bases[1]);
+    wf_layout_largest(&s->target, bases[2]);
+    for (int b = 0; b < (lists ? 3 : 1); b++)
+        for (uint32_t last = axes;; last = (last - 1) & axes) {
+            uint64_t received, kept;
+            measure_corner(s, bases[b], last, &received, &kept);
+            if (received > work->received) work->received = received;
+            if (kept > work->copied) work->copied = kept;
+            if (last == 0) break;
+        }
+}
+
 weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_state *from,
                              const struct wf_edge *edge, struct wf_work *out)
 {
     struct sides s = {.problem = problem, .from = from};
     struct wf_work work = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};
     struct wf_cast_work cast;
-    uint64_t target;
+    uint64_t target, shares, holders, mean;
 
     wf_cast_price(problem, from, edge, &cast);
     s.element = cast.element;
@@ -92,13 +111,12 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
         work.ranks *= problem->size[i];
         if (problem->link[i] > work.link) work.link = problem->link[i];
     }
-    for (uint32_t last = edge->axes;; last = (last - 1) & edge->axes) {
-        uint64_t received, kept;
-        measure_corner(&s, last, &received, &kept);
-        if (received > work.received) work.received = received;
-        if (kept > work.copied) work.copied = kept;
-        if (last == 0) break;
-    }
+    measure_corners(&s, edge->axes, &work);
+    /* The corners may miss the rank that receives most, which receives at least the mean. */
+    shares = wf_lower_bound_shares(problem, from, &holders);
+    mean = wf_mul_capped(shares, (uint64_t)problem->from->elements * cast.element /
+                                     (uint64_t)problem->from->layout.mesh->size);
+    if (mean > work.received) work.received = mean;
     if (s.holders > 1) work.reduced = wf_mul_capped(target, s.holders);
     work.copied = wf_add_capped(work.copied, cast.copied);
     work.packed =
@@ -120,9 +138,11 @@ static bool lies_in_runs(const struct wf_problem *problem, const struct wf_state
         first++;
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code code = other->axis[i];
-        if (wf_code_splits(state->axis[i]) && state->axis[i].kind != WF_CODE_SHARD) return false;
+        if (wf_code_splits(state->axis[i]) && !wf_code_is_run(problem, i, state->axis[i]))
+            return false;
         if (!wf_code_splits(code)) continue;
-        if (code.kind != WF_CODE_SHARD || ((axes >> i & 1) && code.value > first)) return false;
+        if (!wf_code_is_run(problem, i, code) || ((axes >> i & 1) && code.value > first))
+            return false;
     }
     return true;
 }

@@ -1,6 +1,13 @@
 /* lower_bound.c - the A* heuristic: a lower bound, in ns, on the remaining cost of a state.
  *
- * The bound counts start-up and per-peer latency only, no bytes.  A step changes only the axes that
+ * The bound is the sum of two: of latency, and of bytes.
+ *
+ * Bytes: a share is the tensor's bytes over the number of ranks.  An element with K contributions
+ * that T ranks want needs K + T - 2 more messages (see least.c), so ranks must receive K + T - 2
+ * shares in the mean, and reduce K shares.  With one contribution, on r replicas, T - r shares are
+ * missing.  The rank that a step is priced by receives at least the mean.
+ *
+ * Latency: start-up and per peer.  A step changes only the axes that
  * take part in it.  So every axis that cannot reach its target locally takes part in at least one
  * more communicating step, which costs the latency of at least that axis's peers.  A step along
  * several axes starts once, but its group is the product of the axes, at least each axis times the
@@ -51,6 +58,17 @@ static bool may_permute(const struct wf_problem *problem)
     return true;
 }
 
+/* Does an owner take part in the problem, so that plans may have broadcasts and reductions to
+ * owners? */
+static bool has_owner(const struct wf_problem *problem)
+{
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (problem->source.axis[i].kind == WF_CODE_OWNER ||
+            problem->target.axis[i].kind == WF_CODE_OWNER)
+            return true;
+    return false;
+}
+
 /* EXTRA: nanoseconds that a start-up, or one more axis in a step, adds. */
 static void set_axis(const struct wf_problem *problem, uint64_t exchange, int32_t axis,
                      uint64_t extra, struct wf_latency *out)
@@ -61,6 +79,11 @@ static void set_axis(const struct wf_problem *problem, uint64_t exchange, int32_
     out->leave = extra + peers * least(peer_ns(problem, WEFT_STEP_ALL_GATHER, link),
                                        peer_ns(problem, WEFT_STEP_ALL_TO_ALL, link));
     out->scatter = extra + peers * peer_ns(problem, WEFT_STEP_REDUCE_SCATTER, link);
+    if (has_owner(problem)) {
+        out->leave = least(out->leave, extra + peers * peer_ns(problem, WEFT_STEP_BROADCAST, link));
+        out->scatter =
+            least(out->scatter, extra + peers * peer_ns(problem, WEFT_STEP_REDUCE, link));
+    }
     out->reduce = least(extra + 2 * peers * peer_ns(problem, WEFT_STEP_ALL_REDUCE, link),
                         out->scatter + out->leave);
     out->scatter = least(out->scatter, out->reduce);
@@ -74,10 +97,61 @@ static uint64_t extra_of(const struct wf_problem *problem, int32_t axis, uint64_
 
     for (uint32_t kind = WEFT_STEP_ALL_GATHER; kind <= WEFT_STEP_ALL_TO_ALL; kind++)
         peer = least(peer, peer_ns(problem, kind, problem->link[axis]));
+    for (uint32_t kind = WEFT_STEP_BROADCAST; has_owner(problem) && kind <= WEFT_STEP_REDUCE;
+         kind++)
+        peer = least(peer, peer_ns(problem, kind, problem->link[axis]));
     for (int32_t i = 0; i < problem->axes; i++)
         if (i != axis) smallest = least(smallest, (uint64_t)problem->size[i] - 1);
     if (smallest == UINT64_MAX) return base;
     return least(base, peer * smallest * ((uint64_t)problem->size[axis] - 1));
+}
+
+uint64_t wf_lower_bound_shares(const struct wf_problem *problem, const struct wf_state *state,
+                               uint64_t *holders)
+{
+    uint64_t replicas = 1, wanted = 1;
+
+    *holders = 1;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        uint64_t size = (uint64_t)problem->size[i];
+        uint8_t to = problem->target.axis[i].kind;
+        if (to == WF_CODE_PARTIAL) return 0;
+        if (to == WF_CODE_REPLICATE) wanted *= size;
+        if (state->axis[i].kind == WF_CODE_REPLICATE) replicas *= size;
+        if (state->axis[i].kind == WF_CODE_PARTIAL) *holders *= size;
+    }
+    if (*holders > 1) return *holders + wanted - 2;
+    return wanted > replicas ? wanted - replicas : 0;
+}
+
+/* The fewest femtoseconds per byte of any step. */
+static uint64_t least_rate(const struct wf_problem *problem)
+{
+    uint64_t rate = UINT64_MAX;
+
+    for (int kind = WEFT_STEP_ALL_GATHER; kind < WEFT_STEP_KINDS; kind++)
+        for (int32_t i = 0; i < problem->axes; i++)
+            rate = least(rate, problem->costs->rates[kind][problem->link[i]].femtoseconds);
+    return rate;
+}
+
+static void set_transfers(struct wf_transfers *out, const struct wf_problem *problem)
+{
+    uint64_t bytes =
+        (uint64_t)problem->from->elements * least(problem->elements[0], problem->elements[1]);
+
+    *out = (struct wf_transfers){.bytes = bytes / (uint64_t)problem->from->layout.mesh->size};
+    out->ns = wf_transfer_ns(out->bytes, least_rate(problem));
+    out->reduce_ns = wf_transfer_ns(out->bytes, problem->costs->reduce);
+}
+
+static uint64_t by_bytes(const struct wf_lower_bound *bound, const struct wf_state *state)
+{
+    uint64_t holders, shares = wf_lower_bound_shares(bound->problem, state, &holders), ns;
+
+    if (shares == 0) return 0;
+    ns = wf_mul_capped(shares, bound->transfers.ns);
+    return holders > 1 ? wf_add_capped(ns, wf_mul_capped(holders, bound->transfers.reduce_ns)) : ns;
 }
 
 void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *problem)
@@ -96,6 +170,7 @@ void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *p
         if (from.kind != WF_CODE_PARTIAL && !wf_code_same(from, problem->target.axis[i]))
             product *= (uint64_t)problem->size[i];
     }
+    set_transfers(&bound->transfers, problem);
     bound->alone = product == 1;
     bound->exchange = (product - 1) * exchange;
 }
@@ -157,5 +232,6 @@ static uint64_t by_exchange(const struct wf_lower_bound *bound, const struct wf_
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state)
 {
     if (wf_state_same(state, &bound->problem->target)) return 0;
-    return least(by_collectives(bound, state), by_exchange(bound, state));
+    return wf_add_capped(least(by_collectives(bound, state), by_exchange(bound, state)),
+                         by_bytes(bound, state));
 }

@@ -52,6 +52,7 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
     if (plan == NULL) return wf_fail_memory(bytes);
     plan->made = WF_OF_KIND(WF_KIND_PLAN);
     atomic_init(&plan->references, 1);
+    atomic_init(&plan->scratch, UINT64_MAX);
     plan->from = weft_spec_retain(from);
     plan->to = weft_spec_retain(to);
     *out = plan;
@@ -62,6 +63,18 @@ void wf_plan_set_costs(weft_plan *plan, const weft_cost_table *costs)
 {
     weft_cost_table_release(&plan->costs);
     plan->costs = weft_cost_table_retain(costs != NULL ? costs : wf_cost_default());
+}
+
+weft_status wf_plan_finish_take(weft_plan *plan, weft_plan **out)
+{
+    weft_status status = wf_plan_count(plan);
+
+    if (status != WEFT_OK) {
+        free_plan(plan);
+        return status;
+    }
+    *out = plan;
+    return WEFT_OK;
 }
 
 weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
@@ -90,8 +103,7 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
         at = step->to;
     }
     wf_plan_add_up(plan);
-    *out = plan;
-    return WEFT_OK;
+    return wf_plan_finish_take(plan, out);
 }
 
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds)
@@ -164,6 +176,18 @@ static weft_status check_request(const weft_spec *from, const weft_spec *to,
     return WEFT_OK;
 }
 
+static weft_status rate_path(const struct wf_problem *problem, const struct wf_path *path,
+                             uint64_t *received, uint64_t *ns)
+{
+    weft_plan *plan = NULL;
+
+    WF_TRY(wf_plan_from_path(problem, path, &plan));
+    *received = plan->received;
+    *ns = plan->cost_ns;
+    weft_plan_release(&plan);
+    return WEFT_OK;
+}
+
 static weft_status find_path(struct wf_problem *problem, uint32_t planner, struct wf_path *out)
 {
     uint32_t allowed = EXCHANGES;
@@ -172,6 +196,10 @@ static weft_status find_path(struct wf_problem *problem, uint32_t planner, struc
         if (!wf_may_exchange(problem, &problem->source)) /* integers averaged along some axes */
             allowed |= UINT32_C(1) << WEFT_STEP_ALL_REDUCE;
         problem->without |= ~allowed;
+    }
+    if (problem->minimize == WEFT_MINIMIZE_BYTES) {
+        WF_TRY(wf_search_bytes(problem, rate_path, out));
+        if (out->count > 0) return WEFT_OK;
     }
     return wf_search(problem, out);
 }
@@ -246,28 +274,86 @@ void weft_plan_release(weft_plan **plan)
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) free_plan(mine);
 }
 
+/* ---- scratch ---- */
+
+/* Step INDEX of a batch. */
+static weft_status batch_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes)
+{
+    const struct wf_step *step = &plan->steps[index];
+    uint32_t first = index;
+
+    if (step->from == NULL) return wf_batch_scratch(plan->members, plan->member_count, NULL, bytes);
+    while (first > 0 && plan->steps[first - 1].from != NULL &&
+           plan->steps[first - 1].tensor == step->tensor)
+        first--;
+    return wf_plan_step_scratch(plan->members[step->tensor].alone, index - first, bytes);
+}
+
+weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes)
+{
+    const struct wf_step *step = &plan->steps[index];
+
+    *bytes = step->scratch;
+    if (plan->members != NULL) return batch_step_scratch(plan, index, bytes);
+    (void)wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
+                          index + 1 == plan->step_count, bytes);
+    return WEFT_OK;
+}
+
+weft_status wf_plan_scratch(const weft_plan *plan, uint64_t *bytes)
+{
+    weft_plan *mine = (weft_plan *)(uintptr_t)plan; /* only what was counted changes */
+    uint64_t most = atomic_load_explicit(&mine->scratch, memory_order_relaxed), own;
+
+    if (most == UINT64_MAX) {
+        most = 0;
+        for (uint32_t i = 0; i < plan->step_count; i++) {
+            WF_TRY(wf_plan_step_scratch(plan, i, &own));
+            if (own > most) most = own;
+        }
+        atomic_store_explicit(&mine->scratch, most, memory_order_relaxed);
+    }
+    *bytes = most;
+    return WEFT_OK;
+}
+
+/* ---- properties ---- */
+
 weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
 {
     weft_plan_info info;
+    uint64_t scratch;
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_get: out"));
+    WF_TRY(wf_plan_scratch(plan, &scratch));
     info = (weft_plan_info){.from = plan->from,
                             .to = plan->to,
                             .steps = plan->step_count,
                             .cost_ns = plan->cost_ns,
                             .bytes_received_max = plan->received,
-                            .peak_bytes = plan->peak,
+                            .peak_bytes = scratch,
                             .digest = plan->digest,
                             .tensors = plan->members != NULL ? plan->member_count : 1,
-                            .together = plan->together};
+                            .together = plan->together,
+                            .exact = plan->exact};
     return wf_info_write("weft_plan_info", &info, sizeof info, out);
+}
+
+/* The bytes sent in STEP, which may be the common exchange of a batch. */
+static weft_status find_sent(const struct wf_step *step, uint64_t *bytes, bool *exact)
+{
+    *bytes = step->sent;
+    *exact = false;
+    return step->from != NULL ? wf_step_sent(step, bytes, exact) : WEFT_OK;
 }
 
 weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_info *out)
 {
     const struct wf_step *step;
     weft_step_info info;
+    uint64_t sent, scratch;
+    bool exact;
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_step_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_step_get: out"));
@@ -275,16 +361,19 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %u; the plan has %u steps",
                        index, plan->step_count);
     step = &plan->steps[index];
+    WF_TRY(find_sent(step, &sent, &exact));
+    WF_TRY(wf_plan_step_scratch(plan, index, &scratch));
     info = (weft_step_info){.kind = step->kind,
                             .axes = step->axes,
                             .from = step->from,
                             .to = step->to,
-                            .bytes_sent = step->sent,
+                            .bytes_sent = sent,
                             .bytes_received = step->received,
-                            .scratch_bytes = step->scratch,
+                            .scratch_bytes = scratch,
                             .cost_ns = step->cost_ns,
                             .tensor = step->tensor,
-                            .cast = wf_step_cast(step)};
+                            .cast = wf_step_cast(step),
+                            .exact = plan->exact && exact};
     return wf_info_write("weft_step_info", &info, sizeof info, out);
 }
 

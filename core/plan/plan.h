@@ -2,9 +2,13 @@
  *
  * problem.c reduces two specs on one mesh to a small form, and state.c computes shard sizes in it.
  * edges.c lists the steps out of a state, price.c and exchange.c price them, lower_bound.c computes
- * the lower bound on the remaining cost, and search.c finds the cheapest path.  plan.c makes the
- * plan object.  cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless
- * refine.c finds that both are reshapes of one rank list.  batch.c plans many tensors. */
+ * the lower bound on the remaining cost, and search.c finds the cheapest path.  search_bytes.c
+ * finds the path that loads the busiest rank least, by loads.c.  plan.c makes the plan object.
+ * cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless refine.c
+ * finds that both are reshapes of one rank list.  batch.c plans many tensors.  count.c and
+ * count_ranks.c count the bytes that ranks receive, sent.c those that they send, from the tables of
+ * table.c; scratch.c and scratch_batch.c count the scratch that binding takes.  least.c computes
+ * the bytes that no method can avoid. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -42,7 +46,10 @@ struct weft_plan {
     _Atomic(int64_t) references;
     weft_spec *from, *to;   /* NULL for a batch */
     weft_cost_table *costs; /* the table that priced it */
-    uint64_t cost_ns, received, peak, digest;
+    uint64_t cost_ns, received, digest;
+    uint64_t peak;                   /* scratch, estimated; 0 for a batch */
+    _Atomic(uint64_t) scratch;       /* counted; UINT64_MAX: not yet */
+    bool exact;                      /* the bytes received are counted, not estimated */
     uint32_t member_count, together; /* tensors of a batch, and of its common exchange */
     struct wf_member *members;       /* NULL: not a batch */
     uint32_t step_count;
@@ -58,6 +65,9 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
 void wf_plan_set_costs(weft_plan *plan, const weft_cost_table *costs);
 /* Set the totals and the digest, which follow from the steps. */
 void wf_plan_add_up(weft_plan *plan);
+/* Count the bytes of PLAN, whose totals are set, and pass it on.  Takes ownership of PLAN, also on
+ * failure. */
+weft_status wf_plan_finish_take(weft_plan *plan, weft_plan **out) WF_NODISCARD;
 /* Append the names of the kinds of steps in KINDS, one bit each: "all-gather, exchange". */
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
 /* WEFT_ERR_INVALID: no plan fits into LIMIT bytes of scratch; LEAST bytes are needed.  WHICH
@@ -94,13 +104,14 @@ weft_status wf_batch_group(const weft_plan *plan, const weft_mesh **mesh,
 enum wf_code_kind {
     WF_CODE_REPLICATE,
     WF_CODE_SHARD,
-    WF_CODE_STRIDED_FROM, /* with the factor that the source has on this axis */
-    WF_CODE_STRIDED_TO,   /* with the factor that the target has on this axis */
-    WF_CODE_PARTIAL
+    WF_CODE_STRIDED_FROM, /* with the factor or the sizes that the source has on this axis */
+    WF_CODE_STRIDED_TO,   /* with the factor or the sizes that the target has on this axis */
+    WF_CODE_PARTIAL,
+    WF_CODE_OWNER
 };
 
-/* One axis: its kind, the dimension that it splits or its pending reduction, and its turn, from 1,
- * among the axes that split the dimension. */
+/* One axis: its kind, the dimension that it splits, its pending reduction or the side whose owner
+ * it has (0: the source), and its turn, from 1, among the axes that split the dimension. */
 struct wf_code {
     uint8_t kind, value, turn, zero;
 };
@@ -135,7 +146,10 @@ struct wf_problem {
     int32_t mesh_axis[WEFT_MAX_AXES];
     int64_t size[WEFT_MAX_AXES];
     uint32_t link[WEFT_MAX_AXES]; /* enum wf_link */
-    int64_t factor[2][WEFT_MAX_AXES];
+    /* of the source and the target, by axis: splits other than S, owners */
+    struct wf_split split[2][WEFT_MAX_AXES];
+    int64_t most[2][WEFT_MAX_AXES], least[2][WEFT_MAX_AXES]; /* of the sizes of a G */
+    int32_t owner[2][WEFT_MAX_AXES];
     int64_t shape[WEFT_MAX_DIMS];
     uint64_t elements[2];   /* bytes of the source's and of the target's dtype */
     enum wf_cast_kind cast; /* from the one to the other */
@@ -165,6 +179,11 @@ weft_status wf_problem_spec(const struct wf_problem *problem, const struct wf_st
 /* The layout of STATE, settled. */
 weft_status wf_problem_layout(const struct wf_problem *problem, const struct wf_state *state,
                               struct wf_layout *out) WF_NODISCARD;
+/* True if PROBLEM minimizes or limits scratch, and has at most 64 ranks. */
+bool wf_problem_counts(const struct wf_problem *problem);
+/* Set the scratch of PRICE, for EDGE out of FROM, to the exact one, if wf_problem_counts. */
+weft_status wf_problem_scratch(const struct wf_problem *problem, const struct wf_state *from,
+                               const struct wf_edge *edge, struct wf_price *price) WF_NODISCARD;
 uint32_t wf_problem_mesh_axes(const struct wf_problem *problem, uint32_t axes);
 
 /* ---- state.c ---- */
@@ -174,6 +193,29 @@ static inline bool wf_code_splits(struct wf_code code)
     return code.kind >= WF_CODE_SHARD && code.kind <= WF_CODE_STRIDED_TO;
 }
 bool wf_code_same(struct wf_code a, struct wf_code b);
+/* The split of AXIS that CODE stands for; NULL: S, or none. */
+static inline const struct wf_split *wf_code_split(const struct wf_problem *problem, int32_t axis,
+                                                   struct wf_code code)
+{
+    if (code.kind != WF_CODE_STRIDED_FROM && code.kind != WF_CODE_STRIDED_TO) return NULL;
+    return &problem->split[code.kind - WF_CODE_STRIDED_FROM][axis];
+}
+/* True if CODE splits AXIS by listed sizes. */
+static inline bool wf_code_lists(const struct wf_problem *problem, int32_t axis,
+                                 struct wf_code code)
+{
+    const struct wf_split *split = wf_code_split(problem, axis, code);
+
+    return split != NULL && split->sizes != NULL;
+}
+/* True if CODE splits AXIS into single runs. */
+static inline bool wf_code_is_run(const struct wf_problem *problem, int32_t axis,
+                                  struct wf_code code)
+{
+    const struct wf_split *split = wf_code_split(problem, axis, code);
+
+    return code.kind == WF_CODE_SHARD || (split != NULL && split->kind == WEFT_PLACE_SIZES);
+}
 bool wf_state_same(const struct wf_state *a, const struct wf_state *b);
 void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_orders *out);
 /* True if AXIS may become a partial of REDUCTION beside the partials that STATE has. */
@@ -185,10 +227,12 @@ bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_st
  * which every reduction restores exactly. */
 bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *state,
                       uint32_t axes);
-/* Local shape at the coordinate that is last on the axes of LAST, and 0 on all others. */
+/* Local shape at the coordinate that holds the least on the axes of LAST, and the most on all
+ * others: the last and the first one, the extremes of G, or a rank that owns nothing and the
+ * owner. */
 void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
                     int64_t *shape);
-/* Elements and bytes of the largest shard, which is the one at coordinate 0. */
+/* Elements and bytes of the largest shard. */
 uint64_t wf_state_elements(const struct wf_problem *problem, const struct wf_state *state);
 uint64_t wf_state_bytes(const struct wf_problem *problem, const struct wf_state *state);
 /* Number of indices, out of LENGTH, that coordinate AT of RANKS holds after a split by FACTOR. */
@@ -202,6 +246,9 @@ void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
 /* The step from STATE straight to the target: a permute if it is one, otherwise an exchange. */
 void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
                       struct wf_edge *out);
+
+/* True if an exchange from STATE to the target is allowed. */
+bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
 
 /* ---- cast.c ---- */
 
@@ -219,7 +266,7 @@ bool wf_cast_mark(const struct wf_problem *problem, const struct wf_state *from,
  * dtype of the target, because a cast does not change one identity into the other. */
 bool wf_cast_precedes_partials(const weft_spec *to);
 /* True if a backend can cast in the pass in which a step of KIND packs, unpacks or pulls.  An
- * all-gather that casts before would cast each element once per reader. */
+ * all-gather or broadcast that casts before would cast each element once per reader. */
 bool wf_cast_fuses(uint32_t kind, uint32_t place, bool reduces);
 
 /* What a change of dtype adds to the work of a step. */
@@ -253,6 +300,12 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
 
 /* ---- lower_bound.c ---- */
 
+/* Bytes that must still travel and be reduced, as a mean over ranks. */
+struct wf_transfers {
+    uint64_t bytes;         /* of a share: the tensor, in the narrower dtype, over all ranks */
+    uint64_t ns, reduce_ns; /* least time to receive a share, and to reduce one */
+};
+
 /* A lower bound on the remaining cost of states. */
 struct wf_lower_bound {
     const struct wf_problem *problem;
@@ -260,6 +313,7 @@ struct wf_lower_bound {
     uint64_t base;     /* ns, the least start-up of a communicating step */
     uint64_t exchange; /* ns, peer latency of a final exchange without partials */
     bool alone;        /* a final exchange has no axes besides partials */
+    struct wf_transfers transfers;
     struct wf_latency {
         uint64_t leave, scatter, reduce, exchange; /* ns, along this axis alone */
     } latency[2][WEFT_MAX_AXES];                   /* without start-ups, and with them */
@@ -268,6 +322,10 @@ struct wf_lower_bound {
 void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *problem);
 /* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
  * most the edge's cost. */
+/* Shares of the tensor that each rank must still receive in the mean; *HOLDERS becomes the number
+ * of contributions that must be reduced. */
+uint64_t wf_lower_bound_shares(const struct wf_problem *problem, const struct wf_state *state,
+                               uint64_t *holders);
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state);
 
 /* ---- search.c ---- */
@@ -282,10 +340,20 @@ struct wf_path {
 };
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
+
+/* ---- search_bytes.c ---- */
+
+/* Sets the exact bytes that the busiest rank receives on PATH, and its time. */
+typedef weft_status wf_path_rate(const struct wf_problem *problem, const struct wf_path *path,
+                                 uint64_t *received, uint64_t *ns);
+
+/* As wf_search, by bytes.  The path is empty if no plan was found. */
+weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate_path,
+                            struct wf_path *out) WF_NODISCARD;
 /* The plan that takes the steps of PATH (plan.c). */
 weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
                               weft_plan **out) WF_NODISCARD;
-/* True if an exchange from STATE to the target is allowed. */
-bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
+
+#include "figures.h"
 
 #endif

@@ -53,7 +53,16 @@ static int32_t dim_of(const struct wf_state *state, uint32_t axes)
 static bool is_strided(const struct wf_problem *problem, const struct wf_state *state)
 {
     for (int32_t i = 0; i < problem->axes; i++)
-        if (wf_code_splits(state->axis[i]) && state->axis[i].kind != WF_CODE_SHARD) return true;
+        if (wf_code_splits(state->axis[i]) && !wf_code_is_run(problem, i, state->axis[i]))
+            return true;
+    return false;
+}
+
+/* True if the step's axes split STATE by listed sizes. */
+static bool lists_sizes(const struct measure *m, const struct wf_state *state)
+{
+    for (int32_t i = 0; i < m->problem->axes; i++)
+        if ((m->edge->axes >> i & 1) && wf_code_lists(m->problem, i, state->axis[i])) return true;
     return false;
 }
 
@@ -105,7 +114,8 @@ static void price_scatter(const struct measure *m, struct wf_work *work, struct 
         work->packed = m->bytes_before;
     /* Few backends scatter unequal shards; with others all contributions arrive and are reduced
      * locally. */
-    if (m->before[dim] % m->ranks != 0 || is_strided(m->problem, &m->edge->to))
+    if (m->before[dim] % m->ranks != 0 || is_strided(m->problem, &m->edge->to) ||
+        lists_sizes(m, &m->edge->to))
         work->packed = wf_add_capped(work->packed, work->reduced);
 }
 
@@ -152,9 +162,26 @@ static void price_all_to_all(const struct measure *m, struct wf_work *work, stru
         if (in > work->received) work->received = in;
         if (sent > out->sent) out->sent = sent;
     }
+    if (lists_sizes(m, m->from) || lists_sizes(m, &m->edge->to)) { /* upper bounds */
+        work->received = m->bytes_after;
+        out->sent = m->bytes_before;
+    }
     work->copied = m->bytes_after > work->received ? m->bytes_after - work->received : 0;
     if (!is_block(m, m->before, new)) work->packed += m->bytes_before;
     if (!is_block(m, m->after, old)) work->packed += m->bytes_after;
+}
+
+static void price_broadcast(const struct measure *m, struct wf_work *work, struct wf_price *out)
+{
+    work->received = m->bytes_after;
+    out->sent = wf_mul_capped(m->bytes_before, (uint64_t)(m->ranks - 1));
+}
+
+static void price_reduce(const struct measure *m, struct wf_work *work, struct wf_price *out)
+{
+    work->received = wf_mul_capped(m->bytes_after, (uint64_t)(m->ranks - 1));
+    work->reduced = wf_mul_capped(m->bytes_after, (uint64_t)m->ranks);
+    out->sent = m->bytes_before;
 }
 
 void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from,
@@ -176,6 +203,10 @@ void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from
         price_all_reduce(&m, &work, out);
     else if (edge->kind == WEFT_STEP_ALL_TO_ALL)
         price_all_to_all(&m, &work, out);
+    else if (edge->kind == WEFT_STEP_BROADCAST)
+        price_broadcast(&m, &work, out);
+    else if (edge->kind == WEFT_STEP_REDUCE)
+        price_reduce(&m, &work, out);
     else
         work.copied = m.bytes_after;
     if (problem->costs->one_sided) work.packed = 0;

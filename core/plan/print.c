@@ -23,10 +23,10 @@ static void add_axes(struct wf_text *out, const weft_mesh *mesh, uint32_t axes)
     }
 }
 
-static void add_travel(const struct wf_step *step, struct wf_text *out)
+static void add_travel(const struct wf_step *step, bool exact, struct wf_text *out)
 {
     if (step->received > 0) {
-        wf_text_add(out, "each rank receives ");
+        wf_text_add(out, exact ? "each rank receives " : "each rank receives about ");
         wf_text_bytes(out, step->received);
     } else {
         wf_text_add(out, "nothing travels");
@@ -48,10 +48,10 @@ static void add_name(const struct wf_step *step, struct wf_text *out)
     }
 }
 
-static void add_received(struct wf_text *out, const struct wf_step *step)
+static void add_received(struct wf_text *out, const struct wf_step *step, bool exact)
 {
     wf_text_add(out, ": ");
-    add_travel(step, out);
+    add_travel(step, exact, out);
     wf_text_add(out, "   ");
 }
 
@@ -65,13 +65,13 @@ static void add_layout(struct wf_text *out, const struct wf_step *step, const we
 {
     if (wf_step_cast(step) != WEFT_CAST_NONE)
         wf_text_add(out, "%s ", wf_dtype_name(spec->layout.dtype));
-    wf_placements_add_text(spec->layout.placements, spec->layout.mesh->axes, out);
+    wf_placements_add_short_text(spec->layout.placements, spec->layout.mesh->axes, out);
 }
 
-static void add_step(struct wf_text *out, const struct wf_step *step)
+static void add_step(struct wf_text *out, const struct wf_step *step, bool exact)
 {
     add_name(step, out);
-    add_received(out, step);
+    add_received(out, step, exact);
     add_layout(out, step, step->from);
     wf_text_add(out, " -> ");
     add_layout(out, step, step->to);
@@ -87,7 +87,7 @@ static void add_step(struct wf_text *out, const struct wf_step *step)
 static void add_exchange_of_many(struct wf_text *out, const weft_plan *plan)
 {
     wf_text_add(out, "exchange of %u tensors together", plan->together);
-    add_received(out, &plan->steps[0]);
+    add_received(out, &plan->steps[0], plan->exact);
     wf_text_time(out, plan->steps[0].cost_ns);
     wf_text_char(out, '\n');
 }
@@ -105,8 +105,36 @@ static void add_mesh(struct wf_text *out, const weft_plan *plan)
     wf_text_add(out, ":\n");
 }
 
+/* A / B in hundredths, rounded to the nearest. */
+static uint64_t ratio_of(uint64_t a, uint64_t b)
+{
+    return (uint64_t)((double)a / (double)b * 100 + 0.5);
+}
+
+/* "at most 8.0 MiB received by a rank (1.00 of the least possible), " */
+static void add_least(struct wf_text *out, const weft_plan *plan)
+{
+    uint64_t least = 0;
+    bool known = wf_plan_least(plan, &least) == WEFT_OK;
+
+    wf_text_add(out, plan->exact ? "at most " : "about ");
+    wf_text_bytes(out, plan->received);
+    wf_text_add(out, plan->exact ? " received by a rank" : " received by a rank, estimated");
+    if (known && (least > 0 || plan->received == 0)) {
+        uint64_t hundredths = least > 0 ? ratio_of(plan->received, least) : 100;
+        wf_text_add(out, " (%llu.%02llu of the least possible)",
+                    (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
+    } else if (known) {
+        wf_text_add(out, " (the least possible is 0 B)");
+    }
+    wf_text_add(out, ", ");
+}
+
 static void add_text(struct wf_text *out, const weft_plan *plan)
 {
+    uint64_t scratch = 0;
+
+    if (wf_plan_scratch(plan, &scratch) != WEFT_OK) out->failed = true;
     if (plan->step_count == 0) wf_text_add(out, "nothing to do: every rank has what it needs\n");
     add_mesh(out, plan);
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -116,12 +144,10 @@ static void add_text(struct wf_text *out, const weft_plan *plan)
             continue;
         }
         if (plan->members != NULL) wf_text_add(out, "tensor %u: ", plan->steps[i].tensor);
-        add_step(out, &plan->steps[i]);
+        add_step(out, &plan->steps[i], plan->exact);
     }
-    wf_text_add(out, "at most ");
-    wf_text_bytes(out, plan->received);
-    wf_text_add(out, " received by a rank, ");
-    wf_text_bytes(out, plan->peak);
+    add_least(out, plan);
+    wf_text_bytes(out, scratch);
     wf_text_add(out, " of scratch, ");
     wf_text_time(out, plan->cost_ns);
     wf_text_add(out, " predicted\n");

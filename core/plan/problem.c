@@ -15,6 +15,29 @@ static uint32_t link_of(const weft_mesh *mesh, int32_t axis)
                                                                            : WF_BETWEEN_HOSTS;
 }
 
+/* True if two splits of an axis differ in their dimensions and turns at most. */
+static bool same_split(const struct wf_split *a, const struct wf_split *b)
+{
+    if (a->kind != b->kind || a->factor != b->factor || a->size_count != b->size_count)
+        return false;
+    return a->sizes == b->sizes ||
+           memcmp(a->sizes, b->sizes, (size_t)a->size_count * sizeof a->sizes[0]) == 0;
+}
+
+/* The code of axis I, which SPLIT of side SIDE splits. */
+static void set_split(struct wf_problem *problem, int side, int32_t i, const struct wf_split *split,
+                      struct wf_code *code)
+{
+    problem->split[side][i] = *split;
+    code->kind = WF_CODE_SHARD;
+    if (split->kind == WEFT_PLACE_SHARD) return;
+    code->kind = side == 0 || same_split(split, &problem->split[0][i]) ? WF_CODE_STRIDED_FROM
+                                                                       : WF_CODE_STRIDED_TO;
+    if (split->kind != WEFT_PLACE_SIZES) return;
+    problem->most[side][i] = split->sizes[wf_split_most(split)];
+    problem->least[side][i] = split->sizes[wf_split_least(split, (int32_t)problem->size[i])];
+}
+
 static void set_state(struct wf_problem *problem, const weft_spec *spec, int side,
                       struct wf_state *state)
 {
@@ -25,19 +48,17 @@ static void set_state(struct wf_problem *problem, const weft_spec *spec, int sid
     for (int32_t i = 0; i < problem->axes; i++) {
         const weft_placement *p = &layout->placements[problem->mesh_axis[i]];
         struct wf_code *code = &state->axis[i];
+        problem->owner[side][i] = p->kind == WEFT_PLACE_OWNER ? p->owner : -1;
         if (p->kind == WEFT_PLACE_PARTIAL)
             *code = (struct wf_code){WF_CODE_PARTIAL, (uint8_t)p->reduction, 0, 0};
-        problem->factor[side][i] = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
+        if (p->kind == WEFT_PLACE_OWNER)
+            *code = (struct wf_code){WF_CODE_OWNER, problem->owner[0][i] != p->owner, 0, 0};
     }
     for (int32_t s = 0; s < layout->split_count; s++) /* in the order of their turns */
         for (int32_t i = 0; i < problem->axes; i++) {
             const struct wf_split *split = &layout->splits[s];
             if (problem->mesh_axis[i] != split->axis) continue;
-            state->axis[i].kind = WF_CODE_SHARD;
-            if (split->factor != 1)
-                state->axis[i].kind = side == 0 ? WF_CODE_STRIDED_FROM : WF_CODE_STRIDED_TO;
-            if (side == 1 && split->factor != 1 && split->factor == problem->factor[0][i])
-                state->axis[i].kind = WF_CODE_STRIDED_FROM;
+            set_split(problem, side, i, split, &state->axis[i]);
             state->axis[i].value = (uint8_t)split->dim;
             state->axis[i].turn = ++turns[split->dim];
         }
@@ -96,19 +117,25 @@ weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, co
 static weft_placement placement_of(const struct wf_problem *problem, int32_t axis,
                                    struct wf_code code)
 {
+    const struct wf_split *split = wf_code_split(problem, axis, code);
+
     switch (code.kind) {
     case WF_CODE_REPLICATE:
         return (weft_placement){.kind = WEFT_PLACE_REPLICATE};
     case WF_CODE_PARTIAL:
         return (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = code.value};
+    case WF_CODE_OWNER:
+        return (weft_placement){.kind = WEFT_PLACE_OWNER,
+                                .owner = problem->owner[code.value][axis]};
     case WF_CODE_SHARD:
-        return (weft_placement){
-            .kind = WEFT_PLACE_SHARD, .dim = code.value, .turn = code.turn, .factor = 0};
+        return (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = code.value, .turn = code.turn};
     default:
-        return (weft_placement){.kind = WEFT_PLACE_STRIDED,
+        return (weft_placement){.kind = split->kind,
                                 .dim = code.value,
                                 .turn = code.turn,
-                                .factor = problem->factor[code.kind - WF_CODE_STRIDED_FROM][axis]};
+                                .factor = split->factor,
+                                .sizes = split->sizes,
+                                .size_count = split->size_count};
     }
 }
 
@@ -151,4 +178,28 @@ uint32_t wf_problem_mesh_axes(const struct wf_problem *problem, uint32_t axes)
     for (int32_t i = 0; i < problem->axes; i++)
         if (axes >> i & 1) mesh_axes |= UINT32_C(1) << problem->mesh_axis[i];
     return mesh_axes;
+}
+
+bool wf_problem_counts(const struct wf_problem *problem)
+{
+    return (problem->minimize == WEFT_MINIMIZE_MEMORY || problem->memory_limit != UINT64_MAX) &&
+           problem->from->layout.mesh->size <= WF_LOADS_MAX;
+}
+
+weft_status wf_problem_scratch(const struct wf_problem *problem, const struct wf_state *from,
+                               const struct wf_edge *edge, struct wf_price *price)
+{
+    struct wf_step step = {.kind = edge->kind, .axes = wf_problem_mesh_axes(problem, edge->axes)};
+    weft_status status;
+
+    if (!wf_problem_counts(problem)) return WEFT_OK;
+    status = wf_problem_spec(problem, from, &step.from);
+    if (status == WEFT_OK) status = wf_problem_spec(problem, &edge->to, &step.to);
+    if (status == WEFT_OK)
+        (void)wf_step_scratch(&step, problem->costs->one_sided,
+                              wf_state_same(from, &problem->source),
+                              wf_state_same(&edge->to, &problem->target), &price->scratch);
+    weft_spec_release(&step.from);
+    weft_spec_release(&step.to);
+    return status;
 }

@@ -73,7 +73,7 @@ static bool divides_evenly(const struct wf_layout *layout, int32_t dim)
     for (int32_t a = 0; a < layout->mesh->axes; a++) {
         const weft_placement *p = &layout->placements[a];
         if (!wf_placement_splits(p) || p->dim != dim) continue;
-        if (p->kind == WEFT_PLACE_STRIDED) return false;
+        if (p->kind != WEFT_PLACE_SHARD) return false;
         parts *= layout->mesh->axis[a].size;
     }
     return layout->shape[dim] % parts == 0;
@@ -85,6 +85,17 @@ static bool may_cut(const struct wf_layout *layout, int32_t axis)
     const weft_placement *p = &layout->placements[axis];
 
     return !wf_placement_splits(p) || divides_evenly(layout, p->dim);
+}
+
+/* The owner's coordinate on axis INDEX of COMMON, which is a part of the axis with placement P. */
+static int32_t part_owner(const struct common *common, const int32_t *of, int32_t index,
+                          const weft_placement *p)
+{
+    int32_t inside = 1;
+
+    for (int32_t i = index + 1; i < common->count; i++)
+        if (of[i] == of[index]) inside *= common->size[i];
+    return p->owner / inside % common->size[index];
 }
 
 /* SPEC on MESH, whose axes are those of COMMON; *OUT is NULL if SPEC cannot be expressed there. */
@@ -100,6 +111,7 @@ static weft_status write_down(const weft_spec *spec, const struct common *common
         const weft_placement *p = &spec->layout.placements[of[i]];
         if (parts_of(common, of, of[i]) > 1 && !may_cut(&spec->layout, of[i])) return WEFT_OK;
         layout.placements[i] = *p;
+        if (p->kind == WEFT_PLACE_OWNER) layout.placements[i].owner = part_owner(common, of, i, p);
         if (wf_placement_splits(p)) layout.placements[i].turn = p->turn * WEFT_MAX_AXES + i + 1;
     }
     return wf_spec_intern(&layout, out);

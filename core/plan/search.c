@@ -39,7 +39,8 @@ struct entry {
 struct search {
     const struct wf_problem *problem;
     struct wf_lower_bound bound;
-    bool minimize_peak; /* minimize the largest scratch instead of a sum */
+    bool minimize_peak;  /* minimize the largest scratch instead of a sum */
+    bool counts_scratch; /* scratch decides, and is exact */
     struct node *nodes;
     struct entry *heap;
     int32_t *slots; /* open addressing by state */
@@ -226,6 +227,26 @@ static bool is_hopeless(const struct search *s, const struct wf_edge *edge)
     return ns > s->nodes[s->target].total.first;
 }
 
+/* Set the scratch of PRICE to the exact one, unless EDGE, out of FROM, is of no use: its input and
+ * its output alone take too much, or it leads to a settled state.  False: it is of no use. */
+static bool count_scratch(struct search *s, const struct wf_state *from, const struct wf_edge *edge,
+                          struct wf_price *price)
+{
+    uint64_t least = 0, most = s->minimize_peak ? UINT64_MAX : s->problem->memory_limit;
+    uint32_t slot;
+    int32_t known = find_node(s, &edge->to, &slot);
+
+    if (known != NOBODY && s->nodes[known].settled) return false;
+    if (s->minimize_peak && s->target != NOBODY) most = s->nodes[s->target].total.first;
+    if (!wf_state_same(from, &s->problem->source))
+        least = wf_scratch_align(wf_state_bytes(s->problem, from));
+    if (!wf_state_same(&edge->to, &s->problem->target))
+        least = wf_add_capped(least, wf_scratch_align(wf_state_bytes(s->problem, &edge->to)));
+    if (least > most) return false;
+    s->status = wf_problem_scratch(s->problem, from, edge, price);
+    return s->status == WEFT_OK;
+}
+
 static void take_edge(void *self, const struct wf_edge *edge)
 {
     struct search *s = self;
@@ -234,23 +255,8 @@ static void take_edge(void *self, const struct wf_edge *edge)
 
     if (s->status != WEFT_OK || is_hopeless(s, edge)) return;
     wf_price_edge(s->problem, &from, edge, &price);
+    if (s->counts_scratch && !count_scratch(s, &from, edge, &price)) return;
     s->status = reach_state(s, edge, &price);
-}
-
-/* An exchange may start at the source, or at a state that differs from it only by reduced
- * partials. */
-bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state)
-{
-    uint32_t reduced = 0;
-
-    for (int32_t i = 0; i < problem->axes; i++)
-        if (problem->target.axis[i].kind != WF_CODE_PARTIAL) reduced |= UINT32_C(1) << i;
-    if (!wf_state_reduces(problem, state, reduced)) return false;
-    for (int32_t i = 0; i < problem->axes; i++)
-        if (!wf_code_same(state->axis[i], problem->source.axis[i]) &&
-            problem->source.axis[i].kind != WF_CODE_PARTIAL)
-            return false;
-    return true;
 }
 
 static weft_status try_exchange(struct search *s, const struct wf_state *state)
@@ -261,6 +267,7 @@ static weft_status try_exchange(struct search *s, const struct wf_state *state)
     wf_edge_exchange(s->problem, state, &edge);
     if (s->problem->without >> edge.kind & 1 || is_hopeless(s, &edge)) return WEFT_OK;
     WF_TRY(wf_price_exchange(s->problem, state, &edge, &price));
+    WF_TRY(wf_problem_scratch(s->problem, state, &edge, &price));
     return reach_state(s, &edge, &price);
 }
 
@@ -348,7 +355,7 @@ static weft_status run_for_memory(struct search *s, struct wf_problem *limited)
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
 {
-    struct search s = {.problem = problem};
+    struct search s = {.problem = problem, .counts_scratch = wf_problem_counts(problem)};
     struct wf_problem limited;
     weft_status status;
 

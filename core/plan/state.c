@@ -74,6 +74,22 @@ int64_t wf_split_length(int64_t length, int64_t ranks, int64_t factor, int64_t a
            chunk_length(length - blocks * block, ranks, at);
 }
 
+/* Number of indices, out of LENGTH, that AXIS, which is not split by S, leaves to the coordinate
+ * that holds the least, or the most. */
+static int64_t split_length(const struct wf_problem *problem, int32_t axis, struct wf_code code,
+                            int64_t length, bool least)
+{
+    const struct wf_split *split = wf_code_split(problem, axis, code);
+    int64_t at = least ? problem->size[axis] - 1 : 0;
+    int side = code.kind == WF_CODE_STRIDED_TO;
+
+    if (split->kind == WEFT_PLACE_SIZES)
+        return least ? problem->least[side][axis] : problem->most[side][axis];
+    if (split->kind == WEFT_PLACE_PARTS)
+        return wf_split_share(split, length, (int32_t)problem->size[axis], (int32_t)at);
+    return wf_split_length(length, problem->size[axis], split->factor, at);
+}
+
 void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
                     int64_t *shape)
 {
@@ -84,13 +100,16 @@ void wf_state_shape(const struct wf_problem *problem, const struct wf_state *sta
         shape[d] = problem->shape[d];
         for (int8_t t = 0; t < orders.count[d]; t++) {
             int32_t axis = orders.axis[d][t];
-            uint8_t kind = state->axis[axis].kind;
-            int64_t factor =
-                kind == WF_CODE_SHARD ? 1 : problem->factor[kind - WF_CODE_STRIDED_FROM][axis];
-            int64_t at = last >> axis & 1 ? problem->size[axis] - 1 : 0;
-            shape[d] = wf_split_length(shape[d], problem->size[axis], factor, at);
+            bool least = last >> axis & 1;
+            if (state->axis[axis].kind == WF_CODE_SHARD)
+                shape[d] = wf_split_length(shape[d], problem->size[axis], 1,
+                                           least ? problem->size[axis] - 1 : 0);
+            else
+                shape[d] = split_length(problem, axis, state->axis[axis], shape[d], least);
         }
     }
+    for (int32_t i = 0; last != 0 && problem->dims > 0 && i < problem->axes; i++)
+        if ((last >> i & 1) && state->axis[i].kind == WF_CODE_OWNER) shape[0] = 0;
 }
 
 uint64_t wf_state_elements(const struct wf_problem *problem, const struct wf_state *state)

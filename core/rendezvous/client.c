@@ -174,14 +174,9 @@ static void send_aborts(struct wf_client *client, int except, const struct wf_te
     pthread_cond_broadcast(&client->changed); /* the communicator may have failed here */
 }
 
-/* Send a frame on link number LINK and wait for the answer, in W's payload, which the caller frees.
- * LINK -1 means the link that wf_client_asks returns.  The wait lasts GRACE_NS longer than the time
- * limit that the server has.  An abort is sent on all links, on LINK first: the server that is
- * asked must receive it before it sees the departure of a rank that the other server has sent it
- * to. */
-static weft_status request(struct wf_client *client, int link, uint16_t type,
-                           const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
-                           struct wf_waiter *w)
+weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
+                              const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
+                              struct wf_waiter *w)
 {
     struct timespec until = moment(wf_now_ns() + (uint64_t)timeout_ns + (uint64_t)grace_ns);
     struct wf_waiter **at = &client->waiters;
@@ -321,8 +316,8 @@ static weft_status bring(struct wf_client *client, const struct wf_contribution 
                          "%s: %zu bytes are too many for the rendezvous; the maximum is %llu",
                          contribution->label, payload.length, (unsigned long long)WF_FRAME_MAX - 1);
     else
-        status = request(client, -1, WF_FRAME_GATHER, &payload, contribution->timeout_ns,
-                         WF_SERVER_GRACE_NS, w);
+        status = wf_client_request(client, -1, WF_FRAME_GATHER, &payload, contribution->timeout_ns,
+                                   WF_SERVER_GRACE_NS, w);
     wf_text_free(&payload);
     return status;
 }
@@ -417,7 +412,7 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
     put_abort(&payload, comm, status, complete, ranks, count, text);
     if (!waits)
         post_abort(client, &payload);
-    else if (request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
+    else if (wf_client_request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
         wf_log(WF_LOG_DEBUG, "an error was not reported to the other ranks: %s", weft_last_error());
     wf_text_free(&payload);
     wf_text_free(&w.payload);
@@ -448,7 +443,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
         struct wf_waiter w = {.count = count};
 
         if (!may_ask(client, link)) continue;
-        status = request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);
+        status = wf_client_request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);
         if (status == WEFT_OK) status = wf_gathered_read(&w.payload, NULL, out);
         wf_text_free(&w.payload);
     }

@@ -18,6 +18,7 @@ struct wf_waiter {
     uint64_t id; /* 0: not sent */
     int link;
     bool done;
+    bool is_clock;                              /* it waits for a CLOCK frame */
     int32_t count;                              /* of blobs that the answer has; 0: it has none */
     const struct wf_contribution *contribution; /* or NULL */
     struct wf_text payload;
@@ -87,6 +88,14 @@ bool wf_client_join_standby(struct wf_client *client);
 
 /* ---- client.c ---- */
 
+/* Send a frame on link number LINK and wait for the answer, in W's payload, which the caller frees.
+ * LINK -1 means the link that wf_client_asks returns.  The wait lasts GRACE_NS longer than the time
+ * limit that the server has.  An abort is sent on all links, on LINK first: the server that is
+ * asked must receive it before it sees the departure of a rank that the other server has sent it
+ * to. */
+weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
+                              const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
+                              struct wf_waiter *w) WF_NODISCARD;
 /* Fails unless FRAME is an error or has COUNT blobs, one for each rank of the request. */
 weft_status wf_answer_check(const struct wf_frame *frame, int32_t count) WF_NODISCARD;
 /* Read the outcome of a gather or an inquiry from its answer.  Takes ownership of the bytes, and of
@@ -117,9 +126,10 @@ void wf_client_note_gone(struct wf_client *client, int32_t rank, bool left, cons
 /* Ask LINK whether RANK is gone.  Returns false if LINK takes no requests. */
 bool wf_client_look(struct wf_client *client, int link, int32_t rank, uint64_t id);
 
-/* Hold a report of the standby.  Returns false without memory. */
-bool wf_held_add(struct wf_client *client, int32_t rank, bool left, const char *text,
-                 weft_blob record);
+/* Hold a report of the standby.  MISSED is the rank whose loss RANK had found before, or -1.
+ * Returns false without memory. */
+bool wf_held_add(struct wf_client *client, int32_t rank, bool left, int32_t missed,
+                 const char *text, weft_blob record);
 /* The server has answered the LOOK with ID that the rank is still connected. */
 void wf_held_deny(struct wf_client *client, uint64_t id);
 bool wf_held_has(const struct wf_client *client, int32_t rank);

@@ -13,7 +13,7 @@ struct wf_connection *wf_connection_create(int fd, uint64_t now_ns)
 
     if (c == NULL) return NULL;
     c->fd = fd;
-    c->rank = -1;
+    c->rank = c->missed = -1;
     c->begun_ns = now_ns;
     c->deadline_ns = now_ns + WF_STAGE_LIMIT_NS;
     return c;

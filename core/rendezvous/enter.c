@@ -364,7 +364,9 @@ weft_status wf_client_enter(struct wf_client *client)
 
     while ((status = join_once(client, deadline_ns)) == WEFT_IN_PROGRESS) {
         if (wf_now_ns() >= deadline_ns)
-            return wf_fail_context(WEFT_ERR_TIMEOUT, "the rendezvous did not admit this rank");
+            return wf_fail_context(WEFT_ERR_TIMEOUT,
+                                   "the rendezvous closed every connection of this rank before it "
+                                   "had joined, until the time limit");
         nanosleep(&pause, NULL);
     }
     return status;

@@ -298,7 +298,10 @@ static weft_status check_list(struct wf_gathers *m, int32_t rank, const struct w
         if (r == rank) has_rank = true;
     }
     if (valid && has_rank) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "rank %d sent an invalid list of %d ranks", rank, c->count);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "the list of %d ranks that rank %d gave to %s must have rank %d, and each rank "
+                   "from 0 to %d at most once",
+                   c->count, rank, c->label, rank, m->size - 1);
 }
 
 /* The rank of the list that departed first; others may have ended because of it. */
@@ -416,9 +419,9 @@ void wf_gathers_gone(struct wf_gathers *m, int32_t rank, const char *text)
 }
 
 /* The gather in which RANK waits for another, or NULL. */
-static const struct gather *find_wait(const struct wf_gathers *m, int32_t rank)
+static struct gather *find_wait(const struct wf_gathers *m, int32_t rank)
 {
-    for (const struct gather *gather = m->first; gather != NULL; gather = gather->next) {
+    for (struct gather *gather = m->first; gather != NULL; gather = gather->next) {
         int32_t seat = seat_of(gather, rank);
 
         if (seat >= 0 && gather->seats[seat].came && gather->status == WEFT_OK) return gather;
@@ -454,12 +457,13 @@ static void add_members(struct wf_text *out, const struct gather *gather)
         wf_ranks_print(out, gather->ranks, gather->count);
 }
 
+/* The communicator fails now; ranks at another of its steps get the same text. */
 static void time_out(struct wf_gathers *m, struct gather *gather, uint64_t now_ns)
 {
     struct wf_text why = {0};
     int32_t *missing = wf_alloc((size_t)gather->count * sizeof *missing);
     int32_t count = missing != NULL ? list_missing(m, gather, missing) : 0;
-    const struct gather *other = count > 0 ? find_wait(m, missing[0]) : NULL;
+    struct gather *other = count > 0 ? find_wait(m, missing[0]) : NULL;
 
     if (missing != NULL) {
         wf_ranks_print(&why, missing, count);
@@ -468,9 +472,12 @@ static void time_out(struct wf_gathers *m, struct gather *gather, uint64_t now_n
         wf_text_time(&why, (uint64_t)gather->timeout_ns);
         if (other != NULL) wf_text_add(&why, "; rank %d is at %s", missing[0], other->label);
     }
-    fail_gather(m, gather, WEFT_ERR_TIMEOUT, &why);
-    gather->timed_out = true;
-    gather->deadline_ns = now_ns + (uint64_t)gather->timeout_ns;
+    if (other != NULL && (other->comm != gather->comm || other->comm == 0)) other = NULL;
+    for (struct gather *late = gather; late != NULL; late = late == gather ? other : NULL) {
+        fail_gather(m, late, WEFT_ERR_TIMEOUT, &why);
+        late->timed_out = true;
+        late->deadline_ns = now_ns + (uint64_t)gather->timeout_ns;
+    }
     wf_free(missing);
     wf_text_free(&why);
 }

@@ -50,3 +50,8 @@ struct wf_identity wf_identity(const char *pretended)
     identity.host = host;
     return identity;
 }
+
+uint64_t wf_clock_identity(void)
+{
+    return hash_namespace(hash_file(3, "/proc/sys/kernel/random/boot_id"), "/proc/self/ns/time");
+}

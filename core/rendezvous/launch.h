@@ -49,6 +49,9 @@ struct wf_identity {
 /* PRETENDED (WEFT_HOST_ID) replaces the properties of the host; NULL: read them. */
 struct wf_identity wf_identity(const char *pretended);
 
+/* Equal in two processes whose CLOCK_MONOTONIC is the same: of one kernel and time namespace. */
+uint64_t wf_clock_identity(void);
+
 /* ---- choices.c ---- */
 
 /* Texts that must be equal on all ranks, in rows.  Zero-initialise; freed as a text. */

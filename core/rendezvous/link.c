@@ -56,6 +56,22 @@ static void answer(struct wf_client *client, int link, const struct wf_frame *fr
     pthread_mutex_unlock(&client->lock);
 }
 
+/* The time of arrival follows the answer, because the waiting thread wakes up later. */
+static void answer_clock(struct wf_client *client, int link, const struct wf_frame *frame)
+{
+    uint64_t now_ns = wf_now_ns();
+
+    pthread_mutex_lock(&client->lock);
+    for (struct wf_waiter *w = client->waiters; w != NULL; w = w->next) {
+        if (w->id != frame->id || w->link != link || w->done || !w->is_clock) continue;
+        wf_text_append(&w->payload, (const char *)frame->payload, frame->bytes);
+        wf_put_u64(&w->payload, now_ns);
+        w->done = true;
+    }
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
 /* The server has answered a LOOK with ID. */
 static void handle_look(struct wf_client *client, int link, uint64_t id, struct wf_reader *reader)
 {
@@ -73,6 +89,7 @@ static void handle_gone(struct wf_client *client, int link, struct wf_reader *re
 {
     int32_t rank = (int32_t)wf_take_u32(reader);
     bool left = wf_take_u32(reader) != 0;
+    int32_t missed = (int32_t)wf_take_u32(reader);
     weft_blob record;
     char text[512];
 
@@ -81,7 +98,7 @@ static void handle_gone(struct wf_client *client, int link, struct wf_reader *re
     if (reader->failed || rank < 0 || rank >= client->options.size) return;
     if (link == WF_LINK_STANDBY && rank == client->options.rank) return;
     if (link == WF_LINK_STANDBY && client->links[WF_LINK_SERVER].stage != WF_LINK_LOST &&
-        wf_held_add(client, rank, left, text, record))
+        wf_held_add(client, rank, left, missed, text, record))
         return;
     wf_client_note_gone(client, rank, left, text, record);
 }
@@ -197,6 +214,9 @@ void wf_client_handle(struct wf_client *client, int link, const struct wf_frame 
             handle_look(client, link, frame->id, &reader);
         else
             handle_answer(client, link, frame);
+        break;
+    case WF_FRAME_CLOCK:
+        answer_clock(client, link, frame);
         break;
     case WF_FRAME_GONE:
         handle_gone(client, link, &reader);

@@ -154,13 +154,14 @@ static void explain_departure(const struct wf_server *s, const struct wf_connect
 
 /* RANK is gone from a running job.  Rank 0 is sent this last: its process may serve the rendezvous,
  * and may end because of the report. */
-static void announce_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
-                          weft_blob record)
+static void announce_gone(struct wf_server *s, int32_t rank, bool left, int32_t missed,
+                          const char *text, weft_blob record)
 {
     struct wf_text payload = {0};
 
     wf_put_u32(&payload, (uint32_t)rank);
     wf_put_u32(&payload, left);
+    wf_put_u32(&payload, (uint32_t)missed);
     wf_put_string(&payload, text);
     wf_put_blob(&payload, record.data, record.bytes);
     for (int32_t other = s->options.size - 1; other > 0; other--)
@@ -201,7 +202,7 @@ static void remove_member(struct wf_server *s, struct wf_connection *c, bool lef
     s->present--;
     if (!left && s->first_lost < 0 && s->running) s->first_lost = rank;
     if (s->running)
-        announce_gone(s, rank, left, text, record);
+        announce_gone(s, rank, left, c->missed, text, record);
     else
         abandon_join(s, rank, text);
     wf_text_free(&why);
@@ -260,7 +261,9 @@ static void reject(struct wf_connection *c)
 
 static void reject_contents(struct wf_connection *c, const struct wf_frame *frame)
 {
-    (void)wf_fail(WEFT_ERR_PARSE, "a frame of type %u has contents that are not valid",
+    (void)wf_fail(WEFT_ERR_PARSE,
+                  "it sent a message of type %u that cannot be read; all ranks must "
+                  "run the same version of weft",
                   (unsigned)frame->type);
     reject(c);
 }
@@ -385,6 +388,7 @@ static void handle_look(struct wf_server *s, struct wf_connection *c, const stru
         reject_contents(c, frame);
         return;
     }
+    if (c->missed < 0) c->missed = rank;
     while (look != NULL && (look->asker != c->rank || look->rank != rank))
         look = look->next;
     if (look == NULL) {
@@ -416,6 +420,16 @@ void wf_members_answer_looks(struct wf_server *s, uint64_t now_ns)
     }
 }
 
+static void handle_clock(struct wf_server *s, const struct wf_connection *c, uint64_t id)
+{
+    struct wf_text payload = {0};
+
+    wf_put_u64(&payload, wf_now_ns());
+    wf_put_u64(&payload, s->clock);
+    deliver_now(s, WF_FRAME_CLOCK, c->rank, id, &payload);
+    wf_text_free(&payload);
+}
+
 static void handle_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
                          uint64_t now_ns)
 {
@@ -438,6 +452,8 @@ static void handle_frame(struct wf_server *s, struct wf_connection *c, const str
         handle_tell(s, c, frame);
     } else if (frame->type == WF_FRAME_LOOK) {
         handle_look(s, c, frame, now_ns);
+    } else if (frame->type == WF_FRAME_CLOCK) {
+        handle_clock(s, c, frame->id);
     } else {
         (void)wf_fail(WEFT_ERR_PARSE,
                       "a frame of type %u, which only servers send, came from a client",

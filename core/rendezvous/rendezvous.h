@@ -12,7 +12,7 @@
  *     inquiry.c   asking ranks for their positions
  *     server.c    the server; connection.c, admission.c and members.c are parts of it
  *     client.c    a rank's end; enter.c joins, link.c is its thread, departures.c keeps reports of
- *                 ranks that are gone, watch.c asks questions of its own
+ *                 ranks that are gone, watch.c asks questions of its own, clock.c for the time
  *     launch.h    this rank's number and host, and the choices that ranks compare
  *
  * In jobs of at least three ranks, a server on rank 0 has a standby on rank 1.  Every rank holds a
@@ -126,7 +126,8 @@ enum wf_frame_type {
     WF_FRAME_READY,       /* server: all have joined; job number, serving rank or -1, standby */
     WF_FRAME_GATHER,      /* client: a contribution to a gather; id is the client's */
     WF_FRAME_GATHERED,    /* server: the outcome of the gather; the client's id */
-    WF_FRAME_GONE,        /* server: rank, whether it departed, text, its record */
+    WF_FRAME_GONE,        /* server: rank, whether it departed, the rank whose loss it had found
+                             before or -1, text, its record */
     WF_FRAME_ABORT,       /* both: communicator's number, status, number of its collectives that
                              are complete on the rank, ranks, text */
     WF_FRAME_ASK,         /* client: asks for positions of ranks.  server: asks this rank's;
@@ -136,6 +137,8 @@ enum wf_frame_type {
     WF_FRAME_LOOK,        /* client: a rank seems to be gone; asks which ranks are */
     WF_FRAME_PASSED,      /* server: all frames due to the client's ABORT or LOOK have been sent;
                              its id; for a LOOK, whether the rank is still connected */
+    WF_FRAME_CLOCK,       /* client: asks for the time.  server: its time, and the identity of its
+                             clock */
     WF_FRAME_TYPES
 };
 
@@ -444,6 +447,18 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
                           int32_t count, int64_t timeout_ns, struct wf_gathered *out) WF_NODISCARD;
 /* From now on, the client's thread calls the event `watch` and asks its questions.  [any thread] */
 void wf_client_watch(struct wf_client *client);
+/* At AT_NS of this process's wf_now_ns, the server's was OFFSET_NS ahead, with an error of at most
+ * BOUND_NS. */
+struct wf_clock_offset {
+    uint64_t at_ns;
+    int64_t offset_ns;
+    uint64_t bound_ns;
+};
+
+/* Measure the server's clock.  If the server has the clock IDENTITY, the offset and the bound are
+ * 0. WEFT_ERR_PEER: the server has ended; there is no text.  [any thread] */
+weft_status wf_client_clock(struct wf_client *client, uint64_t identity,
+                            struct wf_clock_offset *out) WF_NODISCARD;
 /* RANK's departure or loss, or NULL.  The client owns it.  [any thread] */
 const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank);
 /* The same for the rank that was lost first. */

@@ -5,6 +5,8 @@
  * have sent the magic. */
 #include "server.h"
 
+#include "launch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -67,6 +69,7 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     s = wf_calloc(1, sizeof *s);
     if (s == NULL) return wf_fail_memory(sizeof *s);
     s->options = *options;
+    s->clock = wf_clock_identity();
     s->commands[0] = s->commands[1] = -1;
     status = allocate(s);
     if (status != WEFT_OK) goto free_server;

@@ -26,6 +26,7 @@ struct wf_connection {
     uint64_t begun_ns, deadline_ns; /* of the stage; UINT64_MAX for members */
     int32_t rank;                   /* -1 before it is a member */
     bool leaving;                   /* the next frame in `in` is LEAVE */
+    int32_t missed;                 /* the rank that its LOOK asks about, or -1 */
     char *fault;                    /* the first error that it reported, or NULL */
     char *heard;                    /* the first error of another rank that it was sent, or NULL */
     char *why;                      /* this end closes it, or NULL: the other end has */
@@ -60,6 +61,7 @@ struct wf_server {
     int commands[2];
     pthread_t thread;
     bool started, stopping;
+    uint64_t clock; /* identity of this process's clock */
 
     struct wf_connection **connections;
     size_t count, capacity;

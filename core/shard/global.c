@@ -1,10 +1,11 @@
-/* global.c - the global shape from the local ones, on which the ranks must agree. */
+/* global.c - the global shape, or a whole spec, from the local shapes, on which the ranks must
+ * agree. */
 #include "shard.h"
 
 #include <string.h>
 
 struct locals {
-    const struct wf_layout *layout;
+    struct wf_layout *layout;
     const int64_t *sizes; /* [position * dims + dim] */
 };
 
@@ -13,28 +14,57 @@ static bool splits_dim(const weft_placement *p, int32_t dim)
     return wf_placement_splits(p) && p->dim == dim;
 }
 
-/* Sum of the local sizes over the axes that split DIM; the other axes are at coordinate 0. */
-static weft_status sum_sizes(const struct locals *locals, int32_t dim, int64_t *out)
+/* The coordinate on AXIS of the ranks that are summed, for axes that do not split: the owner's, or
+ * 0. */
+static int32_t base_coord(const struct locals *locals, int32_t axis)
+{
+    const weft_placement *p = &locals->layout->placements[axis];
+
+    return p->kind == WEFT_PLACE_OWNER ? p->owner : 0;
+}
+
+static int32_t position_of(const weft_mesh *mesh, const int32_t *coord)
+{
+    int32_t position = 0;
+
+    for (int32_t i = 0; i < mesh->axes; i++)
+        position = position * mesh->axis[i].size + coord[i];
+    return position;
+}
+
+/* Sum of the local sizes over AXES, from COORD on, where they are 0. */
+static weft_status sum_sizes(const struct locals *locals, int32_t dim, uint32_t axes,
+                             int32_t *coord, int64_t *out)
 {
     const weft_mesh *mesh = locals->layout->mesh;
-    int32_t dims = locals->layout->dims, coord[WEFT_MAX_AXES] = {0}, axis;
+    int32_t dims = locals->layout->dims, axis;
     int64_t sum = 0;
 
     do {
-        int32_t position = 0;
-        for (int32_t i = 0; i < mesh->axes; i++)
-            position = position * mesh->axis[i].size + coord[i];
+        int32_t position = position_of(mesh, coord);
         if (!wf_add_i64(sum, locals->sizes[(int64_t)position * dims + dim], &sum))
             return wf_fail(WEFT_ERR_INVALID, "dimension %d: the local sizes add up beyond 2^63 - 1",
                            dim);
         for (axis = mesh->axes - 1; axis >= 0; axis--) {
-            if (!splits_dim(&locals->layout->placements[axis], dim)) continue;
+            if (!(axes >> axis & 1)) continue;
             if (++coord[axis] < mesh->axis[axis].size) break;
             coord[axis] = 0;
         }
     } while (axis >= 0);
     *out = sum;
     return WEFT_OK;
+}
+
+static weft_status sum_dim(const struct locals *locals, int32_t dim)
+{
+    int32_t coord[WEFT_MAX_AXES];
+    uint32_t axes = 0;
+
+    for (int32_t a = 0; a < locals->layout->mesh->axes; a++) {
+        coord[a] = base_coord(locals, a);
+        if (splits_dim(&locals->layout->placements[a], dim)) axes |= UINT32_C(1) << a;
+    }
+    return sum_sizes(locals, dim, axes, coord, &locals->layout->shape[dim]);
 }
 
 static int64_t size_at(const struct locals *locals, int32_t position, int32_t dim)
@@ -56,13 +86,26 @@ static int64_t share_at(const struct locals *locals, int32_t position, int32_t d
 static int32_t replica_of(const struct locals *locals, int32_t position, int32_t dim)
 {
     const struct wf_layout *layout = locals->layout;
-    int32_t coord[WEFT_MAX_AXES], replica = 0;
+    int32_t coord[WEFT_MAX_AXES];
 
     wf_mesh_coord_at(layout->mesh, position, coord);
     for (int32_t i = 0; i < layout->mesh->axes; i++)
-        replica = replica * layout->mesh->axis[i].size +
-                  (splits_dim(&layout->placements[i], dim) ? coord[i] : 0);
-    return replica;
+        if (!splits_dim(&layout->placements[i], dim)) coord[i] = base_coord(locals, i);
+    return position_of(layout->mesh, coord);
+}
+
+/* True if an axis has an owner, and it is not the rank at POSITION. */
+static bool owns_nothing(const struct locals *locals, int32_t position)
+{
+    const struct wf_layout *layout = locals->layout;
+    int32_t coord[WEFT_MAX_AXES];
+
+    wf_mesh_coord_at(layout->mesh, position, coord);
+    for (int32_t i = 0; i < layout->mesh->axes; i++)
+        if (layout->placements[i].kind == WEFT_PLACE_OWNER &&
+            layout->placements[i].owner != coord[i])
+            return true;
+    return false;
 }
 
 /* The first rank that does not hold its share is at POSITION, in dimension DIM.  If its replica
@@ -74,6 +117,12 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
     int32_t replica = replica_of(locals, position, dim), other = position + 1;
     bool too_little = size_at(locals, position, dim) < share_at(locals, position, dim);
 
+    if (dim == 0 && owns_nothing(locals, position))
+        return wf_fail(WEFT_ERR_MISMATCH,
+                       "rank %d is not the owner, so its shard must have size 0 in dimension 0, "
+                       "but has %lld",
+                       weft_mesh_rank_at(mesh, position),
+                       (long long)size_at(locals, position, dim));
     if (replica != position)
         return wf_fail(WEFT_ERR_MISMATCH,
                        "ranks %d and %d hold the same part of dimension %d, but their shards "
@@ -87,11 +136,55 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
         other++;
     return wf_fail(WEFT_ERR_MISMATCH,
                    "dimension %d has %lld indices in all, so the shard of rank %d must have %lld, "
-                   "but has %lld, and the shard of rank %d must have %lld, but has %lld",
+                   "but has %lld, and the shard of rank %d must have %lld, but has %lld; "
+                   "weft_spec_from_shards accepts sizes that are not chunks",
                    dim, (long long)locals->layout->shape[dim], weft_mesh_rank_at(mesh, position),
                    (long long)share_at(locals, position, dim),
                    (long long)size_at(locals, position, dim), weft_mesh_rank_at(mesh, other),
                    (long long)share_at(locals, other, dim), (long long)size_at(locals, other, dim));
+}
+
+/* Check the arguments that both functions have, and set the layout's placements and shape. */
+static weft_status read_locals(const char *function, struct locals *locals,
+                               const weft_placement *placements)
+{
+    struct wf_layout *layout = locals->layout;
+    const weft_mesh *mesh = layout->mesh;
+    int32_t dims = layout->dims;
+
+    if (dims < 0 || dims > WEFT_MAX_DIMS)
+        return wf_fail(WEFT_ERR_INVALID, "%s: the tensor has %d dimensions; the maximum is %d",
+                       function, dims, WEFT_MAX_DIMS);
+    for (int64_t i = 0; i < (int64_t)mesh->size * dims; i++)
+        if (locals->sizes[i] < 0)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "%s: the shard of rank %d has size %lld in dimension %d; a size must "
+                           "not be negative",
+                           function, weft_mesh_rank_at(mesh, (int32_t)(i / dims)),
+                           (long long)locals->sizes[i], (int32_t)(i % dims));
+    memcpy(layout->placements, placements, (size_t)mesh->axes * sizeof *placements);
+    WF_TRY(wf_layout_check(layout));
+    for (int32_t d = 0; d < dims; d++)
+        WF_TRY(sum_dim(locals, d));
+    WF_TRY(wf_shape_check(dims, layout->shape, layout->dtype));
+    return wf_layout_settle(layout);
+}
+
+/* WEFT_OK if every rank's shard has its local shape. */
+static weft_status check_shares(const struct locals *locals)
+{
+    const struct wf_layout *layout = locals->layout;
+
+    for (int32_t position = 0; position < layout->mesh->size; position++) {
+        int32_t coord[WEFT_MAX_AXES];
+        struct wf_shard want;
+        wf_mesh_coord_at(layout->mesh, position, coord);
+        wf_shard_at(layout, coord, &want);
+        for (int32_t d = 0; d < layout->dims; d++)
+            if (size_at(locals, position, d) != want.shape[d])
+                return refuse_sizes(locals, position, d);
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
@@ -107,30 +200,89 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
         WF_TRY(wf_require(shards, "weft_shape_from_shards: shards"));
         WF_TRY(wf_require(shape, "weft_shape_from_shards: shape"));
     }
-    if (dims < 0 || dims > WEFT_MAX_DIMS)
-        return wf_fail(WEFT_ERR_INVALID, "the tensor has %d dimensions; the maximum is %d", dims,
-                       WEFT_MAX_DIMS);
-    for (int64_t i = 0; i < (int64_t)mesh->size * dims; i++)
-        if (shards[i] < 0)
-            return wf_fail(
-                WEFT_ERR_INVALID,
-                "the shard of rank %d has size %lld in dimension %d; a size must not be negative",
-                weft_mesh_rank_at(mesh, (int32_t)(i / dims)), (long long)shards[i],
-                (int32_t)(i % dims));
-    memcpy(layout.placements, placements, (size_t)mesh->axes * sizeof *placements);
-    WF_TRY(wf_layout_settle(&layout));
-    for (int32_t d = 0; d < dims; d++)
-        WF_TRY(sum_sizes(&locals, d, &layout.shape[d]));
-    WF_TRY(wf_shape_check(dims, layout.shape, layout.dtype));
-    for (int32_t position = 0; position < mesh->size; position++) {
-        int32_t coord[WEFT_MAX_AXES];
-        struct wf_shard want;
-        wf_mesh_coord_at(mesh, position, coord);
-        wf_shard_at(&layout, coord, &want);
-        for (int32_t d = 0; d < dims; d++)
-            if (shards[(int64_t)position * dims + d] != want.shape[d])
-                return refuse_sizes(&locals, position, d);
-    }
+    WF_TRY(read_locals("weft_shape_from_shards", &locals, placements));
+    WF_TRY(check_shares(&locals));
     if (dims > 0) memcpy(shape, layout.shape, (size_t)dims * sizeof *shape);
     return WEFT_OK;
+}
+
+/* ---- specs from shards ---- */
+
+/* Write the sizes that split INDEX, an S, leaves to each coordinate of its axis.  Splits outside of
+ * it are at coordinate 0: if their rests differ, no sizes can be listed inside. */
+static weft_status sizes_of_split(const struct locals *locals, int32_t index, int64_t *sizes)
+{
+    const struct wf_layout *layout = locals->layout;
+    const struct wf_split *split = &layout->splits[index];
+    int32_t coord[WEFT_MAX_AXES];
+    uint32_t inside = 0;
+
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        coord[a] = base_coord(locals, a);
+    for (int32_t i = index + 1; i < layout->split_count; i++)
+        if (layout->splits[i].dim == split->dim) inside |= UINT32_C(1) << layout->splits[i].axis;
+    for (int32_t i = 0; i < layout->mesh->axis[split->axis].size; i++) {
+        coord[split->axis] = i;
+        WF_TRY(sum_sizes(locals, split->dim, inside, coord, &sizes[i]));
+    }
+    return WEFT_OK;
+}
+
+/* True if SIZES of split INDEX are not the chunks of their sum. */
+static bool is_listed(const struct locals *locals, int32_t index, const int64_t *sizes)
+{
+    const struct wf_layout *layout = locals->layout;
+    int32_t ranks = layout->mesh->axis[layout->splits[index].axis].size;
+    int64_t sum = 0;
+
+    for (int32_t i = 0; i < ranks; i++)
+        sum += sizes[i];
+    for (int32_t i = 0; i < ranks; i++)
+        if (wf_split_share(&layout->splits[index], sum, ranks, i) != sizes[i]) return true;
+    return false;
+}
+
+/* Make a G of every S whose sizes are not chunks. */
+static weft_status list_sizes(struct locals *locals, int64_t **lists)
+{
+    struct wf_layout *layout = locals->layout;
+
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        const struct wf_split *split = &layout->splits[i];
+        int32_t ranks = layout->mesh->axis[split->axis].size;
+        if (split->kind != WEFT_PLACE_SHARD || ranks > WEFT_MAX_SIZES) continue;
+        lists[i] = wf_alloc((size_t)ranks * sizeof *lists[i]);
+        if (lists[i] == NULL) return wf_fail_memory((size_t)ranks * sizeof *lists[i]);
+        WF_TRY(sizes_of_split(locals, i, lists[i]));
+    }
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        weft_placement *p = &layout->placements[layout->splits[i].axis];
+        if (lists[i] == NULL || !is_listed(locals, i, lists[i])) continue;
+        p->kind = WEFT_PLACE_SIZES;
+        p->sizes = lists[i];
+        p->size_count = layout->mesh->axis[layout->splits[i].axis].size;
+    }
+    return wf_layout_settle(layout);
+}
+
+weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
+                                  const weft_placement *placements, const int64_t *shards,
+                                  weft_spec **out)
+{
+    struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
+    struct locals locals = {&layout, shards};
+    int64_t *lists[WEFT_MAX_AXES] = {0};
+    weft_status status;
+
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_from_shards: mesh"));
+    WF_TRY(wf_require(placements, "weft_spec_from_shards: placements"));
+    if (dims != 0) WF_TRY(wf_require(shards, "weft_spec_from_shards: shards"));
+    WF_TRY(wf_require(out, "weft_spec_from_shards: out"));
+    WF_TRY(read_locals("weft_spec_from_shards", &locals, placements));
+    status = list_sizes(&locals, lists);
+    if (status == WEFT_OK) status = check_shares(&locals);
+    if (status == WEFT_OK) status = wf_spec_intern(&layout, out);
+    for (int i = 0; i < WEFT_MAX_AXES; i++)
+        wf_free(lists[i]);
+    return status;
 }

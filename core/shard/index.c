@@ -1,10 +1,10 @@
 /* index.c - the indices that a rank holds, as nested combs.
  *
- * A split of N indices over n ranks gives rank i one run (S), or one run out of each of f chunks
- * (SS): a comb.  A second split applies to the positions of the first one's result, so its comb
- * nests inside.  Every query (the index at a position, the position of an index, the end of a run)
- * walks the combs once.  Nothing is listed, so a shard of a million runs costs as much as a shard
- * of one.
+ * A split of N indices over n ranks gives rank i one run (S, G), or one run out of each of f chunks
+ * (SS) or parts (B): a comb.  A second split applies to the positions of the first one's result, so
+ * its comb nests inside.  Every query (the index at a position, the position of an index, the end
+ * of a run) walks the combs once.  Nothing is listed, so a shard of a million runs costs as much as
+ * a shard of one; a B has at most 64 parts, which a query walks.
  * A gap in an inner comb remains a gap outside, because all combs ascend.  Runs found by walking
  * are therefore maximal. */
 #include "shard.h"
@@ -49,6 +49,68 @@ static int64_t cut_comb(int64_t length, int64_t factor, int32_t n, int32_t i, st
     return out->teeth * out->take + out->tail_take;
 }
 
+/* The comb that rank I of N takes of the parts of SPLIT. */
+static int64_t cut_parts(const struct wf_split *split, int32_t n, int32_t i, struct wf_comb *out)
+{
+    int64_t length = 0, start;
+
+    *out = (struct wf_comb){
+        .teeth = 0, .parts = split->sizes, .part_count = split->size_count, .ranks = n, .at = i};
+    for (int32_t p = 0; p < split->size_count; p++)
+        length += chunk_length(split->sizes[p], n, i, &start);
+    return length;
+}
+
+/* The run of indices that coordinate I takes of the groups of SPLIT. */
+static int64_t cut_group(const struct wf_split *split, int32_t i, struct wf_comb *out)
+{
+    int64_t start = 0;
+
+    if (split->starts != NULL)
+        start = split->starts[i];
+    else
+        for (int32_t k = 0; k < i; k++)
+            start += split->sizes[k];
+    *out = (struct wf_comb){.first = start, .period = 1, .take = split->sizes[i], .teeth = 1};
+    return out->take;
+}
+
+/* The comb that coordinate I of N takes of the sizes of SPLIT.  Returns the number of its
+ * indices. */
+static int64_t cut_listed(const struct wf_split *split, int32_t n, int32_t i, struct wf_comb *out)
+{
+    return split->kind == WEFT_PLACE_PARTS ? cut_parts(split, n, i, out) : cut_group(split, i, out);
+}
+
+int64_t wf_split_share(const struct wf_split *split, int64_t length, int32_t ranks, int32_t at)
+{
+    int64_t chunk = ceil_div(length, split->factor), start;
+    struct wf_comb comb;
+
+    if (split->sizes != NULL) return cut_listed(split, ranks, at, &comb);
+    if (chunk == 0) return 0;
+    return length / chunk * chunk_length(chunk, ranks, at, &start) +
+           chunk_length(length % chunk, ranks, at, &start);
+}
+
+int32_t wf_split_most(const struct wf_split *split)
+{
+    int32_t most = 0;
+
+    for (int32_t i = 1; split->kind == WEFT_PLACE_SIZES && i < split->size_count; i++)
+        if (split->sizes[i] > split->sizes[most]) most = i;
+    return most;
+}
+
+int32_t wf_split_least(const struct wf_split *split, int32_t ranks)
+{
+    int32_t least = ranks - 1;
+
+    for (int32_t i = 0; split->kind == WEFT_PLACE_SIZES && i < split->size_count; i++)
+        if (split->sizes[i] < split->sizes[least]) least = i;
+    return least;
+}
+
 static bool is_one_run(const struct wf_comb *comb)
 {
     return comb->teeth == 1 && comb->tail_take == 0;
@@ -61,29 +123,54 @@ static int32_t nest_comb(struct wf_comb *combs, int32_t count, const struct wf_c
         int64_t shift = combs[count - 1].first;
         combs[count - 1] = *inner;
         combs[count - 1].first += shift;
-        combs[count - 1].tail += shift;
+        if (inner->teeth > 0) combs[count - 1].tail += shift;
         return count;
     }
     combs[count] = *inner;
     return count + 1;
 }
 
+/* False if an axis has an owner, and it is not the rank at COORD. */
+static bool owns(const struct wf_layout *layout, const int32_t *coord)
+{
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        if (layout->placements[a].kind == WEFT_PLACE_OWNER &&
+            layout->placements[a].owner != coord[a])
+            return false;
+    return true;
+}
+
+void wf_layout_largest(const struct wf_layout *layout, int32_t *coord)
+{
+    for (int32_t a = 0; a < layout->mesh->axes; a++) {
+        const weft_placement *p = &layout->placements[a];
+        coord[a] = p->kind == WEFT_PLACE_OWNER ? p->owner : 0;
+    }
+    for (int32_t i = 0; i < layout->split_count; i++)
+        coord[layout->splits[i].axis] = wf_split_most(&layout->splits[i]);
+}
+
 void wf_shard_at(const struct wf_layout *layout, const int32_t *coord, struct wf_shard *out)
 {
     int32_t count = 0, next = 0;
+    bool empty = coord == NULL || (layout->owned && !owns(layout, coord));
 
     out->dims = layout->dims;
     out->member = coord != NULL;
-    out->elements = coord != NULL;
+    out->elements = !empty;
     for (int32_t dim = 0; dim < layout->dims; dim++) {
         int64_t length = coord != NULL ? layout->shape[dim] : 0;
         int32_t first = count;
+        if (dim == 0 && empty) length = 0;
         for (; next < layout->split_count && layout->splits[next].dim == dim; next++) {
             const struct wf_split *s = &layout->splits[next];
             int32_t n = layout->mesh->axis[s->axis].size;
             struct wf_comb comb;
             if (length == 0 || n == 1) continue;
-            length = cut_comb(length, s->factor, n, coord[s->axis], &comb);
+            if (s->sizes == NULL)
+                length = cut_comb(length, s->factor, n, coord[s->axis], &comb);
+            else
+                length = cut_listed(s, n, coord[s->axis], &comb);
             count = first + nest_comb(&out->combs[first], count - first, &comb);
         }
         if (length == 0) count = first;
@@ -107,11 +194,50 @@ void wf_shard_of(const weft_spec *spec, int32_t rank, struct wf_shard *out)
     wf_shard_at(&spec->layout, member ? coord : NULL, out);
 }
 
+/* The piece of part P; *START is its first index in the part. */
+static int64_t piece_length(const struct wf_comb *comb, int64_t p, int64_t *start)
+{
+    return chunk_length(comb->parts[p], (int32_t)comb->ranks, (int32_t)comb->at, start);
+}
+
+/* comb_at for parts.  Pieces are adjacent where a part has one index. */
+static int64_t parts_at(const struct wf_comb *comb, int64_t position, int64_t *length)
+{
+    int64_t begin = comb->first, left = position, value = 0, end = -1, start;
+
+    for (int64_t p = 0; p < comb->part_count; begin += comb->parts[p++]) {
+        int64_t take = piece_length(comb, p, &start);
+        if (take == 0) continue;
+        if (end >= 0 && begin + start != end) break;
+        if (end < 0 && left >= take) {
+            left -= take;
+            continue;
+        }
+        if (end < 0) value = begin + start + left;
+        end = begin + start + take;
+    }
+    *length = wf_min_i64(*length, end - value);
+    return value;
+}
+
+/* comb_seek for parts. */
+static int64_t parts_seek(const struct wf_comb *comb, int64_t value)
+{
+    int64_t begin = comb->first, position = 0, start;
+
+    for (int64_t p = 0; p < comb->part_count && begin < value; begin += comb->parts[p++]) {
+        int64_t take = piece_length(comb, p, &start);
+        position += wf_max_i64(0, wf_min_i64(take, value - begin - start));
+    }
+    return position;
+}
+
 /* The value of COMB at POSITION; *LENGTH is reduced to the rest of the run there. */
 static int64_t comb_at(const struct wf_comb *comb, int64_t position, int64_t *length)
 {
     int64_t in_teeth = comb->teeth * comb->take, tooth, within;
 
+    if (comb->teeth == 0) return parts_at(comb, position, length);
     if (position >= in_teeth) return comb->tail + position - in_teeth;
     tooth = comb->teeth == 1 ? 0 : position / comb->take;
     within = position - tooth * comb->take;
@@ -124,6 +250,7 @@ static int64_t comb_seek(const struct wf_comb *comb, int64_t value)
 {
     int64_t in_teeth = comb->teeth * comb->take, past, tooth;
 
+    if (comb->teeth == 0) return parts_seek(comb, value);
     if (value <= comb->first) return 0;
     /* the tail may begin less than PERIOD behind the last tooth */
     if (comb->tail_take > 0 && value > comb->tail)

@@ -28,6 +28,22 @@ static bool divides_evenly(const struct wf_layout *layout, int32_t dim)
     return true;
 }
 
+/* True if a split of DIM lists sizes. */
+static bool has_lists(const struct wf_layout *layout, int32_t dim)
+{
+    for (int32_t i = 0; i < layout->split_count; i++)
+        if (layout->splits[i].dim == dim && layout->splits[i].sizes != NULL) return true;
+    return false;
+}
+
+static weft_status refuse_lists(const struct wf_layout *layout, int32_t dim)
+{
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "order and strides cannot be converted: dimension %d of %d has placements that "
+                   "list sizes, which depend on the order",
+                   dim, layout->dims);
+}
+
 /* Next coordinate on the axes that split DIM; false after the last. */
 static bool next_coord(const struct wf_layout *layout, int32_t dim, int32_t *coord)
 {
@@ -48,6 +64,10 @@ static weft_status check_same(const struct wf_layout *ordered, const struct wf_l
     int32_t coord[WEFT_MAX_AXES] = {0};
 
     if (count_splits(ordered, dim) < 2 || divides_evenly(ordered, dim)) return WEFT_OK;
+    if (has_lists(ordered, dim)) return WEFT_OK;      /* converted only if nothing changes */
+    for (int32_t a = 0; a < ordered->mesh->axes; a++) /* the others hold nothing */
+        if (ordered->placements[a].kind == WEFT_PLACE_OWNER)
+            coord[a] = ordered->placements[a].owner;
     do {
         struct wf_shard a, b;
         struct wf_index index;
@@ -91,6 +111,9 @@ weft_status weft_spec_order_to_strides(const weft_spec *spec, weft_spec **out)
     for (int32_t i = 0; i < made.split_count; i++) {
         weft_placement *p = &made.placements[splits[i].axis];
         int64_t factor = 1;
+        if (i > 0 && splits[i].dim == splits[i - 1].dim && splits[i].axis < splits[i - 1].axis &&
+            has_lists(&spec->layout, splits[i].dim))
+            return refuse_lists(&spec->layout, splits[i].dim);
         if (p->kind == WEFT_PLACE_STRIDED)
             return wf_fail(WEFT_ERR_UNSUPPORTED,
                            "placement %d is strided already, so strides cannot stand for its order",
@@ -99,8 +122,9 @@ weft_status weft_spec_order_to_strides(const weft_spec *spec, weft_spec **out)
             if (splits[j].dim == splits[i].dim && splits[j].axis > splits[i].axis)
                 factor *= made.mesh->axis[splits[j].axis].size;
         p->turn = 0;
+        if (factor == 1) continue;
         p->factor = factor;
-        if (factor > 1) p->kind = WEFT_PLACE_STRIDED;
+        p->kind = WEFT_PLACE_STRIDED;
     }
     return finish_layout(spec, &made, false, out);
 }
@@ -143,12 +167,15 @@ weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
         weft_placement *p = &made.placements[axis];
         int64_t factor = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
         if (!wf_placement_splits(p)) continue;
+        if (factor > 1 && has_lists(&spec->layout, p->dim))
+            return refuse_lists(&spec->layout, p->dim);
         if (!insert_axis(&orders[p->dim], made.mesh, axis, factor))
             return wf_fail(WEFT_ERR_UNSUPPORTED,
                            "placement %d, SS(%d,%lld): no later axes that split dimension %d "
                            "have sizes that multiply to %lld",
                            axis, p->dim, (long long)factor, p->dim, (long long)factor);
-        *p = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = p->dim};
+        if (!wf_placement_has_sizes(p))
+            *p = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = p->dim};
     }
     for (int32_t dim = 0; dim < made.dims; dim++)
         for (int32_t i = 0; i < orders[dim].count; i++)

@@ -3,10 +3,30 @@
 
 #include <string.h>
 
+/* True if the sizes of A and B are equal apart from parts of size 0. */
+static bool same_sizes(const weft_placement *a, const weft_placement *b)
+{
+    bool parts = a->kind == WEFT_PLACE_PARTS;
+    int32_t i = 0, j = 0;
+
+    if (a->sizes == b->sizes && a->size_count == b->size_count) return true;
+    if (!parts && a->size_count != b->size_count) return false;
+    for (;; i++, j++) {
+        while (parts && i < a->size_count && a->sizes[i] == 0)
+            i++;
+        while (parts && j < b->size_count && b->sizes[j] == 0)
+            j++;
+        if (i >= a->size_count || j >= b->size_count)
+            return i >= a->size_count && j >= b->size_count;
+        if (a->sizes[i] != b->sizes[j]) return false;
+    }
+}
+
 bool wf_placement_same(const weft_placement *a, const weft_placement *b)
 {
     return a->kind == b->kind && a->reduction == b->reduction && a->dim == b->dim &&
-           a->turn == b->turn && a->factor == b->factor;
+           a->turn == b->turn && a->factor == b->factor && a->owner == b->owner &&
+           (!wf_placement_has_sizes(a) || same_sizes(a, b));
 }
 
 uint16_t wf_placement_code(const weft_placement *p)
@@ -24,7 +44,7 @@ static weft_status refuse_placement(const weft_placement *placements, int32_t ax
     va_list args;
     weft_status status;
 
-    wf_placement_add_text(&placements[axis], &text);
+    wf_placement_add_short_text(&placements[axis], &text);
     wf_text_add(&text, ": ");
     va_start(args, format);
     wf_text_addv(&text, format, args);
@@ -65,10 +85,65 @@ static weft_status check_partial(const struct wf_layout *layout, int32_t axis)
     return WEFT_OK;
 }
 
+static weft_status check_count(const struct wf_layout *layout, int32_t axis)
+{
+    const weft_placement *p = &layout->placements[axis];
+    int32_t ranks = layout->mesh->axis[axis].size;
+
+    if (p->kind == WEFT_PLACE_PARTS && (p->size_count < 1 || p->size_count > WEFT_MAX_PARTS))
+        return refuse_placement(layout->placements, axis,
+                                "it has %d parts; the number of parts is from 1 to %d",
+                                p->size_count, WEFT_MAX_PARTS);
+    if (p->kind == WEFT_PLACE_SIZES && ranks > WEFT_MAX_SIZES)
+        return refuse_placement(layout->placements, axis,
+                                "the axis has %d ranks; G may have at most %d sizes", ranks,
+                                WEFT_MAX_SIZES);
+    if (p->kind == WEFT_PLACE_SIZES && p->size_count != ranks)
+        return refuse_placement(layout->placements, axis,
+                                "it has %d size%s, and the axis has %d rank%s; give one size for "
+                                "each rank",
+                                p->size_count, p->size_count == 1 ? "" : "s", ranks,
+                                ranks == 1 ? "" : "s");
+    return WEFT_OK;
+}
+
+static weft_status check_sizes(const struct wf_layout *layout, int32_t axis)
+{
+    const weft_placement *p = &layout->placements[axis];
+    int64_t sum = 0;
+
+    if (p->sizes == NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "placement %d, %s: weft_placement.sizes is NULL; it must point to %d sizes",
+                       axis, p->kind == WEFT_PLACE_PARTS ? "B" : "G", p->size_count);
+    WF_TRY(check_count(layout, axis));
+    for (int32_t i = 0; i < p->size_count; i++) {
+        if (p->sizes[i] < 0)
+            return refuse_placement(layout->placements, axis,
+                                    "size %d is %lld; a size must not be negative", i,
+                                    (long long)p->sizes[i]);
+        if (!wf_add_i64(sum, p->sizes[i], &sum))
+            return refuse_placement(layout->placements, axis, "the sizes add up beyond 2^63 - 1");
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_owner(const struct wf_layout *layout, int32_t axis)
+{
+    int32_t ranks = layout->mesh->axis[axis].size, owner = layout->placements[axis].owner;
+
+    if (owner >= 0 && owner < ranks) return WEFT_OK;
+    return refuse_placement(layout->placements, axis,
+                            "the owner is coordinate %d, and the axis has %d rank%s; the owner is "
+                            "from 0 to %d",
+                            owner, ranks, ranks == 1 ? "" : "s", ranks - 1);
+}
+
 static weft_status check_split(const struct wf_layout *layout, int32_t axis)
 {
     const weft_placement *p = &layout->placements[axis];
 
+    if (wf_placement_has_sizes(p)) WF_TRY(check_sizes(layout, axis));
     if (p->dim < 0 || p->dim >= layout->dims)
         return refuse_placement(layout->placements, axis, "the tensor has %d dimension%s",
                                 layout->dims, layout->dims == 1 ? "" : "s");
@@ -100,7 +175,11 @@ static weft_status check_placement(const struct wf_layout *layout, int32_t axis)
         return WEFT_OK;
     case WEFT_PLACE_SHARD:
     case WEFT_PLACE_STRIDED:
+    case WEFT_PLACE_PARTS:
+    case WEFT_PLACE_SIZES:
         return check_split(layout, axis);
+    case WEFT_PLACE_OWNER:
+        return check_owner(layout, axis);
     case WEFT_PLACE_PARTIAL:
         return check_partial(layout, axis);
     default:
@@ -109,7 +188,72 @@ static weft_status check_placement(const struct wf_layout *layout, int32_t axis)
     }
 }
 
-static weft_placement one_form(const weft_placement *p)
+/* ---- one form for equal layouts ---- */
+
+/* The number of parts whose sizes are not 0, and their sum. */
+static int32_t count_parts(const weft_placement *p, int64_t *sum)
+{
+    int32_t count = 0;
+
+    *sum = 0;
+    for (int32_t i = 0; i < p->size_count; i++) {
+        count += p->sizes[i] != 0;
+        *sum += p->sizes[i];
+    }
+    return count;
+}
+
+/* B as S or SS if its parts are chunks.  All chunks of SS(d,f) but the last have ceil(size/f)
+ * indices, so f can only be the number of parts. */
+static weft_placement form_of_parts(const weft_placement *p)
+{
+    weft_placement form = {.kind = WEFT_PLACE_SHARD, .dim = p->dim, .turn = p->turn};
+    int64_t sum, chunk, left;
+    int32_t count = count_parts(p, &sum);
+
+    if (count <= 1) return form;
+    chunk = sum / count + (sum % count != 0);
+    left = sum;
+    for (int32_t i = 0; i < p->size_count; i++) {
+        if (p->sizes[i] == 0) continue;
+        if (p->sizes[i] != wf_min_i64(chunk, left)) {
+            form = *p;
+            form.reduction = 0;
+            form.factor = 0;
+            form.owner = 0;
+            return form;
+        }
+        left -= p->sizes[i];
+    }
+    form.kind = WEFT_PLACE_STRIDED;
+    form.factor = count;
+    return form;
+}
+
+/* G as S if its sizes are chunks. */
+static weft_placement form_of_sizes(const weft_placement *p)
+{
+    weft_placement form = {.kind = WEFT_PLACE_SHARD, .dim = p->dim, .turn = p->turn};
+    int64_t sum = 0, chunk, left;
+
+    for (int32_t i = 0; i < p->size_count; i++)
+        sum += p->sizes[i];
+    chunk = sum / p->size_count + (sum % p->size_count != 0);
+    left = sum;
+    for (int32_t i = 0; i < p->size_count; i++) {
+        if (p->sizes[i] != wf_min_i64(chunk, left)) {
+            form.kind = p->kind;
+            form.sizes = p->sizes;
+            form.size_count = p->size_count;
+            return form;
+        }
+        left -= p->sizes[i];
+    }
+    return form;
+}
+
+/* RANKS: of the axis. */
+static weft_placement one_form(const weft_placement *p, int32_t ranks)
 {
     switch (p->kind) {
     case WEFT_PLACE_PARTIAL:
@@ -121,10 +265,19 @@ static weft_placement one_form(const weft_placement *p)
         return (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = p->dim, .turn = p->turn};
     case WEFT_PLACE_SHARD:
         return (weft_placement){.kind = p->kind, .dim = p->dim, .turn = p->turn};
+    case WEFT_PLACE_PARTS:
+        return form_of_parts(p);
+    case WEFT_PLACE_SIZES:
+        return form_of_sizes(p);
+    case WEFT_PLACE_OWNER:
+        if (ranks > 1) return (weft_placement){.kind = p->kind, .owner = p->owner};
+        return (weft_placement){.kind = WEFT_PLACE_REPLICATE};
     default:
         return (weft_placement){.kind = WEFT_PLACE_REPLICATE};
     }
 }
+
+/* ---- splits ---- */
 
 /* Insert the split of AXIS behind those of earlier dimensions and turns. */
 static void insert_split(struct wf_layout *layout, int32_t axis)
@@ -140,20 +293,91 @@ static void insert_split(struct wf_layout *layout, int32_t axis)
             break;
         splits[at] = *before;
     }
-    splits[at] = (struct wf_split){p[axis].dim, axis,
-                                   p[axis].kind == WEFT_PLACE_STRIDED ? p[axis].factor : 1};
+    splits[at] =
+        (struct wf_split){.dim = p[axis].dim,
+                          .axis = axis,
+                          .kind = p[axis].kind,
+                          .size_count = p[axis].size_count,
+                          .factor = p[axis].kind == WEFT_PLACE_STRIDED ? p[axis].factor : 1,
+                          .sizes = p[axis].sizes};
+}
+
+/* The indices of a dimension that the splits so far leave on a rank. */
+struct rest {
+    int64_t most, least; /* on different ranks */
+};
+
+/* Check the sum of SPLIT's sizes, and go to the rest inside it. */
+static weft_status enter_split(const struct wf_layout *layout, const struct wf_split *split,
+                               struct rest *rest)
+{
+    int32_t ranks = layout->mesh->axis[split->axis].size;
+    int64_t sum = 0;
+
+    if (split->sizes != NULL) {
+        for (int32_t i = 0; i < split->size_count; i++)
+            sum += split->sizes[i];
+        if (rest->most != rest->least)
+            return refuse_placement(layout->placements, split->axis,
+                                    "the axes before it leave %lld indices of dimension %d on some "
+                                    "ranks and %lld on others; listed sizes need the same number "
+                                    "on all ranks",
+                                    (long long)rest->most, split->dim, (long long)rest->least);
+        if (sum != rest->most)
+            return refuse_placement(
+                layout->placements, split->axis,
+                "the sizes add up to %lld, but %s %lld indices of dimension "
+                "%d",
+                (long long)sum,
+                rest->most == layout->shape[split->dim] ? "there are" : "the axes before it leave",
+                (long long)rest->most, split->dim);
+    }
+    if (ranks == 1) return WEFT_OK;
+    rest->most = wf_split_share(split, rest->most, ranks, wf_split_most(split));
+    rest->least = wf_split_share(split, rest->least, ranks, wf_split_least(split, ranks));
+    return WEFT_OK;
+}
+
+/* Compare listed sizes with the shape.  Leaves the splits of the placements as they are given. */
+static weft_status check_sums(struct wf_layout *layout)
+{
+    struct rest rest = {0, 0};
+
+    layout->split_count = 0;
+    for (int32_t i = 0; i < layout->mesh->axes; i++)
+        if (wf_placement_splits(&layout->placements[i])) insert_split(layout, i);
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        const struct wf_split *split = &layout->splits[i];
+        if (i == 0 || layout->splits[i - 1].dim != split->dim)
+            rest.most = rest.least = layout->shape[split->dim];
+        WF_TRY(enter_split(layout, split, &rest));
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_layout_check(const struct wf_layout *layout)
+{
+    for (int32_t i = 0; i < layout->mesh->axes; i++)
+        WF_TRY(check_placement(layout, i));
+    return WEFT_OK;
 }
 
 weft_status wf_layout_settle(struct wf_layout *layout)
 {
     int32_t axes = layout->mesh->axes;
+    bool listed = false;
 
+    WF_TRY(wf_layout_check(layout));
     for (int32_t i = 0; i < axes; i++)
-        WF_TRY(check_placement(layout, i));
+        listed = listed || wf_placement_has_sizes(&layout->placements[i]);
+    if (listed) WF_TRY(check_sums(layout));
     layout->split_count = 0;
+    layout->owned = false;
     for (int32_t i = 0; i < axes; i++) {
-        layout->placements[i] = one_form(&layout->placements[i]);
-        if (wf_placement_splits(&layout->placements[i])) insert_split(layout, i);
+        weft_placement *p = &layout->placements[i];
+        *p = one_form(p, layout->mesh->axis[i].size);
+        layout->owned = layout->owned || p->kind == WEFT_PLACE_OWNER;
+        if (wf_placement_splits(p)) insert_split(layout, i);
     }
     for (int32_t i = 0, turn = 0; i < layout->split_count; i++) {
         turn = i > 0 && layout->splits[i - 1].dim == layout->splits[i].dim ? turn + 1 : 1;

@@ -7,17 +7,23 @@
 #include "mesh/mesh.h"
 #include "weft/spec.h"
 
-/* One split of a dimension by a mesh axis.  FACTOR is 1 for S. */
+/* One split of a dimension by a mesh axis.  The sizes are borrowed from the layout's placements. */
 struct wf_split {
     int32_t dim, axis;
-    int64_t factor;
+    uint32_t kind; /* enum weft_placement_kind: one that splits */
+    int32_t size_count;
+    int64_t factor;        /* STRIDED; 1 for the others */
+    const int64_t *sizes;  /* PARTS, SIZES */
+    const int64_t *starts; /* SIZES of a spec: sums of the sizes before each; NULL: not known */
 };
 
-/* The contents of a spec, also of one that does not exist yet; wf_layout_settle checks them. */
+/* The contents of a spec, also of one that does not exist yet; wf_layout_settle checks them.  The
+ * sizes of its placements are borrowed, unless it is a spec's. */
 struct wf_layout {
     const weft_mesh *mesh;
     uint32_t dtype;
     int32_t dims, split_count;
+    bool owned; /* a placement is OWNER */
     int64_t shape[WEFT_MAX_DIMS];
     weft_placement placements[WEFT_MAX_AXES];
     struct wf_split splits[WEFT_MAX_AXES]; /* by dimension, then by turn */
@@ -26,26 +32,36 @@ struct wf_layout {
 struct weft_spec {
     struct wf_interned head;
     int64_t elements;
-    struct wf_layout layout; /* holds a reference to its mesh */
+    struct wf_layout layout; /* holds a reference to its mesh; its sizes and starts are LISTS */
+    int64_t lists[];
 };
 
 /* ---- placement.c: placements checked and ordered ---- */
 
-/* Check LAYOUT's placements, normalize them (turns from 1, unused fields 0, SS with factor 1 as S)
- * and derive its splits.  Messages name the placement and its axis. */
+/* Check LAYOUT's placements as far as they do not depend on its shape.  Messages name the placement
+ * and its axis. */
+weft_status wf_layout_check(const struct wf_layout *layout) WF_NODISCARD;
+/* Check LAYOUT's placements, change them to the form that equal layouts share (turns from 1, unused
+ * fields 0, forms as in spec.h), and derive its splits.  Parts of size 0 stay in the list; they do
+ * not count in comparisons, and a spec has none. */
 weft_status wf_layout_settle(struct wf_layout *layout) WF_NODISCARD;
 
 static inline bool wf_placement_splits(const weft_placement *p)
 {
-    return p->kind == WEFT_PLACE_SHARD || p->kind == WEFT_PLACE_STRIDED;
+    return p->kind == WEFT_PLACE_SHARD || p->kind == WEFT_PLACE_STRIDED ||
+           p->kind == WEFT_PLACE_PARTS || p->kind == WEFT_PLACE_SIZES;
+}
+
+static inline bool wf_placement_has_sizes(const weft_placement *p)
+{
+    return p->kind == WEFT_PLACE_PARTS || p->kind == WEFT_PLACE_SIZES;
 }
 
 /* True if two settled placements are equal. */
 bool wf_placement_same(const weft_placement *a, const weft_placement *b);
 
-/* A settled placement as a number below 2^16, without its factor: kind, dimension, turn and
- * reduction.  Equal for equal placements of R, S and P, the same on every machine, and ordered: R
- * before S before SS before P. */
+/* A settled placement as a number below 2^16, without its factor, sizes and owner: kind, dimension,
+ * turn and reduction.  The same on every machine, and ordered by kind. */
 uint16_t wf_placement_code(const weft_placement *p);
 
 /* ---- spec.c ---- */
@@ -56,19 +72,36 @@ weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out) WF_NODISCA
  * exceed 2^63 - 1. */
 weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype) WF_NODISCARD;
 
-/* ---- text.c ---- */
+/* ---- print.c ---- */
 
 void wf_placement_add_text(const weft_placement *p, struct wf_text *text); /* without its turn */
+/* As wf_placement_add_text, with at most eight sizes, for messages. */
+void wf_placement_add_short_text(const weft_placement *p, struct wf_text *text);
 void wf_placements_add_text(const weft_placement *placements, int32_t axes, struct wf_text *text);
+void wf_placements_add_short_text(const weft_placement *placements, int32_t axes,
+                                  struct wf_text *text);
 void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text); /* [4,6] */
 
 /* ---- index.c: the indices of a dimension that a rank holds, without listing them ---- */
 
 /* An ascending sequence of numbers: TEETH runs of TAKE numbers, one every PERIOD, from FIRST on;
- * then a run of TAIL_TAKE at TAIL.  Runs are never adjacent. */
+ * then a run of TAIL_TAKE at TAIL.  These runs are never adjacent.  If TEETH is 0, it is piece AT
+ * of RANKS of each of PART_COUNT consecutive parts, the first of which begins at FIRST. */
 struct wf_comb {
-    int64_t first, period, take, teeth;
-    int64_t tail, tail_take;
+    int64_t first, teeth;
+    union {
+        int64_t period, part_count;
+    };
+    union {
+        int64_t take, ranks;
+    };
+    union {
+        int64_t tail;
+        const int64_t *parts; /* sizes; borrowed from the layout */
+    };
+    union {
+        int64_t tail_take, at;
+    };
 };
 
 /* Nested combs: local index -> the last comb -> ... -> the first comb -> global index.  Depth 0 is
@@ -79,7 +112,7 @@ struct wf_index {
     const struct wf_comb *combs;
 };
 
-/* A rank's shard in every dimension. */
+/* A rank's shard in every dimension.  It borrows the sizes of parts from its layout. */
 struct wf_shard {
     int32_t dims;
     bool member;
@@ -91,6 +124,13 @@ struct wf_shard {
 
 /* The shard at COORD; NULL: that of a non-member. */
 void wf_shard_at(const struct wf_layout *layout, const int32_t *coord, struct wf_shard *out);
+/* The coordinate with the largest shard; the others have no more indices in any dimension. */
+void wf_layout_largest(const struct wf_layout *layout, int32_t *coord);
+/* Number of indices, out of LENGTH, that coordinate AT of RANKS holds after SPLIT. */
+int64_t wf_split_share(const struct wf_split *split, int64_t length, int32_t ranks, int32_t at);
+/* The coordinate that has the most indices after SPLIT, or the fewest. */
+int32_t wf_split_most(const struct wf_split *split);
+int32_t wf_split_least(const struct wf_split *split, int32_t ranks);
 /* The shard of RANK. */
 void wf_shard_of(const weft_spec *spec, int32_t rank, struct wf_shard *out);
 

@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+/* Mix in what only the placements with sizes or an owner have. */
+static uint64_t hash_rest(uint64_t h, const weft_placement *p)
+{
+    if (p->kind == WEFT_PLACE_OWNER) return wf_hash_mix(h, (uint64_t)p->owner);
+    for (int32_t i = 0; wf_placement_has_sizes(p) && i < p->size_count; i++)
+        if (p->kind == WEFT_PLACE_SIZES || p->sizes[i] != 0)
+            h = wf_hash_mix(h, (uint64_t)p->sizes[i]);
+    return h;
+}
+
 static uint64_t hash_of(const struct wf_layout *layout)
 {
     uint64_t h = wf_hash_mix(weft_mesh_hash(layout->mesh), layout->dtype);
@@ -13,6 +23,8 @@ static uint64_t hash_of(const struct wf_layout *layout)
     for (int32_t i = 0; i < layout->mesh->axes; i++) {
         h = wf_hash_mix(h, wf_placement_code(&layout->placements[i]));
         h = wf_hash_mix(h, (uint64_t)layout->placements[i].factor);
+        if (layout->placements[i].kind >= WEFT_PLACE_PARTS)
+            h = hash_rest(h, &layout->placements[i]);
     }
     return h;
 }
@@ -29,13 +41,45 @@ static bool same_spec(const struct wf_interned *object, const void *key)
     return true;
 }
 
+/* Copy the sizes of SPLIT to AT, without parts of size 0, and add the starts of groups.  Returns
+ * the end of the copies. */
+static int64_t *keep_sizes(struct wf_split *split, weft_placement *p, int64_t *at)
+{
+    int64_t *sizes = at, sum = 0;
+
+    for (int32_t i = 0; i < split->size_count; i++)
+        if (split->kind == WEFT_PLACE_SIZES || split->sizes[i] != 0) *at++ = split->sizes[i];
+    split->sizes = p->sizes = sizes;
+    split->size_count = p->size_count = (int32_t)(at - sizes);
+    if (split->kind != WEFT_PLACE_SIZES) return at;
+    split->starts = at;
+    for (int32_t i = 0; i < split->size_count; i++) {
+        *at++ = sum;
+        sum += sizes[i];
+    }
+    return at;
+}
+
 static weft_status make_spec(const void *key, struct wf_interned **out)
 {
-    weft_spec *spec = wf_alloc(sizeof *spec);
+    const struct wf_layout *layout = key;
+    size_t bytes = sizeof(weft_spec);
+    weft_spec *spec;
+    int64_t *lists;
 
-    if (spec == NULL) return wf_fail_memory(sizeof *spec);
+    for (int32_t i = 0; i < layout->split_count; i++)
+        bytes += (layout->splits[i].kind == WEFT_PLACE_SIZES ? 2 : 1) *
+                 (size_t)layout->splits[i].size_count * sizeof spec->lists[0];
+    spec = wf_alloc(bytes);
+    if (spec == NULL) return wf_fail_memory(bytes);
     spec->head.made = WF_OF_KIND(WF_KIND_SPEC);
     memcpy(&spec->layout, key, sizeof spec->layout);
+    lists = spec->lists;
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        struct wf_split *split = &spec->layout.splits[i];
+        if (split->sizes != NULL)
+            lists = keep_sizes(split, &spec->layout.placements[split->axis], lists);
+    }
     spec->elements = 1;
     for (int32_t i = 0; i < spec->layout.dims; i++)
         spec->elements *= spec->layout.shape[i];

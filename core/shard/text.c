@@ -1,9 +1,10 @@
-/* text.c - shapes, placements and specs as people write them.
+/* text.c - reads shapes, placements and specs as people write them.  print.c writes them.
  *
  *     spec       = DTYPE "[" [ SIZE { "," SIZE } ] "]" placements
  *     placements = placement { "," placement }                        one per mesh axis
- *     placement  = "R" | "P" [ "(" OP ")" ] | split [ "[" TURN "]" ]
- *     split      = "S(" DIM ")" | "SS(" DIM "," FACTOR ")"
+ *     placement  = "R" | "P" [ "(" OP ")" ] | "O(" COORDINATE ")" | split [ "[" TURN "]" ]
+ *     split      = "S(" DIM ")" | "SS(" DIM "," FACTOR ")" | ("B(" | "G(") DIM ";" sizes ")"
+ *     sizes      = SIZE { "," SIZE }
  *     shape      = SIZE { ("x" | ",") SIZE } | "[" [ SIZE { "," SIZE } ] "]"
  *
  * Blanks may stand between the parts. */
@@ -12,13 +13,19 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- reading ---- */
-
 struct reader {
     struct wf_scan scan;
     const char *kind; /* kind of text, for messages */
     int32_t dims;     /* of the tensor; 0: none, or not known */
+    int32_t list_count;
+    int64_t *lists[WEFT_MAX_AXES]; /* the sizes of placements; the caller frees them */
 };
+
+static void free_lists(const struct reader *r)
+{
+    for (int32_t i = 0; i < r->list_count; i++)
+        wf_free(r->lists[i]);
+}
 
 static weft_status read_int(struct reader *r, const char *what, int64_t most, int64_t *out)
 {
@@ -81,7 +88,7 @@ static weft_status read_bracketed(struct reader *r, int32_t *dims, int64_t *shap
 
 weft_status weft_shape_parse(const char *text, int32_t *dims, int64_t *shape)
 {
-    struct reader r = {{text, 0}, "shape", 0};
+    struct reader r = {.scan = {text, 0}, .kind = "shape"};
     int64_t sizes[WEFT_MAX_DIMS];
     int32_t count;
 
@@ -126,21 +133,69 @@ static weft_status check_sign(struct reader *r)
                           r->dims - 1);
 }
 
-static weft_status read_split(struct reader *r, bool strided, weft_placement *out)
+/* The sizes that a placement of KIND may have. */
+static int32_t most_sizes(uint32_t kind)
+{
+    return kind == WEFT_PLACE_PARTS ? WEFT_MAX_PARTS : WEFT_MAX_SIZES;
+}
+
+static weft_status grow_sizes(int64_t **sizes, int32_t count, int32_t *room)
+{
+    int32_t more = *room == 0 ? 8 : 2 * *room;
+    int64_t *grown;
+
+    if (count < *room) return WEFT_OK;
+    grown = wf_realloc(*sizes, (size_t)more * sizeof *grown);
+    if (grown == NULL) return wf_fail_memory((size_t)more * sizeof *grown);
+    *sizes = grown;
+    *room = more;
+    return WEFT_OK;
+}
+
+/* Read ";4096,1024,1024". */
+static weft_status read_list(struct reader *r, weft_placement *out)
+{
+    const char *name = out->kind == WEFT_PLACE_PARTS ? "B" : "G";
+    int64_t *sizes = NULL;
+    int32_t room = 0;
+    weft_status status = WEFT_OK;
+
+    if (!take_char(r, ';'))
+        return wf_scan_fail(&r->scan, r->kind, "expected ';' and sizes, as in %s(%d;3,2)", name,
+                            out->dim);
+    do {
+        wf_scan_space(&r->scan);
+        if (wf_scan_peek(&r->scan) == '-')
+            status = wf_scan_refuse(&r->scan, r->kind, "a size must not be negative");
+        else if (out->size_count == most_sizes(out->kind))
+            status = wf_scan_refuse(&r->scan, r->kind, "%s has more than %d %s", name,
+                                    most_sizes(out->kind),
+                                    out->kind == WEFT_PLACE_PARTS ? "parts" : "sizes");
+        if (status == WEFT_OK) status = grow_sizes(&sizes, out->size_count, &room);
+        if (status == WEFT_OK) status = read_int(r, "a size", INT64_MAX, &sizes[out->size_count]);
+        if (status == WEFT_OK) out->size_count++;
+    } while (status == WEFT_OK && take_char(r, ','));
+    r->lists[r->list_count++] = sizes;
+    out->sizes = sizes;
+    return status;
+}
+
+static weft_status read_split(struct reader *r, uint32_t kind, weft_placement *out)
 {
     int64_t dim, turn;
 
-    *out = (weft_placement){.kind = strided ? WEFT_PLACE_STRIDED : WEFT_PLACE_SHARD};
+    *out = (weft_placement){.kind = kind};
     WF_TRY(expect_char(r, '('));
     WF_TRY(check_sign(r));
     WF_TRY(read_int(r, "a dimension", WEFT_MAX_DIMS - 1, &dim));
     out->dim = (int32_t)dim;
-    if (strided) {
+    if (kind == WEFT_PLACE_STRIDED) {
         if (!take_char(r, ','))
             return wf_scan_fail(&r->scan, r->kind, "expected ',' and a factor, as in SS(%d,2)",
                                 out->dim);
         WF_TRY(read_int(r, "a factor", INT64_MAX, &out->factor));
     }
+    if (wf_placement_has_sizes(out)) WF_TRY(read_list(r, out));
     WF_TRY(expect_char(r, ')'));
     if (!take_char(r, '[')) return WEFT_OK;
     WF_TRY(read_int(r, "the turn of a split", WEFT_MAX_AXES - 1, &turn));
@@ -148,7 +203,19 @@ static weft_status read_split(struct reader *r, bool strided, weft_placement *ou
     return expect_char(r, ']');
 }
 
-static const char placements_known[] = "R, S(dim), SS(dim,factor) and P(op)";
+static weft_status read_owner(struct reader *r, weft_placement *out)
+{
+    int64_t owner;
+
+    *out = (weft_placement){.kind = WEFT_PLACE_OWNER};
+    WF_TRY(expect_char(r, '('));
+    WF_TRY(read_int(r, "the owner's coordinate", INT32_MAX, &owner));
+    out->owner = (int32_t)owner;
+    return expect_char(r, ')');
+}
+
+static const char placements_known[] = "R, S(dim), SS(dim,factor), B(dim;sizes),"
+                                       " G(dim;sizes), P(op) and O(coordinate)";
 
 /* Names of other systems, and common mistakes. */
 static const struct {
@@ -219,8 +286,11 @@ static weft_status read_placement(struct reader *r, weft_placement *out)
         return WEFT_OK;
     }
     if (length == 1 && word[0] == 'P') return read_partial(r, out);
-    if (length == 1 && word[0] == 'S') return read_split(r, false, out);
-    if (length == 2 && memcmp(word, "SS", 2) == 0) return read_split(r, true, out);
+    if (length == 1 && word[0] == 'O') return read_owner(r, out);
+    if (length == 1 && word[0] == 'S') return read_split(r, WEFT_PLACE_SHARD, out);
+    if (length == 1 && word[0] == 'B') return read_split(r, WEFT_PLACE_PARTS, out);
+    if (length == 1 && word[0] == 'G') return read_split(r, WEFT_PLACE_SIZES, out);
+    if (length == 2 && memcmp(word, "SS", 2) == 0) return read_split(r, WEFT_PLACE_STRIDED, out);
     return refuse_placement(r, start, word, length);
 }
 
@@ -274,8 +344,9 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
 
 weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement *placements)
 {
-    struct reader r = {{text, 0}, "placements", 0};
+    struct reader r = {.scan = {text, 0}, .kind = "placements"};
     weft_placement read[WEFT_MAX_AXES];
+    weft_status status;
 
     WF_TRY(wf_require(text, "weft_placements_parse: text"));
     WF_TRY(wf_require(placements, "weft_placements_parse: placements"));
@@ -283,9 +354,22 @@ weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_placements_parse: axes is %d; it must be from 1 to %d", axes,
                        WEFT_MAX_AXES);
-    WF_TRY(read_placements(&r, axes, read));
-    memcpy(placements, read, (size_t)axes * sizeof *placements);
-    return WEFT_OK;
+    status = read_placements(&r, axes, read);
+    if (status == WEFT_OK)
+        memcpy(placements, read, (size_t)axes * sizeof *placements);
+    else
+        free_lists(&r);
+    return status;
+}
+
+void weft_placements_free(int32_t axes, weft_placement *placements)
+{
+    for (int32_t i = 0; placements != NULL && i < axes; i++) {
+        if (!wf_placement_has_sizes(&placements[i])) continue;
+        wf_free((void *)(uintptr_t)placements[i].sizes);
+        placements[i].sizes = NULL;
+        placements[i].size_count = 0;
+    }
 }
 
 static weft_status read_dtype(struct reader *r, uint32_t *out)
@@ -310,7 +394,7 @@ static weft_status read_dtype(struct reader *r, uint32_t *out)
 
 weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec **out)
 {
-    struct reader r = {{text, 0}, "spec", 0};
+    struct reader r = {.scan = {text, 0}, .kind = "spec"};
     struct wf_layout layout = {.mesh = mesh};
     weft_status status;
 
@@ -320,75 +404,8 @@ weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec *
     WF_TRY(read_dtype(&r, &layout.dtype));
     WF_TRY(read_bracketed(&r, &layout.dims, layout.shape));
     r.dims = layout.dims;
-    WF_TRY(read_placements(&r, mesh->axes, layout.placements));
-    status = wf_spec_intern(&layout, out);
+    status = read_placements(&r, mesh->axes, layout.placements);
+    if (status == WEFT_OK) status = wf_spec_intern(&layout, out);
+    free_lists(&r);
     return status == WEFT_ERR_INVALID ? wf_fail_context(status, "spec \"%.200s\"", text) : status;
-}
-
-/* ---- writing ---- */
-
-void wf_placement_add_text(const weft_placement *p, struct wf_text *text)
-{
-    const char *reduction = wf_reduction_name(p->reduction);
-
-    switch (p->kind) {
-    case WEFT_PLACE_REPLICATE:
-        wf_text_char(text, 'R');
-        return;
-    case WEFT_PLACE_SHARD:
-        wf_text_add(text, "S(%d)", p->dim);
-        return;
-    case WEFT_PLACE_STRIDED:
-        wf_text_add(text, "SS(%d,%lld)", p->dim, (long long)p->factor);
-        return;
-    default:
-        wf_text_add(text, "P(%s)", reduction != NULL ? reduction : "?");
-    }
-}
-
-/* True if dimension DIM is split from the first axis to the last. */
-static bool order_is_default(const weft_placement *placements, int32_t axes, int32_t dim)
-{
-    int32_t last = -1;
-
-    for (int32_t i = 0; i < axes; i++) {
-        if (!wf_placement_splits(&placements[i]) || placements[i].dim != dim) continue;
-        if (placements[i].turn < last) return false;
-        last = placements[i].turn;
-    }
-    return true;
-}
-
-void wf_placements_add_text(const weft_placement *placements, int32_t axes, struct wf_text *text)
-{
-    for (int32_t i = 0; i < axes; i++) {
-        if (i > 0) wf_text_char(text, ',');
-        wf_placement_add_text(&placements[i], text);
-        if (wf_placement_splits(&placements[i]) &&
-            !order_is_default(placements, axes, placements[i].dim))
-            wf_text_add(text, "[%d]", placements[i].turn - 1);
-    }
-}
-
-void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text)
-{
-    wf_text_char(text, '[');
-    for (int32_t i = 0; i < dims; i++)
-        wf_text_add(text, "%s%lld", i > 0 ? "," : "", (long long)shape[i]);
-    wf_text_char(text, ']');
-}
-
-weft_status weft_spec_print(const weft_spec *spec, char *buffer, size_t capacity, size_t *length)
-{
-    const struct wf_layout *layout;
-    struct wf_text text = {0};
-
-    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_spec_print: spec"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_spec_print: buffer"));
-    layout = &spec->layout;
-    wf_text_add(&text, "%s", wf_dtype_name(layout->dtype));
-    wf_shape_add_text(layout->dims, layout->shape, &text);
-    wf_text_char(&text, ' ');
-    wf_placements_add_text(layout->placements, layout->mesh->axes, &text);
-    return wf_text_copy_out(&text, buffer, capacity, length);
 }

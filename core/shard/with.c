@@ -14,10 +14,13 @@ static struct wf_layout tensor_of(const weft_spec *spec)
 
 static weft_status place(struct wf_layout *layout, const char *placements, weft_spec **out)
 {
+    weft_placement read[WEFT_MAX_AXES];
     weft_status status;
 
-    WF_TRY(weft_placements_parse(placements, layout->mesh->axes, layout->placements));
+    WF_TRY(weft_placements_parse(placements, layout->mesh->axes, read));
+    memcpy(layout->placements, read, (size_t)layout->mesh->axes * sizeof *read);
     status = wf_spec_intern(layout, out);
+    weft_placements_free(layout->mesh->axes, read);
     return status == WEFT_ERR_INVALID ? wf_fail_context(status, "placements \"%.200s\"", placements)
                                       : status;
 }

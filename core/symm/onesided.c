@@ -1,6 +1,7 @@
 /* onesided.c - put, get, signals and their order: check, then the plugin's table. */
 #include "symm.h"
 
+#include "comm/recording.h"
 #include "common/plug_symm.h"
 #include "weft/status.h"
 
@@ -275,6 +276,9 @@ weft_status weft_symm_quiet(weft_symm *symm, weft_stream *given)
 weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
 {
     static const char what[] = "weft_symm_barrier";
+    struct wf_submitted record = {NULL, 0};
+    struct wf_trace *trace;
+    weft_status status;
     weft_comm *symm_comm;
     void *stream;
 
@@ -282,13 +286,22 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
     symm_comm = symm->symm_comm;
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
     if (symm->comm->compares) {
-        weft_status status = wf_comm_compare(symm->comm, WF_RING_SYMM_BARRIER,
-                                             &(struct wf_call_identity){.plan = symm->number});
+        status = wf_comm_compare(symm->comm, WF_RING_SYMM_BARRIER,
+                                 &(struct wf_call_identity){.plan = symm->number});
         if (status != WEFT_OK) return wf_comm_fault(symm->comm, status, what);
     }
     if (!wf_comm_may_begin(symm_comm)) return wf_comm_fail_limited(symm_comm);
     wf_ring_add(&symm_comm->ring, WF_RING_SYMM_BARRIER, 0, 0, -1, 0);
-    WF_TRY(posted(symm, what, given, symm->table->barrier(symm->window, stream)));
-    if (wf_comm_is_inline(symm_comm, given)) wf_ring_finish(&symm_comm->ring);
+    trace = atomic_load_explicit(&symm_comm->tracing, memory_order_relaxed);
+    if (trace != NULL) record = wf_record_symm_barrier(trace, symm_comm, given);
+    status = posted(symm, what, given, symm->table->barrier(symm->window, stream));
+    if (trace != NULL) wf_trace_return(trace);
+    if (status != WEFT_OK) return trace != NULL ? wf_trace_fail(trace, record, status) : status;
+    if (!wf_comm_is_inline(symm_comm, given)) {
+        if (trace != NULL) wf_record_post(symm_comm, given, record);
+        return WEFT_OK;
+    }
+    wf_ring_finish(&symm_comm->ring);
+    if (trace != NULL) wf_trace_finish(trace, record);
     return WEFT_OK;
 }

@@ -5,6 +5,9 @@
 #include "ccl_api.h"
 #include "device/gpu.h"
 #include "cuda_declarations.h"
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include "nvtx_declarations.h"
+#endif
 
 extern const struct ccl_api *const ccl; /* used only for its type */
 
@@ -50,6 +53,8 @@ SAME_VALUE(CCL_SCALAR_HOST, ncclScalarHostImmediate);
 
 /* ccl_window.c looks these up itself, because older headers lack them. */
 #if NCCL_VERSION_CODE >= 22703
+SAME_PLACE(ccl_config, traffic_class, ncclConfig_t, trafficClass);
+SAME_PLACE(ccl_config, name, ncclConfig_t, commName);
 _Static_assert(SAME_TYPE(ncclCommWindowRegister,
                          ncclResult_t(ncclComm_t, void *, size_t, ncclWindow_t *, int)),
                "type of ncclCommWindowRegister");

@@ -12,6 +12,7 @@
 #define VENDOR_CCL_LIBRARIES "librccl.so.1", "librccl.so"
 #define VENDOR_CCL_WHEEL     "torch/lib" /* within a Python site-packages folder */
 #define VENDOR_CCL_MIN       21700       /* 2.17.0, of ROCm 5.7 */
+#define VENDOR_CCL_NAMES     0x7fffffff  /* no library is known to have names of communicators */
 #define VENDOR_KERNELS_KNOB  "WEFT_RCCL_KERNELS"
 /* RCCL's f8 format depends on the device (gfx942 has another format), so the plugin never reduces
  * f8 through RCCL. */

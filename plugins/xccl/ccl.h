@@ -123,7 +123,8 @@ struct gpu_comm {
  * are called within a scope. */
 weft_status ccl_comm_new(struct gpu_device *device, const weft_comm_options *options,
                          struct gpu_comm **comm);
-ccl_config ccl_comm_config(bool blocking, bool split_share);
+/* NAME is that of the communicator; "": none. */
+ccl_config ccl_comm_config(const char *name, bool blocking, bool split_share);
 int64_t ccl_making_limit(const struct gpu_comm *comm);
 weft_status ccl_comm_join(struct gpu_comm *comm, ccl_id id);
 weft_status ccl_comm_make_work(struct gpu_comm *comm);

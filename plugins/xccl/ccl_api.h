@@ -36,7 +36,8 @@ struct ccl_config {
     int blocking, cga_cluster, least_blocks, most_blocks;
     const char *network;
     int split_share;
-    int traffic_class; /* since 2.27; padding before */
+    int traffic_class; /* since 2.26; padding before */
+    const char *name;  /* since 2.27; libraries before it are given a struct without it */
 };
 
 #define CCL_CONFIG_MAGIC   0xcafebeefu

@@ -135,9 +135,41 @@ static weft_status share_id(const struct gpu_comm *comm, const weft_exchange *ex
     return ccl_check(result, "creating the id of a communicator, on its first rank");
 }
 
-ccl_config ccl_comm_config(bool blocking, bool split_share)
+/* The library, and profilers that it loads, keep the pointer to a name for as long as they use the
+ * communicator, which may be after its release.  Names are therefore kept until the process ends,
+ * once each.  NULL: out of memory. */
+static const char *keep_name(const char *name)
 {
-    return (ccl_config){.bytes = sizeof(ccl_config),
+    struct kept {
+        struct kept *next;
+        char name[];
+    };
+    static struct kept *first;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    size_t bytes = strlen(name) + 1;
+    struct kept *kept;
+
+    pthread_mutex_lock(&lock);
+    for (kept = first; kept != NULL && strcmp(kept->name, name) != 0;)
+        kept = kept->next;
+    if (kept == NULL) {
+        kept = plug_alloc(sizeof *kept + bytes);
+        if (kept != NULL) {
+            memcpy(kept->name, name, bytes);
+            kept->next = first;
+            first = kept;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return kept != NULL ? kept->name : NULL;
+}
+
+ccl_config ccl_comm_config(const char *name, bool blocking, bool split_share)
+{
+    bool has_name = ccl_version >= VENDOR_CCL_NAMES && name[0] != '\0';
+
+    return (ccl_config){.bytes = has_name ? sizeof(ccl_config) : offsetof(ccl_config, name),
+                        .name = has_name ? keep_name(name) : NULL,
                         .magic = CCL_CONFIG_MAGIC,
                         .version = CCL_CONFIG_VERSION,
                         .blocking = blocking,
@@ -159,7 +191,7 @@ int64_t ccl_making_limit(const struct gpu_comm *comm)
  * therefore created without sharing. */
 weft_status ccl_comm_make_work(struct gpu_comm *comm)
 {
-    ccl_config blocking = ccl_comm_config(true, false);
+    ccl_config blocking = ccl_comm_config(comm->name, true, false);
     ccl_result result;
 
     if (ccl_api.ncclCommSplit == NULL) {
@@ -174,7 +206,8 @@ weft_status ccl_comm_make_work(struct gpu_comm *comm)
 /* A single rank waits for no peer, so one blocking communicator is enough. */
 weft_status ccl_comm_join(struct gpu_comm *comm, ccl_id id)
 {
-    ccl_config polled = ccl_comm_config(false, true), blocking = ccl_comm_config(true, false);
+    ccl_config polled = ccl_comm_config(comm->name, false, true),
+               blocking = ccl_comm_config(comm->name, true, false);
     ccl_result result;
 
     if (comm->size == 1) {

@@ -91,11 +91,12 @@ static weft_status split_off(struct gpu_comm *parent, struct gpu_comm *child, in
     ccl_result result;
 
     if (call == NULL) return WEFT_ERR_NO_MEMORY;
-    *call = (struct split_call){.device = parent->device,
-                                .parent = parent->work,
-                                .config = ccl_comm_config(alone, !alone),
-                                .colour = colour,
-                                .key = child != NULL ? child->rank : 0};
+    *call = (struct split_call){
+        .device = parent->device,
+        .parent = parent->work,
+        .config = ccl_comm_config(child != NULL ? child->name : "", alone, !alone),
+        .colour = colour,
+        .key = child != NULL ? child->rank : 0};
     if (start(call) != WEFT_OK) {
         plug_free(call);
         return WEFT_ERR_SYSTEM;

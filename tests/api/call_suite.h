@@ -56,6 +56,12 @@ struct world {
     weft_reshard *reshard;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
+    weft_observation *observation;
+    weft_record record;
+    weft_counts begun;
+    weft_rings *rings;
+    weft_ring *ring; /* the context's */
+    char ring_path[512];
     void *buffer, *target, *spare; /* device memory */
     weft_placement placements[8];
     const weft_spec *specs[4];
@@ -96,6 +102,7 @@ void *options(struct world *w, int at, size_t bytes);
 void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
+weft_counts *begun_counts(struct world *w);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
 

@@ -60,6 +60,20 @@ static void make_checkpoints(struct world *w)
     MUST(weft_reshard_create(w->checkpoint, "/proc/none/x", NULL, &w->reshard));
 }
 
+/* The ring of the context, which this process has just made. */
+static void open_ring(struct world *w)
+{
+    weft_ring_info info = {.struct_size = sizeof info};
+
+    MUST(weft_rings_create(&w->rings));
+    for (size_t i = 0; i < weft_rings_count(w->rings); i++) {
+        MUST(weft_ring_get(weft_rings_at(w->rings, i), &info));
+        if (info.pid == getpid() && info.alive)
+            snprintf(w->ring_path, sizeof w->ring_path, "%s", info.path);
+    }
+    MUST(weft_ring_open(w->ring_path, &w->ring));
+}
+
 void make_world(struct world *w)
 {
     weft_rendezvous_options serve = {.struct_size = sizeof serve, .size = 1};
@@ -67,6 +81,8 @@ void make_world(struct world *w)
 
     MUST(weft_init(NULL, &w->context));
     MUST(weft_comm_split(weft_world(w->context), 0, 0, NULL, &w->comm));
+    MUST(weft_observe(w->context, &(weft_observer){.struct_size = sizeof(weft_observer)},
+                      &w->observation));
     MUST(weft_mesh_parse("1", &w->mesh));
     MUST(weft_mesh_parse("1", &w->second_mesh));
     MUST(weft_mesh_parse("dp=1", &w->named_mesh));
@@ -95,6 +111,7 @@ void make_world(struct world *w)
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
     make_checkpoints(w);
+    open_ring(w);
 }
 
 void prepare_call(struct world *w, const char *function)
@@ -140,6 +157,13 @@ void *collective_args(struct world *w, int at)
                                  .count = 4};
 
     return memcpy(options(w, at, 0), &args, sizeof args);
+}
+
+weft_counts *begun_counts(struct world *w)
+{
+    w->begun.struct_size = sizeof w->begun;
+    MUST(weft_counts_begin(w->context, &w->begun));
+    return &w->begun;
 }
 
 void *info(struct world *w, int at, size_t bytes, enum role role)

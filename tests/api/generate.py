@@ -18,6 +18,7 @@ OPTIONAL = {
     ("weft_stream_wrap", "native"): "NULL is the vendor's default stream",
     ("weft_threads_run", "argument"): "passed to the caller's function",
     ("weft_comm_dump", "argument"): "passed to the caller's function",
+    ("weft_log_to", "argument"): "passed to the caller's function",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
     ("weft_stream_release", "context"): "NULL if that context was released before",
@@ -62,11 +63,16 @@ NUMBERS = {
     ("weft_mesh_unflatten", "axis"): "0",
     ("weft_mesh_unflatten", "count"): "1",
     ("weft_placements_parse", "axes"): "1",
+    ("weft_placements_free", "axes"): "1",
+    ("weft_owners_balance", "count"): "1",
+    ("weft_owners_balance", "owners"): "2",
     ("weft_plan_create_batch", "count"): "1",
     ("weft_plan_measure_step", "index"): "0",
     ("weft_move_batch", "count"): "1",
     ("weft_checkpoint_create", "count"): "1",
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
+    ("weft_log_to", "sink"): "NULL",
+    ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
     ("*", "dims"): "1",
@@ -75,13 +81,14 @@ NUMBERS = {
 }
 ZERO = {"index", "rank", "a", "b", "colour", "key", "peer", "tag", "root", "timeout_ns", "channel",
         "value", "offset", "byte", "axis", "position", "dim", "from", "line", "first_rank",
-        "second_rank", "world_rank", "status", "kind"}
+        "second_rank", "world_rank", "status", "kind", "ticks", "text"}
 ENUMS = {
     "enum weft_dtype": "WEFT_DTYPE_F32", "enum weft_reduction": "WEFT_REDUCE_SUM",
     "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
     "enum weft_signal_op": "WEFT_SIGNAL_SET", "enum weft_compare": "WEFT_COMPARE_GE",
     "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
-    "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_file_format": "WEFT_FILE_NPY",
+    "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
+    "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status"}
 
@@ -92,7 +99,9 @@ OBJECTS = {
     "weft_symm *": "w->symm", "weft_stream *": "w->stream", "weft_work *": "w->work",
     "weft_cost_table *": "w->costs", "weft_plan_cache *": "w->cache",
     "weft_backends *": "w->backends", "weft_rendezvous *": "w->rendezvous",
-    "weft_threads *": "w->threads",
+    "weft_threads *": "w->threads", "weft_observation *": "w->observation",
+    "weft_rings *": "w->rings", "weft_ring *": "w->ring",
+    "const weft_record *": "&w->record",
     "const weft_placement *": "w->placements",
     "const weft_spec *const *": "w->specs",
     "const void *const *": "w->sources", "void *const *": "w->targets",
@@ -108,6 +117,7 @@ OBJECTS = {
     "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
     "weft_status (*)(void *)": "rank_main",
     "void (*)(void *, const char *)": "dump_line",
+    ("weft_owners_balance", "bytes"): "w->counts",
     ("weft_redistribute_batch", "bound"): "w->batch_bound",
     ("weft_simulate_batch", "plan"): "w->batch",
     ("weft_simulate_step", "plan"): "w->stepping",
@@ -119,6 +129,7 @@ OBJECTS = {
     ("weft_mesh_unflatten", "names"): "w->names", ("weft_mesh_unflatten", "mesh"): "w->named_mesh",
     ("weft_stream_wrap", "native"): "w->buffer", ("weft_work_wrap", "native"): "w->buffer",
     ("weft_threads_run", "argument"): "w", ("weft_comm_dump", "argument"): "w",
+    ("weft_log_to", "argument"): "w", ("weft_counts_end", "counts"): "begun_counts(w)",
     ("weft_free", "pointer"): "w->spare", ("weft_symm_register", "memory"): "w->spare",
     ("weft_pointer_get", "pointer"): "w->buffer",
     ("weft_symm_offset", "pointer"): "weft_symm_local(w->symm)",
@@ -136,12 +147,14 @@ TEXTS = {
     ("weft_mesh_slice", "axes"): "0", ("weft_mesh_flatten", "axes"): "0",
     ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
-    ("weft_rendezvous_report_gone", "text"): "is gone",
+    ("weft_rendezvous_report_gone", "text"): "is gone", ("weft_stream_set_name", "name"): "copies",
+    ("weft_dump", "prefix"): "test_api_calls.dump",
     ("weft_checkpoint_create", "path"): "/proc/none/x", ("weft_checkpoint_find", "name"): "t",
     ("weft_layout_parse", "text"): "mesh 2\\n* R", ("weft_layout_open", "path"): "/dev/null",
     ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
 }
 OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
+                      ("weft_ring_open", "path"): "w->ring_path",
                       ("weft_checkpoint_open", "path"): "w->checkpoint_path"}
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
@@ -220,12 +233,12 @@ def pointer(function, result, kind, name, at):
         return "ROLE_RELEASED", "released(w, %d, %s)" % (at, object_of(function, kind[:-1], name)), "0", ""
     if made:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    if struct.endswith("_info"):
+    if struct.endswith("_info") or (function, name) == ("weft_counts_begin", "counts"):
         role = "ROLE_ABI_INFO" if struct in ABI_INFO else "ROLE_INFO"
         return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
     if kind == "const weft_collective_args *":
         return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
-    if struct.endswith("_options") or struct == "weft_options":
+    if struct.endswith("_options") or struct in ("weft_options", "weft_observer"):
         expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at
         return "ROLE_OPTIONS", expression, "sizeof(%s)" % struct, struct
     if kind == "const char *":

@@ -8,7 +8,7 @@
 
 static void check_text(const weft_spec *spec)
 {
-    char text[512];
+    static char text[1 << 17];
     weft_spec *again = NULL;
     size_t length;
 

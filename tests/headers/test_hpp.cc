@@ -2,59 +2,10 @@
  *
  * Every release that the header calls is counted, so that each handle is known to release its
  * object once.  Sanitizers check the rest. */
-#include <weft/weft.h>
-
-#include <atomic>
-#include <stdio.h>
-#include <stdlib.h>
-
-/* Number of objects of type T that handles have released, and of references that they have added.
- */
-template <class T> inline std::atomic<int> released{0};
-template <class T> inline std::atomic<int> retained{0};
-
-template <class T, void (*Release)(T **)> void counted(T **object)
-{
-    if (object == nullptr || *object == nullptr) abort(); /* handles do not release empty objects */
-    released<T> ++;
-    Release(object);
-}
-
-template <class T, T *(*Retain)(const T *)> T *counted_retain(const T *object)
-{
-    if (object != nullptr) retained<T> ++;
-    return Retain(object);
-}
-
-static void counted_stream(weft_context *context, weft_stream **stream)
-{
-    released<weft_stream> ++;
-    weft_stream_release(context, stream);
-}
-
-static weft_status counted_free(weft_context *context, void *pointer)
-{
-    weft_status status = weft_free(context, pointer);
-
-    if (status == WEFT_OK) released<void> ++;
-    return status;
-}
-
-#define weft_mesh_release       counted<weft_mesh, weft_mesh_release>
-#define weft_mesh_retain        counted_retain<weft_mesh, weft_mesh_retain>
-#define weft_spec_release       counted<weft_spec, weft_spec_release>
-#define weft_plan_release       counted<weft_plan, weft_plan_release>
-#define weft_plan_cache_release counted<weft_plan_cache, weft_plan_cache_release>
-#define weft_work_release       counted<weft_work, weft_work_release>
-#define weft_context_release    counted<weft_context, weft_context_release>
-#define weft_comm_release       counted<weft_comm, weft_comm_release>
-#define weft_bound_release      counted<weft_bound, weft_bound_release>
-#define weft_symm_release       counted<weft_symm, weft_symm_release>
-#define weft_stream_release     counted_stream
-#define weft_free               counted_free
-#include <weft/weft.hpp>
+#include "counted.hpp"
 
 #include <string.h>
+#include <unistd.h>
 #include <vector>
 
 #define CHECK(condition)                                                                           \
@@ -84,7 +35,8 @@ static_assert(is_move_only<weft::stream>() && is_move_only<weft::memory>(), "");
 static_assert(is_move_only<weft::work>() && is_move_only<weft::bound>(), "");
 static_assert(is_move_only<weft::symm>() && is_move_only<weft::plan_cache>(), "");
 static_assert(is_move_only<weft::threads>() && is_move_only<weft::backends>(), "");
-static_assert(is_move_only<weft::rendezvous>(), "");
+static_assert(is_move_only<weft::rendezvous>() && is_move_only<weft::observation>(), "");
+static_assert(is_move_only<weft::rings>() && is_move_only<weft::ring>(), "");
 static_assert(is_shared<weft::mesh>() && is_shared<weft::spec>(), "");
 static_assert(is_shared<weft::plan>() && is_shared<weft::cost_table>(), "");
 
@@ -159,6 +111,11 @@ static void test_shared()
         CHECK(spec.with("R,R")->text().value() == "f32[4,6] R,R");
         CHECK(spec.with("R,R")->with(WEFT_DTYPE_F64).value().dtype() == WEFT_DTYPE_F64);
         CHECK(spec.with("S(0),R").value() == spec);
+        weft_placement places[2] = {};
+        places[0].kind = WEFT_PLACE_SHARD;
+        const int64_t sizes[] = {3, 6, 3, 6, 1, 6, 1, 6};
+        CHECK(weft::spec::from_shards(mesh, WEFT_DTYPE_F32, 2, places, sizes)->text().value() ==
+              "f32[4,6] G(0;3,1),R");
         CHECK(mesh.slice("tp", 3)->rank_at(0) == 2 && mesh.flatten()->axes() == 1);
         CHECK(mesh.find_axis("tp").value() == 1 && mesh.text().value() == "dp=2,tp=2");
 
@@ -328,6 +285,24 @@ static void test_collectives(weft::comm_ref comm)
     CHECK(comm.barrier());
 }
 
+static void test_observation(weft::context_ref context)
+{
+    int barriers = 0, before = released<weft_observation>;
+    weft_observer observer = {};
+
+    observer.struct_size = sizeof observer;
+    observer.self = &barriers;
+    observer.submitted = [](void *self, const weft_record *record) {
+        if (record->operation == WEFT_OP_BARRIER) ++*static_cast<int *>(self);
+    };
+    {
+        weft::observation observation = weft::observation::create(context, observer).value();
+        CHECK(observation && context.world().barrier());
+    }
+    CHECK(barriers == 1 && released<weft_observation> >= before + 1);
+    CHECK(!weft::observation::create({}, observer));
+}
+
 static void test_symm(weft::comm_ref comm)
 {
     weft::symm symm = weft::symm::create(comm, 64).value();
@@ -352,6 +327,7 @@ static weft::status run_rank()
     move_values(ctx, world);
     test_collectives(world);
     test_symm(world);
+    test_observation(ctx);
 
     weft::mesh mesh = weft::mesh::parse(world.size() == 1 ? "dp=1,tp=1" : "dp=1,tp=2").value();
     weft::comm_ref tp = world.along(mesh, "tp").value(); /* borrowed: the world releases it */
@@ -443,6 +419,25 @@ static void test_others()
     CHECK(ctx.alloc(8, WEFT_MEMORY_HOST).code() == WEFT_ERR_INVALID);
 }
 
+static void test_rings()
+{
+    weft::context ctx = weft::context::init().value();
+    weft::rings rings = weft::rings::create().value();
+    size_t found = 0;
+
+    for (size_t i = 0; i < rings.count(); i++) {
+        weft_ring_info info = rings.at(i).info().value();
+
+        if (info.pid != getpid()) continue;
+        weft::ring ring = weft::ring::open(info.path).value();
+        CHECK(ring.refresh() && ring.info()->rank == 0 && !ring.record(0) && !*ring.text(0));
+        CHECK(ring.comm_count() == 1 && strcmp(ring.comm_info(0)->name, "world") == 0);
+        found++;
+    }
+    CHECK(found == 1 && !rings.at(rings.count()));
+    CHECK(weft::ring::open("/no/such/ring").code() == WEFT_ERR_NOT_FOUND);
+}
+
 int main()
 {
     test_shared();
@@ -453,6 +448,7 @@ int main()
     test_wrong_order();
     test_threads();
     test_others();
+    test_rings();
     puts("weft.hpp: all checks passed");
     return 0;
 }

@@ -8,15 +8,15 @@
 
 static char caught[8192];
 static int real_stderr;
-static FILE *file;
+static FILE *caught_file;
 
 static inline void catch_begin(void)
 {
     fflush(stderr);
     real_stderr = dup(STDERR_FILENO);
-    file = tmpfile();
-    ck_assert_ptr_nonnull(file);
-    dup2(fileno(file), STDERR_FILENO);
+    caught_file = tmpfile();
+    ck_assert_ptr_nonnull(caught_file);
+    dup2(fileno(caught_file), STDERR_FILENO);
 }
 
 /* The text written to standard error since catch_begin. */
@@ -27,10 +27,10 @@ static inline const char *catch_end(void)
     fflush(stderr);
     dup2(real_stderr, STDERR_FILENO);
     close(real_stderr);
-    rewind(file);
-    length = fread(caught, 1, sizeof caught - 1, file);
+    rewind(caught_file);
+    length = fread(caught, 1, sizeof caught - 1, caught_file);
     caught[length] = '\0';
-    fclose(file);
+    fclose(caught_file);
     return caught;
 }
 

@@ -1,6 +1,7 @@
 /* exhaustive.h - the minimum total of any sequence of steps, found by relaxing every step out of
- * every state until nothing changes: without a heap, a bound or an early end.  For problems with
- * few states. */
+ * every state until nothing changes: without a heap, a bound or an early end.  And whether any
+ * sequence of steps has a busiest rank that receives less than a number of bytes.  For problems
+ * with few states. */
 #ifndef WEFT_TESTS_EXHAUSTIVE_H
 #define WEFT_TESTS_EXHAUSTIVE_H
 
@@ -17,17 +18,35 @@ struct exhaustive {
     bool changed;
 };
 
-static uint64_t exhaustive_measure(const struct wf_problem *problem, const struct wf_price *price)
+/* The exact scratch of EDGE, out of FROM. */
+static uint64_t exhaustive_scratch(const struct wf_problem *problem, const struct wf_state *from,
+                                   const struct wf_edge *edge)
 {
-    return problem->minimize == WEFT_MINIMIZE_BYTES ? price->received : price->ns;
+    struct wf_step step = {.kind = edge->kind, .axes = wf_problem_mesh_axes(problem, edge->axes)};
+    uint64_t bytes = 0;
+
+    if (wf_problem_spec(problem, from, &step.from) != WEFT_OK ||
+        wf_problem_spec(problem, &edge->to, &step.to) != WEFT_OK ||
+        !wf_step_scratch(&step, problem->costs->one_sided,
+                         memcmp(from, &problem->source, sizeof *from) == 0,
+                         memcmp(&edge->to, &problem->target, sizeof *from) == 0, &bytes))
+        abort();
+    weft_spec_release(&step.from);
+    weft_spec_release(&step.to);
+    return bytes;
 }
 
 static void exhaustive_reach(struct exhaustive *all, const struct wf_edge *edge,
                              const struct wf_price *price)
 {
-    uint64_t total = all->totals[all->here] + exhaustive_measure(all->problem, price);
+    uint64_t before = all->totals[all->here], total = before + price->ns;
     size_t i = 0;
 
+    if (all->problem->minimize == WEFT_MINIMIZE_MEMORY) {
+        struct wf_state from = all->states[all->here];
+        total = exhaustive_scratch(all->problem, &from, edge);
+        if (before > total) total = before;
+    }
     while (i < all->count && memcmp(&all->states[i], &edge->to, sizeof edge->to) != 0)
         i++;
     if (i == all->count) {
@@ -84,7 +103,7 @@ static bool exhaustive_may_exchange(const struct wf_problem *problem, const stru
     return true;
 }
 
-/* The minimum nanoseconds, or bytes received, from the source to the target of PROBLEM. */
+/* The minimum nanoseconds, or bytes of scratch, from the source to the target of PROBLEM. */
 static uint64_t exhaustive_least(const struct wf_problem *problem)
 {
     struct exhaustive all = {.problem = problem, .room = 64, .count = 1, .changed = true};
@@ -114,6 +133,118 @@ static uint64_t exhaustive_least(const struct wf_problem *problem)
     free(all.states);
     free(all.totals);
     return least;
+}
+
+/* ---- bytes, rank by rank ---- */
+
+enum { EXHAUSTIVE_RANKS = 64 };
+
+/* The bytes that each rank has received on a way to a state. */
+struct way {
+    size_t state;
+    uint64_t received[EXHAUSTIVE_RANKS];
+};
+
+struct ways {
+    const struct wf_problem *problem;
+    uint64_t limit; /* ways on which a rank receives as much are dropped */
+    int32_t ranks;
+    struct wf_state *states;
+    weft_spec **specs;
+    size_t state_count, state_room;
+    struct way *list;
+    size_t count, room, here;
+    bool found;
+};
+
+static size_t ways_state(struct ways *all, const struct wf_state *state)
+{
+    size_t i = 0;
+
+    while (i < all->state_count && memcmp(&all->states[i], state, sizeof *state) != 0)
+        i++;
+    if (i < all->state_count) return i;
+    if (i == all->state_room) {
+        all->state_room = 2 * all->state_room + 64;
+        all->states = realloc(all->states, all->state_room * sizeof *all->states);
+        all->specs = realloc(all->specs, all->state_room * sizeof *all->specs);
+        if (all->states == NULL || all->specs == NULL) abort();
+    }
+    all->states[i] = *state;
+    if (wf_problem_spec(all->problem, state, &all->specs[i]) != WEFT_OK) abort();
+    all->state_count++;
+    return i;
+}
+
+/* Keep WAY unless another one is nowhere worse. */
+static void ways_keep(struct ways *all, const struct way *way)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        int32_t r = 0;
+        if (all->list[i].state != way->state) continue;
+        while (r < all->ranks && all->list[i].received[r] <= way->received[r])
+            r++;
+        if (r == all->ranks) return;
+    }
+    if (all->count == all->room) {
+        all->room = 2 * all->room + 64;
+        all->list = realloc(all->list, all->room * sizeof *all->list);
+        if (all->list == NULL) abort();
+    }
+    all->list[all->count++] = *way;
+}
+
+static void ways_take(void *self, const struct wf_edge *edge)
+{
+    struct ways *all = self;
+    struct way way = all->list[all->here];
+    struct wf_counter counter;
+    struct wf_step step = {.kind = edge->kind,
+                           .axes = wf_problem_mesh_axes(all->problem, edge->axes),
+                           .from = all->specs[way.state]};
+    int32_t coord[WEFT_MAX_AXES];
+    bool over = false;
+
+    way.state = ways_state(all, &edge->to);
+    step.to = all->specs[way.state];
+    if (wf_counter_open(&counter, &step, 1) != WEFT_OK) abort();
+    for (int32_t r = 0; r < all->ranks; r++) {
+        wf_mesh_coord_at(step.to->layout.mesh, r, coord);
+        way.received[r] += wf_counter_at(&counter, coord);
+        over = over || way.received[r] >= all->limit;
+    }
+    wf_counter_close(&counter);
+    if (over) return;
+    if (memcmp(&edge->to, &all->problem->target, sizeof edge->to) == 0) all->found = true;
+    ways_keep(all, &way);
+}
+
+/* True if some sequence of steps exists in which every rank receives less than LIMIT bytes. */
+static bool exhaustive_beats(const struct wf_problem *problem, uint64_t limit)
+{
+    struct ways all = {.problem = problem, .limit = limit, .room = 64, .count = 1};
+
+    all.ranks = weft_mesh_size(problem->from->layout.mesh);
+    if (limit == 0) return false;
+    if (all.ranks > EXHAUSTIVE_RANKS) abort();
+    all.list = calloc(all.room, sizeof *all.list);
+    if (all.list == NULL) abort();
+    all.list[0].state = ways_state(&all, &problem->source);
+    for (all.here = 0; all.here < all.count && !all.found; all.here++) {
+        struct wf_state state = all.states[all.list[all.here].state];
+        struct wf_edge edge;
+        wf_edges(problem, &state, ways_take, &all);
+        wf_edge_exchange(problem, &state, &edge);
+        if (edge.axes != 0 && exhaustive_may_exchange(problem, &state) &&
+            !(problem->without >> edge.kind & 1))
+            ways_take(&all, &edge);
+    }
+    for (size_t i = 0; i < all.state_count; i++)
+        weft_spec_release(&all.specs[i]);
+    free(all.states);
+    free(all.specs);
+    free(all.list);
+    return all.found;
 }
 
 #endif

@@ -26,6 +26,9 @@ static weft_status check_pair(const weft_spec *from, const weft_spec *to)
     if (a->dtype != b->dtype || a->dims != b->dims ||
         memcmp(a->shape, b->shape, (size_t)a->dims * sizeof a->shape[0]) != 0)
         return wf_fail(WEFT_ERR_INVALID, "the source and the target differ in shape or dtype");
+    for (int32_t i = 0; i < a->mesh->axes; i++)
+        if (a->placements[i].kind >= WEFT_PLACE_PARTS || b->placements[i].kind >= WEFT_PLACE_PARTS)
+            return wf_fail(WEFT_ERR_UNSUPPORTED, "DTensor has no placements B, G and O");
     return WEFT_OK;
 }
 

@@ -1,6 +1,7 @@
 /* level_load.c - the plugin identifies itself, and opens and closes devices without leaks. */
 #include "conform/kit.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static bool is_name(const char *name)
@@ -134,6 +135,65 @@ static void bad_device(struct kit *kit)
     kit_end(kit);
 }
 
+/* ---- ranges for the vendor's tools ---- */
+
+/* Ranges nest, and their names may be long. */
+static void *mark_ranges(void *given)
+{
+    const weft_device_table *device = given;
+    char name[400];
+
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (uint64_t i = 0; i < 100; i++) {
+        weft_range range = {.struct_size = sizeof range, .category = "kit", .bytes = i << 32};
+
+        range.name = i % 2 == 0 ? "a range" : name + i;
+        device->range_begin(&range);
+        if (i % 3 != 0) device->range_end();
+    }
+    for (int i = 0; i < 34; i++) /* those with i % 3 == 0 */
+        device->range_end();
+    return NULL;
+}
+
+static void mark_in_threads(struct kit *kit)
+{
+    weft_device_table device = *kit->plugin->device;
+    pthread_t threads[4];
+    size_t started = 0;
+
+    (void)mark_ranges(&device);
+    while (started < WF_COUNT(threads) &&
+           pthread_create(&threads[started], NULL, mark_ranges, &device) == 0)
+        started++;
+    for (size_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    kit_check(kit, started == WF_COUNT(threads), "no thread starts");
+}
+
+/* Without a tool, the two other functions are not called. */
+static void ranges(struct kit *kit)
+{
+    const weft_device_table *device = kit->plugin->device;
+    bool wanted = WF_HAS(device, ranges_wanted), begins = WF_HAS(device, range_begin);
+    bool ends = WF_HAS(device, range_end);
+    uint32_t answer;
+
+    if (!(wanted || begins || ends) || !kit_begin(kit, "ranges")) return;
+    kit_check(kit, wanted == begins && wanted == ends,
+              "the device table has %s, %s, %s; expected all three or none",
+              wanted ? "ranges_wanted" : "no ranges_wanted",
+              begins ? "range_begin" : "no range_begin", ends ? "range_end" : "no range_end");
+    if (wanted && begins && ends) {
+        answer = device->ranges_wanted();
+        kit_check(kit, answer <= 1, "ranges_wanted: %u; expected 0 or 1", answer);
+        kit_check(kit, device->ranges_wanted() == answer, "ranges_wanted: two answers");
+        if (answer == 1) mark_in_threads(kit);
+    }
+    kit_end(kit);
+}
+
 void kit_level_load(struct kit *kit)
 {
     identity(kit);
@@ -143,4 +203,5 @@ void kit_level_load(struct kit *kit)
     short_struct(kit);
     reopen(kit);
     bad_device(kit);
+    ranges(kit);
 }

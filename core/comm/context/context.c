@@ -1,5 +1,6 @@
 /* context.c - joining and leaving the job. */
-#include "comm/comm.h"
+#include "comm/position.h"
+#include "comm/recording.h"
 #include "rendezvous/launch.h"
 
 #include "weft/status.h"
@@ -70,6 +71,7 @@ static weft_status open_device(weft_context *context, const weft_options *option
     WF_TRY(wf_device_open(context->plugin, &wanted, &context->device));
     WF_TRY(context->plugin->device->describe(context->device, &info));
     context->features = info.features;
+    wf_tracing_mark_ranges(context);
     return weft_context_bind_thread(context);
 }
 
@@ -212,6 +214,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.deadline_ns = wf_deadline(context->timeout_ns);
         status = wf_comm_make(context, &request, &context->world);
     }
+    if (status == WEFT_OK) wf_timing_begin(context);
     if (status == WEFT_OK) status = wf_modules_start(context);
     if (status == WEFT_OK) status = wf_costs_ask(context);
     wf_free(ranks);
@@ -274,6 +277,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     weft_status status;
 
     WF_TRY(read_options(options, &given));
+    wf_claims_prepare();
     WF_TRY(begin(plugin, &given, &context));
     events.self = context;
     if (plugin == NULL) defer(&deferred, choose_backend(context, &given));
@@ -284,6 +288,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
                                                       : context->config->join_timeout_ns,
                            &events);
     if (status == WEFT_OK) log_choice(context);
+    if (status == WEFT_OK) defer(&deferred, wf_tracing_begin(context));
     if (status == WEFT_OK) status = make_world(context, &given, &deferred);
     if (status != WEFT_OK) {
         weft_context_release(&context);
@@ -328,6 +333,7 @@ void weft_context_release(weft_context **held)
     *held = NULL;
     if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
         return; /* a parent process's, or released before */
+    wf_tracing_clock(context);
     wf_fault_write_record(context, &record);
     /* First, because its thread uses the communicators. */
     wf_client_release(&context->client, record.failed ? NULL : &record);
@@ -341,9 +347,11 @@ void weft_context_release(weft_context **held)
     wf_remains_free(context);
     if (context->device != NULL) {
         wf_streams_end(context);
+        wf_timing_end(context);
         wf_works_end(context);
         context->plugin->device->close(context->device);
     }
+    wf_tracing_end(context);
     weft_cost_table_release(&context->costs);
     weft_backends_release(&context->backends);
     wf_config_release(&context->config);

@@ -6,6 +6,8 @@
  * released. */
 #include "comm/comm.h"
 
+#include <stdio.h>
+
 /* Contexts that were released before their streams and memory. */
 static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
 static weft_context *ended;
@@ -97,11 +99,22 @@ void wf_dependents_end(weft_comm *comm, const char *cause)
 void wf_stream_add(weft_context *context, struct wf_stream_note *note)
 {
     pthread_mutex_lock(&context->lock);
+    note->number = ++context->stream_count;
     note->next = context->streams;
     context->streams = note;
     note->next_alike = context->streams_by_place[wf_stream_place(note->stream)];
     context->streams_by_place[wf_stream_place(note->stream)] = note;
     pthread_mutex_unlock(&context->lock);
+}
+
+/* NULL: CONTEXT has no such stream.  The lock is held. */
+static struct wf_stream_note *find_note(weft_context *context, const void *stream)
+{
+    struct wf_stream_note *note = context->streams_by_place[wf_stream_place(stream)];
+
+    while (note != NULL && note->stream != stream)
+        note = note->next_alike;
+    return note;
 }
 
 weft_status wf_stream_find(weft_context *context, const void *stream, const char *function)
@@ -110,9 +123,7 @@ weft_status wf_stream_find(weft_context *context, const void *stream, const char
     const struct wf_stream_note *note;
 
     pthread_mutex_lock(&context->lock);
-    note = context->streams_by_place[place];
-    while (note != NULL && note->stream != stream)
-        note = note->next_alike;
+    note = find_note(context, stream);
     if (note != NULL)
         atomic_store_explicit(&context->known_streams[place], stream, memory_order_relaxed);
     pthread_mutex_unlock(&context->lock);
@@ -121,6 +132,80 @@ weft_status wf_stream_find(weft_context *context, const void *stream, const char
                    "%s: the stream does not belong to this context; it belongs to another context, "
                    "or was released",
                    function);
+}
+
+/* ---- their numbers and names ---- */
+
+/* Increased when a stream is released: then the numbers that threads remember may be wrong. */
+static _Atomic uint64_t streams_ended = 1;
+
+static __thread struct {
+    const weft_context *context;
+    const void *stream;
+    uint64_t ended, number;
+} recent_stream;
+
+uint64_t wf_stream_number_find(weft_context *context, const void *stream)
+{
+    uint64_t now = atomic_load_explicit(&streams_ended, memory_order_relaxed);
+    const struct wf_stream_note *note;
+    uint64_t number;
+
+    if (recent_stream.stream == stream && recent_stream.context == context &&
+        recent_stream.ended == now)
+        return recent_stream.number;
+    pthread_mutex_lock(&context->lock);
+    note = find_note(context, stream);
+    number = note != NULL ? note->number : 0;
+    pthread_mutex_unlock(&context->lock);
+    if (number == 0) return 0; /* a stream that another thread has released */
+    recent_stream.context = context;
+    recent_stream.stream = stream;
+    recent_stream.ended = now;
+    recent_stream.number = number;
+    return number;
+}
+
+/* Where the name of STREAM is kept; NULL: CONTEXT has no such stream.  The lock is held. */
+static uint32_t *find_name(weft_context *context, const void *stream)
+{
+    struct wf_stream_note *note;
+
+    if (stream == NULL) return &context->default_stream_name;
+    note = find_note(context, stream);
+    return note != NULL ? &note->name : NULL;
+}
+
+const char *wf_stream_name(weft_context *context, const void *stream)
+{
+    const uint32_t *found;
+    uint32_t name;
+
+    pthread_mutex_lock(&context->lock);
+    found = find_name(context, stream);
+    name = found != NULL ? *found : 0;
+    pthread_mutex_unlock(&context->lock);
+    return wf_trace_text(context->trace, name);
+}
+
+#define STREAM_NAME_MOST 31
+
+weft_status weft_stream_set_name(weft_context *context, weft_stream *stream, const char *name)
+{
+    uint32_t *found, text;
+
+    WF_TRY(wf_context_check(context, "weft_stream_set_name"));
+    WF_TRY(wf_stream_check(context, stream, "weft_stream_set_name"));
+    if (name == NULL) return wf_fail_null("weft_stream_set_name", "name");
+    text = wf_trace_intern_long(context->trace, name, STREAM_NAME_MOST);
+    pthread_mutex_lock(&context->lock);
+    found = find_name(context, stream);
+    if (found != NULL) *found = text;
+    pthread_mutex_unlock(&context->lock);
+    wf_trace_name_stream(context->trace, wf_stream_number(context, stream), text);
+    if (context->trace->export != NULL)
+        wf_export_name_stream(context->trace->export, wf_stream_number(context, stream));
+    return WEFT_OK;
 }
 
 static struct wf_stream_note *take_note(weft_context *context, const void *stream)
@@ -138,6 +223,7 @@ static struct wf_stream_note *take_note(weft_context *context, const void *strea
         at = &(*at)->next_alike;
     *at = note->next_alike;
     atomic_store_explicit(&context->known_streams[place], NULL, memory_order_relaxed);
+    atomic_fetch_add_explicit(&streams_ended, 1, memory_order_relaxed);
     return note;
 }
 
@@ -159,22 +245,30 @@ void wf_streams_end(weft_context *context)
 
 /* ---- contexts ---- */
 
-static void warn_of(uint64_t count, const char *what)
+/* NAMES: of some of them, "" or "; these have names: copy". */
+static void warn_of(uint64_t count, const char *what, const char *names)
 {
     if (count > 0)
-        wf_log(WF_LOG_WARNING, "weft_context_release: %s not released: %llu", what,
-               (unsigned long long)count);
+        wf_log(WF_LOG_WARNING, "weft_context_release: %s not released: %llu%s", what,
+               (unsigned long long)count, names);
 }
 
 void wf_context_warn(weft_context *context)
 {
+    char names[256] = "";
     uint64_t streams = 0;
+    size_t used = 0;
 
-    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next) {
         streams++;
-    warn_of(atomic_load(&context->live_bound), "bound plans");
-    warn_of(streams, "streams");
-    warn_of(atomic_load(&context->live_memory), "pieces of memory");
+        if (note->name == 0 || used >= sizeof names) continue;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                                 used == 0 ? "; these have names: " : ", ",
+                                 wf_trace_text(context->trace, note->name));
+    }
+    warn_of(atomic_load(&context->live_bound), "bound plans", "");
+    warn_of(streams, "streams", names);
+    warn_of(atomic_load(&context->live_memory), "pieces of memory", "");
 }
 
 static bool is_awaited(weft_context *context)

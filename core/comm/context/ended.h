@@ -59,6 +59,15 @@ static inline weft_status wf_stream_check(weft_context *context, const void *str
 /* Keep NOTE of a stream that the user gets; free it when the stream is released. */
 void wf_stream_add(weft_context *context, struct wf_stream_note *note);
 void wf_stream_remove(weft_context *context, const void *stream);
+/* The number of STREAM in records; 0 for the default stream, NULL.  [any thread] */
+uint64_t wf_stream_number_find(weft_context *context, const void *stream);
+static inline uint64_t wf_stream_number(weft_context *context, const void *stream)
+{
+    return stream == NULL ? 0 : wf_stream_number_find(context, stream);
+}
+/* The name of STREAM, or of the default stream, NULL; "" if it has none.  Valid until CONTEXT ends.
+ * Takes the context's lock.  [any thread] */
+const char *wf_stream_name(weft_context *context, const void *stream);
 /* Destroy the streams that were not released. */
 void wf_streams_end(weft_context *context);
 /* STREAM's context has ended: forget the stream. */

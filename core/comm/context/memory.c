@@ -1,5 +1,6 @@
 /* memory.c - the backend's memory and streams. */
-#include "comm/comm.h"
+#include "comm/position.h"
+#include "timing.h"
 
 #include <stdio.h>
 
@@ -107,6 +108,7 @@ weft_status weft_stream_create(weft_context *context, weft_stream **out)
     note = wf_alloc(sizeof *note);
     if (note == NULL) return wf_fail_memory(sizeof *note);
     note->is_wrapped = false;
+    note->name = 0;
     status = context->plugin->device->stream_create(context->device, &note->stream);
     return give_stream(context, note, status, out);
 }
@@ -132,6 +134,9 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
     wf_modules_stream_ends(context, mine);
     span = wf_span_begin(context, mine);
     context->plugin->device->stream_destroy(context->device, mine);
+    if (context->timing != NULL) wf_timing_forget(context->timing, mine);
+    if (context->trace->export != NULL)
+        wf_export_forget_stream(context->trace->export, wf_stream_number(context, mine));
     wf_span_drop(context, &span);
     wf_stream_remove(context, mine);
 }
@@ -150,6 +155,7 @@ weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **
     note = wf_alloc(sizeof *note);
     if (note == NULL) return wf_fail_memory(sizeof *note);
     note->is_wrapped = true;
+    note->name = 0;
     status = context->plugin->device->stream_wrap(context->device, native, &note->stream);
     return give_stream(context, note, status, out);
 }
@@ -199,7 +205,8 @@ static void log_positions(weft_context *context)
     pthread_mutex_unlock(&context->describe_lock);
 }
 
-weft_status wf_context_waited(weft_context *context, const char *function, int64_t timeout_ns)
+weft_status wf_context_waited(weft_context *context, const char *function, const char *stream,
+                              int64_t timeout_ns)
 {
     char limit[32];
 
@@ -210,8 +217,8 @@ weft_status wf_context_waited(weft_context *context, const char *function, int64
         snprintf(limit, sizeof limit, "%.1f us", (double)timeout_ns * 1e-3);
     else
         snprintf(limit, sizeof limit, "%.3f s", (double)timeout_ns * 1e-9);
-    return wf_fail(WEFT_ERR_TIMEOUT, "%s on rank %d: the work is not complete after %s", function,
-                   context->rank, limit);
+    return wf_fail(WEFT_ERR_TIMEOUT, "%s on rank %d: the work%s%s is not complete after %s",
+                   function, context->rank, stream[0] != '\0' ? " on stream " : "", stream, limit);
 }
 
 weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t timeout_ns)
@@ -225,7 +232,8 @@ weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t
     status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of work on the stream? */
         context->plugin->device->stream_query(context->device, stream) != WEFT_ERR_TIMEOUT)
-        return wf_context_waited(context, "weft_stream_wait", timeout_ns);
+        return wf_context_waited(context, "weft_stream_wait", wf_stream_name(context, stream),
+                                 timeout_ns);
     return judge(context, &span, status);
 }
 

@@ -25,6 +25,7 @@ static weft_status create(const char *function, int32_t size, weft_threads **out
 
     if (size < 1)
         return wf_fail(WEFT_ERR_INVALID, "%s: size is %d; it must be at least 1", function, size);
+    wf_claims_prepare();
     WF_TRY(wf_config_read(&config));
     options.join_timeout_ns = config->join_timeout_ns;
     wf_config_release(&config);

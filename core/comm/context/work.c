@@ -255,7 +255,9 @@ weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of the work? */
         work->context->plugin->device->event_query(work->context->device, work->event) !=
             WEFT_ERR_TIMEOUT)
-        return wf_context_waited(work->context, "weft_work_wait", timeout_ns);
+        return wf_context_waited(
+            work->context, "weft_work_wait",
+            work->is_wrapped ? "" : wf_stream_name(work->context, work->span.stream), timeout_ns);
     return judge(work, status);
 }
 

@@ -221,14 +221,15 @@ static void evict_oldest(weft_context *context, struct wf_mover *mover)
     moves->left = kept;
 }
 
-/* Bind PLAN on the communicator of the COUNT listed ranks, and keep it as KEPT.  STATUS is this
- * rank's result so far. */
-static weft_status bind_and_keep(weft_context *context, const weft_plan *plan, int32_t count,
-                                 const char *function, weft_status status,
-                                 struct wf_kept_move *kept)
+/* Bind PLAN, of ITEMS, on the communicator of the COUNT listed ranks, and keep it as KEPT.  STATUS
+ * is this rank's result so far. */
+static weft_status bind_and_keep(weft_context *context, const weft_plan *plan,
+                                 const weft_move_item *items, int32_t count, const char *function,
+                                 weft_status status, struct wf_kept_move *kept)
 {
     struct wf_moves *moves = &wf_exec_state(context)->moves;
-    struct wf_bind_call call = {.function = function, .parent = context->world, .is_cached = true};
+    struct wf_bind_call call = {
+        .function = function, .parent = context->world, .is_cached = true, .named = items};
     struct wf_mover *mover = NULL;
     weft_bound *bound = NULL;
 
@@ -262,7 +263,7 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
     if (status == WEFT_OK) status = make_buckets(&wf_exec_state(context)->moves);
     if (status == WEFT_OK) status = make_kept(count, items, hash, &kept);
     if (status != WEFT_OK) status = wf_fail_named(status, function);
-    status = bind_and_keep(context, plan, rank_count, function, status, kept);
+    status = bind_and_keep(context, plan, items, rank_count, function, status, kept);
     weft_plan_release(&plan);
     if (status != WEFT_OK) {
         free_kept(kept);

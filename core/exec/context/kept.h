@@ -38,6 +38,10 @@ struct wf_place {
     struct wf_piece *piece;
 };
 
+/* This rank cannot run BOUND for FUNCTION, with STATUS and the thread's last error.  Ranks that run
+ * steps with it would wait for it, so their communicator fails on all ranks, with this rank in the
+ * text.  Returns the error. */
+weft_status wf_run_give_up(weft_bound *bound, weft_status status, const char *function);
 /* Find scratch for a run on STREAM, with EXTRA bytes behind BOUND's own, and hold its pool. */
 weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extra,
                             const char *function);
@@ -172,5 +176,23 @@ void wf_moves_drop(weft_context *context);
 /* ---- module.c ---- */
 
 extern const struct wf_module wf_exec_module;
+
+/* ---- ../record.c: runs and steps as records of the context's trace ---- */
+
+/* BOUND, which has its binding, sets what is constant in its records.  NAME is the caller's for it,
+ * or NULL. */
+void wf_drafts_set(struct weft_bound *bound, const char *name);
+/* Give the steps of a batch the names of the tensors of the current call. */
+void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound);
+
+/* CALL begins to bind PLAN, which may be NULL. */
+struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan,
+                                   const struct wf_bind_call *call);
+/* A run of BOUND is about to begin on STREAM. */
+struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_bound *bound,
+                                  const void *stream);
+/* A step of BOUND begins on STREAM.  COMM is its communicator; NULL: it is local. */
+struct wf_submitted wf_record_step(struct wf_trace *trace, const weft_bound *bound,
+                                   const weft_record *draft, weft_comm *comm, const void *stream);
 
 #endif

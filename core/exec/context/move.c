@@ -3,6 +3,8 @@
  * A move from the cache is a lookup and a run.  One flag keeps a second thread out. */
 #include "kept.h"
 
+#include "exec/run/run.h"
+
 #include <stdio.h>
 
 /* ---- one thread at a time ---- */
@@ -51,16 +53,13 @@ static weft_status change_stream(weft_context *context, struct wf_kept_move *kep
     uint64_t ended =
         atomic_load_explicit(&wf_exec_state(context)->streams_ended, memory_order_relaxed);
     weft_work *work = NULL;
-    weft_status status;
+    weft_status status = wf_stream_remember(context, stream);
 
-    WF_TRY(wf_stream_remember(context, stream));
-    if (kept->streams_ended != 0 && kept->stream != stream)
-        WF_TRY(wf_stream_record(context, kept->stream, function, &work));
-    if (work != NULL) {
-        status = weft_stream_wait_work(stream, work);
-        weft_work_release(&work);
-        if (status != WEFT_OK) return wf_fail_context(status, "%s", function);
-    }
+    if (status == WEFT_OK && kept->streams_ended != 0 && kept->stream != stream)
+        status = wf_stream_record(context, kept->stream, function, &work);
+    if (status == WEFT_OK && work != NULL) status = weft_stream_wait_work(stream, work);
+    weft_work_release(&work);
+    if (status != WEFT_OK) return wf_run_give_up(kept->bound, status, function);
     kept->stream = stream;
     kept->streams_ended = ended;
     return WEFT_OK;

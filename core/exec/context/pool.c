@@ -11,7 +11,18 @@
 
 #include "comm/check.h"
 
+#include <stdio.h>
+
 /* ---- pieces ---- */
+
+static void count_scratch(weft_context *context, uint64_t more, uint64_t less)
+{
+    struct wf_exec_state *state = wf_exec_state(context);
+
+    state->scratch_bytes += more - less;
+    if (context->trace != NULL)
+        atomic_store_explicit(&context->trace->scratch, state->scratch_bytes, memory_order_relaxed);
+}
 
 static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_piece **out)
 {
@@ -27,7 +38,7 @@ static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_p
         wf_free(piece);
         return status;
     }
-    wf_exec_state(context)->scratch_bytes += bytes;
+    count_scratch(context, bytes, 0);
     *out = piece;
     return WEFT_OK;
 }
@@ -36,7 +47,7 @@ static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_p
 static void drop_piece(weft_context *context, struct wf_piece *piece)
 {
     if (piece == NULL || --piece->holders > 0) return;
-    wf_exec_state(context)->scratch_bytes -= piece->bytes;
+    count_scratch(context, 0, piece->bytes);
     if (context->plugin->device->free(context->device, piece->memory) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "scratch was not freed: %s", weft_last_error());
     wf_free(piece);
@@ -210,6 +221,36 @@ static weft_status record_averages(const weft_bound *bound, const struct wf_plac
                           function, out);
 }
 
+/* True if a run of BOUND has a step that this rank makes together with other ranks. */
+static bool needs_others(const weft_bound *bound)
+{
+    const struct wf_batch *batch = bound->batch;
+    bool needs = batch != NULL && batch->fused.comm != NULL && batch->fused.comm->size > 1;
+
+    for (uint32_t i = 0; i < bound->action_count; i++)
+        needs = needs || (bound->actions[i].comm != NULL && bound->actions[i].comm->size > 1);
+    for (uint32_t i = 0; batch != NULL && i < bound->plan->member_count; i++)
+        needs = needs || (batch->alone[i] != NULL && needs_others(batch->alone[i]));
+    return needs;
+}
+
+weft_status wf_run_give_up(weft_bound *bound, weft_status status, const char *function)
+{
+    weft_comm *comm = bound->parent; /* other ranks may wait in any of its groups */
+    char name[240], text[sizeof comm->cause_text];
+
+    if (!needs_others(bound) || wf_comm_has_failed(comm))
+        return wf_fail_context(status, "%s", function);
+    wf_plan_name(bound->plan, false, name, sizeof name);
+    snprintf(text, sizeof text, "%s on %s: rank %d cannot run %s: %.600s", function, comm->name,
+             comm->context->rank, name, weft_last_error());
+    wf_comm_fail(comm, status, text);
+    if (comm->context->client != NULL)
+        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
+                        WEFT_ERR_ABORTED, text);
+    return wf_comm_cause(comm);
+}
+
 weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extra,
                             const char *function)
 {
@@ -228,7 +269,7 @@ weft_status wf_scratch_find(weft_bound *bound, const void *stream, uint64_t extr
     weft_work_release(&before);
     if (status != WEFT_OK) {
         if (pool != NULL) let_go(pool);
-        return wf_fail_context(status, "%s: scratch", function);
+        return wf_run_give_up(bound, wf_fail_context(status, "scratch"), function);
     }
     if (place != bound->place) wf_scratch_assign(bound, place->piece->memory);
     bound->place = place;

@@ -103,14 +103,17 @@ weft_status wf_host_wait(const weft_context *context, void *stream)
 
 void wf_host_log_notice(const weft_context *context)
 {
+    const weft_kernel_table *kernel = context->plugin->kernel;
     const char *name = context->plugin->name;
 
     if (atomic_exchange(&wf_exec_state(context)->host_logged, true)) return;
     if (!wf_host_is_needed(context))
         wf_log(WF_LOG_NOTICE,
-               "backend %s has no regions_reduce in its kernel table: redistributions that reduce "
-               "copy all contributions to host memory, where weft reduces them, and back",
-               name);
+               "backend %s has no %s: redistributions that reduce copy contributions to host "
+               "memory, where weft reduces them, and back",
+               name,
+               WF_HAS(kernel, regions_reduce) ? "kernels for reductions"
+                                              : "regions_reduce in its kernel table");
     else if ((context->features & WEFT_FEATURE_HOST_MEMORY) != 0)
         wf_log(WF_LOG_NOTICE,
                "backend %s has no kernel table: weft packs, unpacks and reduces on the host; every "

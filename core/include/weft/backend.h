@@ -103,8 +103,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_backends_choose(const weft_backends *ba
 WEFT_API const weft_plugin *weft_backends_plugin(const weft_backends *backends, size_t index);
 
 /* The selection in force, in the syntax of WEFT_BACKEND.  Unless ORIGIN is NULL, *ORIGIN is set to
- * the name of the setting that it comes from ("WEFT_BACKEND", "the backend option").  Both are
- * valid as long as the list.  If BACKENDS is NULL, the result is NULL and *ORIGIN is not changed.
+ * the name of the setting that it comes from: "the backend option", or "WEFT_BACKEND", also if that
+ * variable is not set and "auto" is in force.  Both are valid as long as the list.  If BACKENDS is
+ * NULL, the result is NULL and *ORIGIN is not changed.
  */
 WEFT_API const char *weft_backends_wanted(const weft_backends *backends, const char **origin);
 

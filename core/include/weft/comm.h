@@ -74,11 +74,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
  * PARENT in the same order, *OUT is PARENT itself.  Otherwise the communicator is created on first
  * use; later calls for the same ranks in the same order return the same communicator.  Its name
  * contains the axes of the first call ("dp#7"), and it fails independently of PARENT.  Collective
- * over the ranks of MESH, which all pass the same MESH and AXES.  A rank that is not in MESH may
- * call it too: it gets NULL without waiting.  *OUT is borrowed: the release of PARENT, or of its
- * context, releases it.
+ * over the ranks of MESH, which all pass the same MESH and AXES: the first call with them waits for
+ * all ranks of MESH.  A rank that is not in MESH may call it too: it gets NULL without waiting.
+ * *OUT is borrowed: the release of PARENT, or of its context, releases it.
  * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a
- * rank that PARENT does not have. */
+ * rank that PARENT does not have.  WEFT_ERR_MISMATCH: ranks pass different meshes or axes; the text
+ * names both.  If the meshes have different ranks, WEFT_ERR_TIMEOUT names them. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh,
                                                     const char *axes, weft_comm **out);
 
@@ -182,8 +183,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_gather(weft_comm *comm, const void *sen
 WEFT_API WEFT_NODISCARD weft_status weft_scatter(weft_comm *comm, const void *send, void *recv,
                                                  uint64_t count, enum weft_dtype dtype,
                                                  int32_t root, weft_stream *stream);
-/* Make STREAM wait for all ranks: work that is posted to STREAM later does not start before the
- * stream of every rank has reached the barrier, after the work that was posted to it earlier. */
+/* Make STREAM wait for all ranks.  Work that this rank posts to STREAM after the call starts when,
+ * on every rank, the work posted to that rank's stream before its call is complete. */
 WEFT_API WEFT_NODISCARD weft_status weft_barrier(weft_comm *comm, weft_stream *stream);
 
 /* Variants with a count and an offset for each rank, both in elements.  Each array has one entry

@@ -24,7 +24,9 @@ extern "C" {
     X(ALL_REDUCE, 4, "all-reduce")         /* contributions -> replicas */                         \
     X(ALL_TO_ALL, 5, "all-to-all")         /* shards of one dimension -> of another */             \
     X(PERMUTE, 6, "permute")               /* whole shards move to other ranks */                  \
-    X(EXCHANGE, 7, "exchange")             /* every byte straight to its target rank */
+    X(EXCHANGE, 7, "exchange")             /* every byte straight to its target rank */            \
+    X(BROADCAST, 8, "broadcast")           /* an owner's shard -> replicas */                      \
+    X(REDUCE, 9, "reduce")                 /* contributions -> an owner's shard */
 
 #define WEFT_STEP_ENUM(name, value, text) WEFT_STEP_##name = value,
 enum weft_step_kind { WEFT_STEP_LIST(WEFT_STEP_ENUM) WEFT_STEP_KINDS };

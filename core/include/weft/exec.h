@@ -47,12 +47,16 @@ typedef struct weft_bind_options {
      * of the context. */
     void *scratch;
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
+    const char *name;       /* of the tensor or the batch, for records and messages; copied; NULL:
+                               none */
 } weft_bind_options;
 
 /* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.
- * weft_bound_scratch of the bound plan returns the same number, unless the plan casts and the
- * ranks' devices differ in the casts that they support.  `scratch` of OPTIONS is ignored.  Not
- * collective; nothing is created.  Errors: as weft_plan_bind, except WEFT_ERR_MISMATCH. */
+ * weft_bound_scratch of the bound plan returns the same number, with one exception: if the plan
+ * casts or reduces and another rank's device supports fewer casts or reductions, binding needs
+ * more. It then refuses a smaller `scratch_bytes`, and the error has the size that is needed.
+ * `scratch` of OPTIONS is ignored.  Not collective; nothing is created.  Errors: as weft_plan_bind,
+ * except WEFT_ERR_MISMATCH. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
                                                       const weft_bind_options *options,
                                                       uint64_t *bytes);
@@ -82,11 +86,13 @@ WEFT_API void weft_bound_release(weft_bound **bound);
 
 /* Scratch that a run of BOUND uses on this rank, in bytes; 0 for NULL.  The bound plans of a
  * context share it: each stream has one piece, as large as the largest bound plan that has run on
- * it needs.  weft_move_get returns the sum of these pieces.  The size is at most the plan's
- * peak_bytes, rounded up to 256 bytes per buffer, plus buffers for strides and in_place.  It can be
- * larger in two cases.  The first is `packed` with a plan that expects ranks to read each other's
- * memory.  The second is an average or a cast that weft computes because the backend does not
- * (docs/abi.md); such an average also needs host memory of that size. */
+ * it needs.  weft_move_get returns their sum, with a piece that is reserved for the next stream.
+ * The size is at most the plan's peak_bytes, plus buffers for strides and in_place.  It can be
+ * larger in three cases.  The first is `packed` with a plan that expects ranks to read each other's
+ * memory.  The second is a reduction or a cast that weft computes because the backend does not
+ * (docs/abi.md); for such a reduction weft also allocates host memory, as many bytes as this
+ * function returns.  The third is a plan of so many ranks that peak_bytes is an estimate
+ * (docs/planner.md). */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.
@@ -100,9 +106,10 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * All ranks bind and run the plans of one communicator in the same order, one thread at a time.
  * Bound plans of different communicators may run at the same time.  If BOUND runs on another stream
  * than the last time, the new run must wait for the last one (weft_stream_wait_work).  The first
- * run on a stream may allocate scratch.  A device graph that has captured a run uses the scratch of
- * the stream on which it was captured.  Keep BOUND and that stream, and run nothing else on that
- * stream while the graph runs; or supply scratch to weft_plan_bind.
+ * run on a stream may allocate scratch; if that fails, the communicator fails on all ranks, unless
+ * the plan has no step that this rank makes with other ranks.  A device graph that has captured a
+ * run uses the scratch of the stream on which it was captured.  Keep BOUND and that stream, and run
+ * nothing else on that stream while the graph runs; or supply scratch to weft_plan_bind.
  * WEFT_ERR_MISMATCH: ranks run bound plans in different orders.  Steps on the same ranks are
  * compared always on gloo-cpu within a host, and on other backends with WEFT_CHECK=1.  Steps on
  * different ranks are compared on all backends after about a second of waiting.  A run is also
@@ -128,8 +135,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
 /* ---- without ranks ------------------------------------------------------------- */
 
 /* Count exactly the bytes that ranks receive from other ranks over all steps of PLAN: by the rank
- * that receives most, and by all ranks together.  weft_plan_info has the planner's estimate, which
- * assumes even shards.  Takes some hundred nanoseconds per rank and step.  [any thread] */
+ * that receives most, and by all ranks together.  weft_plan_info has the first number too, unless
+ * it is marked as an estimate.  Takes some hundred nanoseconds per rank and step.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
                                                       uint64_t *received_total);
 

@@ -70,6 +70,7 @@ typedef struct weft_plan_info {
     uint64_t digest;             /* equal on two ranks if and only if their plans are equal */
     uint32_t tensors;            /* number of tensors: 1, or more for a batch */
     uint32_t together;           /* tensors of a batch that share one exchange */
+    bool exact;                  /* bytes_received_max is counted; false: estimated */
 } weft_plan_info;
 
 /* Copy the properties of PLAN to *OUT, whose struct_size the caller sets. */
@@ -96,12 +97,19 @@ typedef struct weft_step_info {
     uint64_t cost_ns; /* predicted time */
     uint32_t tensor;  /* number of the tensor in a batch; without meaning if FROM is NULL */
     uint32_t cast;    /* enum weft_cast; FROM and TO have the two dtypes */
+    bool exact;       /* bytes_sent and bytes_received are counted; false: estimated */
 } weft_step_info;
 
 /* Copy the properties of step INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:
  * PLAN has no such step. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index,
                                                        weft_step_info *out);
+
+/* Set *BYTES to a lower bound on the bytes that the busiest rank receives in any method, by weft's
+ * steps or others, if only ranks of the plan's meshes take part.  It follows from the indices that
+ * ranks hold and want, and from the number of contributions that are reduced.  Takes some hundred
+ * nanoseconds per distinct shard. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_lower_bound(const weft_plan *plan, uint64_t *bytes);
 
 /* The cost table that PLAN was created with.  Borrowed; NULL for NULL. */
 WEFT_API const weft_cost_table *weft_plan_costs(const weft_plan *plan);
@@ -114,7 +122,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_create_runner_up(const weft_plan *
                                                                const weft_plan_options *options,
                                                                weft_plan **out);
 
-/* Write PLAN as text to BUFFER, one line per step.  At most CAPACITY bytes are written, including
+/* Write PLAN as text to BUFFER, one line per step; of more than eight sizes of a B or G, the first
+ * eight.  At most CAPACITY bytes are written, including
  * the terminating zero; longer text is cut, and the status is still WEFT_OK.  If LENGTH is not
  * NULL, *LENGTH is set to the length of the whole text without the terminating zero.  BUFFER may be
  * NULL if CAPACITY is 0. */

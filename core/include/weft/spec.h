@@ -7,13 +7,25 @@
  *            chunks may be shorter or empty
  *   SS(d,f)  dimension d is cut into f chunks, each of which is split as by S(d); a rank holds one
  *            piece of each chunk, in order
+ *   B(d;n0,n1,...)  dimension d consists of parts of n0, n1, ... indices, each of which is split as
+ *            by S(d); a rank holds one piece of each part, in order
+ *   G(d;n0,n1,...)  dimension d is split into groups of consecutive indices; the rank at coordinate
+ *            i of the axis holds group i, of ni indices
  *   P(op)    every rank holds a contribution; the tensor is op (sum, avg, min, max, prod) of all
+ *   O(c)     the rank at coordinate c of the axis owns what R would give it; the others hold
+ *            nothing: their dimension 0 has size 0 and the other dimensions are as the owner's
  *
  * Several axes may split one dimension.  Each axis splits the chunks that the axis before it left.
- * The default order is from the first axis to the last; any other order is part of the spec.
+ * The default order is from the first axis to the last; any other order is part of the spec.  The
+ * sizes of B and G add up to the number of indices that the axes before left, which must be the
+ * same on all ranks.
  *
  * Text: `f32[4096,4096] S(0),R`.  `P` is `P(sum)`.  Any order but the default is written as the
  * turn of each axis: `S(0)[1],S(0)[0]` splits dimension 0 by axis 1 first.
+ *
+ * Equal layouts have one form: parts of size 0 are dropped, B with one part is S, B whose parts are
+ * the chunks of SS(d,f) is SS(d,f) with the smallest f, G whose sizes are the chunks of S(d) is
+ * S(d), SS(d,1) is S(d), and O on an axis of one rank is R.
  *
  * Specs are immutable, shared and unique: equal specs are one object, so `a == b` compares them.
  * All functions here may be called from any thread.  Unless stated, time and memory do not grow
@@ -33,23 +45,35 @@ enum weft_placement_kind {
     WEFT_PLACE_REPLICATE = 0,
     WEFT_PLACE_SHARD = 1,
     WEFT_PLACE_STRIDED = 2,
-    WEFT_PLACE_PARTIAL = 3
+    WEFT_PLACE_PARTIAL = 3,
+    WEFT_PLACE_PARTS = 4, /* B */
+    WEFT_PLACE_SIZES = 5, /* G */
+    WEFT_PLACE_OWNER = 6
+};
+
+enum {
+    WEFT_MAX_PARTS = 64,   /* sizes of a B */
+    WEFT_MAX_SIZES = 65536 /* sizes of a G */
 };
 
 /* The placement on one mesh axis.  Fields that the kind does not use are 0. */
 typedef struct weft_placement {
-    uint32_t kind;      /* enum weft_placement_kind */
-    uint32_t reduction; /* PARTIAL: WEFT_REDUCE_SUM, AVG, MIN, MAX or PROD */
-    int32_t dim;        /* SHARD, STRIDED */
-    int32_t turn;       /* SHARD, STRIDED: the axes that split DIM do so in ascending order of turn.
-                         * Turns count from 1 here, from 0 in the text.  0 on all of these axes is
-                         * the default order, from the first axis to the last */
-    int64_t factor;     /* STRIDED: at least 1; 1 is the same as SHARD */
+    uint32_t kind;        /* enum weft_placement_kind */
+    uint32_t reduction;   /* PARTIAL: WEFT_REDUCE_SUM, AVG, MIN, MAX or PROD */
+    int32_t dim;          /* SHARD, STRIDED, PARTS, SIZES */
+    int32_t turn;         /* of the same: the axes that split DIM do so in ascending order of turn.
+                           * Turns count from 1 here, from 0 in the text.  0 on all of these axes is
+                           * the default order, from the first axis to the last */
+    int64_t factor;       /* STRIDED: at least 1; 1 is the same as SHARD */
+    const int64_t *sizes; /* PARTS, SIZES: SIZE_COUNT sizes, none negative; borrowed */
+    int32_t size_count;   /* PARTS: 1 to WEFT_MAX_PARTS; SIZES: the ranks of the axis */
+    int32_t owner;        /* OWNER: a coordinate of the axis */
 } weft_placement;
 
 /* Create the spec of a tensor with DIMS dimensions (0 to 8) of SHAPE[i] >= 0 elements on MESH, with
  * one placement per axis.  The product of all sizes other than 0 and of the bytes per element must
- * be below 2^63. *OUT keeps a reference to MESH.  The caller releases *OUT. */
+ * be below 2^63. *OUT keeps a reference to MESH, and copies of the placements' sizes.  The caller
+ * releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype,
                                                      int32_t dims, const int64_t *shape,
                                                      const weft_placement *placements,
@@ -77,12 +101,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_with_dtype(const weft_spec *spec,
 /* Read a shape or a list of placements, for callers that store them separately.  A shape is
  * "4096x4096", "4096,4096", "[4096,4096]", or "[]" for a scalar; SHAPE has room for WEFT_MAX_DIMS
  * sizes.  Placements are "S(0),R", one for each of AXES axes, written to PLACEMENTS, an array of
- * AXES entries.  WEFT_ERR_PARSE: TEXT is malformed; the error text gives the position in TEXT and
- * the reason.  weft_spec_create checks whether placements fit a tensor and a mesh. */
+ * AXES entries.  The caller frees the sizes of B and G in them with weft_placements_free.
+ * WEFT_ERR_PARSE: TEXT is malformed; the error text gives the position in TEXT and the reason.
+ * weft_spec_create checks whether placements fit a tensor and a mesh. */
 WEFT_API WEFT_NODISCARD weft_status weft_shape_parse(const char *text, int32_t *dims,
                                                      int64_t *shape);
 WEFT_API WEFT_NODISCARD weft_status weft_placements_parse(const char *text, int32_t axes,
                                                           weft_placement *placements);
+/* Free the sizes in PLACEMENTS, which weft_placements_parse wrote, and set them to NULL.  Accepts
+ * NULL. */
+WEFT_API void weft_placements_free(int32_t axes, weft_placement *placements);
 
 /* Add a reference and return SPEC; NULL for NULL. */
 WEFT_API weft_spec *weft_spec_retain(const weft_spec *spec);
@@ -103,8 +131,9 @@ WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec); /* NULL: WEFT_D
 WEFT_API int32_t weft_spec_dims(const weft_spec *spec);          /* 0 for a scalar */
 /* Sizes of the whole tensor in elements, one per dimension. */
 WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);
-/* The placements, one per axis.  If an axis splits a dimension, its `turn` counts from 1 and is set
- * even in the default order, in which the text shows no turn. */
+/* The placements, one per axis, in the form that equal layouts share.  If an axis splits a
+ * dimension, its `turn` counts from 1 and is set even in the default order, in which the text shows
+ * no turn. */
 WEFT_API const weft_placement *weft_spec_placements(const weft_spec *spec);
 WEFT_API int64_t weft_spec_elements(const weft_spec *spec); /* of the whole tensor */
 WEFT_API uint64_t weft_spec_hash(const weft_spec *spec);    /* the same in every process */
@@ -174,6 +203,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_shape_from_shards(const weft_mesh *mesh
                                                            const weft_placement *placements,
                                                            const int64_t *shards, int64_t *shape);
 
+/* Create the spec whose shards have these local shapes; SHARDS as in weft_shape_from_shards.  An
+ * S(d) of PLACEMENTS becomes G(d;...) if the local sizes are not its chunks; the other placements
+ * stay as they are.  The caller releases *OUT.  WEFT_ERR_MISMATCH names two ranks whose shards
+ * contradict each other.  WEFT_ERR_INVALID: G would be needed inside of shards of unequal sizes.
+ * Linear in the number of ranks. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_from_shards(const weft_mesh *mesh,
+                                                          enum weft_dtype dtype, int32_t dims,
+                                                          const weft_placement *placements,
+                                                          const int64_t *shards, weft_spec **out);
+
 /* Some systems express the order of splits by strides.  There, SS(d,f) on an axis means that later
  * axes, whose sizes multiply to f, have split dimension d before this axis: S(0)[1],S(0)[0] on a
  * 2x4 mesh is SS(0,4),S(0).  These functions convert between the two forms.  The new spec places
@@ -185,6 +224,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_order_to_strides(const weft_spec *
                                                                weft_spec **out);
 WEFT_API WEFT_NODISCARD weft_status weft_spec_strides_to_order(const weft_spec *spec,
                                                                weft_spec **out);
+
+/* ---- owners ---- */
+
+/* Deal COUNT tensors of BYTES[i] bytes to OWNERS owners, at least 1, so that their loads are about
+ * equal: the largest tensor first, each to the owner with the least load.  OUT[i] is the owner of
+ * tensor i, from 0.  The result depends on the arguments alone, so all ranks compute the same.  The
+ * largest load is at most 4/3 of the least possible one, and at most 5/4 of the mean load if no
+ * tensor exceeds a quarter of the mean.  WEFT_ERR_INVALID: the bytes add up beyond 2^64 - 1. */
+WEFT_API WEFT_NODISCARD weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes,
+                                                        int32_t owners, int32_t *out);
 
 #ifdef __cplusplus
 }

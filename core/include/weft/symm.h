@@ -111,7 +111,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_device_get(const weft_symm *symm,
 WEFT_API WEFT_NODISCARD weft_status weft_symm_put_to(weft_symm *symm, const void *source,
                                                      int32_t peer, uint64_t offset, uint64_t bytes,
                                                      weft_stream *stream);
-/* Copy BYTES at OFFSET of PEER's memory to TARGET. */
+/* Copy BYTES at OFFSET of PEER's memory to TARGET, memory that the device can write.  PEER may be
+ * this rank. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_get_from(weft_symm *symm, int32_t peer,
                                                        uint64_t offset, void *target,
                                                        uint64_t bytes, weft_stream *stream);

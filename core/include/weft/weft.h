@@ -3,6 +3,7 @@
 #define WEFT_H
 
 #include "status.h"
+#include "log.h"
 #include "config.h"
 #include "mesh.h"
 #include "spec.h"
@@ -14,8 +15,10 @@
 #include "device.h"
 #include "comm.h"
 #include "symm.h"
+#include "trace.h"
 #include "plan.h"
 #include "exec.h"
 #include "move.h"
+#include "ring.h"
 
 #endif

@@ -383,6 +383,13 @@ public:
     {
         return detail::make<spec>(weft_spec_parse, mesh.get(), text);
     }
+    /* The spec whose shards have these local shapes. */
+    static result<spec> from_shards(const weft::mesh &mesh, weft_dtype dtype, int32_t dims,
+                                    const weft_placement *placements, const int64_t *shards)
+    {
+        return detail::make<spec>(weft_spec_from_shards, mesh.get(), dtype, dims, placements,
+                                  shards);
+    }
     /* The same tensor with other placements, on another mesh, or with another dtype. */
     result<spec> with(const char *placements) const
     {
@@ -947,6 +954,20 @@ inline result<uint64_t> plan::scratch(comm_ref comm, const weft_bind_options *op
     return detail::ask<uint64_t>(weft_plan_scratch, raw_, comm.get(), options);
 }
 
+/* Move-only.  Callbacks for every operation of a context (trace.h), until it is released. */
+class observation : public detail::unique<detail::ref<weft_observation>, weft_observation,
+                                          weft_observation_release>
+{
+public:
+    using unique::unique;
+
+    /* OBSERVER is copied; its struct_size is set. */
+    static result<observation> create(context_ref context, const weft_observer &observer)
+    {
+        return detail::make<observation>(weft_observe, context.get(), &observer);
+    }
+};
+
 /* Move-only.  Memory that all ranks of a communicator can read and write (symm.h).  Release is
  * collective and blocks until every rank releases. */
 class symm : public detail::unique<detail::ref<weft_symm>, weft_symm, weft_symm_release>
@@ -1095,6 +1116,47 @@ public:
     {
         return detail::ask<size_t>(weft_backends_choose, raw_, role);
     }
+};
+
+/* Borrowed.  The ring of a rank, as it was when it was read (ring.h). */
+class ring_ref : public detail::ref<weft_ring>
+{
+public:
+    using ref::ref;
+
+    status refresh() const { return weft_ring_refresh(raw_); }
+    result<weft_ring_info> info() const
+    {
+        return detail::describe<weft_ring_info>(weft_ring_get, raw_);
+    }
+    const weft_record *record(uint64_t id) const { return weft_ring_record(raw_, id); }
+    const char *text(uint32_t number) const { return weft_ring_text(raw_, number); }
+    size_t comm_count() const { return weft_ring_comm_count(raw_); }
+    result<weft_ring_comm_info> comm_info(size_t index) const
+    {
+        return detail::describe<weft_ring_comm_info>(weft_ring_comm_get, raw_, index);
+    }
+};
+
+/* Move-only.  A ring in a file of its own. */
+class ring : public detail::unique<ring_ref, weft_ring, weft_ring_close>
+{
+public:
+    using unique::unique;
+
+    static result<ring> open(const char *path) { return detail::make<ring>(weft_ring_open, path); }
+};
+
+/* Move-only.  The rings of this user's ranks on this host. */
+class rings : public detail::unique<detail::ref<weft_rings>, weft_rings, weft_rings_release>
+{
+public:
+    using unique::unique;
+
+    static result<rings> create() { return detail::make<rings>(weft_rings_create); }
+    size_t count() const { return weft_rings_count(raw_); }
+    ring_ref at(size_t index) const { return weft_rings_at(raw_, index); }
+    const char *problem(size_t index) const { return weft_rings_problem(raw_, index); }
 };
 
 /* ---- checkpoints ---------------------------------------------------------------- */

@@ -39,12 +39,12 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAJOR 1u
-#define WEFT_ABI_MINOR 2u
+#define WEFT_ABI_MINOR 3u
 
 /* Written by ci/fingerprints.py. The number of a table changes with every declaration that the
  * table uses. weft compares the numbers when it loads a plugin. */
 /* fingerprints begin */
-#define WEFT_DEVICE_SIGNATURE UINT64_C(0x5e79676d3b7cbc33)
+#define WEFT_DEVICE_SIGNATURE UINT64_C(0x0fc344dd79d21c0e)
 #define WEFT_COMM_SIGNATURE   UINT64_C(0xcd37dcfe5addd5c1)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xd39c31eab7b154bb)
@@ -214,6 +214,14 @@ typedef struct weft_region {
     int64_t source_stride[WEFT_MAX_DIMS], target_stride[WEFT_MAX_DIMS];
 } weft_region;
 
+/* Since 1.3: one call of weft, for a tool of the vendor. */
+typedef struct weft_range {
+    uint32_t struct_size, reserved;
+    const char *name;     /* "all-gather tp 8.0 MiB" */
+    const char *category; /* "all-gather"; a program has fewer than 64 different ones */
+    uint64_t bytes;       /* the larger of this rank's input and output; 0: no data moves */
+} weft_range;
+
 typedef struct weft_device_table {
     uint32_t struct_size, reserved;
     uint64_t signature; /* WEFT_DEVICE_SIGNATURE */
@@ -272,6 +280,15 @@ typedef struct weft_device_table {
     weft_status (*event_wrap)(void *device, void *native, void **event);
     /* Returns the vendor event. optional: weft reports NULL. */
     void *(*event_native)(void *device, void *event);
+    /* Since 1.3: 1 if a tool of the vendor records ranges in this process, 0 if not. weft asks once
+     * per context, after open, and calls the next two functions only if the answer is 1. A later
+     * call gives the same answer. [any] optional: weft marks no ranges. */
+    uint32_t (*ranges_wanted)(void);
+    /* Since 1.3: range_begin begins a range of the calling thread. range_end ends the newest range
+     * that the thread has begun and not ended. Both are present if ranges_wanted is. [any]
+     * optional: weft marks no ranges. */
+    void (*range_begin)(const weft_range *range);
+    void (*range_end)(void);
 } weft_device_table;
 
 /* ---- comm: communicators, collectives, messages ------------------------------ */

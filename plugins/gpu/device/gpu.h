@@ -211,6 +211,12 @@ weft_status gpu_event_elapsed(void *device, void *from, void *to, int64_t *nanos
 /* True if work posted to STREAM now is captured into a graph. */
 bool gpu_is_capturing(vendor_stream stream) PLUG_HOT;
 
+/* ---- cuda_ranges.c, hip_ranges.c ---- */
+
+uint32_t gpu_ranges_wanted(void);
+void gpu_range_begin(const weft_range *range);
+void gpu_range_end(void);
+
 /* ---- gpu_wait.c ---- */
 
 /* One step of waiting since BEGAN: spin at first, then yield, then sleep a little. */

@@ -4,6 +4,7 @@
 struct event {
     vendor_event native;
     bool owned;
+    bool captured; /* its last record is part of a graph */
 };
 
 static vendor_event native_of(const void *event)
@@ -68,27 +69,57 @@ void gpu_event_destroy(void *opened, void *given)
     plug_free(event);
 }
 
-weft_status gpu_event_record(void *opened, void *event, void *stream)
+weft_status gpu_event_record(void *opened, void *given, void *stream)
 {
     const struct gpu_device *device = opened;
+    struct event *event = given;
     struct gpu_scope scope;
     vendor_result result;
 
     PLUG_TRY(gpu_enter(device, &scope));
-    result = gpu_api.event_record(native_of(event), gpu_native(stream));
+    event->captured = gpu_is_capturing(gpu_native(stream));
+    result = gpu_api.event_record(event->native, gpu_native(stream));
     gpu_leave(&scope);
     return gpu_check(result, "recording an event");
 }
 
+/* A question about an event of a graph would make the capture invalid. */
+static weft_status refuse_captured(const void *event, const char *what)
+{
+    if (!((const struct event *)event)->captured) return WEFT_OK;
+    return plug_fail(WEFT_ERR_INVALID, "%s: the event was recorded into a device graph", what);
+}
+
+/* Questions must not end a graph capture of this or another thread.  Returns the mode before. */
+static vendor_capture_mode relax(vendor_capture_mode mode)
+{
+    if (gpu_api.capture_mode != NULL) gpu_api.capture_mode(&mode);
+    return mode;
+}
+
 weft_status gpu_event_query(void *device, void *event)
 {
-    return gpu_ask(device, gpu_api.event_query, native_of(event), "work before an event");
+    vendor_capture_mode before;
+    weft_status status;
+
+    PLUG_TRY(refuse_captured(event, "event_query"));
+    before = relax(GPU_CAPTURE_RELAXED);
+    status = gpu_ask(device, gpu_api.event_query, native_of(event), "work before an event");
+    (void)relax(before);
+    return status;
 }
 
 weft_status gpu_event_wait(void *device, void *event, int64_t timeout_ns)
 {
-    return gpu_await(device, gpu_api.event_query, native_of(event), timeout_ns,
-                     "work before an event");
+    vendor_capture_mode before;
+    weft_status status;
+
+    PLUG_TRY(refuse_captured(event, "event_wait"));
+    before = relax(GPU_CAPTURE_RELAXED);
+    status = gpu_await(device, gpu_api.event_query, native_of(event), timeout_ns,
+                       "work before an event");
+    (void)relax(before);
+    return status;
 }
 
 weft_status gpu_stream_wait_event(void *opened, void *stream, void *event)
@@ -110,6 +141,8 @@ weft_status gpu_event_elapsed(void *opened, void *from, void *to, int64_t *nanos
     struct gpu_scope scope;
     vendor_result result;
 
+    PLUG_TRY(refuse_captured(from, "event_elapsed"));
+    PLUG_TRY(refuse_captured(to, "event_elapsed"));
     PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.event_elapsed(&milliseconds, native_of(from), native_of(to));
     gpu_leave(&scope);

@@ -23,6 +23,17 @@ json layout --mesh 2x2 --shape 4,6 --placements 'R,P(max)' --rank 9 --dtype bf16
 json layout --mesh 2 --shape '[]' --placements P --json -- \
     'it["placements"] == [{"kind": "partial", "reduction": "sum"}]' \
     '[r["contribution"] for r in it["ranks"]] == [[0, 2], [1, 2]]' 'all(r["copy"] is None for r in it["ranks"])'
+json layout --mesh 2x2 --shape 4x6 --placements 'O(1),G(1;4,2)' --json -- \
+    'it["placements"] == [{"kind": "owner", "owner": 1}, {"kind": "sizes", "dim": 1, "turn": 0, "sizes": [4, 2]}]' \
+    '[r["shape"] for r in it["ranks"]] == [[0, 4], [0, 2], [4, 4], [4, 2]]'
+json layout --mesh 2 --shape 8 --placements 'B(0;5,0,3)' --json -- \
+    'it["placements"] == [{"kind": "parts", "dim": 0, "turn": 0, "sizes": [5, 3]}]' \
+    '[r["runs"] for r in it["ranks"]] == [[[[0, 3], [5, 2]]], [[[3, 2], [7, 1]]]]'
+contains '  0  2  2  2  2  3  3' layout --mesh 2x2 --shape 1x6 --placements 'O(1),G(1;4,2)'
+contains '0      0,0        [0]              [4]              nothing ' layout --mesh 2x2 --shape 4 --placements 'O(1),R'
+contains '>2<' layout --mesh 4 --shape 4x6 --placements 'O(2)' --svg -
+fails 2 'placement 0, G(0;3,3,1,1): the sizes add up to 8, but there are 7 indices of dimension 0' \
+    layout --mesh 4 --shape 7 --placements 'G(0;3,3,1,1)'
 json layout --mesh 2 --shape '[]' --placements R --json -- 'it["placements"] == [{"kind": "replicate"}]' \
     '[r["copy"] for r in it["ranks"]] == [[0, 2], [1, 2]]' 'all(r["contribution"] is None for r in it["ranks"])'
 json layout --mesh 2x3 --shape 4 --placements 'R,P(avg)' --json -- \

@@ -121,4 +121,8 @@ expect 2 "--ranks is \"0\"; expected a number" "$weft" redistribute -n 0 --mesh 
 expect 0 "  -n, --ranks N  " "$weft" redistribute --help
 expect 2 "--sizes is \"0\"; expected a list" "$weft" bench redistribute --sizes 0
 expect 0 "example:" "$weft" redistribute --help
+expect 0 "one run: operations of 4 ranks together:" "$weft" redistribute --mesh dp=2,tp=2 --shape 8x8 --from "S(0),R" \
+    --to "R,S(1)" --iters 1 --counts
+expect 0 '"counts":{"ranks":2,"operations":{' "$weft" redistribute --mesh 2 --shape 8 --from "S(0)" --to R --iters 1 \
+    --counts --json
 finish

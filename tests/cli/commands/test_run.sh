@@ -34,6 +34,10 @@ long=$(run -n 2 sh -c 'head -c 3000000 /dev/zero | tr "\0" x; echo' | tr -d 'x\n
 check=$((check + 1))
 if ((long < 8 || long > 100)); then not_so "three megabytes on a line, with $long bytes of prefixes"; fi
 
+# Counters; tests/system/trace has ranks with counters.
+expect 2 '--json is the form of --counts; give both' run -n 1 --json true
+expect 0 '2 of 2 ranks have no counters: they did not release their context' run -n 2 --counts true
+
 # Failures.
 expect 3 'rank 1 failed first: it ended with exit code 3' run -n 3 sh -c '[ $WEFT_RANK = 1 ] && exit 3; sleep 20'
 expect 3 'its last line of output: oops' run -n 2 sh -c '[ $WEFT_RANK = 1 ] && { echo oops >&2; echo >&2; exit 3; }; sleep 20'

@@ -48,6 +48,8 @@ while read -r -a command; do
     completion) words=(bash stray) ;;
     inspect) words=(checkpoint stray) ;;
     reshard | verify) words=(checkpoint checkpoint stray) ;;
+    status) words=(1 stray) ;;
+    trace) words=(file stray) ;;
     layout) words=(--mesh 2 --shape 4 --placements R stray) ;;
     plan | sim | redistribute) words=(--mesh 2 --shape 4 --from R --to R stray) ;;
     *) words=(stray) ;;

@@ -69,7 +69,9 @@ const weft_plugin *weft_plugin_entry(const weft_host *given)
     old.plugin.comm = &old.comm;
     old.plugin.symm = &old.symm;
     old.plugin.kernel = &old.kernel;
-    old.comm.signature = UINT64_C(0x515084483af48e11); /* as 1.0 has them */
+    old.device.signature = UINT64_C(0x5e79676d3b7cbc33); /* as 1.0 has them */
+    old.device.struct_size = offsetof(weft_device_table, ranges_wanted);
+    old.comm.signature = UINT64_C(0x515084483af48e11);
     old.comm.struct_size = offsetof(weft_comm_table, pull_cast);
     old.comm.collective = collective;
     old.comm.pull = pull;

@@ -55,6 +55,8 @@ struct sc_config {
     int blocking, cga_cluster, least_blocks, most_blocks;
     const char *network;
     int split_share;
+    int traffic_class;
+    const char *name; /* since 2.27.3 */
 };
 
 /* Bytes on their way from one rank to another. */
@@ -79,6 +81,7 @@ struct sc_comm {
     uint64_t key; /* names the shared memory */
     int rank, size;
     bool blocking, shares_flag;
+    char name[96]; /* of the configuration; "": none */
     int splits;
     struct sc_shared *shared;
     size_t shared_bytes;

@@ -194,6 +194,28 @@ void sc_join_helper(struct sc_comm *comm)
 
 /* ---- making ---- */
 
+#ifdef STANDIN_RCCL
+#define OWN_VERSION 21701
+#elif defined(STANDIN_OLD_NCCL)
+#define OWN_VERSION 21803
+#else
+#define OWN_VERSION 22809
+#endif
+
+static long version_now(void)
+{
+    return sc_setting("STANDIN_CCL_VERSION", OWN_VERSION);
+}
+
+/* A library without names of communicators is given a struct without them. */
+static bool is_config(const struct sc_config *config)
+{
+    bool has_names = version_now() >= 22703;
+
+    return config->magic == 0xcafebeef && config->bytes >= 44 &&
+           config->bytes <= (has_names ? sizeof *config : offsetof(struct sc_config, name));
+}
+
 static struct sc_comm *new_comm(const struct sc_config *config, struct sc_flag *flag)
 {
     struct sc_comm *comm = calloc(1, sizeof *comm);
@@ -201,6 +223,8 @@ static struct sc_comm *new_comm(const struct sc_config *config, struct sc_flag *
     if (comm == NULL) abort();
     comm->blocking = config->blocking != 0; /* unset means blocking */
     comm->shares_flag = config->split_share == 1;
+    if (config->bytes >= sizeof *config && config->name != NULL)
+        snprintf(comm->name, sizeof comm->name, "%s", config->name);
     comm->abort = flag != NULL ? flag : calloc(1, sizeof *flag);
     if (comm->abort == NULL) abort();
     atomic_fetch_add(&comm->abort->holders, 1);
@@ -250,13 +274,7 @@ static int join(struct sc_comm *comm, void *ordinal)
 
 API(int, ncclGetVersion, int *version)
 {
-#ifdef STANDIN_RCCL
-    *version = (int)sc_setting("STANDIN_CCL_VERSION", 21701);
-#elif defined(STANDIN_OLD_NCCL)
-    *version = (int)sc_setting("STANDIN_CCL_VERSION", 21803);
-#else
-    *version = (int)sc_setting("STANDIN_CCL_VERSION", 22809);
-#endif
+    *version = (int)version_now();
     return SC_OK;
 }
 
@@ -291,8 +309,7 @@ API(int, ncclCommInitRankConfig, struct sc_comm **out, int size, struct sc_id id
 {
     struct sc_comm *comm;
 
-    if (config->magic != 0xcafebeef || config->bytes < 44)
-        return sc_fail(SC_ARGUMENT, "the configuration was not initialised");
+    if (!is_config(config)) return sc_fail(SC_ARGUMENT, "the configuration was not initialised");
     if (size < 1 || size > SC_MAX_RANKS || rank < 0 || rank >= size)
         return sc_fail(SC_ARGUMENT, "rank %d of %d", rank, size);
     comm = new_comm(config, NULL);
@@ -368,7 +385,7 @@ API(int, ncclCommSplit, struct sc_comm *comm, int color, int key, struct sc_comm
     struct split *split = malloc(sizeof *split);
 
     if (split == NULL) abort();
-    if (atomic_load(&comm->result) != SC_OK || color < -1) {
+    if (atomic_load(&comm->result) != SC_OK || color < -1 || !is_config(config)) {
         free(split);
         return sc_fail(SC_ARGUMENT, "the communicator is not ready");
     }
@@ -397,6 +414,12 @@ API(int, ncclCommCount, const struct sc_comm *comm, int *size)
     return SC_OK;
 }
 
+/* Not of the real libraries: the name that the configuration gave to COMM. */
+API(const char *, standinCommName, const struct sc_comm *comm)
+{
+    return comm->name;
+}
+
 API(int, ncclCommUserRank, const struct sc_comm *comm, int *rank)
 {
     *rank = comm->rank;
@@ -421,8 +444,7 @@ API(int, ncclCommWindowRegister, struct sc_comm *comm, void *memory, size_t byte
     size_t all[SC_MAX_RANKS];
     struct sc_window *window;
 
-    if (sc_setting("STANDIN_CCL_VERSION", 22809) < 22703 || flags > 1)
-        return sc_fail(SC_USAGE, "no such windows");
+    if (version_now() < 22703 || flags > 1) return sc_fail(SC_USAGE, "no such windows");
     if (memory == NULL || bytes == 0) return SC_OK; /* the real library leaves *OUT unchanged too */
     if ((uintptr_t)memory % 4096 != 0) return sc_fail(SC_ARGUMENT, "a window begins on a page");
     if (sc_gather_now(comm, &bytes, all, sizeof bytes) != SC_OK) return SC_INTERNAL;

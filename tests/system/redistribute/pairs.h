@@ -48,11 +48,11 @@ static inline weft_mesh *pair_other_mesh(struct random *r, const weft_mesh *mesh
     return flat;
 }
 
-static inline void pair_placements(struct random *r, int32_t axes, int32_t dims,
-                                   weft_placement *out)
+static inline void pair_placements(struct random *r, const weft_mesh *mesh, int32_t dims,
+                                   const int64_t *shape, weft_placement *out)
 {
-    random_placements(r, axes, dims, out);
-    for (int32_t i = 0; i < axes; i++) /* sums and averages may be mixed */
+    random_placements(r, mesh, dims, shape, out);
+    for (int32_t i = 0; i < weft_mesh_axes(mesh); i++) /* sums and averages may be mixed */
         if (out[i].kind == WEFT_PLACE_PARTIAL && random_chance(r, 3) &&
             (out[i].reduction == WEFT_REDUCE_SUM || out[i].reduction == WEFT_REDUCE_AVG))
             out[i].reduction = WEFT_REDUCE_SUM + WEFT_REDUCE_AVG - out[i].reduction;
@@ -66,7 +66,7 @@ static inline weft_spec *pair_spec(struct random *r, const weft_mesh *mesh, uint
     bool defined;
 
     do {
-        pair_placements(r, weft_mesh_axes(mesh), dims, placements);
+        pair_placements(r, mesh, dims, shape, placements);
         defined = true;
         for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
             if (placements[a].kind == WEFT_PLACE_PARTIAL)
@@ -87,7 +87,7 @@ static inline weft_spec *pair_neighbour(struct random *r, const weft_spec *from)
 
     for (int tries = 0; tries < 20 && spec == NULL; tries++) {
         memcpy(placements, layout->placements, sizeof placements);
-        random_placements(r, axes, layout->dims, drawn);
+        random_placements(r, layout->mesh, layout->dims, layout->shape, drawn);
         placements[axis] = drawn[axis];
         for (int32_t a = 0; a < axes; a++)
             placements[a].turn = 0;
@@ -128,7 +128,8 @@ static inline void pair_options(struct random *r, struct pair *out)
                                        .costs = out->cost_table,
                                        .minimize = (uint32_t)random_in(r, 0, 2)};
     if (random_chance(r, 4)) out->options.planner = WEFT_PLANNER_EXCHANGE;
-    if (out->from->layout.mesh == out->to->layout.mesh && !pair_casts(out) && random_chance(r, 4))
+    if (out->from->layout.mesh == out->to->layout.mesh && !pair_casts(out) &&
+        !has_new_kinds(out->from) && !has_new_kinds(out->to) && random_chance(r, 4))
         out->options.planner = random_chance(r, 2) ? DTENSOR_GREEDY : DTENSOR_GRAPH;
     if (random_chance(r, 4)) out->options.without = 1u << WEFT_STEP_PERMUTE;
     /* Between two meshes, and with that planner, there is mostly no plan without an exchange. */

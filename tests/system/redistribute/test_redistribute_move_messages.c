@@ -4,6 +4,7 @@
 #include "support/suite.h"
 #include "weft/weft.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool says(const char *text)
@@ -63,9 +64,9 @@ static weft_status move_different_tensors(void *unused)
     EXPECT(says("weft_move: rank ") && says("bind different plans"));
     EXPECT(says("in the same order, with the same specs"));
     EXPECT(weft_move_batch(context, 2, odd ? second : first, NULL, NULL) == WEFT_ERR_MISMATCH);
-    EXPECT(says("weft_move_batch: rank "));
-    EXPECT(says("a batch of 2 tensors, the first of them f32[8] S(0) -> f32[8] R on 2 (digest"));
-    EXPECT(says("a batch of 2 tensors, the first of them f32[8] SS(0,2) -> "));
+    EXPECT(says("weft_move_batch: rank 0 and rank 1 bind different batches: on rank 0, tensor "
+                "w1 is f32[8] S(0) -> f32[8] R on 2, "));
+    EXPECT(says("; on rank 1, tensor w2 is f32[8] SS(0,2) -> f32[8] R on 2, "));
     EXPECT(weft_move(context, rows, a, whole, b, NULL, NULL) == WEFT_ERR_UNSUPPORTED);
     EXPECT(says("weft_move: the source is f32, the target i32, and that cast is not offered"));
     WF_TRY(weft_barrier(weft_world(context), NULL));
@@ -81,6 +82,96 @@ START_TEST(different_tensors_are_named)
 {
     ck_assert_msg(weft_threads_run(2, move_different_tensors, NULL) == WEFT_OK, "%s",
                   weft_last_error());
+}
+END_TEST
+
+/* ---- batches that differ in one tensor ---- */
+
+enum { TENSORS = 11 };
+
+/* Rank 2 has another layout of tensor AT, or the tensors before it only. */
+struct odd_one {
+    uint32_t at;
+    bool is_short, has_names;
+    char texts[4][512];
+};
+
+static weft_status bind_batch(weft_context *context, uint32_t count, const weft_move_item *items)
+{
+    const weft_spec *from[TENSORS], *to[TENSORS];
+    weft_bound *bound = NULL;
+    weft_plan *plan = NULL;
+    weft_status status;
+
+    for (uint32_t i = 0; i < count; i++) {
+        from[i] = items[i].from;
+        to[i] = items[i].to;
+    }
+    WF_TRY(weft_plan_create_batch(count, from, to, NULL, &plan));
+    status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
+    weft_plan_release(&plan);
+    return status;
+}
+
+static weft_status batch_with_an_odd_one(void *argument)
+{
+    static const char *const names[TENSORS] = {"w0", "w1", "w2", "w3", "w4", "w5",
+                                               "w6", "w7", "w8", "w9", "w10"};
+    struct odd_one *odd = argument;
+    weft_spec *rows = spec_of("4", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
+    weft_spec *strided = spec_of("4", "f32[8] SS(0,2)");
+    weft_move_item items[TENSORS];
+    float a[2] = {0}, b[TENSORS][8];
+    uint32_t count = TENSORS;
+    weft_context *context;
+    weft_status status;
+
+    WF_TRY(weft_init(NULL, &context));
+    for (uint32_t i = 0; i < TENSORS; i++)
+        items[i] = (weft_move_item){odd->has_names ? names[i] : NULL, rows, a, all, b[i]};
+    if (weft_rank(context) == 2 && odd->is_short) count = odd->at;
+    if (weft_rank(context) == 2) items[odd->at].from = strided;
+    status = odd->has_names ? weft_move_batch(context, count, items, NULL, NULL)
+                            : bind_batch(context, count, items);
+    EXPECT(status == WEFT_ERR_MISMATCH);
+    snprintf(odd->texts[weft_rank(context)], sizeof odd->texts[0], "%s", weft_last_error());
+    items[odd->at].from = rows; /* nothing was kept, and the world is usable */
+    WF_TRY(weft_move_batch(context, TENSORS, items, NULL, NULL));
+    weft_spec_release(&rows);
+    weft_spec_release(&strided);
+    weft_spec_release(&all);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+static void check_odd_one(uint32_t at, bool is_short, bool has_names)
+{
+    struct odd_one odd = {.at = at, .is_short = is_short, .has_names = has_names};
+    const char *mark = has_names ? "w" : "";
+    char first[160], other[96];
+
+    ck_assert_msg(weft_threads_run(4, batch_with_an_odd_one, &odd) == WEFT_OK, "%s",
+                  weft_last_error());
+    snprintf(first, sizeof first,
+             "%s: rank 0 and rank 2 bind different batches: on rank 0, tensor %s%u is f32[8] S(0) "
+             "-> f32[8] R on 4, ",
+             has_names ? "weft_move_batch" : "weft_plan_bind", mark, at);
+    if (is_short)
+        snprintf(other, sizeof other, "; on rank 2, the batch has %u tensors; ", at);
+    else
+        snprintf(other, sizeof other, "; on rank 2, tensor %s%u is f32[8] SS(0,2) -> ", mark, at);
+    for (int rank = 0; rank < 4; rank++) {
+        ck_assert_msg(strncmp(odd.texts[rank], first, strlen(first)) == 0, "%s", odd.texts[rank]);
+        ck_assert_msg(strstr(odd.texts[rank], other) != NULL, "%s", odd.texts[rank]);
+    }
+}
+
+START_TEST(the_first_tensor_that_differs_is_named_on_all_ranks)
+{
+    for (uint32_t at = 0; at < TENSORS; at++)
+        check_odd_one(at, false, at % 2 == 0);
+    check_odd_one(7, true, true);
+    check_odd_one(2, true, false);
 }
 END_TEST
 
@@ -155,4 +246,5 @@ START_TEST(a_call_group_refuses_redistributions)
 END_TEST
 
 SUITE(redistribute_move_messages, a_rank_that_leaves_is_named_with_the_move,
-      different_tensors_are_named, a_call_group_refuses_redistributions)
+      different_tensors_are_named, the_first_tensor_that_differs_is_named_on_all_ranks,
+      a_call_group_refuses_redistributions)

@@ -165,7 +165,7 @@ static weft_status check(const struct run *run)
  * shards sometimes take a little more.) */
 static weft_status check_scratch(const struct run *run)
 {
-    bool packs = run->options.packed && strcmp(run->pair.costs, "cpu") == 0;
+    bool packs = weft_bound_is_packed(run->bound) && strcmp(run->pair.costs, "cpu") == 0;
     weft_plan_info info = {.struct_size = sizeof info};
 
     ck_assert_int_eq(weft_plan_get(run->plan, &info), WEFT_OK);

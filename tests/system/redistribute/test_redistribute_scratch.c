@@ -399,7 +399,96 @@ START_TEST(threads_on_one_stream_have_their_own)
 }
 END_TEST
 
+/* ---- no memory for a run ---- */
+
+/* A run on a second stream, of which allocation FAIL_AT on rank 1 fails. */
+struct short_run {
+    uint64_t fail_at;
+    bool is_local; /* the ranks do not communicate */
+    bool has_failed;
+    char text[3][512]; /* of the error, by rank */
+};
+
+static weft_status run_on_two_streams(weft_context *context, weft_bound *bound,
+                                      struct short_run *run)
+{
+    int32_t rank = weft_rank(context);
+    weft_stream *stream;
+    weft_status status;
+    float a[96] = {0}, b[96];
+    void *target = run->is_local ? a : b;
+
+    WF_TRY(weft_redistribute(bound, a, target, NULL, NULL)); /* in the reserved piece */
+    WF_TRY(weft_stream_create(context, &stream));
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    if (rank == 1) wf_mem_fail_at(run->fail_at);
+    status = weft_redistribute(bound, a, target, stream, NULL);
+    if (rank == 1) run->has_failed = wf_mem_made() >= run->fail_at;
+    wf_mem_fail_at(0);
+    if (status == WEFT_OK) status = weft_stream_wait(context, stream, WEFT_FOREVER);
+    snprintf(run->text[rank], sizeof run->text[rank], "%s", weft_last_error());
+    weft_stream_release(context, &stream);
+    return status;
+}
+
+/* STATUS is the result of the run on the second stream. */
+static weft_status check_short_run(weft_context *context, const struct short_run *run,
+                                   weft_status status)
+{
+    int32_t rank = weft_rank(context);
+
+    if (run->is_local) {
+        EXPECT(status == WEFT_OK || (rank == 1 && status == WEFT_ERR_NO_MEMORY));
+        return weft_barrier(weft_world(context), NULL);
+    }
+    if (status == WEFT_OK) return WEFT_OK; /* all allocations were made */
+    EXPECT(status == (rank == 1 ? WEFT_ERR_NO_MEMORY : WEFT_ERR_ABORTED));
+    EXPECT(strstr(run->text[rank], "weft_redistribute on world: rank 1 cannot run f32[12,8] "
+                                   "S(0) -> f32[12,8] S(1) on 3: scratch: ") != NULL);
+    EXPECT(weft_barrier(weft_world(context), NULL) == status);
+    return WEFT_OK;
+}
+
+static weft_status run_without_scratch(void *argument)
+{
+    struct short_run *run = argument;
+    weft_bind_options options = {
+        .struct_size = sizeof options, .packed = true, .in_place = run->is_local};
+    weft_options limit = {.struct_size = sizeof limit, .timeout_ns = 120 * WF_SECOND_NS};
+    weft_spec *from = spec_of("3", run->is_local ? "f32[12,8] R" : "f32[12,8] S(0)");
+    weft_spec *to = spec_of("3", "f32[12,8] S(1)");
+    weft_plan *plan = NULL;
+    weft_bound *bound = NULL;
+    weft_context *context;
+
+    WF_TRY(weft_init(&limit, &context));
+    WF_TRY(weft_plan_create(from, to, NULL, &plan));
+    WF_TRY(weft_plan_bind(plan, weft_world(context), &options, &bound));
+    EXPECT(weft_bound_scratch(bound) > 0);
+    WF_TRY(check_short_run(context, run, run_on_two_streams(context, bound, run)));
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rank_without_scratch_for_a_run_does_not_keep_others_waiting)
+{
+    for (int is_local = 0; is_local < 2; is_local++) {
+        struct short_run run = {.fail_at = 1, .is_local = is_local, .has_failed = true};
+
+        for (; run.has_failed; run.fail_at++)
+            ck_assert_msg(weft_threads_run(3, run_without_scratch, &run) == WEFT_OK,
+                          "allocation %d: %s", (int)run.fail_at, weft_last_error());
+        ck_assert_int_gt((int)run.fail_at, 3);
+    }
+}
+END_TEST
+
 SUITE(redistribute_scratch, the_size_is_known_before_binding,
       a_shard_that_several_ranks_receive_is_narrowed_once, the_caller_supplies_one_piece_for_many,
       unusable_scratch_is_refused_on_all_ranks, bound_plans_share_one_piece_per_stream,
-      threads_on_one_stream_have_their_own)
+      threads_on_one_stream_have_their_own,
+      a_rank_without_scratch_for_a_run_does_not_keep_others_waiting)

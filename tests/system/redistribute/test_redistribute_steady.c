@@ -238,12 +238,15 @@ static weft_status open_place(const struct run *run, struct place *place)
 
 static weft_status run_rank(void *argument)
 {
+    bool is_traced = getenv("WEFT_TRACE") != NULL;
+    const struct run *run = argument;
     struct place place = {0};
 
-    WF_TRY(open_place(argument, &place));
-    WF_TRY(run_counted(argument, &place));
-    EXPECT(atomic_load(&allocations) == 0);
-    EXPECT(atomic_load(&locks) == 0);
+    WF_TRY(open_place(run, &place));
+    WF_TRY(run_counted(run, &place));
+    /* A trace has a lock.  Its events make the queue of a stream longer, which then may grow. */
+    if (!is_traced || !run->streams) EXPECT(atomic_load(&allocations) == 0);
+    if (!is_traced) EXPECT(atomic_load(&locks) == 0);
     WF_TRY(weft_barrier(weft_world(place.context), NULL));
     weft_bound_release(&place.bound);
     weft_stream_release(place.context, &place.stream);
@@ -273,6 +276,7 @@ static void check(struct run run)
             run.from = layouts[i][1];
             run.to = layouts[i][2];
             run.packed = packed == 1;
+            atomic_store(&allocations, 0);
             ck_assert_msg(weft_threads_run(RANKS, run_rank, &run) == WEFT_OK,
                           "%s on %s to %s, %s: %s", run.from, run.mesh, run.to,
                           packed ? "packed" : "pulled", weft_last_error());

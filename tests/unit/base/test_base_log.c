@@ -1,7 +1,12 @@
 #include "base/base.h"
 #include "support/caught.h"
 #include "support/suite.h"
+#include "weft/log.h"
 #include "weft/status.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 START_TEST(lines_above_the_level_are_dropped)
 {
@@ -62,6 +67,98 @@ START_TEST(failures_are_logged_at_debug_level)
 }
 END_TEST
 
+/* ---- the program's sink ---- */
+
+static struct {
+    int calls, level;
+    char text[128];
+} got;
+
+static void keep(void *argument, enum weft_log_level level, const char *text)
+{
+    ck_assert_ptr_eq(argument, &got);
+    got.calls++;
+    got.level = (int)level;
+    snprintf(got.text, sizeof got.text, "%s", text);
+    if (got.calls == 1) wf_log(WF_LOG_ERROR, "inside");
+}
+
+START_TEST(a_sink_gets_the_lines)
+{
+    got.calls = 0;
+    weft_log_to(keep, &got);
+    wf_log_set_prefix("rank 3");
+    catch_begin();
+    wf_log(WF_LOG_WARNING, "one %d", 1);
+    ck_assert_str_eq(catch_end(), "weft: rank 3: error: inside\n");
+    ck_assert(got.calls == 1 && got.level == WEFT_LOG_WARNING);
+    ck_assert_str_eq(got.text, "rank 3: one 1");
+    wf_log(WF_LOG_INFO, "above the level");
+    ck_assert_int_eq(got.calls, 1);
+    wf_log_set_prefix(NULL);
+    weft_log_to(NULL, NULL);
+    catch_begin();
+    wf_log(WF_LOG_WARNING, "two");
+    ck_assert_str_eq(catch_end(), "weft: warning: two\n");
+    ck_assert_int_eq(got.calls, 1);
+}
+END_TEST
+
+static atomic_bool running, may_end, replaced;
+
+static void linger(void *argument, enum weft_log_level level, const char *text)
+{
+    (void)argument, (void)level, (void)text;
+    atomic_store(&running, true);
+    while (!atomic_load(&may_end))
+        sched_yield();
+    ck_assert(!atomic_load(&replaced));
+}
+
+static void *log_one(void *argument)
+{
+    wf_log(WF_LOG_ERROR, "slow");
+    return argument;
+}
+
+static void *replace(void *argument)
+{
+    weft_log_to(NULL, NULL);
+    atomic_store(&replaced, true);
+    return argument;
+}
+
+START_TEST(a_sink_that_was_replaced_does_not_run)
+{
+    pthread_t logger, other;
+
+    weft_log_to(linger, NULL);
+    ck_assert_int_eq(pthread_create(&logger, NULL, log_one, NULL), 0);
+    while (!atomic_load(&running))
+        sched_yield();
+    ck_assert_int_eq(pthread_create(&other, NULL, replace, NULL), 0);
+    atomic_store(&may_end, true);
+    pthread_join(logger, NULL);
+    pthread_join(other, NULL);
+    ck_assert(atomic_load(&replaced));
+}
+END_TEST
+
+/* The last test, because the choice stays. */
+START_TEST(the_programs_level_prevails)
+{
+    weft_log_set_level((enum weft_log_level)99);
+    wf_log_set_level(WF_LOG_INFO); /* as weft_init does */
+    ck_assert_int_eq(weft_log_level(), WEFT_LOG_INFO);
+    weft_log_set_level(WEFT_LOG_ERROR);
+    wf_log_set_level(WF_LOG_DEBUG);
+    ck_assert_int_eq(weft_log_level(), WEFT_LOG_ERROR);
+    weft_log_set_level(WEFT_LOG_NOTICE);
+    ck_assert_int_eq(wf_log_level(), WF_LOG_NOTICE);
+}
+END_TEST
+
 SUITE(base_log, lines_above_the_level_are_dropped, levels_out_of_range_change_nothing,
       the_prefix_names_the_rank, long_lines_and_prefixes_are_cut,
-      failures_are_logged_at_debug_level)
+      failures_are_logged_at_debug_level, a_sink_gets_the_lines,
+      a_sink_that_was_replaced_does_not_run, the_programs_level_prevails)

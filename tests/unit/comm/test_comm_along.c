@@ -92,24 +92,17 @@ END_TEST
 
 static pthread_barrier_t meeting;
 
-/* Ranks 1 and 3 find their group, and rank 1 detects a mismatch in it, before ranks 0 and 2 find
- * theirs. */
+/* Rank 1 detects a mismatch in the group of ranks 1 and 3, before ranks 0 and 2 use theirs. */
 static void fail_one_group(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context), *dp = NULL;
     weft_mesh *mesh = NULL;
 
     HOLDS(weft_mesh_parse("dp=2,tp=2", &mesh) == WEFT_OK);
-    if (self->rank % 2 == 1) {
-        HOLDS(weft_comm_along(world, mesh, "dp", &dp) == WEFT_OK);
-        if (self->rank == 1) HOLDS(weft_barrier(dp, NULL) == WEFT_ERR_MISMATCH);
-        HOLDS(weft_comm_async_error(world) == WEFT_OK);
-    }
+    HOLDS(weft_comm_along(world, mesh, "dp", &dp) == WEFT_OK);
+    if (self->rank == 1) HOLDS(weft_barrier(dp, NULL) == WEFT_ERR_MISMATCH);
     pthread_barrier_wait(&meeting);
-    if (self->rank % 2 == 0) {
-        HOLDS(weft_comm_along(world, mesh, "dp", &dp) == WEFT_OK);
-        HOLDS(weft_barrier(dp, NULL) == WEFT_OK);
-    }
+    if (self->rank % 2 == 0) HOLDS(weft_barrier(dp, NULL) == WEFT_OK);
     HOLDS(weft_comm_async_error(world) == WEFT_OK);
     pthread_barrier_wait(&meeting);
     if (self->rank == 0) weft_comm_abort(world);
@@ -181,11 +174,12 @@ static void differ(struct world_rank *self)
     if (self->rank < 2) {
         HOLDS(weft_comm_along(world, mesh, self->rank == 0 ? "a" : "a,b", &out) ==
               WEFT_ERR_MISMATCH);
-        HOLDS(says("rank 0 is at weft_comm_along of a on world"));
-        HOLDS(says("rank 1 is at weft_comm_along of a,b on world"));
+        HOLDS(says("rank 0 is at weft_comm_along of a of mesh a=2,b=1 on world"));
+        HOLDS(says("rank 1 is at weft_comm_along of a,b of mesh a=2,b=1 on world"));
         HOLDS(weft_comm_along(world, turned, "a", &out) == WEFT_ERR_MISMATCH);
-        HOLDS(says("weft_comm_along of a on world: ranks list the members in different orders"));
-        HOLDS(says("all ranks must pass the same mesh"));
+        HOLDS(says("rank 0 is at weft_comm_along of a of mesh a=2 on world"));
+        HOLDS(says("rank 1 is at weft_comm_along of a of mesh a=2@1,0 on world"));
+        HOLDS(says("all ranks of a mesh must pass the same mesh and axes"));
     }
     HOLDS(out == NULL);
     weft_mesh_release(&mesh);
@@ -200,6 +194,104 @@ START_TEST(ranks_that_name_different_axes_are_named)
 }
 END_TEST
 
+/* Rank 1 passes another mesh of the same ranks. */
+struct meshes {
+    const char *first, *second, *axis;
+    const char *parts[2]; /* of the error */
+};
+
+static void pass_two_meshes(struct world_rank *self)
+{
+    const struct meshes *meshes = self->argument;
+    weft_comm *world = weft_world(self->context), *out = NULL;
+    weft_mesh *mesh = NULL, *same = NULL;
+
+    HOLDS(weft_mesh_parse(self->rank == 1 ? meshes->second : meshes->first, &mesh) == WEFT_OK);
+    HOLDS(weft_mesh_parse(meshes->first, &same) == WEFT_OK);
+    HOLDS(weft_comm_along(world, mesh, meshes->axis, &out) == WEFT_ERR_MISMATCH && out == NULL);
+    HOLDS(says(meshes->parts[0]) && says(meshes->parts[1]));
+    HOLDS(weft_comm_along(world, same, meshes->axis, &out) == WEFT_OK && out != NULL);
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&same);
+}
+
+START_TEST(ranks_that_pass_different_meshes_are_named)
+{
+#define LENGTHY "an_axis_with_a_lengthy_name=4,another_such_axis=1"
+    static const struct meshes all[] = {
+        /* the groups of rank 1 are the parent, or one rank */
+        {"a=2,b=2", "a=4", "a", {"of a of mesh a=2,b=2 on world", "of a of mesh a=4 on world"}},
+        {"a=2,b=2", "a=1,b=4", "a", {"of mesh a=2,b=2 on world", "of mesh a=1,b=4 on world"}},
+        {"a=2,b=2", "a=2,b=2/2", "a", {"of mesh a=2,b=2 on world", "of mesh a=2,b=2/2 on world"}},
+        /* those of all ranks are */
+        {"a=4", "a=4@1,0,2,3", "0", {"of mesh a=4 on world", "of mesh a=4@1,0,2,3 on world"}},
+        {"a=1,b=4", "b=4,a=1", "a", {"of mesh a=1,b=4 on world", "of mesh b=4,a=1 on world"}},
+        /* the text shows a part of them */
+        {LENGTHY ",c=1",
+         LENGTHY ",d=1",
+         "0",
+         {"rank 1 is at", "=4,another_such_axis=... (digest "}},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(all); i++) {
+        fake_reset();
+        world_run(ranks, 4, pass_two_meshes, (void *)(uintptr_t)&all[i]);
+        all_saw(ranks, 4, WEFT_OK, "");
+    }
+}
+END_TEST
+
+/* The meshes have different ranks, so the calls do not meet. */
+static void pass_other_ranks(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WF_SECOND_NS / 2};
+    weft_comm *comm = NULL, *out = NULL;
+    weft_mesh *mesh = NULL;
+
+    HOLDS(weft_mesh_parse(self->rank == 0 ? "a=2" : "a=3", &mesh) == WEFT_OK);
+    HOLDS(weft_comm_split(weft_world(self->context), 0, 0, &options, &comm) == WEFT_OK);
+    HOLDS(weft_comm_along(comm, mesh, "a", &out) == WEFT_ERR_TIMEOUT);
+    HOLDS(says("of a of mesh a=2 on ") && says("of a of mesh a=3 on "));
+    pthread_barrier_wait(&meeting);
+    weft_comm_release(&comm);
+    weft_mesh_release(&mesh);
+}
+
+START_TEST(meshes_of_different_ranks_are_named_at_the_time_limit)
+{
+    fake_reset();
+    pthread_barrier_init(&meeting, NULL, 3);
+    world_run(ranks, 3, pass_other_ranks, NULL);
+    pthread_barrier_destroy(&meeting);
+}
+END_TEST
+
+/* Allocation N of rank 1 fails: all ranks get the error, and may call again. */
+static void lack_memory(struct world_rank *self)
+{
+    uint64_t n = *(const uint64_t *)self->argument;
+    weft_comm *world = weft_world(self->context), *out = NULL;
+    weft_mesh *mesh = NULL;
+    weft_status status;
+
+    HOLDS(weft_mesh_parse("a=2,b=2", &mesh) == WEFT_OK);
+    if (self->rank == 1) wf_mem_fail_at(n);
+    status = weft_comm_along(world, mesh, "a", &out);
+    wf_mem_fail_at(0);
+    HOLDS(status == WEFT_ERR_NO_MEMORY && says("rank 1: "));
+    HOLDS(weft_comm_along(world, mesh, "a", &out) == WEFT_OK && weft_comm_size(out) == 2);
+    weft_mesh_release(&mesh);
+}
+
+START_TEST(a_rank_without_memory_does_not_keep_others_waiting)
+{
+    for (uint64_t n = 1; n <= 4; n++) {
+        fake_reset();
+        world_run(ranks, 4, lack_memory, &n);
+    }
+}
+END_TEST
+
 /* Rank 1 does not call. */
 static void miss_one(struct world_rank *self)
 {
@@ -211,7 +303,7 @@ static void miss_one(struct world_rank *self)
     HOLDS(weft_comm_split(weft_world(self->context), 0, 0, &options, &comm) == WEFT_OK);
     if (self->rank == 0) {
         HOLDS(weft_comm_along(comm, mesh, "dp", &out) == WEFT_ERR_TIMEOUT);
-        HOLDS(says("rank 1 of 2 did not reach weft_comm_along of dp on "));
+        HOLDS(says("rank 1 of 2 did not reach weft_comm_along of dp of mesh dp=2 on "));
     }
     pthread_barrier_wait(&meeting);
     weft_comm_release(&comm);
@@ -228,6 +320,8 @@ START_TEST(a_missing_rank_is_named_with_the_function)
 END_TEST
 
 SUITE(comm_along, a_group_ends_with_its_parent, ranks_that_name_different_axes_are_named,
-      a_missing_rank_is_named_with_the_function, each_rank_gets_its_group_of_an_axis,
-      groups_are_named_by_their_axes, a_failure_of_one_group_does_not_reach_another,
-      misspelt_axes_and_foreign_ranks_are_refused)
+      ranks_that_pass_different_meshes_are_named,
+      meshes_of_different_ranks_are_named_at_the_time_limit,
+      a_rank_without_memory_does_not_keep_others_waiting, a_missing_rank_is_named_with_the_function,
+      each_rank_gets_its_group_of_an_axis, groups_are_named_by_their_axes,
+      a_failure_of_one_group_does_not_reach_another, misspelt_axes_and_foreign_ranks_are_refused)

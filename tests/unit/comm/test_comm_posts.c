@@ -148,11 +148,12 @@ END_TEST
 START_TEST(the_plugin_may_be_the_only_one_that_knows)
 {
     begin();
+    ck_assert_int_eq(weft_stream_set_name(context, stream, "copy"), WEFT_OK);
     post(world, stream);
     fake.async_status = WEFT_ERR_DEVICE;
     ck_assert_int_eq(wait_stream(other), WEFT_OK);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_DEVICE);
-    ck_assert_str_eq(weft_last_error(), "work on a stream on world: scripted: async");
+    ck_assert_str_eq(weft_last_error(), "work on stream copy on world: scripted: async");
     fake.async_status = WEFT_OK;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE); /* the error is permanent */
     end();

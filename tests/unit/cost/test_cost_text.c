@@ -77,6 +77,27 @@ START_TEST(what_is_wrong_is_named)
 }
 END_TEST
 
+START_TEST(older_tables_have_no_lines_for_owners)
+{
+    weft_cost_table *table = NULL, *older = NULL;
+    char text[4096], *end;
+
+    ck_assert_int_eq(weft_cost_table_find("cpu", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_print(table, text, sizeof text, NULL), WEFT_OK);
+    end = strstr(text, "broadcast within");
+    ck_assert_ptr_nonnull(end);
+    *end = '\0';
+    ck_assert_msg(weft_cost_table_parse(text, &older) == WEFT_OK, "%s", weft_last_error());
+    ck_assert_mem_eq(older->rates[WEFT_STEP_BROADCAST], table->rates[WEFT_STEP_ALL_GATHER],
+                     sizeof table->rates[0]);
+    ck_assert_mem_eq(older->rates[WEFT_STEP_REDUCE], table->rates[WEFT_STEP_REDUCE_SCATTER],
+                     sizeof table->rates[0]);
+    ck_assert_uint_eq(older->reduce, table->reduce);
+    weft_cost_table_release(&older);
+    weft_cost_table_release(&table);
+}
+END_TEST
+
 START_TEST(comments_blank_lines_and_carriage_returns_are_passed_over)
 {
     ck_assert_msg(parse_with("copy 500", "\n  # a comment\r\ncopy 500 # and one more") == WEFT_OK,
@@ -102,6 +123,6 @@ START_TEST(allocation_failure_is_an_error_without_a_leak)
 }
 END_TEST
 
-SUITE(cost_text, built_in_tables_print_and_read_back, what_is_wrong_is_named,
-      comments_blank_lines_and_carriage_returns_are_passed_over,
+SUITE(cost_text, built_in_tables_print_and_read_back, older_tables_have_no_lines_for_owners,
+      what_is_wrong_is_named, comments_blank_lines_and_carriage_returns_are_passed_over,
       allocation_failure_is_an_error_without_a_leak)

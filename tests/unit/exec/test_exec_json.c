@@ -37,8 +37,10 @@ START_TEST(the_object_has_tensor_costs_steps_and_sums)
                 "\"steps\":[{\"kind\":\"all-gather\",\"axes\":[0],\"mesh\":\"dp=2,tp=2\","
                 "\"from\":\"S(0),R\",\"to\":\"R,R\",\"dtype\":\"f32\","
                 "\"to_dtype\":\"f32\",\"cast\":null,\"bytes_sent\":48,"
-                "\"bytes_received\":48,\"scratch_bytes\":0,\"cost_ns\":");
-    check_holds(plan, NULL, "}],\"bytes_received_max\":48,\"bytes_received_total\":192,");
+                "\"bytes_received\":48,\"exact\":true,\"scratch_bytes\":0,\"cost_ns\":");
+    check_holds(plan, NULL,
+                "}],\"bytes_received_max\":48,\"bytes_received_total\":192,\"exact\":true,"
+                "\"bytes_lower_bound\":48,");
     check_holds(plan, NULL, ",\"runner_up\":null}");
     weft_plan_release(&plan);
 }

@@ -36,6 +36,14 @@ START_TEST(every_byte_that_comes_from_another_rank_is_counted)
 }
 END_TEST
 
+START_TEST(a_scalar_is_received_by_its_owner_only)
+{
+    check_received("2", "f32[] O(1)", "f32[] O(0)", 4, 4);
+    check_received("2x4", "f32[] R,O(3)", "f32[] R,R", 4, 6 * 4);
+    check_received("4", "f32[5,3] O(1)", "f32[5,3] O(2)", 60, 60);
+}
+END_TEST
+
 START_TEST(uneven_shards_differ_between_ranks)
 {
     check_received("2", "f32[3] S(0)", "f32[3] R", 8, 12);
@@ -183,6 +191,7 @@ START_TEST(wrong_arguments_are_refused_and_nothing_is_written)
 END_TEST
 
 SUITE(exec_measure, every_byte_that_comes_from_another_rank_is_counted,
-      uneven_shards_differ_between_ranks, what_is_counted_is_what_is_read,
-      a_step_is_measured_where_it_is_worst, hundred_thousand_ranks_are_counted_exactly,
-      a_batch_is_the_sum_of_its_tensors, wrong_arguments_are_refused_and_nothing_is_written)
+      a_scalar_is_received_by_its_owner_only, uneven_shards_differ_between_ranks,
+      what_is_counted_is_what_is_read, a_step_is_measured_where_it_is_worst,
+      hundred_thousand_ranks_are_counted_exactly, a_batch_is_the_sum_of_its_tensors,
+      wrong_arguments_are_refused_and_nothing_is_written)

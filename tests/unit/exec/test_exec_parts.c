@@ -55,6 +55,69 @@ START_TEST(sums_beside_averages_are_averages_by_less)
 }
 END_TEST
 
+/* Regions and elements that all ranks of the target read. */
+static void count_reads(const char *mesh, const char *from, const char *to_mesh, const char *to,
+                        uint64_t *regions, uint64_t *elements)
+{
+    weft_mesh *target = mesh_of(to_mesh);
+
+    for (int32_t i = 0; i < weft_mesh_size(target); i++) {
+        struct wf_parts parts = read_parts(mesh, from, to_mesh, to, weft_mesh_rank_at(target, i));
+        *regions += parts.region_count;
+        for (uint64_t k = 0; k < parts.region_count; k++)
+            *elements += wf_region_elements(&parts.regions[k]);
+        wf_parts_free(&parts);
+    }
+    weft_mesh_release(&target);
+}
+
+START_TEST(parts_and_sizes_have_the_regions_of_shards)
+{
+    static const char *const shards[] = {"f32[64,6] S(0)", "f32[16,6] S(0)", "f32[16,6] S(0)"};
+    static const char *const meshes[] = {"1", "2", "3", "4", "8"};
+
+    for (size_t a = 0; a < WF_COUNT(meshes); a++)
+        for (size_t b = 0; b < WF_COUNT(meshes); b++) {
+            uint64_t fused[2] = {0}, apart[2] = {0};
+            count_reads(meshes[a], "f32[96,6] B(0;64,16,16)", meshes[b], "f32[96,6] B(0;64,16,16)",
+                        &fused[0], &fused[1]);
+            for (int p = 0; p < 3; p++)
+                count_reads(meshes[a], shards[p], meshes[b], shards[p], &apart[0], &apart[1]);
+            ck_assert_uint_le(fused[0], apart[0]);
+            ck_assert_uint_eq(fused[1], apart[1]);
+        }
+    for (int i = 0; i < 2; i++) {
+        uint64_t listed[2] = {0}, even[2] = {0};
+        count_reads("4", "f32[20,6] G(0;5,6,4,5)", "4", i == 0 ? "f32[20,6] S(1)" : "f32[20,6] R",
+                    &listed[0], &listed[1]);
+        count_reads("4", "f32[20,6] S(0)", "4", i == 0 ? "f32[20,6] S(1)" : "f32[20,6] R", &even[0],
+                    &even[1]);
+        ck_assert_uint_eq(listed[0], even[0]);
+        ck_assert_uint_eq(listed[1], even[1]);
+    }
+}
+END_TEST
+
+START_TEST(all_read_from_the_owner)
+{
+    struct wf_parts parts = read_parts("2x3", "f32[8] S(0),O(2)", "2x3", "f32[8] S(0),R", 3);
+
+    ck_assert_uint_eq(parts.rank_count, 1);
+    ck_assert_int_eq(parts.ranks[0], 5);
+    wf_parts_free(&parts);
+    parts = read_parts("2x3", "f32[8] O(1),O(2)", "2@7-8", "f32[8] S(0)", 8);
+    ck_assert_uint_eq(parts.rank_count, 1);
+    ck_assert_int_eq(parts.ranks[0], 5);
+    wf_parts_free(&parts);
+    parts = read_parts("2x3", "f32[8] P,S(0)", "2x3", "f32[8] O(1),O(2)", 4);
+    ck_assert_uint_eq(parts.rank_count, 0);
+    parts = read_parts("2x3", "f32[9] P,S(0)", "2x3", "f32[9] O(1),O(2)", 5);
+    ck_assert_uint_eq(parts.rank_count, 6);
+    ck_assert_uint_eq(parts.holders, 2);
+    wf_parts_free(&parts);
+}
+END_TEST
+
 START_TEST(a_partial_that_is_made_has_one_holder_of_the_value)
 {
     struct wf_parts parts = read_parts("2", "f32[8] S(0)", "2", "f32[8] P", 0);
@@ -231,7 +294,8 @@ START_TEST(copies_share_the_sending_evenly)
 }
 END_TEST
 
-SUITE(exec_parts, copies_share_the_sending_evenly, what_a_rank_has_it_reads_at_home,
+SUITE(exec_parts, parts_and_sizes_have_the_regions_of_shards, all_read_from_the_owner,
+      copies_share_the_sending_evenly, what_a_rank_has_it_reads_at_home,
       contributions_come_in_blocks_of_all_holders, sums_beside_averages_are_averages_by_less,
       a_partial_that_is_made_has_one_holder_of_the_value, other_ranks_spread_over_the_replicas,
       a_rank_outside_both_meshes_reads_and_serves_nothing,

@@ -71,6 +71,26 @@ START_TEST(strides_are_searched_too)
 }
 END_TEST
 
+START_TEST(groups_and_parts_are_found_by_their_sizes)
+{
+    struct met met = meet("4", "f32[12] S(0)", 1, "f32[12] G(0;4,0,2,6)", WEFT_OK);
+
+    ck_assert_int_eq(met.count, 2);
+    ck_assert_int_eq(met.ranks[0], 0);
+    ck_assert_int_eq(met.ranks[1], 2);
+    met = meet("4", "f32[12] G(0;4,0,2,6)", 3, "f32[12] S(0)", WEFT_OK);
+    ck_assert_int_eq(met.count, 2);
+    ck_assert_int_eq(met.ranks[0], 2);
+    met = meet("4", "f32[12] S(0)", 3, "f32[12] B(0;4,8)", WEFT_OK);
+    ck_assert_int_eq(met.count, 2);
+    ck_assert_int_eq(met.ranks[0], 2);
+    ck_assert_int_eq(met.ranks[1], 3);
+    met = meet("2x2", "f32[12] S(0),R", 2, "f32[12] G(0;8,4),S(0)", WEFT_OK);
+    ck_assert_int_eq(met.count, 3);
+    ck_assert_int_eq(met.ranks[0], 1);
+}
+END_TEST
+
 START_TEST(empty_shards_have_no_peers)
 {
     struct met met = meet("4", "f32[2] S(0)", 3, "f32[2] S(0)", WEFT_OK);
@@ -110,5 +130,6 @@ START_TEST(finding_peers_does_not_count_through_the_ranks)
 END_TEST
 
 SUITE(exec_peers, a_shard_meets_those_whose_indices_it_shares,
-      axes_that_copy_keep_ones_own_coordinate, strides_are_searched_too, empty_shards_have_no_peers,
+      axes_that_copy_keep_ones_own_coordinate, strides_are_searched_too,
+      groups_and_parts_are_found_by_their_sizes, empty_shards_have_no_peers,
       the_first_failure_ends_it, finding_peers_does_not_count_through_the_ranks)

@@ -1,5 +1,7 @@
 #include "support/lone_rank.h"
+#include "support/random_layout.h"
 #include "support/suite.h"
+#include "weft/move.h"
 
 enum { ACTIONS = 3 };
 
@@ -69,4 +71,238 @@ START_TEST(what_needs_no_scratch_has_none)
 }
 END_TEST
 
-SUITE(exec_scratch, outputs_lie_at_two_ends_and_staging_between, what_needs_no_scratch_has_none)
+/* ---- plans state what binding takes ---- */
+
+/* A backend that scatters equal shards itself, averages, and reads peers' memory. */
+static weft_status support_scatter(void *device, const weft_support_query *query, uint32_t *level)
+{
+    (void)device;
+    *level =
+        query->collective == WEFT_COLL_REDUCE_SCATTER ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_EMULATED;
+    return WEFT_OK;
+}
+
+static weft_status accept_pull(void *comm, const weft_pull_args *args)
+{
+    (void)comm;
+    (void)args;
+    return WEFT_OK;
+}
+
+static weft_status accept_pull_cast(void *comm, const weft_pull_args *args, uint32_t dtype)
+{
+    (void)comm;
+    (void)args;
+    (void)dtype;
+    return WEFT_OK;
+}
+
+static weft_status accept_cast(void *list, uint32_t from, uint32_t to, const void *const *sources,
+                               void *const *targets, void *stream)
+{
+    (void)list;
+    (void)from;
+    (void)to;
+    (void)sources;
+    (void)targets;
+    (void)stream;
+    return WEFT_OK;
+}
+
+/* The most scratch that a rank of PLAN takes. */
+static uint64_t bound_scratch(struct lone_rank *lone, const weft_plan *plan, bool packed)
+{
+    weft_bind_options options = {.struct_size = sizeof options, .packed = packed};
+    uint64_t most = 0;
+
+    for (int32_t rank = 0; rank < lone->comm.size; rank++) {
+        uint64_t bytes = UINT64_MAX;
+        lone->comm.rank = rank;
+        ck_assert_msg(weft_plan_scratch(plan, &lone->comm, &options, &bytes) == WEFT_OK, "%s",
+                      weft_last_error());
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+enum { RANKS = 32 };
+
+/* A mesh of at most RANKS ranks, below RANKS. */
+static weft_mesh *small_mesh(struct random *r)
+{
+    int32_t sizes[3], ranks[RANKS], axes = random_in(r, 1, 3), size = 1;
+    weft_mesh_options options = {.struct_size = sizeof options, .ranks = ranks};
+    weft_mesh *mesh = NULL;
+
+    for (int32_t a = 0; a < axes; a++)
+        size *= sizes[a] = random_in(r, 1, 3);
+    random_order(r, RANKS, ranks);
+    if (random_chance(r, 2))
+        for (int32_t i = 0; i < RANKS; i++)
+            ranks[i] = i;
+    ck_assert_int_eq(weft_mesh_create(axes, sizes, &options, &mesh), WEFT_OK);
+    return mesh;
+}
+
+/* A random spec, in another dtype than f32 one time in three. */
+static weft_spec *random_dtype(struct random *r, const weft_mesh *mesh, int32_t dims,
+                               const int64_t *shape)
+{
+    weft_spec *spec = random_spec(r, mesh, dims, shape), *other = NULL;
+
+    if (!random_chance(r, 3)) return spec;
+    ck_assert_int_eq(
+        weft_spec_with_dtype(spec, random_chance(r, 2) ? WEFT_DTYPE_BF16 : WEFT_DTYPE_F64, &other),
+        WEFT_OK);
+    weft_spec_release(&spec);
+    return other;
+}
+
+static void compare_scratch(struct lone_rank *lone, struct random *r, bool crosses)
+{
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan_info info = {.struct_size = sizeof info};
+    int64_t shape[WEFT_MAX_DIMS];
+    int32_t dims = random_shape(r, shape);
+    weft_mesh *mesh = small_mesh(r), *other = crosses ? small_mesh(r) : weft_mesh_retain(mesh);
+    weft_spec *from = random_spec(r, mesh, dims, shape), *to = random_dtype(r, other, dims, shape);
+    bool packed = random_chance(r, 2);
+    static char source[8192];
+    weft_cost_table *costs = NULL;
+    weft_plan *plan = NULL;
+
+    ck_assert_int_eq(weft_cost_table_find(packed ? "default" : "cpu", &costs), WEFT_OK);
+    options.costs = costs;
+    options.minimize = (uint32_t)random_in(r, 0, 2);
+    if (random_chance(r, 4)) options.planner = WEFT_PLANNER_EXCHANGE;
+    if (weft_plan_create(from, to, &options, &plan) == WEFT_OK) {
+        uint64_t bytes = bound_scratch(lone, plan, packed);
+        ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+        ck_assert_msg(info.peak_bytes == bytes, "%s -> %s: stated %llu, bound %llu; %u %u %d",
+                      strcpy(source, as_command(from)), as_command(to),
+                      (unsigned long long)info.peak_bytes, (unsigned long long)bytes,
+                      options.minimize, options.planner, packed);
+    }
+    weft_plan_release(&plan);
+    weft_cost_table_release(&costs);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&other);
+}
+
+enum { TENSORS = 6 };
+
+/* The same for a batch of random tensors, with a limit of scratch one time in three. */
+static void compare_batch(struct lone_rank *lone, struct random *r, bool crosses)
+{
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_mesh *mesh = small_mesh(r), *other = crosses ? small_mesh(r) : weft_mesh_retain(mesh);
+    uint32_t count = (uint32_t)random_in(r, 1, TENSORS);
+    const weft_spec *from[TENSORS], *to[TENSORS];
+    bool packed = random_chance(r, 2);
+    weft_cost_table *costs = NULL;
+    weft_plan *plan = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t shape[WEFT_MAX_DIMS];
+        int32_t dims = random_shape(r, shape);
+        from[i] = random_spec(r, mesh, dims, shape);
+        to[i] = random_dtype(r, other, dims, shape);
+    }
+    ck_assert_int_eq(weft_cost_table_find(packed ? "default" : "cpu", &costs), WEFT_OK);
+    options.costs = costs;
+    options.minimize = (uint32_t)random_in(r, 0, 2);
+    if (random_chance(r, 3)) options.memory_limit = (uint64_t)random_in(r, 1, 16) * 256;
+    if (weft_plan_create_batch(count, from, to, &options, &plan) == WEFT_OK) {
+        uint64_t bytes = bound_scratch(lone, plan, packed);
+        ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+        ck_assert_msg(info.peak_bytes == bytes, "%u of %u tensors: stated %llu, bound %llu; %u %d",
+                      info.together, count, (unsigned long long)info.peak_bytes,
+                      (unsigned long long)bytes, options.minimize, packed);
+        ck_assert(options.memory_limit == 0 || bytes <= options.memory_limit);
+    }
+    weft_plan_release(&plan);
+    weft_cost_table_release(&costs);
+    for (uint32_t i = 0; i < count; i++) {
+        weft_spec_release((weft_spec **)&from[i]);
+        weft_spec_release((weft_spec **)&to[i]);
+    }
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&other);
+}
+
+/* Call COMPARE with random tensors on a backend that does what plans assume. */
+static void compare_many(void (*compare)(struct lone_rank *, struct random *, bool), int cases)
+{
+    struct random r = {.state = test_seed_begin("exec_scratch") | 1};
+    weft_kernel_table kernel = keeping_kernel;
+    const weft_plugin *plugin;
+    weft_comm_table table;
+    struct lone_rank lone;
+    weft_plugin able;
+
+    lone_begin(&lone, 0, RANKS);
+    plugin = lone.context->plugin;
+    able = *plugin;
+    kernel.regions_cast = accept_cast;
+    able.kernel = &kernel;
+    lone.context->plugin = &able;
+    table = *lone.comm.table;
+    table.support = support_scatter;
+    table.pull = accept_pull;
+    table.pull_cast = accept_pull_cast;
+    lone.comm.table = &table;
+    lone.comm.averages = UINT32_MAX;
+    for (int i = test_cases(cases); i > 0; i--)
+        compare(&lone, &r, i % 3 == 0);
+    lone.context->plugin = plugin;
+    lone_end(&lone);
+}
+
+START_TEST(a_plan_states_the_scratch_that_binding_takes)
+{
+    compare_many(compare_scratch, 600);
+}
+END_TEST
+
+/* Shards of one shape, of which the first is one run and the others are not. */
+static void compare_parts(struct lone_rank *lone, struct random *r, bool crosses)
+{
+    weft_cost_table *costs = NULL;
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_spec *from = spec_of("2x2", "f32[8,24] S(1)[1],B(1;14,2,4,4)[0]");
+    weft_spec *to = spec_of("2x2", "f32[8,24] S(0)[1],S(0)[0]");
+    weft_plan *plan = NULL;
+
+    (void)r;
+    (void)crosses;
+    ck_assert_int_eq(weft_cost_table_find("default", &costs), WEFT_OK);
+    options.costs = costs;
+    ck_assert_int_eq(weft_plan_create(from, to, &options, &plan), WEFT_OK);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    ck_assert_uint_eq(info.peak_bytes, bound_scratch(lone, plan, true));
+    ck_assert_uint_eq(info.peak_bytes, 512);
+    weft_plan_release(&plan);
+    weft_cost_table_release(&costs);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+
+START_TEST(shards_of_one_shape_may_have_other_runs)
+{
+    compare_many(compare_parts, 1);
+}
+END_TEST
+
+START_TEST(a_batch_states_the_scratch_that_binding_takes)
+{
+    compare_many(compare_batch, 300);
+}
+END_TEST
+
+SUITE(exec_scratch, a_plan_states_the_scratch_that_binding_takes,
+      a_batch_states_the_scratch_that_binding_takes, shards_of_one_shape_may_have_other_runs,
+      outputs_lie_at_two_ends_and_staging_between, what_needs_no_scratch_has_none)

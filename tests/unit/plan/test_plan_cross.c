@@ -221,7 +221,24 @@ START_TEST(an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks)
 }
 END_TEST
 
-SUITE(plan_cross, an_excluded_exchange_is_refused,
+START_TEST(the_planner_exchange_uses_one_exchange_also_for_memory)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .planner = WEFT_PLANNER_EXCHANGE,
+                                 .minimize = WEFT_MINIMIZE_MEMORY};
+    struct pair pair;
+    weft_plan *plan;
+
+    open_pair(&pair, "2", "4@1-4", "4,9", "S(1)", "R");
+    plan = plan_pair(&pair, &options);
+    ck_assert_uint_eq(plan->step_count, 1);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+SUITE(plan_cross, the_planner_exchange_uses_one_exchange_also_for_memory,
+      an_excluded_exchange_is_refused,
       an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks,
       integers_are_added_and_averaged_between_meshes_without_other_reductions,
       one_exchange_goes_between_the_meshes,

@@ -245,14 +245,40 @@ static void compare_answers(const struct question *q)
     ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
     info = plan_info(&pair, &options);
     ck_assert_msg(
-        (q->minimize == WEFT_MINIMIZE_BYTES ? info.bytes_received_max : info.cost_ns) ==
-            exhaustive_least(&problem),
+        q->minimize == WEFT_MINIMIZE_BYTES
+            ? !exhaustive_beats(&problem, info.bytes_received_max)
+            : (q->minimize == WEFT_MINIMIZE_MEMORY ? info.peak_bytes : info.cost_ns) ==
+                  exhaustive_least(&problem),
         "weft plan --mesh %s --dtype %s --shape %s --from \"%s\" --to \"%s\" --minimize %s "
         "--costs %s",
         q->mesh, q->dtype, q->shape, q->from, q->to,
-        q->minimize == WEFT_MINIMIZE_BYTES ? "bytes" : "time", q->costs);
+        q->minimize == WEFT_MINIMIZE_BYTES    ? "bytes"
+        : q->minimize == WEFT_MINIMIZE_MEMORY ? "memory"
+                                              : "time",
+        q->costs);
     weft_cost_table_release(&costs);
     close_pair(&pair);
+}
+
+/* Meshes of up to RANKS ranks, and shapes that do not divide evenly. */
+static void compare_exact(uint64_t *seed, int ranks, uint32_t minimize)
+{
+    int axes = 1 + (int)random_below(seed, 3), dims = 1 + (int)random_below(seed, 3), size = 1;
+    struct question q = {.dtype = "f32", .minimize = minimize, .costs = "default"};
+
+    for (int a = 0; a < axes; a++) {
+        int most = ranks / size < 6 ? ranks / size : 6;
+        int next = most < 2 ? 1 : 2 + (int)random_below(seed, (uint64_t)most - 1);
+        size *= next;
+        snprintf(q.mesh + strlen(q.mesh), sizeof q.mesh - strlen(q.mesh), "%s%d", a > 0 ? "x" : "",
+                 next);
+    }
+    for (int d = 0; d < dims; d++)
+        snprintf(q.shape + strlen(q.shape), sizeof q.shape - strlen(q.shape), "%s%d",
+                 d > 0 ? "," : "", 1 + (int)random_below(seed, 30));
+    random_placements(seed, axes, dims, q.from, sizeof q.from);
+    random_placements(seed, axes, dims, q.to, sizeof q.to);
+    compare_answers(&q);
 }
 
 static void compare_with_exhaustive(uint64_t *seed)
@@ -358,7 +384,29 @@ START_TEST(the_search_finds_what_exhaustive_search_finds)
 }
 END_TEST
 
-SUITE(plan_optimal, no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent,
+/* WEFT_TEST_CASES=4000 or WEFT_TEST_TIMES=10 compares more. */
+START_TEST(no_sequence_of_steps_receives_less_than_the_plan_by_bytes)
+{
+    uint64_t state = test_seed_begin("no_sequence_of_steps_receives_less_than_the_plan_by_bytes");
+
+    for (int plans = test_cases(400); plans > 0; plans--)
+        compare_exact(&state, 16, WEFT_MINIMIZE_BYTES);
+}
+END_TEST
+
+START_TEST(no_sequence_of_steps_takes_less_scratch_than_the_plan_by_memory)
+{
+    uint64_t state =
+        test_seed_begin("no_sequence_of_steps_takes_less_scratch_than_the_plan_by_memory");
+
+    for (int plans = test_cases(100); plans > 0; plans--)
+        compare_exact(&state, 8, WEFT_MINIMIZE_MEMORY);
+}
+END_TEST
+
+SUITE(plan_optimal, no_sequence_of_steps_receives_less_than_the_plan_by_bytes,
+      no_sequence_of_steps_takes_less_scratch_than_the_plan_by_memory,
+      no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent,
       the_search_finds_what_exhaustive_search_finds,
       averages_of_integers_are_planned_as_well_as_by_exhaustive_search,
       every_pair_is_planned_as_well_as_by_exhaustive_search,

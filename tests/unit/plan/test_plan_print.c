@@ -32,7 +32,7 @@ START_TEST(steps_are_lines_that_people_read)
     check_text("4", "2x2", "64", "S(0)", "S(0),R",
                "the meshes have the same ranks, here as 2x2:\n1. all-gather over axis 1: ");
     check_text("2", NULL, "1048576", "S(0)", "R",
-               "at most 2.0 MiB received by a rank, 0 B of scratch, ");
+               "at most 2.0 MiB received by a rank (1.00 of the least possible), 0 B of scratch, ");
 }
 END_TEST
 

@@ -228,13 +228,12 @@ END_TEST
 #define OFFSET(table, function) offsetof(weft_##table##_table, function)
 
 /* The optional entries of weft_plugin.h, by table. */
-static const size_t device_optional[] = {OFFSET(device, stream_wrap),
-                                         OFFSET(device, stream_native),
-                                         OFFSET(device, event_elapsed),
-                                         OFFSET(device, bind_thread),
-                                         OFFSET(device, event_wrap),
-                                         OFFSET(device, event_native),
-                                         0};
+static const size_t device_optional[] = {
+    OFFSET(device, stream_wrap),   OFFSET(device, stream_native),
+    OFFSET(device, event_elapsed), OFFSET(device, bind_thread),
+    OFFSET(device, event_wrap),    OFFSET(device, event_native),
+    OFFSET(device, ranges_wanted), OFFSET(device, range_begin),
+    OFFSET(device, range_end),     0};
 static const size_t comm_optional[] = {OFFSET(comm, pull),
                                        OFFSET(comm, split),
                                        OFFSET(comm, cost),

@@ -69,6 +69,23 @@ END_TEST
 
 static atomic_bool server_has_ended;
 
+/* The server ends while all ranks run BODY: each of them reports rank 0 as the first to be lost. */
+static void check_server_is_first(const char *address, void (*body)(struct rv_rank *))
+{
+    server_has_ended = false;
+    rv = begin_serving(address);
+    start_all(body);
+    while (arrived < 4)
+        rv_sleep_ms(1);
+    pthread_cancel(rv.server->thread);
+    server_has_ended = true;
+    join_all();
+    for (int rank = 1; rank < 4; rank++)
+        ck_assert_msg(ranks[rank].gone_rank == 0, "rank %d: rank %d was the first to be lost", rank,
+                      ranks[rank].gone_rank);
+    wf_server_release(&rv.server);
+}
+
 /* Rank 0's process ends slowly: rank 3's connection to its server closes first, its own connection
  * to the standby 400 ms later, and the connections of ranks 1 and 2 to its server last.  Rank 3
  * ends because of the loss. */
@@ -92,18 +109,74 @@ static void end_slowly(struct rv_rank *self)
 
 START_TEST(a_server_whose_process_ends_slowly_is_the_cause)
 {
-    server_has_ended = false;
-    rv = begin_serving("unix:weft-test-slow");
-    start_all(end_slowly);
-    while (arrived < 4)
+    check_server_is_first("unix:weft-test-slow", end_slowly);
+}
+END_TEST
+
+/* Rank 0 was killed, and the kernel has closed nothing but rank 3's connection to its server.  Rank
+ * 3 ends because of the loss. */
+static void close_one_connection(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    arrived++;
+    while (!server_has_ended)
         rv_sleep_ms(1);
-    pthread_cancel(rv.server->thread);
-    server_has_ended = true;
-    join_all();
-    for (int rank = 1; rank < 4; rank++)
-        ck_assert_msg(ranks[rank].gone_rank == 0, "rank %d: rank %d was the first to be lost", rank,
-                      ranks[rank].gone_rank);
-    wf_server_release(&rv.server);
+    if (self->rank == 3) shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
+    while (self->rank > 0 && self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 3) vanish(self->client);
+    arrived++;
+    while (self->rank == 0 && arrived < 8)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_server_whose_loss_one_rank_has_found_is_the_cause)
+{
+    check_server_is_first("unix:weft-test-found", close_one_connection);
+}
+END_TEST
+
+/* The standby has a LOOK about the lost rank when the process learns of the loss. */
+static void read_look(void *self, const struct wf_departure *departure)
+{
+    struct wf_inbox sent = {0};
+    struct wf_reader reader;
+    struct wf_frame frame;
+    char bytes[256];
+    ssize_t got = recv(*(int *)self, bytes, sizeof bytes, MSG_DONTWAIT);
+
+    ck_assert_int_gt(got, 0);
+    wf_text_append(&sent.bytes, bytes, (size_t)got);
+    ck_assert_int_eq(wf_frame_next(&sent, &frame), WEFT_OK);
+    ck_assert_uint_eq(frame.type, WF_FRAME_LOOK);
+    reader = wf_frame_reader(&frame);
+    ck_assert_uint_eq(wf_take_u32(&reader), (uint32_t)departure->rank);
+    wf_inbox_free(&sent);
+}
+
+START_TEST(the_standby_is_told_of_a_loss_before_the_process)
+{
+    struct wf_departure *departed[4] = {0};
+    struct wf_client client = {.departed = departed, .lock = PTHREAD_MUTEX_INITIALIZER};
+    int ends[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    client.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    client.options.size = 4;
+    client.options.events.self = &ends[1];
+    client.options.events.gone = read_look;
+    client.links[WF_LINK_SERVER].over = true;
+    client.links[WF_LINK_STANDBY].connection = wf_connection_create(ends[0], 0);
+    wf_client_note_gone(&client, 3, false, "is gone", (weft_blob){"", 0});
+    ck_assert_ptr_nonnull(client.first_lost);
+    wf_departure_free(departed[3]);
+    wf_connection_release(client.links[WF_LINK_STANDBY].connection);
+    close(ends[1]);
 }
 END_TEST
 
@@ -142,4 +215,6 @@ END_TEST
 SUITE(rendezvous_departures, a_server_that_closes_last_is_not_the_cause,
       a_loss_is_named_where_others_left_because_of_it,
       a_server_whose_process_ends_slowly_is_the_cause,
+      a_server_whose_loss_one_rank_has_found_is_the_cause,
+      the_standby_is_told_of_a_loss_before_the_process,
       a_rank_that_loses_the_standby_alone_is_not_gone)

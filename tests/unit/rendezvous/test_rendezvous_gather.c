@@ -194,17 +194,24 @@ START_TEST(ranks_in_different_calls_get_both_names)
 }
 END_TEST
 
-static void post_for(struct wf_gathers *m, uint64_t comm, int32_t rank, const char *label)
+/* RANK posts a step of ranks 0 to COUNT - 1. */
+static void post_step(struct wf_gathers *m, uint64_t now, uint64_t comm, int32_t count,
+                      int32_t rank, const char *label)
 {
     struct wf_contribution c = {.comm = comm,
-                                .ranks = (int32_t[]){0, 1},
-                                .count = 2,
+                                .ranks = (int32_t[]){0, 1, 2},
+                                .count = count,
                                 .label = label,
                                 .timeout_ns = 100,
                                 .text = "",
                                 .blob = {"", 0}};
 
-    ck_assert_int_eq(wf_gathers_post(m, 0, rank, 1, &c), WEFT_OK);
+    ck_assert_int_eq(wf_gathers_post(m, now, rank, 1, &c), WEFT_OK);
+}
+
+static void post_for(struct wf_gathers *m, uint64_t comm, int32_t rank, const char *label)
+{
+    post_step(m, 0, comm, 2, rank, label);
 }
 
 START_TEST(calls_on_different_communicators_do_not_meet)
@@ -221,6 +228,23 @@ START_TEST(calls_on_different_communicators_do_not_meet)
         post_for(m, 8, rank, "a split of tp#8");
     ck_assert_int_eq(seen[0].status, WEFT_OK);
     ck_assert_int_eq(seen[1].status, WEFT_OK);
+    wf_gathers_release(&m);
+}
+END_TEST
+
+START_TEST(ranks_at_two_steps_of_a_communicator_get_one_text)
+{
+    struct wf_gathers *m = begin();
+
+    post_step(m, 0, 7, 2, 0, "a");
+    post_step(m, 50, 7, 3, 1, "b");
+    post_step(m, 50, 7, 3, 2, "b");
+    ck_assert_uint_eq(wf_gathers_expire(m, 100), 200);
+    for (int rank = 0; rank < 3; rank++) {
+        ck_assert_int_eq(seen[rank].status, WEFT_ERR_TIMEOUT);
+        ck_assert_str_eq(seen[rank].text,
+                         "rank 1 of 2 did not reach a within 100 ns; rank 1 is at b");
+    }
     wf_gathers_release(&m);
 }
 END_TEST
@@ -425,7 +449,7 @@ SUITE(rendezvous_gather, all_get_every_blob_in_the_lists_order,
       a_late_rank_hears_of_the_failure_whatever_it_came_for, a_failure_names_one_rank_only,
       the_next_gather_of_a_list_does_not_wait_for_the_failed_one,
       ranks_in_different_calls_get_both_names, calls_on_different_communicators_do_not_meet,
-      the_time_limit_names_the_missing_rank,
+      ranks_at_two_steps_of_a_communicator_get_one_text, the_time_limit_names_the_missing_rank,
       the_time_limit_does_not_name_a_rank_that_waits_elsewhere,
       a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later, the_least_time_limit_counts,
       ranks_that_may_serve_get_a_failure_last, a_rank_that_is_gone_ends_its_gathers_now_and_later,

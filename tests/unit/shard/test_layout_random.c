@@ -47,7 +47,7 @@ static void check_index(const weft_spec *spec, const struct wf_index *index, int
 static void check_rank(const weft_spec *spec, int32_t rank)
 {
     int32_t coord[WEFT_MAX_AXES];
-    int64_t want[ORACLE_LONGEST], elements = 1;
+    int64_t want[ORACLE_LONGEST], elements;
     struct wf_shard inside;
     weft_shard shard;
 
@@ -55,6 +55,7 @@ static void check_rank(const weft_spec *spec, int32_t rank)
     wf_shard_of(spec, rank, &inside);
     HOLDS(spec, weft_mesh_coord_of(weft_spec_mesh(spec), rank, coord) == WEFT_OK);
     HOLDS(spec, shard.member && shard.dims == weft_spec_dims(spec));
+    elements = oracle_owns(spec, coord);
     for (int32_t d = 0; d < shard.dims; d++) {
         int64_t size = weft_spec_shape(spec)[d], count = oracle_indices(spec, coord, d, want);
         struct wf_index index = wf_shard_index(&inside, d);
@@ -82,15 +83,23 @@ static int64_t flat_index(const weft_spec *spec, const struct wf_shard *shard, i
     return flat;
 }
 
-/* Along the splitting axes every element is held once, along the others by every rank. */
+/* True if every element has one holder along AXIS. */
+static bool has_one_holder(const weft_spec *spec, int32_t axis)
+{
+    const weft_placement *p = &weft_spec_placements(spec)[axis];
+
+    return wf_placement_splits(p) || p->kind == WEFT_PLACE_OWNER;
+}
+
+/* Along the axes that split or have an owner every element is held once, along the others by every
+ * rank. */
 static void check_tiling(const weft_spec *spec)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
     int32_t copies = weft_mesh_size(mesh), *holders;
 
     for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
-        if (wf_placement_splits(&weft_spec_placements(spec)[i]))
-            copies /= weft_mesh_axis_size(mesh, i);
+        if (has_one_holder(spec, i)) copies /= weft_mesh_axis_size(mesh, i);
     holders = calloc((size_t)weft_spec_elements(spec) + 1, sizeof *holders);
     for (int32_t place = 0; place < weft_mesh_size(mesh); place++) {
         struct wf_shard shard;
@@ -112,7 +121,7 @@ static void check_replicas(const weft_spec *spec)
         weft_shard a, b;
         wf_mesh_coord_at(mesh, place, coord);
         for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
-            if (!wf_placement_splits(&weft_spec_placements(spec)[i])) coord[i] = 0;
+            if (!has_one_holder(spec, i)) coord[i] = 0;
         HOLDS(spec, weft_mesh_rank(mesh, coord, &twin) == WEFT_OK);
         weft_spec_shard(spec, weft_mesh_rank_at(mesh, place), &a);
         weft_spec_shard(spec, twin, &b);
@@ -143,7 +152,7 @@ static void check_outsiders(const weft_spec *spec)
 
 static void check_text(const weft_spec *spec)
 {
-    char text[256];
+    char text[1024];
     weft_spec *again;
 
     HOLDS(spec, weft_spec_print(spec, text, sizeof text, NULL) == WEFT_OK);
@@ -414,6 +423,33 @@ START_TEST(the_shape_follows_from_the_shards)
 }
 END_TEST
 
-SUITE(layout_random, every_rank_holds_what_the_oracle_lists, segments_say_where_every_element_lies,
-      overlaps_are_what_both_hold, order_and_strides_convert_only_where_nothing_moves,
-      the_shape_follows_from_the_shards)
+START_TEST(the_spec_follows_from_the_shards)
+{
+    int listed = 0;
+
+    r = random_begin("the_spec_follows_from_the_shards");
+    for (int cases = test_cases(3000); cases > 0; cases--) {
+        weft_mesh *mesh = random_mesh(&r);
+        int64_t shape[WEFT_MAX_DIMS], *sizes;
+        int32_t dims = random_shape(&r, shape);
+        weft_spec *spec = random_spec(&r, mesh, dims, shape), *found = NULL;
+        weft_placement p[WEFT_MAX_AXES];
+        memcpy(p, weft_spec_placements(spec), (size_t)weft_mesh_axes(mesh) * sizeof *p);
+        for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
+            if (p[a].kind == WEFT_PLACE_SIZES && ++listed > 0) p[a].kind = WEFT_PLACE_SHARD;
+        sizes = local_shapes(spec);
+        HOLDS(spec, weft_spec_from_shards(mesh, WEFT_DTYPE_F32, dims, p, sizes, &found) == WEFT_OK);
+        HOLDS(spec, found == spec);
+        free(sizes);
+        weft_spec_release(&found);
+        weft_spec_release(&spec);
+        weft_mesh_release(&mesh);
+    }
+    ck_assert_int_ge(listed, test_cases(3000) / 100);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+SUITE(layout_random, the_spec_follows_from_the_shards, every_rank_holds_what_the_oracle_lists,
+      segments_say_where_every_element_lies, overlaps_are_what_both_hold,
+      order_and_strides_convert_only_where_nothing_moves, the_shape_follows_from_the_shards)

@@ -1,3 +1,4 @@
+#include "support/allocfail.h"
 #include "support/layout.h"
 #include "support/suite.h"
 
@@ -11,6 +12,22 @@ static weft_status shape_of(const char *mesh_text, const char *placements_text, 
     ck_assert_int_eq(weft_placements_parse(placements_text, weft_mesh_axes(mesh), placements),
                      WEFT_OK);
     status = weft_shape_from_shards(mesh, dims, placements, shards, shape);
+    weft_placements_free(weft_mesh_axes(mesh), placements);
+    weft_mesh_release(&mesh);
+    return status;
+}
+
+static weft_status spec_from(const char *mesh_text, const char *placements_text, int32_t dims,
+                             const int64_t *shards, weft_spec **out)
+{
+    weft_mesh *mesh = mesh_of(mesh_text);
+    weft_placement placements[WEFT_MAX_AXES];
+    weft_status status;
+
+    ck_assert_int_eq(weft_placements_parse(placements_text, weft_mesh_axes(mesh), placements),
+                     WEFT_OK);
+    status = weft_spec_from_shards(mesh, WEFT_DTYPE_F32, dims, placements, shards, out);
+    weft_placements_free(weft_mesh_axes(mesh), placements);
     weft_mesh_release(&mesh);
     return status;
 }
@@ -99,6 +116,100 @@ START_TEST(sizes_that_cannot_be_are_refused)
 }
 END_TEST
 
-SUITE(shard_global, uneven_shards_add_up, three_axes_of_three_dimensions_multiply,
+START_TEST(owners_hold_the_tensor_and_others_nothing)
+{
+    int64_t shape[2] = {0, 0};
+
+    ck_assert_int_eq(shape_of("2", "O(1)", 2, (const int64_t[]){0, 7, 5, 7}, shape), WEFT_OK);
+    ck_assert(shape[0] == 5 && shape[1] == 7);
+    check_refused(shape_of("2", "O(1)", 1, (const int64_t[]){5, 5}, shape), WEFT_ERR_MISMATCH,
+                  "rank 0 is not the owner, so its shard must have size 0 in dimension 0, but has "
+                  "5");
+    check_refused(shape_of("2", "O(1)", 2, (const int64_t[]){0, 6, 5, 7}, shape), WEFT_ERR_MISMATCH,
+                  "ranks 1 and 0 hold the same part of dimension 1");
+}
+END_TEST
+
+START_TEST(a_spec_has_the_sizes_of_its_shards)
+{
+    static const struct {
+        const char *mesh, *placements;
+        int32_t dims;
+        int64_t sizes[12];
+        const char *text;
+    } cases[] = {
+        {"4", "S(0)", 1, {3, 3, 1, 0}, "f32[7] G(0;3,3,1,0)"},
+        {"4", "S(0)", 1, {2, 2, 2, 1}, "f32[7] S(0)"},
+        {"4", "G(0;1,1,1,4)", 1, {1, 1, 1, 4}, "f32[7] G(0;1,1,1,4)"},
+        {"2", "B(0;3,1)", 1, {3, 1}, "f32[4] B(0;3,1)"},
+        {"2x2", "S(0),S(0)", 1, {3, 1, 3, 1}, "f32[8] S(0),G(0;3,1)"},
+        {"2x2", "S(0)[1],S(0)[0]", 1, {3, 3, 1, 1}, "f32[8] G(0;3,1)[1],S(0)[0]"},
+        {"2x2", "S(0),S(0)", 1, {3, 2, 1, 0}, "f32[6] G(0;5,1),S(0)"},
+        {"2x2", "S(1),O(1)", 2, {0, 3, 7, 3, 0, 1, 7, 1}, "f32[7,4] G(1;3,1),O(1)"},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_spec *spec = NULL;
+        char text[64];
+        ck_assert_msg(spec_from(cases[i].mesh, cases[i].placements, cases[i].dims, cases[i].sizes,
+                                &spec) == WEFT_OK,
+                      "%s: %s", cases[i].text, weft_last_error());
+        ck_assert_int_eq(weft_spec_print(spec, text, sizeof text, NULL), WEFT_OK);
+        ck_assert_str_eq(text, cases[i].text);
+        weft_spec_release(&spec);
+    }
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+START_TEST(shards_of_no_spec_are_refused)
+{
+    weft_spec *spec = NULL;
+
+    check_refused(spec_from("2x2", "R,S(0)", 1, (const int64_t[]){3, 1, 3, 2}, &spec),
+                  WEFT_ERR_MISMATCH, "ranks 1 and 3 hold the same part of dimension 0");
+    check_refused(spec_from("2x2", "S(0),S(0)", 1, (const int64_t[]){3, 1, 1, 3}, &spec),
+                  WEFT_ERR_MISMATCH, "dimension 0 has 8 indices in all");
+    check_refused(spec_from("2x2", "S(0),S(0)", 1, (const int64_t[]){3, 1, 1, 1}, &spec),
+                  WEFT_ERR_INVALID, "the axes before it leave 4 indices of dimension 0 on some");
+    check_refused(spec_from("2", "B(0;3,1)", 1, (const int64_t[]){2, 2}, &spec), WEFT_ERR_MISMATCH,
+                  "the shard of rank 0 must have 3, but has 2");
+    check_refused(spec_from("2", "S(0)", 1, (const int64_t[]){2, -2}, &spec), WEFT_ERR_INVALID,
+                  "weft_spec_from_shards: the shard of rank 1 has size -2 in dimension 0");
+    ck_assert_ptr_null(spec);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+struct making {
+    weft_mesh *mesh;
+    weft_spec *spec;
+};
+
+static weft_status make(void *argument)
+{
+    static const weft_placement p = {.kind = WEFT_PLACE_SHARD};
+    struct making *m = argument;
+
+    return weft_spec_from_shards(m->mesh, WEFT_DTYPE_F32, 1, &p, (const int64_t[]){3, 1}, &m->spec);
+}
+
+static void undo(void *argument)
+{
+    weft_spec_release(&((struct making *)argument)->spec);
+}
+
+START_TEST(a_spec_from_shards_survives_every_allocation_failure)
+{
+    struct making m = {.mesh = mesh_of("2")};
+
+    ck_assert_uint_ge(check_allocation_failures(make, undo, &m), 2);
+    weft_mesh_release(&m.mesh);
+}
+END_TEST
+
+SUITE(shard_global, owners_hold_the_tensor_and_others_nothing, a_spec_has_the_sizes_of_its_shards,
+      shards_of_no_spec_are_refused, a_spec_from_shards_survives_every_allocation_failure,
+      uneven_shards_add_up, three_axes_of_three_dimensions_multiply,
       a_scalar_has_no_shape_to_agree_on, ranks_that_disagree_are_named,
       sizes_that_cannot_be_are_refused)

@@ -104,6 +104,69 @@ START_TEST(no_spec_has_nothing)
 }
 END_TEST
 
+/* A fused QKV with 32 query and 8 key-value heads of 128: each rank holds its heads of each. */
+START_TEST(every_rank_holds_a_piece_of_each_part)
+{
+    weft_spec *spec = spec_of("8", "bf16[6144,4096] B(0;4096,1024,1024)");
+
+    for (int32_t rank = 0; rank < 8; rank++) {
+        const weft_run want[] = {
+            {512 * rank, 512}, {4096 + 128 * rank, 128}, {5120 + 128 * rank, 128}};
+        weft_shard shard;
+        weft_run run;
+        int64_t at = 0;
+        weft_spec_shard(spec, rank, &shard);
+        ck_assert_int_eq(shard.shape[0], 768);
+        ck_assert_int_eq(shard.offset[0], 512 * rank);
+        for (int i = 0; i < 3; i++, at += run.length) {
+            ck_assert(weft_spec_run(spec, rank, 0, at, &run));
+            ck_assert_int_eq(run.start, want[i].start);
+            ck_assert_int_eq(run.length, want[i].length);
+        }
+        ck_assert(!weft_spec_run(spec, rank, 0, at, &run));
+    }
+    weft_spec_release(&spec);
+}
+END_TEST
+
+START_TEST(groups_have_the_sizes_that_are_listed)
+{
+    weft_spec *spec = spec_of("4", "f32[7,2] G(0;3,0,1,3)");
+    static const int64_t offsets[] = {0, 7, 3, 4}, sizes[] = {3, 0, 1, 3};
+    weft_shard shard;
+
+    for (int32_t rank = 0; rank < 4; rank++) {
+        weft_spec_shard(spec, rank, &shard);
+        ck_assert_int_eq(shard.shape[0], sizes[rank]);
+        ck_assert_int_eq(shard.offset[0], offsets[rank]);
+        ck_assert_uint_eq(weft_spec_shard_bytes(spec, rank), (uint64_t)sizes[rank] * 8);
+    }
+    weft_spec_release(&spec);
+}
+END_TEST
+
+START_TEST(only_the_owner_holds_elements)
+{
+    weft_spec *spec = spec_of("2x2", "f32[4,6] O(1),S(1)");
+    weft_spec *scalar = spec_of("2", "f32[] O(1)");
+    weft_shard shard;
+
+    for (int32_t rank = 0; rank < 4; rank++) {
+        weft_spec_shard(spec, rank, &shard);
+        ck_assert(shard.member);
+        ck_assert_int_eq(shard.shape[0], rank < 2 ? 0 : 4);
+        ck_assert_int_eq(shard.offset[0], rank < 2 ? 4 : 0);
+        ck_assert_int_eq(shard.shape[1], 3);
+        ck_assert_int_eq(shard.offset[1], 3 * (rank % 2));
+        ck_assert_int_eq(shard.elements, rank < 2 ? 0 : 12);
+    }
+    ck_assert_uint_eq(weft_spec_shard_bytes(scalar, 0), 0);
+    ck_assert_uint_eq(weft_spec_shard_bytes(scalar, 1), 4);
+    weft_spec_release(&spec);
+    weft_spec_release(&scalar);
+}
+END_TEST
+
 START_TEST(missing_arguments_are_named)
 {
     static const weft_placement p[] = {{.kind = WEFT_PLACE_REPLICATE}};
@@ -137,5 +200,7 @@ START_TEST(missing_arguments_are_named)
 }
 END_TEST
 
-SUITE(shard_local, a_rank_outside_the_mesh_holds_nothing, runs_begin_where_they_are_asked_for,
-      overlaps_cross_meshes, no_spec_has_nothing, missing_arguments_are_named)
+SUITE(shard_local, every_rank_holds_a_piece_of_each_part, groups_have_the_sizes_that_are_listed,
+      only_the_owner_holds_elements, a_rank_outside_the_mesh_holds_nothing,
+      runs_begin_where_they_are_asked_for, overlaps_cross_meshes, no_spec_has_nothing,
+      missing_arguments_are_named)

@@ -32,6 +32,22 @@ START_TEST(an_even_order_has_a_strided_form)
 }
 END_TEST
 
+START_TEST(listed_sizes_convert_only_in_the_default_order)
+{
+    weft_spec *ordered = spec_of("2x2", "f32[8] S(0)[1],G(0;5,3)[0]"), *out = NULL;
+    weft_spec *strided = spec_of("2x2", "f32[8] SS(0,2),B(0;3,1)");
+
+    check_both("2x2", "f32[8] S(0),G(0;3,1)", "f32[8] S(0),G(0;3,1)");
+    check_both("2x2", "f32[8] B(0;5,3),O(1)", "f32[8] B(0;5,3),O(1)");
+    check_refused(weft_spec_order_to_strides(ordered, &out), WEFT_ERR_UNSUPPORTED,
+                  "dimension 0 of 1 has placements that list sizes, which depend on the order");
+    check_refused(weft_spec_strides_to_order(strided, &out), WEFT_ERR_UNSUPPORTED,
+                  "dimension 0 of 1 has placements that list sizes, which depend on the order");
+    weft_spec_release(&ordered);
+    weft_spec_release(&strided);
+}
+END_TEST
+
 START_TEST(mildly_uneven_orders_convert_too)
 {
     check_both("2x3", "f32[7] S(0)[1],S(0)[0]", "f32[7] SS(0,3),S(0)");
@@ -48,6 +64,8 @@ START_TEST(uneven_orders_that_strides_would_move_are_refused)
          "dimension 0, of size 7, is not split evenly, and the shard of rank 4 would have size 0 "
          "and begin at 7 by order, but size 1 and begin at 6 by strides"},
         {"4x2", "f32[9] S(0)[1],S(0)[0]", "f32[9] SS(0,2),S(0)", "dimension 0, of size 9"},
+        {"3x2x2", "f32[7] S(0)[1],S(0)[0],O(1)", "f32[7] SS(0,2),S(0),O(1)",
+         "the shard of rank 9 would have size 0"},
         {"8x2", "f32[5,17] S(1)[1],S(1)[0]", "f32[5,17] SS(1,2),S(1)", "dimension 1, of size 17"},
     };
 
@@ -148,6 +166,7 @@ START_TEST(conversion_survives_every_allocation_failure)
 }
 END_TEST
 
-SUITE(shard_order, an_even_order_has_a_strided_form, mildly_uneven_orders_convert_too,
-      uneven_orders_that_strides_would_move_are_refused, strides_that_mean_no_order_are_refused,
-      every_order_of_even_splits_comes_back, conversion_survives_every_allocation_failure)
+SUITE(shard_order, an_even_order_has_a_strided_form, listed_sizes_convert_only_in_the_default_order,
+      mildly_uneven_orders_convert_too, uneven_orders_that_strides_would_move_are_refused,
+      strides_that_mean_no_order_are_refused, every_order_of_even_splits_comes_back,
+      conversion_survives_every_allocation_failure)

@@ -40,6 +40,51 @@ START_TEST(placements_that_cannot_be_are_refused_with_place_and_reason)
 }
 END_TEST
 
+START_TEST(sizes_and_owners_that_cannot_be_are_refused)
+{
+    static const struct {
+        const char *mesh, *text, *error;
+    } cases[] = {
+        {"2", "f32[8] B(0;4,3)",
+         "placement 0, B(0;4,3): the sizes add up to 7, but there are 8 indices of dimension 0"},
+        {"4", "f32[8] G(0;3,3,1,0)",
+         "placement 0, G(0;3,3,1,0): the sizes add up to 7, but there are 8 indices"},
+        {"2x2", "f32[8] S(0),B(0;3,2)",
+         "placement 1, B(0;3,2): the sizes add up to 5, but the axes before it leave 4 indices of "
+         "dimension 0"},
+        {"2x2", "f32[8] B(0;3,2)[1],S(0)[0]",
+         "the sizes add up to 5, but the axes before it leave 4"},
+        {"2x2", "f32[7] S(0),B(0;3,1)",
+         "placement 1, B(0;3,1): the axes before it leave 4 indices of dimension 0 on some ranks "
+         "and 3 on others; listed sizes need the same number on all ranks"},
+        {"2x2", "f32[8] G(0;5,3),G(0;3,2)",
+         "the axes before it leave 5 indices of dimension 0 on some ranks and 3 on others"},
+        {"2x2", "f32[8] B(0;5,3),G(0;3,2)",
+         "the axes before it leave 5 indices of dimension 0 on some ranks and 3 on others"},
+        {"4", "f32[8] G(0;4,4)",
+         "placement 0, G(0;4,4): it has 2 sizes, and the axis has 4 ranks; give one size for each "
+         "rank"},
+        {"2", "f32[8] B(0;9223372036854775807,1)", "the sizes add up beyond 2^63 - 1"},
+        {"2", "f32[8] G(1;4,4)", "placement 0, G(1;4,4): the tensor has 1 dimension"},
+        {"2x4", "f32[8] R,O(4)",
+         "placement 1, O(4): the owner is coordinate 4, and the axis has 4 ranks; the owner is "
+         "from 0 to 3"},
+        {"70000", "f32[2] G(0;1,1)", "the axis has 70000 ranks; G may have at most 65536 sizes"},
+        {"2", "f32[10] B(0;1,1,1,1,1,1,1,1,1)", "placement 0, B(0;1,1,1,1,1,1,1,1,...): the sizes"},
+    };
+    weft_spec *spec = NULL;
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_mesh *mesh = mesh_of(cases[i].mesh);
+        check_refused(weft_spec_parse(mesh, cases[i].text, &spec), WEFT_ERR_INVALID,
+                      cases[i].error);
+        weft_mesh_release(&mesh);
+    }
+    ck_assert_ptr_null(spec);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
 START_TEST(sum_and_avg_mix)
 {
     weft_spec *spec = spec_of("2x2x2", "f32[8] P(avg),P(avg),P(sum)");
@@ -50,15 +95,27 @@ END_TEST
 
 START_TEST(wrong_fields_are_refused)
 {
+    static const int64_t negative[65] = {9, -1};
     static const struct {
         weft_placement placement;
         const char *error;
     } cases[] = {
-        {{.kind = 4}, "placement 0: kind 4 is not known"},
+        {{.kind = 7}, "placement 0: kind 7 is not known"},
         {{.kind = WEFT_PLACE_SHARD, .dim = -1}, "placement 0, S(-1): the tensor has 1 dimension"},
         {{.kind = WEFT_PLACE_SHARD, .turn = -1},
          "placement 0, S(0): turn is -1; it must not be negative"},
         {{.kind = WEFT_PLACE_STRIDED, .factor = -2}, "placement 0, SS(0,-2): the factor"},
+        {{.kind = WEFT_PLACE_PARTS, .size_count = 2}, "weft_placement.sizes is NULL"},
+        {{.kind = WEFT_PLACE_PARTS, .sizes = negative, .size_count = 2},
+         "placement 0, B(0;9,-1): size 1 is -1; a size must not be negative"},
+        {{.kind = WEFT_PLACE_SIZES, .sizes = negative, .size_count = 2},
+         "placement 0, G(0;9,-1): size 1 is -1; a size must not be negative"},
+        {{.kind = WEFT_PLACE_PARTS, .sizes = negative, .size_count = 0},
+         "it has 0 parts; the number of parts is from 1 to 64"},
+        {{.kind = WEFT_PLACE_PARTS, .sizes = negative, .size_count = 65},
+         "it has 65 parts; the number of parts is from 1 to 64"},
+        {{.kind = WEFT_PLACE_SIZES, .sizes = negative, .size_count = 1}, "it has 1 size, and"},
+        {{.kind = WEFT_PLACE_OWNER, .owner = -1}, "placement 0, O(-1): the owner is coordinate -1"},
         {{.kind = WEFT_PLACE_PARTIAL, .reduction = 99}, "placement 0, P(?): the reductions are"},
     };
     weft_mesh *mesh = mesh_of("2");
@@ -91,6 +148,65 @@ START_TEST(placements_have_one_form)
     ck_assert_int_eq(weft_spec_placements(have)[1].turn, 1);
     weft_spec_release(&have);
     weft_spec_release(&want);
+}
+END_TEST
+
+START_TEST(equal_layouts_are_one_spec)
+{
+    static const struct {
+        const char *mesh, *text, *form;
+    } cases[] = {
+        {"2", "f32[8] B(0;8)", "f32[8] S(0)"},
+        {"2", "f32[8] B(0;0,8,0)", "f32[8] S(0)"},
+        {"2", "f32[0] B(0;0,0)", "f32[0] S(0)"},
+        {"2", "f32[8] B(0;4,4)", "f32[8] SS(0,2)"},
+        {"2", "f32[8] B(0;3,3,2)", "f32[8] SS(0,3)"},
+        {"2", "f32[8] B(0;0,3,0,3,2)", "f32[8] SS(0,3)"},
+        {"2", "f32[8] B(0;2,3,0,3)", "f32[8] B(0;2,3,3)"},
+        {"2", "f32[41] B(0;10,10,10,10,1)", "f32[41] B(0;10,10,10,10,1)"},
+        {"4", "f32[8] G(0;2,2,2,2)", "f32[8] S(0)"},
+        {"4", "f32[5] G(0;2,2,1,0)", "f32[5] S(0)"},
+        {"4", "f32[5] G(0;1,2,1,1)", "f32[5] G(0;1,2,1,1)"},
+        {"1", "f32[5] G(0;5)", "f32[5] S(0)"},
+        {"2x1", "f32[5] R,O(0)", "f32[5] R,R"},
+        {"2", "f32[8] SS(0,1)", "f32[8] S(0)"},
+        {"2x2", "f32[8] B(0;4)[1],G(0;4,4)[0]", "f32[8] S(0)[1],S(0)[0]"},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_spec *a = spec_of(cases[i].mesh, cases[i].text);
+        weft_spec *b = spec_of(cases[i].mesh, cases[i].form);
+        char text[64];
+        ck_assert_int_eq(weft_spec_print(a, text, sizeof text, NULL), WEFT_OK);
+        ck_assert_str_eq(text, cases[i].form);
+        ck_assert_ptr_eq(a, b);
+        weft_spec_release(&a);
+        weft_spec_release(&b);
+    }
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+START_TEST(a_spec_keeps_its_own_sizes)
+{
+    int64_t sizes[] = {0, 5, 0, 3};
+    weft_placement p = {.kind = WEFT_PLACE_PARTS, .sizes = sizes, .size_count = 4};
+    weft_mesh *mesh = mesh_of("2");
+    weft_spec *spec = NULL, *again = NULL;
+
+    ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 1, (const int64_t[]){8}, &p, &spec),
+                     WEFT_OK);
+    sizes[1] = 7;
+    ck_assert_int_eq(weft_spec_placements(spec)->size_count, 2);
+    ck_assert_int_eq(weft_spec_placements(spec)->sizes[0], 5);
+    ck_assert_int_eq(weft_spec_placements(spec)->sizes[1], 3);
+    sizes[1] = 5;
+    ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 1, (const int64_t[]){8}, &p, &again),
+                     WEFT_OK);
+    ck_assert_ptr_eq(spec, again);
+    weft_spec_release(&spec);
+    weft_spec_release(&again);
+    weft_mesh_release(&mesh);
 }
 END_TEST
 
@@ -139,6 +255,8 @@ START_TEST(even_the_complaint_survives_allocation_failure)
 }
 END_TEST
 
-SUITE(shard_placement, placements_that_cannot_be_are_refused_with_place_and_reason, sum_and_avg_mix,
-      wrong_fields_are_refused, placements_have_one_form, splits_come_by_dimension_and_turn,
-      codes_are_different_and_ordered, even_the_complaint_survives_allocation_failure)
+SUITE(shard_placement, placements_that_cannot_be_are_refused_with_place_and_reason,
+      sizes_and_owners_that_cannot_be_are_refused, sum_and_avg_mix, wrong_fields_are_refused,
+      placements_have_one_form, equal_layouts_are_one_spec, a_spec_keeps_its_own_sizes,
+      splits_come_by_dimension_and_turn, codes_are_different_and_ordered,
+      even_the_complaint_survives_allocation_failure)

@@ -22,6 +22,12 @@ START_TEST(every_form_reads_and_prints)
         {"2", "c64[0] S(0)", NULL},
         {"2", "u8[1,1,1,1,1,1,1,1] S(7)", NULL},
         {"2", "u8[9] SS(0,9223372036854775807)", NULL},
+        {"2", "f32[6144,8] B(0;4096,1024,1024)", NULL},
+        {"2x4", "f32[8,7] R,G(1;3,3,1,0)", NULL},
+        {"2x2", "f32[8] B(0;3,1)[1],S(0)[0]", NULL},
+        {"2x4", "f32[8] O(1),O(3)", NULL},
+        {"2", "f32[] O(1)", NULL},
+        {"2x4", "f32[8] B ( 0 ; 5 , 3 ) , O ( 0 )", "f32[8] B(0;5,3),O(0)"},
         {"2x2", "\t f32 [ 4 , 6 ]  SS ( 0 , 2 ) [ 1 ] , S ( 0 ) [ 0 ] ",
          "f32[4,6] SS(0,2)[1],S(0)[0]"},
     };
@@ -53,13 +59,14 @@ static const struct {
     {"f32[-1] R,R", "position 5: expected the size of a dimension, found '-'"},
     {"f32[9223372036854775808] R,R", "position 5: the size of a dimension must be at most"},
     {"f32[1,1,1,1,1,1,1,1,1] R,R", "position 21: a dimension beyond the 8"},
-    {"f32[8]", "position 7: expected one of the placements R, S(dim), SS(dim,factor) and P(op), "
+    {"f32[8]", "position 7: expected one of the placements R, S(dim), SS(dim,factor), "
+               "B(dim;sizes), G(dim;sizes), P(op) and O(coordinate), "
                "found the end"},
     {"f32[8] R", "position 9: 1 placement for a mesh of 2 axes"},
     {"f32[8] R,R,R", "position 12: a placement too many: the mesh has 2 axes"},
     {"f32[8] R,Q", "position 10: \"Q\" is not a placement; the placements are R, S(dim), "},
     {"f32[8] Shard(0),R", "position 8: \"Shard\" is not a placement; the placements are R, "},
-    {"f32[8] Shard(0),R", "P(op); did you mean S(0)?"},
+    {"f32[8] Shard(0),R", "O(coordinate); did you mean S(0)?"},
     {"f32[8] Shard(dim=1),R", "did you mean S(1)?"},
     {"f32[8] shard,R", "did you mean S(dim)?"},
     {"f32[8] s(0),R", "did you mean S(0)?"},
@@ -89,6 +96,22 @@ static const struct {
     {"f32[8] S(0)[0,R", "position 14: expected ']'"},
     {"f32[8] S(0)[1],R", "placement 0 has turn [1], but the turns of dimension 0 are 0 to 0"},
     {"f32[8] S(0)[2],S(0)[0]", "placement 0 has turn [2], but the turns of dimension 0 are 0 to 1"},
+    {"f32[8] B(0),R", "position 11: expected ';' and sizes, as in B(0;3,2), found ')'"},
+    {"f32[8] G(0,4,4),R", "position 11: expected ';' and sizes, as in G(0;3,2), found ','"},
+    {"f32[8] B(0;),R", "position 12: expected a size, found ')'"},
+    {"f32[8] B(0;9,-1),R", "position 14: a size must not be negative"},
+    {"f32[8] G(0;9,-1),R", "position 14: a size must not be negative"},
+    {"f32[8] G(0;4,4,R", "position 16: expected a size, found 'R'"},
+    {"f32[8] B(0;9223372036854775808),R", "position 12: a size must be at most"},
+    {"f32[8] B(-1;4,4),R", "position 10: dimensions count from 0"},
+    {"f32[65] "
+     "B(0;1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1),R",
+     "position 141: B has more than 64 parts"},
+    {"f32[8] O,R", "position 9: expected '(', found ','"},
+    {"f32[8] O(),R", "position 10: expected the owner's coordinate, found ')'"},
+    {"f32[8] O(-1),R", "position 10: expected the owner's coordinate, found '-'"},
+    {"f32[8] O(0)[0],R", "expected ',' between placements after"},
     {"f32[8] R[0],R", "position 9: expected ',' between placements after \"f32[8] R\", found '['"},
     {"f32[8,8] S(0)S(1)",
      "position 14: expected ',' between placements after \"f32[8,8] S(0)\", found 'S'"},
@@ -170,7 +193,7 @@ static weft_status parse(void *argument)
 {
     struct making *m = argument;
 
-    return weft_spec_parse(m->mesh, "f32[8,8] S(0),P(max)", &m->spec);
+    return weft_spec_parse(m->mesh, "f32[8,8] B(0;5,3),G(1;3,3,2,0)", &m->spec);
 }
 
 static void undo(void *argument)
@@ -203,6 +226,16 @@ START_TEST(parts_of_a_spec_are_read_alone)
     int64_t shape[WEFT_MAX_DIMS];
     int32_t dims;
 
+    ck_assert_int_eq(weft_placements_parse("B(1;5,3),O(7)", 2, placements), WEFT_OK);
+    ck_assert_uint_eq(placements[0].kind, WEFT_PLACE_PARTS);
+    ck_assert_int_eq(placements[0].size_count, 2);
+    ck_assert_int_eq(placements[0].sizes[1], 3);
+    ck_assert_int_eq(placements[1].owner, 7);
+    weft_placements_free(2, placements);
+    ck_assert_ptr_null(placements[0].sizes);
+    weft_placements_free(2, placements);
+    weft_placements_free(2, NULL);
+    ck_assert_int_eq(wf_mem_live(), 0);
     ck_assert_int_eq(weft_placements_parse("SS(1,2),P(max)", 2, placements), WEFT_OK);
     ck_assert_uint_eq(placements[0].kind, WEFT_PLACE_STRIDED);
     ck_assert_int_eq(placements[0].factor, 2);

@@ -81,6 +81,38 @@ START_TEST(arguments_are_checked)
 }
 END_TEST
 
+START_TEST(streams_have_names)
+{
+    weft_stream *stream, *other;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    ck_assert_int_eq(weft_stream_create(context, &other), WEFT_OK);
+    ck_assert_str_eq(wf_stream_name(context, stream), "");
+    ck_assert_int_eq(weft_stream_set_name(context, stream, "a name of more than 31 bytes, cut"),
+                     WEFT_OK);
+    ck_assert_str_eq(wf_stream_name(context, stream), "a name of more than 31 bytes, c");
+    ck_assert_str_eq(wf_stream_name(context, other), "");
+    ck_assert_str_eq(wf_stream_name(context, NULL), "");
+    ck_assert_int_eq(weft_stream_set_name(context, NULL, "main"), WEFT_OK);
+    ck_assert_str_eq(wf_stream_name(context, NULL), "main");
+    ck_assert_int_eq(weft_stream_set_name(context, NULL, ""), WEFT_OK);
+    ck_assert_str_eq(wf_stream_name(context, NULL), "");
+    ck_assert_int_eq(weft_stream_set_name(context, stream, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_stream_set_name(NULL, stream, "x"), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_stream_set_name(context, (weft_stream *)(void *)&context, "x"),
+                     WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_stream_set_name(context, stream, "copy"), WEFT_OK);
+    catch_begin();
+    weft_context_release(&context);
+    ck_assert_str_eq(catch_end(), "weft: warning: weft_context_release: streams not released: 2; "
+                                  "these have names: copy\n");
+    weft_stream_release(NULL, &stream);
+    weft_stream_release(NULL, &other);
+}
+END_TEST
+
 START_TEST(a_stream_is_waited_for_with_a_limit)
 {
     weft_stream *stream;
@@ -98,6 +130,11 @@ START_TEST(a_stream_is_waited_for_with_a_limit)
     ck_assert_int_eq(weft_stream_wait(context, stream, 2 * WF_SECOND_NS), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(weft_last_error(),
                      "weft_stream_wait on rank 0: the work is not complete after 2.000 s");
+    ck_assert_int_eq(weft_stream_set_name(context, stream, "copy"), WEFT_OK);
+    ck_assert_int_eq(weft_stream_wait(context, stream, 1000000), WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(
+        weft_last_error(),
+        "weft_stream_wait on rank 0: the work on stream copy is not complete after 0.001 s");
     *(atomic_int *)(void *)stream = 0;
     weft_stream_release(context, &stream);
     ck_assert_ptr_null(stream);
@@ -127,4 +164,5 @@ START_TEST(no_allocation_that_fails_leaves_anything)
 END_TEST
 
 SUITE(comm_memory, memory_comes_from_the_plugin, leaks_are_reported, arguments_are_checked,
-      a_stream_is_waited_for_with_a_limit, no_allocation_that_fails_leaves_anything)
+      streams_have_names, a_stream_is_waited_for_with_a_limit,
+      no_allocation_that_fails_leaves_anything)

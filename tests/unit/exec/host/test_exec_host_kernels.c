@@ -100,6 +100,72 @@ START_TEST(a_plugin_without_regions_reduce_is_named_once)
 }
 END_TEST
 
+static weft_status answer; /* of a backend that is asked whether it can reduce */
+
+static weft_status reduce_regions(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
+                                  const void *const *sources, void *const *targets, void *stream)
+{
+    const struct kept_regions *asked = list;
+
+    (void)dtype, (void)reduction, (void)size, (void)sources, (void)targets, (void)stream;
+    ck_assert_uint_eq(asked->count, 0);
+    return answer;
+}
+
+/* A GPU plugin has no kernels for some devices.  Binding finds it. */
+START_TEST(a_plugin_that_refuses_reductions_is_asked_before_it_runs)
+{
+    weft_kernel_table kernel = keeping_kernel;
+    weft_plugin plugin;
+    const weft_plugin *before;
+    struct lone_rank lone;
+    const char *text;
+
+    kernel.regions_reduce = reduce_regions;
+    for (int refuses = 0; refuses < 2; refuses++) {
+        answer = refuses ? WEFT_ERR_UNSUPPORTED : WEFT_ERR_INVALID; /* it is asked without memory */
+        lone_begin(&lone, 0, 2);
+        before = lone.context->plugin;
+        plugin = *before;
+        plugin.kernel = lone.bound->kernel = &kernel;
+        lone.context->plugin = &plugin;
+        lone.bound->packed = true;
+        catch_begin();
+        ck_assert_int_eq(lone_act(&lone, WEFT_STEP_REDUCE_SCATTER, "2", "f32[8] P", "f32[8] S(0)"),
+                         WEFT_OK);
+        ck_assert(refuses == (lone.action.packing.average != NULL));
+        lone_clear(&lone);
+        text = catch_end();
+        ck_assert_msg(count(text, "backend fake has no kernels for reductions") == refuses, "%s",
+                      text);
+        lone.context->plugin = before;
+        lone_end(&lone);
+    }
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+/* All ranks pack an all-reduce that the backend of one of them refuses. */
+START_TEST(an_all_reduce_that_a_backend_refuses_is_packed)
+{
+    struct lone_rank lone;
+
+    lone_begin(&lone, 0, 2);
+    for (int refused = 0; refused < 2; refused++) {
+        lone.bound->refused = refused ? UINT32_C(1) << WEFT_DTYPE_I16 : 0;
+        ck_assert_int_eq(lone_act(&lone, WEFT_STEP_ALL_REDUCE, "2", "i16[8] P", "i16[8] R"),
+                         WEFT_OK);
+        ck_assert_int_eq(lone.action.type, refused ? WF_ACTION_PACKED : WF_ACTION_COLLECTIVE);
+        lone_clear(&lone);
+        ck_assert_int_eq(lone_act(&lone, WEFT_STEP_ALL_REDUCE, "2", "f32[8] P", "f32[8] R"),
+                         WEFT_OK);
+        ck_assert_int_eq(lone.action.type, WF_ACTION_COLLECTIVE);
+        lone_clear(&lone);
+    }
+    lone_end(&lone);
+}
+END_TEST
+
 START_TEST(memory_is_filled_with_any_element)
 {
     static double target[3001];
@@ -122,4 +188,6 @@ START_TEST(memory_is_filled_with_any_element)
 END_TEST
 
 SUITE(exec_host_kernels, a_plugin_without_kernels_runs_plans_and_the_log_says_so_once,
-      a_plugin_without_regions_reduce_is_named_once, memory_is_filled_with_any_element)
+      a_plugin_without_regions_reduce_is_named_once,
+      a_plugin_that_refuses_reductions_is_asked_before_it_runs,
+      an_all_reduce_that_a_backend_refuses_is_packed, memory_is_filled_with_any_element)

@@ -1,0 +1,221 @@
+/* cmd_status.c - `weft status [PID|JOB]`: what the ranks of this host do, and who waits for whom.
+ */
+#include "status/status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct request {
+    const struct cli_command *command;
+    const char *wanted; /* a pid, or the beginning of a job's number; NULL: all */
+    bool as_json;
+    int64_t watch_ns; /* 0: once */
+};
+
+/* ---- which job ---- */
+
+/* The process that started PID; 0 if this process cannot see it. */
+static int32_t parent_of(int32_t pid)
+{
+    char path[64], text[512];
+    const char *end;
+    size_t got;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    file = fopen(path, "re");
+    if (file == NULL) return 0;
+    got = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[got] = '\0';
+    end = strrchr(text, ')');
+    return end != NULL && strlen(end) > 4 ? (int32_t)strtol(end + 4, NULL, 10) : 0;
+}
+
+static bool has_pid(const struct status_job *job, int64_t pid)
+{
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        const weft_ring_info *info = &job->ranks[i].info;
+
+        if (info->pid == pid || (info->alive && parent_of(info->pid) == pid)) return true;
+    }
+    return false;
+}
+
+/* True if WANTED is the pid of a rank of JOB or of its launcher, or begins JOB's number. */
+static bool is_wanted(const struct status_job *job, const char *wanted)
+{
+    struct wf_scan scan = {wanted, 0};
+    char id[24];
+    int64_t pid;
+
+    if (wanted == NULL) return true;
+    if (wf_scan_int(&scan, "a pid", &pid) == WEFT_OK && wf_scan_end(&scan) && has_pid(job, pid))
+        return true;
+    snprintf(id, sizeof id, "%016" PRIx64, job->id);
+    return strlen(wanted) >= 4 && strncmp(id, wanted, strlen(wanted)) == 0;
+}
+
+static size_t count_wanted(const struct status *status, const char *wanted)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < status->count; i++)
+        count += is_wanted(&status->jobs[i], wanted);
+    return count;
+}
+
+/* ---- printing ---- */
+
+static void add_jobs_json(struct wf_text *out, const struct status *status, const char *wanted)
+{
+    struct wf_json json = {.out = out};
+
+    wf_json_begin(&json, NULL, '{');
+    wf_json_begin(&json, "jobs", '[');
+    for (size_t i = 0; i < status->count; i++)
+        if (is_wanted(&status->jobs[i], wanted)) status_add_json(&json, &status->jobs[i]);
+    wf_json_end(&json, ']');
+    wf_json_begin(&json, "problems", '[');
+    for (size_t i = 0; weft_rings_problem(status->rings, i) != NULL; i++)
+        wf_json_string(&json, NULL, weft_rings_problem(status->rings, i));
+    wf_json_end(&json, ']');
+    wf_json_end(&json, '}');
+    wf_text_char(out, '\n');
+}
+
+static void add_jobs(struct wf_text *out, const struct status *status, const struct request *asked)
+{
+    bool live = false, ended = false;
+
+    for (size_t i = 0; i < status->count; i++) {
+        const struct status_job *job = &status->jobs[i];
+        bool in_full = job->alive > 0 || asked->wanted != NULL;
+
+        if (!is_wanted(job, asked->wanted)) continue;
+        status_add_text(out, job, in_full);
+        live = live || job->alive > 0;
+        ended = ended || !in_full;
+    }
+    if (ended) wf_text_add(out, "`weft status JOB` shows the last operations of an ended job.\n");
+    if (live && asked->watch_ns == 0)
+        wf_text_add(out, "Repeat the command: if the numbers do not move, the job hangs.\n");
+}
+
+static void print_problems(const struct cli_command *command, const struct status *status)
+{
+    for (size_t i = 0; weft_rings_problem(status->rings, i) != NULL; i++)
+        fprintf(stderr, "weft %s: %s\n", command->name, weft_rings_problem(status->rings, i));
+}
+
+static void add_nothing(struct wf_text *out, const struct status *status, const char *wanted)
+{
+    if (wanted != NULL)
+        wf_text_add(out, "no job of this user on this host has the pid or number %s", wanted);
+    else
+        wf_text_add(out, "no job of this user on this host");
+    wf_text_add(out, "; rings are searched for in");
+    for (size_t i = 0; weft_rings_folder(status->rings, i) != NULL; i++)
+        wf_text_add(out, "%s %s", i > 0 ? " and" : "", weft_rings_folder(status->rings, i));
+}
+
+/* Print STATUS.  The exit code is CLI_NO if there is no job that was asked for. */
+static int print(const struct request *asked, const struct status *status)
+{
+    size_t count = count_wanted(status, asked->wanted);
+    bool on_terminal = asked->watch_ns > 0 && !asked->as_json && isatty(STDOUT_FILENO);
+    struct wf_text text = {0}, none = {0};
+    int code;
+
+    print_problems(asked->command, status);
+    if (on_terminal) wf_text_add(&text, "\033[H\033[2J");
+    if (asked->as_json)
+        add_jobs_json(&text, status, asked->wanted);
+    else
+        add_jobs(&text, status, asked);
+    if (asked->watch_ns > 0 && !asked->as_json && !on_terminal && count > 0)
+        wf_text_char(&text, '\n');
+    code = cli_print(asked->command, stdout, &text);
+    if (count > 0 || code != CLI_OK) return code;
+    add_nothing(&none, status, asked->wanted);
+    fprintf(stderr, "weft %s: %s\n", asked->command->name, none.data != NULL ? none.data : "");
+    wf_text_free(&none);
+    return CLI_NO;
+}
+
+static int look(const struct request *asked)
+{
+    struct status status;
+    weft_status read = status_create(&status);
+    int code;
+
+    if (read != WEFT_OK) return cli_fail(asked->command, read);
+    code = print(asked, &status);
+    status_free(&status);
+    return code;
+}
+
+/* Look again and again, until the job that was asked for is gone. */
+static int watch(const struct request *asked)
+{
+    struct timespec pause = {.tv_sec = asked->watch_ns / 1000000000,
+                             .tv_nsec = asked->watch_ns % 1000000000};
+
+    for (;;) {
+        int code = look(asked);
+
+        if (code != CLI_OK && (code != CLI_NO || asked->wanted != NULL)) return code;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static bool read_seconds(const struct cli_command *command, const char *text, int64_t *out)
+{
+    char *end;
+    double seconds;
+
+    *out = 0;
+    if (text == NULL) return true;
+    errno = 0;
+    seconds = strtod(text, &end);
+    if (errno != 0 || end == text || *end != '\0' || !(seconds >= 0.01 && seconds <= 86400)) {
+        fprintf(stderr, "weft %s: --watch is \"%s\", not a number of seconds from 0.01 to 86400\n",
+                command->name, text);
+        return false;
+    }
+    *out = (int64_t)(seconds * 1e9);
+    return true;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct request asked = {.command = command};
+    struct cli_args args;
+    int code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
+    if (!read_seconds(command, cli_value(command, &args, "watch"), &asked.watch_ns))
+        return CLI_USAGE;
+    asked.wanted = args.rest_count > 0 ? args.rest[0] : NULL;
+    asked.as_json = cli_has(command, &args, "json");
+    return asked.watch_ns > 0 ? watch(&asked) : look(&asked);
+}
+
+const struct cli_command cli_status = {
+    .name = "status",
+    .summary = "show what the ranks of this host do, and which rank the others wait for",
+    .arguments = "[PID|JOB] [options]",
+    .example = "weft status --watch 2",
+    .options =
+        (const struct cli_option[]){
+            {"watch", "SECONDS",
+             "show it again every so many seconds; with --json one object per line", 0},
+            CLI_JSON,
+            {0}},
+    .rest_max = 1,
+    .run = run,
+};

@@ -1,0 +1,188 @@
+/* cmd_trace.c - `weft trace`: what the files that WEFT_TRACE wrote contain, and all ranks' files as
+ * one. */
+#include "common/cli.h"
+
+#include "trace/merge.h"
+#include "trace/summary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Read all of FILE.  Returns an error number. */
+static int read_all(int file, uint8_t **data, size_t *bytes)
+{
+    size_t room = 0;
+    ssize_t count;
+
+    *data = NULL;
+    *bytes = 0;
+    do {
+        if (*bytes == room) {
+            uint8_t *grown = wf_realloc(*data, room = room > 0 ? 2 * room : 1 << 16);
+
+            if (grown == NULL) return ENOMEM;
+            *data = grown;
+        }
+        count = read(file, *data + *bytes, room - *bytes);
+        if (count > 0) *bytes += (size_t)count;
+    } while (count > 0 || (count < 0 && errno == EINTR));
+    return count < 0 ? errno : 0;
+}
+
+/* Returns CLI_OK, or the exit code after printing an error. */
+static int load(const struct cli_command *command, const char *path, uint8_t **data, size_t *bytes)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int error = file < 0 ? errno : 0;
+    struct stat info;
+
+    if (file >= 0 && fstat(file, &info) == 0 && !S_ISREG(info.st_mode)) {
+        close(file);
+        return cli_fail(command, wf_fail(WEFT_ERR_INVALID, "%s is not a regular file", path));
+    }
+    if (file >= 0) error = read_all(file, data, bytes);
+    if (file >= 0) close(file);
+    return error == 0 ? CLI_OK : cli_fail_file(command, path, error);
+}
+
+static int summarize(const struct cli_command *command, const struct cli_args *args)
+{
+    const char *path = args->rest[0];
+    struct trace_facts facts;
+    struct wf_text text = {0};
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    weft_status status;
+    int code = load(command, path, &data, &bytes);
+
+    if (code == CLI_OK) {
+        status = trace_read_facts(path, data, bytes, &facts);
+        if (status == WEFT_OK)
+            status = trace_summarize(path, data, bytes, cli_has(command, args, "json"), &text);
+        code = status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
+        if (status != WEFT_OK) wf_text_free(&text);
+    }
+    wf_free(data);
+    return code;
+}
+
+/* ---- merge ---- */
+
+static int load_all(const struct cli_command *command, char **names, struct trace_file *files,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        weft_status status;
+        int code;
+
+        files[i].name = names[i];
+        code = load(command, names[i], &files[i].data, &files[i].bytes);
+        if (code != CLI_OK) return code;
+        status = trace_read_facts(names[i], files[i].data, files[i].bytes, &files[i].facts);
+        if (status != WEFT_OK) return cli_fail(command, status);
+    }
+    return CLI_OK;
+}
+
+static void report(const struct trace_file *files, size_t count, uint64_t bound_ns,
+                   const char *path)
+{
+    struct wf_text text = {0};
+    bool has_first = false;
+
+    for (size_t i = 0; i < count; i++)
+        has_first = has_first || files[i].facts.rank == 0;
+    wf_text_add(&text,
+                "%s: %zu of %d ranks, on the clock of %s; times of different ranks agree "
+                "within ",
+                path, count, files[0].facts.size, has_first ? "rank 0" : "the rendezvous server");
+    wf_text_time(&text, bound_ns);
+    wf_text_char(&text, '\n');
+    for (size_t i = 0; i < count; i++) {
+        if (!files[i].facts.has_ended)
+            wf_text_add(&text, "%s has no end: rank %d ended early, or could not write it\n",
+                        files[i].name, files[i].facts.rank);
+        if (files[i].facts.clock_count < 2)
+            wf_text_add(&text, "%s has %s clock offset%s; the bound holds at the start only\n",
+                        files[i].name, files[i].facts.clock_count == 0 ? "no" : "one",
+                        files[i].facts.clock_count == 0 ? "" : " only");
+    }
+    if (!text.failed) fputs(text.data, stdout);
+    wf_text_free(&text);
+}
+
+static int write_merged(const struct cli_command *command, const char *path, struct wf_text *text)
+{
+    FILE *file = fopen(path, "we");
+    bool written;
+    int error;
+
+    if (file == NULL) return cli_fail_file(command, path, errno);
+    written = fwrite(text->data, 1, text->length, file) == text->length;
+    error = written ? 0 : errno;
+    if (fclose(file) != 0 && error == 0) error = errno;
+    if (error == 0) return CLI_OK;
+    (void)unlink(path); /* an incomplete file */
+    return cli_fail_file(command, path, error);
+}
+
+static int merge(const struct cli_command *command, const struct cli_args *args, char **names,
+                 size_t count)
+{
+    const char *path = cli_value(command, args, "output");
+    struct trace_file *files = wf_calloc(count, sizeof *files);
+    struct wf_text text = {0};
+    uint64_t bound_ns = 0;
+    weft_status status;
+    int code;
+
+    if (files == NULL) return cli_fail(command, wf_fail_memory(count * sizeof *files));
+    code = load_all(command, names, files, count);
+    if (code == CLI_OK) {
+        status = trace_merge_check(files, count);
+        if (status == WEFT_OK) status = trace_merge(files, count, &text, &bound_ns);
+        code = status == WEFT_OK ? write_merged(command, path, &text) : cli_fail(command, status);
+    }
+    if (code == CLI_OK) report(files, count, bound_ns, path);
+    for (size_t i = 0; i < count; i++)
+        wf_free(files[i].data);
+    wf_free(files);
+    wf_text_free(&text);
+    return code;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_args args;
+    bool merges, has_output;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    merges = args.rest_count > 0 && strcmp(args.rest[0], "merge") == 0;
+    has_output = cli_value(command, &args, "output") != NULL;
+    if (merges && args.rest_count > 1 && has_output)
+        return merge(command, &args, argv + args.rest_at + 1, (size_t)args.rest_count - 1);
+    if (!merges && args.rest_count == 1 && !has_output) return summarize(command, &args);
+    if (!merges && args.rest_count > 1) return cli_fail_argument(command, args.rest[1]);
+    fprintf(stderr, "weft trace: %s\n`weft trace --help` shows an example.\n",
+            !merges && has_output ? "only merge takes -o"
+            : !merges             ? "give a file that WEFT_TRACE wrote"
+            : has_output          ? "give the files to merge"
+                                  : "merge needs -o FILE, the file to write");
+    return CLI_USAGE;
+}
+
+const struct cli_command cli_trace = {
+    .name = "trace",
+    .summary = "print predicted and measured times of a trace, or merge the ranks' traces",
+    .arguments = "FILE [--json] | merge FILE... -o FILE",
+    .example = "WEFT_TRACE=t weft run -n 4 ./train && weft trace merge t.* -o all.pftrace",
+    .options = (const struct cli_option[]){CLI_JSON,
+                                           {"output", "FILE", "merge: the file to write", 'o'},
+                                           {0}},
+    .rest_max = INT32_MAX,
+    .run = run,
+};

@@ -1,0 +1,152 @@
+/* json.c - the state of a job as JSON. */
+#include "status/status.h"
+
+#include <inttypes.h>
+
+static void add_rank_list(struct wf_json *json, const char *key, const struct status_job *job,
+                          const bool *chosen)
+{
+    wf_json_begin(json, key, '[');
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (chosen[i]) wf_json_int(json, NULL, job->ranks[i].info.rank);
+    wf_json_end(json, ']');
+}
+
+static void add_rank(struct wf_json *json, const struct status_rank *rank)
+{
+    wf_json_begin(json, NULL, '{');
+    wf_json_int(json, "rank", rank->info.rank);
+    wf_json_int(json, "pid", rank->info.pid);
+    wf_json_string(json, "host", rank->info.host);
+    wf_json_bool(json, "alive", rank->info.alive);
+    wf_json_bool(json, "stopped", rank->info.stopped);
+    wf_json_bool(json, "moved", rank->moved);
+    wf_json_uint(json, "records", rank->info.newest);
+    wf_json_end(json, '}');
+}
+
+static void add_record(struct wf_json *json, const char *key, const struct status_job *job,
+                       const weft_ring *ring, const weft_record *record)
+{
+    static const char *const states[] = {[WEFT_RECORD_SUBMITTED] = "submitted",
+                                         [WEFT_RECORD_FINISHED] = "finished",
+                                         [WEFT_RECORD_FAILED] = "failed"};
+    const char *label;
+
+    if (record == NULL) {
+        wf_json_null(json, key);
+        return;
+    }
+    label = weft_ring_text(ring, record->label);
+    wf_json_begin(json, key, '{');
+    wf_json_string(json, "operation", weft_operation_name((enum weft_operation)record->operation));
+    wf_json_uint(json, "sequence", record->sequence);
+    wf_json_string(json, "state", states[record->state]);
+    wf_json_string(json, "error",
+                   record->state == WEFT_RECORD_FAILED ? weft_status_name(record->status) : NULL);
+    wf_json_uint(json, "sent", record->sent);
+    wf_json_uint(json, "received", record->received);
+    if (record->peer >= 0)
+        wf_json_int(json, "peer", record->peer);
+    else
+        wf_json_null(json, "peer");
+    wf_json_string(json, "label", label[0] != '\0' ? label : NULL);
+    wf_json_uint(json, "submitted_ago_ns", status_since(job, record->submitted));
+    if (record->finished != 0)
+        wf_json_uint(json, "finished_ago_ns", status_since(job, record->finished));
+    else
+        wf_json_null(json, "finished_ago_ns");
+    wf_json_end(json, '}');
+}
+
+static void add_group(struct wf_json *json, const struct status_job *job,
+                      const struct status_group *group)
+{
+    const struct status_position *p = group->first;
+
+    wf_json_begin(json, NULL, '{');
+    add_rank_list(json, "ranks", job, group->members);
+    wf_json_string(json, "outlier", status_mark_name(p));
+    wf_json_uint(json, "sequence", p->sequence);
+    wf_json_uint(json, "since_ns", group->since_ns);
+    wf_json_string(json, "failed", p->failed != WEFT_OK ? weft_status_name(p->failed) : NULL);
+    add_record(json, "begun", job, p->rank->ring, p->begun);
+    add_record(json, "finished", job, p->rank->ring, p->finished);
+    wf_json_end(json, '}');
+}
+
+static void add_comm(struct wf_json *json, const struct status_job *job,
+                     const struct status_comm *comm)
+{
+    wf_json_begin(json, NULL, '{');
+    wf_json_string(json, "name", comm->name);
+    wf_json_string(json, "ranks", comm->ranks);
+    wf_json_int(json, "size", comm->size);
+    wf_json_int(json, "absent", comm->absent);
+    wf_json_begin(json, "groups", '[');
+    for (int32_t i = 0; i < comm->group_count; i++)
+        add_group(json, job, &comm->groups[i]);
+    wf_json_end(json, ']');
+    wf_json_end(json, '}');
+}
+
+/* Whom each rank waits for. */
+static void add_waits(struct wf_json *json, const struct status_job *job)
+{
+    wf_json_begin(json, "waits", '[');
+    for (int32_t w = 0; w < job->rank_count; w++)
+        for (int32_t b = 0; b < job->rank_count; b++) {
+            uint32_t comm = job->waits[w * job->rank_count + b];
+
+            if (comm == 0) continue;
+            wf_json_begin(json, NULL, '{');
+            wf_json_int(json, "rank", job->ranks[w].info.rank);
+            wf_json_int(json, "for", job->ranks[b].info.rank);
+            wf_json_string(json, "communicator", job->comms[comm - 1].name);
+            wf_json_end(json, '}');
+        }
+    wf_json_end(json, ']');
+}
+
+static void add_causes(struct wf_json *json, const struct status_job *job)
+{
+    bool *waiting = wf_calloc((size_t)job->rank_count, sizeof *waiting);
+
+    if (waiting == NULL) json->out->failed = true;
+    wf_json_begin(json, "held_up_by", '[');
+    for (int32_t i = 0; waiting != NULL && i < job->rank_count; i++) {
+        if (!status_is_cause(job, i, waiting)) continue;
+        wf_json_begin(json, NULL, '{');
+        wf_json_int(json, "rank", job->ranks[i].info.rank);
+        add_rank_list(json, "waiting", job, waiting);
+        wf_json_end(json, '}');
+    }
+    wf_json_end(json, ']');
+    wf_free(waiting);
+}
+
+void status_add_json(struct wf_json *json, const struct status_job *job)
+{
+    const weft_ring_info *info = &job->ranks[0].info;
+    char id[24];
+
+    snprintf(id, sizeof id, "%016" PRIx64, job->id);
+    wf_json_begin(json, NULL, '{');
+    wf_json_string(json, "job", id);
+    wf_json_string(json, "program", info->program);
+    wf_json_string(json, "backend", info->backend);
+    wf_json_int(json, "size", job->size);
+    wf_json_bool(json, "alive", job->alive > 0);
+    wf_json_uint(json, "begun_ago_ns", status_since(job, job->begun_ns));
+    wf_json_begin(json, "ranks", '[');
+    for (int32_t i = 0; i < job->rank_count; i++)
+        add_rank(json, &job->ranks[i]);
+    wf_json_end(json, ']');
+    add_causes(json, job);
+    add_waits(json, job);
+    wf_json_begin(json, "communicators", '[');
+    for (size_t i = 0; i < job->comm_count; i++)
+        add_comm(json, job, &job->comms[i]);
+    wf_json_end(json, ']');
+    wf_json_end(json, '}');
+}

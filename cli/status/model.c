@@ -1,0 +1,262 @@
+/* model.c - rings become jobs, communicators and positions. */
+#include "status/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PAUSE_NS = 20000000 }; /* between the two readings */
+
+uint64_t status_since(const struct status_job *job, uint64_t ns)
+{
+    return ns != 0 && job->read_ns > ns ? job->read_ns - ns : 0;
+}
+
+bool status_is_message(const weft_record *record)
+{
+    return record->operation == WEFT_OP_SEND || record->operation == WEFT_OP_RECEIVE;
+}
+
+bool status_is_collective(const weft_record *record)
+{
+    return record->sequence > 0 && !status_is_message(record);
+}
+
+/* True if RECORD says where a rank is: a redistribution is where its steps are, and a plan that
+ * was bound is a thing of the past. */
+static bool is_operation(const weft_record *record)
+{
+    if (record->operation == WEFT_OP_REDISTRIBUTE) return false;
+    return record->operation != WEFT_OP_PLAN || record->state == WEFT_RECORD_SUBMITTED;
+}
+
+/* ---- positions ---- */
+
+static struct status_comm *find_comm(const struct status_job *job, uint64_t number)
+{
+    for (size_t i = 0; i < job->comm_count; i++)
+        if (job->comms[i].number == number) return &job->comms[i];
+    return NULL;
+}
+
+static void note_record(struct status_position *position, const weft_record *record)
+{
+    if (position->begun == NULL) position->begun = record;
+    if (position->finished == NULL && record->state == WEFT_RECORD_FINISHED)
+        position->finished = record;
+    if (status_is_collective(record) && record->sequence > position->sequence)
+        position->sequence = record->sequence;
+    if (status_is_collective(record) && record->state == WEFT_RECORD_SUBMITTED &&
+        position->pending == NULL)
+        position->pending = record;
+    if (status_is_message(record) && record->state == WEFT_RECORD_SUBMITTED &&
+        position->peer_count < STATUS_PEERS)
+        position->peers[position->peer_count++] = record;
+}
+
+/* Where RANK, the INDEX-th of JOB, is on each communicator: from its newest record back. */
+static void find_positions(struct status_job *job, struct status_rank *rank, int32_t index)
+{
+    const struct status_comm *comm = NULL;
+
+    for (uint64_t id = rank->info.newest; id >= rank->info.oldest && id > 0; id--) {
+        const weft_record *record = weft_ring_record(rank->ring, id);
+
+        if (record == NULL || !is_operation(record)) continue;
+        if (rank->newest == NULL) rank->newest = record;
+        if (record->comm == 0) continue;
+        if (comm == NULL || comm->number != record->comm) comm = find_comm(job, record->comm);
+        if (comm != NULL && comm->positions[index].has_comm)
+            note_record(&comm->positions[index], record);
+    }
+}
+
+/* ---- communicators ---- */
+
+/* True if the list of world ranks "0-3,8" has RANK. */
+static bool has_rank(const char *list, int32_t rank)
+{
+    struct wf_scan scan = {list, 0};
+    int64_t first, last;
+
+    do {
+        if (wf_scan_int(&scan, "a rank", &first) != WEFT_OK) return false;
+        last = first;
+        if (wf_scan_char(&scan, '-') && wf_scan_int(&scan, "a rank", &last) != WEFT_OK)
+            return false;
+        if (rank >= first && rank <= last) return true;
+    } while (wf_scan_char(&scan, ','));
+    return false;
+}
+
+static weft_status add_comm(struct status_job *job, const weft_ring_comm_info *info)
+{
+    struct status_comm *more = wf_realloc(job->comms, (job->comm_count + 1) * sizeof *job->comms),
+                       *comm;
+
+    if (more == NULL) return wf_fail_memory((job->comm_count + 1) * sizeof *more);
+    job->comms = more;
+    comm = &more[job->comm_count];
+    *comm = (struct status_comm){
+        .number = info->number, .name = info->name, .ranks = info->ranks, .size = info->size};
+    comm->positions = wf_calloc((size_t)job->rank_count, sizeof *comm->positions);
+    comm->groups = wf_calloc((size_t)job->rank_count, sizeof *comm->groups);
+    job->comm_count++;
+    if (comm->positions == NULL || comm->groups == NULL)
+        return wf_fail_memory((size_t)job->rank_count * sizeof *comm->positions);
+    return WEFT_OK;
+}
+
+/* Take the communicators of the rank with INDEX. */
+static weft_status add_comms(struct status_job *job, int32_t index)
+{
+    struct status_rank *rank = &job->ranks[index];
+    weft_ring_comm_info info = {.struct_size = sizeof info};
+
+    for (size_t i = 0; i < weft_ring_comm_count(rank->ring); i++) {
+        struct status_comm *comm;
+
+        WF_TRY(weft_ring_comm_get(rank->ring, i, &info));
+        if (find_comm(job, info.number) == NULL) WF_TRY(add_comm(job, &info));
+        comm = find_comm(job, info.number);
+        comm->positions[index] = (struct status_position){
+            .rank = rank, .has_comm = true, .failed = info.failed, .mark = STATUS_NONE};
+    }
+    return WEFT_OK;
+}
+
+/* Keep the positions of COMM's members.  A member without the communicator has a position too. */
+static void keep_members(struct status_job *job, struct status_comm *comm)
+{
+    int32_t kept = 0;
+
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        struct status_position *position = &comm->positions[i];
+
+        if (!position->has_comm && !has_rank(comm->ranks, job->ranks[i].info.rank)) continue;
+        position->rank = &job->ranks[i];
+        comm->positions[kept++] = *position;
+    }
+    comm->position_count = kept;
+    comm->absent = comm->size > kept ? comm->size - kept : 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct status_comm *one = a, *other = b;
+
+    if (one->number == other->number) return 0;
+    return one->number < other->number ? -1 : 1;
+}
+
+/* ---- jobs ---- */
+
+static weft_status fill_job(struct status_job *job)
+{
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        const weft_ring_info *info = &job->ranks[i].info;
+
+        if (info->alive) job->alive++;
+        if (info->read_ns > job->read_ns) job->read_ns = info->read_ns;
+        if (i == 0 || info->begun_ns > job->begun_ns) job->begun_ns = info->begun_ns;
+        job->size = info->size;
+        WF_TRY(add_comms(job, i));
+    }
+    if (job->comm_count > 0) qsort(job->comms, job->comm_count, sizeof *job->comms, by_number);
+    for (int32_t i = 0; i < job->rank_count; i++)
+        find_positions(job, &job->ranks[i], i);
+    for (size_t i = 0; i < job->comm_count; i++)
+        keep_members(job, &job->comms[i]);
+    return status_find_waits(job);
+}
+
+static weft_status add_job(struct status *status, size_t first, size_t count)
+{
+    struct status_job *more = wf_realloc(status->jobs, (status->count + 1) * sizeof *status->jobs),
+                      *job;
+
+    if (more == NULL) return wf_fail_memory((status->count + 1) * sizeof *more);
+    status->jobs = more;
+    job = &more[status->count++];
+    *job = (struct status_job){.rank_count = (int32_t)count,
+                               .ranks = wf_calloc(count, sizeof *job->ranks)};
+    if (job->ranks == NULL) return wf_fail_memory(count * sizeof *job->ranks);
+    for (size_t i = 0; i < count; i++) {
+        struct status_rank *rank = &job->ranks[i];
+        weft_ring *ring = weft_rings_at(status->rings, first + i);
+        uint64_t before;
+
+        rank->ring = ring;
+        rank->info.struct_size = sizeof rank->info;
+        WF_TRY(weft_ring_get(ring, &rank->info));
+        before = rank->info.newest;
+        if (weft_ring_refresh(ring) == WEFT_OK) /* else the first reading counts */
+            WF_TRY(weft_ring_get(ring, &rank->info));
+        rank->moved = rank->info.newest != before;
+    }
+    job->id = job->ranks[0].info.job;
+    return fill_job(job);
+}
+
+static uint64_t job_of(const weft_rings *rings, size_t index)
+{
+    weft_ring_info info = {.struct_size = sizeof info};
+
+    return weft_ring_get(weft_rings_at(rings, index), &info) == WEFT_OK ? info.job : 0;
+}
+
+/* Live jobs first, then the newest first. */
+static int by_life(const void *a, const void *b)
+{
+    const struct status_job *one = a, *other = b;
+
+    if ((one->alive > 0) != (other->alive > 0)) return one->alive > 0 ? -1 : 1;
+    if (one->begun_ns != other->begun_ns) return one->begun_ns > other->begun_ns ? -1 : 1;
+    return 0;
+}
+
+weft_status status_create(struct status *out)
+{
+    size_t count, last;
+    weft_status status;
+
+    *out = (struct status){0};
+    WF_TRY(weft_rings_create(&out->rings));
+    count = weft_rings_count(out->rings);
+    if (count > 0) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    status = WEFT_OK;
+    for (size_t first = 0; first < count && status == WEFT_OK; first = last) {
+        for (last = first + 1;
+             last < count && job_of(out->rings, last) == job_of(out->rings, first);)
+            last++;
+        status = add_job(out, first, last - first);
+    }
+    if (status != WEFT_OK) {
+        status_free(out);
+        return status;
+    }
+    if (out->count > 0) qsort(out->jobs, out->count, sizeof *out->jobs, by_life);
+    return WEFT_OK;
+}
+
+static void free_job(struct status_job *job)
+{
+    for (size_t i = 0; i < job->comm_count; i++) {
+        for (int32_t k = 0; k < job->comms[i].group_count; k++)
+            wf_free(job->comms[i].groups[k].members);
+        wf_free(job->comms[i].positions);
+        wf_free(job->comms[i].groups);
+    }
+    wf_free(job->comms);
+    wf_free(job->ranks);
+    wf_free(job->waits);
+}
+
+void status_free(struct status *status)
+{
+    for (size_t i = 0; i < status->count; i++)
+        free_job(&status->jobs[i]);
+    wf_free(status->jobs);
+    weft_rings_release(&status->rings);
+    *status = (struct status){0};
+}

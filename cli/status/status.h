@@ -1,0 +1,113 @@
+/* status.h - what the ranks of this host do, from their rings.
+ *
+ *     model.c  rings become jobs, communicators and positions
+ *     waits.c  which rank waits for which
+ *     text.c   as text
+ *     json.c   as JSON
+ *
+ * A position is where a rank is on a communicator.  Ranks are read one after another while they
+ * run, so they are read twice: a rank that has moved in between does not wait. */
+#ifndef WEFT_CLI_STATUS_H
+#define WEFT_CLI_STATUS_H
+
+#include "common/cli.h"
+
+/* What distinguishes a rank from the others of a communicator, the worst first. */
+enum status_mark {
+    STATUS_ENDED,   /* the rank has ended without leaving the job */
+    STATUS_STOPPED, /* by a signal or a debugger */
+    STATUS_MISSING, /* it does not have the communicator */
+    STATUS_BEHIND,  /* others have begun later collectives */
+    STATUS_OTHER,   /* it is in another operation with the same number */
+    STATUS_NONE
+};
+
+enum { STATUS_PEERS = 16 };
+
+struct status_rank {
+    const weft_ring *ring;
+    weft_ring_info info;
+    bool moved;                /* it has begun an operation between the two readings */
+    const weft_record *newest; /* operation, on any communicator; NULL: none */
+};
+
+/* A rank on a communicator. */
+struct status_position {
+    struct status_rank *rank;
+    bool has_comm;
+    weft_status failed;                     /* of the communicator on this rank */
+    const weft_record *begun;               /* newest operation; NULL: none in the ring */
+    const weft_record *finished;            /* newest that is complete; NULL likewise */
+    const weft_record *pending;             /* newest collective that has not ended; NULL: none */
+    uint64_t sequence;                      /* of the newest collective; 0: none in the ring */
+    const weft_record *peers[STATUS_PEERS]; /* messages that have not ended */
+    int32_t peer_count;
+    enum status_mark mark;
+    bool in_group;
+};
+
+/* Ranks of a communicator that are in the same state. */
+struct status_group {
+    const struct status_position *first; /* its operation is that of all */
+    bool *members;                       /* of all ranks of the job */
+    uint64_t since_ns; /* how long the longest is in it, or how long ago it ended */
+};
+
+struct status_comm {
+    uint64_t number;
+    const char *name, *ranks;
+    int32_t size;
+    int32_t absent;                    /* ranks whose rings are not on this host */
+    struct status_position *positions; /* in the order of ranks */
+    int32_t position_count;
+    struct status_group *groups; /* by mark, then by first rank */
+    int32_t group_count;
+};
+
+struct status_job {
+    uint64_t id;
+    int32_t size, alive;
+    uint64_t begun_ns, read_ns;
+    struct status_rank *ranks; /* in order */
+    int32_t rank_count;
+    struct status_comm *comms;
+    size_t comm_count;
+    /* waits[w * rank_count + b]: the communicator on which rank index W waits for B, counted from
+     * 1; 0: it does not. */
+    uint32_t *waits;
+};
+
+struct status {
+    weft_rings *rings;
+    struct status_job *jobs; /* live ones first */
+    size_t count;
+};
+
+/* Read the rings of this host.  The caller frees *OUT. */
+weft_status status_create(struct status *out) WF_NODISCARD;
+void status_free(struct status *status);
+
+/* How long ago NS was when JOB was read. */
+uint64_t status_since(const struct status_job *job, uint64_t ns);
+/* True if RECORD is an operation of all ranks of its communicator. */
+bool status_is_collective(const weft_record *record);
+bool status_is_message(const weft_record *record);
+
+/* Set the marks of all positions, and job->waits. */
+weft_status status_find_waits(struct status_job *job) WF_NODISCARD;
+/* Put the positions of COMM into groups. */
+weft_status status_group(const struct status_job *job, struct status_comm *comm) WF_NODISCARD;
+/* True if rank index BLAMED holds up others and does not itself wait.  WAITING, of rank_count, is
+ * set to those that wait for it, also by way of others. */
+bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting);
+/* Set WAITING, of rank_count, to the ranks that wait for others.  True if there are any. */
+bool status_any_wait(const struct status_job *job, bool *waiting);
+/* The name of a position's mark: "ended", "stopped", "behind" ...; NULL for STATUS_NONE. */
+const char *status_mark_name(const struct status_position *position);
+
+/* "ranks 0-5,7" of the indices I of JOB for which CHOSEN[I]. */
+void status_add_ranks(struct wf_text *out, const struct status_job *job, const bool *chosen);
+void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full);
+void status_add_json(struct wf_json *json, const struct status_job *job);
+
+#endif

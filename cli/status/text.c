@@ -1,0 +1,230 @@
+/* text.c - the state of a job as text. */
+#include "status/status.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { PARTS_MOST = 20 }; /* of a list of ranks */
+
+void status_add_ranks(struct wf_text *out, const struct status_job *job, const bool *chosen)
+{
+    int32_t count = 0, parts = 0, last;
+
+    for (int32_t i = 0; i < job->rank_count; i++)
+        count += chosen[i];
+    wf_text_add(out, count == 1 ? "rank " : "ranks ");
+    for (int32_t i = 0; i < job->rank_count; i = last + 1) {
+        last = i;
+        if (!chosen[i]) continue;
+        while (last + 1 < job->rank_count && chosen[last + 1] &&
+               job->ranks[last + 1].info.rank == job->ranks[last].info.rank + 1)
+            last++;
+        if (parts++ > 0) wf_text_char(out, ',');
+        if (parts > PARTS_MOST) {
+            wf_text_add(out, "...");
+            return;
+        }
+        wf_text_add(out, "%d", job->ranks[i].info.rank);
+        if (last > i) wf_text_add(out, "-%d", job->ranks[last].info.rank);
+    }
+}
+
+/* "all-reduce #12 of 8.0 MiB", "receive #3 of 4 B from rank 1". */
+static void add_operation(struct wf_text *out, const weft_ring *ring, const weft_record *record)
+{
+    const char *name = weft_operation_name((enum weft_operation)record->operation);
+    const char *label = weft_ring_text(ring, record->label);
+    uint64_t bytes = record->sent > record->received ? record->sent : record->received;
+
+    wf_text_add(out, "%s", name != NULL ? name : "unknown operation");
+    if (record->sequence > 0) wf_text_add(out, " #%" PRIu64, record->sequence);
+    if (bytes > 0) {
+        wf_text_add(out, " of ");
+        wf_text_bytes(out, bytes);
+    }
+    if (status_is_message(record))
+        wf_text_add(out, record->operation == WEFT_OP_SEND ? " to rank %d" : " from rank %d",
+                    record->peer);
+    if (label[0] != '\0') wf_text_add(out, " (%s)", label);
+}
+
+/* Where a group is: "all-reduce #12 of 8.0 MiB, for 3.2 s". */
+static void add_position(struct wf_text *out, const struct status_job *job,
+                         const struct status_group *group)
+{
+    const struct status_position *p = group->first;
+    const weft_record *begun = p->begun, *finished = p->finished;
+
+    if (begun == NULL) {
+        wf_text_add(out, p->rank->info.oldest > 1 ? "no recent operation" : "no operation yet");
+        return;
+    }
+    add_operation(out, p->rank->ring, begun);
+    if (begun->state == WEFT_RECORD_FAILED)
+        wf_text_add(out, " failed (%s)", weft_status_name(begun->status));
+    else if (begun->state == WEFT_RECORD_FINISHED)
+        wf_text_add(out, ", finished ");
+    else
+        wf_text_add(out, (begun->flags & WEFT_RECORD_ON_STREAM) != 0 ? ", submitted " : ", for ");
+    if (begun->state != WEFT_RECORD_FAILED) wf_text_time(out, group->since_ns);
+    if (begun->state == WEFT_RECORD_FINISHED ||
+        (begun->state == WEFT_RECORD_SUBMITTED && (begun->flags & WEFT_RECORD_ON_STREAM) != 0))
+        wf_text_add(out, " ago");
+    if (begun->waits_for >= 0) wf_text_add(out, ", waits for rank %d", begun->waits_for);
+    if (finished == NULL || finished == begun) return;
+    wf_text_add(out, "; last finished: ");
+    add_operation(out, p->rank->ring, finished);
+    wf_text_add(out, ", ");
+    wf_text_time(out, status_since(job, finished->finished));
+    wf_text_add(out, " ago");
+}
+
+static void add_group(struct wf_text *out, const struct status_job *job,
+                      const struct status_group *group)
+{
+    const struct status_position *p = group->first;
+    const char *mark = status_mark_name(p);
+
+    wf_text_add(out, "    %s", mark != NULL ? cli_colour(stdout, CLI_YELLOW) : "");
+    status_add_ranks(out, job, group->members);
+    if (mark != NULL) {
+        wf_text_add(out, ", %s", mark);
+        if (p->mark == STATUS_BEHIND && p->sequence > 0)
+            wf_text_add(out, " at #%" PRIu64, p->sequence);
+        wf_text_add(out, "%s", cli_colour(stdout, CLI_PLAIN));
+    }
+    wf_text_add(out, ": ");
+    add_position(out, job, group);
+    if (p->failed != WEFT_OK)
+        wf_text_add(out, "; the communicator has failed (%s)", weft_status_name(p->failed));
+    wf_text_char(out, '\n');
+}
+
+static void add_comm(struct wf_text *out, const struct status_job *job,
+                     const struct status_comm *comm)
+{
+    wf_text_add(out, "  %s%s%s (%s%d rank%s", cli_colour(stdout, CLI_BOLD),
+                comm->name[0] != '\0' ? comm->name : "a communicator",
+                cli_colour(stdout, CLI_PLAIN), "", comm->size, comm->size == 1 ? "" : "s");
+    if (comm->ranks[0] != '\0') wf_text_add(out, ": %s", comm->ranks);
+    if (comm->absent > 0)
+        wf_text_add(out, "; %d of them %s no ring here", comm->absent,
+                    comm->absent == 1 ? "has" : "have");
+    wf_text_add(out, ")\n");
+    for (int32_t i = 0; i < comm->group_count; i++)
+        add_group(out, job, &comm->groups[i]);
+}
+
+/* ---- why the job does not go on ---- */
+
+/* The position of RANK that says most about why it holds up others. */
+static const struct status_position *worst_position(const struct status_job *job,
+                                                    const struct status_rank *rank,
+                                                    const struct status_comm **comm)
+{
+    const struct status_position *worst = NULL;
+
+    for (size_t i = 0; i < job->comm_count; i++)
+        for (int32_t k = 0; k < job->comms[i].position_count; k++) {
+            const struct status_position *p = &job->comms[i].positions[k];
+
+            if (p->rank != rank || (worst != NULL && p->mark >= worst->mark)) continue;
+            worst = p;
+            *comm = &job->comms[i];
+        }
+    return worst;
+}
+
+/* The activity of a rank that is not where the others wait for it. */
+static void add_activity(struct wf_text *out, const struct status_job *job,
+                         const struct status_rank *rank)
+{
+    const weft_record *newest = rank->newest;
+    const char *name = newest != NULL ? weft_ring_text(rank->ring, newest->comm_name) : "";
+
+    if (newest == NULL) {
+        wf_text_add(out, "it has begun no operation");
+        return;
+    }
+    if (newest->state == WEFT_RECORD_SUBMITTED) {
+        wf_text_add(out, "it is in ");
+        add_operation(out, rank->ring, newest);
+        wf_text_add(out, "%s%s, for ", name[0] != '\0' ? " on " : "", name);
+        wf_text_time(out, status_since(job, newest->submitted));
+        return;
+    }
+    wf_text_add(out, "it has been in no operation of weft for ");
+    wf_text_time(out,
+                 status_since(job, newest->finished != 0 ? newest->finished : newest->submitted));
+}
+
+static void add_cause(struct wf_text *out, const struct status_job *job, int32_t index,
+                      const bool *waiting)
+{
+    const struct status_rank *rank = &job->ranks[index];
+    const struct status_comm *comm = NULL;
+    const struct status_position *p = worst_position(job, rank, &comm);
+
+    wf_text_add(out, "  %srank %d holds up ", cli_colour(stdout, CLI_RED), rank->info.rank);
+    status_add_ranks(out, job, waiting);
+    wf_text_add(out, "%s: ", cli_colour(stdout, CLI_PLAIN));
+    if (!rank->info.alive) {
+        wf_text_add(out, rank->info.removed ? "it has left the job" : "it has ended (pid %d)",
+                    rank->info.pid);
+    } else if (rank->info.stopped) {
+        wf_text_add(out, "it is stopped (pid %d)", rank->info.pid);
+    } else {
+        if (p != NULL && p->mark == STATUS_BEHIND && p->sequence > 0)
+            wf_text_add(out, "it is behind at #%" PRIu64 " of %s, and ", p->sequence, comm->name);
+        add_activity(out, job, rank);
+        wf_text_add(out, " (pid %d)", rank->info.pid);
+    }
+    wf_text_char(out, '\n');
+}
+
+static void add_causes(struct wf_text *out, const struct status_job *job)
+{
+    bool *waiting = wf_calloc((size_t)job->rank_count, sizeof *waiting), found = false;
+
+    if (waiting == NULL) {
+        out->failed = true;
+        return;
+    }
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (status_is_cause(job, i, waiting)) {
+            add_cause(out, job, i, waiting);
+            found = true;
+        }
+    if (!found && status_any_wait(job, waiting)) {
+        wf_text_add(out, "  ");
+        status_add_ranks(out, job, waiting);
+        wf_text_add(out, " wait for each other\n");
+    }
+    wf_free(waiting);
+}
+
+/* ---- the job ---- */
+
+void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full)
+{
+    const weft_ring_info *info = &job->ranks[0].info;
+
+    wf_text_add(out, "%sjob %016" PRIx64 "%s: %s on %s, %d rank%s", cli_colour(stdout, CLI_BOLD),
+                job->id, cli_colour(stdout, CLI_PLAIN), info->program, info->backend, job->size,
+                job->size == 1 ? "" : "s");
+    if (job->rank_count < job->size)
+        wf_text_add(out, ", %d of them with rings here", job->rank_count);
+    if (job->alive == 0)
+        wf_text_add(out, ", ended");
+    else if (job->alive < job->rank_count)
+        wf_text_add(out, ", %d ended", job->rank_count - job->alive);
+    if (job->alive > 0) {
+        wf_text_add(out, ", for ");
+        wf_text_time(out, status_since(job, job->begun_ns));
+    }
+    wf_text_char(out, '\n');
+    if (!in_full) return;
+    add_causes(out, job);
+    for (size_t i = 0; i < job->comm_count; i++)
+        add_comm(out, job, &job->comms[i]);
+}

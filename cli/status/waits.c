@@ -1,0 +1,262 @@
+/* waits.c - which rank waits for which, and groups of ranks in the same state. */
+#include "status/status.h"
+
+#include <string.h>
+
+static int32_t index_of(const struct status_job *job, const struct status_position *position)
+{
+    return (int32_t)(position->rank - job->ranks);
+}
+
+/* True if the rank can have changed its position since it was read. */
+static bool moves(const struct status_rank *rank)
+{
+    return rank->moved && rank->info.alive && !rank->info.stopped;
+}
+
+static bool is_there(const struct status_rank *rank)
+{
+    return rank->info.alive && !rank->info.stopped;
+}
+
+/* True if POSITION is in an operation, and was in it at both readings. */
+static bool is_waiting(const struct status_position *position)
+{
+    return is_there(position->rank) && !position->rank->moved;
+}
+
+/* ---- marks ---- */
+
+/* The operation that most ranks have begun as collective SEQUENCE of COMM. */
+static uint8_t usual_operation(const struct status_comm *comm, uint64_t sequence)
+{
+    int32_t counts[WEFT_OP_COUNT] = {0};
+    uint8_t best = 0;
+
+    for (int32_t i = 0; i < comm->position_count; i++) {
+        const struct status_position *p = &comm->positions[i];
+
+        if (p->sequence == sequence && p->begun != NULL && p->begun->sequence == sequence &&
+            p->begun->operation < WEFT_OP_COUNT)
+            counts[p->begun->operation]++;
+    }
+    for (int i = 1; i < WEFT_OP_COUNT; i++)
+        if (counts[i] > counts[best]) best = (uint8_t)i;
+    return best;
+}
+
+static uint64_t newest_sequence(const struct status_comm *comm, bool pending)
+{
+    uint64_t newest = 0;
+
+    for (int32_t i = 0; i < comm->position_count; i++) {
+        const struct status_position *p = &comm->positions[i];
+        uint64_t sequence = !pending                              ? p->sequence
+                            : p->pending != NULL && is_waiting(p) ? p->pending->sequence
+                                                                  : 0;
+
+        if (sequence > newest) newest = sequence;
+    }
+    return newest;
+}
+
+static bool is_binding(const struct status_position *position)
+{
+    return position->begun != NULL && position->begun->operation == WEFT_OP_PLAN;
+}
+
+static enum status_mark mark_of(const struct status_position *p, uint64_t newest, uint64_t waiting,
+                                uint8_t usual)
+{
+    if (!p->rank->info.alive) return STATUS_ENDED;
+    if (p->rank->info.stopped) return STATUS_STOPPED;
+    if (moves(p->rank)) return STATUS_NONE;
+    if (!p->has_comm) return waiting > 0 ? STATUS_MISSING : STATUS_NONE;
+    if (p->sequence < waiting) return STATUS_BEHIND;
+    if (p->sequence == newest && p->begun != NULL && status_is_collective(p->begun) &&
+        p->begun->operation != usual)
+        return STATUS_OTHER;
+    return STATUS_NONE;
+}
+
+static void set_marks(struct status_comm *comm)
+{
+    uint64_t newest = newest_sequence(comm, false), waiting = newest_sequence(comm, true);
+    uint8_t usual = usual_operation(comm, newest);
+
+    for (int32_t i = 0; i < comm->position_count; i++)
+        comm->positions[i].mark = mark_of(&comm->positions[i], newest, waiting, usual);
+}
+
+const char *status_mark_name(const struct status_position *position)
+{
+    static const char *const names[] = {[STATUS_ENDED] = "ended",
+                                        [STATUS_STOPPED] = "stopped",
+                                        [STATUS_MISSING] = "without the communicator",
+                                        [STATUS_BEHIND] = "behind",
+                                        [STATUS_OTHER] = "in another operation"};
+
+    if (position->mark == STATUS_NONE) return NULL;
+    return position->mark == STATUS_ENDED && position->rank->info.removed ? "has left the job"
+                                                                          : names[position->mark];
+}
+
+/* ---- waits ---- */
+
+/* True if a rank that is in collective SEQUENCE of a communicator waits for the one at OTHER. */
+static bool holds_up(const struct status_position *other, uint64_t sequence)
+{
+    bool has_ended = other->finished != NULL && status_is_collective(other->finished) &&
+                     other->finished->sequence >= sequence;
+
+    if (has_ended || other->mark == STATUS_NONE) return false;
+    return other->mark != STATUS_BEHIND || other->sequence < sequence;
+}
+
+/* True if OTHER has begun the message that RECORD of world rank RANK is one end of. */
+static bool answers(const struct status_position *other, const weft_record *record, int32_t rank)
+{
+    if (!is_there(other->rank)) return false;
+    for (int32_t i = 0; i < other->peer_count; i++)
+        if (other->peers[i]->peer == rank && other->peers[i]->sequence == record->sequence &&
+            other->peers[i]->operation != record->operation)
+            return true;
+    return false;
+}
+
+static bool waits_for_message(const struct status_position *p, const struct status_position *other)
+{
+    for (int32_t i = 0; i < p->peer_count; i++)
+        if (p->peers[i]->peer == other->rank->info.rank && !moves(other->rank) &&
+            !answers(other, p->peers[i], p->rank->info.rank))
+            return true;
+    return false;
+}
+
+static bool waits_for(const struct status_position *p, const struct status_position *other)
+{
+    if (p == other || !is_waiting(p) || p->mark == STATUS_OTHER) return false;
+    if (p->pending != NULL && holds_up(other, p->pending->sequence)) return true;
+    if (is_binding(p) && !is_binding(other) && !moves(other->rank)) return true;
+    return waits_for_message(p, other);
+}
+
+static void find_in(struct status_job *job, size_t number)
+{
+    const struct status_comm *comm = &job->comms[number];
+
+    for (int32_t i = 0; i < comm->position_count; i++)
+        for (int32_t k = 0; k < comm->position_count; k++) {
+            const struct status_position *p = &comm->positions[i], *other = &comm->positions[k];
+            int32_t at = index_of(job, p) * job->rank_count + index_of(job, other);
+
+            if (job->waits[at] == 0 && waits_for(p, other)) job->waits[at] = (uint32_t)number + 1;
+        }
+}
+
+weft_status status_find_waits(struct status_job *job)
+{
+    size_t count = (size_t)job->rank_count * (size_t)job->rank_count;
+
+    job->waits = wf_calloc(count, sizeof *job->waits);
+    if (job->waits == NULL) return wf_fail_memory(count * sizeof *job->waits);
+    for (size_t i = 0; i < job->comm_count; i++) {
+        set_marks(&job->comms[i]);
+        find_in(job, i);
+        WF_TRY(status_group(job, &job->comms[i]));
+    }
+    return WEFT_OK;
+}
+
+static bool waits_at_all(const struct status_job *job, int32_t index)
+{
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (job->waits[index * job->rank_count + i] != 0) return true;
+    return false;
+}
+
+bool status_any_wait(const struct status_job *job, bool *waiting)
+{
+    bool any = false;
+
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        waiting[i] = waits_at_all(job, i);
+        any = any || waiting[i];
+    }
+    return any;
+}
+
+bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting)
+{
+    bool more = true, any = false;
+
+    memset(waiting, 0, (size_t)job->rank_count * sizeof *waiting);
+    if (waits_at_all(job, blamed)) return false;
+    while (more) {
+        more = false;
+        for (int32_t w = 0; w < job->rank_count; w++)
+            for (int32_t b = 0; b < job->rank_count && !waiting[w]; b++)
+                if (job->waits[w * job->rank_count + b] != 0 && (b == blamed || waiting[b]))
+                    waiting[w] = more = any = true;
+    }
+    return any;
+}
+
+/* ---- groups ---- */
+
+static bool is_same_operation(const weft_record *one, const weft_record *other)
+{
+    if (one == NULL || other == NULL) return one == other;
+    return one->operation == other->operation && one->sequence == other->sequence &&
+           one->state == other->state && one->status == other->status &&
+           (!status_is_message(one) || one->peer == other->peer);
+}
+
+static bool is_same(const struct status_position *one, const struct status_position *other)
+{
+    return one->mark == other->mark && one->has_comm == other->has_comm &&
+           one->failed == other->failed && one->rank->info.removed == other->rank->info.removed &&
+           is_same_operation(one->begun, other->begun);
+}
+
+/* How long POSITION's rank is in its operation, or how long ago that ended. */
+static uint64_t since(const struct status_job *job, const struct status_position *position)
+{
+    const weft_record *begun = position->begun;
+
+    if (begun == NULL) return 0;
+    return status_since(job, begun->finished != 0 ? begun->finished : begun->submitted);
+}
+
+static weft_status add_group(const struct status_job *job, struct status_comm *comm, int32_t first)
+{
+    struct status_group *group = &comm->groups[comm->group_count];
+
+    *group = (struct status_group){.first = &comm->positions[first],
+                                   .members =
+                                       wf_calloc((size_t)job->rank_count, sizeof *group->members)};
+    if (group->members == NULL) return wf_fail_memory((size_t)job->rank_count);
+    comm->group_count++;
+    for (int32_t i = first; i < comm->position_count; i++) {
+        struct status_position *p = &comm->positions[i];
+
+        if (p->in_group || !is_same(p, group->first)) continue;
+        p->in_group = true;
+        group->members[index_of(job, p)] = true;
+        if (since(job, p) > group->since_ns) group->since_ns = since(job, p);
+    }
+    return WEFT_OK;
+}
+
+weft_status status_group(const struct status_job *job, struct status_comm *comm)
+{
+    for (int mark = STATUS_ENDED; mark <= STATUS_NONE; mark++)
+        for (int32_t i = 0; i < comm->position_count; i++) {
+            const struct status_position *p = &comm->positions[i];
+
+            if (p->mark != (enum status_mark)mark || p->in_group) continue;
+            if (!p->has_comm && p->mark == STATUS_NONE) continue; /* it may not need it yet */
+            WF_TRY(add_group(job, comm, i));
+        }
+    return WEFT_OK;
+}

@@ -1,0 +1,54 @@
+/* reader.h - reads traces that weft wrote: TrackEvents, their tracks and their annotations. */
+#ifndef WEFT_CLI_TRACE_READER_H
+#define WEFT_CLI_TRACE_READER_H
+
+#include "base/base.h"
+#include "trace/proto.h"
+
+enum trace_event_type { TRACE_BEGIN = 1, TRACE_END, TRACE_INSTANT, TRACE_COUNTER };
+
+/* An event.  Texts are pieces of the file, empty if there are none. */
+struct trace_event {
+    uint64_t time, track;
+    uint32_t type; /* enum trace_event_type */
+    struct proto name, category;
+    /* annotations */
+    struct proto plan, label, job, host;
+    uint64_t step, predicted_ns, bytes, format, rank, size, bound_ns;
+    int64_t offset_ns;
+    bool has_rank, has_offset;
+};
+
+/* Gets every event in the order of the file.  An error ends the reading. */
+struct trace_visitor {
+    void *self;
+    weft_status (*event)(void *self, const struct trace_event *event);
+};
+
+/* Read a file of BYTES called NAME.  WEFT_ERR_PARSE names the file and the position of the first
+ * byte that cannot be read. */
+weft_status trace_read(const char *name, const uint8_t *data, size_t bytes,
+                       const struct trace_visitor *visitor) WF_NODISCARD;
+
+/* A rank's clock against the server's at one moment. */
+struct trace_clock {
+    uint64_t time;
+    int64_t offset_ns;
+    uint64_t bound_ns;
+};
+
+/* What a file states about itself. */
+struct trace_facts {
+    struct proto job, host;
+    int32_t rank, size;
+    bool has_begun, has_ended, has_many; /* has_many: it was merged */
+    uint32_t clock_count;                /* 0, 1, or 2: the first and the last */
+    struct trace_clock clocks[2];
+};
+
+/* Read the facts, and check the whole file.  WEFT_ERR_PARSE as above, also if weft did not write
+ * the file. */
+weft_status trace_read_facts(const char *name, const uint8_t *data, size_t bytes,
+                             struct trace_facts *out) WF_NODISCARD;
+
+#endif

@@ -1,0 +1,231 @@
+/* observe.c - the trace of a context: its life, its observers, its counters and its dumps. */
+#include "comm/recording.h"
+
+#include "rendezvous/launch.h"
+#include "trace/dump/dump.h"
+#include "trace/metrics.h"
+#include "weft/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* An observer of a context.  CONTEXT is NULL after the context's end. */
+struct weft_observation {
+    weft_observation *next;
+    weft_context *context;
+    uint32_t slot;
+};
+
+/* ---- the life of the trace ---- */
+
+/* Let all communicators record, or none. */
+static void switch_records(weft_context *context)
+{
+    struct wf_trace *trace;
+
+    pthread_mutex_lock(&context->lock); /* the last of several changes sees them all */
+    trace = wf_trace_is_active(context->trace) ? context->trace : NULL;
+    atomic_store(&context->tracing, trace);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        atomic_store(&comm->tracing, trace);
+    pthread_mutex_unlock(&context->lock);
+}
+
+/* The file that WEFT_COUNTS names, or NULL. */
+static const char *counts_file(const weft_context *context)
+{
+    const char *file = context->config->counts;
+
+    return file != NULL && file[0] != '\0' ? file : NULL;
+}
+
+void wf_tracing_clock(weft_context *context)
+{
+    struct wf_export *export = context->trace != NULL ? context->trace->export : NULL;
+    struct wf_clock_offset clock = {.at_ns = wf_now_ns()};
+    const char *host;
+
+    if (export == NULL) return;
+    host = context->config->host_id;
+    if (context->client != NULL &&
+        wf_client_clock(context->client,
+                        host != NULL ? wf_identity(host).host : wf_clock_identity(),
+                        &clock) != WEFT_OK)
+        return; /* the server has ended */
+    wf_export_clock(export, clock.at_ns, clock.offset_ns, clock.bound_ns);
+}
+
+weft_status wf_tracing_begin(weft_context *context)
+{
+    struct wf_trace_identity identity = {.job = context->job,
+                                         .rank = context->rank,
+                                         .size = context->size,
+                                         .backend =
+                                             context->plugin != NULL ? context->plugin->name : ""};
+
+    WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
+    if (counts_file(context) != NULL) WF_TRY(wf_counts_begin(context->trace, NULL));
+    if (context->config->metrics != NULL)
+        WF_TRY(wf_metrics_begin(context->trace, context->config->metrics, WF_METRICS_INTERVAL_NS,
+                                &context->trace->metrics));
+    if (context->config->trace != NULL)
+        wf_export_begin(context->trace, context->config->trace, &identity);
+    wf_tracing_clock(context);
+    WF_TRY(wf_dump_begin(context->trace, context->config->dump));
+    switch_records(context);
+    return WEFT_OK;
+}
+
+/* ranges_wanted may read the environment. */
+void wf_tracing_mark_ranges(weft_context *context)
+{
+    const weft_device_table *table = context->plugin->device;
+    uint32_t wanted;
+
+    if (!WF_HAS(table, ranges_wanted) || !WF_HAS(table, range_begin) || !WF_HAS(table, range_end))
+        return;
+    wf_environment_lock();
+    wanted = table->ranges_wanted();
+    wf_environment_unlock();
+    if (wanted == 0) return;
+    wf_ranges_mark(context->trace, table);
+    switch_records(context);
+}
+
+static void write_counts(weft_context *context)
+{
+    weft_counts counts;
+
+    if (counts_file(context) == NULL || context->world == NULL ||
+        wf_counts_end(context->trace, NULL, &counts) != WEFT_OK)
+        return;
+    if (wf_counts_append(&counts, counts_file(context), context->rank) != WEFT_OK)
+        wf_log(WF_LOG_WARNING, "WEFT_COUNTS: %s", weft_last_error());
+}
+
+void wf_tracing_end(weft_context *context)
+{
+    if (context->trace == NULL) return;
+    write_counts(context);
+    pthread_mutex_lock(&context->lock);
+    for (weft_observation *o = context->observations; o != NULL; o = o->next)
+        o->context = NULL;
+    context->observations = NULL;
+    pthread_mutex_unlock(&context->lock);
+    wf_metrics_end(context->trace->metrics);
+    wf_export_end(context->trace);
+    wf_trace_destroy(context->trace);
+    context->trace = NULL;
+}
+
+/* ---- observers ---- */
+
+weft_status weft_observe(weft_context *context, const weft_observer *observer,
+                         weft_observation **out)
+{
+    weft_observer given = {0};
+    weft_observation *observation;
+    weft_status status;
+
+    WF_TRY(wf_context_check(context, "weft_observe"));
+    if (observer == NULL || out == NULL)
+        return wf_fail_null("weft_observe", observer == NULL ? "observer" : "out");
+    WF_TRY(wf_options_read("weft_observer", observer, &given, sizeof given));
+    observation = wf_alloc(sizeof *observation);
+    if (observation == NULL) return wf_fail_memory(sizeof *observation);
+    observation->context = context;
+    status = wf_observers_add(context->trace, &given, &observation->slot);
+    if (status != WEFT_OK) {
+        wf_free(observation);
+        return status;
+    }
+    pthread_mutex_lock(&context->lock);
+    observation->next = context->observations;
+    context->observations = observation;
+    pthread_mutex_unlock(&context->lock);
+    switch_records(context);
+    *out = observation;
+    return WEFT_OK;
+}
+
+/* Take OBSERVATION out of its context's list. */
+static void unlist(weft_context *context, const weft_observation *observation)
+{
+    weft_observation **at = &context->observations;
+
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL && *at != observation)
+        at = &(*at)->next;
+    if (*at != NULL) *at = observation->next;
+    pthread_mutex_unlock(&context->lock);
+}
+
+void weft_observation_release(weft_observation **held)
+{
+    weft_observation *observation;
+    weft_context *context;
+
+    if (held == NULL || *held == NULL) return;
+    observation = *held;
+    *held = NULL;
+    context = observation->context;
+    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT)) {
+        wf_observers_remove(context->trace, observation->slot);
+        unlist(context, observation);
+        switch_records(context);
+    }
+    wf_free(observation);
+}
+
+/* ---- counters ---- */
+
+weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
+{
+    weft_counts given = {0};
+
+    WF_TRY(wf_context_check(context, "weft_counts_begin"));
+    if (counts == NULL) return wf_fail_null("weft_counts_begin", "counts");
+    given.struct_size = sizeof given;
+    WF_TRY(wf_info_write("weft_counts", &given, sizeof given, counts));
+    WF_TRY(wf_counts_begin(context->trace, counts));
+    switch_records(context);
+    return WEFT_OK;
+}
+
+weft_status weft_counts_end(weft_context *context, weft_counts *counts)
+{
+    weft_counts grown;
+
+    WF_TRY(wf_context_check(context, "weft_counts_end"));
+    if (counts == NULL) return wf_fail_null("weft_counts_end", "counts");
+    WF_TRY(wf_counts_end(context->trace, counts, &grown));
+    switch_records(context);
+    return wf_info_write("weft_counts", &grown, sizeof grown, counts);
+}
+
+/* ---- texts ---- */
+
+const char *weft_trace_text(weft_context *context, uint32_t text)
+{
+    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT)) return NULL;
+    return wf_trace_text(context->trace, text);
+}
+
+size_t weft_record_print(weft_context *context, const weft_record *record, char *buffer,
+                         size_t capacity)
+{
+    const char *along;
+
+    if (capacity > 0 && buffer != NULL) buffer[0] = '\0';
+    if (record == NULL || (buffer == NULL && capacity > 0)) return 0;
+    along = weft_trace_text(context, record->axes != 0 ? record->axes : record->comm_name);
+    return along != NULL ? wf_record_describe(record, along, buffer, capacity) : 0;
+}
+
+/* ---- dumps ---- */
+
+weft_status weft_dump(weft_context *context, const char *prefix)
+{
+    WF_TRY(wf_context_check(context, "weft_dump"));
+    return wf_dump_call(context->trace, prefix);
+}

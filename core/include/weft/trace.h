@@ -1,0 +1,207 @@
+/* trace.h - what a rank does, while it does it: records, observers, counters and dumps.
+ *
+ *     weft_counts counts = {.struct_size = sizeof counts};
+ *     TRY(weft_counts_begin(ctx, &counts));
+ *     train_one_step();
+ *     TRY(weft_counts_end(ctx, &counts));
+ *     assert(counts.operations[WEFT_OP_ALL_REDUCE] == 12);
+ *
+ * weft keeps a record of each operation in a ring of fixed size, one ring per rank.  The ring is in
+ * shared memory: `weft status` and ring.h read it while the rank runs, is stopped, or was killed.
+ * Observers get the same records by callback.  Counters, dumps, traces and metrics are observers.
+ * WEFT_RING=0 turns the ring off. */
+#ifndef WEFT_TRACE_H
+#define WEFT_TRACE_H
+
+#include "comm.h"
+#include "exec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- records ------------------------------------------------------------------- */
+
+/* The kinds of records.  The collectives have the numbers of enum weft_collective. */
+#define WEFT_OPERATION_LIST(X)                                                                     \
+    X(ALL_REDUCE, 0, "all-reduce")                                                                 \
+    X(ALL_GATHER, 1, "all-gather")                                                                 \
+    X(REDUCE_SCATTER, 2, "reduce-scatter")                                                         \
+    X(ALL_TO_ALL, 3, "all-to-all")                                                                 \
+    X(BROADCAST, 4, "broadcast")                                                                   \
+    X(REDUCE, 5, "reduce")                                                                         \
+    X(GATHER, 6, "gather")                                                                         \
+    X(SCATTER, 7, "scatter")                                                                       \
+    X(BARRIER, 8, "barrier")                                                                       \
+    X(ALL_GATHER_V, 9, "all-gather-v")                                                             \
+    X(REDUCE_SCATTER_V, 10, "reduce-scatter-v")                                                    \
+    X(ALL_TO_ALL_V, 11, "all-to-all-v")                                                            \
+    X(GATHER_V, 12, "gather-v")                                                                    \
+    X(SCATTER_V, 13, "scatter-v")                                                                  \
+    X(SEND, 24, "send")                                                                            \
+    X(RECEIVE, 25, "receive")                                                                      \
+    X(PULL, 26, "pull")                      /* of a plan: reads peers' memory */                  \
+    X(COPY, 27, "copy")                      /* of a plan: within this rank's memory */            \
+    X(SYMM_BARRIER, 28, "symmetric barrier") /* of symmetric memory */                             \
+    X(REDISTRIBUTE, 29, "redistribute")      /* a whole redistribution or move; contains steps */  \
+    X(PLAN, 30, "plan")                      /* the search for a plan, or its binding */
+
+#define WEFT_OPERATION_ENUM(name, value, text) WEFT_OP_##name = value,
+enum weft_operation { WEFT_OPERATION_LIST(WEFT_OPERATION_ENUM) WEFT_OP_COUNT = 32 };
+
+enum weft_record_state {
+    WEFT_RECORD_SUBMITTED = 1, /* handed to the backend, or waiting on a stream */
+    WEFT_RECORD_FINISHED = 2,  /* complete, as far as the host knows */
+    WEFT_RECORD_FAILED = 3     /* `status` has the error */
+};
+
+enum weft_record_flag {
+    WEFT_RECORD_IMPLICIT = 1,    /* a move that the caller did not write */
+    WEFT_RECORD_ON_STREAM = 2,   /* `finished` is when the host noticed, not when the work ended */
+    WEFT_RECORD_CACHED = 4,      /* redistribute: a move whose bound plan was in the cache;
+                                    plan: the bound plan is kept in the cache of moves */
+    WEFT_RECORD_DEVICE_TIMES = 8 /* `started` and `finished` were measured on the device */
+};
+
+#define WEFT_NO_STEP_KIND 255
+
+/* One operation of this rank.  Later versions append fields.  Times are ticks of the processor's
+ * counter; weft_ticks_to_ns converts them.  Texts are numbers; weft_trace_text converts them. */
+typedef struct weft_record {
+    uint64_t id;        /* 1, 2, 3 ... on this rank */
+    uint64_t comm;      /* number of the communicator, equal on all its ranks; 0: none */
+    uint64_t sequence;  /* number of the collective on its communicator, or of the message to or
+                           from PEER; equal on all ranks that take part; 0: none */
+    uint64_t sent;      /* bytes of this rank's input */
+    uint64_t received;  /* bytes of this rank's output */
+    uint64_t plan;      /* digest of the plan; 0: not part of a plan */
+    uint64_t submitted; /* ticks */
+    uint64_t started;   /* ticks; 0: not known */
+    uint64_t finished;  /* ticks; 0: not finished, or failed */
+    uint64_t stream;    /* number of the stream on this rank, from 1; 0: the default stream */
+    uint64_t previous;  /* reserved */
+    uint32_t binding;   /* number of the bound plan on its communicator; 0: none */
+    uint16_t step;      /* number of the plan's step, from 1; 0: none */
+    uint8_t operation;  /* enum weft_operation */
+    uint8_t step_kind;  /* enum weft_step_kind, or WEFT_NO_STEP_KIND */
+    uint8_t dtype;      /* enum weft_dtype, of the data that travels */
+    uint8_t reduction;  /* enum weft_reduction, if the operation reduces */
+    uint8_t state;      /* enum weft_record_state */
+    uint8_t flags;      /* enum weft_record_flag */
+    int32_t peer;       /* world rank of the message's peer or of the root; -1: none */
+    int32_t waits_for;  /* world rank that this rank waited for when it failed; -1: not known */
+    uint32_t comm_name; /* text: the communicator */
+    uint32_t axes;      /* text: the mesh axes along which data travels, such as "tp" */
+    uint32_t label;     /* text: the name of the tensor, or of the bound plan */
+    int32_t status;     /* weft_status of a failed operation */
+    uint32_t parent;    /* low 32 bits of the id of the redistribution that contains it; 0: none */
+} weft_record;
+
+/* The name of OPERATION, such as "all-gather"; NULL for an unknown one.  [any thread] */
+WEFT_API const char *weft_operation_name(enum weft_operation operation);
+
+/* Convert TICKS of a record of this host to nanoseconds of CLOCK_MONOTONIC.  0 for 0.
+ * [any thread] */
+WEFT_API uint64_t weft_ticks_to_ns(uint64_t ticks);
+
+/* The text with number TEXT in a record of CONTEXT; "" for an unknown one, NULL for NULL.  Valid
+ * until CONTEXT is released.  [any thread] */
+WEFT_API const char *weft_trace_text(weft_context *context, uint32_t text);
+
+/* Describe RECORD of CONTEXT in a few words: "all-gather tp 8.0 MiB".  A step of a plan has the
+ * name of its kind (weft_step_name).  BUFFER and CAPACITY as in snprintf.  Returns the whole
+ * length.  Allocates nothing.  [any thread] */
+WEFT_API size_t weft_record_print(weft_context *context, const weft_record *record, char *buffer,
+                                  size_t capacity);
+
+/* ---- observers ----------------------------------------------------------------- */
+
+typedef struct weft_observation weft_observation;
+
+/* Callbacks; any of them may be NULL.  RECORD is valid during the call.  A callback runs on the
+ * thread that submits the operation or waits for it, must not call weft except for the functions
+ * above, and should return within a microsecond.  Callbacks of one observer may run on several
+ * threads at once. */
+typedef struct weft_observer {
+    size_t struct_size;
+    void *self; /* the first argument of each callback */
+    /* An operation is about to be handed to the backend. */
+    void (*submitted)(void *self, const weft_record *record);
+    /* The operation starts now: it is in a call group on the default stream of a backend that runs
+     * it in weft_group_end.  Others have no such call: they start when they are submitted, or on a
+     * stream, where the host does not see it. */
+    void (*started)(void *self, const weft_record *record);
+    /* An operation is complete or has failed.  For work on a stream: a test or a wait of the host
+     * has reported it. */
+    void (*finished)(void *self, const weft_record *record);
+    /* A plan was made or bound (WEFT_OP_PLAN). */
+    void (*planned)(void *self, const weft_record *record);
+    /* A redistribution or a move begins; its steps follow.  `finished` reports its end. */
+    void (*redistributes)(void *self, const weft_record *record);
+    /* A communicator has failed on this rank.  COMM is its number. */
+    void (*failed)(void *self, uint64_t comm, weft_status status, const char *text);
+} weft_observer;
+
+/* Call OBSERVER, which is copied, for every operation of CONTEXT from now on.  The caller releases
+ * *OUT.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_observe(weft_context *context,
+                                                 const weft_observer *observer,
+                                                 weft_observation **out);
+
+/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads; must
+ * not be called in a callback.  Accepts NULL and a pointer to NULL.  If the context was released
+ * before, only the handle is freed. */
+WEFT_API void weft_observation_release(weft_observation **observation);
+
+/* ---- counters ------------------------------------------------------------------ */
+
+#define WEFT_COUNTED_AXES 16
+
+/* Operations whose data travels along AXES. */
+typedef struct weft_axis_count {
+    char axes[32];           /* "tp", "dp,tp"; a communicator's name if it is not of a mesh axis */
+    uint64_t operations;     /* number */
+    uint64_t sent, received; /* bytes of this rank */
+} weft_axis_count;
+
+typedef struct weft_counts {
+    size_t struct_size;
+    uint64_t operations[WEFT_OP_COUNT]; /* by enum weft_operation */
+    uint64_t steps[16];                 /* of plans, by enum weft_step_kind */
+    uint64_t sent, received;            /* bytes of this rank, without local copies */
+    uint64_t implicit_moves;            /* redistributions that the caller did not write */
+    uint64_t cache_hits, cache_misses;  /* of moves */
+    uint64_t failed;                    /* operations that failed */
+    uint32_t axis_count;                /* entries of AXES that are used */
+    uint32_t axes_missed;               /* operations along axes for which AXES had no room */
+    weft_axis_count axes[WEFT_COUNTED_AXES];
+} weft_counts;
+
+/* Begin to count the operations of CONTEXT.  The caller sets counts->struct_size.  Counting nests:
+ * each begin has a struct of its own.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_counts_begin(weft_context *context, weft_counts *counts);
+
+/* Set COUNTS to what was submitted since its begin, and end the counting.  WEFT_ERR_INVALID: COUNTS
+ * has not begun.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_counts_end(weft_context *context, weft_counts *counts);
+
+/* ---- names --------------------------------------------------------------------- */
+
+/* Give STREAM of CONTEXT a name, which is copied and cut after 31 bytes.  Messages, dumps and
+ * traces use it.  NULL is the default stream.  Communicators get their name when they are created
+ * (weft_subcomm_options), bound plans from weft_bind_options. */
+WEFT_API WEFT_NODISCARD weft_status weft_stream_set_name(weft_context *context, weft_stream *stream,
+                                                         const char *name);
+
+/* ---- dumps --------------------------------------------------------------------- */
+
+/* Write the ring of CONTEXT as PREFIX.RANK, a pickle that PyTorch's flight-recorder analyser reads,
+ * and as PREFIX-RANK.json.  "%r" in PREFIX becomes the rank instead, and the names differ by
+ * ".json" only.  PREFIX NULL: the value of WEFT_DUMP.  Both files appear complete or not at all.
+ * WEFT_ERR_INVALID: there is no prefix. WEFT_ERR_SYSTEM: a file cannot be written.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_dump(weft_context *context, const char *prefix);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

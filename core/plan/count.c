@@ -1,0 +1,353 @@
+/* count.c - exactly how many bytes ranks receive in the steps of a plan.
+ *
+ * If all shards of all steps have one size, the prices of the steps are exact, and no rank is
+ * visited (see price.c and exchange.c).  Otherwise the bytes are counted for every coordinate that
+ * has shards of its own.  Lengths and overlaps come from tables, one per step and dimension. */
+#include "plan.h"
+
+#include <string.h>
+
+/* ---- the rules of a step ---- */
+
+bool wf_step_keeps_partial(const struct wf_step *step, int32_t axis)
+{
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+
+    return from->mesh == to->mesh && from->placements[axis].kind == WEFT_PLACE_PARTIAL &&
+           to->placements[axis].kind == WEFT_PLACE_PARTIAL;
+}
+
+uint32_t wf_step_made(const struct wf_step *step)
+{
+    const struct wf_layout *to = &step->to->layout;
+    uint32_t made = 0;
+
+    for (int32_t a = 0; a < to->mesh->axes; a++)
+        if (to->placements[a].kind == WEFT_PLACE_PARTIAL && !wf_step_keeps_partial(step, a) &&
+            to->placements[a].reduction != WEFT_REDUCE_AVG)
+            made |= UINT32_C(1) << a;
+    return made;
+}
+
+uint64_t wf_step_holders(const struct wf_step *step)
+{
+    const struct wf_layout *from = &step->from->layout;
+    uint64_t holders = 1;
+
+    for (int32_t a = 0; a < from->mesh->axes; a++)
+        if (from->placements[a].kind == WEFT_PLACE_PARTIAL && !wf_step_keeps_partial(step, a))
+            holders *= (uint64_t)from->mesh->axis[a].size;
+    return holders;
+}
+
+static uint64_t group_size(const struct wf_step *step)
+{
+    const weft_mesh *mesh = step->from->layout.mesh;
+    uint64_t ranks = 1;
+
+    for (int32_t a = 0; a < mesh->axes; a++)
+        if (step->axes >> a & 1) ranks *= (uint64_t)mesh->axis[a].size;
+    return ranks;
+}
+
+bool wf_layout_is_regular(const struct wf_layout *layout)
+{
+    int64_t parts[WEFT_MAX_DIMS];
+
+    for (int32_t d = 0; d < layout->dims; d++)
+        parts[d] = 1;
+    for (int32_t a = 0; a < layout->mesh->axes; a++) {
+        const weft_placement *p = &layout->placements[a];
+        if (layout->mesh->axis[a].size == 1 || p->kind == WEFT_PLACE_REPLICATE ||
+            p->kind == WEFT_PLACE_PARTIAL)
+            continue;
+        if (p->kind != WEFT_PLACE_SHARD) return false;
+        parts[p->dim] *= layout->mesh->axis[a].size;
+    }
+    for (int32_t d = 0; d < layout->dims; d++)
+        if (layout->shape[d] % parts[d] != 0) return false;
+    return true;
+}
+
+/* ---- gathers and scatters of whole shards, under any name ---- */
+
+static const weft_placement *placement_of(const weft_spec *spec, int32_t axis)
+{
+    return &spec->layout.placements[axis];
+}
+
+static bool one_mesh(const struct wf_step *step)
+{
+    return step->from->layout.mesh == step->to->layout.mesh;
+}
+
+/* The axis that splits the result of split INDEX, or -1.  Axes of one rank do not split. */
+static int32_t next_inside(const struct wf_layout *layout, int32_t index)
+{
+    for (int32_t i = index + 1; i < layout->split_count; i++) {
+        if (layout->splits[i].dim != layout->splits[index].dim) break;
+        if (layout->mesh->axis[layout->splits[i].axis].size > 1) return layout->splits[i].axis;
+    }
+    return -1;
+}
+
+/* True if all axes of AXES split SPEC, inside of all other axes that split the same dimension. */
+static bool splits_innermost(const weft_spec *spec, uint32_t axes)
+{
+    const struct wf_layout *layout = &spec->layout;
+    uint32_t found = 0;
+
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        int32_t inside = next_inside(layout, i);
+        if (!(axes >> layout->splits[i].axis & 1)) continue;
+        if (inside >= 0 && !(axes >> inside & 1)) return false;
+        found |= UINT32_C(1) << layout->splits[i].axis;
+    }
+    return found == axes;
+}
+
+/* Number of axes that split the dimension of AXIS before it, without those of AXES and those of one
+ * rank. */
+static int32_t splits_before(const weft_spec *spec, int32_t axis, uint32_t axes)
+{
+    const weft_placement *mine = placement_of(spec, axis);
+    int32_t count = 0;
+
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+        const weft_placement *p = placement_of(spec, a);
+        if (wf_placement_splits(p) && p->dim == mine->dim && p->turn < mine->turn)
+            count += spec->layout.mesh->axis[a].size > 1 && !(axes >> a & 1);
+    }
+    return count;
+}
+
+/* True if AXIS is placed in the same way before and after, apart from the step's axes. */
+static bool axis_stays(const struct wf_step *step, int32_t axis)
+{
+    weft_placement from = *placement_of(step->from, axis), to = *placement_of(step->to, axis);
+
+    if (step->from->layout.mesh->axis[axis].size == 1) return true;
+    from.turn = to.turn = 0;
+    return wf_placement_same(&from, &to) &&
+           (!wf_placement_splits(&from) || splits_before(step->from, axis, step->axes) ==
+                                               splits_before(step->to, axis, step->axes));
+}
+
+/* Are the step's axes of KIND in SPEC, and do all other axes, except those of one rank, stay
+ * unchanged? */
+static bool only_axes_of_kind(const struct wf_step *step, const weft_spec *spec, uint32_t kind)
+{
+    if (!one_mesh(step) || step->axes == 0) return false;
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+        if (step->axes >> a & 1) {
+            if (placement_of(spec, a)->kind != kind) return false;
+        } else if (!axis_stays(step, a)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool wf_step_gathers_shards(const struct wf_step *step)
+{
+    return only_axes_of_kind(step, step->to, WEFT_PLACE_REPLICATE) &&
+           splits_innermost(step->from, step->axes);
+}
+
+bool wf_step_sends_copies(const struct wf_step *step)
+{
+    for (int32_t a = 0; one_mesh(step) && a < step->to->layout.mesh->axes; a++) {
+        const weft_placement *to = placement_of(step->to, a);
+        bool all_want = to->kind == WEFT_PLACE_REPLICATE ||
+                        (to->kind == WEFT_PLACE_PARTIAL && to->reduction == WEFT_REDUCE_AVG);
+        if (all_want &&
+            (wf_placement_splits(placement_of(step->from, a)) ||
+             placement_of(step->from, a)->kind == WEFT_PLACE_OWNER) &&
+            step->to->layout.mesh->axis[a].size > 1)
+            return true;
+    }
+    return false;
+}
+
+bool wf_step_scatters_shards(const struct wf_step *step)
+{
+    return only_axes_of_kind(step, step->from, WEFT_PLACE_PARTIAL) &&
+           splits_innermost(step->to, step->axes);
+}
+
+/* ---- steps of one mesh ---- */
+
+static uint32_t dim_axes(const struct wf_step *step, int32_t dim)
+{
+    return wf_layout_axes(&step->from->layout, dim) | wf_layout_axes(&step->to->layout, dim);
+}
+
+/* Set the tables of STEP.  Returns the number of their entries. */
+static int64_t set_tables(const struct wf_step *step, struct wf_counted_step *out)
+{
+    int64_t entries = 0;
+
+    *out = (struct wf_counted_step){.kind = step->kind};
+    if (wf_step_stays(step)) return 0;
+    out->element = wf_dtype_bytes(wf_step_dtype(step));
+    out->holders = wf_step_holders(step);
+    out->made = wf_step_made(step);
+    out->ranks = group_size(step);
+    out->dims = wf_table_dims(&step->to->layout);
+    for (int32_t d = 0; d < out->dims; d++) {
+        wf_table_set(&out->dim[d].table, step->to->layout.mesh, dim_axes(step, d));
+        entries += out->dim[d].table.count;
+    }
+    return entries;
+}
+
+static void fill_tables(const struct wf_step *step, int64_t **room, struct wf_counted_step *out)
+{
+    for (int32_t d = 0; d < out->dims; d++) {
+        struct wf_counted_dim *dim = &out->dim[d];
+        dim->wants = *room;
+        dim->common = *room + dim->table.count;
+        *room += 2 * dim->table.count;
+        wf_table_fill(&dim->table, &step->from->layout, &step->to->layout, d, dim->wants,
+                      dim->common);
+    }
+}
+
+weft_status wf_counter_open(struct wf_counter *counter, const struct wf_step *steps, uint32_t count)
+{
+    size_t bytes = count * sizeof *counter->steps;
+    int64_t entries = 0, *room;
+
+    *counter = (struct wf_counter){.count = count};
+    if (count == 0) return WEFT_OK;
+    counter->mesh = steps[0].from->layout.mesh;
+    counter->steps = wf_alloc(bytes);
+    if (counter->steps == NULL) return wf_fail_memory(bytes);
+    for (uint32_t i = 0; i < count; i++)
+        entries += set_tables(&steps[i], &counter->steps[i]);
+    bytes = (size_t)(2 * entries) * sizeof *room;
+    counter->room = room = wf_alloc(bytes);
+    if (room == NULL) {
+        wf_counter_close(counter);
+        return wf_fail_memory(bytes);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        fill_tables(&steps[i], &room, &counter->steps[i]);
+    return WEFT_OK;
+}
+
+void wf_counter_close(struct wf_counter *counter)
+{
+    wf_free(counter->steps);
+    wf_free(counter->room);
+    *counter = (struct wf_counter){0};
+}
+
+static uint64_t received_at(const struct wf_counted_step *step, const weft_mesh *mesh,
+                            const int32_t *coord)
+{
+    uint64_t wants = 1, common = 1;
+
+    for (int32_t a = 0; a < mesh->axes; a++)
+        if ((step->made >> a & 1) && coord[a] != 0) return 0;
+    for (int32_t d = 0; d < step->dims; d++) {
+        const struct wf_counted_dim *dim = &step->dim[d];
+        int64_t at = 0;
+        for (int32_t a = 0; a < mesh->axes; a++)
+            at += (int64_t)dim->table.stride[a] * coord[a];
+        wants *= (uint64_t)dim->wants[at];
+        common *= (uint64_t)dim->common[at];
+    }
+    if (step->kind == WEFT_STEP_ALL_REDUCE) /* reduce-scatter and all-gather of slices */
+        return wf_mul_capped(2 * (step->ranks - 1),
+                             (wants + step->ranks - 1) / step->ranks * step->element);
+    return wf_sub_capped(wf_mul_capped(wants * step->element, step->holders),
+                         common * step->element);
+}
+
+uint64_t wf_counter_at(struct wf_counter *counter, const int32_t *coord)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < counter->count; i++) {
+        struct wf_counted_step *step = &counter->steps[i];
+        uint64_t bytes = step->element != 0 ? received_at(step, counter->mesh, coord) : 0;
+        if (bytes > step->most) step->most = bytes;
+        sum = wf_add_capped(sum, bytes);
+    }
+    return sum;
+}
+
+int64_t wf_steps_ranges(const struct wf_step *steps, uint32_t count, int32_t *range)
+{
+    const weft_mesh *mesh = steps[0].from->layout.mesh;
+    uint32_t split = 0, partial = 0;
+    int64_t product = 1;
+
+    for (uint32_t i = 0; i < count; i++) {
+        for (int32_t d = 0; d < wf_table_dims(&steps[i].to->layout); d++)
+            split |= dim_axes(&steps[i], d);
+        partial |= wf_step_made(&steps[i]);
+    }
+    for (int32_t a = 0; a < mesh->axes; a++) {
+        range[a] = (partial >> a & 1) && mesh->axis[a].size > 1 ? 2 : 1;
+        if (split >> a & 1) range[a] = mesh->axis[a].size;
+        product *= range[a];
+        if (product > WF_DISTINCT_MAX) return WF_DISTINCT_MAX + 1;
+    }
+    return product;
+}
+
+bool wf_ranges_next(const weft_mesh *mesh, const int32_t *range, int32_t *coord)
+{
+    for (int32_t a = mesh->axes - 1; a >= 0; a--) {
+        if (++coord[a] < range[a]) return true;
+        coord[a] = 0;
+    }
+    return false;
+}
+
+/* PLAN, whose steps are on one mesh. */
+static weft_status count_on_one_mesh(weft_plan *plan)
+{
+    int32_t range[WEFT_MAX_AXES], coord[WEFT_MAX_AXES] = {0};
+    struct wf_counter counter;
+    uint64_t most = 0;
+
+    plan->exact = wf_steps_ranges(plan->steps, plan->step_count, range) <= WF_DISTINCT_MAX;
+    if (!plan->exact) return WEFT_OK;
+    WF_TRY(wf_counter_open(&counter, plan->steps, plan->step_count));
+    do {
+        uint64_t sum = wf_counter_at(&counter, coord);
+        if (sum > most) most = sum;
+    } while (wf_ranges_next(counter.mesh, range, coord));
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        plan->steps[i].received = counter.steps[i].most;
+    plan->received = most;
+    wf_counter_close(&counter);
+    return WEFT_OK;
+}
+
+/* ---- the whole plan ---- */
+
+/* The step between two meshes, or NULL. */
+static const struct wf_step *find_crossing(const weft_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].from->layout.mesh != plan->steps[i].to->layout.mesh)
+            return &plan->steps[i];
+    return NULL;
+}
+
+weft_status wf_plan_count(weft_plan *plan)
+{
+    bool regular = true;
+
+    plan->exact = true;
+    if (plan->step_count == 0) return WEFT_OK;
+    if (find_crossing(plan) != NULL) return wf_plan_count_cross(plan, find_crossing(plan));
+    for (uint32_t i = 0; i < plan->step_count && regular; i++)
+        regular = wf_layout_is_regular(&plan->steps[i].from->layout) &&
+                  wf_layout_is_regular(&plan->steps[i].to->layout);
+    return regular ? WEFT_OK : count_on_one_mesh(plan);
+}

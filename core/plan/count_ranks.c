@@ -1,0 +1,376 @@
+/* count_ranks.c - exactly how many bytes ranks receive, rank by rank: in a plan between two meshes,
+ * and in a batch.
+ *
+ * A rank may be in both meshes.  It then reads what it already holds from its own memory, and
+ * receives in the steps of both meshes.  Ranks are therefore matched one by one, unless all ranks
+ * of one mesh lie before those of the other.
+ *
+ * In the common exchange of a batch, each rank sends one message to each other rank, and to itself,
+ * with the parts of all tensors (see core/exec/fused.c).  Messages are staged on both sides and
+ * begin at multiples of 16 bytes. */
+#include "plan.h"
+
+enum { COUNTS_MAX = 1 << 20 }; /* tensors times ranks; more are estimated */
+
+/* The first and the last rank of a regular mesh; false: MESH is a list. */
+static bool find_reach(const weft_mesh *mesh, int64_t *first, int64_t *last)
+{
+    *first = *last = mesh->origin;
+    for (int32_t i = 0; i < mesh->mode_count; i++)
+        *last += (int64_t)(mesh->modes[i].size - 1) * mesh->modes[i].stride;
+    return mesh->ranks == NULL;
+}
+
+bool wf_meshes_are_apart(const weft_mesh *a, const weft_mesh *b)
+{
+    int64_t first[2], last[2];
+
+    if (!find_reach(a, &first[0], &last[0]) || !find_reach(b, &first[1], &last[1])) return false;
+    return last[0] < first[1] || last[1] < first[0];
+}
+
+/* Elements that the rank at TARGET of the target's mesh, and at SOURCE of the source's, receives in
+ * STEP.  SOURCE is NULL for a non-member of the source's mesh. */
+static uint64_t received_at(const struct wf_step *step, const int32_t *source,
+                            const int32_t *target, uint64_t holders)
+{
+    struct wf_shard has, wants;
+    uint32_t made = wf_step_made(step);
+    uint64_t own = 0;
+
+    for (int32_t a = 0; a < step->to->layout.mesh->axes; a++)
+        if ((made >> a & 1) && target[a] != 0) return 0;
+    wf_shard_at(&step->to->layout, target, &wants);
+    if (source != NULL) {
+        wf_shard_at(&step->from->layout, source, &has);
+        own = wf_shards_common_elements(&has, &wants);
+    }
+    return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements, holders), own);
+}
+
+static bool is_regular(const struct wf_step *step)
+{
+    return wf_layout_is_regular(&step->from->layout) && wf_layout_is_regular(&step->to->layout);
+}
+
+void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cross_count *out)
+{
+    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
+    uint64_t holders = wf_step_holders(step);
+    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES] = {0};
+    bool alike = wf_meshes_are_apart(from, to) && is_regular(step);
+
+    *out = (struct wf_cross_count){.exact = alike || to->size <= ranks_max};
+    if (alike || !out->exact) { /* all ranks receive as much as the first one, or about as much */
+        out->most = received_at(step, NULL, target, holders);
+        out->total = wf_mul_capped(out->most, (uint64_t)to->size);
+        return;
+    }
+    for (int32_t i = 0; i < to->size; i++) {
+        bool member = wf_mesh_coord(from, weft_mesh_rank_at(to, i), source);
+        uint64_t elements;
+        wf_mesh_coord_at(to, i, target);
+        elements = received_at(step, member ? source : NULL, target, holders);
+        if (elements > out->most) out->most = elements;
+        out->total = wf_add_capped(out->total, elements);
+    }
+}
+
+/* ---- a plan between two meshes ---- */
+
+/* The steps on the source's mesh, the exchange, and the steps on the target's. */
+struct parts {
+    const struct wf_step *exchange;
+    struct wf_counter source, target;
+    uint64_t holders, element;
+    uint64_t most, exchanged; /* by one rank: in all, and in the exchange */
+};
+
+static weft_status open_parts(struct parts *parts, const weft_plan *plan)
+{
+    uint32_t before = (uint32_t)(parts->exchange - plan->steps);
+
+    parts->holders = wf_step_holders(parts->exchange);
+    parts->element = wf_dtype_bytes(wf_step_dtype(parts->exchange));
+    WF_TRY(wf_counter_open(&parts->source, plan->steps, before));
+    return wf_counter_open(&parts->target, parts->exchange + 1, plan->step_count - before - 1);
+}
+
+static void add_rank(struct parts *parts, const int32_t *source, const int32_t *target)
+{
+    uint64_t sum = source != NULL ? wf_counter_at(&parts->source, source) : 0, bytes;
+
+    if (target != NULL) {
+        bytes = wf_mul_capped(received_at(parts->exchange, source, target, parts->holders),
+                              parts->element);
+        if (bytes > parts->exchanged) parts->exchanged = bytes;
+        sum = wf_add_capped(sum, wf_add_capped(bytes, wf_counter_at(&parts->target, target)));
+    }
+    if (sum > parts->most) parts->most = sum;
+}
+
+static void add_ranks(struct parts *parts)
+{
+    const weft_mesh *from = parts->exchange->from->layout.mesh;
+    const weft_mesh *to = parts->exchange->to->layout.mesh;
+    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
+
+    for (int32_t i = 0; i < to->size; i++) {
+        bool member = wf_mesh_coord(from, weft_mesh_rank_at(to, i), source);
+        wf_mesh_coord_at(to, i, target);
+        add_rank(parts, member ? source : NULL, target);
+    }
+    for (int32_t i = 0; i < from->size; i++) {
+        if (wf_mesh_coord(to, weft_mesh_rank_at(from, i), target)) continue;
+        wf_mesh_coord_at(from, i, source);
+        add_rank(parts, source, NULL);
+    }
+}
+
+void wf_exchange_add_received(const struct wf_step *step, uint64_t *received)
+{
+    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
+    uint64_t holders = wf_step_holders(step), element = wf_dtype_bytes(wf_step_dtype(step));
+    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
+
+    for (int32_t i = 0; i < to->size; i++) {
+        int32_t rank = weft_mesh_rank_at(to, i);
+        bool member = wf_mesh_coord(from, rank, source);
+        uint64_t elements;
+        wf_mesh_coord_at(to, i, target);
+        elements = received_at(step, member ? source : NULL, target, holders);
+        received[rank] = wf_add_capped(received[rank], wf_mul_capped(elements, element));
+    }
+}
+
+/* Take over the counts of the plan's steps. */
+static void write_counts(const struct parts *parts, weft_plan *plan)
+{
+    uint32_t before = (uint32_t)(parts->exchange - plan->steps);
+
+    for (uint32_t i = 0; i < parts->source.count; i++)
+        plan->steps[i].received = parts->source.steps[i].most;
+    plan->steps[before].received = parts->exchanged;
+    for (uint32_t i = 0; i < parts->target.count; i++)
+        plan->steps[before + 1 + i].received = parts->target.steps[i].most;
+    plan->received = parts->most;
+}
+
+/* The ranks of both meshes differ, and all shards of a step have one size. */
+static bool count_apart(weft_plan *plan, const struct wf_step *exchange)
+{
+    uint64_t before = 0, after = 0;
+
+    if (!wf_meshes_are_apart(exchange->from->layout.mesh, exchange->to->layout.mesh)) return false;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct wf_step *step = &plan->steps[i];
+        if (!is_regular(step)) return false;
+        if (step < exchange)
+            before = wf_add_capped(before, step->received);
+        else
+            after = wf_add_capped(after, step->received);
+    }
+    plan->received = before > after ? before : after;
+    return true;
+}
+
+weft_status wf_plan_count_cross(weft_plan *plan, const struct wf_step *exchange)
+{
+    struct parts parts = {.exchange = exchange};
+    weft_status status;
+
+    if (count_apart(plan, exchange)) return WEFT_OK;
+    plan->exact = exchange->from->layout.mesh->size <= WF_DISTINCT_MAX &&
+                  exchange->to->layout.mesh->size <= WF_DISTINCT_MAX;
+    if (!plan->exact) return WEFT_OK;
+    status = open_parts(&parts, plan);
+    if (status == WEFT_OK) {
+        add_ranks(&parts);
+        write_counts(&parts, plan);
+    }
+    wf_counter_close(&parts.source);
+    wf_counter_close(&parts.target);
+    return status;
+}
+
+/* ---- a batch ---- */
+
+static int64_t greatest_rank(const weft_mesh *mesh)
+{
+    int64_t most = mesh->origin;
+
+    if (mesh->ranks == NULL)
+        for (int32_t i = 0; i < mesh->mode_count; i++)
+            most += (int64_t)(mesh->modes[i].size - 1) * mesh->modes[i].stride;
+    for (int32_t i = 0; mesh->ranks != NULL && i < mesh->size; i++)
+        if (i == 0 || mesh->ranks[i] > most) most = mesh->ranks[i];
+    return most;
+}
+
+int64_t wf_members_ranks(const struct wf_member *members, uint32_t count)
+{
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        most = wf_max_i64(most, greatest_rank(members[i].from->layout.mesh));
+        most = wf_max_i64(most, greatest_rank(members[i].to->layout.mesh));
+    }
+    return most + 1;
+}
+
+/* Add the bytes of COUNT steps of one mesh to RECEIVED, by rank. */
+static weft_status add_steps(const struct wf_step *steps, uint32_t count, uint64_t *received)
+{
+    int32_t coord[WEFT_MAX_AXES];
+    struct wf_counter counter;
+
+    if (count == 0) return WEFT_OK;
+    WF_TRY(wf_counter_open(&counter, steps, count));
+    for (int32_t i = 0; i < counter.mesh->size; i++) {
+        int32_t rank = weft_mesh_rank_at(counter.mesh, i);
+        wf_mesh_coord_at(counter.mesh, i, coord);
+        received[rank] = wf_add_capped(received[rank], wf_counter_at(&counter, coord));
+    }
+    wf_counter_close(&counter);
+    return WEFT_OK;
+}
+
+static weft_status add_alone(const weft_plan *plan, uint64_t *received)
+{
+    uint32_t first = 0;
+
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct wf_step *step = &plan->steps[i];
+        if (step->from->layout.mesh == step->to->layout.mesh) continue;
+        WF_TRY(add_steps(&plan->steps[first], i - first, received));
+        wf_exchange_add_received(step, received);
+        first = i + 1;
+    }
+    return add_steps(&plan->steps[first], plan->step_count - first, received);
+}
+
+static weft_status add_members(const weft_plan *plan, uint64_t *together, uint64_t *alone)
+{
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+        struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+        if (member->alone != NULL)
+            WF_TRY(add_alone(member->alone, alone));
+        else
+            wf_exchange_add_received(&step, together);
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_batch_count(weft_plan *plan)
+{
+    int64_t ranks = wf_members_ranks(plan->members, plan->member_count);
+    uint64_t *together, *alone, most = 0;
+    weft_status status;
+
+    plan->exact = ranks <= WF_DISTINCT_MAX && ranks * plan->member_count <= COUNTS_MAX;
+    if (!plan->exact) return WEFT_OK;
+    together = wf_calloc(2 * (size_t)ranks, sizeof *together);
+    if (together == NULL) return wf_fail_memory(2 * (size_t)ranks * sizeof *together);
+    alone = together + ranks;
+    status = add_members(plan, together, alone);
+    plan->received = 0;
+    for (int64_t i = 0; i < ranks; i++) {
+        uint64_t sum = wf_add_capped(together[i], alone[i]);
+        if (together[i] > most) most = together[i];
+        if (sum > plan->received) plan->received = sum;
+    }
+    if (plan->together > 0) plan->steps[0].received = most;
+    wf_free(together);
+    return status;
+}
+
+/* ---- messages of a batch ---- */
+
+enum {
+    MESSAGE_UNIT = 16,  /* bytes */
+    PAIRS_MAX = 1 << 20 /* pairs of shards that are compared; more are estimated */
+};
+
+/* The bytes from each rank to each rank. */
+struct messages {
+    uint64_t *bytes; /* [sender * ranks + reader] */
+    int64_t ranks, pairs;
+};
+
+/* Add what RANK, at TARGET of the target's mesh, reads in STEP. */
+static void add_reader(struct messages *m, const struct wf_step *step, int32_t rank,
+                       const int32_t *target)
+{
+    const struct wf_layout *from = &step->from->layout;
+    uint64_t element = wf_dtype_bytes(wf_step_dtype(step));
+    int32_t source[WEFT_MAX_AXES];
+    struct wf_shard has, wants;
+    uint32_t axes = 0;
+
+    wf_shard_at(&step->to->layout, target, &wants);
+    wf_copy_choose(step->from, step->to, rank, target, source);
+    for (int32_t a = 0; a < from->mesh->axes; a++)
+        if (from->placements[a].kind != WEFT_PLACE_REPLICATE && !wf_step_keeps_partial(step, a)) {
+            axes |= UINT32_C(1) << a;
+            source[a] = 0;
+        }
+    do {
+        wf_shard_at(from, source, &has);
+        m->bytes[wf_mesh_rank(from->mesh, source) * m->ranks + rank] +=
+            wf_shards_common_elements(&has, &wants) * element;
+        m->pairs++;
+    } while (wf_coord_next(from->mesh, axes, source));
+}
+
+/* False: too many pairs. */
+static bool add_messages(struct messages *m, const struct wf_member *member)
+{
+    struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+    const weft_mesh *to = member->to->layout.mesh;
+    int32_t target[WEFT_MAX_AXES];
+
+    for (int32_t i = 0; i < to->size; i++) {
+        wf_mesh_coord_at(to, i, target);
+        add_reader(m, &step, weft_mesh_rank_at(to, i), target);
+        if (m->pairs > PAIRS_MAX) return false;
+    }
+    return true;
+}
+
+static uint64_t message_room(uint64_t bytes)
+{
+    return (bytes + MESSAGE_UNIT - 1) / MESSAGE_UNIT * MESSAGE_UNIT;
+}
+
+/* What the rank that takes most stages. */
+static uint64_t most_staged(const struct messages *m)
+{
+    uint64_t most = 0;
+
+    for (int64_t rank = 0; rank < m->ranks; rank++) {
+        uint64_t mine = 0;
+        for (int64_t other = 0; other < m->ranks; other++)
+            mine += message_room(m->bytes[rank * m->ranks + other]) +
+                    message_room(m->bytes[other * m->ranks + rank]);
+        if (mine > most) most = mine;
+    }
+    return most;
+}
+
+weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, const bool *joins,
+                             uint64_t *bytes)
+{
+    struct messages m = {.ranks = wf_members_ranks(members, count)};
+    bool counted = true;
+
+    if (m.ranks > WF_LISTED_RANKS) return WEFT_OK;
+    m.bytes = wf_calloc((size_t)(m.ranks * m.ranks), sizeof *m.bytes);
+    if (m.bytes == NULL) return wf_fail_memory((size_t)(m.ranks * m.ranks) * sizeof *m.bytes);
+    for (uint32_t i = 0; i < count && counted; i++)
+        if (joins != NULL ? joins[i] : members[i].alone == NULL)
+            counted = add_messages(&m, &members[i]);
+    if (counted) *bytes = most_staged(&m);
+    wf_free(m.bytes);
+    return WEFT_OK;
+}

@@ -1,0 +1,221 @@
+/* figures.h - exact figures of plans: bytes received and sent, scratch, and lower bounds.  Part of
+ * plan.h. */
+#ifndef WEFT_PLAN_FIGURES_H
+#define WEFT_PLAN_FIGURES_H
+
+#include "plan.h"
+
+/* ---- table.c ---- */
+
+/* One dimension of two layouts of one mesh, for all coordinates of the axes that split it. */
+struct wf_table {
+    uint32_t axes;
+    int64_t count;                 /* entries */
+    int32_t stride[WEFT_MAX_AXES]; /* the entry of a coordinate is the sum of coordinate * stride */
+};
+
+/* The axes, longer than 1, on which dimension DIM of the shards of LAYOUT depends. */
+uint32_t wf_layout_axes(const struct wf_layout *layout, int32_t dim);
+/* Dimensions that tables list: those of LAYOUT; a scalar is listed as one dimension. */
+static inline int32_t wf_table_dims(const struct wf_layout *layout)
+{
+    return layout->dims > 0 ? layout->dims : 1;
+}
+/* Indices of dimension DIM that A and B have in common. */
+int64_t wf_shards_common(const struct wf_shard *a, const struct wf_shard *b, int32_t dim);
+/* Elements that A and B have in common. */
+uint64_t wf_shards_common_elements(const struct wf_shard *a, const struct wf_shard *b);
+void wf_table_set(struct wf_table *table, const weft_mesh *mesh, uint32_t axes);
+/* Write the lengths of dimension DIM in TO, and the number of indices that FROM has in common. */
+void wf_table_fill(const struct wf_table *table, const struct wf_layout *from,
+                   const struct wf_layout *to, int32_t dim, int64_t *wants, int64_t *common);
+/* Advance COORD along AXES of MESH, in row-major order; false after the last one. */
+bool wf_coord_next(const weft_mesh *mesh, uint32_t axes, int32_t *coord);
+
+/* ---- count.c ---- */
+
+enum { WF_DISTINCT_MAX = 65536 }; /* shards that are counted; more are estimated */
+
+/* True if nothing travels in STEP. */
+static inline bool wf_step_stays(const struct wf_step *step)
+{
+    return step->kind == WEFT_STEP_SLICE || step->kind == WEFT_STEP_PARTIAL;
+}
+/* True if AXIS, of the only mesh of STEP, is partial before and after it. */
+bool wf_step_keeps_partial(const struct wf_step *step, int32_t axis);
+/* The axes of the target's mesh whose partials STEP creates, such that only coordinate 0 receives
+ * the value. */
+uint32_t wf_step_made(const struct wf_step *step);
+/* Contributions that STEP reduces to one element. */
+uint64_t wf_step_holders(const struct wf_step *step);
+/* Is STEP an all-gather under any name: every rank of a group reads the whole shards of all
+ * members, on one mesh?  The answer depends on the step alone, so ranks agree. */
+bool wf_step_gathers_shards(const struct wf_step *step);
+/* Does STEP, which reduces nothing, send an element of a shard to several ranks of one mesh? */
+bool wf_step_sends_copies(const struct wf_step *step);
+/* Is STEP a reduce-scatter: every rank's shard is the reduction of a part of all shards of its
+ * group? */
+bool wf_step_scatters_shards(const struct wf_step *step);
+/* True if plain splits cut every dimension evenly: all shards have one size. */
+bool wf_layout_is_regular(const struct wf_layout *layout);
+
+struct wf_counted_dim {
+    struct wf_table table;
+    int64_t *wants, *common;
+};
+
+struct wf_counted_step {
+    uint32_t kind, made;
+    uint64_t element, holders, ranks; /* element: bytes; 0: nothing travels */
+    int32_t dims;
+    struct wf_counted_dim dim[WEFT_MAX_DIMS];
+    uint64_t most; /* largest count so far */
+};
+
+/* Counts the bytes that ranks receive in steps of one mesh. */
+struct wf_counter {
+    const weft_mesh *mesh;
+    uint32_t count;
+    struct wf_counted_step *steps;
+    int64_t *room;
+};
+
+weft_status wf_counter_open(struct wf_counter *counter, const struct wf_step *steps,
+                            uint32_t count) WF_NODISCARD;
+void wf_counter_close(struct wf_counter *counter);
+/* Bytes that the rank at COORD receives in all steps. */
+uint64_t wf_counter_at(struct wf_counter *counter, const int32_t *coord);
+
+/* Write the number of coordinates of each axis that may differ to RANGE: all of an axis that splits
+ * a dimension in some of STEPS, which are on one mesh; two of an axis whose partial some step
+ * creates; otherwise one.  Returns their product, or WF_DISTINCT_MAX + 1 if it is larger. */
+int64_t wf_steps_ranges(const struct wf_step *steps, uint32_t count, int32_t *range);
+/* Advance COORD within RANGE, in row-major order; false after the last one. */
+bool wf_ranges_next(const weft_mesh *mesh, const int32_t *range, int32_t *coord);
+
+/* Replace the bytes received in PLAN and in its steps, which were estimated, by exact ones, unless
+ * there are too many distinct shards. */
+weft_status wf_plan_count(weft_plan *plan) WF_NODISCARD;
+
+/* ---- sent.c ---- */
+
+enum { WF_LISTED_RANKS = 1024 }; /* of a mesh whose senders are counted reader by reader */
+
+/* Bytes that the rank that sends most sends in STEP.  False: estimated, because there are too many
+ * distinct shards. */
+weft_status wf_step_sent(const struct wf_step *step, uint64_t *bytes, bool *exact) WF_NODISCARD;
+
+/* Write the coordinate of the replica of FROM that RANK, at TARGET_COORD of TO's mesh, reads: its
+ * own if it is in FROM's mesh; otherwise the replicas in turn. */
+void wf_copy_choose(const weft_spec *from, const weft_spec *to, int32_t rank,
+                    const int32_t *target_coord, int32_t *coord);
+
+/* ---- count_ranks.c ---- */
+
+/* Elements that ranks receive in an exchange between two meshes. */
+struct wf_cross_count {
+    uint64_t most, total; /* by one rank, by all */
+    bool exact;
+};
+
+/* Count exactly if the target's mesh has at most RANKS_MAX ranks, or if all ranks receive the same;
+ * otherwise estimate. */
+void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cross_count *out);
+/* True if all ranks of one mesh are smaller than those of the other.  False may also mean that this
+ * is not known. */
+bool wf_meshes_are_apart(const weft_mesh *a, const weft_mesh *b);
+/* Add the bytes that each rank receives in STEP, an exchange, to RECEIVED[rank]. */
+void wf_exchange_add_received(const struct wf_step *step, uint64_t *received);
+/* As wf_plan_count, for a plan whose step EXCHANGE is between two meshes. */
+weft_status wf_plan_count_cross(weft_plan *plan, const struct wf_step *exchange) WF_NODISCARD;
+
+/* The number of ranks from 0 to the greatest one of COUNT MEMBERS of a batch. */
+int64_t wf_members_ranks(const struct wf_member *members, uint32_t count);
+/* As wf_plan_count, for a batch.  Sets the bytes received in its common exchange too. */
+weft_status wf_batch_count(weft_plan *plan) WF_NODISCARD;
+/* Set *BYTES to the scratch of the common exchange of those of COUNT MEMBERS that JOINS marks, or
+ * that have no plan of their own if it is NULL, on the rank that takes most.  *BYTES is unchanged
+ * if there are too many ranks. */
+weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, const bool *joins,
+                             uint64_t *bytes) WF_NODISCARD;
+
+/* ---- scratch.c ---- */
+
+enum {
+    WF_SCRATCH_UNIT = 256,     /* bytes; pieces of scratch are multiples of it */
+    WF_SCRATCH_PAIRS = 1 << 16 /* pairs of ranks that are compared; more are estimated */
+};
+
+static inline uint64_t wf_scratch_align(uint64_t bytes)
+{
+    return wf_add_capped(bytes, WF_SCRATCH_UNIT - 1) / WF_SCRATCH_UNIT * WF_SCRATCH_UNIT;
+}
+
+/* Scratch that binding STEP takes on the rank that takes most, if the backend reads peers' memory
+ * (ONE_SIDED) or packs messages.  FIRST and LAST: the input is the source, the output the target.
+ * False: there are too many ranks, and *BYTES is unchanged. */
+bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
+                     uint64_t *bytes);
+
+/* ---- plan.c ---- */
+
+/* Scratch that binding PLAN takes on the rank that takes most, by the way that its cost table
+ * assumes; an estimate for many ranks.  Counted when it is asked for first. */
+weft_status wf_plan_scratch(const weft_plan *plan, uint64_t *bytes) WF_NODISCARD;
+/* The same for step INDEX. */
+weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index,
+                                 uint64_t *bytes) WF_NODISCARD;
+
+/* ---- least.c ---- */
+
+/* As weft_plan_lower_bound. */
+weft_status wf_plan_least(const weft_plan *plan, uint64_t *bytes) WF_NODISCARD;
+
+/* ---- loads.c ---- */
+
+enum { WF_LOADS_MAX = 64 };
+
+/* One dimension of a state, by rank. */
+struct wf_load_dim {
+    struct wf_code key[WEFT_MAX_AXES];
+    int32_t dim;
+    int64_t lengths[WF_LOADS_MAX], common[WF_LOADS_MAX]; /* common: with the target */
+};
+
+/* The ranks of a problem, or some of them, and what they want. */
+struct wf_loads {
+    const struct wf_problem *problem;
+    struct wf_layout target;
+    int32_t ranks, dims;
+    bool all; /* every rank is visited */
+    int32_t coord[WF_LOADS_MAX][WEFT_MAX_AXES];
+    uint64_t wants[WF_LOADS_MAX]; /* elements */
+    uint64_t element;             /* bytes of the narrower dtype */
+    /* Ranks along the target's partials form a group; its leader is the first one. */
+    int32_t groups, group[WF_LOADS_MAX], leader[WF_LOADS_MAX];
+    int64_t group_size;
+    struct wf_load_dim *lists;
+    int32_t list_count, list_room;
+};
+
+/* What follows from a state. */
+struct wf_load_state {
+    int32_t list[WEFT_MAX_DIMS]; /* of each dimension */
+    uint64_t elements[WF_LOADS_MAX], common[WF_LOADS_MAX];
+    uint64_t missing[WF_LOADS_MAX]; /* bytes that a group must still receive, at least */
+    uint64_t total;                 /* bytes that all ranks must still receive, at least */
+};
+
+weft_status wf_loads_open(struct wf_loads *loads, const struct wf_problem *problem) WF_NODISCARD;
+void wf_loads_close(struct wf_loads *loads);
+weft_status wf_loads_measure(struct wf_loads *loads, const struct wf_state *state,
+                             struct wf_load_state *out) WF_NODISCARD;
+/* A lower bound on the bytes of the busiest rank, which has received LOADED[rank] so far. */
+uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
+                        const struct wf_load_state *state);
+/* Write the bytes that each rank receives in EDGE, out of FROM, to RECEIVED. */
+void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
+                   const struct wf_load_state *before, const struct wf_edge *edge,
+                   const struct wf_load_state *after, uint64_t *received);
+
+#endif

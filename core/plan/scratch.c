@@ -1,0 +1,483 @@
+/* scratch.c - exactly how much scratch binding a step takes.
+ *
+ * Scratch holds the input and the output of a step, unless they are the caller's, and messages that
+ * do not lie in them.  A backend whose ranks read each other's memory has no messages.  Others send
+ * messages from the tensor itself if each of them is one run of it, and receive into it likewise;
+ * otherwise all messages of that side are staged (see core/exec/packing.c).  Reduce-scatters of
+ * equal shards reduce on the way; with unequal shards, contributions arrive and are staged. */
+#include "plan.h"
+
+#include <string.h>
+
+/* ---- runs ---- */
+
+/* The indices of one dimension that two shards share, as the pieces that move together: runs, and
+ * combs of equal runs at equal distances on both sides.  Seen from the first shard. */
+struct pieces {
+    int64_t count, start, end;
+    bool adjacent; /* each one begins where the one before ends */
+    bool dense;    /* none has gaps */
+    bool single;   /* each one has one index */
+    /* the last one */
+    int64_t at, other, length, teeth, step, other_step;
+};
+
+static void close_piece(struct pieces *p)
+{
+    if (p->count == 0) return;
+    p->dense = p->dense && (p->teeth == 1 || p->step == p->length);
+    p->single = p->single && p->teeth * p->length == 1;
+    p->end = p->at + (p->teeth - 1) * p->step + p->length;
+}
+
+static void add_overlap(struct pieces *p, const weft_overlap *o)
+{
+    if (p->count > 0 && p->length == o->length) {
+        int64_t step = o->first - (p->at + (p->teeth - 1) * p->step);
+        int64_t other = o->second - (p->other + (p->teeth - 1) * p->other_step);
+        if (p->teeth == 1 || (step == p->step && other == p->other_step)) {
+            p->step = step;
+            p->other_step = other;
+            p->teeth++;
+            return;
+        }
+    }
+    close_piece(p);
+    if (p->count > 0) p->adjacent = p->adjacent && o->first == p->end;
+    if (p->count == 0) p->start = o->first;
+    p->count++;
+    p->at = o->first;
+    p->other = o->second;
+    p->length = o->length;
+    p->teeth = 1;
+    p->step = p->other_step = 0;
+}
+
+static void cut_dim(const struct wf_shard *mine, const struct wf_shard *theirs, int32_t dim,
+                    struct pieces *out)
+{
+    struct wf_index a = wf_shard_index(mine, dim), b = wf_shard_index(theirs, dim);
+    weft_overlap o;
+
+    *out = (struct pieces){.adjacent = true, .dense = true, .single = true};
+    for (int64_t at = 0; wf_index_overlap(&a, &b, at, &o); at = o.start + o.length)
+        add_overlap(out, &o);
+    close_piece(out);
+}
+
+/* A message between two shards, seen from one of them. */
+struct message {
+    uint64_t elements;
+    bool in_run; /* its regions follow one another in the shard */
+    int64_t offset;
+};
+
+static void lay_message(const struct wf_shard *mine, const struct wf_shard *theirs,
+                        struct message *out)
+{
+    bool whole = true, covered = true; /* of the dimensions inside: one region, all indices */
+    int64_t stride = 1;
+
+    *out = (struct message){.elements = 1, .in_run = true};
+    if (mine->elements == 0 || theirs->elements == 0) out->elements = 0;
+    for (int32_t d = mine->dims - 1; d >= 0 && out->elements > 0; d--) {
+        struct pieces p;
+        bool full;
+        cut_dim(mine, theirs, d, &p);
+        out->elements *= (uint64_t)wf_shards_common(mine, theirs, d);
+        full = p.dense && p.adjacent && p.start == 0 && p.end == mine->shape[d];
+        if (whole) /* the innermost dimension that is not whole may be a run */
+            out->in_run = out->in_run && p.dense && p.adjacent;
+        else
+            out->in_run = out->in_run && p.single && (p.count == 1 || (covered && p.adjacent));
+        covered = covered && full;
+        whole = whole && full && p.count == 1;
+        out->offset += p.start * stride;
+        stride *= mine->shape[d];
+    }
+}
+
+/* ---- one rank ---- */
+
+/* One rank's part of a step. */
+struct part {
+    const struct wf_step *step;
+    bool is_cast[2]; /* outgoing, incoming messages change the dtype as they are packed */
+    bool gathers, scatters;
+    uint64_t holders;
+    uint32_t made, same; /* as in sent.c */
+    int64_t pairs;       /* compared so far */
+};
+
+/* All messages of one side. */
+struct side {
+    uint64_t elements;
+    bool in_tensor;
+    int64_t rank; /* number of the next one in the group */
+};
+
+static void add_message(struct side *side, const struct wf_shard *mine,
+                        const struct wf_shard *theirs, bool in_order)
+{
+    struct message m;
+
+    lay_message(mine, theirs, &m);
+    side->elements += m.elements;
+    if (m.elements > 0) side->in_tensor = side->in_tensor && m.in_run;
+    if (in_order)
+        side->in_tensor =
+            side->in_tensor && (m.elements > 0 ? m.offset : 0) == side->rank * (int64_t)m.elements;
+    side->rank++;
+}
+
+static uint64_t staged_of(const struct side *side)
+{
+    return side->in_tensor ? 0 : side->elements;
+}
+
+/* True if all members of the group of the rank at COORD have equally many elements of LAYOUT. */
+static bool shares_evenly(const struct part *part, const struct wf_layout *layout,
+                          const int32_t *coord)
+{
+    int32_t member[WEFT_MAX_AXES];
+    struct wf_shard shard;
+    int64_t elements = -1;
+
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        member[a] = part->step->axes >> a & 1 ? 0 : coord[a];
+    do {
+        wf_shard_at(layout, member, &shard);
+        if (elements >= 0 && shard.elements != elements) return false;
+        elements = shard.elements;
+    } while (wf_coord_next(layout->mesh, part->step->axes, member));
+    return true;
+}
+
+/* Messages between the shard MINE and those in LAYOUT of the ranks that differ from COORD in
+ * AXES. */
+static void add_group(struct part *part, const struct wf_shard *mine,
+                      const struct wf_layout *layout, const int32_t *coord, uint32_t axes,
+                      bool in_order, struct side *side)
+{
+    int32_t member[WEFT_MAX_AXES];
+    struct wf_shard theirs;
+
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        member[a] = axes >> a & 1 ? 0 : coord[a];
+    do {
+        wf_shard_at(layout, member, &theirs);
+        add_message(side, mine, &theirs, in_order);
+        part->pairs++;
+    } while (wf_coord_next(layout->mesh, axes, member));
+}
+
+static bool gets_identity(const struct part *part, const int32_t *target)
+{
+    for (int32_t a = 0; a < part->step->to->layout.mesh->axes; a++)
+        if ((part->made >> a & 1) && target[a] != 0) return true;
+    return false;
+}
+
+static uint32_t all_axes(const weft_mesh *mesh)
+{
+    return (UINT32_C(1) << mesh->axes) - 1;
+}
+
+/* Messages to the ranks that read from the rank at COORD. */
+static void add_readers(struct part *part, const struct wf_shard *has, const int32_t *coord,
+                        struct side *side)
+{
+    const struct wf_layout *to = &part->step->to->layout;
+    int32_t reader[WEFT_MAX_AXES];
+
+    memcpy(reader, coord, sizeof reader);
+    for (int32_t a = 0; a < to->mesh->axes; a++)
+        if ((part->made >> a & 1) && coord[a] != 0) {
+            if (part->same >> a & 1) return; /* the replica at coordinate 0 serves */
+            reader[a] = 0;
+        }
+    add_group(part, has, to, reader, all_axes(to->mesh) & ~part->same & ~part->made, false, side);
+}
+
+/* As add_readers, between two meshes. */
+static void add_readers_across(struct part *part, const struct wf_shard *has, const int32_t *coord,
+                               struct side *side)
+{
+    const weft_spec *from = part->step->from, *to = part->step->to;
+    int32_t target[WEFT_MAX_AXES], source[WEFT_MAX_AXES];
+    struct wf_shard wants;
+
+    for (int32_t i = 0; i < to->layout.mesh->size; i++) {
+        bool reads = true;
+        wf_mesh_coord_at(to->layout.mesh, i, target);
+        wf_copy_choose(from, to, weft_mesh_rank_at(to->layout.mesh, i), target, source);
+        for (int32_t a = 0; a < from->layout.mesh->axes; a++)
+            reads = reads && (from->layout.placements[a].kind != WEFT_PLACE_REPLICATE ||
+                              source[a] == coord[a]);
+        part->pairs++;
+        if (!reads || gets_identity(part, target)) continue;
+        wf_shard_at(&to->layout, target, &wants);
+        add_message(side, has, &wants, false);
+    }
+}
+
+/* Messages from the ranks that the rank at TARGET reads.  SOURCE: the replica that it reads. */
+static void add_sources(struct part *part, const struct wf_shard *wants, const int32_t *source,
+                        struct side *side)
+{
+    const struct wf_layout *from = &part->step->from->layout;
+    uint32_t axes = 0;
+
+    for (int32_t a = 0; a < from->mesh->axes; a++)
+        if (from->placements[a].kind != WEFT_PLACE_REPLICATE &&
+            from->placements[a].kind != WEFT_PLACE_PARTIAL)
+            axes |= UINT32_C(1) << a;
+    add_group(part, wants, from, source, axes, false, side);
+    side->elements *= part->holders;
+    side->in_tensor = side->in_tensor && part->holders == 1;
+}
+
+/* ---- a step ---- */
+
+static void open_part(struct part *part, const struct wf_step *step)
+{
+    const struct wf_layout *from = &step->from->layout;
+
+    *part = (struct part){.step = step,
+                          .gathers = wf_step_gathers_shards(step),
+                          .scatters = wf_step_scatters_shards(step),
+                          .holders = wf_step_holders(step),
+                          .made = wf_step_made(step)};
+    for (int32_t a = 0; a < from->mesh->axes; a++)
+        if (from->placements[a].kind == WEFT_PLACE_REPLICATE || wf_step_keeps_partial(step, a))
+            part->same |= UINT32_C(1) << a;
+}
+
+/* Elements that the rank at SOURCE and TARGET stages; NULL: it is not in that mesh. */
+static void stage_rank(struct part *part, const int32_t *source, const int32_t *target,
+                       struct side *out, struct side *in)
+{
+    const struct wf_layout *from = &part->step->from->layout, *to = &part->step->to->layout;
+    int32_t chosen[WEFT_MAX_AXES];
+    struct wf_shard has, wants;
+
+    *out = (struct side){.in_tensor = !part->is_cast[0]};
+    *in = (struct side){.in_tensor = !part->is_cast[1]};
+    if (source != NULL) wf_shard_at(from, source, &has);
+    if (target != NULL) wf_shard_at(to, target, &wants);
+    if (part->gathers) {
+        add_group(part, &wants, from, source, part->step->axes, shares_evenly(part, from, source),
+                  in);
+        return;
+    }
+    if (part->scatters && shares_evenly(part, to, source)) {
+        add_group(part, &has, to, source, part->step->axes, true, out);
+        add_message(in, &wants, &has, false);
+        return;
+    }
+    if (source != NULL && from->mesh == to->mesh)
+        add_readers(part, &has, source, out);
+    else if (source != NULL)
+        add_readers_across(part, &has, source, out);
+    if (target == NULL || gets_identity(part, target)) return;
+    if (from->mesh == to->mesh)
+        memcpy(chosen, target, sizeof chosen);
+    else
+        wf_copy_choose(part->step->from, part->step->to, wf_mesh_rank(to->mesh, target), target,
+                       chosen);
+    add_sources(part, &wants, chosen, in);
+}
+
+/* True if the step has messages that may be staged.  Other collectives work on whole shards. */
+static bool has_messages(const struct wf_step *step, bool one_sided)
+{
+    return !one_sided && !wf_step_stays(step) && step->kind != WEFT_STEP_ALL_REDUCE &&
+           step->kind != WEFT_STEP_BROADCAST && step->kind != WEFT_STEP_REDUCE;
+}
+
+static uint64_t shard_bytes(const weft_spec *spec, const int32_t *coord, uint32_t dtype)
+{
+    struct wf_shard shard;
+
+    if (coord == NULL) return 0;
+    wf_shard_at(&spec->layout, coord, &shard);
+    return wf_scratch_align((uint64_t)shard.elements * wf_dtype_bytes(dtype));
+}
+
+/* How a step casts. */
+struct casting {
+    uint32_t place; /* enum weft_cast */
+    bool split;     /* in a pass of its own */
+};
+
+static struct casting find_casting(const struct wf_step *step, bool one_sided)
+{
+    struct casting casting = {.place = wf_step_cast(step)};
+    bool reduces;
+
+    if (casting.place == WEFT_CAST_NONE || wf_step_stays(step)) return casting;
+    reduces = wf_step_reduces(step);
+    casting.split = !wf_cast_fuses(step->kind, casting.place, reduces);
+    /* A broadcast works on whole shards.  Messages to several ranks would be cast and stored once
+     * for each of them. */
+    if (!one_sided)
+        casting.split = casting.split || reduces || step->kind == WEFT_STEP_BROADCAST ||
+                        (casting.place == WEFT_CAST_BEFORE && wf_step_sends_copies(step));
+    return casting;
+}
+
+/* Scratch of the rank at SOURCE and TARGET. */
+static uint64_t rank_scratch(struct part *part, const struct casting *casting, bool one_sided,
+                             const int32_t *source, const int32_t *target, const bool *own)
+{
+    const struct wf_step *step = part->step;
+    uint32_t dtype = wf_step_dtype(step);
+    bool before = casting->place == WEFT_CAST_BEFORE;
+    uint64_t in = own[0] ? shard_bytes(step->from, source, step->from->layout.dtype) : 0;
+    uint64_t out = own[1] ? shard_bytes(step->to, target, step->to->layout.dtype) : 0;
+    uint64_t staging = 0, between, first, second;
+    struct side sides[2];
+
+    if (has_messages(step, one_sided)) {
+        stage_rank(part, source, target, &sides[0], &sides[1]);
+        for (int i = 0; i < 2; i++)
+            staging = wf_add_capped(staging, wf_scratch_align(wf_mul_capped(
+                                                 staged_of(&sides[i]), wf_dtype_bytes(dtype))));
+    }
+    if (!casting->split) return wf_add_capped(wf_add_capped(in, out), staging);
+    between =
+        before ? shard_bytes(step->from, source, dtype) : shard_bytes(step->to, target, dtype);
+    first = wf_add_capped(wf_add_capped(in, between), before ? 0 : staging);
+    second = wf_add_capped(wf_add_capped(out, between), before ? staging : 0);
+    return first > second ? first : second;
+}
+
+/* True if the shards at coordinate 0 are the largest ones, and with PLAIN also runs. */
+static bool is_largest_first(const struct wf_layout *layout, bool plain)
+{
+    for (int32_t a = 0; a < layout->mesh->axes; a++) {
+        uint32_t kind = layout->placements[a].kind;
+        if (kind != WEFT_PLACE_REPLICATE && kind != WEFT_PLACE_PARTIAL &&
+            kind != WEFT_PLACE_SHARD && (plain || kind != WEFT_PLACE_STRIDED))
+            return false;
+    }
+    return true;
+}
+
+/* True if the rank at coordinate 0 takes most.  It has the largest shards.  Along one axis, its
+ * messages are in runs only if those of all ranks are, unless equal and unequal shards are moved in
+ * different ways. */
+static bool takes_most(const struct wf_step *step, bool one_sided)
+{
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+    bool along_one = step->axes != 0 && (step->axes & (step->axes - 1)) == 0;
+
+    if (!has_messages(step, one_sided))
+        return is_largest_first(from, false) && is_largest_first(to, false);
+    if (step->kind == WEFT_STEP_EXCHANGE || step->kind == WEFT_STEP_PERMUTE) return false;
+    if (wf_layout_is_regular(from) && wf_layout_is_regular(to)) return true;
+    return along_one && step->kind != WEFT_STEP_REDUCE_SCATTER && is_largest_first(from, true) &&
+           is_largest_first(to, true);
+}
+
+enum { SEEN_MAX = 64 };
+
+/* True if every shard has one run of each dimension. */
+static bool has_runs(const struct wf_layout *layout)
+{
+    for (int32_t i = 0; i < layout->split_count; i++)
+        if (layout->mesh->axis[layout->splits[i].axis].size > 1 &&
+            (layout->splits[i].kind == WEFT_PLACE_STRIDED ||
+             layout->splits[i].kind == WEFT_PLACE_PARTS))
+            return false;
+    return true;
+}
+
+/* Shapes and elements of a rank's shards before and after a collective.  If the shards are runs,
+ * these decide what it takes, because the shards of its group are parts of them.  A scalar has
+ * elements on its owner only. */
+struct seen {
+    int64_t shapes[SEEN_MAX][2][WEFT_MAX_DIMS + 1];
+    int32_t count;
+};
+
+/* True if a rank with the shapes of the one at COORD was seen.  Adds them otherwise. */
+static bool was_seen(struct seen *seen, const struct wf_step *step, const int32_t *coord)
+{
+    const weft_spec *specs[] = {step->from, step->to};
+    int64_t shapes[2][WEFT_MAX_DIMS + 1] = {{0}};
+    struct wf_shard shard;
+
+    for (int i = 0; i < 2; i++) {
+        wf_shard_at(&specs[i]->layout, coord, &shard);
+        memcpy(shapes[i], shard.shape, (size_t)shard.dims * sizeof shapes[i][0]);
+        shapes[i][WEFT_MAX_DIMS] = shard.elements;
+    }
+    for (int32_t i = 0; i < seen->count; i++)
+        if (memcmp(seen->shapes[i], shapes, sizeof shapes) == 0) return true;
+    if (seen->count < SEEN_MAX) memcpy(seen->shapes[seen->count++], shapes, sizeof shapes);
+    return false;
+}
+
+static bool scratch_on_one_mesh(struct part *part, const struct casting *casting, bool one_sided,
+                                const bool *own, uint64_t *bytes)
+{
+    const struct wf_step *step = part->step;
+    int32_t coord[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
+    uint64_t most = 0;
+    bool first = takes_most(step, one_sided);
+    bool alike = step->kind != WEFT_STEP_EXCHANGE && step->kind != WEFT_STEP_PERMUTE &&
+                 has_runs(&step->from->layout) && has_runs(&step->to->layout);
+    struct seen seen;
+
+    seen.count = 0;
+    if (!first && wf_steps_ranges(step, 1, range) > WF_DISTINCT_MAX) return false;
+    do {
+        uint64_t mine;
+        if (alike && !first && was_seen(&seen, step, coord)) continue;
+        mine = rank_scratch(part, casting, one_sided, coord, coord, own);
+        if (mine > most) most = mine;
+        if (part->pairs > WF_SCRATCH_PAIRS) return false;
+    } while (!first && wf_ranges_next(step->to->layout.mesh, range, coord));
+    *bytes = most;
+    return true;
+}
+
+static bool scratch_between_meshes(struct part *part, const struct casting *casting, bool one_sided,
+                                   const bool *own, uint64_t *bytes)
+{
+    const weft_mesh *meshes[] = {part->step->from->layout.mesh, part->step->to->layout.mesh};
+    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
+    uint64_t most = 0;
+
+    if (meshes[0]->size > WF_LISTED_RANKS || meshes[1]->size > WF_LISTED_RANKS) return false;
+    for (int m = 0; m < 2; m++)
+        for (int32_t i = 0; i < meshes[m]->size; i++) {
+            int32_t rank = weft_mesh_rank_at(meshes[m], i);
+            bool is_source = wf_mesh_coord(meshes[0], rank, source);
+            bool is_target = wf_mesh_coord(meshes[1], rank, target);
+            uint64_t mine;
+            if (m == 1 && is_source) continue; /* done */
+            mine = rank_scratch(part, casting, one_sided, is_source ? source : NULL,
+                                is_target ? target : NULL, own);
+            if (mine > most) most = mine;
+            if (part->pairs > WF_SCRATCH_PAIRS) return false;
+        }
+    *bytes = most;
+    return true;
+}
+
+bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
+                     uint64_t *bytes)
+{
+    struct casting casting = find_casting(step, one_sided);
+    bool own[2] = {!first, !last};
+    struct part part;
+
+    open_part(&part, step);
+    if (!casting.split && casting.place != WEFT_CAST_NONE)
+        part.is_cast[casting.place == WEFT_CAST_AFTER] = true;
+    if (step->from->layout.mesh == step->to->layout.mesh)
+        return scratch_on_one_mesh(&part, &casting, one_sided, own, bytes);
+    return scratch_between_meshes(&part, &casting, one_sided, own, bytes);
+}

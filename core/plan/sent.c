@@ -1,0 +1,298 @@
+/* sent.c - exactly how many bytes a rank sends in a step.
+ *
+ * A rank sends the elements of its shard that others read from it.  On one mesh, a reader has the
+ * sender's coordinate on axes where the source is replicated, or stays partial, and any coordinate
+ * on the other axes.  Readers that differ only in axes that split the target, inside of all axes
+ * with the sender's coordinate, read disjoint parts of one larger shard, which is counted at
+ * once. */
+#include "plan.h"
+
+/* One dimension of a step of one mesh. */
+struct given {
+    struct wf_table table;   /* by coordinate of the sender */
+    struct wf_layout merged; /* the target without the splits of readers that are counted at once */
+    uint32_t listed;         /* axes whose readers are counted one by one */
+    int64_t *counts;
+};
+
+struct sender {
+    const struct wf_step *step;
+    uint32_t same; /* axes on which a reader has the sender's coordinate */
+    uint32_t made;
+    uint64_t copies; /* readers of the same elements */
+    struct given dim[WEFT_MAX_DIMS];
+    int64_t *room;
+};
+
+static void set_relations(struct sender *s)
+{
+    const struct wf_layout *from = &s->step->from->layout, *to = &s->step->to->layout;
+
+    s->copies = 1;
+    s->made = wf_step_made(s->step);
+    for (int32_t a = 0; a < to->mesh->axes; a++) {
+        uint32_t kind = to->placements[a].kind;
+        if (from->placements[a].kind == WEFT_PLACE_REPLICATE || wf_step_keeps_partial(s->step, a))
+            s->same |= UINT32_C(1) << a;
+        else if (kind == WEFT_PLACE_REPLICATE ||
+                 (kind == WEFT_PLACE_PARTIAL && !(s->made >> a & 1)))
+            s->copies *= (uint64_t)to->mesh->axis[a].size;
+    }
+}
+
+/* Drop the innermost splits of dimension DIM whose axes are not in SAME. */
+static uint32_t drop_splits(struct wf_layout *layout, int32_t dim, uint32_t same)
+{
+    uint32_t dropped = 0;
+    int32_t last = layout->split_count - 1;
+
+    while (last >= 0 && layout->splits[last].dim != dim)
+        last--;
+    for (; last >= 0 && layout->splits[last].dim == dim; last--) {
+        uint32_t axis = UINT32_C(1) << layout->splits[last].axis;
+        if (same & axis) break;
+        dropped |= axis;
+        for (int32_t i = last; i + 1 < layout->split_count; i++)
+            layout->splits[i] = layout->splits[i + 1];
+        layout->split_count--;
+    }
+    return dropped;
+}
+
+static void set_dim(const struct sender *s, int32_t dim, struct given *out)
+{
+    const struct wf_layout *from = &s->step->from->layout, *to = &s->step->to->layout;
+    uint32_t readers = wf_layout_axes(to, dim);
+
+    out->merged = *to;
+    readers &= ~drop_splits(&out->merged, dim, s->same);
+    out->listed = readers & ~s->same;
+    wf_table_set(&out->table, to->mesh, wf_layout_axes(from, dim) | (readers & s->same));
+}
+
+static void fill_dim(const struct sender *s, int32_t dim, struct given *given)
+{
+    const struct wf_layout *from = &s->step->from->layout;
+    int32_t coord[WEFT_MAX_AXES] = {0};
+    struct wf_shard has, read;
+    int64_t i = 0;
+
+    do {
+        int32_t reader[WEFT_MAX_AXES];
+        wf_shard_at(from, coord, &has);
+        for (int32_t a = 0; a < from->mesh->axes; a++)
+            reader[a] = given->listed >> a & 1 ? 0 : coord[a];
+        given->counts[i] = 0;
+        do {
+            wf_shard_at(&given->merged, reader, &read);
+            given->counts[i] += wf_shards_common(&has, &read, dim);
+        } while (wf_coord_next(from->mesh, given->listed, reader));
+        i++;
+    } while (wf_coord_next(from->mesh, given->table.axes, coord));
+}
+
+static weft_status open_sender(struct sender *s)
+{
+    int32_t dims = wf_table_dims(&s->step->to->layout);
+    int64_t entries = 0, *room;
+
+    set_relations(s);
+    for (int32_t d = 0; d < dims; d++) {
+        set_dim(s, d, &s->dim[d]);
+        entries += s->dim[d].table.count;
+    }
+    s->room = room = wf_alloc((size_t)entries * sizeof *room);
+    if (room == NULL) return wf_fail_memory((size_t)entries * sizeof *room);
+    for (int32_t d = 0; d < dims; d++) {
+        s->dim[d].counts = room;
+        room += s->dim[d].table.count;
+        fill_dim(s, d, &s->dim[d]);
+    }
+    return WEFT_OK;
+}
+
+/* Elements that the rank at COORD gives to all readers, itself included. */
+static uint64_t given_at(const struct sender *s, const int32_t *coord)
+{
+    const weft_mesh *mesh = s->step->to->layout.mesh;
+    uint64_t given = s->copies;
+
+    for (int32_t a = 0; a < mesh->axes; a++)
+        if ((s->made & s->same) >> a & 1 && coord[a] != 0) return 0;
+    for (int32_t d = 0; d < wf_table_dims(&s->step->to->layout); d++) {
+        const struct wf_table *table = &s->dim[d].table;
+        int64_t at = 0;
+        for (int32_t a = 0; a < mesh->axes; a++)
+            at += (int64_t)table->stride[a] * coord[a];
+        given = wf_mul_capped(given, (uint64_t)s->dim[d].counts[at]);
+    }
+    return given;
+}
+
+/* Elements that the rank at COORD reads from itself. */
+static uint64_t kept_at(const struct sender *s, const int32_t *coord)
+{
+    const struct wf_layout *to = &s->step->to->layout;
+    struct wf_shard has, wants;
+    uint64_t kept = 1;
+
+    for (int32_t a = 0; a < to->mesh->axes; a++)
+        if ((s->made >> a & 1) && coord[a] != 0) return 0;
+    wf_shard_at(&s->step->from->layout, coord, &has);
+    wf_shard_at(to, coord, &wants);
+    for (int32_t d = 0; d < wf_table_dims(to); d++)
+        kept *= (uint64_t)wf_shards_common(&has, &wants, d);
+    return kept;
+}
+
+static weft_status send_on_one_mesh(const struct wf_step *step, const int32_t *range,
+                                    uint64_t *elements)
+{
+    struct sender s = {.step = step};
+    int32_t coord[WEFT_MAX_AXES] = {0};
+
+    *elements = 0;
+    WF_TRY(open_sender(&s));
+    do {
+        uint64_t given = given_at(&s, coord);
+        if (given <= *elements) continue;
+        given = wf_sub_capped(given, kept_at(&s, coord));
+        if (given > *elements) *elements = given;
+    } while (wf_ranges_next(step->to->layout.mesh, range, coord));
+    wf_free(s.room);
+    return WEFT_OK;
+}
+
+/* ---- between meshes ---- */
+
+static bool source_splits(const struct wf_layout *from, int32_t dim)
+{
+    for (int32_t i = 0; i < from->split_count; i++)
+        if (from->splits[i].dim == dim) return true;
+    return false;
+}
+
+/* Rank of the reader at COORD of the target's mesh, such that readers of the same source shard are
+ * consecutive where possible; replicas are then assigned round-robin.  Axes that split a dimension
+ * which the source splits too come first, in the order of their splits. */
+static uint64_t turn_of(const struct wf_layout *from, const struct wf_layout *to,
+                        const int32_t *coord)
+{
+    uint32_t counted = 0;
+    uint64_t turn = 0;
+
+    for (int32_t i = 0; i < to->split_count; i++) {
+        int32_t axis = to->splits[i].axis;
+        if (!source_splits(from, to->splits[i].dim)) continue;
+        turn = turn * (uint64_t)to->mesh->axis[axis].size + (uint64_t)coord[axis];
+        counted |= UINT32_C(1) << axis;
+    }
+    for (int32_t a = 0; a < to->mesh->axes; a++)
+        if (!(counted >> a & 1))
+            turn = turn * (uint64_t)to->mesh->axis[a].size + (uint64_t)coord[a];
+    return turn;
+}
+
+void wf_copy_choose(const weft_spec *from, const weft_spec *to, int32_t rank,
+                    const int32_t *target_coord, int32_t *coord)
+{
+    const weft_mesh *mesh = from->layout.mesh;
+    uint64_t turn;
+
+    if (wf_mesh_coord(mesh, rank, coord)) return;
+    turn = turn_of(&from->layout, &to->layout, target_coord);
+    for (int32_t a = mesh->axes - 1; a >= 0; a--) {
+        uint64_t size = (uint64_t)mesh->axis[a].size;
+        coord[a] = 0;
+        if (from->layout.placements[a].kind != WEFT_PLACE_REPLICATE) continue;
+        coord[a] = (int32_t)(turn % size);
+        turn /= size;
+    }
+}
+
+static int32_t position_at(const weft_mesh *mesh, const int32_t *coord)
+{
+    int32_t position = 0;
+
+    for (int32_t a = 0; a < mesh->axes; a++)
+        position = position * mesh->axis[a].size + coord[a];
+    return position;
+}
+
+/* Add the elements that the reader at TARGET reads from each rank to SENT, by position. */
+static void add_reader(const struct wf_step *step, int32_t rank, const int32_t *target,
+                       uint64_t *sent)
+{
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+    int32_t source[WEFT_MAX_AXES];
+    uint32_t axes = 0, made = wf_step_made(step);
+    struct wf_shard has, wants;
+
+    for (int32_t a = 0; a < to->mesh->axes; a++)
+        if ((made >> a & 1) && target[a] != 0) return;
+    wf_copy_choose(step->from, step->to, rank, target, source);
+    for (int32_t a = 0; a < from->mesh->axes; a++)
+        if (from->placements[a].kind != WEFT_PLACE_REPLICATE) {
+            axes |= UINT32_C(1) << a;
+            source[a] = 0;
+        }
+    wf_shard_at(to, target, &wants);
+    do {
+        uint64_t common = 1;
+        if (wf_mesh_rank(from->mesh, source) == rank) continue;
+        wf_shard_at(from, source, &has);
+        for (int32_t d = 0; d < wf_table_dims(to) && common > 0; d++)
+            common *= (uint64_t)wf_shards_common(&has, &wants, d);
+        sent[position_at(from->mesh, source)] += common;
+    } while (wf_coord_next(from->mesh, axes, source));
+}
+
+static weft_status send_between_meshes(const struct wf_step *step, uint64_t *elements)
+{
+    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
+    uint64_t *sent = wf_calloc((size_t)from->size, sizeof *sent);
+    int32_t target[WEFT_MAX_AXES];
+
+    if (sent == NULL) return wf_fail_memory((size_t)from->size * sizeof *sent);
+    for (int32_t i = 0; i < to->size; i++) {
+        wf_mesh_coord_at(to, i, target);
+        add_reader(step, weft_mesh_rank_at(to, i), target, sent);
+    }
+    *elements = 0;
+    for (int32_t i = 0; i < from->size; i++)
+        if (sent[i] > *elements) *elements = sent[i];
+    wf_free(sent);
+    return WEFT_OK;
+}
+
+/* True if the price of STEP has the exact number. */
+static bool is_priced(const struct wf_step *step)
+{
+    return wf_step_stays(step) ||
+           (step->kind != WEFT_STEP_EXCHANGE && step->kind != WEFT_STEP_PERMUTE &&
+            wf_layout_is_regular(&step->from->layout) && wf_layout_is_regular(&step->to->layout));
+}
+
+weft_status wf_step_sent(const struct wf_step *step, uint64_t *bytes, bool *exact)
+{
+    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
+    int32_t range[WEFT_MAX_AXES];
+    uint64_t elements;
+
+    *exact = true;
+    *bytes = step->sent;
+    if (step->kind == WEFT_STEP_ALL_REDUCE) {
+        *bytes = step->received; /* each rank sends as much as it receives */
+        return WEFT_OK;
+    }
+    if (is_priced(step)) return WEFT_OK;
+    if (from == to)
+        *exact = wf_steps_ranges(step, 1, range) <= WF_DISTINCT_MAX;
+    else
+        *exact = from->size <= WF_LISTED_RANKS && to->size <= WF_LISTED_RANKS;
+    if (!*exact) return WEFT_OK;
+    WF_TRY(from == to ? send_on_one_mesh(step, range, &elements)
+                      : send_between_meshes(step, &elements));
+    *bytes = wf_mul_capped(elements, wf_dtype_bytes(wf_step_dtype(step)));
+    return WEFT_OK;
+}

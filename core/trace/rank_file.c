@@ -1,0 +1,42 @@
+/* rank_file.c - files that each rank writes for itself. */
+#include "rank_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+bool wf_rank_file_name(const char *pattern, int32_t rank, char *out, size_t bytes)
+{
+    const char *mark = strstr(pattern, "%r");
+    int length = mark != NULL ? snprintf(out, bytes, "%.*s%d%s", (int)(mark - pattern), pattern,
+                                         rank, mark + strlen("%r"))
+                              : snprintf(out, bytes, "%s.%d", pattern, rank);
+
+    return length > 0 && (size_t)length < bytes;
+}
+
+bool wf_rank_file_fits(uint64_t length)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           length <= limit.rlim_cur;
+}
+
+int wf_rank_file_write(int file, uint64_t length, const void *bytes, size_t count)
+{
+    const char *at = bytes;
+
+    if (!wf_rank_file_fits(length + count)) return EFBIG;
+    while (count > 0) {
+        ssize_t written = write(file, at, count);
+
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return written == 0 ? ENOSPC : errno;
+        at += written;
+        count -= (size_t)written;
+    }
+    return 0;
+}

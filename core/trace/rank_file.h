@@ -1,0 +1,16 @@
+/* rank_file.h - files that each rank writes for itself: their names, and writing to them. */
+#ifndef WEFT_TRACE_RANK_FILE_H
+#define WEFT_TRACE_RANK_FILE_H
+
+#include "base/base.h"
+
+/* "a.%r.b" -> "a.3.b", "a" -> "a.3".  False if it does not fit. */
+bool wf_rank_file_name(const char *pattern, int32_t rank, char *out, size_t bytes);
+
+/* True if the process may write files of LENGTH bytes.  Otherwise SIGXFSZ would end it. */
+bool wf_rank_file_fits(uint64_t length);
+/* Write COUNT bytes to FILE, which has LENGTH bytes.  Returns 0, or the errno: EFBIG if the file
+ * would not fit.  A signal handler may call it. */
+int wf_rank_file_write(int file, uint64_t length, const void *bytes, size_t count);
+
+#endif

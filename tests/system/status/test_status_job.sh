@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# weft status on jobs: a rank that is stopped, killed, late or in another operation.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+rank=$2
+export WEFT_BACKEND=gloo-cpu WEFT_TIMEOUT=300
+folder=$(mktemp -d)
+export XDG_RUNTIME_DIR=$folder
+trap 'touch "$folder/end"; wait; rm -rf "$folder"' EXIT
+status() { "$weft" status "$@"; }
+
+begin() { # begin COMMAND...: starts a job; all its ranks have begun
+    rm -f "$folder"/pid.* "$folder/end"
+    "$@" >"$folder/log" 2>&1 &
+    job=$!
+    for number in 0 1 2 3; do
+        while [[ ! -e $folder/pid.$number ]]; do sleep 0.01; done
+    done
+}
+end() { # end CODE: lets the job end
+    local code=0
+    touch "$folder/end"
+    wait "$job" || code=$?
+    check=$((check + 1))
+    ((code == $1)) || not_so "exit code $code of the job, not $1: $(cat "$folder/log")"
+}
+shows() { # shows TEXT [PID]: weft status says it of the job, at last
+    local text=$1 have='' tries
+    shift
+    check=$((check + 1))
+    (($# > 0)) || set -- "$(cat "$folder/pid.0")"
+    for ((tries = 0; tries < 600; tries++)); do
+        have=$(status "$1" 2>&1)
+        [[ $have == *"$text"* ]] && return
+        sleep 0.05
+    done
+    not_so "\"$text\" in what weft status $1 says: $have"
+}
+
+# A rank that is stopped, and goes on.
+begin "$weft" run -n 4 "$rank" loop "$folder"
+kill -STOP "$(cat "$folder/pid.2")"
+shows "rank 2 holds up ranks 0-1,3: it is stopped (pid $(cat "$folder/pid.2"))"
+shows 'rank 2, stopped: all-reduce #' "$(cat "$folder/pid.1")"
+shows 'world (4 ranks: 0-3)' "$job" # the launcher
+json status "$job" --json -- 'it["jobs"][0]["size"] == 4' '[r["stopped"] for r in it["jobs"][0]["ranks"]] == [False, False, True, False]'
+kill -CONT "$(cat "$folder/pid.2")"
+end 0
+fails 1 'no job of this user' status "$job"
+
+# A rank that computes while the others wait for it.
+begin "$weft" run -n 4 "$rank" behind "$folder"
+shows 'rank 1 holds up ranks 0,2-3: it is behind at #3 of world, and it has been in no operation of weft for'
+shows 'ranks 0,2-3: all-reduce #4 of 1.0 MiB, for'
+shows 'rank 1, behind at #3: all-reduce #3 of 1.0 MiB, finished'
+end 0
+
+# A rank that receives, while its peer is outside weft: the peer is the cause.
+begin "$weft" run -n 4 "$rank" receive "$folder"
+shows 'rank 2 holds up ranks 0-1,3: it is behind at #3 of world, and it has been in no operation of weft for'
+shows 'rank 1, behind at #3: receive #1 of 64 B from rank 2, for'
+end 0
+
+# Ranks as threads.
+begin "$rank" threads "$folder"
+shows 'rank 1 holds up ranks 0,2-3: it is behind at #3 of world'
+shows '4 ranks' "$job"
+end 0
+
+# A rank that is killed: the others fail, and its last operation is still there.
+begin "$weft" run -n 4 --keep-going "$rank" loop "$folder"
+kill -9 "$(cat "$folder/pid.3")"
+wait "$job"
+shows '4 ranks, ended'
+shows 'rank 3, ended: all-reduce #' "$(cat "$folder/pid.3")"
+rm -f "$folder"/weft/ring.*
+
+# A job without rings.
+export WEFT_RING=0
+begin "$weft" run -n 4 "$rank" behind "$folder"
+fails 1 'no job of this user' status "$job"
+end 0
+finish

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# weft status on rings that fake_rings makes: groups, outliers, several jobs, damaged files.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+fake=$2
+folder=$(mktemp -d)
+export XDG_RUNTIME_DIR=$folder
+trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$folder"' EXIT
+# shellcheck disable=SC2120 # it has arguments through lib.sh
+status() { "$weft" status "$@"; }
+
+# says JOB TEXT...: one call for JOB prints each TEXT.  Calls are slow in builds with sanitizers.
+says() {
+    local job=$1 have text
+    shift
+    have=$("$weft" status "$job" 2>&1) || not_so "exit code $? of weft status $job"
+    for text; do
+        check=$((check + 1))
+        [[ $have == *"$text"* ]] || not_so "\"$text\" in what weft status $job says: $have"
+    done
+}
+
+# begin NAME ARGUMENTS...: starts fake_rings; end NAME ends it.
+declare -A pids
+begin() {
+    local name=$1
+    shift
+    "$fake" "$folder/$name" "$@" &
+    pids[$name]=$!
+    while [[ ! -e $folder/$name ]]; do sleep 0.01; done
+}
+end() {
+    kill "${pids[$1]}"
+    wait "${pids[$1]}" || not_so "fake_rings $1 ended with $?"
+}
+everyone() { # a record of each of eight ranks
+    for rank in 0 1 2 3 4 5 6 7; do echo "$rank:all-reduce:11:finished"; done
+}
+
+# No such job.  Other jobs of this user may run meanwhile, so all checks ask for a job.
+fails 1 "no job of this user on this host has the pid or number 1; rings are searched for in $folder/weft" status 1
+json status 1 --json -- 'it["jobs"] == []'
+fails 2 'not a number of seconds' status --watch soon
+fails 2 'unexpected argument' status 1 2
+export XDG_RUNTIME_DIR=$folder/missing/too
+fails 1 "$folder/missing/too/weft" status 1
+export XDG_RUNTIME_DIR=$folder
+
+# One rank is behind, and outside weft.
+mapfile -t before < <(everyone)
+begin a aaaa000000000001 8 "${before[@]}" {0,1,2,3,4,5,7}:all-reduce:12:in
+says "${pids[a]}" 'job aaaa000000000001' 'tp (8 ranks: 0-7)' \
+    'ranks 0-5,7: all-reduce #12 of 8.0 MiB, for ' \
+    'rank 6, behind at #11: all-reduce #11 of 8.0 MiB, finished ' \
+    'rank 6 holds up ranks 0-5,7: it is behind at #11 of tp, and it has been in no operation of weft for' \
+    'if the numbers do not move, the job hangs'
+json status aaaa --json -- 'len(it["jobs"]) == 1' \
+    'it["jobs"][0]["held_up_by"] == [{"rank": 6, "waiting": [0, 1, 2, 3, 4, 5, 7]}]' \
+    'it["jobs"][0]["communicators"][0]["groups"][0]["ranks"] == [6]' \
+    'it["jobs"][0]["communicators"][0]["groups"][0]["outlier"] == "behind"' \
+    'it["jobs"][0]["communicators"][0]["groups"][1]["begun"]["sequence"] == 12' \
+    'it["jobs"][0]["communicators"][0]["groups"][1]["finished"]["sequence"] == 11' \
+    '{w["for"] for w in it["jobs"][0]["waits"]} == {6}'
+
+# A second job, whose ranks do not agree; each job can be asked for.
+begin b bbbb000000000002 3 {0,2}:all-reduce:5:in 1:all-gather:5:in
+says bbbb 'rank 1, in another operation: all-gather #5 of 8.0 MiB, for ' \
+    'rank 1 holds up ranks 0,2: it is in all-gather #5 of 8.0 MiB on tp, for '
+lacks 'aaaa0000' status bbbb
+json status --json -- '{"aaaa000000000001", "bbbb000000000002"} <= {j["job"] for j in it["jobs"]}'
+fails 1 'has the pid or number bbb' status bbb # too short
+
+# A line of JSON each time.
+check=$((check + 1))
+lines=$("$weft" status --json --watch 0.05 | head -3 | python3 -c 'import json, sys
+print(len([json.loads(line) for line in sys.stdin]))')
+[[ $lines == 3 ]] || not_so "three objects, not $lines"
+
+# Nobody waits if all are in the same collective, and messages wait for their peers.
+begin c cccc000000000003 2 {0,1}:barrier:1:in
+lacks 'holds up' status cccc
+begin d dddd000000000004 3 0:receive:1:in:2 1:send:4:in:2 2:receive:4:in:1
+says dddd 'rank 0: receive #1 of 8.0 MiB from rank 2, for ' \
+    'rank 2 holds up rank 0: it is in receive #4 of 8.0 MiB from rank 1 on tp'
+begin e eeee000000000005 2 0:receive:1:in:1 1:receive:1:in:0
+says eeee 'ranks 0-1 wait for each other'
+begin f ffff000000000006 2 0:all-reduce:1:failed
+says ffff 'rank 0: all-reduce #1 of 8.0 MiB failed (ERR_PEER)' 'rank 1: no operation yet'
+end b
+end c
+end d
+end e
+end f
+fails 1 'cccc' status cccc
+
+# Killed: the job is listed as ended, after the live one.
+begin k 0000000000000007 2 {0,1}:all-reduce:3:in
+kill -9 "${pids[k]}"
+wait "${pids[k]}" 2>/dev/null
+check=$((check + 1))
+all=$("$weft" status)
+[[ $(grep -E '^job (aaaa|0{15}7)' <<<"$all" | tail -1) == "job 0000000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
+    not_so "the ended job is last: $all"
+says 0000 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB'
+json status 0000 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
+
+# Files that are not rings have one line each, and do not matter.
+echo hello >"$folder/weft/ring.text"
+: >"$folder/weft/ring.empty"
+head -c 5000 "$folder"/weft/ring.0000000000000007.0.* >"$folder/weft/ring.short"
+mkfifo "$folder/weft/ring.pipe"
+ln -s /etc/passwd "$folder/weft/ring.link"
+mkdir "$folder/weft/ring.folder"
+says aaaa 'weft/ring.text is cut short: it has 6 bytes' 'weft/ring.short is cut short: it has 5000 bytes' \
+    'weft/ring.pipe is not a ring of weft: it is not a plain file' 'weft/ring.link cannot be opened' \
+    'weft/ring.folder' 'job aaaa000000000001'
+lacks 'ring.empty' status aaaa
+json status aaaa --json -- 'len([p for p in it["problems"] if "'"$folder"'" in p]) == 5'
+
+# A folder that others can enter is not used.
+end a
+rm -rf "$folder"/weft
+mkdir -m 755 "$folder/weft"
+fails 1 "other users can enter the folder $folder/weft: its mode is 755, not 700" status aaaa
+finish

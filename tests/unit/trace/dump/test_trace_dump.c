@@ -1,0 +1,154 @@
+#include "support/suite.h"
+#include "support/trace.h"
+#include "trace/dump/dump.h"
+
+#include <errno.h>
+#include <signal.h>
+
+static struct wf_trace *trace;
+
+static void begin(void)
+{
+    trace = test_trace_begin(64);
+    wf_trace_add_comm(trace, 9, wf_trace_intern(trace, "world"), (int32_t[]){3, 4}, 2, 0);
+    wf_trace_set_limit(trace, 9, 2000000);
+    (void)test_submit(trace, 9, 0);
+}
+
+/* The content of file NAME in the folder of the ring, of SIZE bytes; NULL: there is no such file.
+ */
+static const char *content(const char *name, size_t *size)
+{
+    static char bytes[65536];
+    FILE *file = fopen(folder_path(&test_runtime, name), "rb");
+
+    if (file == NULL) return NULL;
+    *size = fread(bytes, 1, sizeof bytes - 1, file);
+    bytes[*size] = '\0';
+    fclose(file);
+    return bytes;
+}
+
+START_TEST(a_dump_is_two_files)
+{
+    char prefix[128];
+    size_t size;
+
+    begin();
+    snprintf(prefix, sizeof prefix, "%s/d", test_runtime.path);
+    ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_OK);
+    ck_assert_int_eq(memcmp(content("d.3", &size), "\x80\x02}(X\x07\0\0\0version", 16), 0);
+    ck_assert_str_eq(content("d.3", &size) + size - 3, "eu.");
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"ranks\": \"[3, 4]\""));
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"timeout_ms\": 2,"));
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"state\": \"started\""));
+    snprintf(prefix, sizeof prefix, "%s/%%r.d", test_runtime.path);
+    ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_OK);
+    ck_assert_ptr_nonnull(content("3.d", &size));
+    ck_assert_ptr_nonnull(content("3.d.json", &size));
+    test_trace_end(trace);
+}
+END_TEST
+
+START_TEST(a_dump_needs_a_name)
+{
+    char prefix[WF_DUMP_PATH + 8];
+
+    begin();
+    ck_assert_int_eq(wf_dump_call(trace, NULL), WEFT_ERR_INVALID);
+    memset(prefix, 'a', sizeof prefix);
+    prefix[sizeof prefix - 1] = '\0';
+    ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_ERR_SYSTEM);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), strerror(ENAMETOOLONG)));
+    test_trace_end(trace);
+}
+END_TEST
+
+START_TEST(a_released_communicator_is_in_the_dump)
+{
+    char prefix[128];
+    size_t size;
+
+    begin();
+    wf_trace_remove_comm(trace, 9);
+    snprintf(prefix, sizeof prefix, "%s/d", test_runtime.path);
+    ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_OK);
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"desc\": \"world on gloo-cpu\""));
+    test_trace_end(trace);
+}
+END_TEST
+
+START_TEST(a_failure_is_written_once_until_some_seconds_have_passed)
+{
+    char prefix[128];
+    size_t size;
+
+    begin();
+    snprintf(prefix, sizeof prefix, "%s/d", test_runtime.path);
+    ck_assert_int_eq(wf_dump_begin(trace, prefix), WEFT_OK);
+    wf_dump_if_due(trace);
+    ck_assert_ptr_null(content("d.3", &size));
+    wf_trace_fail_comm(trace, 9, WEFT_ERR_TIMEOUT, "too late");
+    wf_dump_if_due(trace);
+    ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"failed\": \"ERR_TIMEOUT\""));
+    ck_assert_int_eq(unlink(folder_path(&test_runtime, "d.3")), 0);
+    wf_trace_fail_comm(trace, 9, WEFT_ERR_TIMEOUT, "again");
+    wf_dump_if_due(trace);
+    ck_assert_ptr_null(content("d.3", &size));
+    trace->dumped_ns -= UINT64_C(6000000000);
+    wf_dump_if_due(trace);
+    ck_assert_ptr_nonnull(content("d.3", &size));
+    test_trace_end(trace);
+}
+END_TEST
+
+static volatile sig_atomic_t handled;
+
+static void on_signal(int number)
+{
+    handled = number;
+}
+
+START_TEST(a_signal_writes_and_calls_the_handler_before_it)
+{
+    struct sigaction now;
+    char prefix[128];
+    size_t size;
+
+    signal(SIGUSR1, on_signal);
+    begin();
+    snprintf(prefix, sizeof prefix, "%s/d", test_runtime.path);
+    ck_assert_int_eq(wf_dump_begin(trace, prefix), WEFT_OK);
+    errno = EDOM;
+    ck_assert_int_eq(raise(SIGUSR1), 0);
+    ck_assert_int_eq(errno, EDOM);
+    ck_assert_int_eq(handled, SIGUSR1);
+    ck_assert_ptr_nonnull(content("d.3", &size));
+    ck_assert_int_eq(unlink(folder_path(&test_runtime, "d.3")), 0);
+    trace->dump_pid++; /* as in a fork, whose process has another number */
+    ck_assert_int_eq(raise(SIGUSR1), 0);
+    ck_assert_ptr_null(content("d.3", &size));
+    test_trace_end(trace);
+    ck_assert_int_eq(sigaction(SIGUSR1, NULL, &now), 0);
+    ck_assert(now.sa_handler == on_signal);
+    signal(SIGUSR1, SIG_DFL);
+}
+END_TEST
+
+START_TEST(a_handler_of_the_program_is_not_replaced)
+{
+    struct sigaction now;
+
+    begin();
+    ck_assert_int_eq(wf_dump_begin(trace, "/nonexistent/d"), WEFT_OK);
+    signal(SIGUSR1, on_signal);
+    test_trace_end(trace);
+    ck_assert_int_eq(sigaction(SIGUSR1, NULL, &now), 0);
+    ck_assert(now.sa_handler == on_signal);
+    signal(SIGUSR1, SIG_DFL);
+}
+END_TEST
+
+SUITE(trace_dump, a_dump_is_two_files, a_dump_needs_a_name, a_released_communicator_is_in_the_dump,
+      a_failure_is_written_once_until_some_seconds_have_passed,
+      a_signal_writes_and_calls_the_handler_before_it, a_handler_of_the_program_is_not_replaced)
