@@ -29,7 +29,7 @@ static void add_runner_up(struct wf_text *text, const struct request *request,
     add_kinds(text, answer->runner_up);
     wf_text_add(text, ": ");
     wf_text_time(text, other.cost_ns);
-    wf_text_add(text, ", ");
+    wf_text_add(text, other.exact ? ", " : ", about ");
     wf_text_bytes(text, other.bytes_received_max);
     wf_text_add(text, " received, ");
     wf_text_bytes(text, other.peak_bytes);

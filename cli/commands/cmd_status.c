@@ -90,7 +90,7 @@ static void add_jobs_json(struct wf_text *out, const struct status *status, cons
 
 static void add_jobs(struct wf_text *out, const struct status *status, const struct request *asked)
 {
-    bool live = false, ended = false;
+    bool waits = false, ended = false;
 
     for (size_t i = 0; i < status->count; i++) {
         const struct status_job *job = &status->jobs[i];
@@ -98,33 +98,51 @@ static void add_jobs(struct wf_text *out, const struct status *status, const str
 
         if (!is_wanted(job, asked->wanted)) continue;
         status_add_text(out, job, in_full);
-        live = live || job->alive > 0;
+        waits = waits || (job->alive > 0 && status_has_waits(job));
         ended = ended || !in_full;
     }
     if (ended) wf_text_add(out, "`weft status JOB` shows the last operations of an ended job.\n");
-    if (live && asked->watch_ns == 0)
-        wf_text_add(out, "Repeat the command: if the numbers do not move, the job hangs.\n");
+    if (waits && asked->watch_ns == 0)
+        wf_text_add(out, "Repeat the command: if no number after # grows, the job hangs or "
+                         "computes.\n");
 }
 
 static void print_problems(const struct cli_command *command, const struct status *status)
 {
     for (size_t i = 0; weft_rings_problem(status->rings, i) != NULL; i++)
-        fprintf(stderr, "weft %s: %s\n", command->name, weft_rings_problem(status->rings, i));
+        cli_complain(command, "%s", weft_rings_problem(status->rings, i));
+}
+
+/* True if WANTED may be a PID, or the beginning of a job's number. */
+static bool is_name(const char *wanted)
+{
+    size_t digits = strspn(wanted, "0123456789"), hex = strspn(wanted, "0123456789abcdef");
+
+    return wanted[0] != '\0' && (wanted[digits] == '\0' || (wanted[hex] == '\0' && hex >= 4));
 }
 
 static void add_nothing(struct wf_text *out, const struct status *status, const char *wanted)
 {
+    if (wanted != NULL && !is_name(wanted)) {
+        wf_text_add(out,
+                    "\"%s\" is neither a PID nor the beginning of a job's number (at least four "
+                    "hexadecimal digits)",
+                    wanted);
+        return;
+    }
     if (wanted != NULL)
         wf_text_add(out, "no job of this user on this host has the pid or number %s", wanted);
     else
         wf_text_add(out, "no job of this user on this host");
-    wf_text_add(out, "; rings are searched for in");
+    wf_text_add(out,
+                "; a rank has a ring after weft_init, unless WEFT_RING=0, and only its user can "
+                "see it; rings are searched for in");
     for (size_t i = 0; weft_rings_folder(status->rings, i) != NULL; i++)
         wf_text_add(out, "%s %s", i > 0 ? " and" : "", weft_rings_folder(status->rings, i));
 }
 
 /* Print STATUS.  The exit code is CLI_NO if there is no job that was asked for. */
-static int print(const struct request *asked, const struct status *status)
+static int print(const struct request *asked, const struct status *status, bool seen)
 {
     size_t count = count_wanted(status, asked->wanted);
     bool on_terminal = asked->watch_ns > 0 && !asked->as_json && isatty(STDOUT_FILENO);
@@ -141,20 +159,24 @@ static int print(const struct request *asked, const struct status *status)
         wf_text_char(&text, '\n');
     code = cli_print(asked->command, stdout, &text);
     if (count > 0 || code != CLI_OK) return code;
-    add_nothing(&none, status, asked->wanted);
-    fprintf(stderr, "weft %s: %s\n", asked->command->name, none.data != NULL ? none.data : "");
+    if (seen && asked->wanted != NULL)
+        wf_text_add(&none, "the job %s has ended", asked->wanted);
+    else
+        add_nothing(&none, status, asked->wanted);
+    cli_complain(asked->command, "%s", none.data != NULL ? none.data : "");
     wf_text_free(&none);
     return CLI_NO;
 }
 
-static int look(const struct request *asked)
+/* With SEEN, the job that was asked for existed before. */
+static int look(const struct request *asked, bool seen)
 {
     struct status status;
     weft_status read = status_create(&status);
     int code;
 
     if (read != WEFT_OK) return cli_fail(asked->command, read);
-    code = print(asked, &status);
+    code = print(asked, &status, seen);
     status_free(&status);
     return code;
 }
@@ -165,8 +187,8 @@ static int watch(const struct request *asked)
     struct timespec pause = {.tv_sec = asked->watch_ns / 1000000000,
                              .tv_nsec = asked->watch_ns % 1000000000};
 
-    for (;;) {
-        int code = look(asked);
+    for (bool seen = false;; seen = true) {
+        int code = look(asked, seen);
 
         if (code != CLI_OK && (code != CLI_NO || asked->wanted != NULL)) return code;
         nanosleep(&pause, NULL);
@@ -183,8 +205,8 @@ static bool read_seconds(const struct cli_command *command, const char *text, in
     errno = 0;
     seconds = strtod(text, &end);
     if (errno != 0 || end == text || *end != '\0' || !(seconds >= 0.01 && seconds <= 86400)) {
-        fprintf(stderr, "weft %s: --watch is \"%s\", not a number of seconds from 0.01 to 86400\n",
-                command->name, text);
+        cli_complain(command, "--watch is \"%s\", not a number of seconds from 0.01 to 86400",
+                     text);
         return false;
     }
     *out = (int64_t)(seconds * 1e9);
@@ -202,14 +224,16 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     asked.wanted = args.rest_count > 0 ? args.rest[0] : NULL;
     asked.as_json = cli_has(command, &args, "json");
-    return asked.watch_ns > 0 ? watch(&asked) : look(&asked);
+    return asked.watch_ns > 0 ? watch(&asked) : look(&asked, false);
 }
 
 const struct cli_command cli_status = {
     .name = "status",
     .summary = "show what the ranks of this host do, and which rank the others wait for",
     .arguments = "[PID|JOB] [options]",
-    .example = "weft status --watch 2",
+    .example =
+        "weft status 24945 --watch 2   # PID: of a rank or of its launcher\n"
+        "  weft status c8da              # JOB: the first digits of its number, at least four",
     .options =
         (const struct cli_option[]){
             {"watch", "SECONDS",

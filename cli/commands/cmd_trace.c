@@ -64,6 +64,10 @@ static int summarize(const struct cli_command *command, const struct cli_args *a
             status = trace_summarize(path, data, bytes, cli_has(command, args, "json"), &text);
         code = status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
         if (status != WEFT_OK) wf_text_free(&text);
+        if (status == WEFT_OK && !facts.has_ended)
+            fprintf(stderr,
+                    "weft trace: %s has no end: the rank ended early, or could not write it\n",
+                    path);
     }
     wf_free(data);
     return code;
@@ -110,6 +114,7 @@ static void report(const struct trace_file *files, size_t count, uint64_t bound_
                         files[i].name, files[i].facts.clock_count == 0 ? "no" : "one",
                         files[i].facts.clock_count == 0 ? "" : " only");
     }
+    if (text.data != NULL) wf_text_clean_lines(text.data, text.length);
     if (!text.failed) fputs(text.data, stdout);
     wf_text_free(&text);
 }
@@ -117,16 +122,33 @@ static void report(const struct trace_file *files, size_t count, uint64_t bound_
 static int write_merged(const struct cli_command *command, const char *path, struct wf_text *text)
 {
     FILE *file = fopen(path, "we");
-    bool written;
+    bool written, is_plain;
+    struct stat info;
     int error;
 
     if (file == NULL) return cli_fail_file(command, path, errno);
+    is_plain = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
     written = fwrite(text->data, 1, text->length, file) == text->length;
     error = written ? 0 : errno;
     if (fclose(file) != 0 && error == 0) error = errno;
     if (error == 0) return CLI_OK;
-    (void)unlink(path); /* an incomplete file */
+    if (is_plain) (void)unlink(path); /* an incomplete file */
     return cli_fail_file(command, path, error);
+}
+
+/* PATH may be none of the files that are read. */
+static weft_status check_output(const char *path, char **names, size_t count)
+{
+    struct stat output, input;
+
+    if (stat(path, &output) != 0) return WEFT_OK;
+    for (size_t i = 0; i < count; i++)
+        if (stat(names[i], &input) == 0 && input.st_dev == output.st_dev &&
+            input.st_ino == output.st_ino)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "-o %s would overwrite %s, one of the files to merge; give another file",
+                           path, names[i]);
+    return WEFT_OK;
 }
 
 static int merge(const struct cli_command *command, const struct cli_args *args, char **names,
@@ -142,7 +164,8 @@ static int merge(const struct cli_command *command, const struct cli_args *args,
     if (files == NULL) return cli_fail(command, wf_fail_memory(count * sizeof *files));
     code = load_all(command, names, files, count);
     if (code == CLI_OK) {
-        status = trace_merge_check(files, count);
+        status = check_output(path, names, count);
+        if (status == WEFT_OK) status = trace_merge_check(files, count);
         if (status == WEFT_OK) status = trace_merge(files, count, &text, &bound_ns);
         code = status == WEFT_OK ? write_merged(command, path, &text) : cli_fail(command, status);
     }
@@ -166,7 +189,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (merges && args.rest_count > 1 && has_output)
         return merge(command, &args, argv + args.rest_at + 1, (size_t)args.rest_count - 1);
     if (!merges && args.rest_count == 1 && !has_output) return summarize(command, &args);
-    if (!merges && args.rest_count > 1) return cli_fail_argument(command, args.rest[1]);
+    if (!merges && args.rest_count > 1) {
+        exit_code = cli_fail_argument(command, args.rest[1]);
+        fprintf(stderr, "to join files: weft trace merge FILE... -o FILE\n");
+        return exit_code;
+    }
     fprintf(stderr, "weft trace: %s\n`weft trace --help` shows an example.\n",
             !merges && has_output ? "only merge takes -o"
             : !merges             ? "give a file that WEFT_TRACE wrote"

@@ -105,6 +105,10 @@ size_t cli_scan_size(const char *text, int64_t *out);
 bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
                enum weft_dtype *out);
 
+/* Print an error of COMMAND, which may quote files and names of others, to standard error as a
+ * terminal may show it. */
+void cli_complain(const struct cli_command *command, const char *format, ...) WF_PRINTF(2, 3);
+
 /* Print the last error of the thread for COMMAND.  Returns the exit code for STATUS:
  * CLI_ENVIRONMENT if the machine lacks something, else CLI_NO. */
 int cli_fail(const struct cli_command *command, weft_status status);

@@ -229,15 +229,28 @@ static int exit_code_of(weft_status status)
     }
 }
 
+void cli_complain(const struct cli_command *command, const char *format, ...)
+{
+    struct wf_text text = {0};
+    va_list args;
+
+    va_start(args, format);
+    wf_text_addv(&text, format, args);
+    va_end(args);
+    if (text.data != NULL) wf_text_clean_lines(text.data, text.length);
+    fprintf(stderr, "weft %s: %s\n", command->name, text.failed ? "out of memory" : text.data);
+    wf_text_free(&text);
+}
+
 int cli_fail(const struct cli_command *command, weft_status status)
 {
-    fprintf(stderr, "weft %s: %s\n", command->name, weft_last_error());
+    cli_complain(command, "%s", weft_last_error());
     return exit_code_of(status);
 }
 
 int cli_fail_file(const struct cli_command *command, const char *path, int error)
 {
-    fprintf(stderr, "weft %s: %s: %s\n", command->name, path, strerror(error));
+    cli_complain(command, "%s: %s", path, strerror(error));
     return CLI_ENVIRONMENT;
 }
 

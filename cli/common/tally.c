@@ -68,8 +68,10 @@ static void read_axes(weft_counts *counts, const char *line)
     weft_axis_count axes = {.operations = 0};
 
     if (sscanf(line, "axes %" SCNu64 " %" SCNu64 " %" SCNu64 " %31[^\n]", &axes.operations,
-               &axes.sent, &axes.received, axes.axes) == 4)
-        add_axes(counts, &axes);
+               &axes.sent, &axes.received, axes.axes) != 4)
+        return;
+    wf_text_clean(axes.axes, strlen(axes.axes));
+    add_axes(counts, &axes);
 }
 
 /* Lines that a later version has added are ignored. */
@@ -138,6 +140,7 @@ void tally_print(const struct tally *tally, struct wf_text *out)
         wf_text_add(out, "  %-20s %10" PRIu64 ", %" PRIu64 " bytes sent, %" PRIu64 " received\n",
                     name, sums->axes[i].operations, sums->axes[i].sent, sums->axes[i].received);
     }
+    add_line(out, "along others", sums->axes_missed);
     add_bytes(out, "sent", sums->sent);
     add_bytes(out, "received", sums->received);
     add_line(out, "implicit moves", sums->implicit_moves);
@@ -170,6 +173,7 @@ void tally_print_json(const struct tally *tally, struct wf_json *json)
         wf_json_end(json, '}');
     }
     wf_json_end(json, '}');
+    wf_json_uint(json, "axes_missed", sums->axes_missed);
 #define PRINT(field, name) wf_json_uint(json, #field, sums->field);
     TOTALS(PRINT)
 #undef PRINT

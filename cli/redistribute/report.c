@@ -97,9 +97,12 @@ static void add_words(struct wf_text *text, const struct report *report)
     describe_shape(weft_spec_dims(request->from), weft_spec_shape(request->from), text);
     wf_text_add(text, " is right on all %d ranks of ", weft_mesh_size(request->to_mesh));
     describe_mesh(request->to_mesh, text);
-    if (!report->simulated)
-        wf_text_add(text, ", by %s, %s", report->outcome.backend,
+    if (!report->simulated) {
+        wf_text_add(text, ", by %s, %s, with ", report->outcome.backend,
                     report->outcome.one_sided ? "one-sided" : "packed");
+        wf_text_bytes(text, report->outcome.scratch);
+        wf_text_add(text, " of scratch");
+    }
     wf_text_char(text, '\n');
     add_time(text, report);
     if (report->outcome.tally.ranks > 0) {

@@ -11,7 +11,7 @@ struct tensor {
 
 static bool complain(const struct cli_command *command, int *exit_code)
 {
-    fprintf(stderr, "weft %s: %s\n", command->name, weft_last_error());
+    cli_complain(command, "%s", weft_last_error());
     *exit_code = CLI_USAGE;
     return false;
 }

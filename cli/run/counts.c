@@ -13,8 +13,21 @@ static void name_counts(const struct run_job *job, int32_t rank, char *out, size
     snprintf(out, bytes, "%s/counts.%d", job->counts_folder, (int)rank);
 }
 
+/* The user's own WEFT_COUNTS has no effect. */
+static void warn_replaced(void)
+{
+    weft_variable_info variable = {.struct_size = sizeof variable};
+
+    for (size_t i = 0; weft_variable_get(i, &variable) == WEFT_OK; i++)
+        if (strcmp(variable.name, "WEFT_COUNTS") == 0 && variable.value != NULL &&
+            variable.value[0] != '\0')
+            fprintf(stderr, "weft run: --counts replaces WEFT_COUNTS; %s is not written\n",
+                    variable.value);
+}
+
 bool run_counts_begin(struct run_job *job)
 {
+    warn_replaced();
     snprintf(job->counts_folder, sizeof job->counts_folder, P_tmpdir "/weft-counts-XXXXXX");
     if (mkdtemp(job->counts_folder) != NULL) return true;
     fprintf(stderr, "weft run: no folder for the counters of --counts: %s\n", strerror(errno));

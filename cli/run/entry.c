@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 struct entry {
     int (*weft_main)(int argc, char **argv);
@@ -39,6 +40,14 @@ static void *find(void *object, const char *program, const char *name)
     return symbol;
 }
 
+/* The process is the program's now; `weft status` shows this name. */
+static void take_name(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+
+    (void)prctl(PR_SET_NAME, slash != NULL ? slash + 1 : program);
+}
+
 int run_entry(const struct run_job *job)
 {
     struct entry entry = {.program = job->program};
@@ -63,6 +72,7 @@ int run_entry(const struct run_job *job)
     memcpy(&threads_run, &symbols[1], sizeof symbols[1]);
     while (job->program[entry.argc] != NULL)
         entry.argc++;
+    take_name(job->program[0]);
     if (threads_run(job->ranks, call, &entry) != WEFT_OK && entry.code == 0) entry.code = 1;
     fflush(NULL); /* the process ends without going through exit */
     return entry.code & 255;

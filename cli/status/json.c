@@ -78,11 +78,16 @@ static void add_group(struct wf_json *json, const struct status_job *job,
 static void add_comm(struct wf_json *json, const struct status_job *job,
                      const struct status_comm *comm)
 {
+    struct wf_text absent = {0};
+
     wf_json_begin(json, NULL, '{');
     wf_json_string(json, "name", comm->name);
     wf_json_string(json, "ranks", comm->ranks);
     wf_json_int(json, "size", comm->size);
-    wf_json_int(json, "absent", comm->absent);
+    status_add_absent(&absent, comm);
+    wf_json_string(json, "absent", absent.data != NULL ? absent.data : "");
+    if (absent.failed) json->out->failed = true;
+    wf_text_free(&absent);
     wf_json_begin(json, "groups", '[');
     for (int32_t i = 0; i < comm->group_count; i++)
         add_group(json, job, &comm->groups[i]);

@@ -17,25 +17,46 @@ bool status_is_message(const weft_record *record)
     return record->operation == WEFT_OP_SEND || record->operation == WEFT_OP_RECEIVE;
 }
 
-bool status_is_collective(const weft_record *record)
+bool status_is_creation(const weft_record *record)
 {
-    return record->sequence > 0 && !status_is_message(record);
+    return record->operation == WEFT_OP_CREATE || record->operation == WEFT_OP_RELEASE;
 }
 
-/* True if RECORD says where a rank is: a redistribution is where its steps are, and a plan that
- * was bound is a thing of the past. */
-static bool is_operation(const weft_record *record)
+bool status_is_collective(const weft_record *record)
 {
-    if (record->operation == WEFT_OP_REDISTRIBUTE) return false;
-    return record->operation != WEFT_OP_PLAN || record->state == WEFT_RECORD_SUBMITTED;
+    return record->sequence > 0 && !status_is_message(record) && !status_is_creation(record);
+}
+
+/* True if RECORD says where a rank is on its communicator.  A plan that was bound and a thing that
+ * was created do not. */
+static bool is_place(const weft_record *record)
+{
+    return (record->operation != WEFT_OP_PLAN && !status_is_creation(record)) ||
+           record->state == WEFT_RECORD_SUBMITTED;
 }
 
 /* ---- positions ---- */
 
-static struct status_comm *find_comm(const struct status_job *job, uint64_t number)
+/* The communicator of INFO.  The parts of a split have one number, so their ranks count too. */
+static struct status_comm *find_comm(const struct status_job *job, const weft_ring_comm_info *info)
+{
+    for (size_t i = 0; i < job->comm_count; i++) {
+        struct status_comm *comm = &job->comms[i];
+
+        if (comm->number == info->number && strcmp(comm->ranks, info->ranks) == 0 &&
+            strcmp(comm->name, info->name) == 0)
+            return comm;
+    }
+    return NULL;
+}
+
+/* The communicator with NUMBER that the INDEX-th rank of JOB has. */
+static struct status_comm *find_comm_of(const struct status_job *job, uint64_t number,
+                                        int32_t index)
 {
     for (size_t i = 0; i < job->comm_count; i++)
-        if (job->comms[i].number == number) return &job->comms[i];
+        if (job->comms[i].number == number && job->comms[i].positions[index].has_comm)
+            return &job->comms[i];
     return NULL;
 }
 
@@ -62,19 +83,19 @@ static void find_positions(struct status_job *job, struct status_rank *rank, int
     for (uint64_t id = rank->info.newest; id >= rank->info.oldest && id > 0; id--) {
         const weft_record *record = weft_ring_record(rank->ring, id);
 
-        if (record == NULL || !is_operation(record)) continue;
-        if (rank->newest == NULL) rank->newest = record;
-        if (record->comm == 0) continue;
-        if (comm == NULL || comm->number != record->comm) comm = find_comm(job, record->comm);
-        if (comm != NULL && comm->positions[index].has_comm)
-            note_record(&comm->positions[index], record);
+        if (record == NULL || record->operation == WEFT_OP_REDISTRIBUTE) continue;
+        if (rank->newest == NULL)
+            rank->newest = record; /* a redistribution is where its steps are */
+        if (record->comm == 0 || !is_place(record)) continue;
+        if (comm == NULL || comm->number != record->comm)
+            comm = find_comm_of(job, record->comm, index);
+        if (comm != NULL) note_record(&comm->positions[index], record);
     }
 }
 
 /* ---- communicators ---- */
 
-/* True if the list of world ranks "0-3,8" has RANK. */
-static bool has_rank(const char *list, int32_t rank)
+bool status_has_rank(const char *list, int32_t rank)
 {
     struct wf_scan scan = {list, 0};
     int64_t first, last;
@@ -117,8 +138,8 @@ static weft_status add_comms(struct status_job *job, int32_t index)
         struct status_comm *comm;
 
         WF_TRY(weft_ring_comm_get(rank->ring, i, &info));
-        if (find_comm(job, info.number) == NULL) WF_TRY(add_comm(job, &info));
-        comm = find_comm(job, info.number);
+        if (find_comm(job, &info) == NULL) WF_TRY(add_comm(job, &info));
+        comm = find_comm(job, &info);
         comm->positions[index] = (struct status_position){
             .rank = rank, .has_comm = true, .failed = info.failed, .mark = STATUS_NONE};
     }
@@ -133,7 +154,7 @@ static void keep_members(struct status_job *job, struct status_comm *comm)
     for (int32_t i = 0; i < job->rank_count; i++) {
         struct status_position *position = &comm->positions[i];
 
-        if (!position->has_comm && !has_rank(comm->ranks, job->ranks[i].info.rank)) continue;
+        if (!position->has_comm && !status_has_rank(comm->ranks, job->ranks[i].info.rank)) continue;
         position->rank = &job->ranks[i];
         comm->positions[kept++] = *position;
     }
@@ -145,7 +166,7 @@ static int by_number(const void *a, const void *b)
 {
     const struct status_comm *one = a, *other = b;
 
-    if (one->number == other->number) return 0;
+    if (one->number == other->number) return strcmp(one->ranks, other->ranks);
     return one->number < other->number ? -1 : 1;
 }
 

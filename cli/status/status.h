@@ -92,6 +92,10 @@ uint64_t status_since(const struct status_job *job, uint64_t ns);
 /* True if RECORD is an operation of all ranks of its communicator. */
 bool status_is_collective(const weft_record *record);
 bool status_is_message(const weft_record *record);
+/* True if ranks create or release something together.  They count these apart from collectives. */
+bool status_is_creation(const weft_record *record);
+/* True if the list of world ranks "0-3,8" has RANK. */
+bool status_has_rank(const char *list, int32_t rank);
 
 /* Set the marks of all positions, and job->waits. */
 weft_status status_find_waits(struct status_job *job) WF_NODISCARD;
@@ -102,11 +106,15 @@ weft_status status_group(const struct status_job *job, struct status_comm *comm)
 bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting);
 /* Set WAITING, of rank_count, to the ranks that wait for others.  True if there are any. */
 bool status_any_wait(const struct status_job *job, bool *waiting);
+/* True if a rank waits for another, or has not ended an operation. */
+bool status_has_waits(const struct status_job *job);
 /* The name of a position's mark: "ended", "stopped", "behind" ...; NULL for STATUS_NONE. */
 const char *status_mark_name(const struct status_position *position);
 
 /* "ranks 0-5,7" of the indices I of JOB for which CHOSEN[I]. */
 void status_add_ranks(struct wf_text *out, const struct status_job *job, const bool *chosen);
+/* "3,5-7": the world ranks of COMM whose rings are not on this host. */
+void status_add_absent(struct wf_text *out, const struct status_comm *comm);
 void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full);
 void status_add_json(struct wf_json *json, const struct status_job *job);
 

@@ -38,6 +38,8 @@ static void add_operation(struct wf_text *out, const weft_ring *ring, const weft
 
     wf_text_add(out, "%s", name != NULL ? name : "unknown operation");
     if (record->sequence > 0) wf_text_add(out, " #%" PRIu64, record->sequence);
+    if (status_is_creation(record) && record->axes != 0)
+        wf_text_add(out, " by ranks %s", weft_ring_text(ring, record->axes));
     if (bytes > 0) {
         wf_text_add(out, " of ");
         wf_text_bytes(out, bytes);
@@ -56,7 +58,8 @@ static void add_position(struct wf_text *out, const struct status_job *job,
     const weft_record *begun = p->begun, *finished = p->finished;
 
     if (begun == NULL) {
-        wf_text_add(out, p->rank->info.oldest > 1 ? "no recent operation" : "no operation yet");
+        wf_text_add(out, p->rank->info.oldest > 1 ? "no recent collective or message"
+                                                  : "no collective and no message yet");
         return;
     }
     add_operation(out, p->rank->ring, begun);
@@ -70,7 +73,9 @@ static void add_position(struct wf_text *out, const struct status_job *job,
     if (begun->state == WEFT_RECORD_FINISHED ||
         (begun->state == WEFT_RECORD_SUBMITTED && (begun->flags & WEFT_RECORD_ON_STREAM) != 0))
         wf_text_add(out, " ago");
-    if (begun->waits_for >= 0) wf_text_add(out, ", waits for rank %d", begun->waits_for);
+    if (begun->waits_for >= 0)
+        wf_text_add(out, ", %s for rank %d",
+                    begun->state == WEFT_RECORD_FAILED ? "waited" : "waits", begun->waits_for);
     if (finished == NULL || finished == begun) return;
     wf_text_add(out, "; last finished: ");
     add_operation(out, p->rank->ring, finished);
@@ -100,6 +105,40 @@ static void add_group(struct wf_text *out, const struct status_job *job,
     wf_text_char(out, '\n');
 }
 
+/* The lowest rank of COMM's rings from FIRST to LAST; LAST + 1: none. */
+static int64_t next_here(const struct status_comm *comm, int64_t first, int64_t last)
+{
+    int64_t next = last + 1;
+
+    for (int32_t i = 0; i < comm->position_count; i++) {
+        int32_t rank = comm->positions[i].rank->info.rank;
+
+        if (rank >= first && rank < next) next = rank;
+    }
+    return next;
+}
+
+void status_add_absent(struct wf_text *out, const struct status_comm *comm)
+{
+    struct wf_scan scan = {comm->ranks, 0};
+    int64_t first, last, here;
+    int parts = 0;
+
+    do {
+        if (wf_scan_int(&scan, "a rank", &first) != WEFT_OK) break;
+        last = first;
+        if (wf_scan_char(&scan, '-') && wf_scan_int(&scan, "a rank", &last) != WEFT_OK) break;
+        for (; first <= last; first = here + 1) {
+            here = next_here(comm, first, last);
+            if (here == first) continue;
+            if (++parts > PARTS_MOST) break;
+            wf_text_add(out, "%s%" PRId64, parts > 1 ? "," : "", first);
+            if (here - 1 > first) wf_text_add(out, "-%" PRId64, here - 1);
+        }
+    } while (parts <= PARTS_MOST && wf_scan_char(&scan, ','));
+    if (parts > PARTS_MOST) wf_text_add(out, ",...");
+}
+
 static void add_comm(struct wf_text *out, const struct status_job *job,
                      const struct status_comm *comm)
 {
@@ -107,9 +146,10 @@ static void add_comm(struct wf_text *out, const struct status_job *job,
                 comm->name[0] != '\0' ? comm->name : "a communicator",
                 cli_colour(stdout, CLI_PLAIN), "", comm->size, comm->size == 1 ? "" : "s");
     if (comm->ranks[0] != '\0') wf_text_add(out, ": %s", comm->ranks);
-    if (comm->absent > 0)
-        wf_text_add(out, "; %d of them %s no ring here", comm->absent,
-                    comm->absent == 1 ? "has" : "have");
+    if (comm->absent > 0) {
+        wf_text_add(out, "; no ring here: ");
+        status_add_absent(out, comm);
+    }
     wf_text_add(out, ")\n");
     for (int32_t i = 0; i < comm->group_count; i++)
         add_group(out, job, &comm->groups[i]);
@@ -182,6 +222,68 @@ static void add_cause(struct wf_text *out, const struct status_job *job, int32_t
     wf_text_char(out, '\n');
 }
 
+/* Name the ranks that do not run and hold up nobody yet: those that are stopped, or those that have
+ * ended.  CHOSEN and WAITING are of rank_count. */
+static void add_resting(struct wf_text *out, const struct status_job *job, bool stopped,
+                        bool *chosen, bool *waiting)
+{
+    int32_t count = 0, last = 0;
+
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        const weft_ring_info *info = &job->ranks[i].info;
+
+        chosen[i] = (stopped ? info->stopped : !info->alive && !info->removed) &&
+                    !status_is_cause(job, i, waiting);
+        if (!chosen[i]) continue;
+        count++;
+        last = i;
+    }
+    if (count == 0) return;
+    wf_text_add(out, "  %s", cli_colour(stdout, CLI_YELLOW));
+    status_add_ranks(out, job, chosen);
+    if (stopped)
+        wf_text_add(out, count == 1 ? " is stopped" : " are stopped");
+    else
+        wf_text_add(out, count == 1 ? " has ended" : " have ended");
+    wf_text_add(out, "%s", cli_colour(stdout, CLI_PLAIN));
+    if (count == 1) wf_text_add(out, " (pid %d)", job->ranks[last].info.pid);
+    wf_text_char(out, '\n');
+}
+
+/* Ranks whose weft_init has not come to the first communicator. */
+static void add_beginners(struct wf_text *out, const struct status_job *job, bool *chosen)
+{
+    bool any = false;
+
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        const struct status_rank *rank = &job->ranks[i];
+
+        chosen[i] = rank->info.alive && rank->newest == NULL && rank->info.newest == 0 &&
+                    weft_ring_comm_count(rank->ring) == 0;
+        any = any || chosen[i];
+    }
+    if (!any) return;
+    wf_text_add(out, "  ");
+    status_add_ranks(out, job, chosen);
+    wf_text_add(out, " have no communicator yet: weft_init has not ended\n");
+}
+
+static void add_states(struct wf_text *out, const struct status_job *job, bool *waiting)
+{
+    bool *chosen = wf_calloc((size_t)job->rank_count, sizeof *chosen);
+
+    if (chosen == NULL) {
+        out->failed = true;
+        return;
+    }
+    if (job->alive > 0) {
+        add_resting(out, job, true, chosen, waiting);
+        add_resting(out, job, false, chosen, waiting);
+        add_beginners(out, job, chosen);
+    }
+    wf_free(chosen);
+}
+
 static void add_causes(struct wf_text *out, const struct status_job *job)
 {
     bool *waiting = wf_calloc((size_t)job->rank_count, sizeof *waiting), found = false;
@@ -200,6 +302,7 @@ static void add_causes(struct wf_text *out, const struct status_job *job)
         status_add_ranks(out, job, waiting);
         wf_text_add(out, " wait for each other\n");
     }
+    add_states(out, job, waiting);
     wf_free(waiting);
 }
 

@@ -133,12 +133,41 @@ static bool waits_for_message(const struct status_position *p, const struct stat
     return false;
 }
 
+/* The record of creation WANTED of RANK, which another rank has; NULL: it has not begun it. */
+static const weft_record *find_creation(const struct status_rank *rank, const weft_record *wanted,
+                                        const char *list)
+{
+    for (uint64_t id = rank->info.newest; id >= rank->info.oldest && id > 0; id--) {
+        const weft_record *record = weft_ring_record(rank->ring, id);
+
+        if (record != NULL && record->comm == wanted->comm && status_is_creation(record) &&
+            record->sequence >= wanted->sequence &&
+            strcmp(weft_ring_text(rank->ring, record->axes), list) == 0)
+            return record;
+    }
+    return NULL;
+}
+
+/* True if P creates or releases something together with OTHER, which does not. */
+static bool waits_for_creation(const struct status_position *p, const struct status_position *other)
+{
+    const weft_record *mine = p->begun, *found;
+    const char *list;
+
+    if (mine == NULL || !status_is_creation(mine) || moves(other->rank)) return false;
+    list = weft_ring_text(p->rank->ring, mine->axes);
+    if (list[0] != '\0' && !status_has_rank(list, other->rank->info.rank)) return false;
+    found = find_creation(other->rank, mine, list);
+    if (found == NULL) return true;
+    return found->state == WEFT_RECORD_SUBMITTED && !is_there(other->rank);
+}
+
 static bool waits_for(const struct status_position *p, const struct status_position *other)
 {
     if (p == other || !is_waiting(p) || p->mark == STATUS_OTHER) return false;
     if (p->pending != NULL && holds_up(other, p->pending->sequence)) return true;
     if (is_binding(p) && !is_binding(other) && !moves(other->rank)) return true;
-    return waits_for_message(p, other);
+    return waits_for_creation(p, other) || waits_for_message(p, other);
 }
 
 static void find_in(struct status_job *job, size_t number)
@@ -184,6 +213,15 @@ bool status_any_wait(const struct status_job *job, bool *waiting)
         any = any || waiting[i];
     }
     return any;
+}
+
+bool status_has_waits(const struct status_job *job)
+{
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (waits_at_all(job, i) ||
+            (job->ranks[i].newest != NULL && job->ranks[i].newest->state == WEFT_RECORD_SUBMITTED))
+            return true;
+    return false;
 }
 
 bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting)

@@ -68,14 +68,22 @@ static weft_status check_clocks(const struct trace_file *file)
     return WEFT_OK;
 }
 
+static weft_status fail_jobs(const struct trace_file *a, const struct trace_file *b)
+{
+    char one[64], other[64];
+
+    proto_show(&a->facts.job, one, sizeof one);
+    proto_show(&b->facts.job, other, sizeof other);
+    return wf_fail(WEFT_ERR_MISMATCH, "%s and %s are of different jobs, %s and %s", a->name,
+                   b->name, one, other);
+}
+
 static weft_status compare(const struct trace_file *a, const struct trace_file *b)
 {
     if (a->facts.job.bytes != b->facts.job.bytes ||
         (a->facts.job.bytes > 0 &&
          memcmp(a->facts.job.data, b->facts.job.data, a->facts.job.bytes) != 0))
-        return wf_fail(WEFT_ERR_MISMATCH, "%s and %s are of different jobs, %.*s and %.*s", a->name,
-                       b->name, (int)(a->facts.job.bytes & 63), (const char *)a->facts.job.data,
-                       (int)(b->facts.job.bytes & 63), (const char *)b->facts.job.data);
+        return fail_jobs(a, b);
     if (a->facts.size != b->facts.size)
         return wf_fail(WEFT_ERR_MISMATCH, "%s is of a job of %d ranks, %s of %d ranks", a->name,
                        a->facts.size, b->name, b->facts.size);

@@ -1,6 +1,8 @@
 /* proto.c - fields of protocol buffers. */
 #include "trace/proto.h"
 
+#include "base/base.h"
+
 #include <string.h>
 
 static bool take_varint(struct proto *message, uint64_t *out)
@@ -74,4 +76,13 @@ int proto_next(struct proto *message, struct proto_field *out)
 bool proto_is(const struct proto *text, const char *wanted)
 {
     return text->bytes == strlen(wanted) && memcmp(text->data, wanted, text->bytes) == 0;
+}
+
+void proto_show(const struct proto *text, char *out, size_t bytes)
+{
+    size_t length = text->bytes < bytes - 1 ? text->bytes : bytes - 1;
+
+    if (length > 0) memcpy(out, text->data, length);
+    out[length] = '\0';
+    wf_text_clean(out, length);
 }

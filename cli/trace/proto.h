@@ -26,5 +26,7 @@ int proto_next(struct proto *message, struct proto_field *out);
 
 /* True if TEXT, of a message, is WANTED. */
 bool proto_is(const struct proto *text, const char *wanted);
+/* Copy TEXT to OUT, of BYTES with a NUL, as it may be shown on a terminal.  A long one is cut. */
+void proto_show(const struct proto *text, char *out, size_t bytes);
 
 #endif

@@ -20,12 +20,20 @@ struct reader {
 #define FIELD_NAME     2
 #define FIELD_NOTE     3
 #define FIELD_TEXT     29
+#define PACKET_TAG     0x0A /* the first byte of a trace: field 1, bytes */
 
 /* WHERE points into the file. */
 static weft_status fail_at(const struct reader *reader, const uint8_t *where, const char *what)
 {
     return wf_fail(WEFT_ERR_PARSE, "%s, byte %llu: %s", reader->name,
                    (unsigned long long)(where - reader->data), what);
+}
+
+/* The first byte is not that of a trace. */
+static weft_status fail_foreign(const struct reader *reader)
+{
+    return wf_fail(WEFT_ERR_PARSE, "%s is not a trace of weft; WEFT_TRACE writes traces",
+                   reader->name);
 }
 
 /* ---- interned texts ---- */
@@ -223,13 +231,16 @@ weft_status trace_read(const char *name, const uint8_t *data, size_t bytes,
     int more = 0;
 
     while (status == WEFT_OK && (more = proto_next(&file, &f)) > 0) {
-        if (f.number != 1 || f.wire != PROTO_BYTES)
-            status = fail_at(&reader, data + f.from,
-                             "this is not a packet of a trace; weft did not write this file");
+        if ((f.number != 1 || f.wire != PROTO_BYTES) && f.from > 0)
+            status = fail_at(&reader, data + f.from, "this is not a packet of a trace");
+        else if (f.number != 1 || f.wire != PROTO_BYTES)
+            status = fail_foreign(&reader);
         else
             status = read_packet(&reader, f.body, visitor);
     }
-    if (status == WEFT_OK && more < 0)
+    if (status == WEFT_OK && more < 0 && file.at == 0 && bytes > 0 && data[0] != PACKET_TAG)
+        status = fail_foreign(&reader);
+    else if (status == WEFT_OK && more < 0)
         status = fail_at(&reader, data + file.at,
                          "the packet that begins here is damaged, or ends after the file's end");
     wf_free(reader.table);
@@ -281,7 +292,7 @@ weft_status trace_read_facts(const char *name, const uint8_t *data, size_t bytes
     *out = (struct trace_facts){0};
     WF_TRY(trace_read(name, data, bytes, &visitor));
     if (!out->has_begun)
-        return wf_fail(WEFT_ERR_PARSE, "%s, byte 0: weft did not write this file%s", name,
-                       bytes == 0 ? "; it is empty" : "");
+        return wf_fail(WEFT_ERR_PARSE, "%s is not a trace of weft; WEFT_TRACE writes traces%s",
+                       name, bytes == 0 ? "; the file is empty" : "");
     return WEFT_OK;
 }

@@ -274,16 +274,6 @@ static int compare_kinds(const void *a, const void *b)
     return x->own_ns > y->own_ns ? -1 : x->own_ns < y->own_ns;
 }
 
-/* A text of the file: control characters become '?'. */
-static void clean(const struct proto *text, char *out, size_t bytes)
-{
-    size_t length = text->bytes < bytes - 1 ? text->bytes : bytes - 1;
-
-    for (size_t i = 0; i < length; i++)
-        out[i] = text->data[i] < 32 || text->data[i] >= 127 ? '?' : (char)text->data[i];
-    out[length] = '\0';
-}
-
 static uint64_t median_of(const struct group *group)
 {
     return group->times[group->count / 2];
@@ -327,9 +317,9 @@ static void print_group(const struct group *group, const struct group *before, s
 {
     char plan[40], name[256], step[24];
 
-    clean(&group->plan, plan, sizeof plan);
-    clean(group->step == 0 && group->label.bytes > 0 ? &group->label : &group->name, name,
-          sizeof name);
+    proto_show(&group->plan, plan, sizeof plan);
+    proto_show(group->step == 0 && group->label.bytes > 0 ? &group->label : &group->name, name,
+               sizeof name);
     if (before == NULL || !is_same(&before->plan, &group->plan))
         wf_text_add(out, "plan %s\n  step  count  predicted        min     median   ratio\n", plan);
     snprintf(step, sizeof step, "%llu", (unsigned long long)group->step);
@@ -362,7 +352,7 @@ static void print_text(const struct sums *sums, struct wf_text *out)
     for (size_t i = 0; i < sums->kind_count; i++) {
         const struct kind *kind = &sums->kinds[i];
 
-        clean(&kind->name, name, sizeof name);
+        proto_show(&kind->name, name, sizeof name);
         wf_text_add(out, "  %5.1f %% %8llu",
                     total > 0 ? 100 * (double)kind->own_ns / (double)total : 0,
                     (unsigned long long)kind->count);
@@ -384,12 +374,12 @@ static void print_json_groups(const struct sums *sums, struct wf_json *json)
 
         if (group->count == 0) continue;
         wf_json_begin(json, NULL, '{');
-        clean(&group->plan, text, sizeof text);
+        proto_show(&group->plan, text, sizeof text);
         wf_json_string(json, "plan", text);
         wf_json_uint(json, "step", group->step);
-        clean(&group->name, text, sizeof text);
+        proto_show(&group->name, text, sizeof text);
         wf_json_string(json, "name", text);
-        clean(&group->label, text, sizeof text);
+        proto_show(&group->label, text, sizeof text);
         wf_json_string(json, "label", text[0] != '\0' ? text : NULL);
         wf_json_uint(json, "count", group->count);
         if (group->predicted_ns > 0)
@@ -418,7 +408,7 @@ static void print_json(const struct sums *sums, const char *name, struct wf_text
     print_json_groups(sums, &json);
     wf_json_begin(&json, "kinds", '[');
     for (size_t i = 0; i < sums->kind_count; i++) {
-        clean(&sums->kinds[i].name, text, sizeof text);
+        proto_show(&sums->kinds[i].name, text, sizeof text);
         wf_json_begin(&json, NULL, '{');
         wf_json_string(&json, "kind", text);
         wf_json_uint(&json, "count", sums->kinds[i].count);

@@ -79,6 +79,8 @@ weft_status wf_abi_options_read(const char *name, const void *given, void *out,
  * struct_size: no more than that is written, and it keeps its value.  WEFT_ERR_INVALID: it was not
  * set.  NAME is the struct's. */
 weft_status wf_info_write(const char *name, const void *info, size_t bytes, void *out) WF_NODISCARD;
+/* Fails if wf_info_write to OUT would. */
+weft_status wf_info_check(const char *name, const void *out) WF_NODISCARD;
 /* The same for a struct of the plugin ABI, whose struct_size is a uint32_t. */
 weft_status wf_abi_info_write(const char *name, const void *info, size_t bytes,
                               void *out) WF_NODISCARD;
@@ -182,6 +184,19 @@ weft_status wf_text_take(struct wf_text *text, char **out) WF_NODISCARD;
  * *LENGTH (may be NULL).  TEXT is freed. */
 weft_status wf_text_copy_out(struct wf_text *text, char *buffer, size_t capacity,
                              size_t *length) WF_NODISCARD;
+
+/* ---- utf8.c: texts of others ---- */
+
+/* Bytes of the character of UTF-8 at TEXT; 0 at other bytes and at the end. */
+size_t wf_utf8_length(const char *text);
+/* The code of the character of LENGTH bytes at TEXT if it is not shown but acted on: a control
+ * character, a mark of the direction of writing, a line separator.  0: it is another one. */
+uint32_t wf_utf8_control(const char *text, size_t length);
+/* Make TEXT, of BYTES and a NUL behind them, fit to be shown on a terminal: bytes of such
+ * characters, and bytes that are not UTF-8, become '?'.  NULs in it stay. */
+void wf_text_clean(char *text, size_t bytes);
+/* The same for lines: newlines stay, too. */
+void wf_text_clean_lines(char *text, size_t bytes);
 
 /* ---- ranks.c ---- */
 

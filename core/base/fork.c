@@ -187,10 +187,15 @@ int wf_fd_keep_pair(int code, int fds[2])
     return code;
 }
 
-void wf_fd_close(int fd)
+int wf_fd_close(int fd)
 {
+    int code, why;
+
     pthread_mutex_lock(&lock);
     (void)take_out(fd);
-    close(fd);
+    code = close(fd);
+    why = errno;
     pthread_mutex_unlock(&lock);
+    errno = why;
+    return code;
 }

@@ -109,6 +109,6 @@ int wf_fd_keep(int fd);
  */
 int wf_fd_keep_pair(int code, int fds[2]);
 /* Replaces close for descriptors that were kept. */
-void wf_fd_close(int fd);
+int wf_fd_close(int fd);
 
 #endif

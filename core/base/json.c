@@ -8,41 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of the UTF-8 sequence at BYTES: 1 to 4, or 0 where it is malformed, overlong, a
- * surrogate, or beyond U+10FFFF. */
-static size_t sequence_length(const unsigned char *bytes)
-{
-    unsigned char first = bytes[0], low = 0x80, high = 0xbf;
-    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-
-    if (first >= 0x80 && (first < 0xc2 || first > 0xf4)) return 0;
-    if (first == 0xe0) low = 0xa0;
-    if (first == 0xed) high = 0x9f;
-    if (first == 0xf0) low = 0x90;
-    if (first == 0xf4) high = 0x8f;
-    for (size_t i = 1; i < length; i++, low = 0x80, high = 0xbf)
-        if (bytes[i] < low || bytes[i] > high) return 0;
-    return length;
-}
-
-/* File names and vendors' texts may not be UTF-8: invalid bytes become U+FFFD. */
+/* File names and vendors' texts may not be UTF-8: invalid bytes become U+FFFD.  Characters that a
+ * terminal acts on are escaped. */
 static void add_quoted(struct wf_text *out, const char *value)
 {
-    const unsigned char *at = (const unsigned char *)value;
+    const char *at = value;
 
     wf_text_char(out, '"');
     while (*at != '\0') {
-        size_t length = sequence_length(at);
+        size_t length = wf_utf8_length(at);
+        uint32_t control = length > 0 ? wf_utf8_control(at, length) : 0xfffd;
+
         if (*at == '"' || *at == '\\')
             wf_text_add(out, "\\%c", *at);
         else if (*at == '\n')
             wf_text_append(out, "\\n", 2);
-        else if (*at < 0x20 || *at == 0x7f)
-            wf_text_add(out, "\\u%04x", *at);
-        else if (length == 0)
-            wf_text_append(out, "\\ufffd", 6);
+        else if (control != 0)
+            wf_text_add(out, "\\u%04x", control);
         else
-            wf_text_append(out, (const char *)at, length);
+            wf_text_append(out, at, length);
         at += length != 0 ? length : 1;
     }
     wf_text_char(out, '"');

@@ -38,13 +38,26 @@ weft_status wf_abi_options_read(const char *name, const void *given, void *out, 
     return read_options(name, given, size, sizeof size, out, bytes);
 }
 
+static weft_status check_size(const char *name, size_t size, size_t head)
+{
+    if (size >= head && size <= 65536) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s.struct_size is %zu; set it to sizeof(%s)", name, size,
+                   name);
+}
+
+weft_status wf_info_check(const char *name, const void *out)
+{
+    size_t size;
+
+    memcpy(&size, out, sizeof size);
+    return check_size(name, size, sizeof size);
+}
+
 /* Copy to OUT, of SIZE bytes, what lies behind the HEAD bytes of its struct_size in INFO. */
 static weft_status write_info(const char *name, const void *info, size_t bytes, void *out,
                               size_t size, size_t head)
 {
-    if (size < head || size > 65536)
-        return wf_fail(WEFT_ERR_INVALID, "%s.struct_size is %zu; set it to sizeof(%s)", name, size,
-                       name);
+    WF_TRY(check_size(name, size, head));
     if (size < bytes) bytes = size;
     memcpy((char *)out + head, (const char *)info + head, bytes - head);
     return WEFT_OK;

@@ -88,9 +88,10 @@ static size_t quote_line(const struct wf_scan *scan, char *out, size_t bytes, si
     for (char c; length + 1 < bytes; length++) {
         c = scan->text[begin + length];
         if (c == '\0' || c == '\n' || c == '\r') break;
-        out[length] = (unsigned char)c < 0x20 || c == 0x7f ? '?' : c;
+        out[length] = c;
     }
     out[length] = '\0';
+    wf_text_clean(out, length);
     *first = begin;
     return line;
 }

@@ -1,5 +1,5 @@
 /* along.c - communicators of the axes of a mesh. */
-#include "comm.h"
+#include "recording.h"
 
 #include "mesh/mesh.h"
 
@@ -146,6 +146,18 @@ static weft_status list_group(const weft_mesh *mesh, const int32_t *axes, int32_
     return WEFT_OK;
 }
 
+/* Record the first call with MESH and AXES, or the creation of the group of SIZE RANKS. */
+static struct wf_submitted record_call(weft_comm *parent, const weft_mesh *mesh,
+                                       const int32_t *ranks, int32_t size, bool is_known)
+{
+    int32_t count = is_known ? size : mesh->size;
+
+    for (int32_t i = 0; i < count; i++)
+        parent->room[i] =
+            weft_comm_world_rank(parent, is_known ? ranks[i] : weft_mesh_rank_at(mesh, i));
+    return wf_record_creation(parent, WEFT_OP_CREATE, "weft_comm_along", parent->room, count);
+}
+
 static weft_status find_group(weft_comm *parent, const weft_mesh *mesh, const int32_t *axes,
                               int32_t count, weft_comm **out)
 {
@@ -153,12 +165,16 @@ static weft_status find_group(weft_comm *parent, const weft_mesh *mesh, const in
     int32_t *ranks = NULL, size = 0;
     char name[WF_SUBCOMM_NAME];
     weft_status status = list_group(mesh, axes, count, parent->rank, &ranks, &size);
+    bool is_known = knows(parent, digest);
+    struct wf_submitted record = {NULL, 0};
 
     name_group(mesh, axes, count, name, sizeof name);
-    if (!knows(parent, digest)) status = learn_axes(parent, mesh, name, digest, status);
+    if (!is_known || (status == WEFT_OK && !wf_comm_has_axis_group(parent, ranks, size)))
+        record = record_call(parent, mesh, ranks, size, is_known);
+    if (!is_known) status = learn_axes(parent, mesh, name, digest, status);
     if (status == WEFT_OK) status = wf_comm_axis_group(parent, ranks, size, name, out);
     wf_free(ranks);
-    return wf_fail_named(status, "weft_comm_along");
+    return wf_record_created(parent, record, wf_fail_named(status, "weft_comm_along"));
 }
 
 weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char *axes,

@@ -84,6 +84,12 @@ static void clear(weft_comm *comm)
         comm->known_axes = known->next;
         wf_free(known);
     }
+    while (comm->creations != NULL) {
+        struct wf_creations *creations = comm->creations;
+
+        comm->creations = creations->next;
+        wf_free(creations);
+    }
     comm->handle = NULL;
     comm->world_ranks = NULL;
     comm->host_ids = NULL;

@@ -63,6 +63,12 @@ weft_status wf_comm_group(weft_comm *parent, const char *function, const int32_t
     return status;
 }
 
+bool wf_comm_has_axis_group(const weft_comm *parent, const int32_t *ranks, int32_t count)
+{
+    return is_group(parent, parent, ranks, count) ||
+           find(parent->axis_groups, parent, ranks, count) != NULL;
+}
+
 weft_status wf_comm_axis_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                                const char *name, weft_comm **out)
 {

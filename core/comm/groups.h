@@ -28,6 +28,13 @@ struct wf_known_axes {
     uint64_t digest;
 };
 
+/* How often the ranks whose list has DIGEST have created or released something together on a
+ * communicator. */
+struct wf_creations {
+    struct wf_creations *next;
+    uint64_t digest, count;
+};
+
 /* How to get NEEDED ranks, more than COMM has. */
 void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_t bytes);
 
@@ -43,5 +50,7 @@ weft_status wf_comm_group(weft_comm *parent, const char *function, const int32_t
  * fail with it, and it does not fail with PARENT. */
 weft_status wf_comm_axis_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                                const char *name, weft_comm **out) WF_NODISCARD;
+/* True if it exists. */
+bool wf_comm_has_axis_group(const weft_comm *parent, const int32_t *ranks, int32_t count);
 
 #endif

@@ -77,15 +77,30 @@ static void put_step(const weft_comm *comm, int32_t asker, struct wf_text *out)
     wf_put_string(out, step.text);
 }
 
+/* How many of the POSTED operations are complete, as far as this rank knows.  A wait for a stream
+ * completes the record of an operation, not its entry in COMM's own ring. */
+static uint64_t count_finished(const weft_comm *comm, uint64_t posted)
+{
+    const struct wf_trace *trace = comm->context->trace;
+    uint64_t finished = atomic_load(&comm->ring.finished);
+    weft_record record;
+
+    if (finished >= posted || trace == NULL ||
+        !wf_trace_read(trace, atomic_load(&comm->last_record), &record) ||
+        record.comm != comm->number || wf_record_is_creation(&record))
+        return finished;
+    return record.state == WEFT_RECORD_FINISHED ? posted : finished;
+}
+
 void wf_position_put(weft_comm *comm, int32_t asker, struct wf_text *out)
 {
-    uint64_t posted = load(&comm->ring.posted);
+    uint64_t posted = atomic_load(&comm->ring.posted);
     struct wf_text last = {0};
 
     wf_put_u32(out, WF_WHERE_KNOWN);
     wf_ring_print(&comm->ring, posted, &last);
     wf_put_u64(out, posted);
-    wf_put_u64(out, load(&comm->ring.finished));
+    wf_put_u64(out, count_finished(comm, posted));
     wf_put_blob(out, last.data, last.length);
     wf_runs_report(comm, out);
     put_step(comm, asker, out);
@@ -100,9 +115,9 @@ static void put_elsewhere(const weft_context *context, uint64_t number, struct w
     struct wf_text text = {0};
 
     for (weft_comm *comm = context->comms; comm != NULL && text.length == 0; comm = comm->next) {
-        uint64_t posted = load(&comm->ring.posted);
+        uint64_t posted = atomic_load(&comm->ring.posted);
 
-        if (comm->number == number || load(&comm->ring.finished) >= posted) continue;
+        if (comm->number == number || count_finished(comm, posted) >= posted) continue;
         wf_text_add(&text, "#%llu, ", (unsigned long long)posted);
         wf_ring_print(&comm->ring, posted, &text);
         wf_text_add(&text, ", on %s", comm->name);
@@ -261,14 +276,16 @@ void wf_answers_free(struct wf_answers *answers)
 
 static void print_own(weft_comm *comm, struct wf_text *out)
 {
-    uint64_t posted = load(&comm->ring.posted), finished = load(&comm->ring.finished);
+    uint64_t posted = atomic_load(&comm->ring.posted), finished = load(&comm->ring.finished);
+    bool is_done = count_finished(comm, posted) >= posted; /* the last one */
 
-    wf_text_add(out, "%s: rank %d of %d has posted %llu operations\n", comm->name,
-                comm->context->rank, comm->context->size, (unsigned long long)posted);
+    wf_text_add(out, "%s (%d rank%s): rank %d has posted %llu operation%s\n", comm->name,
+                comm->size, comm->size == 1 ? "" : "s", comm->context->rank,
+                (unsigned long long)posted, posted == 1 ? "" : "s");
     for (uint64_t n = posted > LOGGED_OPS ? posted - LOGGED_OPS + 1 : 1; n <= posted; n++) {
         wf_text_add(out, "  #%llu ", (unsigned long long)n);
         wf_ring_print(&comm->ring, n, out);
-        wf_text_add(out, "%s\n", n <= finished ? " (done)" : "");
+        wf_text_add(out, "%s\n", n <= finished || (n == posted && is_done) ? " (done)" : "");
     }
 }
 

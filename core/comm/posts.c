@@ -254,7 +254,7 @@ struct wf_span wf_span_begin(weft_context *context, const void *stream)
 static weft_status explain(weft_comm *comm, const struct wf_span *span, weft_status cause)
 {
     const char *stream = span->any ? "" : wf_stream_name(comm->context, span->stream);
-    char what[2 * WF_RUNS_TEXT];
+    char what[3 * WF_RUNS_TEXT];
 
     if (cause == WEFT_OK) return wf_comm_cause(comm);
     wf_runs_describe_last(comm, stream, what, sizeof what);

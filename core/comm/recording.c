@@ -1,5 +1,5 @@
-/* recording.c - operations as records: those that are too long to be inline, groups, and the rank
- * that a failed wait was for. */
+/* recording.c - operations as records: those that are too long to be inline, creations, groups, and
+ * the rank that a failed wait was for. */
 #include "recording.h"
 
 /* The number of messages that COMM has sent to, or received from, PEER, with this one.  0 if
@@ -66,6 +66,63 @@ struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
     atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
     return submitted;
 }
+
+/* ---- creations and releases ---- */
+
+/* The number of creations and releases on COMM by COUNT RANKS of it, with this one.  0 if memory
+ * for the numbers is missing. */
+static uint64_t count_creation(weft_comm *comm, const int32_t *ranks, int32_t count)
+{
+    uint64_t digest = wf_hash(1, ranks, (size_t)count * sizeof *ranks);
+    struct wf_creations *found = comm->creations;
+
+    while (found != NULL && found->digest != digest)
+        found = found->next;
+    if (found == NULL) {
+        found = wf_alloc(sizeof *found);
+        if (found == NULL) return 0;
+        *found = (struct wf_creations){comm->creations, digest, 0};
+        comm->creations = found;
+    }
+    return ++found->count;
+}
+
+struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_operation operation,
+                                       const char *function, const int32_t *ranks, int32_t count)
+{
+    struct wf_trace *trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+    bool by_all = ranks == NULL || count == comm->size;
+    weft_record draft = {
+        .comm = comm->number,
+        /* Counted also if records are not wanted now. */
+        .sequence = by_all ? ++comm->common_creations : count_creation(comm, ranks, count),
+        .operation = (uint8_t)operation,
+        .step_kind = WEFT_NO_STEP_KIND,
+        .peer = -1,
+        .comm_name = comm->name_text,
+    };
+    struct wf_submitted submitted;
+
+    if (trace == NULL) return (struct wf_submitted){NULL, 0};
+    draft.axes = by_all ? 0 : wf_trace_list_ranks(trace, ranks, count);
+    draft.label = wf_trace_intern(trace, function);
+    submitted = wf_trace_submit(trace, NULL, WF_CALL_SUBMITTED, &draft);
+    atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
+    return submitted;
+}
+
+weft_status wf_record_created(weft_comm *comm, struct wf_submitted record, weft_status status)
+{
+    struct wf_trace *trace = comm->context->trace;
+
+    if (record.record == NULL) return status;
+    wf_trace_return(trace);
+    if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
+    wf_trace_finish(trace, record);
+    return WEFT_OK;
+}
+
+/* ---- waits and groups ---- */
 
 void wf_record_wait(weft_comm *comm, int32_t rank)
 {

@@ -221,6 +221,13 @@ struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
 struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *comm,
                                            const void *stream);
 
+/* FUNCTION is about to create or release something on COMM (OPERATION is WEFT_OP_CREATE or
+ * WEFT_OP_RELEASE), together with COUNT world RANKS of it; NULL: with all of its ranks. */
+struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_operation operation,
+                                       const char *function, const int32_t *ranks, int32_t count);
+/* It ends with STATUS, which is returned. */
+weft_status wf_record_created(weft_comm *comm, struct wf_submitted record, weft_status status);
+
 /* COMM waits for world rank RANK, which has not reached its last operation, or is lost. */
 void wf_record_wait(weft_comm *comm, int32_t rank);
 

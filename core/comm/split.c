@@ -1,5 +1,5 @@
 /* split.c - communicators out of communicators: by colour, or by a list of ranks. */
-#include "comm.h"
+#include "recording.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +36,7 @@ static weft_status read_settings(const weft_comm *parent, const weft_subcomm_opt
                              .native = given.native};
     out->deadline_ns = wf_deadline(out->timeout_ns);
     snprintf(out->name, sizeof out->name, "%s", given.name != NULL ? given.name : "comm");
+    wf_text_clean(out->name, strlen(out->name)); /* as the other ranks receive it */
     return WEFT_OK;
 }
 
@@ -210,11 +211,13 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
     struct wf_text place = {0};
     struct wf_gathered got;
     struct settings settings = {0};
+    struct wf_submitted record;
     char label[160];
     weft_status status;
 
     if (parent == NULL) return wf_fail_null("weft_comm_split", "parent");
     WF_TRY(wf_comm_check(parent, "weft_comm_split"));
+    record = wf_record_creation(parent, WEFT_OP_CREATE, "weft_comm_split", NULL, 0);
     status = check_split(parent, colour, options, out, &settings);
     snprintf(label, sizeof label, "weft_comm_split on %s", parent->name);
     if (status == WEFT_OK) {
@@ -225,7 +228,8 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
         agree_on_place(parent, label, status == WEFT_OK ? settings.timeout_ns : parent->timeout_ns,
                        status, &place, &got);
     wf_text_free(&place);
-    return status != WEFT_OK ? status : make_part(parent, colour, &settings, &got, out);
+    if (status == WEFT_OK) status = make_part(parent, colour, &settings, &got, out);
+    return wf_record_created(parent, record, status);
 }
 
 /* ---- by a list ---- */
@@ -378,10 +382,12 @@ static weft_status stay_out(weft_comm *parent, weft_comm **out)
     return WEFT_OK;
 }
 
-weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t count,
-                           const int32_t *ranks, const weft_subcomm_options *options,
-                           weft_comm **out)
+/* With RECORDED, the program has called weft_comm_create, and the call gets a record. */
+static weft_status create(weft_comm *parent, const char *function, int32_t count,
+                          const int32_t *ranks, const weft_subcomm_options *options, bool recorded,
+                          weft_comm **out)
 {
+    struct wf_submitted record = {NULL, 0};
     struct settings settings = {0};
     int32_t *world_ranks;
     weft_status status;
@@ -398,17 +404,26 @@ weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t coun
     world_ranks = parent->room;
     status = check_list(parent, count, ranks, world_ranks, &member);
     if (status == WEFT_OK) {
+        if (member && recorded)
+            record = wf_record_creation(parent, WEFT_OP_CREATE, function, world_ranks, count);
         status = check_create(parent, options, out, &settings);
         if (member)
             status = make_of_list(parent, function, count, world_ranks, status, &settings, out);
         else if (status == WEFT_OK)
             status = stay_out(parent, out);
     }
-    return status;
+    return wf_record_created(parent, record, status);
+}
+
+weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t count,
+                           const int32_t *ranks, const weft_subcomm_options *options,
+                           weft_comm **out)
+{
+    return create(parent, function, count, ranks, options, false, out);
 }
 
 weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
                              const weft_subcomm_options *options, weft_comm **out)
 {
-    return wf_comm_create(parent, "weft_comm_create", count, ranks, options, out);
+    return create(parent, "weft_comm_create", count, ranks, options, true, out);
 }

@@ -156,11 +156,15 @@ static weft_status parse_level(const struct wf_knob *knob, const char *text, int
 
 static weft_status parse_number(const struct wf_knob *knob, const char *text, int64_t *out)
 {
+    bool is_ring = knob->offset == offsetof(struct wf_config, ring);
     struct wf_scan scan = {text, 0};
     int64_t value;
 
-    if (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan))
-        return refuse_value(knob, text, "a whole number from 0 to 2^63 - 1");
+    if (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan) ||
+        (is_ring && value > WF_CONFIG_RING_MOST))
+        return refuse_value(knob, text,
+                            is_ring ? "a whole number from 0 to 65536"
+                                    : "a whole number from 0 to 2^63 - 1");
     *out = value;
     return WEFT_OK;
 }

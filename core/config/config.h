@@ -17,6 +17,8 @@
 #define WF_KNOB_C_SECONDS int64_t
 #define WF_KNOB_C_BYTES   int64_t
 
+#define WF_CONFIG_RING_MOST 65536 /* of WEFT_RING */
+
 /* The value of each variable, or its default.  Strings belong to the struct. */
 struct wf_config {
 #define KNOB(variable, field, type, fallback, planning, help) WF_KNOB_C_##type field;

@@ -353,6 +353,7 @@ static void list_runs(struct weft_bound *bound)
     bound->own_runs.digest = plan->digest;
     bound->own_runs.is_for_all = bound->is_cached; /* a move's communicator has its ranks only */
     bound->own_runs.function = name_runner(bound);
+    bound->own_runs.name = wf_bound_name(bound);
     wf_plan_name(plan, false, bound->own_runs.text, sizeof bound->own_runs.text);
     wf_runs_add(bound->team, &bound->own_runs);
 }
@@ -409,8 +410,8 @@ static weft_status bind(const weft_plan *plan, const struct wf_bind_call *call, 
     if (status != WEFT_OK) return status;
     (*out)->dependent.end = end_with_comm;
     wf_dependent_add(&(*out)->dependent, call->team);
-    list_runs(*out);
     wf_drafts_set(*out, call->given.name);
+    list_runs(*out); /* after it has its name */
     return WEFT_OK;
 }
 

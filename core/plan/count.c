@@ -307,6 +307,67 @@ bool wf_ranges_next(const weft_mesh *mesh, const int32_t *range, int32_t *coord)
     return false;
 }
 
+/* ---- estimates ---- */
+
+void wf_spread_coord(const weft_mesh *mesh, int32_t index, int32_t count, int32_t *coord)
+{
+    int64_t last = mesh->size - 1;
+
+    wf_mesh_coord_at(mesh, (int32_t)(index * last / (count > 1 ? count - 1 : 1)), coord);
+}
+
+/* Bytes that the rank at COORD receives in STEP, of one mesh, without tables. */
+static uint64_t received_alone(const struct wf_step *step, const int32_t *coord)
+{
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+    uint64_t element = wf_dtype_bytes(wf_step_dtype(step)), ranks = group_size(step);
+    uint32_t made = wf_step_made(step);
+    struct wf_shard has, wants;
+
+    if (wf_step_stays(step)) return 0;
+    for (int32_t a = 0; a < to->mesh->axes; a++)
+        if ((made >> a & 1) && coord[a] != 0) return 0;
+    wf_shard_at(from, coord, &has);
+    wf_shard_at(to, coord, &wants);
+    if (step->kind == WEFT_STEP_ALL_REDUCE)
+        return wf_mul_capped(2 * (ranks - 1),
+                             ((uint64_t)wants.elements + ranks - 1) / ranks * element);
+    return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * element, wf_step_holders(step)),
+                         wf_shards_common_elements(&has, &wants) * element);
+}
+
+static void sample_rank(weft_plan *plan, const int32_t *coord)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        struct wf_step *step = &plan->steps[i];
+        uint64_t bytes = received_alone(step, coord);
+        if (bytes > step->received) step->received = bytes;
+        sum = wf_add_capped(sum, bytes);
+    }
+    if (sum > plan->received) plan->received = sum;
+}
+
+/* Ranks that are spread over the mesh stand for all, with those that hold most. */
+static void estimate_on_one_mesh(weft_plan *plan)
+{
+    const weft_mesh *mesh = plan->steps[0].from->layout.mesh;
+    int32_t coord[WEFT_MAX_AXES];
+
+    plan->received = 0;
+    for (int32_t i = 0; i < WF_SAMPLES; i++) {
+        wf_spread_coord(mesh, i, WF_SAMPLES, coord);
+        sample_rank(plan, coord);
+    }
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        wf_layout_largest(&plan->steps[i].to->layout, coord);
+        sample_rank(plan, coord);
+    }
+    for (uint32_t i = 0; i < plan->step_count; i++) /* a price may know more */
+        if (plan->steps[i].received > plan->received) plan->received = plan->steps[i].received;
+}
+
 /* PLAN, whose steps are on one mesh. */
 static weft_status count_on_one_mesh(weft_plan *plan)
 {
@@ -315,7 +376,10 @@ static weft_status count_on_one_mesh(weft_plan *plan)
     uint64_t most = 0;
 
     plan->exact = wf_steps_ranges(plan->steps, plan->step_count, range) <= WF_DISTINCT_MAX;
-    if (!plan->exact) return WEFT_OK;
+    if (!plan->exact) {
+        estimate_on_one_mesh(plan);
+        return WEFT_OK;
+    }
     WF_TRY(wf_counter_open(&counter, plan->steps, plan->step_count));
     do {
         uint64_t sum = wf_counter_at(&counter, coord);

@@ -10,7 +10,10 @@
  * begin at multiples of 16 bytes. */
 #include "plan.h"
 
-enum { COUNTS_MAX = 1 << 20 }; /* tensors times ranks; more are estimated */
+enum {
+    COUNTS_MAX = 1 << 20, /* tensors times ranks; more are estimated */
+    SAMPLES = 64          /* ranks that stand for all, for each combination between two meshes */
+};
 
 /* The first and the last rank of a regular mesh; false: MESH is a list. */
 static bool find_reach(const weft_mesh *mesh, int64_t *first, int64_t *last)
@@ -53,27 +56,39 @@ static bool is_regular(const struct wf_step *step)
     return wf_layout_is_regular(&step->from->layout) && wf_layout_is_regular(&step->to->layout);
 }
 
+/* Add what the rank at TARGET of the target's mesh receives to OUT. */
+static void add_receiver(const struct wf_step *step, const int32_t *target, uint64_t holders,
+                         struct wf_cross_count *out)
+{
+    int32_t source[WEFT_MAX_AXES], rank = wf_mesh_rank(step->to->layout.mesh, target);
+    bool member = wf_mesh_coord(step->from->layout.mesh, rank, source);
+    uint64_t elements = received_at(step, member ? source : NULL, target, holders);
+
+    if (elements > out->most) out->most = elements;
+    out->total = wf_add_capped(out->total, elements);
+}
+
 void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cross_count *out)
 {
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
     uint64_t holders = wf_step_holders(step);
-    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES] = {0};
+    int32_t target[WEFT_MAX_AXES] = {0}, visited;
     bool alike = wf_meshes_are_apart(from, to) && is_regular(step);
 
     *out = (struct wf_cross_count){.exact = alike || to->size <= ranks_max};
-    if (alike || !out->exact) { /* all ranks receive as much as the first one, or about as much */
-        out->most = received_at(step, NULL, target, holders);
-        out->total = wf_mul_capped(out->most, (uint64_t)to->size);
-        return;
+    visited = alike ? 1 : out->exact ? to->size : SAMPLES;
+    for (int32_t i = 0; i < visited; i++) {
+        if (out->exact)
+            wf_mesh_coord_at(to, i, target);
+        else
+            wf_spread_coord(to, i, visited, target);
+        add_receiver(step, target, holders, out);
     }
-    for (int32_t i = 0; i < to->size; i++) {
-        bool member = wf_mesh_coord(from, weft_mesh_rank_at(to, i), source);
-        uint64_t elements;
-        wf_mesh_coord_at(to, i, target);
-        elements = received_at(step, member ? source : NULL, target, holders);
-        if (elements > out->most) out->most = elements;
-        out->total = wf_add_capped(out->total, elements);
-    }
+    if (visited < to->size)
+        out->total = wf_mul_capped(out->total / (uint64_t)visited, (uint64_t)to->size);
+    if (out->exact) return;
+    wf_layout_largest(&step->to->layout, target);
+    add_receiver(step, target, holders, out);
 }
 
 /* ---- a plan between two meshes ---- */

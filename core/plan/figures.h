@@ -34,7 +34,10 @@ bool wf_coord_next(const weft_mesh *mesh, uint32_t axes, int32_t *coord);
 
 /* ---- count.c ---- */
 
-enum { WF_DISTINCT_MAX = 65536 }; /* shards that are counted; more are estimated */
+enum {
+    WF_DISTINCT_MAX = 65536, /* shards that are counted; more are estimated */
+    WF_SAMPLES = 1024        /* ranks that stand for all in an estimate */
+};
 
 /* True if nothing travels in STEP. */
 static inline bool wf_step_stays(const struct wf_step *step)
@@ -93,6 +96,9 @@ int64_t wf_steps_ranges(const struct wf_step *steps, uint32_t count, int32_t *ra
 /* Advance COORD within RANGE, in row-major order; false after the last one. */
 bool wf_ranges_next(const weft_mesh *mesh, const int32_t *range, int32_t *coord);
 
+/* Write the coordinate of number INDEX of COUNT ranks that are spread over MESH. */
+void wf_spread_coord(const weft_mesh *mesh, int32_t index, int32_t count, int32_t *coord);
+
 /* Replace the bytes received in PLAN and in its steps, which were estimated, by exact ones, unless
  * there are too many distinct shards. */
 weft_status wf_plan_count(weft_plan *plan) WF_NODISCARD;
@@ -119,7 +125,7 @@ struct wf_cross_count {
 };
 
 /* Count exactly if the target's mesh has at most RANKS_MAX ranks, or if all ranks receive the same;
- * otherwise estimate. */
+ * otherwise estimate by some ranks. */
 void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cross_count *out);
 /* True if all ranks of one mesh are smaller than those of the other.  False may also mean that this
  * is not known. */

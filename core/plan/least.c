@@ -9,6 +9,8 @@
  * of any kind.  Together they must receive the elements for which they lack a contribution. */
 #include "plan.h"
 
+#include <string.h>
+
 /* The question, and its answer so far. */
 struct need {
     const struct wf_layout *from, *to;
@@ -107,6 +109,9 @@ static void visit_ranks(struct need *need)
     int32_t target[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
 
     visit_corners(need);
+    wf_layout_largest(need->to, target);
+    visit_rank(need, target);
+    memset(target, 0, sizeof target);
     if (need->from->mesh != mesh) {
         for (int32_t i = 0; i < mesh->size && i < WF_DISTINCT_MAX; i++) {
             wf_mesh_coord_at(mesh, i, target);
@@ -115,7 +120,13 @@ static void visit_ranks(struct need *need)
         return;
     }
     if (wf_layout_is_regular(need->from) && wf_layout_is_regular(need->to)) return;
-    if (wf_steps_ranges(&need->step, 1, range) > WF_DISTINCT_MAX) return;
+    if (wf_steps_ranges(&need->step, 1, range) > WF_DISTINCT_MAX) {
+        for (int32_t i = 0; i < WF_SAMPLES; i++) {
+            wf_spread_coord(mesh, i, WF_SAMPLES, target);
+            visit_rank(need, target);
+        }
+        return;
+    }
     do {
         visit_rank(need, target);
     } while (wf_ranges_next(mesh, range, target));

@@ -67,7 +67,8 @@ static void choose_groups(struct wf_loads *loads)
         memcpy(first, loads->coord[r], sizeof first);
         for (int32_t i = 0; i < problem->axes; i++)
             if (problem->target.axis[i].kind == WF_CODE_PARTIAL) first[problem->mesh_axis[i]] = 0;
-        while (g < loads->groups && memcmp(loads->coord[loads->leader[g]], first, sizeof first))
+        while (g < loads->groups &&
+               memcmp(loads->coord[loads->leader[g]], first, sizeof first) != 0)
             g++;
         if (g == loads->groups) loads->leader[loads->groups++] = r;
         loads->group[r] = g;

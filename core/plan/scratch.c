@@ -15,6 +15,7 @@
  * combs of equal runs at equal distances on both sides.  Seen from the first shard. */
 struct pieces {
     int64_t count, start, end;
+    int64_t total; /* indices */
     bool adjacent; /* each one begins where the one before ends */
     bool dense;    /* none has gaps */
     bool single;   /* each one has one index */
@@ -32,6 +33,7 @@ static void close_piece(struct pieces *p)
 
 static void add_overlap(struct pieces *p, const weft_overlap *o)
 {
+    p->total += o->length;
     if (p->count > 0 && p->length == o->length) {
         int64_t step = o->first - (p->at + (p->teeth - 1) * p->step);
         int64_t other = o->second - (p->other + (p->teeth - 1) * p->other_step);
@@ -72,8 +74,15 @@ struct message {
     int64_t offset;
 };
 
+/* The pieces of each dimension. */
+struct cuts {
+    uint32_t fixed; /* dimensions whose pieces are the same for all messages of a side */
+    uint32_t done;  /* those of them that are known */
+    struct pieces list[WEFT_MAX_DIMS];
+};
+
 static void lay_message(const struct wf_shard *mine, const struct wf_shard *theirs,
-                        struct message *out)
+                        struct cuts *cuts, struct message *out)
 {
     bool whole = true, covered = true; /* of the dimensions inside: one region, all indices */
     int64_t stride = 1;
@@ -81,18 +90,19 @@ static void lay_message(const struct wf_shard *mine, const struct wf_shard *thei
     *out = (struct message){.elements = 1, .in_run = true};
     if (mine->elements == 0 || theirs->elements == 0) out->elements = 0;
     for (int32_t d = mine->dims - 1; d >= 0 && out->elements > 0; d--) {
-        struct pieces p;
+        struct pieces *p = &cuts->list[d];
         bool full;
-        cut_dim(mine, theirs, d, &p);
-        out->elements *= (uint64_t)wf_shards_common(mine, theirs, d);
-        full = p.dense && p.adjacent && p.start == 0 && p.end == mine->shape[d];
+        if (!(cuts->done >> d & 1)) cut_dim(mine, theirs, d, p);
+        cuts->done |= cuts->fixed & UINT32_C(1) << d;
+        out->elements *= (uint64_t)p->total;
+        full = p->dense && p->adjacent && p->start == 0 && p->end == mine->shape[d];
         if (whole) /* the innermost dimension that is not whole may be a run */
-            out->in_run = out->in_run && p.dense && p.adjacent;
+            out->in_run = out->in_run && p->dense && p->adjacent;
         else
-            out->in_run = out->in_run && p.single && (p.count == 1 || (covered && p.adjacent));
+            out->in_run = out->in_run && p->single && (p->count == 1 || (covered && p->adjacent));
         covered = covered && full;
-        whole = whole && full && p.count == 1;
-        out->offset += p.start * stride;
+        whole = whole && full && p->count == 1;
+        out->offset += p->start * stride;
         stride *= mine->shape[d];
     }
 }
@@ -117,11 +127,11 @@ struct side {
 };
 
 static void add_message(struct side *side, const struct wf_shard *mine,
-                        const struct wf_shard *theirs, bool in_order)
+                        const struct wf_shard *theirs, struct cuts *cuts, bool in_order)
 {
     struct message m;
 
-    lay_message(mine, theirs, &m);
+    lay_message(mine, theirs, cuts, &m);
     side->elements += m.elements;
     if (m.elements > 0) side->in_tensor = side->in_tensor && m.in_run;
     if (in_order)
@@ -161,12 +171,16 @@ static void add_group(struct part *part, const struct wf_shard *mine,
 {
     int32_t member[WEFT_MAX_AXES];
     struct wf_shard theirs;
+    struct cuts cuts;
 
+    cuts.fixed = cuts.done = 0;
+    for (int32_t d = 0; d < layout->dims; d++)
+        if (!(wf_layout_axes(layout, d) & axes)) cuts.fixed |= UINT32_C(1) << d;
     for (int32_t a = 0; a < layout->mesh->axes; a++)
         member[a] = axes >> a & 1 ? 0 : coord[a];
     do {
         wf_shard_at(layout, member, &theirs);
-        add_message(side, mine, &theirs, in_order);
+        add_message(side, mine, &theirs, &cuts, in_order);
         part->pairs++;
     } while (wf_coord_next(layout->mesh, axes, member));
 }
@@ -176,11 +190,6 @@ static bool gets_identity(const struct part *part, const int32_t *target)
     for (int32_t a = 0; a < part->step->to->layout.mesh->axes; a++)
         if ((part->made >> a & 1) && target[a] != 0) return true;
     return false;
-}
-
-static uint32_t all_axes(const weft_mesh *mesh)
-{
-    return (UINT32_C(1) << mesh->axes) - 1;
 }
 
 /* Messages to the ranks that read from the rank at COORD. */
@@ -196,7 +205,8 @@ static void add_readers(struct part *part, const struct wf_shard *has, const int
             if (part->same >> a & 1) return; /* the replica at coordinate 0 serves */
             reader[a] = 0;
         }
-    add_group(part, has, to, reader, all_axes(to->mesh) & ~part->same & ~part->made, false, side);
+    /* data moves only within the groups of the step's axes */
+    add_group(part, has, to, reader, part->step->axes & ~part->same & ~part->made, false, side);
 }
 
 /* As add_readers, between two meshes. */
@@ -206,7 +216,9 @@ static void add_readers_across(struct part *part, const struct wf_shard *has, co
     const weft_spec *from = part->step->from, *to = part->step->to;
     int32_t target[WEFT_MAX_AXES], source[WEFT_MAX_AXES];
     struct wf_shard wants;
+    struct cuts cuts;
 
+    cuts.fixed = cuts.done = 0;
     for (int32_t i = 0; i < to->layout.mesh->size; i++) {
         bool reads = true;
         wf_mesh_coord_at(to->layout.mesh, i, target);
@@ -217,7 +229,7 @@ static void add_readers_across(struct part *part, const struct wf_shard *has, co
         part->pairs++;
         if (!reads || gets_identity(part, target)) continue;
         wf_shard_at(&to->layout, target, &wants);
-        add_message(side, has, &wants, false);
+        add_message(side, has, &wants, &cuts, false);
     }
 }
 
@@ -232,6 +244,7 @@ static void add_sources(struct part *part, const struct wf_shard *wants, const i
         if (from->placements[a].kind != WEFT_PLACE_REPLICATE &&
             from->placements[a].kind != WEFT_PLACE_PARTIAL)
             axes |= UINT32_C(1) << a;
+    if (from->mesh == part->step->to->layout.mesh) axes &= part->step->axes;
     add_group(part, wants, from, source, axes, false, side);
     side->elements *= part->holders;
     side->in_tensor = side->in_tensor && part->holders == 1;
@@ -260,6 +273,7 @@ static void stage_rank(struct part *part, const int32_t *source, const int32_t *
     const struct wf_layout *from = &part->step->from->layout, *to = &part->step->to->layout;
     int32_t chosen[WEFT_MAX_AXES];
     struct wf_shard has, wants;
+    struct cuts cuts;
 
     *out = (struct side){.in_tensor = !part->is_cast[0]};
     *in = (struct side){.in_tensor = !part->is_cast[1]};
@@ -272,7 +286,8 @@ static void stage_rank(struct part *part, const int32_t *source, const int32_t *
     }
     if (part->scatters && shares_evenly(part, to, source)) {
         add_group(part, &has, to, source, part->step->axes, true, out);
-        add_message(in, &wants, &has, false);
+        cuts.fixed = cuts.done = 0;
+        add_message(in, &wants, &has, &cuts, false);
         return;
     }
     if (source != NULL && from->mesh == to->mesh)

@@ -172,42 +172,55 @@ static struct total add_price(const struct search *s, const struct total *total,
     return sum;
 }
 
+/* The cost of a node that EDGE leads to. */
+struct arrival {
+    struct total total, least; /* so far; a lower bound for plans through the node */
+    int32_t known;             /* the node, or NOBODY */
+    uint32_t slot;
+};
+
+/* True if EDGE, out of the node being expanded, improves something at PRICE. */
+static bool improves(const struct search *s, const struct wf_edge *edge,
+                     const struct wf_price *price, struct arrival *out)
+{
+    out->total = out->least = add_price(s, &s->nodes[s->here].total, price);
+    if (!s->minimize_peak && price->scratch > s->problem->memory_limit) return false;
+    if (s->bound.counts)
+        out->least.first = wf_add_capped(out->total.first, wf_lower_bound_ns(&s->bound, &edge->to));
+    if (s->target != NOBODY && compare_totals(&out->least, &s->nodes[s->target].total) >= 0)
+        return false;
+    out->known = find_node(s, &edge->to, &out->slot);
+    return out->known == NOBODY || (!s->nodes[out->known].settled &&
+                                    compare_totals(&out->total, &s->nodes[out->known].total) < 0);
+}
+
 /* Record that EDGE, at PRICE, leaves the node being expanded. */
 static weft_status reach_state(struct search *s, const struct wf_edge *edge,
                                const struct wf_price *price)
 {
-    struct total total = add_price(s, &s->nodes[s->here].total, price), least = total;
+    struct arrival a;
     struct node *node;
-    uint32_t slot;
-    int32_t known;
 
-    if (!s->minimize_peak && price->scratch > s->problem->memory_limit) return WEFT_OK;
-    if (s->bound.counts)
-        least.first = wf_add_capped(total.first, wf_lower_bound_ns(&s->bound, &edge->to));
-    if (s->target != NOBODY && compare_totals(&least, &s->nodes[s->target].total) >= 0)
-        return WEFT_OK;
-    known = find_node(s, &edge->to, &slot);
-    if (known == NOBODY) {
+    if (!improves(s, edge, price, &a)) return WEFT_OK;
+    if (a.known == NOBODY) {
         if (s->node_count >= STATES_MAX && !wf_state_same(&edge->to, &s->problem->target))
             return WEFT_OK;
         if (s->node_count == s->room) {
             WF_TRY(grow_nodes(s));
-            (void)find_node(s, &edge->to, &slot);
+            (void)find_node(s, &edge->to, &a.slot);
         }
-        known = s->node_count++;
-        s->slots[slot] = known;
-        s->nodes[known] = (struct node){.state = edge->to};
-        if (wf_state_same(&edge->to, &s->problem->target)) s->target = known;
-    } else if (s->nodes[known].settled || compare_totals(&total, &s->nodes[known].total) >= 0) {
-        return WEFT_OK;
+        a.known = s->node_count++;
+        s->slots[a.slot] = a.known;
+        s->nodes[a.known] = (struct node){.state = edge->to};
+        if (wf_state_same(&edge->to, &s->problem->target)) s->target = a.known;
     }
-    node = &s->nodes[known];
-    node->total = total;
+    node = &s->nodes[a.known];
+    node->total = a.total;
     node->price = *price;
     node->kind = edge->kind;
     node->axes = edge->axes;
     node->before = s->here;
-    return push_entry(s, (struct entry){least, known});
+    return push_entry(s, (struct entry){a.least, a.known});
 }
 
 /* True if the latency of EDGE, out of the node being expanded, is alone worse than the best known
@@ -227,22 +240,43 @@ static bool is_hopeless(const struct search *s, const struct wf_edge *edge)
     return ns > s->nodes[s->target].total.first;
 }
 
-/* Set the scratch of PRICE to the exact one, unless EDGE, out of FROM, is of no use: its input and
- * its output alone take too much, or it leads to a settled state.  False: it is of no use. */
+/* True if the rank at coordinate 0 may not have the largest shard of STATE. */
+static bool has_sizes_or_owner(const struct wf_problem *problem, const struct wf_state *state)
+{
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (state->axis[i].kind == WF_CODE_OWNER || wf_code_lists(problem, i, state->axis[i]))
+            return true;
+    return false;
+}
+
+/* A lower bound on the scratch of EDGE, out of FROM: its input and its output. */
+static uint64_t least_scratch(const struct search *s, const struct wf_state *from,
+                              const struct wf_edge *edge)
+{
+    const struct wf_problem *problem = s->problem;
+    uint64_t in = 0, out = 0;
+
+    if (!wf_state_same(from, &problem->source))
+        in = wf_scratch_align(wf_state_bytes(problem, from));
+    if (!wf_state_same(&edge->to, &problem->target))
+        out = wf_scratch_align(wf_state_bytes(problem, &edge->to));
+    if (in > 0 && out > 0 &&
+        (has_sizes_or_owner(problem, from) || has_sizes_or_owner(problem, &edge->to)))
+        return in > out ? in : out; /* maybe on different ranks */
+    return wf_add_capped(in, out);
+}
+
+/* Set the scratch of PRICE to the exact one.  False: EDGE, out of FROM, improves nothing, even with
+ * the least scratch. */
 static bool count_scratch(struct search *s, const struct wf_state *from, const struct wf_edge *edge,
                           struct wf_price *price)
 {
-    uint64_t least = 0, most = s->minimize_peak ? UINT64_MAX : s->problem->memory_limit;
-    uint32_t slot;
-    int32_t known = find_node(s, &edge->to, &slot);
+    struct arrival arrival;
+    uint64_t estimate = price->scratch;
 
-    if (known != NOBODY && s->nodes[known].settled) return false;
-    if (s->minimize_peak && s->target != NOBODY) most = s->nodes[s->target].total.first;
-    if (!wf_state_same(from, &s->problem->source))
-        least = wf_scratch_align(wf_state_bytes(s->problem, from));
-    if (!wf_state_same(&edge->to, &s->problem->target))
-        least = wf_add_capped(least, wf_scratch_align(wf_state_bytes(s->problem, &edge->to)));
-    if (least > most) return false;
+    price->scratch = least_scratch(s, from, edge);
+    if (!improves(s, edge, price, &arrival)) return false;
+    price->scratch = estimate;
     s->status = wf_problem_scratch(s->problem, from, edge, price);
     return s->status == WEFT_OK;
 }

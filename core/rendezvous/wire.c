@@ -157,44 +157,19 @@ weft_status wf_take_status(struct wf_reader *reader)
     }
 }
 
-/* The length of the UTF-8 character at AT, in at most LEFT bytes; 0 if the bytes are not one. */
-static size_t measure(const uint8_t *at, size_t left)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc0 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    uint32_t code;
-
-    if (bytes <= 1) return bytes;
-    if (at[0] > 0xf4 || bytes > left) return 0;
-    code = at[0] & (0x7fU >> bytes);
-    for (size_t i = 1; i < bytes; i++) {
-        if ((at[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (at[i] & 0x3fU);
-    }
-    if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0;
-    return code < 0xa0 ? 0 : bytes; /* up to there are the control characters C1 */
-}
-
 void wf_take_string(struct wf_reader *reader, char *out, size_t bytes)
 {
     weft_blob blob = wf_take_blob(reader);
-    const uint8_t *from = blob.data;
-    size_t used = 0, step;
+    const char *from = blob.data;
+    size_t length = blob.bytes < bytes ? (size_t)blob.bytes : bytes - 1;
 
-    for (uint64_t i = 0; i < blob.bytes; i += step) {
-        bool control = (from[i] < ' ' && from[i] != '\n') || from[i] == 127;
-
-        step = measure(from + i, (size_t)(blob.bytes - i));
-        if (used + (step > 0 ? step : 1) >= bytes) break;
-        if (step == 0 || control) {
-            out[used++] = '?';
-            step = 1;
-        } else {
-            memcpy(out + used, from + i, step);
-            used += step;
-        }
-    }
-    out[used] = '\0';
+    if (length < blob.bytes) /* not inside a character */
+        while (length > 0 && ((unsigned char)from[length] & 0xC0) == 0x80)
+            length--;
+    for (size_t i = 0; i < length; i++)
+        out[i] = from[i] != '\0' ? from[i] : '?';
+    out[length] = '\0';
+    wf_text_clean_lines(out, length);
 }
 
 static weft_status check_tag(const struct wf_seal *seal, const uint8_t *header, weft_blob payload,

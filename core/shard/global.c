@@ -7,6 +7,8 @@
 struct locals {
     struct wf_layout *layout;
     const int64_t *sizes; /* [position * dims + dim] */
+    const char *function; /* that was called */
+    const char *help;     /* if sizes are not chunks */
 };
 
 static bool splits_dim(const weft_placement *p, int32_t dim)
@@ -119,15 +121,16 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
 
     if (dim == 0 && owns_nothing(locals, position))
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "rank %d is not the owner, so its shard must have size 0 in dimension 0, "
-                       "but has %lld",
-                       weft_mesh_rank_at(mesh, position),
+                       "%s: rank %d is not the owner, so its shard must have size 0 in dimension "
+                       "0, but has %lld",
+                       locals->function, weft_mesh_rank_at(mesh, position),
                        (long long)size_at(locals, position, dim));
     if (replica != position)
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "ranks %d and %d hold the same part of dimension %d, but their shards "
+                       "%s: ranks %d and %d hold the same part of dimension %d, but their shards "
                        "have sizes %lld and %lld there",
-                       weft_mesh_rank_at(mesh, replica), weft_mesh_rank_at(mesh, position), dim,
+                       locals->function, weft_mesh_rank_at(mesh, replica),
+                       weft_mesh_rank_at(mesh, position), dim,
                        (long long)size_at(locals, replica, dim),
                        (long long)size_at(locals, position, dim));
     while (replica_of(locals, other, dim) != other ||
@@ -135,18 +138,17 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
            (size_at(locals, other, dim) < share_at(locals, other, dim)) == too_little)
         other++;
     return wf_fail(WEFT_ERR_MISMATCH,
-                   "dimension %d has %lld indices in all, so the shard of rank %d must have %lld, "
-                   "but has %lld, and the shard of rank %d must have %lld, but has %lld; "
-                   "weft_spec_from_shards accepts sizes that are not chunks",
-                   dim, (long long)locals->layout->shape[dim], weft_mesh_rank_at(mesh, position),
-                   (long long)share_at(locals, position, dim),
+                   "%s: dimension %d has %lld indices in all, so the shard of rank %d must have "
+                   "%lld, but has %lld, and the shard of rank %d must have %lld, but has %lld; %s",
+                   locals->function, dim, (long long)locals->layout->shape[dim],
+                   weft_mesh_rank_at(mesh, position), (long long)share_at(locals, position, dim),
                    (long long)size_at(locals, position, dim), weft_mesh_rank_at(mesh, other),
-                   (long long)share_at(locals, other, dim), (long long)size_at(locals, other, dim));
+                   (long long)share_at(locals, other, dim), (long long)size_at(locals, other, dim),
+                   locals->help);
 }
 
 /* Check the arguments that both functions have, and set the layout's placements and shape. */
-static weft_status read_locals(const char *function, struct locals *locals,
-                               const weft_placement *placements)
+static weft_status read_locals(struct locals *locals, const weft_placement *placements)
 {
     struct wf_layout *layout = locals->layout;
     const weft_mesh *mesh = layout->mesh;
@@ -154,13 +156,13 @@ static weft_status read_locals(const char *function, struct locals *locals,
 
     if (dims < 0 || dims > WEFT_MAX_DIMS)
         return wf_fail(WEFT_ERR_INVALID, "%s: the tensor has %d dimensions; the maximum is %d",
-                       function, dims, WEFT_MAX_DIMS);
+                       locals->function, dims, WEFT_MAX_DIMS);
     for (int64_t i = 0; i < (int64_t)mesh->size * dims; i++)
         if (locals->sizes[i] < 0)
             return wf_fail(WEFT_ERR_INVALID,
                            "%s: the shard of rank %d has size %lld in dimension %d; a size must "
                            "not be negative",
-                           function, weft_mesh_rank_at(mesh, (int32_t)(i / dims)),
+                           locals->function, weft_mesh_rank_at(mesh, (int32_t)(i / dims)),
                            (long long)locals->sizes[i], (int32_t)(i % dims));
     memcpy(layout->placements, placements, (size_t)mesh->axes * sizeof *placements);
     WF_TRY(wf_layout_check(layout));
@@ -170,7 +172,8 @@ static weft_status read_locals(const char *function, struct locals *locals,
     return wf_layout_settle(layout);
 }
 
-/* WEFT_OK if every rank's shard has its local shape. */
+/* WEFT_OK if every rank's shard has its local shape.  The layout is that of a spec, in which the
+ * sums of listed sizes are known. */
 static weft_status check_shares(const struct locals *locals)
 {
     const struct wf_layout *layout = locals->layout;
@@ -187,12 +190,31 @@ static weft_status check_shares(const struct locals *locals)
     return WEFT_OK;
 }
 
+/* Create the spec of the layout, unless the local shapes contradict it. */
+static weft_status make_spec(const struct locals *locals, weft_spec **out)
+{
+    struct locals checked = *locals;
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    WF_TRY(wf_spec_intern(locals->layout, &spec));
+    checked.layout = &spec->layout;
+    status = check_shares(&checked);
+    if (status == WEFT_OK)
+        *out = spec;
+    else
+        weft_spec_release(&spec);
+    return status;
+}
+
 weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
                                    const weft_placement *placements, const int64_t *shards,
                                    int64_t *shape)
 {
     struct wf_layout layout = {.mesh = mesh, .dtype = WEFT_DTYPE_U8, .dims = dims};
-    struct locals locals = {&layout, shards};
+    struct locals locals = {&layout, shards, "weft_shape_from_shards",
+                            "weft_spec_from_shards accepts sizes that are not chunks"};
+    weft_spec *spec = NULL;
 
     WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_shape_from_shards: mesh"));
     WF_TRY(wf_require(placements, "weft_shape_from_shards: placements"));
@@ -200,8 +222,9 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
         WF_TRY(wf_require(shards, "weft_shape_from_shards: shards"));
         WF_TRY(wf_require(shape, "weft_shape_from_shards: shape"));
     }
-    WF_TRY(read_locals("weft_shape_from_shards", &locals, placements));
-    WF_TRY(check_shares(&locals));
+    WF_TRY(read_locals(&locals, placements));
+    WF_TRY(make_spec(&locals, &spec));
+    weft_spec_release(&spec);
     if (dims > 0) memcpy(shape, layout.shape, (size_t)dims * sizeof *shape);
     return WEFT_OK;
 }
@@ -270,7 +293,9 @@ weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, 
                                   weft_spec **out)
 {
     struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
-    struct locals locals = {&layout, shards};
+    struct locals locals = {&layout, shards, "weft_spec_from_shards",
+                            "only S(d) on an axis of at most 65536 ranks accepts sizes that are "
+                            "not chunks, and they must be the same in all groups of the axis"};
     int64_t *lists[WEFT_MAX_AXES] = {0};
     weft_status status;
 
@@ -278,10 +303,9 @@ weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, 
     WF_TRY(wf_require(placements, "weft_spec_from_shards: placements"));
     if (dims != 0) WF_TRY(wf_require(shards, "weft_spec_from_shards: shards"));
     WF_TRY(wf_require(out, "weft_spec_from_shards: out"));
-    WF_TRY(read_locals("weft_spec_from_shards", &locals, placements));
+    WF_TRY(read_locals(&locals, placements));
     status = list_sizes(&locals, lists);
-    if (status == WEFT_OK) status = check_shares(&locals);
-    if (status == WEFT_OK) status = wf_spec_intern(&layout, out);
+    if (status == WEFT_OK) status = make_spec(&locals, out);
     for (int i = 0; i < WEFT_MAX_AXES; i++)
         wf_free(lists[i]);
     return status;

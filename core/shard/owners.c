@@ -81,12 +81,13 @@ weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes, int32_t o
         return wf_fail(WEFT_ERR_INVALID, "weft_owners_balance: owners is %d; it must be at least 1",
                        owners);
     WF_TRY(check_sum(count, bytes));
+    if ((uint32_t)owners > count) owners = (int32_t)count; /* the others get nothing */
     tensors = wf_alloc(count * sizeof *tensors);
     heap = wf_alloc((size_t)owners * sizeof *heap);
     if (tensors == NULL || heap == NULL) {
         wf_free(tensors);
         wf_free(heap);
-        return wf_fail_memory(count * sizeof *tensors);
+        return wf_fail_memory(count * sizeof *tensors + (size_t)owners * sizeof *heap);
     }
     for (uint32_t i = 0; i < count; i++)
         tensors[i] = (struct tensor){bytes[i], i};

@@ -187,7 +187,11 @@ static weft_status read_split(struct reader *r, uint32_t kind, weft_placement *o
     *out = (weft_placement){.kind = kind};
     WF_TRY(expect_char(r, '('));
     WF_TRY(check_sign(r));
-    WF_TRY(read_int(r, "a dimension", WEFT_MAX_DIMS - 1, &dim));
+    WF_TRY(read_int(r,
+                    kind == WEFT_PLACE_PARTS   ? "the dimension of B(dim;sizes)"
+                    : kind == WEFT_PLACE_SIZES ? "the dimension of G(dim;sizes)"
+                                               : "a dimension",
+                    WEFT_MAX_DIMS - 1, &dim));
     out->dim = (int32_t)dim;
     if (kind == WEFT_PLACE_STRIDED) {
         if (!take_char(r, ','))
@@ -209,6 +213,9 @@ static weft_status read_owner(struct reader *r, weft_placement *out)
 
     *out = (weft_placement){.kind = WEFT_PLACE_OWNER};
     WF_TRY(expect_char(r, '('));
+    wf_scan_space(&r->scan);
+    if (wf_scan_peek(&r->scan) == '-')
+        return wf_scan_refuse(&r->scan, r->kind, "coordinates count from 0");
     WF_TRY(read_int(r, "the owner's coordinate", INT32_MAX, &owner));
     out->owner = (int32_t)owner;
     return expect_char(r, ')');
@@ -294,6 +301,14 @@ static weft_status read_placement(struct reader *r, weft_placement *out)
     return refuse_placement(r, start, word, length);
 }
 
+static weft_status refuse_turn(struct reader *r, const weft_placement *p)
+{
+    wf_scan_space(&r->scan);
+    if (wf_placement_splits(p) || wf_scan_peek(&r->scan) != '[') return WEFT_OK;
+    return wf_scan_refuse(&r->scan, r->kind,
+                          "R, P and O have no turn; only placements that split a dimension do");
+}
+
 /* Turns in text count from 0 without gaps.  wf_layout_settle checks everything else about them. */
 static weft_status check_turns(struct reader *r, const weft_placement *p, int32_t axes)
 {
@@ -331,7 +346,8 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
         if (count == axes)
             return wf_scan_refuse(&r->scan, r->kind, "a placement too many: the mesh has %d ax%s",
                                   axes, axes == 1 ? "is" : "es");
-        WF_TRY(read_placement(r, &out[count++]));
+        WF_TRY(read_placement(r, &out[count]));
+        WF_TRY(refuse_turn(r, &out[count++]));
     } while (take_char(r, ','));
     wf_scan_space(&r->scan);
     if (count < axes && !wf_scan_end(&r->scan)) return refuse_gap(r);

@@ -2,6 +2,7 @@
  * Until then its memory cannot be freed. */
 #include "symm.h"
 
+#include "comm/recording.h"
 #include "weft/status.h"
 
 #include <inttypes.h>
@@ -68,7 +69,7 @@ static void stay_away(const weft_comm *symm_comm, weft_status status, const char
     wf_symm_report(symm_comm, status, text);
 }
 
-static void end_window(weft_symm *symm)
+static weft_status end_window(weft_symm *symm)
 {
     weft_comm *symm_comm = symm->symm_comm;
     bool had_failed = !wf_comm_may_begin(symm_comm);
@@ -89,10 +90,12 @@ static void end_window(weft_symm *symm)
     ended = symm->table->window_destroy(symm->window);
     if (ended != WEFT_OK && status == WEFT_OK) break_off(symm, ended, waits.data);
     wf_text_free(&waits);
+    return status != WEFT_OK ? status : ended;
 }
 
 void weft_symm_release(weft_symm **held)
 {
+    struct wf_submitted record;
     weft_context *context;
     weft_symm *symm;
 
@@ -110,7 +113,8 @@ void weft_symm_release(weft_symm **held)
     }
     context = symm->comm->context;
     delist(symm, context);
-    end_window(symm);
+    record = wf_record_creation(symm->comm, WEFT_OP_RELEASE, "weft_symm_release", NULL, 0);
+    (void)wf_record_created(symm->comm, record, end_window(symm));
     symm->window = NULL;
     symm->made = wf_released(WF_KIND_SYMM);
     wf_remnant_keep(context, symm);

@@ -1,6 +1,7 @@
 /* symm.c - making windows, on all ranks or on none, and what a window knows. */
 #include "symm.h"
 
+#include "comm/recording.h"
 #include "weft/status.h"
 
 #include <inttypes.h>
@@ -211,15 +212,13 @@ static weft_status allocate(weft_comm *comm, const struct request *request, weft
     return WEFT_OK;
 }
 
-static weft_status create(weft_comm *comm, struct request *request,
-                          const weft_symm_options *options, weft_symm **out)
+static weft_status create_together(weft_comm *comm, struct request *request,
+                                   const weft_symm_options *options, weft_symm **out)
 {
     weft_symm *symm = NULL;
     uint64_t number = 0;
     weft_status status;
 
-    WF_TRY(check_backend(comm, request));
-    if (wf_comm_has_failed(comm)) return wf_comm_cause(comm);
     status = check_request(comm, options, request, out);
     if (status == WEFT_OK) status = allocate(comm, request, &symm);
     status = agree_on_request(comm, request, status, &number);
@@ -233,6 +232,17 @@ static weft_status create(weft_comm *comm, struct request *request,
     enlist(symm);
     *out = symm;
     return WEFT_OK;
+}
+
+static weft_status create(weft_comm *comm, struct request *request,
+                          const weft_symm_options *options, weft_symm **out)
+{
+    struct wf_submitted record;
+
+    WF_TRY(check_backend(comm, request));
+    if (wf_comm_has_failed(comm)) return wf_comm_cause(comm);
+    record = wf_record_creation(comm, WEFT_OP_CREATE, request->function, NULL, 0);
+    return wf_record_created(comm, record, create_together(comm, request, options, out));
 }
 
 weft_status weft_symm_create(weft_comm *comm, uint64_t bytes, const weft_symm_options *options,

@@ -38,15 +38,20 @@ static struct wf_segment_comm *find_comm(struct wf_trace *trace, uint64_t number
     return NULL;
 }
 
+uint32_t wf_trace_list_ranks(struct wf_trace *trace, const int32_t *ranks, int32_t count)
+{
+    char text[LIST_MOST + 1];
+
+    list_ranks(ranks, count, text);
+    return wf_trace_intern_long(trace, text, LIST_MOST);
+}
+
 void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, const int32_t *ranks,
                        int32_t size, int32_t rank)
 {
+    uint32_t list = wf_trace_list_ranks(trace, ranks, size);
     struct wf_segment_comm *comm;
-    char text[LIST_MOST + 1];
-    uint32_t list;
 
-    list_ranks(ranks, size, text);
-    list = wf_trace_intern_long(trace, text, LIST_MOST);
     pthread_mutex_lock(&trace->lock);
     comm = find_comm(trace, 0);
     if (comm != NULL) {

@@ -22,9 +22,10 @@ struct wf_counts {
     weft_counts sums;
 };
 
+/* True if RECORD is an operation on data. */
 static bool has_data(const weft_record *record)
 {
-    return record->operation != WEFT_OP_REDISTRIBUTE && record->operation != WEFT_OP_PLAN;
+    return record->operation != WEFT_OP_COPY && !wf_record_is_creation(record);
 }
 
 static weft_axis_count *find_axes(weft_counts *sums, const char *axes)
@@ -58,7 +59,7 @@ static void count_submitted(void *self, const weft_record *record)
     pthread_mutex_lock(&counts->lock);
     if (record->operation < WEFT_OP_COUNT) sums->operations[record->operation]++;
     if (record->step_kind < WF_COUNT(sums->steps)) sums->steps[record->step_kind]++;
-    if (has_data(record) && record->operation != WEFT_OP_COPY) {
+    if (has_data(record)) {
         sums->sent += record->sent;
         sums->received += record->received;
         count_axes(
@@ -133,6 +134,15 @@ static weft_status find_counts(struct wf_trace *trace, struct wf_counts **out)
     return WEFT_OK;
 }
 
+static bool has_begun(const struct wf_counts *counts, const weft_counts *caller)
+{
+    const struct begun *begun = counts->begun;
+
+    while (begun != NULL && begun->caller != caller)
+        begun = begun->next;
+    return begun != NULL;
+}
+
 weft_status wf_counts_begin(struct wf_trace *trace, const weft_counts *caller)
 {
     struct begun *begun = wf_alloc(sizeof *begun);
@@ -146,7 +156,10 @@ weft_status wf_counts_begin(struct wf_trace *trace, const weft_counts *caller)
         return status;
     }
     pthread_mutex_lock(&trace->counts_lock);
-    if (counts->begun == NULL) {
+    if (has_begun(counts, caller)) {
+        status = wf_fail(WEFT_ERR_INVALID, "these counts have begun already; each begin needs "
+                                           "another struct");
+    } else if (counts->begun == NULL) {
         counts->sums = (weft_counts){0}; /* so that there is room for axes */
         status = observe(trace, counts);
     }
@@ -229,7 +242,7 @@ weft_status wf_counts_end(struct wf_trace *trace, const weft_counts *caller, wef
     pthread_mutex_unlock(&trace->counts_lock);
     if (begun == NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_counts_end: these counts have not begun; call weft_counts_begin with "
+                       "these counts have not begun on this context; call weft_counts_begin with "
                        "the same struct before");
     wf_free(begun);
     return WEFT_OK;

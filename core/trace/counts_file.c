@@ -23,10 +23,13 @@ static void print(const weft_counts *counts, struct wf_text *out)
         add(out, "operation", counts->operations[i], weft_operation_name((enum weft_operation)i));
     for (uint32_t i = 0; i < WEFT_STEP_KINDS; i++)
         add(out, "step", counts->steps[i], weft_step_name((enum weft_step_kind)i));
-    for (uint32_t i = 0; i < counts->axis_count; i++)
-        wf_text_add(out, "axes %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n",
-                    counts->axes[i].operations, counts->axes[i].sent, counts->axes[i].received,
-                    counts->axes[i].axes);
+    for (uint32_t i = 0; i < counts->axis_count; i++) {
+        weft_axis_count axes = counts->axes[i];
+
+        wf_text_clean(axes.axes, strlen(axes.axes)); /* a name may have newlines */
+        wf_text_add(out, "axes %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", axes.operations,
+                    axes.sent, axes.received, axes.axes);
+    }
     add(out, "total", counts->sent, "sent");
     add(out, "total", counts->received, "received");
     add(out, "total", counts->implicit_moves, "implicit moves");
@@ -37,34 +40,37 @@ static void print(const weft_counts *counts, struct wf_text *out)
     wf_text_add(out, "end 1 rank\n");
 }
 
-/* Returns 0, or the errno. */
-static int append(const char *path, const struct wf_text *text)
+/* Returns NULL, or why it failed.  A pipe without a reader must not block. */
+static const char *append(const char *path, const struct wf_text *text)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), error = 0;
+    int file =
+        open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
+    const char *why = NULL;
     struct stat info;
+    int error = 0;
 
-    if (file < 0) return errno;
-    if (fstat(file, &info) != 0) error = errno;
-    if (error == 0)
+    if (file < 0) return wf_rank_file_refusal(errno);
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode))
+        why = "it is not a regular file";
+    else
         error = wf_rank_file_write(file, (uint64_t)info.st_size, text->data, text->length);
     if (close(file) != 0 && error == 0) error = errno;
-    return error;
+    return error != 0 ? strerror(error) : why;
 }
 
 weft_status wf_counts_append(const weft_counts *counts, const char *pattern, int32_t rank)
 {
     struct wf_text text = {0};
     weft_status status;
+    const char *why;
     char path[4096];
-    int error;
 
     if (!wf_rank_file_name(pattern, rank, path, sizeof path))
         return wf_fail(WEFT_ERR_SYSTEM, "the name %.100s... of the file is too long", pattern);
     print(counts, &text);
     status = wf_text_status(&text);
-    error = status == WEFT_OK ? append(path, &text) : 0;
-    if (error != 0)
-        status = wf_fail(WEFT_ERR_SYSTEM, "%s cannot be written: %s", path, strerror(error));
+    why = status == WEFT_OK ? append(path, &text) : NULL;
+    if (why != NULL) status = wf_fail(WEFT_ERR_SYSTEM, "%s cannot be written: %s", path, why);
     wf_text_free(&text);
     return status;
 }

@@ -17,15 +17,20 @@ static void begin_metric(struct wf_text *out, const char *name, const char *type
     wf_text_add(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* A value of a label.  A reader refuses the whole file if a value is not UTF-8. */
 static void add_escaped(struct wf_text *out, const char *text)
 {
-    for (; *text != '\0'; text++)
+    for (size_t length; *text != '\0'; text += length > 0 ? length : 1) {
+        length = wf_utf8_length(text);
         if (*text == '\n')
             wf_text_add(out, "\\n");
         else if (*text == '"' || *text == '\\')
             wf_text_add(out, "\\%c", *text);
+        else if (length == 0 || wf_utf8_control(text, length) != 0)
+            wf_text_char(out, '?');
         else
-            wf_text_char(out, *text);
+            wf_text_append(out, text, length);
+    }
 }
 
 /* The labels of every line: files of all ranks of a host are read together. */

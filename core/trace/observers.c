@@ -10,6 +10,13 @@
 
 #include <sched.h>
 
+/* The callback that this thread runs; TRACE is NULL outside.  Operations that it begins have no
+ * callbacks, or there would be no end. */
+static _Thread_local struct {
+    const struct wf_trace *trace;
+    uint32_t slot;
+} running;
+
 weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observer, uint32_t *slot)
 {
     weft_status status = WEFT_OK;
@@ -20,7 +27,9 @@ weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observ
     for (free_slot = 0; free_slot < WF_OBSERVERS && (used >> free_slot & 1) != 0;)
         free_slot++;
     if (free_slot == WF_OBSERVERS) {
-        status = wf_fail(WEFT_ERR_NO_MEMORY, "weft_observe: the context has %d observers already",
+        status = wf_fail(WEFT_ERR_NO_MEMORY,
+                         "the context has %d observers, the maximum; WEFT_TRACE, WEFT_METRICS and "
+                         "counting use one each; release one with weft_observation_release",
                          WF_OBSERVERS);
     } else {
         trace->observers[free_slot].observer = *observer;
@@ -40,25 +49,38 @@ void wf_observers_keep(struct wf_trace *trace, uint32_t slot)
 
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot)
 {
+    uint32_t own = running.trace == trace && running.slot == slot ? 1 : 0;
+
     pthread_mutex_lock(&trace->lock);
     atomic_fetch_and(&trace->observing, ~(1u << slot));
     if (trace->lasting >> slot & 1) trace->lasting &= ~(1u << slot);
-    while (atomic_load(&trace->observers[slot].running) > 0)
+    while (atomic_load(&trace->observers[slot].running) > own)
         sched_yield();
     pthread_mutex_unlock(&trace->lock);
 }
 
-/* Enter SLOT; false if it is not used. */
+bool wf_observers_is_inside(const struct wf_trace *trace)
+{
+    return running.trace == trace;
+}
+
+/* Enter SLOT; false if it is not used, or if this thread runs a callback. */
 static bool enter(struct wf_trace *trace, uint32_t slot)
 {
+    if (running.trace != NULL) return false;
     atomic_fetch_add(&trace->observers[slot].running, 1);
-    if ((atomic_load(&trace->observing) >> slot & 1) != 0) return true;
+    if ((atomic_load(&trace->observing) >> slot & 1) != 0) {
+        running.trace = trace;
+        running.slot = slot;
+        return true;
+    }
     atomic_fetch_sub(&trace->observers[slot].running, 1);
     return false;
 }
 
 static void leave(struct wf_trace *trace, uint32_t slot)
 {
+    running.trace = NULL;
     atomic_fetch_sub(&trace->observers[slot].running, 1);
 }
 

@@ -17,6 +17,11 @@ bool wf_rank_file_name(const char *pattern, int32_t rank, char *out, size_t byte
     return length > 0 && (size_t)length < bytes;
 }
 
+const char *wf_rank_file_refusal(int error)
+{
+    return error == ELOOP ? "it is a symbolic link" : strerror(error);
+}
+
 bool wf_rank_file_fits(uint64_t length)
 {
     struct rlimit limit;

@@ -7,6 +7,9 @@
 /* "a.%r.b" -> "a.3.b", "a" -> "a.3".  False if it does not fit. */
 bool wf_rank_file_name(const char *pattern, int32_t rank, char *out, size_t bytes);
 
+/* Why a file that others may have made was not opened with O_NOFOLLOW: the text of ERROR. */
+const char *wf_rank_file_refusal(int error);
+
 /* True if the process may write files of LENGTH bytes.  Otherwise SIGXFSZ would end it. */
 bool wf_rank_file_fits(uint64_t length);
 /* Write COUNT bytes to FILE, which has LENGTH bytes.  Returns 0, or the errno: EFBIG if the file

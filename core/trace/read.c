@@ -150,14 +150,6 @@ static const weft_record *record_in(const struct copies *copies, int copy, const
            index;
 }
 
-/* A text ends where its owner's end, and has no control characters. */
-static void clean(char *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            text[i] = text[i] == '\0' ? '\0' : '?';
-}
-
 static void take_texts(weft_ring *ring, const struct copies *copies)
 {
     uint32_t used = head_in(copies, 1)->text_used, room = ring->text_bytes;
@@ -165,7 +157,7 @@ static void take_texts(weft_ring *ring, const struct copies *copies)
     if (used > room) used = room;
     memcpy(ring->texts, copies->bytes[2] + sizeof(struct wf_segment), used);
     memset(ring->texts + used, 0, room + 1 - used);
-    clean(ring->texts, used);
+    wf_text_clean(ring->texts, used);
 }
 
 /* The owner stores a state last, so a copy may have the state without what belongs to it. */
@@ -219,7 +211,7 @@ static void take_text(char *to, const char *from, size_t bytes)
 {
     memcpy(to, from, bytes);
     to[bytes - 1] = '\0';
-    clean(to, bytes);
+    wf_text_clean(to, bytes - 1);
 }
 
 static void take_head(weft_ring *ring, const struct wf_segment *head)

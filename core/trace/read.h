@@ -26,6 +26,7 @@ struct weft_ring {
     size_t comm_count;
     uint64_t newest, read_ns, begun_ns;
     bool alive, stopped, removed;
+    bool is_listed; /* it belongs to a weft_rings */
 };
 
 /* Read RING, whose file is open, for the first time or again.  WEFT_IN_PROGRESS: its owner is

@@ -172,7 +172,7 @@ size_t wf_record_describe(const weft_record *record, const char *along, char *bu
                           size_t capacity)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    const char *name = wf_record_kind(record);
+    const char *name = wf_record_kind(record), *gap = along[0] != '\0' ? " " : "";
     uint64_t bytes = record->sent > record->received ? record->sent : record->received;
     double size = (double)bytes;
     size_t unit = 0;
@@ -180,10 +180,11 @@ size_t wf_record_describe(const weft_record *record, const char *along, char *bu
 
     for (; size >= 1024 && unit + 1 < WF_COUNT(units); unit++)
         size /= 1024;
+    if (wf_record_is_creation(record) && record->axes != 0) gap = " by ranks ";
     if (bytes == 0)
-        length = snprintf(buffer, capacity, "%s%s%s", name, along[0] != '\0' ? " " : "", along);
+        length = snprintf(buffer, capacity, "%s%s%s", name, gap, along);
     else
-        length = snprintf(buffer, capacity, "%s%s%s %.*f %s", name, along[0] != '\0' ? " " : "",
-                          along, unit > 0 ? 1 : 0, size, units[unit]);
+        length = snprintf(buffer, capacity, "%s%s%s %.*f %s", name, gap, along, unit > 0 ? 1 : 0,
+                          size, units[unit]);
     return length > 0 ? (size_t)length : 0;
 }

@@ -58,7 +58,10 @@ static weft_status add(weft_rings *rings, int folder, const char *folder_path, c
     WF_TRY(grow(&rings->rings, rings->count));
     snprintf(path, sizeof path, "%s/%s", folder_path, name);
     status = wf_ring_open(folder, name, path, &ring);
-    if (status == WEFT_OK) rings->rings[rings->count++] = ring;
+    if (status == WEFT_OK) {
+        ring->is_listed = true;
+        rings->rings[rings->count++] = ring;
+    }
     /* Its owner has just ended, or has just begun. */
     if (status == WEFT_OK || status == WEFT_ERR_NOT_FOUND || status == WEFT_IN_PROGRESS)
         return WEFT_OK;
@@ -164,6 +167,8 @@ weft_status weft_ring_open(const char *path, weft_ring **out)
 
     if (path == NULL || out == NULL)
         return wf_fail_null("weft_ring_open", path == NULL ? "path" : "out");
+    if (path[0] == '\0')
+        return wf_fail(WEFT_ERR_NOT_FOUND, "weft_ring_open: path is empty; it must name a file");
     status = wf_ring_open(AT_FDCWD, path, path, out);
     if (status != WEFT_IN_PROGRESS) return status;
     return wf_fail(WEFT_ERR_PARSE, "%s is not a ring of weft: it is empty", path);
@@ -172,7 +177,10 @@ weft_status weft_ring_open(const char *path, weft_ring **out)
 void weft_ring_close(weft_ring **ring)
 {
     if (ring == NULL || *ring == NULL) return;
-    wf_ring_free(*ring);
+    if ((*ring)->is_listed)
+        wf_log(WF_LOG_WARNING, "weft_ring_close: weft_rings_release closes the rings of its list");
+    else
+        wf_ring_free(*ring);
     *ring = NULL;
 }
 
@@ -189,6 +197,7 @@ weft_status weft_ring_refresh(weft_ring *ring)
 weft_status weft_ring_get(const weft_ring *ring, weft_ring_info *out)
 {
     weft_ring_info info;
+    weft_status status;
 
     if (ring == NULL || out == NULL)
         return wf_fail_null("weft_ring_get", ring == NULL ? "ring" : "out");
@@ -210,7 +219,8 @@ weft_status weft_ring_get(const weft_ring *ring, weft_ring_info *out)
         .begun_ns = ring->begun_ns,
         .read_ns = ring->read_ns,
     };
-    return wf_info_write("weft_ring_info", &info, sizeof info, out);
+    status = wf_info_write("weft_ring_info", &info, sizeof info, out);
+    return wf_fail_named(status, "weft_ring_get");
 }
 
 const weft_record *weft_ring_record(const weft_ring *ring, uint64_t id)
@@ -247,13 +257,14 @@ weft_status weft_ring_comm_get(const weft_ring *ring, size_t index, weft_ring_co
 {
     const struct wf_segment_comm *comm;
     weft_ring_comm_info info;
+    weft_status status;
 
     if (ring == NULL || out == NULL)
         return wf_fail_null("weft_ring_comm_get", ring == NULL ? "ring" : "out");
     if (index >= ring->comm_count)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_ring_comm_get: index is %zu, but rank %d has %zu communicators", index,
-                       ring->rank, ring->comm_count);
+                       "weft_ring_comm_get: index is %zu, but rank %d has %zu communicator%s",
+                       index, ring->rank, ring->comm_count, ring->comm_count == 1 ? "" : "s");
     comm = &ring->comms[index];
     info = (weft_ring_comm_info){
         .number = comm->number,
@@ -263,5 +274,6 @@ weft_status weft_ring_comm_get(const weft_ring *ring, size_t index, weft_ring_co
         .size = comm->size,
         .failed = comm->failed,
     };
-    return wf_info_write("weft_ring_comm_info", &info, sizeof info, out);
+    status = wf_info_write("weft_ring_comm_info", &info, sizeof info, out);
+    return wf_fail_named(status, "weft_ring_comm_get");
 }

@@ -38,7 +38,7 @@ static void read_program(char *out, size_t bytes)
 static void describe(struct wf_segment *segment, const struct wf_trace_identity *identity,
                      uint64_t records)
 {
-    struct wf_instant begun = wf_instant_begun();
+    struct wf_instant begun = wf_instant_now();
 
     segment->version = WF_SEGMENT_VERSION;
     segment->head_bytes = sizeof *segment;

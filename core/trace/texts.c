@@ -37,10 +37,7 @@ static uint32_t add(struct wf_trace *trace, struct wf_text_entry *entry, uint32_
 {
     uint32_t used = atomic_load(&trace->segment->text_used);
 
-    if (length + 1 > WF_TEXT_BYTES - used || trace->text_count == WF_TEXT_ENTRIES / 2) {
-        trace->texts_missed++;
-        return 0;
-    }
+    if (length + 1 > WF_TEXT_BYTES - used || trace->text_count == WF_TEXT_ENTRIES / 2) return 0;
     memcpy(texts_of(trace) + used, text, length); /* a zero follows: the segment began with zeros */
     *entry = (struct wf_text_entry){hash, used};
     trace->text_count++;
@@ -59,18 +56,31 @@ static size_t cut(const char *text, size_t most)
     return length;
 }
 
+static void warn_full(const struct wf_trace *trace)
+{
+    wf_log(
+        WF_LOG_WARNING,
+        "rank %d has %d KiB of names of tensors, communicators and axes, the maximum; operations "
+        "with other names have none in dumps, traces and `weft status`",
+        trace->segment->rank, WF_TEXT_BYTES / 1024);
+}
+
 uint32_t wf_trace_intern_long(struct wf_trace *trace, const char *text, size_t most)
 {
     size_t length = text != NULL ? cut(text, most) : 0;
     uint32_t hash = (uint32_t)wf_hash(1, text != NULL ? text : "", length);
     struct wf_text_entry *entry;
     uint32_t number;
+    bool is_full;
 
     if (length == 0) return 0;
     pthread_mutex_lock(&trace->lock);
     entry = find(trace, hash, text, length);
     number = entry->text != 0 ? entry->text : add(trace, entry, hash, text, length);
+    is_full = number == 0 && !trace->texts_missed;
+    trace->texts_missed = trace->texts_missed || is_full;
     pthread_mutex_unlock(&trace->lock);
+    if (is_full) warn_full(trace);
     return number;
 }
 

@@ -141,7 +141,8 @@ struct wf_trace {
     size_t bytes;                /* of the segment */
     char path[256];              /* of the file; "" without */
     struct wf_text_entry *texts; /* WF_TEXT_ENTRIES */
-    uint32_t text_count, texts_missed;
+    uint32_t text_count;
+    bool texts_missed; /* there was no room, and the warning was logged */
     struct wf_stream_name stream_names[WF_STREAM_NAMES];
     uint32_t stream_name_count;         /* of all times */
     pthread_mutex_t counts_lock;        /* of beginning and ending counts */
@@ -177,6 +178,8 @@ static inline bool wf_trace_is_active(const struct wf_trace *trace)
     return trace->has_ring || atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0;
 }
 
+/* The text "0-3,8" of COUNT ranks. */
+uint32_t wf_trace_list_ranks(struct wf_trace *trace, const int32_t *ranks, int32_t count);
 void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, const int32_t *ranks,
                        int32_t size, int32_t rank);
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
@@ -228,6 +231,8 @@ weft_status wf_observers_add(struct wf_trace *trace, const weft_observer *observ
  * counted. */
 void wf_observers_keep(struct wf_trace *trace, uint32_t slot);
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot);
+/* True if this thread runs a callback of TRACE. */
+bool wf_observers_is_inside(const struct wf_trace *trace);
 /* Record ID, at RECORD in the ring, was submitted or has changed.  Observers get a copy, because
  * the ring's may change meanwhile.  If other records have taken its place, they get nothing. */
 void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record,
@@ -401,6 +406,12 @@ void wf_trace_fail_since(struct wf_trace *trace, uint64_t first, uint64_t comm, 
 static inline _Atomic uint64_t *wf_trace_chain(struct wf_trace *trace, uint64_t stream)
 {
     return &trace->chains[stream % WF_CHAINS];
+}
+
+/* True if RECORD is a creation or a release.  These are counted apart from collectives. */
+static inline bool wf_record_is_creation(const weft_record *record)
+{
+    return record->operation == WEFT_OP_CREATE || record->operation == WEFT_OP_RELEASE;
 }
 
 /* Copy RECORD to *OUT.  False if it is not the one with ID, or is being written. */

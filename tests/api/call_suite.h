@@ -103,6 +103,8 @@ void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);
+/* Counts that have not begun. */
+void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
 

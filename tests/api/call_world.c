@@ -159,9 +159,16 @@ void *collective_args(struct world *w, int at)
     return memcpy(options(w, at, 0), &args, sizeof args);
 }
 
+/* End COUNTS if the case before has begun them. */
+static void end_counts(const struct world *w, weft_counts *counts)
+{
+    if (weft_counts_end(w->context, counts) != WEFT_OK) return;
+}
+
 weft_counts *begun_counts(struct world *w)
 {
     w->begun.struct_size = sizeof w->begun;
+    end_counts(w, &w->begun);
     MUST(weft_counts_begin(w->context, &w->begun));
     return &w->begun;
 }
@@ -172,6 +179,14 @@ void *info(struct world *w, int at, size_t bytes, enum role role)
 
     return role == ROLE_ABI_INFO ? memcpy(result(w, at), &narrow, sizeof narrow)
                                  : memcpy(result(w, at), &bytes, sizeof bytes);
+}
+
+void *new_counts(struct world *w, int at)
+{
+    weft_counts *counts = info(w, at, sizeof *counts, ROLE_INFO);
+
+    end_counts(w, counts);
+    return info(w, at, sizeof *counts, ROLE_INFO);
 }
 
 weft_status rank_main(void *argument)

@@ -233,7 +233,9 @@ def pointer(function, result, kind, name, at):
         return "ROLE_RELEASED", "released(w, %d, %s)" % (at, object_of(function, kind[:-1], name)), "0", ""
     if made:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    if struct.endswith("_info") or (function, name) == ("weft_counts_begin", "counts"):
+    if (function, name) == ("weft_counts_begin", "counts"):
+        return "ROLE_INFO", "new_counts(w, %d)" % at, "sizeof(%s)" % struct, struct
+    if struct.endswith("_info"):
         role = "ROLE_ABI_INFO" if struct in ABI_INFO else "ROLE_INFO"
         return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
     if kind == "const weft_collective_args *":

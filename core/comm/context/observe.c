@@ -4,6 +4,7 @@
 #include "rendezvous/launch.h"
 #include "trace/dump/dump.h"
 #include "trace/metrics.h"
+#include "trace/rank_file.h"
 #include "weft/status.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ struct weft_observation {
     weft_observation *next;
     weft_context *context;
     uint32_t slot;
+    atomic_bool is_over; /* released in its own callback, where the context may be locked */
 };
 
 /* ---- the life of the trace ---- */
@@ -55,6 +57,34 @@ void wf_tracing_clock(weft_context *context)
     wf_export_clock(export, clock.at_ns, clock.offset_ns, clock.bound_ns);
 }
 
+_Static_assert(WF_CONFIG_RING_MOST == WF_RECORDS_MOST, "the values that WEFT_RING may have");
+
+/* Two variables may not name one file, because a rank would write both contents to it. */
+static weft_status check_files(const weft_context *context)
+{
+    const struct wf_config *config = context->config;
+    const struct {
+        const char *variable, *pattern;
+    } files[] = {{"WEFT_TRACE", config->trace},
+                 {"WEFT_DUMP", config->dump},
+                 {"WEFT_COUNTS", config->counts}};
+    char names[WF_COUNT(files)][1024];
+
+    for (size_t i = 0; i < WF_COUNT(files); i++) {
+        if (files[i].pattern == NULL ||
+            !wf_rank_file_name(files[i].pattern, context->rank, names[i], sizeof names[i]))
+            names[i][0] = '\0';
+        for (size_t k = 0; k < i; k++)
+            if (names[i][0] != '\0' && strcmp(names[k], names[i]) == 0)
+                return wf_fail(WEFT_ERR_INVALID,
+                               "weft_init: %s is \"%s\" and %s is \"%s\", so that both are the "
+                               "file %s; set different names",
+                               files[k].variable, files[k].pattern, files[i].variable,
+                               files[i].pattern, names[i]);
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_tracing_begin(weft_context *context)
 {
     struct wf_trace_identity identity = {.job = context->job,
@@ -63,6 +93,7 @@ weft_status wf_tracing_begin(weft_context *context)
                                          .backend =
                                              context->plugin != NULL ? context->plugin->name : ""};
 
+    WF_TRY(check_files(context));
     WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
     if (counts_file(context) != NULL) WF_TRY(wf_counts_begin(context->trace, NULL));
     if (context->config->metrics != NULL)
@@ -103,10 +134,30 @@ static void write_counts(weft_context *context)
         wf_log(WF_LOG_WARNING, "WEFT_COUNTS: %s", weft_last_error());
 }
 
+/* Free observations that were released in their own callback. */
+static void drop_released(weft_context *context)
+{
+    weft_observation **at = &context->observations;
+
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL) {
+        weft_observation *observation = *at;
+
+        if (atomic_load(&observation->is_over)) {
+            *at = observation->next;
+            wf_free(observation);
+        } else {
+            at = &observation->next;
+        }
+    }
+    pthread_mutex_unlock(&context->lock);
+}
+
 void wf_tracing_end(weft_context *context)
 {
     if (context->trace == NULL) return;
     write_counts(context);
+    drop_released(context);
     pthread_mutex_lock(&context->lock);
     for (weft_observation *o = context->observations; o != NULL; o = o->next)
         o->context = NULL;
@@ -130,14 +181,17 @@ weft_status weft_observe(weft_context *context, const weft_observer *observer,
     WF_TRY(wf_context_check(context, "weft_observe"));
     if (observer == NULL || out == NULL)
         return wf_fail_null("weft_observe", observer == NULL ? "observer" : "out");
-    WF_TRY(wf_options_read("weft_observer", observer, &given, sizeof given));
+    status = wf_options_read("weft_observer", observer, &given, sizeof given);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_observe");
     observation = wf_alloc(sizeof *observation);
     if (observation == NULL) return wf_fail_memory(sizeof *observation);
     observation->context = context;
+    atomic_store(&observation->is_over, false);
+    drop_released(context);
     status = wf_observers_add(context->trace, &given, &observation->slot);
     if (status != WEFT_OK) {
         wf_free(observation);
-        return status;
+        return wf_fail_named(status, "weft_observe");
     }
     pthread_mutex_lock(&context->lock);
     observation->next = context->observations;
@@ -148,46 +202,49 @@ weft_status weft_observe(weft_context *context, const weft_observer *observer,
     return WEFT_OK;
 }
 
-/* Take OBSERVATION out of its context's list. */
-static void unlist(weft_context *context, const weft_observation *observation)
+/* True if a thread, maybe this one, holds the context's lock. */
+static bool is_locked(weft_context *context)
 {
-    weft_observation **at = &context->observations;
-
-    pthread_mutex_lock(&context->lock);
-    while (*at != NULL && *at != observation)
-        at = &(*at)->next;
-    if (*at != NULL) *at = observation->next;
+    if (pthread_mutex_trylock(&context->lock) != 0) return true;
     pthread_mutex_unlock(&context->lock);
+    return false;
 }
 
 void weft_observation_release(weft_observation **held)
 {
     weft_observation *observation;
     weft_context *context;
+    bool may_lock;
 
     if (held == NULL || *held == NULL) return;
     observation = *held;
     *held = NULL;
     context = observation->context;
-    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT)) {
-        wf_observers_remove(context->trace, observation->slot);
-        unlist(context, observation);
-        switch_records(context);
+    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT)) {
+        wf_free(observation);
+        return;
     }
-    wf_free(observation);
+    may_lock = !wf_observers_is_inside(context->trace) || !is_locked(context);
+    wf_observers_remove(context->trace, observation->slot);
+    atomic_store(&observation->is_over, true);
+    if (!may_lock) return; /* it is freed later, and records are made until then */
+    drop_released(context);
+    switch_records(context);
 }
 
 /* ---- counters ---- */
 
 weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
 {
-    weft_counts given = {0};
+    const weft_counts none = {.struct_size = sizeof none};
+    weft_status status;
 
     WF_TRY(wf_context_check(context, "weft_counts_begin"));
     if (counts == NULL) return wf_fail_null("weft_counts_begin", "counts");
-    given.struct_size = sizeof given;
-    WF_TRY(wf_info_write("weft_counts", &given, sizeof given, counts));
-    WF_TRY(wf_counts_begin(context->trace, counts));
+    status = wf_info_check("weft_counts", counts);
+    if (status == WEFT_OK) status = wf_counts_begin(context->trace, counts);
+    if (status == WEFT_OK) status = wf_info_write("weft_counts", &none, sizeof none, counts);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_counts_begin");
     switch_records(context);
     return WEFT_OK;
 }
@@ -195,10 +252,13 @@ weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
 weft_status weft_counts_end(weft_context *context, weft_counts *counts)
 {
     weft_counts grown;
+    weft_status status;
 
     WF_TRY(wf_context_check(context, "weft_counts_end"));
     if (counts == NULL) return wf_fail_null("weft_counts_end", "counts");
-    WF_TRY(wf_counts_end(context->trace, counts, &grown));
+    status = wf_info_check("weft_counts", counts); /* first: a refused call does not end it */
+    if (status == WEFT_OK) status = wf_counts_end(context->trace, counts, &grown);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_counts_end");
     switch_records(context);
     return wf_info_write("weft_counts", &grown, sizeof grown, counts);
 }

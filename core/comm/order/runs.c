@@ -138,9 +138,14 @@ void wf_runs_describe_last(weft_comm *comm, const char *stream, char *out, size_
     }
     snprintf(out, bytes, "work on %s%s", stream[0] != '\0' ? "stream " : "a stream", stream);
     used = strlen(out);
-    if (last != NULL)
-        snprintf(out + used, bytes - used, ", last started by %s: %s: step %u", last->function,
-                 last->text, atomic_load_explicit(&last->step, memory_order_relaxed));
+    if (last != NULL) {
+        bool is_named = last->name != NULL && last->name[0] != '\0';
+
+        snprintf(out + used, bytes - used, ", last started by %s: %s%.100s%s%s: step %u",
+                 last->function, is_named ? "tensor " : "", is_named ? last->name : "",
+                 is_named ? ": " : "", last->text,
+                 atomic_load_explicit(&last->step, memory_order_relaxed));
+    }
     pthread_mutex_unlock(&comm->context->lock);
 }
 

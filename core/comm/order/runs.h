@@ -31,6 +31,7 @@ struct wf_plan_runs {
     uint32_t record;            /* of the run in progress; 0: none */
     bool is_for_all;            /* every rank of the communicator runs it */
     const char *function;       /* that runs it */
+    const char *name;           /* of the tensor or batch; NULL or "": none */
     char text[WF_RUNS_TEXT];    /* "f32[8] S(0) -> f32[8] R on 4" */
 };
 

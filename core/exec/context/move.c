@@ -264,8 +264,11 @@ static weft_status clear(weft_context *context)
 
 weft_status weft_move_clear(weft_context *context)
 {
+    struct wf_submitted record;
+
     WF_TRY(enter(context, "weft_move_clear"));
-    return leave(context, clear(context));
+    record = wf_record_creation(context->world, WEFT_OP_RELEASE, "weft_move_clear", NULL, 0);
+    return leave(context, wf_record_created(context->world, record, clear(context)));
 }
 
 weft_status weft_move_get(weft_context *context, weft_move_info *out)

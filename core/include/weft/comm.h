@@ -41,7 +41,8 @@ extern "C" {
 /* The same on all ranks, except native. */
 typedef struct weft_subcomm_options {
     size_t struct_size;
-    const char *name;   /* in error texts and the log, followed by a number; NULL: "comm" */
+    const char *name;   /* in error texts and the log, followed by a number; control characters
+                           become '?'; NULL: "comm" */
     int64_t timeout_ns; /* time limit of every wait; 0: the parent's */
     /* For weft_comm_create only: this rank's handle of a vendor communicator (ncclComm_t) of the
      * listed ranks, in their order.  weft uses it instead of creating one.  It stays the

@@ -45,14 +45,14 @@ typedef struct weft_ring_info {
     const char *backend; /* name of its plugin */
     uint64_t oldest;     /* ids of the records that the ring may have; */
     uint64_t newest;     /* 0: the rank has no records */
-    uint64_t begun_ns;   /* when the rank's process began to trace; CLOCK_MONOTONIC, as all times */
+    uint64_t begun_ns;   /* when the rank joined its job; CLOCK_MONOTONIC, as all times */
     uint64_t read_ns;    /* when the ring was read */
 } weft_ring_info;
 
 /* A communicator of the rank. */
 typedef struct weft_ring_comm_info {
     size_t struct_size;
-    uint64_t number; /* as in records; equal on all its ranks */
+    uint64_t number; /* as in records; equal on all its ranks; the parts of a split share it */
     const char *name;
     const char *ranks;  /* its world ranks, "0-3,8"; a long list is cut */
     int32_t rank, size; /* in the communicator */
@@ -81,7 +81,7 @@ WEFT_API const char *weft_rings_folder(const weft_rings *rings, size_t index);
  * WEFT_ERR_VERSION: another version of weft wrote it.  WEFT_ERR_SYSTEM: it cannot be read. */
 WEFT_API WEFT_NODISCARD weft_status weft_ring_open(const char *path, weft_ring **out);
 /* Close the ring and set *RING to NULL.  Accepts NULL and a pointer to NULL.  Not for rings of a
- * list. */
+ * list: then it logs a warning and closes nothing. */
 WEFT_API void weft_ring_close(weft_ring **ring);
 
 /* Read RING again.  Errors as weft_ring_open; the earlier copy then stays. */
@@ -94,8 +94,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_ring_get(const weft_ring *ring, weft_ri
  * times are nanoseconds of CLOCK_MONOTONIC.  Valid until RING is read again or closed. */
 WEFT_API const weft_record *weft_ring_record(const weft_ring *ring, uint64_t id);
 
-/* The text with number TEXT in a record of RING; "" for another number, NULL for NULL.  Borrowed
- * likewise. */
+/* The text with number TEXT in a record of RING; "" for a number past the last text, NULL for NULL.
+ * A number that no record has may be inside a text, and gives the rest of it.  Borrowed likewise.
+ */
 WEFT_API const char *weft_ring_text(const weft_ring *ring, uint32_t text);
 
 /* As weft_record_print, for RECORD of RING.  0 for NULL. */

@@ -204,7 +204,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_shape_from_shards(const weft_mesh *mesh
                                                            const int64_t *shards, int64_t *shape);
 
 /* Create the spec whose shards have these local shapes; SHARDS as in weft_shape_from_shards.  An
- * S(d) of PLACEMENTS becomes G(d;...) if the local sizes are not its chunks; the other placements
+ * S(d) of PLACEMENTS becomes G(d;...) if the local sizes are not its chunks.  They must then be the
+ * same in all groups of the axis, which has at most WEFT_MAX_SIZES ranks.  The other placements
  * stay as they are.  The caller releases *OUT.  WEFT_ERR_MISMATCH names two ranks whose shards
  * contradict each other.  WEFT_ERR_INVALID: G would be needed inside of shards of unequal sizes.
  * Linear in the number of ranks. */

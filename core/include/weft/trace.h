@@ -38,13 +38,15 @@ extern "C" {
     X(ALL_TO_ALL_V, 11, "all-to-all-v")                                                            \
     X(GATHER_V, 12, "gather-v")                                                                    \
     X(SCATTER_V, 13, "scatter-v")                                                                  \
+    X(RELEASE, 23, "release") /* of symmetric memory, or of all bound moves */                     \
     X(SEND, 24, "send")                                                                            \
     X(RECEIVE, 25, "receive")                                                                      \
     X(PULL, 26, "pull")                      /* of a plan: reads peers' memory */                  \
     X(COPY, 27, "copy")                      /* of a plan: within this rank's memory */            \
     X(SYMM_BARRIER, 28, "symmetric barrier") /* of symmetric memory */                             \
     X(REDISTRIBUTE, 29, "redistribute")      /* a whole redistribution or move; contains steps */  \
-    X(PLAN, 30, "plan")                      /* the search for a plan, or its binding */
+    X(PLAN, 30, "plan")                      /* the search for a plan, or its binding */           \
+    X(CREATE, 31, "create")                  /* of a communicator or symmetric memory */
 
 #define WEFT_OPERATION_ENUM(name, value, text) WEFT_OP_##name = value,
 enum weft_operation { WEFT_OPERATION_LIST(WEFT_OPERATION_ENUM) WEFT_OP_COUNT = 32 };
@@ -56,10 +58,10 @@ enum weft_record_state {
 };
 
 enum weft_record_flag {
-    WEFT_RECORD_IMPLICIT = 1,    /* a move that the caller did not write */
+    WEFT_RECORD_IMPLICIT = 1,    /* reserved; not set in this version */
     WEFT_RECORD_ON_STREAM = 2,   /* `finished` is when the host noticed, not when the work ended */
-    WEFT_RECORD_CACHED = 4,      /* redistribute: a move whose bound plan was in the cache;
-                                    plan: the bound plan is kept in the cache of moves */
+    WEFT_RECORD_CACHED = 4,      /* redistribute: the move found its bound plan in the cache;
+                                    plan: a move made this bound plan, and the cache keeps it */
     WEFT_RECORD_DEVICE_TIMES = 8 /* `started` and `finished` were measured on the device */
 };
 
@@ -69,15 +71,18 @@ enum weft_record_flag {
  * counter; weft_ticks_to_ns converts them.  Texts are numbers; weft_trace_text converts them. */
 typedef struct weft_record {
     uint64_t id;        /* 1, 2, 3 ... on this rank */
-    uint64_t comm;      /* number of the communicator, equal on all its ranks; 0: none */
-    uint64_t sequence;  /* number of the collective on its communicator, or of the message to or
-                           from PEER; equal on all ranks that take part; 0: none */
+    uint64_t comm;      /* number of the communicator, equal on all its ranks and unique on each
+                           of them; the parts of a split share it; 0: none */
+    uint64_t sequence;  /* number of the collective on its communicator, of the message to or from
+                           PEER, or of the creation or release by these ranks; equal on all ranks
+                           that take  part; 0: none */
     uint64_t sent;      /* bytes of this rank's input */
     uint64_t received;  /* bytes of this rank's output */
     uint64_t plan;      /* digest of the plan; 0: not part of a plan */
     uint64_t submitted; /* ticks */
     uint64_t started;   /* ticks; 0: not known */
-    uint64_t finished;  /* ticks; 0: not finished, or failed */
+    uint64_t finished;  /* ticks; 0 until the operation is complete.  A failed operation keeps 0:
+                           weft does not record when it failed */
     uint64_t stream;    /* number of the stream on this rank, from 1; 0: the default stream */
     uint64_t previous;  /* reserved */
     uint32_t binding;   /* number of the bound plan on its communicator; 0: none */
@@ -91,8 +96,10 @@ typedef struct weft_record {
     int32_t peer;       /* world rank of the message's peer or of the root; -1: none */
     int32_t waits_for;  /* world rank that this rank waited for when it failed; -1: not known */
     uint32_t comm_name; /* text: the communicator */
-    uint32_t axes;      /* text: the mesh axes along which data travels, such as "tp" */
-    uint32_t label;     /* text: the name of the tensor, or of the bound plan */
+    uint32_t axes;      /* text: the mesh axes along which data travels, such as "tp"; of a
+                           creation: the world ranks that take part, "0-3,8"; 0: all ranks */
+    uint32_t label;     /* text: the name of the tensor, or of the bound plan; of a creation
+                           or release: the function, such as "weft_comm_split" */
     int32_t status;     /* weft_status of a failed operation */
     uint32_t parent;    /* low 32 bits of the id of the redistribution that contains it; 0: none */
 } weft_record;
@@ -120,12 +127,13 @@ typedef struct weft_observation weft_observation;
 
 /* Callbacks; any of them may be NULL.  RECORD is valid during the call.  A callback runs on the
  * thread that submits the operation or waits for it, must not call weft except for the functions
- * above, and should return within a microsecond.  Callbacks of one observer may run on several
- * threads at once. */
+ * above and weft_observation_release, and should return within a microsecond.  Callbacks of one
+ * observer may run on several threads at once. */
 typedef struct weft_observer {
     size_t struct_size;
     void *self; /* the first argument of each callback */
-    /* An operation is about to be handed to the backend. */
+    /* An operation is about to be handed to the backend, or a creation or release begins.  Not
+     * called for plans and redistributions: they have `planned` and `redistributes`. */
     void (*submitted)(void *self, const weft_record *record);
     /* The operation starts now: it is in a call group on the default stream of a backend that runs
      * it in weft_group_end.  Others have no such call: they start when they are submitted, or on a
@@ -134,7 +142,7 @@ typedef struct weft_observer {
     /* An operation is complete or has failed.  For work on a stream: a test or a wait of the host
      * has reported it. */
     void (*finished)(void *self, const weft_record *record);
-    /* A plan was made or bound (WEFT_OP_PLAN). */
+    /* weft begins to search or bind a plan (WEFT_OP_PLAN).  `finished` reports its end. */
     void (*planned)(void *self, const weft_record *record);
     /* A redistribution or a move begins; its steps follow.  `finished` reports its end. */
     void (*redistributes)(void *self, const weft_record *record);
@@ -143,14 +151,15 @@ typedef struct weft_observer {
 } weft_observer;
 
 /* Call OBSERVER, which is copied, for every operation of CONTEXT from now on.  The caller releases
- * *OUT.  [any thread] */
+ * *OUT.  WEFT_ERR_NO_MEMORY: there are 16 observers; WEFT_TRACE, WEFT_METRICS and counting use one
+ * each.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_observe(weft_context *context,
                                                  const weft_observer *observer,
                                                  weft_observation **out);
 
-/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads; must
- * not be called in a callback.  Accepts NULL and a pointer to NULL.  If the context was released
- * before, only the handle is freed. */
+/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads.  A
+ * callback may release its own observation, but no other one.  Accepts NULL and a pointer to NULL.
+ * If the context was released before, only the handle is freed. */
 WEFT_API void weft_observation_release(weft_observation **observation);
 
 /* ---- counters ------------------------------------------------------------------ */
@@ -169,7 +178,7 @@ typedef struct weft_counts {
     uint64_t operations[WEFT_OP_COUNT]; /* by enum weft_operation */
     uint64_t steps[16];                 /* of plans, by enum weft_step_kind */
     uint64_t sent, received;            /* bytes of this rank, without local copies */
-    uint64_t implicit_moves;            /* redistributions that the caller did not write */
+    uint64_t implicit_moves;            /* reserved; always 0 in this version */
     uint64_t cache_hits, cache_misses;  /* of moves */
     uint64_t failed;                    /* operations that failed */
     uint32_t axis_count;                /* entries of AXES that are used */
@@ -178,27 +187,30 @@ typedef struct weft_counts {
 } weft_counts;
 
 /* Begin to count the operations of CONTEXT.  The caller sets counts->struct_size.  Counting nests:
- * each begin has a struct of its own.  [any thread] */
+ * each begin needs another struct.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_counts_begin(weft_context *context, weft_counts *counts);
 
-/* Set COUNTS to what was submitted since its begin, and end the counting.  WEFT_ERR_INVALID: COUNTS
- * has not begun.  [any thread] */
+/* Set COUNTS to the operations submitted since its begin, and to those that failed since then, and
+ * end the counting.  WEFT_ERR_INVALID: COUNTS has not begun, or its struct_size is not set; then
+ * the counting goes on.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_counts_end(weft_context *context, weft_counts *counts);
 
 /* ---- names --------------------------------------------------------------------- */
 
 /* Give STREAM of CONTEXT a name, which is copied and cut after 31 bytes.  Messages, dumps and
- * traces use it.  NULL is the default stream.  Communicators get their name when they are created
- * (weft_subcomm_options), bound plans from weft_bind_options. */
+ * traces use it.  NULL is the default stream.  weft keeps the names of the last 64 named streams.
+ * Communicators get their name when they are created (weft_subcomm_options), bound plans from
+ * weft_bind_options. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_set_name(weft_context *context, weft_stream *stream,
                                                          const char *name);
 
 /* ---- dumps --------------------------------------------------------------------- */
 
 /* Write the ring of CONTEXT as PREFIX.RANK, a pickle that PyTorch's flight-recorder analyser reads,
- * and as PREFIX-RANK.json.  "%r" in PREFIX becomes the rank instead, and the names differ by
- * ".json" only.  PREFIX NULL: the value of WEFT_DUMP.  Both files appear complete or not at all.
- * WEFT_ERR_INVALID: there is no prefix. WEFT_ERR_SYSTEM: a file cannot be written.  [any thread] */
+ * and as PREFIX-RANK.json.  The first "%r" in PREFIX becomes the rank instead, and the names differ
+ * by ".json" only.  PREFIX NULL or "": the value of WEFT_DUMP.  Both files appear complete or not
+ * at all.  WEFT_ERR_INVALID: there is no prefix, or it is a folder.  WEFT_ERR_SYSTEM: a file cannot
+ * be written.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dump(weft_context *context, const char *prefix);
 
 #ifdef __cplusplus

@@ -603,6 +603,7 @@ public:
     }
     result<work> record() const { return detail::make<work>(weft_work_record, context_, raw_); }
     void *native() const { return weft_stream_native(context_, raw_); }
+    status set_name(const char *name) const { return weft_stream_set_name(context_, raw_, name); }
 
 private:
     weft_context *context_ = nullptr;
@@ -713,6 +714,16 @@ public:
     {
         return detail::make<weft::plan>(weft_context_plan, raw_, from.get(), to.get(), options);
     }
+    /* Count the operations between the two calls (trace.h).  COUNTS stays at its place; begin sets
+     * its struct_size. */
+    status begin_counts(weft_counts &counts) const
+    {
+        counts = sized<weft_counts>();
+        return weft_counts_begin(raw_, &counts);
+    }
+    status end_counts(weft_counts &counts) const { return weft_counts_end(raw_, &counts); }
+    /* Write the last operations to files; without PREFIX, to those of WEFT_DUMP. */
+    status dump(const char *prefix = nullptr) const { return weft_dump(raw_, prefix); }
     status clear_moves() const { return weft_move_clear(raw_); }
     result<weft_move_info> moves() const
     {
@@ -961,7 +972,7 @@ class observation : public detail::unique<detail::ref<weft_observation>, weft_ob
 public:
     using unique::unique;
 
-    /* OBSERVER is copied; its struct_size is set. */
+    /* OBSERVER is copied.  The caller sets its struct_size. */
     static result<observation> create(context_ref context, const weft_observer &observer)
     {
         return detail::make<observation>(weft_observe, context.get(), &observer);
@@ -1131,6 +1142,14 @@ public:
     }
     const weft_record *record(uint64_t id) const { return weft_ring_record(raw_, id); }
     const char *text(uint32_t number) const { return weft_ring_text(raw_, number); }
+    /* As weft_record_print, for RECORD of this ring. */
+    std::string print(const weft_record &record) const
+    {
+        std::string out(weft_ring_print(raw_, &record, nullptr, 0), '\0');
+
+        (void)weft_ring_print(raw_, &record, &out[0], out.size() + 1);
+        return out;
+    }
     size_t comm_count() const { return weft_ring_comm_count(raw_); }
     result<weft_ring_comm_info> comm_info(size_t index) const
     {
@@ -1157,6 +1176,7 @@ public:
     size_t count() const { return weft_rings_count(raw_); }
     ring_ref at(size_t index) const { return weft_rings_at(raw_, index); }
     const char *problem(size_t index) const { return weft_rings_problem(raw_, index); }
+    const char *folder(size_t index) const { return weft_rings_folder(raw_, index); }
 };
 
 /* ---- checkpoints ---------------------------------------------------------------- */

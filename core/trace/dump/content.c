@@ -57,7 +57,7 @@ static void look_at_records(struct wf_dump *dump)
 
         if (!wf_trace_read(dump->trace, id, &record) || wf_dump_is_message(&record)) continue;
         found = wf_dump_find_comm(dump, record.comm);
-        if (found == NULL || record.sequence == 0) continue;
+        if (found == NULL || record.sequence == 0 || wf_record_is_creation(&record)) continue;
         comm = &dump->comms[found - dump->comms];
         comm->enqueued = later(comm->enqueued, record.sequence);
         if (wf_dump_has_started(&record)) comm->started = later(comm->started, record.sequence);

@@ -61,9 +61,6 @@ struct wf_phrase {
 void wf_phrase_add(struct wf_phrase *phrase, const char *text);
 void wf_phrase_add_decimal(struct wf_phrase *phrase, int64_t number);
 
-/* Bytes of the character of UTF-8 at TEXT; 0 at other bytes and at the end. */
-size_t wf_utf8_length(const char *text);
-
 /* ---- encode.c, pickle.c, json.c ---- */
 
 /* Values in order.  A map's values follow their keys, which are texts. */

@@ -131,7 +131,8 @@ static void write_frames(const struct wf_dump *dump, struct wf_encoder *to,
 }
 
 /* What PyTorch's format does not have. */
-static void write_more(const struct wf_dump *dump, struct wf_encoder *to, const weft_record *record)
+static void write_more(const struct wf_dump *dump, struct wf_encoder *to, const weft_record *record,
+                       weft_status failed)
 {
     const char *operation = weft_operation_name((enum weft_operation)record->operation);
     const char *dtype = weft_dtype_name((enum weft_dtype)record->dtype);
@@ -163,8 +164,8 @@ static void write_more(const struct wf_dump *dump, struct wf_encoder *to, const 
     wf_emit_truth_at(to, "implicit", (record->flags & WEFT_RECORD_IMPLICIT) != 0);
     wf_emit_truth_at(to, "cached", (record->flags & WEFT_RECORD_CACHED) != 0);
     wf_emit_key(to, "failed");
-    if (record->state == WEFT_RECORD_FAILED)
-        wf_emit_text(to, weft_status_name((weft_status)record->status));
+    if (failed != WEFT_OK)
+        wf_emit_text(to, weft_status_name(failed));
     else
         wf_emit_none(to);
 }
@@ -189,6 +190,13 @@ static int32_t awaited(const weft_record *record, const struct wf_dump_comm *com
     return record->waits_for < 0 && comm != NULL ? comm->waits_for : record->waits_for;
 }
 
+/* The error of RECORD.  A dump may be written before the failure of its communicator ends it. */
+static weft_status error_of(const weft_record *record, const struct wf_dump_comm *comm)
+{
+    if (record->state == WEFT_RECORD_FAILED) return (weft_status)record->status;
+    return record->state == WEFT_RECORD_FINISHED || comm == NULL ? WEFT_OK : comm->failed;
+}
+
 static int64_t limit_ms(const struct wf_dump *dump, const weft_record *record)
 {
     int64_t limit = wf_trace_limit_of(dump->trace, record->comm);
@@ -202,7 +210,7 @@ static void write_entry(const struct wf_dump *dump, struct wf_encoder *to,
     const struct wf_dump_comm *comm = wf_dump_find_comm(dump, record->comm);
     struct wf_dump_sizes sizes = wf_dump_sizes_of(record, comm != NULL ? comm->size : 1);
     bool is_message = wf_dump_is_message(record);
-    bool is_done = record->state == WEFT_RECORD_FINISHED;
+    weft_status failed = error_of(record, comm);
     struct wf_dump_group group = {.ranks = ""};
 
     if (comm != NULL && is_message && is_pickle)
@@ -222,12 +230,10 @@ static void write_entry(const struct wf_dump *dump, struct wf_encoder *to,
     wf_emit_text_at(to, "state", name_state(record));
     wf_emit_number_at(to, "timeout_ms", limit_ms(dump, record));
     wf_emit_truth_at(to, "is_p2p", is_message);
-    wf_emit_truth_at(to, "retired",
-                     is_done || record->state == WEFT_RECORD_FAILED ||
-                         (comm != NULL && comm->failed != WEFT_OK));
+    wf_emit_truth_at(to, "retired", record->state == WEFT_RECORD_FINISHED || failed != WEFT_OK);
     wf_emit_number_at(to, "waits_for", awaited(record, comm));
     write_frames(dump, to, record);
-    if (!is_pickle) write_more(dump, to, record);
+    if (!is_pickle) write_more(dump, to, record, failed);
     wf_emit_close(to, WF_MAP);
 }
 

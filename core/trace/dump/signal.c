@@ -2,11 +2,12 @@
  *
  * The handler calls the one that was there before it.  It is installed with the first trace and
  * removed with the last, unless the program has replaced it: then the program's handler may call
- * it. */
+ * it.  If the program has set SIG_DFL or SIG_IGN, that stays until a first trace comes again. */
 #include "dump.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,21 @@ static struct sigaction previous; /* constant while the handler is installed */
 
 /* ---- the handler ---- */
 
+/* strerror may take locks and allocate. */
+static void add_error(struct wf_phrase *phrase, int error)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
+    const char *text = strerrordesc_np(error);
+
+    if (text != NULL) {
+        wf_phrase_add(phrase, text);
+        return;
+    }
+#endif
+    wf_phrase_add(phrase, "error number ");
+    wf_phrase_add_decimal(phrase, error);
+}
+
 /* One line on standard error, without stdio.  The stack of a handler may be small. */
 static void tell(const struct wf_dump *dump)
 {
@@ -37,8 +53,8 @@ static void tell(const struct wf_dump *dump)
     wf_phrase_add(&phrase, failed ? "weft: warning: SIGUSR1: " : "weft: notice: SIGUSR1: ");
     if (failed) {
         wf_phrase_add(&phrase, dump->error_path);
-        wf_phrase_add(&phrase, " cannot be written: error number ");
-        wf_phrase_add_decimal(&phrase, dump->error);
+        wf_phrase_add(&phrase, " cannot be written: ");
+        add_error(&phrase, dump->error);
     } else {
         wf_phrase_add(&phrase, "the last ");
         wf_phrase_add_decimal(&phrase, (int64_t)(dump->last + 1 - dump->first));
@@ -72,25 +88,33 @@ static void write_all(void)
     atomic_store(&handling, 0);
 }
 
+static bool is_function(const struct sigaction *action)
+{
+    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
 static void handle(int number, siginfo_t *info, void *machine)
 {
     int kept = errno;
 
     write_all();
     errno = kept;
+    if (!is_function(&previous)) return;
     if ((previous.sa_flags & SA_SIGINFO) != 0)
         previous.sa_sigaction(number, info, machine);
-    else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
+    else
         previous.sa_handler(number);
 }
 
 /* ---- the list ---- */
 
+/* A handler that has replaced this one may call it, and must not be called by it. */
 static void install(void)
 {
-    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK}, now;
 
-    if (is_installed || sigaction(SIGUSR1, NULL, &previous) != 0) return;
+    if (sigaction(SIGUSR1, NULL, &now) != 0 || (is_installed && is_function(&now))) return;
+    previous = now;
     action.sa_sigaction = handle;
     action.sa_mask = previous.sa_mask;
     is_installed = sigaction(SIGUSR1, &action, NULL) == 0;

@@ -49,26 +49,6 @@ void wf_phrase_add_decimal(struct wf_phrase *phrase, int64_t number)
     wf_phrase_add(phrase, digits);
 }
 
-static bool is_tail(char byte)
-{
-    return ((unsigned char)byte & 0xC0) == 0x80;
-}
-
-size_t wf_utf8_length(const char *text)
-{
-    unsigned char first = (unsigned char)text[0], second;
-
-    if (first < 0x80) return first != 0;
-    second = (unsigned char)text[1];
-    if (first < 0xC2 || first > 0xF4 || !is_tail(text[1])) return 0;
-    if (first < 0xE0) return 2;
-    if (!is_tail(text[2])) return 0;
-    if (first < 0xF0) /* not too long a form, not a surrogate */
-        return (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ? 0 : 3;
-    if (!is_tail(text[3])) return 0;
-    return (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F) ? 0 : 4;
-}
-
 /* ---- the file ---- */
 
 static _Atomic uint32_t made_count;

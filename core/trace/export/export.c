@@ -179,6 +179,17 @@ static void destroy(struct wf_export *export)
     wf_free(export);
 }
 
+/* All of its memory but that of lanes. */
+static bool make_tables(struct wf_export *export)
+{
+    export->shapes = wf_calloc(WF_SHAPES, sizeof *export->shapes);
+    export->texts = wf_calloc(WF_TEXT_PLACES, sizeof *export->texts);
+    export->predictions = wf_calloc(WF_PREDICTION_PLACES, sizeof *export->predictions);
+    if (export->shapes != NULL && export->texts != NULL && export->predictions != NULL) return true;
+    wf_log(WF_LOG_WARNING, "WEFT_TRACE: there is no memory; this rank writes no trace");
+    return false;
+}
+
 void wf_export_begin(struct wf_trace *trace, const char *pattern,
                      const struct wf_trace_identity *identity)
 {
@@ -196,11 +207,11 @@ void wf_export_begin(struct wf_trace *trace, const char *pattern,
         return;
     }
     export->trace = trace;
+    export->output.file = -1;
     export->rank = identity->rank;
     export->serial = atomic_fetch_add(&serials, 1) + 1;
-    export->shapes = wf_calloc(WF_SHAPES, sizeof *export->shapes);
     observer.self = export;
-    if (export->shapes == NULL || !wf_output_open(&export->output, pattern, identity->rank) ||
+    if (!make_tables(export) || !wf_output_open(&export->output, pattern, identity->rank) ||
         wf_observers_add(trace, &observer, &export->slot) != WEFT_OK) {
         destroy(export);
         return;

@@ -95,7 +95,7 @@ struct wf_shape_key {
 
 struct wf_shape {
     struct wf_shape_key key;
-    uint64_t group;             /* identifies the communicator among all ranks */
+    uint64_t group;             /* identifies the communicator among all ranks; 0: not known */
     uint16_t name_bytes, bytes; /* of ENCODED: the name, and all */
     bool used;
     uint8_t encoded[WF_SHAPE_BYTES]; /* fields of a TrackEvent */
@@ -142,10 +142,18 @@ enum wf_annotation {
 
 enum wf_event_type { WF_EVENT_BEGIN = 1, WF_EVENT_END, WF_EVENT_INSTANT, WF_EVENT_COUNTER };
 
+/* Texts that packets refer to by number.  When there are too many, the numbers begin again. */
+#define WF_TEXTS_MOST  4096
+#define WF_TEXT_PLACES 8192
+
 struct wf_interned_text {
     uint64_t hash;
     uint32_t number; /* 0: free */
 };
+
+/* The newest; when there are too many, they are forgotten. */
+#define WF_PREDICTIONS_MOST  8192
+#define WF_PREDICTION_PLACES 16384
 
 struct wf_prediction {
     uint64_t plan, ns;
@@ -214,11 +222,11 @@ struct wf_export {
     uint64_t counter_ns[2];           /* time of the last value of each counter */
     uint8_t counter_heads[2][WF_TRACK_HEAD];
     uint8_t counter_head_bytes;
-    _Atomic uint64_t missed; /* slices that had no place */
-    struct wf_interned_text *texts;
-    uint32_t text_room, text_count;
-    struct wf_prediction *predictions;
-    uint32_t prediction_room, prediction_count;
+    _Atomic uint64_t missed;        /* slices that had no place */
+    struct wf_interned_text *texts; /* WF_TEXT_PLACES */
+    uint32_t text_count;
+    struct wf_prediction *predictions; /* WF_PREDICTION_PLACES */
+    uint32_t prediction_count;
     struct wf_shape *shapes;
     struct wf_lane *lanes;
     uint32_t lane_count;
@@ -283,6 +291,8 @@ static inline void wf_packet_end(struct wf_export *export, uint8_t *body, const 
     export->output.used = (size_t)(at - export->output.buffer);
 }
 
+/* Begin the state of the sequence, or begin it again: earlier numbers of texts are not valid. */
+void wf_packets_restart(struct wf_export *export);
 /* The packets that begin the file. */
 void wf_packets_begin(struct wf_export *export, const struct wf_trace_identity *identity);
 /* A new track NAME below the rank's.  HEAD gets the field of its events that identifies it, and
@@ -333,7 +343,6 @@ static inline bool wf_shape_is_of(const struct wf_shape *shape, const weft_recor
            key->dtype == record->dtype && key->reduction == record->reduction &&
            key->flags == (record->flags & WF_SHAPE_FLAGS);
 }
-uint64_t wf_prediction_find(const struct wf_export *export, uint64_t plan, uint32_t step);
 
 /* ---- lanes.c ---- */
 

@@ -26,7 +26,7 @@ static uint64_t mix_message(const weft_record *record, uint64_t group, int32_t s
 uint64_t wf_flow_of(const struct wf_export *export, const weft_record *record,
                     const struct wf_shape *shape)
 {
-    if (record->sequence == 0 || record->comm == 0) return 0;
+    if (record->sequence == 0 || shape->group == 0) return 0;
     switch (record->operation) {
     case WEFT_OP_SEND:
         return mix_message(record, shape->group, export->rank, record->peer);
@@ -37,6 +37,10 @@ uint64_t wf_flow_of(const struct wf_export *export, const weft_record *record,
     case WEFT_OP_REDISTRIBUTE:
     case WEFT_OP_PLAN:
         return 0;
+    case WEFT_OP_CREATE:
+    case WEFT_OP_RELEASE:
+        return record->axes != 0 ? 0
+                                 : wf_hash_mix(wf_hash_mix(5, shape->group), record->sequence) | 1;
     default:
         return wf_hash_mix(wf_hash_mix(3, shape->group), record->sequence) | 1;
     }
@@ -202,10 +206,11 @@ void wf_lane_end(struct wf_export *export, struct wf_lane *lane, const weft_reco
 void wf_lane_mark(struct wf_export *export, struct wf_lane *lane, const weft_record *record,
                   uint64_t ns)
 {
-    const struct wf_shape *shape = wf_shape_find(export, record);
+    const struct wf_shape *shape;
     uint8_t *event, *body, *at;
 
-    wf_lane_write(export, lane);
+    wf_lane_write(export, lane); /* before a shape is found: it may use the same place */
+    shape = wf_shape_find(export, record);
     at = begin_event(export, lane, ns, WF_EVENT_INSTANT, &event, &body);
     memcpy(at, shape->encoded, shape->name_bytes);
     at = wf_put_fixed(at + shape->name_bytes, EVENT_FLOW, wf_flow_submitted(export, record->id));

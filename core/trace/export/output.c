@@ -3,6 +3,8 @@
 #include "export.h"
 #include "trace/rank_file.h"
 
+#include "base/fork.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,8 +17,10 @@ static const char *create(struct wf_output *output)
     struct stat info;
     const char *why = NULL;
 
-    output->file = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (output->file < 0) return strerror(errno);
+    wf_fd_hold(); /* a fork would keep the lock after this process's end */
+    output->file = wf_fd_keep(
+        open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666));
+    if (output->file < 0) return wf_rank_file_refusal(errno);
     if (fstat(output->file, &info) != 0 || !S_ISREG(info.st_mode))
         why = "it is not a regular file";
     else if (flock(output->file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -24,7 +28,7 @@ static const char *create(struct wf_output *output)
     else if (ftruncate(output->file, 0) != 0)
         why = strerror(errno);
     if (why != NULL) {
-        close(output->file);
+        wf_fd_close(output->file);
         output->file = -1;
     }
     return why;
@@ -60,7 +64,7 @@ static void give_up(struct wf_output *output, int error)
            "WEFT_TRACE: %s ends after %llu bytes%s: %s; this rank continues without a trace",
            output->path, (unsigned long long)output->written,
            is_whole ? "" : ", with an incomplete packet", strerror(error));
-    close(output->file);
+    wf_fd_close(output->file);
     output->file = -1;
 }
 
@@ -81,7 +85,8 @@ void wf_output_flush(struct wf_output *output)
 void wf_output_close(struct wf_output *output)
 {
     if (output->buffer != NULL) wf_output_flush(output);
-    if (output->file >= 0 && close(output->file) != 0)
+    if (output->file >= 0) (void)flock(output->file, LOCK_UN); /* a fork may just begin */
+    if (output->file >= 0 && wf_fd_close(output->file) != 0)
         wf_log(WF_LOG_WARNING, "WEFT_TRACE: %s may be incomplete: %s", output->path,
                strerror(errno));
     output->file = -1;

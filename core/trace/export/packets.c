@@ -69,28 +69,13 @@ uint8_t *wf_put_text_note(uint8_t *at, enum wf_annotation name, uint32_t text)
 
 /* ---- texts ---- */
 
-static bool make_room(struct wf_export *export)
+/* TEXT of LENGTH bytes, which may be any, as UTF-8 without control characters. */
+static uint8_t *put_shown(uint8_t *at, uint32_t number, const char *text, size_t length)
 {
-    struct wf_interned_text *old = export->texts;
-    uint32_t before = export->text_room, room = before > 0 ? 2 * before : 4096;
-
-    if (2 * (export->text_count + 1) <= before) return true;
-    export->texts = wf_calloc(room, sizeof *export->texts);
-    if (export->texts == NULL) {
-        export->texts = old;
-        return false;
-    }
-    export->text_room = room;
-    for (uint32_t i = 0; i < before; i++) {
-        uint32_t at = (uint32_t)old[i].hash & (room - 1);
-
-        if (old[i].number == 0) continue;
-        while (export->texts[at].number != 0)
-            at = (at + 1) & (room - 1);
-        export->texts[at] = old[i];
-    }
-    wf_free(old);
-    return true;
+    at = wf_put_chars(at, number, text, length);
+    *at = '\0';
+    wf_text_clean((char *)at - length, length);
+    return at;
 }
 
 uint32_t wf_packets_intern(struct wf_export *export, uint32_t field, const char *text)
@@ -100,16 +85,17 @@ uint32_t wf_packets_intern(struct wf_export *export, uint32_t field, const char 
     uint8_t *body, *data, *entry, *at;
     uint32_t slot;
 
-    if (length == 0 || !make_room(export)) return 0;
-    slot = (uint32_t)hash & (export->text_room - 1);
-    for (; export->texts[slot].number != 0; slot = (slot + 1) & (export->text_room - 1))
+    if (length == 0) return 0;
+    slot = (uint32_t)hash % WF_TEXT_PLACES;
+    for (; export->texts[slot].number != 0; slot = (slot + 1) % WF_TEXT_PLACES)
         if (export->texts[slot].hash == hash) return export->texts[slot].number;
+    if (export->text_count == WF_TEXTS_MOST) return 0;
     export->texts[slot] = (struct wf_interned_text){hash, ++export->text_count};
     at = wf_packet_begin(export, wf_output_room(&export->output), 0, &body);
     at = wf_put_begin(at, PACKET_INTERNED, &data);
     at = wf_put_begin(at, field, &entry);
     at = wf_put_number(at, 1, export->text_count);
-    at = wf_put_chars(at, 2, text, length);
+    at = put_shown(at, 2, text, length);
     wf_put_end(entry, at);
     wf_put_end(data, at);
     wf_packet_end(export, body, at);
@@ -132,9 +118,9 @@ static uint8_t *put_clock(uint8_t *at, uint32_t number, clockid_t clock)
 }
 
 /* The state of the sequence begins: times are of CLOCK_MONOTONIC unless a packet says otherwise. */
-static void put_first(struct wf_export *export)
+static void put_state(struct wf_export *export)
 {
-    uint8_t *body, *part, *at = export->output.buffer + export->output.used;
+    uint8_t *body, *part, *at = wf_output_room(&export->output);
 
     *at = 0x0a;
     body = at += 1 + WF_PROTO_LENGTH;
@@ -144,8 +130,12 @@ static void put_first(struct wf_export *export)
     at = wf_put_number(at, DEFAULT_CLOCK, CLOCK_OF_MONOTONIC);
     wf_put_end(part, at);
     wf_packet_end(export, body, at);
+}
 
-    at = wf_packet_begin(export, wf_output_room(&export->output), 0, &body);
+static void put_clocks(struct wf_export *export)
+{
+    uint8_t *body, *part, *at = wf_packet_begin(export, wf_output_room(&export->output), 0, &body);
+
     at = wf_put_begin(at, PACKET_CLOCKS, &part);
     at = put_clock(at, CLOCK_OF_MONOTONIC, CLOCK_MONOTONIC);
     at = put_clock(at, CLOCK_OF_BOOTTIME, CLOCK_BOOTTIME);
@@ -177,6 +167,14 @@ static void put_note_names(struct wf_export *export)
     wf_packet_end(export, body, at);
 }
 
+void wf_packets_restart(struct wf_export *export)
+{
+    memset(export->texts, 0, WF_TEXT_PLACES * sizeof *export->texts);
+    export->text_count = 0;
+    put_state(export);
+    put_note_names(export);
+}
+
 /* ---- tracks ---- */
 
 /* A descriptor of track NUMBER begins.  *PART and *BODY are for end_track. */
@@ -188,7 +186,7 @@ static uint8_t *begin_track(struct wf_export *export, uint64_t number, const cha
     at = wf_put_begin(at, PACKET_TRACK, part);
     at = wf_put_number(at, TRACK_UUID, export->track_base + number);
     if (number == WF_TRACK_RANK) return at;
-    at = wf_put_text(at, TRACK_NAME, name);
+    at = put_shown(at, TRACK_NAME, name, strlen(name));
     return wf_put_number(at, TRACK_PARENT, export->track_base + WF_TRACK_RANK);
 }
 
@@ -210,7 +208,7 @@ static void put_rank(struct wf_export *export, const struct wf_trace_identity *i
     at = begin_track(export, WF_TRACK_RANK, NULL, &part, &body);
     at = wf_put_begin(at, TRACK_PROCESS, &process);
     at = wf_put_number(at, 1, (uint64_t)identity->rank + 1);
-    at = wf_put_text(at, 6, name);
+    at = put_shown(at, 6, name, strlen(name));
     wf_put_end(process, at);
     end_track(export, part, body, at);
 }
@@ -278,8 +276,8 @@ void wf_packets_begin(struct wf_export *export, const struct wf_trace_identity *
     at = wf_put_number(export->head, PACKET_SEQUENCE, (uint64_t)identity->rank + 1);
     at = wf_put_number(at, PACKET_FLAGS, FLAG_NEEDS_STATE);
     export->head_bytes = (uint8_t)(at - export->head);
-    put_first(export);
-    put_note_names(export);
+    wf_packets_restart(export);
+    put_clocks(export);
     put_rank(export, identity);
     put_counter_track(export, WF_TRACK_IN_FLIGHT, "bytes in flight");
     put_counter_track(export, WF_TRACK_SCRATCH, "scratch");

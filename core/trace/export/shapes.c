@@ -7,47 +7,20 @@
 
 #define EVENT_CATEGORY 3
 #define EVENT_NAME     10
+#define TEXTS_OF_EVENT 64 /* more than a shape and its status have */
 
 /* ---- predictions ---- */
-
-static uint32_t place_of(const struct wf_export *export, uint64_t plan, uint32_t step)
-{
-    return (uint32_t)wf_hash_mix(plan, step) & (export->prediction_room - 1);
-}
 
 static struct wf_prediction *find_prediction(const struct wf_export *export, uint64_t plan,
                                              uint32_t step)
 {
-    uint32_t at = place_of(export, plan, step);
+    uint32_t at = (uint32_t)wf_hash_mix(plan, step) % WF_PREDICTION_PLACES;
 
-    for (;; at = (at + 1) & (export->prediction_room - 1)) {
+    for (;; at = (at + 1) % WF_PREDICTION_PLACES) {
         struct wf_prediction *found = &export->predictions[at];
 
         if (!found->used || (found->plan == plan && found->step == step)) return found;
     }
-}
-
-uint64_t wf_prediction_find(const struct wf_export *export, uint64_t plan, uint32_t step)
-{
-    return export->prediction_room == 0 ? 0 : find_prediction(export, plan, step)->ns;
-}
-
-static bool make_room(struct wf_export *export)
-{
-    struct wf_prediction *old = export->predictions;
-    uint32_t before = export->prediction_room, room = before > 0 ? 2 * before : 256;
-
-    if (2 * (export->prediction_count + 1) <= before) return true;
-    export->predictions = wf_calloc(room, sizeof *export->predictions);
-    if (export->predictions == NULL) {
-        export->predictions = old;
-        return false;
-    }
-    export->prediction_room = room;
-    for (uint32_t i = 0; i < before; i++)
-        if (old[i].used) *find_prediction(export, old[i].plan, old[i].step) = old[i];
-    wf_free(old);
-    return true;
 }
 
 void wf_export_predict(struct wf_export *export, uint64_t plan, uint32_t step, uint64_t ns)
@@ -55,11 +28,13 @@ void wf_export_predict(struct wf_export *export, uint64_t plan, uint32_t step, u
     struct wf_prediction *found;
 
     wf_export_lock(export);
-    if (make_room(export)) {
-        found = find_prediction(export, plan, step);
-        if (!found->used) export->prediction_count++;
-        *found = (struct wf_prediction){plan, ns, step, true};
+    if (export->prediction_count == WF_PREDICTIONS_MOST) {
+        memset(export->predictions, 0, WF_PREDICTION_PLACES * sizeof *export->predictions);
+        export->prediction_count = 0;
     }
+    found = find_prediction(export, plan, step);
+    if (!found->used) export->prediction_count++;
+    *found = (struct wf_prediction){plan, ns, step, true};
     wf_export_unlock(export);
 }
 
@@ -88,19 +63,20 @@ static uint32_t intern_name(struct wf_export *export, const weft_record *record)
     return wf_packets_intern(export, WF_INTERN_NAME, name);
 }
 
-/* Communicators that one call made of different ranks have the same number. */
+/* Communicators that one call made of different ranks have the same number.  0: their ranks are not
+ * known. */
 static uint64_t identify(struct wf_export *export, uint64_t comm)
 {
     const char *ranks =
         comm != 0 ? wf_trace_text(export->trace, wf_trace_comm_ranks(export->trace, comm)) : "";
 
-    return wf_hash(comm, ranks, strlen(ranks));
+    return ranks[0] != '\0' ? wf_hash(comm, ranks, strlen(ranks)) : 0;
 }
 
 static uint8_t *put_plan(struct wf_export *export, uint8_t *at, const weft_record *record,
                          uint32_t plan)
 {
-    uint64_t predicted = wf_prediction_find(export, record->plan, record->step);
+    uint64_t predicted = find_prediction(export, record->plan, record->step)->ns;
 
     at = wf_put_text_note(at, WF_NOTE_PLAN, plan);
     if (record->step > 0) at = wf_put_note(at, WF_NOTE_STEP, record->step);
@@ -156,6 +132,16 @@ static void encode(struct wf_export *export, const weft_record *record, struct w
     shape->bytes = (uint16_t)(at - shape->encoded);
 }
 
+/* Shapes refer to texts, and are encoded anew.  No record is that of such a shape. */
+static void forget_texts(struct wf_export *export)
+{
+    for (uint32_t i = 0; i < WF_SHAPES; i++) {
+        export->shapes[i].used = false;
+        export->shapes[i].key.operation = UINT8_MAX;
+    }
+    wf_packets_restart(export);
+}
+
 const struct wf_shape *wf_shape_find(struct wf_export *export, const weft_record *record)
 {
     struct wf_shape_key key = {record->comm,
@@ -180,6 +166,7 @@ const struct wf_shape *wf_shape_find(struct wf_export *export, const weft_record
     hash = wf_hash_mix(hash, (uint64_t)key.step << 16 | (uint64_t)key.operation << 8 | key.flags);
     shape = &export->shapes[hash >> 32 & (WF_SHAPES - 1)];
     if (shape->used && memcmp(&shape->key, &key, sizeof key) == 0) return shape;
+    if (export->text_count > WF_TEXTS_MOST - TEXTS_OF_EVENT) forget_texts(export);
     shape->key = key;
     shape->used = true;
     encode(export, record, shape);

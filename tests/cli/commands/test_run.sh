@@ -37,6 +37,13 @@ if ((long < 8 || long > 100)); then not_so "three megabytes on a line, with $lon
 # Counters; tests/system/trace has ranks with counters.
 expect 2 '--json is the form of --counts; give both' run -n 1 --json true
 expect 0 '2 of 2 ranks have no counters: they did not release their context' run -n 2 --counts true
+# More axes than the table has, and a name that would control the terminal.
+axes='file=${WEFT_COUNTS%\%r}0
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do printf "axes 1 0 0 x\033[%sm\n" $i; done >$file
+echo "end 1 rank" >>$file'
+expect 0 $'along x?[16m                  1, 0 bytes sent, 0 received\n  along others                  2' \
+    run -n 1 --counts sh -c "$axes"
+expect 0 '"axes_missed":2,' run -n 1 --counts --json sh -c "$axes"
 
 # Failures.
 expect 3 'rank 1 failed first: it ended with exit code 3' run -n 3 sh -c '[ $WEFT_RANK = 1 ] && exit 3; sleep 20'
@@ -117,6 +124,9 @@ expect 2 'did you mean --threads' run -n 2 --thread true
 expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
 expect 0 'usage: weft run' run --help
 expect 0 'a rank, none, or auto' run --help
+
+# --counts takes the place of the user's file.
+WEFT_COUNTS=/tmp/mine expect 0 'weft run: --counts replaces WEFT_COUNTS; /tmp/mine is not written' run -n 1 --counts true
 
 # --threads needs a shared object.
 expect 127 'cannot open' run -n 2 --threads /no/such/engine.so

@@ -5,6 +5,7 @@
  * LIBRARY is a simulated tool (tests/plugins/standin/ranges.h).  HOW is
  *     nvtx    the tool was attached by NVTX_INJECTION64_PATH: it hears all calls
  *     roctx   the program has loaded it before weft_init: it hears all calls, without numbers
+ *     many    as nvtx, with more texts than the plugin registers
  *     silent  the program loads it later: it hears nothing
  *     names   LIBRARY is the simulated NCCL: its communicators have weft's names
  *     nameless  the same, of a version without names */
@@ -88,6 +89,7 @@ static const struct expected all[] = {
     {"all-gather world 8.0 KiB", "all-gather", 8192, 0, 0, false},
     {"barrier world", "barrier", 0, 0, 0, false},
     {"all-reduce world 16 B", "all-reduce", 16, 0, 0, false},
+    {"create world", "create", 0, 0, 0, false},
     {"all-reduce pair#", "all-reduce", 8, 1, 0, true},
     {"plan world", "plan", 0, 0, 0, false},
     {"redistribute world 16.0 KiB", "redistribute", 16384, 0, 0, false},
@@ -118,6 +120,39 @@ static void compare(const struct standin_ranges *heard, bool numbers)
         if (i >= count || !is_as(r, &all[i], numbers)) fail("not expected", r->name);
     }
     if (heard->count != count) fail("not heard", all[heard->count].name);
+}
+
+/* ---- more texts than are registered ---- */
+
+enum { SIZES = 1000, REGISTERED = 768 };
+
+static void call_many(void)
+{
+    weft_comm *world = weft_world(context);
+
+    for (uint64_t bytes = 1; bytes <= SIZES; bytes++) {
+        must(weft_broadcast(world, memory, memory, bytes, WEFT_DTYPE_U8, 0, stream),
+             "weft_broadcast");
+        must(weft_all_reduce(world, memory, memory, bytes, WEFT_DTYPE_U8, WEFT_REDUCE_SUM, stream),
+             "weft_all_reduce");
+    }
+    rank_wait();
+}
+
+/* Each has its own text, whether or not that is registered. */
+static void check_many(const struct standin_ranges *heard)
+{
+    char wanted[64];
+
+    if (heard->problem[0] != '\0') fail("the tool complains", heard->problem);
+    if (heard->count != 2 * SIZES) fail("not heard", "all ranges");
+    for (int i = 0; i < heard->count; i++) {
+        snprintf(wanted, sizeof wanted, "%s world %d B", i % 2 == 0 ? "broadcast" : "all-reduce",
+                 i / 2 + 1);
+        if (strcmp(heard->ranges[i].name, wanted) != 0 || !heard->ranges[i].ended)
+            fail(wanted, heard->ranges[i].name);
+    }
+    if (heard->registrations != REGISTERED) fail("the registered texts", "another number");
 }
 
 /* ---- names ---- */
@@ -162,9 +197,14 @@ int main(int argc, char **argv)
     } else {
         must(weft_alloc(context, 65536, WEFT_MEMORY_DEVICE, &memory), "weft_alloc");
         if (heard == NULL) *(void **)(void *)&heard = find(library, "standin_ranges");
-        call_all();
+        if (strcmp(how, "many") == 0)
+            call_many();
+        else
+            call_all();
         must(weft_free(context, memory), "weft_free");
-        if (strcmp(how, "silent") != 0)
+        if (strcmp(how, "many") == 0)
+            check_many(heard());
+        else if (strcmp(how, "silent") != 0)
             compare(heard(), strcmp(how, "nvtx") == 0);
         else if (heard()->count > 0)
             fail("heard without a tool", heard()->ranges[0].name);

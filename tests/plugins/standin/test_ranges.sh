@@ -30,6 +30,8 @@ done
 expect 0 "as expected" ranks nccl nvtx "$tool" "NVTX_INJECTION64_PATH=$tool" WEFT_RING=0
 expect 0 "as expected" ranks nccl nvtx "$tool" "NVTX_INJECTION64_PATH=$tool" STANDIN_NVTX_PLAIN=1
 expect 0 "as expected" ranks rccl roctx "$roctx"
+# The plugin's table of texts has an end, and the tool hears the others too.
+expect 0 "as expected" ranks nccl many "$tool" "NVTX_INJECTION64_PATH=$tool"
 
 # Nothing is called without a tool, or if it cannot be used; the job goes on.
 expect 0 "as expected" ranks nccl silent "$tool"

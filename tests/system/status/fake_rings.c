@@ -1,10 +1,12 @@
 /* fake_rings.c - rings of a job that does not exist, for `weft status`:
  *
  *     fake_rings READY JOB SIZE [RANK:OPERATION:SEQUENCE:STATE[:PEER]]...
+ *     fake_rings READY JOB SIZE none
  *
  * makes rings of ranks 0 to SIZE - 1 of job number JOB with a communicator "tp" of all of them, and
- * a record for each further argument.  STATE is "in", "finished" or "failed".  Writes the
- * file READY when the rings are complete, and keeps them until SIGTERM. */
+ * a record for each further argument; none: they have no communicator yet.  STATE is "in",
+ * "finished" or "failed".  Writes the file READY when the rings are complete, and keeps them until
+ * SIGTERM. */
 #include "trace/trace.h"
 #include "weft/status.h"
 
@@ -57,6 +59,7 @@ static void add_record(const char *text)
 int main(int argc, char **argv)
 {
     int size = argc > 3 ? atoi(argv[3]) : 0, number;
+    bool has_comm = argc < 5 || strcmp(argv[4], "none") != 0;
     sigset_t end;
     FILE *file;
 
@@ -69,9 +72,11 @@ int main(int argc, char **argv)
             .job = strtoull(argv[2], NULL, 16), .rank = rank, .size = size, .backend = "fake"};
 
         if (wf_trace_create(&identity, 64, &traces[rank]) != WEFT_OK) return 3;
-        wf_trace_add_comm(traces[rank], 7, wf_trace_intern(traces[rank], "tp"), world, size, rank);
+        if (has_comm)
+            wf_trace_add_comm(traces[rank], 7, wf_trace_intern(traces[rank], "tp"), world, size,
+                              rank);
     }
-    for (int i = 4; i < argc; i++)
+    for (int i = 4; has_comm && i < argc; i++)
         add_record(argv[i]);
     file = fopen(argv[1], "w");
     if (file == NULL || fclose(file) != 0 || sigwait(&end, &number) != 0) return 3;

@@ -4,6 +4,10 @@
  *     status_rank behind FOLDER    after three collectives rank 1 waits for FOLDER/end outside weft
  *     status_rank receive FOLDER   after three collectives rank 1 receives what rank 2 sends later
  *     status_rank threads FOLDER   as behind, with four ranks as threads
+ *     status_rank split FOLDER     three collectives on halves of the world and one more on the
+ *                                  second half, for which rank 3 is late
+ *     status_rank create FOLDER    collective creations and releases, before each of which rank 1
+ *                                  waits for FOLDER/NAME; weft_comm_create is one of ranks 0 and 1
  *
  * Each rank writes its process's number to FOLDER/pid.RANK when it has begun. */
 #include <weft/weft.h>
@@ -82,9 +86,60 @@ static weft_status receive(weft_context *context, float *memory)
     return WEFT_OK;
 }
 
+static weft_status split(weft_context *context, float *memory)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .name = "halves"};
+    weft_comm *half;
+
+    TRY(weft_comm_split(weft_world(context), weft_rank(context) / 2, 0, &options, &half));
+    for (int i = 0; i < 3; i++)
+        TRY(reduce(half, memory));
+    while (weft_rank(context) != 2 && !exists("end"))
+        usleep(10000);
+    if (weft_rank(context) >= 2) TRY(reduce(half, memory));
+    weft_comm_release(&half);
+    return WEFT_OK;
+}
+
+/* Rank 1 is late for the call that is called NAME. */
+static void be_late(weft_context *context, const char *name)
+{
+    while (weft_rank(context) == 1 && !exists(name) && !exists("end"))
+        usleep(10000);
+}
+
+static weft_status create(weft_context *context)
+{
+    weft_comm *world = weft_world(context), *part = NULL, *pair = NULL, *along;
+    int32_t ranks[] = {0, 1};
+    weft_mesh *mesh;
+    weft_symm *symm;
+
+    TRY(weft_barrier(world, NULL));
+    be_late(context, "split");
+    TRY(weft_comm_split(world, weft_rank(context) % 2, 0, NULL, &part));
+    be_late(context, "create");
+    TRY(weft_comm_create(world, 2, ranks, NULL, &pair));
+    while (weft_rank(context) >= 2 && !exists("create") && !exists("end"))
+        usleep(10000);
+    be_late(context, "along");
+    TRY(weft_mesh_parse("dp=2,tp=2", &mesh));
+    TRY(weft_comm_along(world, mesh, "dp", &along));
+    be_late(context, "symm");
+    TRY(weft_symm_create(world, 4096, NULL, &symm));
+    be_late(context, "release");
+    weft_symm_release(&symm);
+    weft_mesh_release(&mesh);
+    weft_comm_release(&pair);
+    weft_comm_release(&part);
+    return WEFT_OK;
+}
+
 static weft_status work(weft_context *context, float *memory)
 {
     if (strcmp(scenario, "loop") == 0) return loop(context, memory);
+    if (strcmp(scenario, "split") == 0) return split(context, memory);
+    if (strcmp(scenario, "create") == 0) return create(context);
     for (int i = 0; i < 3; i++)
         TRY(reduce(weft_world(context), memory));
     if (strcmp(scenario, "receive") == 0)

@@ -67,6 +67,32 @@ shows 'rank 1 holds up ranks 0,2-3: it is behind at #3 of world'
 shows '4 ranks' "$job"
 end 0
 
+# Parts of a split have one number; each has its own ranks and its own cause.
+begin "$weft" run -n 4 "$rank" split "$folder"
+shows 'rank 3 holds up rank 2: it is behind at #3 of halves#'
+shows '/0 (2 ranks: 0-1)
+    ranks 0-1: all-reduce #3 of 1.0 MiB, finished'
+shows '/1 (2 ranks: 2-3)
+    rank 3, behind at #3: all-reduce #3'
+end 0
+
+# Ranks that create or release something together, while one of them is outside weft.
+begin "$weft" run -n 4 "$rank" create "$folder"
+shows 'rank 1 holds up ranks 0,2-3: it has been in no operation of weft for'
+shows 'ranks 0,2-3: create #1 (weft_comm_split), for'
+touch "$folder/split"
+shows 'rank 1 holds up rank 0: it has been in no operation of weft for'
+shows 'rank 0: create #1 by ranks 0-1 (weft_comm_create), for'
+touch "$folder/create"
+shows 'rank 1 holds up ranks 0,2-3: it has been in no operation of weft for'
+shows 'ranks 0,2-3: create #2 (weft_comm_along), for'
+touch "$folder/along"
+shows 'ranks 0,2-3: create #3 (weft_symm_create), for'
+touch "$folder/symm"
+shows 'rank 1 holds up ranks 0,2-3: it has been in no operation of weft for'
+shows 'ranks 0,2-3: release #4 (weft_symm_release), for'
+end 0
+
 # A rank that is killed: the others fail, and its last operation is still there.
 begin "$weft" run -n 4 --keep-going "$rank" loop "$folder"
 kill -9 "$(cat "$folder/pid.3")"

@@ -38,7 +38,8 @@ everyone() { # a record of each of eight ranks
 }
 
 # No such job.  Other jobs of this user may run meanwhile, so all checks ask for a job.
-fails 1 "no job of this user on this host has the pid or number 1; rings are searched for in $folder/weft" status 1
+fails 1 "no job of this user on this host has the pid or number 1; a rank has a ring after weft_init, unless WEFT_RING=0, and only its user can see it; rings are searched for in $folder/weft" status 1
+fails 1 '"abcd?" is neither a PID nor the beginning of a job'"'"'s number (at least four hexadecimal digits)' status abcd?
 json status 1 --json -- 'it["jobs"] == []'
 fails 2 'not a number of seconds' status --watch soon
 fails 2 'unexpected argument' status 1 2
@@ -53,7 +54,7 @@ says "${pids[a]}" 'job aaaa000000000001' 'tp (8 ranks: 0-7)' \
     'ranks 0-5,7: all-reduce #12 of 8.0 MiB, for ' \
     'rank 6, behind at #11: all-reduce #11 of 8.0 MiB, finished ' \
     'rank 6 holds up ranks 0-5,7: it is behind at #11 of tp, and it has been in no operation of weft for' \
-    'if the numbers do not move, the job hangs'
+    'if no number after # grows, the job hangs or computes'
 json status aaaa --json -- 'len(it["jobs"]) == 1' \
     'it["jobs"][0]["held_up_by"] == [{"rank": 6, "waiting": [0, 1, 2, 3, 4, 5, 7]}]' \
     'it["jobs"][0]["communicators"][0]["groups"][0]["ranks"] == [6]' \
@@ -68,7 +69,7 @@ says bbbb 'rank 1, in another operation: all-gather #5 of 8.0 MiB, for ' \
     'rank 1 holds up ranks 0,2: it is in all-gather #5 of 8.0 MiB on tp, for '
 lacks 'aaaa0000' status bbbb
 json status --json -- '{"aaaa000000000001", "bbbb000000000002"} <= {j["job"] for j in it["jobs"]}'
-fails 1 'has the pid or number bbb' status bbb # too short
+fails 1 '"bbb" is neither a PID nor the beginning' status bbb # too short
 
 # A line of JSON each time.
 check=$((check + 1))
@@ -84,14 +85,33 @@ says dddd 'rank 0: receive #1 of 8.0 MiB from rank 2, for ' \
     'rank 2 holds up rank 0: it is in receive #4 of 8.0 MiB from rank 1 on tp'
 begin e eeee000000000005 2 0:receive:1:in:1 1:receive:1:in:0
 says eeee 'ranks 0-1 wait for each other'
+begin g 9999000000000008 4 {0,2}:create:1:finished
+rm "$folder"/weft/ring.9999000000000008.{1,3}.*
+says 9999 'tp (4 ranks: 0-3; no ring here: 1,3)'
+lacks 'Repeat the command' status 9999
+json status 9999 --json -- 'it["jobs"][0]["communicators"][0]["absent"] == "1,3"'
+end g
 begin f ffff000000000006 2 0:all-reduce:1:failed
-says ffff 'rank 0: all-reduce #1 of 8.0 MiB failed (ERR_PEER)' 'rank 1: no operation yet'
+says ffff 'rank 0: all-reduce #1 of 8.0 MiB failed (ERR_PEER)' 'rank 1: no collective and no message yet'
 end b
 end c
 end d
 end e
 end f
 fails 1 'cccc' status cccc
+
+# A rank that is stopped is named, also if nobody waits for it yet.
+begin s 5555000000000008 3 none
+says 5555 'ranks 0-2 have no communicator yet: weft_init has not ended'
+kill -STOP "${pids[s]}"
+says 5555 'ranks 0-2 are stopped'
+kill -CONT "${pids[s]}"
+end s
+begin t 5555000000000009 1 0:all-reduce:1:finished
+kill -STOP "${pids[t]}"
+says 5555 "rank 0 is stopped (pid ${pids[t]})"
+kill -CONT "${pids[t]}"
+end t
 
 # Killed: the job is listed as ended, after the live one.
 begin k 0000000000000007 2 {0,1}:all-reduce:3:in
@@ -103,6 +123,32 @@ all=$("$weft" status)
     not_so "the ended job is last: $all"
 says 0000 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB'
 json status 0000 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
+
+# Texts of a ring do not control the terminal.
+cp "$folder"/weft/ring.0000000000000007.0.* "$folder/weft/ring.hostile"
+python3 - "$folder/weft/ring.hostile" <<'END'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+at = data.index((7).to_bytes(8, "little"))
+data[at:at + 8] = (0x1234 << 48).to_bytes(8, "little")
+at = data.index(b"fake_rings")
+text = "\x1b]0;x\x07\x9b2J\u202e".encode() + b"\x9b\n\xff..."
+data[at:at + len(text)] = text
+open(sys.argv[1], "wb").write(data)
+END
+says 123400 'job 1234000000000000: ?]0;x???2J??????...'
+odd=$folder/weft/ring.$'\033]0;x\007\302\233'
+echo hello >"$odd"
+check=$((check + 1))
+python3 - "$weft" <<'END' || not_so "control characters"
+import subprocess, sys
+for options in [], ["--json"]:
+    said = subprocess.run([sys.argv[1], "status", "123400", *options], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT).stdout.decode()
+    bad = [c for c in said if c < " " and c != "\n" or "\x7f" <= c < "\xa0" or c == "\u202e"]
+    assert not bad and "ring.?]0;x??? is cut short" in said, repr(said)
+END
+rm "$folder/weft/ring.hostile" "$odd"
 
 # Files that are not rings have one line each, and do not matter.
 echo hello >"$folder/weft/ring.text"

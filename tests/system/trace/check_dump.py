@@ -156,7 +156,11 @@ def check_all(rank, dump, text):
     claim(kinds == {None, "slice", "partial", "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "permute",
                     "exchange"}, f"rank {rank}: kinds {kinds}")  # fmt: skip
     operations = {entry["operation"] for entry in text["entries"]}
-    claim({"redistribute", "plan", "copy", "pull", "symmetric barrier"} <= operations, f"rank {rank}: {operations}")
+    claim({"redistribute", "plan", "copy", "pull", "symmetric barrier", "create", "release"} <= operations,
+          f"rank {rank}: {operations}")  # fmt: skip
+    numbers = [entry["collective_seq_id"] for entry in text["entries"] if entry["pg_id"] == 1 and not entry["is_p2p"]
+               and entry["operation"] not in ("create", "release")]  # fmt: skip
+    claim(text["pg_status"]["1"]["last_enqueued_collective"] == max(numbers), f"rank {rank}: creations are not counted")
     claim(all(entry["state"] == "completed" for entry in text["entries"]), f"rank {rank}: all is complete")
     moved = [entry for entry in text["entries"] if entry["parent"] != 0]
     claim(all(by["operation"] == "redistribute" for by in text["entries"] if by["id"] in {e["parent"] for e in moved}),
@@ -170,6 +174,8 @@ def check_lost(rank, dump, text, lost):
     if last["state"] != "completed":  # it may have failed between two operations
         claim(last["state"] == "started" and last["retired"] is True, f"rank {rank}: {last}")
         claim(last["waits_for"] == status["waits_for"], f"rank {rank}: {last}")
+        entry, = [entry for entry in text["entries"] if entry["id"] == last["op_id"]]
+        claim(entry["failed"] == status["failed"], f"rank {rank}: {entry} has failed with {status}")
     return status["waits_for"]
 
 

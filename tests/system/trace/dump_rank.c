@@ -317,7 +317,7 @@ static weft_status run_rank(void *argument)
 
     (void)argument;
     if (self == NULL) return weft_fail(WEFT_ERR_NO_MEMORY, "no memory");
-    if (weft_init(NULL, &self->context) != WEFT_OK) return weft_fail(WEFT_ERR_INTERNAL, "no job");
+    if (weft_init(NULL, &self->context) != WEFT_OK) return WEFT_ERR_INTERNAL;
     self->number = weft_rank(self->context);
     self->world = weft_world(self->context);
     for (int i = 0; i < 2; i++)

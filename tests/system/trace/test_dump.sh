@@ -32,7 +32,7 @@ reads all 0 1 2 3
 begin
 WEFT_DUMP=$folder/a%r-b expect 0 "" "$weft" run -n 1 "$program" calm
 is "* " files # nothing has failed
-WEFT_DUMP='' expect 1 "weft_dump: prefix is NULL, and WEFT_DUMP is not set" "$weft" run -n 4 "$program" all
+WEFT_DUMP='' expect 1 "weft_dump: prefix is NULL or empty, and WEFT_DUMP is not set" "$weft" run -n 4 "$program" all
 WEFT_DUMP=$folder/a%r-b expect 0 "" "$weft" run -n 4 "$program" all
 is "a0-b a0-b.json a1-b a1-b.json a2-b a2-b.json a3-b a3-b.json " files
 
@@ -67,10 +67,17 @@ done
 
 # Files that cannot be written: one message, and the job goes on.
 begin
-expect 0 "SIGUSR1: $folder/d.0 cannot be written: error number" "$weft" run -n 2 "$program" refused
+expect 0 "SIGUSR1: $folder/d.0 cannot be written: File too large" "$weft" run -n 2 "$program" refused
 is "* " files
-WEFT_DUMP=/nonexistent/d expect 137 "WEFT_DUMP: /nonexistent/d.0 cannot be written: No such file or directory" \
+WEFT_DUMP=/nonexistent/d expect 137 "WEFT_DUMP: /nonexistent/d.0 cannot be written: No such file or directory; this rank writes no dump" \
     "$weft" run -n 2 --keep-going "$program" killed 1
+WEFT_DUMP=/nonexistent/d expect 0 "WEFT_DUMP: /nonexistent/d.0 cannot be written" "$weft" run -n 1 "$program" calm
+WEFT_DUMP=$folder/ expect 1 "weft_init: WEFT_DUMP is \"$folder/\", a folder; it must be the beginning" \
+    "$weft" run -n 1 "$program" calm
+WEFT_TRACE=$folder/d expect 1 "weft_init: WEFT_TRACE is \"$folder/d\" and WEFT_DUMP is \"$folder/d\", so that both are the file $folder/d.0" \
+    "$weft" run -n 1 "$program" calm
+WEFT_COUNTS=$folder/d.%r expect 1 "WEFT_DUMP is \"$folder/d\" and WEFT_COUNTS is \"$folder/d.%r\"" "$weft" run -n 1 "$program" calm
+WEFT_RING=99999 expect 1 'WEFT_RING is "99999"; expected a whole number from 0 to 65536' "$weft" run -n 1 "$program" calm
 
 # A rank that does not take part: the others wait for it until the time limit.
 begin

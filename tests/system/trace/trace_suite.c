@@ -193,6 +193,57 @@ static void check_messages(struct rank *self)
     }
 }
 
+/* ---- creations ---- */
+
+/* The next creation or release is the NUMBER-th by RANKS; "": by all.  It was made by FUNCTION. */
+static void expect_creation(struct rank *self, int operation, uint64_t number, const char *ranks,
+                            const char *function)
+{
+    const weft_record *begun = NEXT(SUBMITTED, operation), *done = NEXT(FINISHED, operation);
+    char printed[64], wanted[64];
+
+    HOLDS(begun->id == done->id && done->state == WEFT_RECORD_FINISHED);
+    HOLDS(done->sequence == number && strcmp(text(self, done->axes), ranks) == 0);
+    HOLDS(strcmp(text(self, done->label), function) == 0);
+    HOLDS(strcmp(text(self, done->comm_name), "world") == 0 && done->comm != 0);
+    HOLDS(done->sent == 0 && done->received == 0 && done->peer == -1);
+    snprintf(wanted, sizeof wanted, ranks[0] != '\0' ? "%s by ranks %s" : "%s world",
+             weft_operation_name((enum weft_operation)operation), ranks);
+    weft_record_print(self->context, done, printed, sizeof printed);
+    HOLDS(strcmp(printed, wanted) == 0);
+}
+
+static void check_creations(struct rank *self, const weft_mesh *mesh)
+{
+    weft_counts counts = {.struct_size = sizeof counts};
+    weft_comm *part = NULL, *pair = NULL, *along = NULL;
+    int32_t first = self->number & ~1, ranks[] = {first, first + 1};
+    weft_symm *symm = NULL;
+
+    WORKS(weft_counts_begin(self->context, &counts));
+    WORKS(weft_comm_split(self->world, self->number % 2, 0, NULL, &part));
+    WORKS(weft_comm_create(self->world, 2, ranks, NULL, &pair));
+    WORKS(weft_comm_along(self->world, mesh, "tp", &along));
+    WORKS(weft_comm_along(self->world, mesh, "tp", &along)); /* does not wait, has no record */
+    WORKS(weft_symm_create(self->world, 64, NULL, &symm));
+    weft_symm_release(&symm);
+    WORKS(weft_move_clear(self->context));
+    WORKS(weft_counts_end(self->context, &counts));
+    weft_comm_release(&pair);
+    weft_comm_release(&part);
+    expect_creation(self, WEFT_OP_CREATE, 1, "", "weft_comm_split");
+    expect_creation(self, WEFT_OP_CREATE, 1, first == 0 ? "0-1" : "2-3", "weft_comm_create");
+    expect_creation(self, WEFT_OP_CREATE, 2, "", "weft_comm_along");
+    expect_creation(self, WEFT_OP_CREATE, 3, "", "weft_symm_create");
+    expect_creation(self, WEFT_OP_RELEASE, 4, "", "weft_symm_release");
+    expect_creation(self, WEFT_OP_RELEASE, 5, "", "weft_move_clear");
+    HOLDS(self->next == self->count);
+    HOLDS(counts.operations[WEFT_OP_CREATE] == 4 && counts.operations[WEFT_OP_RELEASE] == 2);
+    HOLDS(counts.axis_count == 0 && counts.sent == 0 && counts.failed == 0);
+    for (int i = 0; i < WEFT_OP_COUNT; i++)
+        HOLDS(i == WEFT_OP_CREATE || i == WEFT_OP_RELEASE || counts.operations[i] == 0);
+}
+
 /* ---- plans ---- */
 
 struct specs {
@@ -355,6 +406,7 @@ static void check_failure(struct rank *self)
 
     *awaited = -1;
     WORKS(weft_comm_split(self->world, 0, 0, &options, &comm));
+    expect_creation(self, WEFT_OP_CREATE, 6, "", "weft_comm_split");
     if (self->number != 1) {
         HOLDS(weft_barrier(comm, NULL) != WEFT_OK);
         record = NEXT(SUBMITTED, WEFT_OP_BARRIER);
@@ -398,6 +450,7 @@ static weft_status run_rank(void *argument)
     WORKS(weft_observe(self->context, &observer, &observation));
     check_collectives(self);
     check_messages(self);
+    check_creations(self, specs.mesh);
     check_moves(self, &specs);
     check_batch(self, &specs);
     check_streams(self, &specs);

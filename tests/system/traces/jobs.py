@@ -8,7 +8,8 @@ weft, rank_program = sys.argv[1:3]
 folder = tempfile.mkdtemp(prefix="weft-trace-")
 base = {k: v for k, v in os.environ.items()
         if not k.startswith("WEFT_") or k.startswith("WEFT_TEST_")}
-base.update(WEFT_BACKEND="gloo-cpu", WEFT_TIMEOUT="120")
+# ThreadSanitizer leaves little address space for the shared heap.
+base.update(WEFT_BACKEND="gloo-cpu", WEFT_TIMEOUT="120", WEFT_CPU_HEAP="96M")
 
 
 def call(command, code=0, text="", **environment):

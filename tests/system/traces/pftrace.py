@@ -69,6 +69,7 @@ class Trace:
         self.last = {}
         self.interned = collections.defaultdict(dict)  # sequence -> {(field, number): text}
         self.cleared = set()
+        self.restarts = 0       # of sequences, also their beginnings
 
     def path(self, uuid):
         """("rank 0 (...)", "host calls (...)")"""
@@ -90,8 +91,11 @@ class Trace:
         if t[3]:
             process = table(t[3][0])
             pid, name = process[1][0], process[6][0].decode()
-        self.tracks[t[1][0]] = {"name": name, "parent": t[5][0] if t[5] else 0, "pid": pid,
-                                "is_counter": bool(t[8])}
+        track = {"name": name, "parent": t[5][0] if t[5] else 0, "pid": pid,
+                 "is_counter": bool(t[8])}
+        before = self.tracks.get(t[1][0], track)  # only its name may change
+        assert {**before, "name": ""} == {**track, "name": ""}, (before, track)
+        self.tracks[t[1][0]] = track
 
     def note(self, texts, data):
         n = table(data)
@@ -142,6 +146,7 @@ class Trace:
         flags = p[13][0] if p[13] else 0
         if flags & 1:
             self.cleared.add(sequence)
+            self.restarts += 1
             self.interned[sequence] = {}
         if flags & 2:
             assert sequence in self.cleared, "a packet needs a state that was never begun"

@@ -26,6 +26,9 @@ def check_facts(trace, rank, ranks):
 def check_host(trace, rank, ranks):
     """Slices of the calling thread."""
     host = of_rank(trace, rank, trace.slices, "host calls")
+    create, = [s for s in host if s.category == "create"]
+    assert create.name == "create world" and create.notes["label"] == "weft_comm_split", create
+    assert create.notes["sequence"] == 1, create
     reduces = [s for s in host if s.category == "all-reduce"]
     assert [s.notes["sequence"] for s in reduces] == [1, 2, 3], reduces
     for s in reduces:
@@ -79,7 +82,7 @@ def check_counters(trace, rank):
 def check_flows(trace, ranks):
     """Each collective joins all ranks, each message its two ranks."""
     flows = trace.flows()
-    for category in ("all-reduce", "all-gather"):
+    for category in ("create", "all-reduce", "all-gather"):
         for s in (s for s in trace.slices if s.category == category):
             joined, = [flows[f] for f in s.flows if all(e.end for e in flows[f])]
             assert len({trace.path(e.track)[0] for e in joined}) == ranks, joined
@@ -103,11 +106,14 @@ def check_rank(trace, rank, ranks):
 def check_job(name, ranks, hosts=False):
     """The files NAME.RANK of a job, alone and merged."""
     files = [f"{name}.{rank}" for rank in range(ranks)]
-    bounds = []
+    bounds, uuids = [], set()
     for rank, file in enumerate(files):
         trace = pftrace.read(file)
         assert len({s["pid"] for s in trace.tracks.values() if s["pid"]}) == 1
         assert set(trace.clocks[0]) == {1, 3, 6}, trace.clocks
+        assert uuids.isdisjoint(trace.tracks), (uuids, trace.tracks)
+        assert {uuid >> 24 for uuid in trace.tracks} == {rank + 1}, trace.tracks
+        uuids |= set(trace.tracks)
         for clock in check_rank(trace, rank, ranks):
             offset, bound = clock.notes["offset ns"], clock.notes["bound ns"]
             assert abs(offset) <= bound, clock  # the clocks are the same
@@ -118,6 +124,7 @@ def check_job(name, ranks, hosts=False):
     assert f"{ranks} of {ranks} ranks, on the clock of rank 0" in said, said
     trace = pftrace.read(merged)
     assert len(trace.clocks) == 1
+    assert set(trace.tracks) == uuids, trace.tracks
     for rank in range(ranks):
         check_rank(trace, rank, ranks)
     check_flows(trace, ranks)
@@ -143,8 +150,9 @@ def check_summary(file, trace):
 
 
 os.chdir(jobs.folder)
-jobs.run_ranks(2, WEFT_TRACE="two")
-check_job("two", 2)
+for _ in range(2):  # a job that starts again replaces the files
+    jobs.run_ranks(2, WEFT_TRACE="two")
+    check_job("two", 2)
 jobs.run_ranks(4, "--wait-not", WEFT_TRACE="four")
 check_job("four", 4)
 jobs.run_ranks(3, hosts=True, WEFT_TRACE="hosts")

@@ -33,7 +33,7 @@ jobs.run_ranks(2, WEFT_TRACE="t", **device)
 for rank in range(2):
     trace = pftrace.read(f"t.{rank}")
     assert missed(trace) == [0]
-    assert count(trace, "host calls") == {"plan": 2}
+    assert count(trace, "host calls") == {"create": 1, "plan": 2}
     assert count(trace, "stream ") == on_stream
     assert count(trace, "default stream") == {
         "all-reduce": 3, "send": 1, "receive": 1, "redistribute": 5, "all-to-all-v": 5}

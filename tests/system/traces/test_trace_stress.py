@@ -1,4 +1,5 @@
-"""Traces of ranks with several threads, and of more open operations than the ring remembers."""
+"""Traces of ranks with several threads, of more open operations than the ring remembers, and of more
+texts than have numbers."""
 import os
 import shutil
 import sys
@@ -33,4 +34,29 @@ for s in merged.slices:
     if s.category == "all-reduce":
         joined, = [flows[f] for f in s.flows if all(e.end for e in flows[f])]
         assert len(joined) == ranks and len({e.notes["communicator"] for e in joined}) == 1, joined
+
+
+def check_many():
+    """The numbers of texts begin again, and every slice still has its name."""
+    jobs.call([jobs.rank_program, "--many"], WEFT_TRACE="many")
+    trace = pftrace.read("many.0")
+    assert trace.restarts > 1, trace.restarts
+    for kind in "all-gather", "broadcast", "all-reduce", "all-to-all", "reduce":
+        found = [s for s in trace.slices if s.category == kind and "odd" in s.notes["communicator"]]
+        assert [s.notes["bytes"] for s in found] == list(range(1, 2001)), kind
+        for s in found:
+            size = s.notes["bytes"]
+            shown = f"{size} B" if size < 1024 else f"{size / 1024:.1f} KiB"
+            assert s.name == f"{kind} {s.notes['communicator']} {shown}", s
+            assert s.notes["communicator"].startswith("odd????"), s
+    marks = [i.name for i in trace.instants if i.name.startswith("all-reduce odd")]
+    assert marks == [s.name for s in trace.slices if s.name.startswith("all-reduce odd")]
+    assert any(t["name"].startswith("stream ?(") for t in trace.tracks.values()), trace.tracks
+    said = jobs.call([jobs.weft, "trace", "many.0"])
+    assert sum(line.split()[-1] in ("all-gather", "broadcast", "all-to-all", "reduce")
+               and int(line.split()[2]) in (2000, 2001) for line in said.splitlines()
+               if "%" in line) == 4, said
+
+
+check_many()
 shutil.rmtree(jobs.folder)

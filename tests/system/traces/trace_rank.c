@@ -1,15 +1,17 @@
 /* trace_rank.c - a program whose trace is known: on each rank, in this order,
  *
- *     3 all-reduces of 8 KiB; a message of 16 KiB from each rank to the next, in a group;
+ *     a communicator of all ranks is created and released; 3 all-reduces of 8 KiB;
+ *     a message of 16 KiB from each rank to the next, in a group;
  *     a plan from S(0) to S(1), bound as "weights", and 4 runs of it on the default stream;
  *     the same plan bound as "packed", which needs scratch, and 1 run of it;
  *     2 runs of "weights" and an all-gather on a stream, which is called "copies";
  *     a barrier on another stream, which has no name, and often the address of the first.
  *
- *     trace_rank [--threads N] [--wait-not] [--full] [--twice] [--killed]
+ *     trace_rank [--threads N] [--wait-not] [--full] [--twice] [--killed] [--many]
  *
  * --wait-not: it does not wait for the stream; --full: at the end, no file can exceed 2 KiB;
- * --twice: there is a second context meanwhile; --killed: the last rank kills itself. */
+ * --twice: there is a second context meanwhile; --killed: the last rank kills itself;
+ * --many: before that, collectives of 1 to 2000 bytes, and names that are not UTF-8. */
 #include "weft/weft.h"
 
 #include <signal.h>
@@ -27,7 +29,7 @@
         }                                                                                          \
     } while (0)
 
-static bool waits = true, is_full = false, is_twice = false, is_killed = false;
+static bool waits = true, is_full = false, is_twice = false, is_killed = false, has_many = false;
 
 static void run_collectives(weft_comm *world, float *in, float *out)
 {
@@ -86,13 +88,42 @@ static void run_plan(weft_context *ctx, weft_comm *world, const float *in, float
     weft_mesh_release(&mesh);
 }
 
+/* More texts than a trace has numbers for. */
+static void run_many(weft_context *ctx, const void *in, void *out)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .name = "odd\xff\033\xc2\x9b"};
+    weft_stream *stream = NULL;
+    weft_comm *odd = NULL;
+
+    MUST(weft_comm_split(weft_world(ctx), 0, 0, &options, &odd));
+    MUST(weft_stream_create(ctx, &stream));
+    MUST(weft_stream_set_name(ctx, stream, "\xc3("));
+    MUST(weft_barrier(odd, NULL));
+    MUST(weft_barrier(odd, stream));
+    MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
+    for (uint64_t i = 1; i <= 2000; i++) {
+        MUST(weft_all_gather(odd, in, out, i, WEFT_DTYPE_U8, NULL));
+        MUST(weft_broadcast(odd, in, out, i, WEFT_DTYPE_U8, 0, NULL));
+        MUST(weft_all_reduce(odd, in, out, i, WEFT_DTYPE_U8, WEFT_REDUCE_SUM, stream));
+        MUST(weft_all_to_all(odd, in, out, i, WEFT_DTYPE_U8, NULL));
+        MUST(weft_reduce(odd, in, out, i, WEFT_DTYPE_U8, WEFT_REDUCE_SUM, 0, NULL));
+        MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
+    }
+    weft_stream_release(ctx, &stream);
+    weft_comm_release(&odd);
+}
+
 static void run(weft_context *ctx)
 {
     weft_comm *world = weft_world(ctx);
+    weft_comm *created;
     void *in, *out;
 
+    MUST(weft_comm_split(world, 0, 0, NULL, &created));
+    weft_comm_release(&created);
     MUST(weft_alloc(ctx, sizeof(float) * COUNT * 4, WEFT_MEMORY_DEVICE, &in));
     MUST(weft_alloc(ctx, sizeof(float) * COUNT * 4, WEFT_MEMORY_DEVICE, &out));
+    if (has_many) run_many(ctx, in, out);
     run_collectives(world, in, out);
     run_messages(world, in, out);
     run_plan(ctx, world, in, out);
@@ -131,6 +162,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--full") == 0) is_full = true;
         if (strcmp(argv[i], "--twice") == 0) is_twice = true;
         if (strcmp(argv[i], "--killed") == 0) is_killed = true;
+        if (strcmp(argv[i], "--many") == 0) has_many = true;
     }
     if (threads > 0) {
         MUST(weft_threads_run(threads, run_thread, NULL));

@@ -53,6 +53,9 @@ START_TEST(utf8_passes_and_what_is_not_utf8_is_replaced)
 {
     CHECK_JSON("\"\xc3\xa9 \xe2\x82\xac \xf0\x9d\x84\x9e\"",
                wf_json_string(&json, NULL, "\xc3\xa9 \xe2\x82\xac \xf0\x9d\x84\x9e"));
+    CHECK_JSON("\"\\u009b1m \\u202e\"", wf_json_string(&json, NULL,
+                                                       "\xc2\x9b"
+                                                       "1m \xe2\x80\xae"));
     CHECK_JSON("\"\\ufffd(\"", wf_json_string(&json, NULL, "\xc3("));          /* cut short */
     CHECK_JSON("\"\\ufffd\"", wf_json_string(&json, NULL, "\x80"));            /* no start */
     CHECK_JSON("\"\\ufffd\\ufffd\"", wf_json_string(&json, NULL, "\xc0\xaf")); /* overlong */

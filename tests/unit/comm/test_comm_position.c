@@ -39,7 +39,7 @@ static void look_around(struct world_rank *self)
     HOLDS(weft_comm_split(world, 0, 0, NULL, &first) == WEFT_OK);
     HOLDS(weft_comm_split(world, 0, 0, NULL, &second) == WEFT_OK); /* all have the first */
     if (self->rank == 0) {
-        HOLDS(dump_says(world, "world: rank 0 of 3 has posted 1 operations"));
+        HOLDS(dump_says(world, "world (3 ranks): rank 0 has posted 1 operation\n"));
         HOLDS(dump_says(world, "#1 all_reduce sum of 1 f32 (done)"));
         HOLDS(dump_says(world, "rank 1 is at #2, all_reduce sum of 1 f32 (done)"));
         HOLDS(dump_says(world, "rank 2 is at #3"));
@@ -117,6 +117,27 @@ START_TEST(a_rank_that_waits_in_another_communicator_tells_so)
 }
 END_TEST
 
+START_TEST(work_on_a_stream_is_done_after_its_wait)
+{
+    float x = 1, y;
+    weft_context *context;
+    weft_stream *stream;
+    weft_comm *world;
+
+    fake_reset();
+    context = world_alone();
+    world = weft_world(context);
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    ck_assert_int_eq(weft_all_reduce(world, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream),
+                     WEFT_OK);
+    ck_assert(dump_says(world, "#1 all_reduce sum of 1 f32\n"));
+    ck_assert_int_eq(weft_stream_wait(context, stream, WEFT_FOREVER), WEFT_OK);
+    ck_assert(dump_says(world, "#1 all_reduce sum of 1 f32 (done)"));
+    weft_stream_release(context, &stream);
+    weft_context_release(&context);
+}
+END_TEST
+
 START_TEST(a_rank_alone_tells_its_own)
 {
     weft_context *context;
@@ -137,4 +158,5 @@ START_TEST(a_rank_alone_tells_its_own)
 END_TEST
 
 SUITE(comm_position, every_ranks_position_is_reported, a_time_limit_names_the_late_rank,
-      a_rank_that_waits_in_another_communicator_tells_so, a_rank_alone_tells_its_own)
+      a_rank_that_waits_in_another_communicator_tells_so, work_on_a_stream_is_done_after_its_wait,
+      a_rank_alone_tells_its_own)

@@ -130,12 +130,12 @@ enum { RANKS = 32 };
 /* A mesh of at most RANKS ranks, below RANKS. */
 static weft_mesh *small_mesh(struct random *r)
 {
-    int32_t sizes[3], ranks[RANKS], axes = random_in(r, 1, 3), size = 1;
+    int32_t sizes[3], ranks[RANKS], axes = random_in(r, 1, 3);
     weft_mesh_options options = {.struct_size = sizeof options, .ranks = ranks};
     weft_mesh *mesh = NULL;
 
     for (int32_t a = 0; a < axes; a++)
-        size *= sizes[a] = random_in(r, 1, 3);
+        sizes[a] = random_in(r, 1, 3);
     random_order(r, RANKS, ranks);
     if (random_chance(r, 2))
         for (int32_t i = 0; i < RANKS; i++)

@@ -141,6 +141,40 @@ START_TEST(wrong_arguments_are_refused)
 }
 END_TEST
 
-SUITE(plan_least, a_rank_receives_what_it_wants_and_does_not_hold,
+/* With too many ranks to count them, the figures are those of some ranks. */
+START_TEST(estimates_are_not_below_the_bound)
+{
+    static const struct {
+        const char *mesh, *to_mesh, *shape, *from, *to;
+        uint64_t bound;
+    } cases[] = {
+        {"300x300", NULL, "3007,3011", "S(0),S(1)", "S(1),S(0)", 484},
+        {"70000", "70000@70000-139999", "70001,5", "O(1)", "O(40000)", 70001 * 20},
+        {"70000", NULL, "70001,5", "S(0)", "O(40000)", 70001 * 20},
+        {"70000", NULL, "70001,5", "O(40000)", "S(0)", 40},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_plan_options least = {.struct_size = sizeof least, .minimize = WEFT_MINIMIZE_BYTES};
+        weft_plan_info info = {.struct_size = sizeof info};
+        struct pair pair;
+        weft_plan *plan;
+
+        open_pair(&pair, cases[i].mesh, cases[i].to_mesh, cases[i].shape, cases[i].from,
+                  cases[i].to);
+        plan = plan_pair(&pair, &least);
+        ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+        ck_assert(!info.exact);
+        ck_assert_uint_eq(info.bytes_received_max, cases[i].bound);
+        ck_assert_uint_le(bound_of(plan), cases[i].bound);
+        ck_assert_uint_ge(bound_of(plan), cases[i].bound * 9 / 10);
+        weft_plan_release(&plan);
+        close_pair(&pair);
+    }
+}
+END_TEST
+
+SUITE(plan_least, estimates_are_not_below_the_bound,
+      a_rank_receives_what_it_wants_and_does_not_hold,
       a_reduction_needs_a_message_per_contribution_and_per_rank, partials_need_the_value_once,
       no_plan_is_below_the_bound, a_batch_needs_what_its_tensors_need, wrong_arguments_are_refused)

@@ -162,6 +162,27 @@ START_TEST(a_spec_has_the_sizes_of_its_shards)
 }
 END_TEST
 
+START_TEST(many_shards_make_one_list)
+{
+    int64_t *shards = calloc(WEFT_MAX_SIZES + 1, sizeof *shards);
+    weft_spec *spec = NULL;
+    weft_shard last;
+
+    ck_assert_ptr_nonnull(shards);
+    for (int32_t i = 0; i <= WEFT_MAX_SIZES; i++)
+        shards[i] = i % 2;
+    ck_assert_int_eq(spec_from("65536", "S(0)", 1, shards, &spec), WEFT_OK);
+    weft_spec_shard(spec, WEFT_MAX_SIZES - 1, &last);
+    ck_assert_int_eq(last.offset[0], WEFT_MAX_SIZES / 2 - 1);
+    weft_spec_release(&spec);
+    check_refused(spec_from("65537", "S(0)", 1, shards, &spec), WEFT_ERR_MISMATCH,
+                  "weft_spec_from_shards: dimension 0 has 32768 indices in all");
+    check_refused(spec_from("65537", "S(0)", 1, shards, &spec), WEFT_ERR_MISMATCH,
+                  "only S(d) on an axis of at most 65536 ranks accepts sizes that are not chunks");
+    free(shards);
+}
+END_TEST
+
 START_TEST(shards_of_no_spec_are_refused)
 {
     weft_spec *spec = NULL;
@@ -209,7 +230,7 @@ START_TEST(a_spec_from_shards_survives_every_allocation_failure)
 END_TEST
 
 SUITE(shard_global, owners_hold_the_tensor_and_others_nothing, a_spec_has_the_sizes_of_its_shards,
-      shards_of_no_spec_are_refused, a_spec_from_shards_survives_every_allocation_failure,
-      uneven_shards_add_up, three_axes_of_three_dimensions_multiply,
-      a_scalar_has_no_shape_to_agree_on, ranks_that_disagree_are_named,
-      sizes_that_cannot_be_are_refused)
+      many_shards_make_one_list, shards_of_no_spec_are_refused,
+      a_spec_from_shards_survives_every_allocation_failure, uneven_shards_add_up,
+      three_axes_of_three_dimensions_multiply, a_scalar_has_no_shape_to_agree_on,
+      ranks_that_disagree_are_named, sizes_that_cannot_be_are_refused)

@@ -123,6 +123,16 @@ START_TEST(wrong_arguments_are_refused)
 }
 END_TEST
 
+START_TEST(more_owners_than_tensors_take_no_memory)
+{
+    static const uint64_t bytes[] = {3, 4};
+    int32_t given[2] = {-7, -7};
+
+    ck_assert_int_eq(weft_owners_balance(2, bytes, INT32_MAX, given), WEFT_OK);
+    ck_assert(given[0] == 1 && given[1] == 0);
+}
+END_TEST
+
 static weft_status balance(void *given)
 {
     static const uint64_t bytes[] = {3, 4};
@@ -140,4 +150,5 @@ END_TEST
 
 SUITE(shard_owners, loads_are_within_four_thirds_of_the_optimum, small_tensors_are_dealt_evenly,
       a_hundred_matrices_have_eight_owners, ties_go_to_the_first_tensor_and_the_first_owner,
-      wrong_arguments_are_refused, balancing_survives_every_allocation_failure)
+      more_owners_than_tensors_take_no_memory, wrong_arguments_are_refused,
+      balancing_survives_every_allocation_failure)

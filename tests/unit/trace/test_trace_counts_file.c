@@ -1,6 +1,8 @@
 #include "support/suite.h"
 #include "support/trace.h"
 
+#include <sys/stat.h>
+
 static char content[2048];
 
 static const char *read_file(const char *path)
@@ -37,6 +39,19 @@ START_TEST(each_counter_is_a_line)
 }
 END_TEST
 
+START_TEST(a_name_with_newlines_is_one_line)
+{
+    weft_counts counts = {.axis_count = 1};
+
+    test_runtime = folder_create();
+    counts.axes[0] = (weft_axis_count){"tp\nend 1 rank\n\033[2J", 3, 24, 48};
+    ck_assert_int_eq(wf_counts_append(&counts, folder_path(&test_runtime, "a"), 0), WEFT_OK);
+    ck_assert_str_eq(read_file(folder_path(&test_runtime, "a.0")),
+                     "axes 3 24 48 tp?end 1 rank??[2J\nend 1 rank\n");
+    folder_remove(&test_runtime);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_written_is_an_error)
 {
     weft_counts counts = {.sent = 1};
@@ -44,10 +59,16 @@ START_TEST(a_file_that_cannot_be_written_is_an_error)
 
     ck_assert_int_eq(wf_counts_append(&counts, "/proc/no-such-folder/counts", 0), WEFT_ERR_SYSTEM);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "/proc/no-such-folder/counts.0 cannot be"));
+    test_runtime = folder_create();
+    ck_assert_int_eq(mkfifo(folder_path(&test_runtime, "pipe.0"), 0600), 0);
+    ck_assert_int_eq(wf_counts_append(&counts, folder_path(&test_runtime, "pipe"), 0),
+                     WEFT_ERR_SYSTEM);
+    folder_remove(&test_runtime);
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     ck_assert_int_eq(wf_counts_append(&counts, name, 0), WEFT_ERR_SYSTEM);
 }
 END_TEST
 
-SUITE(trace_counts_file, each_counter_is_a_line, a_file_that_cannot_be_written_is_an_error)
+SUITE(trace_counts_file, each_counter_is_a_line, a_name_with_newlines_is_one_line,
+      a_file_that_cannot_be_written_is_an_error)

@@ -73,9 +73,9 @@ START_TEST(operations_are_counted)
     struct wf_metrics *metrics = begin(trace, folder.path, WF_METRICS_INTERVAL_NS);
 
     ck_assert_double_eq(value_of(&folder, "weft_inflight_operations" LABELS "} "), 0);
-    wf_trace_finish(trace, submit(trace, "t\"p\\", 1000));
-    wf_trace_finish(trace, submit(trace, "t\"p\\", 1024));
-    (void)wf_trace_fail(trace, submit(trace, "t\"p\\", 1), WEFT_ERR_PEER);
+    wf_trace_finish(trace, submit(trace, "t\"p\\\xff\033", 1000));
+    wf_trace_finish(trace, submit(trace, "t\"p\\\xff\033", 1024));
+    (void)wf_trace_fail(trace, submit(trace, "t\"p\\\xff\033", 1), WEFT_ERR_PEER);
     (void)submit(trace, "dp", 8);
     atomic_store(&trace->scratch, 4096);
     (void)wf_trace_submit(
@@ -85,7 +85,7 @@ START_TEST(operations_are_counted)
                           &(weft_record){.operation = WEFT_OP_PLAN, .flags = WEFT_RECORD_CACHED});
     ck_assert_int_eq(wf_metrics_write(metrics), WEFT_OK);
 
-#define TP LABELS ",comm=\"t\\\"p\\\\\",op=\"all-reduce\""
+#define TP LABELS ",comm=\"t\\\"p\\\\??\",op=\"all-reduce\""
     ck_assert_double_eq(value_of(&folder, "weft_operations_total" TP "} "), 3);
     ck_assert_double_eq(value_of(&folder, "weft_failed_operations_total" TP "} "), 1);
     ck_assert_double_eq(value_of(&folder, "weft_bytes_total" TP ",direction=\"sent\"} "), 2025);

@@ -127,6 +127,83 @@ START_TEST(places_for_observers_are_reused)
 }
 END_TEST
 
+/* ---- callbacks that call weft ---- */
+
+struct caller {
+    struct wf_trace *trace;
+    uint32_t slot;
+    int calls;
+};
+
+static void submit_more(void *self, const weft_record *record)
+{
+    struct caller *caller = self;
+
+    (void)record;
+    ck_assert_int_le(++caller->calls, 2); /* it is not called for its own operations */
+    wf_trace_finish(caller->trace, test_submit(caller->trace, 1, 0));
+}
+
+START_TEST(operations_of_a_callback_have_no_callbacks)
+{
+    struct caller caller = {.trace = test_trace_begin(64)};
+    weft_observer observer = {.struct_size = sizeof observer,
+                              .self = &caller,
+                              .submitted = submit_more,
+                              .finished = submit_more};
+
+    ck_assert_int_eq(wf_observers_add(caller.trace, &observer, &caller.slot), WEFT_OK);
+    wf_trace_finish(caller.trace, test_submit(caller.trace, 1, 0));
+    ck_assert_int_eq(caller.calls, 2);
+    ck_assert_uint_eq(atomic_load(&caller.trace->segment->next), 3);
+    wf_observers_remove(caller.trace, caller.slot);
+    test_trace_end(caller.trace);
+}
+END_TEST
+
+static void remove_itself(void *self, const weft_record *record)
+{
+    struct caller *caller = self;
+
+    (void)record;
+    caller->calls++;
+    wf_observers_remove(caller->trace, caller->slot);
+}
+
+static void remove_itself_after_failure(void *self, uint64_t comm, weft_status status,
+                                        const char *text)
+{
+    (void)comm, (void)status, (void)text;
+    remove_itself(self, NULL);
+}
+
+START_TEST(a_callback_may_release_its_observation)
+{
+    struct caller caller = {.trace = test_trace_begin(64)};
+    struct seen seen = {0};
+    weft_observer observer = {.struct_size = sizeof observer,
+                              .self = &caller,
+                              .submitted = remove_itself,
+                              .finished = remove_itself,
+                              .failed = remove_itself_after_failure};
+    weft_observer other = observer_for(&seen);
+    uint32_t slot;
+
+    ck_assert_int_eq(wf_observers_add(caller.trace, &observer, &caller.slot), WEFT_OK);
+    ck_assert_int_eq(wf_observers_add(caller.trace, &other, &slot), WEFT_OK);
+    wf_trace_finish(caller.trace, test_submit(caller.trace, 1, 0));
+    ck_assert_int_eq(caller.calls, 1);
+    ck_assert_int_eq(seen.submitted + seen.finished, 2);
+    ck_assert_int_eq(wf_observers_add(caller.trace, &observer, &caller.slot), WEFT_OK);
+    wf_trace_fail_comm(caller.trace, 1, WEFT_ERR_PEER, "");
+    wf_trace_fail_comm(caller.trace, 1, WEFT_ERR_PEER, "");
+    ck_assert_int_eq(caller.calls, 2);
+    ck_assert_int_eq(seen.failed, 2);
+    wf_observers_remove(caller.trace, slot);
+    test_trace_end(caller.trace);
+}
+END_TEST
+
 /* ---- threads ---- */
 
 static void linger(void *self, const weft_record *record)
@@ -230,5 +307,6 @@ START_TEST(observers_come_and_go_while_others_are_called)
 END_TEST
 
 SUITE(trace_observers, each_event_has_its_callback, a_callback_may_be_missing,
-      places_for_observers_are_reused, the_removal_of_an_observer_waits_for_its_callback,
+      places_for_observers_are_reused, operations_of_a_callback_have_no_callbacks,
+      a_callback_may_release_its_observation, the_removal_of_an_observer_waits_for_its_callback,
       observers_come_and_go_while_others_are_called)

@@ -1,5 +1,6 @@
 /* Rings of a host: their list, their owners, and other users. */
 #include "support/allocfail.h"
+#include "support/caught.h"
 #include "support/rings.h"
 #include "support/suite.h"
 
@@ -140,6 +141,7 @@ START_TEST(list_has_all_rings_in_order)
     struct folder folder = rings_begin();
     struct wf_trace *second = rings_make(1, 64), *first = rings_make(0, 64);
     weft_rings *rings = NULL;
+    weft_ring *listed;
     size_t found = 0;
 
     folder_write(&folder, "weft/ring.text", "hello", 5);
@@ -158,6 +160,12 @@ START_TEST(list_has_all_rings_in_order)
     ck_assert_ptr_nonnull(strstr(weft_rings_folder(rings, 0), folder.path));
     ck_assert_ptr_null(weft_rings_folder(rings, 2));
     ck_assert_ptr_nonnull(strstr(weft_rings_problem(rings, 0), "weft/ring.text is cut short"));
+    listed = weft_rings_at(rings, 0);
+    catch_begin();
+    weft_ring_close(&listed);
+    ck_assert_ptr_nonnull(strstr(catch_end(), "weft_ring_close: weft_rings_release closes the "
+                                              "rings of its list"));
+    ck_assert_ptr_null(listed);
     weft_rings_release(&rings);
     ck_assert_ptr_null(rings);
     wf_trace_destroy(first);
@@ -202,6 +210,15 @@ START_TEST(another_user_cannot_read)
     ck_assert_int_eq(code, 0);
     wf_trace_destroy(trace);
     rings_end(&folder);
+}
+END_TEST
+
+START_TEST(an_empty_path_is_refused)
+{
+    weft_ring *ring = NULL;
+
+    ck_assert_int_eq(weft_ring_open("", &ring), WEFT_ERR_NOT_FOUND);
+    ck_assert_str_eq(weft_last_error(), "weft_ring_open: path is empty; it must name a file");
 }
 END_TEST
 
@@ -250,4 +267,4 @@ END_TEST
 
 SUITE(trace_rings, stopped_and_killed_owners_are_told_apart, fork_of_an_owner_does_not_own,
       readers_do_not_keep_an_owner_from_its_lock, list_has_all_rings_in_order,
-      another_user_cannot_read, missing_memory_is_reported)
+      another_user_cannot_read, an_empty_path_is_refused, missing_memory_is_reported)

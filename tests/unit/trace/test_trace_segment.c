@@ -54,6 +54,20 @@ START_TEST(a_ring_is_a_file_that_only_its_user_can_read)
 }
 END_TEST
 
+START_TEST(a_ring_begins_with_its_context_not_with_the_process)
+{
+    uint64_t before = wf_instant_begun().ns;
+    struct wf_trace *trace;
+
+    while (wf_now_ns() - before < 2000000)
+        continue;
+    before = wf_now_ns();
+    trace = test_trace_begin(64);
+    ck_assert_uint_ge(trace->segment->begun_ns, before);
+    test_trace_end(trace);
+}
+END_TEST
+
 START_TEST(without_a_ring_there_is_no_file)
 {
     struct wf_trace *trace = test_trace_begin(0);
@@ -226,7 +240,8 @@ START_TEST(a_failed_allocation_is_an_error)
 }
 END_TEST
 
-SUITE(trace_segment, a_ring_is_a_file_that_only_its_user_can_read, without_a_ring_there_is_no_file,
+SUITE(trace_segment, a_ring_is_a_file_that_only_its_user_can_read,
+      a_ring_begins_with_its_context_not_with_the_process, without_a_ring_there_is_no_file,
       rings_have_a_power_of_two_of_records, a_fork_does_not_own_the_ring_of_its_parent,
       without_space_the_ring_is_private, without_descriptors_the_ring_is_private,
       an_unusable_folder_is_replaced_by_the_next, a_failed_allocation_is_an_error)

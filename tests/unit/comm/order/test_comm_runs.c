@@ -389,6 +389,10 @@ START_TEST(a_wait_names_the_plan_that_waits)
     wf_runs_step(&plan, 1, &pair);
     wf_runs_describe_last(&pair, "", text, sizeof text);
     ck_assert_str_eq(text, "work on a stream, last started by weft_redistribute: a plan: step 1");
+    plan.name = "layer3.weight";
+    wf_runs_describe_last(&pair, "grads", text, sizeof text);
+    ck_assert_str_eq(text, "work on stream grads, last started by weft_redistribute: tensor "
+                           "layer3.weight: a plan: step 1");
     movers.runs.list = &move;
     wf_runs_begin(&movers.runs, &move, 0);
     wf_runs_step(&move, 2, &pair);

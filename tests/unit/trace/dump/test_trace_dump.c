@@ -3,7 +3,11 @@
 #include "trace/dump/dump.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct wf_trace *trace;
 
@@ -149,6 +153,144 @@ START_TEST(a_handler_of_the_program_is_not_replaced)
 }
 END_TEST
 
+/* True if a signal to this thread writes a dump. */
+static bool is_written(void)
+{
+    size_t size;
+
+    (void)unlink(folder_path(&test_runtime, "d.3"));
+    ck_assert_int_eq(raise(SIGUSR1), 0);
+    return content("d.3", &size) != NULL;
+}
+
+static void begin_watching(void)
+{
+    char prefix[128];
+
+    begin();
+    snprintf(prefix, sizeof prefix, "%s/d", test_runtime.path);
+    ck_assert_int_eq(wf_dump_begin(trace, prefix), WEFT_OK);
+}
+
+/* The default would end the process, so it is not tried here. */
+START_TEST(a_program_may_ignore_the_signal)
+{
+    static void (*const actions[])(int) = {SIG_IGN, SIG_DFL};
+    struct sigaction now;
+
+    for (size_t i = 0; i < WF_COUNT(actions); i++) {
+        begin_watching();
+        ck_assert(is_written());
+        signal(SIGUSR1, actions[i]);
+        if (actions[i] == SIG_IGN) ck_assert(!is_written());
+        test_trace_end(trace);
+        ck_assert_int_eq(sigaction(SIGUSR1, NULL, &now), 0);
+        ck_assert(now.sa_handler == actions[i]);
+        begin_watching();
+        ck_assert(is_written());
+        test_trace_end(trace);
+        ck_assert_int_eq(sigaction(SIGUSR1, NULL, &now), 0);
+        ck_assert(now.sa_handler == actions[i]);
+    }
+}
+END_TEST
+
+/* The program's handler calls weft's, which must not call it back. */
+static struct sigaction chained;
+
+static void call_chained(int number, siginfo_t *info, void *machine)
+{
+    handled++;
+    chained.sa_sigaction(number, info, machine);
+}
+
+START_TEST(a_handler_that_calls_wefts_is_called_once)
+{
+    struct sigaction own = {.sa_flags = SA_SIGINFO};
+
+    own.sa_sigaction = call_chained;
+    signal(SIGUSR1, SIG_DFL);
+    begin_watching();
+    ck_assert_int_eq(sigaction(SIGUSR1, &own, &chained), 0);
+    for (int i = 0; i < 2; i++) {
+        handled = 0;
+        ck_assert(is_written());
+        ck_assert_int_eq(handled, 1);
+        test_trace_end(trace);
+        begin_watching();
+    }
+    test_trace_end(trace);
+    signal(SIGUSR1, SIG_DFL);
+}
+END_TEST
+
+START_TEST(a_blocked_signal_writes_when_it_is_unblocked)
+{
+    sigset_t set;
+    size_t size;
+
+    begin_watching();
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+    ck_assert(!is_written());
+    ck_assert_int_eq(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+    ck_assert_ptr_nonnull(content("d.3", &size));
+    test_trace_end(trace);
+}
+END_TEST
+
+/* ---- forks ---- */
+
+static atomic_bool is_done;
+
+static void *raise_signals(void *argument)
+{
+    while (!is_done)
+        (void)raise(SIGUSR1);
+    return argument;
+}
+
+/* The child of a fork: its handler writes nothing, and traces of its own end. */
+static int act_as_child(void)
+{
+    struct wf_trace *own = NULL;
+    size_t size;
+
+    alarm(60);
+    (void)raise(SIGUSR1);
+    if (wf_trace_create(&test_identity, 0, &own) != WEFT_OK) return 1;
+    if (wf_dump_begin(own, folder_path(&test_runtime, "child")) != WEFT_OK) return 2;
+    wf_trace_destroy(own); /* must not wait for the parent's thread */
+    return content("child.3", &size) == NULL ? 0 : 3;
+}
+
+START_TEST(a_fork_during_a_dump_neither_writes_nor_waits)
+{
+    pthread_t thread;
+    int status;
+
+    begin_watching();
+    ck_assert_int_eq(pthread_create(&thread, NULL, raise_signals, NULL), 0);
+    for (int i = 0; i < 50; i++) {
+        pid_t child = fork();
+
+        ck_assert_int_ge(child, 0);
+        if (child == 0) _exit(act_as_child());
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child %d: %x", i,
+                      (unsigned)status);
+    }
+    is_done = true;
+    pthread_join(thread, NULL);
+    ck_assert(is_written());
+    ck_assert_int_eq(access(trace->path, R_OK), 0);
+    test_trace_end(trace);
+}
+END_TEST
+
 SUITE(trace_dump, a_dump_is_two_files, a_dump_needs_a_name, a_released_communicator_is_in_the_dump,
       a_failure_is_written_once_until_some_seconds_have_passed,
-      a_signal_writes_and_calls_the_handler_before_it, a_handler_of_the_program_is_not_replaced)
+      a_signal_writes_and_calls_the_handler_before_it, a_handler_of_the_program_is_not_replaced,
+      a_program_may_ignore_the_signal, a_handler_that_calls_wefts_is_called_once,
+      a_blocked_signal_writes_when_it_is_unblocked, a_fork_during_a_dump_neither_writes_nor_waits)

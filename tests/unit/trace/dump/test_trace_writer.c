@@ -44,32 +44,6 @@ START_TEST(a_phrase_is_cut_at_its_end)
 }
 END_TEST
 
-START_TEST(characters_of_utf8_are_told_from_other_bytes)
-{
-    static const struct {
-        const char *text;
-        size_t length;
-    } cases[] = {{"", 0},
-                 {"a", 1},
-                 {"\x7f", 1},
-                 {"\x80", 0},
-                 {"\xc1\xbf", 0},
-                 {"\xc3\xa9", 2},
-                 {"\xc3", 0},
-                 {"\xe2\x82\xac", 3},
-                 {"\xe2\x82", 0},
-                 {"\xe0\x9f\xbf", 0},
-                 {"\xed\xa0\x80", 0},
-                 {"\xf0\x9f\x98\x80", 4},
-                 {"\xf4\x90\x80\x80", 0},
-                 {"\xf0\x8f\xbf\xbf", 0},
-                 {"\xff", 0}};
-
-    for (size_t i = 0; i < WF_COUNT(cases); i++)
-        ck_assert_msg(wf_utf8_length(cases[i].text) == cases[i].length, "case %zu", i);
-}
-END_TEST
-
 START_TEST(a_file_appears_when_it_is_complete)
 {
     struct folder folder = folder_create();
@@ -118,5 +92,4 @@ START_TEST(a_file_that_cannot_be_written_leaves_nothing)
 END_TEST
 
 SUITE(trace_writer, numbers_are_printed_without_stdio, a_phrase_is_cut_at_its_end,
-      characters_of_utf8_are_told_from_other_bytes, a_file_appears_when_it_is_complete,
-      a_file_that_cannot_be_written_leaves_nothing)
+      a_file_appears_when_it_is_complete, a_file_that_cannot_be_written_leaves_nothing)
