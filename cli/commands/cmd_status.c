@@ -54,7 +54,8 @@ static bool is_wanted(const struct status_job *job, const char *wanted)
     int64_t pid;
 
     if (wanted == NULL) return true;
-    if (wf_scan_int(&scan, "a pid", &pid) == WEFT_OK && wf_scan_end(&scan) && has_pid(job, pid))
+    if (wf_scan_int(&scan, "a pid", &pid) == WEFT_OK && wf_scan_end(&scan) && pid > 0 &&
+        has_pid(job, pid))
         return true;
     snprintf(id, sizeof id, "%016" PRIx64, job->id);
     return strlen(wanted) >= 4 && strncmp(id, wanted, strlen(wanted)) == 0;

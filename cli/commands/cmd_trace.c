@@ -65,9 +65,8 @@ static int summarize(const struct cli_command *command, const struct cli_args *a
         code = status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
         if (status != WEFT_OK) wf_text_free(&text);
         if (status == WEFT_OK && !facts.has_ended)
-            fprintf(stderr,
-                    "weft trace: %s has no end: the rank ended early, or could not write it\n",
-                    path);
+            cli_complain(command, "%s has no end: the rank ended early, or could not write it",
+                         path);
     }
     wf_free(data);
     return code;

@@ -1,7 +1,7 @@
 /* cmd_verify.c - `weft verify`: do two checkpoints have the same tensors? */
 #include "common/cli.h"
 
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 #include "common/describe.h"
 #include "common/progress.h"
 
@@ -185,7 +185,7 @@ static weft_status check_sum(struct pair *pair, struct wf_json_reader *json)
     char text[20];
 
     WF_TRY(weft_checkpoint_find(pair->in[0], json->text.data, &index));
-    WF_TRY(wf_json_expect(json, WF_JSON_STRING));
+    WF_TRY(wf_json_expect(json, WF_EVENT_STRING));
     WF_TRY(tensor_of(pair, 0, index, &tensor));
     WF_TRY(weft_checkpoint_checksum(pair->in[0], index, &sum));
     pair->compared += tensor.bytes;
@@ -203,10 +203,10 @@ static weft_status check_sums(struct pair *pair, struct wf_json_reader *json)
     enum wf_json_event event;
     uint64_t tensors = 0;
 
-    WF_TRY(wf_json_expect(json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(json, WF_EVENT_OBJECT));
     for (;;) {
         WF_TRY(wf_json_next(json, &event));
-        if (event == WF_JSON_OBJECT_END) break;
+        if (event == WF_EVENT_OBJECT_END) break;
         if (pair->difference.length == 0)
             WF_TRY(check_sum(pair, json));
         else
@@ -224,12 +224,12 @@ static weft_status check_document(struct pair *pair, struct wf_json_reader *json
     enum wf_json_event event;
     bool known = false;
 
-    WF_TRY(wf_json_expect(json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(json, WF_EVENT_OBJECT));
     for (;;) {
         WF_TRY(wf_json_next(json, &event));
-        if (event == WF_JSON_OBJECT_END) break;
+        if (event == WF_EVENT_OBJECT_END) break;
         if (strcmp(json->text.data, "checksum") == 0) {
-            WF_TRY(wf_json_expect(json, WF_JSON_STRING));
+            WF_TRY(wf_json_expect(json, WF_EVENT_STRING));
             known = strcmp(json->text.data, "weft-1") == 0;
         } else if (strcmp(json->text.data, "tensors") == 0 && known) {
             WF_TRY(check_sums(pair, json));
@@ -238,7 +238,7 @@ static weft_status check_document(struct pair *pair, struct wf_json_reader *json
         }
     }
     if (!known) return wf_json_refuse(json, "the kind of its checksums is not weft-1");
-    return wf_json_expect(json, WF_JSON_END);
+    return wf_json_expect(json, WF_EVENT_END);
 }
 
 /* Compare a checkpoint with its weft.json. */

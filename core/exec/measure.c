@@ -4,20 +4,10 @@
 
 #include <string.h>
 
-static uint64_t group_size(const struct wf_step *step)
-{
-    const weft_mesh *mesh = step->from->layout.mesh;
-    uint64_t ranks = 1;
-
-    for (int32_t a = 0; a < mesh->axes; a++)
-        if (step->axes >> a & 1) ranks *= (uint64_t)mesh->axis[a].size;
-    return ranks;
-}
-
 /* All-reduce = reduce-scatter + all-gather of slices. */
 static uint64_t all_reduce_bytes(const struct wf_step *step, int32_t rank)
 {
-    uint64_t ranks = group_size(step);
+    uint64_t ranks = wf_step_ranks(step);
     struct wf_shard shard;
 
     wf_shard_of(step->from, rank, &shard);
@@ -28,29 +18,11 @@ static uint64_t all_reduce_bytes(const struct wf_step *step, int32_t rank)
 /* If the step creates a partial, coordinate 0 receives the value and the others receive nothing. */
 static bool gets_identity(const struct wf_step *step, const int32_t *coord)
 {
-    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+    uint32_t made = wf_step_made(step);
 
-    for (int32_t a = 0; a < to->mesh->axes; a++) {
-        const weft_placement *p = &to->placements[a];
-        bool kept = from->mesh == to->mesh && from->placements[a].kind == WEFT_PLACE_PARTIAL;
-        if (p->kind == WEFT_PLACE_PARTIAL && p->reduction != WEFT_REDUCE_AVG && !kept &&
-            coord[a] != 0)
-            return true;
-    }
+    for (int32_t a = 0; a < step->to->layout.mesh->axes; a++)
+        if ((made >> a & 1) && coord[a] != 0) return true;
     return false;
-}
-
-/* Contributions that are reduced to one element. */
-static uint64_t holders_of(const struct wf_step *step)
-{
-    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
-    uint64_t holders = 1;
-
-    for (int32_t a = 0; a < from->mesh->axes; a++)
-        if (from->placements[a].kind == WEFT_PLACE_PARTIAL &&
-            !(from->mesh == to->mesh && to->placements[a].kind == WEFT_PLACE_PARTIAL))
-            holders *= (uint64_t)from->mesh->axis[a].size;
-    return holders;
 }
 
 /* A rank reads each element of its shard from every holder, and elements that it already holds from
@@ -70,7 +42,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
         wf_shard_at(from, source, &has);
         own = wf_shards_common_elements(&has, &wants);
     }
-    return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * element, holders_of(step)),
+    return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * element, wf_step_holders(step)),
                          own * element);
 }
 

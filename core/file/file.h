@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "base/fork.h"
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 #include "shard/shard.h"
 #include "weft/file.h"
 

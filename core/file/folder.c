@@ -85,10 +85,10 @@ static weft_status read_offsets(weft_checkpoint *checkpoint, struct wf_json_read
     enum wf_json_event event;
     size_t count = SIZE_MAX;
 
-    WF_TRY(wf_json_expect(json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(json, WF_EVENT_OBJECT));
     for (;;) {
         WF_TRY(wf_json_next(json, &event));
-        if (event == WF_JSON_OBJECT_END) break;
+        if (event == WF_EVENT_OBJECT_END) break;
         if (strcmp(json->text.data, "saved_offsets") == 0)
             WF_TRY(wf_json_read_ints(json, WEFT_MAX_DIMS, offsets, &count));
         else
@@ -111,14 +111,14 @@ static weft_status read_sharding(weft_checkpoint *checkpoint, const struct wf_he
     weft_status status;
 
     wf_json_reader_begin(&json, "DCP_SHARDING_INFO", header->sharding, strlen(header->sharding));
-    status = wf_json_expect(&json, WF_JSON_OBJECT);
+    status = wf_json_expect(&json, WF_EVENT_OBJECT);
     while (status == WEFT_OK) {
         status = wf_json_next(&json, &event);
-        if (status != WEFT_OK || event == WF_JSON_OBJECT_END) break;
+        if (status != WEFT_OK || event == WF_EVENT_OBJECT_END) break;
         status =
             read_offsets(checkpoint, &json, wf_header_find(checkpoint, header, json.text.data));
     }
-    if (status == WEFT_OK) status = wf_json_expect(&json, WF_JSON_END);
+    if (status == WEFT_OK) status = wf_json_expect(&json, WF_EVENT_END);
     wf_json_reader_end(&json);
     if (status == WEFT_OK) return WEFT_OK;
     return wf_fail_context(status, "%s/%s", checkpoint->inputs.path,

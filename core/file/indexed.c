@@ -38,13 +38,13 @@ static weft_status read_weights(struct wf_json_reader *json, struct index *index
     enum wf_json_event event;
     const char *tensor, *file;
 
-    WF_TRY(wf_json_expect(json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(json, WF_EVENT_OBJECT));
     for (;;) {
         WF_TRY(wf_json_next(json, &event));
-        if (event == WF_JSON_OBJECT_END) return WEFT_OK;
+        if (event == WF_EVENT_OBJECT_END) return WEFT_OK;
         tensor = wf_arena_text(&index->arena, json->text.data, json->text.length);
         if (tensor == NULL) return wf_fail_memory(json->text.length + 1);
-        WF_TRY(wf_json_expect(json, WF_JSON_STRING));
+        WF_TRY(wf_json_expect(json, WF_EVENT_STRING));
         WF_TRY(wf_file_name_check(json->text.data, index->what));
         file = index->count > 0 ? index->list[index->count - 1].file : "";
         if (strcmp(file, json->text.data) != 0)
@@ -59,10 +59,10 @@ static weft_status read_index(struct wf_json_reader *json, struct index *index)
     enum wf_json_event event;
     bool has_map = false;
 
-    WF_TRY(wf_json_expect(json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(json, WF_EVENT_OBJECT));
     for (;;) {
         WF_TRY(wf_json_next(json, &event));
-        if (event == WF_JSON_OBJECT_END) break;
+        if (event == WF_EVENT_OBJECT_END) break;
         if (strcmp(json->text.data, "weight_map") == 0) {
             has_map = true;
             WF_TRY(read_weights(json, index));
@@ -70,7 +70,7 @@ static weft_status read_index(struct wf_json_reader *json, struct index *index)
             WF_TRY(wf_json_skip(json));
         }
     }
-    WF_TRY(wf_json_expect(json, WF_JSON_END));
+    WF_TRY(wf_json_expect(json, WF_EVENT_END));
     if (has_map) return WEFT_OK;
     return wf_fail(WEFT_ERR_PARSE, "%s has no \"weight_map\"", index->what);
 }

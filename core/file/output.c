@@ -57,7 +57,7 @@ static weft_status empty_folder(const char *path, bool remove_all)
     return status;
 }
 
-static weft_status check_target(const struct wf_output *output)
+static weft_status check_target(const struct wf_outputs *output)
 {
     struct stat info;
 
@@ -75,7 +75,7 @@ static weft_status check_target(const struct wf_output *output)
 
 /* ---- the partial folder or file ---- */
 
-static weft_status lock_partial(struct wf_output *output)
+static weft_status lock_partial(struct wf_outputs *output)
 {
     int flags =
         output->is_folder ? O_RDONLY | O_DIRECTORY | O_NOFOLLOW : O_RDWR | O_CREAT | O_NOFOLLOW;
@@ -102,7 +102,7 @@ static weft_status lock_partial(struct wf_output *output)
 }
 
 /* Take over what an interrupted run left: remove its files. */
-static weft_status clear_partial(struct wf_output *output)
+static weft_status clear_partial(struct wf_outputs *output)
 {
     DIR *folder;
     weft_status status = WEFT_OK;
@@ -119,7 +119,7 @@ static weft_status clear_partial(struct wf_output *output)
     return status;
 }
 
-static weft_status make_partial(struct wf_output *output)
+static weft_status make_partial(struct wf_outputs *output)
 {
     if (output->is_folder && mkdir(output->partial, 0777) != 0 && errno != EEXIST)
         return fail_system(output->partial);
@@ -141,25 +141,25 @@ static char *path_with(const char *path, const char *tail)
     return wf_text_take(&text, &out) == WEFT_OK ? out : NULL;
 }
 
-weft_status wf_output_begin(struct wf_output *output, const char *path, bool is_folder,
-                            bool replace, size_t count)
+weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool is_folder,
+                             bool replace, size_t count)
 {
     weft_status status;
 
-    *output = (struct wf_output){.path = path_with(path, ""),
-                                 .partial = path_with(path, ".weft-partial"),
-                                 .is_folder = is_folder,
-                                 .replace = replace,
-                                 .lock = -1,
-                                 .files = wf_calloc(count, sizeof *output->files),
-                                 .count = count};
+    *output = (struct wf_outputs){.path = path_with(path, ""),
+                                  .partial = path_with(path, ".weft-partial"),
+                                  .is_folder = is_folder,
+                                  .replace = replace,
+                                  .lock = -1,
+                                  .files = wf_calloc(count, sizeof *output->files),
+                                  .count = count};
     for (size_t i = 0; i < count && output->files != NULL; i++)
         output->files[i].fd = -1;
     status = output->path == NULL || output->partial == NULL || output->files == NULL
                  ? wf_fail_memory(strlen(path) + count * sizeof *output->files)
                  : check_target(output);
     if (status == WEFT_OK) status = make_partial(output);
-    if (status != WEFT_OK) wf_output_end(output);
+    if (status != WEFT_OK) wf_outputs_end(output);
     return status;
 }
 
@@ -176,7 +176,8 @@ static weft_status allocate(int fd, const char *name, uint64_t bytes)
                    strerror(errno));
 }
 
-weft_status wf_output_open(struct wf_output *output, size_t index, const char *name, uint64_t bytes)
+weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char *name,
+                            uint64_t bytes)
 {
     struct wf_output_file *file = &output->files[index];
 
@@ -192,8 +193,8 @@ weft_status wf_output_open(struct wf_output *output, size_t index, const char *n
     return allocate(file->fd, file->name, bytes);
 }
 
-weft_status wf_output_write(struct wf_output *output, size_t index, uint64_t offset,
-                            const void *bytes, size_t count)
+weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t offset,
+                             const void *bytes, size_t count)
 {
     const struct wf_output_file *file = &output->files[index];
     const char *at = bytes;
@@ -209,15 +210,15 @@ weft_status wf_output_write(struct wf_output *output, size_t index, uint64_t off
     return WEFT_OK;
 }
 
-weft_status wf_output_add_sums(struct wf_output *output, const void *bytes, size_t count)
+weft_status wf_outputs_add_sums(struct wf_outputs *output, const void *bytes, size_t count)
 {
     struct wf_output_file file = {.name = "weft.json"};
-    struct wf_output alone = {.files = &file, .count = 1};
+    struct wf_outputs alone = {.files = &file, .count = 1};
     weft_status status;
 
     file.fd = openat(output->lock, file.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file.fd < 0) return fail_system(file.name);
-    status = wf_output_write(&alone, 0, 0, bytes, count);
+    status = wf_outputs_write(&alone, 0, 0, bytes, count);
     if (status == WEFT_OK && fsync(file.fd) != 0) status = fail_system(file.name);
     close(file.fd);
     return status;
@@ -225,7 +226,7 @@ weft_status wf_output_add_sums(struct wf_output *output, const void *bytes, size
 
 /* ---- commit ---- */
 
-static weft_status sync_parent(const struct wf_output *output)
+static weft_status sync_parent(const struct wf_outputs *output)
 {
     const char *slash = strrchr(output->path, '/');
     char *parent =
@@ -244,7 +245,7 @@ static weft_status sync_parent(const struct wf_output *output)
     return status;
 }
 
-static weft_status sync_files(const struct wf_output *output)
+static weft_status sync_files(const struct wf_outputs *output)
 {
     for (size_t i = 0; i < output->count; i++)
         if (output->files[i].fd >= 0 && fsync(output->files[i].fd) != 0)
@@ -255,7 +256,7 @@ static weft_status sync_files(const struct wf_output *output)
 }
 
 /* Exchange the old folder for the new one, then remove the old one. */
-static weft_status replace_folder(const struct wf_output *output)
+static weft_status replace_folder(const struct wf_outputs *output)
 {
     WF_TRY(empty_folder(output->path, false));
     if (renameat2(AT_FDCWD, output->partial, AT_FDCWD, output->path, RENAME_EXCHANGE) == 0)
@@ -265,7 +266,7 @@ static weft_status replace_folder(const struct wf_output *output)
     return rename(output->partial, output->path) == 0 ? WEFT_OK : fail_system(output->path);
 }
 
-static weft_status give_name(const struct wf_output *output)
+static weft_status give_name(const struct wf_outputs *output)
 {
     struct stat info;
 
@@ -282,7 +283,7 @@ static weft_status give_name(const struct wf_output *output)
     return rename(output->partial, output->path) == 0 ? WEFT_OK : fail_system(output->path);
 }
 
-weft_status wf_output_commit(struct wf_output *output)
+weft_status wf_outputs_commit(struct wf_outputs *output)
 {
     WF_TRY(sync_files(output));
     WF_TRY(give_name(output));
@@ -290,7 +291,7 @@ weft_status wf_output_commit(struct wf_output *output)
     return sync_parent(output);
 }
 
-void wf_output_end(struct wf_output *output)
+void wf_outputs_end(struct wf_outputs *output)
 {
     for (size_t i = 0; output->files != NULL && i < output->count; i++) {
         struct wf_output_file *file = &output->files[i];
@@ -311,5 +312,5 @@ void wf_output_end(struct wf_output *output)
     wf_free(output->files);
     wf_free(output->path);
     wf_free(output->partial);
-    *output = (struct wf_output){.lock = -1};
+    *output = (struct wf_outputs){.lock = -1};
 }

@@ -5,7 +5,7 @@
 #include "base/base.h"
 
 /* One file, or the files of one folder, under the name PATH.weft-partial until the commit. */
-struct wf_output {
+struct wf_outputs {
     char *path, *partial;
     bool is_folder, replace, committed;
     int lock; /* descriptor of the partial folder or file, locked; -1: none */
@@ -16,21 +16,21 @@ struct wf_output {
     size_t count;
 };
 
-/* Begin COUNT files, which wf_output_open opens.  WEFT_ERR_INVALID: PATH exists and may not be
+/* Begin COUNT files, which wf_outputs_open opens.  WEFT_ERR_INVALID: PATH exists and may not be
  * replaced, or another process writes to it.  What an interrupted run left is removed. */
-weft_status wf_output_begin(struct wf_output *output, const char *path, bool is_folder,
-                            bool replace, size_t count) WF_NODISCARD;
+weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool is_folder,
+                             bool replace, size_t count) WF_NODISCARD;
 /* Make file INDEX with BYTES, for which the disk must have room. */
-weft_status wf_output_open(struct wf_output *output, size_t index, const char *name,
-                           uint64_t bytes) WF_NODISCARD;
-weft_status wf_output_write(struct wf_output *output, size_t index, uint64_t offset,
-                            const void *bytes, size_t count) WF_NODISCARD;
+weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char *name,
+                            uint64_t bytes) WF_NODISCARD;
+weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t offset,
+                             const void *bytes, size_t count) WF_NODISCARD;
 /* Write one more file to the folder, whose name is weft.json. */
-weft_status wf_output_add_sums(struct wf_output *output, const void *bytes,
-                               size_t count) WF_NODISCARD;
+weft_status wf_outputs_add_sums(struct wf_outputs *output, const void *bytes,
+                                size_t count) WF_NODISCARD;
 /* Flush all files, then give them their names. */
-weft_status wf_output_commit(struct wf_output *output) WF_NODISCARD;
+weft_status wf_outputs_commit(struct wf_outputs *output) WF_NODISCARD;
 /* Close the files; without a commit, remove them. */
-void wf_output_end(struct wf_output *output);
+void wf_outputs_end(struct wf_outputs *output);
 
 #endif

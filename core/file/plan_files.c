@@ -38,7 +38,7 @@ static weft_status plan_file(weft_checkpoint_writer *writer, size_t index, const
     }
     wf_free(entries);
     if (status != WEFT_OK) return status;
-    return wf_output_open(&writer->output, index, name, header->length + bytes);
+    return wf_outputs_open(&writer->output, index, name, header->length + bytes);
 }
 
 static weft_status make_headers(weft_checkpoint_writer *writer, size_t count)
@@ -108,8 +108,8 @@ weft_status wf_writer_plan_folder(weft_checkpoint_writer *writer)
     wf_text_add(&writer->index, "\n  }\n}\n");
     WF_TRY(wf_text_status(&writer->index));
     if (files == 1) return WEFT_OK;
-    return wf_output_open(&writer->output, files, "model.safetensors.index.json",
-                          writer->index.length);
+    return wf_outputs_open(&writer->output, files, "model.safetensors.index.json",
+                           writer->index.length);
 }
 
 /* ---- .npy ---- */
@@ -143,6 +143,6 @@ weft_status wf_writer_plan_npy(weft_checkpoint_writer *writer)
     text->data[8] = (char)((text->length - 10) & 255);
     text->data[9] = (char)((text->length - 10) >> 8);
     tensor->at[0] = text->length;
-    return wf_output_open(&writer->output, 0, writer->output.path,
-                          text->length + (uint64_t)tensor->bytes);
+    return wf_outputs_open(&writer->output, 0, writer->output.path,
+                           text->length + (uint64_t)tensor->bytes);
 }

@@ -128,7 +128,7 @@ static weft_status lay_out(struct rank_file *file, const struct wf_pair *common,
             header->length + file->entries[i].at;
     snprintf(name, sizeof name, "rank-%05d-of-%05d.safetensors", file->position,
              weft_mesh_size(writer->mesh));
-    return wf_output_open(&writer->output, (size_t)file->position, name, header->length + bytes);
+    return wf_outputs_open(&writer->output, (size_t)file->position, name, header->length + bytes);
 }
 
 static weft_status plan_file(weft_checkpoint_writer *writer, int32_t position,

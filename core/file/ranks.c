@@ -85,17 +85,17 @@ static weft_status read_rows(struct table *table, struct wf_json_reader *json)
     enum wf_json_event event;
     const char *name;
 
-    WF_TRY(wf_json_expect(json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(json, WF_EVENT_OBJECT));
     for (;;) {
         WF_TRY(wf_json_next(json, &event));
-        if (event == WF_JSON_OBJECT_END) break;
+        if (event == WF_EVENT_OBJECT_END) break;
         name = wf_arena_text(&table->arena, json->text.data, json->text.length);
         if (name == NULL) return wf_fail_memory(json->text.length + 1);
-        WF_TRY(wf_json_expect(json, WF_JSON_STRING));
+        WF_TRY(wf_json_expect(json, WF_EVENT_STRING));
         WF_TRY(add_row(table, name, json->text.data));
     }
     if (table->count > 0) qsort(table->rows, table->count, sizeof *table->rows, compare_rows);
-    return wf_json_expect(json, WF_JSON_END);
+    return wf_json_expect(json, WF_EVENT_END);
 }
 
 /* Make the table from the first file; those of the others must be the same. */

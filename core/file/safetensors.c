@@ -37,7 +37,7 @@ static weft_status read_dtype(struct header *h, struct entry *entry)
 {
     const struct wf_file_dtype *dtype;
 
-    WF_TRY(wf_json_expect(&h->json, WF_JSON_STRING));
+    WF_TRY(wf_json_expect(&h->json, WF_EVENT_STRING));
     entry->dtype = wf_file_dtype_find(h->json.text.data);
     dtype = entry->dtype >= 0 ? wf_file_dtype((size_t)entry->dtype) : NULL;
     if (dtype == NULL || dtype->foreign || strcmp(dtype->name, h->json.text.data) != 0)
@@ -62,10 +62,10 @@ static weft_status read_entry(struct header *h, struct entry *entry)
 {
     enum wf_json_event event;
 
-    WF_TRY(wf_json_expect(&h->json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(&h->json, WF_EVENT_OBJECT));
     for (;;) {
         WF_TRY(wf_json_next(&h->json, &event));
-        if (event == WF_JSON_OBJECT_END) break;
+        if (event == WF_EVENT_OBJECT_END) break;
         if (strcmp(h->json.text.data, "dtype") == 0) {
             WF_TRY(read_dtype(h, entry));
         } else if (strcmp(h->json.text.data, "shape") == 0) {
@@ -145,15 +145,15 @@ static weft_status read_metadata(struct header *h)
 {
     enum wf_json_event event;
 
-    WF_TRY(wf_json_expect(&h->json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(&h->json, WF_EVENT_OBJECT));
     for (;;) {
         char *key;
         weft_status status;
         WF_TRY(wf_json_next(&h->json, &event));
-        if (event == WF_JSON_OBJECT_END) return WEFT_OK;
+        if (event == WF_EVENT_OBJECT_END) return WEFT_OK;
         key = wf_strdup(h->json.text.data);
         if (key == NULL) return wf_fail_memory(h->json.text.length + 1);
-        status = wf_json_expect(&h->json, WF_JSON_STRING);
+        status = wf_json_expect(&h->json, WF_EVENT_STRING);
         if (status == WEFT_OK) status = h->sink->pair(h->sink->state, key, h->json.text.data);
         wf_free(key);
         if (status != WEFT_OK) return status;
@@ -164,17 +164,17 @@ static weft_status read_header(struct header *h)
 {
     enum wf_json_event event;
 
-    WF_TRY(wf_json_expect(&h->json, WF_JSON_OBJECT));
+    WF_TRY(wf_json_expect(&h->json, WF_EVENT_OBJECT));
     if (h->json.at != 0) return wf_json_refuse(&h->json, "the header must begin with '{'");
     for (;;) {
         WF_TRY(wf_json_next(&h->json, &event));
-        if (event == WF_JSON_OBJECT_END) break;
+        if (event == WF_EVENT_OBJECT_END) break;
         if (strcmp(h->json.text.data, "__metadata__") == 0)
             WF_TRY(read_metadata(h));
         else
             WF_TRY(read_tensor(h));
     }
-    return wf_json_expect(&h->json, WF_JSON_END);
+    return wf_json_expect(&h->json, WF_EVENT_END);
 }
 
 static int compare_ranges(const void *left, const void *right)

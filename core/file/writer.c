@@ -157,7 +157,7 @@ static weft_status begin_files(weft_checkpoint_writer *writer, const char *path,
                    : writer->format == WEFT_FILE_RANKS      ? (size_t)weft_mesh_size(writer->mesh)
                                                             : 1;
 
-    WF_TRY(wf_output_begin(&writer->output, path, is_folder, replace, files));
+    WF_TRY(wf_outputs_begin(&writer->output, path, is_folder, replace, files));
     switch (writer->format) {
     case WEFT_FILE_SAFETENSORS:
         return wf_writer_plan_single(writer);
@@ -289,7 +289,7 @@ static weft_status write_headers(weft_checkpoint_writer *writer)
         const struct wf_text *text = &writer->headers[i];
         bool is_index = text->length == 0;
         if (is_index) text = &writer->index;
-        WF_TRY(wf_output_write(&writer->output, i, 0, text->data, text->length));
+        WF_TRY(wf_outputs_write(&writer->output, i, 0, text->data, text->length));
     }
     return WEFT_OK;
 }
@@ -304,7 +304,7 @@ weft_status weft_checkpoint_commit(weft_checkpoint_writer *writer)
                        "weft_checkpoint_commit: the checkpoint was committed before");
     WF_TRY(check_written(writer));
     status = write_headers(writer);
-    if (status == WEFT_OK) status = wf_output_commit(&writer->output);
+    if (status == WEFT_OK) status = wf_outputs_commit(&writer->output);
     return wf_fail_named(status, "weft_checkpoint_commit");
 }
 
@@ -322,7 +322,7 @@ void weft_checkpoint_writer_close(weft_checkpoint_writer **writer)
         wf_text_free(&object->headers[i]);
     for (size_t i = 0; i < object->count; i++)
         weft_spec_release(&object->tensors[i].spec);
-    if (object->output.path != NULL) wf_output_end(&object->output);
+    if (object->output.path != NULL) wf_outputs_end(&object->output);
     wf_text_free(&object->index);
     wf_free(object->headers);
     wf_free(object->tensors);

@@ -25,7 +25,7 @@ struct weft_checkpoint_writer {
     uint64_t made;
     uint32_t format;
     struct wf_arena arena;
-    struct wf_output output;
+    struct wf_outputs output;
     struct wf_out_tensor *tensors; /* as the caller gave them */
     size_t count;
     const struct wf_out_tensor **sorted; /* by name */

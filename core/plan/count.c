@@ -40,7 +40,7 @@ uint64_t wf_step_holders(const struct wf_step *step)
     return holders;
 }
 
-static uint64_t group_size(const struct wf_step *step)
+uint64_t wf_step_ranks(const struct wf_step *step)
 {
     const weft_mesh *mesh = step->from->layout.mesh;
     uint64_t ranks = 1;
@@ -192,7 +192,7 @@ static int64_t set_tables(const struct wf_step *step, struct wf_counted_step *ou
     out->element = wf_dtype_bytes(wf_step_dtype(step));
     out->holders = wf_step_holders(step);
     out->made = wf_step_made(step);
-    out->ranks = group_size(step);
+    out->ranks = wf_step_ranks(step);
     out->dims = wf_table_dims(&step->to->layout);
     for (int32_t d = 0; d < out->dims; d++) {
         wf_table_set(&out->dim[d].table, step->to->layout.mesh, dim_axes(step, d));
@@ -320,7 +320,7 @@ void wf_spread_coord(const weft_mesh *mesh, int32_t index, int32_t count, int32_
 static uint64_t received_alone(const struct wf_step *step, const int32_t *coord)
 {
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
-    uint64_t element = wf_dtype_bytes(wf_step_dtype(step)), ranks = group_size(step);
+    uint64_t element = wf_dtype_bytes(wf_step_dtype(step)), ranks = wf_step_ranks(step);
     uint32_t made = wf_step_made(step);
     struct wf_shard has, wants;
 

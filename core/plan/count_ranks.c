@@ -358,7 +358,7 @@ static uint64_t message_room(uint64_t bytes)
     return (bytes + MESSAGE_UNIT - 1) / MESSAGE_UNIT * MESSAGE_UNIT;
 }
 
-/* What the rank that takes most stages. */
+/* Bytes that a rank stages, at most. */
 static uint64_t most_staged(const struct messages *m)
 {
     uint64_t most = 0;

@@ -51,6 +51,8 @@ bool wf_step_keeps_partial(const struct wf_step *step, int32_t axis);
 uint32_t wf_step_made(const struct wf_step *step);
 /* Contributions that STEP reduces to one element. */
 uint64_t wf_step_holders(const struct wf_step *step);
+/* Ranks that take part in STEP together. */
+uint64_t wf_step_ranks(const struct wf_step *step);
 /* Is STEP an all-gather under any name: every rank of a group reads the whole shards of all
  * members, on one mesh?  The answer depends on the step alone, so ranks agree. */
 bool wf_step_gathers_shards(const struct wf_step *step);

@@ -140,7 +140,7 @@ static uint64_t ranks_of(const struct need *need)
     return need->from->mesh == need->to->mesh ? a : a + b; /* more ranks: a lower bound */
 }
 
-/* Bytes of all messages of a reduction; 0 if there is none. */
+/* Bytes of all messages of a reduction; 0 without a reduction. */
 static uint64_t total_of(const struct need *need)
 {
     const struct wf_layout *to = need->to;

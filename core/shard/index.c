@@ -238,7 +238,7 @@ static int64_t comb_at(const struct wf_comb *comb, int64_t position, int64_t *le
     int64_t in_teeth = comb->teeth * comb->take, tooth, within;
 
     if (comb->teeth == 0) return parts_at(comb, position, length);
-    if (position >= in_teeth) return comb->tail + position - in_teeth;
+    if (position >= in_teeth) return comb->tail + (position - in_teeth);
     tooth = comb->teeth == 1 ? 0 : position / comb->take;
     within = position - tooth * comb->take;
     *length = wf_min_i64(*length, comb->take - within);

@@ -2,7 +2,7 @@
  * is accepted is accepted again after it is written from its events. */
 #include "fuzz.h"
 
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 
 #include <string.h>
 
@@ -25,36 +25,36 @@ static weft_status one_byte(void *source, char *buffer, size_t capacity, size_t 
 static weft_status copy(struct wf_json_reader *reader, struct wf_text *out)
 {
     struct wf_json json = {.out = out};
-    enum wf_json_event event = WF_JSON_NULL;
+    enum wf_json_event event = WF_EVENT_NULL;
     char *key = NULL;
     weft_status status;
 
-    while ((status = wf_json_next(reader, &event)) == WEFT_OK && event != WF_JSON_END) {
+    while ((status = wf_json_next(reader, &event)) == WEFT_OK && event != WF_EVENT_END) {
         const char *name = key;
         FUZZ_ASSERT(reader->depth <= WF_JSON_DEPTH);
-        if (event == WF_JSON_KEY) {
+        if (event == WF_EVENT_KEY) {
             key = wf_strdup(reader->text.data);
             FUZZ_ASSERT(key != NULL && strlen(key) == reader->text.length);
             continue;
         }
         switch (event) {
-        case WF_JSON_OBJECT:
+        case WF_EVENT_OBJECT:
             wf_json_begin(&json, name, '{');
             break;
-        case WF_JSON_ARRAY:
+        case WF_EVENT_ARRAY:
             wf_json_begin(&json, name, '[');
             break;
-        case WF_JSON_OBJECT_END:
+        case WF_EVENT_OBJECT_END:
             wf_json_end(&json, '}');
             break;
-        case WF_JSON_ARRAY_END:
+        case WF_EVENT_ARRAY_END:
             wf_json_end(&json, ']');
             break;
-        case WF_JSON_TRUE:
-        case WF_JSON_FALSE:
-            wf_json_bool(&json, name, event == WF_JSON_TRUE);
+        case WF_EVENT_TRUE:
+        case WF_EVENT_FALSE:
+            wf_json_bool(&json, name, event == WF_EVENT_TRUE);
             break;
-        case WF_JSON_NULL:
+        case WF_EVENT_NULL:
             wf_json_null(&json, name);
             break;
         default:

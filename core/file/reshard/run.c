@@ -189,7 +189,7 @@ static weft_status write_sums(const weft_reshard *reshard, weft_checkpoint_write
     }
     wf_text_add(&text, "\n }\n}\n");
     status = wf_text_status(&text);
-    if (status == WEFT_OK) status = wf_output_add_sums(&writer->output, text.data, text.length);
+    if (status == WEFT_OK) status = wf_outputs_add_sums(&writer->output, text.data, text.length);
     wf_text_free(&text);
     return status;
 }

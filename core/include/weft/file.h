@@ -70,6 +70,7 @@ typedef struct weft_checkpoint_info {
     uint64_t metadata;     /* number of pairs of weft_checkpoint_metadata_get */
 } weft_checkpoint_info;
 
+/* Write the properties of CHECKPOINT to *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_get(const weft_checkpoint *checkpoint,
                                                         weft_checkpoint_info *out);
 
@@ -260,6 +261,7 @@ typedef struct weft_reshard_info {
     int32_t reserved;
 } weft_reshard_info;
 
+/* Write the properties of the plan to *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_reshard_get(const weft_reshard *reshard,
                                                      weft_reshard_info *out);
 

@@ -37,7 +37,8 @@ everyone() { # a record of each of eight ranks
     for rank in 0 1 2 3 4 5 6 7; do echo "$rank:all-reduce:11:finished"; done
 }
 
-# No such job.  Other jobs of this user may run meanwhile, so all checks ask for a job.
+# No such job.  Other jobs of this user may run meanwhile, so all checks ask for a job.  There is a letter among the
+# first four digits of each number, because four decimal digits may be the pid of another job.
 fails 1 "no job of this user on this host has the pid or number 1; a rank has a ring after weft_init, unless WEFT_RING=0, and only its user can see it; rings are searched for in $folder/weft" status 1
 fails 1 '"abcd?" is neither a PID nor the beginning of a job'"'"'s number (at least four hexadecimal digits)' status abcd?
 json status 1 --json -- 'it["jobs"] == []'
@@ -85,11 +86,11 @@ says dddd 'rank 0: receive #1 of 8.0 MiB from rank 2, for ' \
     'rank 2 holds up rank 0: it is in receive #4 of 8.0 MiB from rank 1 on tp'
 begin e eeee000000000005 2 0:receive:1:in:1 1:receive:1:in:0
 says eeee 'ranks 0-1 wait for each other'
-begin g 9999000000000008 4 {0,2}:create:1:finished
-rm "$folder"/weft/ring.9999000000000008.{1,3}.*
-says 9999 'tp (4 ranks: 0-3; no ring here: 1,3)'
-lacks 'Repeat the command' status 9999
-json status 9999 --json -- 'it["jobs"][0]["communicators"][0]["absent"] == "1,3"'
+begin g 9f99000000000008 4 {0,2}:create:1:finished
+rm "$folder"/weft/ring.9f99000000000008.{1,3}.*
+says 9f99 'tp (4 ranks: 0-3; no ring here: 1,3)'
+lacks 'Repeat the command' status 9f99
+json status 9f99 --json -- 'it["jobs"][0]["communicators"][0]["absent"] == "1,3"'
 end g
 begin f ffff000000000006 2 0:all-reduce:1:failed
 says ffff 'rank 0: all-reduce #1 of 8.0 MiB failed (ERR_PEER)' 'rank 1: no collective and no message yet'
@@ -101,49 +102,49 @@ end f
 fails 1 'cccc' status cccc
 
 # A rank that is stopped is named, also if nobody waits for it yet.
-begin s 5555000000000008 3 none
-says 5555 'ranks 0-2 have no communicator yet: weft_init has not ended'
+begin s 5f55000000000008 3 none
+says 5f55 'ranks 0-2 have no communicator yet: weft_init has not ended'
 kill -STOP "${pids[s]}"
-says 5555 'ranks 0-2 are stopped'
+says 5f55 'ranks 0-2 are stopped'
 kill -CONT "${pids[s]}"
 end s
-begin t 5555000000000009 1 0:all-reduce:1:finished
+begin t 5f55000000000009 1 0:all-reduce:1:finished
 kill -STOP "${pids[t]}"
-says 5555 "rank 0 is stopped (pid ${pids[t]})"
+says 5f55 "rank 0 is stopped (pid ${pids[t]})"
 kill -CONT "${pids[t]}"
 end t
 
 # Killed: the job is listed as ended, after the live one.
-begin k 0000000000000007 2 {0,1}:all-reduce:3:in
+begin k 0f00000000000007 2 {0,1}:all-reduce:3:in
 kill -9 "${pids[k]}"
 wait "${pids[k]}" 2>/dev/null
 check=$((check + 1))
 all=$("$weft" status)
-[[ $(grep -E '^job (aaaa|0{15}7)' <<<"$all" | tail -1) == "job 0000000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
+[[ $(grep -E '^job (aaaa|0f0)' <<<"$all" | tail -1) == "job 0f00000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
     not_so "the ended job is last: $all"
-says 0000 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB'
-json status 0000 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
+says 0f00 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB'
+json status 0f00 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
 
 # Texts of a ring do not control the terminal.
-cp "$folder"/weft/ring.0000000000000007.0.* "$folder/weft/ring.hostile"
+cp "$folder"/weft/ring.0f00000000000007.0.* "$folder/weft/ring.hostile"
 python3 - "$folder/weft/ring.hostile" <<'END'
 import sys
 data = bytearray(open(sys.argv[1], "rb").read())
-at = data.index((7).to_bytes(8, "little"))
-data[at:at + 8] = (0x1234 << 48).to_bytes(8, "little")
+at = data.index((0x0f00000000000007).to_bytes(8, "little"))
+data[at:at + 8] = (0x1f34 << 48).to_bytes(8, "little")
 at = data.index(b"fake_rings")
 text = "\x1b]0;x\x07\x9b2J\u202e".encode() + b"\x9b\n\xff..."
 data[at:at + len(text)] = text
 open(sys.argv[1], "wb").write(data)
 END
-says 123400 'job 1234000000000000: ?]0;x???2J??????...'
+says 1f3400 'job 1f34000000000000: ?]0;x???2J??????...'
 odd=$folder/weft/ring.$'\033]0;x\007\302\233'
 echo hello >"$odd"
 check=$((check + 1))
 python3 - "$weft" <<'END' || not_so "control characters"
 import subprocess, sys
 for options in [], ["--json"]:
-    said = subprocess.run([sys.argv[1], "status", "123400", *options], stdout=subprocess.PIPE,
+    said = subprocess.run([sys.argv[1], "status", "1f3400", *options], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT).stdout.decode()
     bad = [c for c in said if c < " " and c != "\n" or "\x7f" <= c < "\xa0" or c == "\u202e"]
     assert not bad and "ring.?]0;x??? is cut short" in said, repr(said)
@@ -153,7 +154,7 @@ rm "$folder/weft/ring.hostile" "$odd"
 # Files that are not rings have one line each, and do not matter.
 echo hello >"$folder/weft/ring.text"
 : >"$folder/weft/ring.empty"
-head -c 5000 "$folder"/weft/ring.0000000000000007.0.* >"$folder/weft/ring.short"
+head -c 5000 "$folder"/weft/ring.0f00000000000007.0.* >"$folder/weft/ring.short"
 mkfifo "$folder/weft/ring.pipe"
 ln -s /etc/passwd "$folder/weft/ring.link"
 mkdir "$folder/weft/ring.folder"

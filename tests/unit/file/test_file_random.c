@@ -90,7 +90,7 @@ static void random_text(struct random *r, const weft_mesh *mesh, struct tensor *
     struct wf_text text = {0};
     weft_spec *spec = NULL;
 
-    random_placements(r, weft_mesh_axes(mesh), t->dims, placements);
+    random_placements(r, mesh, t->dims, t->shape, placements);
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
         if (placements[a].kind == WEFT_PLACE_PARTIAL || bits_of(t) < 8)
             placements[a] = (weft_placement){.kind = WEFT_PLACE_REPLICATE};

@@ -28,17 +28,17 @@ static void check_tensor(struct wf_json_reader *json, const weft_checkpoint *in,
     OK(weft_checkpoint_tensor_get(in, index, &info));
     ck_assert_uint_le(info.bytes, sizeof got);
     OK(weft_checkpoint_read(in, index, NULL, NULL, got));
-    OK(wf_json_expect(json, WF_JSON_OBJECT));
+    OK(wf_json_expect(json, WF_EVENT_OBJECT));
     for (;;) {
         OK(wf_json_next(json, &event));
-        if (event == WF_JSON_OBJECT_END) return;
+        if (event == WF_EVENT_OBJECT_END) return;
         if (strcmp(json->text.data, "shape") == 0) {
             OK(wf_json_read_ints(json, 8, shape, &count));
             ck_assert_int_eq((int)count, info.dims);
             ck_assert_msg(memcmp(shape, info.shape, count * sizeof *shape) == 0, "%s", info.name);
             continue;
         }
-        OK(wf_json_expect(json, WF_JSON_STRING));
+        OK(wf_json_expect(json, WF_EVENT_STRING));
         ck_assert_uint_eq(json->text.length, 2 * info.bytes);
         for (size_t i = 0; i < info.bytes; i++)
             ck_assert_msg(got[i] == digit(json->text.data[2 * i]) * 16 +
@@ -55,20 +55,20 @@ START_TEST(every_tensor_has_its_bytes)
     char *text = read_whole(data_path("expected.json"), &size);
 
     wf_json_reader_begin(&json, "expected.json", text, size);
-    OK(wf_json_expect(&json, WF_JSON_OBJECT));
+    OK(wf_json_expect(&json, WF_EVENT_OBJECT));
     for (;;) {
         weft_checkpoint_info info = {.struct_size = sizeof info};
         weft_checkpoint *in = NULL;
         char file[64];
         uint64_t tensors = 0;
         OK(wf_json_next(&json, &event));
-        if (event == WF_JSON_OBJECT_END) break;
+        if (event == WF_EVENT_OBJECT_END) break;
         snprintf(file, sizeof file, "%s", json.text.data);
         OK(weft_checkpoint_open(data_path(file), &in));
-        OK(wf_json_expect(&json, WF_JSON_OBJECT));
+        OK(wf_json_expect(&json, WF_EVENT_OBJECT));
         for (;; tensors++) {
             OK(wf_json_next(&json, &event));
-            if (event == WF_JSON_OBJECT_END) break;
+            if (event == WF_EVENT_OBJECT_END) break;
             check_tensor(&json, in, file);
         }
         OK(weft_checkpoint_get(in, &info));

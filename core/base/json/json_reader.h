@@ -2,7 +2,7 @@
  *
  *     struct wf_json_reader reader;
  *     wf_json_reader_begin(&reader, "model.safetensors.index.json", bytes, count);
- *     while ((status = wf_json_next(&reader, &event)) == WEFT_OK && event != WF_JSON_END) ...
+ *     while ((status = wf_json_next(&reader, &event)) == WEFT_OK && event != WF_EVENT_END) ...
  *     wf_json_reader_end(&reader);
  *
  * Input is not trusted.  Memory is bounded by the longest string, and by 16 bytes for each key of
@@ -14,24 +14,24 @@
 #ifndef WEFT_BASE_JSON_READER_H
 #define WEFT_BASE_JSON_READER_H
 
-#include "base.h"
+#include "base/base.h"
 
 #define WF_JSON_DEPTH  32
 #define WF_JSON_KEYS   (UINT32_C(1) << 22)
 #define WF_JSON_DIGITS 100 /* bytes of a number */
 
 enum wf_json_event {
-    WF_JSON_END, /* the document is complete */
-    WF_JSON_OBJECT,
-    WF_JSON_OBJECT_END,
-    WF_JSON_ARRAY,
-    WF_JSON_ARRAY_END,
-    WF_JSON_KEY,    /* in `text` */
-    WF_JSON_STRING, /* in `text` */
-    WF_JSON_NUMBER, /* its digits in `text` */
-    WF_JSON_TRUE,
-    WF_JSON_FALSE,
-    WF_JSON_NULL
+    WF_EVENT_END, /* the document is complete */
+    WF_EVENT_OBJECT,
+    WF_EVENT_OBJECT_END,
+    WF_EVENT_ARRAY,
+    WF_EVENT_ARRAY_END,
+    WF_EVENT_KEY,    /* in `text` */
+    WF_EVENT_STRING, /* in `text` */
+    WF_EVENT_NUMBER, /* its digits in `text` */
+    WF_EVENT_TRUE,
+    WF_EVENT_FALSE,
+    WF_EVENT_NULL
 };
 
 /* Writes up to CAPACITY bytes of the document to BUFFER and their number to *COUNT; 0 at the end.

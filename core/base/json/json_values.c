@@ -4,10 +4,12 @@
 static const char *event_name(enum wf_json_event event)
 {
     static const char *const names[] = {
-        [WF_JSON_END] = "the end",     [WF_JSON_OBJECT] = "an object", [WF_JSON_OBJECT_END] = "'}'",
-        [WF_JSON_ARRAY] = "an array",  [WF_JSON_ARRAY_END] = "']'",    [WF_JSON_KEY] = "a key",
-        [WF_JSON_STRING] = "a string", [WF_JSON_NUMBER] = "a number",  [WF_JSON_TRUE] = "true",
-        [WF_JSON_FALSE] = "false",     [WF_JSON_NULL] = "null",
+        [WF_EVENT_END] = "the end",     [WF_EVENT_OBJECT] = "an object",
+        [WF_EVENT_OBJECT_END] = "'}'",  [WF_EVENT_ARRAY] = "an array",
+        [WF_EVENT_ARRAY_END] = "']'",   [WF_EVENT_KEY] = "a key",
+        [WF_EVENT_STRING] = "a string", [WF_EVENT_NUMBER] = "a number",
+        [WF_EVENT_TRUE] = "true",       [WF_EVENT_FALSE] = "false",
+        [WF_EVENT_NULL] = "null",
     };
 
     return names[event];
@@ -50,7 +52,7 @@ static weft_status convert_int(struct wf_json_reader *reader, int64_t *out)
 
 weft_status wf_json_read_int(struct wf_json_reader *reader, int64_t *out)
 {
-    WF_TRY(wf_json_expect(reader, WF_JSON_NUMBER));
+    WF_TRY(wf_json_expect(reader, WF_EVENT_NUMBER));
     return convert_int(reader, out);
 }
 
@@ -60,11 +62,11 @@ weft_status wf_json_read_ints(struct wf_json_reader *reader, size_t capacity, in
     enum wf_json_event event;
     size_t read = 0;
 
-    WF_TRY(wf_json_expect(reader, WF_JSON_ARRAY));
+    WF_TRY(wf_json_expect(reader, WF_EVENT_ARRAY));
     for (;; read++) {
         WF_TRY(wf_json_next(reader, &event));
-        if (event == WF_JSON_ARRAY_END) break;
-        if (event != WF_JSON_NUMBER)
+        if (event == WF_EVENT_ARRAY_END) break;
+        if (event != WF_EVENT_NUMBER)
             return wf_json_refuse(reader, "expected a number, found %s", event_name(event));
         if (read == capacity)
             return wf_json_refuse(reader, "the array has more than %zu numbers", capacity);

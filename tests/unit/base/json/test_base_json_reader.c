@@ -1,4 +1,4 @@
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 #include "support/allocfail.h"
 #include "support/suite.h"
 
@@ -19,9 +19,9 @@ static const char *events_of(struct wf_json_reader *reader)
             return snprintf(out, sizeof out, "%s", weft_last_error()), out;
         used += (size_t)snprintf(out + used, sizeof out - used, "%s%c", used > 0 ? " " : "",
                                  letters[event]);
-        if (event == WF_JSON_KEY || event == WF_JSON_STRING || event == WF_JSON_NUMBER)
+        if (event == WF_EVENT_KEY || event == WF_EVENT_STRING || event == WF_EVENT_NUMBER)
             used += (size_t)snprintf(out + used, sizeof out - used, "%s", reader->text.data);
-    } while (event != WF_JSON_END);
+    } while (event != WF_EVENT_END);
     return out;
 }
 

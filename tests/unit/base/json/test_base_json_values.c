@@ -1,4 +1,4 @@
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 #include "support/suite.h"
 #include "weft/status.h"
 
@@ -59,12 +59,12 @@ END_TEST
 START_TEST(values_are_skipped_whole)
 {
     begin("[{\"a\":[1,{\"b\":[]}]},\"x\",7]");
-    ck_assert_int_eq(wf_json_expect(&reader, WF_JSON_ARRAY), WEFT_OK);
+    ck_assert_int_eq(wf_json_expect(&reader, WF_EVENT_ARRAY), WEFT_OK);
     ck_assert_int_eq(wf_json_skip(&reader), WEFT_OK);
-    ck_assert_int_eq(wf_json_expect(&reader, WF_JSON_STRING), WEFT_OK);
+    ck_assert_int_eq(wf_json_expect(&reader, WF_EVENT_STRING), WEFT_OK);
     ck_assert_int_eq(wf_json_skip(&reader), WEFT_OK);
-    ck_assert_int_eq(wf_json_expect(&reader, WF_JSON_ARRAY_END), WEFT_OK);
-    ck_assert_int_eq(wf_json_expect(&reader, WF_JSON_END), WEFT_OK);
+    ck_assert_int_eq(wf_json_expect(&reader, WF_EVENT_ARRAY_END), WEFT_OK);
+    ck_assert_int_eq(wf_json_expect(&reader, WF_EVENT_END), WEFT_OK);
     wf_json_reader_end(&reader);
 }
 END_TEST

@@ -358,7 +358,7 @@ static weft_status close_container(struct wf_json_reader *reader, enum wf_json_e
     if (object) WF_TRY(check_keys(reader));
     reader->depth--;
     value_ended(reader);
-    *event = object ? WF_JSON_OBJECT_END : WF_JSON_ARRAY_END;
+    *event = object ? WF_EVENT_OBJECT_END : WF_EVENT_ARRAY_END;
     return WEFT_OK;
 }
 
@@ -370,28 +370,28 @@ static weft_status read_value(struct wf_json_reader *reader, int byte, enum wf_j
     case '{':
     case '[':
         WF_TRY(open_container(reader, byte == '{'));
-        *event = byte == '{' ? WF_JSON_OBJECT : WF_JSON_ARRAY;
+        *event = byte == '{' ? WF_EVENT_OBJECT : WF_EVENT_ARRAY;
         return WEFT_OK;
     case '"':
         reader->next++;
-        *event = WF_JSON_STRING;
+        *event = WF_EVENT_STRING;
         status = read_string(reader);
         break;
     case 't':
-        *event = WF_JSON_TRUE;
+        *event = WF_EVENT_TRUE;
         status = read_literal(reader, "true");
         break;
     case 'f':
-        *event = WF_JSON_FALSE;
+        *event = WF_EVENT_FALSE;
         status = read_literal(reader, "false");
         break;
     case 'n':
-        *event = WF_JSON_NULL;
+        *event = WF_EVENT_NULL;
         status = read_literal(reader, "null");
         break;
     default:
         if (byte != '-' && (byte < '0' || byte > '9')) return refuse_byte(reader, byte, "a value");
-        *event = WF_JSON_NUMBER;
+        *event = WF_EVENT_NUMBER;
         status = read_number(reader);
     }
     if (status == WEFT_OK) value_ended(reader);
@@ -437,7 +437,7 @@ weft_status wf_json_next(struct wf_json_reader *reader, enum wf_json_event *even
     byte = peek(reader);
     if (reader->status != WEFT_OK) return reader->status;
     if (reader->state == NOTHING) {
-        *event = WF_JSON_END;
+        *event = WF_EVENT_END;
         return byte < 0 ? WEFT_OK : refuse_byte(reader, byte, "the end");
     }
     if (reader->state != VALUE && reader->state != KEY && byte == (in_object(reader) ? '}' : ']'))
@@ -445,7 +445,7 @@ weft_status wf_json_next(struct wf_json_reader *reader, enum wf_json_event *even
     if (reader->state == COMMA_OR_END)
         return refuse_byte(reader, byte, in_object(reader) ? "',' or '}'" : "',' or ']'");
     if (reader->state == KEY || reader->state == KEY_OR_END) {
-        *event = WF_JSON_KEY;
+        *event = WF_EVENT_KEY;
         return read_key(reader, byte);
     }
     return read_value(reader, byte, event);
