@@ -1,5 +1,5 @@
 /* cmd_inspect.c - `weft inspect`: what a checkpoint contains. */
-#include "common/cli.h"
+#include "common/checkpoints.h"
 
 #include "common/describe.h"
 
@@ -160,8 +160,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct wf_text text = {0};
     struct cli_args args;
-    weft_checkpoint *in = NULL;
+    struct cli_checkpoint opened = {NULL, NULL};
+    const weft_checkpoint *in = NULL;
     weft_layout *layout = NULL;
+    weft_rules *rules = NULL;
     weft_status status = WEFT_OK;
     const char *path;
     int exit_code;
@@ -174,15 +176,17 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     path = cli_value(command, &args, "layout");
     if (path != NULL) status = weft_layout_open(path, NULL, &layout);
-    if (status == WEFT_OK) status = weft_checkpoint_open(args.rest[0], &in);
+    if (status == WEFT_OK) status = cli_rules(command, &args, &rules);
+    if (status == WEFT_OK) status = cli_checkpoint_open(args.rest[0], rules, &opened, &in);
     if (status == WEFT_OK) status = describe(in, layout, cli_has(command, &args, "json"), &text);
     if (status == WEFT_OK)
         exit_code = cli_print(command, stdout, &text);
     else
         exit_code = cli_fail(command, status);
     wf_text_free(&text);
-    weft_checkpoint_close(&in);
+    cli_checkpoint_close(&opened);
     weft_layout_release(&layout);
+    weft_rules_release(&rules);
     return exit_code;
 }
 
@@ -195,6 +199,7 @@ const struct cli_command cli_inspect = {
     .options =
         (const struct cli_option[]){
             {"layout", "FILE", "print what each rank of this layout would read too", 0},
+            CLI_RULES,
             CLI_JSON,
             {0}},
     .run = run,

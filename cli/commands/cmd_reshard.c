@@ -1,6 +1,5 @@
 /* cmd_reshard.c - `weft reshard`: a checkpoint from any layout to any layout. */
-#include "common/cli.h"
-
+#include "common/checkpoints.h"
 #include "common/progress.h"
 
 #include <inttypes.h>
@@ -90,6 +89,7 @@ static weft_status run_plan(weft_reshard *plan, struct state *state, uint64_t *n
 
 struct request {
     const char *from, *to;
+    weft_rules *rules; /* NULL: none */
     weft_reshard_options options;
     bool dry_run, as_json;
     struct state state;
@@ -125,9 +125,10 @@ static bool read_request(const struct cli_command *command, const struct cli_arg
 
 static weft_status reshard(struct request *request, weft_reshard_info *info, uint64_t *nanoseconds)
 {
-    weft_checkpoint *in = NULL;
+    struct cli_checkpoint opened;
+    const weft_checkpoint *in = NULL;
     weft_reshard *plan = NULL;
-    weft_status status = weft_checkpoint_open(request->from, &in);
+    weft_status status = cli_checkpoint_open(request->from, request->rules, &opened, &in);
 
     request->options.state = &request->state;
     if (status == WEFT_OK) status = weft_reshard_create(in, request->to, &request->options, &plan);
@@ -135,7 +136,7 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
     if (status == WEFT_OK && !request->dry_run)
         status = run_plan(plan, &request->state, nanoseconds);
     weft_reshard_close(&plan);
-    weft_checkpoint_close(&in);
+    cli_checkpoint_close(&opened);
     return status;
 }
 
@@ -169,13 +170,16 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (!read_request(command, &args, &request)) return CLI_USAGE;
     status = read_layout(command, &args, &layout);
+    if (status == WEFT_OK) status = cli_rules(command, &args, &request.rules);
     if (status != WEFT_OK) {
         cli_fail(command, status);
+        weft_layout_release(&layout);
         return CLI_USAGE;
     }
     request.options.layout = layout;
     status = reshard(&request, &info, &nanoseconds);
     weft_layout_release(&layout);
+    weft_rules_release(&request.rules);
     if (interrupted && status != WEFT_OK) {
         fprintf(stderr, "weft %s: interrupted; nothing was left at %s\n", command->name,
                 request.to);
@@ -198,6 +202,7 @@ const struct cli_command cli_reshard = {
              "folder, or one file if TO ends in .safetensors)",
              0},
             CLI_MESH, /* in place of that of the layout */
+            CLI_RULES,
             {"memory", "SIZE", "the most memory for buffers (default: 256M)", 0},
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},
             {"file-size", "SIZE", "the most bytes of tensors in a file (default: 5,000,000,000)",

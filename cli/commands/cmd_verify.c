@@ -1,5 +1,5 @@
 /* cmd_verify.c - `weft verify`: do two checkpoints have the same tensors? */
-#include "common/cli.h"
+#include "common/checkpoints.h"
 
 #include "base/json/json_reader.h"
 #include "common/describe.h"
@@ -296,9 +296,10 @@ static int print_answer(const struct cli_command *command, const struct pair *pa
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    weft_checkpoint *in[2] = {NULL, NULL};
+    struct cli_checkpoint in[2] = {{NULL, NULL}, {NULL, NULL}};
+    weft_rules *rules = NULL;
     struct pair pair = {0};
-    weft_status status = WEFT_OK;
+    weft_status status;
     struct cli_args args;
     int exit_code;
 
@@ -308,12 +309,17 @@ static int run(const struct cli_command *command, int argc, char **argv)
                 command->name, command->example);
         return CLI_USAGE;
     }
+    status = cli_rules(command, &args, &rules);
+    if (status != WEFT_OK) {
+        cli_fail(command, status);
+        return CLI_USAGE;
+    }
     for (int side = 0; side < args.rest_count && status == WEFT_OK; side++) {
         pair.path[side] = args.rest[side];
         pair.all[side].struct_size = sizeof pair.all[side];
-        status = weft_checkpoint_open(args.rest[side], &in[side]);
-        if (status == WEFT_OK) status = weft_checkpoint_get(in[side], &pair.all[side]);
-        pair.in[side] = in[side];
+        status = cli_checkpoint_open(args.rest[side], side == 0 ? rules : NULL, &in[side],
+                                     &pair.in[side]);
+        if (status == WEFT_OK) status = weft_checkpoint_get(pair.in[side], &pair.all[side]);
     }
     cli_progress_begin();
     if (status == WEFT_OK) status = args.rest_count == 2 ? compare(&pair) : compare_sums(&pair);
@@ -322,8 +328,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
                                   : print_answer(command, &pair, cli_has(command, &args, "json"));
     for (int side = 0; side < 2; side++) {
         wf_free(pair.buffer[side]);
-        weft_checkpoint_close(&in[side]);
+        cli_checkpoint_close(&in[side]);
     }
+    weft_rules_release(&rules);
     wf_text_free(&pair.difference);
     return exit_code;
 }
@@ -334,6 +341,6 @@ const struct cli_command cli_verify = {
     .arguments = "A [B] [options]",
     .example = "weft verify Llama-3-8B out",
     .rest_max = 2,
-    .options = (const struct cli_option[]){CLI_JSON, {0}},
+    .options = (const struct cli_option[]){CLI_RULES, CLI_JSON, {0}},
     .run = run,
 };

@@ -32,6 +32,7 @@ enum wf_kind {
     WF_KIND_CHECKPOINT_WRITER,
     WF_KIND_LAYOUT,
     WF_KIND_RESHARD,
+    WF_KIND_RULES,
 };
 
 /* The first member of an object that every process may use, also a fork. */

@@ -216,7 +216,7 @@ void weft_checkpoint_close(weft_checkpoint **checkpoint)
     for (size_t i = 0; i < object->tensor_count; i++)
         weft_spec_release(&object->tensors[i].spec);
     weft_mesh_release(&object->mesh);
-    wf_inputs_end(&object->inputs);
+    if (object->base == NULL) wf_inputs_end(&object->inputs);
     wf_arena_free(&object->arena);
     wf_free(object->pieces);
     wf_free(object->replicas);
@@ -229,11 +229,14 @@ void weft_checkpoint_close(weft_checkpoint **checkpoint)
 weft_status weft_checkpoint_get(const weft_checkpoint *checkpoint, weft_checkpoint_info *out)
 {
     weft_checkpoint_info info = {.struct_size = sizeof info};
+    const weft_checkpoint *files;
 
     WF_TRY(wf_require_kind(checkpoint, WF_KIND_CHECKPOINT, "weft_checkpoint_get: checkpoint"));
     WF_TRY(wf_require(out, "weft_checkpoint_get: out"));
     info.format = checkpoint->format;
-    info.files = (uint32_t)checkpoint->inputs.count;
+    for (files = checkpoint; files->base != NULL;)
+        files = files->base;
+    info.files = (uint32_t)files->inputs.count;
     info.tensors = checkpoint->tensor_count;
     info.others = checkpoint->others;
     info.mesh = checkpoint->mesh;
@@ -285,8 +288,9 @@ static weft_status fail_find(const weft_checkpoint *checkpoint, const char *name
         names[i] = checkpoint->tensors[i].name;
     nearest = wf_nearest(name, names, checkpoint->tensor_count);
     wf_fail(WEFT_ERR_NOT_FOUND, "weft_checkpoint_find: %s has no tensor \"%s\"%s%s%s",
-            checkpoint->inputs.path, name, nearest >= 0 ? "; did you mean \"" : "",
-            nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "\"?" : "");
+            checkpoint->base == NULL ? checkpoint->inputs.path : "the checkpoint", name,
+            nearest >= 0 ? "; did you mean \"" : "", nearest >= 0 ? names[nearest] : "",
+            nearest >= 0 ? "\"?" : "");
     wf_free(names);
     return WEFT_ERR_NOT_FOUND;
 }

@@ -14,8 +14,8 @@
 struct cover {
     const struct wf_tensor *tensor;
     const struct wf_piece *boxes;
-    const struct wf_inputs *inputs;
-    int64_t point[WEFT_MAX_DIMS];
+    bool gaps; /* are no flaws */
+    struct wf_cover_flaw *flaw;
     int64_t work;
 };
 
@@ -29,24 +29,15 @@ static int64_t end_of(const struct wf_piece *box, int32_t dim)
     return start_of(box, dim) + box->shape[dim];
 }
 
-static weft_status fail_cover(const struct cover *c, const size_t *ids, size_t count)
+/* A flaw is found: the search ends. */
+static weft_status stop_at(struct cover *c, enum wf_cover_kind kind, const size_t *ids)
 {
-    struct wf_text point = {0};
-    weft_status status;
-
-    wf_shape_add_text(c->tensor->dims, c->point, &point);
-    status = wf_text_status(&point);
-    if (status == WEFT_OK && count == 0)
-        status =
-            wf_fail(WEFT_ERR_PARSE,
-                    "tensor \"%s\": no file has element %s; a part of the checkpoint is missing",
-                    c->tensor->name, point.data);
-    else if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_PARSE, "tensor \"%s\": element %s stands in %s and in %s",
-                         c->tensor->name, point.data, c->inputs->list[c->boxes[ids[0]].file]->name,
-                         c->inputs->list[c->boxes[ids[1]].file]->name);
-    wf_text_free(&point);
-    return status;
+    c->flaw->kind = (uint8_t)kind;
+    if (kind == WF_COVER_OVERLAP) {
+        c->flaw->first = ids[0] < ids[1] ? ids[0] : ids[1];
+        c->flaw->second = ids[0] < ids[1] ? ids[1] : ids[0];
+    }
+    return WEFT_ERR_MISMATCH;
 }
 
 /* Move ids so that they ascend by their starts in DIM: a heap sort, without memory of its own. */
@@ -85,7 +76,8 @@ static weft_status check_from(struct cover *c, int32_t dim, size_t *ids, size_t 
     if (c->work > MOST_WORK)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "tensor \"%s\" has too many boxes that overlap",
                        c->tensor->name);
-    if (dim == c->tensor->dims) return count == 1 ? WEFT_OK : fail_cover(c, ids, count);
+    if (dim == c->tensor->dims)
+        return count == 1 ? WEFT_OK : stop_at(c, count == 0 ? WF_COVER_GAP : WF_COVER_OVERLAP, ids);
     sort_ids(c, dim, ids, count);
     for (int64_t at = 0, end; at < c->tensor->shape[dim]; at = end) {
         size_t kept = 0;
@@ -97,9 +89,13 @@ static weft_status check_from(struct cover *c, int32_t dim, size_t *ids, size_t 
         end = next < count ? start_of(&c->boxes[ids[next]], dim) : c->tensor->shape[dim];
         for (size_t i = 0; i < active_count; i++)
             end = wf_min_i64(end, end_of(&c->boxes[active[i]], dim));
-        c->point[dim] = at;
-        memset(&c->point[dim + 1], 0, (size_t)(WEFT_MAX_DIMS - 1 - dim) * sizeof *c->point);
-        if (active_count == 0) return fail_cover(c, active, 0);
+        c->flaw->point[dim] = at;
+        memset(&c->flaw->point[dim + 1], 0,
+               (size_t)(WEFT_MAX_DIMS - 1 - dim) * sizeof *c->flaw->point);
+        if (active_count == 0) {
+            if (c->gaps) continue;
+            return stop_at(c, WF_COVER_GAP, NULL);
+        }
         /* the boxes of this slab move behind the active ones, where they can be sorted */
         memcpy(active + count, active, active_count * sizeof *active);
         WF_TRY(check_from(c, dim + 1, active + count, active_count));
@@ -114,13 +110,14 @@ static bool is_empty(const struct wf_piece *box)
     return false;
 }
 
-weft_status wf_cover_check(const struct wf_tensor *tensor, const struct wf_piece *boxes,
-                           const struct wf_inputs *inputs)
+weft_status wf_cover_find(const struct wf_tensor *tensor, const struct wf_piece *boxes, bool gaps,
+                          struct wf_cover_flaw *flaw)
 {
-    struct cover c = {.tensor = tensor, .boxes = boxes, .inputs = inputs};
+    struct cover c = {.tensor = tensor, .boxes = boxes, .gaps = gaps, .flaw = flaw};
     size_t levels = 2 * ((size_t)tensor->dims + 1), bytes, count = 0, *ids;
     weft_status status;
 
+    *flaw = (struct wf_cover_flaw){.kind = WF_COVER_EXACT};
     for (int32_t d = 0; d < tensor->dims; d++)
         if (tensor->shape[d] == 0) return WEFT_OK;
     if (__builtin_mul_overflow(levels * sizeof *ids, tensor->count, &bytes))
@@ -129,7 +126,31 @@ weft_status wf_cover_check(const struct wf_tensor *tensor, const struct wf_piece
     if (ids == NULL) return wf_fail_memory(bytes);
     for (size_t i = 0; i < tensor->count; i++)
         if (!is_empty(&boxes[i])) ids[count++] = i;
-    status = check_from(&c, 0, ids, count);
+    status = gaps && count == 0 ? WEFT_OK : check_from(&c, 0, ids, count);
     wf_free(ids);
+    return status == WEFT_ERR_MISMATCH ? WEFT_OK : status;
+}
+
+weft_status wf_cover_check(const struct wf_tensor *tensor, const struct wf_piece *boxes,
+                           const struct wf_inputs *inputs)
+{
+    struct wf_text point = {0};
+    struct wf_cover_flaw flaw;
+    weft_status status;
+
+    WF_TRY(wf_cover_find(tensor, boxes, false, &flaw));
+    if (flaw.kind == WF_COVER_EXACT) return WEFT_OK;
+    wf_shape_add_text(tensor->dims, flaw.point, &point);
+    status = wf_text_status(&point);
+    if (status == WEFT_OK && flaw.kind == WF_COVER_GAP)
+        status =
+            wf_fail(WEFT_ERR_PARSE,
+                    "tensor \"%s\": no file has element %s; a part of the checkpoint is missing",
+                    tensor->name, point.data);
+    else if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_PARSE, "tensor \"%s\": element %s stands in %s and in %s",
+                         tensor->name, point.data, inputs->list[boxes[flaw.first].file]->name,
+                         inputs->list[boxes[flaw.second].file]->name);
+    wf_text_free(&point);
     return status;
 }

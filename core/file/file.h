@@ -94,6 +94,8 @@ struct wf_input_stream {
 };
 
 weft_status wf_input_fill(void *stream, char *buffer, size_t capacity, size_t *count) WF_NODISCARD;
+/* Append the file at PATH, which has no NUL and at most 16 MiB; KIND is for errors. */
+weft_status wf_text_file(const char *path, const char *kind, struct wf_text *out) WF_NODISCARD;
 bool wf_ends_with(const char *text, const char *end);
 /* A file name that stays in its folder: not empty, no "/", not "." or "..". */
 bool wf_file_name_is_safe(const char *name);
@@ -125,6 +127,7 @@ struct wf_tensor {
     int64_t bytes;
     int64_t longest; /* of its pieces in dimension 0: pieces that begin further away from an index
                       * do not contain it */
+    const struct wf_view *view; /* of tensors of the base; NULL: it has pieces */
     uint8_t dtype;
     int8_t dims;
 };
@@ -148,6 +151,8 @@ struct weft_checkpoint {
     size_t pair_count, pair_capacity;
     uint64_t others;
     weft_mesh *mesh;
+    const weft_checkpoint *base; /* the tensors are views of tensors of this one; NULL: they have
+                                  * pieces */
 };
 
 /* Copy PIECE with its texts and sizes into CHECKPOINT. */
@@ -162,6 +167,19 @@ weft_status wf_checkpoint_add_pair(weft_checkpoint *checkpoint, const char *key,
 weft_status wf_checkpoint_settle(weft_checkpoint *checkpoint) WF_NODISCARD;
 
 /* ---- cover.c ---- */
+
+enum wf_cover_kind { WF_COVER_EXACT, WF_COVER_GAP, WF_COVER_OVERLAP };
+
+struct wf_cover_flaw {
+    int64_t point[WEFT_MAX_DIMS]; /* the first element that is missing or stands twice */
+    size_t first, second;         /* OVERLAP: the boxes */
+    uint8_t kind;                 /* enum wf_cover_kind */
+};
+
+/* Find the first element of TENSOR that none of its boxes has, or two have.  With GAPS, an element
+ * that none has is not a flaw. */
+weft_status wf_cover_find(const struct wf_tensor *tensor, const struct wf_piece *boxes, bool gaps,
+                          struct wf_cover_flaw *flaw) WF_NODISCARD;
 
 /* Check that the boxes of TENSOR cover it with no gap and no overlap.  INPUTS has the names of
  * their files. */

@@ -1,5 +1,5 @@
 /* read.c - boxes and shards of tensors, from the pieces that contain them. */
-#include "file.h"
+#include "file/rules/view.h"
 
 #include <string.h>
 
@@ -73,6 +73,7 @@ weft_status wf_tensor_read(const weft_checkpoint *checkpoint, const struct wf_te
     struct reading r = {.checkpoint = checkpoint, .tensor = tensor, .target = target};
     weft_status status;
 
+    if (tensor->view != NULL) return wf_view_read(checkpoint->base, tensor, part, target);
     r.stage = wf_alloc(WF_STAGE);
     if (r.stage == NULL) return wf_fail_memory(WF_STAGE);
     status = read_pieces(&r, part);

@@ -2,7 +2,7 @@
  *
  * A replica has the shape of the piece that readers use: the shard of the rank whose coordinates
  * are 0 along the replicated axes.  So the two ranges of bytes are compared. */
-#include "file.h"
+#include "file/rules/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -77,24 +77,25 @@ static weft_status compare_replicas(const weft_checkpoint *checkpoint,
     return status;
 }
 
-weft_status weft_checkpoint_check_replicas(const weft_checkpoint *checkpoint, size_t index)
+static weft_status check_tensor(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor);
+
+/* All tensors that VIEW uses. */
+static weft_status check_view(const weft_checkpoint *base, const struct wf_view *view)
 {
-    const struct wf_piece *first, *all;
-    const struct wf_tensor *tensor;
-    struct wf_piece key = {0};
+    if (view->kind == WF_VIEW_SOURCE) return check_tensor(base, &base->tensors[view->source]);
+    for (size_t i = 0; i < view->count; i++)
+        WF_TRY(check_view(base, view->children[i]));
+    return WEFT_OK;
+}
+
+static weft_status check_tensor(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor)
+{
+    const struct wf_piece *first, *all = checkpoint->replicas;
+    struct wf_piece key = {.name = tensor->name};
     size_t count = 0;
 
-    WF_TRY(wf_require_kind(checkpoint, WF_KIND_CHECKPOINT,
-                           "weft_checkpoint_check_replicas: checkpoint"));
-    if (index >= checkpoint->tensor_count)
-        return wf_fail(WEFT_ERR_NOT_FOUND,
-                       "weft_checkpoint_check_replicas: index is %zu, but the checkpoint has %zu "
-                       "tensors",
-                       index, checkpoint->tensor_count);
-    tensor = &checkpoint->tensors[index];
+    if (tensor->view != NULL) return check_view(checkpoint->base, tensor->view);
     if (tensor->spec == NULL || checkpoint->replica_count == 0) return WEFT_OK;
-    all = checkpoint->replicas;
-    key.name = tensor->name;
     first = bsearch(&key, all, checkpoint->replica_count, sizeof key, compare_names);
     if (first == NULL) return WEFT_OK;
     while (first > all && strcmp(first[-1].name, tensor->name) == 0)
@@ -102,6 +103,18 @@ weft_status weft_checkpoint_check_replicas(const weft_checkpoint *checkpoint, si
     while (first + count < all + checkpoint->replica_count &&
            strcmp(first[count].name, tensor->name) == 0)
         count++;
-    return wf_fail_named(compare_replicas(checkpoint, tensor, first, count),
+    return compare_replicas(checkpoint, tensor, first, count);
+}
+
+weft_status weft_checkpoint_check_replicas(const weft_checkpoint *checkpoint, size_t index)
+{
+    WF_TRY(wf_require_kind(checkpoint, WF_KIND_CHECKPOINT,
+                           "weft_checkpoint_check_replicas: checkpoint"));
+    if (index >= checkpoint->tensor_count)
+        return wf_fail(WEFT_ERR_NOT_FOUND,
+                       "weft_checkpoint_check_replicas: index is %zu, but the checkpoint has %zu "
+                       "tensors",
+                       index, checkpoint->tensor_count);
+    return wf_fail_named(check_tensor(checkpoint, &checkpoint->tensors[index]),
                          "weft_checkpoint_check_replicas");
 }

@@ -53,6 +53,7 @@ struct world {
     weft_checkpoint *checkpoint;
     weft_checkpoint_writer *writer;
     weft_layout *layout;
+    weft_rules *rules;
     weft_reshard *reshard;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];

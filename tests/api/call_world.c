@@ -56,6 +56,7 @@ static void make_checkpoints(struct world *w)
     snprintf(path, sizeof path, "%s/t.safetensors.weft-partial", folder);
     unlink(path);
     rmdir(folder);
+    MUST(weft_rules_parse("* = *", NULL, &w->rules));
     MUST(weft_layout_parse("mesh 1\n* R\n", NULL, &w->layout));
     MUST(weft_reshard_create(w->checkpoint, "/proc/none/x", NULL, &w->reshard));
 }

@@ -38,6 +38,8 @@ OPTIONAL = {
     ("weft_checkpoint_write", "sizes"): "as in weft_checkpoint_read",
     ("weft_layout_parse", "mesh"): "MESH may be NULL",
     ("weft_layout_open", "mesh"): "MESH may be NULL",
+    ("weft_rules_parse", "values"): "VALUES may be NULL",
+    ("weft_rules_open", "values"): "VALUES may be NULL",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -110,7 +112,7 @@ OBJECTS = {
     "const weft_move_item *": "w->items",
     "weft_checkpoint *": "w->checkpoint", "weft_checkpoint_writer *": "w->writer",
     "const weft_checkpoint_entry *": "w->entries",
-    "weft_layout *": "w->layout", "weft_reshard *": "w->reshard",
+    "weft_layout *": "w->layout", "weft_rules *": "w->rules", "weft_reshard *": "w->reshard",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -151,9 +153,12 @@ TEXTS = {
     ("weft_dump", "prefix"): "test_api_calls.dump",
     ("weft_checkpoint_create", "path"): "/proc/none/x", ("weft_checkpoint_find", "name"): "t",
     ("weft_layout_parse", "text"): "mesh 2\\n* R", ("weft_layout_open", "path"): "/dev/null",
+    ("weft_rules_parse", "text"): "let n = 1\\n* = *", ("weft_rules_parse", "values"): "n=2",
+    ("weft_rules_open", "path"): "/dev/null",
     ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
 }
-OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
+OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has no value
+                      ("weft_cost_table_parse", "text"): "w->costs_text",
                       ("weft_ring_open", "path"): "w->ring_path",
                       ("weft_checkpoint_open", "path"): "w->checkpoint_path"}
 # Results are pointers to what the function writes.

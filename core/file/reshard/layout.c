@@ -1,11 +1,7 @@
 /* layout.c - layout files: a mesh, and placements by patterns of names. */
 #include "file/file.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { LONGEST_FILE = 16 << 20 };
 
 struct rule {
     const char *pattern, *placements;
@@ -161,36 +157,15 @@ weft_status weft_layout_parse(const char *text, const weft_mesh *mesh, weft_layo
 
 /* ---- files ---- */
 
-static weft_status read_text(FILE *file, const char *path, struct wf_text *text)
-{
-    char part[4096];
-    size_t count;
-
-    while ((count = fread(part, 1, sizeof part, file)) > 0) {
-        if (memchr(part, '\0', count) != NULL || text->length > LONGEST_FILE)
-            return wf_fail(WEFT_ERR_PARSE, "%s is not a layout file", path);
-        wf_text_append(text, part, count);
-    }
-    if (ferror(file)) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-    wf_text_append(text, "", 0);
-    return wf_text_status(text);
-}
-
 weft_status weft_layout_open(const char *path, const weft_mesh *mesh, weft_layout **out)
 {
     struct wf_text text = {0};
     weft_status status;
-    FILE *file;
 
     WF_TRY(wf_require(path, "weft_layout_open: path"));
     if (mesh != NULL) WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_layout_open: mesh"));
     WF_TRY(wf_require(out, "weft_layout_open: out"));
-    file = fopen(path, "re");
-    if (file == NULL)
-        return wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM,
-                       "weft_layout_open: %s: %s", path, strerror(errno));
-    status = read_text(file, path, &text);
-    fclose(file);
+    status = wf_text_file(path, "a layout file", &text);
     if (status == WEFT_OK) {
         status = make_layout(text.data, mesh, out);
         if (status != WEFT_OK) wf_fail_context(status, "%s", path);

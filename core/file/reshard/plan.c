@@ -1,5 +1,6 @@
 /* plan.c - the steps of resharding, known before anything is read. */
 #include "file/reshard/reshard.h"
+#include "file/rules/view.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -36,9 +37,11 @@ static weft_status settle_options(weft_reshard *reshard)
                         : processors > DEFAULT_JOBS ? DEFAULT_JOBS
                                                     : (int32_t)processors;
     }
-    while (options->jobs > 1 && options->memory / (uint64_t)options->jobs < WF_STAGE + LEAST_BUFFER)
+    reshard->stage = WF_STAGE + (reshard->from->base != NULL ? WF_GATHER : 0);
+    while (options->jobs > 1 &&
+           options->memory / (uint64_t)options->jobs < reshard->stage + LEAST_BUFFER)
         options->jobs--;
-    each = options->memory / (uint64_t)options->jobs - WF_STAGE;
+    each = options->memory / (uint64_t)options->jobs - reshard->stage;
     reshard->buffer = each < MOST_BUFFER ? (size_t)each : MOST_BUFFER;
     return WEFT_OK;
 }
@@ -229,7 +232,7 @@ weft_status weft_reshard_get(const weft_reshard *reshard, weft_reshard_info *out
     info.tensors = reshard->count;
     info.read = reshard->read;
     info.written = reshard->written;
-    info.memory = (uint64_t)reshard->options.jobs * (reshard->buffer + WF_STAGE);
+    info.memory = (uint64_t)reshard->options.jobs * (reshard->buffer + reshard->stage);
     info.steps = reshard->steps;
     info.jobs = reshard->options.jobs;
     return wf_info_write("weft_reshard_info", &info, sizeof info, out);

@@ -29,6 +29,7 @@ struct weft_reshard {
     size_t count;
     uint64_t steps, read, written;
     size_t buffer; /* bytes of a step at most */
+    size_t stage;  /* bytes that a job needs besides */
 };
 
 /* The box of step NUMBER of TENSOR. */

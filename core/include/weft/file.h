@@ -30,6 +30,7 @@ typedef struct weft_checkpoint weft_checkpoint;
 typedef struct weft_checkpoint_writer weft_checkpoint_writer;
 typedef struct weft_layout weft_layout;
 typedef struct weft_reshard weft_reshard;
+typedef struct weft_rules weft_rules;
 
 enum weft_file_format {
     WEFT_FILE_ANY = 0,             /* for weft_checkpoint_create: the path decides */
@@ -224,6 +225,35 @@ WEFT_API const weft_mesh *weft_layout_mesh(const weft_layout *layout);
  * WEFT_ERR_NOT_FOUND: no pattern matches. */
 WEFT_API WEFT_NODISCARD weft_status weft_layout_find(const weft_layout *layout, const char *name,
                                                      const char **placements);
+
+/* ---- rules: other names, and tensors that are joined or split ----
+ *
+ *     *.qkv_proj.weight           = cat0(*.{q,k,v}_proj.weight)
+ *     *.experts.{w}.weight        = stack0(*.experts.{e}.{w}.weight)
+ *     * = *                                                     what is left
+ *
+ * docs/checkpoints.md has all functions.  Rules are immutable; any thread may use them. */
+
+/* Create the rules that TEXT describes, or the file at PATH.  VALUES may be NULL; otherwise it
+ * replaces values that lines `let` give, such as "heads=32,kv_heads=8".  The caller releases *OUT.
+ * WEFT_ERR_PARSE: the text is malformed; the error gives the line.  WEFT_ERR_INVALID: no line gives
+ * a value of that name. */
+WEFT_API WEFT_NODISCARD weft_status weft_rules_parse(const char *text, const char *values,
+                                                     weft_rules **out);
+WEFT_API WEFT_NODISCARD weft_status weft_rules_open(const char *path, const char *values,
+                                                    weft_rules **out);
+
+/* Drop the rules and set *RULES to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_rules_release(weft_rules **rules);
+
+/* Make a checkpoint whose tensors are those that RULES make of the tensors of FROM.  Nothing is
+ * read: reading a part of a tensor of *OUT reads the parts of FROM that it consists of.  FROM is
+ * borrowed until *OUT is closed; the caller closes *OUT.  WEFT_ERR_NOT_FOUND: a rule matches
+ * nothing, or no rule uses a tensor.  WEFT_ERR_INVALID: an element goes to two tensors or to none,
+ * or shapes do not fit.  The text names the rule and the tensor. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_map(const weft_checkpoint *from,
+                                                        const weft_rules *rules,
+                                                        weft_checkpoint **out);
 
 /* ---- resharding: a checkpoint from any layout to any layout ---- */
 

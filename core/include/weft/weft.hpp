@@ -1256,6 +1256,28 @@ public:
     }
 };
 
+/* Rules that make tensors of other tensors. */
+class rules : public detail::unique<detail::ref<weft_rules>, weft_rules, weft_rules_release>
+{
+public:
+    using unique::unique;
+
+    /* VALUES, such as "heads=32", replaces values of the text. */
+    static result<rules> parse(const char *text, const char *values = nullptr)
+    {
+        return detail::make<rules>(weft_rules_parse, text, values);
+    }
+    static result<rules> open(const char *path, const char *values = nullptr)
+    {
+        return detail::make<rules>(weft_rules_open, path, values);
+    }
+    /* The tensors that the rules make of those of FROM, which must live as long as the result. */
+    result<checkpoint> map(const checkpoint &from) const
+    {
+        return detail::make<checkpoint>(weft_checkpoint_map, from.get(), raw_);
+    }
+};
+
 /* The checkpoint must live as long as the plan. */
 class reshard : public detail::unique<detail::ref<weft_reshard>, weft_reshard, weft_reshard_close>
 {
