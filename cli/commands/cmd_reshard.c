@@ -47,6 +47,7 @@ static int print_result(const struct cli_command *command, const weft_reshard_in
         wf_json_uint(&json, "memory", info->memory);
         wf_json_uint(&json, "steps", info->steps);
         wf_json_int(&json, "jobs", info->jobs);
+        wf_json_uint(&json, "resumed", info->resumed);
         if (nanoseconds > 0)
             wf_json_uint(&json, "time_ns", nanoseconds);
         else
@@ -61,6 +62,10 @@ static int print_result(const struct cli_command *command, const weft_reshard_in
         if (nanoseconds > 0) {
             wf_text_add(&text, " in ");
             wf_text_time(&text, nanoseconds);
+            if (info->resumed > 0) {
+                wf_text_add(&text, "; an earlier run had written ");
+                wf_text_bytes(&text, info->resumed);
+            }
         } else {
             wf_text_add(&text, ", %d jobs, at most ", info->jobs);
             wf_text_bytes(&text, info->memory);
@@ -116,6 +121,8 @@ static bool read_request(const struct cli_command *command, const struct cli_arg
     request->options = (weft_reshard_options){.struct_size = sizeof request->options,
                                               .replace = cli_has(command, args, "force"),
                                               .checksums = cli_has(command, args, "checksums"),
+                                              .keep = true,
+                                              .resume = cli_has(command, args, "resume"),
                                               .file_bytes = (uint64_t)file,
                                               .memory = (uint64_t)memory,
                                               .jobs = (int32_t)jobs,
@@ -133,8 +140,12 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
     request->options.state = &request->state;
     if (status == WEFT_OK) status = weft_reshard_create(in, request->to, &request->options, &plan);
     if (status == WEFT_OK) status = weft_reshard_get(plan, info);
-    if (status == WEFT_OK && !request->dry_run)
+    if (status == WEFT_OK && !request->dry_run) {
+        weft_status told;
         status = run_plan(plan, &request->state, nanoseconds);
+        told = weft_reshard_get(plan, info); /* what is resumed, or kept */
+        if (status == WEFT_OK) status = told;
+    }
     weft_reshard_close(&plan);
     cli_checkpoint_close(&opened);
     return status;
@@ -155,6 +166,18 @@ static weft_status read_layout(const struct cli_command *command, const struct c
     status = weft_layout_open(path, mesh, out);
     weft_mesh_release(&mesh);
     return status;
+}
+
+/* After a failure: how to go on. */
+static void explain_resume(const struct cli_command *command, const weft_reshard_info *info,
+                           const char *path)
+{
+    if (info->kept > 0)
+        fprintf(stderr,
+                "weft %s: %" PRIu64 " of %" PRIu64
+                " steps are done and kept in %s.weft-partial; the same command with --resume "
+                "continues\n",
+                command->name, info->kept, info->steps, path);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -181,11 +204,16 @@ static int run(const struct cli_command *command, int argc, char **argv)
     weft_layout_release(&layout);
     weft_rules_release(&request.rules);
     if (interrupted && status != WEFT_OK) {
-        fprintf(stderr, "weft %s: interrupted; nothing was left at %s\n", command->name,
+        fprintf(stderr, "weft %s: interrupted; there is nothing new at %s\n", command->name,
                 request.to);
+        explain_resume(command, &info, request.to);
         return CLI_INTERRUPTED;
     }
-    if (status != WEFT_OK) return cli_fail(command, status);
+    if (status != WEFT_OK) {
+        exit_code = cli_fail(command, status);
+        explain_resume(command, &info, request.to);
+        return exit_code;
+    }
     return print_result(command, &info, request.to, nanoseconds, request.as_json);
 }
 
@@ -210,6 +238,7 @@ const struct cli_command cli_reshard = {
             {"checksums", NULL, "write weft.json, with which `weft verify TO` checks every tensor",
              0},
             {"force", NULL, "replace a checkpoint at TO", 0},
+            {"resume", NULL, "continue a run that failed or was killed, or begin one", 0},
             {"dry-run", NULL, "print the plan only", 0},
             CLI_JSON,
             {0}},

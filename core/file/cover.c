@@ -14,7 +14,7 @@
 struct cover {
     const struct wf_tensor *tensor;
     const struct wf_piece *boxes;
-    bool gaps; /* are no flaws */
+    bool gaps; /* they are not flaws */
     struct wf_cover_flaw *flaw;
     int64_t work;
 };

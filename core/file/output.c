@@ -23,6 +23,19 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
+char *wf_output_path(const char *path, const char *tail)
+{
+    size_t length = strlen(path);
+    struct wf_text text = {0};
+    char *out = NULL;
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    wf_text_append(&text, path, length);
+    wf_text_add(&text, "%s", tail);
+    return wf_text_take(&text, &out) == WEFT_OK ? out : NULL;
+}
+
 /* A file that belongs to a checkpoint, and may be removed with it. */
 static bool is_ours(const char *name)
 {
@@ -119,37 +132,38 @@ static weft_status clear_partial(struct wf_outputs *output)
     return status;
 }
 
+static weft_status remove_journal(const struct wf_outputs *output)
+{
+    char *journal = wf_output_path(output->path, WF_JOURNAL);
+    weft_status status = WEFT_OK;
+
+    if (journal == NULL) return wf_fail_memory(strlen(output->path) + sizeof WF_JOURNAL);
+    if (unlink(journal) != 0 && errno != ENOENT) status = fail_system(journal);
+    wf_free(journal);
+    return status;
+}
+
 static weft_status make_partial(struct wf_outputs *output)
 {
     if (output->is_folder && mkdir(output->partial, 0777) != 0 && errno != EEXIST)
         return fail_system(output->partial);
     WF_TRY(lock_partial(output));
+    if (output->resume) return WEFT_OK;
+    WF_TRY(remove_journal(output)); /* before the files that it describes */
     return clear_partial(output);
 }
 
-/* PATH without slashes at its end, with TAIL. */
-static char *path_with(const char *path, const char *tail)
-{
-    size_t length = strlen(path);
-    struct wf_text text = {0};
-    char *out = NULL;
-
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    wf_text_append(&text, path, length);
-    wf_text_add(&text, "%s", tail);
-    return wf_text_take(&text, &out) == WEFT_OK ? out : NULL;
-}
-
 weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool is_folder,
-                             bool replace, size_t count)
+                             bool replace, bool resume, size_t count)
 {
     weft_status status;
 
-    *output = (struct wf_outputs){.path = path_with(path, ""),
-                                  .partial = path_with(path, ".weft-partial"),
+    *output = (struct wf_outputs){.path = wf_output_path(path, ""),
+                                  .partial = wf_output_path(path, WF_PARTIAL),
                                   .is_folder = is_folder,
                                   .replace = replace,
+                                  .resume = resume,
+                                  .keep = resume,
                                   .lock = -1,
                                   .files = wf_calloc(count, sizeof *output->files),
                                   .count = count};
@@ -176,6 +190,19 @@ static weft_status allocate(int fd, const char *name, uint64_t bytes)
                    strerror(errno));
 }
 
+/* A file of an earlier run must have all its bytes. */
+static weft_status check_size(int fd, const char *name, uint64_t bytes)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0) return fail_system(name);
+    if ((uint64_t)info.st_size == bytes) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s has %" PRIu64 " bytes, but %" PRIu64
+                   " are needed; it was changed after the run that is resumed",
+                   name, (uint64_t)info.st_size, bytes);
+}
+
 weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char *name,
                             uint64_t bytes)
 {
@@ -184,13 +211,16 @@ weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char 
     file->name = wf_strdup(output->is_folder ? name : output->path);
     if (file->name == NULL) return wf_fail_memory(strlen(name) + 1);
     if (output->is_folder)
-        file->fd = openat(output->lock, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        file->fd =
+            openat(output->lock, name,
+                   O_RDWR | O_CLOEXEC | O_NOFOLLOW | (output->resume ? 0 : O_CREAT | O_EXCL), 0666);
     else
         file->fd = fcntl(output->lock, F_DUPFD_CLOEXEC, 0);
     if (file->fd < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s: %s%s", output->partial, name, strerror(errno),
                        errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-    return allocate(file->fd, file->name, bytes);
+    return output->resume ? check_size(file->fd, file->name, bytes)
+                          : allocate(file->fd, file->name, bytes);
 }
 
 weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t offset,
@@ -245,6 +275,14 @@ static weft_status sync_parent(const struct wf_outputs *output)
     return status;
 }
 
+weft_status wf_outputs_flush(const struct wf_outputs *output)
+{
+    for (size_t i = 0; i < output->count; i++)
+        if (output->files[i].fd >= 0 && fdatasync(output->files[i].fd) != 0)
+            return fail_system(output->files[i].name);
+    return WEFT_OK;
+}
+
 static weft_status sync_files(const struct wf_outputs *output)
 {
     for (size_t i = 0; i < output->count; i++)
@@ -296,11 +334,11 @@ void wf_outputs_end(struct wf_outputs *output)
     for (size_t i = 0; output->files != NULL && i < output->count; i++) {
         struct wf_output_file *file = &output->files[i];
         if (file->fd >= 0) close(file->fd);
-        if (file->name != NULL && output->is_folder && !output->committed)
+        if (file->name != NULL && output->is_folder && !output->committed && !output->keep)
             unlinkat(output->lock, file->name, 0);
         wf_free(file->name);
     }
-    if (output->lock >= 0 && !output->committed) {
+    if (output->lock >= 0 && !output->committed && !output->keep) {
         if (output->is_folder) {
             unlinkat(output->lock, "weft.json", 0);
             rmdir(output->partial);

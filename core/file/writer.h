@@ -37,6 +37,13 @@ struct weft_checkpoint_writer {
     struct wf_text index;    /* of a Hugging Face folder with several files */
 };
 
+/* ---- writer.c ---- */
+
+/* weft_checkpoint_create; with RESUME, the files are those that an earlier run left. */
+weft_status wf_writer_create(const char *path, const weft_checkpoint_entry *entries, size_t count,
+                             const weft_checkpoint_options *options, bool resume,
+                             weft_checkpoint_writer **out) WF_NODISCARD;
+
 /* ---- write_header.c ---- */
 
 /* An entry of a safetensors header. */

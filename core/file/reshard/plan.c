@@ -1,8 +1,10 @@
 /* plan.c - the steps of resharding, known before anything is read. */
-#include "file/reshard/reshard.h"
+#include "file/reshard/journal.h"
 #include "file/rules/view.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MOST_JOBS = 1024, DEFAULT_JOBS = 16, LEAST_BUFFER = 1 << 20, MOST_BUFFER = 8 << 20 };
@@ -44,6 +46,45 @@ static weft_status settle_options(weft_reshard *reshard)
     each = options->memory / (uint64_t)options->jobs - reshard->stage;
     reshard->buffer = each < MOST_BUFFER ? (size_t)each : MOST_BUFFER;
     return WEFT_OK;
+}
+
+/* ---- a run to resume ---- */
+
+/* Take the size of steps from the journal, if there is one with its files. */
+static weft_status find_journal(weft_reshard *reshard, struct wf_journal_plan *plan)
+{
+    char *partial = wf_output_path(reshard->path, WF_PARTIAL);
+    weft_status status;
+    struct stat info;
+    bool exists;
+
+    if (partial == NULL) return wf_fail_memory(strlen(reshard->path) + sizeof WF_PARTIAL);
+    exists = lstat(partial, &info) == 0;
+    wf_free(partial);
+    status = wf_journal_peek(reshard->path, plan);
+    if (!exists || status == WEFT_ERR_NOT_FOUND || status == WEFT_ERR_PARSE)
+        return WEFT_OK; /* none, or killed before its first record: begin */
+    WF_TRY(status);
+    if (plan->buffer > reshard->buffer)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the run to resume has buffers of %" PRIu64
+                       " bytes, but the memory allows %zu for each of %d jobs; give more memory or "
+                       "fewer jobs",
+                       plan->buffer, reshard->buffer, reshard->options.jobs);
+    reshard->buffer = (size_t)plan->buffer;
+    reshard->resume = true;
+    return WEFT_OK;
+}
+
+static weft_status check_journal(const weft_reshard *reshard, const struct wf_journal_plan *plan)
+{
+    if (!reshard->resume || (plan->digest == reshard->digest && plan->steps == reshard->steps))
+        return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s" WF_PARTIAL
+                   " is of a run with another source or other options; without resume, it is "
+                   "removed and written anew",
+                   reshard->path);
 }
 
 /* ---- steps ---- */
@@ -185,8 +226,10 @@ static weft_status plan_tensor(weft_reshard *reshard, size_t index)
 static weft_status plan_tensors(weft_reshard *reshard)
 {
     size_t count = reshard->from->tensor_count;
+    struct wf_journal_plan earlier = {0};
 
     WF_TRY(settle_options(reshard));
+    if (reshard->options.resume) WF_TRY(find_journal(reshard, &earlier));
     reshard->entries = wf_calloc(count, sizeof *reshard->entries);
     reshard->tensors = wf_calloc(count, sizeof *reshard->tensors);
     if (reshard->entries == NULL || reshard->tensors == NULL)
@@ -194,7 +237,8 @@ static weft_status plan_tensors(weft_reshard *reshard)
     reshard->count = count;
     for (size_t i = 0; i < count; i++)
         WF_TRY(plan_tensor(reshard, i));
-    return WEFT_OK;
+    WF_TRY(wf_reshard_digest(reshard, &reshard->digest));
+    return check_journal(reshard, &earlier);
 }
 
 weft_status weft_reshard_create(const weft_checkpoint *from, const char *path,
@@ -235,6 +279,8 @@ weft_status weft_reshard_get(const weft_reshard *reshard, weft_reshard_info *out
     info.memory = (uint64_t)reshard->options.jobs * (reshard->buffer + reshard->stage);
     info.steps = reshard->steps;
     info.jobs = reshard->options.jobs;
+    info.resumed = reshard->resumed;
+    info.kept = reshard->kept;
     return wf_info_write("weft_reshard_info", &info, sizeof info, out);
 }
 

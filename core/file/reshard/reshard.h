@@ -30,6 +30,9 @@ struct weft_reshard {
     uint64_t steps, read, written;
     size_t buffer; /* bytes of a step at most */
     size_t stage;  /* bytes that a job needs besides */
+    uint64_t digest;
+    bool resume; /* there is a run to resume */
+    uint64_t resumed, kept;
 };
 
 /* The box of step NUMBER of TENSOR. */

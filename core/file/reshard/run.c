@@ -1,5 +1,5 @@
 /* run.c - the steps of resharding, done by threads. */
-#include "file/reshard/reshard.h"
+#include "file/reshard/journal.h"
 #include "file/writer.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PROGRESS_MS = 100 };
+enum { PROGRESS_MS = 100, RECORD_MS = 500 };
 
 struct run {
     weft_reshard *reshard;
@@ -20,6 +20,10 @@ struct run {
     int32_t running;
     weft_status status; /* of the first failure */
     char error[2048];
+    bool journals; /* there is a journal, and a thread that records */
+    struct wf_journal journal;
+    pthread_cond_t recorder; /* `ending` changed */
+    bool ending;
 };
 
 static void fail_run(struct run *run, weft_status status)
@@ -33,20 +37,51 @@ static void fail_run(struct run *run, weft_status status)
     pthread_mutex_unlock(&run->guard);
 }
 
+/* ---- steps ---- */
+
+/* The box of step NUMBER, and its bytes. */
+static uint64_t find_step(const weft_reshard *reshard, const struct wf_reshard_tensor *tensor,
+                          uint64_t number, int64_t *offset, int64_t *sizes)
+{
+    const struct wf_tensor *source = &reshard->from->tensors[tensor->index];
+    int64_t bytes = 0;
+
+    wf_reshard_step(reshard, tensor, number - tensor->first, offset, sizes);
+    return wf_file_bytes(source->dtype, source->dims, sizes, &bytes) ? (uint64_t)bytes : 0;
+}
+
 static weft_status run_step(struct run *run, uint64_t number, char *buffer)
 {
     struct wf_reshard_tensor *tensor = wf_reshard_find(run->reshard, number);
     const struct wf_tensor *source = &run->reshard->from->tensors[tensor->index];
-    int64_t offset[WEFT_MAX_DIMS], sizes[WEFT_MAX_DIMS], bytes = 0;
+    int64_t offset[WEFT_MAX_DIMS], sizes[WEFT_MAX_DIMS];
+    uint64_t bytes = find_step(run->reshard, tensor, number, offset, sizes), sum = 0;
 
-    wf_reshard_step(run->reshard, tensor, number - tensor->first, offset, sizes);
     WF_TRY(weft_checkpoint_read(run->reshard->from, tensor->index, offset, sizes, buffer));
     WF_TRY(weft_checkpoint_write(run->writer, tensor->index, offset, sizes, buffer));
-    if (run->reshard->options.checksums)
-        atomic_fetch_add(&tensor->sum, wf_checksum_box(source, offset, sizes, buffer));
-    if (wf_file_bytes(source->dtype, source->dims, sizes, &bytes))
-        atomic_fetch_add(&run->done, (uint64_t)bytes);
+    if (run->reshard->options.checksums) sum = wf_checksum_box(source, offset, sizes, buffer);
+    atomic_fetch_add(&tensor->sum, sum);
+    if (run->journals) wf_journal_add(&run->journal, number, sum);
+    atomic_fetch_add(&run->done, bytes);
     return WEFT_OK;
+}
+
+/* The steps of the run that is resumed count as done. */
+static void take_done(struct run *run)
+{
+    for (uint64_t number = 0; number < run->reshard->steps; number++) {
+        struct wf_reshard_tensor *tensor;
+        int64_t offset[WEFT_MAX_DIMS], sizes[WEFT_MAX_DIMS];
+        uint64_t bytes;
+        if (!wf_journal_has(&run->journal, number)) continue;
+        tensor = wf_reshard_find(run->reshard, number);
+        bytes = find_step(run->reshard, tensor, number, offset, sizes);
+        atomic_fetch_add(&run->done, bytes);
+        atomic_fetch_add(&run->writer->tensors[tensor->index].written, (int64_t)bytes);
+        if (run->journal.sums != NULL)
+            atomic_fetch_add(&tensor->sum, atomic_load(&run->journal.sums[number]));
+    }
+    run->reshard->resumed = atomic_load(&run->done);
 }
 
 static weft_status run_steps(struct run *run)
@@ -57,6 +92,7 @@ static weft_status run_steps(struct run *run)
     while (status == WEFT_OK && !atomic_load(&run->stop)) {
         uint64_t number = atomic_fetch_add(&run->next, 1);
         if (number >= run->reshard->steps) break;
+        if (run->journals && wf_journal_has(&run->journal, number)) continue;
         status = run_step(run, number, buffer);
     }
     wf_free(buffer);
@@ -76,19 +112,45 @@ static void *job_main(void *argument)
     return NULL;
 }
 
+/* Wait for WAKE, MS milliseconds at most, with the guard held. */
+static void wait_for(struct run *run, pthread_cond_t *wake, long ms)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ms * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_cond_timedwait(wake, &run->guard, &until);
+}
+
+/* Record what is done, twice a second. */
+static void *recorder_main(void *argument)
+{
+    struct run *run = argument;
+
+    pthread_mutex_lock(&run->guard);
+    while (!run->ending) {
+        weft_status status;
+        wait_for(run, &run->recorder, RECORD_MS);
+        if (run->ending) break;
+        pthread_mutex_unlock(&run->guard);
+        status = wf_journal_record(&run->journal, &run->writer->output);
+        if (status != WEFT_OK) fail_run(run, status);
+        pthread_mutex_lock(&run->guard);
+    }
+    pthread_mutex_unlock(&run->guard);
+    return NULL;
+}
+
 /* Report progress until all jobs have ended. */
 static void wait_for_jobs(struct run *run)
 {
     const weft_reshard_options *options = &run->reshard->options;
-    struct timespec until;
 
     pthread_mutex_lock(&run->guard);
     while (run->running > 0) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += PROGRESS_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_cond_timedwait(&run->ended, &run->guard, &until);
+        wait_for(run, &run->ended, PROGRESS_MS);
         if (options->progress == NULL || atomic_load(&run->stop)) continue;
         pthread_mutex_unlock(&run->guard);
         if (!options->progress(options->state, atomic_load(&run->done), run->reshard->read)) {
@@ -100,20 +162,38 @@ static void wait_for_jobs(struct run *run)
     pthread_mutex_unlock(&run->guard);
 }
 
-/* Start the jobs, without signals: those are the caller's. */
-static int32_t start_jobs(struct run *run, pthread_t *threads)
+/* Start a thread without signals: those are the caller's. */
+static int start_thread(struct run *run, void *(*main)(void *), pthread_t *out)
 {
     sigset_t all, before;
-    int32_t started = 0;
+    int error;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(out, NULL, main, run);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static void end_recorder(struct run *run, pthread_t recorder)
+{
+    pthread_mutex_lock(&run->guard);
+    run->ending = true;
+    pthread_cond_signal(&run->recorder);
+    pthread_mutex_unlock(&run->guard);
+    pthread_join(recorder, NULL);
+}
+
+static int32_t start_jobs(struct run *run, pthread_t *threads)
+{
+    int32_t started = 0;
+
     for (; started < run->reshard->options.jobs; started++) {
         int error;
         pthread_mutex_lock(&run->guard);
         run->running++;
         pthread_mutex_unlock(&run->guard);
-        error = pthread_create(&threads[started], NULL, job_main, run);
+        error = start_thread(run, job_main, &threads[started]);
         if (error == 0) continue;
         pthread_mutex_lock(&run->guard);
         run->running--;
@@ -124,27 +204,31 @@ static int32_t start_jobs(struct run *run, pthread_t *threads)
         }
         break; /* fewer jobs do the work too */
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 
 static weft_status run_jobs(struct run *run)
 {
     size_t bytes = (size_t)run->reshard->options.jobs * sizeof(pthread_t);
-    pthread_t *threads = wf_alloc(bytes);
+    pthread_t *threads = wf_alloc(bytes), recorder;
     pthread_condattr_t monotonic;
     int32_t started;
+    bool records;
 
     if (threads == NULL) return wf_fail_memory(bytes);
     pthread_mutex_init(&run->guard, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&run->ended, &monotonic);
+    pthread_cond_init(&run->recorder, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    records = run->journals && start_thread(run, recorder_main, &recorder) == 0;
     started = start_jobs(run, threads);
     wait_for_jobs(run);
     for (int32_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+    if (records) end_recorder(run, recorder);
+    pthread_cond_destroy(&run->recorder);
     pthread_cond_destroy(&run->ended);
     pthread_mutex_destroy(&run->guard);
     wf_free(threads);
@@ -170,7 +254,8 @@ static weft_status create_writer(weft_reshard *reshard, weft_checkpoint_writer *
         options.metadata = pairs;
         options.pairs = from->pair_count;
     }
-    status = weft_checkpoint_create(reshard->path, reshard->entries, reshard->count, &options, out);
+    status = wf_writer_create(reshard->path, reshard->entries, reshard->count, &options,
+                              reshard->resume, out);
     wf_free(pairs);
     return status;
 }
@@ -194,18 +279,57 @@ static weft_status write_sums(const weft_reshard *reshard, weft_checkpoint_write
     return status;
 }
 
+static weft_status begin_journal(struct run *run)
+{
+    const weft_reshard *reshard = run->reshard;
+    struct wf_journal_plan plan = {reshard->digest, reshard->buffer, reshard->steps};
+
+    if (!reshard->options.keep && !reshard->resume) return WEFT_OK;
+    WF_TRY(wf_journal_begin(&run->journal, reshard->path, &plan, reshard->options.checksums,
+                            reshard->resume));
+    run->journals = true;
+    if (reshard->resume) take_done(run);
+    return WEFT_OK;
+}
+
+static weft_status run_plan(struct run *run)
+{
+    weft_reshard *reshard = run->reshard;
+
+    WF_TRY(create_writer(reshard, &run->writer));
+    WF_TRY(begin_journal(run));
+    WF_TRY(run_jobs(run));
+    if (reshard->options.checksums) WF_TRY(write_sums(reshard, run->writer));
+    return weft_checkpoint_commit(run->writer);
+}
+
+/* After a failure: record what is done, or remove it if nothing is. */
+static void keep_done(struct run *run, weft_status status)
+{
+    struct wf_outputs *output = &run->writer->output;
+    char error[2048];
+
+    if (!run->journals || output->committed) return;
+    snprintf(error, sizeof error, "%s", weft_last_error());
+    if (wf_journal_record(&run->journal, output) != WEFT_OK)
+        wf_log(WF_LOG_WARNING, "the journal could not be written: %s", weft_last_error());
+    output->keep = run->journal.recorded > 0;
+    run->reshard->kept = run->journal.recorded;
+    wf_fail(status, "%s", error);
+}
+
 weft_status weft_reshard_run(weft_reshard *reshard)
 {
-    struct run run = {.reshard = reshard};
+    struct run run = {.reshard = reshard, .journal = {.fd = -1}};
     weft_status status;
 
     WF_TRY(wf_require_kind(reshard, WF_KIND_RESHARD, "weft_reshard_run: reshard"));
     for (size_t i = 0; i < reshard->count; i++)
         atomic_store(&reshard->tensors[i].sum, 0);
-    status = create_writer(reshard, &run.writer);
-    if (status == WEFT_OK) status = run_jobs(&run);
-    if (status == WEFT_OK && reshard->options.checksums) status = write_sums(reshard, run.writer);
-    if (status == WEFT_OK) status = weft_checkpoint_commit(run.writer);
+    reshard->resumed = reshard->kept = 0;
+    status = run_plan(&run);
+    if (status != WEFT_OK && run.writer != NULL) keep_done(&run, status);
+    if (run.journals) wf_journal_end(&run.journal, reshard->kept > 0);
     weft_checkpoint_writer_close(&run.writer);
     return wf_fail_named(status, "weft_reshard_run");
 }

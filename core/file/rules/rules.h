@@ -29,7 +29,7 @@ struct wf_pattern {
     struct wf_name_part *parts;
     size_t count;
     const char **choices; /* of the one part {a,b,c} */
-    size_t choice_count;  /* 0: there is none */
+    size_t choice_count;  /* 0: no list */
     uint32_t captures;    /* bit per capture */
 };
 

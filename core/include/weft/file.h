@@ -264,8 +264,11 @@ typedef struct weft_reshard_options {
     bool replace;              /* as in weft_checkpoint_options */
     uint64_t file_bytes;       /* as in weft_checkpoint_options */
     bool checksums;            /* write weft.json, with a checksum of every tensor, to the folder */
-    uint64_t memory;           /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
-    int32_t jobs;              /* threads; 0: one per processor, at most 16 */
+    bool keep;   /* after a failure, leave PATH.weft-partial and PATH.weft-journal for `resume` */
+    bool resume; /* continue a run with `keep` that failed or was killed.  Without such a run,
+                  * begin */
+    uint64_t memory; /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
+    int32_t jobs;    /* threads; 0: one per processor, at most 16 */
     /* Called by the thread that runs, several times a second: DONE of TOTAL bytes are written.
      * Resharding stops if it returns false.  NULL: none. */
     bool (*progress)(void *state, uint64_t done, uint64_t total);
@@ -274,7 +277,8 @@ typedef struct weft_reshard_options {
 
 /* Plan to write the tensors of FROM to PATH.  Nothing is read or written yet.  FROM is borrowed
  * until the plan is closed; the caller closes *OUT.  OPTIONS may be NULL.  WEFT_ERR_NOT_FOUND: no
- * pattern of the layout matches a tensor; the text names it. */
+ * pattern of the layout matches a tensor; the text names it.  WEFT_ERR_INVALID: with `resume`, the
+ * earlier run had another source or other options, or buffers for which `memory` is too small. */
 WEFT_API WEFT_NODISCARD weft_status weft_reshard_create(const weft_checkpoint *from,
                                                         const char *path,
                                                         const weft_reshard_options *options,
@@ -289,13 +293,16 @@ typedef struct weft_reshard_info {
     uint64_t steps;   /* boxes of tensors that are read and written at once */
     int32_t jobs;
     int32_t reserved;
+    uint64_t resumed; /* after a run: bytes of elements that an earlier run had written */
+    uint64_t kept;    /* after a failure: steps that `resume` need not do again */
 } weft_reshard_info;
 
 /* Write the properties of the plan to *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_reshard_get(const weft_reshard *reshard,
                                                      weft_reshard_info *out);
 
-/* Read and write all tensors, then commit.  WEFT_ERR_ABORTED: `progress` returned false.  After a
+/* Read and write all tensors, then commit.  WEFT_ERR_ABORTED: `progress` returned false.
+ * WEFT_ERR_SYSTEM: a file cannot be read or written, or a file of the source has changed.  After a
  * failure there is nothing new at the path. */
 WEFT_API WEFT_NODISCARD weft_status weft_reshard_run(weft_reshard *reshard);
 

@@ -103,7 +103,7 @@ contains 'the same' "$weft" verify large.safetensors bounded
 
 rm -rf bounded
 
-# A run that is killed leaves nothing that looks complete, and does not hinder the next.
+# A run that is killed at any moment leaves nothing that looks complete, and does not hinder the next.
 python3 - <<'PY'
 import json, struct
 text = json.dumps({"q_proj.weight": {"dtype": "BF16", "shape": [3072, 4096], "data_offsets": [0, 3072 * 8192]}}).encode()
@@ -128,13 +128,18 @@ rm -rf killed
 contains 'written in' "$weft" reshard large.safetensors killed --layout columns.layout
 if [[ -e killed.weft-partial ]]; then not_so "round $round: the partial folder is gone"; fi
 
-# An interrupted run says so and cleans up, unless it has ended before.
+# An interrupted run says so and how to go on, unless it has ended before.
 begin
 kill -INT $pid 2>/dev/null
 wait $pid
 status=$?
 if [[ $status -ne 0 && $status -ne 130 ]]; then not_so "exit code $status of an interrupted run: $(cat said)"; fi
-if [[ $status -eq 130 && (-e killed || -e killed.weft-partial) ]]; then not_so "an interrupted run leaves nothing"; fi
+if [[ $status -eq 130 && -e killed ]]; then not_so "an interrupted run leaves nothing at the target"; fi
+if [[ -e killed.weft-partial ]]; then contains 'the same command with --resume continues' cat said; fi
+rm -rf killed
+contains 'written in' "$weft" reshard large.safetensors killed --layout columns.layout --resume
+contains 'the same' "$weft" verify large.safetensors killed
+if [[ -e killed.weft-partial || -e killed.weft-journal ]]; then not_so "a resumed run leaves nothing else"; fi
 rm -rf killed large.safetensors
 
 # Refusals.
