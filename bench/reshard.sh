@@ -70,12 +70,12 @@ sed '/^mesh/d' "$root/layouts/llama.layout" >>fused.layout
 "$weft" reshard hf tp8 --layout fused.layout --rules "$root/rules/fuse-qkv.rules" >&2
 sync
 
-# timed NAME COMMAND...: seconds and the largest memory of one run, as a line of the file times.
+# timed NAME COMMAND...: seconds and the largest memory of one run, as a line of times.json.
 timed()
 {
     local name=$1
     shift
-    python3 - "$name" "$@" >>times <<'PY'
+    python3 - "$name" "$@" >>times.json <<'PY'
 import json, resource, subprocess, sys, time
 begin = time.monotonic()
 subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL)
@@ -86,7 +86,7 @@ PY
     rm -rf out
     sync
 }
-separate=(--rules "$root/rules/split-qkv.rules" --set heads=32,kv_heads=8)
+separate=(--rules "$root/rules/split-qkv.rules" --set "heads=32,kv_heads=8")
 for ((round = 0; round < rounds; round++)); do
     timed cp_hf sh -c 'cp -r --reflink=never hf out && sync -f out'
     timed hf_tp4 "$weft" reshard hf out --layout tp4.layout
@@ -97,7 +97,7 @@ done
 du -sb hf tp8 >sizes
 python3 - "$json" <<'PY'
 import json, statistics, sys
-rows = [json.loads(line) for line in open("times")]
+rows = [json.loads(line) for line in open("times.json")]
 sizes = {line.split()[1]: int(line.split()[0]) for line in open("sizes")}
 def median(name, key="s"): return statistics.median(r[key] for r in rows if r["name"] == name)
 def memory(name): return max(r["kib"] for r in rows if r["name"] == name) / 1024

@@ -1,5 +1,6 @@
 /* cmd_reshard.c - `weft reshard`: a checkpoint from any layout to any layout. */
 #include "common/checkpoints.h"
+#include "common/launched.h"
 #include "common/progress.h"
 
 #include <inttypes.h>
@@ -16,18 +17,32 @@ static void on_interrupt(int number)
 
 struct state {
     uint64_t begun; /* nanoseconds */
+    struct cli_launched launched;
 };
 
 static bool on_progress(void *argument, uint64_t done, uint64_t total)
 {
     const struct state *state = argument;
     double seconds = (double)(wf_now_ns() - state->begun) / 1e9;
-    double rate = seconds > 0 ? (double)done / seconds : 0;
+    double rate;
 
-    cli_progress("%3.0f %%  %.2f of %.2f GB  %.2f GB/s  %.0f s left",
-                 total > 0 ? 100.0 * (double)done / (double)total : 100.0, (double)done / 1e9,
-                 (double)total / 1e9, rate / 1e9, rate > 0 ? (double)(total - done) / rate : 0.0);
+    done *= (uint64_t)state->launched.size; /* the other ranks go on alike */
+    if (done > total) done = total;
+    rate = seconds > 0 ? (double)done / seconds : 0;
+
+    if (state->launched.rank == 0)
+        cli_progress("%3.0f %%  %.2f of %.2f GB  %.2f GB/s  %.0f s left",
+                     total > 0 ? 100.0 * (double)done / (double)total : 100.0, (double)done / 1e9,
+                     (double)total / 1e9, rate / 1e9,
+                     rate > 0 ? (double)(total - done) / rate : 0.0);
     return interrupted == 0;
+}
+
+static weft_status on_combine(void *argument, uint64_t *values, size_t count)
+{
+    const struct state *state = argument;
+
+    return cli_launched_sum(&state->launched, values, count);
 }
 
 /* The plan, and after a run its time. */
@@ -180,6 +195,37 @@ static void explain_resume(const struct cli_command *command, const weft_reshard
                 command->name, info->kept, info->steps, path);
 }
 
+/* Under a launcher, the ranks divide the work. */
+static weft_status join_ranks(struct request *request)
+{
+    struct cli_launched *launched = &request->state.launched;
+
+    WF_TRY(cli_launched_join(launched));
+    if (launched->size == 1) return WEFT_OK;
+    if (request->options.resume)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "--resume needs one process, but there are %d ranks",
+                       launched->size);
+    request->options.keep = false;
+    request->options.part = launched->rank;
+    request->options.parts = launched->size;
+    request->options.combine = on_combine;
+    return WEFT_OK;
+}
+
+static int report_failure(const struct cli_command *command, const struct request *request,
+                          const weft_reshard_info *info, weft_status status)
+{
+    int exit_code = CLI_INTERRUPTED;
+
+    if (interrupted)
+        fprintf(stderr, "weft %s: interrupted; there is nothing new at %s\n", command->name,
+                request->to);
+    else
+        exit_code = cli_fail(command, status);
+    explain_resume(command, info, request->to);
+    return exit_code;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     weft_reshard_info info = {.struct_size = sizeof info};
@@ -200,20 +246,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     request.options.layout = layout;
-    status = reshard(&request, &info, &nanoseconds);
+    status = join_ranks(&request);
+    if (status == WEFT_OK) status = reshard(&request, &info, &nanoseconds);
+    if (status == WEFT_OK) status = cli_launched_leave(&request.state.launched);
     weft_layout_release(&layout);
     weft_rules_release(&request.rules);
-    if (interrupted && status != WEFT_OK) {
-        fprintf(stderr, "weft %s: interrupted; there is nothing new at %s\n", command->name,
-                request.to);
-        explain_resume(command, &info, request.to);
-        return CLI_INTERRUPTED;
-    }
-    if (status != WEFT_OK) {
-        exit_code = cli_fail(command, status);
-        explain_resume(command, &info, request.to);
-        return exit_code;
-    }
+    if (status != WEFT_OK) return report_failure(command, &request, &info, status);
+    if (request.state.launched.rank != 0) return CLI_OK;
     return print_result(command, &info, request.to, nanoseconds, request.as_json);
 }
 

@@ -143,18 +143,28 @@ static weft_status remove_journal(const struct wf_outputs *output)
     return status;
 }
 
+/* Open what another process has made and locked. */
+static weft_status join_partial(struct wf_outputs *output)
+{
+    int flags = output->is_folder ? O_RDONLY | O_DIRECTORY : O_RDWR;
+
+    output->lock = open(output->partial, flags | O_NOFOLLOW | O_CLOEXEC);
+    return output->lock >= 0 ? WEFT_OK : fail_system(output->partial);
+}
+
 static weft_status make_partial(struct wf_outputs *output)
 {
+    if (output->mode == WF_OUTPUT_JOIN) return join_partial(output);
     if (output->is_folder && mkdir(output->partial, 0777) != 0 && errno != EEXIST)
         return fail_system(output->partial);
     WF_TRY(lock_partial(output));
-    if (output->resume) return WEFT_OK;
+    if (output->mode == WF_OUTPUT_RESUME) return WEFT_OK;
     WF_TRY(remove_journal(output)); /* before the files that it describes */
     return clear_partial(output);
 }
 
 weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool is_folder,
-                             bool replace, bool resume, size_t count)
+                             bool replace, enum wf_outputs_mode mode, size_t count)
 {
     weft_status status;
 
@@ -162,8 +172,8 @@ weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool i
                                   .partial = wf_output_path(path, WF_PARTIAL),
                                   .is_folder = is_folder,
                                   .replace = replace,
-                                  .resume = resume,
-                                  .keep = resume,
+                                  .mode = mode,
+                                  .keep = mode != WF_OUTPUT_NEW,
                                   .lock = -1,
                                   .files = wf_calloc(count, sizeof *output->files),
                                   .count = count};
@@ -211,16 +221,17 @@ weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char 
     file->name = wf_strdup(output->is_folder ? name : output->path);
     if (file->name == NULL) return wf_fail_memory(strlen(name) + 1);
     if (output->is_folder)
-        file->fd =
-            openat(output->lock, name,
-                   O_RDWR | O_CLOEXEC | O_NOFOLLOW | (output->resume ? 0 : O_CREAT | O_EXCL), 0666);
+        file->fd = openat(output->lock, name,
+                          O_RDWR | O_CLOEXEC | O_NOFOLLOW |
+                              (output->mode != WF_OUTPUT_NEW ? 0 : O_CREAT | O_EXCL),
+                          0666);
     else
         file->fd = fcntl(output->lock, F_DUPFD_CLOEXEC, 0);
     if (file->fd < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s: %s%s", output->partial, name, strerror(errno),
                        errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-    return output->resume ? check_size(file->fd, file->name, bytes)
-                          : allocate(file->fd, file->name, bytes);
+    return output->mode != WF_OUTPUT_NEW ? check_size(file->fd, file->name, bytes)
+                                         : allocate(file->fd, file->name, bytes);
 }
 
 weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t offset,

@@ -4,13 +4,19 @@
 
 #include "base/base.h"
 
+enum wf_outputs_mode {
+    WF_OUTPUT_NEW,
+    WF_OUTPUT_RESUME, /* the partial files are those of an earlier run */
+    WF_OUTPUT_JOIN    /* another process makes, commits or removes the files; this one writes */
+};
+
 /* One file, or the files of one folder, under the name PATH.weft-partial until the commit. */
 struct wf_outputs {
     char *path, *partial;
     bool is_folder, replace, committed;
-    bool resume; /* the partial files are those of an earlier run */
-    bool keep;   /* leave the partial files without a commit, too */
-    int lock;    /* descriptor of the partial folder or file, locked; -1: none */
+    enum wf_outputs_mode mode;
+    bool keep; /* leave the partial files without a commit, too */
+    int lock;  /* descriptor of the partial folder or file, locked; -1: none */
     struct wf_output_file {
         char *name; /* in the folder; the path of a single file */
         int fd;
@@ -25,9 +31,9 @@ char *wf_output_path(const char *path, const char *tail) WF_NODISCARD;
 
 /* Begin COUNT files, which wf_outputs_open opens.  WEFT_ERR_INVALID: PATH exists and may not be
  * replaced, or another process writes to it.  What an interrupted run left is removed, with its
- * journal; with RESUME it is kept, and wf_outputs_open expects its files. */
+ * journal; unless MODE is NEW, it is kept, and wf_outputs_open expects its files. */
 weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool is_folder,
-                             bool replace, bool resume, size_t count) WF_NODISCARD;
+                             bool replace, enum wf_outputs_mode mode, size_t count) WF_NODISCARD;
 /* Make file INDEX with BYTES, for which the disk must have room. */
 weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char *name,
                             uint64_t bytes) WF_NODISCARD;

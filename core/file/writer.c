@@ -151,14 +151,14 @@ static weft_status choose_format(weft_checkpoint_writer *writer, const char *pat
 /* ---- the public functions ---- */
 
 static weft_status begin_files(weft_checkpoint_writer *writer, const char *path, bool replace,
-                               bool resume)
+                               enum wf_outputs_mode mode)
 {
     bool is_folder = writer->format == WEFT_FILE_HUGGING_FACE || writer->format == WEFT_FILE_RANKS;
     size_t files = writer->format == WEFT_FILE_HUGGING_FACE ? wf_writer_count_files(writer)
                    : writer->format == WEFT_FILE_RANKS      ? (size_t)weft_mesh_size(writer->mesh)
                                                             : 1;
 
-    WF_TRY(wf_outputs_begin(&writer->output, path, is_folder, replace, resume, files));
+    WF_TRY(wf_outputs_begin(&writer->output, path, is_folder, replace, mode, files));
     switch (writer->format) {
     case WEFT_FILE_SAFETENSORS:
         return wf_writer_plan_single(writer);
@@ -172,7 +172,7 @@ static weft_status begin_files(weft_checkpoint_writer *writer, const char *path,
 }
 
 weft_status wf_writer_create(const char *path, const weft_checkpoint_entry *entries, size_t count,
-                             const weft_checkpoint_options *options, bool resume,
+                             const weft_checkpoint_options *options, enum wf_outputs_mode mode,
                              weft_checkpoint_writer **out)
 {
     weft_checkpoint_options given = {.struct_size = sizeof given};
@@ -190,7 +190,7 @@ weft_status wf_writer_create(const char *path, const weft_checkpoint_entry *entr
     status = choose_format(writer, path, &given);
     if (status == WEFT_OK) status = take_pairs(writer, &given);
     if (status == WEFT_OK) status = take_entries(writer, entries, count);
-    if (status == WEFT_OK) status = begin_files(writer, path, given.replace, resume);
+    if (status == WEFT_OK) status = begin_files(writer, path, given.replace, mode);
     if (status != WEFT_OK) {
         weft_checkpoint_writer_close(&writer);
         return status;
@@ -203,7 +203,7 @@ weft_status weft_checkpoint_create(const char *path, const weft_checkpoint_entry
                                    size_t count, const weft_checkpoint_options *options,
                                    weft_checkpoint_writer **out)
 {
-    return wf_fail_named(wf_writer_create(path, entries, count, options, false, out),
+    return wf_fail_named(wf_writer_create(path, entries, count, options, WF_OUTPUT_NEW, out),
                          "weft_checkpoint_create");
 }
 

@@ -39,9 +39,9 @@ struct weft_checkpoint_writer {
 
 /* ---- writer.c ---- */
 
-/* weft_checkpoint_create; with RESUME, the files are those that an earlier run left. */
+/* weft_checkpoint_create, with files that are new or exist. */
 weft_status wf_writer_create(const char *path, const weft_checkpoint_entry *entries, size_t count,
-                             const weft_checkpoint_options *options, bool resume,
+                             const weft_checkpoint_options *options, enum wf_outputs_mode mode,
                              weft_checkpoint_writer **out) WF_NODISCARD;
 
 /* ---- write_header.c ---- */

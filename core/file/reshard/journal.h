@@ -24,7 +24,7 @@ struct wf_journal_plan {
     uint64_t buffer, steps;
 };
 
-/* Read the plan of the journal at PATH.weft-journal.  WEFT_ERR_NOT_FOUND: there is none. */
+/* Read the plan of the journal at PATH.weft-journal.  WEFT_ERR_NOT_FOUND: it does not exist. */
 weft_status wf_journal_peek(const char *path, struct wf_journal_plan *out) WF_NODISCARD;
 /* Begin a journal for PATH, or with RESUME go on with that of PLAN. */
 weft_status wf_journal_begin(struct wf_journal *journal, const char *path,

@@ -26,6 +26,16 @@ static weft_status settle_options(weft_reshard *reshard)
          wf_ends_with(reshard->path, ".safetensors") || wf_ends_with(reshard->path, ".npy")))
         return wf_fail(WEFT_ERR_INVALID, "checksums are written to a folder, but %s is one file",
                        reshard->path);
+    if (options->parts == 0) options->parts = 1;
+    if (options->part < 0 || options->part >= options->parts ||
+        (options->parts > 1 && options->combine == NULL))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "part is %d of %d; parts are numbered from 0, and several need `combine`",
+                       options->part, options->parts);
+    if (options->parts > 1 && (options->keep || options->resume))
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "`keep` and `resume` need one process, but there are %d parts",
+                       options->parts);
     if (options->memory == 0) options->memory = DEFAULT_MEMORY;
     if (options->memory < LEAST_MEMORY)
         return wf_fail(WEFT_ERR_INVALID, "memory is %llu bytes; at least %llu are needed",

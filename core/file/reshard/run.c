@@ -24,6 +24,7 @@ struct run {
     struct wf_journal journal;
     pthread_cond_t recorder; /* `ending` changed */
     bool ending;
+    uint64_t *codes; /* of failures, by process; NULL for one process */
 };
 
 static void fail_run(struct run *run, weft_status status)
@@ -86,12 +87,15 @@ static void take_done(struct run *run)
 
 static weft_status run_steps(struct run *run)
 {
+    uint64_t part = (uint64_t)run->reshard->options.part,
+             parts = (uint64_t)run->reshard->options.parts;
     char *buffer = wf_alloc(run->reshard->buffer);
     weft_status status = buffer != NULL ? WEFT_OK : wf_fail_memory(run->reshard->buffer);
 
     while (status == WEFT_OK && !atomic_load(&run->stop)) {
         uint64_t number = atomic_fetch_add(&run->next, 1);
         if (number >= run->reshard->steps) break;
+        if (number % parts != part) continue; /* another process does it */
         if (run->journals && wf_journal_has(&run->journal, number)) continue;
         status = run_step(run, number, buffer);
     }
@@ -235,7 +239,8 @@ static weft_status run_jobs(struct run *run)
     return run->status == WEFT_OK ? WEFT_OK : wf_fail(run->status, "%s", run->error);
 }
 
-static weft_status create_writer(weft_reshard *reshard, weft_checkpoint_writer **out)
+static weft_status create_writer(weft_reshard *reshard, enum wf_outputs_mode mode,
+                                 weft_checkpoint_writer **out)
 {
     const weft_checkpoint *from = reshard->from;
     weft_checkpoint_options options = {.struct_size = sizeof options,
@@ -254,8 +259,7 @@ static weft_status create_writer(weft_reshard *reshard, weft_checkpoint_writer *
         options.metadata = pairs;
         options.pairs = from->pair_count;
     }
-    status = wf_writer_create(reshard->path, reshard->entries, reshard->count, &options,
-                              reshard->resume, out);
+    status = wf_writer_create(reshard->path, reshard->entries, reshard->count, &options, mode, out);
     wf_free(pairs);
     return status;
 }
@@ -292,15 +296,102 @@ static weft_status begin_journal(struct run *run)
     return WEFT_OK;
 }
 
+/* ---- several processes ---- */
+
+/* Some processes have failed, this one with STATUS and the error in RUN: all get the error of the
+ * first. */
+static weft_status share_failure(const struct run *run, weft_status status)
+{
+    const weft_reshard_options *options = &run->reshard->options;
+    uint64_t *codes = run->codes, text[sizeof run->error / 8] = {0};
+    int32_t first = 0;
+
+    memset(codes, 0, (size_t)options->parts * sizeof *codes);
+    codes[options->part] = (uint64_t) - (int64_t)status; /* of WEFT_OK: 0 */
+    WF_TRY(options->combine(options->state, codes, (size_t)options->parts));
+    while (first < options->parts - 1 && codes[first] == 0)
+        first++;
+    if (first == options->part) memcpy(text, run->error, sizeof text);
+    WF_TRY(options->combine(options->state, text, WF_COUNT(text)));
+    return wf_fail((weft_status) - (int64_t)codes[first], "process %d of %d: %.*s", first,
+                   options->parts, (int)sizeof text - 1, (const char *)text);
+}
+
+/* All processes have come here; if one has failed, all fail. */
+static weft_status meet(struct run *run, weft_status status)
+{
+    const weft_reshard_options *options = &run->reshard->options;
+    uint64_t failed = status != WEFT_OK;
+
+    if (failed != 0) snprintf(run->error, sizeof run->error, "%s", weft_last_error());
+    WF_TRY(options->combine(options->state, &failed, 1));
+    return failed == 0 ? WEFT_OK : share_failure(run, status);
+}
+
+/* Bytes and checksums of the steps of all processes. */
+static weft_status combine_parts(struct run *run)
+{
+    weft_reshard *reshard = run->reshard;
+    size_t count = reshard->count;
+    uint64_t *values = wf_calloc(2 * count + 1, sizeof *values);
+    weft_status status = values != NULL ? WEFT_OK : wf_fail_memory(2 * count * sizeof *values);
+
+    status = meet(run, status);
+    for (size_t i = 0; i < count && status == WEFT_OK; i++) {
+        values[2 * i] = atomic_load(&reshard->tensors[i].sum);
+        values[2 * i + 1] = (uint64_t)atomic_load(&run->writer->tensors[i].written);
+    }
+    if (status == WEFT_OK)
+        status = reshard->options.combine(reshard->options.state, values, 2 * count + 1);
+    for (size_t i = 0; i < count && status == WEFT_OK; i++) {
+        atomic_store(&reshard->tensors[i].sum, values[2 * i]);
+        atomic_store(&run->writer->tensors[i].written, (int64_t)values[2 * i + 1]);
+    }
+    wf_free(values);
+    return status;
+}
+
+static weft_status finish(struct run *run)
+{
+    weft_reshard *reshard = run->reshard;
+
+    if (reshard->options.checksums) WF_TRY(write_sums(reshard, run->writer));
+    return weft_checkpoint_commit(run->writer);
+}
+
+/* The first process makes the files and commits them. */
+static weft_status run_part(struct run *run)
+{
+    weft_reshard *reshard = run->reshard;
+    bool is_first = reshard->options.part == 0;
+    weft_status status = WEFT_OK;
+
+    if (is_first) status = create_writer(reshard, WF_OUTPUT_NEW, &run->writer);
+    WF_TRY(meet(run, status));
+    if (!is_first) status = create_writer(reshard, WF_OUTPUT_JOIN, &run->writer);
+    WF_TRY(meet(run, status));
+    status = run_jobs(run);
+    if (status == WEFT_OK) status = wf_outputs_flush(&run->writer->output);
+    WF_TRY(meet(run, status));
+    WF_TRY(combine_parts(run));
+    if (is_first) status = finish(run);
+    return meet(run, status);
+}
+
 static weft_status run_plan(struct run *run)
 {
     weft_reshard *reshard = run->reshard;
 
-    WF_TRY(create_writer(reshard, &run->writer));
+    if (reshard->options.parts > 1) {
+        size_t parts = (size_t)reshard->options.parts;
+        run->codes = wf_calloc(parts, sizeof *run->codes);
+        return run->codes != NULL ? run_part(run) : wf_fail_memory(parts * sizeof *run->codes);
+    }
+    WF_TRY(
+        create_writer(reshard, reshard->resume ? WF_OUTPUT_RESUME : WF_OUTPUT_NEW, &run->writer));
     WF_TRY(begin_journal(run));
     WF_TRY(run_jobs(run));
-    if (reshard->options.checksums) WF_TRY(write_sums(reshard, run->writer));
-    return weft_checkpoint_commit(run->writer);
+    return finish(run);
 }
 
 /* After a failure: record what is done, or remove it if nothing is. */
@@ -329,6 +420,7 @@ weft_status weft_reshard_run(weft_reshard *reshard)
     reshard->resumed = reshard->kept = 0;
     status = run_plan(&run);
     if (status != WEFT_OK && run.writer != NULL) keep_done(&run, status);
+    wf_free(run.codes);
     if (run.journals) wf_journal_end(&run.journal, reshard->kept > 0);
     weft_checkpoint_writer_close(&run.writer);
     return wf_fail_named(status, "weft_reshard_run");

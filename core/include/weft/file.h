@@ -273,6 +273,13 @@ typedef struct weft_reshard_options {
      * Resharding stops if it returns false.  NULL: none. */
     bool (*progress)(void *state, uint64_t done, uint64_t total);
     void *state;
+    /* Several processes share the work: this is number `part` of `parts`, on one file system, with
+     * the same source and options.  0 or 1: this one does all.  `keep` and `resume` are for one
+     * process. */
+    int32_t part, parts;
+    /* With several parts: replace each of COUNT values by its sum over all processes.  All call it
+     * equally often.  STATE is that of `progress`. */
+    weft_status (*combine)(void *state, uint64_t *values, size_t count);
 } weft_reshard_options;
 
 /* Plan to write the tensors of FROM to PATH.  Nothing is read or written yet.  FROM is borrowed

@@ -61,6 +61,16 @@ wanted = b"".join(whole[p + n + "_proj.weight"][-rows * 20:] for n, rows in (("q
 assert part[p + "qkv_proj.weight"] == wanted
 PY
 
+# Ranks of a launcher divide the work, with and without checksums.
+contains '23 tensors' "$weft" run -n 3 "$weft" reshard plain.safetensors ranks3 --layout l.layout --memory 8M
+contains 'the same' "$weft" verify plain.safetensors ranks3
+contains 'written in' "$weft" reshard plain.safetensors alone --checksums
+contains 'written in' "$weft" run -n 2 "$weft" reshard plain.safetensors together --checksums
+is '' diff -r alone together
+fails 1 'needs one process, but there are 2 ranks' "$weft" run -n 2 "$weft" reshard plain.safetensors new --resume
+fails 1 'exists already' "$weft" run -n 2 "$weft" reshard plain.safetensors together
+if [[ -e new || -e together.weft-partial ]]; then not_so "refused ranks leave nothing"; fi
+
 # All pairs of rules undo each other.
 round_trip()
 {

@@ -120,6 +120,20 @@ for n in 25 40 55; do
     is '' diff -r whole out
 done
 
+# Ranks of a launcher: if one fails or is killed, nothing looks complete, and the next job does the work.
+one_rank() # FAULT of rank 1, number of ranks
+{
+    rm -rf out*
+    "$weft" run -n "$2" bash -c 'if [[ $WEFT_RANK -eq 1 ]]; then export WEFT_TEST_FAULT=$1 LD_PRELOAD=$2; fi; shift 2
+        exec "$@"' - "$1" "$library" "$weft" reshard "${options[@]}"
+}
+fails 3 'Input/output error' one_rank pwrite:4:EIO 3
+if [[ -e out ]]; then not_so "rank 1 fails: there is nothing at the target"; fi
+one_rank pwrite:4:kill 3 >said 2>&1 && not_so "rank 1 is killed, so the job fails"
+if [[ -e out ]]; then not_so "rank 1 is killed: there is nothing at the target"; fi
+contains 'written in' "$weft" run -n 3 "$weft" reshard "${options[@]}"
+is '' diff -r whole out
+
 # Killed again and again, each run goes on; a single file as well.
 rm -rf out* one*
 single=(in.safetensors one.safetensors --memory 8M -j 1)

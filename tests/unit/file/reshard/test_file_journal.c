@@ -11,7 +11,7 @@ static struct wf_outputs begin_output(const char *path)
 {
     struct wf_outputs output;
 
-    OK(wf_outputs_begin(&output, path, true, false, false, 1));
+    OK(wf_outputs_begin(&output, path, true, false, WF_OUTPUT_NEW, 1));
     OK(wf_outputs_open(&output, 0, "rank-00000-of-00001.safetensors", 100));
     return output;
 }
@@ -68,7 +68,7 @@ START_TEST(other_journals_are_refused)
 }
 END_TEST
 
-/* What an earlier run left is removed with its journal, unless it is resumed. */
+/* The files of an earlier run are removed with its journal, unless it is resumed. */
 START_TEST(a_new_output_has_no_journal)
 {
     const char *path = folder_path(&folder, "new");
@@ -82,11 +82,11 @@ START_TEST(a_new_output_has_no_journal)
     wf_outputs_end(&output);
     ck_assert(path_exists(folder_path(&folder, "new.weft-partial")));
 
-    OK(wf_outputs_begin(&output, path, true, false, true, 1));
+    OK(wf_outputs_begin(&output, path, true, false, WF_OUTPUT_RESUME, 1));
     OK(wf_outputs_open(&output, 0, "rank-00000-of-00001.safetensors", 100));
     wf_outputs_end(&output);
     OK(wf_journal_peek(path, &found));
-    OK(wf_outputs_begin(&output, path, true, false, true, 1));
+    OK(wf_outputs_begin(&output, path, true, false, WF_OUTPUT_RESUME, 1));
     REFUSED(wf_outputs_open(&output, 0, "rank-00000-of-00001.safetensors", 101), WEFT_ERR_INVALID,
             "has 100 bytes, but 101 are needed");
     wf_outputs_end(&output);

@@ -220,6 +220,117 @@ START_TEST(progress_can_stop_it)
 }
 END_TEST
 
+/* ---- several processes, here as threads ---- */
+
+enum { PARTS = 3 };
+
+static struct {
+    pthread_mutex_t guard;
+    pthread_barrier_t barrier;
+    uint64_t sums[4096];
+} shared = {.guard = PTHREAD_MUTEX_INITIALIZER};
+
+/* Each of COUNT values becomes its sum over all threads. */
+static weft_status combine(void *state, uint64_t *values, size_t count)
+{
+    (void)state;
+    ck_assert_uint_le(count, 4096);
+    if (pthread_barrier_wait(&shared.barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+        memset(shared.sums, 0, sizeof shared.sums);
+    pthread_barrier_wait(&shared.barrier);
+    pthread_mutex_lock(&shared.guard);
+    for (size_t i = 0; i < count; i++)
+        shared.sums[i] += values[i];
+    pthread_mutex_unlock(&shared.guard);
+    pthread_barrier_wait(&shared.barrier);
+    memcpy(values, shared.sums, count * sizeof *values);
+    return WEFT_OK;
+}
+
+struct part {
+    const char *from, *to;
+    int32_t number;
+    weft_status status;
+    char error[300];
+};
+
+static void *run_part(void *argument)
+{
+    struct part *part = argument;
+    weft_reshard_options options = {.struct_size = sizeof options,
+                                    .jobs = 1,
+                                    .checksums = true,
+                                    .part = part->number,
+                                    .parts = PARTS,
+                                    .combine = combine};
+    weft_checkpoint *in = NULL;
+    weft_reshard *plan = NULL;
+
+    part->status = weft_checkpoint_open(part->from, &in);
+    if (part->status == WEFT_OK) part->status = weft_reshard_create(in, part->to, &options, &plan);
+    if (part->status == WEFT_OK) part->status = weft_reshard_run(plan);
+    snprintf(part->error, sizeof part->error, "%s", weft_last_error());
+    weft_reshard_close(&plan);
+    weft_checkpoint_close(&in);
+    return NULL;
+}
+
+static void run_parts(struct part *parts, const char *from, const char *to)
+{
+    pthread_t threads[PARTS];
+
+    pthread_barrier_init(&shared.barrier, NULL, PARTS);
+    for (int32_t i = 0; i < PARTS; i++) {
+        parts[i] = (struct part){.from = from, .to = to, .number = i};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
+    }
+    for (int32_t i = 0; i < PARTS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&shared.barrier);
+}
+
+START_TEST(processes_divide_the_work)
+{
+    char from[300], to[300];
+    struct part parts[PARTS];
+
+    snprintf(from, sizeof from, "%s", folder_path(&folder, "divided"));
+    snprintf(to, sizeof to, "%s", folder_path(&folder, "joined"));
+    write_source(from);
+    run_parts(parts, from, to);
+    for (int32_t i = 0; i < PARTS; i++)
+        ck_assert_msg(parts[i].status == WEFT_OK, "%s", parts[i].error);
+    check_elements(to);
+    ck_assert(path_exists(folder_path(&folder, "joined/weft.json")));
+    run_parts(parts, from, to); /* it exists now: all get the error of the first */
+    for (int32_t i = 0; i < PARTS; i++) {
+        ck_assert_int_eq(parts[i].status, WEFT_ERR_INVALID);
+        ck_assert_msg(strstr(parts[i].error, "process 0 of 3: ") != NULL &&
+                          strstr(parts[i].error, "exists already") != NULL,
+                      "%s", parts[i].error);
+    }
+}
+END_TEST
+
+START_TEST(parts_are_numbered)
+{
+    weft_reshard_options options = {.struct_size = sizeof options, .part = 1};
+    weft_checkpoint *in = NULL;
+    weft_reshard *plan = NULL;
+
+    write_source(folder_path(&folder, "numbered"));
+    OK(weft_checkpoint_open(folder_path(&folder, "numbered"), &in));
+    REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_INVALID, "part is 1 of 1");
+    options.parts = 2;
+    REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_INVALID, "need `combine`");
+    options.combine = combine;
+    options.keep = true;
+    REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_UNSUPPORTED,
+            "need one process");
+    weft_checkpoint_close(&in);
+}
+END_TEST
+
 START_TEST(a_source_that_changes_stops_it)
 {
     weft_checkpoint *in = open_large();
@@ -236,4 +347,5 @@ END_TEST
 
 SUITE(file_reshard, layouts_change_and_elements_stay, metadata_are_kept,
       plans_are_refused_before_anything_is_written, large_tensors_are_cut_into_steps,
-      progress_can_stop_it, a_source_that_changes_stops_it)
+      progress_can_stop_it, processes_divide_the_work, parts_are_numbered,
+      a_source_that_changes_stops_it)
