@@ -42,6 +42,31 @@ program()
     "$weft" run -n 8 build/demo/bin/redistribute
 }
 
+checkpoints()
+{
+    local folder
+    folder=$(mktemp -d)
+    echo "A small checkpoint of Llama's shape, cut for two ranks, then for four:"
+    python3 - "$folder/hf.safetensors" <<'END'
+import json, struct, sys
+header, at = {}, 0
+for i in range(2):
+    for name, shape in (("self_attn.q_proj", [256, 128]), ("self_attn.o_proj", [128, 256]), ("mlp.up_proj", [512, 128]),
+                        ("mlp.down_proj", [128, 512]), ("input_layernorm", [128])):
+        size = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+        header[f"model.layers.{i}.{name}.weight"] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+text = json.dumps(header).encode()
+with open(sys.argv[1], "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text + bytes(i * i % 251 for i in range(at)))
+END
+    "$weft" reshard "$folder/hf.safetensors" "$folder/tp2" --layout layouts/llama.layout --mesh tp=2
+    "$weft" reshard "$folder/tp2" "$folder/tp4" --layout layouts/llama.layout
+    "$weft" inspect "$folder/tp4"
+    "$weft" verify "$folder/hf.safetensors" "$folder/tp4"
+    rm -r "$folder"
+}
+
 conform()
 {
     echo "The conformance kit proves the plugin that served:"
@@ -56,5 +81,6 @@ part layouts layouts
 part plan plan
 part redistribute redistribute
 part program program
+part checkpoints checkpoints
 part conform conform
 finish ci/demo.sh

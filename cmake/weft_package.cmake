@@ -18,6 +18,7 @@ weft_install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake
 # Documents and examples, in the places where their links lead.
 weft_install(FILES README.md LICENSE CHANGELOG.md SECURITY.md ARCHITECTURE.md CONTRIBUTING.md
              DESTINATION ${CMAKE_INSTALL_DOCDIR})
+weft_install(DIRECTORY layouts rules DESTINATION ${CMAKE_INSTALL_DATADIR}/weft)
 weft_install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
              PATTERN CMakeLists.txt EXCLUDE)
 

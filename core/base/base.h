@@ -217,7 +217,7 @@ void wf_text_clean_lines(char *text, size_t bytes);
 /* "rank 3", "ranks 1, 4-6 and 9"; about 20 are listed at most. */
 void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count);
 
-/* ---- json.c: writing JSON into a text ---- */
+/* ---- json/json.c: writing JSON into a text ---- */
 
 /* Zero-initialise with `out` set.  Keys are given as NULL inside arrays and for the top value. */
 struct wf_json {

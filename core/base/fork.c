@@ -71,9 +71,22 @@ weft_status wf_fail_fork(const char *function)
 
 static const char *name_of_kind(uint64_t kind)
 {
-    static const char *const names[] = {
-        "weft_context", "weft_comm", "weft_symm", "weft_bound", "weft_threads", "weft_rendezvous",
-        "weft_work",    "weft_mesh", "weft_spec", "weft_plan",  "weft_tensor"};
+    static const char *const names[] = {"weft_context",
+                                        "weft_comm",
+                                        "weft_symm",
+                                        "weft_bound",
+                                        "weft_threads",
+                                        "weft_rendezvous",
+                                        "weft_work",
+                                        "weft_mesh",
+                                        "weft_spec",
+                                        "weft_plan",
+                                        "weft_tensor",
+                                        "weft_checkpoint",
+                                        "weft_checkpoint_writer",
+                                        "weft_layout",
+                                        "weft_reshard",
+                                        "weft_rules"};
     uint64_t index = kind - WF_KIND_CONTEXT;
 
     return index < WF_COUNT(names) ? names[index] : NULL;

@@ -29,6 +29,11 @@ enum wf_kind {
     WF_KIND_SPEC,
     WF_KIND_PLAN,
     WF_KIND_TENSOR,
+    WF_KIND_CHECKPOINT,
+    WF_KIND_CHECKPOINT_WRITER,
+    WF_KIND_LAYOUT,
+    WF_KIND_RESHARD,
+    WF_KIND_RULES,
 };
 
 /* The first member of an object that every process may use, also a fork. */

@@ -52,6 +52,13 @@ struct world {
     weft_threads *threads;
     weft_op_choice *op_choice;
     weft_op_list *op_list;
+    weft_checkpoint *checkpoint;
+    weft_checkpoint_writer *writer;
+    weft_layout *layout;
+    weft_rules *rules;
+    weft_reshard *reshard;
+    weft_checkpoint_entry entries[1];
+    char checkpoint_path[64];
     weft_observation *observation;
     weft_tensor *tensor, *second_tensor, *integers;
     weft_tensor *tensors[1], *second_tensors[1];
@@ -72,7 +79,7 @@ struct world {
     void *const *batch_targets[4];
     const char *names[2];
     weft_move_item items[1];
-    int64_t sizes64[8];
+    int64_t sizes64[8], zeros64[8];
     int32_t sizes32[8], zeros32[8];
     uint64_t counts[8], offsets[8];
     char costs_text[8192];

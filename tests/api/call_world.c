@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define MUST(call)                                                                                 \
@@ -30,6 +31,34 @@ static void make_arrays(struct world *w)
     }
     w->names[0] = w->names[1] = "axis";
     w->items[0] = (weft_move_item){"a tensor", w->spec, w->buffer, w->spec, w->target};
+}
+
+/* A checkpoint with the tensor t, in a file without a name; and one that is being written, whose
+ * file and folder are removed at once. */
+static void make_checkpoints(struct world *w)
+{
+    static const char header[] = "{\"__metadata__\":{\"a\":\"b\"},\"t\":{\"dtype\":\"F32\","
+                                 "\"shape\":[4],\"data_offsets\":[0,16]}}";
+    char bytes[8 + sizeof header - 1 + 16] = {(char)(sizeof header - 1)},
+                                       folder[] = "/tmp/weft-api-XXXXXX";
+    char path[64];
+    int fd = memfd_create("checkpoint", MFD_CLOEXEC);
+
+    memcpy(bytes + 8, header, sizeof header - 1);
+    if (fd < 0 || write(fd, bytes, sizeof bytes) != (ssize_t)sizeof bytes ||
+        mkdtemp(folder) == NULL)
+        exit(2);
+    snprintf(w->checkpoint_path, sizeof w->checkpoint_path, "/proc/self/fd/%d", fd);
+    MUST(weft_checkpoint_open(w->checkpoint_path, &w->checkpoint));
+    w->entries[0] = (weft_checkpoint_entry){"t", "F32", 1, w->sizes64, NULL};
+    snprintf(path, sizeof path, "%s/t.safetensors", folder);
+    MUST(weft_checkpoint_create(path, w->entries, 1, NULL, &w->writer));
+    snprintf(path, sizeof path, "%s/t.safetensors.weft-partial", folder);
+    unlink(path);
+    rmdir(folder);
+    MUST(weft_rules_parse("* = *", NULL, &w->rules));
+    MUST(weft_layout_parse("mesh 1\n* R\n", NULL, &w->layout));
+    MUST(weft_reshard_create(w->checkpoint, "/proc/none/x", NULL, &w->reshard));
 }
 
 /* The ring of the context, which this process has just made. */
@@ -102,6 +131,7 @@ void make_world(struct world *w)
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
     make_tensors(w);
+    make_checkpoints(w);
     open_ring(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
     MUST(weft_op_list_create(op_call(w, 0), NULL, &w->op_list));

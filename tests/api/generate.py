@@ -35,6 +35,14 @@ OPTIONAL = {
     ("weft_move_batch", "work"): "as weft_move",
     ("weft_tensor_move_into", "work"): "unless WORK is NULL",
     ("weft_tensors_move_into", "work"): "as weft_tensor_move_into",
+    ("weft_checkpoint_read", "offset"): "OFFSET may be NULL",
+    ("weft_checkpoint_read", "sizes"): "SIZES may be NULL",
+    ("weft_checkpoint_write", "offset"): "as in weft_checkpoint_read",
+    ("weft_checkpoint_write", "sizes"): "as in weft_checkpoint_read",
+    ("weft_layout_parse", "mesh"): "MESH may be NULL",
+    ("weft_layout_open", "mesh"): "MESH may be NULL",
+    ("weft_rules_parse", "values"): "VALUES may be NULL",
+    ("weft_rules_open", "values"): "VALUES may be NULL",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -46,6 +54,10 @@ VALID = {
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
     "weft_op_remove": "WEFT_ERR_NOT_FOUND",  # nobody registered the name
     "weft_op_use_remove": "WEFT_ERR_NOT_FOUND",
+    "weft_checkpoint_create": "WEFT_ERR_SYSTEM",  # no file can be made at the path
+    "weft_checkpoint_commit": "WEFT_ERR_INVALID",  # the tensor was not written
+    "weft_layout_open": "WEFT_ERR_PARSE",  # an empty file
+    "weft_reshard_run": "WEFT_ERR_SYSTEM",  # no file can be made at the path
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
@@ -66,6 +78,8 @@ NUMBERS = {
     ("weft_move_batch", "count"): "1", ("weft_tensors_move_into", "count"): "1",
     ("*", "low"): "0", ("*", "high"): "1", ("*", "mean"): "0", ("*", "deviation"): "1",
     ("*", "probability"): "0.5",
+    ("weft_move_batch", "count"): "1",
+    ("weft_checkpoint_create", "count"): "1",
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
@@ -85,7 +99,7 @@ ENUMS = {
     "enum weft_signal_op": "WEFT_SIGNAL_SET", "enum weft_compare": "WEFT_COMPARE_GE",
     "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
     "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
-    "enum weft_log_level": "WEFT_LOG_ERROR",
+    "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
                 "double"}
@@ -113,6 +127,11 @@ OBJECTS = {
     "const void *const *const *": "w->batch_sources", "void *const *const *": "w->batch_targets",
     "const int64_t *": "w->sizes64", "const int32_t *": "w->sizes32",
     "const weft_move_item *": "w->items",
+    "weft_checkpoint *": "w->checkpoint", "weft_checkpoint_writer *": "w->writer",
+    "const weft_checkpoint_entry *": "w->entries",
+    "weft_layout *": "w->layout", "weft_rules *": "w->rules", "weft_reshard *": "w->reshard",
+    ("weft_checkpoint_read", "offset"): "w->zeros64",
+    ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
     "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
     "weft_status (*)(void *)": "rank_main",
@@ -158,9 +177,16 @@ TEXTS = {
     ("weft_op_format", "text"): "mm: a[m] -> b[m]", ("weft_op_print", "name"): "mm",
     ("weft_op_explain", "name"): "mm", ("weft_op_use_register", "name"): "api",
     ("weft_op_use_remove", "name"): "unknown",
+    ("weft_checkpoint_create", "path"): "/proc/none/x", ("weft_checkpoint_find", "name"): "t",
+    ("weft_layout_parse", "text"): "mesh 2\\n* R", ("weft_layout_open", "path"): "/dev/null",
+    ("weft_rules_parse", "text"): "let n = 1\\n* = *", ("weft_rules_parse", "values"): "n=2",
+    ("weft_rules_open", "path"): "/dev/null",
+    ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
 }
-OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text",
-                      ("weft_ring_open", "path"): "w->ring_path"}
+OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has no value
+                      ("weft_cost_table_parse", "text"): "w->costs_text",
+                      ("weft_ring_open", "path"): "w->ring_path",
+                      ("weft_checkpoint_open", "path"): "w->checkpoint_path"}
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "weft_placement *", "weft_symm_device *",

@@ -8,6 +8,7 @@
 #include "mesh.h"
 #include "spec.h"
 #include "cost.h"
+#include "file.h"
 #include "backend.h"
 #include "launch.h"
 #include "context.h"

@@ -1306,6 +1306,123 @@ public:
     const char *folder(size_t index) const { return weft_rings_folder(raw_, index); }
 };
 
+/* ---- checkpoints ---------------------------------------------------------------- */
+
+class checkpoint
+    : public detail::unique<detail::ref<weft_checkpoint>, weft_checkpoint, weft_checkpoint_close>
+{
+public:
+    using unique::unique;
+
+    static result<checkpoint> open(const char *path)
+    {
+        return detail::make<checkpoint>(weft_checkpoint_open, path);
+    }
+    result<weft_checkpoint_info> info() const
+    {
+        return detail::describe<weft_checkpoint_info>(weft_checkpoint_get, raw_);
+    }
+    result<weft_checkpoint_tensor_info> tensor(size_t index) const
+    {
+        return detail::describe<weft_checkpoint_tensor_info>(weft_checkpoint_tensor_get, raw_,
+                                                             index);
+    }
+    result<size_t> find(const char *name) const
+    {
+        return detail::ask<size_t>(weft_checkpoint_find, raw_, name);
+    }
+    status read(size_t index, const int64_t *offset, const int64_t *sizes, void *target) const
+    {
+        return weft_checkpoint_read(raw_, index, offset, sizes, target);
+    }
+    status read_shard(size_t index, const spec &layout, int32_t rank, void *target) const
+    {
+        return weft_checkpoint_read_shard(raw_, index, layout.get(), rank, target);
+    }
+};
+
+/* Without a commit, the destructor removes what was written. */
+class checkpoint_writer
+    : public detail::unique<detail::ref<weft_checkpoint_writer>, weft_checkpoint_writer,
+                            weft_checkpoint_writer_close>
+{
+public:
+    using unique::unique;
+
+    static result<checkpoint_writer> create(const char *path, const weft_checkpoint_entry *entries,
+                                            size_t count,
+                                            const weft_checkpoint_options *options = nullptr)
+    {
+        return detail::make<checkpoint_writer>(weft_checkpoint_create, path, entries, count,
+                                               options);
+    }
+    status write(size_t index, const int64_t *offset, const int64_t *sizes, const void *source)
+    {
+        return weft_checkpoint_write(raw_, index, offset, sizes, source);
+    }
+    status commit() { return weft_checkpoint_commit(raw_); }
+};
+
+class layout : public detail::unique<detail::ref<weft_layout>, weft_layout, weft_layout_release>
+{
+public:
+    using unique::unique;
+
+    /* MESH, if it is given, replaces the mesh of the text. */
+    static result<layout> parse(const char *text, const weft_mesh *mesh = nullptr)
+    {
+        return detail::make<layout>(weft_layout_parse, text, mesh);
+    }
+    static result<layout> open(const char *path, const weft_mesh *mesh = nullptr)
+    {
+        return detail::make<layout>(weft_layout_open, path, mesh);
+    }
+    result<const char *> find(const char *name) const
+    {
+        return detail::ask<const char *>(weft_layout_find, raw_, name);
+    }
+};
+
+/* Rules that make tensors of other tensors. */
+class rules : public detail::unique<detail::ref<weft_rules>, weft_rules, weft_rules_release>
+{
+public:
+    using unique::unique;
+
+    /* VALUES, such as "heads=32", replaces values of the text. */
+    static result<rules> parse(const char *text, const char *values = nullptr)
+    {
+        return detail::make<rules>(weft_rules_parse, text, values);
+    }
+    static result<rules> open(const char *path, const char *values = nullptr)
+    {
+        return detail::make<rules>(weft_rules_open, path, values);
+    }
+    /* The tensors that the rules make of those of FROM, which must live as long as the result. */
+    result<checkpoint> map(const checkpoint &from) const
+    {
+        return detail::make<checkpoint>(weft_checkpoint_map, from.get(), raw_);
+    }
+};
+
+/* The checkpoint must live as long as the plan. */
+class reshard : public detail::unique<detail::ref<weft_reshard>, weft_reshard, weft_reshard_close>
+{
+public:
+    using unique::unique;
+
+    static result<reshard> create(const checkpoint &from, const char *path,
+                                  const weft_reshard_options *options = nullptr)
+    {
+        return detail::make<reshard>(weft_reshard_create, from.get(), path, options);
+    }
+    result<weft_reshard_info> info() const
+    {
+        return detail::describe<weft_reshard_info>(weft_reshard_get, raw_);
+    }
+    status run() { return weft_reshard_run(raw_); }
+};
+
 } // namespace weft
 
 #endif

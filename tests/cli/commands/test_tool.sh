@@ -25,7 +25,7 @@ for option in mesh to-mesh shape dtype from to placements backend json svg costs
         not_so "--$option has one help text: $(grep -- "^--$option " "$here/options" | sort | uniq -c)"
     fi
 done
-if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|dst|layout|plugin|format|file) ' "$here/options"; then not_so "an old option is back"; fi
+if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|dst|plugin|format|file) ' "$here/options"; then not_so "an old option is back"; fi
 fails 2 'unknown option --n; did you mean --ranks?' "$weft" redistribute --n 4
 fails 2 'unknown option --np; did you mean --ranks?' "$weft" run --np 4 true
 contains ': 4' sh -c "'$weft' run -n 1 sh -c 'echo : \$WEFT_SIZE' && '$weft' run --ranks 4 sh -c 'echo : \$WEFT_SIZE'"
@@ -48,6 +48,8 @@ while read -r -a command; do
     completion) words=(bash stray) ;;
     op) words=(mm stray) ;;
     check) words=(graph stray) ;;
+    inspect) words=(checkpoint stray) ;;
+    reshard | verify) words=(checkpoint checkpoint stray) ;;
     status) words=(1 stray) ;;
     trace) words=(file stray) ;;
     layout) words=(--mesh 2 --shape 4 --placements R stray) ;;

@@ -1,5 +1,5 @@
 /* json.c - JSON, written into a text, with commas and escapes. */
-#include "base.h"
+#include "base/base.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,0 +1,206 @@
+/* cmd_inspect.c - `weft inspect`: what a checkpoint contains. */
+#include "common/checkpoints.h"
+
+#include "common/describe.h"
+
+#include <inttypes.h>
+
+/* Bytes that RANK reads of all tensors under LAYOUT. */
+static weft_status count_read(const weft_checkpoint *in, const weft_checkpoint_info *all,
+                              const weft_layout *layout, int32_t rank, uint64_t *bytes)
+{
+    const weft_mesh *mesh = weft_layout_mesh(layout);
+
+    *bytes = 0;
+    for (size_t i = 0; i < all->tensors; i++) {
+        weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
+        weft_placement placements[WEFT_MAX_AXES];
+        const char *text = NULL;
+        weft_spec *spec = NULL;
+        weft_shard shard;
+        WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
+        WF_TRY(weft_layout_find(layout, tensor.name, &text));
+        WF_TRY(weft_placements_parse(text, weft_mesh_axes(mesh), placements));
+        WF_TRY(weft_spec_create(mesh, WEFT_DTYPE_U8, tensor.dims, tensor.shape, placements, &spec));
+        weft_spec_shard(spec, rank, &shard);
+        *bytes += (uint64_t)shard.elements * tensor.bits / 8;
+        weft_spec_release(&spec);
+    }
+    return WEFT_OK;
+}
+
+/* ---- JSON ---- */
+
+static void add_json_tensor(struct wf_json *json, const weft_checkpoint_tensor_info *tensor)
+{
+    wf_json_begin(json, NULL, '{');
+    wf_json_string(json, "name", tensor->name);
+    wf_json_string(json, "dtype", tensor->dtype_name);
+    describe_json_shape(json, "shape", tensor->dims, tensor->shape);
+    wf_json_uint(json, "bytes", tensor->bytes);
+    wf_json_uint(json, "pieces", tensor->pieces);
+    if (tensor->spec != NULL) describe_json_placements(json, "placements", tensor->spec);
+    wf_json_end(json, '}');
+}
+
+static weft_status add_json(struct wf_json *json, const weft_checkpoint *in,
+                            const weft_checkpoint_info *all)
+{
+    const char *key, *value;
+
+    wf_json_string(json, "format", weft_file_format_name((enum weft_file_format)all->format));
+    wf_json_uint(json, "files", all->files);
+    wf_json_uint(json, "bytes", all->bytes);
+    wf_json_uint(json, "others", all->others);
+    if (all->mesh != NULL) describe_json_mesh(json, "mesh", all->mesh);
+    wf_json_begin(json, "metadata", '{');
+    for (size_t i = 0; i < all->metadata; i++) {
+        WF_TRY(weft_checkpoint_metadata_get(in, i, &key, &value));
+        wf_json_string(json, key, value);
+    }
+    wf_json_end(json, '}');
+    wf_json_begin(json, "tensors", '[');
+    for (size_t i = 0; i < all->tensors; i++) {
+        weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
+        WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
+        add_json_tensor(json, &tensor);
+    }
+    wf_json_end(json, ']');
+    return WEFT_OK;
+}
+
+/* ---- text ---- */
+
+static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *tensor)
+{
+    struct wf_text shape = {0};
+
+    describe_shape(tensor->dims, tensor->shape, &shape);
+    wf_text_add(out, "%-8s %-20s ", tensor->dtype_name, shape.data != NULL ? shape.data : "");
+    wf_text_free(&shape);
+    if (tensor->spec != NULL) {
+        describe_placements(tensor->spec, &shape);
+        wf_text_add(out, "%-12s ", shape.data != NULL ? shape.data : "");
+        wf_text_free(&shape);
+    }
+    wf_text_add(out, "%s", tensor->name);
+    if (tensor->spec == NULL && tensor->pieces > 1)
+        wf_text_add(out, "  (%" PRIu64 " pieces)", tensor->pieces);
+    wf_text_char(out, '\n');
+}
+
+static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
+                            const weft_checkpoint_info *all)
+{
+    wf_text_add(out, "%s: %" PRIu64 " tensors, ",
+                weft_file_format_name((enum weft_file_format)all->format), all->tensors);
+    wf_text_bytes(out, all->bytes);
+    wf_text_add(out, ", %u file%s", all->files, all->files == 1 ? "" : "s");
+    if (all->mesh != NULL) {
+        wf_text_add(out, ", mesh ");
+        describe_mesh(all->mesh, out);
+    }
+    if (all->others > 0)
+        wf_text_add(out, ", %" PRIu64 " items that are not tensors and are not read", all->others);
+    wf_text_char(out, '\n');
+    for (size_t i = 0; i < all->tensors; i++) {
+        weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
+        WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
+        add_tensor(out, &tensor);
+    }
+    return WEFT_OK;
+}
+
+/* The bytes that each rank of a layout reads. */
+static weft_status add_ranks(struct wf_text *out, struct wf_json *json, const weft_checkpoint *in,
+                             const weft_checkpoint_info *all, const weft_layout *layout)
+{
+    const weft_mesh *mesh = weft_layout_mesh(layout);
+    uint64_t bytes;
+
+    if (json != NULL) wf_json_begin(json, "ranks", '[');
+    for (int32_t p = 0; p < weft_mesh_size(mesh); p++) {
+        int32_t rank = weft_mesh_rank_at(mesh, p);
+        WF_TRY(count_read(in, all, layout, rank, &bytes));
+        if (json != NULL) {
+            wf_json_begin(json, NULL, '{');
+            wf_json_int(json, "rank", rank);
+            wf_json_uint(json, "bytes", bytes);
+            wf_json_end(json, '}');
+        } else {
+            wf_text_add(out, "rank %d reads ", rank);
+            wf_text_bytes(out, bytes);
+            wf_text_char(out, '\n');
+        }
+    }
+    if (json != NULL) wf_json_end(json, ']');
+    return WEFT_OK;
+}
+
+static weft_status describe(const weft_checkpoint *in, const weft_layout *layout, bool as_json,
+                            struct wf_text *out)
+{
+    weft_checkpoint_info all = {.struct_size = sizeof all};
+    struct wf_json json = {.out = out};
+
+    WF_TRY(weft_checkpoint_get(in, &all));
+    if (!as_json) {
+        WF_TRY(add_text(out, in, &all));
+        return layout != NULL ? add_ranks(out, NULL, in, &all, layout) : WEFT_OK;
+    }
+    wf_json_begin(&json, NULL, '{');
+    WF_TRY(add_json(&json, in, &all));
+    if (layout != NULL) WF_TRY(add_ranks(out, &json, in, &all, layout));
+    wf_json_end(&json, '}');
+    wf_text_char(out, '\n');
+    return WEFT_OK;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct wf_text text = {0};
+    struct cli_args args;
+    struct cli_checkpoint opened = {NULL, NULL};
+    const weft_checkpoint *in = NULL;
+    weft_layout *layout = NULL;
+    weft_rules *rules = NULL;
+    weft_status status = WEFT_OK;
+    const char *path;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (args.rest_count != 1) {
+        fprintf(stderr, "weft %s: the checkpoint is missing; for example:\n  %s\n", command->name,
+                command->example);
+        return CLI_USAGE;
+    }
+    path = cli_value(command, &args, "layout");
+    if (path != NULL) status = weft_layout_open(path, NULL, &layout);
+    if (status == WEFT_OK) status = cli_rules(command, &args, &rules);
+    if (status == WEFT_OK) status = cli_checkpoint_open(args.rest[0], rules, &opened, &in);
+    if (status == WEFT_OK) status = describe(in, layout, cli_has(command, &args, "json"), &text);
+    if (status == WEFT_OK)
+        exit_code = cli_print(command, stdout, &text);
+    else
+        exit_code = cli_fail(command, status);
+    wf_text_free(&text);
+    cli_checkpoint_close(&opened);
+    weft_layout_release(&layout);
+    weft_rules_release(&rules);
+    return exit_code;
+}
+
+const struct cli_command cli_inspect = {
+    .name = "inspect",
+    .summary = "print what a checkpoint contains",
+    .arguments = "CHECKPOINT [options]",
+    .example = "weft inspect Llama-3-8B",
+    .rest_max = 1,
+    .options =
+        (const struct cli_option[]){
+            {"layout", "FILE", "print what each rank of this layout would read too", 0},
+            CLI_RULES,
+            CLI_JSON,
+            {0}},
+    .run = run,
+};

@@ -1,0 +1,285 @@
+/* cmd_reshard.c - `weft reshard`: a checkpoint from any layout to any layout. */
+#include "common/checkpoints.h"
+#include "common/launched.h"
+#include "common/progress.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+struct state {
+    uint64_t begun; /* nanoseconds */
+    struct cli_launched launched;
+};
+
+static bool on_progress(void *argument, uint64_t done, uint64_t total)
+{
+    const struct state *state = argument;
+    double seconds = (double)(wf_now_ns() - state->begun) / 1e9;
+    double rate;
+
+    done *= (uint64_t)state->launched.size; /* the other ranks go on alike */
+    if (done > total) done = total;
+    rate = seconds > 0 ? (double)done / seconds : 0;
+
+    if (state->launched.rank == 0)
+        cli_progress("%3.0f %%  %.2f of %.2f GB  %.2f GB/s  %.0f s left",
+                     total > 0 ? 100.0 * (double)done / (double)total : 100.0, (double)done / 1e9,
+                     (double)total / 1e9, rate / 1e9,
+                     rate > 0 ? (double)(total - done) / rate : 0.0);
+    return interrupted == 0;
+}
+
+static weft_status on_combine(void *argument, uint64_t *values, size_t count)
+{
+    const struct state *state = argument;
+
+    return cli_launched_sum(&state->launched, values, count);
+}
+
+/* The plan, and after a run its time. */
+static int print_result(const struct cli_command *command, const weft_reshard_info *info,
+                        const char *path, uint64_t nanoseconds, bool as_json)
+{
+    struct wf_text text = {0};
+    struct wf_json json = {.out = &text};
+
+    if (as_json) {
+        wf_json_begin(&json, NULL, '{');
+        wf_json_string(&json, "path", path);
+        wf_json_bool(&json, "done", nanoseconds > 0);
+        wf_json_uint(&json, "tensors", info->tensors);
+        wf_json_uint(&json, "read", info->read);
+        wf_json_uint(&json, "written", info->written);
+        wf_json_uint(&json, "memory", info->memory);
+        wf_json_uint(&json, "steps", info->steps);
+        wf_json_int(&json, "jobs", info->jobs);
+        wf_json_uint(&json, "resumed", info->resumed);
+        if (nanoseconds > 0)
+            wf_json_uint(&json, "time_ns", nanoseconds);
+        else
+            wf_json_null(&json, "time_ns");
+        wf_json_end(&json, '}');
+    } else {
+        wf_text_add(&text, "%s: %" PRIu64 " tensors, ", path, info->tensors);
+        wf_text_bytes(&text, info->read);
+        wf_text_add(&text, " %s, ", nanoseconds > 0 ? "read" : "to read");
+        wf_text_bytes(&text, info->written);
+        wf_text_add(&text, " %s", nanoseconds > 0 ? "written" : "to write");
+        if (nanoseconds > 0) {
+            wf_text_add(&text, " in ");
+            wf_text_time(&text, nanoseconds);
+            if (info->resumed > 0) {
+                wf_text_add(&text, "; an earlier run had written ");
+                wf_text_bytes(&text, info->resumed);
+            }
+        } else {
+            wf_text_add(&text, ", %d jobs, at most ", info->jobs);
+            wf_text_bytes(&text, info->memory);
+            wf_text_add(&text, " of buffers");
+        }
+    }
+    wf_text_char(&text, '\n');
+    return cli_print(command, stdout, &text);
+}
+
+static weft_status run_plan(weft_reshard *plan, struct state *state, uint64_t *nanoseconds)
+{
+    struct sigaction action = {.sa_handler = on_interrupt}, before;
+    weft_status status;
+
+    state->begun = wf_now_ns();
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL);
+    cli_progress_begin();
+    status = weft_reshard_run(plan);
+    cli_progress_end();
+    sigaction(SIGINT, &before, NULL);
+    *nanoseconds = wf_now_ns() - state->begun + 1;
+    return status;
+}
+
+struct request {
+    const char *from, *to;
+    weft_rules *rules; /* NULL: none */
+    weft_reshard_options options;
+    bool dry_run, as_json;
+    struct state state;
+};
+
+static bool read_request(const struct cli_command *command, const struct cli_args *args,
+                         struct request *request)
+{
+    int64_t memory, jobs, file;
+
+    if (args->rest_count != 2) {
+        fprintf(stderr, "weft %s: the source or the target is missing; for example:\n  %s\n",
+                command->name, command->example);
+        return false;
+    }
+    if (!cli_size(command, args, "memory", 0, &memory) ||
+        !cli_size(command, args, "file-size", 0, &file) ||
+        !cli_int(command, args, "jobs", 1, 1024, 0, &jobs))
+        return false;
+    *request = (struct request){.from = args->rest[0],
+                                .to = args->rest[1],
+                                .dry_run = cli_has(command, args, "dry-run"),
+                                .as_json = cli_has(command, args, "json")};
+    request->options = (weft_reshard_options){.struct_size = sizeof request->options,
+                                              .replace = cli_has(command, args, "force"),
+                                              .checksums = cli_has(command, args, "checksums"),
+                                              .keep = true,
+                                              .resume = cli_has(command, args, "resume"),
+                                              .file_bytes = (uint64_t)file,
+                                              .memory = (uint64_t)memory,
+                                              .jobs = (int32_t)jobs,
+                                              .progress = on_progress};
+    return true;
+}
+
+static weft_status reshard(struct request *request, weft_reshard_info *info, uint64_t *nanoseconds)
+{
+    struct cli_checkpoint opened;
+    const weft_checkpoint *in = NULL;
+    weft_reshard *plan = NULL;
+    weft_status status = cli_checkpoint_open(request->from, request->rules, &opened, &in);
+
+    request->options.state = &request->state;
+    if (status == WEFT_OK) status = weft_reshard_create(in, request->to, &request->options, &plan);
+    if (status == WEFT_OK) status = weft_reshard_get(plan, info);
+    if (status == WEFT_OK && !request->dry_run) {
+        weft_status told;
+        status = run_plan(plan, &request->state, nanoseconds);
+        told = weft_reshard_get(plan, info); /* what is resumed, or kept */
+        if (status == WEFT_OK) status = told;
+    }
+    weft_reshard_close(&plan);
+    cli_checkpoint_close(&opened);
+    return status;
+}
+
+/* Read the layout of --layout, with the mesh of --mesh if that is given. */
+static weft_status read_layout(const struct cli_command *command, const struct cli_args *args,
+                               weft_layout **out)
+{
+    const char *path = cli_value(command, args, "layout"), *text = cli_value(command, args, "mesh");
+    weft_mesh *mesh = NULL;
+    weft_status status;
+
+    if (path == NULL && text != NULL)
+        return wf_fail(WEFT_ERR_INVALID, "--mesh replaces the mesh of a layout; give --layout too");
+    if (path == NULL) return WEFT_OK;
+    if (text != NULL) WF_TRY(weft_mesh_parse(text, &mesh));
+    status = weft_layout_open(path, mesh, out);
+    weft_mesh_release(&mesh);
+    return status;
+}
+
+/* After a failure: how to go on. */
+static void explain_resume(const struct cli_command *command, const weft_reshard_info *info,
+                           const char *path)
+{
+    if (info->kept > 0)
+        fprintf(stderr,
+                "weft %s: %" PRIu64 " of %" PRIu64
+                " steps are done and kept in %s.weft-partial; the same command with --resume "
+                "continues\n",
+                command->name, info->kept, info->steps, path);
+}
+
+/* Under a launcher, the ranks divide the work. */
+static weft_status join_ranks(struct request *request)
+{
+    struct cli_launched *launched = &request->state.launched;
+
+    WF_TRY(cli_launched_join(launched));
+    if (launched->size == 1) return WEFT_OK;
+    if (request->options.resume)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "--resume needs one process, but there are %d ranks",
+                       launched->size);
+    request->options.keep = false;
+    request->options.part = launched->rank;
+    request->options.parts = launched->size;
+    request->options.combine = on_combine;
+    return WEFT_OK;
+}
+
+static int report_failure(const struct cli_command *command, const struct request *request,
+                          const weft_reshard_info *info, weft_status status)
+{
+    int exit_code = CLI_INTERRUPTED;
+
+    if (interrupted)
+        fprintf(stderr, "weft %s: interrupted; there is nothing new at %s\n", command->name,
+                request->to);
+    else
+        exit_code = cli_fail(command, status);
+    explain_resume(command, info, request->to);
+    return exit_code;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    weft_reshard_info info = {.struct_size = sizeof info};
+    uint64_t nanoseconds = 0;
+    struct cli_args args;
+    struct request request;
+    weft_layout *layout = NULL;
+    weft_status status;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (!read_request(command, &args, &request)) return CLI_USAGE;
+    status = read_layout(command, &args, &layout);
+    if (status == WEFT_OK) status = cli_rules(command, &args, &request.rules);
+    if (status != WEFT_OK) {
+        cli_fail(command, status);
+        weft_layout_release(&layout);
+        return CLI_USAGE;
+    }
+    request.options.layout = layout;
+    status = join_ranks(&request);
+    if (status == WEFT_OK) status = reshard(&request, &info, &nanoseconds);
+    if (status == WEFT_OK) status = cli_launched_leave(&request.state.launched);
+    weft_layout_release(&layout);
+    weft_rules_release(&request.rules);
+    if (status != WEFT_OK) return report_failure(command, &request, &info, status);
+    if (request.state.launched.rank != 0) return CLI_OK;
+    return print_result(command, &info, request.to, nanoseconds, request.as_json);
+}
+
+const struct cli_command cli_reshard = {
+    .name = "reshard",
+    .summary = "write a checkpoint in another layout",
+    .arguments = "FROM TO [options]",
+    .example = "weft reshard Llama-3-8B out --layout llama.layout",
+    .rest_max = 2,
+    .options =
+        (const struct cli_option[]){
+            {"layout", "FILE",
+             "write a file per rank in this layout (default: whole tensors, as a Hugging Face "
+             "folder, or one file if TO ends in .safetensors)",
+             0},
+            CLI_MESH, /* in place of that of the layout */
+            CLI_RULES,
+            {"memory", "SIZE", "the most memory for buffers (default: 256M)", 0},
+            {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},
+            {"file-size", "SIZE", "the most bytes of tensors in a file (default: 5,000,000,000)",
+             0},
+            {"checksums", NULL, "write weft.json, with which `weft verify TO` checks every tensor",
+             0},
+            {"force", NULL, "replace a checkpoint at TO", 0},
+            {"resume", NULL, "continue a run that failed or was killed, or begin one", 0},
+            {"dry-run", NULL, "print the plan only", 0},
+            CLI_JSON,
+            {0}},
+    .run = run,
+};

@@ -1,0 +1,29 @@
+/* checkpoints.h - a checkpoint that a command reads, as --rules and --set change it. */
+#ifndef WEFT_CLI_CHECKPOINTS_H
+#define WEFT_CLI_CHECKPOINTS_H
+
+#include "common/cli.h"
+
+struct cli_checkpoint {
+    weft_checkpoint *files;  /* at the path */
+    weft_checkpoint *mapped; /* what the rules make of it; NULL without rules */
+};
+
+/* clang-format off: a list of options */
+#define CLI_RULES                                                                                  \
+    {"rules", "FILE", "rename, join and split tensors as this file says", 0},                      \
+    {                                                                                              \
+        "set", "LIST", "values for the rules, such as heads=32,kv_heads=8", 0                      \
+    }
+/* clang-format on */
+
+/* Read the rules of --rules with the values of --set; *OUT is NULL without them. */
+weft_status cli_rules(const struct cli_command *command, const struct cli_args *args,
+                      weft_rules **out);
+/* Open PATH; RULES may be NULL.  *USED is what the command works with.  The caller closes OUT,
+ * after a failure too. */
+weft_status cli_checkpoint_open(const char *path, const weft_rules *rules,
+                                struct cli_checkpoint *out, const weft_checkpoint **used);
+void cli_checkpoint_close(struct cli_checkpoint *checkpoint);
+
+#endif

@@ -1,0 +1,130 @@
+/* checksum.c - a checksum of a tensor that does not depend on its layout.
+ *
+ * It is the sum, modulo 2^64, of hash(i, b) over all elements: i is the row-major index in the
+ * whole tensor, b are the bits as a number.  Parts can be summed in any order, so every thread or
+ * rank adds up the parts that it has.  An element of 128 bits counts as two, with indices 2i and 2i
+ * + 1. Bytes are the elements of dtypes with less than 8 bits. */
+#include "file.h"
+
+#include <string.h>
+
+static inline uint64_t hash(uint64_t index, uint64_t bits)
+{
+    uint64_t x = bits ^ (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 32;
+}
+
+/* COUNT elements of TYPE from element INDEX on.  Files and the machines that weft supports are
+ * little endian. */
+#define SUM(type)                                                                                  \
+    for (uint64_t i = 0; i < count; i++) {                                                         \
+        type bits;                                                                                 \
+        memcpy(&bits, elements + i * sizeof bits, sizeof bits);                                    \
+        sum += hash(index + i, bits);                                                              \
+    }
+
+static uint64_t sum_run(uint32_t bytes, uint64_t index, const char *elements, uint64_t count)
+{
+    uint64_t sum = 0;
+
+    switch (bytes) {
+    case 1:
+        SUM(uint8_t) break;
+    case 2:
+        SUM(uint16_t) break;
+    case 4:
+        SUM(uint32_t) break;
+    default:
+        SUM(uint64_t) break;
+    }
+    return sum;
+}
+
+uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
+                         const int64_t *sizes, const void *elements)
+{
+    uint32_t bits = wf_file_dtype(tensor->dtype)->bits;
+    uint32_t unit = bits < 8 ? 1 : bits > 64 ? 8 : bits / 8; /* bytes of what is hashed */
+    int64_t strides[WEFT_MAX_DIMS], at[WEFT_MAX_DIMS] = {0}, run = 1, runs = 1;
+    int32_t outer = tensor->dims;
+    const char *next = elements;
+    uint64_t sum = 0;
+
+    wf_row_major(tensor->dims, tensor->shape, strides);
+    for (bool whole = true; outer > 0 && whole; outer--) { /* dimensions that are one run */
+        run *= sizes[outer - 1];
+        whole = sizes[outer - 1] == tensor->shape[outer - 1];
+    }
+    for (int32_t d = 0; d < outer; d++)
+        runs *= sizes[d];
+    for (; runs > 0 && run > 0; runs--) {
+        uint64_t first = 0, count = (uint64_t)run * bits / 8 / unit;
+        for (int32_t d = 0; d < tensor->dims; d++)
+            first += (uint64_t)((offset[d] + (d < outer ? at[d] : 0)) * strides[d]);
+        sum += sum_run(unit, first * bits / 8 / unit, next, count);
+        next += count * unit;
+        for (int32_t d = outer - 1; d >= 0 && ++at[d] == sizes[d]; d--)
+            at[d] = 0;
+    }
+    return sum;
+}
+
+/* Rows of dimension 0 that fit BYTES, at least one; all of them if rows may end inside a byte. */
+static int64_t rows_that_fit(const struct wf_tensor *tensor, size_t bytes)
+{
+    int64_t rows = tensor->dims > 0 ? tensor->shape[0] : 1, row = tensor->bytes / rows;
+
+    if (wf_file_dtype(tensor->dtype)->bits < 8 || row == 0) return rows;
+    return wf_min_i64(rows, wf_max_i64(1, (int64_t)bytes / row));
+}
+
+static weft_status sum_tensor(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor,
+                              uint64_t *out)
+{
+    int64_t rows = tensor->dims > 0 ? tensor->shape[0] : 1, step = rows_that_fit(tensor, 8 << 20);
+    int64_t offset[WEFT_MAX_DIMS] = {0}, sizes[WEFT_MAX_DIMS] = {1}, bytes;
+    weft_status status = WEFT_OK;
+    struct wf_part part;
+    uint64_t sum = 0;
+    char *buffer;
+
+    for (int32_t d = 0; d < tensor->dims; d++)
+        sizes[d] = tensor->shape[d];
+    if (tensor->dims > 0) sizes[0] = step;
+    if (!wf_file_bytes(tensor->dtype, tensor->dims, sizes, &bytes)) bytes = tensor->bytes;
+    buffer = wf_alloc((size_t)bytes);
+    if (buffer == NULL) return wf_fail_memory((size_t)bytes);
+    for (int64_t first = 0; first < rows && status == WEFT_OK; first += step) {
+        offset[0] = first;
+        if (tensor->dims > 0) sizes[0] = wf_min_i64(step, rows - first);
+        wf_part_of_box(&part, tensor->dims, offset, sizes);
+        status = wf_tensor_read(checkpoint, tensor, &part, buffer);
+        if (status == WEFT_OK) sum += wf_checksum_box(tensor, offset, sizes, buffer);
+    }
+    wf_free(buffer);
+    *out = sum;
+    return status;
+}
+
+weft_status weft_checkpoint_checksum(const weft_checkpoint *checkpoint, size_t index, uint64_t *out)
+{
+    const struct wf_tensor *tensor;
+    weft_status status;
+    uint64_t sum = 0;
+
+    WF_TRY(wf_require_kind(checkpoint, WF_KIND_CHECKPOINT, "weft_checkpoint_checksum: checkpoint"));
+    WF_TRY(wf_require(out, "weft_checkpoint_checksum: out"));
+    if (index >= checkpoint->tensor_count)
+        return wf_fail(WEFT_ERR_NOT_FOUND,
+                       "weft_checkpoint_checksum: index is %zu, but the checkpoint has %zu tensors",
+                       index, checkpoint->tensor_count);
+    tensor = &checkpoint->tensors[index];
+    status = tensor->bytes > 0 ? sum_tensor(checkpoint, tensor, &sum) : WEFT_OK;
+    if (status != WEFT_OK)
+        return wf_fail_context(status, "weft_checkpoint_checksum: tensor \"%.200s\"", tensor->name);
+    *out = sum;
+    return WEFT_OK;
+}

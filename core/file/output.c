@@ -1,0 +1,365 @@
+/* output.c - see output.h. */
+#include "output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static weft_status fail_system(const char *path)
+{
+    return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+char *wf_output_path(const char *path, const char *tail)
+{
+    size_t length = strlen(path);
+    struct wf_text text = {0};
+    char *out = NULL;
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    wf_text_append(&text, path, length);
+    wf_text_add(&text, "%s", tail);
+    return wf_text_take(&text, &out) == WEFT_OK ? out : NULL;
+}
+
+/* A file that belongs to a checkpoint, and may be removed with it. */
+static bool is_ours(const char *name)
+{
+    return ends_with(name, ".safetensors") || ends_with(name, ".safetensors.index.json") ||
+           ends_with(name, ".distcp") || strcmp(name, ".metadata") == 0 ||
+           strcmp(name, "weft.json") == 0;
+}
+
+/* ---- what is at the path ---- */
+
+/* All entries of the folder PATH must belong to a checkpoint; with REMOVE they are removed, and
+ * the folder with them. */
+static weft_status empty_folder(const char *path, bool remove_all)
+{
+    DIR *folder = opendir(path);
+    weft_status status = WEFT_OK;
+
+    if (folder == NULL) return fail_system(path);
+    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(folder)) != NULL;) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (!is_ours(entry->d_name))
+            status =
+                wf_fail(WEFT_ERR_INVALID,
+                        "%s has \"%s\", which is not a file of a checkpoint; weft replaces only "
+                        "folders that have nothing else",
+                        path, entry->d_name);
+        else if (remove_all && unlinkat(dirfd(folder), entry->d_name, 0) != 0)
+            status = fail_system(path);
+    }
+    closedir(folder);
+    if (status == WEFT_OK && remove_all && rmdir(path) != 0) status = fail_system(path);
+    return status;
+}
+
+static weft_status check_target(const struct wf_outputs *output)
+{
+    struct stat info;
+
+    if (lstat(output->path, &info) != 0)
+        return errno == ENOENT ? WEFT_OK : fail_system(output->path);
+    if (!output->replace)
+        return wf_fail(WEFT_ERR_INVALID, "%s exists already; weft replaces it only if told to",
+                       output->path);
+    if (output->is_folder != S_ISDIR(info.st_mode) ||
+        (!output->is_folder && !S_ISREG(info.st_mode)))
+        return wf_fail(WEFT_ERR_INVALID, "%s is not a %s, so weft does not replace it",
+                       output->path, output->is_folder ? "folder" : "regular file");
+    return output->is_folder ? empty_folder(output->path, false) : WEFT_OK;
+}
+
+/* ---- the partial folder or file ---- */
+
+static weft_status lock_partial(struct wf_outputs *output)
+{
+    int flags =
+        output->is_folder ? O_RDONLY | O_DIRECTORY | O_NOFOLLOW : O_RDWR | O_CREAT | O_NOFOLLOW;
+    int fd = open(output->partial, flags | O_CLOEXEC, 0666);
+    struct stat mine, there;
+
+    if (fd < 0) return fail_system(output->partial);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int error = errno;
+        close(fd);
+        if (error == EWOULDBLOCK)
+            return wf_fail(WEFT_ERR_INVALID, "%s is being written by another process",
+                           output->partial);
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", output->partial, strerror(error));
+    }
+    output->lock = fd;
+    /* the process that held the lock may have committed the file that was opened here */
+    if (fstat(fd, &mine) == 0 && lstat(output->partial, &there) == 0 &&
+        mine.st_dev == there.st_dev && mine.st_ino == there.st_ino)
+        return WEFT_OK;
+    close(fd);
+    output->lock = -1;
+    return wf_fail(WEFT_ERR_INVALID, "%s was being written by another process", output->partial);
+}
+
+/* Take over what an interrupted run left: remove its files. */
+static weft_status clear_partial(struct wf_outputs *output)
+{
+    DIR *folder;
+    weft_status status = WEFT_OK;
+
+    if (!output->is_folder)
+        return ftruncate(output->lock, 0) == 0 ? WEFT_OK : fail_system(output->partial);
+    WF_TRY(empty_folder(output->partial, false));
+    folder = opendir(output->partial);
+    if (folder == NULL) return fail_system(output->partial);
+    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(folder)) != NULL;)
+        if (is_ours(entry->d_name) && unlinkat(dirfd(folder), entry->d_name, 0) != 0)
+            status = fail_system(output->partial);
+    closedir(folder);
+    return status;
+}
+
+static weft_status remove_journal(const struct wf_outputs *output)
+{
+    char *journal = wf_output_path(output->path, WF_JOURNAL);
+    weft_status status = WEFT_OK;
+
+    if (journal == NULL) return wf_fail_memory(strlen(output->path) + sizeof WF_JOURNAL);
+    if (unlink(journal) != 0 && errno != ENOENT) status = fail_system(journal);
+    wf_free(journal);
+    return status;
+}
+
+/* Open what another process has made and locked. */
+static weft_status join_partial(struct wf_outputs *output)
+{
+    int flags = output->is_folder ? O_RDONLY | O_DIRECTORY : O_RDWR;
+
+    output->lock = open(output->partial, flags | O_NOFOLLOW | O_CLOEXEC);
+    return output->lock >= 0 ? WEFT_OK : fail_system(output->partial);
+}
+
+static weft_status make_partial(struct wf_outputs *output)
+{
+    if (output->mode == WF_OUTPUT_JOIN) return join_partial(output);
+    if (output->is_folder && mkdir(output->partial, 0777) != 0 && errno != EEXIST)
+        return fail_system(output->partial);
+    WF_TRY(lock_partial(output));
+    if (output->mode == WF_OUTPUT_RESUME) return WEFT_OK;
+    WF_TRY(remove_journal(output)); /* before the files that it describes */
+    return clear_partial(output);
+}
+
+weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool is_folder,
+                             bool replace, enum wf_outputs_mode mode, size_t count)
+{
+    weft_status status;
+
+    *output = (struct wf_outputs){.path = wf_output_path(path, ""),
+                                  .partial = wf_output_path(path, WF_PARTIAL),
+                                  .is_folder = is_folder,
+                                  .replace = replace,
+                                  .mode = mode,
+                                  .keep = mode != WF_OUTPUT_NEW,
+                                  .lock = -1,
+                                  .files = wf_calloc(count, sizeof *output->files),
+                                  .count = count};
+    for (size_t i = 0; i < count && output->files != NULL; i++)
+        output->files[i].fd = -1;
+    status = output->path == NULL || output->partial == NULL || output->files == NULL
+                 ? wf_fail_memory(strlen(path) + count * sizeof *output->files)
+                 : check_target(output);
+    if (status == WEFT_OK) status = make_partial(output);
+    if (status != WEFT_OK) wf_outputs_end(output);
+    return status;
+}
+
+/* ---- files ---- */
+
+static weft_status allocate(int fd, const char *name, uint64_t bytes)
+{
+    if (bytes == 0) return WEFT_OK;
+    if (fallocate(fd, 0, 0, (off_t)bytes) == 0) return WEFT_OK;
+    if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR) {
+        if (ftruncate(fd, (off_t)bytes) == 0) return WEFT_OK;
+    }
+    return wf_fail(WEFT_ERR_SYSTEM, "%s: %" PRIu64 " bytes are needed: %s", name, bytes,
+                   strerror(errno));
+}
+
+/* A file of an earlier run must have all its bytes. */
+static weft_status check_size(int fd, const char *name, uint64_t bytes)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0) return fail_system(name);
+    if ((uint64_t)info.st_size == bytes) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s has %" PRIu64 " bytes, but %" PRIu64
+                   " are needed; it was changed after the run that is resumed",
+                   name, (uint64_t)info.st_size, bytes);
+}
+
+weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char *name,
+                            uint64_t bytes)
+{
+    struct wf_output_file *file = &output->files[index];
+
+    file->name = wf_strdup(output->is_folder ? name : output->path);
+    if (file->name == NULL) return wf_fail_memory(strlen(name) + 1);
+    if (output->is_folder)
+        file->fd = openat(output->lock, name,
+                          O_RDWR | O_CLOEXEC | O_NOFOLLOW |
+                              (output->mode != WF_OUTPUT_NEW ? 0 : O_CREAT | O_EXCL),
+                          0666);
+    else
+        file->fd = fcntl(output->lock, F_DUPFD_CLOEXEC, 0);
+    if (file->fd < 0)
+        return wf_fail(WEFT_ERR_SYSTEM, "%s/%s: %s%s", output->partial, name, strerror(errno),
+                       errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+    return output->mode != WF_OUTPUT_NEW ? check_size(file->fd, file->name, bytes)
+                                         : allocate(file->fd, file->name, bytes);
+}
+
+weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t offset,
+                             const void *bytes, size_t count)
+{
+    const struct wf_output_file *file = &output->files[index];
+    const char *at = bytes;
+
+    while (count > 0) {
+        ssize_t written = pwrite(file->fd, at, count, (off_t)offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return fail_system(file->name);
+        at += written;
+        offset += (uint64_t)written;
+        count -= (size_t)written;
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_outputs_add_sums(struct wf_outputs *output, const void *bytes, size_t count)
+{
+    struct wf_output_file file = {.name = "weft.json"};
+    struct wf_outputs alone = {.files = &file, .count = 1};
+    weft_status status;
+
+    file.fd = openat(output->lock, file.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file.fd < 0) return fail_system(file.name);
+    status = wf_outputs_write(&alone, 0, 0, bytes, count);
+    if (status == WEFT_OK && fsync(file.fd) != 0) status = fail_system(file.name);
+    close(file.fd);
+    return status;
+}
+
+/* ---- commit ---- */
+
+static weft_status sync_parent(const struct wf_outputs *output)
+{
+    const char *slash = strrchr(output->path, '/');
+    char *parent =
+        slash == NULL
+            ? wf_strdup(".")
+            : wf_strndup(output->path, slash == output->path ? 1 : (size_t)(slash - output->path));
+    weft_status status = WEFT_OK;
+    int fd;
+
+    if (parent == NULL) return wf_fail_memory(strlen(output->path));
+    fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL && errno != EROFS))
+        status = fail_system(parent);
+    if (fd >= 0) close(fd);
+    wf_free(parent);
+    return status;
+}
+
+weft_status wf_outputs_flush(const struct wf_outputs *output)
+{
+    for (size_t i = 0; i < output->count; i++)
+        if (output->files[i].fd >= 0 && fdatasync(output->files[i].fd) != 0)
+            return fail_system(output->files[i].name);
+    return WEFT_OK;
+}
+
+static weft_status sync_files(const struct wf_outputs *output)
+{
+    for (size_t i = 0; i < output->count; i++)
+        if (output->files[i].fd >= 0 && fsync(output->files[i].fd) != 0)
+            return fail_system(output->files[i].name);
+    if (output->is_folder && fsync(output->lock) != 0 && errno != EINVAL)
+        return fail_system(output->partial);
+    return WEFT_OK;
+}
+
+/* Exchange the old folder for the new one, then remove the old one. */
+static weft_status replace_folder(const struct wf_outputs *output)
+{
+    WF_TRY(empty_folder(output->path, false));
+    if (renameat2(AT_FDCWD, output->partial, AT_FDCWD, output->path, RENAME_EXCHANGE) == 0)
+        return empty_folder(output->partial, true);
+    if (errno != ENOSYS && errno != EINVAL) return fail_system(output->path);
+    WF_TRY(empty_folder(output->path, true));
+    return rename(output->partial, output->path) == 0 ? WEFT_OK : fail_system(output->path);
+}
+
+static weft_status give_name(const struct wf_outputs *output)
+{
+    struct stat info;
+
+    if (lstat(output->path, &info) == 0) {
+        if (!output->replace)
+            return wf_fail(WEFT_ERR_INVALID, "%s exists now; it did not when writing began",
+                           output->path);
+        if (output->is_folder) return replace_folder(output);
+        return rename(output->partial, output->path) == 0 ? WEFT_OK : fail_system(output->path);
+    }
+    if (renameat2(AT_FDCWD, output->partial, AT_FDCWD, output->path, RENAME_NOREPLACE) == 0)
+        return WEFT_OK;
+    if (errno != ENOSYS && errno != EINVAL) return fail_system(output->path);
+    return rename(output->partial, output->path) == 0 ? WEFT_OK : fail_system(output->path);
+}
+
+weft_status wf_outputs_commit(struct wf_outputs *output)
+{
+    WF_TRY(sync_files(output));
+    WF_TRY(give_name(output));
+    output->committed = true;
+    return sync_parent(output);
+}
+
+void wf_outputs_end(struct wf_outputs *output)
+{
+    for (size_t i = 0; output->files != NULL && i < output->count; i++) {
+        struct wf_output_file *file = &output->files[i];
+        if (file->fd >= 0) close(file->fd);
+        if (file->name != NULL && output->is_folder && !output->committed && !output->keep)
+            unlinkat(output->lock, file->name, 0);
+        wf_free(file->name);
+    }
+    if (output->lock >= 0 && !output->committed && !output->keep) {
+        if (output->is_folder) {
+            unlinkat(output->lock, "weft.json", 0);
+            rmdir(output->partial);
+        } else {
+            unlink(output->partial);
+        }
+    }
+    if (output->lock >= 0) close(output->lock);
+    wf_free(output->files);
+    wf_free(output->path);
+    wf_free(output->partial);
+    *output = (struct wf_outputs){.lock = -1};
+}

@@ -1,0 +1,52 @@
+/* output.h - files that appear under their names together, complete, or not at all. */
+#ifndef WEFT_FILE_OUTPUT_H
+#define WEFT_FILE_OUTPUT_H
+
+#include "base/base.h"
+
+enum wf_outputs_mode {
+    WF_OUTPUT_NEW,
+    WF_OUTPUT_RESUME, /* the partial files are those of an earlier run */
+    WF_OUTPUT_JOIN    /* another process makes, commits or removes the files; this one writes */
+};
+
+/* One file, or the files of one folder, under the name PATH.weft-partial until the commit. */
+struct wf_outputs {
+    char *path, *partial;
+    bool is_folder, replace, committed;
+    enum wf_outputs_mode mode;
+    bool keep; /* leave the partial files without a commit, too */
+    int lock;  /* descriptor of the partial folder or file, locked; -1: none */
+    struct wf_output_file {
+        char *name; /* in the folder; the path of a single file */
+        int fd;
+    } * files;
+    size_t count;
+};
+
+/* PATH without slashes at its end, with TAIL; NULL: no memory. */
+char *wf_output_path(const char *path, const char *tail) WF_NODISCARD;
+#define WF_PARTIAL ".weft-partial"
+#define WF_JOURNAL ".weft-journal"
+
+/* Begin COUNT files, which wf_outputs_open opens.  WEFT_ERR_INVALID: PATH exists and may not be
+ * replaced, or another process writes to it.  What an interrupted run left is removed, with its
+ * journal; unless MODE is NEW, it is kept, and wf_outputs_open expects its files. */
+weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool is_folder,
+                             bool replace, enum wf_outputs_mode mode, size_t count) WF_NODISCARD;
+/* Make file INDEX with BYTES, for which the disk must have room. */
+weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char *name,
+                            uint64_t bytes) WF_NODISCARD;
+weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t offset,
+                             const void *bytes, size_t count) WF_NODISCARD;
+/* Write one more file to the folder, whose name is weft.json. */
+weft_status wf_outputs_add_sums(struct wf_outputs *output, const void *bytes,
+                                size_t count) WF_NODISCARD;
+/* Flush the bytes of all files. */
+weft_status wf_outputs_flush(const struct wf_outputs *output) WF_NODISCARD;
+/* Flush all files, then give them their names. */
+weft_status wf_outputs_commit(struct wf_outputs *output) WF_NODISCARD;
+/* Close the files; without a commit, remove them, unless `keep`. */
+void wf_outputs_end(struct wf_outputs *output);
+
+#endif

@@ -1,0 +1,98 @@
+/* part.c - the indices that two parts of a tensor share, as boxes with strides. */
+#include "file.h"
+
+void wf_part_of_box(struct wf_part *part, int32_t dims, const int64_t *start, const int64_t *shape)
+{
+    part->dims = dims;
+    part->is_box = true;
+    part->start[0] = 0;
+    for (int32_t d = 0; d < dims; d++) {
+        part->start[d] = start != NULL ? start[d] : 0;
+        part->shape[d] = shape[d];
+    }
+    wf_row_major(dims, shape, part->strides);
+}
+
+void wf_part_of_shard(struct wf_part *part, const weft_spec *spec, int32_t rank)
+{
+    part->start[0] = 0;
+    wf_shard_of(spec, rank, &part->shard);
+    part->dims = part->shard.dims;
+    part->is_box = false;
+    for (int32_t d = 0; d < part->dims; d++) {
+        part->start[d] = part->shard.offset[d];
+        part->shape[d] = part->shard.shape[d];
+    }
+    wf_row_major(part->dims, part->shape, part->strides);
+}
+
+/* The first indices of dimension DIM at or after FROM that both parts hold. */
+static bool first_overlap(const struct wf_part *a, const struct wf_part *b, int32_t dim,
+                          int64_t from, weft_overlap *out)
+{
+    const struct wf_part *box = a->is_box ? a : b, *other = a->is_box ? b : a;
+    int64_t end, position;
+    struct wf_index index;
+    weft_run run;
+
+    if (!a->is_box && !b->is_box) {
+        struct wf_index first = wf_shard_index(&a->shard, dim);
+        index = wf_shard_index(&b->shard, dim);
+        return wf_index_overlap(&first, &index, from, out);
+    }
+    from = wf_max_i64(from, box->start[dim]);
+    end = box->start[dim] + box->shape[dim];
+    if (other->is_box) {
+        from = wf_max_i64(from, other->start[dim]);
+        end = wf_min_i64(end, other->start[dim] + other->shape[dim]);
+        position = from - other->start[dim];
+        run = (weft_run){from, end - from};
+    } else {
+        index = wf_shard_index(&other->shard, dim);
+        position = wf_index_seek(&index, from);
+        if (!wf_index_run(&index, position, &run)) return false;
+        run.length = wf_min_i64(run.length, end - run.start);
+    }
+    if (run.length <= 0) return false;
+    *out = (weft_overlap){run.start, run.length, run.start - box->start[dim], position};
+    if (box == b && !a->is_box)
+        *out = (weft_overlap){run.start, run.length, out->second, out->first};
+    return true;
+}
+
+/* Boxes of the dimensions from DIM on, inside the box of the dimensions before it. */
+static weft_status visit_from(const struct wf_part *file, const struct wf_part *memory, int32_t dim,
+                              struct wf_block *block, wf_part_visit *visit, void *state)
+{
+    struct wf_block outer = *block;
+    weft_overlap o;
+
+    if (dim == file->dims) return visit(state, block);
+    for (int64_t at = 0; first_overlap(file, memory, dim, at, &o); at = o.start + o.length) {
+        *block = outer;
+        block->shape[dim] = o.length;
+        block->file_strides[dim] = file->strides[dim];
+        block->memory_strides[dim] = memory->strides[dim];
+        block->file += o.first * file->strides[dim];
+        block->memory += o.second * memory->strides[dim];
+        WF_TRY(visit_from(file, memory, dim + 1, block, visit, state));
+    }
+    return WEFT_OK;
+}
+
+static bool is_empty(const struct wf_part *part)
+{
+    if (!part->is_box && !part->shard.member) return true;
+    for (int32_t d = 0; d < part->dims; d++)
+        if (part->shape[d] == 0) return true;
+    return !part->is_box && part->shard.elements == 0;
+}
+
+weft_status wf_part_overlaps(const struct wf_part *file, const struct wf_part *memory,
+                             wf_part_visit *visit, void *state)
+{
+    struct wf_block block = {.dims = file->dims};
+
+    if (is_empty(file) || is_empty(memory)) return WEFT_OK;
+    return visit_from(file, memory, 0, &block, visit, state);
+}

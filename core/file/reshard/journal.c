@@ -1,0 +1,207 @@
+/* journal.c - see journal.h.
+ *
+ * The file has a header, a checksum per step if they are wanted, and a bit per step.  Bits are only
+ * ever set, after the bytes and checksums of their steps were flushed.  So a write of the bits that
+ * is cut short is harmless. */
+#include "file/reshard/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct header {
+    char magic[16];
+    uint64_t digest, buffer, steps, sums;
+};
+
+static const char magic[16] = "weft-journal 1\n";
+
+static weft_status fail_journal(const char *path)
+{
+    return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+}
+
+static weft_status read_at(int fd, const char *path, void *target, size_t bytes, uint64_t offset)
+{
+    char *at = target;
+
+    while (bytes > 0) {
+        ssize_t count = pread(fd, at, bytes, (off_t)offset);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return fail_journal(path);
+        if (count == 0) return wf_fail(WEFT_ERR_PARSE, "%s is cut short", path);
+        at += count;
+        offset += (uint64_t)count;
+        bytes -= (size_t)count;
+    }
+    return WEFT_OK;
+}
+
+static weft_status write_at(const struct wf_journal *journal, const void *source, size_t bytes,
+                            uint64_t offset)
+{
+    const char *at = source;
+
+    while (bytes > 0) {
+        ssize_t count = pwrite(journal->fd, at, bytes, (off_t)offset);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return fail_journal(journal->path);
+        at += count;
+        offset += (uint64_t)count;
+        bytes -= (size_t)count;
+    }
+    return WEFT_OK;
+}
+
+static uint64_t bits_offset(const struct wf_journal *journal)
+{
+    return sizeof(struct header) + (journal->sums != NULL ? journal->steps * 8 : 0);
+}
+
+/* ---- begin ---- */
+
+static weft_status read_header(int fd, const char *path, struct header *out)
+{
+    WF_TRY(read_at(fd, path, out, sizeof *out, 0));
+    if (memcmp(out->magic, magic, sizeof magic) == 0) return WEFT_OK;
+    return wf_fail(WEFT_ERR_PARSE, "%s is not a journal of weft", path);
+}
+
+weft_status wf_journal_peek(const char *path, struct wf_journal_plan *out)
+{
+    char *journal = wf_output_path(path, WF_JOURNAL);
+    struct header header;
+    weft_status status;
+    int fd;
+
+    if (journal == NULL) return wf_fail_memory(strlen(path) + 16);
+    fd = open(journal, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        status = errno == ENOENT ? wf_fail(WEFT_ERR_NOT_FOUND, "%s does not exist", journal)
+                                 : fail_journal(journal);
+    else
+        status = read_header(fd, journal, &header);
+    if (fd >= 0) close(fd);
+    if (status == WEFT_OK)
+        *out = (struct wf_journal_plan){header.digest, header.buffer, header.steps};
+    wf_free(journal);
+    return status;
+}
+
+static weft_status allocate(struct wf_journal *journal, bool sums)
+{
+    size_t bytes = (size_t)journal->words * 8;
+
+    journal->done = wf_calloc((size_t)journal->words, sizeof *journal->done);
+    journal->copy = wf_calloc((size_t)journal->words, sizeof *journal->copy);
+    if (sums) journal->sums = wf_calloc((size_t)journal->steps, sizeof *journal->sums);
+    if (journal->done == NULL || journal->copy == NULL || (sums && journal->sums == NULL))
+        return wf_fail_memory(bytes);
+    return WEFT_OK;
+}
+
+static weft_status load(struct wf_journal *journal)
+{
+    if (journal->sums != NULL)
+        WF_TRY(read_at(journal->fd, journal->path, (void *)journal->sums,
+                       (size_t)journal->steps * 8, sizeof(struct header)));
+    WF_TRY(read_at(journal->fd, journal->path, journal->copy, (size_t)journal->words * 8,
+                   bits_offset(journal)));
+    for (uint64_t i = 0; i < journal->words; i++) {
+        atomic_store(&journal->done[i], journal->copy[i]);
+        journal->recorded += (uint64_t)__builtin_popcountll(journal->copy[i]);
+    }
+    return WEFT_OK;
+}
+
+static weft_status begin_file(struct wf_journal *journal, const struct wf_journal_plan *plan,
+                              bool resume)
+{
+    struct header header = {.digest = plan->digest,
+                            .buffer = plan->buffer,
+                            .steps = plan->steps,
+                            .sums = journal->sums != NULL};
+
+    journal->fd = open(journal->path,
+                       O_RDWR | O_CLOEXEC | O_NOFOLLOW | (resume ? 0 : O_CREAT | O_TRUNC), 0666);
+    if (journal->fd < 0) return fail_journal(journal->path);
+    if (resume) {
+        WF_TRY(read_header(journal->fd, journal->path, &header));
+        if (header.digest == plan->digest && header.steps == plan->steps &&
+            header.sums == (journal->sums != NULL))
+            return load(journal);
+        return wf_fail(WEFT_ERR_INVALID, "%s belongs to another run", journal->path);
+    }
+    /* the header is last: without it, this is not a journal */
+    memcpy(header.magic, magic, sizeof magic);
+    WF_TRY(write_at(journal, journal->copy, (size_t)journal->words * 8, bits_offset(journal)));
+    return write_at(journal, &header, sizeof header, 0);
+}
+
+weft_status wf_journal_begin(struct wf_journal *journal, const char *path,
+                             const struct wf_journal_plan *plan, bool sums, bool resume)
+{
+    weft_status status;
+
+    *journal = (struct wf_journal){.fd = -1,
+                                   .path = wf_output_path(path, WF_JOURNAL),
+                                   .steps = plan->steps,
+                                   .words = plan->steps / 64 + 1};
+    status = journal->path != NULL ? allocate(journal, sums) : wf_fail_memory(strlen(path) + 16);
+    if (status == WEFT_OK) status = begin_file(journal, plan, resume);
+    if (status != WEFT_OK) wf_journal_end(journal, resume);
+    return status;
+}
+
+/* ---- steps ---- */
+
+bool wf_journal_has(const struct wf_journal *journal, uint64_t step)
+{
+    return (atomic_load_explicit(&journal->done[step / 64], memory_order_acquire) >> step % 64 &
+            1) != 0;
+}
+
+void wf_journal_add(struct wf_journal *journal, uint64_t step, uint64_t sum)
+{
+    if (journal->sums != NULL)
+        atomic_store_explicit(&journal->sums[step], sum, memory_order_relaxed);
+    atomic_fetch_or_explicit(&journal->done[step / 64], UINT64_C(1) << step % 64,
+                             memory_order_release);
+}
+
+weft_status wf_journal_record(struct wf_journal *journal, const struct wf_outputs *output)
+{
+    uint64_t count = 0;
+
+    for (uint64_t i = 0; i < journal->words; i++) {
+        journal->copy[i] = atomic_load_explicit(&journal->done[i], memory_order_acquire);
+        count += (uint64_t)__builtin_popcountll(journal->copy[i]);
+    }
+    if (count == journal->recorded) return WEFT_OK;
+    WF_TRY(wf_outputs_flush(output));
+    if (journal->sums != NULL) {
+        WF_TRY(write_at(journal, (const void *)journal->sums, (size_t)journal->steps * 8,
+                        sizeof(struct header)));
+        if (fdatasync(journal->fd) != 0) return fail_journal(journal->path);
+    }
+    WF_TRY(write_at(journal, journal->copy, (size_t)journal->words * 8, bits_offset(journal)));
+    if (fdatasync(journal->fd) != 0) return fail_journal(journal->path);
+    journal->recorded = count;
+    return WEFT_OK;
+}
+
+void wf_journal_end(struct wf_journal *journal, bool keep)
+{
+    if (journal->fd >= 0) {
+        if (!keep) unlink(journal->path);
+        close(journal->fd);
+    }
+    wf_free(journal->path);
+    wf_free((void *)journal->done);
+    wf_free((void *)journal->sums);
+    wf_free(journal->copy);
+    *journal = (struct wf_journal){.fd = -1};
+}

@@ -1,0 +1,240 @@
+/* layout.c - layout files: a mesh, and placements by patterns of names. */
+#include "file/file.h"
+
+#include <string.h>
+
+struct rule {
+    const char *pattern, *placements;
+};
+
+struct weft_layout {
+    uint64_t made;
+    weft_mesh *mesh;
+    struct wf_arena arena;
+    struct rule *rules;
+    size_t count, capacity;
+};
+
+/* ---- the text ---- */
+
+/* Skip blanks, a comment, and the end of the line; false at the end of the text. */
+static bool next_line(struct wf_scan *scan)
+{
+    for (;;) {
+        wf_scan_space(scan);
+        if (wf_scan_peek(scan) == '#')
+            while (!wf_scan_end(scan) && wf_scan_peek(scan) != '\n')
+                scan->at++;
+        wf_scan_char(scan, '\r');
+        if (!wf_scan_char(scan, '\n')) return !wf_scan_end(scan);
+    }
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
+}
+
+/* The text up to the next blank. */
+static const char *take_field(struct wf_scan *scan, struct wf_arena *arena)
+{
+    size_t first = scan->at;
+
+    while (!is_blank(wf_scan_peek(scan)))
+        scan->at++;
+    return wf_arena_text(arena, scan->text + first, scan->at - first);
+}
+
+/* The text up to the end of the line, or to a comment. */
+static const char *take_rest(struct wf_scan *scan, struct wf_arena *arena)
+{
+    size_t first = scan->at, end = first;
+
+    for (char c = wf_scan_peek(scan); c != '\0' && c != '\n' && c != '#'; c = wf_scan_peek(scan)) {
+        scan->at++;
+        if (!is_blank(c)) end = scan->at;
+    }
+    return wf_arena_text(arena, scan->text + first, end - first);
+}
+
+static weft_status read_mesh(weft_layout *layout, struct wf_scan *scan, const weft_mesh *mesh)
+{
+    struct wf_scan at;
+    weft_status status;
+    const char *text;
+
+    if (!next_line(scan) || !wf_scan_word(scan, "mesh") || !is_blank(wf_scan_peek(scan)))
+        return wf_scan_fail(scan, "layout", "expected the mesh, such as \"mesh tp=4\"");
+    wf_scan_space(scan);
+    at = *scan;
+    text = take_rest(scan, &layout->arena);
+    if (text == NULL) return wf_fail_memory(strlen(scan->text));
+    status = weft_mesh_parse(text, &layout->mesh);
+    if (status == WEFT_ERR_NO_MEMORY) return status;
+    if (status != WEFT_OK) return wf_scan_refuse(&at, "layout", "%s", weft_last_error());
+    if (mesh == NULL) return WEFT_OK;
+    if (weft_mesh_axes(mesh) != weft_mesh_axes(layout->mesh))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the mesh %s of the layout has %d axes; another mesh must "
+                       "have as many, not %d",
+                       text, weft_mesh_axes(layout->mesh), weft_mesh_axes(mesh));
+    weft_mesh_release(&layout->mesh);
+    layout->mesh = weft_mesh_retain(mesh);
+    return WEFT_OK;
+}
+
+static weft_status check_placements(const weft_layout *layout, const struct wf_scan *at,
+                                    const char *text)
+{
+    weft_placement placements[WEFT_MAX_AXES];
+    int32_t axes = weft_mesh_axes(layout->mesh);
+    weft_status status;
+
+    if (text[0] == '\0') return wf_scan_fail(at, "layout", "expected placements, such as S(0)");
+    status = weft_placements_parse(text, axes, placements);
+    if (status == WEFT_ERR_NO_MEMORY) return status;
+    if (status != WEFT_OK) return wf_scan_refuse(at, "layout", "%s", weft_last_error());
+    for (int32_t a = 0; a < axes; a++)
+        if (placements[a].kind == WEFT_PLACE_PARTIAL)
+            return wf_scan_refuse(at, "layout", "a checkpoint has no partial placement");
+    return WEFT_OK;
+}
+
+static weft_status read_rule(weft_layout *layout, struct wf_scan *scan)
+{
+    struct rule rule;
+    struct wf_scan at;
+
+    if (layout->count == layout->capacity) {
+        size_t capacity = layout->capacity != 0 ? 2 * layout->capacity : 16;
+        struct rule *grown = wf_realloc(layout->rules, capacity * sizeof *grown);
+        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
+        layout->rules = grown;
+        layout->capacity = capacity;
+    }
+    rule.pattern = take_field(scan, &layout->arena);
+    wf_scan_space(scan);
+    at = *scan;
+    rule.placements = take_rest(scan, &layout->arena);
+    if (rule.pattern == NULL || rule.placements == NULL) return wf_fail_memory(sizeof rule);
+    WF_TRY(check_placements(layout, &at, rule.placements));
+    layout->rules[layout->count++] = rule;
+    return WEFT_OK;
+}
+
+static weft_status read_layout(weft_layout *layout, const char *text, const weft_mesh *mesh)
+{
+    struct wf_scan scan = {.text = text};
+
+    WF_TRY(read_mesh(layout, &scan, mesh));
+    while (next_line(&scan))
+        WF_TRY(read_rule(layout, &scan));
+    return WEFT_OK;
+}
+
+static weft_status make_layout(const char *text, const weft_mesh *mesh, weft_layout **out)
+{
+    weft_layout *layout = wf_calloc(1, sizeof *layout);
+    weft_status status;
+
+    if (layout == NULL) return wf_fail_memory(sizeof *layout);
+    layout->made = WF_OF_KIND(WF_KIND_LAYOUT);
+    status = read_layout(layout, text, mesh);
+    if (status == WEFT_OK)
+        *out = layout;
+    else
+        weft_layout_release(&layout);
+    return status;
+}
+
+weft_status weft_layout_parse(const char *text, const weft_mesh *mesh, weft_layout **out)
+{
+    WF_TRY(wf_require(text, "weft_layout_parse: text"));
+    if (mesh != NULL) WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_layout_parse: mesh"));
+    WF_TRY(wf_require(out, "weft_layout_parse: out"));
+    return wf_fail_named(make_layout(text, mesh, out), "weft_layout_parse");
+}
+
+/* ---- files ---- */
+
+weft_status weft_layout_open(const char *path, const weft_mesh *mesh, weft_layout **out)
+{
+    struct wf_text text = {0};
+    weft_status status;
+
+    WF_TRY(wf_require(path, "weft_layout_open: path"));
+    if (mesh != NULL) WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_layout_open: mesh"));
+    WF_TRY(wf_require(out, "weft_layout_open: out"));
+    status = wf_text_file(path, "a layout file", &text);
+    if (status == WEFT_OK) {
+        status = make_layout(text.data, mesh, out);
+        if (status != WEFT_OK) wf_fail_context(status, "%s", path);
+    }
+    wf_text_free(&text);
+    return wf_fail_named(status, "weft_layout_open");
+}
+
+void weft_layout_release(weft_layout **layout)
+{
+    weft_layout *object = layout != NULL ? *layout : NULL;
+
+    if (object == NULL) return;
+    if (!wf_is_kind(object, WF_KIND_LAYOUT)) {
+        wf_warn_unusable("weft_layout_release", object->made, WF_KIND_LAYOUT);
+        return;
+    }
+    *layout = NULL;
+    weft_mesh_release(&object->mesh);
+    wf_arena_free(&object->arena);
+    wf_free(object->rules);
+    object->made = wf_released(WF_KIND_LAYOUT);
+    wf_free(object);
+}
+
+/* ---- names ---- */
+
+const weft_mesh *weft_layout_mesh(const weft_layout *layout)
+{
+    return wf_is_kind(layout, WF_KIND_LAYOUT) ? layout->mesh : NULL;
+}
+
+/* `*` matches any text.  After a mismatch, the last `*` takes one byte more; earlier ones need not
+ * be tried again. */
+static bool matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *from = NULL;
+
+    while (*name != '\0') {
+        if (*pattern == '*') {
+            star = pattern++;
+            from = name;
+        } else if (*pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+weft_status weft_layout_find(const weft_layout *layout, const char *name, const char **placements)
+{
+    WF_TRY(wf_require_kind(layout, WF_KIND_LAYOUT, "weft_layout_find: layout"));
+    WF_TRY(wf_require(name, "weft_layout_find: name"));
+    WF_TRY(wf_require(placements, "weft_layout_find: placements"));
+    for (size_t i = 0; i < layout->count; i++)
+        if (matches(layout->rules[i].pattern, name)) {
+            *placements = layout->rules[i].placements;
+            return WEFT_OK;
+        }
+    return wf_fail(WEFT_ERR_NOT_FOUND,
+                   "weft_layout_find: no pattern of the layout matches tensor \"%.200s\"; a last "
+                   "line with the pattern * matches every name",
+                   name);
+}

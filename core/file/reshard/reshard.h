@@ -1,0 +1,44 @@
+/* reshard.h - the internals of resharding.
+ *
+ * The tensors are cut into steps: boxes of whole rows that fit a buffer.  A step is read from all
+ * files that have a part of it, and written to all files that need a part of it.  So every byte is
+ * read once, however many files it goes to, and the order of steps is the order of the files. */
+#ifndef WEFT_FILE_RESHARD_H
+#define WEFT_FILE_RESHARD_H
+
+#include "file/file.h"
+
+#include <stdatomic.h>
+
+struct wf_reshard_tensor {
+    size_t index; /* in the source */
+    int32_t dim; /* the dimension that is cut: a step has one index of the dimensions before it, and
+                  * all of those behind it */
+    int64_t length;        /* indices of DIM in a step */
+    uint64_t first, steps; /* number of its first step, and of its steps */
+    _Atomic uint64_t sum;  /* checksum of the steps that are done */
+};
+
+struct weft_reshard {
+    uint64_t made;
+    const weft_checkpoint *from;
+    weft_reshard_options options; /* with all defaults filled in */
+    char *path;
+    weft_checkpoint_entry *entries; /* their texts belong to the source and the layout */
+    struct wf_reshard_tensor *tensors;
+    size_t count;
+    uint64_t steps, read, written;
+    size_t buffer; /* bytes of a step at most */
+    size_t stage;  /* bytes that a job needs besides */
+    uint64_t digest;
+    bool resume; /* there is a run to resume */
+    uint64_t resumed, kept;
+};
+
+/* The box of step NUMBER of TENSOR. */
+void wf_reshard_step(const struct weft_reshard *reshard, const struct wf_reshard_tensor *tensor,
+                     uint64_t number, int64_t *offset, int64_t *sizes);
+/* The tensor that step NUMBER belongs to. */
+struct wf_reshard_tensor *wf_reshard_find(const struct weft_reshard *reshard, uint64_t number);
+
+#endif

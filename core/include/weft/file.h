@@ -1,0 +1,322 @@
+/* file.h - checkpoints: named tensors in files, read and written in parts of any size.
+ *
+ *     weft_checkpoint *in;
+ *     size_t index;
+ *     weft_checkpoint_open("Llama-3-8B", &in);
+ *     weft_checkpoint_find(in, "model.norm.weight", &index);
+ *     weft_checkpoint_read(in, index, NULL, NULL, memory);          the whole tensor
+ *     weft_checkpoint_read_shard(in, index, spec, rank, memory);    a rank's shard of it
+ *     weft_checkpoint_close(&in);
+ *
+ * Formats that are read: safetensors; Hugging Face folders; folders of PyTorch's distributed
+ * checkpoint (DCP), native and as sharded safetensors; weft's folders with one file per rank; and
+ * NumPy's .npy.  A tensor may be split over many files.  Readers of this header see whole tensors.
+ *
+ * Files are not trusted.  Nothing in them is executed, nothing is mapped into memory, and sizes,
+ * names and ranges are checked before they are used.  A file that is missing, too short, or changed
+ * after it was opened is an error, never zeros.  docs/checkpoints.md describes the formats.
+ *
+ * Functions of one checkpoint may be called from several threads at once, except close. */
+#ifndef WEFT_FILE_H
+#define WEFT_FILE_H
+
+#include "spec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_checkpoint weft_checkpoint;
+typedef struct weft_checkpoint_writer weft_checkpoint_writer;
+typedef struct weft_layout weft_layout;
+typedef struct weft_reshard weft_reshard;
+typedef struct weft_rules weft_rules;
+
+enum weft_file_format {
+    WEFT_FILE_ANY = 0,             /* for weft_checkpoint_create: the path decides */
+    WEFT_FILE_SAFETENSORS = 1,     /* one file */
+    WEFT_FILE_HUGGING_FACE = 2,    /* a folder of safetensors files, with an index if there are
+                                    * several */
+    WEFT_FILE_RANKS = 3,           /* a folder of files rank-00000-of-00008.safetensors */
+    WEFT_FILE_DCP_SAFETENSORS = 4, /* a folder of safetensors files with DCP's metadata */
+    WEFT_FILE_DCP = 5,             /* a folder with a file .metadata */
+    WEFT_FILE_NPY = 6              /* one array */
+};
+
+/* "safetensors", "huggingface", "ranks", "dcp-safetensors", "dcp", "npy"; NULL for another number.
+ * A constant text. */
+WEFT_API const char *weft_file_format_name(enum weft_file_format format);
+
+/* ---- reading ---- */
+
+/* Open the checkpoint at PATH, a file or a folder, and find out its format.  All headers are read
+ * and checked; elements are not read.  The caller closes *OUT.  WEFT_ERR_NOT_FOUND: a file is
+ * missing, or PATH is not a checkpoint.  WEFT_ERR_PARSE: a file is malformed. WEFT_ERR_UNSUPPORTED:
+ * a tensor has more than 8 dimensions, or is stored in a way that weft does not read.  The error
+ * text names the file and the tensor. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_open(const char *path, weft_checkpoint **out);
+
+/* Close the files and set *CHECKPOINT to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_checkpoint_close(weft_checkpoint **checkpoint);
+
+typedef struct weft_checkpoint_info {
+    size_t struct_size;
+    uint32_t format;       /* enum weft_file_format */
+    uint32_t files;        /* files with elements */
+    uint64_t tensors;      /* tensors are numbered from 0, in ascending order of their names */
+    uint64_t bytes;        /* of the elements of all tensors, each counted once */
+    uint64_t others;       /* items of a DCP checkpoint that are not tensors; weft does not read
+                            * them */
+    const weft_mesh *mesh; /* WEFT_FILE_RANKS; otherwise NULL.  Borrowed */
+    uint64_t metadata;     /* number of pairs of weft_checkpoint_metadata_get */
+} weft_checkpoint_info;
+
+/* Write the properties of CHECKPOINT to *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_get(const weft_checkpoint *checkpoint,
+                                                        weft_checkpoint_info *out);
+
+typedef struct weft_checkpoint_tensor_info {
+    size_t struct_size;
+    const char *name;       /* borrowed */
+    const char *dtype_name; /* as in safetensors: "BF16", "F8_E4M3", "F4"; also "C128".  Constant */
+    uint32_t dtype;         /* enum weft_dtype; WEFT_DTYPE_COUNT if weft does not have it */
+    uint32_t bits;          /* of one element */
+    int32_t dims;
+    int32_t reserved;
+    const int64_t *shape;  /* of the whole tensor; borrowed */
+    uint64_t bytes;        /* of the whole tensor */
+    uint64_t pieces;       /* parts of it that lie in different files or places */
+    const weft_spec *spec; /* WEFT_FILE_RANKS: its layout in the files; otherwise NULL.  Borrowed.
+                            * Its dtype is u8 where weft does not have the dtype */
+} weft_checkpoint_tensor_info;
+
+/* Write the properties of tensor INDEX to *OUT.  WEFT_ERR_NOT_FOUND: there is no such tensor. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_tensor_get(const weft_checkpoint *checkpoint,
+                                                               size_t index,
+                                                               weft_checkpoint_tensor_info *out);
+
+/* Set *INDEX to the number of the tensor NAME.  WEFT_ERR_NOT_FOUND: there is no such tensor; the
+ * text names the nearest one. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_find(const weft_checkpoint *checkpoint,
+                                                         const char *name, size_t *index);
+
+/* Pair INDEX of the metadata of the first file ("format" -> "pt"), in ascending order of keys;
+ * without those of weft and DCP that describe layouts.  The texts are borrowed.
+ * WEFT_ERR_NOT_FOUND: there is no such pair. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_metadata_get(const weft_checkpoint *checkpoint,
+                                                                 size_t index, const char **key,
+                                                                 const char **value);
+
+/* Read the box of tensor INDEX that begins at OFFSET[dims] and has SIZES[dims] elements, row-major
+ * and without gaps, to TARGET in host memory.  OFFSET may be NULL: zeros.  SIZES may be NULL: from
+ * OFFSET to the end.  Elements keep their bits.  WEFT_ERR_INVALID: the box is not within the
+ * tensor. WEFT_ERR_UNSUPPORTED: the box cuts through a byte of a dtype with 4 or 6 bits.
+ * WEFT_ERR_SYSTEM: the file could not be read, or changed since it was opened.  If reading fails,
+ * the contents of TARGET are undefined. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read(const weft_checkpoint *checkpoint,
+                                                         size_t index, const int64_t *offset,
+                                                         const int64_t *sizes, void *target);
+
+/* Read the shard that RANK holds of tensor INDEX under SPEC, row-major and without gaps
+ * (weft_spec_shard).  Only these elements are read, up to gaps that are shorter than a read is
+ * costly.  The shape of SPEC must be the tensor's; so must the dtype, or at least its size.
+ * WEFT_ERR_INVALID: SPEC does not fit, or has a partial placement. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read_shard(const weft_checkpoint *checkpoint,
+                                                               size_t index, const weft_spec *spec,
+                                                               int32_t rank, void *target);
+
+/* Read tensor INDEX and set *OUT to a checksum of its elements that does not depend on the layout
+ * or the format: the sum, modulo 2^64, of a hash of the index and the bits of each element
+ * (docs/checkpoints.md has the hash).  Memory is bounded by a few rows of dimension 0. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_checksum(const weft_checkpoint *checkpoint,
+                                                             size_t index, uint64_t *out);
+
+/* Compare the replicas of tensor INDEX in the files of several ranks (WEFT_FILE_RANKS); reading
+ * uses one of them.  WEFT_OK if there are none.  WEFT_ERR_MISMATCH: two differ; the text names the
+ * files and the byte. */
+WEFT_API WEFT_NODISCARD weft_status
+weft_checkpoint_check_replicas(const weft_checkpoint *checkpoint, size_t index);
+
+/* ---- writing ---- */
+
+/* A tensor of a new checkpoint. */
+typedef struct weft_checkpoint_entry {
+    const char *name;
+    const char *dtype; /* of safetensors ("BF16") or of weft ("bf16") */
+    int32_t dims;
+    const int64_t *shape;
+    const char *placements; /* WEFT_FILE_RANKS: "S(0)", one per axis of the mesh */
+} weft_checkpoint_entry;
+
+/* A pair of the metadata of safetensors files. */
+typedef struct weft_checkpoint_pair {
+    const char *key, *value;
+} weft_checkpoint_pair;
+
+typedef struct weft_checkpoint_options {
+    size_t struct_size;
+    uint32_t format;       /* enum weft_file_format.  WEFT_FILE_ANY: RANKS if `mesh` is set; else
+                            * SAFETENSORS or NPY if the path ends in .safetensors or .npy; else
+                            * HUGGING_FACE */
+    bool replace;          /* replace a checkpoint at the path; otherwise that is an error */
+    const weft_mesh *mesh; /* RANKS: required */
+    uint64_t file_bytes;   /* HUGGING_FACE: most bytes of elements in a file; 0 is
+                            * 5,000,000,000.  A larger tensor has its own file */
+    const weft_checkpoint_pair *metadata; /* `pairs` of them; NULL: "format" -> "pt" */
+    size_t pairs;
+} weft_checkpoint_options;
+
+/* Begin a checkpoint of COUNT tensors at PATH.  Nothing appears at PATH before
+ * weft_checkpoint_commit.  Until then the files lie in a folder, or are a file, with the name
+ * PATH.weft-partial.  OPTIONS may be NULL.  All arguments are copied.  The caller closes *OUT.
+ * WEFT_ERR_INVALID: two tensors have one name; a tensor or its placements are not valid; DTYPE is
+ * not one of the format; PATH exists and `replace` is not set; with `replace`, PATH has files that
+ * do not belong to a checkpoint; PATH.weft-partial is being written by another process.
+ * WEFT_ERR_SYSTEM: the disk is full, or files cannot be made. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_create(const char *path,
+                                                           const weft_checkpoint_entry *entries,
+                                                           size_t count,
+                                                           const weft_checkpoint_options *options,
+                                                           weft_checkpoint_writer **out);
+
+/* Write the box of tensor INDEX (its number in the entries of weft_checkpoint_create) that begins
+ * at OFFSET[dims] and has SIZES[dims] elements from SOURCE, row-major and without gaps.  OFFSET and
+ * SIZES as in weft_checkpoint_read.  With WEFT_FILE_RANKS the elements go to the files of all ranks
+ * that hold them.  Several threads may write at once, different boxes. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_write(weft_checkpoint_writer *writer,
+                                                          size_t index, const int64_t *offset,
+                                                          const int64_t *sizes, const void *source);
+
+/* Flush all files to the disk and give them their names.  Afterwards the checkpoint is complete,
+ * also after a power failure.  WEFT_ERR_INVALID: not all bytes of a tensor were written; the text
+ * names it.  After a failure there is nothing new at the path, and the call may be repeated. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_commit(weft_checkpoint_writer *writer);
+
+/* Drop the writer and set *WRITER to NULL.  Without a commit, all that was written is removed.
+ * Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_checkpoint_writer_close(weft_checkpoint_writer **writer);
+
+/* ---- layouts: the placements of all tensors of a model ----
+ *
+ *     mesh tp=4                             the first line
+ *     # a comment
+ *     *.q_proj.weight           S(0)        a pattern of names, and placements
+ *     *.o_proj.weight           S(1)
+ *     *                         R
+ *
+ * The first pattern that matches a name decides.  `*` matches any text, dots too.  Layouts are
+ * immutable; any thread may use them. */
+
+/* Create the layout that TEXT describes, or the file at PATH.  MESH may be NULL; otherwise it
+ * replaces the mesh of the text and must have as many axes.  The caller releases *OUT.
+ * WEFT_ERR_PARSE: the text is malformed, or has a partial placement; the error gives the line. */
+WEFT_API WEFT_NODISCARD weft_status weft_layout_parse(const char *text, const weft_mesh *mesh,
+                                                      weft_layout **out);
+WEFT_API WEFT_NODISCARD weft_status weft_layout_open(const char *path, const weft_mesh *mesh,
+                                                     weft_layout **out);
+
+/* Drop the layout and set *LAYOUT to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_layout_release(weft_layout **layout);
+
+/* The mesh of LAYOUT; NULL for NULL.  Borrowed. */
+WEFT_API const weft_mesh *weft_layout_mesh(const weft_layout *layout);
+
+/* Set *PLACEMENTS to the placements of the tensor NAME, such as "S(0)".  Borrowed.
+ * WEFT_ERR_NOT_FOUND: no pattern matches. */
+WEFT_API WEFT_NODISCARD weft_status weft_layout_find(const weft_layout *layout, const char *name,
+                                                     const char **placements);
+
+/* ---- rules: other names, and tensors that are joined or split ----
+ *
+ *     *.qkv_proj.weight           = cat0(*.{q,k,v}_proj.weight)
+ *     *.experts.{w}.weight        = stack0(*.experts.{e}.{w}.weight)
+ *     * = *                                                     what is left
+ *
+ * docs/checkpoints.md has all functions.  Rules are immutable; any thread may use them. */
+
+/* Create the rules that TEXT describes, or the file at PATH.  VALUES may be NULL; otherwise it
+ * replaces values that lines `let` give, such as "heads=32,kv_heads=8".  The caller releases *OUT.
+ * WEFT_ERR_PARSE: the text is malformed; the error gives the line.  WEFT_ERR_INVALID: no line gives
+ * a value of that name. */
+WEFT_API WEFT_NODISCARD weft_status weft_rules_parse(const char *text, const char *values,
+                                                     weft_rules **out);
+WEFT_API WEFT_NODISCARD weft_status weft_rules_open(const char *path, const char *values,
+                                                    weft_rules **out);
+
+/* Drop the rules and set *RULES to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_rules_release(weft_rules **rules);
+
+/* Make a checkpoint whose tensors are those that RULES make of the tensors of FROM.  Nothing is
+ * read: reading a part of a tensor of *OUT reads the parts of FROM that it consists of.  FROM is
+ * borrowed until *OUT is closed; the caller closes *OUT.  WEFT_ERR_NOT_FOUND: a rule matches
+ * nothing, or no rule uses a tensor.  WEFT_ERR_INVALID: an element goes to two tensors or to none,
+ * or shapes do not fit.  The text names the rule and the tensor. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_map(const weft_checkpoint *from,
+                                                        const weft_rules *rules,
+                                                        weft_checkpoint **out);
+
+/* ---- resharding: a checkpoint from any layout to any layout ---- */
+
+typedef struct weft_reshard_options {
+    size_t struct_size;
+    const weft_layout *layout; /* files per rank in this layout; NULL: whole tensors */
+    uint32_t format;           /* without a layout: as in weft_checkpoint_options */
+    bool replace;              /* as in weft_checkpoint_options */
+    uint64_t file_bytes;       /* as in weft_checkpoint_options */
+    bool checksums;            /* write weft.json, with a checksum of every tensor, to the folder */
+    bool keep;   /* after a failure, leave PATH.weft-partial and PATH.weft-journal for `resume` */
+    bool resume; /* continue a run with `keep` that failed or was killed.  Without such a run,
+                  * begin */
+    uint64_t memory; /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
+    int32_t jobs;    /* threads; 0: one per processor, at most 16 */
+    /* Called by the thread that runs, several times a second: DONE of TOTAL bytes are written.
+     * Resharding stops if it returns false.  NULL: none. */
+    bool (*progress)(void *state, uint64_t done, uint64_t total);
+    void *state;
+    /* Several processes share the work: this is number `part` of `parts`, on one file system, with
+     * the same source and options.  0 or 1: this one does all.  `keep` and `resume` are for one
+     * process. */
+    int32_t part, parts;
+    /* With several parts: replace each of COUNT values by its sum over all processes.  All call it
+     * equally often.  STATE is that of `progress`. */
+    weft_status (*combine)(void *state, uint64_t *values, size_t count);
+} weft_reshard_options;
+
+/* Plan to write the tensors of FROM to PATH.  Nothing is read or written yet.  FROM is borrowed
+ * until the plan is closed; the caller closes *OUT.  OPTIONS may be NULL.  WEFT_ERR_NOT_FOUND: no
+ * pattern of the layout matches a tensor; the text names it.  WEFT_ERR_INVALID: with `resume`, the
+ * earlier run had another source or other options, or buffers for which `memory` is too small. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_create(const weft_checkpoint *from,
+                                                        const char *path,
+                                                        const weft_reshard_options *options,
+                                                        weft_reshard **out);
+
+typedef struct weft_reshard_info {
+    size_t struct_size;
+    uint64_t tensors;
+    uint64_t read;    /* bytes of elements */
+    uint64_t written; /* bytes of elements; replicas count each time */
+    uint64_t memory;  /* most bytes of buffers */
+    uint64_t steps;   /* boxes of tensors that are read and written at once */
+    int32_t jobs;
+    int32_t reserved;
+    uint64_t resumed; /* after a run: bytes of elements that an earlier run had written */
+    uint64_t kept;    /* after a failure: steps that `resume` need not do again */
+} weft_reshard_info;
+
+/* Write the properties of the plan to *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_get(const weft_reshard *reshard,
+                                                     weft_reshard_info *out);
+
+/* Read and write all tensors, then commit.  WEFT_ERR_ABORTED: `progress` returned false.
+ * WEFT_ERR_SYSTEM: a file cannot be read or written, or a file of the source has changed.  After a
+ * failure there is nothing new at the path. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_run(weft_reshard *reshard);
+
+/* Drop the plan and set *RESHARD to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_reshard_close(weft_reshard **reshard);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

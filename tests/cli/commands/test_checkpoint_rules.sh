@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# `--rules` of weft reshard, inspect and verify: fused q, k and v on every number of ranks, gate and up, experts.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+rules=$(cd "$(dirname "$0")/../../../rules" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+
+# Grouped-query attention: 8 heads of q and 2 of k and v, of 6 rows each; 3 experts.
+python3 - <<'PY'
+import json, struct
+def tensors():
+    for i in range(2):
+        p = f"model.layers.{i}."
+        for name, rows in ("q", 48), ("k", 12), ("v", 12):
+            yield p + f"self_attn.{name}_proj.weight", [rows, 10]
+        yield p + "mlp.gate_proj.weight", [24, 10]
+        yield p + "mlp.up_proj.weight", [24, 10]
+        for e in range(3):
+            for name in "w1", "w2":
+                yield p + f"moe.experts.{e}.{name}.weight", [6, 10]
+    yield "model.norm.weight", [10]
+header, data = {}, b""
+for name, shape in tensors():
+    count = 2
+    for size in shape:
+        count *= size
+    header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [len(data), len(data) + count]}
+    data += bytes((i * 7 + len(header) * 13) % 251 for i in range(count))
+text = json.dumps(header).encode()
+open("plain.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+PY
+heads=heads=8,kv_heads=2
+
+# Separate tensors become fused ones on every number of ranks, and separate ones again.
+contains 'BF16     [72,10]              model.layers.0.self_attn.qkv_proj.weight' \
+    "$weft" inspect plain.safetensors --rules "$rules/fuse-qkv.rules"
+before=plain.safetensors
+option=(--rules "$rules/fuse-qkv.rules")
+for tp in 1 2 3 4 8; do
+    printf 'mesh tp=%d\n*.qkv_proj.weight B(0;48,12,12)\n*.gate_proj.weight S(0)\n*.experts.* S(1)\n* R\n' $tp >l.layout
+    contains 'written in' "$weft" reshard $before qkv$tp --layout l.layout "${option[@]}"
+    contains 'the same' "$weft" verify plain.safetensors qkv$tp --rules "$rules/fuse-qkv.rules"
+    before=qkv$tp option=()
+    contains 'written in' "$weft" reshard qkv$tp back$tp.safetensors --rules "$rules/split-qkv.rules" --set $heads
+    contains 'the same' "$weft" verify plain.safetensors back$tp.safetensors
+done
+
+# Each rank has its own rows of q, k and v.
+python3 - <<'PY' || not_so "rank 1 of 2 has rows 24 to 47 of q, 6 to 11 of k and of v"
+import json, struct
+def read(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    return {k: data[8 + size + v["data_offsets"][0]:8 + size + v["data_offsets"][1]] for k, v in header.items() if k[0] != "_"}
+whole, part = read("plain.safetensors"), read("qkv2/rank-00001-of-00002.safetensors")
+p = "model.layers.1.self_attn."
+wanted = b"".join(whole[p + n + "_proj.weight"][-rows * 20:] for n, rows in (("q", 24), ("k", 6), ("v", 6)))
+assert part[p + "qkv_proj.weight"] == wanted
+PY
+
+# Ranks of a launcher divide the work, with and without checksums.
+contains '23 tensors' "$weft" run -n 3 "$weft" reshard plain.safetensors ranks3 --layout l.layout --memory 8M
+contains 'the same' "$weft" verify plain.safetensors ranks3
+contains 'written in' "$weft" reshard plain.safetensors alone --checksums
+contains 'written in' "$weft" run -n 2 "$weft" reshard plain.safetensors together --checksums
+is '' diff -r alone together
+fails 1 'needs one process, but there are 2 ranks' "$weft" run -n 2 "$weft" reshard plain.safetensors new --resume
+fails 1 'exists already' "$weft" run -n 2 "$weft" reshard plain.safetensors together
+if [[ -e new || -e together.weft-partial ]]; then not_so "refused ranks leave nothing"; fi
+
+# All pairs of rules undo each other.
+round_trip()
+{
+    contains 'written in' "$weft" reshard plain.safetensors there --force --rules "$rules/$1.rules" ${3:+--set "$3"}
+    contains 'the same' "$weft" verify plain.safetensors there --rules "$rules/$1.rules" ${3:+--set "$3"}
+    contains 'written in' "$weft" reshard there back --force --rules "$rules/$2.rules" ${4:+--set "$4"}
+    contains 'the same' "$weft" verify plain.safetensors back
+    contains 'the same' "$weft" verify there plain.safetensors --rules "$rules/$2.rules" ${4:+--set "$4"}
+}
+round_trip fuse-qkv split-qkv '' $heads
+round_trip group-qkv ungroup-qkv kv_heads=2 $heads
+round_trip fuse-gate-up split-gate-up
+round_trip stack-experts unstack-experts
+
+# Casts, in bounded memory, and a difference that is named.
+printf '* = *\n* : cast f32\n' >wide.rules
+printf '* = *\n* : cast bf16\n' >narrow.rules
+contains 'written in' "$weft" reshard plain.safetensors wide.safetensors --rules wide.rules --memory 8M
+contains 'F32' "$weft" inspect wide.safetensors
+contains 'the same' "$weft" verify wide.safetensors plain.safetensors --rules narrow.rules
+expect 1 'different: plain.safetensors has tensor "' "$weft" verify plain.safetensors there --rules "$rules/fuse-qkv.rules"
+json "$weft" reshard plain.safetensors new --rules "$rules/fuse-gate-up.rules" --dry-run --json -- \
+    'not it["done"] and it["tensors"] == 21 and it["memory"] <= 256 << 20'
+
+# Refusals.
+fails 2 'heads has no value; give one, such as --set heads=32' "$weft" reshard plain.safetensors new --rules "$rules/split-qkv.rules"
+fails 2 'give --rules too' "$weft" reshard plain.safetensors new --set heads=8
+fails 2 'no line "let none' "$weft" reshard plain.safetensors new --rules wide.rules --set none=1
+fails 2 'No such file' "$weft" verify plain.safetensors there --rules none.rules
+printf 'x = model.norm.weight\n' >lost.rules
+fails 1 'no rule uses tensor "model.layers.0.mlp.gate_proj.weight"' "$weft" reshard plain.safetensors new --rules lost.rules
+printf 'x = slice0(model.norm.weight, 0:4)\n* = *\n' >twice.rules
+fails 1 'element [0] of tensor "model.norm.weight" goes to "x" (line 1) and to "model.norm.weight" (line 2)' \
+    "$weft" reshard plain.safetensors new --rules twice.rules
+fails 1 'no tensor that is left matches' "$weft" reshard plain.safetensors new --rules "$rules/unstack-experts.rules"
+if [[ -e new || -e new.weft-partial ]]; then not_so "a refused command leaves nothing"; fi
+finish

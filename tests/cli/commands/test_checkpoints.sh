@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# `weft inspect`, `weft reshard` and `weft verify`.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+layouts=$(cd "$(dirname "$0")/../../../layouts" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+
+# A Llama-shaped checkpoint of two files with an index.
+python3 - <<'PY'
+import json, os, struct
+def save(path, tensors):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, shape in tensors.items():
+        count = 2
+        for size in shape:
+            count *= size
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [len(data), len(data) + count]}
+        data += bytes((i * 7 + len(name)) % 251 for i in range(count))
+    text = json.dumps(header).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data)
+def layer(i):
+    p = f"model.layers.{i}."
+    return {p + "self_attn.q_proj.weight": [16, 12], p + "self_attn.k_proj.weight": [8, 12],
+            p + "self_attn.v_proj.weight": [8, 12], p + "self_attn.o_proj.weight": [12, 16],
+            p + "mlp.gate_proj.weight": [20, 12], p + "mlp.up_proj.weight": [20, 12],
+            p + "mlp.down_proj.weight": [12, 20], p + "input_layernorm.weight": [12]}
+parts = [dict(layer(0), **{"model.embed_tokens.weight": [30, 12]}),
+         dict(layer(1), **{"lm_head.weight": [30, 12], "model.norm.weight": [12]})]
+os.mkdir("hf")
+index = {"metadata": {"total_size": 0}, "weight_map": {}}
+for i, tensors in enumerate(parts):
+    name = f"model-0000{i + 1}-of-00002.safetensors"
+    save(f"hf/{name}", tensors)
+    index["weight_map"].update({tensor: name for tensor in tensors})
+json.dump(index, open("hf/model.safetensors.index.json", "w"))
+PY
+
+contains 'huggingface: 19 tensors' "$weft" inspect hf
+contains 'BF16     [16,12]              model.layers.0.self_attn.q_proj.weight' "$weft" inspect hf
+json "$weft" inspect hf --layout "$layouts/llama.layout" --json -- \
+    'it["format"] == "huggingface" and it["files"] == 2 and len(it["tensors"]) == 19' \
+    'it["metadata"] == {"format": "pt"} and it["tensors"][0]["shape"] == [30, 12]' \
+    'len(it["ranks"]) == 4 and it["ranks"][0]["bytes"] >= it["ranks"][3]["bytes"] > 0'
+
+# From whole tensors to tp=2, to tp=4, and back; nothing changes.
+json "$weft" reshard hf tp2 --layout "$layouts/llama.layout" --mesh tp=2 --json -- \
+    'it["done"] and it["tensors"] == 19 and it["written"] > it["read"] and it["time_ns"] > 0'
+contains 'ranks: 19 tensors' "$weft" inspect tp2
+contains 'BF16     [16,12]              S(0)         model.layers.0.self_attn.q_proj.weight' "$weft" inspect tp2
+json "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" --dry-run --json -- \
+    'not it["done"] and it["memory"] <= 256 << 20 and it["steps"] == 19 and it["time_ns"] is None'
+contains 'written in' "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" -j 3
+contains 'the same: 19 tensors' "$weft" verify hf tp4
+contains 'the same' "$weft" verify tp4 tp2
+contains 'read' "$weft" reshard tp4 back.safetensors --memory 8M
+json "$weft" verify hf back.safetensors --json -- 'it["same"] and it["difference"] is None'
+
+# Checksums do not depend on the layout.
+"$weft" reshard hf sums2 --layout "$layouts/llama.layout" --mesh tp=2 --checksums >/dev/null || not_so "checksums"
+"$weft" reshard tp4 sums --checksums --memory 8M >/dev/null || not_so "checksums"
+is '' cmp sums/weft.json sums2/weft.json
+contains 'the same: 19 tensors' "$weft" verify sums
+contains 'the same: 19 tensors' "$weft" verify sums2
+part=sums2/rank-00001-of-00002.safetensors
+printf 'x' | dd of=$part bs=1 seek=$(($(stat -c %s $part) - 10)) conv=notrunc 2>/dev/null
+expect 1 'is replicated, but byte' "$weft" verify sums2
+expect 1 'is replicated, but byte' "$weft" verify hf sums2
+printf 'x' | dd of=$part bs=1 seek=$(($(stat -c %s $part) - 1500)) conv=notrunc 2>/dev/null
+expect 1 'but weft.json has' "$weft" verify sums2
+fails 1 'weft.json: No such file' "$weft" verify hf
+fails 1 'checksums are written to a folder' "$weft" reshard hf one.safetensors --checksums
+
+# All layouts that come with weft are well formed: a name that none of them has is refused.
+python3 -c 'import struct; h = b"{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"
+open("t.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"1")'
+for layout in "$layouts"/*.layout; do
+    fails 1 'no pattern of the layout matches tensor "t"' "$weft" inspect t.safetensors --layout "$layout"
+done
+
+# Differences are named.
+cp -r hf changed
+printf 'x' | dd of=changed/model-00002-of-00002.safetensors bs=1 seek=3000 conv=notrunc 2>/dev/null
+expect 1 'different: tensor "' "$weft" verify hf changed
+json "$weft" verify changed hf --json -- 'not it["same"] and "differs at element [" in it["difference"]'
+expect 1 'has tensor "' "$weft" verify hf hf/model-00001-of-00002.safetensors
+
+# Memory does not grow with the checkpoint: 192 MiB pass through a process of 128 MiB.
+python3 - <<'PY'
+import json, struct
+size = 64 << 20
+text = json.dumps({f"model.{i}.q_proj.weight": {"dtype": "BF16", "shape": [8192, 4096],
+                   "data_offsets": [i * size, (i + 1) * size]} for i in range(3)}).encode()
+with open("large.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text)
+    file.seek(3 * size - 1, 1)
+    file.write(b"1")
+PY
+printf 'mesh tp=4\n* S(1)\n' >columns.layout
+contains 'written in' bash -c "ulimit -v 131072 && '$weft' reshard large.safetensors bounded --layout columns.layout --memory 16M -j 2"
+contains 'the same' "$weft" verify large.safetensors bounded
+
+rm -rf bounded
+
+# A run that is killed at any moment leaves nothing that looks complete, and does not hinder the next.
+python3 - <<'PY'
+import json, struct
+text = json.dumps({"q_proj.weight": {"dtype": "BF16", "shape": [3072, 4096], "data_offsets": [0, 3072 * 8192]}}).encode()
+with open("large.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text)
+    file.write(bytes(i % 253 for i in range(8192)) * 3072)
+PY
+begin()
+{
+    rm -rf killed
+    env --default-signal=INT "$weft" reshard large.safetensors killed --layout columns.layout >said 2>&1 &
+    pid=$!
+    until [[ -e killed.weft-partial || -e killed ]] || ! kill -0 $pid 2>/dev/null; do :; done
+}
+for round in 1 2 3; do
+    begin
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    if [[ -e killed ]]; then contains 'the same' "$weft" verify large.safetensors killed; fi
+done
+rm -rf killed
+contains 'written in' "$weft" reshard large.safetensors killed --layout columns.layout
+if [[ -e killed.weft-partial ]]; then not_so "round $round: the partial folder is gone"; fi
+
+# An interrupted run says so and how to go on, unless it has ended before.
+begin
+kill -INT $pid 2>/dev/null
+wait $pid
+status=$?
+if [[ $status -ne 0 && $status -ne 130 ]]; then not_so "exit code $status of an interrupted run: $(cat said)"; fi
+if [[ $status -eq 130 && -e killed ]]; then not_so "an interrupted run leaves nothing at the target"; fi
+if [[ -e killed.weft-partial ]]; then contains 'the same command with --resume continues' cat said; fi
+rm -rf killed
+contains 'written in' "$weft" reshard large.safetensors killed --layout columns.layout --resume
+contains 'the same' "$weft" verify large.safetensors killed
+if [[ -e killed.weft-partial || -e killed.weft-journal ]]; then not_so "a resumed run leaves nothing else"; fi
+rm -rf killed large.safetensors
+
+# Refusals.
+fails 1 'exists already' "$weft" reshard hf tp4
+fails 1 'config.json' bash -c "touch tp4/config.json && '$weft' reshard hf tp4 --force"
+fails 2 'give --layout too' "$weft" reshard hf new --mesh tp=2
+fails 2 'must have as many' "$weft" reshard hf new --layout "$layouts/llama.layout" --mesh 2x2
+fails 2 'the source or the target is missing' "$weft" reshard hf
+fails 2 'one or two checkpoints are needed' "$weft" verify
+fails 2 'the checkpoint is missing' "$weft" inspect
+fails 1 'No such file' "$weft" inspect none
+printf 'mesh tp=2\n*_proj.weight S(0)\n' >short.layout
+fails 1 'no pattern of the layout matches tensor "lm_head.weight"' "$weft" reshard hf new --layout short.layout
+printf 'mesh tp=2\n* P\n' >partial.layout
+fails 2 'a checkpoint has no partial placement' "$weft" reshard hf new --layout partial.layout
+rm hf/model-00002-of-00002.safetensors
+fails 1 'model-00002-of-00002.safetensors: this file is missing' "$weft" reshard hf new
+if [[ -e new || -e new.weft-partial ]]; then not_so "a refused command leaves nothing"; fi
+finish

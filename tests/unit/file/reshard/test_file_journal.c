@@ -1,0 +1,124 @@
+/* Journals remember the steps that were recorded, and nothing else. */
+#include "file/reshard/journal.h"
+#include "support/allocfail.h"
+#include "support/checkpoints.h"
+#include "support/suite.h"
+
+static const struct wf_journal_plan plan = {.digest = 77, .buffer = 1 << 20, .steps = 200};
+
+/* An output with one file. */
+static struct wf_outputs begin_output(const char *path)
+{
+    struct wf_outputs output;
+
+    OK(wf_outputs_begin(&output, path, true, false, WF_OUTPUT_NEW, 1));
+    OK(wf_outputs_open(&output, 0, "rank-00000-of-00001.safetensors", 100));
+    return output;
+}
+
+START_TEST(steps_are_remembered_when_they_are_recorded)
+{
+    const char *path = folder_path(&folder, "remembered");
+    struct wf_outputs output = begin_output(path);
+    struct wf_journal journal;
+    struct wf_journal_plan found;
+
+    OK(wf_journal_begin(&journal, path, &plan, true, false));
+    wf_journal_add(&journal, 0, 11);
+    wf_journal_add(&journal, 64, 12);
+    wf_journal_add(&journal, 199, 13);
+    OK(wf_journal_record(&journal, &output));
+    wf_journal_add(&journal, 5, 14); /* is not recorded */
+    ck_assert(wf_journal_has(&journal, 5));
+    wf_journal_end(&journal, true);
+
+    OK(wf_journal_peek(path, &found));
+    ck_assert(found.digest == 77 && found.buffer == 1 << 20 && found.steps == 200);
+    OK(wf_journal_begin(&journal, path, &plan, true, true));
+    for (uint64_t i = 0; i < 200; i++)
+        ck_assert_int_eq(wf_journal_has(&journal, i), i == 0 || i == 64 || i == 199);
+    ck_assert_uint_eq(journal.recorded, 3);
+    ck_assert_uint_eq(atomic_load(&journal.sums[64]), 12);
+    wf_journal_end(&journal, false);
+    ck_assert_int_eq(wf_journal_peek(path, &found), WEFT_ERR_NOT_FOUND);
+    wf_outputs_end(&output);
+}
+END_TEST
+
+START_TEST(other_journals_are_refused)
+{
+    const char *path = folder_path(&folder, "other");
+    struct wf_journal_plan wrong = plan, found;
+    struct wf_journal journal;
+
+    OK(wf_journal_begin(&journal, path, &plan, false, false));
+    wf_journal_end(&journal, true);
+    wrong.digest++;
+    REFUSED(wf_journal_begin(&journal, path, &wrong, false, true), WEFT_ERR_INVALID,
+            "belongs to another run");
+    REFUSED(wf_journal_begin(&journal, path, &plan, true, true), WEFT_ERR_INVALID,
+            "belongs to another run");
+    ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 60), 0);
+    REFUSED(wf_journal_begin(&journal, path, &plan, false, true), WEFT_ERR_PARSE, "is cut short");
+    ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 20), 0);
+    REFUSED(wf_journal_peek(path, &found), WEFT_ERR_PARSE, "is cut short");
+    folder_write(&folder, "other.weft-journal",
+                 "0123456789012345678901234567890123456789012345678901234567890123456789", 70);
+    REFUSED(wf_journal_peek(path, &found), WEFT_ERR_PARSE, "is not a journal of weft");
+}
+END_TEST
+
+/* The files of an earlier run are removed with its journal, unless it is resumed. */
+START_TEST(a_new_output_has_no_journal)
+{
+    const char *path = folder_path(&folder, "new");
+    struct wf_outputs output = begin_output(path);
+    struct wf_journal_plan found;
+    struct wf_journal journal;
+
+    OK(wf_journal_begin(&journal, path, &plan, false, false));
+    wf_journal_end(&journal, true);
+    output.keep = true;
+    wf_outputs_end(&output);
+    ck_assert(path_exists(folder_path(&folder, "new.weft-partial")));
+
+    OK(wf_outputs_begin(&output, path, true, false, WF_OUTPUT_RESUME, 1));
+    OK(wf_outputs_open(&output, 0, "rank-00000-of-00001.safetensors", 100));
+    wf_outputs_end(&output);
+    OK(wf_journal_peek(path, &found));
+    OK(wf_outputs_begin(&output, path, true, false, WF_OUTPUT_RESUME, 1));
+    REFUSED(wf_outputs_open(&output, 0, "rank-00000-of-00001.safetensors", 101), WEFT_ERR_INVALID,
+            "has 100 bytes, but 101 are needed");
+    wf_outputs_end(&output);
+
+    output = begin_output(path);
+    ck_assert_int_eq(wf_journal_peek(path, &found), WEFT_ERR_NOT_FOUND);
+    wf_outputs_end(&output);
+    ck_assert(!path_exists(folder_path(&folder, "new.weft-partial")));
+}
+END_TEST
+
+static weft_status begin_and_end(void *path)
+{
+    struct wf_journal_plan found;
+    struct wf_journal journal;
+
+    WF_TRY(wf_journal_begin(&journal, path, &plan, true, false));
+    wf_journal_end(&journal, true);
+    WF_TRY(wf_journal_peek(path, &found));
+    WF_TRY(wf_journal_begin(&journal, path, &plan, true, true));
+    wf_journal_end(&journal, false);
+    return WEFT_OK;
+}
+
+START_TEST(memory_may_run_out_anywhere)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s", folder_path(&folder, "memory"));
+    check_allocation_failures(begin_and_end, NULL, path);
+}
+END_TEST
+
+SUITE(file_journal, steps_are_remembered_when_they_are_recorded, other_journals_are_refused,
+      a_new_output_has_no_journal, memory_may_run_out_anywhere)

@@ -1,0 +1,110 @@
+#include "file/file.h"
+#include "support/allocfail.h"
+#include "support/checkpoints.h"
+#include "support/suite.h"
+
+static weft_layout *layout;
+
+static weft_status parse(const char *text)
+{
+    weft_layout_release(&layout);
+    return weft_layout_parse(text, NULL, &layout);
+}
+
+static const char *placements_of(const char *name)
+{
+    const char *placements = NULL;
+
+    OK(weft_layout_find(layout, name, &placements));
+    return placements;
+}
+
+START_TEST(the_first_pattern_that_matches_decides)
+{
+    const char *placements;
+    char text[32];
+
+    OK(parse("# Llama\n\nmesh tp=4   # ranks\r\n"
+             "*.q_proj.weight   S(0)\r\n"
+             "model.*.mlp.*_proj.weight S(1) # not all\n"
+             "  exact\tR\n"
+             "a*b*c   SS(0,2)\n"
+             "model.* R"));
+    OK(weft_mesh_print(weft_layout_mesh(layout), text, sizeof text, NULL));
+    ck_assert_str_eq(text, "tp=4");
+    ck_assert_str_eq(placements_of("model.layers.0.self_attn.q_proj.weight"), "S(0)");
+    ck_assert_str_eq(placements_of("model.layers.0.mlp.up_proj.weight"), "S(1)");
+    ck_assert_str_eq(placements_of("exact"), "R");
+    ck_assert_str_eq(placements_of("abbbcc"), "SS(0,2)");
+    ck_assert_str_eq(placements_of("model."), "R");
+    REFUSED(weft_layout_find(layout, "exactly", &placements), WEFT_ERR_NOT_FOUND,
+            "no pattern of the layout matches tensor \"exactly\"");
+    REFUSED(weft_layout_find(layout, "abd", &placements), WEFT_ERR_NOT_FOUND, "\"abd\"");
+    REFUSED(weft_layout_find(layout, "", &placements), WEFT_ERR_NOT_FOUND, "\"\"");
+}
+END_TEST
+
+START_TEST(wrong_layouts_are_refused_with_their_line)
+{
+    REFUSED(parse(""), WEFT_ERR_PARSE, "expected the mesh, such as \"mesh tp=4\", found the end");
+    REFUSED(parse("* R"), WEFT_ERR_PARSE, "expected the mesh");
+    REFUSED(parse("meshtp=4"), WEFT_ERR_PARSE, "expected the mesh");
+    REFUSED(parse("mesh tp=x\n* R"), WEFT_ERR_PARSE, "layout \"mesh tp=x\", position 6");
+    REFUSED(parse("mesh tp=4\n*"), WEFT_ERR_PARSE, "line 2 \"*\", position 2: expected placements");
+    REFUSED(parse("mesh tp=4\n# c\n* S(0),R\n"), WEFT_ERR_PARSE, "line 3 \"* S(0),R\", position 3");
+    REFUSED(parse("mesh tp=4\n* P\n"), WEFT_ERR_PARSE, "a checkpoint has no partial placement");
+    ck_assert_ptr_null(layout);
+}
+END_TEST
+
+START_TEST(another_mesh_takes_the_place)
+{
+    weft_mesh *mesh = NULL, *two = NULL;
+
+    OK(weft_mesh_parse("tp=8", &mesh));
+    OK(weft_mesh_parse("2x4", &two));
+    OK(weft_layout_parse("mesh tp=4\n* R", mesh, &layout));
+    ck_assert_ptr_eq(weft_layout_mesh(layout), mesh);
+    weft_layout_release(&layout);
+    REFUSED(weft_layout_parse("mesh tp=4\n* R", two, &layout), WEFT_ERR_INVALID,
+            "must have as many, not 2");
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&two);
+}
+END_TEST
+
+START_TEST(files_are_read)
+{
+    OK(weft_layout_open(folder_write(&folder, "l", "mesh 2\n* R\n", 11), NULL, &layout));
+    ck_assert_str_eq(placements_of("any"), "R");
+    weft_layout_release(&layout);
+    REFUSED(weft_layout_open(folder_write(&folder, "m", "mesh 2\n* X\n", 11), NULL, &layout),
+            WEFT_ERR_PARSE, "line 2");
+    REFUSED(weft_layout_open(folder_write(&folder, "n", "mesh\0 2", 7), NULL, &layout),
+            WEFT_ERR_PARSE, "is not a layout file");
+    REFUSED(weft_layout_open(folder_path(&folder, "none"), NULL, &layout), WEFT_ERR_NOT_FOUND,
+            "none: No such file");
+}
+END_TEST
+
+static weft_status parse_again(void *unused)
+{
+    (void)unused;
+    return weft_layout_parse("mesh tp=4\na R\nb S(0)\n", NULL, &layout);
+}
+
+static void release_again(void *unused)
+{
+    (void)unused;
+    weft_layout_release(&layout);
+}
+
+START_TEST(allocation_failures_are_reported)
+{
+    check_allocation_failures(parse_again, release_again, NULL);
+}
+END_TEST
+
+SUITE(file_layout, the_first_pattern_that_matches_decides,
+      wrong_layouts_are_refused_with_their_line, another_mesh_takes_the_place, files_are_read,
+      allocation_failures_are_reported)
