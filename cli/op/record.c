@@ -146,7 +146,7 @@ weft_status op_record_read(const char *line, struct op_record *r, struct op_requ
                              .attrs = q->attrs};
     q->options.struct_size = sizeof q->options;
     r->op = r->aten = "";
-    WF_TRY(wf_json_read(line, &r->tree));
+    WF_TRY(wf_json_read("the record", line, &r->tree));
     root = r->tree.root;
     if (root->kind != WF_JSON_OBJECT) return refuse("a record must be an object");
     WF_TRY(read_text(root, "id", false, &r->id));

@@ -235,7 +235,7 @@ void wf_json_real(struct wf_json *json, const char *key, double value); /* not f
 void wf_json_bool(struct wf_json *json, const char *key, bool value);
 void wf_json_null(struct wf_json *json, const char *key);
 
-/* ---- json_read.c: reading JSON ---- */
+/* ---- json/json_tree.c: reading JSON into a tree; json/json_reader.h reads a stream ---- */
 
 enum wf_json_kind {
     WF_JSON_NULL,
@@ -259,13 +259,13 @@ struct wf_json_value {
 struct wf_json_block;
 
 struct wf_json_tree {
-    char *text;
     struct wf_json_block *blocks;
     const struct wf_json_value *root;
 };
 
-/* Read TEXT.  WEFT_ERR_PARSE gives the position.  The caller frees *OUT. */
-weft_status wf_json_read(const char *text, struct wf_json_tree *out) WF_NODISCARD;
+/* Read TEXT, the document WHAT, with the limits of json_reader.h.  WEFT_ERR_PARSE gives the
+ * position.  The caller frees *OUT. */
+weft_status wf_json_read(const char *what, const char *text, struct wf_json_tree *out) WF_NODISCARD;
 void wf_json_free(struct wf_json_tree *tree);
 /* The member KEY of OBJECT; NULL: OBJECT lacks it, or is another kind. */
 const struct wf_json_value *wf_json_find(const struct wf_json_value *object, const char *key);

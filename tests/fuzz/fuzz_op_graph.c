@@ -17,7 +17,7 @@ static void check_graph(struct graph *graph, bool strict)
     }
     FUZZ_ASSERT(graph_add_text(graph, &text) == WEFT_OK);
     FUZZ_ASSERT(graph_add_json(graph, &json) == WEFT_OK);
-    FUZZ_ASSERT(wf_json_read(json.data, &tree) == WEFT_OK);
+    FUZZ_ASSERT(wf_json_read("it", json.data, &tree) == WEFT_OK);
     FUZZ_ASSERT(wf_json_find(tree.root, "lines")->count == graph->line_count);
     FUZZ_ASSERT(strict || graph->refused == 0);
     wf_json_free(&tree);

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     FUZZ_ASSERT(op_record_answer(line, NULL, &text) == WEFT_OK);
     FUZZ_ASSERT(strchr(text.data, '\n') == text.data + text.length - 1);
-    FUZZ_ASSERT(wf_json_read(text.data, &tree) == WEFT_OK);
+    FUZZ_ASSERT(wf_json_read("it", text.data, &tree) == WEFT_OK);
     FUZZ_ASSERT(wf_json_find(tree.root, "id") != NULL);
     FUZZ_ASSERT((wf_json_find(tree.root, "error") != NULL) !=
                 (wf_json_find(tree.root, "chosen") != NULL));

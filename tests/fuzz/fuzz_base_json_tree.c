@@ -64,7 +64,7 @@ static bool print_again(const char *text, struct wf_text *out)
     struct wf_json json = {.out = out};
     struct wf_json_tree tree;
 
-    if (wf_json_read(text, &tree) != WEFT_OK) return false;
+    if (wf_json_read("it", text, &tree) != WEFT_OK) return false;
     check_counts(tree.root);
     print_tree(tree.root, &json);
     wf_json_free(&tree);

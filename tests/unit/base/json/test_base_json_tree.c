@@ -11,7 +11,7 @@ START_TEST(values_of_every_kind_are_read)
     const struct wf_json_value *v;
 
     ck_assert_int_eq(
-        wf_json_read(" {\"a\": [1, -2.5e1, true, null], \"b\": \"x\", \"c\": {} } ", &tree),
+        wf_json_read("it", " {\"a\": [1, -2.5e1, true, null], \"b\": \"x\", \"c\": {} } ", &tree),
         WEFT_OK);
     ck_assert_int_eq(tree.root->count, 3);
     v = wf_json_find(tree.root, "a");
@@ -37,8 +37,9 @@ START_TEST(escapes_become_utf8)
 {
     struct wf_json_tree tree;
 
-    ck_assert_int_eq(wf_json_read("\"\\\"\\\\\\/\\n\\u0041\\u00e9\\u20ac\\ud83d\\ude00\"", &tree),
-                     WEFT_OK);
+    ck_assert_int_eq(
+        wf_json_read("it", "\"\\\"\\\\\\/\\n\\u0041\\u00e9\\u20ac\\ud83d\\ude00\"", &tree),
+        WEFT_OK);
     ck_assert_str_eq(tree.root->text, "\"\\/\nA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
     wf_json_free(&tree);
 }
@@ -48,7 +49,8 @@ START_TEST(numbers_keep_64_bits)
 {
     struct wf_json_tree tree;
 
-    ck_assert_int_eq(wf_json_read("[9223372036854775807,-9223372036854775808,"
+    ck_assert_int_eq(wf_json_read("it",
+                                  "[9223372036854775807,-9223372036854775808,"
                                   "9223372036854775808]",
                                   &tree),
                      WEFT_OK);
@@ -64,34 +66,35 @@ START_TEST(malformed_text_is_refused_with_its_position)
     static const struct {
         const char *text, *want;
     } cases[] = {
-        {"", "position 1: expected a value"},
-        {"[1,]", "position 4: expected a value"},
-        {"{\"a\" 1}", "position 6: expected :"},
-        {"{a:1}", "position 2: expected the name of a member"},
-        {"[1 2]", "position 4: expected , or the end of a list"},
-        {"\"abc", "a string has no end"},
-        {"\"\\x\"", "unknown letter"},
-        {"\"\\u12\"", "the digits of a character"},
-        {"\"\\ud800\"", "the digits of a character"},
-        {"\"\\u0000\"", "the digits of a character"},
-        {"01", "a number begins with 0"},
-        {"1.", "digits behind the point"},
-        {"1e", "the digits of an exponent"},
-        {"1 x", "position 3: expected the end"},
-        {"nul", "expected a value"},
+        {"", "it, byte 1: expected a value, found the end"},
+        {"[1,]", "byte 4: expected a value, found ']'"},
+        {"{\"a\" 1}", "byte 6: expected ':'"},
+        {"{a:1}", "byte 2: expected a key in quotes"},
+        {"[1 2]", "byte 4: expected ',' or ']'"},
+        {"\"abc", "expected the rest of a string"},
+        {"\"\\x\"", "one of \"\\/bfnrtu after a backslash"},
+        {"\"\\u12\"", "four hexadecimal digits"},
+        {"\"\\ud800\"", "half of a surrogate pair"},
+        {"\"\\u0000\"", "a NUL character"},
+        {"01", "byte 2: expected the end"},
+        {"1.", "a digit after the point"},
+        {"1e", "a digit of the exponent"},
+        {"1 x", "byte 3: expected the end"},
+        {"nul", "expected null"},
+        {"{\"a\": 1, \"a\": 2}", "a key stands here that its object has already"},
     };
     char deep[80];
     struct wf_json_tree tree;
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        ck_assert_int_eq(wf_json_read(cases[i].text, &tree), WEFT_ERR_PARSE);
+        ck_assert_int_eq(wf_json_read("it", cases[i].text, &tree), WEFT_ERR_PARSE);
         ck_assert_msg(strstr(weft_last_error(), cases[i].want) != NULL, "%s: %s", cases[i].text,
                       weft_last_error());
     }
     memset(deep, '[', sizeof deep);
     deep[sizeof deep - 1] = '\0';
-    ck_assert_int_eq(wf_json_read(deep, &tree), WEFT_ERR_PARSE);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "nested deeper than 64"));
+    ck_assert_int_eq(wf_json_read("it", deep, &tree), WEFT_ERR_PARSE);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "nested deeper than 32"));
 }
 END_TEST
 
@@ -102,7 +105,7 @@ static weft_status read_long(void *tree)
     for (int i = 0; i < 100; i++)
         strcat(text, ",1");
     strcat(text, "]");
-    return wf_json_read(text, tree);
+    return wf_json_read("it", text, tree);
 }
 
 static void free_long(void *tree)
@@ -118,5 +121,5 @@ START_TEST(it_frees_what_it_read_if_memory_ends)
 }
 END_TEST
 
-SUITE(base_json_read, values_of_every_kind_are_read, escapes_become_utf8, numbers_keep_64_bits,
+SUITE(base_json_tree, values_of_every_kind_are_read, escapes_become_utf8, numbers_keep_64_bits,
       malformed_text_is_refused_with_its_position, it_frees_what_it_read_if_memory_ends)
