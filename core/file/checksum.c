@@ -101,7 +101,7 @@ static weft_status sum_tensor(const weft_checkpoint *checkpoint, const struct wf
         offset[0] = first;
         if (tensor->dims > 0) sizes[0] = wf_min_i64(step, rows - first);
         wf_part_of_box(&part, tensor->dims, offset, sizes);
-        status = wf_tensor_read(checkpoint, tensor, &part, buffer);
+        status = wf_checkpoint_read_tensor(checkpoint, tensor, &part, buffer);
         if (status == WEFT_OK) sum += wf_checksum_box(tensor, offset, sizes, buffer);
     }
     wf_free(buffer);

@@ -296,8 +296,9 @@ uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
 /* ---- read.c ---- */
 
 /* Read PART of TENSOR to TARGET. */
-weft_status wf_tensor_read(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor,
-                           const struct wf_part *part, void *target) WF_NODISCARD;
+weft_status wf_checkpoint_read_tensor(const weft_checkpoint *checkpoint,
+                                      const struct wf_tensor *tensor, const struct wf_part *part,
+                                      void *target) WF_NODISCARD;
 /* Check a box of a tensor that the caller of FUNCTION gives, and fill in what is NULL. */
 weft_status wf_box_check(const char *function, const char *name, int32_t dims, const int64_t *shape,
                          const int64_t *offset, const int64_t *sizes, int64_t *start,

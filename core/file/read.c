@@ -67,8 +67,9 @@ static weft_status read_pieces(struct reading *r, const struct wf_part *part)
     return WEFT_OK;
 }
 
-weft_status wf_tensor_read(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor,
-                           const struct wf_part *part, void *target)
+weft_status wf_checkpoint_read_tensor(const weft_checkpoint *checkpoint,
+                                      const struct wf_tensor *tensor, const struct wf_part *part,
+                                      void *target)
 {
     struct reading r = {.checkpoint = checkpoint, .tensor = tensor, .target = target};
     weft_status status;
@@ -135,7 +136,7 @@ weft_status weft_checkpoint_read(const weft_checkpoint *checkpoint, size_t index
     WF_TRY(wf_box_check(function, tensor->name, tensor->dims, tensor->shape, offset, sizes, start,
                         extent));
     wf_part_of_box(&part, tensor->dims, start, extent);
-    return named(wf_tensor_read(checkpoint, tensor, &part, target), function, tensor);
+    return named(wf_checkpoint_read_tensor(checkpoint, tensor, &part, target), function, tensor);
 }
 
 static weft_status check_spec(const struct wf_tensor *tensor, const weft_spec *spec)
@@ -176,5 +177,5 @@ weft_status weft_checkpoint_read_shard(const weft_checkpoint *checkpoint, size_t
     WF_TRY(find_tensor(checkpoint, function, index, &tensor));
     WF_TRY(named(check_spec(tensor, spec), function, tensor));
     wf_part_of_shard(&part, spec, rank);
-    return named(wf_tensor_read(checkpoint, tensor, &part, target), function, tensor);
+    return named(wf_checkpoint_read_tensor(checkpoint, tensor, &part, target), function, tensor);
 }

@@ -97,7 +97,7 @@ static weft_status read_leaf(const struct gather *g, const struct wf_view *leaf,
     wf_part_of_box(&part, leaf->dims, start, size);
     if (strides != NULL && leaf->dims > 0)
         memcpy(part.strides, strides, (size_t)leaf->dims * sizeof *strides);
-    return wf_tensor_read(g->base, tensor, &part, target + at * g->bits / 8);
+    return wf_checkpoint_read_tensor(g->base, tensor, &part, target + at * g->bits / 8);
 }
 
 static void fill_zeros(const struct gather *g, int32_t dims, const struct wf_view_box *box)
