@@ -246,5 +246,6 @@ const struct cli_command cli_status = {
             CLI_JSON,
             {0}},
     .rest_max = 1,
+    .warns = true,
     .run = run,
 };

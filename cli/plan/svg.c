@@ -140,6 +140,7 @@ void plan_add_svg(const weft_plan *plan, struct wf_text *out)
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"note\">", MARGIN, top + CARD + FOOT);
     if (info.steps == 0) wf_text_add(out, "nothing to do; ");
     add_received(plan, &info, out);
+    if (!info.scratch_exact) wf_text_add(out, "about ");
     wf_text_bytes(out, info.peak_bytes);
     wf_text_add(out, " of scratch, ");
     wf_text_time(out, info.cost_ns);

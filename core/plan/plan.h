@@ -51,7 +51,8 @@ struct weft_plan {
     weft_cost_table *costs; /* the table that priced it */
     uint64_t cost_ns, received, digest;
     uint64_t peak;                   /* scratch, estimated; 0 for a batch */
-    _Atomic(uint64_t) scratch;       /* counted; UINT64_MAX: not yet */
+    _Atomic(uint64_t) scratch;       /* counted or estimated; UINT64_MAX: not yet */
+    atomic_bool scratch_exact;       /* counted; set before it */
     bool exact;                      /* the bytes received are counted, not estimated */
     uint32_t member_count, together; /* tensors of a batch, and of its common exchange */
     struct wf_member *members;       /* NULL: not a batch */

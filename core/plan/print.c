@@ -135,8 +135,9 @@ static void add_least(struct wf_text *out, const weft_plan *plan)
 static void add_text(struct wf_text *out, const weft_plan *plan)
 {
     uint64_t scratch = 0;
+    bool counted = true;
 
-    if (wf_plan_scratch(plan, &scratch) != WEFT_OK) out->failed = true;
+    if (wf_plan_scratch(plan, &scratch, &counted) != WEFT_OK) out->failed = true;
     if (plan->step_count == 0) wf_text_add(out, "nothing to do: every rank has what it needs\n");
     add_mesh(out, plan);
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -149,6 +150,7 @@ static void add_text(struct wf_text *out, const weft_plan *plan)
         add_step(out, &plan->steps[i], plan->exact);
     }
     add_least(out, plan);
+    if (!counted) wf_text_add(out, "about ");
     wf_text_bytes(out, scratch);
     wf_text_add(out, " of scratch, ");
     wf_text_time(out, plan->cost_ns);

@@ -57,7 +57,8 @@ enum {
     WEFT_MAX_SIZES = 65536 /* sizes of a G */
 };
 
-/* The placement on one mesh axis.  Fields that the kind does not use are 0. */
+/* The placement on one mesh axis.  Fields that the kind does not use are 0; functions refuse others
+ * with WEFT_ERR_INVALID. */
 typedef struct weft_placement {
     uint32_t kind;        /* enum weft_placement_kind */
     uint32_t reduction;   /* PARTIAL: WEFT_REDUCE_SUM, AVG, MIN, MAX or PROD */
@@ -208,12 +209,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_shape_from_shards(const weft_mesh *mesh
                                                            const int64_t *shards, int64_t *shape);
 
 /* Create the spec whose shards have these local shapes; SHARDS as in weft_shape_from_shards.  An
- * S(d) of PLACEMENTS becomes G(d;...) if the local sizes are not its chunks.  All axis
- * groups of this axis must then have the same list of local sizes.  The axis has at most
- * WEFT_MAX_SIZES ranks.  The other placements
- * stay as they are.  The caller releases *OUT.  WEFT_ERR_MISMATCH as
- * in weft_shape_from_shards.  WEFT_ERR_INVALID: an axis needs G, and the axes before it leave
- * unequal sizes. Linear in the number of ranks. */
+ * S(d) of PLACEMENTS becomes G(d;...) if the local sizes are not its chunks.  All axis groups of
+ * this axis must then have the same list of local sizes.  The axis has at most WEFT_MAX_SIZES
+ * ranks. The other placements stay as they are; a G that the caller lists is never replaced by
+ * another one. The caller releases *OUT.  WEFT_ERR_MISMATCH as in weft_shape_from_shards, or it
+ * names a rank whose shard contradicts a listed G.  WEFT_ERR_INVALID: an outer axis leaves unequal
+ * sizes, and an inner one needs G.  Linear in the number of ranks. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_from_shards(const weft_mesh *mesh,
                                                           enum weft_dtype dtype, int32_t dims,
                                                           const weft_placement *placements,

@@ -25,6 +25,16 @@ expect 0 "runner-up: exchange: " plan "${rows[@]}"
 expect 0 "it lost because it takes " plan "${rows[@]}"
 expect 0 "it lost because it takes as long and receives 4 B more" "$weft" plan --mesh 2 --shape 5 \
     --from "S(0)" --to "P(max)"
+expect 0 "it lost because it costs the same and has more steps" "$weft" plan --mesh 2 --shape 8 --from "O(1)" \
+    --to "P(max)"
+# Scratch is counted for 256 ranks that exchange, and estimated for more.
+many=("$weft" plan --shape 6144x64 --from "B(0;4096,1024,1024)" --to "S(0)" --planner exchange)
+expect 0 "), 0 B of scratch, " "${many[@]}" --mesh 256
+expect 0 "), about 12.0 KiB of scratch, " "${many[@]}" --mesh 257
+expect 0 ", about 12.0 KiB of scratch, " "${many[@]}" --mesh 257 --svg -
+json "${many[@]}" --mesh 256 --json -- 'it["scratch_exact"] and it["steps"][0]["scratch_exact"] and it["exact"]'
+json "${many[@]}" --mesh 257 --json -- \
+    'not it["scratch_exact"] and not it["steps"][0]["scratch_exact"] and it["exact"] and it["steps"][0]["exact"]'
 expect 0 " by the cost table default" plan "${rows[@]}"
 expect 0 " by the cost table cpu" plan "${rows[@]}" --costs cpu
 expect 0 "nothing to do" plan --from "R,R" --to "R,R"
@@ -128,7 +138,7 @@ expect 2 "--memory-limit is \"8MiBs\"; expected a size" plan "${rows[@]}" --memo
 expect 2 "expected a size" plan "${rows[@]}" --memory-limit 9999999999G
 expect 2 "--dtype: \"float32\" is not a dtype; the dtypes are bool, i8, " plan "${rows[@]}" --dtype float32
 expect 2 "--from: placements \"X,R\", position 1: \"X\" is not a placement" plan --from "X,R" --to "R,R"
-expect 2 "--to: placements \"R,S\", position 4: expected '('" plan --from "R,R" --to "R,S"
+expect 2 "--to: placements \"R,S\", position 4: expected '(' and a dimension, as in S(0)" plan --from "R,R" --to "R,S"
 expect 2 "--to \"S(5),R\": placement 0, S(5): the tensor has" plan --from "R,R" --to "S(5),R"
 expect 2 "--to-mesh: mesh \"2y\", position 2" plan --from "R,R" --to R --to-mesh 2y
 expect 2 "--shape: shape \"8z\", position 2" "$weft" plan --mesh 2 --shape 8z --from R --to R
