@@ -77,7 +77,6 @@ static weft_status declare_tensor(struct checker *c, struct graph_line *line)
     const char *end = strrchr(line->spec, ']');
     struct wf_text text = {0};
     weft_status status;
-    uint64_t bytes;
 
     wf_text_add(&text, "%s", line->spec);
     for (int32_t a = 0; end != NULL && end[1] == '\0' && a < weft_mesh_axes(g->mesh); a++)
@@ -86,10 +85,50 @@ static weft_status declare_tensor(struct checker *c, struct graph_line *line)
     if (status == WEFT_OK) status = weft_spec_parse(g->mesh, text.data, &t->spec);
     wf_text_free(&text);
     if (status != WEFT_OK) return fail_line(line, status);
-    WF_TRY(apply_keeps(g, line->outputs[0], &t->spec));
-    bytes = weft_spec_shard_bytes(t->spec, weft_mesh_rank_at(g->mesh, 0));
-    g->held = wf_add_capped(g->held, wf_mul_capped(bytes, line->repeat));
-    return WEFT_OK;
+    return apply_keeps(g, line->outputs[0], &t->spec);
+}
+
+/* ---- memory ---- */
+
+static const weft_spec *declared_spec(const struct graph *g, const struct graph_line *line)
+{
+    bool declares = line->kind == GRAPH_INPUT || line->kind == GRAPH_PARAM;
+
+    return declares ? g->tensors[line->outputs[0]].spec : NULL;
+}
+
+/* Bytes of the inputs and parameters on RANK. */
+static uint64_t held_by(const struct graph *g, int32_t rank)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        const weft_spec *spec = declared_spec(g, &g->lines[i]);
+        if (spec != NULL)
+            sum = wf_add_capped(
+                sum, wf_mul_capped(weft_spec_shard_bytes(spec, rank), g->lines[i].repeat));
+    }
+    return sum;
+}
+
+/* Find the bytes on the rank that holds most: the first one, unless sizes are listed or a tensor
+ * has an owner. */
+static void count_held(struct graph *g)
+{
+    int32_t ranks = 1;
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        const weft_spec *spec = declared_spec(g, &g->lines[i]);
+        for (int32_t a = 0; spec != NULL && a < weft_mesh_axes(g->mesh); a++) {
+            uint32_t kind = weft_spec_placements(spec)[a].kind;
+            if (kind == WEFT_PLACE_SIZES || kind == WEFT_PLACE_OWNER)
+                ranks = weft_mesh_size(g->mesh);
+        }
+    }
+    for (int32_t i = 0; i < ranks && g->mesh != NULL; i++) {
+        uint64_t bytes = held_by(g, weft_mesh_rank_at(g->mesh, i));
+        if (bytes > g->held) g->held = bytes;
+    }
 }
 
 /* ---- moves ---- */
@@ -270,5 +309,6 @@ weft_status graph_check(struct graph *g, const weft_cost_table *costs, bool stri
         g->bytes = wf_add_capped(g->bytes, wf_mul_capped(line->bytes, line->repeat));
         g->cost_ns = wf_add_capped(g->cost_ns, wf_mul_capped(line->cost_ns, line->repeat));
     }
+    count_held(g);
     return WEFT_OK;
 }

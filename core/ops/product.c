@@ -37,7 +37,9 @@ bool wf_factor_layout(const struct wf_strategy *s, uint32_t factor, struct wf_la
         out->placements[axis] = s->rows[axis]->style;
         out->placements[axis].turn = ++turn;
     }
-    return wf_layout_settle(out) == WEFT_OK;
+    if (wf_layout_settle(out) != WEFT_OK) return false;
+    wf_sizes_set_starts(s->sizes, out);
+    return true;
 }
 
 /* ---- comparison ---- */
@@ -194,7 +196,9 @@ static bool settle_candidate(const struct wf_product *p, const weft_placement *c
         layout->placements[p->axes[i]] = chosen[p->axes[i]];
         layout->placements[p->axes[i]].dim = 0;
     }
-    return wf_layout_settle(layout) == WEFT_OK;
+    if (wf_layout_settle(layout) != WEFT_OK) return false;
+    wf_sizes_set_starts(p->strategy->sizes, layout);
+    return true;
 }
 
 /* True if the given spec splits the dimension by exactly the axes of the product. */

@@ -21,6 +21,50 @@ static bool has_sizes(const struct wf_sizes_list *list, const int64_t *sizes, in
     return true;
 }
 
+/* Add a list of COUNT sizes, which the caller sets; NULL: memory is exhausted. */
+static struct wf_sizes_list *add_list(struct wf_sizes *lists, int64_t count)
+{
+    struct wf_sizes_list *list = wf_alloc(sizeof *list + (size_t)count * sizeof list->sizes[0]);
+
+    if (list == NULL) {
+        lists->failed = true;
+        return NULL;
+    }
+    list->count = count;
+    list->next = lists->first;
+    lists->first = list;
+    return list;
+}
+
+/* True if LIST has the sums of the sizes before each of SPLIT. */
+static bool has_starts(const struct wf_sizes_list *list, const struct wf_split *split)
+{
+    int64_t sum = 0;
+
+    if (list->count != split->size_count) return false;
+    for (int64_t i = 0; i < list->count; sum += split->sizes[i++])
+        if (list->sizes[i] != sum) return false;
+    return true;
+}
+
+void wf_sizes_set_starts(struct wf_sizes *lists, struct wf_layout *layout)
+{
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        struct wf_split *split = &layout->splits[i];
+        struct wf_sizes_list *list = lists->first;
+        int64_t sum = 0;
+        if (split->kind != WEFT_PLACE_SIZES || split->size_count <= WEFT_MAX_PARTS) continue;
+        while (list != NULL && !has_starts(list, split))
+            list = list->next;
+        if (list == NULL) {
+            list = add_list(lists, split->size_count);
+            for (int64_t k = 0; list != NULL && k < list->count; sum += split->sizes[k++])
+                list->sizes[k] = sum;
+        }
+        if (list != NULL) split->starts = list->sizes;
+    }
+}
+
 const int64_t *wf_sizes_keep(struct wf_sizes *lists, const int64_t *sizes, int32_t count,
                              int64_t times, int64_t repeats)
 {
@@ -29,17 +73,10 @@ const int64_t *wf_sizes_keep(struct wf_sizes *lists, const int64_t *sizes, int32
     while (list != NULL && !has_sizes(list, sizes, count, times, repeats))
         list = list->next;
     if (list != NULL) return list->sizes;
-    list = wf_alloc(sizeof *list + (size_t)(count * repeats) * sizeof list->sizes[0]);
-    if (list == NULL) {
-        lists->failed = true;
-        return NULL;
-    }
-    list->count = count * repeats;
-    for (int64_t i = 0; i < list->count; i++)
+    list = add_list(lists, count * repeats);
+    for (int64_t i = 0; list != NULL && i < list->count; i++)
         list->sizes[i] = sizes[i % count] * times;
-    list->next = lists->first;
-    lists->first = list;
-    return list->sizes;
+    return list != NULL ? list->sizes : NULL;
 }
 
 void wf_sizes_end(struct wf_sizes *lists)

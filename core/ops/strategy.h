@@ -63,6 +63,8 @@ struct wf_sizes {
 const int64_t *wf_sizes_keep(struct wf_sizes *lists, const int64_t *sizes, int32_t count,
                              int64_t times, int64_t repeats);
 void wf_sizes_end(struct wf_sizes *lists);
+/* Let LAYOUT, which is settled, know where long lists of sizes begin on each rank. */
+void wf_sizes_set_starts(struct wf_sizes *lists, struct wf_layout *layout);
 /* How placement P of a dimension of TENSOR splits FACTOR of the dimension.  False: P lists sizes
  * that do not follow the factor. */
 bool wf_factor_style(const struct wf_op *op, const struct wf_op_tensor *tensor,

@@ -46,6 +46,10 @@ expect 0 'move x from S(0) to R' check "$graph"
 expect 1 'error: x must be moved to the layout that the graph demands' check "$graph" --strict
 write 'mesh 2' 'input x f32[4096] S(0)' 'output x ; memory 4K'
 expect 1 'the limit is 4.0 KiB' check "$graph"
+# The rank that holds most need not be the first.
+write 'mesh 3' 'input x f32[64] O(1)' 'param w f32[64] G(0;10,20,34)' 'y = add(x, x)' 'output y'
+json check "$graph" --strict --json -- 'it["held_bytes"] == 4 * (64 + 20) and it["legal"]' \
+    'it["lines"][2]["outputs"] == [{"name": "y", "spec": "f32[64] O(1)"}]'
 
 # Errors name the line.
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = linear(x)'

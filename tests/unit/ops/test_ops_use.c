@@ -64,6 +64,23 @@ START_TEST(rows_of_a_function_join_those_of_the_rule)
 }
 END_TEST
 
+START_TEST(rows_may_list_sizes_and_name_owners)
+{
+    struct answers a;
+
+    begin_use(&a, "G(1;4,2) -> B(1;4,2)\nO(1) -> R\nSS(1,2) -> SS(1,2)\nG(1;3,3) -> P(sum)");
+    ck_assert_str_eq(op_check("turned", "2", "f32[4,6] G(1;4,2)", "dim=1"), "G(1;4,2) -> B(1;4,2)");
+    ck_assert_str_eq(op_check("turned", "2", "f32[4,6] SS(1,2)", "dim=1"), "SS(1,2) -> SS(1,2)");
+    /* equal sizes are those of S */
+    ck_assert_str_eq(op_check("turned", "2", "f32[4,6] S(1)", "dim=1"), "S(1) -> P(sum)");
+    /* an owner runs any operator; this one says more */
+    ck_assert_str_eq(op_check("turned", "2", "f32[4,6] O(1)", "dim=1"), "O(1) -> O(1)");
+    ck_assert_ptr_nonnull(strstr(op_check("turned", "2", "f32[4,6] G(1;5,1)", "dim=1"),
+                                 "x must be R or S(0) or G(1;4,2) or "));
+    end_use();
+}
+END_TEST
+
 START_TEST(choices_do_not_outlive_the_function)
 {
     struct answers a;
@@ -178,6 +195,6 @@ START_TEST(it_survives_the_end_of_memory)
 }
 END_TEST
 
-SUITE(ops_use, rows_of_a_function_join_those_of_the_rule, choices_do_not_outlive_the_function,
-      malformed_rows_are_refused, threads_propose_while_functions_change,
-      it_survives_the_end_of_memory)
+SUITE(ops_use, rows_of_a_function_join_those_of_the_rule, rows_may_list_sizes_and_name_owners,
+      choices_do_not_outlive_the_function, malformed_rows_are_refused,
+      threads_propose_while_functions_change, it_survives_the_end_of_memory)
