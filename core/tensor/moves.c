@@ -98,7 +98,7 @@ weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stre
         *out = made;
     else
         weft_tensor_release(&made);
-    return status;
+    return wf_fail_named(status, function);
 }
 
 weft_status weft_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,

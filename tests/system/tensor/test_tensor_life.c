@@ -129,10 +129,13 @@ static weft_status move_there_and_back(void *unused)
     }
     WF_TRY(weft_tensors_move_into(2, tensors, targets, NULL, NULL));
     WF_TRY(weft_tensor_move(targets[1], rows, NULL, &back));
+    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
     HOLDS(memcmp(weft_tensor_memory(back), weft_tensor_memory(tensors[1]), 48) == 0);
     WF_TRY(weft_tensor_move_into(targets[0], back, NULL, NULL));
+    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
     HOLDS(memcmp(weft_tensor_memory(back), weft_tensor_memory(tensors[0]), 48) == 0);
     WF_TRY(weft_tensor_move(back, whole, NULL, &all));
+    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
     HOLDS(weft_tensor_shard(all)->elements == 24);
     REFUSES(weft_tensor_move(NULL, whole, NULL, &all), "weft_tensor_move: tensor is NULL");
     REFUSES(weft_tensor_move_into(back, NULL, NULL, NULL), "target is NULL");
