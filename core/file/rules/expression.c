@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_PARTS = 1 << 20 };
+
 struct evaluation {
     struct wf_mapping *mapping;
     const struct wf_bound *bound;
@@ -257,6 +259,10 @@ static weft_status unstack(struct evaluation *e, const struct wf_view *of, int32
     const struct wf_view *part = NULL;
 
     if (dim >= of->dims) return wf_view_select(e->mapping->arena, of, dim, 0, &part);
+    if (of->shape[dim] > MOST_PARTS)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "dimension %d has %" PRId64 " indices; at most %d can be unstacked", dim,
+                       of->shape[dim], MOST_PARTS);
     for (int64_t i = 0; i < of->shape[dim]; i++) {
         WF_TRY(wf_view_select(e->mapping->arena, of, dim, i, &part));
         WF_TRY(wf_view_list_add(out, part));
@@ -310,7 +316,8 @@ static weft_status permute_heads(struct wf_arena *arena, const struct wf_view *o
 {
     int64_t order[WEFT_MAX_DIMS] = {0, 2, 1}, rows = of->dims > 0 ? of->shape[0] : 0;
 
-    if (of->dims == 0 || heads < 1 || rows % (2 * heads) != 0)
+    if (of->dims == 0 || heads < 1 || (rows > 0 && heads > rows / 2) ||
+        (rows > 0 && rows % (2 * heads) != 0))
         return wf_fail(WEFT_ERR_INVALID, "%" PRId64 " rows are not %" PRId64 " heads of pairs",
                        rows, heads);
     if (rows == 0) {
@@ -339,7 +346,8 @@ static weft_status change(struct evaluation *e, const struct wf_rule_term *term,
     case WF_RULE_PAD:
         return wf_view_pad(arena, of, term->dim, n[0], out);
     case WF_RULE_ALIGN:
-        if (n[0] < 1) return wf_fail(WEFT_ERR_INVALID, "%" PRId64 " has no multiples", n[0]);
+        if (n[0] < 1 || n[0] > INT32_MAX)
+            return wf_fail(WEFT_ERR_INVALID, "%" PRId64 " is not from 1 to 2^31 - 1", n[0]);
         return wf_view_pad(arena, of, term->dim, (length + n[0] - 1) / n[0] * n[0], out);
     case WF_RULE_GROUP:
         if (n[0] < 1 || length % n[0] != 0)

@@ -109,10 +109,15 @@ weft_status wf_pattern_read(struct wf_arena *arena, const char *text, size_t len
 
 /* ---- matching ---- */
 
+/* Names are not trusted: a long one could take years to compare with several stars.  It does not
+ * match then, and the error names it. */
+enum { MOST_WORK = 10000000 };
+
 struct matching {
     const struct wf_pattern *pattern;
     const char *choice;
     struct wf_bound bound;
+    int64_t work;
 };
 
 static bool match_from(struct matching *m, size_t index, const char *name);
@@ -129,6 +134,7 @@ static bool match_from(struct matching *m, size_t index, const char *name)
     const struct wf_name_part *part = &m->pattern->parts[index];
     size_t capture, length;
 
+    if (++m->work > MOST_WORK) return false;
     if (index == m->pattern->count) return *name == '\0';
     if (part->kind == WF_NAME_TEXT) return match_text(m, index, name, part->text, part->length);
     if (part->kind == WF_NAME_CHOICE)

@@ -49,7 +49,8 @@ struct wf_capture_names {
 weft_status wf_pattern_read(struct wf_arena *arena, const char *text, size_t length,
                             struct wf_capture_names *names, struct wf_pattern *out) WF_NODISCARD;
 /* Does NAME match PATTERN with choice CHOICE?  BOUND has what captures must be, and receives what
- * the others are.  After false, BOUND is unchanged. */
+ * the others are.  After false, BOUND is unchanged.  A name that takes millions of comparisons does
+ * not match. */
 bool wf_pattern_match(const struct wf_pattern *pattern, size_t choice, const char *name,
                       struct wf_bound *bound);
 /* Append the name that PATTERN gives; captures that are free end it.  False: it has such. */

@@ -23,6 +23,20 @@ void wf_view_list_free(struct wf_view_list *list)
     *list = (struct wf_view_list){0};
 }
 
+#define MOST_ELEMENTS (INT64_C(1) << 56)
+
+/* Products of sizes must not overflow, also without those that are 0. */
+static weft_status check_size(int32_t dims, const int64_t *shape)
+{
+    int64_t elements = 1;
+
+    for (int32_t d = 0; d < dims; d++)
+        if (shape[d] > 0 &&
+            (!wf_mul_i64(elements, shape[d], &elements) || elements > MOST_ELEMENTS))
+            return wf_fail(WEFT_ERR_INVALID, "the tensor would have more than 2^56 elements");
+    return WEFT_OK;
+}
+
 /* A view of KIND with COUNT children and SHAPE, which are copied. */
 static weft_status make(struct wf_arena *arena, enum wf_view_kind kind, int32_t dims,
                         const int64_t *shape, const struct wf_view *const *children, size_t count,
@@ -33,6 +47,7 @@ static weft_status make(struct wf_arena *arena, enum wf_view_kind kind, int32_t 
     int64_t *sizes = wf_arena_sizes(arena, dims, shape);
 
     if (view == NULL || sizes == NULL || copies == NULL) return wf_fail_memory(sizeof *view);
+    WF_TRY(check_size(dims, shape));
     for (size_t i = 0; i < count; i++)
         copies[i] = children[i];
     *view = (struct wf_view){.kind = (uint8_t)kind,

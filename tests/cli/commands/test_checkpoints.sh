@@ -98,7 +98,9 @@ with open("large.safetensors", "wb") as file:
     file.write(b"1")
 PY
 printf 'mesh tp=4\n* S(1)\n' >columns.layout
-contains 'written in' bash -c "ulimit -v 131072 && '$weft' reshard large.safetensors bounded --layout columns.layout --memory 16M -j 2"
+limit='ulimit -v 131072'
+if grep -qaE '__(asan|tsan)_init' "$weft"; then limit=true; fi # sanitizers reserve terabytes
+contains 'written in' bash -c "$limit && '$weft' reshard large.safetensors bounded --layout columns.layout --memory 16M -j 2"
 contains 'the same' "$weft" verify large.safetensors bounded
 
 rm -rf bounded

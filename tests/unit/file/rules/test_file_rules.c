@@ -234,6 +234,13 @@ static const struct refused {
     {"x = stack0(s.{n}.{m})", WEFT_ERR_NOT_FOUND, "no tensor that is left"},
     {"x = stack0({n}.{m})", WEFT_ERR_INVALID, "several captures"},
     {"x = stack0({n})", WEFT_ERR_INVALID, "has no number there"},
+    {"x = pad0(a, 9223372036854775807)", WEFT_ERR_INVALID, "more than 2^56 elements"},
+    {"x = align0(a, 9223372036854775807)", WEFT_ERR_INVALID, "is not from 1 to 2^31 - 1"},
+    {"x = permute_heads(a, 9223372036854775807)", WEFT_ERR_INVALID, "heads of pairs"},
+    {"x = interleave0(a, b, 9223372036854775807)", WEFT_ERR_INVALID, "are not groups of"},
+    {"x = reshape(a, 9223372036854775807, 9223372036854775807)", WEFT_ERR_INVALID,
+     "the sizes must be"},
+    {"x.{n} = unstack0(pad0(s.0, 2000000))", WEFT_ERR_UNSUPPORTED, "at most 1048576"},
     {"q : drop", WEFT_ERR_NOT_FOUND, "no tensor that is left matches \"q\""},
     /* the text */
     {"x = ", WEFT_ERR_PARSE, "expected the name of a tensor"},
@@ -275,6 +282,20 @@ START_TEST(numbers_must_be_complete)
     OK(weft_checkpoint_open(write_given("gap.safetensors", gap, 2), &in));
     REFUSED(map(in, "w = stack0(e.{i}.w)", NULL, &out), WEFT_ERR_INVALID,
             "there is no number 1; the next tensor is \"e.2.w\"");
+    weft_checkpoint_close(&in);
+}
+END_TEST
+
+/* Comparing with four stars is stopped. */
+START_TEST(long_names_end)
+{
+    static char name[3001];
+    const struct given given = {name, 0, 1, {2}};
+    weft_checkpoint *in = NULL, *out = NULL;
+
+    memset(name, 'a', 3000);
+    OK(weft_checkpoint_open(write_given("long.safetensors", &given, 1), &in));
+    REFUSED(map(in, "? x = *a*a*a*b\n", NULL, &out), WEFT_ERR_NOT_FOUND, "no rule uses tensor");
     weft_checkpoint_close(&in);
 }
 END_TEST
@@ -438,5 +459,5 @@ START_TEST(memory_may_run_out_anywhere)
 END_TEST
 
 SUITE(file_rules, every_function_puts_elements_in_their_places, rules_that_do_not_fit_are_refused,
-      numbers_must_be_complete, casts_change_floats_only, bundled_rules_undo_each_other,
-      a_part_that_is_missing_is_named, memory_may_run_out_anywhere)
+      numbers_must_be_complete, long_names_end, casts_change_floats_only,
+      bundled_rules_undo_each_other, a_part_that_is_missing_is_named, memory_may_run_out_anywhere)
