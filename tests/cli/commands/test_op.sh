@@ -69,7 +69,7 @@ json answers -- 'len(it) == 6' '[one["id"] for one in it] == ["a", "b", "c", "d"
     'it[2]["strategies"] == [] and [len(one) for one in it[2]["strategies_list"]] == [7, 7]' \
     'it[2]["strategies_list"][1][2]["inputs"] == ["f32[5,7] S(1)"]' \
     '"did you mean softmax?" in it[3]["error"] and "chosen" not in it[3]' \
-    '"\"Q\"" in it[4]["error"] or "Q" in it[4]["error"]' '"position" in it[5]["error"]'
+    '"\"Q\"" in it[4]["error"] or "Q" in it[4]["error"]' '"the record, byte 8" in it[5]["error"]'
 is "$(op --records "$records")" bash -c "'$weft' op --records - <'$records'"
 fails 3 'No such file' op --records "$records.absent"
 # sizes that need more than a line
