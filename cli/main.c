@@ -59,6 +59,27 @@ static void exit_when_interrupted(void)
         signal(SIGINT, on_interrupt);
 }
 
+/* As the library warns, unless WEFT_LOG asks for errors only. */
+static void warn_of_variables(const struct cli_command *command)
+{
+    weft_variable_info v = {.struct_size = sizeof v};
+
+    for (size_t i = 0; weft_variable_get(i, &v) == WEFT_OK; i++) {
+        if (strcmp(v.name, "WEFT_LOG") == 0 && v.value != NULL && strcmp(v.value, "error") == 0)
+            return;
+        if (v.type != NULL) continue;
+        cli_complain(command, "warning: weft does not know %s%s%s%s", v.name,
+                     v.nearest != NULL ? "; did you mean " : "", v.nearest != NULL ? v.nearest : "",
+                     v.nearest != NULL ? "?" : "; `weft env` lists the variables it knows");
+    }
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    if (command->warns) warn_of_variables(command);
+    return command->run(command, argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     static char help[] = "--help";
@@ -77,6 +98,6 @@ int main(int argc, char **argv)
     if (strcmp(name, "--version") == 0) name = "version";
     for (size_t i = 0; i < cli_command_count; i++)
         if (strcmp(name, cli_commands[i]->name) == 0)
-            return cli_commands[i]->run(cli_commands[i], argc - 1, argv + 1);
+            return run(cli_commands[i], argc - 1, argv + 1);
     return unknown_command(name);
 }

@@ -140,6 +140,7 @@ static void add_json_rank(struct wf_json *json, const weft_spec *spec, int32_t r
     }
     describe_json_shape(json, "shape", shard.dims, shard.shape);
     describe_json_shape(json, "offset", shard.dims, shard.offset);
+    wf_json_int(json, "elements", shard.elements);
     add_json_runs(json, spec, rank);
     add_json_part(json, "copy", copy);
     add_json_part(json, "contribution", contribution);
@@ -393,5 +394,6 @@ const struct cli_command cli_layout = {
                                            CLI_JSON,
                                            CLI_SVG,
                                            {0}},
+    .warns = true,
     .run = run,
 };

@@ -31,7 +31,7 @@ static void add_runner_up(struct wf_text *text, const struct request *request,
     wf_text_time(text, other.cost_ns);
     wf_text_add(text, other.exact ? ", " : ", about ");
     wf_text_bytes(text, other.bytes_received_max);
-    wf_text_add(text, " received, ");
+    wf_text_add(text, other.scratch_exact ? " received, " : " received, about ");
     wf_text_bytes(text, other.peak_bytes);
     wf_text_add(text, " of scratch; it lost because it ");
     planned_add_reason(answer, text);
@@ -135,5 +135,6 @@ const struct cli_command cli_plan = {
     .options =
         (const struct cli_option[]){
             REQUEST_OPTIONS, CLI_JSON, {"dot", NULL, "print a DOT graph", 0}, CLI_SVG, {0}},
+    .warns = true,
     .run = run,
 };

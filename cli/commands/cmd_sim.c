@@ -148,5 +148,6 @@ const struct cli_command cli_sim = {
                                             0},
                                            CLI_JSON,
                                            {0}},
+    .warns = true,
     .run = run,
 };

@@ -61,12 +61,12 @@ static bool is_wanted(const struct status_job *job, const char *wanted)
     return strlen(wanted) >= 4 && strncmp(id, wanted, strlen(wanted)) == 0;
 }
 
-static size_t count_wanted(const struct status *status, const char *wanted)
+static size_t count_wanted(const struct status *status, const char *wanted, bool only_alive)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < status->count; i++)
-        count += is_wanted(&status->jobs[i], wanted);
+        count += is_wanted(&status->jobs[i], wanted) && (!only_alive || status->jobs[i].alive > 0);
     return count;
 }
 
@@ -142,10 +142,14 @@ static void add_nothing(struct wf_text *out, const struct status *status, const 
         wf_text_add(out, "%s %s", i > 0 ? " and" : "", weft_rings_folder(status->rings, i));
 }
 
-/* Print STATUS.  The exit code is CLI_NO if there is no job that was asked for. */
+/* Print STATUS.  The exit code is CLI_NO if there is no job that was asked for; a job that is
+ * watched must be alive. */
 static int print(const struct request *asked, const struct status *status, bool seen)
 {
-    size_t count = count_wanted(status, asked->wanted);
+    size_t known = count_wanted(status, asked->wanted, false);
+    size_t count = asked->wanted != NULL && asked->watch_ns > 0
+                       ? count_wanted(status, asked->wanted, true)
+                       : known;
     bool on_terminal = asked->watch_ns > 0 && !asked->as_json && isatty(STDOUT_FILENO);
     struct wf_text text = {0}, none = {0};
     int code;
@@ -160,7 +164,7 @@ static int print(const struct request *asked, const struct status *status, bool 
         wf_text_char(&text, '\n');
     code = cli_print(asked->command, stdout, &text);
     if (count > 0 || code != CLI_OK) return code;
-    if (seen && asked->wanted != NULL)
+    if ((seen || known > 0) && asked->wanted != NULL)
         wf_text_add(&none, "the job %s has ended", asked->wanted);
     else
         add_nothing(&none, status, asked->wanted);
@@ -242,5 +246,6 @@ const struct cli_command cli_status = {
             CLI_JSON,
             {0}},
     .rest_max = 1,
+    .warns = true,
     .run = run,
 };

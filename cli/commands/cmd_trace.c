@@ -210,5 +210,6 @@ const struct cli_command cli_trace = {
                                            {"output", "FILE", "merge: the file to write", 'o'},
                                            {0}},
     .rest_max = INT32_MAX,
+    .warns = true,
     .run = run,
 };

@@ -63,6 +63,9 @@ struct cli_command {
     const char *name, *summary, *arguments, *example;
     const struct cli_option *options; /* ended by a NULL name; --help is implied */
     int rest_max; /* the most arguments beside options; cli_parse refuses more */
+    /* It neither opens plugins nor joins a job, so that the library does not warn about variables
+     * that it does not know. */
+    bool warns;
     int (*run)(const struct cli_command *command, int argc, char **argv);
 };
 

@@ -103,7 +103,7 @@ void describe_step(const weft_step_info *step, struct wf_text *out)
 void describe_travel(const weft_step_info *step, struct wf_text *out)
 {
     if (step->bytes_received > 0) {
-        wf_text_add(out, step->exact ? "each rank receives " : "each rank receives about ");
+        wf_text_add(out, step->exact ? "a rank receives at most " : "a rank receives about ");
         wf_text_bytes(out, step->bytes_received);
     } else {
         wf_text_add(out, "nothing travels");

@@ -111,7 +111,7 @@ static void add_received(const weft_plan *plan, const weft_plan_info *info, stru
     wf_text_bytes(out, info->bytes_received_max);
     wf_text_add(out, " received by a rank");
     if (weft_plan_lower_bound(plan, &least) == WEFT_OK) {
-        wf_text_add(out, " (the least possible is ");
+        wf_text_add(out, " (the lower bound is ");
         wf_text_bytes(out, least);
         wf_text_char(out, ')');
     }
@@ -140,6 +140,7 @@ void plan_add_svg(const weft_plan *plan, struct wf_text *out)
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"note\">", MARGIN, top + CARD + FOOT);
     if (info.steps == 0) wf_text_add(out, "nothing to do; ");
     add_received(plan, &info, out);
+    if (!info.scratch_exact) wf_text_add(out, "about ");
     wf_text_bytes(out, info.peak_bytes);
     wf_text_add(out, " of scratch, ");
     wf_text_time(out, info.cost_ns);

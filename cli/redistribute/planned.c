@@ -48,8 +48,10 @@ static void add_reason(struct wf_text *text, const weft_plan_options *asked,
         wf_text_add(text, "takes as long and receives ");
         wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
         wf_text_add(text, " more");
+    } else if (other->steps > best->steps) {
+        wf_text_add(text, "costs the same and has more steps");
     } else {
-        wf_text_add(text, "costs as much");
+        wf_text_add(text, "costs the same");
     }
 }
 

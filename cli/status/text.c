@@ -56,6 +56,7 @@ static void add_position(struct wf_text *out, const struct status_job *job,
 {
     const struct status_position *p = group->first;
     const weft_record *begun = p->begun, *finished = p->finished;
+    bool on_stream = begun != NULL && (begun->flags & WEFT_RECORD_ON_STREAM) != 0;
 
     if (begun == NULL) {
         wf_text_add(out, p->rank->info.oldest > 1 ? "no recent collective or message"
@@ -67,11 +68,13 @@ static void add_position(struct wf_text *out, const struct status_job *job,
         wf_text_add(out, " failed (%s)", weft_status_name(begun->status));
     else if (begun->state == WEFT_RECORD_FINISHED)
         wf_text_add(out, ", finished ");
+    else if (on_stream || !p->rank->info.alive)
+        wf_text_add(out, on_stream ? ", submitted " : ", begun ");
     else
-        wf_text_add(out, (begun->flags & WEFT_RECORD_ON_STREAM) != 0 ? ", submitted " : ", for ");
+        wf_text_add(out, ", for ");
     if (begun->state != WEFT_RECORD_FAILED) wf_text_time(out, group->since_ns);
     if (begun->state == WEFT_RECORD_FINISHED ||
-        (begun->state == WEFT_RECORD_SUBMITTED && (begun->flags & WEFT_RECORD_ON_STREAM) != 0))
+        (begun->state == WEFT_RECORD_SUBMITTED && (on_stream || !p->rank->info.alive)))
         wf_text_add(out, " ago");
     if (begun->waits_for >= 0)
         wf_text_add(out, ", %s for rank %d",
@@ -253,19 +256,20 @@ static void add_resting(struct wf_text *out, const struct status_job *job, bool 
 /* Ranks whose weft_init has not come to the first communicator. */
 static void add_beginners(struct wf_text *out, const struct status_job *job, bool *chosen)
 {
-    bool any = false;
+    int32_t count = 0;
 
     for (int32_t i = 0; i < job->rank_count; i++) {
         const struct status_rank *rank = &job->ranks[i];
 
         chosen[i] = rank->info.alive && rank->newest == NULL && rank->info.newest == 0 &&
                     weft_ring_comm_count(rank->ring) == 0;
-        any = any || chosen[i];
+        count += chosen[i];
     }
-    if (!any) return;
+    if (count == 0) return;
     wf_text_add(out, "  ");
     status_add_ranks(out, job, chosen);
-    wf_text_add(out, " have no communicator yet: weft_init has not ended\n");
+    wf_text_add(out, " %s no communicator yet: weft_init has not ended\n",
+                count == 1 ? "has" : "have");
 }
 
 static void add_states(struct wf_text *out, const struct status_job *job, bool *waiting)

@@ -61,25 +61,12 @@ static void add_dtypes(struct wf_json *json, const struct wf_step *step)
         wf_json_string(json, "cast", cast == WEFT_CAST_BEFORE ? "before" : "after");
 }
 
-/* The common exchange of a batch. */
-static weft_status measure_together(const weft_plan *plan, uint64_t *sent, uint64_t *received,
-                                    bool *exact)
-{
-    WF_TRY(weft_plan_measure_step(plan, 0, sent, received));
-    *exact = wf_members_ranks(plan->members, plan->member_count) <= WF_LISTED_RANKS;
-    return WEFT_OK;
-}
-
 static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_t index)
 {
     const struct wf_step *step = &plan->steps[index];
     weft_step_info info = {.struct_size = sizeof info};
-    uint64_t sent, received;
 
     WF_TRY(weft_plan_step_get(plan, index, &info));
-    sent = info.bytes_sent;
-    received = info.bytes_received;
-    if (step->from == NULL) WF_TRY(measure_together(plan, &sent, &received, &info.exact));
     wf_json_begin(json, NULL, '{');
     wf_json_string(json, "kind", weft_step_name(step->kind));
     if (plan->members != NULL && step->from != NULL) wf_json_uint(json, "tensor", step->tensor);
@@ -93,10 +80,11 @@ static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_
         add_placements(json, "to", step->to);
         add_dtypes(json, step);
     }
-    wf_json_uint(json, "bytes_sent", sent);
-    wf_json_uint(json, "bytes_received", received);
+    wf_json_uint(json, "bytes_sent", info.bytes_sent);
+    wf_json_uint(json, "bytes_received", info.bytes_received);
     wf_json_bool(json, "exact", info.exact);
     wf_json_uint(json, "scratch_bytes", info.scratch_bytes);
+    wf_json_bool(json, "scratch_exact", info.scratch_exact);
     wf_json_uint(json, "cost_ns", step->cost_ns);
     wf_json_end(json, '}');
     return WEFT_OK;
@@ -106,10 +94,11 @@ static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_
 static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
 {
     uint64_t most, total, least, scratch;
+    bool scratch_exact;
 
     WF_TRY(weft_plan_measure(plan, &most, &total));
     WF_TRY(weft_plan_lower_bound(plan, &least));
-    WF_TRY(wf_plan_scratch(plan, &scratch));
+    WF_TRY(wf_plan_scratch(plan, &scratch, &scratch_exact));
     wf_json_begin(json, "steps", '[');
     for (uint32_t i = 0; i < plan->step_count; i++)
         WF_TRY(add_step(json, plan, i));
@@ -119,6 +108,7 @@ static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
     wf_json_bool(json, "exact", plan->exact);
     wf_json_uint(json, "bytes_lower_bound", least);
     wf_json_uint(json, "peak_bytes", scratch);
+    wf_json_bool(json, "scratch_exact", scratch_exact);
     wf_json_uint(json, "cost_ns", plan->cost_ns);
     return WEFT_OK;
 }

@@ -231,24 +231,22 @@ weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t
 static weft_status measure_fused(const weft_plan *plan, uint64_t *sent_max, uint64_t *received_max)
 {
     size_t ranks = (size_t)greatest_of_batch(plan) + 1;
-    uint64_t *sent = wf_calloc(2 * ranks, sizeof *sent), *received;
-    weft_status status = WEFT_OK;
+    uint64_t *received;
+    bool exact;
 
-    if (sent == NULL) return wf_fail_memory(2 * ranks * sizeof *sent);
-    received = sent + ranks;
-    for (uint32_t i = 0; i < plan->member_count && status == WEFT_OK; i++) {
+    *sent_max = plan->steps[0].sent;
+    WF_TRY(wf_batch_sent(plan, sent_max, &exact));
+    received = wf_calloc(ranks, sizeof *received);
+    if (received == NULL) return wf_fail_memory(ranks * sizeof *received);
+    for (uint32_t i = 0; i < plan->member_count; i++) {
         struct wf_step step = exchange_of(&plan->members[i]);
-        if (plan->members[i].alone != NULL || wf_step_is_local(&step)) continue;
+        if (plan->members[i].alone != NULL) continue;
         for (size_t rank = 0; rank < ranks; rank++)
             received[rank] += received_by(&step, (int32_t)rank);
-        if (ranks <= WF_LISTED_RANKS) status = add_all_sent(&step, sent);
     }
-    if (status == WEFT_OK) {
-        *sent_max = ranks <= WF_LISTED_RANKS ? largest_of(sent, ranks) : plan->steps[0].sent;
-        *received_max = largest_of(received, ranks);
-    }
-    wf_free(sent);
-    return status;
+    *received_max = largest_of(received, ranks);
+    wf_free(received);
+    return WEFT_OK;
 }
 
 weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64_t *sent_max,

@@ -208,7 +208,8 @@ static weft_status leave_beyond(struct batch *batch, uint64_t room)
     for (;;) {
         uint32_t most = batch->count;
         uint64_t bytes = 0;
-        WF_TRY(wf_batch_scratch(batch->members, batch->count, batch->joins, &bytes));
+        bool exact;
+        WF_TRY(wf_batch_scratch(batch->members, batch->count, batch->joins, &bytes, &exact));
         if (bytes <= room) return WEFT_OK;
         for (uint32_t i = 0; i < batch->count; i++)
             if (batch->joins[i] &&
@@ -223,7 +224,8 @@ static weft_status most_alone(const struct batch *batch, uint64_t *most)
     *most = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         uint64_t bytes;
-        WF_TRY(wf_plan_scratch(batch->members[i].alone, &bytes));
+        bool exact;
+        WF_TRY(wf_plan_scratch(batch->members[i].alone, &bytes, &exact));
         if (bytes > *most) *most = bytes;
     }
     return WEFT_OK;
@@ -323,6 +325,7 @@ static weft_status assemble_plan(struct batch *batch, weft_plan **out)
     plan->made = WF_OF_KIND(WF_KIND_PLAN);
     atomic_init(&plan->references, 1);
     atomic_init(&plan->scratch, UINT64_MAX);
+    atomic_init(&plan->scratch_exact, false);
     plan->members = batch->members;
     plan->member_count = batch->count;
     plan->together = together;

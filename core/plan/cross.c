@@ -292,10 +292,11 @@ static weft_status count_candidate(struct candidate *candidate, const weft_spec 
 {
     weft_plan *plan = NULL;
     weft_status status;
+    bool exact;
 
     WF_TRY(join_plans(candidate, from, to, &plan));
     wf_plan_set_costs(plan, costs);
-    status = wf_plan_scratch(plan, &candidate->peak);
+    status = wf_plan_scratch(plan, &candidate->peak, &exact);
     if (minimize == WEFT_MINIMIZE_BYTES) candidate->first = plan->received;
     if (minimize == WEFT_MINIMIZE_MEMORY) candidate->first = candidate->peak;
     weft_plan_release(&plan);

@@ -53,6 +53,7 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
     plan->made = WF_OF_KIND(WF_KIND_PLAN);
     atomic_init(&plan->references, 1);
     atomic_init(&plan->scratch, UINT64_MAX);
+    atomic_init(&plan->scratch_exact, false);
     plan->from = weft_spec_retain(from);
     plan->to = weft_spec_retain(to);
     *out = plan;
@@ -277,43 +278,51 @@ void weft_plan_release(weft_plan **plan)
 /* ---- scratch ---- */
 
 /* Step INDEX of a batch. */
-static weft_status batch_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes)
+static weft_status batch_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes,
+                                      bool *exact)
 {
     const struct wf_step *step = &plan->steps[index];
     uint32_t first = index;
 
-    if (step->from == NULL) return wf_batch_scratch(plan->members, plan->member_count, NULL, bytes);
+    if (step->from == NULL)
+        return wf_batch_scratch(plan->members, plan->member_count, NULL, bytes, exact);
     while (first > 0 && plan->steps[first - 1].from != NULL &&
            plan->steps[first - 1].tensor == step->tensor)
         first--;
-    return wf_plan_step_scratch(plan->members[step->tensor].alone, index - first, bytes);
+    return wf_plan_step_scratch(plan->members[step->tensor].alone, index - first, bytes, exact);
 }
 
-weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes)
+weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes,
+                                 bool *exact)
 {
     const struct wf_step *step = &plan->steps[index];
 
     *bytes = step->scratch;
-    if (plan->members != NULL) return batch_step_scratch(plan, index, bytes);
-    (void)wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
-                          index + 1 == plan->step_count, bytes);
+    if (plan->members != NULL) return batch_step_scratch(plan, index, bytes, exact);
+    *exact = wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
+                             index + 1 == plan->step_count, bytes);
+    if (!*exact && *bytes != UINT64_MAX) *bytes = wf_scratch_align(*bytes);
     return WEFT_OK;
 }
 
-weft_status wf_plan_scratch(const weft_plan *plan, uint64_t *bytes)
+weft_status wf_plan_scratch(const weft_plan *plan, uint64_t *bytes, bool *exact)
 {
     weft_plan *mine = (weft_plan *)(uintptr_t)plan; /* only what was counted changes */
-    uint64_t most = atomic_load_explicit(&mine->scratch, memory_order_relaxed), own;
+    uint64_t most = atomic_load_explicit(&mine->scratch, memory_order_acquire), own;
+    bool counted = true, one;
 
     if (most == UINT64_MAX) {
         most = 0;
         for (uint32_t i = 0; i < plan->step_count; i++) {
-            WF_TRY(wf_plan_step_scratch(plan, i, &own));
+            WF_TRY(wf_plan_step_scratch(plan, i, &own, &one));
             if (own > most) most = own;
+            counted = counted && one;
         }
-        atomic_store_explicit(&mine->scratch, most, memory_order_relaxed);
+        atomic_store_explicit(&mine->scratch_exact, counted, memory_order_relaxed);
+        atomic_store_explicit(&mine->scratch, most, memory_order_release);
     }
     *bytes = most;
+    *exact = atomic_load_explicit(&mine->scratch_exact, memory_order_relaxed);
     return WEFT_OK;
 }
 
@@ -323,10 +332,11 @@ weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
 {
     weft_plan_info info;
     uint64_t scratch;
+    bool scratch_exact;
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_get: out"));
-    WF_TRY(wf_plan_scratch(plan, &scratch));
+    WF_TRY(wf_plan_scratch(plan, &scratch, &scratch_exact));
     info = (weft_plan_info){.from = plan->from,
                             .to = plan->to,
                             .steps = plan->step_count,
@@ -336,16 +346,18 @@ weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
                             .digest = plan->digest,
                             .tensors = plan->members != NULL ? plan->member_count : 1,
                             .together = plan->together,
-                            .exact = plan->exact};
+                            .exact = plan->exact,
+                            .scratch_exact = scratch_exact};
     return wf_info_write("weft_plan_info", &info, sizeof info, out);
 }
 
-/* The bytes sent in STEP, which may be the common exchange of a batch. */
-static weft_status find_sent(const struct wf_step *step, uint64_t *bytes, bool *exact)
+/* The bytes sent in STEP of PLAN, which may be the common exchange of a batch. */
+static weft_status find_sent(const weft_plan *plan, const struct wf_step *step, uint64_t *bytes,
+                             bool *exact)
 {
     *bytes = step->sent;
-    *exact = false;
-    return step->from != NULL ? wf_step_sent(step, bytes, exact) : WEFT_OK;
+    return step->from != NULL ? wf_step_sent(step, bytes, exact)
+                              : wf_batch_sent(plan, bytes, exact);
 }
 
 weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_info *out)
@@ -353,7 +365,7 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
     const struct wf_step *step;
     weft_step_info info;
     uint64_t sent, scratch;
-    bool exact;
+    bool exact, scratch_exact;
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_step_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_step_get: out"));
@@ -361,8 +373,8 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %u; the plan has %u steps",
                        index, plan->step_count);
     step = &plan->steps[index];
-    WF_TRY(find_sent(step, &sent, &exact));
-    WF_TRY(wf_plan_step_scratch(plan, index, &scratch));
+    WF_TRY(find_sent(plan, step, &sent, &exact));
+    WF_TRY(wf_plan_step_scratch(plan, index, &scratch, &scratch_exact));
     info = (weft_step_info){.kind = step->kind,
                             .axes = step->axes,
                             .from = step->from,
@@ -373,7 +385,8 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
                             .cost_ns = step->cost_ns,
                             .tensor = step->tensor,
                             .cast = wf_step_cast(step),
-                            .exact = plan->exact && exact};
+                            .exact = plan->exact && exact,
+                            .scratch_exact = scratch_exact};
     return wf_info_write("weft_step_info", &info, sizeof info, out);
 }
 

@@ -3,12 +3,15 @@
  * problem.c reduces two specs on one mesh to a small form, and state.c computes shard sizes in it.
  * edges.c lists the steps out of a state, price.c and exchange.c price them, lower_bound.c computes
  * the lower bound on the remaining cost, and search.c finds the cheapest path.  search_bytes.c
- * finds the path that loads the busiest rank least, by loads.c.  plan.c makes the plan object.
- * cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless refine.c
- * finds that both are reshapes of one rank list.  batch.c plans many tensors.  count.c and
- * count_ranks.c count the bytes that ranks receive, sent.c those that they send, from the tables of
- * table.c; scratch.c and scratch_batch.c count the scratch that binding takes.  least.c computes
- * the bytes that no method can avoid. */
+ * finds the path that loads the busiest rank least.  queue.c orders what both have reached.  plan.c
+ * makes the plan object.  cast.c decides where a dtype changes.  cross.c combines plans on two
+ * meshes, unless refine.c finds that both are reshapes of one rank list.  batch.c plans many
+ * tensors.
+ *
+ * figures/ counts exactly.  count.c and count_ranks.c count the bytes that ranks receive, sent.c
+ * those that they send, from the tables of table.c; scratch.c counts the scratch that binding
+ * takes, loads.c the bytes of each rank during the search.  least.c computes the bytes that no
+ * method can avoid. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -48,7 +51,8 @@ struct weft_plan {
     weft_cost_table *costs; /* the table that priced it */
     uint64_t cost_ns, received, digest;
     uint64_t peak;                   /* scratch, estimated; 0 for a batch */
-    _Atomic(uint64_t) scratch;       /* counted; UINT64_MAX: not yet */
+    _Atomic(uint64_t) scratch;       /* counted or estimated; UINT64_MAX: not yet */
+    atomic_bool scratch_exact;       /* counted; set before it */
     bool exact;                      /* the bytes received are counted, not estimated */
     uint32_t member_count, together; /* tensors of a batch, and of its common exchange */
     struct wf_member *members;       /* NULL: not a batch */
@@ -217,6 +221,7 @@ static inline bool wf_code_is_run(const struct wf_problem *problem, int32_t axis
     return code.kind == WF_CODE_SHARD || (split != NULL && split->kind == WEFT_PLACE_SIZES);
 }
 bool wf_state_same(const struct wf_state *a, const struct wf_state *b);
+uint64_t wf_state_hash(const struct wf_state *state);
 void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_orders *out);
 /* True if AXIS may become a partial of REDUCTION beside the partials that STATE has. */
 bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_state *state,
@@ -354,6 +359,6 @@ weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate
 weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
                               weft_plan **out) WF_NODISCARD;
 
-#include "figures.h"
+#include "plan/figures/figures.h"
 
 #endif

@@ -26,7 +26,7 @@ static void add_axes(struct wf_text *out, const weft_mesh *mesh, uint32_t axes)
 static void add_travel(const struct wf_step *step, bool exact, struct wf_text *out)
 {
     if (step->received > 0) {
-        wf_text_add(out, exact ? "each rank receives " : "each rank receives about ");
+        wf_text_add(out, exact ? "a rank receives at most " : "a rank receives about ");
         wf_text_bytes(out, step->received);
     } else {
         wf_text_add(out, "nothing travels");
@@ -111,7 +111,8 @@ static uint64_t ratio_of(uint64_t a, uint64_t b)
     return (uint64_t)((double)a / (double)b * 100 + 0.5);
 }
 
-/* "at most 8.0 MiB received by a rank (1.00 of the least possible), " */
+/* "at most 8.0 MiB received by a rank (1.00 of the least possible), ".  A lower bound may be too
+ * low, so only the ratio 1 is exact. */
 static void add_least(struct wf_text *out, const weft_plan *plan)
 {
     uint64_t least = 0;
@@ -122,10 +123,11 @@ static void add_least(struct wf_text *out, const weft_plan *plan)
     wf_text_add(out, plan->exact ? " received by a rank" : " received by a rank, estimated");
     if (known && (least > 0 || plan->received == 0)) {
         uint64_t hundredths = least > 0 ? ratio_of(plan->received, least) : 100;
-        wf_text_add(out, " (%llu.%02llu of the least possible)",
+        wf_text_add(out, " (%s%llu.%02llu of the least possible)",
+                    plan->received > least ? "at most " : "",
                     (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
     } else if (known) {
-        wf_text_add(out, " (the least possible is 0 B)");
+        wf_text_add(out, " (the lower bound is 0 B)");
     }
     wf_text_add(out, ", ");
 }
@@ -133,8 +135,9 @@ static void add_least(struct wf_text *out, const weft_plan *plan)
 static void add_text(struct wf_text *out, const weft_plan *plan)
 {
     uint64_t scratch = 0;
+    bool counted = true;
 
-    if (wf_plan_scratch(plan, &scratch) != WEFT_OK) out->failed = true;
+    if (wf_plan_scratch(plan, &scratch, &counted) != WEFT_OK) out->failed = true;
     if (plan->step_count == 0) wf_text_add(out, "nothing to do: every rank has what it needs\n");
     add_mesh(out, plan);
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -147,6 +150,7 @@ static void add_text(struct wf_text *out, const weft_plan *plan)
         add_step(out, &plan->steps[i], plan->exact);
     }
     add_least(out, plan);
+    if (!counted) wf_text_add(out, "about ");
     wf_text_bytes(out, scratch);
     wf_text_add(out, " of scratch, ");
     wf_text_time(out, plan->cost_ns);

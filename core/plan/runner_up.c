@@ -22,6 +22,7 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
                                        weft_plan **out)
 {
     weft_plan_options given = {0};
+    weft_status status;
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_create_runner_up: plan"));
     WF_TRY(wf_require(out, "weft_plan_create_runner_up: out"));
@@ -45,7 +46,8 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
         return WEFT_OK;
     }
     given.without |= UINT32_C(1) << costliest_kind(plan);
-    if (weft_plan_create(plan->from, plan->to, &given, out) == WEFT_OK) return WEFT_OK;
+    status = weft_plan_create(plan->from, plan->to, &given, out);
+    if (status != WEFT_ERR_UNSUPPORTED) return status;
     return wf_fail(WEFT_ERR_NOT_FOUND, "no plan exists without %s",
                    weft_step_name(costliest_kind(plan)));
 }

@@ -5,7 +5,7 @@
  * no plan through it can be better than the best complete plan known.  The first complete plan is
  * the one-step exchange, so most searches end after a few states.  The search does not depend on
  * the number of ranks, on a clock or on addresses: every rank finds the same plan. */
-#include "plan.h"
+#include "queue.h"
 
 #include <string.h>
 
@@ -16,24 +16,13 @@ enum {
     NOBODY = -1
 };
 
-/* The quantity to minimize, the tie-breaker, and then the number of steps. */
-struct total {
-    uint64_t first, second;
-    uint32_t steps;
-};
-
 struct node {
     struct wf_state state;
-    struct total total;
-    struct wf_price price; /* the step to this node */
+    struct wf_rating total; /* the quantity to minimize, then its tie-breaker */
+    struct wf_price price;  /* the step to this node */
     uint32_t kind, axes;
     int32_t before; /* predecessor */
     bool settled;
-};
-
-struct entry {
-    struct total total; /* lower bound for plans through the node */
-    int32_t node;
 };
 
 struct search {
@@ -42,41 +31,28 @@ struct search {
     bool minimize_peak;  /* minimize the largest scratch instead of a sum */
     bool counts_scratch; /* scratch decides, and is exact */
     struct node *nodes;
-    struct entry *heap;
+    struct wf_queue queue;
     int32_t *slots; /* open addressing by state */
-    int32_t node_count, heap_count, room, heap_room;
+    int32_t node_count, room;
     int32_t here;   /* node being expanded */
     int32_t target; /* node, once reached */
     weft_status status;
 };
 
-static int compare_totals(const struct total *a, const struct total *b)
-{
-    if (a->first != b->first) return a->first < b->first ? -1 : 1;
-    if (a->second != b->second) return a->second < b->second ? -1 : 1;
-    return (a->steps > b->steps) - (a->steps < b->steps);
-}
-
 /* Costs are often equal (either axis of a square mesh), so the state itself is the last
  * tie-breaker. */
-static bool comes_first(const struct search *s, const struct entry *a, const struct entry *b)
+static bool comes_first(const void *search, int32_t a, int32_t b)
 {
-    int order = compare_totals(&a->total, &b->total);
+    const struct search *s = search;
 
-    if (order != 0) return order < 0;
-    return memcmp(&s->nodes[a->node].state, &s->nodes[b->node].state, sizeof(struct wf_state)) < 0;
+    return memcmp(&s->nodes[a].state, &s->nodes[b].state, sizeof(struct wf_state)) < 0;
 }
 
 /* ---- storage ---- */
 
 static uint32_t slot_of(const struct search *s, const struct wf_state *state)
 {
-    uint64_t words[sizeof *state / 8], h = 0;
-
-    memcpy(words, state, sizeof words);
-    for (size_t i = 0; i < WF_COUNT(words); i++)
-        h = wf_hash_mix(h, words[i]);
-    return (uint32_t)(h >> 20) & (uint32_t)(2 * s->room - 1);
+    return (uint32_t)(wf_state_hash(state) >> 20) & (uint32_t)(2 * s->room - 1);
 }
 
 static int32_t find_node(const struct search *s, const struct wf_state *state, uint32_t *slot)
@@ -114,50 +90,12 @@ static weft_status grow_nodes(struct search *s)
     return WEFT_OK;
 }
 
-static weft_status push_entry(struct search *s, struct entry entry)
-{
-    int32_t at = s->heap_count;
-
-    if (at == s->heap_room) {
-        int32_t room = s->heap_room == 0 ? 2 * FIRST_ROOM : 2 * s->heap_room;
-        struct entry *heap = wf_realloc(s->heap, (size_t)room * sizeof *heap);
-        if (heap == NULL) return wf_fail_memory((size_t)room * sizeof *heap);
-        s->heap = heap;
-        s->heap_room = room;
-    }
-    s->heap_count++;
-    while (at > 0 && comes_first(s, &entry, &s->heap[(at - 1) / 2])) {
-        s->heap[at] = s->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    s->heap[at] = entry;
-    return WEFT_OK;
-}
-
-static struct entry pop_entry(struct search *s)
-{
-    struct entry top = s->heap[0], last = s->heap[--s->heap_count];
-    int32_t at = 0;
-
-    for (;;) {
-        int32_t child = 2 * at + 1;
-        if (child >= s->heap_count) break;
-        if (child + 1 < s->heap_count && comes_first(s, &s->heap[child + 1], &s->heap[child]))
-            child++;
-        if (!comes_first(s, &s->heap[child], &last)) break;
-        s->heap[at] = s->heap[child];
-        at = child;
-    }
-    s->heap[at] = last;
-    return top;
-}
-
 /* ---- the search ---- */
 
-static struct total add_price(const struct search *s, const struct total *total,
-                              const struct wf_price *price)
+static struct wf_rating add_price(const struct search *s, const struct wf_rating *total,
+                                  const struct wf_price *price)
 {
-    struct total sum = {.steps = total->steps + 1};
+    struct wf_rating sum = {.steps = total->steps + 1};
 
     if (s->minimize_peak) {
         sum.first = price->scratch > total->first ? price->scratch : total->first;
@@ -174,8 +112,8 @@ static struct total add_price(const struct search *s, const struct total *total,
 
 /* The cost of a node that EDGE leads to. */
 struct arrival {
-    struct total total, least; /* so far; a lower bound for plans through the node */
-    int32_t known;             /* the node, or NOBODY */
+    struct wf_rating total, least; /* so far; a lower bound for plans through the node */
+    int32_t known;                 /* the node, or NOBODY */
     uint32_t slot;
 };
 
@@ -187,11 +125,12 @@ static bool improves(const struct search *s, const struct wf_edge *edge,
     if (!s->minimize_peak && price->scratch > s->problem->memory_limit) return false;
     if (s->bound.counts)
         out->least.first = wf_add_capped(out->total.first, wf_lower_bound_ns(&s->bound, &edge->to));
-    if (s->target != NOBODY && compare_totals(&out->least, &s->nodes[s->target].total) >= 0)
+    if (s->target != NOBODY && wf_rating_compare(&out->least, &s->nodes[s->target].total) >= 0)
         return false;
     out->known = find_node(s, &edge->to, &out->slot);
-    return out->known == NOBODY || (!s->nodes[out->known].settled &&
-                                    compare_totals(&out->total, &s->nodes[out->known].total) < 0);
+    return out->known == NOBODY ||
+           (!s->nodes[out->known].settled &&
+            wf_rating_compare(&out->total, &s->nodes[out->known].total) < 0);
 }
 
 /* Record that EDGE, at PRICE, leaves the node being expanded. */
@@ -220,7 +159,7 @@ static weft_status reach_state(struct search *s, const struct wf_edge *edge,
     node->kind = edge->kind;
     node->axes = edge->axes;
     node->before = s->here;
-    return push_entry(s, (struct entry){a.least, a.known});
+    return wf_queue_push(&s->queue, (struct wf_queued){a.least, a.known});
 }
 
 /* True if the latency of EDGE, out of the node being expanded, is alone worse than the best known
@@ -319,7 +258,7 @@ static weft_status expand_node(struct search *s, int32_t node)
 static weft_status run_search(struct search *s)
 {
     s->target = NOBODY;
-    s->node_count = s->heap_count = 0;
+    s->node_count = s->queue.count = 0;
     s->bound.counts = false;
     if (!s->minimize_peak && s->problem->minimize == WEFT_MINIMIZE_TIME)
         wf_lower_bound_set(&s->bound, s->problem);
@@ -329,12 +268,12 @@ static weft_status run_search(struct search *s)
     s->nodes[0] = (struct node){.state = s->problem->source, .before = NOBODY};
     s->slots[slot_of(s, &s->problem->source)] = 0;
     s->node_count = 1;
-    WF_TRY(push_entry(s, (struct entry){{0}, 0}));
-    while (s->heap_count > 0) {
-        struct entry top = pop_entry(s);
-        if (s->nodes[top.node].settled) continue;
-        if (top.node == s->target) return WEFT_OK;
-        WF_TRY(expand_node(s, top.node));
+    WF_TRY(wf_queue_push(&s->queue, (struct wf_queued){{0}, 0}));
+    while (s->queue.count > 0) {
+        int32_t node = wf_queue_pop(&s->queue).item;
+        if (s->nodes[node].settled) continue;
+        if (node == s->target) return WEFT_OK;
+        WF_TRY(expand_node(s, node));
     }
     return WEFT_OK;
 }
@@ -389,7 +328,9 @@ static weft_status run_for_memory(struct search *s, struct wf_problem *limited)
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
 {
-    struct search s = {.problem = problem, .counts_scratch = wf_problem_counts(problem)};
+    struct search s = {.problem = problem,
+                       .counts_scratch = wf_problem_counts(problem),
+                       .queue = {.comes_first = comes_first, .search = &s}};
     struct wf_problem limited;
     weft_status status;
 
@@ -407,6 +348,6 @@ weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
     if (status == WEFT_OK) read_path(&s, out);
     wf_free(s.nodes);
     wf_free(s.slots);
-    wf_free(s.heap);
+    wf_free(s.queue.heap);
     return status;
 }

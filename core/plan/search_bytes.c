@@ -7,9 +7,7 @@
  * bound on the bytes of complete plans (loads.c), then of one on their time.  With all ranks
  * visited, the first complete plan is the best.  With some of them, several complete plans are
  * collected and counted exactly. */
-#include "plan.h"
-
-#include <string.h>
+#include "queue.h"
 
 enum {
     CANDIDATES = 16,
@@ -38,43 +36,24 @@ struct label {
     uint64_t loaded[WF_LOADS_MAX];
 };
 
-/* Lower bounds for plans through a label, or their values. */
-struct rating {
-    uint64_t bytes, ns;
-    uint32_t steps;
-};
-
-struct entry {
-    struct rating rating;
-    int32_t label;
-};
-
 struct search {
     const struct wf_problem *problem;
     struct wf_loads loads;
     struct wf_lower_bound bound;
     struct spot *spots;
     struct label *labels;
-    struct entry *heap;
-    int32_t spot_count, spot_room, label_count, label_room, heap_count, heap_room;
+    struct wf_queue queue;
+    int32_t spot_count, spot_room, label_count, label_room;
     int32_t here; /* label being extended */
     int32_t found[CANDIDATES], found_count;
-    struct rating best; /* of complete plans */
+    struct wf_rating best; /* bytes, then ns, of complete plans */
     weft_status status;
 };
 
-static int compare_ratings(const struct rating *a, const struct rating *b)
+static bool comes_first(const void *search, int32_t a, int32_t b)
 {
-    if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
-    if (a->ns != b->ns) return a->ns < b->ns ? -1 : 1;
-    return (a->steps > b->steps) - (a->steps < b->steps);
-}
-
-static bool comes_first(const struct entry *a, const struct entry *b)
-{
-    int order = compare_ratings(&a->rating, &b->rating);
-
-    return order != 0 ? order < 0 : a->label < b->label;
+    (void)search;
+    return a < b;
 }
 
 /* ---- storage ---- */
@@ -93,53 +72,10 @@ static weft_status grow_list(void **list, int32_t count, int32_t *room, size_t b
     return WEFT_OK;
 }
 
-static weft_status push_entry(struct search *s, struct entry entry)
-{
-    int32_t at = s->heap_count;
-    void *heap = s->heap;
-
-    WF_TRY(grow_list(&heap, at, &s->heap_room, sizeof *s->heap));
-    s->heap = heap;
-    s->heap_count++;
-    while (at > 0 && comes_first(&entry, &s->heap[(at - 1) / 2])) {
-        s->heap[at] = s->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    s->heap[at] = entry;
-    return WEFT_OK;
-}
-
-static struct entry pop_entry(struct search *s)
-{
-    struct entry top = s->heap[0], last = s->heap[--s->heap_count];
-    int32_t at = 0;
-
-    for (;;) {
-        int32_t child = 2 * at + 1;
-        if (child >= s->heap_count) break;
-        if (child + 1 < s->heap_count && comes_first(&s->heap[child + 1], &s->heap[child])) child++;
-        if (!comes_first(&s->heap[child], &last)) break;
-        s->heap[at] = s->heap[child];
-        at = child;
-    }
-    s->heap[at] = last;
-    return top;
-}
-
-static uint64_t hash_state(const struct wf_state *state)
-{
-    uint64_t words[sizeof *state / 8], hash = 0;
-
-    memcpy(words, state, sizeof words);
-    for (size_t i = 0; i < WF_COUNT(words); i++)
-        hash = wf_hash_mix(hash, words[i]);
-    return hash;
-}
-
 /* The spot of STATE, which is measured when it is reached first. */
 static weft_status find_spot(struct search *s, const struct wf_state *state, int32_t *out)
 {
-    uint64_t hash = hash_state(state);
+    uint64_t hash = wf_state_hash(state);
     struct spot *spot;
     void *spots = s->spots;
 
@@ -182,16 +118,16 @@ static bool is_dominated(struct search *s, const struct label *made)
     return false;
 }
 
-static struct rating rate(const struct search *s, const struct label *label)
+static struct wf_rating rate(const struct search *s, const struct label *label)
 {
     const struct spot *spot = &s->spots[label->spot];
 
-    return (struct rating){wf_loads_bound(&s->loads, label->loaded, &spot->load),
-                           wf_add_capped(label->ns, spot->ns_left), label->steps};
+    return (struct wf_rating){wf_loads_bound(&s->loads, label->loaded, &spot->load),
+                              wf_add_capped(label->ns, spot->ns_left), label->steps};
 }
 
 static weft_status add_label(struct search *s, const struct label *label,
-                             const struct rating *rating)
+                             const struct wf_rating *rating)
 {
     struct spot *spot = &s->spots[label->spot];
     void *labels = s->labels;
@@ -201,7 +137,7 @@ static weft_status add_label(struct search *s, const struct label *label,
     s->labels[s->label_count] = *label;
     s->labels[s->label_count].next = spot->labels;
     spot->labels = s->label_count;
-    return push_entry(s, (struct entry){*rating, s->label_count++});
+    return wf_queue_push(&s->queue, (struct wf_queued){*rating, s->label_count++});
 }
 
 static bool is_target(const struct search *s, int32_t spot)
@@ -220,13 +156,13 @@ static weft_status reach_state(struct search *s, const struct wf_edge *edge,
                          .steps = from->steps + 1,
                          .ns = wf_add_capped(from->ns, price->ns),
                          .price = *price};
-    struct rating rating;
+    struct wf_rating rating;
 
     if (price->scratch > s->problem->memory_limit || made.steps > WF_PATH_MAX) return WEFT_OK;
     if (!s->loads.all && made.steps > STEPS_MAX_SOME) return WEFT_OK;
-    rating = (struct rating){
+    rating = (struct wf_rating){
         from->least, wf_add_capped(made.ns, wf_lower_bound_ns(&s->bound, &edge->to)), made.steps};
-    if (s->best.steps > 0 && compare_ratings(&rating, &s->best) >= 0) return WEFT_OK;
+    if (s->best.steps > 0 && wf_rating_compare(&rating, &s->best) >= 0) return WEFT_OK;
     WF_TRY(find_spot(s, &edge->to, &made.spot));
     from = &s->labels[s->here];
     wf_loads_edge(&s->loads, &s->spots[from->spot].state, &s->spots[from->spot].load, edge,
@@ -234,8 +170,8 @@ static weft_status reach_state(struct search *s, const struct wf_edge *edge,
     for (int32_t r = 0; r < s->loads.ranks; r++)
         made.loaded[r] = wf_add_capped(made.loaded[r], from->loaded[r]);
     rating = rate(s, &made);
-    made.least = rating.bytes;
-    if (s->best.steps > 0 && compare_ratings(&rating, &s->best) >= 0) return WEFT_OK;
+    made.least = rating.first;
+    if (s->best.steps > 0 && wf_rating_compare(&rating, &s->best) >= 0) return WEFT_OK;
     if (is_dominated(s, &made)) return WEFT_OK;
     if (is_target(s, made.spot) && s->loads.all) s->best = rating;
     return add_label(s, &made, &rating);
@@ -278,17 +214,17 @@ static weft_status run_search(struct search *s)
     int32_t wanted = s->loads.all ? 1 : CANDIDATES;
     int32_t most = s->loads.all ? LABELS_MAX : LABELS_MAX_SOME;
     struct label first = {.before = NOBODY};
-    struct rating rating = {0};
+    struct wf_rating rating = {0};
 
     WF_TRY(find_spot(s, &s->problem->source, &first.spot));
     WF_TRY(add_label(s, &first, &rating));
-    while (s->heap_count > 0 && s->found_count < wanted) {
-        struct entry top = pop_entry(s);
-        if (s->labels[top.label].dropped) continue;
-        if (is_target(s, s->labels[top.label].spot))
-            s->found[s->found_count++] = top.label;
+    while (s->queue.count > 0 && s->found_count < wanted) {
+        int32_t label = wf_queue_pop(&s->queue).item;
+        if (s->labels[label].dropped) continue;
+        if (is_target(s, s->labels[label].spot))
+            s->found[s->found_count++] = label;
         else if (s->label_count < most)
-            WF_TRY(extend_label(s, top.label));
+            WF_TRY(extend_label(s, label));
     }
     return WEFT_OK;
 }
@@ -310,15 +246,15 @@ static void read_path(const struct search *s, int32_t label, struct wf_path *out
 static weft_status choose_candidate(const struct search *s, wf_path_rate *rate_path,
                                     struct wf_path *out)
 {
-    struct rating best = {UINT64_MAX, UINT64_MAX, UINT32_MAX};
+    struct wf_rating best = {UINT64_MAX, UINT64_MAX, UINT32_MAX};
     struct wf_path path;
 
     for (int32_t i = 0; i < s->found_count; i++) {
-        struct rating rating;
+        struct wf_rating rating;
         read_path(s, s->found[i], &path);
         rating.steps = path.count;
-        WF_TRY(rate_path(s->problem, &path, &rating.bytes, &rating.ns));
-        if (compare_ratings(&rating, &best) >= 0) continue;
+        WF_TRY(rate_path(s->problem, &path, &rating.first, &rating.second));
+        if (wf_rating_compare(&rating, &best) >= 0) continue;
         best = rating;
         *out = path;
     }
@@ -328,7 +264,7 @@ static weft_status choose_candidate(const struct search *s, wf_path_rate *rate_p
 weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate_path,
                             struct wf_path *out)
 {
-    struct search s = {.problem = problem};
+    struct search s = {.problem = problem, .queue = {.comes_first = comes_first}};
     weft_status status = wf_loads_open(&s.loads, problem);
 
     out->count = 0;
@@ -339,6 +275,6 @@ weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate
     wf_loads_close(&s.loads);
     wf_free(s.spots);
     wf_free(s.labels);
-    wf_free(s.heap);
+    wf_free(s.queue.heap);
     return status;
 }

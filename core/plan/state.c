@@ -13,6 +13,16 @@ bool wf_state_same(const struct wf_state *a, const struct wf_state *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+uint64_t wf_state_hash(const struct wf_state *state)
+{
+    uint64_t words[sizeof *state / 8], hash = 0;
+
+    memcpy(words, state, sizeof words);
+    for (size_t i = 0; i < WF_COUNT(words); i++)
+        hash = wf_hash_mix(hash, words[i]);
+    return hash;
+}
+
 void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_orders *out)
 {
     memset(out->count, 0, sizeof out->count);

@@ -6,9 +6,12 @@
 
 struct locals {
     struct wf_layout *layout;
-    const int64_t *sizes; /* [position * dims + dim] */
-    const char *function; /* that was called */
-    const char *help;     /* if sizes are not chunks */
+    const int64_t *sizes;        /* [position * dims + dim] */
+    const weft_placement *given; /* as the caller wrote them */
+    const char *function;        /* that was called */
+    const char *help;            /* if sizes are not chunks */
+    const char *list_help;       /* if sizes are not those of a G; before "S(d)" */
+    bool lists;                  /* an S whose sizes are not chunks becomes a G */
 };
 
 static bool splits_dim(const weft_placement *p, int32_t dim)
@@ -110,6 +113,115 @@ static bool owns_nothing(const struct locals *locals, int32_t position)
     return false;
 }
 
+/* ---- messages ---- */
+
+/* The rank at POSITION does not hold what a G of the caller gives it in dimension DIM. */
+static weft_status refuse_given(const struct locals *locals, int32_t position, int32_t dim)
+{
+    const weft_mesh *mesh = locals->layout->mesh;
+    struct wf_text text = {0};
+    weft_status status;
+
+    wf_placements_add_short_text(locals->given, mesh->axes, &text);
+    status = wf_text_status(&text);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_MISMATCH,
+                         "%s: rank %d is to hold %lld indices of dimension %d by %s, but its shard "
+                         "has %lld; %s S(%d)",
+                         locals->function, weft_mesh_rank_at(mesh, position),
+                         (long long)share_at(locals, position, dim), dim, text.data,
+                         (long long)size_at(locals, position, dim), locals->list_help, dim);
+    wf_text_free(&text);
+    return status;
+}
+
+static bool has_given_list(const struct locals *locals, int32_t dim)
+{
+    for (int32_t a = 0; a < locals->layout->mesh->axes; a++)
+        if (locals->given[a].kind == WEFT_PLACE_SIZES && locals->given[a].dim == dim) return true;
+    return false;
+}
+
+/* The coordinates of the groups that split INDEX has inside of the first rank of the line that was
+ * summed (MINE false), and of the rank at POSITION of that line. */
+static void start_group(const struct locals *locals, int32_t index, int32_t position, bool mine,
+                        int32_t *coord)
+{
+    const struct wf_layout *layout = locals->layout;
+    int32_t dim = layout->splits[index].dim, at[WEFT_MAX_AXES];
+
+    wf_mesh_coord_at(layout->mesh, position, at);
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        coord[a] = base_coord(locals, a);
+    for (int32_t i = 0; mine && i < index; i++)
+        if (layout->splits[i].dim == dim)
+            coord[layout->splits[i].axis] = at[layout->splits[i].axis];
+}
+
+/* Coordinate AT of SPLIT's axis holds SIZES in the groups of two RANKS. */
+static weft_status refuse_groups(const struct locals *locals, const struct wf_split *split,
+                                 int32_t at, const int64_t *sizes, const int32_t *ranks)
+{
+    const char *name = locals->layout->mesh->axis[split->axis].name;
+    struct wf_text axis = {0};
+    weft_status status;
+
+    if (name[0] != '\0')
+        wf_text_add(&axis, "%s", name);
+    else
+        wf_text_add(&axis, "%d", split->axis);
+    status = wf_text_status(&axis);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_MISMATCH,
+                         "%s: dimension %d: the groups of axis %s differ: coordinate %d holds %lld "
+                         "indices in the group of rank %d, but %lld in the group of rank %d; sizes "
+                         "that are not chunks must be the same in all groups of an axis",
+                         locals->function, split->dim, axis.data, at, (long long)sizes[0], ranks[0],
+                         (long long)sizes[1], ranks[1]);
+    wf_text_free(&axis);
+    return status;
+}
+
+/* WEFT_ERR_MISMATCH if the groups of split INDEX have equally many indices, but other sizes, inside
+ * of the rank at POSITION than inside of the first one. */
+static weft_status compare_groups(const struct locals *locals, int32_t index, int32_t position)
+{
+    const struct wf_layout *layout = locals->layout;
+    const struct wf_split *split = &layout->splits[index];
+    int32_t coord[2][WEFT_MAX_AXES], differs = -1, ranks[2] = {0, 0};
+    int64_t sums[2] = {0, 0}, sizes[2] = {0, 0}, size[2];
+    uint32_t inside = 0;
+
+    for (int32_t i = index + 1; i < layout->split_count; i++)
+        if (layout->splits[i].dim == split->dim) inside |= UINT32_C(1) << layout->splits[i].axis;
+    start_group(locals, index, position, false, coord[0]);
+    start_group(locals, index, position, true, coord[1]);
+    for (int32_t c = 0; c < layout->mesh->axis[split->axis].size; c++) {
+        for (int g = 0; g < 2; g++) {
+            coord[g][split->axis] = c;
+            WF_TRY(sum_sizes(locals, split->dim, inside, coord[g], &size[g]));
+            sums[g] += size[g];
+        }
+        if (differs >= 0 || size[0] == size[1]) continue;
+        differs = c;
+        memcpy(sizes, size, sizeof sizes);
+        for (int g = 0; g < 2; g++)
+            ranks[g] = wf_mesh_rank(layout->mesh, coord[g]);
+    }
+    if (differs < 0 || sums[0] != sums[1]) return WEFT_OK;
+    return refuse_groups(locals, split, differs, sizes, ranks);
+}
+
+/* WEFT_OK: the groups of all splits of DIM may differ as they do. */
+static weft_status compare_all_groups(const struct locals *locals, int32_t position, int32_t dim)
+{
+    const struct wf_layout *layout = locals->layout;
+
+    for (int32_t i = 0; locals->lists && i < layout->split_count; i++)
+        if (layout->splits[i].dim == dim) WF_TRY(compare_groups(locals, i, position));
+    return WEFT_OK;
+}
+
 /* The first rank that does not hold its share is at POSITION, in dimension DIM.  If its replica
  * holds its share, the two disagree.  Otherwise the rank itself is on the line that was summed;
  * since the sum is right, a later rank of the line deviates in the other direction. */
@@ -133,6 +245,8 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
                        weft_mesh_rank_at(mesh, position), dim,
                        (long long)size_at(locals, replica, dim),
                        (long long)size_at(locals, position, dim));
+    if (has_given_list(locals, dim)) return refuse_given(locals, position, dim);
+    WF_TRY(compare_all_groups(locals, position, dim));
     while (replica_of(locals, other, dim) != other ||
            size_at(locals, other, dim) == share_at(locals, other, dim) ||
            (size_at(locals, other, dim) < share_at(locals, other, dim)) == too_little)
@@ -148,8 +262,9 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
 }
 
 /* Check the arguments that both functions have, and set the layout's placements and shape. */
-static weft_status read_locals(struct locals *locals, const weft_placement *placements)
+static weft_status read_locals(struct locals *locals)
 {
+    const weft_placement *placements = locals->given;
     struct wf_layout *layout = locals->layout;
     const weft_mesh *mesh = layout->mesh;
     int32_t dims = layout->dims;
@@ -164,6 +279,7 @@ static weft_status read_locals(struct locals *locals, const weft_placement *plac
                            "not be negative",
                            locals->function, weft_mesh_rank_at(mesh, (int32_t)(i / dims)),
                            (long long)locals->sizes[i], (int32_t)(i % dims));
+    WF_TRY(wf_placements_check_fields(placements, mesh->axes, locals->function));
     memcpy(layout->placements, placements, (size_t)mesh->axes * sizeof *placements);
     WF_TRY(wf_layout_check(layout));
     for (int32_t d = 0; d < dims; d++)
@@ -212,9 +328,15 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
                                    int64_t *shape)
 {
     struct wf_layout layout = {.mesh = mesh, .dtype = WEFT_DTYPE_U8, .dims = dims};
-    struct locals locals = {&layout, shards, "weft_shape_from_shards",
-                            "weft_spec_from_shards accepts sizes that are not chunks"};
+    struct locals locals = {.layout = &layout,
+                            .sizes = shards,
+                            .given = placements,
+                            .function = "weft_shape_from_shards",
+                            .help = "weft_spec_from_shards accepts sizes that are not chunks",
+                            .list_help = "weft_spec_from_shards takes the sizes from the shards "
+                                         "for"};
     weft_spec *spec = NULL;
+    weft_status status;
 
     WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_shape_from_shards: mesh"));
     WF_TRY(wf_require(placements, "weft_shape_from_shards: placements"));
@@ -222,7 +344,8 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
         WF_TRY(wf_require(shards, "weft_shape_from_shards: shards"));
         WF_TRY(wf_require(shape, "weft_shape_from_shards: shape"));
     }
-    WF_TRY(read_locals(&locals, placements));
+    status = read_locals(&locals);
+    if (status != WEFT_OK) return wf_fail_named(status, locals.function);
     WF_TRY(make_spec(&locals, &spec));
     weft_spec_release(&spec);
     if (dims > 0) memcpy(shape, layout.shape, (size_t)dims * sizeof *shape);
@@ -265,6 +388,31 @@ static bool is_listed(const struct locals *locals, int32_t index, const int64_t 
     return false;
 }
 
+/* True if the caller wrote an S, or SS(d,1), on AXIS.  A G stays, also if its sizes are chunks. */
+static bool is_given_shard(const struct locals *locals, int32_t axis)
+{
+    const weft_placement *p = &locals->given[axis];
+
+    return p->kind == WEFT_PLACE_SHARD || (p->kind == WEFT_PLACE_STRIDED && p->factor == 1);
+}
+
+/* Settle the layout, some of whose splits have become G. */
+static weft_status settle_lists(const struct locals *locals)
+{
+    weft_status status = wf_layout_settle(locals->layout);
+    struct wf_text text = {0};
+
+    if (status != WEFT_ERR_INVALID) return status;
+    wf_placements_add_short_text(locals->layout->placements, locals->layout->mesh->axes, &text);
+    if (!text.failed)
+        status = wf_fail_context(status,
+                                 "%s: the local sizes are not chunks, so the shards need the "
+                                 "placements %s",
+                                 locals->function, text.data);
+    wf_text_free(&text);
+    return status;
+}
+
 /* Make a G of every S whose sizes are not chunks. */
 static weft_status list_sizes(struct locals *locals, int64_t **lists)
 {
@@ -273,7 +421,7 @@ static weft_status list_sizes(struct locals *locals, int64_t **lists)
     for (int32_t i = 0; i < layout->split_count; i++) {
         const struct wf_split *split = &layout->splits[i];
         int32_t ranks = layout->mesh->axis[split->axis].size;
-        if (split->kind != WEFT_PLACE_SHARD || ranks > WEFT_MAX_SIZES) continue;
+        if (!is_given_shard(locals, split->axis) || ranks > WEFT_MAX_SIZES) continue;
         lists[i] = wf_alloc((size_t)ranks * sizeof *lists[i]);
         if (lists[i] == NULL) return wf_fail_memory((size_t)ranks * sizeof *lists[i]);
         WF_TRY(sizes_of_split(locals, i, lists[i]));
@@ -285,7 +433,19 @@ static weft_status list_sizes(struct locals *locals, int64_t **lists)
         p->sizes = lists[i];
         p->size_count = layout->mesh->axis[layout->splits[i].axis].size;
     }
-    return wf_layout_settle(layout);
+    return settle_lists(locals);
+}
+
+/* The sizes of a G come from its list; without one, S takes them from the shards. */
+static weft_status check_lists(const weft_mesh *mesh, const weft_placement *placements)
+{
+    for (int32_t a = 0; a < mesh->axes; a++)
+        if (placements[a].kind == WEFT_PLACE_SIZES && placements[a].sizes == NULL)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "weft_spec_from_shards: placement %d, G: weft_placement.sizes is NULL; "
+                           "pass S(%d), and the sizes come from the shards",
+                           a, placements[a].dim);
+    return WEFT_OK;
 }
 
 weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
@@ -293,9 +453,14 @@ weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, 
                                   weft_spec **out)
 {
     struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
-    struct locals locals = {&layout, shards, "weft_spec_from_shards",
-                            "only S(d) on an axis of at most 65536 ranks accepts sizes that are "
-                            "not chunks, and they must be the same in all groups of the axis"};
+    struct locals locals = {.layout = &layout,
+                            .sizes = shards,
+                            .given = placements,
+                            .function = "weft_spec_from_shards",
+                            .help = "only S(d) on an axis of at most 65536 ranks accepts sizes "
+                                    "that are not chunks",
+                            .list_help = "to take the sizes from the shards, pass",
+                            .lists = true};
     int64_t *lists[WEFT_MAX_AXES] = {0};
     weft_status status;
 
@@ -303,9 +468,11 @@ weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, 
     WF_TRY(wf_require(placements, "weft_spec_from_shards: placements"));
     if (dims != 0) WF_TRY(wf_require(shards, "weft_spec_from_shards: shards"));
     WF_TRY(wf_require(out, "weft_spec_from_shards: out"));
-    WF_TRY(read_locals(&locals, placements));
-    status = list_sizes(&locals, lists);
+    WF_TRY(check_lists(mesh, placements));
+    status = read_locals(&locals);
+    if (status == WEFT_OK) status = list_sizes(&locals, lists);
     if (status == WEFT_OK) status = make_spec(&locals, out);
+    if (status != WEFT_OK) status = wf_fail_named(status, locals.function);
     for (int i = 0; i < WEFT_MAX_AXES; i++)
         wf_free(lists[i]);
     return status;

@@ -36,12 +36,12 @@ static bool has_lists(const struct wf_layout *layout, int32_t dim)
     return false;
 }
 
-static weft_status refuse_lists(const struct wf_layout *layout, int32_t dim)
+static weft_status refuse_lists(const char *function, int32_t dim)
 {
     return wf_fail(WEFT_ERR_UNSUPPORTED,
-                   "order and strides cannot be converted: dimension %d of %d has placements that "
-                   "list sizes, which depend on the order",
-                   dim, layout->dims);
+                   "%s: dimension %d has a B or a G, which have no strided form; split the "
+                   "dimension in the default order, without SS",
+                   function, dim);
 }
 
 /* Next coordinate on the axes that split DIM; false after the last. */
@@ -113,7 +113,7 @@ weft_status weft_spec_order_to_strides(const weft_spec *spec, weft_spec **out)
         int64_t factor = 1;
         if (i > 0 && splits[i].dim == splits[i - 1].dim && splits[i].axis < splits[i - 1].axis &&
             has_lists(&spec->layout, splits[i].dim))
-            return refuse_lists(&spec->layout, splits[i].dim);
+            return refuse_lists("weft_spec_order_to_strides", splits[i].dim);
         if (p->kind == WEFT_PLACE_STRIDED)
             return wf_fail(WEFT_ERR_UNSUPPORTED,
                            "placement %d is strided already, so strides cannot stand for its order",
@@ -168,7 +168,7 @@ weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
         int64_t factor = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
         if (!wf_placement_splits(p)) continue;
         if (factor > 1 && has_lists(&spec->layout, p->dim))
-            return refuse_lists(&spec->layout, p->dim);
+            return refuse_lists("weft_spec_strides_to_order", p->dim);
         if (!insert_axis(&orders[p->dim], made.mesh, axis, factor))
             return wf_fail(WEFT_ERR_UNSUPPORTED,
                            "placement %d, SS(%d,%lld): no later axes that split dimension %d "

@@ -112,6 +112,11 @@ static weft_status check_sizes(const struct wf_layout *layout, int32_t axis)
     const weft_placement *p = &layout->placements[axis];
     int64_t sum = 0;
 
+    if (p->sizes == NULL && p->size_count == 0)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "placement %d, %s: weft_placement.sizes is NULL and size_count is 0; it "
+                       "needs a list of sizes, and weft_placements_free clears it",
+                       axis, p->kind == WEFT_PLACE_PARTS ? "B" : "G");
     if (p->sizes == NULL)
         return wf_fail(WEFT_ERR_INVALID,
                        "placement %d, %s: weft_placement.sizes is NULL; it must point to %d sizes",
@@ -186,6 +191,50 @@ static weft_status check_placement(const struct wf_layout *layout, int32_t axis)
         return wf_fail(WEFT_ERR_INVALID, "placement %d: kind %u is not known", axis,
                        layout->placements[axis].kind);
     }
+}
+
+static weft_status check_fields(const weft_placement *p, int32_t axis)
+{
+    const bool splits = wf_placement_splits(p), lists = wf_placement_has_sizes(p);
+    const struct {
+        const char *name;
+        bool is_set, is_used;
+        const char *users; /* the kinds that use it */
+    } fields[] = {
+        {"sizes", p->sizes != NULL, lists, "PARTS and SIZES use"},
+        {"size_count", p->size_count != 0, lists, "PARTS and SIZES use"},
+        {"owner", p->owner != 0, p->kind == WEFT_PLACE_OWNER, "OWNER uses"},
+        {"factor", p->factor != 0, p->kind == WEFT_PLACE_STRIDED, "STRIDED uses"},
+        {"reduction", p->reduction != 0, p->kind == WEFT_PLACE_PARTIAL, "PARTIAL uses"},
+        {"dim", p->dim != 0, splits, "SHARD, STRIDED, PARTS and SIZES use"},
+        {"turn", p->turn != 0, splits, "SHARD, STRIDED, PARTS and SIZES use"},
+    };
+    struct wf_text text = {0};
+    weft_status status = WEFT_OK;
+
+    for (size_t i = 0; i < WF_COUNT(fields) && status == WEFT_OK; i++) {
+        if (!fields[i].is_set || fields[i].is_used) continue;
+        wf_placement_add_text(p, &text);
+        status = wf_text_status(&text);
+        if (status == WEFT_OK)
+            status = wf_fail(WEFT_ERR_INVALID,
+                             "placement %d, %s: weft_placement.%s is set, but only WEFT_PLACE_%s "
+                             "it; change the kind, or set the field to 0",
+                             axis, text.data, fields[i].name, fields[i].users);
+    }
+    wf_text_free(&text);
+    return status;
+}
+
+weft_status wf_placements_check_fields(const weft_placement *placements, int32_t axes,
+                                       const char *function)
+{
+    for (int32_t i = 0; i < axes; i++) {
+        weft_status status =
+            placements[i].kind <= WEFT_PLACE_OWNER ? check_fields(&placements[i], i) : WEFT_OK;
+        if (status != WEFT_OK) return wf_fail_named(status, function);
+    }
+    return WEFT_OK;
 }
 
 /* ---- one form for equal layouts ---- */

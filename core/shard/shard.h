@@ -41,6 +41,10 @@ struct weft_spec {
 /* Check LAYOUT's placements as far as they do not depend on its shape.  Messages name the placement
  * and its axis. */
 weft_status wf_layout_check(const struct wf_layout *layout) WF_NODISCARD;
+/* WEFT_ERR_INVALID: one of AXES PLACEMENTS, an argument of FUNCTION, sets a field that its kind
+ * does not use. */
+weft_status wf_placements_check_fields(const weft_placement *placements, int32_t axes,
+                                       const char *function) WF_NODISCARD;
 /* Check LAYOUT's placements, change them to the form that equal layouts share (turns from 1, unused
  * fields 0, forms as in spec.h), and derive its splits.  Parts of size 0 stay in the list; they do
  * not count in comparisons, and a spec has none. */

@@ -165,6 +165,7 @@ weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype, int32
     if (dims > 0) WF_TRY(wf_require(shape, "weft_spec_create: shape"));
     WF_TRY(wf_require(placements, "weft_spec_create: placements"));
     WF_TRY(wf_require(out, "weft_spec_create: out"));
+    WF_TRY(wf_placements_check_fields(placements, mesh->axes, "weft_spec_create"));
     WF_TRY(wf_shape_check(dims, shape, dtype));
     if (dims > 0) memcpy(layout.shape, shape, (size_t)dims * sizeof *shape);
     memcpy(layout.placements, placements, (size_t)mesh->axes * sizeof *placements);

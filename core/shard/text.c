@@ -185,7 +185,13 @@ static weft_status read_split(struct reader *r, uint32_t kind, weft_placement *o
     int64_t dim, turn;
 
     *out = (weft_placement){.kind = kind};
-    WF_TRY(expect_char(r, '('));
+    if (!take_char(r, '('))
+        return wf_scan_fail(&r->scan, r->kind, "expected '(' and %s",
+                            kind == WEFT_PLACE_PARTS   ? "a dimension with sizes, as in B(0;3,2)"
+                            : kind == WEFT_PLACE_SIZES ? "a dimension with sizes, as in G(0;3,2)"
+                            : kind == WEFT_PLACE_STRIDED
+                                ? "a dimension with a factor, as in SS(0,2)"
+                                : "a dimension, as in S(0)");
     WF_TRY(check_sign(r));
     WF_TRY(read_int(r,
                     kind == WEFT_PLACE_PARTS   ? "the dimension of B(dim;sizes)"
@@ -199,8 +205,13 @@ static weft_status read_split(struct reader *r, uint32_t kind, weft_placement *o
                                 out->dim);
         WF_TRY(read_int(r, "a factor", INT64_MAX, &out->factor));
     }
-    if (wf_placement_has_sizes(out)) WF_TRY(read_list(r, out));
-    WF_TRY(expect_char(r, ')'));
+    if (wf_placement_has_sizes(out)) {
+        WF_TRY(read_list(r, out));
+        if (!take_char(r, ')'))
+            return wf_scan_fail(&r->scan, r->kind, "expected ',' and the next size, or ')'");
+    } else {
+        WF_TRY(expect_char(r, ')'));
+    }
     if (!take_char(r, '[')) return WEFT_OK;
     WF_TRY(read_int(r, "the turn of a split", WEFT_MAX_AXES - 1, &turn));
     out->turn = (int32_t)turn + 1;
@@ -212,13 +223,16 @@ static weft_status read_owner(struct reader *r, weft_placement *out)
     int64_t owner;
 
     *out = (weft_placement){.kind = WEFT_PLACE_OWNER};
-    WF_TRY(expect_char(r, '('));
+    if (!take_char(r, '('))
+        return wf_scan_fail(&r->scan, r->kind,
+                            "expected '(' and the owner's coordinate, as in O(2)");
     wf_scan_space(&r->scan);
     if (wf_scan_peek(&r->scan) == '-')
         return wf_scan_refuse(&r->scan, r->kind, "coordinates count from 0");
     WF_TRY(read_int(r, "the owner's coordinate", INT32_MAX, &owner));
     out->owner = (int32_t)owner;
-    return expect_char(r, ')');
+    if (take_char(r, ')')) return WEFT_OK;
+    return wf_scan_fail(&r->scan, r->kind, "O has one owner; expected ')'");
 }
 
 static const char placements_known[] = "R, S(dim), SS(dim,factor), B(dim;sizes),"

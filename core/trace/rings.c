@@ -68,7 +68,8 @@ static weft_status add(weft_rings *rings, int folder, const char *folder_path, c
     return status == WEFT_ERR_NO_MEMORY ? status : note(rings);
 }
 
-static weft_status search(weft_rings *rings, const char *path)
+/* Add the rings in the folder PATH; false in *IS_WHOLE: there is no room for one of them. */
+static weft_status search(weft_rings *rings, const char *path, bool *is_whole)
 {
     weft_status status;
     DIR *entries;
@@ -82,15 +83,13 @@ static weft_status search(weft_rings *rings, const char *path)
         close(folder);
         return wf_fail_memory(0);
     }
-    for (struct dirent *entry = readdir(entries);
-         entry != NULL && status == WEFT_OK && rings->count < RINGS_MOST; entry = readdir(entries))
-        if (wf_folder_is_ring(entry->d_name)) status = add(rings, folder, path, entry->d_name);
+    for (struct dirent *entry = readdir(entries); entry != NULL && status == WEFT_OK && *is_whole;
+         entry = readdir(entries)) {
+        if (!wf_folder_is_ring(entry->d_name)) continue;
+        *is_whole = rings->count < RINGS_MOST;
+        if (*is_whole) status = add(rings, folder, path, entry->d_name);
+    }
     closedir(entries);
-    if (rings->count < RINGS_MOST || status != WEFT_OK) return status;
-    (void)wf_fail(WEFT_ERR_UNSUPPORTED,
-                  "there are more than %d rings; the others in %s are left out", RINGS_MOST - 1,
-                  path);
-    status = note(rings);
     return status;
 }
 
@@ -107,13 +106,19 @@ weft_status weft_rings_create(weft_rings **out)
 {
     weft_rings *rings;
     weft_status status = WEFT_OK;
+    bool is_whole = true;
 
     if (out == NULL) return wf_fail_null("weft_rings_create", "out");
     rings = wf_calloc(1, sizeof *rings);
     if (rings == NULL) return wf_fail_memory(sizeof *rings);
     rings->folder_count = wf_folder_list(rings->folders);
-    for (size_t i = 0; i < rings->folder_count && status == WEFT_OK; i++)
-        status = search(rings, rings->folders[i]);
+    for (size_t i = 0; i < rings->folder_count && status == WEFT_OK && is_whole; i++)
+        status = search(rings, rings->folders[i], &is_whole);
+    if (status == WEFT_OK && !is_whole) {
+        (void)wf_fail(WEFT_ERR_UNSUPPORTED, "there are more than %d rings; the others are left out",
+                      RINGS_MOST);
+        status = note(rings);
+    }
     if (status != WEFT_OK) {
         weft_rings_release(&rings);
         return status;

@@ -60,9 +60,10 @@ static void warn_full(const struct wf_trace *trace)
 {
     wf_log(
         WF_LOG_WARNING,
-        "rank %d has %d KiB of names of tensors, communicators and axes, the maximum; operations "
-        "with other names have none in dumps, traces and `weft status`",
-        trace->segment->rank, WF_TEXT_BYTES / 1024);
+        "the ring of rank %d has no room for more names of tensors, communicators, functions and "
+        "axes (%d KiB, %d names); operations with other names have none in dumps, traces and `weft "
+        "status`",
+        trace->segment->rank, WF_TEXT_BYTES / 1024, WF_TEXT_ENTRIES / 2);
 }
 
 uint32_t wf_trace_intern_long(struct wf_trace *trace, const char *text, size_t most)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """tutorial.py DOCUMENT WEFT HEADER [--fix] - do what a tutorial says, exactly as it says it.
 
-In the order of the text: a block that opens with ```c NAME or ```cpp NAME is written to the file NAME, a ```sh
+In the order of the text: a block that opens with ```c NAME or ```cpp NAME is written to the file NAME (one without a
+NAME is part of a program, and is skipped), a ```sh
 block is run, and the lines of a ```text block must all turn up, in order, in what the last ```sh block printed.
 Numbers of seconds are not compared.  The folder it all happens in holds nothing else but HEADER; if that is a folder
 of headers, HEADERS names it instead.  With --fix,
@@ -64,7 +65,7 @@ def main():
         else:
             shutil.copy(header, folder)
         for language, name, body in FENCE.findall(text):
-            if language in ("c", "cpp"):
+            if language in ("c", "cpp") and name:
                 with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                     file.write(body)
             elif language == "sh":

@@ -23,16 +23,17 @@ enum weft_log_level {
     WEFT_LOG_DEBUG
 };
 
-/* TEXT is one line, or a few, without an end of line; it is valid during the call.  In a process
- * with several ranks it begins with the rank: "rank 3: ".  Called by any thread, also by several at
- * once, and with locks of weft held: it must not call functions that take a context or an object of
- * one, nor weft_log_to. */
+/* TEXT is one line, or a few, without an end of line; it is valid during the call.  A line from
+ * weft's own thread for a rank begins with the rank: "rank 3: ".  Called by any thread, also by
+ * several at once, and with locks of weft held: it must not call functions that take a context or
+ * an object of one, nor weft_log_to.  A line that weft logs on a thread while that thread runs the
+ * sink goes to standard error. */
 typedef void (*weft_log_sink)(void *argument, enum weft_log_level level, const char *text);
 
 /* Pass every line to SINK with ARGUMENT from now on, instead of to standard error.  NULL: to
  * standard error again.  When it returns, the sink before is not running and is not called again.
- * Lines that are logged while the calling thread runs the sink go to standard error.
- * [any thread] */
+ * The line about a dump that SIGUSR1 requested always goes to standard error, because a signal
+ * handler may not call a sink.  [any thread] */
 WEFT_API void weft_log_to(weft_log_sink sink, void *argument);
 
 /* Log lines up to LEVEL, for sink and standard error alike.  It replaces the value of WEFT_LOG.

@@ -5,7 +5,8 @@
  *
  * A plan is a list of steps, each from one spec to the next.  It depends only on the two specs, the
  * cost table and the options, so every rank computes the same plan, bit for bit.  Plans are
- * immutable and shared.  All functions here may be called from any thread. */
+ * immutable and shared.  All functions here, except those of a cache, may be called from any
+ * thread. */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
 
@@ -26,8 +27,10 @@ enum weft_minimize {
 };
 
 enum weft_planner {
-    WEFT_PLANNER_SEARCH = 0,  /* the plan of minimum cost */
-    WEFT_PLANNER_EXCHANGE = 1 /* always one exchange */
+    WEFT_PLANNER_SEARCH = 0, /* the plan of minimum cost */
+    /* one exchange, or a permute where that is the same; before it an all-reduce, if the target
+     * keeps a part of an average of integers */
+    WEFT_PLANNER_EXCHANGE = 1
 };
 
 typedef struct weft_plan_options {
@@ -65,12 +68,14 @@ typedef struct weft_plan_info {
     const weft_spec *from, *to;  /* valid as long as the plan; NULL for a batch */
     uint32_t steps;              /* 0: every rank already holds its target shard */
     uint64_t cost_ns;            /* predicted time */
-    uint64_t bytes_received_max; /* by the rank that receives most */
-    uint64_t peak_bytes;         /* scratch of the rank that needs most */
-    uint64_t digest;             /* equal on two ranks if and only if their plans are equal */
-    uint32_t tensors;            /* number of tensors: 1, or more for a batch */
-    uint32_t together;           /* tensors of a batch that share one exchange */
-    bool exact;                  /* bytes_received_max is counted; false: estimated */
+    uint64_t bytes_received_max; /* in all steps together, by the rank that receives most */
+    uint64_t peak_bytes; /* scratch, without source and target, of the rank that needs most, if the
+                            backend works as the cost table says; see weft_plan_scratch */
+    uint64_t digest;     /* 64-bit hash: equal plans have equal digests */
+    uint32_t tensors;    /* number of tensors: 1, or more for a batch */
+    uint32_t together;   /* tensors of a batch that share one exchange */
+    bool exact;          /* bytes_received_max is counted; false: estimated */
+    bool scratch_exact;  /* peak_bytes is counted; false: estimated */
 } weft_plan_info;
 
 /* Copy the properties of PLAN to *OUT, whose struct_size the caller sets. */
@@ -86,7 +91,8 @@ enum weft_cast {
 typedef struct weft_step_info {
     size_t struct_size;
     uint32_t kind; /* enum weft_step_kind */
-    uint32_t axes; /* bit per mesh axis that takes part; 0 between two meshes */
+    uint32_t axes; /* bit per mesh axis that takes part; 0 between two meshes, for the shared
+                      exchange of a batch, and for a step that only casts */
     /* Valid as long as the plan; NULL for the shared exchange of a batch.  If the two meshes of the
      * plan are reshapes of the same rank list (8 and 2x4), the steps refer to their common
      * refinement. */
@@ -94,10 +100,12 @@ typedef struct weft_step_info {
     uint64_t bytes_sent;     /* by the rank that sends most */
     uint64_t bytes_received; /* by the rank that receives most */
     uint64_t scratch_bytes;
-    uint64_t cost_ns; /* predicted time */
-    uint32_t tensor;  /* number of the tensor in a batch; without meaning if FROM is NULL */
-    uint32_t cast;    /* enum weft_cast; FROM and TO have the two dtypes */
-    bool exact;       /* bytes_sent and bytes_received are counted; false: estimated */
+    uint64_t cost_ns;   /* predicted time */
+    uint32_t tensor;    /* number of the tensor in a batch; without meaning if FROM is NULL */
+    uint32_t cast;      /* enum weft_cast; FROM and TO have the two dtypes */
+    bool exact;         /* bytes_sent and bytes_received are counted; false: at least one is an
+                           estimate */
+    bool scratch_exact; /* scratch_bytes is counted; false: estimated */
 } weft_step_info;
 
 /* Copy the properties of step INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:
@@ -107,8 +115,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_step_get(const weft_plan *plan, ui
 
 /* Set *BYTES to a lower bound on the bytes that the busiest rank receives in any method, by weft's
  * steps or others, if only ranks of the plan's meshes take part.  It follows from the indices that
- * ranks hold and want, and from the number of contributions that are reduced.  Takes some hundred
- * nanoseconds per distinct shard. */
+ * ranks hold and want, and from the number of contributions that are reduced.  No method may reach
+ * the bound.  0: nothing must travel, or no bound is known.  Takes some hundred nanoseconds per
+ * distinct shard. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_lower_bound(const weft_plan *plan, uint64_t *bytes);
 
 /* The cost table that PLAN was created with.  Borrowed; NULL for NULL. */
@@ -116,17 +125,19 @@ WEFT_API const weft_cost_table *weft_plan_costs(const weft_plan *plan);
 
 /* Create the plan that would be chosen if PLAN did not exist, to show why PLAN was chosen: the best
  * plan without the kind of step that PLAN spends most time on; between two meshes, the next best
- * plan.  OPTIONS are those that PLAN was created with; the memory limit is ignored.  The caller
- * releases *OUT.  WEFT_ERR_NOT_FOUND: no other plan exists.  WEFT_ERR_INVALID: PLAN is a batch. */
+ * plan.  OPTIONS are those that PLAN was created with; the memory limit is ignored.  OPTIONS may be
+ * NULL; without a cost table, that of PLAN is used.  The caller releases *OUT.
+ * WEFT_ERR_NOT_FOUND: no other plan exists, PLAN moves no data, or OPTIONS->planner is not
+ * WEFT_PLANNER_SEARCH.  WEFT_ERR_INVALID: PLAN is a batch. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create_runner_up(const weft_plan *plan,
                                                                const weft_plan_options *options,
                                                                weft_plan **out);
 
-/* Write PLAN as text to BUFFER, one line per step; of more than eight sizes of a B or G, the first
- * eight.  At most CAPACITY bytes are written, including
- * the terminating zero; longer text is cut, and the status is still WEFT_OK.  If LENGTH is not
- * NULL, *LENGTH is set to the length of the whole text without the terminating zero.  BUFFER may be
- * NULL if CAPACITY is 0. */
+/* Write PLAN as text to BUFFER: a line for each step and one with the sums.  It is for people: of
+ * more than eight sizes of a B or G it has the first eight.  At most CAPACITY bytes are written,
+ * including the terminating zero; longer text is cut, and the status is still WEFT_OK.  If LENGTH
+ * is not NULL, *LENGTH is set to the length of the whole text without the terminating zero.  BUFFER
+ * may be NULL if CAPACITY is 0. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char *buffer,
                                                     size_t capacity, size_t *length);
 

@@ -14,8 +14,9 @@
  * A rank keeps records of its operations in a ring (trace.h), which is a file in
  * $XDG_RUNTIME_DIR/weft or /dev/shm/weft-UID that only its user can read.  The file stays if the
  * rank is killed.  A weft_ring is a copy of it: records, texts and communicators as they were when
- * they were read. Reading does not disturb the rank, which may run, be stopped, or have ended.  No
- * context is needed. */
+ * they were read.  Reading does not disturb the rank, which may run, be stopped, or have ended.  No
+ * context is needed.  Different threads may use different rings, also those of one list; one thread
+ * at a time may use a ring.  Conventions for NULL and struct_size are those of context.h. */
 #ifndef WEFT_RING_H
 #define WEFT_RING_H
 
@@ -28,8 +29,8 @@ extern "C" {
 typedef struct weft_ring weft_ring;
 typedef struct weft_rings weft_rings;
 
-/* The rank whose ring it is.  Texts live until the ring is read again or closed.  Control
- * characters in them are replaced. */
+/* The rank whose ring it is, when the ring was read.  Texts live until the ring is read again, is
+ * closed, or its list is released.  Control characters in them are replaced. */
 typedef struct weft_ring_info {
     size_t struct_size;
     const char *path;    /* the file */
@@ -41,10 +42,10 @@ typedef struct weft_ring_info {
     uint32_t removed;    /* 1: the file was removed after it was opened, as a rank does that
                             leaves its job */
     const char *host;    /* name of the rank's host */
-    const char *program; /* name of its program */
+    const char *program; /* name of its program, cut after 15 bytes */
     const char *backend; /* name of its plugin */
-    uint64_t oldest;     /* ids of the records that the ring may have; */
-    uint64_t newest;     /* 0: the rank has no records */
+    uint64_t oldest;     /* id of the oldest record; 0: the rank has no records */
+    uint64_t newest;     /* id of the newest record; some between them may be missing */
     uint64_t begun_ns;   /* when the rank joined its job; CLOCK_MONOTONIC, as all times */
     uint64_t read_ns;    /* when the ring was read */
 } weft_ring_info;
@@ -54,7 +55,8 @@ typedef struct weft_ring_comm_info {
     size_t struct_size;
     uint64_t number; /* as in records; equal on all its ranks; the parts of a split share it */
     const char *name;
-    const char *ranks;  /* its world ranks, "0-3,8"; a long list is cut */
+    const char
+        *ranks; /* its world ranks, "0-3,8"; a list of more than 2047 bytes ends with ",..." */
     int32_t rank, size; /* in the communicator */
     weft_status failed; /* WEFT_OK: it has not failed */
 } weft_ring_comm_info;
@@ -71,14 +73,15 @@ WEFT_API void weft_rings_release(weft_rings **rings);
 WEFT_API size_t weft_rings_count(const weft_rings *rings);
 /* Ring INDEX; NULL past the last.  It belongs to the list. */
 WEFT_API weft_ring *weft_rings_at(const weft_rings *rings, size_t index);
-/* Why a file was left out: a sentence with its path; NULL past the last.  Borrowed. */
+/* Why a file or a folder was left out: a sentence; NULL past the last.  Borrowed. */
 WEFT_API const char *weft_rings_problem(const weft_rings *rings, size_t index);
 /* Folder INDEX of those that weft_rings_create searches; NULL past the last.  Borrowed. */
 WEFT_API const char *weft_rings_folder(const weft_rings *rings, size_t index);
 
 /* Open and read the ring in file PATH, which may be a copy of a ring.  The caller closes *OUT.
- * WEFT_ERR_NOT_FOUND: there is no file.  WEFT_ERR_PARSE: it is not a ring, or is cut short.
- * WEFT_ERR_VERSION: another version of weft wrote it.  WEFT_ERR_SYSTEM: it cannot be read. */
+ * WEFT_ERR_NOT_FOUND: there is no file.  WEFT_ERR_PARSE: it is not a ring, is cut short, or its
+ * rank has not written it yet.  WEFT_ERR_VERSION: another version of weft wrote it.
+ * WEFT_ERR_SYSTEM: it cannot be read. */
 WEFT_API WEFT_NODISCARD weft_status weft_ring_open(const char *path, weft_ring **out);
 /* Close the ring and set *RING to NULL.  Accepts NULL and a pointer to NULL.  Not for rings of a
  * list: then it logs a warning and closes nothing. */
@@ -103,7 +106,7 @@ WEFT_API const char *weft_ring_text(const weft_ring *ring, uint32_t text);
 WEFT_API size_t weft_ring_print(const weft_ring *ring, const weft_record *record, char *buffer,
                                 size_t capacity);
 
-/* Number of communicators that the rank has; 0 for NULL. */
+/* Number of communicators that the rank has and has not released, at most 256; 0 for NULL. */
 WEFT_API size_t weft_ring_comm_count(const weft_ring *ring);
 /* Copy the properties of communicator INDEX to *OUT, whose struct_size the caller sets.
  * WEFT_ERR_INVALID: INDEX is past the last. */

@@ -12,7 +12,7 @@
  *   G(d;n0,n1,...)  dimension d is split into groups of consecutive indices; the rank at coordinate
  *            i of the axis holds group i, of ni indices
  *   P(op)    every rank holds a contribution; the tensor is op (sum, avg, min, max, prod) of all
- *   O(c)     the rank at coordinate c of the axis owns what R would give it; the others hold
+ *   O(c)     the rank at coordinate c of the axis holds what it would hold with R; the others hold
  *            nothing: their dimension 0 has size 0 and the other dimensions are as the owner's
  *
  * Several axes may split one dimension.  Each axis splits the chunks that the axis before it left.
@@ -23,9 +23,10 @@
  * Text: `f32[4096,4096] S(0),R`.  `P` is `P(sum)`.  Any order but the default is written as the
  * turn of each axis: `S(0)[1],S(0)[0]` splits dimension 0 by axis 1 first.
  *
- * Equal layouts have one form: parts of size 0 are dropped, B with one part is S, B whose parts are
+ * These layouts have one form: parts of size 0 are dropped, B with one part is S, B whose parts are
  * the chunks of SS(d,f) is SS(d,f) with the smallest f, G whose sizes are the chunks of S(d) is
- * S(d), SS(d,1) is S(d), and O on an axis of one rank is R.
+ * S(d), SS(d,1) is S(d), and O on an axis of one rank is R.  Other specs may differ although they
+ * place every element on the same ranks, such as S(0) and R on an axis of one rank.
  *
  * Specs are immutable, shared and unique: equal specs are one object, so `a == b` compares them.
  * All functions here may be called from any thread.  Unless stated, time and memory do not grow
@@ -56,7 +57,8 @@ enum {
     WEFT_MAX_SIZES = 65536 /* sizes of a G */
 };
 
-/* The placement on one mesh axis.  Fields that the kind does not use are 0. */
+/* The placement on one mesh axis.  Fields that the kind does not use are 0; functions refuse others
+ * with WEFT_ERR_INVALID. */
 typedef struct weft_placement {
     uint32_t kind;        /* enum weft_placement_kind */
     uint32_t reduction;   /* PARTIAL: WEFT_REDUCE_SUM, AVG, MIN, MAX or PROD */
@@ -147,7 +149,8 @@ typedef struct weft_shard {
     int32_t dims;
     int64_t elements;
     int64_t shape[WEFT_MAX_DIMS];
-    int64_t offset[WEFT_MAX_DIMS]; /* first global index; the full size if the shard is empty */
+    int64_t offset[WEFT_MAX_DIMS]; /* first global index of each dimension; the full size of a
+                                      dimension of which the shard has no index */
 } weft_shard;
 
 /* Write the shard of RANK to *OUT.  RANK may be any number.  For NULL the shard is empty. */
@@ -161,7 +164,8 @@ typedef struct weft_run {
 } weft_run;
 
 /* Write the rest of the run that contains local index POSITION of dimension DIM on RANK: out->start
- * is the global index of POSITION.  False if the shard has no index POSITION.  Runs have maximum
+ * is the global index of POSITION.  False if the shard has no index POSITION, SPEC
+ * is NULL or has no dimension DIM, or RANK is not a member.  Runs have maximum
  * length and ascend:
  *     for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at += run.length) ... */
 WEFT_API bool weft_spec_run(const weft_spec *spec, int32_t rank, int32_t dim, int64_t position,
@@ -197,18 +201,20 @@ WEFT_API bool weft_spec_segment(const weft_spec *spec, int32_t rank, const int64
 
 /* Compute the global shape from the local shapes of all ranks.  SHARDS[i * dims + d] is the size in
  * dimension d of the shard of the rank at position i in row-major order of MESH.  SHAPE has room
- * for DIMS sizes.  WEFT_ERR_MISMATCH names two ranks whose shards contradict each other.  Linear in
- * the number of ranks. */
+ * for DIMS sizes.  SHARDS and SHAPE may be NULL if DIMS is 0.  WEFT_ERR_MISMATCH names two
+ * ranks whose shards contradict each other, or a rank that is not an owner and whose shard is not
+ * empty.  Linear in the number of ranks. */
 WEFT_API WEFT_NODISCARD weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
                                                            const weft_placement *placements,
                                                            const int64_t *shards, int64_t *shape);
 
 /* Create the spec whose shards have these local shapes; SHARDS as in weft_shape_from_shards.  An
- * S(d) of PLACEMENTS becomes G(d;...) if the local sizes are not its chunks.  They must then be the
- * same in all groups of the axis, which has at most WEFT_MAX_SIZES ranks.  The other placements
- * stay as they are.  The caller releases *OUT.  WEFT_ERR_MISMATCH names two ranks whose shards
- * contradict each other.  WEFT_ERR_INVALID: G would be needed inside of shards of unequal sizes.
- * Linear in the number of ranks. */
+ * S(d) of PLACEMENTS becomes G(d;...) if the local sizes are not its chunks.  All axis groups of
+ * this axis must then have the same list of local sizes.  The axis has at most WEFT_MAX_SIZES
+ * ranks. The other placements stay as they are; a G that the caller lists is never replaced by
+ * another one. The caller releases *OUT.  WEFT_ERR_MISMATCH as in weft_shape_from_shards, or it
+ * names a rank whose shard contradicts a listed G.  WEFT_ERR_INVALID: an outer axis leaves unequal
+ * sizes, and an inner one needs G.  Linear in the number of ranks. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_from_shards(const weft_mesh *mesh,
                                                           enum weft_dtype dtype, int32_t dims,
                                                           const weft_placement *placements,
@@ -229,10 +235,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_strides_to_order(const weft_spec *
 /* ---- owners ---- */
 
 /* Deal COUNT tensors of BYTES[i] bytes to OWNERS owners, at least 1, so that their loads are about
- * equal: the largest tensor first, each to the owner with the least load.  OUT[i] is the owner of
- * tensor i, from 0.  The result depends on the arguments alone, so all ranks compute the same.  The
- * largest load is at most 4/3 of the least possible one, and at most 5/4 of the mean load if no
- * tensor exceeds a quarter of the mean.  WEFT_ERR_INVALID: the bytes add up beyond 2^64 - 1. */
+ * equal: the largest tensor first, each to the owner with the least load.  OUT[i], from
+ * 0 to OWNERS - 1, is the owner of tensor i: the c of its O(c).  Of equal tensors the first goes
+ * first, and of equal loads the lower owner is chosen.  COUNT 0 does nothing.  The result depends
+ * on the arguments alone, so all ranks compute the same.  The largest load is at most 4/3 of the
+ * least possible one, and at most 5/4 of the mean load if no tensor exceeds a quarter of the mean.
+ * WEFT_ERR_INVALID: OWNERS is below 1, or the bytes add up beyond 2^64 - 1. */
 WEFT_API WEFT_NODISCARD weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes,
                                                         int32_t owners, int32_t *out);
 

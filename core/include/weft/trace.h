@@ -8,8 +8,8 @@
  *
  * weft keeps a record of each operation in a ring of fixed size, one ring per rank.  The ring is in
  * shared memory: `weft status` and ring.h read it while the rank runs, is stopped, or was killed.
- * Observers get the same records by callback.  Counters, dumps, traces and metrics are observers.
- * WEFT_RING=0 turns the ring off. */
+ * Observers get the same records by callback.  Counters, traces and metrics are observers.  A dump
+ * is a copy of the ring.  WEFT_RING=0 turns the ring off. */
 #ifndef WEFT_TRACE_H
 #define WEFT_TRACE_H
 
@@ -45,7 +45,7 @@ extern "C" {
     X(COPY, 27, "copy")                      /* of a plan: within this rank's memory */            \
     X(SYMM_BARRIER, 28, "symmetric barrier") /* of symmetric memory */                             \
     X(REDISTRIBUTE, 29, "redistribute")      /* a whole redistribution or move; contains steps */  \
-    X(PLAN, 30, "plan")                      /* the search for a plan, or its binding */           \
+    X(PLAN, 30, "plan")                      /* the binding of a plan */                           \
     X(CREATE, 31, "create")                  /* of a communicator or symmetric memory */
 
 #define WEFT_OPERATION_ENUM(name, value, text) WEFT_OP_##name = value,
@@ -68,16 +68,17 @@ enum weft_record_flag {
 #define WEFT_NO_STEP_KIND 255
 
 /* One operation of this rank.  Later versions append fields.  Times are ticks of the processor's
- * counter; weft_ticks_to_ns converts them.  Texts are numbers; weft_trace_text converts them. */
+ * counter, and weft_ticks_to_ns converts them; records of weft_ring_record have nanoseconds
+ * instead.  Texts are numbers; weft_trace_text converts them. */
 typedef struct weft_record {
     uint64_t id;        /* 1, 2, 3 ... on this rank */
     uint64_t comm;      /* number of the communicator, equal on all its ranks and unique on each
                            of them; the parts of a split share it; 0: none */
     uint64_t sequence;  /* number of the collective on its communicator, of the message to or from
                            PEER, or of the creation or release by these ranks; equal on all ranks
-                           that take  part; 0: none */
-    uint64_t sent;      /* bytes of this rank's input */
-    uint64_t received;  /* bytes of this rank's output */
+                           that take part; 0: none */
+    uint64_t sent;      /* bytes of this rank's input, with the part that stays on this rank */
+    uint64_t received;  /* bytes of this rank's output, with the part that was on this rank */
     uint64_t plan;      /* digest of the plan; 0: not part of a plan */
     uint64_t submitted; /* ticks */
     uint64_t started;   /* ticks; 0: not known */
@@ -89,7 +90,7 @@ typedef struct weft_record {
     uint16_t step;      /* number of the plan's step, from 1; 0: none */
     uint8_t operation;  /* enum weft_operation */
     uint8_t step_kind;  /* enum weft_step_kind, or WEFT_NO_STEP_KIND */
-    uint8_t dtype;      /* enum weft_dtype, of the data that travels */
+    uint8_t dtype;      /* enum weft_dtype, of the data that travels; no meaning without data */
     uint8_t reduction;  /* enum weft_reduction, if the operation reduces */
     uint8_t state;      /* enum weft_record_state */
     uint8_t flags;      /* enum weft_record_flag */
@@ -97,7 +98,8 @@ typedef struct weft_record {
     int32_t waits_for;  /* world rank that this rank waited for when it failed; -1: not known */
     uint32_t comm_name; /* text: the communicator */
     uint32_t axes;      /* text: the mesh axes along which data travels, such as "tp"; of a
-                           creation: the world ranks that take part, "0-3,8"; 0: all ranks */
+                           creation or release by some ranks of the communicator: their
+                           world ranks, "0-3,8"; 0: none, or all ranks of the communicator */
     uint32_t label;     /* text: the name of the tensor, or of the bound plan; of a creation
                            or release: the function, such as "weft_comm_split" */
     int32_t status;     /* weft_status of a failed operation */
@@ -107,8 +109,8 @@ typedef struct weft_record {
 /* The name of OPERATION, such as "all-gather"; NULL for an unknown one.  [any thread] */
 WEFT_API const char *weft_operation_name(enum weft_operation operation);
 
-/* Convert TICKS of a record of this host to nanoseconds of CLOCK_MONOTONIC.  0 for 0.
- * [any thread] */
+/* Convert TICKS of a record of this host to nanoseconds of CLOCK_MONOTONIC.  0 for 0.  The
+ * first call of a process may take a millisecond.  [any thread] */
 WEFT_API uint64_t weft_ticks_to_ns(uint64_t ticks);
 
 /* The text with number TEXT in a record of CONTEXT; "" for an unknown one, NULL for NULL.  Valid
@@ -117,7 +119,7 @@ WEFT_API const char *weft_trace_text(weft_context *context, uint32_t text);
 
 /* Describe RECORD of CONTEXT in a few words: "all-gather tp 8.0 MiB".  A step of a plan has the
  * name of its kind (weft_step_name).  BUFFER and CAPACITY as in snprintf.  Returns the whole
- * length.  Allocates nothing.  [any thread] */
+ * length, and 0 if CONTEXT or RECORD is NULL.  Allocates nothing.  [any thread] */
 WEFT_API size_t weft_record_print(weft_context *context, const weft_record *record, char *buffer,
                                   size_t capacity);
 
@@ -126,9 +128,10 @@ WEFT_API size_t weft_record_print(weft_context *context, const weft_record *reco
 typedef struct weft_observation weft_observation;
 
 /* Callbacks; any of them may be NULL.  RECORD is valid during the call.  A callback runs on the
- * thread that submits the operation or waits for it, must not call weft except for the functions
- * above and weft_observation_release, and should return within a microsecond.  Callbacks of one
- * observer may run on several threads at once. */
+ * thread that submits the operation or waits for it; `failed` may also run on a thread of weft.
+ * weft may hold locks of the context.  A callback must not call weft except for the functions
+ * above, those of status.h that return a name, and weft_observation_release.  It should return
+ * within a microsecond.  Callbacks of one observer may run on several threads at once. */
 typedef struct weft_observer {
     size_t struct_size;
     void *self; /* the first argument of each callback */
@@ -142,7 +145,8 @@ typedef struct weft_observer {
     /* An operation is complete or has failed.  For work on a stream: a test or a wait of the host
      * has reported it. */
     void (*finished)(void *self, const weft_record *record);
-    /* weft begins to search or bind a plan (WEFT_OP_PLAN).  `finished` reports its end. */
+    /* weft begins to bind a plan (WEFT_OP_PLAN).  `finished` reports the end of the binding.  The
+     * search for the plan has no record. */
     void (*planned)(void *self, const weft_record *record);
     /* A redistribution or a move begins; its steps follow.  `finished` reports its end. */
     void (*redistributes)(void *self, const weft_record *record);
@@ -150,15 +154,17 @@ typedef struct weft_observer {
     void (*failed)(void *self, uint64_t comm, weft_status status, const char *text);
 } weft_observer;
 
-/* Call OBSERVER, which is copied, for every operation of CONTEXT from now on.  The caller releases
- * *OUT.  WEFT_ERR_NO_MEMORY: there are 16 observers; WEFT_TRACE, WEFT_METRICS and counting use one
- * each.  [any thread] */
+/* Call OBSERVER, which is copied, for every operation of CONTEXT from now on.  Operations that were
+ * submitted before have `finished` only.  The caller releases *OUT.  WEFT_ERR_NO_MEMORY: there are
+ * 16 observers.  WEFT_TRACE and WEFT_METRICS use one each, and all counting together uses one.
+ * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_observe(weft_context *context,
                                                  const weft_observer *observer,
                                                  weft_observation **out);
 
-/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads.  A
- * callback may release its own observation, but no other one.  Accepts NULL and a pointer to NULL.
+/* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads, so
+ * the caller must hold no lock that a callback takes.  A callback may release its own observation,
+ * but no other one.  Only one thread may release it.  Accepts NULL and a pointer to NULL.
  * If the context was released before, only the handle is freed. */
 WEFT_API void weft_observation_release(weft_observation **observation);
 
@@ -170,14 +176,15 @@ WEFT_API void weft_observation_release(weft_observation **observation);
 typedef struct weft_axis_count {
     char axes[32];           /* "tp", "dp,tp"; a communicator's name if it is not of a mesh axis */
     uint64_t operations;     /* number */
-    uint64_t sent, received; /* bytes of this rank */
+    uint64_t sent, received; /* bytes of this rank's inputs and outputs, as in records */
 } weft_axis_count;
 
 typedef struct weft_counts {
     size_t struct_size;
     uint64_t operations[WEFT_OP_COUNT]; /* by enum weft_operation */
     uint64_t steps[16];                 /* of plans, by enum weft_step_kind */
-    uint64_t sent, received;            /* bytes of this rank, without local copies */
+    uint64_t sent, received;            /* sums of those of the records, so also what stays on this
+                                           rank; `copy` and `redistribute` do not count */
     uint64_t implicit_moves;            /* reserved; always 0 in this version */
     uint64_t cache_hits, cache_misses;  /* of moves */
     uint64_t failed;                    /* operations that failed */
@@ -186,8 +193,10 @@ typedef struct weft_counts {
     weft_axis_count axes[WEFT_COUNTED_AXES];
 } weft_counts;
 
-/* Begin to count the operations of CONTEXT.  The caller sets counts->struct_size.  Counting nests:
- * each begin needs another struct.  [any thread] */
+/* Begin to count the operations of CONTEXT.  The caller sets counts->struct_size; the other fields
+ * become 0.  COUNTS stays at its address until weft_counts_end or the release of CONTEXT.  Counting
+ * nests and may end in any order: each begin needs another struct.  WEFT_ERR_INVALID: COUNTS has
+ * begun.  WEFT_ERR_NO_MEMORY: there are 16 observers.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_counts_begin(weft_context *context, weft_counts *counts);
 
 /* Set COUNTS to the operations submitted since its begin, and to those that failed since then, and
@@ -198,9 +207,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_counts_end(weft_context *context, weft_
 /* ---- names --------------------------------------------------------------------- */
 
 /* Give STREAM of CONTEXT a name, which is copied and cut after 31 bytes.  Messages, dumps and
- * traces use it.  NULL is the default stream.  weft keeps the names of the last 64 named streams.
- * Communicators get their name when they are created (weft_subcomm_options), bound plans from
- * weft_bind_options. */
+ * traces use it.  STREAM NULL is the default stream.  NAME "" removes the name.  weft keeps the
+ * names of the last 64 named streams.  Communicators get their name when they are created
+ * (weft_subcomm_options), bound plans from weft_bind_options.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_set_name(weft_context *context, weft_stream *stream,
                                                          const char *name);
 
@@ -208,9 +217,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_set_name(weft_context *context, 
 
 /* Write the ring of CONTEXT as PREFIX.RANK, a pickle that PyTorch's flight-recorder analyser reads,
  * and as PREFIX-RANK.json.  The first "%r" in PREFIX becomes the rank instead, and the names differ
- * by ".json" only.  PREFIX NULL or "": the value of WEFT_DUMP.  Both files appear complete or not
- * at all.  WEFT_ERR_INVALID: there is no prefix, or it is a folder.  WEFT_ERR_SYSTEM: a file cannot
- * be written.  [any thread] */
+ * by ".json" only.  PREFIX NULL or "": the value of WEFT_DUMP.  Each file appears complete or not
+ * at all.  WEFT_ERR_INVALID: there is no prefix, or it ends with '/'.  WEFT_ERR_SYSTEM: a file
+ * cannot be written.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dump(weft_context *context, const char *prefix);
 
 #ifdef __cplusplus

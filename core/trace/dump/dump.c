@@ -89,7 +89,7 @@ void wf_dump_if_due(struct wf_trace *trace)
         atomic_store(&trace->dump_due, false);
     }
     pthread_mutex_unlock(&trace->dump_lock);
-    if (written != NULL) tell(written); /* unlocked: the program's sink may call weft */
+    if (written != NULL) tell(written); /* unlocked: the program's sink may be slow */
     wf_free(written);
 }
 

@@ -8,6 +8,15 @@ WEFT_TIMEOUT=2.5 expect 0 "WEFT_TIMEOUT=2.5  (environment)" weft env
 WEFT_TIMEOUT=soon expect 1 "WEFT_TIMEOUT is \"soon\"; expected seconds" weft env
 WEFT_TIMEOUT= expect 0 "WEFT_TIMEOUT=300  (default)" weft env
 WEFT_BAKEND=x expect 0 "weft does not know WEFT_BAKEND; did you mean WEFT_BACKEND?" weft env
+# commands without a job warn, too
+for command in "plan --from R --to S(0)" "sim --from R --to S(0)" "layout --placements S(0)"; do
+    read -ra words <<<"$command --mesh 2 --shape 8"
+    WEFT_BAKEND=x expect 0 "weft ${words[0]}: warning: weft does not know WEFT_BAKEND; did you mean WEFT_BACKEND?" \
+        weft "${words[@]}"
+    WEFT_BAKEND=x WEFT_LOG=error lacks "WEFT_BAKEND" weft "${words[@]}"
+    WEFT_BACKEND=x lacks "does not know" weft "${words[@]}"
+done
+WEFT_COSTZ=x expect 1 "weft status: warning: weft does not know WEFT_COSTZ; did you mean WEFT_COSTS?" weft status 1
 expect 0 "| \`WEFT_BACKEND\` | text |" weft env --markdown
 json weft env --json -- 'it["knobs"][0]["name"] == "WEFT_BACKEND"' \
     'sorted(it) == ["knobs", "unknown"]' \

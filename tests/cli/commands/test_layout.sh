@@ -8,7 +8,7 @@ json layout --mesh 2x2 --shape 7x5 --placements 'S(0),S(1)' --json -- \
     'it["mesh"] == "2x2" and it["shape"] == [7, 5] and it["dtype"] == "f32"' \
     'it["placements"] == [{"kind": "shard", "dim": 0, "turn": 0}, {"kind": "shard", "dim": 1, "turn": 0}]' \
     '[r["rank"] for r in it["ranks"]] == [0, 1, 2, 3]' \
-    'it["ranks"][1] == {"rank": 1, "coord": [0, 1], "shape": [4, 2], "offset": [0, 3], "runs": [[[0, 4]], [[3, 2]]], "copy": None, "contribution": None}' \
+    'it["ranks"][1] == {"rank": 1, "coord": [0, 1], "shape": [4, 2], "offset": [0, 3], "elements": 8, "runs": [[[0, 4]], [[3, 2]]], "copy": None, "contribution": None}' \
     'it["ranks"][2]["runs"] == [[[4, 3]], [[0, 3]]] and it["ranks"][3]["offset"] == [4, 3]'
 json layout --mesh 4@0-6:2 --shape 9 --placements 'SS(0,2)' --rank 4 --json -- \
     'it["placements"] == [{"kind": "strided", "dim": 0, "turn": 0, "factor": 2}] and len(it["ranks"]) == 1' \
@@ -29,6 +29,8 @@ json layout --mesh 2x2 --shape 4x6 --placements 'O(1),G(1;4,2)' --json -- \
 json layout --mesh 2 --shape 8 --placements 'B(0;5,0,3)' --json -- \
     'it["placements"] == [{"kind": "parts", "dim": 0, "turn": 0, "sizes": [5, 3]}]' \
     '[r["runs"] for r in it["ranks"]] == [[[[0, 3], [5, 2]]], [[[3, 2], [7, 1]]]]'
+json layout --mesh 2 --shape '[]' --placements 'O(1)' --json -- '[r["elements"] for r in it["ranks"]] == [0, 1]'
+json layout --mesh 2 --shape 5x3 --placements 'S(0)' --json -- '[r["elements"] for r in it["ranks"]] == [9, 6]'
 contains '  0  2  2  2  2  3  3' layout --mesh 2x2 --shape 1x6 --placements 'O(1),G(1;4,2)'
 contains '0      0,0        [0]              [4]              nothing ' layout --mesh 2x2 --shape 4 --placements 'O(1),R'
 contains '>2<' layout --mesh 4 --shape 4x6 --placements 'O(2)' --svg -

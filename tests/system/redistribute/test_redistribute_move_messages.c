@@ -85,6 +85,49 @@ START_TEST(different_tensors_are_named)
 }
 END_TEST
 
+/* ---- lists of sizes that differ where messages do not show them ---- */
+
+static weft_status move_different_sizes(void *unused)
+{
+    weft_spec *a = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,9,10)");
+    weft_spec *b = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,10,9)");
+    weft_spec *c = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,9,5,5)");
+    weft_spec *all = spec_of("3", "f32[60] R");
+    float in[60] = {0}, out[2][60];
+    weft_context *context;
+    bool odd;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    odd = weft_rank(context) == 2;
+    EXPECT(weft_move(context, odd ? b : a, in, all, out[0], NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(says("weft_move: rank ") && says("bind different plans"));
+    EXPECT(says("with the same specs; size 8 (from 0) of placement 0 of the source is 9 on rank 0 "
+                "and 10 on rank 2"));
+    EXPECT(weft_move(context, all, in, odd ? c : a, out[0], NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(says("; placement 0 of the target lists 10 sizes on rank 0 and 11 on rank 2"));
+    EXPECT(weft_move_batch(context, 2,
+                           (const weft_move_item[]){{"w1", a, in, all, out[0]},
+                                                    {"w2", odd ? b : a, in, all, out[1]}},
+                           NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(says("weft_move_batch: rank 0 and rank 2 bind different batches: on rank 0, tensor w2"));
+    EXPECT(says("; size 8 (from 0) of placement 0 of the source is 9 on rank 0 and 10 on rank 2"));
+    WF_TRY(weft_move(context, a, in, all, out[0], NULL, NULL));
+    weft_spec_release(&a);
+    weft_spec_release(&b);
+    weft_spec_release(&c);
+    weft_spec_release(&all);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(the_first_size_that_differs_is_named)
+{
+    ck_assert_msg(weft_threads_run(3, move_different_sizes, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
 /* ---- batches that differ in one tensor ---- */
 
 enum { TENSORS = 11 };
@@ -246,5 +289,5 @@ START_TEST(a_call_group_refuses_redistributions)
 END_TEST
 
 SUITE(redistribute_move_messages, a_rank_that_leaves_is_named_with_the_move,
-      different_tensors_are_named, the_first_tensor_that_differs_is_named_on_all_ranks,
-      a_call_group_refuses_redistributions)
+      different_tensors_are_named, the_first_size_that_differs_is_named,
+      the_first_tensor_that_differs_is_named_on_all_ranks, a_call_group_refuses_redistributions)

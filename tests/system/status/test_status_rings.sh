@@ -122,7 +122,8 @@ check=$((check + 1))
 all=$("$weft" status)
 [[ $(grep -E '^job (aaaa|0f0)' <<<"$all" | tail -1) == "job 0f00000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
     not_so "the ended job is last: $all"
-says 0f00 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB'
+says 0f00 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB, begun '
+fails 1 'the job 0f00 has ended' status 0f00 --watch 1
 json status 0f00 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
 
 # Texts of a ring do not control the terminal.

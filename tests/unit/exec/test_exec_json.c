@@ -37,7 +37,8 @@ START_TEST(the_object_has_tensor_costs_steps_and_sums)
                 "\"steps\":[{\"kind\":\"all-gather\",\"axes\":[0],\"mesh\":\"dp=2,tp=2\","
                 "\"from\":\"S(0),R\",\"to\":\"R,R\",\"dtype\":\"f32\","
                 "\"to_dtype\":\"f32\",\"cast\":null,\"bytes_sent\":48,"
-                "\"bytes_received\":48,\"exact\":true,\"scratch_bytes\":0,\"cost_ns\":");
+                "\"bytes_received\":48,\"exact\":true,\"scratch_bytes\":0,"
+                "\"scratch_exact\":true,\"cost_ns\":");
     check_holds(plan, NULL,
                 "}],\"bytes_received_max\":48,\"bytes_received_total\":192,\"exact\":true,"
                 "\"bytes_lower_bound\":48,");
@@ -88,7 +89,8 @@ START_TEST(a_batch_lists_its_tensors)
     check_holds(batch, NULL,
                 "\"together\":true}],\"costs\":\"default\",\"steps\":[{\"kind\":"
                 "\"exchange\",\"axes\":[");
-    check_holds(batch, NULL, "\"bytes_sent\":32,\"bytes_received\":32,");
+    check_holds(batch, NULL, "\"bytes_sent\":32,\"bytes_received\":32,\"exact\":true,");
+    check_holds(batch, NULL, "\"scratch_exact\":true,\"cost_ns\"");
     weft_plan_release(&batch);
     weft_spec_release(&from);
     weft_spec_release(&to);

@@ -1,5 +1,6 @@
 #include "exec/exec.h"
 #include "support/layout.h"
+#include "support/random_layout.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 
@@ -175,6 +176,95 @@ START_TEST(a_batch_is_the_sum_of_its_tensors)
 }
 END_TEST
 
+enum { MEMBERS = 4, RANKS = 700 };
+
+/* Add the bytes that RANK reads from each rank in the exchange from FROM to TO. */
+static void add_read(const weft_spec *from, const weft_spec *to, int32_t rank, uint64_t *sent)
+{
+    struct wf_parts parts;
+
+    ck_assert_int_eq(wf_parts_read(from, to, rank, NULL, &parts), WEFT_OK);
+    for (uint64_t i = 0; i < parts.region_count; i++)
+        for (uint32_t h = 0; h < parts.holders; h++) {
+            int32_t source = parts.ranks[parts.regions[i].source + h];
+            if (source != rank) sent[source] += wf_region_elements(&parts.regions[i]) * 4;
+        }
+    wf_parts_free(&parts);
+}
+
+/* The step of PLAN, if it has a common exchange, states what its readers read.  True if it has
+ * one. */
+static bool check_common_exchange(const weft_plan *plan)
+{
+    weft_step_info step = {.struct_size = sizeof step};
+    uint64_t read[RANKS] = {0}, most = 0, sent = 0, received = 0;
+
+    if (plan->together == 0) return false;
+    for (uint32_t i = 0; i < plan->member_count; i++)
+        for (int32_t rank = 0; rank < RANKS && plan->members[i].alone == NULL; rank++)
+            add_read(plan->members[i].from, plan->members[i].to, rank, read);
+    for (int32_t rank = 0; rank < RANKS; rank++)
+        if (read[rank] > most) most = read[rank];
+    ck_assert_int_eq(weft_plan_step_get(plan, 0, &step), WEFT_OK);
+    ck_assert_int_eq(weft_plan_measure_step(plan, 0, &sent, &received), WEFT_OK);
+    ck_assert_uint_eq(step.bytes_sent, most);
+    ck_assert_uint_eq(sent, most);
+    ck_assert_uint_eq(step.bytes_received, received);
+    ck_assert(step.exact);
+    return true;
+}
+
+START_TEST(a_common_exchange_states_what_ranks_send)
+{
+    struct random r = random_begin("exec_measure");
+    int common = 0, between = 0;
+
+    for (int i = 0; i < 300; i++) {
+        weft_spec *from[MEMBERS], *to[MEMBERS];
+        weft_mesh *mesh = random_mesh(&r);
+        weft_mesh *other = random_chance(&r, 3) ? random_mesh(&r) : weft_mesh_retain(mesh);
+        weft_plan *plan = NULL;
+        for (int m = 0; m < MEMBERS; m++) {
+            int64_t shape[2] = {random_in(&r, 1, 9), random_in(&r, 1, 9)};
+            from[m] = random_spec(&r, mesh, 2, shape);
+            to[m] = random_spec(&r, other, 2, shape);
+        }
+        if (weft_plan_create_batch(MEMBERS, (const weft_spec *const *)from,
+                                   (const weft_spec *const *)to, NULL, &plan) == WEFT_OK &&
+            check_common_exchange(plan)) {
+            common++;
+            between += mesh != other;
+        }
+        weft_plan_release(&plan);
+        for (int m = 0; m < MEMBERS; m++) {
+            weft_spec_release(&from[m]);
+            weft_spec_release(&to[m]);
+        }
+        weft_mesh_release(&mesh);
+        weft_mesh_release(&other);
+    }
+    ck_assert(common > 50 && between > 10);
+}
+END_TEST
+
+START_TEST(a_common_exchange_of_many_ranks_is_marked_as_estimated)
+{
+    weft_spec *from = spec_of("1025", "f32[1025] S(0)"), *to = spec_of("1025", "f32[1025] R");
+    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan *batch = NULL;
+
+    ck_assert_int_eq(weft_plan_create_batch(2, (const weft_spec *const[]){from, from},
+                                            (const weft_spec *const[]){to, to}, NULL, &batch),
+                     WEFT_OK);
+    ck_assert_uint_eq(batch->together, 2);
+    ck_assert_int_eq(weft_plan_step_get(batch, 0, &step), WEFT_OK);
+    ck_assert(batch->exact && !step.exact && !step.scratch_exact);
+    weft_plan_release(&batch);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+END_TEST
+
 START_TEST(wrong_arguments_are_refused_and_nothing_is_written)
 {
     weft_plan *plan = plan_between("2", "f32[8] S(0)", "2", "f32[8] R");
@@ -194,4 +284,6 @@ SUITE(exec_measure, every_byte_that_comes_from_another_rank_is_counted,
       a_scalar_is_received_by_its_owner_only, uneven_shards_differ_between_ranks,
       what_is_counted_is_what_is_read, a_step_is_measured_where_it_is_worst,
       hundred_thousand_ranks_are_counted_exactly, a_batch_is_the_sum_of_its_tensors,
+      a_common_exchange_states_what_ranks_send,
+      a_common_exchange_of_many_ranks_is_marked_as_estimated,
       wrong_arguments_are_refused_and_nothing_is_written)

@@ -278,7 +278,7 @@ static bool is_exact(const char *mesh, const char *shape, const char *from, cons
     ck_assert_int_eq(weft_plan_step_get(plan, 0, &step), WEFT_OK);
     ck_assert(step.exact == info.exact);
     ck_assert_int_eq(weft_plan_print(plan, text, sizeof text, NULL), WEFT_OK);
-    ck_assert((strstr(text, "about ") == NULL) == info.exact);
+    ck_assert((strstr(text, "about ") == NULL) == (info.exact && info.scratch_exact));
     ck_assert((strstr(text, "estimated") == NULL) == info.exact);
     weft_plan_release(&plan);
     close_pair(&pair);
@@ -294,7 +294,47 @@ START_TEST(many_distinct_shards_are_estimated_and_marked)
 }
 END_TEST
 
+/* The scratch of one exchange among RANKS ranks. */
+static weft_plan_info exchange_among(const char *ranks, const char *shape, const char *from,
+                                     const char *to)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_step_info step = {.struct_size = sizeof step};
+    struct pair pair;
+    weft_plan *plan;
+    char text[4096];
+
+    open_pair(&pair, ranks, NULL, shape, from, to);
+    plan = plan_pair(&pair, &options);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    ck_assert_int_eq(weft_plan_step_get(plan, 0, &step), WEFT_OK);
+    ck_assert(step.scratch_exact == info.scratch_exact && step.scratch_bytes == info.peak_bytes);
+    ck_assert(info.exact && info.peak_bytes % WF_SCRATCH_UNIT == 0);
+    ck_assert_int_eq(weft_plan_print(plan, text, sizeof text, NULL), WEFT_OK);
+    ck_assert((strstr(text, " of the least possible), about ") == NULL) == info.scratch_exact);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK); /* as it was kept */
+    ck_assert(step.scratch_exact == info.scratch_exact);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+    return info;
+}
+
+START_TEST(scratch_of_many_ranks_is_estimated_and_marked)
+{
+    static const char parts[] = "B(0;4096,1024,1024)";
+    weft_plan_info few = exchange_among("182", "6144,64", parts, "S(0)");
+    weft_plan_info most = exchange_among("256", "6144,64", parts, "S(0)");
+
+    ck_assert(few.scratch_exact && few.peak_bytes == 0);
+    ck_assert(most.scratch_exact && most.peak_bytes == 0);
+    ck_assert(!exchange_among("257", "6144,64", parts, "S(0)").scratch_exact);
+    ck_assert(!exchange_among("257", "1001,1003", "S(0)", "S(1)").scratch_exact);
+}
+END_TEST
+
 SUITE(plan_count, many_distinct_shards_are_estimated_and_marked,
+      scratch_of_many_ranks_is_estimated_and_marked,
       random_plans_on_one_mesh_state_what_ranks_receive,
       random_plans_between_meshes_state_what_ranks_receive,
       different_ranks_receive_most_in_different_steps, strided_targets_are_counted,

@@ -25,10 +25,10 @@ START_TEST(steps_are_lines_that_people_read)
     check_text("dp=2,tp=4", NULL, "4096,4096", "S(0),R", "R,S(1)",
                "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)   ");
     check_text("dp=2,tp=4", NULL, "4096,4096", "S(0),R", "R,S(1)",
-               "2. all-gather over dp: each rank receives 8.0 MiB   S(0),S(1) -> R,S(1)   ");
+               "2. all-gather over dp: a rank receives at most 8.0 MiB   S(0),S(1) -> R,S(1)   ");
     check_text("2x4", NULL, "4096,64", "S(0),S(0)", "R,R", "all-gather over axes 0 and 1: ");
     check_text("2", NULL, "64", "R", "R", "nothing to do: every rank has what it needs\n");
-    check_text("2", "2@2-3", "64", "S(0)", "S(0)", "1. exchange between the meshes: each rank ");
+    check_text("2", "2@2-3", "64", "S(0)", "S(0)", "1. exchange between the meshes: a rank ");
     check_text("4", "2x2", "64", "S(0)", "S(0),R",
                "the meshes have the same ranks, here as 2x2:\n1. all-gather over axis 1: ");
     check_text("2", NULL, "1048576", "S(0)", "R",

@@ -436,7 +436,9 @@ START_TEST(the_spec_follows_from_the_shards)
         weft_placement p[WEFT_MAX_AXES];
         memcpy(p, weft_spec_placements(spec), (size_t)weft_mesh_axes(mesh) * sizeof *p);
         for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
-            if (p[a].kind == WEFT_PLACE_SIZES && ++listed > 0) p[a].kind = WEFT_PLACE_SHARD;
+            if (p[a].kind == WEFT_PLACE_SIZES && ++listed > 0)
+                p[a] =
+                    (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = p[a].dim, .turn = p[a].turn};
         sizes = local_shapes(spec);
         HOLDS(spec, weft_spec_from_shards(mesh, WEFT_DTYPE_F32, dims, p, sizes, &found) == WEFT_OK);
         HOLDS(spec, found == spec);

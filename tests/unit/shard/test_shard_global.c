@@ -189,15 +189,64 @@ START_TEST(shards_of_no_spec_are_refused)
 
     check_refused(spec_from("2x2", "R,S(0)", 1, (const int64_t[]){3, 1, 3, 2}, &spec),
                   WEFT_ERR_MISMATCH, "ranks 1 and 3 hold the same part of dimension 0");
-    check_refused(spec_from("2x2", "S(0),S(0)", 1, (const int64_t[]){3, 1, 1, 3}, &spec),
-                  WEFT_ERR_MISMATCH, "dimension 0 has 8 indices in all");
+    check_refused(
+        spec_from("2x2", "S(0),S(0)", 1, (const int64_t[]){3, 1, 1, 3}, &spec), WEFT_ERR_MISMATCH,
+        "weft_spec_from_shards: dimension 0: the groups of axis 1 differ: coordinate 0 "
+        "holds 3 indices in the group of rank 0, but 1 in the group of rank 2; sizes that "
+        "are not chunks must be the same in all groups of an axis");
+    check_refused(
+        spec_from("dp=2,tp=3@3-8", "S(0),S(0)", 1, (const int64_t[]){3, 1, 0, 3, 0, 1}, &spec),
+        WEFT_ERR_MISMATCH,
+        "the groups of axis tp differ: coordinate 1 holds 1 indices in the group of rank "
+        "4, but 0 in the group of rank 7");
+    check_refused(spec_from("2x2", "S(0),S(0)", 1, (const int64_t[]){2, 2, 3, 1}, &spec),
+                  WEFT_ERR_MISMATCH, "the groups of axis 1 differ: coordinate 0 holds 2 indices");
     check_refused(spec_from("2x2", "S(0),S(0)", 1, (const int64_t[]){3, 1, 1, 1}, &spec),
-                  WEFT_ERR_INVALID, "the axes before it leave 4 indices of dimension 0 on some");
+                  WEFT_ERR_INVALID,
+                  "weft_spec_from_shards: the local sizes are not chunks, so the shards need the "
+                  "placements G(0;4,2),G(0;3,1): placement 1, G(0;3,1): the axes before it leave 4 "
+                  "indices of dimension 0 on some");
     check_refused(spec_from("2", "B(0;3,1)", 1, (const int64_t[]){2, 2}, &spec), WEFT_ERR_MISMATCH,
                   "the shard of rank 0 must have 3, but has 2");
     check_refused(spec_from("2", "S(0)", 1, (const int64_t[]){2, -2}, &spec), WEFT_ERR_INVALID,
                   "weft_spec_from_shards: the shard of rank 1 has size -2 in dimension 0");
     ck_assert_ptr_null(spec);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+START_TEST(a_listed_g_is_not_replaced)
+{
+    static const weft_placement empty = {.kind = WEFT_PLACE_SIZES};
+    weft_mesh *mesh = mesh_of("4");
+    weft_spec *spec = NULL;
+    int64_t shape[1] = {-7};
+
+    /* the sizes of this G are chunks, so its form is S(0) */
+    check_refused(
+        spec_from("4", "G(0;2,2,2,1)", 1, (const int64_t[]){3, 3, 1, 0}, &spec), WEFT_ERR_MISMATCH,
+        "weft_spec_from_shards: rank 0 is to hold 2 indices of dimension 0 by "
+        "G(0;2,2,2,1), but its shard has 3; to take the sizes from the shards, pass S(0)");
+    check_refused(spec_from("4", "G(0;3,3,1,0)", 1, (const int64_t[]){3, 2, 1, 1}, &spec),
+                  WEFT_ERR_MISMATCH,
+                  "rank 1 is to hold 3 indices of dimension 0 by G(0;3,3,1,0), ");
+    check_refused(shape_of("4", "G(0;2,2,2,1)", 1, (const int64_t[]){3, 3, 1, 0}, shape),
+                  WEFT_ERR_MISMATCH,
+                  "weft_shape_from_shards: rank 0 is to hold 2 indices of dimension 0 by "
+                  "G(0;2,2,2,1), but its shard has 3; weft_spec_from_shards takes the sizes from "
+                  "the shards for S(0)");
+    check_refused(spec_from("4", "G(0;2,2,2,1)", 1, (const int64_t[]){9, 9, 9, 9}, &spec),
+                  WEFT_ERR_INVALID,
+                  "weft_spec_from_shards: placement 0, G(0;2,2,2,1): the sizes add up to 7, but");
+    check_refused(weft_spec_from_shards(mesh, WEFT_DTYPE_F32, 1, &empty,
+                                        (const int64_t[]){3, 3, 1, 0}, &spec),
+                  WEFT_ERR_INVALID,
+                  "weft_spec_from_shards: placement 0, G: weft_placement.sizes is NULL; pass S(0), "
+                  "and the sizes come from the shards");
+    check_refused(spec_from("4", "B(0;7)", 1, (const int64_t[]){3, 3, 1, 0}, &spec),
+                  WEFT_ERR_MISMATCH, "the shard of rank 0 must have 2, but has 3");
+    ck_assert(spec == NULL && shape[0] == -7);
+    weft_mesh_release(&mesh);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
 END_TEST
@@ -230,7 +279,7 @@ START_TEST(a_spec_from_shards_survives_every_allocation_failure)
 END_TEST
 
 SUITE(shard_global, owners_hold_the_tensor_and_others_nothing, a_spec_has_the_sizes_of_its_shards,
-      many_shards_make_one_list, shards_of_no_spec_are_refused,
+      many_shards_make_one_list, shards_of_no_spec_are_refused, a_listed_g_is_not_replaced,
       a_spec_from_shards_survives_every_allocation_failure, uneven_shards_add_up,
       three_axes_of_three_dimensions_multiply, a_scalar_has_no_shape_to_agree_on,
       ranks_that_disagree_are_named, sizes_that_cannot_be_are_refused)

@@ -40,9 +40,10 @@ START_TEST(listed_sizes_convert_only_in_the_default_order)
     check_both("2x2", "f32[8] S(0),G(0;3,1)", "f32[8] S(0),G(0;3,1)");
     check_both("2x2", "f32[8] B(0;5,3),O(1)", "f32[8] B(0;5,3),O(1)");
     check_refused(weft_spec_order_to_strides(ordered, &out), WEFT_ERR_UNSUPPORTED,
-                  "dimension 0 of 1 has placements that list sizes, which depend on the order");
+                  "weft_spec_order_to_strides: dimension 0 has a B or a G, which have no strided "
+                  "form; split the dimension in the default order, without SS");
     check_refused(weft_spec_strides_to_order(strided, &out), WEFT_ERR_UNSUPPORTED,
-                  "dimension 0 of 1 has placements that list sizes, which depend on the order");
+                  "weft_spec_strides_to_order: dimension 0 has a B or a G, which have no strided ");
     weft_spec_release(&ordered);
     weft_spec_release(&strided);
 }

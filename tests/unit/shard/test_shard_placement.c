@@ -105,7 +105,11 @@ START_TEST(wrong_fields_are_refused)
         {{.kind = WEFT_PLACE_SHARD, .turn = -1},
          "placement 0, S(0): turn is -1; it must not be negative"},
         {{.kind = WEFT_PLACE_STRIDED, .factor = -2}, "placement 0, SS(0,-2): the factor"},
-        {{.kind = WEFT_PLACE_PARTS, .size_count = 2}, "weft_placement.sizes is NULL"},
+        {{.kind = WEFT_PLACE_PARTS, .size_count = 2},
+         "placement 0, B: weft_placement.sizes is NULL; it must point to 2 sizes"},
+        {{.kind = WEFT_PLACE_SIZES},
+         "placement 0, G: weft_placement.sizes is NULL and size_count is 0; it needs a list of "
+         "sizes, and weft_placements_free clears it"},
         {{.kind = WEFT_PLACE_PARTS, .sizes = negative, .size_count = 2},
          "placement 0, B(0;9,-1): size 1 is -1; a size must not be negative"},
         {{.kind = WEFT_PLACE_SIZES, .sizes = negative, .size_count = 2},
@@ -130,13 +134,57 @@ START_TEST(wrong_fields_are_refused)
 }
 END_TEST
 
+START_TEST(fields_that_the_kind_does_not_use_are_refused)
+{
+    static const int64_t sizes[2] = {5, 3};
+    static const struct {
+        weft_placement placement;
+        const char *error;
+    } cases[] = {
+        {{.kind = WEFT_PLACE_SHARD, .sizes = sizes, .size_count = 2},
+         "weft_spec_create: placement 0, S(0): weft_placement.sizes is set, but only "
+         "WEFT_PLACE_PARTS and SIZES use it; change the kind, or set the field to 0"},
+        {{.kind = WEFT_PLACE_SHARD, .size_count = 2}, "S(0): weft_placement.size_count is set"},
+        {{.kind = WEFT_PLACE_SHARD, .owner = 1},
+         "S(0): weft_placement.owner is set, but only WEFT_PLACE_OWNER uses it"},
+        {{.kind = WEFT_PLACE_SHARD, .factor = 2},
+         "S(0): weft_placement.factor is set, but only WEFT_PLACE_STRIDED uses it"},
+        {{.kind = WEFT_PLACE_STRIDED, .factor = 2, .reduction = WEFT_REDUCE_MAX},
+         "SS(0,2): weft_placement.reduction is set, but only WEFT_PLACE_PARTIAL uses it"},
+        {{.kind = WEFT_PLACE_PARTS, .sizes = sizes, .size_count = 2, .owner = -1},
+         "B(0;5,3): weft_placement.owner is set"},
+        {{.kind = WEFT_PLACE_OWNER, .owner = 1, .turn = 1},
+         "O(1): weft_placement.turn is set, but only WEFT_PLACE_SHARD, STRIDED, PARTS and SIZES "
+         "use it"},
+        {{.kind = WEFT_PLACE_REPLICATE, .dim = 1}, "R: weft_placement.dim is set"},
+        {{.kind = WEFT_PLACE_PARTIAL, .sizes = sizes}, "P(sum): weft_placement.sizes is set"},
+    };
+    weft_mesh *mesh = mesh_of("2");
+    weft_spec *spec = NULL;
+    int64_t shape[1] = {-7};
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++)
+        check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 1, (const int64_t[]){8},
+                                       &cases[i].placement, &spec),
+                      WEFT_ERR_INVALID, cases[i].error);
+    check_refused(
+        weft_shape_from_shards(mesh, 1, &cases[2].placement, (const int64_t[]){4, 4}, shape),
+        WEFT_ERR_INVALID, "weft_shape_from_shards: placement 0, S(0): weft_placement.own");
+    check_refused(weft_spec_from_shards(mesh, WEFT_DTYPE_F32, 1, &cases[2].placement,
+                                        (const int64_t[]){4, 4}, &spec),
+                  WEFT_ERR_INVALID, "weft_spec_from_shards: placement 0, S(0): weft_placement.own");
+    ck_assert(spec == NULL && shape[0] == -7);
+    weft_mesh_release(&mesh);
+}
+END_TEST
+
 START_TEST(placements_have_one_form)
 {
     static const weft_placement loose[] = {
-        {.kind = WEFT_PLACE_STRIDED, .dim = 0, .turn = 9, .factor = 1, .reduction = 3},
-        {.kind = WEFT_PLACE_SHARD, .dim = 0, .turn = 4, .factor = 7},
-        {.kind = WEFT_PLACE_REPLICATE, .dim = 5, .turn = 2, .reduction = 1},
-        {.kind = WEFT_PLACE_PARTIAL, .dim = 1, .factor = 3},
+        {.kind = WEFT_PLACE_STRIDED, .dim = 0, .turn = 9, .factor = 1},
+        {.kind = WEFT_PLACE_SHARD, .dim = 0, .turn = 4},
+        {.kind = WEFT_PLACE_REPLICATE},
+        {.kind = WEFT_PLACE_PARTIAL},
     };
     weft_spec *want = spec_of("2x2x2x2", "f32[8] S(0)[1],S(0)[0],R,P"), *have;
 
@@ -257,6 +305,6 @@ END_TEST
 
 SUITE(shard_placement, placements_that_cannot_be_are_refused_with_place_and_reason,
       sizes_and_owners_that_cannot_be_are_refused, sum_and_avg_mix, wrong_fields_are_refused,
-      placements_have_one_form, equal_layouts_are_one_spec, a_spec_keeps_its_own_sizes,
-      splits_come_by_dimension_and_turn, codes_are_different_and_ordered,
-      even_the_complaint_survives_allocation_failure)
+      fields_that_the_kind_does_not_use_are_refused, placements_have_one_form,
+      equal_layouts_are_one_spec, a_spec_keeps_its_own_sizes, splits_come_by_dimension_and_turn,
+      codes_are_different_and_ordered, even_the_complaint_survives_allocation_failure)

@@ -8,7 +8,7 @@
  * In the common exchange of a batch, each rank sends one message to each other rank, and to itself,
  * with the parts of all tensors (see core/exec/fused.c).  Messages are staged on both sides and
  * begin at multiples of 16 bytes. */
-#include "plan.h"
+#include "plan/plan.h"
 
 enum {
     COUNTS_MAX = 1 << 20, /* tensors times ranks; more are estimated */
@@ -300,6 +300,34 @@ weft_status wf_batch_count(weft_plan *plan)
     return status;
 }
 
+static weft_status add_sent(const weft_plan *plan, uint64_t *sent)
+{
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+        struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+        if (member->alone == NULL) WF_TRY(wf_exchange_add_sent(&step, sent));
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_batch_sent(const weft_plan *plan, uint64_t *bytes, bool *exact)
+{
+    int64_t ranks = wf_members_ranks(plan->members, plan->member_count);
+    uint64_t *sent, most = 0;
+    weft_status status;
+
+    *exact = ranks <= WF_LISTED_RANKS;
+    if (!*exact) return WEFT_OK;
+    sent = wf_calloc((size_t)ranks, sizeof *sent);
+    if (sent == NULL) return wf_fail_memory((size_t)ranks * sizeof *sent);
+    status = add_sent(plan, sent);
+    for (int64_t i = 0; i < ranks; i++)
+        if (sent[i] > most) most = sent[i];
+    if (status == WEFT_OK) *bytes = most;
+    wf_free(sent);
+    return status;
+}
+
 /* ---- messages of a batch ---- */
 
 enum {
@@ -374,18 +402,18 @@ static uint64_t most_staged(const struct messages *m)
 }
 
 weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, const bool *joins,
-                             uint64_t *bytes)
+                             uint64_t *bytes, bool *exact)
 {
     struct messages m = {.ranks = wf_members_ranks(members, count)};
-    bool counted = true;
 
-    if (m.ranks > WF_LISTED_RANKS) return WEFT_OK;
+    *exact = m.ranks <= WF_LISTED_RANKS;
+    if (!*exact) return WEFT_OK;
     m.bytes = wf_calloc((size_t)(m.ranks * m.ranks), sizeof *m.bytes);
     if (m.bytes == NULL) return wf_fail_memory((size_t)(m.ranks * m.ranks) * sizeof *m.bytes);
-    for (uint32_t i = 0; i < count && counted; i++)
+    for (uint32_t i = 0; i < count && *exact; i++)
         if (joins != NULL ? joins[i] : members[i].alone == NULL)
-            counted = add_messages(&m, &members[i]);
-    if (counted) *bytes = most_staged(&m);
+            *exact = add_messages(&m, &members[i]);
+    if (*exact) *bytes = most_staged(&m);
     wf_free(m.bytes);
     return WEFT_OK;
 }

@@ -3,7 +3,7 @@
  * If all shards of all steps have one size, the prices of the steps are exact, and no rank is
  * visited (see price.c and exchange.c).  Otherwise the bytes are counted for every coordinate that
  * has shards of its own.  Lengths and overlaps come from tables, one per step and dimension. */
-#include "plan.h"
+#include "plan/plan.h"
 
 #include <string.h>
 

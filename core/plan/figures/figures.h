@@ -3,7 +3,7 @@
 #ifndef WEFT_PLAN_FIGURES_H
 #define WEFT_PLAN_FIGURES_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 /* ---- table.c ---- */
 
@@ -112,6 +112,8 @@ enum { WF_LISTED_RANKS = 1024 }; /* of a mesh whose senders are counted reader b
 /* Bytes that the rank that sends most sends in STEP.  False: estimated, because there are too many
  * distinct shards. */
 weft_status wf_step_sent(const struct wf_step *step, uint64_t *bytes, bool *exact) WF_NODISCARD;
+/* Add the bytes that each rank sends in STEP, an exchange, to SENT[rank]. */
+weft_status wf_exchange_add_sent(const struct wf_step *step, uint64_t *sent) WF_NODISCARD;
 
 /* Write the coordinate of the replica of FROM that RANK, at TARGET_COORD of TO's mesh, reads: its
  * own if it is in FROM's mesh; otherwise the replicas in turn. */
@@ -141,17 +143,22 @@ weft_status wf_plan_count_cross(weft_plan *plan, const struct wf_step *exchange)
 int64_t wf_members_ranks(const struct wf_member *members, uint32_t count);
 /* As wf_plan_count, for a batch.  Sets the bytes received in its common exchange too. */
 weft_status wf_batch_count(weft_plan *plan) WF_NODISCARD;
+/* Set *BYTES to the bytes that the rank that sends most sends in the common exchange of PLAN, a
+ * batch.  *EXACT is false, and *BYTES unchanged, if there are more than WF_LISTED_RANKS ranks. */
+weft_status wf_batch_sent(const weft_plan *plan, uint64_t *bytes, bool *exact) WF_NODISCARD;
 /* Set *BYTES to the scratch of the common exchange of those of COUNT MEMBERS that JOINS marks, or
- * that have no plan of their own if it is NULL, on the rank that takes most.  *BYTES is unchanged
- * if there are too many ranks. */
+ * that have no plan of their own if it is NULL, on the rank that takes most.  *EXACT is false, and
+ * *BYTES unchanged, if there are too many ranks. */
 weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, const bool *joins,
-                             uint64_t *bytes) WF_NODISCARD;
+                             uint64_t *bytes, bool *exact) WF_NODISCARD;
 
 /* ---- scratch.c ---- */
 
 enum {
-    WF_SCRATCH_UNIT = 256,     /* bytes; pieces of scratch are multiples of it */
-    WF_SCRATCH_PAIRS = 1 << 16 /* pairs of ranks that are compared; more are estimated */
+    WF_SCRATCH_UNIT = 256, /* bytes; pieces of scratch are multiples of it */
+    /* Messages, sent and received, that are compared; more are estimated.  256 ranks that exchange
+     * with each other have so many. */
+    WF_SCRATCH_MESSAGES = 2 * 256 * 256
 };
 
 static inline uint64_t wf_scratch_align(uint64_t bytes)
@@ -168,11 +175,12 @@ bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, boo
 /* ---- plan.c ---- */
 
 /* Scratch that binding PLAN takes on the rank that takes most, by the way that its cost table
- * assumes; an estimate for many ranks.  Counted when it is asked for first. */
-weft_status wf_plan_scratch(const weft_plan *plan, uint64_t *bytes) WF_NODISCARD;
+ * assumes.  *EXACT is false if it is an estimate, for many ranks.  Counted when it is asked for
+ * first. */
+weft_status wf_plan_scratch(const weft_plan *plan, uint64_t *bytes, bool *exact) WF_NODISCARD;
 /* The same for step INDEX. */
-weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index,
-                                 uint64_t *bytes) WF_NODISCARD;
+weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t *bytes,
+                                 bool *exact) WF_NODISCARD;
 
 /* ---- least.c ---- */
 

@@ -5,7 +5,7 @@
  * on the other axes.  Readers that differ only in axes that split the target, inside of all axes
  * with the sender's coordinate, read disjoint parts of one larger shard, which is counted at
  * once. */
-#include "plan.h"
+#include "plan/plan.h"
 
 /* One dimension of a step of one mesh. */
 struct given {
@@ -247,7 +247,8 @@ static void add_reader(const struct wf_step *step, int32_t rank, const int32_t *
     } while (wf_coord_next(from->mesh, axes, source));
 }
 
-static weft_status send_between_meshes(const struct wf_step *step, uint64_t *elements)
+/* The elements that each rank of the source's mesh sends, by position.  The caller frees *OUT. */
+static weft_status list_senders(const struct wf_step *step, uint64_t **out)
 {
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
     uint64_t *sent = wf_calloc((size_t)from->size, sizeof *sent);
@@ -258,10 +259,55 @@ static weft_status send_between_meshes(const struct wf_step *step, uint64_t *ele
         wf_mesh_coord_at(to, i, target);
         add_reader(step, weft_mesh_rank_at(to, i), target, sent);
     }
+    *out = sent;
+    return WEFT_OK;
+}
+
+static weft_status send_between_meshes(const struct wf_step *step, uint64_t *elements)
+{
+    uint64_t *sent = NULL;
+
+    WF_TRY(list_senders(step, &sent));
     *elements = 0;
-    for (int32_t i = 0; i < from->size; i++)
+    for (int32_t i = 0; i < step->from->layout.mesh->size; i++)
         if (sent[i] > *elements) *elements = sent[i];
     wf_free(sent);
+    return WEFT_OK;
+}
+
+/* ---- each rank ---- */
+
+/* STEP is on one mesh. */
+static weft_status add_senders(const struct wf_step *step, uint64_t *sent)
+{
+    const weft_mesh *mesh = step->to->layout.mesh;
+    uint64_t element = wf_dtype_bytes(wf_step_dtype(step));
+    struct sender s = {.step = step};
+    int32_t coord[WEFT_MAX_AXES];
+
+    WF_TRY(open_sender(&s));
+    for (int32_t i = 0; i < mesh->size; i++) {
+        uint64_t *mine = &sent[weft_mesh_rank_at(mesh, i)];
+        wf_mesh_coord_at(mesh, i, coord);
+        *mine = wf_add_capped(
+            *mine, wf_mul_capped(wf_sub_capped(given_at(&s, coord), kept_at(&s, coord)), element));
+    }
+    wf_free(s.room);
+    return WEFT_OK;
+}
+
+weft_status wf_exchange_add_sent(const struct wf_step *step, uint64_t *sent)
+{
+    const weft_mesh *from = step->from->layout.mesh;
+    uint64_t element = wf_dtype_bytes(wf_step_dtype(step)), *elements = NULL;
+
+    if (from == step->to->layout.mesh) return add_senders(step, sent);
+    WF_TRY(list_senders(step, &elements));
+    for (int32_t i = 0; i < from->size; i++) {
+        uint64_t *mine = &sent[weft_mesh_rank_at(from, i)];
+        *mine = wf_add_capped(*mine, wf_mul_capped(elements[i], element));
+    }
+    wf_free(elements);
     return WEFT_OK;
 }
 

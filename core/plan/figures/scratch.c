@@ -5,7 +5,7 @@
  * messages from the tensor itself if each of them is one run of it, and receive into it likewise;
  * otherwise all messages of that side are staged (see core/exec/packing.c).  Reduce-scatters of
  * equal shards reduce on the way; with unequal shards, contributions arrive and are staged. */
-#include "plan.h"
+#include "plan/plan.h"
 
 #include <string.h>
 
@@ -116,7 +116,7 @@ struct part {
     bool gathers, scatters;
     uint64_t holders;
     uint32_t made, same; /* as in sent.c */
-    int64_t pairs;       /* compared so far */
+    int64_t messages;    /* compared so far */
 };
 
 /* All messages of one side. */
@@ -181,7 +181,7 @@ static void add_group(struct part *part, const struct wf_shard *mine,
     do {
         wf_shard_at(layout, member, &theirs);
         add_message(side, mine, &theirs, &cuts, in_order);
-        part->pairs++;
+        part->messages++;
     } while (wf_coord_next(layout->mesh, axes, member));
 }
 
@@ -226,7 +226,7 @@ static void add_readers_across(struct part *part, const struct wf_shard *has, co
         for (int32_t a = 0; a < from->layout.mesh->axes; a++)
             reads = reads && (from->layout.placements[a].kind != WEFT_PLACE_REPLICATE ||
                               source[a] == coord[a]);
-        part->pairs++;
+        part->messages++;
         if (!reads || gets_identity(part, target)) continue;
         wf_shard_at(&to->layout, target, &wants);
         add_message(side, has, &wants, &cuts, false);
@@ -452,7 +452,7 @@ static bool scratch_on_one_mesh(struct part *part, const struct casting *casting
         if (alike && !first && was_seen(&seen, step, coord)) continue;
         mine = rank_scratch(part, casting, one_sided, coord, coord, own);
         if (mine > most) most = mine;
-        if (part->pairs > WF_SCRATCH_PAIRS) return false;
+        if (part->messages > WF_SCRATCH_MESSAGES) return false;
     } while (!first && wf_ranges_next(step->to->layout.mesh, range, coord));
     *bytes = most;
     return true;
@@ -476,7 +476,7 @@ static bool scratch_between_meshes(struct part *part, const struct casting *cast
             mine = rank_scratch(part, casting, one_sided, is_source ? source : NULL,
                                 is_target ? target : NULL, own);
             if (mine > most) most = mine;
-            if (part->pairs > WF_SCRATCH_PAIRS) return false;
+            if (part->messages > WF_SCRATCH_MESSAGES) return false;
         }
     *bytes = most;
     return true;
