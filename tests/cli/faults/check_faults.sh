@@ -99,7 +99,7 @@ cp -p kept.safetensors in.safetensors
 rm -rf out*
 
 # Killed at any call, it leaves nothing that looks complete, and goes on from where it was.
-for ((n = 1; n < 400; n += n < 20 ? 1 : 7)); do
+for ((n = 1; n < 400; n += n < 19 ? 3 : 9)); do
     rm -rf out*
     faulty any:$n:kill "$weft" reshard "${options[@]}" >said 2>&1
     code=$?
