@@ -540,6 +540,62 @@ public:
     }
 };
 
+/* ---- operators ------------------------------------------------------------------ */
+
+/* A strategy for one call of an operator (ops.h). */
+class op_choice
+    : public detail::shared<weft_op_choice, weft_op_choice_retain, weft_op_choice_release>
+{
+public:
+    using shared::shared;
+
+    static result<op_choice> check(const weft_op_call &call,
+                                   const weft_op_options *options = nullptr)
+    {
+        return detail::make<op_choice>(weft_op_check, &call, options);
+    }
+    static result<op_choice> propose(const weft_op_call &call,
+                                     const weft_op_options *options = nullptr)
+    {
+        return detail::make<op_choice>(weft_op_propose, &call, options);
+    }
+    result<weft_op_choice_info> info() const
+    {
+        return detail::describe<weft_op_choice_info>(weft_op_choice_get, raw_);
+    }
+    spec input(uint32_t index) const { return retain<spec>(weft_op_choice_input(raw_, index)); }
+    spec output(uint32_t index) const { return retain<spec>(weft_op_choice_output(raw_, index)); }
+    /* Empty: the input stays as it is. */
+    plan move(uint32_t index) const { return retain<plan>(weft_op_choice_move(raw_, index)); }
+    /* Empty: there is none. */
+    spec gradient(uint32_t index) const
+    {
+        return retain<spec>(weft_op_choice_gradient(raw_, index));
+    }
+    spec output_gradient(uint32_t index) const
+    {
+        return retain<spec>(weft_op_choice_output_gradient(raw_, index));
+    }
+};
+
+/* Move-only.  All strategies for one call. */
+class op_list : public detail::unique<detail::ref<weft_op_list>, weft_op_list, weft_op_list_release>
+{
+public:
+    using unique::unique;
+
+    static result<op_list> create(const weft_op_call &call,
+                                  const weft_op_options *options = nullptr)
+    {
+        return detail::make<op_list>(weft_op_list_create, &call, options);
+    }
+    uint32_t count() const { return weft_op_list_count(raw_); }
+    op_choice choice(uint32_t index) const
+    {
+        return retain<op_choice>(weft_op_list_choice(raw_, index));
+    }
+};
+
 /* ---- device: works, streams, memory, contexts ------------------------------------ */
 
 /* Move-only.  Work that was posted to a stream (device.h).  Release does not wait for it. */
