@@ -33,8 +33,7 @@ template <class T> constexpr bool is_shared()
 static_assert(is_move_only<weft::context>() && is_move_only<weft::comm>(), "");
 static_assert(is_move_only<weft::stream>() && is_move_only<weft::memory>(), "");
 static_assert(is_move_only<weft::work>() && is_move_only<weft::bound>(), "");
-static_assert(is_move_only<weft::symm>() && is_move_only<weft::plan_cache>(), "");
-static_assert(is_move_only<weft::op_list>(), "");
+static_assert(is_move_only<weft::symm>() && is_move_only<weft::op_list>(), "");
 static_assert(is_move_only<weft::threads>() && is_move_only<weft::backends>(), "");
 static_assert(is_move_only<weft::rendezvous>() && is_move_only<weft::observation>(), "");
 static_assert(is_move_only<weft::rings>() && is_move_only<weft::ring>(), "");
@@ -126,7 +125,6 @@ static void test_shared()
         weft::op_choice choice = weft::op_choice::check(add).value(), same = choice;
         CHECK(choice.output(0) == spec && same.input(1) == spec && !choice.move(0));
         CHECK(choice.info()->local == 1 && choice.gradient(0) == spec);
-        CHECK(weft::op_choice::propose(add)->output(0) == spec);
         CHECK(weft::op_list::create(add)->count() > 1);
         CHECK(mesh.slice("tp", 3)->rank_at(0) == 2 && mesh.flatten()->axes() == 1);
         CHECK(mesh.find_axis("tp").value() == 1 && mesh.text().value() == "dp=2,tp=2");
