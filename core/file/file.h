@@ -269,6 +269,12 @@ weft_status wf_block_write(int fd, const char *name, uint64_t at, const struct w
 
 /* ---- part.c: what two parts of one tensor share ---- */
 
+/* Create the spec of a tensor of dtype DTYPE, a row of dtypes.c, from the text PLACEMENTS, which
+ * has no P.  A dtype that weft does not compute with is u8 in the spec.  The caller releases *OUT.
+ */
+weft_status wf_file_spec(const weft_mesh *mesh, size_t dtype, int32_t dims, const int64_t *shape,
+                         const char *placements, weft_spec **out) WF_NODISCARD;
+
 /* The indices of a tensor that something holds: a box, or a rank's shard.  MEMORY strides are of
  * its row-major memory. */
 struct wf_part {

@@ -1,5 +1,30 @@
-/* part.c - the indices that two parts of a tensor share, as boxes with strides. */
+/* part.c - parts of a tensor: specs from text, and the indices that two parts share, as boxes with
+ * strides. */
 #include "file.h"
+
+weft_status wf_file_spec(const weft_mesh *mesh, size_t dtype, int32_t dims, const int64_t *shape,
+                         const char *placements, weft_spec **out)
+{
+    uint32_t known = wf_file_dtype(dtype)->dtype;
+    weft_placement parsed[WEFT_MAX_AXES];
+    int32_t axes = weft_mesh_axes(mesh);
+    bool is_partial = false;
+    weft_status status;
+
+    WF_TRY(weft_placements_parse(placements, axes, parsed));
+    for (int32_t a = 0; a < axes; a++)
+        is_partial = is_partial || parsed[a].kind == WEFT_PLACE_PARTIAL;
+    if (is_partial)
+        status =
+            wf_fail(WEFT_ERR_INVALID,
+                    "the placements are %s; a checkpoint has no partial placement", placements);
+    else
+        status = weft_spec_create(mesh,
+                                  known < WEFT_DTYPE_COUNT ? (enum weft_dtype)known : WEFT_DTYPE_U8,
+                                  dims, shape, parsed, out);
+    weft_placements_free(axes, parsed);
+    return status;
+}
 
 void wf_part_of_box(struct wf_part *part, int32_t dims, const int64_t *start, const int64_t *shape)
 {

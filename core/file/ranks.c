@@ -39,10 +39,8 @@ static int compare_rows(const void *left, const void *right)
 /* Read "BF16[4096,4096] S(0),R". */
 static weft_status parse_layout(const weft_mesh *mesh, char *text, struct row *row)
 {
-    weft_placement placements[WEFT_MAX_AXES];
     char *bracket = strchr(text, '['), *blank = strchr(text, ' ');
     int64_t shape[WEFT_MAX_DIMS];
-    const struct wf_file_dtype *dtype;
     int32_t dims;
 
     if (bracket == NULL || blank == NULL || blank < bracket)
@@ -52,14 +50,7 @@ static weft_status parse_layout(const weft_mesh *mesh, char *text, struct row *r
     if (row->dtype < 0) return wf_fail(WEFT_ERR_PARSE, "\"%.40s\" is not a dtype", text);
     *bracket = '[';
     WF_TRY(weft_shape_parse(bracket, &dims, shape));
-    WF_TRY(weft_placements_parse(blank + 1, weft_mesh_axes(mesh), placements));
-    for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
-        if (placements[a].kind == WEFT_PLACE_PARTIAL)
-            return wf_fail(WEFT_ERR_PARSE, "a file has no partial placement");
-    dtype = wf_file_dtype((size_t)row->dtype);
-    return weft_spec_create(
-        mesh, dtype->dtype < WEFT_DTYPE_COUNT ? (enum weft_dtype)dtype->dtype : WEFT_DTYPE_U8, dims,
-        shape, placements, &row->spec);
+    return wf_file_spec(mesh, (size_t)row->dtype, dims, shape, blank + 1, &row->spec);
 }
 
 static weft_status add_row(struct table *table, const char *name, char *layout)

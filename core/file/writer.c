@@ -12,21 +12,10 @@
 static weft_status make_spec(weft_checkpoint_writer *writer, const weft_checkpoint_entry *entry,
                              struct wf_out_tensor *tensor)
 {
-    const struct wf_file_dtype *dtype = wf_file_dtype(tensor->dtype);
-    weft_placement placements[WEFT_MAX_AXES];
-
     if (entry->placements == NULL)
         return wf_fail(WEFT_ERR_INVALID, "placements is NULL; a file per rank needs placements");
-    WF_TRY(weft_placements_parse(entry->placements, weft_mesh_axes(writer->mesh), placements));
-    for (int32_t a = 0; a < weft_mesh_axes(writer->mesh); a++)
-        if (placements[a].kind == WEFT_PLACE_PARTIAL)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "the placements are %s; a checkpoint has no partial placement",
-                           entry->placements);
-    return weft_spec_create(writer->mesh,
-                            dtype->dtype < WEFT_DTYPE_COUNT ? (enum weft_dtype)dtype->dtype
-                                                            : WEFT_DTYPE_U8,
-                            tensor->dims, tensor->shape, placements, &tensor->spec);
+    return wf_file_spec(writer->mesh, tensor->dtype, tensor->dims, tensor->shape, entry->placements,
+                        &tensor->spec);
 }
 
 static weft_status take_entry(weft_checkpoint_writer *writer, const weft_checkpoint_entry *entry,

@@ -89,15 +89,17 @@ static weft_status check_placements(const weft_layout *layout, const struct wf_s
     weft_placement placements[WEFT_MAX_AXES];
     int32_t axes = weft_mesh_axes(layout->mesh);
     weft_status status;
+    bool is_partial = false;
 
     if (text[0] == '\0') return wf_scan_fail(at, "layout", "expected placements, such as S(0)");
     status = weft_placements_parse(text, axes, placements);
     if (status == WEFT_ERR_NO_MEMORY) return status;
     if (status != WEFT_OK) return wf_scan_refuse(at, "layout", "%s", weft_last_error());
     for (int32_t a = 0; a < axes; a++)
-        if (placements[a].kind == WEFT_PLACE_PARTIAL)
-            return wf_scan_refuse(at, "layout", "a checkpoint has no partial placement");
-    return WEFT_OK;
+        is_partial = is_partial || placements[a].kind == WEFT_PLACE_PARTIAL;
+    weft_placements_free(axes, placements);
+    return is_partial ? wf_scan_refuse(at, "layout", "a checkpoint has no partial placement")
+                      : WEFT_OK;
 }
 
 static weft_status read_rule(weft_layout *layout, struct wf_scan *scan)

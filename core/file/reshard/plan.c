@@ -193,13 +193,9 @@ static weft_status count_written(weft_reshard *reshard, const struct wf_tensor *
 {
     const struct wf_file_dtype *dtype = wf_file_dtype(tensor->dtype);
     const weft_mesh *mesh = weft_layout_mesh(reshard->options.layout);
-    weft_placement parsed[WEFT_MAX_AXES];
     weft_spec *spec;
 
-    WF_TRY(weft_placements_parse(placements, weft_mesh_axes(mesh), parsed));
-    WF_TRY(weft_spec_create(
-        mesh, dtype->dtype < WEFT_DTYPE_COUNT ? (enum weft_dtype)dtype->dtype : WEFT_DTYPE_U8,
-        tensor->dims, tensor->shape, parsed, &spec));
+    WF_TRY(wf_file_spec(mesh, tensor->dtype, tensor->dims, tensor->shape, placements, &spec));
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++) {
         weft_shard shard;
         weft_spec_shard(spec, weft_mesh_rank_at(mesh, p), &shard);
