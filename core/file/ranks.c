@@ -66,6 +66,7 @@ static weft_status add_row(struct table *table, const char *name, char *layout)
         table->capacity = capacity;
     }
     status = parse_layout(table->mesh, layout, &row);
+    if (status == WEFT_ERR_INVALID) status = WEFT_ERR_PARSE; /* the file is wrong, not the call */
     if (status != WEFT_OK) return wf_fail_context(status, "weft.specs: tensor \"%.200s\"", name);
     table->rows[table->count++] = row;
     return WEFT_OK;
