@@ -68,6 +68,25 @@ static bool is_differentiable(const struct wf_op *op, const struct wf_solution *
     return true;
 }
 
+/* True if input TENSOR is a replica along AXIS, and so is an output with a gradient that depends on
+ * it.  Where the ranks compute different parts of another output, one way to the input has
+ * contributions and the other one replicas. */
+static bool is_used_whole(const struct wf_op *op, const struct wf_solution *solution,
+                          uint32_t tensor, int32_t axis)
+{
+    const struct wf_op_tensor *t = &op->tensors[tensor];
+
+    if (solution->specs[tensor]->layout.placements[axis].kind != WEFT_PLACE_REPLICATE) return false;
+    for (uint32_t i = op->input_count; i < solution->count; i++) {
+        const struct wf_op_tensor *output = &op->tensors[i];
+        if ((op->rule->slots[output->slot].depends >> t->slot & 1) != 0 &&
+            has_gradient(output->dtype) &&
+            solution->specs[i]->layout.placements[axis].kind == WEFT_PLACE_REPLICATE)
+            return true;
+    }
+    return false;
+}
+
 static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution *solution,
                                uint32_t tensor)
 {
@@ -80,6 +99,9 @@ static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution 
         if (tensor < op->input_count && solution->rows[a]->kind != WF_ROW_WHOLE &&
             op->mesh->axis[a].size > 1)
             mark.divided |= (uint8_t)(1u << a);
+    for (int32_t a = 0; a < op->mesh->axes && op->output_count > 1; a++)
+        if ((mark.divided >> a & 1) != 0 && is_used_whole(op, solution, tensor, a))
+            mark.has_gradient = false;
     return mark;
 }
 

@@ -212,11 +212,16 @@ weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call
     out->input_count = out->output_count = out->factor_count = 0;
     out->tensors = out->few;
     out->given = NULL;
-    status = choose_rule(entry, call, out);
+    status = call->attr_count > 0 ? wf_attr_check(entry, call, out) : WEFT_OK;
+    if (status == WEFT_OK) status = choose_rule(entry, call, out);
     if (status == WEFT_OK) status = make_rule(out, call);
     if (status == WEFT_OK) status = bind_tensors(out, call, element);
-    if (status == WEFT_OK && in_place && out->output_count > 0) /* `add_` */
-        out->tensors[out->input_count].inplace = 0;
+    if (status == WEFT_OK && in_place && out->output_count > 0) { /* `add_` */
+        struct wf_op_tensor *result = &out->tensors[out->input_count];
+        result->inplace = 0;
+        if (out->input_count > 0 && wf_op_same_kind(result->dtype, out->tensors[0].dtype))
+            result->dtype = out->tensors[0].dtype;
+    }
     if (status != WEFT_OK) wf_op_end(out);
     return status;
 }

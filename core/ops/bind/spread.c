@@ -188,6 +188,23 @@ static weft_status place_between(struct wf_spread *s, const struct wf_op_tensor 
     return WEFT_OK;
 }
 
+/* The positions that ATTR lists must be those from dimension FIRST on. */
+static weft_status check_last(const struct wf_spread *s, const struct wf_op_tensor *tensor,
+                              int attr, int first)
+{
+    const struct wf_rule *rule = s->op->rule;
+
+    for (int j = 0; j < s->position_count[attr]; j++)
+        if (s->positions[attr][j] != first + j)
+            return wf_op_refuse(s->op,
+                                "attribute %.*s lists dimension %d; its %d dimensions must be the "
+                                "last ones of %.*s, %d to %d",
+                                WF_WORD(rule, rule->attrs[attr].name), s->positions[attr][j],
+                                s->position_count[attr], WF_WORD(rule, wf_op_name(s->op, tensor)),
+                                first, first + s->position_count[attr] - 1);
+    return WEFT_OK;
+}
+
 /* Give the entries of the slot their dimensions; what is left belongs to the run. */
 static weft_status place_all(struct wf_spread *s, const struct wf_op_tensor *tensor,
                              const struct shape_of_slot *shape, struct wf_place *out)
@@ -197,8 +214,10 @@ static weft_status place_all(struct wf_spread *s, const struct wf_op_tensor *ten
     int at = 0, end = tensor->dims;
 
     for (int i = slot->count - 1; i > shape->last && shape->runs > 0; i--) {
-        int width = width_of(s, &rule->patterns[slot->first + i]);
+        const struct wf_pattern *p = &rule->patterns[slot->first + i];
+        int width = width_of(s, p);
         end -= width;
+        if (p->attr != 0 && is_group(rule, p)) WF_TRY(check_last(s, tensor, p->attr - 1, end));
         place_entry(out, i, width, end);
     }
     for (int i = 0; i < slot->count && (shape->runs == 0 || i < shape->first); i++) {
