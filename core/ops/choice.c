@@ -87,6 +87,15 @@ static bool is_used_whole(const struct wf_op *op, const struct wf_solution *solu
     return false;
 }
 
+/* Inputs that are used whole and in parts have no gradient layout. */
+static void drop_mixed(const struct wf_op *op, const struct wf_solution *solution, uint32_t tensor,
+                       struct mark *mark)
+{
+    for (int32_t a = 0; a < op->mesh->axes && mark->has_gradient; a++)
+        if ((mark->divided >> a & 1) != 0 && is_used_whole(op, solution, tensor, a))
+            mark->has_gradient = false;
+}
+
 static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution *solution,
                                uint32_t tensor)
 {
@@ -99,9 +108,6 @@ static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution 
         if (tensor < op->input_count && solution->rows[a]->kind != WF_ROW_WHOLE &&
             op->mesh->axis[a].size > 1)
             mark.divided |= (uint8_t)(1u << a);
-    for (int32_t a = 0; a < op->mesh->axes && op->output_count > 1; a++)
-        if ((mark.divided >> a & 1) != 0 && is_used_whole(op, solution, tensor, a))
-            mark.has_gradient = false;
     return mark;
 }
 
@@ -172,6 +178,7 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         uint32_t at = place_of(choice, solver, i);
         if (at == UINT32_MAX || choice->specs[at] != NULL || solution->specs[i] == NULL) continue;
         if (differentiable) choice->marks[at] = mark_tensor(&solver->op, solution, i);
+        if (solver->op.output_count > 1) drop_mixed(&solver->op, solution, i, &choice->marks[at]);
         choice->specs[at] = solution->specs[i];
         solution->specs[i] = NULL;
         if (i >= solver->op.input_count) continue;

@@ -181,6 +181,7 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
     if (call == NULL || call->struct_size != sizeof *call || call->attr_count != 0 ||
         call->outputs != NULL || call->output_count != 0 || call->name == NULL ||
         call->inputs == NULL || options->struct_size != sizeof *options ||
+        options->allow != NULL || /* what a predicate allows is not kept */
         wf_op_enter(&ticket) != WEFT_OK)
         return NULL;
     entry = wf_op_find(call->name);

@@ -142,7 +142,7 @@ static void mark_factors(struct wf_op *op)
 static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint32_t element)
 {
     struct wf_spread spread;
-    uint32_t member = 0;
+    uint32_t member = 0, known;
 
     WF_TRY(take_tensors(op, call, element));
     if (op->mesh == NULL) op->mesh = call->mesh;
@@ -153,6 +153,7 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
         if (op->tensors[i].present) WF_TRY(wf_op_bind_input(&spread, &op->tensors[i]));
     WF_TRY(wf_op_learn_products(op));
     wf_op_settle_factors(op, call);
+    known = op->factor_count; /* outputs may have others */
     for (uint32_t i = 0; i < op->input_count; i++)
         if (op->tensors[i].present) wf_op_drop_broadcast(op, &op->tensors[i]);
     for (uint32_t i = 0; i < op->output_count; i++) {
@@ -160,7 +161,7 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
         member = i > 0 && t[-1].slot == t->slot ? member + 1 : 0;
         WF_TRY(wf_op_bind_output(&spread, t, i, member));
     }
-    wf_op_settle_factors(op, call);
+    if (op->factor_count > known) wf_op_settle_factors(op, call);
     mark_factors(op);
     return WEFT_OK;
 }

@@ -43,7 +43,7 @@ static struct table *make_table(uint32_t room)
     size_t slots = 16, bytes;
     struct table *table;
 
-    while (slots < 2 * (size_t)room)
+    while (slots < 4 * (size_t)room) /* few names share a slot: every call looks for one */
         slots *= 2;
     bytes = sizeof *table + room * sizeof table->ops[0];
     table = wf_calloc(1, bytes + slots * sizeof *table->slots);

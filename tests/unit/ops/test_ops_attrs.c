@@ -76,7 +76,8 @@ START_TEST(attributes_decide_which_partials_hold)
         {"cross_entropy", "f32[8,4] S(0) ; i64[8] S(0)", "reduction=mean", "!"},
         {"cross_entropy", "f32[8,4] S(0) ; i64[8] S(0)", "reduction=none", "-> f32[8] S(0)"},
         {"layer_norm", "f32[8,4] S(0)", "dims=0",
-         "attribute dims lists dimension 0; its 1 dimensions must be the last ones of x, 1 to 1"},
+         "attribute dims lists dimension 0; the dimensions that it lists must be the last ones of "
+         "x"},
         {"rms_norm", "f32[8,4,6] S(0)", "dims=0,2", "must be the last ones of x"},
         {"layer_norm", "f32[8,4] R ; - ; f32[4] P(sum)", "dims=1", "!"},
         {"group_norm", "f32[8,4,2] R ; - ; f32[4] P(sum)", "g=2", "!"},
