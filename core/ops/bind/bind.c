@@ -168,6 +168,24 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
 
 /* ---- the rule ---- */
 
+/* No guard holds: name the attributes of all lines. */
+static weft_status refuse_guards(const struct wf_op_entry *entry, const struct wf_op *op)
+{
+    struct wf_text lines = {0};
+    weft_status status;
+
+    for (uint32_t i = 0; i < entry->rule_count; i++) {
+        const char *body = entry->rules[i]->body;
+        wf_text_add(&lines, "%s%.*s", i > 0 ? ", " : "", (int)strcspn(body, ":"), body);
+    }
+    status = wf_text_status(&lines);
+    if (status == WEFT_OK)
+        status = wf_op_refuse(op, "no rule applies to these attributes; there are rules for %.600s",
+                              lines.data);
+    wf_text_free(&lines);
+    return status;
+}
+
 static weft_status choose_rule(const struct wf_op_entry *entry, const weft_op_call *call,
                                struct wf_op *op)
 {
@@ -176,8 +194,7 @@ static weft_status choose_rule(const struct wf_op_entry *entry, const weft_op_ca
             op->rule = wf_rule_retain(entry->rules[i]);
             return WEFT_OK;
         }
-    return wf_op_refuse(op, "no rule applies to these attributes; the last one is \"%.*s%.300s\"",
-                        (int)entry->length, entry->name, entry->rules[entry->rule_count - 1]->body);
+    return refuse_guards(entry, op);
 }
 
 /* Exchange a rule with the clause `make` for the one that it makes. */
