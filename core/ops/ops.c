@@ -30,6 +30,10 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
                        call->name == NULL     ? "name"
                        : call->inputs == NULL ? "inputs"
                                               : "attrs");
+    if ((read->flags & ~(uint32_t)(WEFT_OP_EXACT | WEFT_OP_NO_MOVES | WEFT_OP_NO_PARTIALS |
+                                   WEFT_OP_FALLBACK)) != 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_options.flags has unknown bits: 0x%x",
+                       function, read->flags);
     if (call->outputs == NULL && call->output_count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.outputs is NULL, and output_count is %u",
                        function, call->output_count);

@@ -128,6 +128,10 @@ START_TEST(callers_fix_and_forbid_layouts)
     ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
                                  "b must be S(0); no strategy is left: memory_limit is 100 bytes"));
     options.memory_limit = 0;
+    options.flags = 0x80;
+    ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
+                                 "weft_op_options.flags has unknown bits: 0x80"));
+    options.flags = 0;
     options.fixed_outputs = fixed;
     fixed[0] = split;
     ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
