@@ -37,8 +37,10 @@ static bool add_placement(const char *placements, int32_t index, struct wf_text 
     return index <= 0;
 }
 
-/* SPEC, which is replaced, with the layout that the clauses `keep` demand of TENSOR. */
-static weft_status apply_keeps(const struct graph *g, int32_t tensor, weft_spec **spec)
+/* SPEC, which is replaced, with the layout that the clauses `keep` demand of TENSOR.  WRITTEN: the
+ * line of the tensor writes its layout, which must then be the same. */
+static weft_status apply_keeps(const struct graph *g, int32_t tensor, bool written,
+                               weft_spec **spec)
 {
     for (const struct graph_keep *k = g->keeps; k != NULL; k = k->next) {
         struct wf_text with = {0}, before = {0};
@@ -63,6 +65,15 @@ static weft_status apply_keeps(const struct graph *g, int32_t tensor, weft_spec 
         if (status != WEFT_OK)
             return wf_fail_context(status, "graph line %u: keep %.100s", k->line,
                                    g->tensors[tensor].name);
+        if (written && changed != *spec) {
+            status = wf_fail(WEFT_ERR_INVALID,
+                             "graph line %u: keep %.100s on %.50s=%.100s contradicts its layout, "
+                             "which line %u writes",
+                             k->line, g->tensors[tensor].name, k->axis, k->placement,
+                             g->tensors[tensor].line);
+            weft_spec_release(&changed);
+            return status;
+        }
         weft_spec_release(spec);
         *spec = changed;
     }
@@ -85,7 +96,7 @@ static weft_status declare_tensor(struct checker *c, struct graph_line *line)
     if (status == WEFT_OK) status = weft_spec_parse(g->mesh, text.data, &t->spec);
     wf_text_free(&text);
     if (status != WEFT_OK) return fail_line(line, status);
-    return apply_keeps(g, line->outputs[0], &t->spec);
+    return apply_keeps(g, line->outputs[0], end == NULL || end[1] != '\0', &t->spec);
 }
 
 /* ---- memory ---- */
@@ -194,7 +205,7 @@ static weft_status demand_layout(const struct checker *c, struct graph_line *lin
         if (status != WEFT_OK) return fail_line(line, status);
     }
     if (line->kind != GRAPH_OUTPUT) {
-        weft_status status = apply_keeps(c->graph, tensor, &target);
+        weft_status status = apply_keeps(c->graph, tensor, line->spec != NULL, &target);
         if (status != WEFT_OK) {
             weft_spec_release(&target);
             return status;

@@ -9,6 +9,7 @@
  * A `;` in parentheses belongs to a placement. */
 #include "graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool take_keyword(struct graph_reader *r, const char *word)
@@ -33,6 +34,7 @@ static weft_status read_repeat(struct graph_reader *r, struct graph_line *line)
     struct wf_scan before = r->scan;
     int64_t count;
 
+    if (line->repeat > 1) return wf_scan_refuse(&before, "graph", "the line has two clauses x");
     WF_TRY(wf_scan_int(&r->scan, "how often the line is repeated", &count));
     if (count < 1 || count > GRAPH_REPEATS)
         return wf_scan_refuse(&before, "graph", "a line is repeated 1 to %d times", GRAPH_REPEATS);
@@ -119,8 +121,14 @@ static weft_status read_flops(struct graph_reader *r)
 {
     const char *text;
 
+    struct wf_scan before = r->scan;
+    char *end;
+
     WF_TRY(graph_take_text(r, &text)); /* for tools that price the work; a check does not */
-    return text[0] != '\0' ? WEFT_OK : graph_fail(r, "a number, or auto");
+    (void)strtod(text, &end);
+    if (strcmp(text, "auto") == 0 || (end != text && *end == '\0')) return WEFT_OK;
+    r->scan = before;
+    return graph_fail(r, "a number, or auto");
 }
 
 static weft_status read_clause(struct graph_reader *r, struct graph_line *line)
@@ -131,6 +139,8 @@ static weft_status read_clause(struct graph_reader *r, struct graph_line *line)
     if (take_keyword(r, "keep")) return read_keep(r);
     if (take_keyword(r, "flops")) return read_flops(r);
     if (line->kind >= GRAPH_CALL && take_keyword(r, "out")) return read_shapes(r, line);
+    if (line->kind >= GRAPH_CALL && line->spec != NULL && take_keyword(r, "to"))
+        return wf_scan_refuse(&r->scan, "graph", "the line has two clauses to");
     if (line->kind >= GRAPH_CALL && take_keyword(r, "to")) return graph_take_text(r, &line->spec);
     return graph_fail(r, "a clause: x32, to S(0),R, out f32[4], flops auto, memory 60G, or keep w "
                          "on tp=S(0)");

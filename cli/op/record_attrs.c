@@ -201,17 +201,6 @@ static weft_status add_shape(const struct op_record *r, struct op_request *q)
     return WEFT_OK;
 }
 
-static void add_cast(const struct op_record *r, struct op_request *q)
-{
-    const struct wf_json_value *to = wf_json_find(r->params, "dtype");
-    uint32_t from = r->in_count > 0 ? r->in[0].dtype : WEFT_DTYPE_F32;
-
-    if (!lists(r, "from") || to == NULL || to->kind != WF_JSON_STRING) return;
-    if (from >= WEFT_DTYPE_F16 && from < WEFT_DTYPE_C64)
-        new_attr(q, "from", WEFT_ATTR_TEXT)->text = "float";
-    if (to->text[0] == 'i' || to->text[0] == 'u') add_int(q, "integer", 1);
-}
-
 static double real_of(const struct wf_json_value *v, double fallback)
 {
     return v != NULL && (v->kind == WF_JSON_INT || v->kind == WF_JSON_REAL) ? v->real : fallback;
@@ -238,8 +227,11 @@ static weft_status add_special(const struct op_record *r, struct op_request *q)
         add_int(q, "tile",
                 size > 0 && size == op_record_int(r, "step", 0) && size_of(r, dim) % size == 0);
     }
-    if (strcmp(r->op, "narrow") == 0)
-        add_int(q, "end", op_record_int(r, "start", 0) + op_record_int(r, "length", 0));
+    if (strcmp(r->op, "narrow") == 0) {
+        int64_t start = op_record_int(r, "start", 0), length = op_record_int(r, "length", 0);
+        if (__builtin_add_overflow(start, length, &length)) length = INT64_MAX;
+        add_int(q, "end", length);
+    }
     if (strcmp(r->op, "hstack") == 0) add_int(q, "dim", r->in_count > 0 && r->in[0].dims > 1);
     if (strncmp(r->op, "index_fill", 10) == 0 && r->args != NULL && r->args->count > 3) {
         a = r->args->first->next->next->next;
@@ -264,11 +256,10 @@ weft_status op_record_attrs(const struct op_record *r, struct op_request *q)
     WF_TRY(add_special(r, q));
     WF_TRY(add_params(r, q));
     WF_TRY(add_sizes(r, q));
-    add_cast(r, q);
     for (size_t i = 0; i < WF_COUNT(last); i++)
         if (strncmp(r->op, last[i], strlen(last[i])) == 0) fallback = -1;
     if (lists(r, "dim") && !has_attr(q, "dim")) add_int(q, "dim", fallback);
-    if (strcmp(r->op, "masked_fill") == 0 && !has_attr(q, "v"))
+    if (strcmp(r->op, "masked_fill") == 0 && lists(r, "v") && !has_attr(q, "v"))
         new_attr(q, "v", WEFT_ATTR_REAL)->real = 1;
     return WEFT_OK;
 }

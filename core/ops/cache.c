@@ -71,7 +71,12 @@ static bool add_attr(struct wf_key *key, const weft_op_attr *attr)
 /* The attributes that the rules list, and those that every operator may have. */
 static bool add_attrs(struct wf_key *key, const struct wf_op_entry *entry, const weft_op_call *call)
 {
-    if (call->attr_count == 0) return true; /* the digest tells which were looked for */
+    if (call->attr_count == 0) return true;           /* the digest tells which were looked for */
+    for (uint32_t i = 0; i < call->attr_count; i++) { /* such a call is refused */
+        if (!wf_attr_is_known(entry, call->attrs[i].name)) return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(call->attrs[j].name, call->attrs[i].name) == 0) return false;
+    }
     if (!add_attr(key, wf_attr_find(call, "keepdim", 7)) ||
         !add_attr(key, wf_attr_find(call, "count", 5)) ||
         !add_attr(key, wf_attr_find(call, "p", 1)))

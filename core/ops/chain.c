@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { CHAIN_ATTRS = 16 /* of one call */ };
+
 struct chain {
     const weft_op_call *call;
     const weft_op_options *options;
@@ -253,16 +255,18 @@ static weft_status try_step(struct chain *c, uint32_t step, const weft_spec *bef
 {
     const weft_spec *inputs[WF_RULE_TENSORS];
     uint32_t own = before != NULL ? 1 : 0, count = c->steps[step].inputs;
+    weft_op_attr attrs[CHAIN_ATTRS];
     weft_op_call call = {.struct_size = sizeof call,
                          .name = c->steps[step].name,
                          .inputs = inputs,
                          .input_count = count,
-                         .attr_count = c->call->attr_count,
-                         .attrs = c->call->attrs,
+                         .attrs = attrs,
                          .mesh = c->call->mesh};
     weft_op_list *list = NULL;
     weft_status status;
 
+    for (uint32_t i = 0; i < c->call->attr_count; i++)
+        if ((c->steps[step].attrs >> i & 1) != 0) attrs[call.attr_count++] = c->call->attrs[i];
     inputs[0] = before;
     for (uint32_t i = own; i < count; i++)
         inputs[i] = c->call->inputs[next + i - own];
@@ -299,6 +303,30 @@ static const struct wf_op_entry *find_part(const void *where, const char *name)
     return wf_op_find(name);
 }
 
+/* Give each attribute of CALL to the parts that know it. */
+static weft_status share_attrs(const char *function, const weft_op_call *call,
+                               struct wf_chain_parts *parts)
+{
+    if (call->attr_count > CHAIN_ATTRS)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: operator %.100s: the call has %u attributes; the maximum is %d",
+                       function, call->name, call->attr_count, CHAIN_ATTRS);
+    for (uint32_t i = 0; i < call->attr_count; i++) {
+        uint32_t known = 0;
+        for (uint32_t j = 0; j < parts->count; j++) {
+            const struct wf_op_entry *part = wf_op_find(parts->steps[j].name);
+            if (part == NULL || !wf_attr_is_known(part, call->attrs[i].name)) continue;
+            parts->steps[j].attrs |= UINT32_C(1) << i;
+            known++;
+        }
+        if (known == 0)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "%s: operator %.100s: no part of \"%.300s\" has attribute %.50s",
+                           function, call->name, parts->rule->text, call->attrs[i].name);
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_chain_read(const char *function, const struct wf_op_entry *entry,
                           const weft_op_call *call, struct wf_chain_parts *out)
 {
@@ -308,7 +336,8 @@ weft_status wf_chain_read(const char *function, const struct wf_op_entry *entry,
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "%s: operator %.100s: an operator that is made of others has no such form",
                        function, call->name);
-    return wf_op_list_steps(entry, find_part, NULL, out->steps, &out->count);
+    WF_TRY(wf_op_list_steps(entry, find_part, NULL, out->steps, &out->count));
+    return share_attrs(function, call, out);
 }
 
 static struct chain chain_of(const struct wf_chain_parts *parts, const weft_op_call *call,

@@ -68,6 +68,34 @@ static bool is_differentiable(const struct wf_op *op, const struct wf_solution *
     return true;
 }
 
+/* True if input TENSOR is a replica along AXIS, and so is an output with a gradient that depends on
+ * it.  Where the ranks compute different parts of another output, one way to the input has
+ * contributions and the other one replicas. */
+static bool is_used_whole(const struct wf_op *op, const struct wf_solution *solution,
+                          uint32_t tensor, int32_t axis)
+{
+    const struct wf_op_tensor *t = &op->tensors[tensor];
+
+    if (solution->specs[tensor]->layout.placements[axis].kind != WEFT_PLACE_REPLICATE) return false;
+    for (uint32_t i = op->input_count; i < solution->count; i++) {
+        const struct wf_op_tensor *output = &op->tensors[i];
+        if ((op->rule->slots[output->slot].depends >> t->slot & 1) != 0 &&
+            has_gradient(output->dtype) &&
+            solution->specs[i]->layout.placements[axis].kind == WEFT_PLACE_REPLICATE)
+            return true;
+    }
+    return false;
+}
+
+/* Inputs that are used whole and in parts have no gradient layout. */
+static void drop_mixed(const struct wf_op *op, const struct wf_solution *solution, uint32_t tensor,
+                       struct mark *mark)
+{
+    for (int32_t a = 0; a < op->mesh->axes && mark->has_gradient; a++)
+        if ((mark->divided >> a & 1) != 0 && is_used_whole(op, solution, tensor, a))
+            mark->has_gradient = false;
+}
+
 static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution *solution,
                                uint32_t tensor)
 {
@@ -150,6 +178,7 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         uint32_t at = place_of(choice, solver, i);
         if (at == UINT32_MAX || choice->specs[at] != NULL || solution->specs[i] == NULL) continue;
         if (differentiable) choice->marks[at] = mark_tensor(&solver->op, solution, i);
+        if (solver->op.output_count > 1) drop_mixed(&solver->op, solution, i, &choice->marks[at]);
         choice->specs[at] = solution->specs[i];
         solution->specs[i] = NULL;
         if (i >= solver->op.input_count) continue;

@@ -72,7 +72,7 @@ weft_status wf_fallback_begin(const char *function, const weft_op_call *call,
     weft_status status;
     size_t at = 0;
 
-    *out = (struct wf_op_entry){.name = call->name, .rule_count = 1};
+    *out = (struct wf_op_entry){.name = call->name, .rule_count = 1, .takes_any = true};
     out->length = (uint16_t)wf_min_i64((int64_t)strlen(call->name), UINT16_MAX);
     if (call->output_count == 0)
         return wf_fail(

@@ -30,7 +30,13 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
                        call->name == NULL     ? "name"
                        : call->inputs == NULL ? "inputs"
                                               : "attrs");
-    if (call->outputs == NULL) call->output_count = 0;
+    if ((read->flags & ~(uint32_t)(WEFT_OP_EXACT | WEFT_OP_NO_MOVES | WEFT_OP_NO_PARTIALS |
+                                   WEFT_OP_FALLBACK)) != 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_options.flags has unknown bits: 0x%x",
+                       function, read->flags);
+    if (call->outputs == NULL && call->output_count > 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.outputs is NULL, and output_count is %u",
+                       function, call->output_count);
     for (uint32_t i = 0; i < call->attr_count; i++) {
         const weft_op_attr *a = &call->attrs[i];
         if (a->name == NULL || a->kind > WEFT_ATTR_TEXT ||
@@ -177,8 +183,10 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
 
     if (options == NULL) options = &none;
     if (call == NULL || call->struct_size != sizeof *call || call->attr_count != 0 ||
-        call->outputs != NULL || call->name == NULL || call->inputs == NULL ||
-        options->struct_size != sizeof *options || wf_op_enter(&ticket) != WEFT_OK)
+        call->outputs != NULL || call->output_count != 0 || call->name == NULL ||
+        call->inputs == NULL || options->struct_size != sizeof *options ||
+        options->allow != NULL || /* what a predicate allows is not kept */
+        wf_op_enter(&ticket) != WEFT_OK)
         return NULL;
     entry = wf_op_find(call->name);
     if (entry != NULL && wf_key_set(&key, entry, mode, call, options)) choice = wf_cache_find(&key);

@@ -95,7 +95,8 @@ static void add_allowed(const struct wf_solver *solver, const struct wf_row *row
     if (listed == 0) add_wanted(op, row, tensor, out);
 }
 
-static void add_reason(const struct wf_solver *solver, struct wf_text *out)
+/* False if every axis has a row that fits all inputs. */
+static bool add_misfit(const struct wf_solver *solver, struct wf_text *out)
 {
     const struct wf_op *op = &solver->op;
 
@@ -112,11 +113,87 @@ static void add_reason(const struct wf_solver *solver, struct wf_text *out)
         wf_text_add(out, "; %.*s must be ",
                     WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])));
         add_allowed(solver, row, a, tensor, out);
-        return;
+        return true;
     }
-    wf_text_add(out,
-                "the parts of the inputs are not those of one split of the rule's factors: %.600s",
-                op->rule->text);
+    return false;
+}
+
+/* "f32[8,16] on a mesh of 8 ranks" */
+static void add_tensor(const weft_mesh *mesh, uint32_t dtype, int32_t dims, const int64_t *shape,
+                       struct wf_text *out)
+{
+    wf_text_add(out, "%s", wf_dtype_name(dtype));
+    wf_shape_add_text(dims, shape, out);
+    wf_text_add(out, " on a mesh of %d ranks", mesh->size);
+}
+
+/* A tensor that the options fix to a spec of another shape, dtype or mesh. */
+static bool add_unlike(const struct wf_solver *solver, struct wf_text *out)
+{
+    const struct wf_op *op = &solver->op;
+
+    for (uint32_t i = 0; i < op->input_count + op->output_count; i++) {
+        const struct wf_op_tensor *t = &op->tensors[i];
+        const weft_spec *fixed = wf_solver_fixed(solver, i);
+        if (fixed == NULL || !t->present) continue;
+        if (fixed->layout.mesh == op->mesh && fixed->layout.dtype == t->dtype &&
+            fixed->layout.dims == t->dims &&
+            memcmp(fixed->layout.shape, t->shape, t->dims * sizeof t->shape[0]) == 0)
+            continue;
+        wf_text_add(out, "the spec that is fixed for %.*s is ",
+                    WF_WORD(op->rule, wf_op_name(op, t)));
+        add_tensor(fixed->layout.mesh, fixed->layout.dtype, fixed->layout.dims, fixed->layout.shape,
+                   out);
+        wf_text_add(out, ", and %.*s is ", WF_WORD(op->rule, wf_op_name(op, t)));
+        add_tensor(op->mesh, t->dtype, t->dims, t->shape, out);
+        return true;
+    }
+    return false;
+}
+
+/* What leaves no strategy: memory that is written in place, and options. */
+static void add_limits(const struct wf_solver *solver, struct wf_text *out)
+{
+    const weft_op_options *o = &solver->options;
+    const struct wf_op *op = &solver->op;
+    const char *between = out->length > 0 ? "; no strategy is left: " : "no strategy is left: ";
+
+    for (uint32_t i = 0; i < op->output_count; i++) {
+        int in = op->tensors[op->input_count + i].inplace;
+        if (in < 0) continue;
+        wf_text_add(out, "%soutput %.*s is written in place of %.*s, which is never moved", between,
+                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[op->input_count + i])),
+                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[in])));
+        between = ", ";
+    }
+    if (o->fixed_inputs != NULL || o->fixed_outputs != NULL) {
+        wf_text_add(out, "%slayouts are fixed", between);
+        between = ", ";
+    }
+    if (o->memory_limit != 0) {
+        wf_text_add(out, "%smemory_limit is %llu bytes", between,
+                    (unsigned long long)o->memory_limit);
+        between = ", ";
+    }
+    if ((o->flags & WEFT_OP_NO_PARTIALS) != 0) {
+        wf_text_add(out, "%soutputs must not be partial", between);
+        between = ", ";
+    }
+    if (o->allow != NULL) wf_text_add(out, "%sallow refuses the others", between);
+}
+
+static void add_reason(const struct wf_solver *solver, bool found, struct wf_text *out)
+{
+    size_t before;
+
+    if (!found && add_unlike(solver, out)) return;
+    (void)add_misfit(solver, out);
+    before = out->length;
+    if (!found) add_limits(solver, out);
+    if (out->length == before && before == 0)
+        wf_text_add(
+            out, "the parts of the inputs are not those of one split of the rule's factors: %.600s",
+            solver->op.rule->text);
 }
 
 static void add_fix(struct wf_solver *solver, struct wf_solution *fix, struct wf_text *out)
@@ -148,9 +225,8 @@ weft_status wf_solver_refuse(struct wf_solver *solver, const char *function)
     WF_TRY(wf_solution_begin(solver, &fix));
     status = wf_solver_propose(solver, &fix, &found);
     if (status == WEFT_OK) {
-        add_reason(solver, &text);
+        add_reason(solver, found, &text);
         if (found) add_fix(solver, &fix, &text);
-        if (!found) wf_text_add(&text, "; the options leave no strategy at all");
         status = wf_text_status(&text);
     }
     if (status == WEFT_OK)

@@ -127,6 +127,34 @@ static bool split_is_defined(const struct wf_op *op, const struct wf_row *row)
     return true;
 }
 
+/* True if a cast keeps the order of numbers: negative ones must not become large ones. */
+static bool keeps_order(uint32_t from, uint32_t to)
+{
+    bool to_signed = to % 2 == 1, from_signed = from % 2 == 1; /* of integers */
+
+    if (from == to || from == WEFT_DTYPE_BOOL || is_float(to)) return true;
+    if (to == WEFT_DTYPE_BOOL) return false;
+    if (is_float(from)) return to_signed;
+    return wf_dtype_bytes(to) > wf_dtype_bytes(from) && (to_signed || !from_signed);
+}
+
+/* True if CLAUSE holds between a contribution of dtype FROM and tensor OUTPUT, which depends on it.
+ * Sums, products and copies hold in the arithmetic of one dtype. */
+static bool holds_between(const struct wf_op *op, const struct wf_op_tensor *output,
+                          const struct wf_row *row, uint32_t clause, uint32_t from)
+{
+    const struct wf_slot *slot = &op->rule->slots[output->slot];
+    bool order = clause == WF_MONO || clause == WF_ANTI ||
+                 (clause >= WF_HOM && row->from != WEFT_REDUCE_PROD);
+
+    /* the negative of an unsigned number is not negative */
+    if (clause == WF_ANTI && !is_float(output->dtype) && output->dtype % 2 == 0 &&
+        output->dtype != WEFT_DTYPE_BOOL)
+        return false;
+    if (!order) return output->dtype == from || (is_float(output->dtype) && is_float(from));
+    return slot->type != WF_TYPE_ATTR || keeps_order(from, output->dtype);
+}
+
 /* True if the contributions of ROW are defined for their dtypes.  Linearity holds in the arithmetic
  * of one dtype: integers wrap, and truth values saturate. */
 static bool partials_are_defined(const struct wf_op *op, const struct wf_row *row, uint32_t clause)
@@ -141,10 +169,10 @@ static bool partials_are_defined(const struct wf_op *op, const struct wf_row *ro
         uint32_t touched = input ? UINT32_C(1) << t->slot : slot->depends;
         if (!t->present || slot->shape_only || (touched & row->inputs) == 0) continue;
         if (!is_defined(t, input ? row->from : row->to, clause == WF_PASS)) return false;
-        if (!linear) continue;
-        if (t->dtype == WEFT_DTYPE_BOOL) return false;
+        if (linear && t->dtype == WEFT_DTYPE_BOOL) return false;
         if (dtype == WEFT_DTYPE_COUNT) dtype = t->dtype;
-        if (t->dtype != dtype && !(is_float(t->dtype) && is_float(dtype))) return false;
+        if (linear && t->dtype != dtype && !(is_float(t->dtype) && is_float(dtype))) return false;
+        if (!input && !holds_between(op, t, row, clause, dtype)) return false;
     }
     return true;
 }
@@ -202,9 +230,14 @@ static void add_partial(const struct wf_op *op, const struct wf_term *term, uint
 {
     struct wf_row row = {.kind = WF_ROW_PARTIAL, .from = (uint8_t)from, .to = (uint8_t)to};
 
-    for (uint32_t i = 0; i < op->input_count; i++)
-        if (op->tensors[i].present && (term->inputs >> op->tensors[i].slot & 1) != 0)
-            row.inputs |= UINT32_C(1) << op->tensors[i].slot;
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        const struct wf_op_tensor *t = &op->tensors[i];
+        if ((term->inputs >> t->slot & 1) == 0) continue;
+        if (t->present)
+            row.inputs |= UINT32_C(1) << t->slot;
+        else if (term->clause == WF_LIN && !op->rule->slots[t->slot].adds)
+            return; /* its place is taken by a constant, which is not 0 */
+    }
     if (row.inputs != 0 && partials_are_defined(op, &row, term->clause)) add_row(rows, &row);
 }
 

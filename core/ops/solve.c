@@ -216,7 +216,7 @@ uint32_t wf_solver_position(const struct wf_solver *solver, uint32_t i)
     return at + (is_list(solver, slot) ? solver->element : 0);
 }
 
-static const weft_spec *fixed_spec(const struct wf_solver *solver, uint32_t tensor)
+const weft_spec *wf_solver_fixed(const struct wf_solver *solver, uint32_t tensor)
 {
     const weft_op_options *o = &solver->options;
     uint32_t inputs = solver->op.input_count;
@@ -241,7 +241,7 @@ bool wf_solver_allows(const struct wf_solver *solver, const struct wf_solution *
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < solution->count; i++) {
-        const weft_spec *spec = solution->specs[i], *fixed = fixed_spec(solver, i);
+        const weft_spec *spec = solution->specs[i], *fixed = wf_solver_fixed(solver, i);
         bool output = i >= inputs;
         if (spec == NULL) continue;
         /* a tensor beside lists is read by all their members, so none may move it */

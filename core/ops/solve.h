@@ -62,6 +62,8 @@ bool wf_next_combination(int32_t axes, const uint32_t *counts, uint32_t *at);
 bool wf_solver_allows(const struct wf_solver *solver, const struct wf_solution *solution);
 /* Where tensor I belongs among the inputs or the outputs of the whole call. */
 uint32_t wf_solver_position(const struct wf_solver *solver, uint32_t i);
+/* The spec that the options fix for TENSOR, or NULL. */
+const weft_spec *wf_solver_fixed(const struct wf_solver *solver, uint32_t tensor);
 
 /* ---- match.c ---- */
 

@@ -107,6 +107,87 @@ bool wf_attr_guards_hold(const struct wf_rule *rule, const weft_op_call *call)
     return true;
 }
 
+/* ---- names ---- */
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+bool wf_attr_is_known(const struct wf_op_entry *entry, const char *name)
+{
+    /* no choice depends on these; docs/operators.md lists them */
+    static const char *const ignored[] = {"eps",           "seed",         "generator",
+                                          "device",        "layout",       "pin_memory",
+                                          "memory_format", "non_blocking", "requires_grad"};
+    static const char *const common[] = {"keepdim", "count"};
+
+    for (uint32_t i = 0; i < entry->rule_count; i++)
+        for (int j = 0; j < entry->rules[i]->attr_count; j++)
+            if (wf_word_is(entry->rules[i], entry->rules[i]->attrs[j].name, name)) return true;
+    return entry->takes_any || is_one_of(name, common, WF_COUNT(common)) ||
+           is_one_of(name, ignored, WF_COUNT(ignored));
+}
+
+/* True if a line of ENTRY before line RULE, or RULE before its attribute ATTR, lists the name. */
+static bool is_listed_before(const struct wf_op_entry *entry, uint32_t rule, int attr)
+{
+    const struct wf_rule *here = entry->rules[rule];
+    struct wf_word name = here->attrs[attr].name;
+
+    for (uint32_t i = 0; i <= rule; i++) {
+        const struct wf_rule *r = entry->rules[i];
+        for (int j = 0; j < (i < rule ? r->attr_count : attr); j++)
+            if (r->attrs[j].name.length == name.length &&
+                memcmp(r->text + r->attrs[j].name.at, here->text + name.at, name.length) == 0)
+                return true;
+    }
+    return false;
+}
+
+void wf_attr_add_names(const struct wf_op_entry *entry, struct wf_text *out)
+{
+    for (uint32_t i = 0; i < entry->rule_count; i++)
+        for (int j = 0; j < entry->rules[i]->attr_count; j++)
+            if (!is_listed_before(entry, i, j))
+                wf_text_add(out, "%s%.*s", out->length > 0 ? ", " : "",
+                            WF_WORD(entry->rules[i], entry->rules[i]->attrs[j].name));
+}
+
+static weft_status refuse_name(const struct wf_op_entry *entry, const char *name,
+                               const struct wf_op *op)
+{
+    struct wf_text names = {0};
+    weft_status status;
+
+    wf_attr_add_names(entry, &names);
+    if (names.length == 0) wf_text_add(&names, "none");
+    status = wf_text_status(&names);
+    if (status == WEFT_OK)
+        status = wf_op_refuse(op, "it has no attribute %.50s; the attributes of its rules: %s",
+                              name, names.data);
+    wf_text_free(&names);
+    return status;
+}
+
+weft_status wf_attr_check(const struct wf_op_entry *entry, const weft_op_call *call,
+                          const struct wf_op *op)
+{
+    for (uint32_t i = 0; i < call->attr_count; i++) {
+        const weft_op_attr *a = &call->attrs[i];
+        if (!wf_attr_is_known(entry, a->name)) return refuse_name(entry, a->name, op);
+        if (strcmp(a->name, "keepdim") == 0 && a->kind == WEFT_ATTR_TEXT)
+            return wf_op_refuse(op, "attribute keepdim is %.50s; it must be true or false",
+                                a->text);
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(call->attrs[j].name, a->name) == 0)
+                return wf_op_refuse(op, "the call has attribute %.50s twice", a->name);
+    }
+    return WEFT_OK;
+}
+
 bool wf_attr_keepdim(const weft_op_call *call)
 {
     int64_t keep;

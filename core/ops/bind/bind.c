@@ -142,7 +142,7 @@ static void mark_factors(struct wf_op *op)
 static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint32_t element)
 {
     struct wf_spread spread;
-    uint32_t member = 0;
+    uint32_t member = 0, known;
 
     WF_TRY(take_tensors(op, call, element));
     if (op->mesh == NULL) op->mesh = call->mesh;
@@ -153,6 +153,7 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
         if (op->tensors[i].present) WF_TRY(wf_op_bind_input(&spread, &op->tensors[i]));
     WF_TRY(wf_op_learn_products(op));
     wf_op_settle_factors(op, call);
+    known = op->factor_count; /* outputs may have others */
     for (uint32_t i = 0; i < op->input_count; i++)
         if (op->tensors[i].present) wf_op_drop_broadcast(op, &op->tensors[i]);
     for (uint32_t i = 0; i < op->output_count; i++) {
@@ -160,12 +161,30 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
         member = i > 0 && t[-1].slot == t->slot ? member + 1 : 0;
         WF_TRY(wf_op_bind_output(&spread, t, i, member));
     }
-    wf_op_settle_factors(op, call);
+    if (op->factor_count > known) wf_op_settle_factors(op, call);
     mark_factors(op);
     return WEFT_OK;
 }
 
 /* ---- the rule ---- */
+
+/* No guard holds: name the attributes of all lines. */
+static weft_status refuse_guards(const struct wf_op_entry *entry, const struct wf_op *op)
+{
+    struct wf_text lines = {0};
+    weft_status status;
+
+    for (uint32_t i = 0; i < entry->rule_count; i++) {
+        const char *body = entry->rules[i]->body;
+        wf_text_add(&lines, "%s%.*s", i > 0 ? ", " : "", (int)strcspn(body, ":"), body);
+    }
+    status = wf_text_status(&lines);
+    if (status == WEFT_OK)
+        status = wf_op_refuse(op, "no rule applies to these attributes; there are rules for %.600s",
+                              lines.data);
+    wf_text_free(&lines);
+    return status;
+}
 
 static weft_status choose_rule(const struct wf_op_entry *entry, const weft_op_call *call,
                                struct wf_op *op)
@@ -175,8 +194,7 @@ static weft_status choose_rule(const struct wf_op_entry *entry, const weft_op_ca
             op->rule = wf_rule_retain(entry->rules[i]);
             return WEFT_OK;
         }
-    return wf_op_refuse(op, "no rule applies to these attributes; the last one is \"%.*s%.300s\"",
-                        (int)entry->length, entry->name, entry->rules[entry->rule_count - 1]->body);
+    return refuse_guards(entry, op);
 }
 
 /* Exchange a rule with the clause `make` for the one that it makes. */
@@ -212,11 +230,16 @@ weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call
     out->input_count = out->output_count = out->factor_count = 0;
     out->tensors = out->few;
     out->given = NULL;
-    status = choose_rule(entry, call, out);
+    status = call->attr_count > 0 ? wf_attr_check(entry, call, out) : WEFT_OK;
+    if (status == WEFT_OK) status = choose_rule(entry, call, out);
     if (status == WEFT_OK) status = make_rule(out, call);
     if (status == WEFT_OK) status = bind_tensors(out, call, element);
-    if (status == WEFT_OK && in_place && out->output_count > 0) /* `add_` */
-        out->tensors[out->input_count].inplace = 0;
+    if (status == WEFT_OK && in_place && out->output_count > 0) { /* `add_` */
+        struct wf_op_tensor *result = &out->tensors[out->input_count];
+        result->inplace = 0;
+        if (out->input_count > 0 && wf_op_same_kind(result->dtype, out->tensors[0].dtype))
+            result->dtype = out->tensors[0].dtype;
+    }
     if (status != WEFT_OK) wf_op_end(out);
     return status;
 }

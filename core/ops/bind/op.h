@@ -73,6 +73,13 @@ bool wf_attr_int(const weft_op_call *call, const char *name, int64_t *out);
 bool wf_attr_list(const weft_op_attr *attr, const int64_t **list, uint32_t *count);
 /* True if all guards of RULE hold. */
 bool wf_attr_guards_hold(const struct wf_rule *rule, const weft_op_call *call);
+/* True if a rule of ENTRY lists attribute NAME, or every operator may have it. */
+bool wf_attr_is_known(const struct wf_op_entry *entry, const char *name);
+/* Add "dims, p": the attributes that the rules of ENTRY list. */
+void wf_attr_add_names(const struct wf_op_entry *entry, struct wf_text *out);
+/* WEFT_ERR_INVALID: CALL has an attribute that is not known, or has one twice. */
+weft_status wf_attr_check(const struct wf_op_entry *entry, const weft_op_call *call,
+                          const struct wf_op *op) WF_NODISCARD;
 /* True if the call has the attribute keepdim, and it is not 0. */
 bool wf_attr_keepdim(const weft_op_call *call);
 
@@ -147,6 +154,9 @@ void wf_op_name_factor(const struct wf_op *op, const struct wf_op_factor *f, cha
 /* The factors, shape and dtype of output INDEX, which is MEMBER of its list. */
 weft_status wf_op_bind_output(struct wf_spread *spread, struct wf_op_tensor *tensor, uint32_t index,
                               uint32_t member) WF_NODISCARD;
+
+/* True if both are truth values, integers, real or complex numbers. */
+bool wf_op_same_kind(uint32_t a, uint32_t b);
 
 /* ---- make/make.c ---- */
 

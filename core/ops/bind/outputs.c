@@ -6,13 +6,24 @@
 static weft_status refuse_unknown(const struct wf_op *op, const struct wf_op_tensor *tensor,
                                   const struct wf_op_factor *f)
 {
+    const struct wf_rule *rule = op->rule;
+    const struct wf_symbol *s = &rule->symbols[f->symbol];
+    int attr = s->size_attr - 1;
     char name[40];
 
     wf_op_name_factor(op, f, name, sizeof name);
+    for (int i = 0; i < rule->attr_count && attr < 0; i++)
+        if (wf_words_same(rule, rule->attrs[i].name, s->name)) attr = i;
+    if (attr < 0)
+        return wf_op_refuse(op,
+                            "the size of factor %s of output %.*s is not known; set "
+                            "weft_op_call.outputs",
+                            name, WF_WORD(rule, wf_op_name(op, tensor)));
     return wf_op_refuse(op,
-                        "the size of factor %s of output %.*s is not known; set the attribute %s "
+                        "the size of factor %s of output %.*s is not known; set the attribute %.*s "
                         "or weft_op_call.outputs",
-                        name, WF_WORD(op->rule, wf_op_name(op, tensor)), name);
+                        name, WF_WORD(rule, wf_op_name(op, tensor)),
+                        WF_WORD(rule, rule->attrs[attr].name));
 }
 
 /* The size of dimension DIM of an output from its factors. */
@@ -95,6 +106,61 @@ static weft_status check_given(const struct wf_op *op, const struct wf_op_tensor
     return WEFT_OK;
 }
 
+/* ---- dtypes ---- */
+
+enum { TRUTH, INTEGER, REAL, COMPLEX };
+
+static int kind_of(uint32_t dtype)
+{
+    return dtype == WEFT_DTYPE_BOOL  ? TRUTH
+           : dtype < WEFT_DTYPE_F16  ? INTEGER
+           : dtype >= WEFT_DTYPE_C64 ? COMPLEX
+                                     : REAL;
+}
+
+/* The dtype that holds values of both. */
+static uint32_t join_dtypes(uint32_t a, uint32_t b)
+{
+    size_t bytes_a = wf_dtype_bytes(a), bytes_b = wf_dtype_bytes(b);
+
+    if (kind_of(a) < kind_of(b)) return join_dtypes(b, a);
+    if (a == b || kind_of(a) == TRUTH) return a;
+    if (kind_of(a) == COMPLEX)
+        return b == WEFT_DTYPE_F64 || b == WEFT_DTYPE_C128 ? WEFT_DTYPE_C128 : a;
+    if (kind_of(a) != kind_of(b)) return a;
+    if (kind_of(a) == REAL) /* two formats of one size */
+        return bytes_a == bytes_b ? WEFT_DTYPE_F32 : bytes_a > bytes_b ? a : b;
+    if (a % 2 == b % 2) return bytes_a > bytes_b ? a : b; /* odd: signed */
+    if (a % 2 == 0) return join_dtypes(b, a);
+    if (bytes_a > bytes_b || bytes_b == 8) return WEFT_DTYPE_I64 < b ? WEFT_DTYPE_I64 : a;
+    return b + 1; /* the signed one that holds the unsigned one */
+}
+
+/* The dtype that holds all inputs, and the attributes with fractions.  A tensor without dimensions
+ * counts only if the others are of a lesser kind. */
+static uint32_t join_inputs(const struct wf_op *op, const weft_op_call *call)
+{
+    uint32_t joined[2] = {WEFT_DTYPE_BOOL, WEFT_DTYPE_BOOL}; /* without and with dimensions */
+
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        const struct wf_op_tensor *t = &op->tensors[i];
+        if (t->present && !op->rule->slots[t->slot].shape_only)
+            joined[t->dims > 0] = join_dtypes(joined[t->dims > 0], t->dtype);
+    }
+    if (kind_of(joined[0]) > kind_of(joined[1])) joined[1] = joined[0];
+    for (int i = 0; i < op->rule->attr_count && kind_of(joined[1]) < REAL; i++) {
+        struct wf_word name = op->rule->attrs[i].name;
+        const weft_op_attr *attr = wf_attr_find(call, op->rule->text + name.at, name.length);
+        if (attr != NULL && attr->kind == WEFT_ATTR_REAL) return WEFT_DTYPE_F32;
+    }
+    return joined[1];
+}
+
+bool wf_op_same_kind(uint32_t a, uint32_t b)
+{
+    return kind_of(a) == kind_of(b);
+}
+
 static weft_status set_dtype(const struct wf_op *op, const weft_op_call *call,
                              struct wf_op_tensor *tensor)
 {
@@ -103,6 +169,12 @@ static weft_status set_dtype(const struct wf_op *op, const weft_op_call *call,
 
     if (slot->type == WF_TYPE_DTYPE) {
         tensor->dtype = slot->type_value;
+        return WEFT_OK;
+    }
+    if ((slot->type == WF_TYPE_JOIN || slot->type == WF_TYPE_FLOAT) && op->input_count > 0) {
+        tensor->dtype = join_inputs(op, call);
+        if (slot->type == WF_TYPE_FLOAT && kind_of(tensor->dtype) < REAL)
+            tensor->dtype = WEFT_DTYPE_F32;
         return WEFT_OK;
     }
     if (slot->type == WF_TYPE_ATTR) {
@@ -118,12 +190,13 @@ static weft_status set_dtype(const struct wf_op *op, const weft_op_call *call,
     }
     for (uint32_t i = 0; i < op->input_count && from == UINT32_MAX; i++)
         if (op->tensors[i].present &&
-            (slot->type == WF_TYPE_FIRST || op->tensors[i].slot == slot->type_value))
+            (slot->type != WF_TYPE_TENSOR || op->tensors[i].slot == slot->type_value))
             from = i;
     if (from == UINT32_MAX)
         return wf_op_refuse(op, "the dtype of output %.*s is not known; set weft_op_call.outputs",
                             WF_WORD(op->rule, wf_op_name(op, tensor)));
     tensor->dtype = op->tensors[from].dtype;
+    if (slot->type == WF_TYPE_WIDE && kind_of(tensor->dtype) < REAL) tensor->dtype = WEFT_DTYPE_I64;
     return WEFT_OK;
 }
 

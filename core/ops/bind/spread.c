@@ -236,6 +236,27 @@ static weft_status learn_run(struct wf_spread *s, const struct wf_op_tensor *ten
     return WEFT_OK;
 }
 
+/* A group behind the last run stands at the end: the positions that its attribute lists must be the
+ * last ones. */
+static weft_status check_groups(const struct wf_spread *s, const struct wf_op_tensor *tensor,
+                                const struct wf_place *places)
+{
+    const struct wf_rule *rule = s->op->rule;
+    const struct wf_slot *slot = &rule->slots[tensor->slot];
+
+    for (int d = 0; d < tensor->dims; d++) {
+        const struct wf_pattern *p = &rule->patterns[slot->first + places[d].pattern];
+        int attr = p->attr - 1;
+        if (attr < 0 || !is_group(rule, p) || s->positions[attr][places[d].sub] == d) continue;
+        return wf_op_refuse(s->op,
+                            "attribute %.*s lists dimension %d; the dimensions that it lists must "
+                            "be the last ones of %.*s",
+                            WF_WORD(rule, rule->attrs[attr].name),
+                            s->positions[attr][places[d].sub], WF_WORD(rule, slot->name));
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_spread_input(struct wf_spread *s, const struct wf_op_tensor *tensor,
                             struct wf_place *out)
 {
@@ -249,7 +270,8 @@ weft_status wf_spread_input(struct wf_spread *s, const struct wf_op_tensor *tens
     if (shape.runs > 0) {
         if (tensor->dims < shape.fixed) return refuse_dims(s, tensor, "at least ", shape.fixed);
         WF_TRY(learn_run(s, tensor, shape.symbol, tensor->dims - shape.fixed));
-        return place_all(s, tensor, &shape, out);
+        WF_TRY(place_all(s, tensor, &shape, out));
+        return s->op->rule->attr_count > 0 ? check_groups(s, tensor, out) : WEFT_OK;
     }
     if (tensor->dims == shape.fixed) return place_all(s, tensor, &shape, out);
     if (!slot->broadcast || tensor->dims > shape.fixed)

@@ -1,4 +1,4 @@
-/* lists.c - rules of operators on several tensors: cat, split, index and einsum. */
+/* lists.c - rules of operators on several tensors: cat, split, gather, index and einsum. */
 #include "make.h"
 
 #include <string.h>
@@ -174,6 +174,39 @@ static void add_clause(struct wf_maker *m, const char *clause, uint32_t indexed)
 {
     for (int32_t d = 0; d < m->dims; d++)
         if ((indexed >> d & 1) != 0) wf_text_add(m->out, "; %s k%d", clause, d);
+}
+
+/* x, and an index of as many dimensions.  Where the index is smaller than x, beside DIM, it reads
+ * the first entries of x, and the dimension is whole. */
+weft_status wf_make_gather(struct wf_maker *m)
+{
+    const weft_spec *index = m->call->input_count == 2 ? m->call->inputs[1] : NULL;
+    uint32_t smaller = 0;
+    int32_t dim;
+
+    if (index == NULL || index->layout.dims != m->dims)
+        return wf_op_refuse(m->op, "the call needs x and an index of as many dimensions");
+    WF_TRY(wf_maker_dim(m, "dim", m->dims, &dim));
+    for (int32_t d = 0; d < m->dims; d++) {
+        int64_t size = index->layout.shape[d];
+        if (d == dim || size == m->shape[d]) continue;
+        if (size > m->shape[d])
+            return wf_op_refuse(m->op, "dimension %d of i has size %lld, and that of x has %lld", d,
+                                (long long)size, (long long)m->shape[d]);
+        smaller |= UINT32_C(1) << d;
+    }
+    for (int t = 0; t < 3; t++) {
+        wf_text_add(m->out, t == 0 ? " x[" : t == 1 ? " i[" : "-> y[");
+        for (int32_t d = 0; d < m->dims; d++) {
+            bool differs = d == dim || (smaller >> d & 1) != 0;
+            wf_text_add(m->out, "%s%c%d", d > 0 ? " " : "", !differs ? 'f' : t == 0 ? 'k' : 'j', d);
+        }
+        wf_text_add(m->out, "] ");
+    }
+    wf_text_add(m->out, "; mask k%d; pass x", dim);
+    for (int32_t d = 0; d < m->dims; d++)
+        if ((smaller >> d & 1) != 0) wf_text_add(m->out, "; whole k%d j%d", d, d);
+    return WEFT_OK;
 }
 
 weft_status wf_make_index(struct wf_maker *m)

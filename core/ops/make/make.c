@@ -224,13 +224,39 @@ static weft_status make_pad(struct wf_maker *m)
     memcpy(y, x, sizeof y);
     for (uint32_t i = 0; i < count; i += 2) {
         int d = m->dims - 1 - (int)(i / 2);
+        int64_t size;
         if (pad[i] == 0 && pad[i + 1] == 0) continue;
-        if (m->shape[d] + pad[i] + pad[i + 1] < 0)
-            return wf_op_refuse(m->op, "attribute pad leaves dimension %d with a negative size", d);
-        cut_dim(m, x, y, d, m->shape[d] + pad[i] + pad[i + 1]);
+        if (__builtin_add_overflow(m->shape[d], pad[i], &size) ||
+            __builtin_add_overflow(size, pad[i + 1], &size) || size < 0)
+            return wf_op_refuse(
+                m->op, "attribute pad gives dimension %d a size below 0 or beyond 2^63", d);
+        cut_dim(m, x, y, d, size);
         any = true;
     }
     write_pair(m, x, m->dims, y, value == 0 || !any ? "pass x" : "aff x; mono x");
+    return WEFT_OK;
+}
+
+static weft_status make_topk(struct wf_maker *m)
+{
+    struct wf_made_dim x[WEFT_MAX_DIMS], y[WEFT_MAX_DIMS];
+    int64_t k;
+    int32_t d;
+
+    WF_TRY(wf_maker_dim(m, "dim", m->dims, &d));
+    if (!wf_attr_int(m->call, "k", &k)) return wf_op_refuse(m->op, "attribute k is missing");
+    if (k < 0 || k > m->shape[d])
+        return wf_op_refuse(m->op, "attribute k is %lld, and dimension %d of x has size %lld",
+                            (long long)k, d, (long long)m->shape[d]);
+    begin_dims(m, x);
+    memcpy(y, x, sizeof y);
+    cut_dim(m, x, y, d, k);
+    wf_maker_tensor(m, "x", m->dims, x);
+    wf_text_add(m->out, " ->");
+    wf_maker_tensor(m, "v", m->dims, y);
+    wf_maker_tensor(m, "i", m->dims, y);
+    wf_maker_sizes(m);
+    wf_text_add(m->out, "; type i64 i");
     return WEFT_OK;
 }
 
@@ -282,6 +308,7 @@ weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const
         {"interleave", make_interleave},
         {"pad", make_pad},
         {"slice", make_slice},
+        {"topk", make_topk},
         {"cat", wf_make_cat},
         {"split", wf_make_split},
         {"stack", wf_make_stack},
@@ -290,7 +317,9 @@ weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const
         {"index_put", wf_make_index_put},
         {"conv", wf_make_conv},
         {"conv_bwd", wf_make_conv_bwd},
-        {"pool", wf_make_pool},
+        {"max_pool", wf_make_max_pool},
+        {"avg_pool", wf_make_avg_pool},
+        {"gather", wf_make_gather},
     };
     struct wf_maker m = {.op = op, .call = call, .out = out};
 

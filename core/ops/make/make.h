@@ -45,6 +45,7 @@ weft_status wf_make_reshape(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_cat(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_stack(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_split(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_gather(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_index(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_einsum(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_index_put(struct wf_maker *m) WF_NODISCARD;
@@ -53,6 +54,7 @@ weft_status wf_make_index_put(struct wf_maker *m) WF_NODISCARD;
 
 weft_status wf_make_conv(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_conv_bwd(struct wf_maker *m) WF_NODISCARD;
-weft_status wf_make_pool(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_max_pool(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_avg_pool(struct wf_maker *m) WF_NODISCARD;
 
 #endif

@@ -36,9 +36,10 @@ static weft_status read_entry(const struct wf_maker *m, const char *name, int32_
 static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
                                 const int64_t *kernel, struct windows *w)
 {
-    int64_t transposed = 0;
+    int64_t transposed = 0, ceil_mode = 0;
 
     (void)wf_attr_int(m->call, "transposed", &transposed);
+    (void)wf_attr_int(m->call, "ceil_mode", &ceil_mode);
     for (int32_t i = 0; i < w->count; i++) {
         int64_t stride, padding = 0, dilation = 1, span;
         w->in[i] = shape[2 + i];
@@ -56,6 +57,10 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
         span = dilation * (w->kernel[i] - 1) + 1;
         w->out[i] =
             w->in[i] + 2 * padding < span ? 0 : (w->in[i] + 2 * padding - span) / stride + 1;
+        /* one more window, if it begins inside of the dimension or its left padding */
+        if (ceil_mode != 0 && w->out[i] > 0 && (w->in[i] + 2 * padding - span) % stride != 0 &&
+            w->out[i] * stride < w->in[i] + padding)
+            w->out[i]++;
         if (transposed != 0) w->out[i] = -1;
         w->tiled[i] = transposed == 0 && padding == 0 && dilation == 1 && stride == w->kernel[i] &&
                       stride > 0 && w->in[i] % stride == 0;
@@ -162,12 +167,14 @@ weft_status wf_make_conv_bwd(struct wf_maker *m)
     return WEFT_OK;
 }
 
-weft_status wf_make_pool(struct wf_maker *m)
+static weft_status make_pool(struct wf_maker *m, bool is_max)
 {
     struct windows w = {.count = m->dims - 2};
     int64_t indices = 0;
 
     if (m->dims < 3) return wf_op_refuse(m->op, "x must have at least 3 dimensions");
+    if (wf_attr_find(m->call, "kernel", 6) == NULL)
+        return wf_op_refuse(m->op, "attribute kernel is missing: the sizes of the windows");
     WF_TRY(read_windows(m, m->shape, NULL, &w));
     (void)wf_attr_int(m->call, "indices", &indices);
     wf_text_add(m->out, " x[n c");
@@ -180,6 +187,17 @@ weft_status wf_make_pool(struct wf_maker *m)
     add_clauses(m, &w, false, false);
     for (int32_t i = 0; i < w.count && indices != 0; i++) /* indices count in the whole plane */
         if (w.tiled[i]) wf_text_add(m->out, "; here y%d", i);
-    wf_text_add(m->out, indices != 0 ? "; type i64 i" : "; lin x");
+    wf_text_add(m->out, indices != 0 ? "; type i64 i" : is_max ? "; hom max x" : "");
+    wf_text_add(m->out, is_max ? "" : "; lin x; type float y");
     return WEFT_OK;
+}
+
+weft_status wf_make_max_pool(struct wf_maker *m)
+{
+    return make_pool(m, true);
+}
+
+weft_status wf_make_avg_pool(struct wf_maker *m)
+{
+    return make_pool(m, false);
 }

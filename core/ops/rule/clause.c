@@ -234,6 +234,7 @@ static weft_status read_inplace(struct wf_rule_reader *r)
 
 static weft_status read_type(struct wf_rule_reader *r)
 {
+    static const char *const words[] = {"join", "float", "wide"};
     struct wf_rule *rule = &r->draft->rule;
     struct wf_slot *output;
     struct wf_word name;
@@ -253,8 +254,11 @@ static weft_status read_type(struct wf_rule_reader *r)
             kind = WF_TYPE_TENSOR;
             value = (uint32_t)i;
         }
+    for (size_t i = 0; i < WF_COUNT(words) && kind == WF_TYPE_FIRST; i++)
+        if (wf_word_is(rule, name, words[i])) kind = WF_TYPE_JOIN + (uint32_t)i;
     if (kind == WF_TYPE_FIRST)
-        return wf_scan_refuse(&r->scan, "rule", "%.*s is not a dtype, an attribute or an input",
+        return wf_scan_refuse(&r->scan, "rule",
+                              "%.*s is not a dtype, an attribute, an input, join, float or wide",
                               WF_WORD(rule, name));
     WF_TRY(expect_tensor(r, true, &tensor));
     for (; tensor >= 0;) {

@@ -43,7 +43,7 @@ static struct table *make_table(uint32_t room)
     size_t slots = 16, bytes;
     struct table *table;
 
-    while (slots < 2 * (size_t)room)
+    while (slots < 4 * (size_t)room) /* few names share a slot: every call looks for one */
         slots *= 2;
     bytes = sizeof *table + room * sizeof table->ops[0];
     table = wf_calloc(1, bytes + slots * sizeof *table->slots);
@@ -348,6 +348,7 @@ static weft_status remove_name(struct table *before, const char *name)
 {
     const struct wf_op_entry *op = find_entry(before, name, strlen(name)), *mine;
     struct table *table;
+    weft_status status;
 
     if (op == NULL || !op->registered)
         return wf_fail(WEFT_ERR_NOT_FOUND,
@@ -360,8 +361,12 @@ static weft_status remove_name(struct table *before, const char *name)
             copy_entry(table, &before->ops[i]);
         else if (mine != NULL)
             copy_entry(table, mine);
-    publish(table);
-    return WEFT_OK;
+    status = check_steps(table); /* another operator may be made of it */
+    if (status == WEFT_OK)
+        publish(table);
+    else
+        drop_table(&table->retired);
+    return wf_fail_named(status, "weft_op_remove");
 }
 
 weft_status weft_op_remove(const char *name)

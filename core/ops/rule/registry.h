@@ -13,6 +13,7 @@ struct wf_op_entry {
     const char *name; /* in the text of the first rule */
     uint16_t length, rule_count;
     bool registered; /* by the program; otherwise one of weft's own */
+    bool takes_any;  /* any attribute: an operator without a rule */
     bool uses;       /* a rule of it, or of its parts, may have the clause `use` */
     uint64_t digest; /* of the name and the rules */
     struct wf_rule *rules[WF_OP_LINES];
@@ -36,6 +37,7 @@ enum { WF_OP_STEPS = 32 /* of an operator that is made of others */ };
 struct wf_op_step {
     char name[64];
     uint32_t inputs;
+    uint32_t attrs; /* bit per attribute of the call that the operator knows */
 };
 
 static inline bool wf_op_is_chain(const struct wf_op_entry *entry)

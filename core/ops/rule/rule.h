@@ -91,7 +91,18 @@ struct wf_pattern {
     uint8_t first, count; /* symbols, in `parts`; the outermost first */
 };
 
-enum wf_type_kind { WF_TYPE_FIRST, WF_TYPE_DTYPE, WF_TYPE_ATTR, WF_TYPE_TENSOR };
+/* Where the dtype of an output comes from.  JOIN: the dtype that holds all inputs and the
+ * attributes with fractions; FLOAT: the same, at least f32; WIDE: that of the first input, at least
+ * i64. */
+enum wf_type_kind {
+    WF_TYPE_FIRST,
+    WF_TYPE_DTYPE,
+    WF_TYPE_ATTR,
+    WF_TYPE_TENSOR,
+    WF_TYPE_JOIN,
+    WF_TYPE_FLOAT,
+    WF_TYPE_WIDE
+};
 
 struct wf_slot {
     struct wf_word name;

@@ -46,6 +46,7 @@ static weft_status list_parts(struct listing *l, const struct wf_op_entry *entry
         if (word.length >= sizeof step->name) return refuse(entry, "a name is too long", "");
         memcpy(step->name, rule->text + word.at, word.length);
         step->name[word.length] = '\0';
+        step->attrs = 0;
         part = l->find(l->where, step->name);
         if (part == NULL) return refuse(entry, "there is no rule for its part ", step->name);
         for (uint32_t d = 0; d <= depth; d++)

@@ -68,6 +68,25 @@ write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(x) ; twice'
 fails 1 'expected a clause' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(x) ; keep x on dp=R'
 fails 1 'graph line 3: keep x' check "$graph"
+# Lines that contradict themselves.
+write 'mesh dp=2,tp=2' 'input x f32[4,4] S(0),R ; keep x on dp=R' 'output x'
+fails 1 'graph line 2: keep x on dp=R contradicts its layout, which line 2 writes' check "$graph"
+write 'mesh dp=2,tp=2' 'input x f32[4,4] ; keep x on dp=S(0)' 'output x'
+expect 0 'f32[4,4] S(0),R' check "$graph"
+write 'mesh 2' 'input x f32[8] S(0)' 'y = relu(x) ; to R ; keep y on 0=S(0)'
+fails 1 'contradicts its layout, which line 3 writes' check "$graph"
+write 'mesh 2' 'input x f32[8] S(0)' 'y = relu(x) ; to R ; to S(0)'
+fails 1 'the line has two clauses to' check "$graph"
+write 'mesh 2' 'input x f32[8] S(0)' 'y = relu(x) ; x2 ; x3'
+fails 1 'the line has two clauses x' check "$graph"
+write 'mesh 2' 'input x f32[8] S(0)' 'y = relu(x) ; flops abc'
+fails 1 'expected a number, or auto' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y, i = topk(x, dim=1, k=2, k=3)'
+fails 1 'the call has attribute k twice' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y = sum(x, dims=[0], keepdim=True)'
+fails 1 'attribute keepdim is True; it must be true or false' check "$graph"
+write 'mesh 2' 'input x f32[8,4] S(0)' 'y = sum(x, dim=0)'
+fails 1 'operator sum: it has no attribute dim; the attributes of its rules: dims' check "$graph"
 write 'input x f32[8,4] S(0)'
 fails 1 'no line gives the mesh' check "$graph"
 printf 'mesh 2\n\0' >"$graph"

@@ -44,6 +44,10 @@ fails 1 'did you mean softmax?' op sofmax
 fails 1 'did you mean softmax?' op sofmax --mesh 2 --input 'f32[4] R'
 fails 1 'factor k is 4 in dimension 1 of a, and 5 in dimension 0 of b' \
     op mm --mesh 2 --input 'f32[8,4] R' --input 'f32[5,6] R'
+fails 1 'operator sum: it has no attribute dim; the attributes of its rules: dims' \
+    op sum --mesh 2 --attr dim=0 --input 'f32[8,4] S(0)'
+fails 1 'the call has attribute dim twice' \
+    op softmax --mesh 2 --attr dim=0 --attr dim=1 --input 'f32[8,4] R'
 fails 2 'give the name of an operator' op
 fails 2 'expected --attr NAME=VALUE' op sum --mesh 2 --attr dims --input 'f32[4] R'
 

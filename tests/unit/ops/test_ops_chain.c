@@ -171,10 +171,14 @@ START_TEST(circles_and_unknown_parts_are_refused)
     ck_assert_int_ne(weft_op_replace("part is whole_of_it"), WEFT_OK);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "it is made of itself"));
     ck_assert_str_eq(op_check("whole_of_it", "2", "f32[8] S(0)", ""), "S(0) -> S(0)");
-    ck_assert_int_eq(weft_op_remove("part"), WEFT_OK);
-    ck_assert_ptr_nonnull(strstr(op_check("whole_of_it", "2", "f32[8] S(0)", ""),
-                                 "there is no rule for its part part"));
+    /* a part stays as long as an operator is made of it, so that others can be registered */
+    ck_assert_int_eq(weft_op_remove("part"), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(
+        strstr(weft_last_error(), "weft_op_remove: operator whole_of_it is part"));
+    begin_rules("innocent: x[a] -> y[a]");
+    ck_assert_int_eq(weft_op_remove("innocent"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("whole_of_it"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("part"), WEFT_OK);
 }
 END_TEST
 
@@ -186,6 +190,22 @@ START_TEST(a_changed_part_leaves_no_stale_choice)
     ck_assert_ptr_nonnull(strstr(op_check("twice", "2", "f32[8] S(0)", ""), "!"));
     ck_assert_int_eq(weft_op_remove("twice"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("part"), WEFT_OK);
+}
+END_TEST
+
+START_TEST(attributes_are_those_of_the_parts)
+{
+    begin_rules("mysum is relu; sum\nmysoft is softmax; relu");
+    for (int i = 0; i < 2; i++) { /* the second time, an answer could be a kept one */
+        ck_assert_str_eq(op_check("mysum", "2", "f32[4,6] S(0)", "dims=0"), "S(0) -> P(sum)");
+        ck_assert_str_eq(op_check("mysum", "2", "f32[4,6] S(0)", "dims=1"), "S(0) -> S(0)");
+        ck_assert_str_eq(op_check("mysoft", "2", "f32[4,6] S(0)", "dim=1"), "S(0) -> S(0)");
+        ck_assert_int_eq(op_check("mysoft", "2", "f32[4,6] S(0)", "dim=0")[0], '!');
+    }
+    ck_assert_ptr_nonnull(strstr(op_check("mysum", "2", "f32[4,6] S(0)", "dim=0"),
+                                 "no part of \"mysum is relu; sum\" has attribute dim"));
+    ck_assert_int_eq(weft_op_remove("mysum"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("mysoft"), WEFT_OK);
 }
 END_TEST
 
@@ -225,4 +245,5 @@ END_TEST
 SUITE(ops_chain, the_text_prints_back_to_itself, parts_agree_on_the_layouts_between_them,
       gradients_are_those_of_the_parts, strategies_are_listed, the_cheapest_moves_are_found,
       parts_may_be_made_of_others_and_state_their_inputs, circles_and_unknown_parts_are_refused,
-      a_changed_part_leaves_no_stale_choice, it_survives_the_end_of_memory)
+      attributes_are_those_of_the_parts, a_changed_part_leaves_no_stale_choice,
+      it_survives_the_end_of_memory)

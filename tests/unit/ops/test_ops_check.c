@@ -175,7 +175,7 @@ START_TEST(calls_that_do_not_fit_the_rule_are_refused)
         {"einsum", "2", "f32[4,6] R", "eq=ii->i", "stands twice in one operand"},
         {"einsum", "2", "f32[4,6] R", "eq=ij,jk->ik", "has 2 operands, and the call has 1 inputs"},
         {"permute", "2", "f32[4,6] R", "order=0,0", "not a permutation"},
-        {"topk", "2", "f32[4,6] R", "dim=0", "the size of factor t of output v is not known"},
+        {"topk", "2", "f32[4,6] R", "dim=0", "attribute k is missing"},
         {"scale", "2", "f32[4,6] R ; f32[3] R", "s=1", "takes 1"},
         {"expand", "2", "f32[1] R", "shape=4611686018427387904,8,1", "operator expand, output y"},
         {"mse_loss", "2", "f32[4] R ; f32[4] R", "", "no rule applies to these attributes"},

@@ -125,8 +125,20 @@ START_TEST(callers_fix_and_forbid_layouts)
         strstr(op_answer(weft_op_propose, &o, &options, false), "b must be S(0)"));
     options.flags = 0;
     options.memory_limit = 100;
-    ck_assert_ptr_nonnull(
-        strstr(op_answer(weft_op_propose, &o, &options, false), "the options leave no strategy"));
+    ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
+                                 "b must be S(0); no strategy is left: memory_limit is 100 bytes"));
+    options.memory_limit = 0;
+    options.flags = 0x80;
+    ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
+                                 "weft_op_options.flags has unknown bits: 0x80"));
+    options.flags = 0;
+    options.fixed_outputs = fixed;
+    fixed[0] = split;
+    ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
+                                 "the spec that is fixed for c is f32[32,16] on a mesh of 4 ranks, "
+                                 "and c is f32[64,16] on a mesh of 4 ranks"));
+    ck_assert_ptr_nonnull(strstr(op_propose("relu_", "2", "f32[8] P(sum)", ""),
+                                 "output b is written in place of a, which is never moved"));
     weft_spec_release(&replicated);
     weft_spec_release(&split);
     op_end(&o);

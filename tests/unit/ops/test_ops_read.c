@@ -94,7 +94,7 @@ START_TEST(errors_give_the_position_and_what_is_expected)
         {"mm: a[(m K)] -> c[m]", "K is a group"},
         {"mm: a[S.. S] -> c[m]", "S stands with and without \"..\""},
         {"mm: a[m] -> c[m]; sum m; max m", "a factor is reduced by sum and by max"},
-        {"mm: a[m] -> c[m]; type f31 c", "f31 is not a dtype, an attribute or an input"},
+        {"mm: a[m] -> c[m]; type f31 c", "f31 is not a dtype, an attribute, an input"},
         {"mm: a[m] -> c[m] d[m]; inplace c=a d=a", "two outputs are in place of a"},
         {"mm: a[m] -> c[m]; step m 0", "a step is from 1"},
         {"a: x[i] -> y[i]\nb: x[i -> y[i]", "line 2"},

@@ -1,0 +1,171 @@
+/* Attributes and dtypes that decide which partials hold, and attributes that are refused. */
+#include "support/ops.h"
+#include "support/suite.h"
+
+struct row {
+    const char *name, *inputs, *attrs, *want; /* want: a part of the answer; "!": refused */
+};
+
+/* Check ROWS on a mesh of two ranks.  A wanted text that begins with "=" is the whole answer. */
+static void check_rows(const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct op_text o;
+        const char *answer;
+        op_begin(&o, rows[i].name, "2", rows[i].inputs, rows[i].attrs, NULL);
+        answer = op_answer(weft_op_check, &o, NULL, true);
+        if (rows[i].want[0] == '=' ? strcmp(answer, rows[i].want + 1) != 0
+                                   : strstr(answer, rows[i].want) == NULL)
+            ck_abort_msg("%s(%s) %s: %s, not %s", rows[i].name, rows[i].inputs, rows[i].attrs,
+                         answer, rows[i].want);
+        op_end(&o);
+    }
+}
+
+START_TEST(attributes_that_no_rule_lists_are_refused)
+{
+    static const struct row rows[] = {
+        {"sum", "f32[8,4] S(0)", "dim=0",
+         "! weft_op_check: operator sum: it has no attribute dim; "},
+        {"sum", "f32[8,4] S(0)", "dims=1 axis=0", "the attributes of its rules: dims"},
+        {"sum", "f32[8,4] S(0)", "dims=1", "=S(0) -> f32[8] S(0)"},
+        {"sum", "f32[8,4] S(0)", "dims=1 axis=0", "it has no attribute axis"}, /* not kept */
+        {"norm", "f32[8] S(0)", "ord=2", "the attributes of its rules: p, dims"},
+        {"relu", "f32[8] S(0)", "alpha=2", "the attributes of its rules: none"},
+        {"layer_norm", "f32[8,4] S(0)", "normalized_shape=4", "no attribute normalized_shape"},
+        {"avg_pool", "f32[2,4,8] R", "kernel_size=2", "no attribute kernel_size"},
+        {"avg_pool", "f32[2,4,8] R", "", "attribute kernel is missing"},
+        {"pad", "f32[8] P(sum)", "pad=1,1 value=1", "no attribute value"},
+        {"layer_norm", "f32[8,4] S(0)", "dims=1 eps=0.5",
+         "=S(0) -> f32[8,4] S(0) ; f32[8,1] S(0) "
+         "; f32[8,1] S(0)"},
+        {"sum", "f32[8,4] S(0)", "dims=0 dims=1", "the call has attribute dims twice"},
+        {"sum", "f32[8,4] S(0)", "dims=1 keepdim=True",
+         "keepdim is True; it must be true or false"},
+        {"topk", "f32[8,4] S(0)", "dim=1 k=9", "attribute k is 9, and dimension 1 of x has size 4"},
+        {"mse_loss", "f32[4] R ; f32[4] R", "reduction=avg",
+         "there are rules for (reduction=none,beta,delta), (reduction=sum), (reduction=mean)"},
+        {"topk", "f32[8,4] S(0)", "dim=1", "attribute k is missing"},
+        {"unfold", "f32[8,4] S(0)", "dim=1", "is not known; set weft_op_call.outputs"},
+        {"pad", "f32[8] S(0)", "pad=9223372036854775807,9223372036854775807", "beyond 2^63"},
+    };
+
+    check_rows(rows, WF_COUNT(rows));
+}
+END_TEST
+
+START_TEST(attributes_decide_which_partials_hold)
+{
+    static const struct row rows[] = {
+        {"threshold", "f32[8] P(max)", "threshold=0 value=20", "!"},
+        {"leaky_relu", "f32[8] P(max)", "negative_slope=-1", "!"},
+        {"leaky_relu", "f32[8] P(max)", "negative_slope=0.5", "=P(max) -> f32[8] P(max)"},
+        {"elu", "f32[8] P(max)", "alpha=-1", "!"},
+        {"elu", "f32[8] P(max)", "scale=-1", "!"},
+        {"softplus", "f32[8] P(max)", "threshold=0", "!"},
+        {"add", "f32[8] R ; f32[8] P(max)", "alpha=-1", "=R ; P(max) -> f32[8] P(min)"},
+        {"sub", "f32[8] R ; f32[8] P(max)", "alpha=-1", "=R ; P(max) -> f32[8] P(max)"},
+        {"rsub", "f32[8] P(max) ; f32[8] R", "alpha=-1", "=P(max) ; R -> f32[8] P(max)"},
+        {"addmm", "f32[4,4] P(max) ; f32[4,4] R ; f32[4,4] R", "beta=-1", "!"},
+        {"addmm", "f32[4,4] P(max) ; f32[4,4] R ; f32[4,4] R", "beta=2", "-> f32[4,4] P(max)"},
+        {"div", "f32[8] P(sum) ; f32[8] R", "rounding_mode=floor", "!"},
+        {"div_scalar", "f32[8] P(sum)", "s=2 rounding_mode=trunc", "!"},
+        {"scatter_reduce", "f32[8] P(max) ; i64[4] S(0) ; f32[4] S(0)", "dim=0 reduce=amax",
+         "-> f32[8] P(max)"},
+        {"scatter_reduce", "f32[8] P(max) ; i64[4] S(0) ; f32[4] S(0)",
+         "dim=0 reduce=amax include_self=0", "!"},
+        {"cross_entropy", "f32[8,4] S(0) ; i64[8] S(0)", "reduction=sum", "-> f32[] P(sum)"},
+        {"cross_entropy", "f32[8,4] S(0) ; i64[8] S(0)", "reduction=mean", "!"},
+        {"cross_entropy", "f32[8,4] S(0) ; i64[8] S(0)", "reduction=none", "-> f32[8] S(0)"},
+        {"layer_norm", "f32[8,4] S(0)", "dims=0",
+         "attribute dims lists dimension 0; the dimensions that it lists must be the last ones of "
+         "x"},
+        {"rms_norm", "f32[8,4,6] S(0)", "dims=0,2", "must be the last ones of x"},
+        {"layer_norm", "f32[8,4] R ; - ; f32[4] P(sum)", "dims=1", "!"},
+        {"group_norm", "f32[8,4,2] R ; - ; f32[4] P(sum)", "g=2", "!"},
+        {"max_pool", "f32[2,4,8] P(sum)", "kernel=2,", "!"},
+        {"max_pool", "f32[2,4,8] P(max)", "kernel=2,", "-> f32[2,4,4] P(max)"},
+        {"max_pool", "f32[2,4,7] R", "kernel=2, ceil_mode=1", "-> f32[2,4,4] R"},
+    };
+
+    check_rows(rows, WF_COUNT(rows));
+}
+END_TEST
+
+START_TEST(partials_of_integers_hold_in_their_own_arithmetic)
+{
+    static const struct row rows[] = {
+        {"div", "i64[8] P(sum) ; i64[8] R", "", "!"},
+        {"div", "i64[8] S(0) ; i64[8] S(0)", "", "-> f32[8] S(0)"},
+        {"mul_scalar", "i64[8] P(sum)", "s=0.5", "!"},
+        {"mul_scalar", "i64[8] P(sum)", "s=2", "-> i64[8] P(sum)"},
+        {"mean", "i64[8,4] P(sum)", "dims=1", "!"},
+        {"avg_pool", "i64[2,4,8] P(sum)", "kernel=2,", "!"},
+        {"addcdiv", "i64[8] P(sum) ; i64[8] P(sum) ; i64[8] R", "", "!"},
+        {"lerp_scalar", "i64[8] P(sum) ; i64[8] P(sum)", "", "!"},
+        {"copy", "i64[8] R ; f32[8] P(sum)", "", "!"},
+        {"copy", "f32[8] R ; f32[8] P(sum)", "", "-> f32[8] P(sum)"},
+        {"where", "bool[4] R ; i32[4] P(sum) ; f32[4] P(sum)", "", "!"},
+        {"sum", "bool[8] S(0)", "", "=S(0) -> i64[] P(sum)"},
+        {"cumsum", "bool[8,4] S(0)", "dim=1", "-> i64[8,4] S(0)"},
+        {"neg", "u8[8] P(max)", "", "!"},
+        {"neg", "i8[8] P(max)", "", "-> i8[8] P(min)"},
+        {"sub", "u8[8] R ; u8[8] P(max)", "", "!"},
+        {"lt_scalar", "u8[8] P(max)", "s=3", "-> bool[8] P(min)"},
+        {"cast", "i32[8] P(max)", "to=u8", "!"},
+        {"cast", "i64[8] P(max)", "to=i8", "!"},
+        {"cast", "i8[8] P(max)", "to=i64", "-> i64[8] P(max)"},
+        {"cast", "f32[8] P(sum)", "to=i64", "!"},
+        {"cast", "f32[8] P(sum)", "to=bf16", "-> bf16[8] P(sum)"},
+    };
+
+    check_rows(rows, WF_COUNT(rows));
+}
+END_TEST
+
+START_TEST(outputs_have_the_dtype_that_holds_the_inputs)
+{
+    static const struct row rows[] = {
+        {"mul", "bf16[8] R ; f32[8] R", "", "-> f32[8] R"},
+        {"mul", "bf16[8] R ; f32[] R", "", "-> bf16[8] R"},
+        {"mul", "f16[8] R ; bf16[8] R", "", "-> f32[8] R"},
+        {"add", "i32[8] R ; i64[8] R", "", "-> i64[8] R"},
+        {"add", "u8[8] R ; i8[8] R", "", "-> i16[8] R"},
+        {"add", "i64[8] R ; f16[] R", "", "-> f16[8] R"},
+        {"add_", "bf16[8] R ; f32[8] R", "", "-> bf16[8] R"},
+        {"add_", "i64[8] R ; f32[8] R", "", "!"},
+        {"sqrt", "i64[8] R", "", "-> f32[8] R"},
+        {"relu", "i64[8] R", "", "-> i64[8] R"},
+        {"mul", "c64[8] R ; f64[8] R", "", "-> c128[8] R"},
+        {"gather", "f32[8,4] R ; i64[6,2] R", "dim=1", "-> f32[6,2] R"},
+        {"gather", "f32[8,4] R ; i64[3,2] R", "dim=0", "-> f32[3,2] R"},
+        {"gather", "f32[8,4] S(0) ; i64[6,2] S(0)", "dim=1", "!"},
+        {"gather", "f32[8,4] S(1) ; i64[6,2] R", "dim=1", "-> f32[6,2] P(sum)"},
+        {"gather", "f32[8,4] R ; i64[9,2] R", "dim=1", "dimension 0 of i has size 9"},
+        {"glu", "f32[8,4] S(0)", "dim=1", "-> f32[8,2] S(0)"},
+        {"interpolate", "f32[2,4,8] S(0)", "size=16,", "-> f32[2,4,16] S(0)"},
+    };
+
+    check_rows(rows, WF_COUNT(rows));
+}
+END_TEST
+
+/* Along the axis, o is a sum of contributions and l a replica.  The gradient of q has both ways. */
+START_TEST(inputs_of_contributions_and_replicas_have_no_gradient)
+{
+    weft_op_choice *choice = NULL;
+    struct op_text o;
+
+    op_begin(&o, "sdpa", "2", "f32[2,4,8,16] R ; f32[2,4,8,16] R ; f32[2,4,8,16] P(sum)", "", NULL);
+    ck_assert_int_eq(weft_op_check(&o.call, NULL, &choice), WEFT_OK);
+    ck_assert_ptr_null(weft_op_choice_gradient(choice, 0));
+    ck_assert_ptr_nonnull(weft_op_choice_gradient(choice, 2));
+    weft_op_choice_release(&choice);
+    op_end(&o);
+}
+END_TEST
+
+SUITE(ops_attrs, attributes_that_no_rule_lists_are_refused, attributes_decide_which_partials_hold,
+      partials_of_integers_hold_in_their_own_arithmetic,
+      outputs_have_the_dtype_that_holds_the_inputs,
+      inputs_of_contributions_and_replicas_have_no_gradient)
