@@ -38,14 +38,15 @@ everyone() { # a record of each of eight ranks
 }
 
 # No such job.  Other jobs of this user may run meanwhile, so all checks ask for a job.  There is a letter among the
-# first four digits of each number, because four decimal digits may be the pid of another job.
-fails 1 "no job of this user on this host has the pid or number 1; a rank has a ring after weft_init, unless WEFT_RING=0, and only its user can see it; rings are searched for in $folder/weft" status 1
+# first four digits of each number, because four decimal digits may be the pid of another job.  Ranks whose launcher was
+# killed have the parent 1, so a pid that no process has is asked for.
+fails 1 "no job of this user on this host has the pid or number 99999999; a rank has a ring after weft_init, unless WEFT_RING=0, and only its user can see it; rings are searched for in $folder/weft" status 99999999
 fails 1 '"abcd?" is neither a PID nor the beginning of a job'"'"'s number (at least four hexadecimal digits)' status abcd?
-json status 1 --json -- 'it["jobs"] == []'
+json status 99999999 --json -- 'it["jobs"] == []'
 fails 2 'not a number of seconds' status --watch soon
 fails 2 'unexpected argument' status 1 2
 export XDG_RUNTIME_DIR=$folder/missing/too
-fails 1 "$folder/missing/too/weft" status 1
+fails 1 "$folder/missing/too/weft" status 99999999
 export XDG_RUNTIME_DIR=$folder
 
 # One rank is behind, and outside weft.
@@ -120,7 +121,7 @@ kill -9 "${pids[k]}"
 wait "${pids[k]}" 2>/dev/null
 check=$((check + 1))
 all=$("$weft" status)
-[[ $(grep -E '^job (aaaa|0f0)' <<<"$all" | tail -1) == "job 0f00000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
+[[ $(grep -E '^job (aaaa000000000001|0f00000000000007)' <<<"$all" | tail -1) == "job 0f00000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
     not_so "the ended job is last: $all"
 says 0f00 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB, begun '
 fails 1 'the job 0f00 has ended' status 0f00 --watch 1
