@@ -33,6 +33,12 @@ end() {
     kill "${pids[$1]}"
     wait "${pids[$1]}" || not_so "fake_rings $1 ended with $?"
 }
+# stop NAME: stops it; a signal takes effect some time after it was sent.
+stop() {
+    local state=""
+    kill -STOP "${pids[$1]}"
+    while [[ $state != T ]]; do read -r _ _ state _ <"/proc/${pids[$1]}/stat"; done
+}
 everyone() { # a record of each of eight ranks
     for rank in 0 1 2 3 4 5 6 7; do echo "$rank:all-reduce:11:finished"; done
 }
@@ -105,12 +111,12 @@ fails 1 'cccc' status cccc
 # A rank that is stopped is named, also if nobody waits for it yet.
 begin s 5f55000000000008 3 none
 says 5f55 'ranks 0-2 have no communicator yet: weft_init has not ended'
-kill -STOP "${pids[s]}"
+stop s
 says 5f55 'ranks 0-2 are stopped'
 kill -CONT "${pids[s]}"
 end s
 begin t 5f55000000000009 1 0:all-reduce:1:finished
-kill -STOP "${pids[t]}"
+stop t
 says 5f55 "rank 0 is stopped (pid ${pids[t]})"
 kill -CONT "${pids[t]}"
 end t
