@@ -31,20 +31,8 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 say() { echo "ops: $*" >&2; }
-has_torch() { "$1" -c 'import torch.distributed.tensor' >/dev/null 2>&1; }
-
-find_torch() {
-    if has_torch "$python"; then return 0; fi
-    venv=$build/dtensor-venv
-    if ! has_torch "$venv/bin/python"; then
-        say "installing PyTorch from PyPI into $venv"
-        "$python" -m venv "$venv" >"$work/pip.log" 2>&1 &&
-            { "$venv/bin/pip" install -q torch numpy --index-url https://download.pytorch.org/whl/cpu ||
-                "$venv/bin/pip" install -q torch numpy; } >>"$work/pip.log" 2>&1 || return 1
-        has_torch "$venv/bin/python" || return 1
-    fi
-    python=$venv/bin/python
-}
+# shellcheck source=bench/torch.sh
+. "$root/bench/torch.sh"
 
 if [ ! -x "$build/bin/weft" ]; then
     say "building weft in $build"
