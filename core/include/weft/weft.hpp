@@ -567,7 +567,7 @@ public:
     spec output(uint32_t index) const { return retain<spec>(weft_op_choice_output(raw_, index)); }
     /* Empty: the input stays as it is. */
     plan move(uint32_t index) const { return retain<plan>(weft_op_choice_move(raw_, index)); }
-    /* Empty: there is none. */
+    /* Empty: the input has no gradient. */
     spec gradient(uint32_t index) const
     {
         return retain<spec>(weft_op_choice_gradient(raw_, index));

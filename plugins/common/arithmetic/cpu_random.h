@@ -18,7 +18,7 @@ enum cpu_distribution {
     CPU_INTEGERS          /* FIRST <= x < FIRST + RANGE; integers and bool */
 };
 
-/* What is drawn.  The dtype has the values asked for. */
+/* A distribution with its parameters.  The dtype can represent its values. */
 struct cpu_draw {
     uint32_t distribution, dtype;
     struct cpu_bits bits;
