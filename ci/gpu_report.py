@@ -119,8 +119,25 @@ def against_nccl_goal(results):
                 ratios, min(moved) >= 20)
 
 
+def placement_goal(results):
+    """The minimum of the runs of each kind, and its ratio to the S(0) of the same target."""
+    least = {}
+    for row in results:
+        key = row["to"], row["from"]
+        least[key] = min(row["min_ns"], least.get(key, row["min_ns"]))
+    ratios = {f"{source} -> {target}": round(ns / least[target, "S(0)"], 3)
+              for (target, source), ns in least.items() if source != "S(0)"}
+    ranks, shape = results[0]["ranks"], "x".join(map(str, results[0]["shape"]))
+    return goal(f"B and G take at most 1.1 times S, f32 {shape}, {results[0]['backend']}, {ranks} ranks",
+                {"times_of_S": ratios,
+                 "us": {f"{source} -> {target}": round(ns / 1000, 1) for (target, source), ns in least.items()}},
+                max(ratios.values()) <= 1.1)
+
+
 GOALS = {"nvshmem_rate_4": rate_goal, "nvshmem_against_nccl": against_nccl_goal,
-         "kernels": kernel_goal, "cost_2": cost_goals, "dtensor": dtensor_goal}
+         "kernels": kernel_goal, "cost_2": cost_goals, "dtensor": dtensor_goal,
+         "placements_nccl_2": placement_goal, "placements_nvshmem_2": placement_goal,
+         "placements_nvshmem_4": placement_goal}
 
 
 def goals(parts):
