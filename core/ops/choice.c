@@ -8,6 +8,7 @@
 struct mark {
     bool has_gradient;
     uint8_t divided; /* bit per axis along which the ranks compute different things */
+    uint16_t memory; /* of an output: 1 + the input whose memory it is; 0: none */
 };
 
 struct weft_op_choice {
@@ -181,7 +182,12 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         if (solver->op.output_count > 1) drop_mixed(&solver->op, solution, i, &choice->marks[at]);
         choice->specs[at] = solution->specs[i];
         solution->specs[i] = NULL;
-        if (i >= solver->op.input_count) continue;
+        if (i >= solver->op.input_count) {
+            int in = solver->op.tensors[i].inplace;
+            if (in >= 0)
+                choice->marks[at].memory = (uint16_t)(place_of(choice, solver, (uint32_t)in) + 1);
+            continue;
+        }
         choice->moves[at] = solution->moves[i];
         solution->moves[i] = NULL;
         choice->info.moves += choice->moves[at] != NULL;
@@ -205,6 +211,11 @@ void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
 {
     choice->specs[choice->info.inputs + index] = weft_spec_retain(spec);
+}
+
+void wf_choice_set_memory(weft_op_choice *choice, uint32_t output, uint32_t input)
+{
+    choice->marks[choice->info.inputs + output].memory = (uint16_t)(input + 1);
 }
 
 void wf_choice_set_gradient(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
@@ -259,6 +270,12 @@ const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t in
 {
     if (choice == NULL || index >= choice->info.outputs) return NULL;
     return choice->specs[choice->info.inputs + index];
+}
+
+uint32_t weft_op_choice_memory(const weft_op_choice *choice, uint32_t index)
+{
+    if (choice == NULL || index >= choice->info.outputs) return UINT32_MAX;
+    return (uint32_t)choice->marks[choice->info.inputs + index].memory - 1;
 }
 
 const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index)

@@ -1,4 +1,6 @@
 /* ops.c - the public functions on calls of operators. */
+#include "ops.h"
+
 #include "cache.h"
 #include "solve.h"
 
@@ -145,6 +147,8 @@ static weft_status solve_out(struct wf_solver *solver, const char *function, enu
                           call->input_count, out));
     for (uint32_t i = form.call.input_count; i < call->input_count; i++)
         wf_choice_set_input(*out, i, call->inputs[i], NULL);
+    for (uint32_t i = 0; i < form.count; i++)
+        wf_choice_set_memory(*out, i, form.call.input_count + i);
     return WEFT_OK;
 }
 
@@ -273,6 +277,12 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
         wf_op_leave(ticket);
     wf_fallback_end(&made);
     return wf_fail_named(status, function);
+}
+
+weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *call,
+                         const weft_op_options *options, weft_op_choice **out)
+{
+    return answer_call(function, moves ? PROPOSE : CHECK, call, options, out);
 }
 
 weft_status weft_op_check(const weft_op_call *call, const weft_op_options *options,

@@ -177,6 +177,8 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
 void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,
                          weft_plan *move);
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
+/* Output OUTPUT has the memory of input INPUT. */
+void wf_choice_set_memory(weft_op_choice *choice, uint32_t output, uint32_t input);
 /* The gradient of tensor INDEX, inputs, then outputs, which is valid as long as CHOICE; NULL: it
  * has none. */
 weft_status wf_choice_gradient(const weft_op_choice *choice, uint32_t index,

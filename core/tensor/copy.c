@@ -122,7 +122,7 @@ static weft_status make_element(uint32_t dtype, double value, void *out)
     return WEFT_OK;
 }
 
-static weft_status fill_elements(weft_tensor *tensor, const void *element, weft_stream *stream)
+weft_status wf_tensor_fill(weft_tensor *tensor, const void *element, weft_stream *stream)
 {
     weft_context *context = tensor->context;
     void *dense = NULL;
@@ -144,6 +144,6 @@ weft_status weft_tensor_fill(weft_tensor *tensor, double value, weft_stream *str
     WF_TRY(wf_tensor_check_writable(tensor, what));
     WF_TRY(wf_stream_check(tensor->context, stream, what));
     status = make_element(tensor->spec->layout.dtype, value, element);
-    if (status == WEFT_OK) status = fill_elements(tensor, element, stream);
+    if (status == WEFT_OK) status = wf_tensor_fill(tensor, element, stream);
     return wf_tensor_fail(tensor, status, what);
 }

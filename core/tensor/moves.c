@@ -20,21 +20,25 @@ static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *targ
                           function);
 }
 
-/* This rank cannot move TENSOR, with STATUS.  Other ranks would wait for it, so their communicator
- * fails, as for a run without scratch. */
-static weft_status give_up(const weft_tensor *tensor, weft_status status, const char *function)
+weft_status wf_tensors_give_up(weft_context *context, weft_status status, const char *function,
+                               const char *what)
 {
-    weft_comm *world = tensor->context->world;
+    weft_comm *world = context->world;
     char text[sizeof world->cause_text];
 
     if (world->size == 1 || wf_comm_has_failed(world)) return wf_fail_named(status, function);
-    snprintf(text, sizeof text, "%s: rank %d cannot move its tensors: %.600s", function,
-             tensor->context->rank, weft_last_error());
+    snprintf(text, sizeof text, "%s: rank %d cannot %s: %.600s", function, context->rank, what,
+             weft_last_error());
     wf_comm_fail(world, status, text);
-    if (tensor->context->client != NULL)
-        wf_client_abort(tensor->context->client, world->number, world->world_ranks, world->size,
+    if (context->client != NULL)
+        wf_client_abort(context->client, world->number, world->world_ranks, world->size,
                         WEFT_ERR_ABORTED, text);
     return wf_comm_cause(world);
+}
+
+static weft_status give_up(const weft_tensor *tensor, weft_status status, const char *function)
+{
+    return wf_tensors_give_up(tensor->context, status, function, "move its tensors");
 }
 
 /* ---- one tensor ---- */

@@ -94,6 +94,11 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCAR
 
 /* ---- moves.c ---- */
 
+/* This rank cannot do WHAT for FUNCTION, with STATUS and the thread's last error.  Other ranks would
+ * wait for it, so the world communicator fails on all ranks, with this rank in the text.  Returns
+ * the error. */
+weft_status wf_tensors_give_up(weft_context *context, weft_status status, const char *function,
+                               const char *what);
 /* As weft_tensor_move, for FUNCTION. */
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
                            const char *function, weft_tensor **out) WF_NODISCARD;
@@ -107,6 +112,9 @@ weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream
  * or a copy.  wf_tensor_unread follows. */
 weft_status wf_tensor_read(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
 void wf_tensor_unread(const weft_tensor *tensor, void *elements);
+/* Set every element of this rank's shard to ELEMENT, in the order of STREAM. */
+weft_status wf_tensor_fill(weft_tensor *tensor, const void *element,
+                           weft_stream *stream) WF_NODISCARD;
 /* Bytes of this rank's shard without gaps. */
 uint64_t wf_tensor_bytes(const weft_tensor *tensor);
 

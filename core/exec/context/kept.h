@@ -128,6 +128,7 @@ struct wf_kept_move {
 
 struct wf_moves {
     atomic_bool busy; /* a thread is in one of the functions of move.h */
+    bool implicit;    /* the moves are weft's, not the caller's: their records say so */
     uint32_t most;    /* bound plans per mover */
     uint32_t mask;
     struct wf_kept_move **buckets; /* NULL: nothing was kept yet */

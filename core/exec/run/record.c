@@ -192,6 +192,8 @@ WF_HOT struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_boun
 
     if (bound->is_cached && atomic_load_explicit(&bound->runs->begun, memory_order_relaxed) > 0)
         draft.flags = WEFT_RECORD_CACHED;
+    if (wf_exec_state(bound->context)->moves.implicit)
+        draft.flags = (uint8_t)(draft.flags | WEFT_RECORD_IMPLICIT);
     place(&draft, bound, stream);
     submitted = wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream, draft.stream),
                                 WF_CALL_REDISTRIBUTES, &draft);

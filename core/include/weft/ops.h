@@ -221,6 +221,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_choice_get(const weft_op_choice *cho
 /* The layout in which the operator reads input INDEX, and in which it leaves output INDEX. */
 WEFT_API const weft_spec *weft_op_choice_input(const weft_op_choice *choice, uint32_t index);
 WEFT_API const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t index);
+/* The input whose memory output INDEX is: of an operator in place, or of the form `NAME.out`.
+ * UINT32_MAX: it has memory of its own. */
+WEFT_API uint32_t weft_op_choice_memory(const weft_op_choice *choice, uint32_t index);
 /* The plan that moves input INDEX there; NULL: it is there already. */
 WEFT_API const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index);
 /* The layout of the gradient with regard to input INDEX, if the gradients of the outputs have the

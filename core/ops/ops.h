@@ -1,0 +1,12 @@
+/* ops.h - calls of operators, for the modules above. */
+#ifndef WEFT_OPS_OPS_H
+#define WEFT_OPS_OPS_H
+
+#include "base/base.h"
+#include "weft/ops.h"
+
+/* As weft_op_propose with MOVES, as weft_op_check without; errors name FUNCTION. */
+weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *call,
+                         const weft_op_options *options, weft_op_choice **out) WF_NODISCARD;
+
+#endif
