@@ -329,7 +329,6 @@ static weft_status call_kernel(struct application *a, weft_op_kernel kernel, voi
     set_locals(a);
     WF_TRY(set_attrs(a));
     run.attrs = a->attrs != NULL ? a->attrs : a->call.attrs;
-    wf_fail(WEFT_OK, "the kernel gave no reason"); /* unless it sets another text */
     status = kernel(user, &run);
     if (status == WEFT_OK) return WEFT_OK;
     return wf_fail_context(status, "the kernel returned %s", weft_status_name(status));

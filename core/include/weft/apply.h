@@ -50,8 +50,8 @@ typedef struct weft_op_run {
     const weft_op_choice *choice; /* the strategy */
 } weft_op_run;
 
-/* A kernel.  Another result than WEFT_OK fails weft_op_apply on this rank.  It must not call
- * functions that are collective. */
+/* A kernel.  Another result than WEFT_OK fails weft_op_apply on this rank; the kernel sets the text
+ * of its error with weft_fail.  It must not call functions that are collective. */
 typedef weft_status (*weft_op_kernel)(void *user, const weft_op_run *run);
 
 /* Apply the operator of CALL to INPUTS, call->input_count tensors of CONTEXT; an optional input
