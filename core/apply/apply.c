@@ -8,10 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    FEW = 12, /* tensors without an allocation */
-    FEW_ATTRS = 16
-};
+enum { FEW = 12 }; /* tensors without an allocation */
 
 static const char function[] = "weft_op_apply";
 
@@ -30,12 +27,11 @@ struct application {
     uint32_t inputs, outputs;
     struct operand *operands; /* inputs, then outputs */
     weft_op_local *locals;
-    weft_op_attr *attrs;
+    struct wf_local_attrs attrs;
 
     const weft_spec *few_specs[FEW];
     struct operand few_operands[FEW];
     weft_op_local few_locals[FEW];
-    weft_op_attr few_attrs[FEW_ATTRS];
 };
 
 static weft_status refuse(const struct application *a, weft_status status)
@@ -286,31 +282,6 @@ static void set_locals(struct application *a)
     }
 }
 
-/* A list `shape` is that of the first output; the kernel makes this rank's shard of it. */
-static weft_status set_attrs(struct application *a)
-{
-    const weft_shard *shard = shard_of(a, a->inputs);
-    uint32_t count = a->call.attr_count;
-    bool found = false;
-
-    for (uint32_t i = 0; i < count; i++)
-        found = found || (a->call.attrs[i].kind == WEFT_ATTR_LIST &&
-                          strcmp(a->call.attrs[i].name, "shape") == 0);
-    a->attrs = NULL;
-    if (!found || a->outputs == 0) return WEFT_OK;
-    a->attrs = count <= FEW_ATTRS ? a->few_attrs : wf_calloc(count, sizeof *a->attrs);
-    if (a->attrs == NULL) return wf_fail_memory(count * sizeof *a->attrs);
-    memcpy(a->attrs, a->call.attrs, count * sizeof *a->attrs);
-    for (uint32_t i = 0; i < count; i++) {
-        weft_op_attr *attr = &a->attrs[i];
-
-        if (attr->kind != WEFT_ATTR_LIST || strcmp(attr->name, "shape") != 0) continue;
-        attr->list = shard->shape;
-        attr->count = (uint32_t)shard->dims;
-    }
-    return WEFT_OK;
-}
-
 static weft_status call_kernel(struct application *a, weft_op_kernel kernel, void *user)
 {
     weft_op_run run = {.struct_size = sizeof run,
@@ -323,12 +294,14 @@ static weft_status call_kernel(struct application *a, weft_op_kernel kernel, voi
                        .attr_count = a->call.attr_count,
                        .inputs = a->locals,
                        .outputs = a->locals + a->inputs,
+                       .count =
+                           wf_local_count(a->operands[0].tensor, a->operands[a->inputs].tensor),
                        .choice = a->choice};
     weft_status status;
 
     set_locals(a);
-    WF_TRY(set_attrs(a));
-    run.attrs = a->attrs != NULL ? a->attrs : a->call.attrs;
+    WF_TRY(wf_local_attrs_set(&a->attrs, &a->call, a->choice, a->locals, a->locals + a->inputs));
+    run.attrs = a->attrs.values;
     status = kernel(user, &run);
     if (status == WEFT_OK) return WEFT_OK;
     return wf_fail_context(status, "the kernel returned %s", weft_status_name(status));
@@ -360,7 +333,7 @@ static void end(struct application *a)
     if (a->specs != a->few_specs) wf_free(a->specs);
     if (a->operands != a->few_operands) wf_free(a->operands);
     if (a->locals != a->few_locals) wf_free(a->locals);
-    if (a->attrs != a->few_attrs) wf_free(a->attrs);
+    wf_local_attrs_free(&a->attrs);
     weft_op_choice_release(&a->choice);
 }
 
@@ -397,7 +370,7 @@ weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
     a.choice = NULL;
     a.operands = NULL;
     a.locals = NULL;
-    a.attrs = NULL;
+    a.attrs.memory = NULL;
     a.inputs = a.outputs = 0;
     WF_TRY(read_call(&a, call));
     status = run(&a, inputs, kernel, user);

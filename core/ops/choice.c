@@ -1,5 +1,6 @@
 /* choice.c - the object that tells a caller how to run an operator. */
 #include "cache.h"
+#include "ops.h"
 #include "solve.h"
 
 #include <string.h>
@@ -20,6 +21,8 @@ struct weft_op_choice {
     _Atomic(weft_spec *) *gradients; /* NULL until somebody asks for it */
     weft_plan **moves;
     struct mark *marks;
+    uint32_t size_count;
+    struct wf_local_size sizes[WF_LOCAL_SIZES];
 };
 
 weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t outputs,
@@ -194,7 +197,14 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         if (!is_local(choice->moves[at])) choice->info.local = 0;
     }
     choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, solution->cost_ns);
+    if (solver->element == 0) choice->size_count = wf_local_sizes_find(&solver->op, choice->sizes);
     return WEFT_OK;
+}
+
+const struct wf_local_size *wf_choice_local_sizes(const weft_op_choice *choice, uint32_t *count)
+{
+    *count = choice->size_count;
+    return choice->sizes;
 }
 
 void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,

@@ -45,8 +45,10 @@ typedef struct weft_op_run {
     const weft_op_local *inputs; /* in the order of the call */
     /* The memory of an operator in place, or of the form `NAME.out`, is that of the input. */
     const weft_op_local *outputs;
-    /* The attributes of the call.  A list `shape` has the shape of the first output's shard. */
+    /* The attributes of the call.  Those that are sizes of factors in the rule are sizes of this
+     * rank's part, and a list `shape` is the shape of the first output's shard. */
     const weft_op_attr *attrs;
+    double count;                 /* an average divides the sum of this rank's elements by it */
     const weft_op_choice *choice; /* the strategy */
 } weft_op_run;
 

@@ -84,8 +84,15 @@ static void relu(const weft_op_run *run)
     }
 }
 
+static int64_t attr(const weft_op_run *run, const char *name)
+{
+    for (uint32_t i = 0; i < run->attr_count; i++)
+        if (strcmp(run->attrs[i].name, name) == 0) return run->attrs[i].integer;
+    return -1;
+}
+
 /* Over dimension 1 of a matrix. */
-static void reduce_rows(const weft_op_run *run, bool largest)
+static void reduce_rows(const weft_op_run *run, bool largest, float divisor)
 {
     const weft_op_local *x = &run->inputs[0], *y = &run->outputs[0];
 
@@ -95,8 +102,29 @@ static void reduce_rows(const weft_op_run *run, bool largest)
             float one = *matrix(x, i, j);
             value = !largest ? value + one : one > value ? one : value;
         }
-        *element(y, i) = value;
+        *element(y, i) = value / divisor;
     }
+}
+
+/* w[i] += g for each row g and its index i.  The attribute `v` must be that of the shard. */
+static weft_status add_rows(const weft_op_run *run)
+{
+    const weft_op_local *g = &run->inputs[0], *indices = &run->inputs[1], *w = &run->outputs[0];
+    weft_run rows;
+
+    if (attr(run, "v") != w->shard->shape[0])
+        return weft_fail(WEFT_ERR_INTERNAL, "embedding_bwd: v is %lld, but the shard has %lld rows",
+                         (long long)attr(run, "v"), (long long)w->shard->shape[0]);
+    for (int64_t i = 0; i < w->shard->elements; i++)
+        *element(w, i) = 0;
+    for (int64_t i = 0; i < indices->shard->elements; i++) {
+        int64_t index = ((const int64_t *)indices->memory)[i];
+        for (int64_t at = 0; weft_spec_run(w->spec, run->rank, 0, at, &rows); at += rows.length)
+            if (index >= rows.start && index < rows.start + rows.length)
+                for (int64_t j = 0; j < w->shard->shape[1]; j++)
+                    *matrix(w, at + index - rows.start, j) += *matrix(g, i, j);
+    }
+    return WEFT_OK;
 }
 
 /* The attribute `shape` must be that of the shard. */
@@ -167,7 +195,11 @@ weft_status plain_kernel(void *user, const weft_op_run *run)
     else if (strncmp(run->name, "relu", 4) == 0)
         relu(run);
     else if (strcmp(run->name, "sum") == 0 || strcmp(run->name, "amax") == 0)
-        reduce_rows(run, run->name[0] == 'a');
+        reduce_rows(run, run->name[0] == 'a', 1);
+    else if (strcmp(run->name, "mean") == 0)
+        reduce_rows(run, false, (float)run->count);
+    else if (strcmp(run->name, "embedding_bwd") == 0)
+        return add_rows(run);
     else if (strcmp(run->name, "reshape") == 0)
         return reshape(run);
     else if (strcmp(run->name, "embedding") == 0)

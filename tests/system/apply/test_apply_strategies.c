@@ -40,6 +40,13 @@ static const struct operator operators[] = {
     {"add", {"f32[1,3]", "f32[5,1]"}, .outputs = 1, .mesh = "4"},
     {"relu", {"f32[3,3]"}, .outputs = 1, .mesh = "2x2"},
     {"sum", {"f32[4,3]"}, LIST("dims", dim_1), 1, "4"},
+    {"mean", {"f32[4,8]"}, LIST("dims", dim_1), 1, "2x2"}, /* a power of two divides exactly */
+    {"mean", {"f32[5,4]"}, LIST("dims", dim_1), 1, "4"},
+    {"embedding_bwd",
+     {"f32[6,3]", "i64[6]"},
+     {.name = "v", .kind = WEFT_ATTR_INT, .integer = 5},
+     1,
+     "2x2"},
     {"amax", {"f32[4,3]"}, LIST("dims", dim_1), 1, "4"},
     {"amax", {"f32[2,9]"}, LIST("dims", dim_1), 1, "2x2"},
     {"reshape", {"f32[24,5]"}, LIST("shape", shape_6_4_5), 1, "2x2"},
