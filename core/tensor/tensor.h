@@ -94,9 +94,9 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCAR
 
 /* ---- moves.c ---- */
 
-/* This rank cannot do WHAT for FUNCTION, with STATUS and the thread's last error.  Other ranks would
- * wait for it, so the world communicator fails on all ranks, with this rank in the text.  Returns
- * the error. */
+/* This rank cannot do WHAT for FUNCTION, with STATUS and the thread's last error.  Other ranks
+ * would wait for it, so the world communicator fails on all ranks, with this rank in the text.
+ * Returns the error. */
 weft_status wf_tensors_give_up(weft_context *context, weft_status status, const char *function,
                                const char *what);
 /* As weft_tensor_move, for FUNCTION. */
