@@ -4,6 +4,7 @@
 #include "common/cli.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FRAME_BYTES = 4096 }; /* at most PIPE_BUF, so that frames of several ranks do not mix */
+enum {
+    FRAME_BYTES = 4096, /* at most PIPE_BUF, so that frames of several ranks do not mix */
+    CAUSE_MS = 10000    /* that the cause of an error may come after the error of a peer */
+};
 
 /* A write to the pipe of the command: a part of a message of rank 0, or the error of a rank. */
 struct frame {
@@ -194,6 +198,23 @@ static bool read_frame(int fd, struct frame *frame, weft_status *status)
     return false;
 }
 
+/* FIRST is the error of a rank that has lost a peer.  The peer may report the cause a little later:
+ * write that to FIRST instead. */
+static void prefer_cause(int fd, struct frame *first)
+{
+    uint64_t end_ns = wf_now_ns() + CAUSE_MS * UINT64_C(1000000);
+    struct frame frame;
+    weft_status status;
+
+    while (first->status == WEFT_ERR_PEER && wf_now_ns() < end_ns) {
+        struct pollfd waiting = {.fd = fd, .events = POLLIN};
+        int left_ms = (int)((end_ns - wf_now_ns()) / 1000000);
+
+        if (poll(&waiting, 1, left_ms) <= 0 || !read_frame(fd, &frame, &status)) return;
+        if (frame.status != WEFT_OK && frame.status != WEFT_ERR_PEER) *first = frame;
+    }
+}
+
 /* Hand the messages of rank 0 to JOB until all ranks have closed the pipe. */
 static weft_status receive_all(const struct local_job *job, int fd)
 {
@@ -203,6 +224,7 @@ static weft_status receive_all(const struct local_job *job, int fd)
 
     while (read_frame(fd, &frame, &status)) {
         if (frame.status != WEFT_OK) {
+            prefer_cause(fd, &frame);
             status = fail_for_rank(frame.status, frame.rank, frame.data);
             break;
         }

@@ -24,7 +24,8 @@ struct local_job {
 };
 
 /* Run JOB on SIZE ranks and BACKEND (NULL: WEFT_BACKEND).  Returns when all processes have ended.
- * The first failure of a rank, or of RECEIVE, ends the others and is returned with its text. */
+ * The first failure of a rank, or of RECEIVE, ends the others and is returned with its text.  If it
+ * is WEFT_ERR_PEER, another failure that comes soon is the cause, and is returned instead. */
 weft_status local_ranks_run(int32_t size, const char *backend, const struct local_job *job);
 
 /* The same where a launcher started this process as one rank of its job, by OPTIONS: no process is
