@@ -84,6 +84,14 @@ static void relu(const weft_op_run *run)
     }
 }
 
+static void sign(const weft_op_run *run)
+{
+    for (int64_t i = 0; i < run->outputs[0].shard->elements; i++) {
+        float value = *element(&run->inputs[0], i);
+        *element(&run->outputs[0], i) = (float)((value > 0) - (value < 0));
+    }
+}
+
 static int64_t attr(const weft_op_run *run, const char *name)
 {
     for (uint32_t i = 0; i < run->attr_count; i++)
@@ -194,6 +202,8 @@ weft_status plain_kernel(void *user, const weft_op_run *run)
         add(run);
     else if (strncmp(run->name, "relu", 4) == 0)
         relu(run);
+    else if (strcmp(run->name, "sign") == 0)
+        sign(run);
     else if (strcmp(run->name, "sum") == 0 || strcmp(run->name, "amax") == 0)
         reduce_rows(run, run->name[0] == 'a', 1);
     else if (strcmp(run->name, "mean") == 0)
