@@ -42,10 +42,12 @@ static int by_address(const void *a, const void *b)
     return 0;
 }
 
-static unsigned bin_of(uint64_t bytes)
+/* A larger block is never in a lower bin. */
+static unsigned bin_of(uint64_t units)
 {
-    unsigned top = 63u - (unsigned)__builtin_clzll(bytes | 4);
-    unsigned bin = (top - 2) * 4 + (unsigned)((bytes >> (top - 2)) & 3);
+    unsigned top = 63u - (unsigned)__builtin_clzll(units | 4);
+    unsigned bin =
+        units < 4 ? (unsigned)units : (top - 1) * 4 + (unsigned)((units >> (top - 2)) & 3);
 
     return bin < HEAP_BINS ? bin : HEAP_BINS - 1;
 }

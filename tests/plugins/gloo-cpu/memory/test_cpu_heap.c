@@ -62,6 +62,22 @@ START_TEST(blocks_keep_what_is_written_and_never_overlap)
 }
 END_TEST
 
+/* Small blocks fill the segment to its last bytes, and it grows. */
+START_TEST(many_small_blocks_fit)
+{
+    for (uint64_t units = 1; units <= 8; units++) {
+        struct cpu_heap heap = open_heap();
+        void *memory;
+
+        for (int i = 0; i < 20000; i++)
+            ck_assert_msg(cpu_heap_allocate(&heap, units * HEAP_ALIGNMENT, 0, &memory) == WEFT_OK,
+                          "block %d of %d units", i, (int)units);
+        ck_assert_uint_eq(heap.used, 20000 * units * HEAP_ALIGNMENT);
+        cpu_heap_close(&heap);
+    }
+}
+END_TEST
+
 START_TEST(the_same_memory_is_used_again)
 {
     struct cpu_heap heap = open_heap();
@@ -249,8 +265,8 @@ START_TEST(memory_stays_while_another_rank_of_the_process_uses_it)
 }
 END_TEST
 
-SUITE(cpu_heap, blocks_keep_what_is_written_and_never_overlap, the_same_memory_is_used_again,
-      what_was_not_handed_out_is_not_taken_back,
+SUITE(cpu_heap, blocks_keep_what_is_written_and_never_overlap, many_small_blocks_fit,
+      the_same_memory_is_used_again, what_was_not_handed_out_is_not_taken_back,
       more_idle_memory_than_is_kept_goes_back_to_the_system, too_much_is_refused_with_both_numbers,
       retired_memory_stays_until_its_counter_says_so,
       another_process_sees_memory_that_grew_after_it_was_mapped, a_wrong_file_is_noticed,
