@@ -12,6 +12,8 @@ enum { FEW = 12 }; /* tensors without an allocation */
 
 static const char function[] = "weft_op_apply";
 
+typedef weft_status kernel_function(void *user, const weft_op_run *run);
+
 /* A tensor of the call. */
 struct operand {
     weft_tensor *tensor; /* NULL: absent */
@@ -282,7 +284,7 @@ static void set_locals(struct application *a)
     }
 }
 
-static weft_status call_kernel(struct application *a, weft_op_kernel kernel, void *user)
+static weft_status call_kernel(struct application *a, kernel_function *kernel, void *user)
 {
     weft_op_run run = {.struct_size = sizeof run,
                        .name = a->call.name,
@@ -307,7 +309,7 @@ static weft_status call_kernel(struct application *a, weft_op_kernel kernel, voi
     return wf_fail_context(status, "the kernel returned %s", weft_status_name(status));
 }
 
-static weft_status compute(struct application *a, weft_op_kernel kernel, void *user)
+static weft_status compute(struct application *a, kernel_function *kernel, void *user)
 {
     weft_status status;
 
@@ -337,7 +339,7 @@ static void end(struct application *a)
     weft_op_choice_release(&a->choice);
 }
 
-static weft_status run(struct application *a, weft_tensor *const *inputs, weft_op_kernel kernel,
+static weft_status run(struct application *a, weft_tensor *const *inputs, kernel_function *kernel,
                        void *user)
 {
     weft_status status;
@@ -354,7 +356,8 @@ static weft_status run(struct application *a, weft_tensor *const *inputs, weft_o
 }
 
 weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
-                          weft_tensor *const *inputs, weft_op_kernel kernel, void *user,
+                          weft_tensor *const *inputs,
+                          weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
                           weft_stream *stream, weft_tensor **outputs)
 {
     struct application a;

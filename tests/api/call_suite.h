@@ -116,6 +116,7 @@ weft_counts *begun_counts(struct world *w);
 void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
+weft_status op_kernel(void *user, const weft_op_run *run);
 weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity);
 
 #endif

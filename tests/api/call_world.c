@@ -226,6 +226,13 @@ weft_status rank_main(void *argument)
     return WEFT_OK;
 }
 
+weft_status op_kernel(void *user, const weft_op_run *run)
+{
+    (void)user;
+    (void)run;
+    return WEFT_OK;
+}
+
 weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity)
 {
     (void)argument, (void)query, (void)text, (void)capacity;

@@ -20,6 +20,8 @@ OPTIONAL = {
     ("weft_comm_dump", "argument"): "passed to the caller's function",
     ("weft_op_use_register", "argument"): "passed to the caller's function",
     ("weft_log_to", "argument"): "passed to the caller's function",
+    ("weft_op_apply", "user"): "passed to the caller's function",
+    ("weft_op_moves_set", "before"): "BEFORE may be NULL",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
     ("weft_stream_release", "context"): "NULL if that context was released before",
@@ -61,7 +63,7 @@ VALID = {
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
-NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT"}
+NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT", "weft_op_choice_memory": "UINT32_MAX"}
 
 # Values of numbers, by function and name, or by name.
 NUMBERS = {
@@ -99,6 +101,7 @@ ENUMS = {
     "enum weft_signal_op": "WEFT_SIGNAL_SET", "enum weft_compare": "WEFT_COMPARE_GE",
     "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
     "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
+    "enum weft_op_moves": "WEFT_OP_MOVES_REFUSED",
     "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
@@ -137,6 +140,7 @@ OBJECTS = {
     "weft_status (*)(void *)": "rank_main",
     "void (*)(void *, const char *)": "dump_line",
     "weft_status (*)(void *, const weft_op_query *, char *, size_t)": "op_rows",
+    "weft_status (*)(void *, const weft_op_run *)": "op_kernel", ("weft_op_apply", "user"): "w",
     ("weft_owners_balance", "bytes"): "w->counts",
     ("weft_redistribute_batch", "bound"): "w->batch_bound",
     ("weft_simulate_batch", "plan"): "w->batch",
@@ -189,7 +193,8 @@ OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has 
                       ("weft_checkpoint_open", "path"): "w->checkpoint_path"}
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
-           "enum weft_dtype *", "enum weft_support_level *", "weft_placement *", "weft_symm_device *",
+           "enum weft_dtype *", "enum weft_support_level *", "enum weft_op_moves *",
+           "weft_placement *", "weft_symm_device *",
            "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}
@@ -284,7 +289,8 @@ def pointer(function, result, kind, name, at):
         return "ROLE_INPUT", expression, "0", ""
     if kind in RESULTS:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    role = "ROLE_LIST" if kind in LISTS else "ROLE_INPUT"
+    optional_entries = (function, name) == ("weft_op_apply", "inputs")
+    role = "ROLE_LIST" if kind in LISTS and not optional_entries else "ROLE_INPUT"
     return role, object_of(function, kind, name), "0", ""
 
 

@@ -52,18 +52,16 @@ typedef struct weft_op_run {
     const weft_op_choice *choice; /* the strategy */
 } weft_op_run;
 
-/* A kernel.  Another result than WEFT_OK fails weft_op_apply on this rank; the kernel sets the text
- * of its error with weft_fail.  It must not call functions that are collective. */
-typedef weft_status (*weft_op_kernel)(void *user, const weft_op_run *run);
-
 /* Apply the operator of CALL to INPUTS, call->input_count tensors of CONTEXT; an optional input
  * that is absent is NULL.  call->inputs is not used: the layouts are those of the tensors.  OUTPUTS
  * has room for all outputs of the operator; they are in the order of the rule, and the caller
  * releases them.  An output in place is its input with one more reference.
  *
- * KERNEL is called with USER on each rank of the mesh that has an element of an output.  It is not
- * called if the shards of all inputs of a rank are empty because of their layouts, and the rank's
- * outputs are partial: they are then set to the identity of their reduction.
+ * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output.
+ * Another result than WEFT_OK fails the call on this rank; KERNEL sets the text of its error with
+ * weft_fail.  It must not call functions that are collective.  It is not called if the shards of
+ * all inputs of a rank are empty because of their layouts, and the rank's outputs are partial: they
+ * are then set to the identity of their reduction.
  *
  * The first call on a mesh is collective: its ranks compare their rules (WEFT_ERR_MISMATCH).  A
  * call with moves is collective over the mesh.
@@ -72,10 +70,10 @@ typedef weft_status (*weft_op_kernel)(void *user, const weft_op_run *run);
  * WEFT_ERR_INVALID: a tensor belongs to another context; an input that is written is read-only.
  * If only this rank fails, because KERNEL failed or there is no memory, the world communicator
  * fails: the next collective call of every rank returns the error with the operator's name. */
-WEFT_API WEFT_NODISCARD weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
-                                                  weft_tensor *const *inputs, weft_op_kernel kernel,
-                                                  void *user, weft_stream *stream,
-                                                  weft_tensor **outputs);
+WEFT_API WEFT_NODISCARD weft_status
+weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
+              weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+              weft_stream *stream, weft_tensor **outputs);
 
 /* Whether weft_op_apply may move inputs. */
 enum weft_op_moves {
