@@ -50,8 +50,8 @@ weft_status wf_apply_agree(weft_context *context, const weft_spec *spec)
     mine.rank = context->rank;
     mine.digest = weft_op_digest();
     status = remember(state, spec->layout.mesh);
-    status = wf_move_agree(context, spec, spec, "weft_op_apply", status,
-                           (weft_blob){&mine, sizeof mine}, &got);
+    status = wf_carrier_of(context)->agree(context, spec, spec, "weft_op_apply", status,
+                                           (weft_blob){&mine, sizeof mine}, &got);
     if (status == WEFT_OK) status = compare(&got);
     wf_gathered_free(&got);
     if (status != WEFT_OK && state->mesh_count > 0 &&

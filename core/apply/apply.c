@@ -44,10 +44,8 @@ static weft_status refuse(const struct application *a, weft_status status)
 /* Only this rank fails: the others must not wait for it. */
 static weft_status give_up(const struct application *a, weft_status status)
 {
-    char what[160];
-
-    snprintf(what, sizeof what, "apply operator %.100s", a->call.name);
-    return wf_tensors_give_up(a->context, status, function, what);
+    status = wf_fail_context(status, "operator %.100s", a->call.name);
+    return wf_carrier_of(a->context)->give_up(a->context, status, function);
 }
 
 /* ---- arguments ---- */
@@ -217,20 +215,17 @@ static weft_status make_outputs(struct application *a)
 
 /* ---- the kernel ---- */
 
-static const weft_shard *shard_of(const struct application *a, uint32_t tensor)
-{
-    return a->operands[tensor].tensor != NULL ? &a->operands[tensor].tensor->shard : NULL;
-}
-
-static bool has_outputs(const struct application *a)
+/* LOCAL is the number of a shard that this process holds: 0 or, if ranks are simulated, its rank.
+ */
+static bool has_outputs(const struct application *a, int32_t local)
 {
     for (uint32_t i = a->inputs; i < a->inputs + a->outputs; i++)
-        if (shard_of(a, i)->elements > 0) return true;
+        if (a->operands[i].tensor->locals[local].shard.elements > 0) return true;
     return false;
 }
 
-/* True if this rank has no element of the inputs, though they have elements elsewhere. */
-static bool has_no_inputs(const struct application *a)
+/* True if the rank has no element of the inputs, though they have elements elsewhere. */
+static bool has_no_inputs(const struct application *a, int32_t local)
 {
     bool elsewhere = false;
 
@@ -238,7 +233,7 @@ static bool has_no_inputs(const struct application *a)
         const weft_tensor *tensor = a->operands[i].tensor;
 
         if (tensor == NULL) continue;
-        if (tensor->shard.elements > 0) return false;
+        if (tensor->locals[local].shard.elements > 0) return false;
         elsewhere = elsewhere || weft_spec_elements(tensor->spec) > 0;
     }
     return elsewhere;
@@ -260,37 +255,39 @@ static bool all_partial(const struct application *a)
     return true;
 }
 
-/* This rank contributes nothing. */
-static weft_status fill_identities(const struct application *a)
+/* The rank contributes nothing. */
+static weft_status fill_identities(const struct application *a, int32_t local)
 {
     for (uint32_t i = a->inputs; i < a->inputs + a->outputs; i++) {
         weft_tensor *tensor = a->operands[i].tensor;
         _Alignas(16) unsigned char element[16];
 
         wf_element_identity(tensor->spec->layout.dtype, reduction_of(tensor->spec), element);
-        WF_TRY(wf_tensor_fill(tensor, element, a->stream));
+        WF_TRY(wf_local_fill(tensor, &tensor->locals[local], element, a->stream));
     }
     return WEFT_OK;
 }
 
-static void set_locals(struct application *a)
+static void set_locals(struct application *a, int32_t local)
 {
     for (uint32_t i = 0; i < a->inputs + a->outputs; i++) {
         const weft_tensor *tensor = a->operands[i].tensor;
+        const struct wf_local *one = tensor != NULL ? &tensor->locals[local] : NULL;
 
-        a->locals[i] = tensor == NULL ? (weft_op_local){0}
-                                      : (weft_op_local){tensor->spec, &tensor->shard,
-                                                        tensor->strides, tensor->memory};
+        a->locals[i] = one == NULL
+                           ? (weft_op_local){0}
+                           : (weft_op_local){tensor->spec, &one->shard, one->strides, one->memory};
     }
 }
 
-static weft_status call_kernel(struct application *a, kernel_function *kernel, void *user)
+static weft_status call_kernel(struct application *a, int32_t local, kernel_function *kernel,
+                               void *user)
 {
     weft_op_run run = {.struct_size = sizeof run,
                        .name = a->call.name,
                        .context = a->context,
                        .stream = a->stream,
-                       .rank = a->context->rank,
+                       .rank = a->operands[a->inputs].tensor->locals[local].rank,
                        .input_count = a->inputs,
                        .output_count = a->outputs,
                        .attr_count = a->call.attr_count,
@@ -301,7 +298,8 @@ static weft_status call_kernel(struct application *a, kernel_function *kernel, v
                        .choice = a->choice};
     weft_status status;
 
-    set_locals(a);
+    set_locals(a, local);
+    wf_local_attrs_free(&a->attrs);
     WF_TRY(wf_local_attrs_set(&a->attrs, &a->call, a->choice, a->locals, a->locals + a->inputs));
     run.attrs = a->attrs.values;
     status = kernel(user, &run);
@@ -311,11 +309,18 @@ static weft_status call_kernel(struct application *a, kernel_function *kernel, v
 
 static weft_status compute(struct application *a, kernel_function *kernel, void *user)
 {
-    weft_status status;
+    int32_t count = a->operands[a->inputs].tensor->local_count;
+    bool partial = all_partial(a);
 
-    if (!has_outputs(a)) return WEFT_OK;
-    status = has_no_inputs(a) && all_partial(a) ? fill_identities(a) : call_kernel(a, kernel, user);
-    return status == WEFT_OK ? WEFT_OK : give_up(a, status);
+    for (int32_t i = 0; i < count; i++) {
+        weft_status status;
+
+        if (!has_outputs(a, i)) continue;
+        status = partial && has_no_inputs(a, i) ? fill_identities(a, i)
+                                                : call_kernel(a, i, kernel, user);
+        if (status != WEFT_OK) return give_up(a, status);
+    }
+    return WEFT_OK;
 }
 
 /* ---- the call ---- */

@@ -98,6 +98,7 @@ weft_status wf_local_attrs_set(struct wf_local_attrs *out, const weft_op_call *c
 void wf_local_attrs_free(struct wf_local_attrs *attrs)
 {
     wf_free(attrs->memory);
+    attrs->memory = NULL;
 }
 
 double wf_local_count(const weft_tensor *input, const weft_tensor *output)

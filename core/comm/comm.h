@@ -139,6 +139,7 @@ struct weft_context {
     uint64_t features;
     void *kept[WF_MODULE_COUNT]; /* the state of modules above this one */
     int32_t rank, size, local_rank, local_size;
+    bool is_simulated;  /* this process holds the shards of all ranks; RANK is 0 */
     uint64_t *host_ids; /* one per rank */
     uint64_t job;
     int64_t timeout_ns;
@@ -179,7 +180,8 @@ struct weft_context {
 
 struct weft_comm {
     /* Fields that every operation uses: */
-    uint64_t made; /* of fork.h; ended: its context was released, and is NULL */
+    uint64_t made; /* of fork.h; ended: its context was released, and is NULL; simulated: all calls
+                      are refused */
     const weft_comm_table *table;
     void *handle;
     _Atomic weft_status cause; /* WEFT_OK: it has not failed */
@@ -252,7 +254,8 @@ struct weft_work {
 
 /* ---- place.c ---- */
 
-/* Set CONTEXT's rank, size, local rank (-1: not known), server and client. */
+/* Set CONTEXT's rank, size, local rank (-1: not known), server and client, and whether its ranks
+ * are simulated. */
 weft_status wf_place_find(weft_context *context, const weft_options *options,
                           int64_t join_timeout_ns,
                           const struct wf_client_events *events) WF_NODISCARD;
@@ -309,6 +312,9 @@ struct wf_comm_request {
 
 weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *request,
                          weft_comm **out) WF_NODISCARD;
+/* The same for ranks that are simulated: the communicator knows them and refuses all calls. */
+weft_status wf_comm_make_simulated(weft_context *context, const struct wf_comm_request *request,
+                                   weft_comm **out) WF_NODISCARD;
 /* Remove COMM from its context and free it.  Its dependents end with CAUSE. */
 void wf_comm_unmake(weft_comm *comm, const char *cause);
 /* The same, but leave an object that refuses calls until it is released. */

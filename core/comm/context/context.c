@@ -196,8 +196,35 @@ static weft_status compare(weft_context *context, const weft_options *options,
     return status;
 }
 
-static weft_status make_world(weft_context *context, const weft_options *options,
-                              struct deferred_error *deferred)
+/* All ranks are this process. */
+static weft_status make_simulated_world(weft_context *context, const weft_options *options,
+                                        const struct deferred_error *deferred)
+{
+    struct wf_comm_request request = {
+        .name = "world", .number = 1, .count = context->size, .timeout_ns = context->timeout_ns};
+    int32_t *ranks = NULL;
+    weft_status status;
+
+    WF_TRY(restore(deferred));
+    context->host_ids = wf_calloc((size_t)context->size, sizeof *context->host_ids);
+    if (context->host_ids == NULL)
+        return wf_fail_memory((size_t)context->size * sizeof *context->host_ids);
+    context->local_size = context->size;
+    WF_TRY(open_device(context, options));
+    if ((context->features & WEFT_FEATURE_HOST_MEMORY) == 0)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_init: the host cannot read the memory of backend %s, which simulated "
+                       "ranks need; choose gloo-cpu (WEFT_BACKEND=gloo-cpu)",
+                       context->plugin->name);
+    WF_TRY(list_all_ranks(context, &ranks));
+    request.ranks = ranks;
+    status = wf_comm_make_simulated(context, &request, &context->world);
+    wf_free(ranks);
+    return status;
+}
+
+static weft_status make_real_world(weft_context *context, const weft_options *options,
+                                   struct deferred_error *deferred)
 {
     struct wf_comm_request request = {
         .name = "world", .what = "world", .timeout_ns = context->timeout_ns};
@@ -214,11 +241,20 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.deadline_ns = wf_deadline(context->timeout_ns);
         status = wf_comm_make(context, &request, &context->world);
     }
-    if (status == WEFT_OK) wf_timing_begin(context);
-    if (status == WEFT_OK) status = wf_modules_start(context);
-    if (status == WEFT_OK) status = wf_costs_ask(context);
     wf_free(ranks);
     return status;
+}
+
+static weft_status make_world(weft_context *context, const weft_options *options,
+                              struct deferred_error *deferred)
+{
+    if (context->is_simulated)
+        WF_TRY(make_simulated_world(context, options, deferred));
+    else
+        WF_TRY(make_real_world(context, options, deferred));
+    wf_timing_begin(context);
+    WF_TRY(wf_modules_start(context));
+    return wf_costs_ask(context);
 }
 
 /* ---- joining and leaving ---- */

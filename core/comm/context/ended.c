@@ -35,6 +35,12 @@ weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: the context was released; its communicators ended with it",
                        function, comm->name);
+    if (wf_is_usable(comm->made, WF_KIND_SIMULATED_COMM))
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "%s on %s: the %d ranks of this context are simulated in one process and "
+                       "cannot communicate; move tensors (weft_tensor_move), or start the ranks "
+                       "(weft run -n %d)",
+                       function, comm->name, comm->size, comm->size);
     return wf_fail_unusable(function, "comm", comm->made, WF_KIND_COMM);
 }
 

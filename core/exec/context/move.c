@@ -1,6 +1,7 @@
 /* move.c - moves: one tensor, or a batch.
  *
  * A move from the cache is a lookup and a run.  One flag keeps a second thread out. */
+#include "carrier.h"
 #include "kept.h"
 
 #include "exec/run/run.h"
@@ -31,6 +32,25 @@ static inline weft_status leave(weft_context *context, weft_status status)
 {
     atomic_store_explicit(&wf_exec_state(context)->moves.busy, false, memory_order_release);
     return status;
+}
+
+weft_status wf_moves_enter(weft_context *context, const char *function)
+{
+    return enter(context, function);
+}
+
+weft_status wf_moves_leave(weft_context *context, weft_status status)
+{
+    return leave(context, status);
+}
+
+/* Ranks that are simulated have no memory of one rank. */
+static weft_status refuse_simulated(const weft_context *context, const char *function)
+{
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "%s: the %d ranks of this context are simulated in one process, so there is no "
+                   "memory of one rank; move tensors (weft_tensor_move_into)",
+                   function, context->size);
 }
 
 /* ---- streams ---- */
@@ -86,10 +106,19 @@ static inline struct wf_kept_move *find_one(const struct wf_moves *moves, uint64
     return kept;
 }
 
-static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *item,
-                                   weft_stream *stream, weft_work **work)
+static weft_status require_specs(const weft_move_item *item, const char *function)
 {
-    static const char what[] = "weft_move";
+    char what[64];
+
+    snprintf(what, sizeof what, "%s: from", function);
+    WF_TRY(wf_require_kind(item->from, WF_KIND_SPEC, what));
+    snprintf(what, sizeof what, "%s: to", function);
+    return wf_require_kind(item->to, WF_KIND_SPEC, what);
+}
+
+static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *item,
+                                   weft_stream *stream, weft_work **work, const char *what)
+{
     uint64_t hash = wf_move_hash(1, item->from, item->to);
     const void *source = item->source;
     void *target = item->target;
@@ -100,8 +129,7 @@ static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *
     WF_TRY(wf_stream_check(context, stream, what));
     kept = find_one(&wf_exec_state(context)->moves, hash, item->from, item->to);
     if (__builtin_expect(kept == NULL, 0)) {
-        WF_TRY(wf_require_kind(item->from, WF_KIND_SPEC, "weft_move: from"));
-        WF_TRY(wf_require_kind(item->to, WF_KIND_SPEC, "weft_move: to"));
+        WF_TRY(require_specs(item, what));
         WF_TRY(wf_moves_add(context, 1, item, hash, what, &kept));
         if (kept == NULL) return skip(context, stream, work, what);
     }
@@ -117,13 +145,23 @@ static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *
     return status;
 }
 
+static WF_HOT weft_status carry_one(weft_context *context, const weft_move_item *item,
+                                    weft_stream *stream, weft_work **work, const char *function)
+{
+    WF_TRY(enter(context, function));
+    return leave(context, move_one(context, item, stream, work, function));
+}
+
 WF_HOT weft_status weft_move(weft_context *context, const weft_spec *from, const void *source,
                              const weft_spec *to, void *target, weft_stream *stream,
                              weft_work **work)
 {
+    const weft_move_item item = {NULL, from, source, to, target};
+
     WF_TRY(enter(context, "weft_move"));
-    return leave(context, move_one(context, &(weft_move_item){NULL, from, source, to, target},
-                                   stream, work));
+    return leave(context, context->is_simulated
+                              ? refuse_simulated(context, "weft_move")
+                              : move_one(context, &item, stream, work, "weft_move"));
 }
 
 /* ---- a batch ---- */
@@ -163,9 +201,8 @@ static bool has_items(const struct wf_kept_move *kept, uint32_t count, const wef
     return same;
 }
 
-/* *OUT is NULL if this rank has no part in the move. */
-static weft_status find_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              struct wf_kept_move **out)
+weft_status wf_moves_find(weft_context *context, uint32_t count, const weft_move_item *items,
+                          const char *function, struct wf_kept_move **out)
 {
     const struct wf_moves *moves = &wf_exec_state(context)->moves;
     struct wf_kept_move *kept = NULL;
@@ -176,7 +213,7 @@ static weft_status find_batch(weft_context *context, uint32_t count, const weft_
     if (moves->buckets != NULL) kept = moves->buckets[hash & moves->mask];
     while (kept != NULL && !has_items(kept, count, items))
         kept = kept->next;
-    if (kept == NULL) return wf_moves_add(context, count, items, hash, "weft_move_batch", out);
+    if (kept == NULL) return wf_moves_add(context, count, items, hash, function, out);
     *out = kept;
     return WEFT_OK;
 }
@@ -198,15 +235,14 @@ static uint64_t batch_room(const weft_bound *bound, const void *const *sources,
 }
 
 static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              weft_stream *stream, weft_work **work)
+                              weft_stream *stream, weft_work **work, const char *what)
 {
-    static const char what[] = "weft_move_batch";
     struct wf_kept_move *kept = NULL;
     weft_bound *bound;
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, what));
-    WF_TRY(find_batch(context, count, items, &kept));
+    WF_TRY(wf_moves_find(context, count, items, what, &kept));
     if (kept == NULL) return skip(context, stream, work, what);
     for (uint32_t i = 0; i < count; i++) {
         kept->sources[i] = items[i].source;
@@ -230,16 +266,48 @@ weft_status weft_move_batch(weft_context *context, uint32_t count, const weft_mo
 {
     WF_TRY(check_items(count, items));
     WF_TRY(enter(context, "weft_move_batch"));
-    return leave(context, move_batch(context, count, items, stream, work));
+    return leave(context, context->is_simulated
+                              ? refuse_simulated(context, "weft_move_batch")
+                              : move_batch(context, count, items, stream, work, "weft_move_batch"));
 }
 
-weft_status wf_move_agree(weft_context *context, const weft_spec *from, const weft_spec *to,
-                          const char *function, weft_status status, weft_blob blob,
-                          struct wf_gathered *out)
+static weft_status carry_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                               weft_stream *stream, weft_work **work, const char *function)
+{
+    WF_TRY(enter(context, function));
+    return leave(context, move_batch(context, count, items, stream, work, function));
+}
+
+static weft_status agree(weft_context *context, const weft_spec *from, const weft_spec *to,
+                         const char *function, weft_status status, weft_blob blob,
+                         struct wf_gathered *out)
 {
     *out = (struct wf_gathered){0};
     WF_TRY(enter(context, function));
     return leave(context, wf_moves_agree(context, from, to, function, status, blob, out));
+}
+
+/* The world communicator fails, as for a run without scratch. */
+static weft_status give_up(weft_context *context, weft_status status, const char *function)
+{
+    weft_comm *world = context->world;
+    char text[sizeof world->cause_text];
+
+    if (world->size == 1 || wf_comm_has_failed(world)) return wf_fail_named(status, function);
+    snprintf(text, sizeof text, "%s: rank %d failed: %.600s", function, context->rank,
+             weft_last_error());
+    wf_comm_fail(world, status, text);
+    if (context->client != NULL)
+        wf_client_abort(context->client, world->number, world->world_ranks, world->size,
+                        WEFT_ERR_ABORTED, text);
+    return wf_comm_cause(world);
+}
+
+const struct wf_carrier wf_carrier_real = {carry_one, carry_batch, agree, give_up};
+
+const struct wf_carrier *wf_carrier_of(const weft_context *context)
+{
+    return wf_exec_state(context)->carrier;
 }
 
 /* ---- the cache ---- */

@@ -57,7 +57,8 @@ typedef struct weft_op_run {
  * has room for all outputs of the operator; they are in the order of the rule, and the caller
  * releases them.  An output in place is its input with one more reference.
  *
- * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output.
+ * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
+ * ranks are simulated, one call after the other.
  * Another result than WEFT_OK fails the call on this rank; KERNEL sets the text of its error with
  * weft_fail.  It must not call functions that are collective.  It is not called if the shards of
  * all inputs of a rank are empty because of their layouts, and the rank's outputs are partial: they

@@ -908,6 +908,11 @@ public:
     template <class T> T *as() const { return static_cast<T *>(data()); }
     const int64_t *strides() const { return weft_tensor_strides(raw_); }
     const weft_shard *shard() const { return weft_tensor_shard(raw_); }
+    /* The shard of RANK: of this rank or, if ranks are simulated, of any. */
+    result<weft_local_info> local_of(int32_t rank) const
+    {
+        return detail::describe<weft_local_info>(weft_tensor_local_of, raw_, rank);
+    }
 
     /* A new tensor of layout SPEC, or the elements of TARGET. */
     result<tensor> move(const weft::spec &spec, stream_ref stream = {}) const

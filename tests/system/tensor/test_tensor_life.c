@@ -158,6 +158,65 @@ START_TEST(tensors_move_alone_and_together)
 }
 END_TEST
 
+/* ---- errors ---- */
+
+/* How often the last error has TEXT. */
+static int count_in_error(const char *text)
+{
+    int count = 0;
+
+    for (const char *at = strstr(weft_last_error(), text); at != NULL; at = strstr(at + 1, text))
+        count++;
+    return count;
+}
+
+/* The last error names FUNCTION once, and no other function of weft. */
+#define NAMES(function) HOLDS(count_in_error(function) == 1 && count_in_error("weft_") == 1)
+
+static weft_status name_functions(void *unused)
+{
+    weft_tensor_options options = {.struct_size = sizeof options, .name = "w"};
+    weft_tensor *tensors[2], *wrong[2], *out = NULL;
+    weft_spec *other = NULL, *large = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    other = spec_of("2", "f32[4,7] S(0)");
+    large = spec_of("4", "f32[4,6] S(0)");
+    for (int i = 0; i < 2; i++) {
+        WF_TRY(weft_tensor_create(context, rows, i == 0 ? &options : NULL, &tensors[i]));
+        WF_TRY(weft_tensor_create(context, other, NULL, &wrong[i]));
+        HOLDS(weft_tensor_move(tensors[i], other, NULL, &out) != WEFT_OK);
+        NAMES("weft_tensor_move");
+        HOLDS(weft_tensor_move(tensors[i], large, NULL, &out) != WEFT_OK);
+        NAMES("weft_tensor_move");
+        HOLDS(weft_tensor_move_into(tensors[i], wrong[i], NULL, NULL) != WEFT_OK);
+        NAMES("weft_tensor_move_into");
+        HOLDS(weft_tensor_move_into(tensors[i], wrong[i], (weft_stream *)&out, NULL) != WEFT_OK);
+        NAMES("weft_tensor_move_into");
+        HOLDS(weft_tensor_full(tensors[i], 7, NULL, &out) != WEFT_OK);
+        NAMES("weft_tensor_full");
+    }
+    HOLDS(weft_tensors_move_into(2, tensors, wrong, NULL, NULL) != WEFT_OK);
+    NAMES("weft_tensors_move_into");
+    HOLDS(count_in_error("tensor w:") == 1);
+    for (int i = 0; i < 2; i++) {
+        weft_tensor_release(&tensors[i]);
+        weft_tensor_release(&wrong[i]);
+    }
+    weft_spec_release(&other);
+    weft_spec_release(&large);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(an_error_names_the_function_once)
+{
+    run(name_functions);
+}
+END_TEST
+
 /* ---- draws ---- */
 
 static weft_status refuse_draws(void *unused)
@@ -203,4 +262,4 @@ START_TEST(wrong_draws_are_refused)
 END_TEST
 
 SUITE(tensor_life, a_tensor_owns_its_memory, a_tensor_wraps_memory_of_the_caller,
-      tensors_move_alone_and_together, wrong_draws_are_refused)
+      tensors_move_alone_and_together, an_error_names_the_function_once, wrong_draws_are_refused)
