@@ -8,6 +8,7 @@
 #include "system/tensor/holds.h"
 #include "weft/context.h"
 #include "weft/launch.h"
+#include "weft/random.h"
 
 #include <stdio.h>
 
@@ -58,18 +59,22 @@ static weft_status random_spec(struct chain *c, weft_spec **out)
     return weft_spec_parse(c->mesh, text, out);
 }
 
-static weft_status begin_pair(struct chain *c, struct pair *pair, int seed)
+static weft_status begin_pair(struct chain *c, struct pair *pair, uint64_t seed)
 {
+    weft_op_call sign = {.struct_size = sizeof sign, .name = "sign", .input_count = 1};
+    weft_random random = {.seed = seed};
+    weft_tensor *drawn;
     weft_spec *spec = NULL;
     char text[64];
 
     snprintf(text, sizeof text, "f32[5,5] %s", &",R,R,R"[7 - 2 * (size_t)weft_mesh_axes(c->mesh)]);
     WF_TRY(weft_spec_parse(c->mesh, text, &spec));
-    WF_TRY(weft_tensor_create(c->context, spec, NULL, &pair->whole));
+    WF_TRY(weft_tensor_create(c->context, spec, NULL, &drawn));
     weft_spec_release(&spec);
-    for (int64_t i = 0; i < weft_tensor_shard(pair->whole)->elements; i++)
-        ((float *)weft_tensor_memory(pair->whole))[i] = (float)((i * 7 + seed * 3) % 5 - 2);
-    pair->bound = 2;
+    WF_TRY(weft_tensor_normal(drawn, &random, 0, 1, NULL));
+    WF_TRY(weft_op_apply(c->context, &sign, &drawn, plain_kernel, NULL, NULL, &pair->whole));
+    weft_tensor_release(&drawn);
+    pair->bound = 1;
     WF_TRY(random_spec(c, &spec));
     WF_TRY(weft_tensor_move(pair->whole, spec, NULL, &pair->parts));
     weft_spec_release(&spec);
@@ -171,7 +176,7 @@ static weft_status run_chain(weft_context *context, uint64_t seed)
 
     WF_TRY(weft_mesh_parse(meshes[draw(&c, sizeof meshes / sizeof *meshes)], &c.mesh));
     for (int i = 0; i < POOL; i++)
-        WF_TRY(begin_pair(&c, &c.pool[i], i));
+        WF_TRY(begin_pair(&c, &c.pool[i], (uint64_t)i));
     steps = 5 + draw(&c, 16);
     for (uint32_t i = 0; i < steps; i++)
         WF_TRY(take_step(&c));
@@ -183,26 +188,42 @@ static weft_status run_chain(weft_context *context, uint64_t seed)
     return WEFT_OK;
 }
 
+struct wanted {
+    int chains;
+    weft_options options;
+};
+
 static weft_status run_chains(void *argument)
 {
-    int chains = *(const int *)argument;
+    const struct wanted *wanted = argument;
     weft_context *context;
 
-    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_init(&wanted->options, &context));
     WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
-    for (int i = 0; i < chains; i++)
+    for (int i = 0; i < wanted->chains; i++)
         WF_TRY(run_chain(context, test_state((uint64_t)i)));
     weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(chains_give_the_numbers_of_whole_tensors)
+START_TEST(chains_on_ranks_give_the_numbers_of_whole_tensors)
 {
-    int chains = test_cases(CHAINS);
+    struct wanted wanted = {test_cases(CHAINS), {.struct_size = sizeof wanted.options}};
 
     test_seed_begin("apply_chains");
-    ck_assert_msg(weft_threads_run(RANKS, run_chains, &chains) == WEFT_OK, "%s", weft_last_error());
+    ck_assert_msg(weft_threads_run(RANKS, run_chains, &wanted) == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST
 
-SUITE(apply_chains, chains_give_the_numbers_of_whole_tensors)
+START_TEST(chains_on_simulated_ranks_give_the_numbers_of_whole_tensors)
+{
+    struct wanted wanted = {test_cases(CHAINS),
+                            {.struct_size = sizeof wanted.options, .simulated_ranks = RANKS}};
+
+    test_seed_begin("apply_chains");
+    ck_assert_msg(run_chains(&wanted) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+SUITE(apply_chains, chains_on_ranks_give_the_numbers_of_whole_tensors,
+      chains_on_simulated_ranks_give_the_numbers_of_whole_tensors)
