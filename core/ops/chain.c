@@ -20,7 +20,7 @@ struct chain {
     weft_op_choice *kept[WF_OP_STEPS];
     weft_op_list *list; /* where all strategies go; NULL: the best one is wanted */
     const struct wf_rule *rule;
-    uint64_t best;
+    uint64_t best, best_output_ns; /* of all moves, and of those of outputs */
     bool found;
 };
 
@@ -209,10 +209,20 @@ static weft_status keep_trial(struct chain *c, uint64_t cost)
     const weft_op_choice *last = c->trial[c->step_count - 1];
     weft_op_choice_info info = {.struct_size = sizeof info};
     weft_op_choice *choice = NULL;
+    uint64_t output_ns = 0;
 
     WF_TRY(weft_op_choice_get(last, &info));
-    for (uint32_t i = 0; i < info.outputs; i++)
-        if (!is_allowed(c, true, i, weft_op_choice_output(last, i))) return WEFT_OK;
+    for (uint32_t i = 0; i < info.outputs; i++) {
+        const weft_spec *output = weft_op_choice_output(last, i);
+        const weft_spec *const *wanted = c->options->wanted_outputs;
+        uint64_t ns;
+        if (!is_allowed(c, true, i, output)) return WEFT_OK;
+        WF_TRY(wf_check_wanted(c->options, i, output));
+        WF_TRY(wf_price_output(c->options, output, wanted != NULL ? wanted[i] : NULL, &ns));
+        output_ns = wf_add_capped(output_ns, ns);
+    }
+    cost = wf_add_capped(cost, output_ns);
+    if (c->list == NULL && c->found && cost >= c->best) return WEFT_OK;
     if (c->list != NULL) {
         WF_TRY(make_choice(c, c->trial, false, &choice));
         return wf_list_append(c->list, choice, &c->found);
@@ -222,6 +232,7 @@ static weft_status keep_trial(struct chain *c, uint64_t cost)
         c->kept[i] = weft_op_choice_retain(c->trial[i]);
     }
     c->best = cost;
+    c->best_output_ns = output_ns;
     c->found = true;
     return WEFT_OK;
 }
@@ -376,13 +387,14 @@ weft_status wf_chain_solve(const char *function, const struct wf_chain_parts *pa
             c.plan.without |= UINT32_C(1) << kind;
     WF_TRY(begin_chain(&c));
     status = try_step(&c, 0, NULL, 0, 0);
-    if (status == WEFT_OK && !c.found && moves) {
+    if (status == WEFT_OK && (!c.found || c.best_output_ns > 0) && moves) {
         c.plan.without = 0;
         status = try_step(&c, 0, NULL, 0, 0);
     }
     if (status == WEFT_OK && c.found)
         status = make_choice(&c, (const weft_op_choice *const *)c.kept, true, out);
-    else if (status == WEFT_OK)
+    if (status == WEFT_OK && c.found) wf_choice_set_output_ns(*out, c.best_output_ns);
+    if (status == WEFT_OK && !c.found)
         status =
             wf_fail(WEFT_ERR_MISMATCH,
                     "%s: operator %.100s: %s make all parts of \"%.300s\" legal without a move "

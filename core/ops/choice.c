@@ -188,6 +188,7 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         if (!is_local(choice->moves[at])) choice->info.local = 0;
     }
     choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, solution->cost_ns);
+    choice->info.output_ns = wf_add_capped(choice->info.output_ns, solution->output_ns);
     return WEFT_OK;
 }
 
@@ -205,6 +206,11 @@ void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
 {
     choice->specs[choice->info.inputs + index] = weft_spec_retain(spec);
+}
+
+void wf_choice_set_output_ns(weft_op_choice *choice, uint64_t ns)
+{
+    choice->info.output_ns = ns;
 }
 
 void wf_choice_set_gradient(weft_op_choice *choice, uint32_t index, const weft_spec *spec)

@@ -128,7 +128,8 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
     WF_TRY(wf_op_bind(entry, call, element, &solver->op));
     list_rows(solver);
     list_orders(solver);
-    status = wf_use_add_rows(call, &solver->op, solver->rows);
+    status = wf_parts_add_rows(&solver->op, solver->rows);
+    if (status == WEFT_OK) status = wf_use_add_rows(call, &solver->op, solver->rows);
     if (status == WEFT_OK && solver->sizes.failed) status = wf_fail_memory(sizeof(int64_t));
     if (status != WEFT_OK) {
         wf_solver_end(solver);
@@ -316,7 +317,7 @@ weft_status wf_solver_try(struct wf_solver *solver, const struct wf_strategy *st
     *legal = false;
     drop_specs(solution);
     solution->changed = 0;
-    solution->cost_ns = 0;
+    solution->cost_ns = solution->output_ns = 0;
     memcpy(solution->rows, strategy->rows, sizeof solution->rows);
     if (!wf_strategy_is_aligned(strategy)) return WEFT_OK;
     for (uint32_t i = 0; i < solution->count; i++) {

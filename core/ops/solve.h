@@ -37,7 +37,7 @@ struct wf_solution {
     weft_spec **specs; /* inputs, then outputs; NULL: absent */
     weft_plan **moves; /* of inputs; NULL: none */
     const struct wf_row *rows[WEFT_MAX_AXES];
-    uint64_t cost_ns;
+    uint64_t cost_ns, output_ns; /* of the moves of inputs, and of priced moves of outputs */
     uint32_t changed;
 };
 
@@ -79,6 +79,19 @@ bool wf_row_fits(const struct wf_op *op, const struct wf_row *row, int32_t axis,
 
 weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
                               bool *found) WF_NODISCARD;
+
+/* ---- targets.c ---- */
+
+/* True if the moves of outputs are priced. */
+bool wf_options_price_outputs(const weft_op_options *options);
+/* The time to move OUTPUT to WANTED; NULL: to the cheapest layout without partials, if the options
+ * price that.  UINT64_MAX: there is no such move. */
+weft_status wf_price_output(const weft_op_options *options, const weft_spec *output,
+                            const weft_spec *wanted, uint64_t *ns) WF_NODISCARD;
+/* WEFT_ERR_INVALID: the spec that the options want of output INDEX, which is OUTPUT, is another
+ * tensor's. */
+weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
+                            const weft_spec *output) WF_NODISCARD;
 
 /* ---- refuse.c ---- */
 
@@ -177,6 +190,8 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
 void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,
                          weft_plan *move);
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
+/* Set the time of the moves of outputs. */
+void wf_choice_set_output_ns(weft_op_choice *choice, uint64_t ns);
 /* The gradient of tensor INDEX, inputs, then outputs, which is valid as long as CHOICE; NULL: it
  * has none. */
 weft_status wf_choice_gradient(const weft_op_choice *choice, uint32_t index,

@@ -46,7 +46,7 @@ weft_status wf_make_cat(struct wf_maker *m)
     wf_text_add(m->out, "] -> y[");
     for (int32_t d = 0; d < m->dims; d++)
         wf_text_add(m->out, d == dim ? "%sj" : "%sf%d", d > 0 ? " " : "", d);
-    wf_text_add(m->out, "]; whole k j; size j %lld; pass x", (long long)total);
+    wf_text_add(m->out, "]; whole k j; size j %lld; parts j k; pass x", (long long)total);
     return WEFT_OK;
 }
 
@@ -92,7 +92,7 @@ weft_status wf_make_split(struct wf_maker *m)
     wf_text_add(m->out, "] -> y*[");
     for (int32_t d = 0; d < m->dims; d++)
         wf_text_add(m->out, d == dim ? "%sj" : "%sf%d", d > 0 ? " " : "", d);
-    wf_text_add(m->out, "]; whole k j; size j sizes; pass x");
+    wf_text_add(m->out, "]; whole k j; size j sizes; parts k j; pass x");
     return WEFT_OK;
 }
 

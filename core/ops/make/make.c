@@ -289,6 +289,9 @@ static weft_status make_slice(struct wf_maker *m)
         cut_dim(m, x, y, d, count);
     }
     write_pair(m, x, m->dims, y, "pass x");
+    if (step == 1 && count < size)
+        wf_text_add(m->out, "; parts f%d %lld f%d", x[d].factor[0], (long long)start,
+                    y[d].factor[0]);
     return WEFT_OK;
 }
 

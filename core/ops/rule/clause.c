@@ -1,7 +1,7 @@
 /* clause.c - the clauses of a rule: what may be split, what may be partial.
  *
  *     clause = reduce F | "whole" F | "own" F | "mask" F | "halo" F | "here" F | "even" F
- *            | "step" F n | "size" F ( attr | n )
+ *            | "step" F n | "size" F ( attr | n ) | "parts" F [ n ] F
  *            | "lin" G | "aff" G | "mono" G | "anti" G | "pass" G | "hom" kind G
  *            | "turn" kind kind G | "add" T | "shape" T { T } | "from" T { T }
  *            | "inplace" T "=" T { T "=" T } | "type" ( dtype | attr | T ) T { T }
@@ -112,6 +112,30 @@ static weft_status read_size(struct wf_rule_reader *r)
                               WF_WORD(rule, name));
     rule->symbols[symbol].size_attr = (uint8_t)(attr + 1);
     return WEFT_OK;
+}
+
+/* parts k j | parts k 3 j */
+static weft_status read_parts(struct wf_rule_reader *r)
+{
+    struct wf_cut *cut = &r->draft->rule.cut;
+    int symbol;
+    char c;
+
+    if (cut->whole != 0) return wf_scan_refuse(&r->scan, "rule", "a rule has one clause parts");
+    WF_TRY(next_symbol(r, &symbol));
+    if (symbol < 0) return wf_rule_fail(r, "a factor");
+    cut->whole = (uint8_t)(symbol + 1);
+    wf_scan_space(&r->scan);
+    c = wf_scan_peek(&r->scan);
+    if (c >= '0' && c <= '9') WF_TRY(read_count(r, "a number of indices", &cut->skip));
+    for (;;) {
+        WF_TRY(next_symbol(r, &symbol));
+        if (symbol < 0) break;
+        if (cut->count == WF_RULE_CUTS)
+            return wf_scan_refuse(&r->scan, "rule", "parts lists at most %d factors", WF_RULE_CUTS);
+        cut->parts[cut->count++] = (uint8_t)symbol;
+    }
+    return cut->count > 0 ? WEFT_OK : wf_rule_fail(r, "a factor that is a part");
 }
 
 /* ---- lists of tensors ---- */
@@ -294,6 +318,7 @@ static weft_status read_factor_clause(struct wf_rule_reader *r, struct wf_word n
         if (wf_word_is(rule, name, reduce_names[i])) return mark_symbols(r, i, 0);
     if (wf_word_is(rule, name, "step")) return read_step(r);
     if (wf_word_is(rule, name, "size")) return read_size(r);
+    if (wf_word_is(rule, name, "parts")) return read_parts(r);
     *known = false;
     return WEFT_OK;
 }

@@ -99,6 +99,18 @@ static void add_sizes(const struct wf_rule *rule, struct wf_text *out)
     }
 }
 
+static void add_cut(const struct wf_rule *rule, struct wf_text *out)
+{
+    if (rule->cut.whole == 0) return;
+    wf_text_append(out, "; parts ", 8);
+    add_symbol(rule, &rule->symbols[rule->cut.whole - 1], out);
+    if (rule->cut.skip > 0) wf_text_add(out, " %lld", (long long)rule->cut.skip);
+    for (int i = 0; i < rule->cut.count; i++) {
+        wf_text_char(out, ' ');
+        add_symbol(rule, &rule->symbols[rule->cut.parts[i]], out);
+    }
+}
+
 static void add_tensors(const struct wf_rule *rule, uint32_t inputs, const char *between,
                         struct wf_text *out)
 {
@@ -215,6 +227,7 @@ void wf_rule_print(const struct wf_rule *rule, struct wf_text *out)
     for (size_t i = 0; i < WF_COUNT(flags); i++)
         add_factors(rule, flags[i].name, flags[i].flag, 0, out);
     add_sizes(rule, out);
+    add_cut(rule, out);
     add_marked(rule, "add", false, out);
     add_terms(rule, out);
     add_marked(rule, "shape", true, out);

@@ -123,6 +123,16 @@ struct wf_term {
     uint32_t inputs;          /* bit per input */
 };
 
+enum { WF_RULE_CUTS = 4 };
+
+/* The clause `parts`: a factor that consists of others, one after another. */
+struct wf_cut {
+    uint8_t whole; /* 1 + the symbol; 0: the rule has no such clause */
+    uint8_t count;
+    uint8_t parts[WF_RULE_CUTS]; /* symbols */
+    int64_t skip;                /* indices of the whole before the first part */
+};
+
 struct wf_rule {
     _Atomic(int64_t) references;
     uint64_t hash; /* of the text */
@@ -135,6 +145,7 @@ struct wf_rule {
     uint8_t step_count;
     uint8_t random;
     struct wf_word use, make; /* length 0: none */
+    struct wf_cut cut;
     struct wf_word *names;
     struct wf_rule_attr *attrs;
     struct wf_slot *slots; /* inputs, then outputs */
