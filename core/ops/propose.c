@@ -154,7 +154,6 @@ static weft_status begin_heap(struct search *s)
 
     for (int32_t a = 0; a < axes; a++)
         count = wf_mul_capped(count, s->pricing.rows[a]);
-    if (count > WF_COMBINATIONS) count = WF_COMBINATIONS;
     s->heap = wf_alloc(count * sizeof *s->heap);
     if (s->heap == NULL) return wf_fail_memory(count * sizeof *s->heap);
     s->heap_count = 0;

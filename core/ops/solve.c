@@ -176,6 +176,19 @@ void wf_solution_end(struct wf_solution *solution)
     solution->specs = NULL;
 }
 
+weft_status wf_check_combinations(const struct wf_op *op, const uint32_t *counts)
+{
+    uint64_t count = 1;
+
+    for (int32_t a = 0; a < op->mesh->axes; a++)
+        count = wf_mul_capped(count, counts[a]);
+    if (count <= WF_COMBINATIONS) return WEFT_OK;
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "operator %.100s: %llu combinations of what the ranks along %d axes may do are "
+                   "more than the %d that weft compares; merge axes of the mesh",
+                   op->name, (unsigned long long)count, op->mesh->axes, WF_COMBINATIONS);
+}
+
 bool wf_next_combination(int32_t axes, const uint32_t *counts, uint32_t *at)
 {
     for (int32_t a = axes - 1; a >= 0; a--) {

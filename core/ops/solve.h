@@ -55,6 +55,8 @@ void wf_solution_end(struct wf_solution *solution);
  * specs that SOLUTION had are dropped. */
 weft_status wf_solver_try(struct wf_solver *solver, const struct wf_strategy *strategy,
                           struct wf_solution *solution, bool *legal) WF_NODISCARD;
+/* WEFT_ERR_UNSUPPORTED: COUNTS rows of the axes have more than WF_COMBINATIONS combinations. */
+weft_status wf_check_combinations(const struct wf_op *op, const uint32_t *counts) WF_NODISCARD;
 /* The next combination: AT[axis] counts to COUNTS[axis], the last axis fastest. */
 bool wf_next_combination(int32_t axes, const uint32_t *counts, uint32_t *at);
 
@@ -170,9 +172,8 @@ weft_status wf_chain_list(const struct wf_chain_parts *parts, const weft_op_call
 
 /* ---- list.c ---- */
 
-/* Append CHOICE, which is taken over, unless the list has an equal one.  *FULL: the list has as
- * many as it may have. */
-weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice, bool *full) WF_NODISCARD;
+/* Append CHOICE, which is taken over, unless the list has an equal one. */
+weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice) WF_NODISCARD;
 
 /* ---- ops.c ---- */
 

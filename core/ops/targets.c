@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { STATES = 1 << 18 /* targets of one tensor */ };
-
 /* ---- targets ---- */
 
 /* True if the entry is not all that a row says about a tensor. */
@@ -46,12 +44,6 @@ static weft_status begin_tensor(struct wf_pricing *p, uint32_t tensor)
         for (uint32_t i = 0; i < p->rows[a]; i++)
             t->offset[a][i] = t->offset[a][i] * t->count;
         t->count *= count;
-        if (t->count > STATES)
-            return wf_op_refuse(op,
-                                "%s %.*s has more than %d possible layouts, which is the limit "
-                                "of weft_op_propose; fewer axes have fewer",
-                                tensor < op->input_count ? "input" : "output",
-                                WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])), STATES);
     }
     t->targets = wf_calloc(t->count, sizeof *t->targets);
     if (t->targets == NULL) return wf_fail_memory(t->count * sizeof *t->targets);
@@ -64,6 +56,7 @@ weft_status wf_pricing_begin(struct wf_pricing *p)
 {
     const struct wf_op *op = &p->solver->op;
 
+    WF_TRY(wf_check_combinations(op, p->rows)); /* a tensor has no more targets than that */
     p->tensor_count = op->input_count;
     if (wf_options_price_outputs(&p->solver->options)) p->tensor_count += op->output_count;
     p->tensors = wf_calloc(p->tensor_count + 1, sizeof *p->tensors);

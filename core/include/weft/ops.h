@@ -44,7 +44,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_replace(const char *text);
  * WEFT_ERR_NOT_FOUND: none were registered. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_remove(const char *name);
 
-/* Check TEXT as weft_op_register does without registering it, and write the one form of its rules
+/* Check TEXT as weft_op_replace does without registering it, and write the one form of its rules
  * to BUFFER: equal rules have equal texts.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print
  * (mesh.h). */
 WEFT_API WEFT_NODISCARD weft_status weft_op_format(const char *text, char *buffer, size_t capacity,
@@ -198,7 +198,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
  * is taken first, then one whose changes need no communication; if OPTIONS price the moves of
  * outputs, only where these take no time.  Among equal costs, the one that changes fewest inputs is
  * taken, then the first in the order of weft_op_list.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude
- * every strategy. */
+ * every strategy; WEFT_ERR_UNSUPPORTED: inputs must be moved, and the rows of the axes have more
+ * than 262,144 combinations, which are not compared.  A rule with 8 rows has that many on 6
+ * axes. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_propose(const weft_op_call *call,
                                                     const weft_op_options *options,
                                                     weft_op_choice **out);
@@ -256,8 +258,11 @@ typedef struct weft_op_list weft_op_list;
 
 /* List all strategies of CALL that OPTIONS allow, without the plans of moves.  The order is: a row
  * of the first axis, then of the second, and so on; a row is first every rank alike, then the split
- * of each factor, then the rows of a function, then partial inputs.  Inputs of which only the shape
- * is used keep their layouts.  OPTIONS may be NULL.  The caller releases *OUT. */
+ * of each factor, then parts of a join, then the rows of a function, then partial inputs.  Inputs of
+ * which only the shape is used have every layout in turn; if the list would be too long, they keep
+ * theirs.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in weft_op_check;
+ * WEFT_ERR_UNSUPPORTED: there are more than 65,536 strategies, or more than 262,144 combinations of
+ * rows. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_list_create(const weft_op_call *call,
                                                         const weft_op_options *options,
                                                         weft_op_list **out);
