@@ -323,6 +323,10 @@ weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const
         {"max_pool", wf_make_max_pool},
         {"avg_pool", wf_make_avg_pool},
         {"gather", wf_make_gather},
+        {"diagonal", wf_make_diagonal},
+        {"diagonal_scatter", wf_make_diagonal_scatter},
+        {"unfold", wf_make_unfold},
+        {"view_dtype", wf_make_view_dtype},
     };
     struct wf_maker m = {.op = op, .call = call, .out = out};
 

@@ -258,7 +258,7 @@ static weft_status read_inplace(struct wf_rule_reader *r)
 
 static weft_status read_type(struct wf_rule_reader *r)
 {
-    static const char *const words[] = {"join", "float", "wide"};
+    static const char *const words[] = {"join", "float", "wide", "complex", "real"};
     struct wf_rule *rule = &r->draft->rule;
     struct wf_slot *output;
     struct wf_word name;
@@ -282,7 +282,8 @@ static weft_status read_type(struct wf_rule_reader *r)
         if (wf_word_is(rule, name, words[i])) kind = WF_TYPE_JOIN + (uint32_t)i;
     if (kind == WF_TYPE_FIRST)
         return wf_scan_refuse(&r->scan, "rule",
-                              "%.*s is not a dtype, an attribute, an input, join, float or wide",
+                              "%.*s is not a dtype, an attribute, an input, join, float, wide, "
+                              "complex or real",
                               WF_WORD(rule, name));
     WF_TRY(expect_tensor(r, true, &tensor));
     for (; tensor >= 0;) {

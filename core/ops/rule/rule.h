@@ -93,7 +93,7 @@ struct wf_pattern {
 
 /* Where the dtype of an output comes from.  JOIN: the dtype that holds all inputs and the
  * attributes with fractions; FLOAT: the same, at least f32; WIDE: that of the first input, at least
- * i64. */
+ * i64; COMPLEX, REAL: the complex dtype of it, and the dtype of its real part. */
 enum wf_type_kind {
     WF_TYPE_FIRST,
     WF_TYPE_DTYPE,
@@ -101,7 +101,9 @@ enum wf_type_kind {
     WF_TYPE_TENSOR,
     WF_TYPE_JOIN,
     WF_TYPE_FLOAT,
-    WF_TYPE_WIDE
+    WF_TYPE_WIDE,
+    WF_TYPE_COMPLEX,
+    WF_TYPE_REAL
 };
 
 struct wf_slot {
