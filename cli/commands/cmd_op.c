@@ -73,6 +73,7 @@ static int answer(const struct cli_command *command, const struct cli_args *args
 
     status = check ? weft_op_check(&request->call, &request->options, &choice)
                    : weft_op_propose(&request->call, &request->options, &choice);
+    if (status == WEFT_OK) status = op_request_check_wanted(request, choice);
     if (status == WEFT_OK && cli_has(command, args, "strategies"))
         status = weft_op_list_create(&request->call, &request->options, &list);
     if (status == WEFT_OK)
@@ -97,6 +98,17 @@ static int answer_records(const struct cli_command *command, const struct cli_ar
     return exit_code;
 }
 
+/* True if an option describes a call, which needs a mesh. */
+static bool has_call(const struct cli_command *command, const struct cli_args *args)
+{
+    static const char *const options[] = {"input", "output",     "attr",          "want",
+                                          "check", "strategies", "price-partials"};
+
+    for (size_t i = 0; i < WF_COUNT(options); i++)
+        if (cli_has(command, args, options[i])) return true;
+    return false;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct op_request request;
@@ -114,7 +126,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     status = op_request_register(argc, argv);
     if (status != WEFT_OK) return cli_fail(command, status);
-    if (!cli_has(command, &args, "mesh")) return explain(command, args.rest[0]);
+    if (!cli_has(command, &args, "mesh") && !has_call(command, &args))
+        return explain(command, args.rest[0]);
     if (!op_request_read(command, &args, argc, argv, &request, &exit_code)) return exit_code;
     exit_code = answer(command, &args, &request);
     op_request_free(&request);

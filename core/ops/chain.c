@@ -205,7 +205,7 @@ weft_status wf_chain_price_outputs(const struct wf_chain *c, const weft_op_choic
     for (uint32_t i = 0; i < info.outputs; i++) {
         const weft_spec *output = weft_op_choice_output(last, i);
         uint64_t one = UINT64_MAX;
-        WF_TRY(wf_check_wanted(c->options, i, output));
+        WF_TRY(wf_check_wanted(c->options, i, &output->layout));
         if (is_allowed(c, true, i, output))
             WF_TRY(wf_price_output(c->options, output, wanted != NULL ? wanted[i] : NULL, &one));
         *ns = wf_add_capped(*ns, one);

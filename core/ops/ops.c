@@ -78,6 +78,21 @@ static uint32_t count_elements(const struct wf_rule *rule, const weft_op_call *c
 
 /* ---- check and propose ---- */
 
+/* Check the layouts that the options want of the outputs. */
+static weft_status check_wanted(const struct wf_solver *solver)
+{
+    const struct wf_op *op = &solver->op;
+
+    if (solver->options.wanted_outputs == NULL) return WEFT_OK;
+    for (uint32_t i = op->input_count; i < op->input_count + op->output_count; i++) {
+        const struct wf_op_tensor *t = &op->tensors[i];
+        struct wf_layout layout = {.mesh = op->mesh, .dtype = t->dtype, .dims = t->dims};
+        memcpy(layout.shape, t->shape, sizeof layout.shape);
+        WF_TRY(wf_check_wanted(&solver->options, wf_solver_position(solver, i), &layout));
+    }
+    return WEFT_OK;
+}
+
 /* Add up the priced moves of the outputs of SOLUTION. */
 static weft_status price_outputs(const struct wf_solver *solver, struct wf_solution *solution)
 {
@@ -87,7 +102,6 @@ static weft_status price_outputs(const struct wf_solver *solver, struct wf_solut
     for (uint32_t i = solver->op.input_count; i < solution->count; i++) {
         uint32_t at = wf_solver_position(solver, i);
         uint64_t ns;
-        WF_TRY(wf_check_wanted(&solver->options, at, solution->specs[i]));
         WF_TRY(wf_price_output(&solver->options, solution->specs[i],
                                wanted != NULL ? wanted[at] : NULL, &ns));
         solution->output_ns = wf_add_capped(solution->output_ns, ns);
@@ -101,6 +115,7 @@ static weft_status solve_element(struct wf_solver *solver, enum mode mode, const
     bool may_move = mode == PROPOSE && (solver->options.flags & WEFT_OP_NO_MOVES) == 0;
     bool found = false, matches;
 
+    WF_TRY(check_wanted(solver));
     if (solver->options.fixed_inputs == NULL || mode == CHECK)
         WF_TRY(wf_solver_match(solver, out, &found));
     matches = found;

@@ -93,7 +93,7 @@ weft_status wf_price_output(const weft_op_options *options, const weft_spec *out
 /* WEFT_ERR_INVALID: the spec that the options want of output INDEX, which is OUTPUT, is another
  * tensor's. */
 weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
-                            const weft_spec *output) WF_NODISCARD;
+                            const struct wf_layout *output) WF_NODISCARD;
 
 /* ---- refuse.c ---- */
 

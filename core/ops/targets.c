@@ -304,21 +304,22 @@ weft_status wf_price_output(const weft_op_options *options, const weft_spec *out
     return WEFT_OK;
 }
 
-weft_status wf_check_wanted(const weft_op_options *options, uint32_t index, const weft_spec *output)
+weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
+                            const struct wf_layout *output)
 {
     const weft_spec *wanted =
         options->wanted_outputs != NULL ? options->wanted_outputs[index] : NULL;
     struct wf_text text = {0};
     weft_status status;
 
-    if (wanted == NULL || (wanted->layout.mesh == output->layout.mesh &&
-                           wanted->layout.dtype == output->layout.dtype &&
-                           wanted->layout.dims == output->layout.dims &&
-                           memcmp(wanted->layout.shape, output->layout.shape,
-                                  (size_t)output->layout.dims * sizeof(int64_t)) == 0))
+    if (wanted == NULL) return WEFT_OK;
+    WF_TRY(wf_require_kind(wanted, WF_KIND_SPEC, "weft_op_options.wanted_outputs"));
+    if (wanted->layout.mesh == output->mesh && wanted->layout.dtype == output->dtype &&
+        wanted->layout.dims == output->dims &&
+        memcmp(wanted->layout.shape, output->shape, (size_t)output->dims * sizeof(int64_t)) == 0)
         return WEFT_OK;
     for (int i = 0; i < 2; i++) {
-        const struct wf_layout *layout = i == 0 ? &wanted->layout : &output->layout;
+        const struct wf_layout *layout = i == 0 ? &wanted->layout : output;
         wf_text_add(&text, "%s%s", i == 0 ? "" : ", and the output is ",
                     wf_dtype_name(layout->dtype));
         wf_shape_add_text(layout->dims, layout->shape, &text);

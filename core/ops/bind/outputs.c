@@ -16,8 +16,8 @@ static weft_status refuse_unknown(const struct wf_op *op, const struct wf_op_ten
         if (wf_words_same(rule, rule->attrs[i].name, s->name)) attr = i;
     if (attr < 0)
         return wf_op_refuse(op,
-                            "the size of factor %s of output %.*s is not known; set "
-                            "weft_op_call.outputs",
+                            "the size of factor %s of output %.*s is not known; state the shape of "
+                            "the output, or add a clause size to the rule",
                             name, WF_WORD(rule, wf_op_name(op, tensor)));
     return wf_op_refuse(op,
                         "the size of factor %s of output %.*s is not known; set the attribute %.*s "

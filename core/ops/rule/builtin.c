@@ -277,9 +277,12 @@ const char *const wf_op_builtin[] = {
     "embedding_bwd(v): g[.. d] i[..] -> w[v d]; sum ..; own v; lin g",
     "gather(dim): x[X..] i[I..] -> y[Y..]; make gather",
     "index_select(dim): x[B.. k@dim B..] i[j] -> y[B.. j@dim B..]; mask k; pass x",
-    /* with possible duplicates: no partials */
-    "scatter(dim,reduce): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
+    /* with duplicates among the indices, ranks may write different values of s: the greatest of them
+     * is one of them, but their sum or average is not */
+    "scatter(dim,reduce!=none): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
     " whole j",
+    "scatter(dim,reduce): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
+    " whole j; mono x",
     "scatter_value(dim,v): x[B.. k@dim B..] i[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
     " aff x; mono x",
     "scatter_add(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
@@ -297,7 +300,9 @@ const char *const wf_op_builtin[] = {
     " whole j",
     "index_add(dim,alpha): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; sum j;"
     " add x; lin x+s; aff x | s; mono x",
-    "index_copy index_reduce(dim,reduce,include_self): x[B.. k@dim B..] i[j] s[B.. j@dim B..]"
+    "index_copy(dim): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
+    " mono x",
+    "index_reduce(dim,reduce,include_self): x[B.. k@dim B..] i[j] s[B.. j@dim B..]"
     " -> y[B.. k B..]; own k; whole j",
     "index_fill(dim,v=0): x[B.. k@dim B..] i[j] -> y[B.. k B..]; own k; whole j; pass x",
     "index_fill(dim): x[B.. k@dim B..] i[j] v?[] -> y[B.. k B..]; own k; whole j; aff x; mono x",

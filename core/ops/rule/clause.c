@@ -9,6 +9,7 @@
  *     F = { factor | NAME | ".." }        G = term { "|" term }        term = T { "+" T } */
 #include "rule.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const reduce_names[] = {"",     "sum", "avg", "max", "min",
@@ -343,6 +344,24 @@ static weft_status read_term_clause(struct wf_rule_reader *r, struct wf_word nam
     return WEFT_OK;
 }
 
+static weft_status refuse_clause(const struct wf_scan *start, const struct wf_rule *rule,
+                                 struct wf_word name)
+{
+    static const char *const names[] = {
+        "sum",  "avg",  "max", "min",  "prod", "all",  "any",  "norm", "whole", "own",
+        "mask", "halo", "here", "even", "step", "size", "parts", "lin",  "aff",   "mono",
+        "anti", "pass", "hom", "turn", "add",  "shape", "from", "inplace", "type", "rand",
+        "use",  "make"};
+    char word[32];
+    int nearest;
+
+    snprintf(word, sizeof word, "%.*s", WF_WORD(rule, name));
+    nearest = wf_nearest(word, names, WF_COUNT(names));
+    return wf_scan_refuse(start, "rule", "%.*s is not a clause%s%s%s", WF_WORD(rule, name),
+                          nearest >= 0 ? "; did you mean " : "", nearest >= 0 ? names[nearest] : "",
+                          nearest >= 0 ? "?" : "");
+}
+
 static weft_status read_clause(struct wf_rule_reader *r)
 {
     struct wf_rule *rule = &r->draft->rule;
@@ -365,8 +384,7 @@ static weft_status read_clause(struct wf_rule_reader *r)
     if (wf_word_is(rule, name, "type")) return read_type(r);
     if (wf_word_is(rule, name, "use")) return read_ident(r, &rule->use);
     if (wf_word_is(rule, name, "make")) return read_ident(r, &rule->make);
-    if (!wf_word_is(rule, name, "rand"))
-        return wf_scan_refuse(&start, "rule", "%.*s is not a clause", WF_WORD(rule, name));
+    if (!wf_word_is(rule, name, "rand")) return refuse_clause(&start, rule, name);
     rule->random = 1;
     return WEFT_OK;
 }

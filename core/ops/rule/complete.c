@@ -124,6 +124,26 @@ static weft_status check_slot(const struct wf_rule *rule, const struct wf_slot *
     return WEFT_OK;
 }
 
+/* A group has a factor for each dimension that an attribute lists. */
+static weft_status check_groups(const struct wf_rule *rule)
+{
+    for (int s = 0; s < rule->symbol_count; s++) {
+        bool placed = rule->symbols[s].kind != WF_SYMBOL_GROUP;
+        for (int i = 0; i < rule->pattern_count && !placed; i++) {
+            const struct wf_pattern *p = &rule->patterns[i];
+            for (int j = 0; j < p->count; j++)
+                placed = placed || (p->attr != 0 && rule->parts[p->first + j] == s);
+        }
+        if (!placed)
+            return refuse_rule(rule,
+                               "%.*s is a group of dimensions; write %.*s@ and the attribute that "
+                               "lists them, or a factor in small letters",
+                               WF_WORD(rule, rule->symbols[s].name),
+                               WF_WORD(rule, rule->symbols[s].name));
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_lists(const struct wf_rule *rule)
 {
     for (int i = 0; i < rule->output_count; i++)
@@ -184,6 +204,7 @@ weft_status wf_rule_complete(const struct wf_rule *rule)
     }
     WF_TRY(check_lists(rule));
     WF_TRY(check_cut(rule));
+    WF_TRY(check_groups(rule));
     for (int i = 0; i < rule->symbol_count && !is_made; i++)
         WF_TRY(check_symbol(rule, i));
     for (int i = 0; i < rule->output_count; i++) {
