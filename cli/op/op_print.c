@@ -118,6 +118,7 @@ weft_status op_add_members(const struct op_request *r, const weft_op_choice *cho
     json_tensors(json, choice, "outputs", info.outputs, weft_op_choice_output);
     json_moves(r, choice, json);
     wf_json_uint(json, "cost_ns", info.cost_ns);
+    wf_json_uint(json, "output_ns", info.output_ns);
     wf_json_bool(json, "communicates", info.local == 0);
     wf_json_end(json, '}');
     json_tensors(json, choice, "gradients", info.inputs, weft_op_choice_gradient);
@@ -211,6 +212,11 @@ weft_status op_add_text(const struct op_request *r, const weft_op_choice *choice
     }
     for (uint32_t i = 0; i < info.outputs; i++) {
         WF_TRY(add_tensor("output", i, weft_op_choice_output(choice, i), out));
+        wf_text_char(out, '\n');
+    }
+    if (info.output_ns > 0) {
+        wf_text_add(out, "outputs are moved afterwards in ");
+        wf_text_time(out, info.output_ns);
         wf_text_char(out, '\n');
     }
     for (uint32_t i = 0; i < info.inputs; i++) {

@@ -197,6 +197,7 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         if (!is_local(choice->moves[at])) choice->info.local = 0;
     }
     choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, solution->cost_ns);
+    choice->info.output_ns = wf_add_capped(choice->info.output_ns, solution->output_ns);
     if (solver->element == 0) choice->size_count = wf_local_sizes_find(&solver->op, choice->sizes);
     return WEFT_OK;
 }
@@ -226,6 +227,11 @@ void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spe
 void wf_choice_set_memory(weft_op_choice *choice, uint32_t output, uint32_t input)
 {
     choice->marks[choice->info.inputs + output].memory = (uint16_t)(input + 1);
+}
+
+void wf_choice_set_output_ns(weft_op_choice *choice, uint64_t ns)
+{
+    choice->info.output_ns = ns;
 }
 
 void wf_choice_set_gradient(weft_op_choice *choice, uint32_t index, const weft_spec *spec)

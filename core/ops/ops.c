@@ -33,7 +33,7 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
                        : call->inputs == NULL ? "inputs"
                                               : "attrs");
     if ((read->flags & ~(uint32_t)(WEFT_OP_EXACT | WEFT_OP_NO_MOVES | WEFT_OP_NO_PARTIALS |
-                                   WEFT_OP_FALLBACK)) != 0)
+                                   WEFT_OP_FALLBACK | WEFT_OP_PRICE_PARTIALS)) != 0)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_options.flags has unknown bits: 0x%x",
                        function, read->flags);
     if (call->outputs == NULL && call->output_count > 0)
@@ -80,15 +80,53 @@ static uint32_t count_elements(const struct wf_rule *rule, const weft_op_call *c
 
 /* ---- check and propose ---- */
 
+/* Check the layouts that the options want of the outputs. */
+static weft_status check_wanted(const struct wf_solver *solver)
+{
+    const struct wf_op *op = &solver->op;
+
+    if (solver->options.wanted_outputs == NULL) return WEFT_OK;
+    for (uint32_t i = op->input_count; i < op->input_count + op->output_count; i++) {
+        const struct wf_op_tensor *t = &op->tensors[i];
+        struct wf_layout layout = {.mesh = op->mesh, .dtype = t->dtype, .dims = t->dims};
+        memcpy(layout.shape, t->shape, sizeof layout.shape);
+        WF_TRY(wf_check_wanted(&solver->options, wf_solver_position(solver, i), &layout));
+    }
+    return WEFT_OK;
+}
+
+/* Add up the priced moves of the outputs of SOLUTION. */
+static weft_status price_outputs(const struct wf_solver *solver, struct wf_solution *solution)
+{
+    const weft_spec *const *wanted = solver->options.wanted_outputs;
+
+    if (!wf_options_price_outputs(&solver->options)) return WEFT_OK;
+    for (uint32_t i = solver->op.input_count; i < solution->count; i++) {
+        uint32_t at = wf_solver_position(solver, i);
+        uint64_t ns;
+        WF_TRY(wf_price_output(&solver->options, solution->specs[i],
+                               wanted != NULL ? wanted[at] : NULL, &ns));
+        solution->output_ns = wf_add_capped(solution->output_ns, ns);
+    }
+    return WEFT_OK;
+}
+
 static weft_status solve_element(struct wf_solver *solver, enum mode mode, const char *function,
                                  struct wf_solution *out)
 {
-    bool found = false;
+    bool may_move = mode == PROPOSE && (solver->options.flags & WEFT_OP_NO_MOVES) == 0;
+    bool found = false, matches;
 
+    WF_TRY(check_wanted(solver));
     if (solver->options.fixed_inputs == NULL || mode == CHECK)
         WF_TRY(wf_solver_match(solver, out, &found));
-    if (!found && mode == PROPOSE && (solver->options.flags & WEFT_OP_NO_MOVES) == 0)
-        WF_TRY(wf_solver_propose(solver, out, &found));
+    matches = found;
+    if (found) WF_TRY(price_outputs(solver, out));
+    if ((!found || out->output_ns > 0) && may_move) WF_TRY(wf_solver_propose(solver, out, &found));
+    if (!found && matches) {
+        WF_TRY(wf_solver_match(solver, out, &found));
+        WF_TRY(price_outputs(solver, out));
+    }
     return found ? WEFT_OK : wf_solver_refuse(solver, function);
 }
 
@@ -190,6 +228,7 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
         call->outputs != NULL || call->output_count != 0 || call->name == NULL ||
         call->inputs == NULL || options->struct_size != sizeof *options ||
         options->allow != NULL || /* what a predicate allows is not kept */
+        options->wanted_outputs != NULL ||
         wf_op_enter(&ticket) != WEFT_OK)
         return NULL;
     entry = wf_op_find(call->name);

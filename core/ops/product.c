@@ -156,8 +156,34 @@ static void add_listed(const struct wf_product *p, const weft_placement *style, 
     if (made.sizes != NULL) list[(*count)++] = made;
 }
 
+/* The sizes of the parts that S makes of the factor, which is the outermost one of the product and
+ * which AXIS splits alone; INNER indices are inside of it. */
+static void add_uneven(const struct wf_product *p, int32_t axis, uint32_t factor, int64_t inner,
+                       weft_placement *list, int32_t *count)
+{
+    int32_t ranks = p->strategy->op->mesh->axis[axis].size;
+    int64_t size = p->strategy->op->factors[factor].size;
+    int64_t few[WEFT_MAX_PARTS], *sizes = few, chunk = size / ranks + (size % ranks != 0);
+    weft_placement made = {.kind = WEFT_PLACE_SIZES, .size_count = ranks};
+
+    if (size % ranks == 0 || *count == CANDIDATES) return; /* then S gives these parts */
+    if (ranks > WEFT_MAX_PARTS) {
+        sizes = wf_alloc((size_t)ranks * sizeof *sizes);
+        if (sizes == NULL) {
+            p->strategy->sizes->failed = true;
+            return;
+        }
+    }
+    for (int32_t i = 0; i < ranks; i++, size -= wf_min_i64(chunk, size))
+        sizes[i] = wf_min_i64(chunk, size);
+    made.sizes = wf_sizes_keep(p->strategy->sizes, sizes, ranks, inner, 1);
+    if (sizes != few) wf_free(sizes);
+    if (made.sizes != NULL) list[(*count)++] = made;
+}
+
 /* How the I-th axis of the product might split the dimension: S, SS by what is outside of its
- * factor, as a whole or as the axes before have left it, and the sizes that its row lists. */
+ * factor, as a whole or as the axes before have left it, the sizes that its row lists, and those
+ * that S makes of its factor. */
 static int32_t list_candidates(const struct wf_product *p, int32_t i, weft_placement *out)
 {
     const struct wf_op *op = p->strategy->op;
@@ -180,6 +206,8 @@ static int32_t list_candidates(const struct wf_product *p, int32_t i, weft_place
     add_candidate(out, &count, style);
     add_candidate(out, &count, outer * style);
     add_candidate(out, &count, left * style);
+    if (row->style.kind == WEFT_PLACE_SHARD && p->axis_count == 1 && outer == 1 && inner > 1)
+        add_uneven(p, p->axes[i], row->factor, inner, out, &count);
     return count;
 }
 
