@@ -84,7 +84,7 @@ static inline void kernel_pointwise(const weft_op_call *call, const struct part 
 POINTWISE(exp, exp(a))
 POINTWISE(relu, a > 0 ? a : 0)
 POINTWISE(erfc, erfc(a))
-POINTWISE(sqrt, sqrt(a))
+POINTWISE(sqrt, sqrt(fabs(a)))
 POINTWISE(gelu, a * 0.5 * (1 + erf(a / sqrt(2))))
 POINTWISE(neg, -a)
 POINTWISE(copy1, a)

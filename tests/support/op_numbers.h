@@ -193,10 +193,8 @@ static inline double contribution(double value, uint32_t kind, double weight, in
 
 static inline double reduce_two(double a, double b, uint32_t kind)
 {
-    bool first = isnan(a); /* min and max pass NaN on */
-
-    if (kind == WEFT_REDUCE_MAX) return first || a > b ? a : b;
-    if (kind == WEFT_REDUCE_MIN) return first || a < b ? a : b;
+    if (kind == WEFT_REDUCE_MAX) return a > b ? a : b;
+    if (kind == WEFT_REDUCE_MIN) return a < b ? a : b;
     return kind == WEFT_REDUCE_PROD ? a * b : a + b;
 }
 

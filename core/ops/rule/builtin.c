@@ -24,10 +24,8 @@ const char *const wf_op_builtin[] = {
     /* it is not monotone if value is above threshold */
     "threshold(threshold,value): a[..] -> b[..]; type join b",
     "erfc special_erfcx: a[..] -> b[..]; anti a; type float b",
-    /* a minimum is in the domain only if all contributions are; otherwise min passes the NaN on */
-    "sqrt log log2 log10 log1p acosh: a[..] -> b[..]; hom min a; type float b",
     /* no partials: a NaN outside of the domain must not meet max or min */
-    "rsqrt acos asin atanh erfinv logit special_ndtri"
+    "sqrt log log2 log10 log1p rsqrt acos acosh asin atanh erfinv logit special_ndtri"
     " special_log_ndtr: a[..] -> b[..]; type float b",
     "gelu(approximate): a[..] -> b[..]; type float b",
     "silu mish hardswish sin cos tan cosh sinc reciprocal digamma lgamma i0 special_airy_ai"

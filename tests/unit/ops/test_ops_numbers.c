@@ -161,7 +161,6 @@ static const struct {
     const char *rule, *like;
 } wrong[] = {
     {"w: a[..] -> b[..]; lin a", "exp"},
-    {"w: a[..] -> b[..]; hom max a", "sqrt"},
     {"w: a[..] -> b[..]; anti a", "relu"},
     {"w: a[..] -> b[..]; mono a", "neg"},
     {"w: a[..] -> b[..]; pass a", "gelu"},
