@@ -135,7 +135,7 @@ static bool read_request(const struct cli_command *command, const struct cli_arg
                                 .as_json = cli_has(command, args, "json")};
     request->options = (weft_reshard_options){.struct_size = sizeof request->options,
                                               .replace = cli_has(command, args, "force"),
-                                              .checksums = cli_has(command, args, "checksums"),
+                                              .checksums = cli_has(command, args, "verify"),
                                               .keep = true,
                                               .resume = cli_has(command, args, "resume"),
                                               .file_bytes = (uint64_t)file,
@@ -274,7 +274,7 @@ const struct cli_command cli_reshard = {
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},
             {"file-size", "SIZE", "the most bytes of tensors in a file (default: 5,000,000,000)",
              0},
-            {"checksums", NULL, "write weft.json, with which `weft verify TO` checks every tensor",
+            {"verify", NULL, "write weft.json, with which `weft verify TO` checks every tensor",
              0},
             {"force", NULL, "replace a checkpoint at TO", 0},
             {"resume", NULL, "continue a run that failed or was killed, or begin one", 0},

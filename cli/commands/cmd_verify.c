@@ -254,7 +254,7 @@ static weft_status compare_sums(struct pair *pair)
     file = fopen(path.data, "re");
     status = file != NULL
                  ? read_file(file, path.data, &text)
-                 : wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --checksums` writes it",
+                 : wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --verify` writes it",
                            path.data, strerror(errno));
     if (file != NULL) fclose(file);
     if (status == WEFT_OK) {

@@ -58,8 +58,8 @@ contains 'read' "$weft" reshard tp4 back.safetensors --memory 8M
 json "$weft" verify hf back.safetensors --json -- 'it["same"] and it["difference"] is None'
 
 # Checksums do not depend on the layout.
-"$weft" reshard hf sums2 --layout "$layouts/llama.layout" --mesh tp=2 --checksums >/dev/null || not_so "checksums"
-"$weft" reshard tp4 sums --checksums --memory 8M >/dev/null || not_so "checksums"
+"$weft" reshard hf sums2 --layout "$layouts/llama.layout" --mesh tp=2 --verify >/dev/null || not_so "checksums"
+"$weft" reshard tp4 sums --verify --memory 8M >/dev/null || not_so "checksums"
 is '' cmp sums/weft.json sums2/weft.json
 contains 'the same: 19 tensors' "$weft" verify sums
 contains 'the same: 19 tensors' "$weft" verify sums2
@@ -70,7 +70,7 @@ expect 1 'is replicated, but byte' "$weft" verify hf sums2
 printf 'x' | dd of=$part bs=1 seek=$(($(stat -c %s $part) - 1500)) conv=notrunc 2>/dev/null
 expect 1 'but weft.json has' "$weft" verify sums2
 fails 1 'weft.json: No such file' "$weft" verify hf
-fails 1 'checksums are written to a folder' "$weft" reshard hf one.safetensors --checksums
+fails 1 'checksums are written to a folder' "$weft" reshard hf one.safetensors --verify
 
 # All layouts that come with weft are well formed: a name that none of them has is refused.
 python3 -c 'import struct; h = b"{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"

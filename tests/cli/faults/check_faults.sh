@@ -23,8 +23,8 @@ text = json.dumps(header).encode()
 open("in.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
 PY
 printf 'mesh tp=2\n*.q_proj.* S(0)\na S(1)\n* R\n' >l.layout
-options=(in.safetensors out --layout l.layout --memory 8M -j 1 --checksums)
-"$weft" reshard in.safetensors whole --layout l.layout --checksums >/dev/null || not_so "a run without faults"
+options=(in.safetensors out --layout l.layout --memory 8M -j 1 --verify)
+"$weft" reshard in.safetensors whole --layout l.layout --verify >/dev/null || not_so "a run without faults"
 
 faulty() # FAULT, then a command
 {
