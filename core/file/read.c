@@ -58,8 +58,8 @@ static weft_status read_pieces(struct reading *r, const struct wf_part *part)
 
     for (size_t i = first_piece(r->checkpoint, tensor, part->start[0]); i < tensor->count; i++) {
         r->piece = &r->checkpoint->pieces[tensor->first + i];
-        if (part->is_box && r->piece->offset != NULL && tensor->dims > 0 &&
-            r->piece->offset[0] >= part->start[0] + part->shape[0])
+        if (tensor->spec == NULL && r->piece->offset != NULL && tensor->dims > 0 &&
+            r->piece->offset[0] >= part->end)
             break;
         part_of_piece(tensor, r->piece, &held);
         WF_TRY(wf_part_overlaps(&held, part, read_block, r));

@@ -11,12 +11,10 @@
 #include <stdatomic.h>
 
 struct wf_reshard_tensor {
-    size_t index; /* in the source */
-    int32_t dim; /* the dimension that is cut: a step has one index of the dimensions before it, and
-                  * all of those behind it */
-    int64_t length;        /* indices of DIM in a step */
-    uint64_t first, steps; /* number of its first step, and of its steps */
-    _Atomic uint64_t sum;  /* checksum of the steps that are done */
+    size_t index;         /* in the source */
+    struct wf_cut cut;    /* a piece is a step */
+    uint64_t first;       /* number of its first step */
+    _Atomic uint64_t sum; /* checksum of the steps that are done */
 };
 
 struct weft_reshard {
@@ -35,9 +33,6 @@ struct weft_reshard {
     uint64_t resumed, kept;
 };
 
-/* The box of step NUMBER of TENSOR. */
-void wf_reshard_step(const struct weft_reshard *reshard, const struct wf_reshard_tensor *tensor,
-                     uint64_t number, int64_t *offset, int64_t *sizes);
 /* The tensor that step NUMBER belongs to. */
 struct wf_reshard_tensor *wf_reshard_find(const struct weft_reshard *reshard, uint64_t number);
 

@@ -47,7 +47,7 @@ static uint64_t find_step(const weft_reshard *reshard, const struct wf_reshard_t
     const struct wf_tensor *source = &reshard->from->tensors[tensor->index];
     int64_t bytes = 0;
 
-    wf_reshard_step(reshard, tensor, number - tensor->first, offset, sizes);
+    wf_cut_box(&tensor->cut, source->dims, source->shape, number - tensor->first, offset, sizes);
     return wf_file_bytes(source->dtype, source->dims, sizes, &bytes) ? (uint64_t)bytes : 0;
 }
 
