@@ -8,6 +8,7 @@
 #include "exec/host/host.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- what is saved ---- */
@@ -17,7 +18,6 @@ static weft_status take_tensor(struct wf_save *save, size_t index, weft_tensor *
     weft_checkpoint_entry *entry = &save->entries[index];
     const struct wf_layout *layout;
 
-    WF_TRY(wf_tensor_check(tensor, save->function, "tensor"));
     if (tensor->context != save->context)
         return wf_fail(WEFT_ERR_INVALID, "it belongs to another context");
     layout = &tensor->spec->layout;
@@ -44,8 +44,12 @@ static weft_status take_tensors(struct wf_save *save, weft_tensor *const *tensor
         return wf_fail_memory(count * sizeof *save->entries);
     save->count = count;
     for (size_t i = 0; i < count; i++) {
-        weft_status status = take_tensor(save, i, tensors[i]);
-        if (status != WEFT_OK) return wf_fail_context(status, "tensor %zu", i);
+        weft_status status;
+        char argument[32];
+        snprintf(argument, sizeof argument, "tensors[%zu]", i);
+        WF_TRY(wf_tensor_check(tensors[i], save->function, argument));
+        status = take_tensor(save, i, tensors[i]);
+        if (status != WEFT_OK) return wf_fail_context(status, "%s", argument);
     }
     return WEFT_OK;
 }
