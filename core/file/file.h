@@ -287,6 +287,12 @@ bool wf_cut_make(struct wf_cut *cut, uint32_t bits, int32_t dims, const int64_t 
 void wf_cut_box(const struct wf_cut *cut, int32_t dims, const int64_t *shape, uint64_t number,
                 int64_t *offset, int64_t *sizes);
 
+/* ---- reshard/jobs.c ---- */
+
+/* Call JOB(STATE) on JOBS threads, of which the calling one is the first, and wait for all. Without
+ * memory for more, fewer threads do it. */
+void wf_jobs_run(int32_t jobs, void *(*job)(void *), void *state);
+
 /* ---- part.c: what two parts of one tensor share ---- */
 
 /* Create the spec of a tensor of dtype DTYPE, a row of dtypes.c, from the text PLACEMENTS, which
@@ -324,6 +330,10 @@ uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
                          const int64_t *sizes, const void *elements);
 
 /* ---- read.c ---- */
+
+/* The part of TENSOR that PIECE has. */
+void wf_part_of_piece(const struct wf_tensor *tensor, const struct wf_piece *piece,
+                      struct wf_part *part);
 
 /* Read PART of TENSOR to TARGET. */
 weft_status wf_checkpoint_read_tensor(const weft_checkpoint *checkpoint,

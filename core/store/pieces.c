@@ -3,7 +3,6 @@
 
 #include "exec/host/host.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -179,25 +178,6 @@ static void *job_main(void *argument)
     return do_pieces(argument) == WEFT_OK ? argument : NULL;
 }
 
-/* The calling thread is one of the jobs; without memory for more it does all. */
-static void run_jobs(struct work *work, int32_t others)
-{
-    pthread_t *threads = wf_calloc((size_t)others, sizeof *threads);
-    int32_t started = 0;
-    sigset_t all, before;
-
-    sigfillset(&all); /* signals are the caller's */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (threads != NULL && started < others &&
-           pthread_create(&threads[started], NULL, job_main, work) == 0)
-        started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)do_pieces(work); /* a failure is in WORK */
-    for (int32_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    wf_free(threads);
-}
-
 weft_status wf_pieces_run(const struct wf_pieces *pieces, bool uses_device, wf_piece_action *action,
                           void *state)
 {
@@ -207,7 +187,7 @@ weft_status wf_pieces_run(const struct wf_pieces *pieces, bool uses_device, wf_p
 
     if (pieces->count == 0) return WEFT_OK;
     pthread_mutex_init(&work.guard, NULL);
-    run_jobs(&work, (int32_t)jobs - 1);
+    wf_jobs_run((int32_t)jobs, job_main, &work);
     pthread_mutex_destroy(&work.guard);
     return work.status == WEFT_OK ? WEFT_OK : wf_fail(work.status, "%s", work.error);
 }

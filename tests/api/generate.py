@@ -58,6 +58,7 @@ VALID = {
     "weft_checkpoint_commit": "WEFT_ERR_INVALID",  # the tensor was not written
     "weft_layout_open": "WEFT_ERR_PARSE",  # an empty file
     "weft_reshard_run": "WEFT_ERR_SYSTEM",  # no file can be made at the path
+    "weft_reshard_predict": "WEFT_ERR_SYSTEM",
     "weft_save": "WEFT_ERR_SYSTEM",
     "weft_save_begin": "WEFT_ERR_SYSTEM",
 }

@@ -246,6 +246,7 @@ void weft_reshard_close(weft_reshard **reshard)
     wf_free(object->path);
     wf_free(object->entries);
     wf_free(object->tensors);
+    wf_reshard_drop_files(object);
     object->made = wf_released(WF_KIND_RESHARD);
     wf_free(object);
 }

@@ -7,6 +7,7 @@
 #define WEFT_FILE_RESHARD_H
 
 #include "file/file.h"
+#include "file/output.h"
 
 #include <stdatomic.h>
 
@@ -15,6 +16,12 @@ struct wf_reshard_tensor {
     struct wf_cut cut;    /* a piece is a step */
     uint64_t first;       /* number of its first step */
     _Atomic uint64_t sum; /* checksum of the steps that are done */
+};
+
+/* A file of the source or of the target. */
+struct wf_reshard_file {
+    char *path;
+    uint64_t read, written;
 };
 
 struct weft_reshard {
@@ -31,9 +38,21 @@ struct weft_reshard {
     uint64_t digest;
     bool resume; /* there is a run to resume */
     uint64_t resumed, kept;
+    struct wf_reshard_file *files; /* NULL: not listed yet */
+    size_t file_count;
 };
 
 /* The tensor that step NUMBER belongs to. */
 struct wf_reshard_tensor *wf_reshard_find(const struct weft_reshard *reshard, uint64_t number);
+
+/* ---- files.c ---- */
+
+void wf_reshard_drop_files(struct weft_reshard *reshard);
+
+/* ---- run.c ---- */
+
+/* The writer of the new checkpoint. */
+weft_status wf_reshard_writer(const struct weft_reshard *reshard, enum wf_outputs_mode mode,
+                              weft_checkpoint_writer **out) WF_NODISCARD;
 
 #endif

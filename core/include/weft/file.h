@@ -311,6 +311,27 @@ typedef struct weft_reshard_info {
 WEFT_API WEFT_NODISCARD weft_status weft_reshard_get(const weft_reshard *reshard,
                                                      weft_reshard_info *out);
 
+typedef struct weft_reshard_file_info {
+    size_t struct_size;
+    const char *path; /* valid until the plan is closed */
+    uint64_t read;    /* bytes of elements that are read from it; without short gaps between them */
+    uint64_t written; /* its size, if it is written; otherwise 0 */
+} weft_reshard_file_info;
+
+/* Write the properties of file INDEX to *OUT: first the files that are read, then those that are
+ * written.  Nothing is read.  Not from two threads at once.  WEFT_ERR_NOT_FOUND: there is no such
+ * file. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_file_get(weft_reshard *reshard, size_t index,
+                                                          weft_reshard_file_info *out);
+
+/* Predict the nanoseconds of weft_reshard_run from a sample: steps with about 64 MiB that are
+ * spread over the plan are read, and written and flushed to a file without a name in the folder of
+ * the target, with `jobs` threads.  The prediction assumes that all other steps are like these,
+ * that what was or was not in the memory of the system stays so, and that nothing else uses the
+ * disks. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_predict(weft_reshard *reshard,
+                                                         uint64_t *nanoseconds);
+
 /* Read and write all tensors, then commit.  WEFT_ERR_ABORTED: `progress` returned false.
  * WEFT_ERR_SYSTEM: a file cannot be read or written, or a file of the source has changed.  After a
  * failure there is nothing new at the path. */

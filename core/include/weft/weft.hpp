@@ -1476,6 +1476,12 @@ public:
     {
         return detail::describe<weft_reshard_info>(weft_reshard_get, raw_);
     }
+    result<weft_reshard_file_info> file(size_t index) const
+    {
+        return detail::describe<weft_reshard_file_info>(weft_reshard_file_get, raw_, index);
+    }
+    /* Nanoseconds of run(), from a sample. */
+    result<uint64_t> predict() const { return detail::ask<uint64_t>(weft_reshard_predict, raw_); }
     status run() { return weft_reshard_run(raw_); }
 };
 

@@ -93,7 +93,8 @@ contains 'F32' "$weft" inspect wide.safetensors
 contains 'the same' "$weft" verify wide.safetensors plain.safetensors --rules narrow.rules
 expect 1 'different: plain.safetensors has tensor "' "$weft" verify plain.safetensors there --rules "$rules/fuse-qkv.rules"
 json "$weft" reshard plain.safetensors new --rules "$rules/fuse-gate-up.rules" --dry-run --json -- \
-    'not it["done"] and it["tensors"] == 21 and it["memory"] <= 256 << 20'
+    'it["event"] == "plan" and it["tensors"] == 21 and it["memory"] <= 256 << 20' \
+    '[f["read"] for f in it["files"] if f["read"]] == [it["read"]]'
 
 # Refusals.
 fails 2 'heads has no value; give one, such as --set heads=32' "$weft" reshard plain.safetensors new --rules "$rules/split-qkv.rules"
