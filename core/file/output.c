@@ -181,8 +181,9 @@ weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool i
         output->files[i].fd = -1;
     status = output->path == NULL || output->partial == NULL || output->files == NULL
                  ? wf_fail_memory(strlen(path) + count * sizeof *output->files)
-                 : check_target(output);
-    if (status == WEFT_OK) status = make_partial(output);
+             : mode == WF_OUTPUT_NONE ? WEFT_OK
+                                      : check_target(output);
+    if (status == WEFT_OK && mode != WF_OUTPUT_NONE) status = make_partial(output);
     if (status != WEFT_OK) wf_outputs_end(output);
     return status;
 }
@@ -220,6 +221,8 @@ weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char 
 
     file->name = wf_strdup(output->is_folder ? name : output->path);
     if (file->name == NULL) return wf_fail_memory(strlen(name) + 1);
+    file->bytes = bytes;
+    if (output->mode == WF_OUTPUT_NONE) return WEFT_OK;
     if (output->is_folder)
         file->fd = openat(output->lock, name,
                           O_RDWR | O_CLOEXEC | O_NOFOLLOW |

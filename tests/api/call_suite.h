@@ -57,6 +57,7 @@ struct world {
     weft_layout *layout;
     weft_rules *rules;
     weft_reshard *reshard;
+    weft_saving *saving;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;

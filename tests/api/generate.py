@@ -60,6 +60,9 @@ VALID = {
     "weft_checkpoint_commit": "WEFT_ERR_INVALID",  # the tensor was not written
     "weft_layout_open": "WEFT_ERR_PARSE",  # an empty file
     "weft_reshard_run": "WEFT_ERR_SYSTEM",  # no file can be made at the path
+    "weft_reshard_predict": "WEFT_ERR_SYSTEM",
+    "weft_save": "WEFT_ERR_SYSTEM",
+    "weft_save_begin": "WEFT_ERR_SYSTEM",
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
@@ -68,6 +71,7 @@ NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT", "weft_op_choice_memory": "UINT
 # Values of numbers, by function and name, or by name.
 NUMBERS = {
     ("weft_comm_create", "count"): "1",
+    ("weft_save", "count"): "1", ("weft_save_begin", "count"): "1",
     ("weft_mesh_create", "axes"): "1",
     ("weft_mesh_unflatten", "axis"): "0",
     ("weft_mesh_unflatten", "count"): "1",
@@ -133,6 +137,7 @@ OBJECTS = {
     "weft_checkpoint *": "w->checkpoint", "weft_checkpoint_writer *": "w->writer",
     "const weft_checkpoint_entry *": "w->entries",
     "weft_layout *": "w->layout", "weft_rules *": "w->rules", "weft_reshard *": "w->reshard",
+    "weft_saving *": "w->saving",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -186,6 +191,7 @@ TEXTS = {
     ("weft_rules_parse", "text"): "let n = 1\\n* = *", ("weft_rules_parse", "values"): "n=2",
     ("weft_rules_open", "path"): "/dev/null",
     ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
+    ("weft_save", "path"): "/proc/none/x", ("weft_save_begin", "path"): "/proc/none/x",
 }
 OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has no value
                       ("weft_cost_table_parse", "text"): "w->costs_text",

@@ -369,6 +369,7 @@ void weft_context_release(weft_context **held)
     *held = NULL;
     if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
         return; /* a parent process's, or released before */
+    wf_modules_leave(context);
     wf_tracing_clock(context);
     wf_fault_write_record(context, &record);
     /* First, because its thread uses the communicators. */

@@ -16,7 +16,7 @@
 /* A piece of device memory.  HOLDERS is under the state's lock: the pool that hands it out, and the
  * bound plans that have run in it.  A bound plan keeps its pieces until it is released, also if the
  * pool has a larger one by then, because a device graph may have captured a run. */
-struct wf_piece {
+struct wf_scratch_piece {
     void *memory;
     uint64_t bytes;
     uint32_t holders;
@@ -29,14 +29,14 @@ struct wf_pool {
     atomic_bool busy; /* a run uses it; held while the fields below change */
     bool in_use;      /* false: its stream was released, and another may take it */
     const void *stream;
-    struct wf_piece *piece; /* NULL: none yet */
+    struct wf_scratch_piece *piece; /* NULL: none yet */
 };
 
 /* A piece that a bound plan uses when it runs with POOL. */
 struct wf_place {
     struct wf_place *next; /* of the same bound plan, newest first */
     struct wf_pool *pool;
-    struct wf_piece *piece;
+    struct wf_scratch_piece *piece;
 };
 
 /* This rank cannot run BOUND for FUNCTION, with STATUS and the thread's last error.  Ranks that run
@@ -145,10 +145,10 @@ struct wf_moves {
 struct wf_exec_state {
     pthread_mutex_t lock; /* of the pools */
     struct wf_pool *pools;
-    struct wf_piece *spare;   /* reserved by binding, for the next pool that needs it */
-    uint64_t scratch_bytes;   /* of all pieces */
-    atomic_bool host_logged;  /* the log says that the host works for the backend */
-    atomic_bool casts_logged; /* the log says that the host casts for the backend */
+    struct wf_scratch_piece *spare; /* reserved by binding, for the next pool that needs it */
+    uint64_t scratch_bytes;         /* of all pieces */
+    atomic_bool host_logged;        /* the log says that the host works for the backend */
+    atomic_bool casts_logged;       /* the log says that the host casts for the backend */
     const struct wf_carrier *carrier;
     _Atomic uint64_t streams_ended; /* from 1 on; a stream's address may be that of an ended one */
     struct wf_moves moves;

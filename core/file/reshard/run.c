@@ -47,7 +47,7 @@ static uint64_t find_step(const weft_reshard *reshard, const struct wf_reshard_t
     const struct wf_tensor *source = &reshard->from->tensors[tensor->index];
     int64_t bytes = 0;
 
-    wf_reshard_step(reshard, tensor, number - tensor->first, offset, sizes);
+    wf_cut_box(&tensor->cut, source->dims, source->shape, number - tensor->first, offset, sizes);
     return wf_file_bytes(source->dtype, source->dims, sizes, &bytes) ? (uint64_t)bytes : 0;
 }
 
@@ -239,8 +239,8 @@ static weft_status run_jobs(struct run *run)
     return run->status == WEFT_OK ? WEFT_OK : wf_fail(run->status, "%s", run->error);
 }
 
-static weft_status create_writer(weft_reshard *reshard, enum wf_outputs_mode mode,
-                                 weft_checkpoint_writer **out)
+weft_status wf_reshard_writer(const weft_reshard *reshard, enum wf_outputs_mode mode,
+                              weft_checkpoint_writer **out)
 {
     const weft_checkpoint *from = reshard->from;
     weft_checkpoint_options options = {.struct_size = sizeof options,
@@ -366,9 +366,9 @@ static weft_status run_part(struct run *run)
     bool is_first = reshard->options.part == 0;
     weft_status status = WEFT_OK;
 
-    if (is_first) status = create_writer(reshard, WF_OUTPUT_NEW, &run->writer);
+    if (is_first) status = wf_reshard_writer(reshard, WF_OUTPUT_NEW, &run->writer);
     WF_TRY(meet(run, status));
-    if (!is_first) status = create_writer(reshard, WF_OUTPUT_JOIN, &run->writer);
+    if (!is_first) status = wf_reshard_writer(reshard, WF_OUTPUT_JOIN, &run->writer);
     WF_TRY(meet(run, status));
     status = run_jobs(run);
     if (status == WEFT_OK) status = wf_outputs_flush(&run->writer->output);
@@ -387,8 +387,8 @@ static weft_status run_plan(struct run *run)
         run->codes = wf_calloc(parts, sizeof *run->codes);
         return run->codes != NULL ? run_part(run) : wf_fail_memory(parts * sizeof *run->codes);
     }
-    WF_TRY(
-        create_writer(reshard, reshard->resume ? WF_OUTPUT_RESUME : WF_OUTPUT_NEW, &run->writer));
+    WF_TRY(wf_reshard_writer(reshard, reshard->resume ? WF_OUTPUT_RESUME : WF_OUTPUT_NEW,
+                             &run->writer));
     WF_TRY(begin_journal(run));
     WF_TRY(run_jobs(run));
     return finish(run);

@@ -1481,7 +1481,48 @@ public:
     {
         return detail::describe<weft_reshard_info>(weft_reshard_get, raw_);
     }
+    result<weft_reshard_file_info> file(size_t index) const
+    {
+        return detail::describe<weft_reshard_file_info>(weft_reshard_file_get, raw_, index);
+    }
+    /* Nanoseconds of run(), from a sample. */
+    result<uint64_t> predict() const { return detail::ask<uint64_t>(weft_reshard_predict, raw_); }
     status run() { return weft_reshard_run(raw_); }
+};
+
+/* Collective.  OUT gets as many tensors as are loaded; the caller owns them. */
+inline status load(context_ref context, const checkpoint &from, const layout &layout,
+                   weft_tensor **out, const weft_load_options *options = nullptr)
+{
+    return weft_load(context.get(), from.get(), layout.get(), options, out);
+}
+/* Collective. */
+inline status save(context_ref context, const char *path, weft_tensor *const *tensors, size_t count,
+                   const weft_save_options *options = nullptr)
+{
+    return weft_save(context.get(), path, tensors, count, options);
+}
+
+/* A checkpoint that is written while the program goes on.  The destructor waits for its end. */
+class saving : public detail::unique<detail::ref<weft_saving>, weft_saving, weft_saving_release>
+{
+public:
+    using unique::unique;
+
+    /* Collective.  The tensors may change afterwards. */
+    static result<saving> begin(context_ref context, const char *path, weft_tensor *const *tensors,
+                                size_t count, const weft_save_options *options = nullptr)
+    {
+        return detail::make<saving>(weft_save_begin, context.get(), path, tensors, count, options);
+    }
+    result<weft_saving_info> info() const
+    {
+        return detail::describe<weft_saving_info>(weft_saving_get, raw_);
+    }
+    status wait(int64_t timeout_ns = WEFT_FOREVER) const
+    {
+        return weft_saving_wait(raw_, timeout_ns);
+    }
 };
 
 } // namespace weft

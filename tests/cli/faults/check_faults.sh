@@ -23,14 +23,20 @@ text = json.dumps(header).encode()
 open("in.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
 PY
 printf 'mesh tp=2\n*.q_proj.* S(0)\na S(1)\n* R\n' >l.layout
-options=(in.safetensors out --layout l.layout --memory 8M -j 1 --checksums)
-"$weft" reshard in.safetensors whole --layout l.layout --checksums >/dev/null || not_so "a run without faults"
+options=(in.safetensors out --layout l.layout --memory 8M -j 1 --verify)
+"$weft" reshard in.safetensors whole --layout l.layout --verify >/dev/null || not_so "a run without faults"
 
 faulty() # FAULT, then a command
 {
     local fault=$1
     shift
     env WEFT_TEST_FAULT="$fault" LD_PRELOAD="$library" "$@"
+}
+
+last_event() # options of a run
+{
+    local lines
+    lines=$("$weft" reshard "$@" --json) && tail -1 <<<"$lines"
 }
 
 is_new() # what there is: nothing, or the whole checkpoint
@@ -68,7 +74,7 @@ is '' diff -r whole out
 rm -rf out*
 fails 3 'steps are done and kept in out.weft-partial; the same command with --resume continues' \
     faulty pwrite:40:EIO "$weft" reshard "${options[@]}"
-json "$weft" reshard "${options[@]}" --resume --json -- 'it["done"] and 0 < it["resumed"] < it["read"]'
+json last_event "${options[@]}" --resume -- 'it["event"] == "done" and 0 < it["resumed"] < it["read"]'
 is '' diff -r whole out
 
 # A run with other options is not continued; one that is not resumed begins anew.
@@ -83,12 +89,12 @@ fails 1 'is of a run with another source or other options' \
 fails 1 'give more memory or fewer jobs' "$weft" reshard "${options[@]}" -j 3 --resume
 touch -d '2001-01-01' in.safetensors
 fails 1 'is of a run with another source or other options' "$weft" reshard "${options[@]}" --resume
-json "$weft" reshard "${options[@]}" --json -- 'it["done"] and it["resumed"] == 0'
+json last_event "${options[@]}" -- 'it["event"] == "done" and it["resumed"] == 0'
 is '' diff -r whole out
 again
 truncate -s 1000 out.weft-partial/rank-00001-of-00002.safetensors
 fails 1 'it was changed after the run that is resumed' "$weft" reshard "${options[@]}" --resume
-json "$weft" reshard "${options[@]}" --json -- 'it["resumed"] == 0'
+json last_event "${options[@]}" -- 'it["resumed"] == 0'
 rm -rf out*
 
 # A source that changes meanwhile is refused.
@@ -119,6 +125,18 @@ for n in 25 40 55; do
     contains 'written in' "$weft" reshard "${options[@]}" --resume
     is '' diff -r whole out
 done
+
+# A run that takes its time says how far it is: lines in a log, or events.
+rm -rf out*
+faulty pwrite:3:late "$weft" reshard "${options[@]}" >/dev/null 2>said
+contains ' s left' grep -E '^weft reshard: [0-9]+ %  [0-9.]+ of 0.02 GB  [0-9.]+ GB/s' said
+rm -rf out*
+faulty pwrite:3:late "$weft" reshard "${options[@]}" --json >said 2>said.errors
+if grep -q 's left' said.errors; then not_so "events and lines"; fi
+contains '{"event":"progress","path":"out","done":' grep '"total":.*"bytes_per_s":.*"left_ns":' said
+rm -rf out*
+faulty pwrite:3:EIO "$weft" reshard "${options[@]}" --json >said 2>/dev/null
+contains '"error":"weft_reshard_run:' grep '"event":"failed","path":"out","status":"ERR_SYSTEM"' said
 
 # Ranks of a launcher: if one fails or is killed, nothing looks complete, and the next job does the work.
 one_rank() # FAULT of rank 1, number of ranks
