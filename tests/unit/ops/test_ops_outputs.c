@@ -183,8 +183,7 @@ START_TEST(too_many_combinations_are_refused)
                "262144 that weft compares; merge axes of the mesh"));
     ck_assert(weft_op_list_create(&o.call, NULL, &list) == WEFT_ERR_UNSUPPORTED);
     /* what is wrong is told all the same */
-    ck_assert_ptr_nonnull(
-        strstr(op_answer(weft_op_check, &o, NULL, false), "on axis 0, input "));
+    ck_assert_ptr_nonnull(strstr(op_answer(weft_op_check, &o, NULL, false), "on axis 0, input "));
     op_end(&o);
     /* a match needs no comparison */
     op_begin(&o, "mm", "2x2x2x2x2x2x2x2",
