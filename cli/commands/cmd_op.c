@@ -147,11 +147,13 @@ const struct cli_command cli_op = {
             CLI_MESH,
             {"input", "SPEC", "an input: f32[64,32] S(0),R; - is an absent one; repeat it", 0},
             {"attr", "K=V", "an attribute: dim=1, shape=4,6, reduction=mean; repeat it", 0},
-            {"output", "SHAPE", "the shape of an output that the rule does not give: f32[4,6]; "
-             "repeat it", 0},
-            {"rule", "TEXT", "a rule of your own, for this command; repeat it", 0},
-            {"want", "SPEC", "the layout that an output is moved to afterwards; - is any; repeat it",
+            {"output", "SHAPE",
+             "the shape of an output that the rule does not give: f32[4,6]; "
+             "repeat it",
              0},
+            {"rule", "TEXT", "a rule of your own, for this command; repeat it", 0},
+            {"want", "SPEC",
+             "the layout that an output is moved to afterwards; - is any; repeat it", 0},
             {"price-partials", NULL, "choose as if partial outputs had to be reduced", 0},
             {"check", NULL, "only say whether the inputs are legal without communication", 0},
             {"strategies", NULL, "list all layouts in which the operator can run", 0},

@@ -67,8 +67,8 @@ struct graph {
     struct graph_keep *keeps;
     struct wf_text rules; /* of lines `rule`, each at its line */
     uint32_t rule_line;   /* the line at which `rules` ends */
-    int64_t memory; /* bytes that inputs and parameters may take on a rank; 0: any number */
-    uint64_t held;  /* bytes that they take on the rank that holds most */
+    int64_t memory;       /* bytes that inputs and parameters may take on a rank; 0: any number */
+    uint64_t held;        /* bytes that they take on the rank that holds most */
     struct graph_block *blocks;
     uint32_t moves, refused; /* refused: lines */
     uint64_t bytes, cost_ns; /* of all moves, with repeats */

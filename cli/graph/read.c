@@ -1,10 +1,9 @@
 /* read.c - the lines of a graph.
  *
- *     line    = "mesh" MESH | "rule" RULE | "input" NAME SPEC | "param" NAME SPEC | "output" NAME [ PLACEMENTS ]
- *             | NAME { "," NAME } "=" OPERATOR "(" [ argument { "," argument } ] ")"
- *               each with { ";" clause }, and "#" begins a comment
- *     clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { "," SHAPE } | "flops" N | "flops" "auto"
- *             | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
+ *     line    = "mesh" MESH | "rule" RULE | "input" NAME SPEC | "param" NAME SPEC | "output" NAME [
+ * PLACEMENTS ] | NAME { "," NAME } "=" OPERATOR "(" [ argument { "," argument } ] ")" each with {
+ * ";" clause }, and "#" begins a comment clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { ","
+ * SHAPE } | "flops" N | "flops" "auto" | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
  *
  * A `;` in parentheses belongs to a placement. */
 #include "graph.h"

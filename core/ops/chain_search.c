@@ -23,7 +23,7 @@ struct prices {
     struct {
         weft_spec *spec;
         uint64_t ns;
-    } *known;
+    } * known;
     uint32_t count, room;
 };
 
@@ -91,8 +91,8 @@ static weft_status try_choice(struct search *s, uint32_t step, const weft_op_cho
 
     for (uint32_t i = 0; i < count; i++) {
         uint64_t ns;
-        WF_TRY(price_input(s, next + i,
-                           (weft_spec *)(uintptr_t)weft_op_choice_input(one, own + i), &ns));
+        WF_TRY(price_input(s, next + i, (weft_spec *)(uintptr_t)weft_op_choice_input(one, own + i),
+                           &ns));
         cost = wf_add_capped(cost, ns);
         if (cost == UINT64_MAX) return WEFT_OK;
     }

@@ -89,8 +89,10 @@ static weft_status grow_slots(weft_op_list *list)
 
 static weft_status refuse_length(void)
 {
-    return wf_fail(WEFT_ERR_UNSUPPORTED, "the call has more than %d strategies, which is the most "
-                                         "that a list has", MOST_LISTED);
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "the call has more than %d strategies, which is the most "
+                   "that a list has",
+                   MOST_LISTED);
 }
 
 weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice)

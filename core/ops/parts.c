@@ -133,8 +133,7 @@ static weft_status cut_whole(const struct wf_op *op, struct member whole, int32_
     int32_t at = 0;
 
     if (!wf_placement_splits(p) || p->dim != whole.dim || !wf_splits_alone(t->given, axis) ||
-        !add_cuts(p, t->shape[whole.dim], &all) ||
-        !take_cuts(&all, &at, op->rule->cut.skip, &mine))
+        !add_cuts(p, t->shape[whole.dim], &all) || !take_cuts(&all, &at, op->rule->cut.skip, &mine))
         return WEFT_OK;
     WF_TRY(copy_placement(p, &out[whole.tensor]));
     for (int32_t k = 0; k < op->rule->cut.count; k++)

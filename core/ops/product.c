@@ -96,21 +96,69 @@ static bool next_coord(const struct wf_product *p, int32_t *coord)
     return false;
 }
 
-static bool layout_fits(const struct wf_product *p, const struct wf_layout *factors,
-                        const struct wf_layout *layout)
+/* True if COORD holds the same of the product and of LAYOUT. */
+static bool fits_at(const struct wf_product *p, const struct wf_layout *factors,
+                    const struct wf_layout *layout, const int32_t *coord)
 {
     const struct wf_op_dim *dim = &p->tensor->dim[p->dim];
-    int32_t coord[WEFT_MAX_AXES] = {0};
     struct parts parts = {.count = dim->count};
     struct wf_shard shard;
 
-    do {
-        for (int32_t i = 0; i < dim->count; i++) {
-            parts.size[i] = factors[i].shape[0];
-            wf_shard_at(&factors[i], coord, &parts.shard[i]);
+    for (int32_t i = 0; i < dim->count; i++) {
+        parts.size[i] = factors[i].shape[0];
+        wf_shard_at(&factors[i], coord, &parts.shard[i]);
+    }
+    wf_shard_at(layout, coord, &shard);
+    return same_at(&parts, &shard);
+}
+
+/* True if every split of LAYOUT, which has one dimension, gives all ranks as many indices.  Local
+ * index i of a rank is then that of the first rank plus a multiple of each coordinate. */
+static bool is_even(const struct wf_layout *layout)
+{
+    int64_t left = layout->shape[0];
+
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        const struct wf_split *split = &layout->splits[i];
+        int64_t ranks = layout->mesh->axis[split->axis].size;
+        int64_t pieces = split->kind == WEFT_PLACE_STRIDED ? split->factor : 1;
+        if (split->kind != WEFT_PLACE_SHARD && split->kind != WEFT_PLACE_STRIDED) return false;
+        if (left % pieces != 0 || left / pieces % ranks != 0) return false;
+        left /= ranks;
+    }
+    return true;
+}
+
+/* Layouts that differ mostly do so at the ends or in the middle of an axis. */
+static bool fits_at_ends(const struct wf_product *p, const struct wf_layout *factors,
+                         const struct wf_layout *layout)
+{
+    const weft_mesh *mesh = p->strategy->op->mesh;
+
+    for (int32_t k = -2; k < p->axis_count; k++) {
+        int32_t coord[WEFT_MAX_AXES] = {0};
+        for (int32_t i = 0; i < p->axis_count; i++) {
+            int32_t size = mesh->axis[p->axes[i]].size;
+            if (k < 0 || k == i) coord[p->axes[i]] = k == -2 ? size / 2 : size - 1;
         }
-        wf_shard_at(layout, coord, &shard);
-        if (!same_at(&parts, &shard)) return false;
+        if (!fits_at(p, factors, layout, coord)) return false;
+    }
+    return true;
+}
+
+static bool layout_fits(const struct wf_product *p, const struct wf_layout *factors,
+                        const struct wf_layout *layout)
+{
+    enum { MANY = 64 /* ranks */ };
+    int32_t coord[WEFT_MAX_AXES] = {0};
+    bool even = is_even(layout);
+
+    for (int32_t i = 0; i < p->tensor->dim[p->dim].count; i++)
+        even = even && is_even(&factors[i]);
+    if (p->strategy->op->mesh->size > MANY && !fits_at_ends(p, factors, layout)) return false;
+    if (even && p->strategy->op->mesh->size > MANY) return fits_at(p, factors, layout, coord);
+    do {
+        if (!fits_at(p, factors, layout, coord)) return false;
     } while (next_coord(p, coord));
     return true;
 }

@@ -1,9 +1,10 @@
 /* propose.c - the cheapest strategy, with the moves of the inputs.
  *
  * The cost of a strategy is the sum of the costs of the moves of its inputs, and of its outputs if
- * the options price them, which the planner prices on whole specs (targets.c).  Strategies are taken in the order of a lower bound on their cost: the bytes that one rank lacks
- * at the best rate, and one start-up.  The search ends when the bound reaches the cost of the
- * best strategy found. */
+ * the options price them, which the planner prices on whole specs (targets.c).  Strategies are
+ * taken in the order of a lower bound on their cost: the bytes that one rank lacks at the best
+ * rate, and one start-up.  The search ends when the bound reaches the cost of the best strategy
+ * found. */
 #include "targets.h"
 
 #include <string.h>

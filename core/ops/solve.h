@@ -119,6 +119,11 @@ void wf_element_set(struct wf_element *element, const weft_op_call *call, uint32
 
 /* ---- forms.c ---- */
 
+/* Read the arguments of FUNCTION, with defaults in place of what is not set. */
+weft_status wf_call_read(const char *function, const weft_op_call *given,
+                         const weft_op_options *options, weft_op_call *call,
+                         weft_op_options *read) WF_NODISCARD;
+
 /* A call of `NAME.out`, as a call of NAME whose outputs have given layouts. */
 struct wf_out {
     weft_op_call call;
@@ -174,13 +179,6 @@ weft_status wf_chain_list(const struct wf_chain_parts *parts, const weft_op_call
 
 /* Append CHOICE, which is taken over, unless the list has an equal one. */
 weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice) WF_NODISCARD;
-
-/* ---- ops.c ---- */
-
-/* Read the arguments of FUNCTION, with defaults in place of what is not set. */
-weft_status wf_call_read(const char *function, const weft_op_call *given,
-                         const weft_op_options *options, weft_op_call *call,
-                         weft_op_options *read) WF_NODISCARD;
 
 /* ---- choice.c ---- */
 

@@ -197,10 +197,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
 /* Find the cheapest strategy for CALL, with the moves of its inputs.  A strategy that needs no move
  * is taken first, then one whose changes need no communication; if OPTIONS price the moves of
  * outputs, only where these take no time.  Among equal costs, the one that changes fewest inputs is
- * taken, then the first in the order of weft_op_list.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude
- * every strategy; WEFT_ERR_UNSUPPORTED: inputs must be moved, and the rows of the axes have more
- * than 262,144 combinations, which are not compared.  A rule with 8 rows has that many on 6
- * axes. */
+ * taken, then the first in the order of weft_op_list.  OPTIONS may be NULL.  The caller releases
+ * *OUT.  Errors as in weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude every strategy;
+ * WEFT_ERR_UNSUPPORTED: inputs must be moved, and the rows of the axes have more than 262,144
+ * combinations, which are not compared.  A rule with 8 rows has that many on 6 axes. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_propose(const weft_op_call *call,
                                                     const weft_op_options *options,
                                                     weft_op_choice **out);
@@ -251,8 +251,8 @@ WEFT_API const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *c
 
 /* weft keeps the choices of about 4096 calls of weft_op_check and weft_op_propose, by the rules of
  * the operator, the specs of the inputs, the attributes that the rules list and the options.  Calls
- * with fixed or wanted layouts or a function `allow` are not kept.  Kept choices hold references to specs,
- * plans and meshes; weft_op_cache_clear drops them. */
+ * with fixed or wanted layouts or a function `allow` are not kept.  Kept choices hold references to
+ * specs, plans and meshes; weft_op_cache_clear drops them. */
 WEFT_API void weft_op_cache_clear(void);
 
 /* ---- lists --------------------------------------------------------------------- */
@@ -261,9 +261,9 @@ typedef struct weft_op_list weft_op_list;
 
 /* List all strategies of CALL that OPTIONS allow, without the plans of moves.  The order is: a row
  * of the first axis, then of the second, and so on; a row is first every rank alike, then the split
- * of each factor, then parts of a join, then the rows of a function, then partial inputs.  Inputs of
- * which only the shape is used have every layout in turn; if the list would be too long, they keep
- * theirs.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in weft_op_check;
+ * of each factor, then parts of a join, then the rows of a function, then partial inputs.  Inputs
+ * of which only the shape is used have every layout in turn; if the list would be too long, they
+ * keep theirs.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in weft_op_check;
  * WEFT_ERR_UNSUPPORTED: there are more than 65,536 strategies, or more than 262,144 combinations of
  * rows. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_list_create(const weft_op_call *call,

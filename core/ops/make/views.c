@@ -36,8 +36,7 @@ static weft_status set_diagonal(struct wf_maker *m, struct wf_made_dim *x, struc
         return wf_op_refuse(m->op, "x has %d dimensions; it needs at least 2", m->dims);
     WF_TRY(read_dim(m, "dim1", 0, &a));
     WF_TRY(read_dim(m, "dim2", 1, &b));
-    if (a == b)
-        return wf_op_refuse(m->op, "attributes dim1 and dim2 are both dimension %d", a);
+    if (a == b) return wf_op_refuse(m->op, "attributes dim1 and dim2 are both dimension %d", a);
     (void)wf_attr_int(m->call, "offset", &offset);
     rows = m->shape[a];
     columns = m->shape[b];

@@ -9,7 +9,6 @@
  *     F = { factor | NAME | ".." }        G = term { "|" term }        term = T { "+" T } */
 #include "rule.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char *const reduce_names[] = {"",     "sum", "avg", "max", "min",
@@ -348,14 +347,15 @@ static weft_status refuse_clause(const struct wf_scan *start, const struct wf_ru
                                  struct wf_word name)
 {
     static const char *const names[] = {
-        "sum",  "avg",  "max", "min",  "prod", "all",  "any",  "norm", "whole", "own",
-        "mask", "halo", "here", "even", "step", "size", "parts", "lin",  "aff",   "mono",
-        "anti", "pass", "hom", "turn", "add",  "shape", "from", "inplace", "type", "rand",
-        "use",  "make"};
+        "sum",  "avg",  "max",  "min",   "prod", "all",     "any",  "norm", "whole", "own",  "mask",
+        "halo", "here", "even", "step",  "size", "parts",   "lin",  "aff",  "mono",  "anti", "pass",
+        "hom",  "turn", "add",  "shape", "from", "inplace", "type", "rand", "use",   "make"};
+    size_t length = name.length < 31 ? name.length : 31;
     char word[32];
     int nearest;
 
-    snprintf(word, sizeof word, "%.*s", WF_WORD(rule, name));
+    memcpy(word, rule->text + name.at, length);
+    word[length] = '\0';
     nearest = wf_nearest(word, names, WF_COUNT(names));
     return wf_scan_refuse(start, "rule", "%.*s is not a clause%s%s%s", WF_WORD(rule, name),
                           nearest >= 0 ? "; did you mean " : "", nearest >= 0 ? names[nearest] : "",

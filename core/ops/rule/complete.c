@@ -186,8 +186,9 @@ static weft_status check_cut(const struct wf_rule *rule)
         const struct wf_symbol *s = &rule->symbols[i < 0 ? whole : rule->cut.parts[i]];
         if (s->kind != WF_SYMBOL_FACTOR || (s->flags & WF_WHOLE) == 0)
             return refuse_rule(rule, "parts: add \"whole %.*s\"", WF_WORD(rule, s->name));
-        if (i >= 0 && (count_alone(rule, joins ? 0 : in, joins ? in : out, rule->cut.parts[i]) == 0 ||
-                       count_alone(rule, joins ? in : 0, joins ? out : in, rule->cut.parts[i]) > 0))
+        if (i >= 0 &&
+            (count_alone(rule, joins ? 0 : in, joins ? in : out, rule->cut.parts[i]) == 0 ||
+             count_alone(rule, joins ? in : 0, joins ? out : in, rule->cut.parts[i]) > 0))
             return refuse_rule(rule, "parts: %s must have %.*s as a dimension",
                                joins ? "inputs alone" : "outputs alone", WF_WORD(rule, s->name));
     }

@@ -155,8 +155,7 @@ static void add_type(const struct wf_rule *rule, const struct wf_slot *slot, str
 
     if (slot->type == WF_TYPE_FIRST) return;
     wf_text_append(out, "; type ", 7);
-    if (slot->type >= WF_TYPE_JOIN)
-        wf_text_add(out, "%s", words[slot->type - WF_TYPE_JOIN]);
+    if (slot->type >= WF_TYPE_JOIN) wf_text_add(out, "%s", words[slot->type - WF_TYPE_JOIN]);
     if (slot->type == WF_TYPE_DTYPE) wf_text_add(out, "%s", wf_dtype_name(slot->type_value));
     if (slot->type == WF_TYPE_ATTR) add_word(rule, rule->attrs[slot->type_value].name, out);
     if (slot->type == WF_TYPE_TENSOR) add_word(rule, rule->slots[slot->type_value].name, out);

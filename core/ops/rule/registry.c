@@ -6,7 +6,6 @@
 
 #include "weft/ops.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct table {
@@ -412,28 +411,12 @@ const struct wf_op_entry *wf_op_find(const char *name)
     return find_entry(atomic_load(&current), name, strlen(name));
 }
 
-weft_status wf_op_refuse_name(const char *function, const char *name)
+const struct wf_op_entry *wf_op_all(uint32_t *count)
 {
     const struct table *table = atomic_load(&current);
-    const char **names = wf_alloc(table->count * sizeof *names);
-    char *copies = wf_alloc(table->count * 64);
-    int nearest = -1;
-    weft_status status;
 
-    if (names != NULL && copies != NULL) {
-        for (uint32_t i = 0; i < table->count; i++) {
-            size_t length = (size_t)wf_min_i64(table->ops[i].length, 63);
-            names[i] = memcpy(copies + i * 64, table->ops[i].name, length);
-            copies[i * 64 + length] = '\0';
-        }
-        nearest = wf_nearest(name, names, table->count);
-    }
-    status = wf_fail(WEFT_ERR_NOT_FOUND, "%s: there is no rule for operator \"%.100s\"%s%s%s",
-                     function, name, nearest >= 0 ? "; did you mean " : "",
-                     nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "?" : "");
-    wf_free(names);
-    wf_free(copies);
-    return status;
+    *count = table->count;
+    return table->ops;
 }
 
 uint64_t weft_op_digest(void)
@@ -460,42 +443,5 @@ weft_status weft_op_format(const char *text, char *buffer, size_t capacity, size
     for (size_t i = 0; status == WEFT_OK && i < batch.count; i++)
         wf_text_add(&out, "%s%s", i > 0 ? "\n" : "", batch.rules[i]->text);
     free_batch(&batch);
-    return status == WEFT_OK ? wf_text_copy_out(&out, buffer, capacity, length) : status;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    const struct wf_op_entry *x = *(const struct wf_op_entry *const *)a;
-    const struct wf_op_entry *y = *(const struct wf_op_entry *const *)b;
-    int order = memcmp(x->name, y->name, x->length < y->length ? x->length : y->length);
-
-    return order != 0 ? order : (int)x->length - (int)y->length;
-}
-
-/* Append the names of TABLE, sorted. */
-static weft_status add_names(const struct table *table, struct wf_text *out)
-{
-    const struct wf_op_entry **sorted = wf_alloc((table->count + 1) * sizeof *sorted);
-
-    if (sorted == NULL) return wf_fail_memory((table->count + 1) * sizeof *sorted);
-    for (uint32_t i = 0; i < table->count; i++)
-        sorted[i] = &table->ops[i];
-    qsort(sorted, table->count, sizeof *sorted, compare_names);
-    for (uint32_t i = 0; i < table->count; i++)
-        wf_text_add(out, "%s%.*s", i > 0 ? "\n" : "", (int)sorted[i]->length, sorted[i]->name);
-    wf_free(sorted);
-    return WEFT_OK;
-}
-
-weft_status weft_op_print_names(char *buffer, size_t capacity, size_t *length)
-{
-    struct wf_text out = {0};
-    weft_status status;
-    uint32_t ticket;
-
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_op_print_names: buffer"));
-    WF_TRY(wf_op_enter(&ticket));
-    status = add_names(atomic_load(&current), &out);
-    wf_op_leave(ticket);
     return status == WEFT_OK ? wf_text_copy_out(&out, buffer, capacity, length) : status;
 }

@@ -257,8 +257,9 @@ START_TEST(it_survives_the_end_of_memory)
 }
 END_TEST
 
-SUITE(ops_chain, circles_are_refused_by_the_formatter_too, the_text_prints_back_to_itself, parts_agree_on_the_layouts_between_them,
-      gradients_are_those_of_the_parts, strategies_are_listed, the_cheapest_moves_are_found,
+SUITE(ops_chain, circles_are_refused_by_the_formatter_too, the_text_prints_back_to_itself,
+      parts_agree_on_the_layouts_between_them, gradients_are_those_of_the_parts,
+      strategies_are_listed, the_cheapest_moves_are_found,
       parts_may_be_made_of_others_and_state_their_inputs, circles_and_unknown_parts_are_refused,
       attributes_are_those_of_the_parts, a_changed_part_leaves_no_stale_choice,
       it_survives_the_end_of_memory)

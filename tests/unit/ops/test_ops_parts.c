@@ -138,8 +138,7 @@ static size_t append_indices(const weft_spec *spec, int32_t rank, int32_t dim, i
 {
     weft_run run;
 
-    for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run);
-         at += run.length)
+    for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at += run.length)
         for (int64_t i = 0; i < run.length; i++)
             out[count++] = base + run.start + i;
     return count;
