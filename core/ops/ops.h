@@ -2,7 +2,7 @@
 #ifndef WEFT_OPS_OPS_H
 #define WEFT_OPS_OPS_H
 
-#include "local.h"
+#include "ops/bind/local.h"
 
 /* As weft_op_propose with MOVES, as weft_op_check without; errors name FUNCTION. */
 weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *call,

@@ -2,7 +2,7 @@
  * of a dimension that is the factor, or of one that is the product of it and another factor. */
 #include "local.h"
 
-#include "ops/bind/op.h"
+#include "op.h"
 
 /* Find a dimension whose factors are FACTOR, and OTHER unless that is -1. */
 static bool find_dim(const struct wf_op *op, int factor, int other, int16_t *tensor, uint8_t *dim)
