@@ -100,6 +100,14 @@ write 'mesh 4' 'input a f32[4096,64] S(1)' 'input b f32[64,4096]' 'c = mm(a, b)'
 expect 0 'move a from S(1) to S(0)' check "$graph"
 write 'mesh 4' 'input a f32[4096,64] S(1)' 'input b f32[64,4096] S(0)' 'c = mm(a, b)' 'output c'
 expect 0 'c: f32[4096,4096] P(sum) = mm(a, b)' check "$graph"
+# Fused projections are cut between their parts without a move, up to attention in groups of heads.
+write 'mesh tp=8' 'input x bf16[2,512,4096]' 'param wqkv bf16[6144,4096] B(0;4096,1024,1024)' \
+    'qkv = linear(x, wqkv)' 'q, k, v = split(qkv, dim=2, sizes=[4096,1024,1024])' \
+    'q2 = view(q, shape=[2,512,32,128])' 'k2 = view(k, shape=[2,512,8,128])' \
+    'v2 = view(v, shape=[2,512,8,128])' 'q3 = transpose(q2, dims=[1,2])' 'k3 = transpose(k2, dims=[1,2])' \
+    'v3 = transpose(v2, dims=[1,2])' 'o, _ = sdpa_gqa(q3, k3, v3, r=4)' 'dqkv = cat(q, k, v, dim=2)' 'output o'
+expect 0 'o: bf16[2,32,512,128] S(1)' check "$graph" --strict
+expect 0 'dqkv: bf16[2,512,6144] B(2;4096,1024,1024) = cat(q, k, v)' check "$graph" --strict
 # A clause `to` says where a result goes.
 write 'mesh 4' 'input a f32[64,64] S(0)' 'input b f32[64,64] S(1)' 'c = mm(a, b) ; to S(1)' 'output c'
 expect 0 'move a from S(0) to R' check "$graph"
