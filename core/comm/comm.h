@@ -12,6 +12,7 @@
  *                  compare.c calls that no plugin compares
  *     ring.c       recent operations; position.h every rank's, when something hangs
  *     costs.c      what steps cost on this job
+ *     ledger.h     memory that is not yet freed
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     ended.h      what depends on a context or communicator that was released
  *     runs.h       the order in which bound plans run
@@ -20,12 +21,13 @@
  *     timing.h     times of work on streams, for traces
  *     module.h     modules above comm in the life of a context
  *
- * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, timing.[ch], ended.[ch] and
- * module.[ch] are in context/; order.[ch] and runs.[ch] in order/. */
+ * context.c, place.c, threads.c, costs.c, ledger.[ch], memory.c, work.c, observe.c, timing.[ch],
+ * ended.[ch] and module.[ch] are in context/; order.[ch] and runs.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "agree.h"
+#include "comm/context/ledger.h"
 #include "comm/context/module.h"
 #include "comm/order/runs.h"
 #include "config/config.h"
@@ -167,7 +169,8 @@ struct weft_context {
     uint64_t early_abort_count;                          /* of all times */
     pthread_mutex_t describe_lock; /* held while communicators are described */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
-    _Atomic uint64_t live_memory, live_bound; /* not yet freed, not yet released */
+    struct wf_ledger ledger;     /* memory that is not yet freed */
+    _Atomic uint64_t live_bound; /* not yet released */
     void *remnants[WF_REMNANTS]; /* objects that were released last, not yet freed; under `lock` */
     uint64_t remnant_count;      /* of all times */
     weft_context *next_ended;    /* in the list of ended.c */
@@ -466,6 +469,12 @@ weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
 weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */
+
+/* As weft_alloc_on and weft_free_on, for FUNCTION.  If STREAM has ended, its work is complete. */
+weft_status wf_memory_take(weft_context *context, uint64_t bytes, weft_stream *stream,
+                           const char *function, void **out) WF_NODISCARD;
+weft_status wf_memory_give(weft_context *context, void *pointer, weft_stream *stream,
+                           const char *function) WF_NODISCARD;
 
 /* WEFT_ERR_TIMEOUT: FUNCTION has waited for TIMEOUT_NS, for the stream with the name STREAM, or "".
  * After a long wait, log every rank's position. */

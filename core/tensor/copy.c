@@ -61,6 +61,7 @@ weft_status weft_tensor_to_host(weft_tensor *tensor, void *host, uint64_t bytes,
     weft_status status = WEFT_OK;
 
     WF_TRY(check_host(tensor, host, bytes, stream, what));
+    wf_tensor_use(tensor, stream);
     for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++) {
         struct wf_local *local = &tensor->locals[i];
         uint64_t some = wf_local_bytes(tensor, local);
@@ -91,6 +92,7 @@ weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host, uint64_
     weft_status status = WEFT_OK;
 
     WF_TRY(check_host(tensor, host, bytes, stream, what));
+    wf_tensor_use(tensor, stream);
     WF_TRY(wf_tensor_check_writable(tensor, what));
     for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++) {
         uint64_t some = wf_local_bytes(tensor, &tensor->locals[i]);
@@ -109,6 +111,7 @@ weft_status wf_local_read(weft_tensor *tensor, struct wf_local *local, weft_stre
     void *dense = NULL;
     weft_status status;
 
+    wf_tensor_use(tensor, stream);
     WF_TRY(wf_local_pack(tensor, local, stream, &dense));
     if (bytes == 0 || is_host_readable(tensor)) {
         *out = dense;
@@ -170,6 +173,7 @@ weft_status weft_tensor_fill(weft_tensor *tensor, double value, weft_stream *str
     WF_TRY(wf_tensor_check(tensor, what, "tensor"));
     WF_TRY(wf_tensor_check_writable(tensor, what));
     WF_TRY(wf_stream_check(tensor->context, stream, what));
+    wf_tensor_use(tensor, stream);
     status = make_element(tensor->spec->layout.dtype, value, element);
     for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++)
         status = wf_local_fill(tensor, &tensor->locals[i], element, stream);

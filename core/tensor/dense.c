@@ -51,8 +51,8 @@ static weft_status prepare(const weft_tensor *tensor, struct wf_local *local, we
     void **list = packs ? &dense->packer : &dense->unpacker;
 
     if (dense->memory == NULL)
-        WF_TRY(weft_alloc(tensor->context, wf_local_bytes(tensor, local), WEFT_MEMORY_DEVICE,
-                          &dense->memory));
+        WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, local), stream,
+                              "weft_tensor_move", &dense->memory));
     if (*list == NULL) WF_TRY(make_list(tensor, local, packs, list));
     return follow(tensor, dense, stream);
 }
@@ -128,14 +128,28 @@ weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream)
     return WEFT_OK;
 }
 
-static void free_dense(const weft_tensor *tensor, struct wf_dense *dense)
+/* Work on the stream reads the lists until it is complete. */
+static void free_lists(weft_context *context, struct wf_dense *dense)
 {
-    const weft_kernel_table *kernels = wf_kernels_of(tensor->context);
+    const weft_kernel_table *kernels = wf_kernels_of(context);
 
+    if (dense->packer == NULL && dense->unpacker == NULL) return;
+    if (wf_stream_check(context, dense->stream, "weft_tensor_release") == WEFT_OK &&
+        context->plugin->device->stream_wait(context->device, dense->stream, context->timeout_ns) ==
+            WEFT_ERR_TIMEOUT) {
+        wf_log(WF_LOG_WARNING, "weft_tensor_release: lists are not freed: %s", weft_last_error());
+        return;
+    }
     if (dense->packer != NULL) kernels->regions_destroy(dense->packer);
     if (dense->unpacker != NULL) kernels->regions_destroy(dense->unpacker);
-    if (dense->memory != NULL && weft_free(tensor->context, dense->memory) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "weft_tensor_release: %s", weft_last_error());
+}
+
+static void free_dense(const weft_tensor *tensor, struct wf_dense *dense)
+{
+    free_lists(tensor->context, dense);
+    if (wf_memory_give(tensor->context, dense->memory, dense->stream, "weft_tensor_release") !=
+        WEFT_OK)
+        wf_log(WF_LOG_WARNING, "%s", weft_last_error());
     *dense = (struct wf_dense){0};
 }
 

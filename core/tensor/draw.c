@@ -187,6 +187,7 @@ static weft_status draw_tensor(weft_tensor *tensor, weft_random *random, struct 
     WF_TRY(wf_stream_check(tensor->context, stream, function));
     draw.dtype = tensor->spec->layout.dtype;
     draw.bits = (struct cpu_bits){random->seed, random->offset};
+    wf_tensor_use(tensor, stream);
     status = check_tensor(tensor);
     if (status == WEFT_OK) status = check_draw(&draw);
     if (status == WEFT_OK) status = draw_elements(tensor, &draw, stream);

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Both tensors can be used and have one context. */
-static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *target,
-                              const char *function)
+weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
+                          const char *function)
 {
     if (tensor == NULL || !wf_is_usable(tensor->made, WF_KIND_TENSOR))
         return wf_tensor_check(tensor, function, "tensor");
@@ -49,6 +48,8 @@ static weft_status move_pair(weft_tensor *tensor, weft_tensor *target, weft_stre
     const weft_move_item item = {NULL, tensor->spec, tensor->held, target->spec, target->held};
     weft_status status;
 
+    wf_tensor_use(tensor, stream);
+    wf_tensor_use(target, stream);
     if (tensor->is_dense && target->is_dense)
         status =
             wf_carrier_of(tensor->context)->move(tensor->context, &item, stream, work, function);
@@ -60,7 +61,7 @@ static weft_status move_pair(weft_tensor *tensor, weft_tensor *target, weft_stre
 weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
                                   weft_work **work)
 {
-    WF_TRY(check_pair(tensor, target, "weft_tensor_move_into"));
+    WF_TRY(wf_pair_check(tensor, target, "weft_tensor_move_into"));
     return move_pair(tensor, target, stream, work, "weft_tensor_move_into");
 }
 
@@ -75,7 +76,7 @@ weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stre
     snprintf(what, sizeof what, "%s: spec", function);
     WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
     WF_TRY(wf_stream_check(tensor->context, stream, function));
-    status = wf_tensor_make(tensor->context, spec, tensor->name, function, &made);
+    status = wf_tensor_make(tensor->context, spec, tensor->name, stream, function, &made);
     status = wf_carrier_of(tensor->context)
                  ->agree(tensor->context, tensor->spec, spec, function, status, (weft_blob){"", 0},
                          &got);
@@ -129,80 +130,4 @@ weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank, weft_stream *str
     if (status == WEFT_OK) status = wf_tensor_move(tensor, spec, stream, what, out);
     weft_spec_release(&spec);
     return wf_tensor_fail(tensor, status, what);
-}
-
-/* ---- lists ---- */
-
-static const char list_function[] = "weft_tensors_move_into";
-
-/* Write the move of TENSOR to TARGET to *ITEM, with memory without gaps. */
-static weft_status set_item(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
-                            weft_move_item *item)
-{
-    void *from = tensor->held, *to = target->held;
-    weft_status status = WEFT_OK;
-
-    if (!tensor->is_dense) status = wf_dense_pack(tensor, stream, &from);
-    if (status == WEFT_OK && !target->is_dense) status = wf_dense_begin(target, stream, &to);
-    if (status != WEFT_OK)
-        return wf_carrier_of(tensor->context)->give_up(tensor->context, status, list_function);
-    *item = (weft_move_item){tensor->name, tensor->spec, from, target->spec, to};
-    return WEFT_OK;
-}
-
-static weft_status move_list(uint32_t count, weft_tensor *const *tensors,
-                             weft_tensor *const *targets, weft_move_item *items,
-                             weft_stream *stream, weft_work **work)
-{
-    weft_context *context = tensors[0]->context;
-    bool dense = true;
-
-    for (uint32_t i = 0; i < count; i++) {
-        WF_TRY(check_pair(tensors[i], targets[i], list_function));
-        if (tensors[i]->context != context)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "%s: tensor %u belongs to another context than tensor 0", list_function,
-                           i);
-        WF_TRY(set_item(tensors[i], targets[i], stream, &items[i]));
-        dense = dense && targets[i]->is_dense;
-    }
-    WF_TRY(wf_carrier_of(context)->move_batch(context, count, items, stream, dense ? work : NULL,
-                                              list_function));
-    for (uint32_t i = 0; i < count && !dense; i++)
-        WF_TRY(wf_dense_unpack(targets[i], stream));
-    return dense || work == NULL ? WEFT_OK : wf_work_record(context, stream, list_function, work);
-}
-
-/* Room for COUNT items stays with the first tensor, so that later moves of the list allocate
- * nothing. */
-static weft_status reserve_items(weft_tensor *first, uint32_t count)
-{
-    weft_move_item *items;
-
-    if (count <= first->item_count) return WEFT_OK;
-    items = wf_calloc(count, sizeof *items);
-    if (items == NULL)
-        return wf_carrier_of(first->context)
-            ->give_up(first->context, wf_fail_memory(count * sizeof *items), list_function);
-    wf_free(first->items);
-    first->items = items;
-    first->item_count = count;
-    return WEFT_OK;
-}
-
-weft_status weft_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
-                                   weft_tensor *const *targets, weft_stream *stream,
-                                   weft_work **work)
-{
-    weft_status status;
-
-    if (tensors == NULL) return wf_fail_null(list_function, "tensors");
-    if (targets == NULL) return wf_fail_null(list_function, "targets");
-    if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: count is 0; expected at least 1", list_function);
-    WF_TRY(check_pair(tensors[0], targets[0], list_function));
-    WF_TRY(wf_stream_check(tensors[0]->context, stream, list_function));
-    WF_TRY(reserve_items(tensors[0], count));
-    status = move_list(count, tensors, targets, tensors[0]->items, stream, work);
-    return status == WEFT_OK ? status : wf_fail_named(status, list_function);
 }

@@ -48,8 +48,9 @@ static void release_given(const weft_tensor *tensor)
 static void drop_memory(weft_tensor *tensor)
 {
     wf_dense_free(tensor);
-    if (tensor->block != NULL && weft_free(tensor->context, tensor->block) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "weft_tensor_release: %s", weft_last_error());
+    if (wf_memory_give(tensor->context, tensor->block, tensor->stream, "weft_tensor_release") !=
+        WEFT_OK)
+        wf_log(WF_LOG_WARNING, "%s", weft_last_error());
     release_given(tensor);
     for (int32_t i = 0; i < tensor->local_count; i++)
         tensor->locals[i].memory = NULL;
@@ -73,7 +74,7 @@ static void free_tensor(weft_tensor *tensor)
     weft_spec_release(&tensor->spec);
     weft_tensor_release(&tensor->base);
     wf_locals_free(tensor);
-    wf_free(tensor->items);
+    wf_free(tensor->last_list);
     wf_free(tensor->name);
     wf_free(tensor);
 }
@@ -99,6 +100,8 @@ void weft_tensor_release(weft_tensor **tensor)
     }
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) > 1) return;
     if (mine->made != wf_ended(WF_KIND_TENSOR)) {
+        atomic_fetch_add_explicit(&wf_exec_state(mine->context)->tensors_ended, 1,
+                                  memory_order_relaxed);
         wf_dependent_remove(&mine->dependent);
         drop_memory(mine);
     }
@@ -165,20 +168,20 @@ static uint64_t room_of(const weft_tensor *tensor, const struct wf_local *local)
 }
 
 /* Allocate one block for all shards here. */
-static weft_status allocate(weft_tensor *tensor)
+static weft_status allocate(weft_tensor *tensor, const char *function)
 {
     uint64_t bytes = 0, done = 0;
 
     if (!tensor->context->is_simulated) {
-        WF_TRY(weft_alloc(tensor->context, wf_local_bytes(tensor, &tensor->own), WEFT_MEMORY_DEVICE,
-                          &tensor->own.memory));
+        WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, &tensor->own), tensor->stream,
+                              function, &tensor->own.memory));
         tensor->block = tensor->own.memory;
         return WEFT_OK;
     }
     for (int32_t i = 0; i < tensor->local_count; i++)
         if (__builtin_add_overflow(bytes, room_of(tensor, &tensor->locals[i]), &bytes))
             bytes = UINT64_MAX;
-    WF_TRY(weft_alloc(tensor->context, bytes, WEFT_MEMORY_DEVICE, &tensor->block));
+    WF_TRY(wf_memory_take(tensor->context, bytes, tensor->stream, function, &tensor->block));
     for (int32_t i = 0; i < tensor->local_count; i++) {
         uint64_t some = room_of(tensor, &tensor->locals[i]);
 
@@ -189,13 +192,14 @@ static weft_status allocate(weft_tensor *tensor)
 }
 
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
-                           const char *function, weft_tensor **out)
+                           weft_stream *stream, const char *function, weft_tensor **out)
 {
     weft_tensor *tensor = NULL;
     weft_status status = begin_tensor(context, spec, name, &tensor);
 
     if (status != WEFT_OK) return wf_fail_named(status, function);
-    status = allocate(tensor);
+    tensor->stream = stream;
+    status = allocate(tensor, function);
     if (status != WEFT_OK) {
         status = wf_tensor_fail(tensor, status, function);
         free_tensor(tensor);
@@ -277,7 +281,7 @@ weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                          "weft_tensor_create"));
     if (out == NULL) return wf_fail_null("weft_tensor_create", "out");
     WF_TRY(check_arguments(context, spec, "weft_tensor_create"));
-    status = wf_tensor_make(context, spec, wanted.name, "weft_tensor_create", &tensor);
+    status = wf_tensor_make(context, spec, wanted.name, NULL, "weft_tensor_create", &tensor);
     if (wanted.agree)
         status = agree_on_tensor(context, spec, status, "weft_tensor_create", &tensor);
     if (status == WEFT_OK) *out = tensor;

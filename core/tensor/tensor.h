@@ -4,6 +4,7 @@
  *     local.c    the shards that this process holds: its rank's, or those of all simulated ranks
  *     dense.c    the elements of a tensor with strides, without gaps
  *     moves.c    moves of tensors
+ *     lists.c    moves of many tensors as one batch
  *     copy.c     copies to and from host memory, fill
  *     compare.c  two tensors compared
  *     print.c    tensors as text; shown.c chooses and reads the elements, figures.c formats them
@@ -26,7 +27,7 @@ struct wf_dense {
     void *memory;            /* NULL: none yet */
     void *packer, *unpacker; /* lists of regions from the shard and to it; NULL: none yet */
     bool was_used;
-    const void *stream; /* that used MEMORY last */
+    weft_stream *stream; /* that used MEMORY last */
 };
 
 /* The shard of one rank. */
@@ -50,9 +51,9 @@ struct weft_tensor {
     bool is_read_only;
     bool releases_each; /* RELEASE is called for each rank's memory */
     _Atomic uint32_t references;
-    weft_move_item *items; /* room for a list that begins with this tensor; NULL: none yet */
+    struct wf_tensor_list *last_list; /* that begins with this tensor; NULL: none yet */
+    weft_stream *stream; /* of the last work that was posted; the memory is freed after it */
 
-    uint32_t item_count;
     struct wf_dependent dependent; /* of the world communicator */
     char ended[WF_CAUSE];
     void *block; /* the tensor's own memory, of all its shards here; NULL: none */
@@ -71,9 +72,16 @@ weft_status wf_tensor_check(const weft_tensor *tensor, const char *function,
                             const char *argument) WF_NODISCARD;
 /* Put the tensor's name, if it has one, before this thread's last failure text. */
 weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function);
-/* As weft_tensor_create, for FUNCTION. */
+/* As weft_tensor_create, for FUNCTION.  Work on STREAM uses the memory first. */
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
-                           const char *function, weft_tensor **out) WF_NODISCARD;
+                           weft_stream *stream, const char *function,
+                           weft_tensor **out) WF_NODISCARD;
+/* Work that uses TENSOR is posted to STREAM. */
+static inline void wf_tensor_use(weft_tensor *tensor, weft_stream *stream)
+{
+    for (; tensor != NULL; tensor = tensor->base)
+        tensor->stream = stream;
+}
 
 /* WEFT_ERR_INVALID if TENSOR, which can be used, must not be written. */
 weft_status wf_tensor_check_writable(const weft_tensor *tensor, const char *function) WF_NODISCARD;
@@ -147,6 +155,9 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCAR
 
 /* ---- moves.c ---- */
 
+/* Both tensors can be used and have one context, and TARGET may be written. */
+weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
+                          const char *function) WF_NODISCARD;
 /* As weft_tensor_move, for FUNCTION. */
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
                            const char *function, weft_tensor **out) WF_NODISCARD;

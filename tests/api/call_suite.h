@@ -113,6 +113,7 @@ void *collective_args(struct world *w, int at);
 void *op_call(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);
+void *ordered_memory(struct world *w);
 /* Counts that have not begun. */
 void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);

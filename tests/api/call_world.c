@@ -219,6 +219,14 @@ weft_counts *begun_counts(struct world *w)
     return &w->begun;
 }
 
+void *ordered_memory(struct world *w)
+{
+    void *memory = NULL;
+
+    MUST(weft_alloc_on(w->context, 64, NULL, &memory));
+    return memory;
+}
+
 void *info(struct world *w, int at, size_t bytes, enum role role)
 {
     uint32_t narrow = (uint32_t)bytes;

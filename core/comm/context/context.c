@@ -285,6 +285,7 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
     context->made = wf_made_now(WF_KIND_CONTEXT);
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->describe_lock, NULL);
+    wf_ledger_begin(&context->ledger);
     context->clock = 1;
     context->plugin = plugin;
     status = wf_config_read(&context->config);
@@ -395,6 +396,7 @@ void weft_context_release(weft_context **held)
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->describe_lock);
     wf_remnants_free(context);
+    wf_ledger_end(&context->ledger);
     wf_free(context->host_ids);
     context->world = NULL;
     context->made = wf_ended(WF_KIND_CONTEXT);

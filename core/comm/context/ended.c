@@ -274,12 +274,12 @@ void wf_context_warn(weft_context *context)
     }
     warn_of(atomic_load(&context->live_bound), "bound plans", "");
     warn_of(streams, "streams", names);
-    warn_of(atomic_load(&context->live_memory), "pieces of memory", "");
+    warn_of(wf_ledger_count(&context->ledger), "pieces of memory", "");
 }
 
 static bool is_awaited(weft_context *context)
 {
-    return context->streams != NULL || atomic_load(&context->live_memory) > 0;
+    return context->streams != NULL || wf_ledger_count(&context->ledger) > 0;
 }
 
 void wf_context_bury(weft_context *context)

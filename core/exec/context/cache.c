@@ -232,6 +232,7 @@ static void evict_oldest(weft_context *context, struct wf_mover *mover)
     struct wf_kept_move *kept = take_oldest(moves, mover);
 
     moves->evicted++;
+    moves->ended++;
     if (wait_for(context, kept) == WEFT_OK) {
         free_kept(kept);
         return;
@@ -327,6 +328,7 @@ void wf_moves_drop(weft_context *context)
 {
     struct wf_moves *moves = &wf_exec_state(context)->moves;
 
+    moves->ended++;
     while (moves->movers != NULL) {
         struct wf_mover *mover = moves->movers;
 

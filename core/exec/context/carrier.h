@@ -12,13 +12,22 @@
 /* In a weft_move_item, `source` and `target` are what this process holds of the tensor, row-major
  * without gaps: the memory of its rank's shard; or, if ranks are simulated, an array of pointers to
  * the shards (const void *const *, void *const *), by position in the mesh. */
+
+/* What a carrier remembers of a list, for the next move of the same items: zero at first, and
+ * whenever the items have changed.  It keeps its address. */
+struct wf_list_memo {
+    void *kept;
+    uint64_t ended;
+};
+
 struct wf_carrier {
     /* As weft_move.  The specs are those of tensors. */
     weft_status (*move)(weft_context *context, const weft_move_item *item, weft_stream *stream,
                         weft_work **work, const char *function);
-    /* As weft_move_batch. */
+    /* As weft_move_batch.  MEMO is that of the list, or NULL. */
     weft_status (*move_batch)(weft_context *context, uint32_t count, const weft_move_item *items,
-                              weft_stream *stream, weft_work **work, const char *function);
+                              struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
+                              const char *function);
     /* A step that the ranks of the meshes of FROM and TO take together: STATUS is this process's
      * result so far.  All get OK and every process's BLOB, or the same error.  On ranks outside the
      * meshes, OUT has no blobs and STATUS is returned.  The caller frees OUT. */

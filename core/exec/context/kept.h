@@ -124,6 +124,7 @@ struct wf_kept_move {
     uint64_t streams_ended; /* of the state, when STREAM was remembered; 0: it has not moved yet */
     const void **sources;   /* room for a batch's arguments */
     void **targets;
+    const struct wf_list_memo *memo; /* of the list whose memory these are; NULL: none */
     uint32_t count;
     const weft_spec *pairs[];
 };
@@ -140,6 +141,7 @@ struct wf_moves {
     int32_t *ranks;       /* room for the ranks of a move, one entry per rank of the world */
     unsigned char *among; /* the same, by rank: does it take part? */
     uint64_t kept, bound, evicted;
+    uint64_t ended; /* how often kept moves were freed */
 };
 
 struct wf_exec_state {
@@ -150,6 +152,7 @@ struct wf_exec_state {
     atomic_bool host_logged;        /* the log says that the host works for the backend */
     atomic_bool casts_logged;       /* the log says that the host casts for the backend */
     const struct wf_carrier *carrier;
+    _Atomic uint64_t tensors_ended; /* tensors of the context that were freed */
     _Atomic uint64_t streams_ended; /* from 1 on; a stream's address may be that of an ended one */
     struct wf_moves moves;
 };

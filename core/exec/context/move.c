@@ -166,6 +166,8 @@ WF_HOT weft_status weft_move(weft_context *context, const weft_spec *from, const
 
 /* ---- a batch ---- */
 
+enum { HASHED_ITEMS = 8 };
+
 static weft_status check_spec(const weft_move_item *item, uint32_t index, const char *side,
                               const weft_spec *spec)
 {
@@ -194,11 +196,13 @@ static weft_status check_items(uint32_t count, const weft_move_item *items)
 
 static bool has_items(const struct wf_kept_move *kept, uint32_t count, const weft_move_item *items)
 {
-    bool same = kept->count == count;
+    uintptr_t differing = 0; /* without a branch per item */
 
-    for (uint32_t i = 0; i < count && same; i++)
-        same = kept->pairs[2 * i] == items[i].from && kept->pairs[2 * i + 1] == items[i].to;
-    return same;
+    if (kept->count != count) return false;
+    for (uint32_t i = 0; i < count; i++)
+        differing |= ((uintptr_t)kept->pairs[2 * i] ^ (uintptr_t)items[i].from) |
+                     ((uintptr_t)kept->pairs[2 * i + 1] ^ (uintptr_t)items[i].to);
+    return differing == 0;
 }
 
 weft_status wf_moves_find(weft_context *context, uint32_t count, const weft_move_item *items,
@@ -208,7 +212,8 @@ weft_status wf_moves_find(weft_context *context, uint32_t count, const weft_move
     struct wf_kept_move *kept = NULL;
     uint64_t hash = count;
 
-    for (uint32_t i = 0; i < count; i++)
+    /* Some items suffice to find a list that has_items compares whole. */
+    for (uint32_t i = 0; i < count; i += count / HASHED_ITEMS + 1)
         hash = wf_move_hash(hash, items[i].from, items[i].to);
     if (moves->buckets != NULL) kept = moves->buckets[hash & moves->mask];
     while (kept != NULL && !has_items(kept, count, items))
@@ -234,26 +239,60 @@ static uint64_t batch_room(const weft_bound *bound, const void *const *sources,
     return most;
 }
 
-static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              weft_stream *stream, weft_work **work, const char *what)
+/* Find the bound plan of ITEMS and give it their memory.  *OUT is NULL if this rank has no part in
+ * the move.  Set *IN_PLACE if a source is its target. */
+static weft_status prepare_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                                 struct wf_list_memo *memo, const char *what, bool *in_place,
+                                 struct wf_kept_move **out)
 {
+    const struct wf_moves *moves = &wf_exec_state(context)->moves;
     struct wf_kept_move *kept = NULL;
+    bool same = false;
+
+    WF_TRY(wf_moves_find(context, count, items, what, &kept));
+    *out = kept;
+    if (kept == NULL) return WEFT_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        kept->sources[i] = items[i].source;
+        kept->targets[i] = items[i].target;
+        same |= items[i].source == items[i].target;
+    }
+    *in_place = same;
+    kept->memo = same ? NULL : memo;
+    if (kept->memo != NULL) *memo = (struct wf_list_memo){kept, moves->ended};
+    return WEFT_OK;
+}
+
+/* The bound plan has the memory of the list with MEMO, from its last move. */
+static inline bool is_prepared(const weft_context *context, const struct wf_list_memo *memo)
+{
+    const struct wf_kept_move *kept = memo != NULL ? memo->kept : NULL;
+
+    return kept != NULL && memo->ended == wf_exec_state(context)->moves.ended && kept->memo == memo;
+}
+
+static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                              struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
+                              const char *what)
+{
+    bool again = is_prepared(context, memo), in_place = false;
+    struct wf_kept_move *kept = again ? memo->kept : NULL;
     weft_bound *bound;
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, what));
-    WF_TRY(wf_moves_find(context, count, items, what, &kept));
+    if (!again) WF_TRY(prepare_batch(context, count, items, memo, what, &in_place, &kept));
     if (kept == NULL) return skip(context, stream, work, what);
-    for (uint32_t i = 0; i < count; i++) {
-        kept->sources[i] = items[i].source;
-        kept->targets[i] = items[i].target;
-    }
     bound = kept->bound;
     if (!wf_batch_fits(bound, kept->sources, kept->targets, true))
         WF_TRY(wf_buffers_check(what, bound, kept->sources, kept->targets, items));
     if (!is_stream_of(context, kept, stream)) WF_TRY(change_stream(context, kept, stream, what));
-    WF_TRY(wf_scratch_enter(bound, stream, batch_room(bound, kept->sources, kept->targets), what));
-    if (bound->batch != NULL) bound->batch->named = items;
+    WF_TRY(wf_scratch_enter(bound, stream,
+                            in_place ? batch_room(bound, kept->sources, kept->targets) : 0, what));
+    if (bound->batch != NULL) {
+        bound->batch->named = items;
+        if (!again) bound->batch->is_labelled = false;
+    }
     status = wf_batch_run(bound, kept->sources, kept->targets, wf_scratch_extra(bound), stream,
                           work, what);
     if (bound->batch != NULL) bound->batch->named = NULL;
@@ -266,16 +305,17 @@ weft_status weft_move_batch(weft_context *context, uint32_t count, const weft_mo
 {
     WF_TRY(check_items(count, items));
     WF_TRY(enter(context, "weft_move_batch"));
-    return leave(context, context->is_simulated
-                              ? refuse_simulated(context, "weft_move_batch")
-                              : move_batch(context, count, items, stream, work, "weft_move_batch"));
+    return leave(context, context->is_simulated ? refuse_simulated(context, "weft_move_batch")
+                                                : move_batch(context, count, items, NULL, stream,
+                                                             work, "weft_move_batch"));
 }
 
 static weft_status carry_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                               weft_stream *stream, weft_work **work, const char *function)
+                               struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
+                               const char *function)
 {
     WF_TRY(enter(context, function));
-    return leave(context, move_batch(context, count, items, stream, work, function));
+    return leave(context, move_batch(context, count, items, memo, stream, work, function));
 }
 
 static weft_status agree(weft_context *context, const weft_spec *from, const weft_spec *to,

@@ -102,10 +102,12 @@ static weft_status move_all(weft_context *context, uint32_t count, const weft_mo
 }
 
 static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              weft_stream *stream, weft_work **work, const char *function)
+                              struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
+                              const char *function)
 {
     weft_status status;
 
+    (void)memo;
     WF_TRY(wf_moves_enter(context, function));
     status = move_all(context, count, items, stream, work, function);
     return wf_moves_leave(context, wf_fail_named(status, function));
@@ -114,7 +116,7 @@ static weft_status move_batch(weft_context *context, uint32_t count, const weft_
 static weft_status move_one(weft_context *context, const weft_move_item *item, weft_stream *stream,
                             weft_work **work, const char *function)
 {
-    return move_batch(context, 1, item, stream, work, function);
+    return move_batch(context, 1, item, NULL, stream, work, function);
 }
 
 static weft_status agree(weft_context *context, const weft_spec *from, const weft_spec *to,

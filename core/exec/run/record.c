@@ -144,6 +144,7 @@ static void relabel(struct wf_trace *trace, struct weft_bound *alone, const char
     uint32_t label;
 
     if (alone == NULL || alone->action_count == 0) return;
+    if (name == NULL && alone->actions[0].draft.label == 0) return;
     if (strcmp(wf_trace_text(trace, alone->actions[0].draft.label), name != NULL ? name : "") == 0)
         return;
     label = wf_trace_intern(trace, name);
@@ -155,8 +156,10 @@ void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound)
 {
     const weft_move_item *named = bound->batch->named;
 
-    for (uint32_t i = 0; named != NULL && i < bound->plan->member_count; i++)
+    if (named == NULL || bound->batch->is_labelled) return;
+    for (uint32_t i = 0; i < bound->plan->member_count; i++)
         relabel(trace, bound->batch->alone[i], named[i].name);
+    bound->batch->is_labelled = true;
 }
 
 /* ---- runs and steps ---- */

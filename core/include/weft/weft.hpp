@@ -794,6 +794,21 @@ public:
         return detail::describe<weft_move_info>(weft_move_get, raw_);
     }
 
+    /* Memory in stream order; free_on frees it after the work that is on the stream now. */
+    result<void *> alloc_on(uint64_t bytes, stream_ref stream) const
+    {
+        return detail::ask<void *>(weft_alloc_on, raw_, bytes, stream.get());
+    }
+    status free_on(void *pointer, stream_ref stream) const
+    {
+        return weft_free_on(raw_, pointer, stream.get());
+    }
+    /* Bytes that are allocated now, and the most at one time. */
+    result<weft_memory_info> memory_info() const
+    {
+        return detail::describe<weft_memory_info>(weft_memory_get, raw_);
+    }
+
     result<memory> alloc(uint64_t bytes, weft_memory_kind kind = WEFT_MEMORY_DEVICE) const
     {
         void *out = nullptr;
