@@ -277,8 +277,8 @@ typedef struct weft_reshard_options {
     bool (*progress)(void *state, uint64_t done, uint64_t total);
     void *state;
     /* Several processes share the work: this is number `part` of `parts`, on one file system, with
-     * the same source and options.  0 or 1: this one does all.  `keep` and `resume` are for one
-     * process. */
+     * the same source and options.  0 or 1: this one does all.  A run may be resumed with another
+     * number of processes. */
     int32_t part, parts;
     /* With several parts: replace each of COUNT values by its sum over all processes.  All call it
      * equally often.  STATE is that of `progress`. */
@@ -304,7 +304,7 @@ typedef struct weft_reshard_info {
     int32_t jobs;
     int32_t reserved;
     uint64_t resumed; /* after a run: bytes of elements that an earlier run had written */
-    uint64_t kept;    /* after a failure: steps that `resume` need not do again */
+    uint64_t kept;    /* after a failure: steps that `resume` need not do again, of this process */
 } weft_reshard_info;
 
 /* Write the properties of the plan to *OUT. */
