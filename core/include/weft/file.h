@@ -407,9 +407,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_save(weft_context *context, const char 
 
 /* The same, while the caller goes on: the call copies the elements that this rank writes to host
  * memory and returns; threads of this rank write the copy.  The tensors may change or be released
- * at once.  The call itself returns errors of its arguments and of making the files; writing and
- * the commit can fail later (weft_saving_wait).  The context may be used meanwhile, by one thread
- * as always.  The caller releases *OUT. */
+ * at once.  The call itself returns errors of its arguments, of making the files and of the copy,
+ * the same on all ranks; writing and the commit can fail later (weft_saving_wait).  The context may
+ * be used meanwhile, by one thread as always.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_save_begin(weft_context *context, const char *path,
                                                     weft_tensor *const *tensors, size_t count,
                                                     const weft_save_options *options,
