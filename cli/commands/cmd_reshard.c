@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
 
@@ -146,15 +147,25 @@ static weft_status read_layout(const struct cli_command *command, const struct c
 }
 
 /* After a failure: how to go on. */
-static void explain_resume(const struct cli_command *command, const weft_reshard_info *info,
-                           const char *path)
+static void explain_resume(const struct cli_command *command, const struct request *request,
+                           const weft_reshard_info *info)
 {
-    if (info->kept > 0)
+    struct wf_text journal = {0};
+
+    wf_text_add(&journal, "%s.weft-journal", request->to);
+    if (request->state.launched.size > 1 && wf_text_status(&journal) == WEFT_OK &&
+        access(journal.data, F_OK) == 0)
+        fprintf(stderr,
+                "weft %s: what the ranks have done is kept in %s.weft-partial; the same command "
+                "with --resume continues\n",
+                command->name, request->to);
+    else if (info->kept > 0)
         fprintf(stderr,
                 "weft %s: %" PRIu64 " of %" PRIu64
                 " steps are done and kept in %s.weft-partial; the same command with --resume "
                 "continues\n",
-                command->name, info->kept, info->steps, path);
+                command->name, info->kept, info->steps, request->to);
+    wf_text_free(&journal);
 }
 
 /* Under a launcher, the ranks divide the work. */
@@ -164,10 +175,6 @@ static weft_status join_ranks(struct request *request)
 
     WF_TRY(cli_launched_join(launched));
     if (launched->size == 1) return WEFT_OK;
-    if (request->options.resume)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "--resume needs one process, but there are %d ranks",
-                       launched->size);
-    request->options.keep = false;
     request->options.part = launched->rank;
     request->options.parts = launched->size;
     request->options.combine = on_combine;
@@ -185,7 +192,7 @@ static int report_failure(const struct cli_command *command, const struct reques
                 request->to);
     else
         exit_code = cli_fail(command, status);
-    explain_resume(command, info, request->to);
+    explain_resume(command, request, info);
     return exit_code;
 }
 

@@ -32,10 +32,6 @@ static weft_status settle_options(weft_reshard *reshard)
         return wf_fail(WEFT_ERR_INVALID,
                        "part is %d of %d; parts are numbered from 0, and several need `combine`",
                        options->part, options->parts);
-    if (options->parts > 1 && (options->keep || options->resume))
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "`keep` and `resume` need one process, but there are %d parts",
-                       options->parts);
     if (options->memory == 0) options->memory = DEFAULT_MEMORY;
     if (options->memory < LEAST_MEMORY)
         return wf_fail(WEFT_ERR_INVALID, "memory is %llu bytes; at least %llu are needed",

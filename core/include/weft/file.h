@@ -277,8 +277,8 @@ typedef struct weft_reshard_options {
     bool (*progress)(void *state, uint64_t done, uint64_t total);
     void *state;
     /* Several processes share the work: this is number `part` of `parts`, on one file system, with
-     * the same source and options.  0 or 1: this one does all.  `keep` and `resume` are for one
-     * process. */
+     * the same source and options.  0 or 1: this one does all.  A run may be resumed with another
+     * number of processes. */
     int32_t part, parts;
     /* With several parts: replace each of COUNT values by its sum over all processes.  All call it
      * equally often.  STATE is that of `progress`. */
@@ -304,7 +304,7 @@ typedef struct weft_reshard_info {
     int32_t jobs;
     int32_t reserved;
     uint64_t resumed; /* after a run: bytes of elements that an earlier run had written */
-    uint64_t kept;    /* after a failure: steps that `resume` need not do again */
+    uint64_t kept;    /* after a failure: steps that `resume` need not do again, of this process */
 } weft_reshard_info;
 
 /* Write the properties of the plan to *OUT. */
@@ -407,9 +407,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_save(weft_context *context, const char 
 
 /* The same, while the caller goes on: the call copies the elements that this rank writes to host
  * memory and returns; threads of this rank write the copy.  The tensors may change or be released
- * at once.  The call itself returns errors of its arguments and of making the files; writing and
- * the commit can fail later (weft_saving_wait).  The context may be used meanwhile, by one thread
- * as always.  The caller releases *OUT. */
+ * at once.  The call itself returns errors of its arguments, of making the files and of the copy,
+ * the same on all ranks; writing and the commit can fail later (weft_saving_wait).  The context may
+ * be used meanwhile, by one thread as always.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_save_begin(weft_context *context, const char *path,
                                                     weft_tensor *const *tensors, size_t count,
                                                     const weft_save_options *options,

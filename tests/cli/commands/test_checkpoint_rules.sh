@@ -67,7 +67,9 @@ contains 'the same' "$weft" verify plain.safetensors ranks3
 contains 'written in' "$weft" reshard plain.safetensors alone --verify
 contains 'written in' "$weft" run -n 2 "$weft" reshard plain.safetensors together --verify
 is '' diff -r alone together
-fails 1 'needs one process, but there are 2 ranks' "$weft" run -n 2 "$weft" reshard plain.safetensors new --resume
+contains 'written in' "$weft" run -n 2 "$weft" reshard plain.safetensors begun --resume
+contains 'the same' "$weft" verify plain.safetensors begun
+if compgen -G 'begun.weft-*' >/dev/null; then not_so "ranks leave no journal"; fi
 fails 1 'exists already' "$weft" run -n 2 "$weft" reshard plain.safetensors together
 if [[ -e new || -e together.weft-partial ]]; then not_so "refused ranks leave nothing"; fi
 

@@ -128,10 +128,10 @@ done
 
 # A run that takes its time says how far it is: lines in a log, or events.
 rm -rf out*
-faulty pwrite:3:late "$weft" reshard "${options[@]}" >/dev/null 2>said
+faulty pwrite:6:late "$weft" reshard "${options[@]}" >/dev/null 2>said
 contains ' s left' grep -E '^weft reshard: [0-9]+ %  [0-9.]+ of 0.02 GB  [0-9.]+ GB/s' said
 rm -rf out*
-faulty pwrite:3:late "$weft" reshard "${options[@]}" --json >said 2>said.errors
+faulty pwrite:6:late "$weft" reshard "${options[@]}" --json >said 2>said.errors
 if grep -q 's left' said.errors; then not_so "events and lines"; fi
 contains '{"event":"progress","path":"out","done":' grep '"total":.*"bytes_per_s":.*"left_ns":' said
 rm -rf out*
@@ -151,6 +151,28 @@ one_rank pwrite:4:kill 3 >said 2>&1 && not_so "rank 1 is killed, so the job fail
 if [[ -e out ]]; then not_so "rank 1 is killed: there is nothing at the target"; fi
 contains 'written in' "$weft" run -n 3 "$weft" reshard "${options[@]}"
 is '' diff -r whole out
+
+# What ranks have done is kept, and as many ranks, fewer or more go on.
+resumed_by() # ranks
+{
+    local lines
+    lines=$("$weft" run --no-prefix -n "$1" "$weft" reshard "${options[@]}" --resume --json) && tail -1 <<<"$lines"
+}
+for ranks in 3 1 2 5; do
+    fails 3 'the same command with --resume continues' one_rank pwrite:4:EIO 3
+    for journal in out.weft-journal out.weft-journal-1 out.weft-journal-2; do
+        if [[ ! -e $journal ]]; then not_so "a job that fails leaves $journal"; fi
+    done
+    json resumed_by "$ranks" -- 'it["event"] == "done" and 0 < it["resumed"] < it["read"]'
+    is '' diff -r whole out
+    if compgen -G 'out.weft-*' >/dev/null; then not_so "$ranks ranks leave nothing else: $(ls)"; fi
+done
+for fault in pwrite:2:kill pwrite:4:late fdatasync:1:kill any:40:kill; do
+    one_rank "$fault" 3 >said 2>&1 && not_so "rank 1 is killed, so the job fails"
+    is_new
+    contains 'written in' "$weft" run -n 2 "$weft" reshard "${options[@]}" --resume
+    is '' diff -r whole out
+done
 
 # Killed again and again, each run goes on; a single file as well.
 rm -rf out* one*
