@@ -38,9 +38,9 @@ static void measure_corner(const struct sides *s, const int32_t *base, uint32_t 
     }
     wf_shard_at(&s->source, coord, &has);
     wf_shard_at(&s->target, coord, &wants);
-    *kept = wf_shards_common_elements(&has, &wants) * s->element;
-    *received =
-        wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * s->element, s->holders), *kept);
+    *kept = wf_shards_common_elements(&has, &wants);
+    *received = wf_bytes_from((uint64_t)wants.elements, s->holders, *kept, s->element);
+    *kept *= s->element;
 }
 
 static weft_status open_sides(struct sides *s)

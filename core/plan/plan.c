@@ -74,6 +74,7 @@ weft_status wf_plan_finish_take(weft_plan *plan, weft_plan **out)
         free_plan(plan);
         return status;
     }
+    plan->exact = plan->exact && plan->received != UINT64_MAX; /* as many bytes, or more */
     *out = plan;
     return WEFT_OK;
 }
@@ -332,7 +333,7 @@ weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t
     if (plan->members != NULL) return batch_step_scratch(plan, index, bytes, exact);
     *exact = wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
                              index + 1 == plan->step_count, bytes);
-    if (!*exact && *bytes != UINT64_MAX) *bytes = wf_scratch_align(*bytes);
+    if (!*exact) *bytes = wf_scratch_align(*bytes);
     return WEFT_OK;
 }
 
@@ -416,7 +417,8 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
                             .cost_ns = step->cost_ns,
                             .tensor = step->tensor,
                             .cast = wf_step_cast(step),
-                            .exact = plan->exact && exact,
+                            .exact = plan->exact && exact && sent != UINT64_MAX &&
+                                     step->received != UINT64_MAX,
                             .scratch_exact = scratch_exact};
     return wf_info_write("weft_step_info", &info, sizeof info, out);
 }

@@ -308,9 +308,8 @@ static void load_exchange(const struct wf_loads *loads, const struct wf_state *f
             identity |= to.kind == WF_CODE_PARTIAL && from->axis[i].kind != WF_CODE_PARTIAL &&
                         to.value != WEFT_REDUCE_AVG && loads->coord[r][problem->mesh_axis[i]] != 0;
         }
-        received[r] = identity ? 0
-                               : wf_sub_capped(wf_mul_capped(loads->wants[r] * element, holders),
-                                               before->common[r] * element);
+        received[r] =
+            identity ? 0 : wf_bytes_from(loads->wants[r], holders, before->common[r], element);
     }
 }
 
@@ -360,7 +359,6 @@ void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
         else if (holders == 1)
             received[r] = (wants - kept[r]) * cast.element;
         else
-            received[r] =
-                wf_sub_capped(wf_mul_capped(wants * cast.element, holders), kept[r] * cast.element);
+            received[r] = wf_bytes_from(wants, holders, kept[r], cast.element);
     }
 }
