@@ -167,6 +167,27 @@ static const char *describe(const weft_spec *from, const weft_spec *to, uint32_t
     return text;
 }
 
+/* What OPTIONS minimize is not less in the plan by time, unless that is long. */
+static void check_not_worse(const weft_plan *plan, const weft_plan_options *options,
+                            const char *text)
+{
+    weft_plan_info mine = {.struct_size = sizeof mine}, other = {.struct_size = sizeof other};
+    weft_plan_options by_time = *options;
+    weft_plan *fast = NULL;
+
+    by_time.minimize = WEFT_MINIMIZE_TIME;
+    ck_assert_int_eq(weft_plan_get(plan, &mine), WEFT_OK);
+    ck_assert_int_eq(weft_plan_create(mine.from, mine.to, &by_time, &fast), WEFT_OK);
+    ck_assert_int_eq(weft_plan_get(fast, &other), WEFT_OK);
+    ck_assert_msg(other.steps > 6 || (options->minimize == WEFT_MINIMIZE_BYTES
+                                          ? mine.bytes_received_max <= other.bytes_received_max
+                                          : mine.peak_bytes <= other.peak_bytes),
+                  "%s: by time %llu bytes, scratch %llu", text,
+                  (unsigned long long)other.bytes_received_max,
+                  (unsigned long long)other.peak_bytes);
+    weft_plan_release(&fast);
+}
+
 /* Plan one random redistribution and count it; false if there is no such plan. */
 static bool check_random(struct random *r, bool crosses)
 {
@@ -189,6 +210,8 @@ static bool check_random(struct random *r, bool crosses)
     if (planned) {
         check_plan(plan, describe(from, to, options.minimize, table));
         check_sent(plan, describe(from, to, options.minimize, table));
+        if (options.minimize != WEFT_MINIMIZE_TIME)
+            check_not_worse(plan, &options, describe(from, to, options.minimize, table));
     }
     weft_plan_release(&plan);
     weft_cost_table_release(&costs);
