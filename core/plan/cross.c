@@ -412,6 +412,7 @@ static weft_status create_cross(const weft_spec *from, const weft_spec *to,
     if (from->elements == 0) {
         weft_plan *plan = NULL;
         WF_TRY(wf_plan_make(from, to, 0, &plan));
+        plan->least = true;
         wf_plan_add_up(plan);
         return wf_plan_finish_take(plan, out);
     }
@@ -436,6 +437,7 @@ static weft_status plan_as_one(const weft_spec *from, const weft_spec *to, const
     if (status == WEFT_OK) status = wf_plan_make(from, to, inner->step_count, &plan);
     if (status == WEFT_OK) {
         put_steps(plan, inner, 0);
+        plan->least = inner->least;
         wf_plan_add_up(plan);
         status = wf_plan_finish_take(plan, out);
     }

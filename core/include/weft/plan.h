@@ -77,6 +77,10 @@ typedef struct weft_plan_info {
     /* Counted; false: an estimate, or UINT64_MAX, which stands for as many bytes or more. */
     bool exact;         /* bytes_received_max */
     bool scratch_exact; /* peak_bytes */
+    /* It is shown that no plan of those that docs/planner.md lists is better.  False: the search
+     * was ended early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes
+     * between two meshes whose ranks differ. */
+    bool least;
 } weft_plan_info;
 
 /* Copy the properties of PLAN to *OUT, whose struct_size the caller sets. */

@@ -242,8 +242,8 @@ weft_status wf_loads_measure(struct wf_loads *loads, const struct wf_state *stat
 uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
                         const struct wf_load_state *state);
 /* Write the bytes that each rank receives in EDGE, out of FROM, to RECEIVED. */
-void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
-                   const struct wf_load_state *before, const struct wf_edge *edge,
-                   const struct wf_load_state *after, uint64_t *received);
+weft_status wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
+                          const struct wf_load_state *before, const struct wf_edge *edge,
+                          const struct wf_load_state *after, uint64_t *received) WF_NODISCARD;
 
 #endif
