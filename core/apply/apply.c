@@ -148,7 +148,7 @@ static weft_status make_targets(struct application *a, weft_tensor *const *input
         if (inputs[i] == NULL || weft_op_choice_move(a->choice, i) == NULL) continue;
         if (shown) show_move(a, i, inputs[i]);
         WF_TRY(wf_tensor_make(a->context, weft_op_choice_input(a->choice, i), inputs[i]->name,
-                              function, &operand->tensor));
+                              a->stream, function, &operand->tensor));
         operand->is_own = true;
         from[*count] = inputs[i];
         to[(*count)++] = operand->tensor;
@@ -205,8 +205,8 @@ static weft_status make_outputs(struct application *a)
             WF_TRY(share_input(a, input, output));
             continue;
         }
-        status = wf_tensor_make(a->context, weft_op_choice_output(a->choice, i), NULL, function,
-                                &output->tensor);
+        status = wf_tensor_make(a->context, weft_op_choice_output(a->choice, i), NULL, a->stream,
+                                function, &output->tensor);
         if (status != WEFT_OK) return give_up(a, status);
         output->is_own = true;
     }

@@ -40,7 +40,7 @@ static weft_status make_tensor(struct load *load, size_t index, weft_tensor **ou
     WF_TRY(weft_layout_find(load->layout, tensor->name, &placements));
     WF_TRY(wf_file_spec(weft_layout_mesh(load->layout), tensor->dtype, tensor->dims, tensor->shape,
                         placements, &spec));
-    status = wf_tensor_make(load->context, spec, tensor->name, "weft_load", out);
+    status = wf_tensor_make(load->context, spec, tensor->name, NULL, "weft_load", out);
     if (status == WEFT_OK) {
         struct wf_store_shard *shard = &load->pieces.shards[load->pieces.shard_count];
         status = wf_pieces_add(&load->pieces, (*out)->spec, index, 1, 0);
