@@ -263,20 +263,22 @@ static weft_status prepare_batch(weft_context *context, uint32_t count, const we
     return WEFT_OK;
 }
 
-/* The bound plan has the memory of the list with MEMO, from its last move. */
-static inline bool is_prepared(const weft_context *context, const struct wf_list_memo *memo)
+/* The bound plan that has the memory of the list with MEMO, from its last move; NULL: none. */
+static inline struct wf_kept_move *find_prepared(const weft_context *context,
+                                                 const struct wf_list_memo *memo)
 {
-    const struct wf_kept_move *kept = memo != NULL ? memo->kept : NULL;
+    struct wf_kept_move *kept = memo != NULL ? memo->kept : NULL;
 
-    return kept != NULL && memo->ended == wf_exec_state(context)->moves.ended && kept->memo == memo;
+    if (kept == NULL || memo->ended != wf_exec_state(context)->moves.ended) return NULL;
+    return kept->memo == memo ? kept : NULL;
 }
 
 static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
                               struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
                               const char *what)
 {
-    bool again = is_prepared(context, memo), in_place = false;
-    struct wf_kept_move *kept = again ? memo->kept : NULL;
+    struct wf_kept_move *kept = find_prepared(context, memo);
+    bool again = kept != NULL, in_place = false;
     weft_bound *bound;
     weft_status status;
 
