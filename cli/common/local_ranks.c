@@ -202,15 +202,16 @@ static bool read_frame(int fd, struct frame *frame, weft_status *status)
  * write that to FIRST instead. */
 static void prefer_cause(int fd, struct frame *first)
 {
-    uint64_t end_ns = wf_now_ns() + CAUSE_MS * UINT64_C(1000000);
+    uint64_t now_ns = wf_now_ns(), end_ns = now_ns + CAUSE_MS * UINT64_C(1000000);
     struct frame frame;
     weft_status status;
 
-    while (first->status == WEFT_ERR_PEER && wf_now_ns() < end_ns) {
+    for (; first->status == WEFT_ERR_PEER && now_ns < end_ns; now_ns = wf_now_ns()) {
         struct pollfd waiting = {.fd = fd, .events = POLLIN};
-        int left_ms = (int)((end_ns - wf_now_ns()) / 1000000);
 
-        if (poll(&waiting, 1, left_ms) <= 0 || !read_frame(fd, &frame, &status)) return;
+        if (poll(&waiting, 1, (int)((end_ns - now_ns) / 1000000)) <= 0 ||
+            !read_frame(fd, &frame, &status))
+            return;
         if (frame.status != WEFT_OK && frame.status != WEFT_ERR_PEER) *first = frame;
     }
 }
