@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # reshard.sh - `weft reshard` against `cp` of the same bytes, on one disk, with data synced in both.
 #
-#   bench/reshard.sh [--build DIR] [--folder DIR] [--gigabytes N] [--rounds N] [--json]
+#   bench/reshard.sh [--build DIR] [--folder DIR] [--gigabytes N] [--rounds N] [--torch] [--json]
 #
 # A Hugging Face folder of Llama's shape (4 GB) is written for four ranks; eight ranks with fused q, k and v become two
 # with separate ones; 100,000 tensors are planned.  Programs run in turn, with a warm cache.  The table has the median
-# of the rounds, cp's time divided by weft's, and the time of processors of both.  The largest memory of weft is that of the whole process.
+# of the rounds, cp's time divided by weft's, and the time of processors of both.  The largest memory of weft is that of
+# the whole process.  --torch also compares with PyTorch, without its start: a DCP checkpoint is loaded and saved again,
+# and its consolidation script makes whole tensors of four ranks' files.  --folder /dev/shm keeps disks out of it.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build folder=${TMPDIR:-/tmp} gigabytes=4 rounds=3 json=
+build=$root/build folder=${TMPDIR:-/tmp} gigabytes=4 rounds=3 json='' torch='' python=${PYTHON:-python3}
 while (($#)); do
     case $1 in
     --build) build=$2; shift ;;
@@ -16,7 +18,8 @@ while (($#)); do
     --gigabytes) gigabytes=$2; shift ;;
     --rounds) rounds=$2; shift ;;
     --json) json=--json ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    --torch) torch=yes ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift
 done
@@ -86,6 +89,26 @@ PY
     rm -rf out
     sync
 }
+if [[ $torch ]]; then
+    say() { printf '%s\n' "$*" >&2; }
+    # shellcheck source=bench/torch.sh disable=SC1091
+    . "$root/bench/torch.sh"
+    find_torch || { say "PyTorch cannot be installed here"; exit 77; }
+    "$weft" reshard hf tp4 --layout tp4.layout >&2
+    "$weft" inspect hf --json | "$python" -c 'import json, sys
+json.dump([t["name"] for t in json.load(sys.stdin)["tensors"]], open("tp4.names", "w"))'
+    "$python" "$root/bench/reshard_torch.py" make hf dcp >&2
+fi
+# by_torch NAME ARGUMENTS...: the same for PyTorch, which measures itself.
+by_torch()
+{
+    local name=$1
+    shift
+    "$python" "$root/bench/reshard_torch.py" "$@" 2>/dev/null | tail -1 |
+        sed "s/^{/{\"name\": \"$name\", \"kib\": 0, /" >>times.json
+    rm -rf out
+    sync
+}
 separate=(--rules "$root/rules/split-qkv.rules" --set "heads=32,kv_heads=8")
 for ((round = 0; round < rounds; round++)); do
     timed cp_hf sh -c 'cp -r --reflink=never hf out && sync -f out'
@@ -93,6 +116,12 @@ for ((round = 0; round < rounds; round++)); do
     timed cp_tp8 sh -c 'cp -r --reflink=never tp8 out && sync -f out'
     timed tp8_tp2 "$weft" reshard tp8 out --layout "$root/layouts/llama.layout" --mesh tp=2 "${separate[@]}"
     timed plan "$weft" reshard many.safetensors out --dry-run
+    if [[ $torch ]]; then
+        by_torch torch_dcp copy dcp out
+        timed weft_dcp "$weft" reshard dcp out --layout tp4.layout
+        by_torch torch_whole consolidate tp4 out
+        timed weft_whole "$weft" reshard tp4 out
+    fi
 done
 du -sb hf tp8 >sizes
 python3 - "$json" <<'PY'
@@ -106,6 +135,12 @@ result = {"rows": [{"what": what, "bytes": sizes[source], "cp_s": median(cp), "w
                     "of_cp": median(cp) / median(own), "cp_cpu_s": median(cp, "cpu_s"),
                     "weft_cpu_s": median(own, "cpu_s"), "memory_mib": memory(own)} for what, source, cp, own in table],
           "plan_100000_s": median("plan")}
+peers = [("DCP loaded and saved", "torch_dcp", "weft_dcp"), ("tp=4 -> whole tensors", "torch_whole", "weft_whole")]
+if any(r["name"] == "torch_dcp" for r in rows):
+    result["torch"] = [r["torch"] for r in rows if "torch" in r][0]
+    result["peers"] = [{"what": what, "torch_s": median(theirs), "weft_s": median(own),
+                        "times": median(theirs) / median(own), "torch_cpu_s": median(theirs, "cpu_s"),
+                        "weft_cpu_s": median(own, "cpu_s")} for what, theirs, own in peers]
 if sys.argv[1]:
     print(json.dumps(result))
 else:
@@ -114,4 +149,7 @@ else:
               f"{100 * row['of_cp']:4.0f} % of cp   CPU {row['cp_cpu_s']:.2f} s and {row['weft_cpu_s']:.2f} s   "
               f"{row['memory_mib']:4.0f} MiB")
     print(f"100,000 tensors are planned in {result['plan_100000_s']:.2f} s")
+    for row in result.get("peers", []):
+        print(f"{row['what']:22} PyTorch {result['torch']} {row['torch_s']:6.2f} s   weft {row['weft_s']:6.2f} s   "
+              f"{row['times']:.1f} times as fast   CPU {row['torch_cpu_s']:.2f} s and {row['weft_cpu_s']:.2f} s")
 PY

@@ -73,6 +73,7 @@ static int answer(const struct cli_command *command, const struct cli_args *args
 
     status = check ? weft_op_check(&request->call, &request->options, &choice)
                    : weft_op_propose(&request->call, &request->options, &choice);
+    if (status == WEFT_OK) status = op_request_check_wanted(request, choice);
     if (status == WEFT_OK && cli_has(command, args, "strategies"))
         status = weft_op_list_create(&request->call, &request->options, &list);
     if (status == WEFT_OK)
@@ -97,10 +98,22 @@ static int answer_records(const struct cli_command *command, const struct cli_ar
     return exit_code;
 }
 
+/* True if an option describes a call, which needs a mesh. */
+static bool has_call(const struct cli_command *command, const struct cli_args *args)
+{
+    static const char *const options[] = {"input", "output",     "attr",          "want",
+                                          "check", "strategies", "price-partials"};
+
+    for (size_t i = 0; i < WF_COUNT(options); i++)
+        if (cli_has(command, args, options[i])) return true;
+    return false;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct op_request request;
     struct cli_args args;
+    weft_status status;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
@@ -111,7 +124,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
         fprintf(stderr, "weft op: give the name of an operator, or --list\n");
         return CLI_USAGE;
     }
-    if (!cli_has(command, &args, "mesh")) return explain(command, args.rest[0]);
+    status = op_request_register(argc, argv);
+    if (status != WEFT_OK) return cli_fail(command, status);
+    if (!cli_has(command, &args, "mesh") && !has_call(command, &args))
+        return explain(command, args.rest[0]);
     if (!op_request_read(command, &args, argc, argv, &request, &exit_code)) return exit_code;
     exit_code = answer(command, &args, &request);
     op_request_free(&request);
@@ -122,7 +138,8 @@ const struct cli_command cli_op = {
     .name = "op",
     .summary = "explain the rules of an operator, or print the layouts in which it can run",
     .arguments =
-        "NAME [--mesh M --input SPEC... [--attr K=V]...] | --records FILE | --list | --rules",
+        "NAME [--mesh M --input SPEC... [--attr K=V]...] [--rule TEXT] | --records FILE | --list | "
+        "--rules",
     .example =
         "weft op mm --mesh dp=2,tp=4 --input \"f32[64,32] S(0),R\" --input \"f32[32,16] R,S(1)\"",
     .options =
@@ -130,6 +147,14 @@ const struct cli_command cli_op = {
             CLI_MESH,
             {"input", "SPEC", "an input: f32[64,32] S(0),R; - is an absent one; repeat it", 0},
             {"attr", "K=V", "an attribute: dim=1, shape=4,6, reduction=mean; repeat it", 0},
+            {"output", "SHAPE",
+             "the shape of an output that the rule does not give: f32[4,6]; "
+             "repeat it",
+             0},
+            {"rule", "TEXT", "a rule of your own, for this command; repeat it", 0},
+            {"want", "SPEC",
+             "the layout that an output is moved to afterwards; - is any; repeat it", 0},
+            {"price-partials", NULL, "choose as if partial outputs had to be reduced", 0},
             {"check", NULL, "only say whether the inputs are legal without communication", 0},
             {"strategies", NULL, "list all layouts in which the operator can run", 0},
             {"records", "FILE", "answer recorded calls, one JSON object per line; - is the input",

@@ -2,10 +2,12 @@
 #include "common/checkpoints.h"
 #include "common/launched.h"
 #include "common/progress.h"
+#include "reshard/report.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
 
@@ -16,25 +18,16 @@ static void on_interrupt(int number)
 }
 
 struct state {
-    uint64_t begun; /* nanoseconds */
+    struct reshard_report report;
     struct cli_launched launched;
 };
 
 static bool on_progress(void *argument, uint64_t done, uint64_t total)
 {
-    const struct state *state = argument;
-    double seconds = (double)(wf_now_ns() - state->begun) / 1e9;
-    double rate;
+    struct state *state = argument;
 
     done *= (uint64_t)state->launched.size; /* the other ranks go on alike */
-    if (done > total) done = total;
-    rate = seconds > 0 ? (double)done / seconds : 0;
-
-    if (state->launched.rank == 0)
-        cli_progress("%3.0f %%  %.2f of %.2f GB  %.2f GB/s  %.0f s left",
-                     total > 0 ? 100.0 * (double)done / (double)total : 100.0, (double)done / 1e9,
-                     (double)total / 1e9, rate / 1e9,
-                     rate > 0 ? (double)(total - done) / rate : 0.0);
+    reshard_report_progress(&state->report, done < total ? done : total, total);
     return interrupted == 0;
 }
 
@@ -45,65 +38,20 @@ static weft_status on_combine(void *argument, uint64_t *values, size_t count)
     return cli_launched_sum(&state->launched, values, count);
 }
 
-/* The plan, and after a run its time. */
-static int print_result(const struct cli_command *command, const weft_reshard_info *info,
-                        const char *path, uint64_t nanoseconds, bool as_json)
-{
-    struct wf_text text = {0};
-    struct wf_json json = {.out = &text};
-
-    if (as_json) {
-        wf_json_begin(&json, NULL, '{');
-        wf_json_string(&json, "path", path);
-        wf_json_bool(&json, "done", nanoseconds > 0);
-        wf_json_uint(&json, "tensors", info->tensors);
-        wf_json_uint(&json, "read", info->read);
-        wf_json_uint(&json, "written", info->written);
-        wf_json_uint(&json, "memory", info->memory);
-        wf_json_uint(&json, "steps", info->steps);
-        wf_json_int(&json, "jobs", info->jobs);
-        wf_json_uint(&json, "resumed", info->resumed);
-        if (nanoseconds > 0)
-            wf_json_uint(&json, "time_ns", nanoseconds);
-        else
-            wf_json_null(&json, "time_ns");
-        wf_json_end(&json, '}');
-    } else {
-        wf_text_add(&text, "%s: %" PRIu64 " tensors, ", path, info->tensors);
-        wf_text_bytes(&text, info->read);
-        wf_text_add(&text, " %s, ", nanoseconds > 0 ? "read" : "to read");
-        wf_text_bytes(&text, info->written);
-        wf_text_add(&text, " %s", nanoseconds > 0 ? "written" : "to write");
-        if (nanoseconds > 0) {
-            wf_text_add(&text, " in ");
-            wf_text_time(&text, nanoseconds);
-            if (info->resumed > 0) {
-                wf_text_add(&text, "; an earlier run had written ");
-                wf_text_bytes(&text, info->resumed);
-            }
-        } else {
-            wf_text_add(&text, ", %d jobs, at most ", info->jobs);
-            wf_text_bytes(&text, info->memory);
-            wf_text_add(&text, " of buffers");
-        }
-    }
-    wf_text_char(&text, '\n');
-    return cli_print(command, stdout, &text);
-}
-
-static weft_status run_plan(weft_reshard *plan, struct state *state, uint64_t *nanoseconds)
+static weft_status run_plan(weft_reshard *plan, struct state *state, const weft_reshard_info *info,
+                            uint64_t *nanoseconds)
 {
     struct sigaction action = {.sa_handler = on_interrupt}, before;
     weft_status status;
 
-    state->begun = wf_now_ns();
+    reshard_report_begin(&state->report, info);
     if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGINT, &action, NULL);
     cli_progress_begin();
     status = weft_reshard_run(plan);
     cli_progress_end();
     sigaction(SIGINT, &before, NULL);
-    *nanoseconds = wf_now_ns() - state->begun + 1;
+    *nanoseconds = wf_now_ns() - state->report.begun_ns;
     return status;
 }
 
@@ -111,8 +59,9 @@ struct request {
     const char *from, *to;
     weft_rules *rules; /* NULL: none */
     weft_reshard_options options;
-    bool dry_run, as_json;
+    bool dry_run;
     struct state state;
+    int exit_code; /* of printing the plan */
 };
 
 static bool read_request(const struct cli_command *command, const struct cli_args *args,
@@ -129,13 +78,13 @@ static bool read_request(const struct cli_command *command, const struct cli_arg
         !cli_size(command, args, "file-size", 0, &file) ||
         !cli_int(command, args, "jobs", 1, 1024, 0, &jobs))
         return false;
-    *request = (struct request){.from = args->rest[0],
-                                .to = args->rest[1],
-                                .dry_run = cli_has(command, args, "dry-run"),
-                                .as_json = cli_has(command, args, "json")};
+    *request = (struct request){
+        .from = args->rest[0], .to = args->rest[1], .dry_run = cli_has(command, args, "dry-run")};
+    request->state.report = (struct reshard_report){
+        .command = command, .path = request->to, .as_json = cli_has(command, args, "json")};
     request->options = (weft_reshard_options){.struct_size = sizeof request->options,
                                               .replace = cli_has(command, args, "force"),
-                                              .checksums = cli_has(command, args, "checksums"),
+                                              .checksums = cli_has(command, args, "verify"),
                                               .keep = true,
                                               .resume = cli_has(command, args, "resume"),
                                               .file_bytes = (uint64_t)file,
@@ -143,6 +92,17 @@ static bool read_request(const struct cli_command *command, const struct cli_arg
                                               .jobs = (int32_t)jobs,
                                               .progress = on_progress};
     return true;
+}
+
+static weft_status print_plan(struct request *request, weft_reshard *plan,
+                              const weft_reshard_info *info)
+{
+    uint64_t predicted = 0;
+
+    if (request->state.report.is_silent) return WEFT_OK;
+    WF_TRY(weft_reshard_predict(plan, &predicted));
+    request->exit_code = reshard_report_plan(&request->state.report, plan, info, predicted);
+    return WEFT_OK;
 }
 
 static weft_status reshard(struct request *request, weft_reshard_info *info, uint64_t *nanoseconds)
@@ -153,11 +113,14 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
     weft_status status = cli_checkpoint_open(request->from, request->rules, &opened, &in);
 
     request->options.state = &request->state;
+    request->state.report.is_silent = request->state.launched.rank != 0;
     if (status == WEFT_OK) status = weft_reshard_create(in, request->to, &request->options, &plan);
     if (status == WEFT_OK) status = weft_reshard_get(plan, info);
-    if (status == WEFT_OK && !request->dry_run) {
+    if (status == WEFT_OK && request->dry_run) {
+        status = print_plan(request, plan, info);
+    } else if (status == WEFT_OK) {
         weft_status told;
-        status = run_plan(plan, &request->state, nanoseconds);
+        status = run_plan(plan, &request->state, info, nanoseconds);
         told = weft_reshard_get(plan, info); /* what is resumed, or kept */
         if (status == WEFT_OK) status = told;
     }
@@ -184,15 +147,25 @@ static weft_status read_layout(const struct cli_command *command, const struct c
 }
 
 /* After a failure: how to go on. */
-static void explain_resume(const struct cli_command *command, const weft_reshard_info *info,
-                           const char *path)
+static void explain_resume(const struct cli_command *command, const struct request *request,
+                           const weft_reshard_info *info)
 {
-    if (info->kept > 0)
+    struct wf_text journal = {0};
+
+    wf_text_add(&journal, "%s.weft-journal", request->to);
+    if (request->state.launched.size > 1 && wf_text_status(&journal) == WEFT_OK &&
+        access(journal.data, F_OK) == 0)
+        fprintf(stderr,
+                "weft %s: what the ranks have done is kept in %s.weft-partial; the same command "
+                "with --resume continues\n",
+                command->name, request->to);
+    else if (info->kept > 0)
         fprintf(stderr,
                 "weft %s: %" PRIu64 " of %" PRIu64
                 " steps are done and kept in %s.weft-partial; the same command with --resume "
                 "continues\n",
-                command->name, info->kept, info->steps, path);
+                command->name, info->kept, info->steps, request->to);
+    wf_text_free(&journal);
 }
 
 /* Under a launcher, the ranks divide the work. */
@@ -202,10 +175,6 @@ static weft_status join_ranks(struct request *request)
 
     WF_TRY(cli_launched_join(launched));
     if (launched->size == 1) return WEFT_OK;
-    if (request->options.resume)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "--resume needs one process, but there are %d ranks",
-                       launched->size);
-    request->options.keep = false;
     request->options.part = launched->rank;
     request->options.parts = launched->size;
     request->options.combine = on_combine;
@@ -217,12 +186,13 @@ static int report_failure(const struct cli_command *command, const struct reques
 {
     int exit_code = CLI_INTERRUPTED;
 
+    reshard_report_failed(&request->state.report, info, status, interrupted != 0);
     if (interrupted)
         fprintf(stderr, "weft %s: interrupted; there is nothing new at %s\n", command->name,
                 request->to);
     else
         exit_code = cli_fail(command, status);
-    explain_resume(command, info, request->to);
+    explain_resume(command, request, info);
     return exit_code;
 }
 
@@ -252,8 +222,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     weft_layout_release(&layout);
     weft_rules_release(&request.rules);
     if (status != WEFT_OK) return report_failure(command, &request, &info, status);
-    if (request.state.launched.rank != 0) return CLI_OK;
-    return print_result(command, &info, request.to, nanoseconds, request.as_json);
+    if (request.dry_run) return request.exit_code;
+    return reshard_report_done(&request.state.report, &info, nanoseconds);
 }
 
 const struct cli_command cli_reshard = {
@@ -274,8 +244,7 @@ const struct cli_command cli_reshard = {
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},
             {"file-size", "SIZE", "the most bytes of tensors in a file (default: 5,000,000,000)",
              0},
-            {"checksums", NULL, "write weft.json, with which `weft verify TO` checks every tensor",
-             0},
+            {"verify", NULL, "write weft.json, with which `weft verify TO` checks every tensor", 0},
             {"force", NULL, "replace a checkpoint at TO", 0},
             {"resume", NULL, "continue a run that failed or was killed, or begin one", 0},
             {"dry-run", NULL, "print the plan only", 0},

@@ -252,10 +252,9 @@ static weft_status compare_sums(struct pair *pair)
     wf_text_add(&path, "%s/weft.json", pair->path[0]);
     WF_TRY(wf_text_status(&path));
     file = fopen(path.data, "re");
-    status = file != NULL
-                 ? read_file(file, path.data, &text)
-                 : wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --checksums` writes it",
-                           path.data, strerror(errno));
+    status = file != NULL ? read_file(file, path.data, &text)
+                          : wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --verify` writes it",
+                                    path.data, strerror(errno));
     if (file != NULL) fclose(file);
     if (status == WEFT_OK) {
         wf_json_reader_begin(&json, path.data, text.data, text.length);

@@ -244,15 +244,45 @@ static weft_status take_results(const struct checker *c, struct graph_line *line
 
     WF_TRY(weft_op_choice_get(line->choice, &info));
     if (info.outputs < line->output_count)
-        return fail_line(line, wf_fail(WEFT_ERR_INVALID,
-                                       "operator %.100s has %u outputs, and the line names %u",
-                                       line->op, info.outputs, line->output_count));
+        return fail_line(line,
+                         wf_fail(WEFT_ERR_INVALID,
+                                 "operator %.100s has %u output%s, and the line names %u", line->op,
+                                 info.outputs, info.outputs == 1 ? "" : "s", line->output_count));
     for (uint32_t i = 0; i < line->output_count; i++) {
         if (line->outputs[i] < 0) continue;
         c->graph->tensors[line->outputs[i]].spec =
             weft_spec_retain(weft_op_choice_output(line->choice, i));
     }
     return WEFT_OK;
+}
+
+/* The cheapest strategy of CALL, which is LINE.  Inputs that are legal as they are stay.  Otherwise
+ * the moves of the results count: a clause `to` says where a result is moved, and other results
+ * that are partial have to be reduced some time. */
+static weft_status propose_call(const struct checker *c, struct graph_line *line,
+                                const weft_op_call *call)
+{
+    weft_op_options options = c->options;
+    const weft_spec *wanted[1] = {NULL};
+    weft_op_choice *first = NULL;
+    weft_spec *target = NULL;
+    weft_status status;
+
+    options.flags = WEFT_OP_EXACT;
+    if (weft_op_check(call, &options, &line->choice) == WEFT_OK) return WEFT_OK;
+    options.flags = WEFT_OP_PRICE_PARTIALS;
+    if (line->spec == NULL || line->output_count != 1)
+        return weft_op_propose(call, &options, &line->choice);
+    status = weft_op_propose(call, &options, &first);
+    if (status != WEFT_OK) return status;
+    status = weft_spec_with(weft_op_choice_output(first, 0), line->spec, &target);
+    weft_op_choice_release(&first);
+    if (status != WEFT_OK) return status;
+    wanted[0] = target;
+    options.wanted_outputs = wanted;
+    status = weft_op_propose(call, &options, &line->choice);
+    weft_spec_release(&target);
+    return status;
 }
 
 static weft_status check_call(const struct checker *c, struct graph_line *line)
@@ -264,12 +294,12 @@ static weft_status check_call(const struct checker *c, struct graph_line *line)
     weft_status status;
 
     WF_TRY(fill_call(c, line, inputs, &call));
-    status = weft_op_propose(&call, &c->options, &line->choice);
+    status = propose_call(c, line, &call);
     if (status != WEFT_OK) return fail_line(line, status);
     for (uint32_t i = 0; i < line->input_count; i++)
         count_plan(weft_op_choice_move(line->choice, i), line);
     if (c->strict && line->moves > 0) {
-        options.flags |= WEFT_OP_EXACT;
+        options.flags = WEFT_OP_EXACT;
         status = weft_op_check(&call, &options, &exact);
         weft_op_choice_release(&exact);
         if (status == WEFT_ERR_NO_MEMORY) return status;

@@ -1,6 +1,7 @@
 /* graph.h - a graph of operators as text, and the layouts that its lines have.
  *
  *     mesh dp=2,tp=4
+ *     rule shift: x[a b] -> y[a b]; whole a
  *     input x bf16[8,512,1024] S(0),R
  *     param w bf16[4096,1024] R,S(0)
  *     y = linear(x, w) ; x32
@@ -64,8 +65,10 @@ struct graph {
     uint32_t *slots; /* of the hash table: 1 + the tensor */
     uint32_t slot_count;
     struct graph_keep *keeps;
-    int64_t memory; /* bytes that inputs and parameters may take on a rank; 0: any number */
-    uint64_t held;  /* bytes that they take on the rank that holds most */
+    struct wf_text rules; /* of lines `rule`, each at its line */
+    uint32_t rule_line;   /* the line at which `rules` ends */
+    int64_t memory;       /* bytes that inputs and parameters may take on a rank; 0: any number */
+    uint64_t held;        /* bytes that they take on the rank that holds most */
     struct graph_block *blocks;
     uint32_t moves, refused; /* refused: lines */
     uint64_t bytes, cost_ns; /* of all moves, with repeats */

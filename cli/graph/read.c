@@ -1,10 +1,9 @@
 /* read.c - the lines of a graph.
  *
- *     line    = "mesh" MESH | "input" NAME SPEC | "param" NAME SPEC | "output" NAME [ PLACEMENTS ]
- *             | NAME { "," NAME } "=" OPERATOR "(" [ argument { "," argument } ] ")"
- *               each with { ";" clause }, and "#" begins a comment
- *     clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { "," SHAPE } | "flops" N | "flops" "auto"
- *             | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
+ *     line    = "mesh" MESH | "rule" RULE | "input" NAME SPEC | "param" NAME SPEC | "output" NAME [
+ * PLACEMENTS ] | NAME { "," NAME } "=" OPERATOR "(" [ argument { "," argument } ] ")" each with {
+ * ";" clause }, and "#" begins a comment clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { ","
+ * SHAPE } | "flops" N | "flops" "auto" | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
  *
  * A `;` in parentheses belongs to a placement. */
 #include "graph.h"
@@ -159,6 +158,23 @@ static weft_status read_mesh(struct graph_reader *r)
     return wf_fail_context(WEFT_ERR_PARSE, "graph line %u", r->line);
 }
 
+/* Keep the rule, which ends with the line, at the same line and position of the graph's rules. */
+static weft_status read_rule(struct graph_reader *r, size_t begin)
+{
+    struct wf_text *rules = &r->graph->rules;
+    size_t length = strcspn(r->scan.text + r->scan.at, "\r\n");
+
+    while (r->graph->rule_line < r->line) {
+        wf_text_char(rules, '\n');
+        r->graph->rule_line++;
+    }
+    for (; begin < r->scan.at; begin++)
+        wf_text_char(rules, ' ');
+    wf_text_append(rules, r->scan.text + r->scan.at, length);
+    r->scan.at += length;
+    return wf_text_status(rules);
+}
+
 /* "input x f32[4] S(0)", behind its first word. */
 static weft_status read_tensor(struct graph_reader *r, uint8_t kind)
 {
@@ -209,18 +225,20 @@ static weft_status read_line(struct graph_reader *r)
     static const char *const words[] = {"input", "param", "output"}; /* by their kinds */
     uint32_t before = r->graph->line_count;
     const char *name;
-    size_t length, kind = 0;
+    size_t length, kind = 0, begin = r->scan.at;
 
     if (is_assignment(r)) {
         (void)graph_take_name(r, &name, &length);
         WF_TRY(graph_read_call(r, name, length));
     } else if (take_keyword(r, "mesh")) {
         WF_TRY(read_mesh(r));
+    } else if (take_keyword(r, "rule")) {
+        return read_rule(r, begin);
     } else {
         while (kind < WF_COUNT(words) && !take_keyword(r, words[kind]))
             kind++;
         if (kind == WF_COUNT(words))
-            return graph_fail(r, "mesh, input, param, output, or \"y = operator(x)\"");
+            return graph_fail(r, "mesh, rule, input, param, output, or \"y = operator(x)\"");
         WF_TRY(read_tensor(r, (uint8_t)kind));
     }
     for (wf_scan_space(&r->scan); wf_scan_char(&r->scan, ';'); wf_scan_space(&r->scan)) {
@@ -235,6 +253,7 @@ weft_status graph_read(const char *text, struct graph *out)
     struct graph_reader r = {.graph = out, .scan = {text, 0}, .line = 1};
 
     memset(out, 0, sizeof *out);
+    out->rule_line = 1;
     for (; !wf_scan_end(&r.scan); r.line++) {
         char c;
         wf_scan_space(&r.scan);
@@ -246,6 +265,7 @@ weft_status graph_read(const char *text, struct graph *out)
         if (!wf_scan_end(&r.scan) && !wf_scan_char(&r.scan, '\n'))
             return graph_fail(&r, "; or the end of the line");
     }
+    if (out->rules.length > 0) WF_TRY(weft_op_replace(out->rules.data));
     if (out->mesh == NULL) return wf_fail(WEFT_ERR_PARSE, "graph: no line gives the mesh");
     return WEFT_OK;
 }

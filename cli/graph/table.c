@@ -134,6 +134,7 @@ void graph_free(struct graph *g)
         g->blocks = next;
     }
     weft_mesh_release(&g->mesh);
+    wf_text_free(&g->rules);
     wf_free(g->lines);
     wf_free(g->tensors);
     wf_free(g->slots);

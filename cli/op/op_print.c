@@ -35,12 +35,60 @@ static void json_tensors(struct wf_json *json, const weft_op_choice *choice, con
     wf_json_end(json, ']');
 }
 
+/* ---- prices ---- */
+
+enum { PRICES = 1 << 14 };
+
+/* Times of moves.  Many strategies want the same of an input. */
+struct prices {
+    const struct op_request *request;
+    struct {
+        const weft_spec *from, *to;
+        uint64_t ns; /* UINT64_MAX: a partial would have to change its kind */
+    } * known;       /* PRICES of them, by their hash; NULL: there is no memory */
+};
+
+static struct prices begin_prices(const struct op_request *r)
+{
+    struct prices p = {.request = r};
+
+    p.known = wf_calloc(PRICES, sizeof *p.known);
+    return p;
+}
+
+static uint64_t price_move(const struct prices *p, const weft_spec *from, const weft_spec *to)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .costs = p->request->options.costs};
+    weft_plan_info info = {.struct_size = sizeof info};
+    uint64_t ns = UINT64_MAX;
+    weft_plan *plan = NULL;
+
+    if (weft_plan_create(from, to, &options, &plan) == WEFT_OK &&
+        weft_plan_get(plan, &info) == WEFT_OK)
+        ns = info.cost_ns;
+    weft_plan_release(&plan);
+    return ns;
+}
+
+static uint64_t price_of(const struct prices *p, const weft_spec *from, const weft_spec *to)
+{
+    uint64_t at = wf_hash_mix(wf_hash_mix(1, (uintptr_t)from), (uintptr_t)to) % PRICES;
+
+    if (p->known == NULL) return price_move(p, from, to);
+    if (p->known[at].from != from || p->known[at].to != to) {
+        p->known[at].from = from;
+        p->known[at].to = to;
+        p->known[at].ns = price_move(p, from, to);
+    }
+    return p->known[at].ns;
+}
+
 /* Time of the moves to CHOICE; false: a partial would have to change its kind.  If the operator
  * takes lists, CHOICE is for their tensors at ELEMENT. */
-static bool cost_of(const struct op_request *r, const weft_op_choice *choice, uint32_t element,
+static bool cost_of(const struct prices *p, const weft_op_choice *choice, uint32_t element,
                     uint64_t *out)
 {
-    weft_plan_options options = {.struct_size = sizeof options, .costs = r->options.costs};
+    const struct op_request *r = p->request;
     weft_op_choice_info shape = {.struct_size = sizeof shape};
     uint32_t all = r->call.input_count, members = 1;
 
@@ -50,19 +98,14 @@ static bool cost_of(const struct op_request *r, const weft_op_choice *choice, ui
         members = all % shape.inputs == 0 ? all / shape.inputs : (all - 1) / (shape.inputs - 1);
     for (uint32_t i = 0; i < shape.inputs; i++) {
         const weft_spec *given = r->inputs[wf_min_i64(i * (int64_t)members + element, all - 1)];
-        weft_plan_info info = {.struct_size = sizeof info};
-        weft_plan *plan = NULL;
-        bool priced;
-        if (given == NULL) continue;
-        priced =
-            weft_plan_create(given, weft_op_choice_input(choice, i), &options, &plan) == WEFT_OK &&
-            weft_plan_get(plan, &info) == WEFT_OK;
-        weft_plan_release(&plan);
-        if (!priced) return false;
-        *out += info.cost_ns;
+        uint64_t ns = given != NULL ? price_of(p, given, weft_op_choice_input(choice, i)) : 0;
+        if (ns == UINT64_MAX) return false;
+        *out += ns;
     }
     return true;
 }
+
+/* ---- JSON ---- */
 
 static void json_moves(const struct op_request *r, const weft_op_choice *choice,
                        struct wf_json *json)
@@ -87,6 +130,7 @@ void op_add_strategies(const struct op_request *r, const weft_op_list *list, con
                        uint32_t element, struct wf_json *json)
 {
     weft_op_choice_info shape = {.struct_size = sizeof shape};
+    struct prices prices = begin_prices(r);
 
     wf_json_begin(json, key, '[');
     if (weft_op_list_count(list) > 0 &&
@@ -98,13 +142,14 @@ void op_add_strategies(const struct op_request *r, const weft_op_list *list, con
         wf_json_begin(json, NULL, '{');
         json_tensors(json, one, "inputs", shape.inputs, weft_op_choice_input);
         json_tensors(json, one, "outputs", shape.outputs, weft_op_choice_output);
-        if (cost_of(r, one, element, &cost))
+        if (cost_of(&prices, one, element, &cost))
             wf_json_uint(json, "cost_ns", cost);
         else
             wf_json_null(json, "cost_ns");
         wf_json_end(json, '}');
     }
     wf_json_end(json, ']');
+    wf_free(prices.known);
 }
 
 weft_status op_add_members(const struct op_request *r, const weft_op_choice *choice,
@@ -118,6 +163,7 @@ weft_status op_add_members(const struct op_request *r, const weft_op_choice *cho
     json_tensors(json, choice, "outputs", info.outputs, weft_op_choice_output);
     json_moves(r, choice, json);
     wf_json_uint(json, "cost_ns", info.cost_ns);
+    wf_json_uint(json, "output_ns", info.output_ns);
     wf_json_bool(json, "communicates", info.local == 0);
     wf_json_end(json, '}');
     json_tensors(json, choice, "gradients", info.inputs, weft_op_choice_gradient);
@@ -170,23 +216,34 @@ static weft_status add_row(const weft_op_choice *choice, uint32_t inputs, uint32
     return wf_text_status(out);
 }
 
+static weft_status add_strategy(const struct prices *prices, const weft_op_choice *one,
+                                uint32_t outputs, struct wf_text *out)
+{
+    uint64_t cost;
+
+    wf_text_add(out, "  ");
+    WF_TRY(add_row(one, prices->request->call.input_count, outputs, out));
+    if (cost_of(prices, one, 0, &cost)) {
+        wf_text_add(out, "  ");
+        wf_text_time(out, cost);
+    }
+    wf_text_char(out, '\n');
+    return WEFT_OK;
+}
+
 static weft_status add_strategies(const struct op_request *r, const weft_op_list *list,
                                   uint32_t outputs, struct wf_text *out)
 {
+    weft_status status = WEFT_OK;
+    struct prices prices;
+
     if (list == NULL) return WEFT_OK;
+    prices = begin_prices(r);
     wf_text_add(out, "%u strategies:\n", weft_op_list_count(list));
-    for (uint32_t i = 0; i < weft_op_list_count(list); i++) {
-        const weft_op_choice *one = weft_op_list_choice(list, i);
-        uint64_t cost;
-        wf_text_add(out, "  ");
-        WF_TRY(add_row(one, r->call.input_count, outputs, out));
-        if (cost_of(r, one, 0, &cost)) {
-            wf_text_add(out, "  ");
-            wf_text_time(out, cost);
-        }
-        wf_text_char(out, '\n');
-    }
-    return WEFT_OK;
+    for (uint32_t i = 0; status == WEFT_OK && i < weft_op_list_count(list); i++)
+        status = add_strategy(&prices, weft_op_list_choice(list, i), outputs, out);
+    wf_free(prices.known);
+    return status;
 }
 
 weft_status op_add_text(const struct op_request *r, const weft_op_choice *choice,
@@ -211,6 +268,11 @@ weft_status op_add_text(const struct op_request *r, const weft_op_choice *choice
     }
     for (uint32_t i = 0; i < info.outputs; i++) {
         WF_TRY(add_tensor("output", i, weft_op_choice_output(choice, i), out));
+        wf_text_char(out, '\n');
+    }
+    if (info.output_ns > 0) {
+        wf_text_add(out, "outputs are moved afterwards in ");
+        wf_text_time(out, info.output_ns);
         wf_text_char(out, '\n');
     }
     for (uint32_t i = 0; i < info.inputs; i++) {

@@ -84,11 +84,80 @@ static bool read_attr(struct op_request *r, const char *text)
     return true;
 }
 
+weft_status op_request_register(int argc, char **argv)
+{
+    struct wf_text rules = {0};
+    weft_status status;
+
+    for (int i = 1; i < argc; i++) {
+        const char *value = value_at(argc, argv, "rule", &i);
+        if (value != NULL) wf_text_add(&rules, "%s\n", value);
+    }
+    if (rules.length == 0) return WEFT_OK;
+    status = wf_text_status(&rules);
+    if (status == WEFT_OK) status = weft_op_register(rules.data);
+    wf_text_free(&rules);
+    return status;
+}
+
+/* "f32[4,6]" */
+static weft_status read_output(struct op_request *r, const char *value)
+{
+    weft_op_tensor *t = &r->outputs[r->call.output_count];
+    struct wf_text text = {0};
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    wf_text_add(&text, "%s", value);
+    for (int32_t a = 0; a < weft_mesh_axes(r->mesh); a++)
+        wf_text_add(&text, a > 0 ? ",R" : " R");
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = weft_spec_parse(r->mesh, text.data, &spec);
+    wf_text_free(&text);
+    if (status != WEFT_OK) return wf_fail_context(status, "--output takes a dtype and a shape");
+    *t = (weft_op_tensor){.dtype = weft_spec_dtype(spec), .dims = weft_spec_dims(spec)};
+    memcpy(t->shape, weft_spec_shape(spec), (size_t)t->dims * sizeof t->shape[0]);
+    weft_spec_release(&spec);
+    r->call.output_count++;
+    r->call.outputs = r->outputs;
+    return WEFT_OK;
+}
+
+/* Read the option of an output at ARGV[*AT].  *TAKEN: it is one. */
+static weft_status read_of_output(struct op_request *r, int argc, char **argv, int *at, bool *taken)
+{
+    const char *value = value_at(argc, argv, "output", at);
+
+    *taken = value != NULL;
+    if (value != NULL && r->call.output_count == OP_OUTPUTS_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "at most %d outputs can be given", OP_OUTPUTS_MAX);
+    if (value != NULL) return read_output(r, value);
+    value = value_at(argc, argv, "want", at);
+    *taken = value != NULL;
+    if (value == NULL) return WEFT_OK;
+    if (r->wanted_count == OP_OUTPUTS_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "at most %d layouts can be wanted", OP_OUTPUTS_MAX);
+    r->options.wanted_outputs = (const weft_spec *const *)r->wanted;
+    if (strcmp(value, "-") == 0) {
+        r->wanted_count++;
+        return WEFT_OK;
+    }
+    return weft_spec_parse(r->mesh, value, &r->wanted[r->wanted_count++]);
+}
+
 static bool read_repeated(const struct cli_command *command, int argc, char **argv,
                           struct op_request *r, int *exit_code)
 {
     for (int i = 1; i < argc; i++) {
-        const char *value = value_at(argc, argv, "attr", &i);
+        const char *value;
+        bool taken;
+        weft_status status = read_of_output(r, argc, argv, &i, &taken);
+        if (status != WEFT_OK) {
+            *exit_code = cli_fail(command, status);
+            return false;
+        }
+        if (taken) continue;
+        value = value_at(argc, argv, "attr", &i);
         if (value != NULL) {
             if (r->call.attr_count == OP_ATTRS_MAX || !read_attr(r, value))
                 return fail_usage(command, exit_code, "expected --attr NAME=VALUE, not", value);
@@ -122,6 +191,7 @@ bool op_request_read(const struct cli_command *command, const struct cli_args *a
                                .inputs = (const weft_spec *const *)out->inputs,
                                .attrs = out->attrs};
     out->options.struct_size = sizeof out->options;
+    if (cli_has(command, args, "price-partials")) out->options.flags = WEFT_OP_PRICE_PARTIALS;
     status = weft_mesh_parse(mesh, &out->mesh);
     if (status == WEFT_OK) status = weft_cost_table_open(costs, &out->costs);
     if (status != WEFT_OK) {
@@ -135,10 +205,23 @@ bool op_request_read(const struct cli_command *command, const struct cli_args *a
     return false;
 }
 
+weft_status op_request_check_wanted(const struct op_request *r, const weft_op_choice *choice)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+
+    WF_TRY(weft_op_choice_get(choice, &info));
+    if (r->wanted_count <= info.outputs) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "operator %.100s has %u output%s, and --want is given %u times", r->call.name,
+                   info.outputs, info.outputs == 1 ? "" : "s", r->wanted_count);
+}
+
 void op_request_free(struct op_request *r)
 {
     for (uint32_t i = 0; i < r->call.input_count; i++)
         weft_spec_release(&r->inputs[i]);
+    for (uint32_t i = 0; i < r->wanted_count; i++)
+        weft_spec_release(&r->wanted[i]);
     for (uint32_t i = 0; i < OP_ATTRS_MAX; i++) {
         wf_free(r->texts[i]);
         wf_free(r->lists[i]);

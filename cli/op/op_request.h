@@ -4,7 +4,7 @@
 
 #include "common/cli.h"
 
-enum { OP_INPUTS_MAX = 256, OP_ATTRS_MAX = 32, OP_OUTPUTS_MAX = 3 };
+enum { OP_INPUTS_MAX = 256, OP_ATTRS_MAX = 32, OP_OUTPUTS_MAX = 16 };
 
 struct op_request {
     weft_mesh *mesh;
@@ -14,14 +14,21 @@ struct op_request {
     char *texts[OP_ATTRS_MAX];    /* "k=v", which attrs point into */
     int64_t *lists[OP_ATTRS_MAX]; /* NULL: not a list */
     weft_op_tensor outputs[OP_OUTPUTS_MAX];
+    weft_spec *wanted[OP_OUTPUTS_MAX];
+    uint32_t wanted_count;
     weft_op_call call;
     weft_op_options options;
 };
 
-/* Read --mesh, --costs, and every --input and --attr of ARGV.  False after printing an error, with
- * *EXIT_CODE set; otherwise the caller frees *OUT. */
+/* Register the rules that every --rule of ARGV gives. */
+weft_status op_request_register(int argc, char **argv) WF_NODISCARD;
+/* Read --mesh, --costs, and every --input, --output, --want and --attr of ARGV.  False after
+ * printing an error, with *EXIT_CODE set; otherwise the caller frees *OUT. */
 bool op_request_read(const struct cli_command *command, const struct cli_args *args, int argc,
                      char **argv, struct op_request *out, int *exit_code);
+/* WEFT_ERR_INVALID: there are more layouts of --want than CHOICE has outputs. */
+weft_status op_request_check_wanted(const struct op_request *request,
+                                    const weft_op_choice *choice) WF_NODISCARD;
 void op_request_free(struct op_request *request);
 
 /* ---- op_print.c ---- */

@@ -206,6 +206,20 @@ static double real_of(const struct wf_json_value *v, double fallback)
     return v != NULL && (v->kind == WF_JSON_INT || v->kind == WF_JSON_REAL) ? v->real : fallback;
 }
 
+/* "offset, dim1, dim2" behind the tensors of a call, where parameters do not name them. */
+static void add_diagonal(const struct op_record *r, struct op_request *q)
+{
+    static const char *const names[] = {"offset", "dim1", "dim2"};
+    const struct wf_json_value *a = r->args != NULL ? r->args->first : NULL;
+    size_t at = 0;
+
+    for (; a != NULL && at < WF_COUNT(names); a = a->next) {
+        if (a->kind != WF_JSON_INT) continue;
+        if (wf_json_find(r->params, names[at]) == NULL) add_int(q, names[at], a->integer);
+        at++;
+    }
+}
+
 /* Attributes that few operators have. */
 static weft_status add_special(const struct op_record *r, struct op_request *q)
 {
@@ -221,12 +235,8 @@ static weft_status add_special(const struct op_record *r, struct op_request *q)
     if (lists(r, "indices")) add_int(q, "indices", 1);
     if (strncmp(r->op, "upsample_nearest", 16) == 0)
         new_attr(q, "mode", WEFT_ATTR_TEXT)->text = "nearest";
+    if (lists(r, "dim1")) add_diagonal(r, q);
     if (strcmp(r->op, "unbind") == 0) add_int(q, "count", size_of(r, dim));
-    if (lists(r, "tile")) {
-        int64_t size = op_record_int(r, "size", 0);
-        add_int(q, "tile",
-                size > 0 && size == op_record_int(r, "step", 0) && size_of(r, dim) % size == 0);
-    }
     if (strcmp(r->op, "narrow") == 0) {
         int64_t start = op_record_int(r, "start", 0), length = op_record_int(r, "length", 0);
         if (__builtin_add_overflow(start, length, &length)) length = INT64_MAX;

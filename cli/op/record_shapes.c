@@ -42,24 +42,10 @@ static bool set_decomposition(const struct op_record *r, struct op_request *q)
         set_matrix(r, q, 0, m, k);
         set_matrix(r, q, 1, k, -1);
         set_matrix(r, q, 2, k, n);
-    } else if (strcmp(r->op, "diagonal") == 0) {
-        set_matrix(r, q, 0, k, -1);
     } else {
         return false;
     }
     return true;
-}
-
-static void set_windows(const struct op_record *r, struct op_request *q, int64_t dim)
-{
-    int64_t size = op_record_int(r, "size", 1), step = op_record_int(r, "step", 1);
-    weft_op_tensor *t;
-
-    if (step < 1 || size < 0 || size > r->in[0].shape[dim] || r->in[0].dims == WEFT_MAX_DIMS)
-        return;
-    t = set_output(r, q, 0);
-    t->shape[dim] = (t->shape[dim] - size) / step + 1;
-    t->shape[t->dims++] = size;
 }
 
 void op_record_shapes(const struct op_record *r, struct op_request *q)
@@ -80,5 +66,4 @@ void op_record_shapes(const struct op_record *r, struct op_request *q)
     }
     if (dim < 0 || dim >= r->in[0].dims) return;
     if (strcmp(r->op, "glu") == 0) set_output(r, q, 0)->shape[dim] /= 2;
-    if (strcmp(r->op, "unfold") == 0) set_windows(r, q, dim);
 }

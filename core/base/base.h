@@ -44,6 +44,10 @@ weft_status wf_fail_context(weft_status status, const char *format, ...) WF_PRIN
  * is WEFT_OK.  Return STATUS. */
 weft_status wf_fail_named(weft_status status, const char *function);
 
+/* Put "FUNCTION: ABOUT: " before this thread's last failure text, which may begin with "FUNCTION:
+ * ". Return STATUS. */
+weft_status wf_fail_about(weft_status status, const char *function, const char *about);
+
 /* WEFT_ERR_NO_MEMORY with the byte count in the text. */
 weft_status wf_fail_memory(size_t bytes);
 

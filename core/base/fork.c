@@ -86,7 +86,8 @@ static const char *name_of_kind(uint64_t kind)
                                         "weft_checkpoint_writer",
                                         "weft_layout",
                                         "weft_reshard",
-                                        "weft_rules"};
+                                        "weft_rules",
+                                        "weft_saving"};
     uint64_t index = kind - WF_KIND_CONTEXT;
 
     return index < WF_COUNT(names) ? names[index] : NULL;

@@ -34,6 +34,8 @@ enum wf_kind {
     WF_KIND_LAYOUT,
     WF_KIND_RESHARD,
     WF_KIND_RULES,
+    WF_KIND_SIMULATED_COMM, /* a weft_comm that cannot communicate */
+    WF_KIND_SAVING,
 };
 
 /* The first member of an object that every process may use, also a fork. */

@@ -133,6 +133,16 @@ weft_status wf_fail_named(weft_status status, const char *function)
     return wf_fail_context(status, "%s", function);
 }
 
+weft_status wf_fail_about(weft_status status, const char *function, const char *about)
+{
+    size_t length = strlen(function);
+    bool begins = strncmp(last.text, function, length) == 0 && last.text[length] == ':' &&
+                  last.text[length + 1] == ' ';
+
+    if (begins) memmove(last.text, last.text + length + 2, strlen(last.text + length + 2) + 1);
+    return wf_fail_named(wf_fail_context(status, "%s", about), function);
+}
+
 weft_status wf_fail_memory(size_t bytes)
 {
     return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes", bytes);

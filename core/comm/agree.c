@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A list of one agrees with itself; its serials cannot meet the server's or another rank's. */
+/* A list of one, or of ranks that are simulated, agrees with itself; its serials cannot meet the
+ * server's or another rank's. */
 static weft_status agree_alone(weft_context *context, weft_blob blob, struct wf_gathered *out)
 {
     struct wf_gathered got = {.count = 1};
@@ -91,7 +92,8 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
                                    .self = agreement};
 
     if (has_ended(agreement)) return refuse(agreement->comm);
-    if (mine.count == 1) return status != WEFT_OK ? status : agree_alone(context, blob, out);
+    if (mine.count == 1 || context->is_simulated)
+        return status != WEFT_OK ? status : agree_alone(context, blob, out);
     snprintf(text, sizeof text, "%s", status != WEFT_OK ? weft_last_error() : "");
     if (status != WEFT_OK) mine.blob = (weft_blob){"", 0};
     status = wf_client_gather(context->client, &mine, out);

@@ -12,6 +12,7 @@
  *                  compare.c calls that no plugin compares
  *     ring.c       recent operations; position.h every rank's, when something hangs
  *     costs.c      what steps cost on this job
+ *     ledger.h     memory that is not yet freed
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     ended.h      what depends on a context or communicator that was released
  *     runs.h       the order in which bound plans run
@@ -20,12 +21,13 @@
  *     timing.h     times of work on streams, for traces
  *     module.h     modules above comm in the life of a context
  *
- * context.c, place.c, threads.c, costs.c, memory.c, work.c, observe.c, timing.[ch], ended.[ch] and
- * module.[ch] are in context/; order.[ch] and runs.[ch] in order/. */
+ * context.c, place.c, threads.c, costs.c, ledger.[ch], memory.c, work.c, observe.c, timing.[ch],
+ * ended.[ch] and module.[ch] are in context/; order.[ch] and runs.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "agree.h"
+#include "comm/context/ledger.h"
 #include "comm/context/module.h"
 #include "comm/order/runs.h"
 #include "config/config.h"
@@ -139,6 +141,7 @@ struct weft_context {
     uint64_t features;
     void *kept[WF_MODULE_COUNT]; /* the state of modules above this one */
     int32_t rank, size, local_rank, local_size;
+    bool is_simulated;  /* this process holds the shards of all ranks; RANK is 0 */
     uint64_t *host_ids; /* one per rank */
     uint64_t job;
     int64_t timeout_ns;
@@ -166,7 +169,8 @@ struct weft_context {
     uint64_t early_abort_count;                          /* of all times */
     pthread_mutex_t describe_lock; /* held while communicators are described */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
-    _Atomic uint64_t live_memory, live_bound; /* not yet freed, not yet released */
+    struct wf_ledger ledger;     /* memory that is not yet freed */
+    _Atomic uint64_t live_bound; /* not yet released */
     void *remnants[WF_REMNANTS]; /* objects that were released last, not yet freed; under `lock` */
     uint64_t remnant_count;      /* of all times */
     weft_context *next_ended;    /* in the list of ended.c */
@@ -179,7 +183,8 @@ struct weft_context {
 
 struct weft_comm {
     /* Fields that every operation uses: */
-    uint64_t made; /* of fork.h; ended: its context was released, and is NULL */
+    uint64_t made; /* of fork.h; ended: its context was released, and is NULL; simulated: all calls
+                      are refused */
     const weft_comm_table *table;
     void *handle;
     _Atomic weft_status cause; /* WEFT_OK: it has not failed */
@@ -252,7 +257,8 @@ struct weft_work {
 
 /* ---- place.c ---- */
 
-/* Set CONTEXT's rank, size, local rank (-1: not known), server and client. */
+/* Set CONTEXT's rank, size, local rank (-1: not known), server and client, and whether its ranks
+ * are simulated. */
 weft_status wf_place_find(weft_context *context, const weft_options *options,
                           int64_t join_timeout_ns,
                           const struct wf_client_events *events) WF_NODISCARD;
@@ -309,6 +315,9 @@ struct wf_comm_request {
 
 weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *request,
                          weft_comm **out) WF_NODISCARD;
+/* The same for ranks that are simulated: the communicator knows them and refuses all calls. */
+weft_status wf_comm_make_simulated(weft_context *context, const struct wf_comm_request *request,
+                                   weft_comm **out) WF_NODISCARD;
 /* Remove COMM from its context and free it.  Its dependents end with CAUSE. */
 void wf_comm_unmake(weft_comm *comm, const char *cause);
 /* The same, but leave an object that refuses calls until it is released. */
@@ -460,6 +469,12 @@ weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
 weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */
+
+/* As weft_alloc_on and weft_free_on, for FUNCTION.  If STREAM has ended, its work is complete. */
+weft_status wf_memory_take(weft_context *context, uint64_t bytes, weft_stream *stream,
+                           const char *function, void **out) WF_NODISCARD;
+weft_status wf_memory_give(weft_context *context, void *pointer, weft_stream *stream,
+                           const char *function) WF_NODISCARD;
 
 /* WEFT_ERR_TIMEOUT: FUNCTION has waited for TIMEOUT_NS, for the stream with the name STREAM, or "".
  * After a long wait, log every rank's position. */

@@ -346,6 +346,19 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
     return WEFT_OK;
 }
 
+weft_status wf_comm_make_simulated(weft_context *context, const struct wf_comm_request *request,
+                                   weft_comm **out)
+{
+    weft_comm *comm = NULL;
+
+    WF_TRY(request->status);
+    WF_TRY(allocate(context, request, &comm));
+    comm->made = wf_made_now(WF_KIND_SIMULATED_COMM);
+    enlist(comm);
+    *out = comm;
+    return WEFT_OK;
+}
+
 static void retire(weft_comm *comm, const char *cause);
 
 /* Take one of the communicators that COMM owns from it; NULL: none is left.  Under the lock,
@@ -458,7 +471,8 @@ void weft_comm_release(weft_comm **comm)
     *comm = NULL;
     if (mine->made == wf_ended(WF_KIND_COMM)) {
         wf_comm_free(mine);
-    } else if (!wf_is_usable(mine->made, WF_KIND_COMM)) {
+    } else if (!wf_is_usable(mine->made, WF_KIND_COMM) &&
+               !wf_is_usable(mine->made, WF_KIND_SIMULATED_COMM)) {
         wf_warn_unusable("weft_comm_release", mine->made, WF_KIND_COMM);
     } else if (mine == mine->context->world) {
         wf_log(WF_LOG_WARNING,

@@ -66,7 +66,7 @@ static void break_groups(weft_comm *comm, const weft_comm *except, weft_status s
 void wf_comm_fail_locked(weft_comm *comm, weft_status status, const char *text)
 {
     set_cause(comm, status, text);
-    comm->table->abort(comm->handle);
+    if (comm->handle != NULL) comm->table->abort(comm->handle); /* none if it is simulated */
     if (comm->attached != NULL) wf_comm_fail_locked(comm->attached, status, text);
     break_groups(comm, NULL, status, text);
 }

@@ -346,6 +346,7 @@ struct wf_batch {
     weft_bound **alone; /* by tensor; NULL: part of the common exchange */
     struct wf_memory *memory;
     const weft_move_item *named; /* the tensors of the current call, which has names; may be NULL */
+    bool is_labelled;            /* the records of the steps have these names */
 };
 
 /* The memory of tensor TENSOR of BOUND, which may be the only one. */

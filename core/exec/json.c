@@ -105,8 +105,9 @@ static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
     wf_json_end(json, ']');
     wf_json_uint(json, "bytes_received_max", plan->received);
     wf_json_uint(json, "bytes_received_total", total);
-    wf_json_bool(json, "exact", plan->exact);
+    wf_json_bool(json, "exact", plan->exact && total != UINT64_MAX);
     wf_json_uint(json, "bytes_lower_bound", least);
+    wf_json_bool(json, "least", plan->least);
     wf_json_uint(json, "peak_bytes", scratch);
     wf_json_bool(json, "scratch_exact", scratch_exact);
     wf_json_uint(json, "cost_ns", plan->cost_ns);

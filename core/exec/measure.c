@@ -42,8 +42,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
         wf_shard_at(from, source, &has);
         own = wf_shards_common_elements(&has, &wants);
     }
-    return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * element, wf_step_holders(step)),
-                         own * element);
+    return wf_bytes_from((uint64_t)wants.elements, wf_step_holders(step), own, element);
 }
 
 /* Axes along which all ranks do the same, because every step is replicated there. */

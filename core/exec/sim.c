@@ -71,16 +71,6 @@ static void move_region(const struct mover *m, const weft_region *r, char *outpu
 
 /* ---- one step ---- */
 
-static int32_t position_of(const weft_mesh *mesh, int32_t rank)
-{
-    int32_t coord[WEFT_MAX_AXES], position = 0;
-
-    if (!wf_mesh_coord(mesh, rank, coord)) return -1;
-    for (int32_t a = 0; a < mesh->axes; a++)
-        position = position * mesh->axis[a].size + coord[a];
-    return position;
-}
-
 static void fill_output(const struct wf_share *share, uint32_t dtype, char *output)
 {
     size_t element = wf_dtype_bytes(dtype);
@@ -101,7 +91,7 @@ static weft_status move_regions(struct mover *m, char *output)
     for (uint64_t i = 0; i < parts->region_count; i++) {
         const weft_region *r = &parts->regions[i];
         for (uint32_t h = 0; h < parts->holders; h++)
-            m->holders[h] = m->inputs[position_of(m->mesh, parts->ranks[r->source + h])];
+            m->holders[h] = m->inputs[wf_mesh_index(m->mesh, parts->ranks[r->source + h])];
         move_region(m, r, output);
     }
     wf_free(m->holders);

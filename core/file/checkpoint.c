@@ -237,6 +237,7 @@ weft_status weft_checkpoint_get(const weft_checkpoint *checkpoint, weft_checkpoi
     for (files = checkpoint; files->base != NULL;)
         files = files->base;
     info.files = (uint32_t)files->inputs.count;
+    info.bytes_read = atomic_load_explicit(&files->inputs.read, memory_order_relaxed);
     info.tensors = checkpoint->tensor_count;
     info.others = checkpoint->others;
     info.mesh = checkpoint->mesh;

@@ -13,6 +13,7 @@
 #include "weft/file.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -75,6 +76,7 @@ struct wf_inputs {
     size_t count, capacity;
     uint32_t open; /* descriptors */
     uint64_t clock;
+    _Atomic uint64_t read; /* bytes */
 };
 
 /* A folder at PATH, whose files are opened by name. */
@@ -267,6 +269,30 @@ weft_status wf_block_read(struct wf_inputs *inputs, uint32_t index, uint64_t at,
 weft_status wf_block_write(int fd, const char *name, uint64_t at, const struct wf_byte_block *block,
                            const char *memory, char *stage) WF_NODISCARD;
 
+/* ---- reshard/cut.c: a box in pieces of bounded size ---- */
+
+/* A piece has one index of the dimensions before DIM, LENGTH indices of DIM or what is left, and
+ * all indices of the dimensions behind it. */
+struct wf_cut {
+    int32_t dim;
+    int64_t length;
+    uint64_t pieces; /* 0: the box is empty */
+};
+
+/* Cut SHAPE, whose elements have BITS, into pieces of at most MOST bytes.  False: the rows of a
+ * piece would end inside a byte. */
+bool wf_cut_make(struct wf_cut *cut, uint32_t bits, int32_t dims, const int64_t *shape,
+                 uint64_t most) WF_NODISCARD;
+/* The box of piece NUMBER. */
+void wf_cut_box(const struct wf_cut *cut, int32_t dims, const int64_t *shape, uint64_t number,
+                int64_t *offset, int64_t *sizes);
+
+/* ---- reshard/jobs.c ---- */
+
+/* Call JOB(STATE) on JOBS threads, of which the calling one is the first, and wait for all. Without
+ * memory for more, fewer threads do it. */
+void wf_jobs_run(int32_t jobs, void *(*job)(void *), void *state);
+
 /* ---- part.c: what two parts of one tensor share ---- */
 
 /* Create the spec of a tensor of dtype DTYPE, a row of dtypes.c, from the text PLACEMENTS, which
@@ -275,20 +301,24 @@ weft_status wf_block_write(int fd, const char *name, uint64_t at, const struct w
 weft_status wf_file_spec(const weft_mesh *mesh, size_t dtype, int32_t dims, const int64_t *shape,
                          const char *placements, weft_spec **out) WF_NODISCARD;
 
-/* The indices of a tensor that something holds: a box, or a rank's shard.  MEMORY strides are of
- * its row-major memory. */
+/* The indices of a tensor that something holds: a box, or a box of a rank's shard.  MEMORY strides
+ * are of its row-major memory. */
 struct wf_part {
     int32_t dims;
     bool is_box;
     int64_t start[WEFT_MAX_DIMS], shape[WEFT_MAX_DIMS];
+    int64_t end;                    /* one past the last index of dimension 0 */
+    int64_t first[WEFT_MAX_DIMS];   /* unless is_box: the first position in the shard */
     int64_t strides[WEFT_MAX_DIMS]; /* in elements, of the memory or the file that holds it */
     struct wf_shard shard;          /* unless is_box */
 };
 
 void wf_part_of_box(struct wf_part *part, int32_t dims, const int64_t *start, const int64_t *shape);
 void wf_part_of_shard(struct wf_part *part, const weft_spec *spec, int32_t rank);
+/* The box of PART, a shard, that begins at position FIRST and has SIZES elements. */
+void wf_part_narrow(struct wf_part *part, const int64_t *first, const int64_t *sizes);
 
-/* Call VISIT for every box that FILE and MEMORY share. */
+/* Call VISIT for every box that FILE, which is not narrowed, and MEMORY share. */
 typedef weft_status wf_part_visit(void *state, const struct wf_block *block);
 weft_status wf_part_overlaps(const struct wf_part *file, const struct wf_part *memory,
                              wf_part_visit *visit, void *state) WF_NODISCARD;
@@ -300,6 +330,10 @@ uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
                          const int64_t *sizes, const void *elements);
 
 /* ---- read.c ---- */
+
+/* The part of TENSOR that PIECE has. */
+void wf_part_of_piece(const struct wf_tensor *tensor, const struct wf_piece *piece,
+                      struct wf_part *part);
 
 /* Read PART of TENSOR to TARGET. */
 weft_status wf_checkpoint_read_tensor(const weft_checkpoint *checkpoint,

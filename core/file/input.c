@@ -233,6 +233,7 @@ weft_status wf_inputs_read(struct wf_inputs *inputs, uint32_t index, uint64_t of
     if (bytes == 0) return WEFT_OK;
     WF_TRY(begin_use(inputs, input));
     status = read_all(inputs, input, offset, target, bytes);
+    atomic_fetch_add_explicit(&inputs->read, bytes, memory_order_relaxed);
     end_use(inputs, input);
     return status;
 }

@@ -132,14 +132,29 @@ static weft_status clear_partial(struct wf_outputs *output)
     return status;
 }
 
-static weft_status remove_journal(const struct wf_outputs *output)
+char *wf_journal_path(const char *path, int32_t part)
 {
-    char *journal = wf_output_path(output->path, WF_JOURNAL);
-    weft_status status = WEFT_OK;
+    char tail[32];
 
-    if (journal == NULL) return wf_fail_memory(strlen(output->path) + sizeof WF_JOURNAL);
-    if (unlink(journal) != 0 && errno != ENOENT) status = fail_system(journal);
-    wf_free(journal);
+    snprintf(tail, sizeof tail, part > 0 ? "%s-%d" : "%s", WF_JOURNAL, part);
+    return wf_output_path(path, tail);
+}
+
+/* Remove the journals of all processes of an earlier run. */
+static weft_status remove_journals(const struct wf_outputs *output)
+{
+    weft_status status = WEFT_OK;
+    bool more = true;
+
+    for (int32_t part = 0; status == WEFT_OK && more; part++) {
+        char *journal = wf_journal_path(output->path, part);
+        if (journal == NULL) return wf_fail_memory(strlen(output->path) + 32);
+        if (unlink(journal) != 0) {
+            more = part == 0;
+            if (errno != ENOENT) status = fail_system(journal);
+        }
+        wf_free(journal);
+    }
     return status;
 }
 
@@ -159,7 +174,7 @@ static weft_status make_partial(struct wf_outputs *output)
         return fail_system(output->partial);
     WF_TRY(lock_partial(output));
     if (output->mode == WF_OUTPUT_RESUME) return WEFT_OK;
-    WF_TRY(remove_journal(output)); /* before the files that it describes */
+    WF_TRY(remove_journals(output)); /* before the files that they describe */
     return clear_partial(output);
 }
 
@@ -181,8 +196,9 @@ weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool i
         output->files[i].fd = -1;
     status = output->path == NULL || output->partial == NULL || output->files == NULL
                  ? wf_fail_memory(strlen(path) + count * sizeof *output->files)
-                 : check_target(output);
-    if (status == WEFT_OK) status = make_partial(output);
+             : mode == WF_OUTPUT_NONE ? WEFT_OK
+                                      : check_target(output);
+    if (status == WEFT_OK && mode != WF_OUTPUT_NONE) status = make_partial(output);
     if (status != WEFT_OK) wf_outputs_end(output);
     return status;
 }
@@ -220,6 +236,8 @@ weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char 
 
     file->name = wf_strdup(output->is_folder ? name : output->path);
     if (file->name == NULL) return wf_fail_memory(strlen(name) + 1);
+    file->bytes = bytes;
+    if (output->mode == WF_OUTPUT_NONE) return WEFT_OK;
     if (output->is_folder)
         file->fd = openat(output->lock, name,
                           O_RDWR | O_CLOEXEC | O_NOFOLLOW |

@@ -7,6 +7,7 @@
 enum wf_outputs_mode {
     WF_OUTPUT_NEW,
     WF_OUTPUT_RESUME, /* the partial files are those of an earlier run */
+    WF_OUTPUT_NONE,   /* no file is made or opened: names and sizes only */
     WF_OUTPUT_JOIN    /* another process makes, commits or removes the files; this one writes */
 };
 
@@ -20,6 +21,7 @@ struct wf_outputs {
     struct wf_output_file {
         char *name; /* in the folder; the path of a single file */
         int fd;
+        uint64_t bytes; /* size, or what the disk must have room for */
     } * files;
     size_t count;
 };
@@ -28,6 +30,10 @@ struct wf_outputs {
 char *wf_output_path(const char *path, const char *tail) WF_NODISCARD;
 #define WF_PARTIAL ".weft-partial"
 #define WF_JOURNAL ".weft-journal"
+#define WF_SAMPLE  ".weft-sample"
+/* The journal of process PART: PATH.weft-journal, PATH.weft-journal-1 and so on; NULL: no memory.
+ */
+char *wf_journal_path(const char *path, int32_t part) WF_NODISCARD;
 
 /* Begin COUNT files, which wf_outputs_open opens.  WEFT_ERR_INVALID: PATH exists and may not be
  * replaced, or another process writes to it.  What an interrupted run left is removed, with its

@@ -34,8 +34,35 @@ void wf_part_of_box(struct wf_part *part, int32_t dims, const int64_t *start, co
     for (int32_t d = 0; d < dims; d++) {
         part->start[d] = start != NULL ? start[d] : 0;
         part->shape[d] = shape[d];
+        part->first[d] = 0;
     }
+    part->end = dims > 0 ? part->start[0] + part->shape[0] : 1;
     wf_row_major(dims, shape, part->strides);
+}
+
+/* The index of dimension DIM at POSITION of a shard; past the last one, one more than that. */
+static int64_t index_at(const struct wf_part *part, int32_t dim, int64_t position)
+{
+    struct wf_index index = wf_shard_index(&part->shard, dim);
+    weft_run run;
+
+    if (wf_index_run(&index, position, &run)) return run.start;
+    return position > 0 && wf_index_run(&index, position - 1, &run) ? run.start + 1
+                                                                    : part->shard.offset[dim];
+}
+
+void wf_part_narrow(struct wf_part *part, const int64_t *first, const int64_t *sizes)
+{
+    for (int32_t d = 0; d < part->dims; d++) {
+        part->first[d] = first != NULL ? first[d] : 0;
+        part->shape[d] = sizes[d];
+        part->start[d] = index_at(part, d, part->first[d]);
+    }
+    part->end = 1;
+    if (part->dims > 0)
+        part->end =
+            part->shape[0] > 0 ? index_at(part, 0, part->first[0] + part->shape[0] - 1) + 1 : 0;
+    wf_row_major(part->dims, part->shape, part->strides);
 }
 
 void wf_part_of_shard(struct wf_part *part, const weft_spec *spec, int32_t rank)
@@ -44,11 +71,7 @@ void wf_part_of_shard(struct wf_part *part, const weft_spec *spec, int32_t rank)
     wf_shard_of(spec, rank, &part->shard);
     part->dims = part->shard.dims;
     part->is_box = false;
-    for (int32_t d = 0; d < part->dims; d++) {
-        part->start[d] = part->shard.offset[d];
-        part->shape[d] = part->shard.shape[d];
-    }
-    wf_row_major(part->dims, part->shape, part->strides);
+    wf_part_narrow(part, NULL, part->shard.shape);
 }
 
 /* The first indices of dimension DIM at or after FROM that both parts hold. */
@@ -85,6 +108,14 @@ static bool first_overlap(const struct wf_part *a, const struct wf_part *b, int3
     return true;
 }
 
+/* Keep what of O, which begins at or after the first index of MEMORY, MEMORY has; false: nothing.
+ */
+static bool clip(const struct wf_part *memory, int32_t dim, weft_overlap *o)
+{
+    o->length = wf_min_i64(o->length, memory->first[dim] + memory->shape[dim] - o->second);
+    return o->length > 0;
+}
+
 /* Boxes of the dimensions from DIM on, inside the box of the dimensions before it. */
 static weft_status visit_from(const struct wf_part *file, const struct wf_part *memory, int32_t dim,
                               struct wf_block *block, wf_part_visit *visit, void *state)
@@ -93,13 +124,15 @@ static weft_status visit_from(const struct wf_part *file, const struct wf_part *
     weft_overlap o;
 
     if (dim == file->dims) return visit(state, block);
-    for (int64_t at = 0; first_overlap(file, memory, dim, at, &o); at = o.start + o.length) {
+    for (int64_t at = memory->start[dim]; first_overlap(file, memory, dim, at, &o);
+         at = o.start + o.length) {
+        if (!clip(memory, dim, &o)) break;
         *block = outer;
         block->shape[dim] = o.length;
         block->file_strides[dim] = file->strides[dim];
         block->memory_strides[dim] = memory->strides[dim];
         block->file += o.first * file->strides[dim];
-        block->memory += o.second * memory->strides[dim];
+        block->memory += (o.second - memory->first[dim]) * memory->strides[dim];
         WF_TRY(visit_from(file, memory, dim + 1, block, visit, state));
     }
     return WEFT_OK;

@@ -20,8 +20,8 @@ static weft_status read_block(void *state, const struct wf_block *block)
     return wf_block_read(inputs, r->piece->file, r->piece->at, &bytes, r->target, r->stage);
 }
 
-static void part_of_piece(const struct wf_tensor *tensor, const struct wf_piece *piece,
-                          struct wf_part *part)
+void wf_part_of_piece(const struct wf_tensor *tensor, const struct wf_piece *piece,
+                      struct wf_part *part)
 {
     if (piece->rank >= 0) {
         wf_part_of_shard(part, tensor->spec, piece->rank);
@@ -58,10 +58,10 @@ static weft_status read_pieces(struct reading *r, const struct wf_part *part)
 
     for (size_t i = first_piece(r->checkpoint, tensor, part->start[0]); i < tensor->count; i++) {
         r->piece = &r->checkpoint->pieces[tensor->first + i];
-        if (part->is_box && r->piece->offset != NULL && tensor->dims > 0 &&
-            r->piece->offset[0] >= part->start[0] + part->shape[0])
+        if (tensor->spec == NULL && r->piece->offset != NULL && tensor->dims > 0 &&
+            r->piece->offset[0] >= part->end)
             break;
-        part_of_piece(tensor, r->piece, &held);
+        wf_part_of_piece(tensor, r->piece, &held);
         WF_TRY(wf_part_overlaps(&held, part, read_block, r));
     }
     return WEFT_OK;

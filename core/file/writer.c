@@ -235,15 +235,31 @@ static weft_status write_part(struct writing *w, const struct wf_part *part)
     return WEFT_OK;
 }
 
+weft_status wf_writer_write(weft_checkpoint_writer *writer, size_t index,
+                            const struct wf_part *part, const void *source)
+{
+    struct wf_out_tensor *tensor = &writer->tensors[index];
+    struct writing w = {.writer = writer, .tensor = tensor, .source = source};
+    weft_status status;
+    int64_t bytes = 0;
+
+    w.stage = wf_alloc(WF_STAGE);
+    if (w.stage == NULL) return wf_fail_memory(WF_STAGE);
+    status = write_part(&w, part);
+    wf_free(w.stage);
+    if (status != WEFT_OK) return wf_fail_context(status, "tensor \"%.200s\"", tensor->name);
+    if (wf_file_bytes(tensor->dtype, tensor->dims, part->shape, &bytes))
+        atomic_fetch_add_explicit(&tensor->written, bytes, memory_order_relaxed);
+    return WEFT_OK;
+}
+
 weft_status weft_checkpoint_write(weft_checkpoint_writer *writer, size_t index,
                                   const int64_t *offset, const int64_t *sizes, const void *source)
 {
     static const char function[] = "weft_checkpoint_write";
-    int64_t start[WEFT_MAX_DIMS], extent[WEFT_MAX_DIMS], bytes = 0;
-    struct writing w = {.writer = writer, .source = source};
-    struct wf_out_tensor *tensor;
+    int64_t start[WEFT_MAX_DIMS], extent[WEFT_MAX_DIMS];
+    const struct wf_out_tensor *tensor;
     struct wf_part part;
-    weft_status status;
 
     WF_TRY(wf_require_kind(writer, WF_KIND_CHECKPOINT_WRITER, "weft_checkpoint_write: writer"));
     WF_TRY(wf_require(source, "weft_checkpoint_write: source"));
@@ -252,19 +268,11 @@ weft_status weft_checkpoint_write(weft_checkpoint_writer *writer, size_t index,
                        function, index, writer->count);
     if (writer->output.committed)
         return wf_fail(WEFT_ERR_INVALID, "%s: the checkpoint was committed before", function);
-    w.tensor = tensor = &writer->tensors[index];
+    tensor = &writer->tensors[index];
     WF_TRY(wf_box_check(function, tensor->name, tensor->dims, tensor->shape, offset, sizes, start,
                         extent));
-    w.stage = wf_alloc(WF_STAGE);
-    if (w.stage == NULL) return wf_fail_memory(WF_STAGE);
     wf_part_of_box(&part, tensor->dims, start, extent);
-    status = write_part(&w, &part);
-    wf_free(w.stage);
-    if (status != WEFT_OK)
-        return wf_fail_context(status, "%s: tensor \"%.200s\"", function, tensor->name);
-    if (wf_file_bytes(tensor->dtype, tensor->dims, extent, &bytes))
-        atomic_fetch_add_explicit(&tensor->written, bytes, memory_order_relaxed);
-    return WEFT_OK;
+    return wf_fail_named(wf_writer_write(writer, index, &part, source), function);
 }
 
 static weft_status check_written(weft_checkpoint_writer *writer)

@@ -44,6 +44,10 @@ weft_status wf_writer_create(const char *path, const weft_checkpoint_entry *entr
                              const weft_checkpoint_options *options, enum wf_outputs_mode mode,
                              weft_checkpoint_writer **out) WF_NODISCARD;
 
+/* Write PART of tensor INDEX from SOURCE to all files that have a part of it. */
+weft_status wf_writer_write(weft_checkpoint_writer *writer, size_t index,
+                            const struct wf_part *part, const void *source) WF_NODISCARD;
+
 /* ---- write_header.c ---- */
 
 /* An entry of a safetensors header. */

@@ -117,3 +117,13 @@ int32_t wf_mesh_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_
     }
     return size;
 }
+
+int32_t wf_mesh_index(const weft_mesh *mesh, int32_t rank)
+{
+    int32_t coord[WEFT_MAX_AXES], position = 0;
+
+    if (!wf_mesh_coord(mesh, rank, coord)) return -1;
+    for (int32_t a = 0; a < mesh->axes; a++)
+        position = position * mesh->axis[a].size + coord[a];
+    return position;
+}

@@ -48,6 +48,8 @@ int32_t wf_mesh_rank(const weft_mesh *mesh, const int32_t *coord);
 bool wf_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord);
 /* Coordinate of POSITION in row-major order. */
 void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord);
+/* Position of RANK in row-major order, or -1. */
+int32_t wf_mesh_index(const weft_mesh *mesh, int32_t rank);
 /* Position of RANK in a listed mesh's list, or -1. */
 int32_t wf_mesh_position(const weft_mesh *mesh, int32_t rank);
 /* Write the ranks whose coordinates differ from RANK's in the axes of AXES (a bit per axis) at most

@@ -123,7 +123,7 @@ bool wf_key_set(struct wf_key *key, const struct wf_op_entry *entry, uint32_t mo
 
     key->count = 0;
     if (options->allow != NULL || options->fixed_inputs != NULL || options->fixed_outputs != NULL ||
-        call->input_count > WF_KEY_WORDS / 2)
+        options->wanted_outputs != NULL || call->input_count > WF_KEY_WORDS / 2)
         return false;
     words[0] = entry->digest;
     words[1] = longer << 40 | (uint64_t)mode << 32 | options->flags;

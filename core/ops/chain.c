@@ -3,28 +3,20 @@
  * The parts run one after another: each reads the first result of the part before it, and the next
  * inputs of the call.  A strategy is one of each part, such that the layout between two parts is
  * the same for both.  Only inputs of the call are moved. */
-#include "solve.h"
+#include "chain.h"
 
 #include <string.h>
 
 enum { CHAIN_ATTRS = 16 /* of one call */ };
 
-struct chain {
-    const weft_op_call *call;
-    const weft_op_options *options;
-    weft_plan_options plan; /* of the moves that are allowed */
-    struct wf_op_step steps[WF_OP_STEPS];
-    uint32_t step_count;
-    /* One strategy of each part: on trial, and the best ones. */
-    const weft_op_choice *trial[WF_OP_STEPS];
-    weft_op_choice *kept[WF_OP_STEPS];
-    weft_op_list *list; /* where all strategies go; NULL: the best one is wanted */
-    const struct wf_rule *rule;
-    uint64_t best;
-    bool found;
+/* A list of all strategies in the making. */
+struct listing {
+    const struct wf_chain *chain;
+    const weft_op_choice *trial[WF_OP_STEPS]; /* a strategy of each part */
+    weft_op_list *list;
 };
 
-static weft_status refuse(const struct chain *c, const char *reason)
+static weft_status refuse(const struct wf_chain *c, const char *reason)
 {
     return wf_fail(WEFT_ERR_INVALID, "operator %.100s: %s", c->call->name, reason);
 }
@@ -38,7 +30,7 @@ static bool is_partial(const weft_spec *spec)
     return false;
 }
 
-static bool is_allowed(const struct chain *c, bool output, uint32_t index, const weft_spec *spec)
+static bool is_allowed(const struct wf_chain *c, bool output, uint32_t index, const weft_spec *spec)
 {
     const weft_op_options *o = c->options;
     const weft_spec *const *fixed = output ? o->fixed_outputs : o->fixed_inputs;
@@ -103,7 +95,7 @@ static bool compare_gradients(const weft_spec *gradient, const weft_spec *wanted
 }
 
 /* Set the gradients of CHOICE from those of its parts, from the last one to the first. */
-static weft_status set_gradients(const struct chain *c, const weft_op_choice *const *parts,
+static weft_status set_gradients(const struct wf_chain *c, const weft_op_choice *const *parts,
                                  weft_op_choice *choice)
 {
     uint32_t last = c->step_count - 1, end = c->call->input_count, summed = 0;
@@ -141,7 +133,7 @@ static weft_status set_gradients(const struct chain *c, const weft_op_choice *co
 /* ---- answers ---- */
 
 /* The choice that consists of PARTS.  MOVES: with the plans of its inputs. */
-static weft_status fill_choice(const struct chain *c, const weft_op_choice *const *parts,
+static weft_status fill_choice(const struct wf_chain *c, const weft_op_choice *const *parts,
                                bool moves, weft_op_choice *choice)
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = c->options->costs};
@@ -163,7 +155,7 @@ static weft_status fill_choice(const struct chain *c, const weft_op_choice *cons
     return set_gradients(c, parts, choice);
 }
 
-static weft_status make_choice(const struct chain *c, const weft_op_choice *const *parts,
+static weft_status make_choice(const struct wf_chain *c, const weft_op_choice *const *parts,
                                bool moves, weft_op_choice **out)
 {
     weft_op_choice_info info = {.struct_size = sizeof info};
@@ -180,17 +172,16 @@ static weft_status make_choice(const struct chain *c, const weft_op_choice *cons
     return status;
 }
 
-/* ---- the search ---- */
+/* ---- strategies of one part ---- */
 
-/* The time to move input INDEX of the call to SPEC; UINT64_MAX: that is not allowed. */
-static weft_status price_input(const struct chain *c, uint32_t index, const weft_spec *spec,
-                               uint64_t *ns)
+weft_status wf_chain_price(const struct wf_chain *c, uint32_t index, const weft_spec *spec,
+                           uint64_t *ns)
 {
     const weft_spec *given = c->call->inputs[index];
     struct wf_path path;
     weft_status status;
 
-    *ns = spec == given || c->list != NULL ? 0 : UINT64_MAX;
+    *ns = spec == given ? 0 : UINT64_MAX;
     if (spec == NULL || given == NULL) return WEFT_OK;
     if (!is_allowed(c, false, index, spec)) {
         *ns = UINT64_MAX;
@@ -203,58 +194,31 @@ static weft_status price_input(const struct chain *c, uint32_t index, const weft
     return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
 }
 
-/* The strategies on trial are complete: keep them if they are the best, or list them. */
-static weft_status keep_trial(struct chain *c, uint64_t cost)
+weft_status wf_chain_price_outputs(const struct wf_chain *c, const weft_op_choice *last,
+                                   uint64_t *ns)
 {
-    const weft_op_choice *last = c->trial[c->step_count - 1];
+    const weft_spec *const *wanted = c->options->wanted_outputs;
     weft_op_choice_info info = {.struct_size = sizeof info};
-    weft_op_choice *choice = NULL;
 
+    *ns = 0;
     WF_TRY(weft_op_choice_get(last, &info));
-    for (uint32_t i = 0; i < info.outputs; i++)
-        if (!is_allowed(c, true, i, weft_op_choice_output(last, i))) return WEFT_OK;
-    if (c->list != NULL) {
-        WF_TRY(make_choice(c, c->trial, false, &choice));
-        return wf_list_append(c->list, choice, &c->found);
+    for (uint32_t i = 0; i < info.outputs; i++) {
+        const weft_spec *output = weft_op_choice_output(last, i);
+        uint64_t one = UINT64_MAX;
+        WF_TRY(wf_check_wanted(c->options, i, &output->layout));
+        if (is_allowed(c, true, i, output))
+            WF_TRY(wf_price_output(c->options, output, wanted != NULL ? wanted[i] : NULL, &one));
+        *ns = wf_add_capped(*ns, one);
     }
-    for (uint32_t i = 0; i < c->step_count; i++) {
-        weft_op_choice_release(&c->kept[i]);
-        c->kept[i] = weft_op_choice_retain(c->trial[i]);
-    }
-    c->best = cost;
-    c->found = true;
     return WEFT_OK;
 }
 
-static weft_status try_step(struct chain *c, uint32_t step, const weft_spec *before, uint32_t next,
-                            uint64_t cost);
-
-/* Go on with strategy ONE of STEP, whose inputs from the call begin at NEXT. */
-static weft_status try_choice(struct chain *c, uint32_t step, const weft_op_choice *one,
-                              const weft_spec *before, uint32_t next, uint64_t cost)
+weft_status wf_chain_list_step(const struct wf_chain *c, uint32_t step, const weft_spec *before,
+                               uint32_t next, weft_op_list **out)
 {
-    uint32_t own = before != NULL ? 1 : 0, count = c->steps[step].inputs - own;
-
-    if (before != NULL && weft_op_choice_input(one, 0) != before) return WEFT_OK;
-    for (uint32_t i = 0; i < count; i++) {
-        const weft_spec *spec = weft_op_choice_input(one, own + i);
-        uint64_t ns;
-        WF_TRY(price_input(c, next + i, spec, &ns));
-        cost = wf_add_capped(cost, ns);
-        if (cost == UINT64_MAX || (c->list == NULL && c->found && cost >= c->best)) return WEFT_OK;
-    }
-    c->trial[step] = one;
-    if (step + 1 < c->step_count)
-        return try_step(c, step + 1, weft_op_choice_output(one, 0), next + count, cost);
-    return keep_trial(c, cost);
-}
-
-/* Try all strategies of STEP. */
-static weft_status try_step(struct chain *c, uint32_t step, const weft_spec *before, uint32_t next,
-                            uint64_t cost)
-{
-    const weft_spec *inputs[WF_RULE_TENSORS];
+    const weft_spec *inputs[WF_RULE_TENSORS], *fixed[WF_RULE_TENSORS] = {before};
     uint32_t own = before != NULL ? 1 : 0, count = c->steps[step].inputs;
+    weft_op_options options = {.struct_size = sizeof options};
     weft_op_attr attrs[CHAIN_ATTRS];
     weft_op_call call = {.struct_size = sizeof call,
                          .name = c->steps[step].name,
@@ -262,25 +226,59 @@ static weft_status try_step(struct chain *c, uint32_t step, const weft_spec *bef
                          .input_count = count,
                          .attrs = attrs,
                          .mesh = c->call->mesh};
-    weft_op_list *list = NULL;
-    weft_status status;
 
     for (uint32_t i = 0; i < c->call->attr_count; i++)
         if ((c->steps[step].attrs >> i & 1) != 0) attrs[call.attr_count++] = c->call->attrs[i];
     inputs[0] = before;
     for (uint32_t i = own; i < count; i++)
         inputs[i] = c->call->inputs[next + i - own];
-    status = weft_op_list_create(&call, NULL, &list);
+    if (before != NULL) options.fixed_inputs = fixed;
+    return weft_op_list_create(&call, &options, out);
+}
+
+/* ---- all strategies ---- */
+
+static weft_status list_step(struct listing *l, uint32_t step, const weft_spec *before,
+                             uint32_t next);
+
+/* Go on with strategy ONE of STEP, whose inputs from the call begin at NEXT. */
+static weft_status list_choice(struct listing *l, uint32_t step, const weft_op_choice *one,
+                               const weft_spec *before, uint32_t next)
+{
+    const struct wf_chain *c = l->chain;
+    uint32_t own = before != NULL ? 1 : 0, count = c->steps[step].inputs - own;
+    weft_op_choice *choice = NULL;
+    uint64_t ns;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const weft_spec *spec = weft_op_choice_input(one, own + i);
+        if (spec != NULL && !is_allowed(c, false, next + i, spec)) return WEFT_OK;
+    }
+    l->trial[step] = one;
+    if (step + 1 < c->step_count)
+        return list_step(l, step + 1, weft_op_choice_output(one, 0), next + count);
+    WF_TRY(wf_chain_price_outputs(c, one, &ns));
+    if (ns == UINT64_MAX) return WEFT_OK;
+    WF_TRY(make_choice(c, l->trial, false, &choice));
+    return wf_list_append(l->list, choice);
+}
+
+/* List all strategies of STEP and of those behind it. */
+static weft_status list_step(struct listing *l, uint32_t step, const weft_spec *before,
+                             uint32_t next)
+{
+    weft_op_list *list = NULL;
+    weft_status status = wf_chain_list_step(l->chain, step, before, next, &list);
+
     for (uint32_t i = 0; status == WEFT_OK && i < weft_op_list_count(list); i++)
-        if (c->list == NULL || !c->found) /* the list is not full */
-            status = try_choice(c, step, weft_op_list_choice(list, i), before, next, cost);
+        status = list_choice(l, step, weft_op_list_choice(list, i), before, next);
     weft_op_list_release(&list);
     return status;
 }
 
 /* ---- calls ---- */
 
-static weft_status begin_chain(struct chain *c)
+static weft_status begin_chain(struct wf_chain *c)
 {
     uint32_t inputs = 1;
 
@@ -340,14 +338,11 @@ weft_status wf_chain_read(const char *function, const struct wf_op_entry *entry,
     return share_attrs(function, call, out);
 }
 
-static struct chain chain_of(const struct wf_chain_parts *parts, const weft_op_call *call,
-                             const weft_op_options *options)
+static struct wf_chain chain_of(const struct wf_chain_parts *parts, const weft_op_call *call,
+                                const weft_op_options *options)
 {
-    struct chain c = {.call = call,
-                      .options = options,
-                      .rule = parts->rule,
-                      .step_count = parts->count,
-                      .best = UINT64_MAX};
+    struct wf_chain c = {
+        .call = call, .options = options, .rule = parts->rule, .step_count = parts->count};
 
     memcpy(c.steps, parts->steps, parts->count * sizeof *parts->steps);
     c.plan = (weft_plan_options){.struct_size = sizeof c.plan, .costs = options->costs};
@@ -357,32 +352,35 @@ static struct chain chain_of(const struct wf_chain_parts *parts, const weft_op_c
 weft_status wf_chain_list(const struct wf_chain_parts *parts, const weft_op_call *call,
                           const weft_op_options *options, weft_op_list *list)
 {
-    struct chain c = chain_of(parts, call, options);
+    struct wf_chain c = chain_of(parts, call, options);
+    struct listing l = {.chain = &c, .list = list};
 
-    c.list = list;
     WF_TRY(begin_chain(&c));
-    return try_step(&c, 0, NULL, 0, 0);
+    return list_step(&l, 0, NULL, 0);
 }
 
 weft_status wf_chain_solve(const char *function, const struct wf_chain_parts *parts, bool moves,
                            const weft_op_call *call, const weft_op_options *options,
                            weft_op_choice **out)
 {
-    struct chain c = chain_of(parts, call, options);
+    struct wf_chain c = chain_of(parts, call, options);
+    struct wf_chain_best best;
     weft_status status;
 
     for (uint32_t kind = 0; kind < WEFT_STEP_KINDS; kind++)
         if (kind != WEFT_STEP_SLICE && kind != WEFT_STEP_PARTIAL)
             c.plan.without |= UINT32_C(1) << kind;
     WF_TRY(begin_chain(&c));
-    status = try_step(&c, 0, NULL, 0, 0);
-    if (status == WEFT_OK && !c.found && moves) {
+    status = wf_chain_search(&c, &best);
+    if (status == WEFT_OK && (!best.found || best.output_ns > 0) && moves) {
+        wf_chain_best_end(&best);
         c.plan.without = 0;
-        status = try_step(&c, 0, NULL, 0, 0);
+        status = wf_chain_search(&c, &best);
     }
-    if (status == WEFT_OK && c.found)
-        status = make_choice(&c, (const weft_op_choice *const *)c.kept, true, out);
-    else if (status == WEFT_OK)
+    if (status == WEFT_OK && best.found)
+        status = make_choice(&c, (const weft_op_choice *const *)best.parts, true, out);
+    if (status == WEFT_OK && best.found) wf_choice_set_output_ns(*out, best.output_ns);
+    if (status == WEFT_OK && !best.found)
         status =
             wf_fail(WEFT_ERR_MISMATCH,
                     "%s: operator %.100s: %s make all parts of \"%.300s\" legal without a move "
@@ -390,7 +388,6 @@ weft_status wf_chain_solve(const char *function, const struct wf_chain_parts *pa
                     function, call->name,
                     moves ? "no layouts of the inputs" : "the layouts of the inputs do not",
                     parts->rule->text);
-    for (uint32_t i = 0; i < c.step_count; i++)
-        weft_op_choice_release(&c.kept[i]);
+    wf_chain_best_end(&best);
     return status;
 }

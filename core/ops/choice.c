@@ -1,5 +1,6 @@
 /* choice.c - the object that tells a caller how to run an operator. */
 #include "cache.h"
+#include "ops.h"
 #include "solve.h"
 
 #include <string.h>
@@ -8,6 +9,7 @@
 struct mark {
     bool has_gradient;
     uint8_t divided; /* bit per axis along which the ranks compute different things */
+    uint16_t memory; /* of an output: 1 + the input whose memory it is; 0: none */
 };
 
 struct weft_op_choice {
@@ -19,6 +21,8 @@ struct weft_op_choice {
     _Atomic(weft_spec *) *gradients; /* NULL until somebody asks for it */
     weft_plan **moves;
     struct mark *marks;
+    uint32_t size_count;
+    struct wf_local_size sizes[WF_LOCAL_SIZES];
 };
 
 weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t outputs,
@@ -181,14 +185,27 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         if (solver->op.output_count > 1) drop_mixed(&solver->op, solution, i, &choice->marks[at]);
         choice->specs[at] = solution->specs[i];
         solution->specs[i] = NULL;
-        if (i >= solver->op.input_count) continue;
+        if (i >= solver->op.input_count) {
+            int in = solver->op.tensors[i].inplace;
+            if (in >= 0)
+                choice->marks[at].memory = (uint16_t)(place_of(choice, solver, (uint32_t)in) + 1);
+            continue;
+        }
         choice->moves[at] = solution->moves[i];
         solution->moves[i] = NULL;
         choice->info.moves += choice->moves[at] != NULL;
         if (!is_local(choice->moves[at])) choice->info.local = 0;
     }
     choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, solution->cost_ns);
+    choice->info.output_ns = wf_add_capped(choice->info.output_ns, solution->output_ns);
+    if (solver->element == 0) choice->size_count = wf_local_sizes_find(&solver->op, choice->sizes);
     return WEFT_OK;
+}
+
+const struct wf_local_size *wf_choice_local_sizes(const weft_op_choice *choice, uint32_t *count)
+{
+    *count = choice->size_count;
+    return choice->sizes;
 }
 
 void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,
@@ -205,6 +222,16 @@ void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
 {
     choice->specs[choice->info.inputs + index] = weft_spec_retain(spec);
+}
+
+void wf_choice_set_memory(weft_op_choice *choice, uint32_t output, uint32_t input)
+{
+    choice->marks[choice->info.inputs + output].memory = (uint16_t)(input + 1);
+}
+
+void wf_choice_set_output_ns(weft_op_choice *choice, uint64_t ns)
+{
+    choice->info.output_ns = ns;
 }
 
 void wf_choice_set_gradient(weft_op_choice *choice, uint32_t index, const weft_spec *spec)
@@ -259,6 +286,12 @@ const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t in
 {
     if (choice == NULL || index >= choice->info.outputs) return NULL;
     return choice->specs[choice->info.inputs + index];
+}
+
+uint32_t weft_op_choice_memory(const weft_op_choice *choice, uint32_t index)
+{
+    if (choice == NULL || index >= choice->info.outputs) return UINT32_MAX;
+    return (uint32_t)choice->marks[choice->info.inputs + index].memory - 1;
 }
 
 const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index)

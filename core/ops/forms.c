@@ -4,6 +4,52 @@
 
 #include <string.h>
 
+weft_status wf_call_read(const char *function, const weft_op_call *given,
+                         const weft_op_options *options, weft_op_call *call, weft_op_options *read)
+{
+    if (given == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: call is NULL", function);
+    if (given->struct_size == sizeof *given) { /* a caller of this version */
+        *call = *given;
+    } else {
+        *call = (weft_op_call){0};
+        WF_TRY(wf_fail_named(wf_options_read("weft_op_call", given, call, sizeof *call), function));
+    }
+    *read = (weft_op_options){0};
+    if (options != NULL && options->struct_size == sizeof *options)
+        *read = *options;
+    else
+        WF_TRY(wf_fail_named(wf_options_read("weft_op_options", options, read, sizeof *read),
+                             function));
+    if (call->name == NULL || (call->inputs == NULL && call->input_count > 0) ||
+        (call->attrs == NULL && call->attr_count > 0))
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,
+                       call->name == NULL     ? "name"
+                       : call->inputs == NULL ? "inputs"
+                                              : "attrs");
+    if ((read->flags & ~(uint32_t)(WEFT_OP_EXACT | WEFT_OP_NO_MOVES | WEFT_OP_NO_PARTIALS |
+                                   WEFT_OP_FALLBACK | WEFT_OP_PRICE_PARTIALS)) != 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_options.flags has unknown bits: 0x%x",
+                       function, read->flags);
+    if (call->outputs == NULL && call->output_count > 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.outputs is NULL, and output_count is %u",
+                       function, call->output_count);
+    for (uint32_t i = 0; i < call->attr_count; i++) {
+        const weft_op_attr *a = &call->attrs[i];
+        if (a->name == NULL || a->kind > WEFT_ATTR_TEXT ||
+            (a->kind == WEFT_ATTR_TEXT && a->text == NULL) ||
+            (a->kind == WEFT_ATTR_LIST && a->list == NULL && a->count > 0))
+            return wf_fail(WEFT_ERR_INVALID, "%s: attribute %u has no name or no value", function,
+                           i);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++)
+        WF_TRY(wf_fail_named(
+            wf_shape_check(call->outputs[i].dims, call->outputs[i].shape, call->outputs[i].dtype),
+            function));
+    if (call->mesh != NULL) WF_TRY(wf_require_kind(call->mesh, WF_KIND_MESH, "weft_op_call.mesh"));
+    if (read->costs == NULL) read->costs = wf_cost_default();
+    return WEFT_OK;
+}
+
 /* ---- NAME.out ---- */
 
 bool wf_is_out(const char *name, const struct wf_op_entry *entry)

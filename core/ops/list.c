@@ -8,13 +8,16 @@ enum { MOST_LISTED = 1 << 16 };
 struct weft_op_list {
     uint32_t count, room;
     weft_op_choice **choices;
+    uint32_t *slots; /* of a hash table, if choices are compared: 1 + the choice; 0: free */
+    uint32_t slot_count;
 };
 
 /* A list in the making. */
 struct listing {
     struct wf_solver *solver;
     weft_op_list *list;
-    uint32_t inputs; /* of the call */
+    uint32_t inputs;   /* of the call */
+    bool keeps_shapes; /* inputs of which only the shape is used keep their layouts */
     struct wf_solution base, variant;
 };
 
@@ -44,19 +47,68 @@ static bool same_choice(const weft_op_choice *a, const weft_op_choice *b)
     return true;
 }
 
-weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice, bool *full)
+static uint64_t hash_choice(const weft_op_choice *choice)
 {
-    weft_status status = WEFT_OK;
-    uint32_t i = 0;
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    uint64_t hash = 1;
 
-    *full = list->count >= MOST_LISTED;
-    while (i < list->count && !same_choice(list->choices[i], choice))
-        i++;
-    if (i == list->count && !*full) status = grow_list(list);
-    if (i == list->count && !*full && status == WEFT_OK)
-        list->choices[list->count++] = choice;
-    else
-        weft_op_choice_release(&choice);
+    if (weft_op_choice_get(choice, &info) != WEFT_OK) return 0;
+    for (uint32_t i = 0; i < info.inputs; i++)
+        hash = wf_hash_mix(hash, (uintptr_t)weft_op_choice_input(choice, i));
+    for (uint32_t i = 0; i < info.outputs; i++)
+        hash = wf_hash_mix(hash, (uintptr_t)weft_op_choice_output(choice, i));
+    return hash;
+}
+
+/* The slot of CHOICE: that of an equal one, or the free one where it belongs. */
+static uint32_t *find_choice(const weft_op_list *list, const weft_op_choice *choice)
+{
+    uint32_t at = (uint32_t)hash_choice(choice) & (list->slot_count - 1);
+
+    while (list->slots[at] != 0 && !same_choice(list->choices[list->slots[at] - 1], choice))
+        at = (at + 1) & (list->slot_count - 1);
+    return &list->slots[at];
+}
+
+/* At most half of the slots are taken. */
+static weft_status grow_slots(weft_op_list *list)
+{
+    uint32_t count = list->slot_count != 0 ? 2 * list->slot_count : 64;
+    uint32_t *slots;
+
+    if (2 * list->count < list->slot_count) return WEFT_OK;
+    slots = wf_calloc(count, sizeof *slots);
+    if (slots == NULL) return wf_fail_memory(count * sizeof *slots);
+    wf_free(list->slots);
+    list->slots = slots;
+    list->slot_count = count;
+    for (uint32_t i = 0; i < list->count; i++)
+        *find_choice(list, list->choices[i]) = i + 1;
+    return WEFT_OK;
+}
+
+static weft_status refuse_length(void)
+{
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "the call has more than %d strategies, which is the most "
+                   "that a list has",
+                   MOST_LISTED);
+}
+
+weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice)
+{
+    weft_status status = grow_slots(list);
+    uint32_t *slot = status == WEFT_OK ? find_choice(list, choice) : NULL;
+
+    if (status == WEFT_OK && *slot == 0) {
+        status = list->count < MOST_LISTED ? grow_list(list) : refuse_length();
+        if (status == WEFT_OK) {
+            list->choices[list->count++] = choice;
+            *slot = list->count;
+            return WEFT_OK;
+        }
+    }
+    weft_op_choice_release(&choice);
     return status;
 }
 
@@ -65,6 +117,7 @@ static weft_status append_choice(struct listing *l)
     const struct wf_op *op = &l->solver->op;
     weft_op_list *list = l->list;
 
+    if (list->count == MOST_LISTED) return refuse_length();
     WF_TRY(grow_list(list));
     WF_TRY(wf_choice_make(op->rule, l->inputs, op->output_count, &list->choices[list->count]));
     list->count++;
@@ -114,7 +167,7 @@ static weft_status add_variants(struct listing *l, uint32_t first)
     const struct wf_op_tensor *t;
     weft_status status = WEFT_OK;
 
-    while (first < op->input_count && !is_free(op, first))
+    while (first < op->input_count && (l->keeps_shapes || !is_free(op, first)))
         first++;
     if (first == op->input_count) {
         for (uint32_t i = 0; i < l->base.count; i++)
@@ -139,35 +192,62 @@ static weft_status add_variants(struct listing *l, uint32_t first)
         WF_TRY(add_variants(l, first + 1));
         for (uint32_t i = 0; i < l->variant.count; i++)
             weft_spec_release(&l->variant.specs[i]);
-    } while (l->list->count < MOST_LISTED && wf_next_combination(op->mesh->axes, counts, at));
+    } while (wf_next_combination(op->mesh->axes, counts, at));
     return WEFT_OK;
 }
 
 /* ---- strategies ---- */
 
+/* The rows of AXIS that leave inputs which must stay as they are.  Returns how many there are. */
+static uint32_t list_rows(const struct wf_solver *solver, int32_t axis, uint8_t *out)
+{
+    const struct wf_op *op = &solver->op;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < solver->rows[axis].count; i++) {
+        bool fits = true;
+        for (uint32_t t = 0; t < op->input_count && fits; t++) {
+            const weft_spec *given = op->tensors[t].given;
+            if (given != NULL && wf_solver_fixed(solver, t) == given)
+                fits = wf_row_fits(op, &solver->rows[axis].row[i], axis, t, false);
+        }
+        if (fits) out[count++] = (uint8_t)i;
+    }
+    return count;
+}
+
 static weft_status list_strategies(struct listing *l)
 {
+    uint8_t rows[WEFT_MAX_AXES][WF_ROWS];
     struct wf_solver *solver = l->solver;
     struct wf_strategy s = {.op = &solver->op, .sizes = &solver->sizes};
-    uint32_t counts[WEFT_MAX_AXES], at[WEFT_MAX_AXES] = {0}, seen = 0;
+    uint32_t counts[WEFT_MAX_AXES], at[WEFT_MAX_AXES] = {0};
     int32_t axes = solver->op.mesh->axes;
     weft_status status;
     bool legal;
 
     wf_solver_complete(solver);
     wf_strategy_default_order(&s);
-    for (int32_t a = 0; a < axes; a++)
-        counts[a] = solver->rows[a].count;
+    for (int32_t a = 0; a < axes; a++) {
+        counts[a] = list_rows(solver, a, rows[a]);
+        if (counts[a] == 0) return WEFT_OK;
+    }
+    WF_TRY(wf_check_combinations(&solver->op, counts));
     do {
         for (int32_t a = 0; a < axes; a++)
-            s.rows[a] = &solver->rows[a].row[at[a]];
+            s.rows[a] = &solver->rows[a].row[rows[a][at[a]]];
         status = wf_solver_try(solver, &s, &l->base, &legal);
         if (status == WEFT_OK && legal) status = add_variants(l, 0);
         for (uint32_t i = 0; i < l->variant.count; i++)
             weft_spec_release(&l->variant.specs[i]);
-    } while (status == WEFT_OK && ++seen < WF_COMBINATIONS && l->list->count < MOST_LISTED &&
-             wf_next_combination(axes, counts, at));
+    } while (status == WEFT_OK && wf_next_combination(axes, counts, at));
     return status;
+}
+
+static void drop_choices(weft_op_list *list)
+{
+    while (list->count > 0)
+        weft_op_choice_release(&list->choices[--list->count]);
 }
 
 static weft_status list_solver(struct wf_solver *solver, uint32_t inputs, weft_op_list *list)
@@ -179,6 +259,11 @@ static weft_status list_solver(struct wf_solver *solver, uint32_t inputs, weft_o
     status = wf_solution_begin(solver, &l.variant);
     if (status == WEFT_OK) {
         status = list_strategies(&l);
+        if (status == WEFT_ERR_UNSUPPORTED) {
+            drop_choices(list);
+            l.keeps_shapes = true;
+            status = list_strategies(&l);
+        }
         wf_solution_end(&l.variant);
     }
     wf_solution_end(&l.base);
@@ -281,8 +366,8 @@ void weft_op_list_release(weft_op_list **list)
     if (list == NULL || *list == NULL) return;
     mine = *list;
     *list = NULL;
-    for (uint32_t i = 0; i < mine->count; i++)
-        weft_op_choice_release(&mine->choices[i]);
+    drop_choices(mine);
     wf_free(mine->choices);
+    wf_free(mine->slots);
     wf_free(mine);
 }

@@ -1,58 +1,12 @@
 /* ops.c - the public functions on calls of operators. */
+#include "ops.h"
+
 #include "cache.h"
 #include "solve.h"
 
 #include <string.h>
 
 enum mode { CHECK, PROPOSE };
-
-/* ---- calls ---- */
-
-weft_status wf_call_read(const char *function, const weft_op_call *given,
-                         const weft_op_options *options, weft_op_call *call, weft_op_options *read)
-{
-    if (given == NULL) return wf_fail(WEFT_ERR_INVALID, "%s: call is NULL", function);
-    if (given->struct_size == sizeof *given) { /* a caller of this version */
-        *call = *given;
-    } else {
-        *call = (weft_op_call){0};
-        WF_TRY(wf_fail_named(wf_options_read("weft_op_call", given, call, sizeof *call), function));
-    }
-    *read = (weft_op_options){0};
-    if (options != NULL && options->struct_size == sizeof *options)
-        *read = *options;
-    else
-        WF_TRY(wf_fail_named(wf_options_read("weft_op_options", options, read, sizeof *read),
-                             function));
-    if (call->name == NULL || (call->inputs == NULL && call->input_count > 0) ||
-        (call->attrs == NULL && call->attr_count > 0))
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,
-                       call->name == NULL     ? "name"
-                       : call->inputs == NULL ? "inputs"
-                                              : "attrs");
-    if ((read->flags & ~(uint32_t)(WEFT_OP_EXACT | WEFT_OP_NO_MOVES | WEFT_OP_NO_PARTIALS |
-                                   WEFT_OP_FALLBACK)) != 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_options.flags has unknown bits: 0x%x",
-                       function, read->flags);
-    if (call->outputs == NULL && call->output_count > 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.outputs is NULL, and output_count is %u",
-                       function, call->output_count);
-    for (uint32_t i = 0; i < call->attr_count; i++) {
-        const weft_op_attr *a = &call->attrs[i];
-        if (a->name == NULL || a->kind > WEFT_ATTR_TEXT ||
-            (a->kind == WEFT_ATTR_TEXT && a->text == NULL) ||
-            (a->kind == WEFT_ATTR_LIST && a->list == NULL && a->count > 0))
-            return wf_fail(WEFT_ERR_INVALID, "%s: attribute %u has no name or no value", function,
-                           i);
-    }
-    for (uint32_t i = 0; i < call->output_count; i++)
-        WF_TRY(wf_fail_named(
-            wf_shape_check(call->outputs[i].dims, call->outputs[i].shape, call->outputs[i].dtype),
-            function));
-    if (call->mesh != NULL) WF_TRY(wf_require_kind(call->mesh, WF_KIND_MESH, "weft_op_call.mesh"));
-    if (read->costs == NULL) read->costs = wf_cost_default();
-    return WEFT_OK;
-}
 
 /* True if the operator takes and returns lists: each element is a call of its own. */
 static bool is_elementwise(const struct wf_rule *rule)
@@ -78,15 +32,53 @@ static uint32_t count_elements(const struct wf_rule *rule, const weft_op_call *c
 
 /* ---- check and propose ---- */
 
+/* Check the layouts that the options want of the outputs. */
+static weft_status check_wanted(const struct wf_solver *solver)
+{
+    const struct wf_op *op = &solver->op;
+
+    if (solver->options.wanted_outputs == NULL) return WEFT_OK;
+    for (uint32_t i = op->input_count; i < op->input_count + op->output_count; i++) {
+        const struct wf_op_tensor *t = &op->tensors[i];
+        struct wf_layout layout = {.mesh = op->mesh, .dtype = t->dtype, .dims = t->dims};
+        memcpy(layout.shape, t->shape, sizeof layout.shape);
+        WF_TRY(wf_check_wanted(&solver->options, wf_solver_position(solver, i), &layout));
+    }
+    return WEFT_OK;
+}
+
+/* Add up the priced moves of the outputs of SOLUTION. */
+static weft_status price_outputs(const struct wf_solver *solver, struct wf_solution *solution)
+{
+    const weft_spec *const *wanted = solver->options.wanted_outputs;
+
+    if (!wf_options_price_outputs(&solver->options)) return WEFT_OK;
+    for (uint32_t i = solver->op.input_count; i < solution->count; i++) {
+        uint32_t at = wf_solver_position(solver, i);
+        uint64_t ns;
+        WF_TRY(wf_price_output(&solver->options, solution->specs[i],
+                               wanted != NULL ? wanted[at] : NULL, &ns));
+        solution->output_ns = wf_add_capped(solution->output_ns, ns);
+    }
+    return WEFT_OK;
+}
+
 static weft_status solve_element(struct wf_solver *solver, enum mode mode, const char *function,
                                  struct wf_solution *out)
 {
-    bool found = false;
+    bool may_move = mode == PROPOSE && (solver->options.flags & WEFT_OP_NO_MOVES) == 0;
+    bool found = false, matches;
 
+    WF_TRY(check_wanted(solver));
     if (solver->options.fixed_inputs == NULL || mode == CHECK)
         WF_TRY(wf_solver_match(solver, out, &found));
-    if (!found && mode == PROPOSE && (solver->options.flags & WEFT_OP_NO_MOVES) == 0)
-        WF_TRY(wf_solver_propose(solver, out, &found));
+    matches = found;
+    if (found) WF_TRY(price_outputs(solver, out));
+    if ((!found || out->output_ns > 0) && may_move) WF_TRY(wf_solver_propose(solver, out, &found));
+    if (!found && matches) {
+        WF_TRY(wf_solver_match(solver, out, &found));
+        WF_TRY(price_outputs(solver, out));
+    }
     return found ? WEFT_OK : wf_solver_refuse(solver, function);
 }
 
@@ -145,6 +137,8 @@ static weft_status solve_out(struct wf_solver *solver, const char *function, enu
                           call->input_count, out));
     for (uint32_t i = form.call.input_count; i < call->input_count; i++)
         wf_choice_set_input(*out, i, call->inputs[i], NULL);
+    for (uint32_t i = 0; i < form.count; i++)
+        wf_choice_set_memory(*out, i, form.call.input_count + i);
     return WEFT_OK;
 }
 
@@ -186,7 +180,7 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
         call->outputs != NULL || call->output_count != 0 || call->name == NULL ||
         call->inputs == NULL || options->struct_size != sizeof *options ||
         options->allow != NULL || /* what a predicate allows is not kept */
-        wf_op_enter(&ticket) != WEFT_OK)
+        options->wanted_outputs != NULL || wf_op_enter(&ticket) != WEFT_OK)
         return NULL;
     entry = wf_op_find(call->name);
     if (entry != NULL && wf_key_set(&key, entry, mode, call, options)) choice = wf_cache_find(&key);
@@ -273,6 +267,12 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
         wf_op_leave(ticket);
     wf_fallback_end(&made);
     return wf_fail_named(status, function);
+}
+
+weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *call,
+                         const weft_op_options *options, weft_op_choice **out)
+{
+    return answer_call(function, moves ? PROPOSE : CHECK, call, options, out);
 }
 
 weft_status weft_op_check(const weft_op_call *call, const weft_op_options *options,

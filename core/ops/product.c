@@ -96,21 +96,69 @@ static bool next_coord(const struct wf_product *p, int32_t *coord)
     return false;
 }
 
-static bool layout_fits(const struct wf_product *p, const struct wf_layout *factors,
-                        const struct wf_layout *layout)
+/* True if COORD holds the same of the product and of LAYOUT. */
+static bool fits_at(const struct wf_product *p, const struct wf_layout *factors,
+                    const struct wf_layout *layout, const int32_t *coord)
 {
     const struct wf_op_dim *dim = &p->tensor->dim[p->dim];
-    int32_t coord[WEFT_MAX_AXES] = {0};
     struct parts parts = {.count = dim->count};
     struct wf_shard shard;
 
-    do {
-        for (int32_t i = 0; i < dim->count; i++) {
-            parts.size[i] = factors[i].shape[0];
-            wf_shard_at(&factors[i], coord, &parts.shard[i]);
+    for (int32_t i = 0; i < dim->count; i++) {
+        parts.size[i] = factors[i].shape[0];
+        wf_shard_at(&factors[i], coord, &parts.shard[i]);
+    }
+    wf_shard_at(layout, coord, &shard);
+    return same_at(&parts, &shard);
+}
+
+/* True if every split of LAYOUT, which has one dimension, gives all ranks as many indices.  Local
+ * index i of a rank is then that of the first rank plus a multiple of each coordinate. */
+static bool is_even(const struct wf_layout *layout)
+{
+    int64_t left = layout->shape[0];
+
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        const struct wf_split *split = &layout->splits[i];
+        int64_t ranks = layout->mesh->axis[split->axis].size;
+        int64_t pieces = split->kind == WEFT_PLACE_STRIDED ? split->factor : 1;
+        if (split->kind != WEFT_PLACE_SHARD && split->kind != WEFT_PLACE_STRIDED) return false;
+        if (left % pieces != 0 || left / pieces % ranks != 0) return false;
+        left /= ranks;
+    }
+    return true;
+}
+
+/* Layouts that differ mostly do so at the ends or in the middle of an axis. */
+static bool fits_at_ends(const struct wf_product *p, const struct wf_layout *factors,
+                         const struct wf_layout *layout)
+{
+    const weft_mesh *mesh = p->strategy->op->mesh;
+
+    for (int32_t k = -2; k < p->axis_count; k++) {
+        int32_t coord[WEFT_MAX_AXES] = {0};
+        for (int32_t i = 0; i < p->axis_count; i++) {
+            int32_t size = mesh->axis[p->axes[i]].size;
+            if (k < 0 || k == i) coord[p->axes[i]] = k == -2 ? size / 2 : size - 1;
         }
-        wf_shard_at(layout, coord, &shard);
-        if (!same_at(&parts, &shard)) return false;
+        if (!fits_at(p, factors, layout, coord)) return false;
+    }
+    return true;
+}
+
+static bool layout_fits(const struct wf_product *p, const struct wf_layout *factors,
+                        const struct wf_layout *layout)
+{
+    enum { MANY = 64 /* ranks */ };
+    int32_t coord[WEFT_MAX_AXES] = {0};
+    bool even = is_even(layout);
+
+    for (int32_t i = 0; i < p->tensor->dim[p->dim].count; i++)
+        even = even && is_even(&factors[i]);
+    if (p->strategy->op->mesh->size > MANY && !fits_at_ends(p, factors, layout)) return false;
+    if (even && p->strategy->op->mesh->size > MANY) return fits_at(p, factors, layout, coord);
+    do {
+        if (!fits_at(p, factors, layout, coord)) return false;
     } while (next_coord(p, coord));
     return true;
 }
@@ -156,8 +204,34 @@ static void add_listed(const struct wf_product *p, const weft_placement *style, 
     if (made.sizes != NULL) list[(*count)++] = made;
 }
 
+/* The sizes of the parts that S makes of the factor, which is the outermost one of the product and
+ * which AXIS splits alone; INNER indices are inside of it. */
+static void add_uneven(const struct wf_product *p, int32_t axis, uint32_t factor, int64_t inner,
+                       weft_placement *list, int32_t *count)
+{
+    int32_t ranks = p->strategy->op->mesh->axis[axis].size;
+    int64_t size = p->strategy->op->factors[factor].size;
+    int64_t few[WEFT_MAX_PARTS], *sizes = few, chunk = size / ranks + (size % ranks != 0);
+    weft_placement made = {.kind = WEFT_PLACE_SIZES, .size_count = ranks};
+
+    if (size % ranks == 0 || *count == CANDIDATES) return; /* then S gives these parts */
+    if (ranks > WEFT_MAX_PARTS) {
+        sizes = wf_alloc((size_t)ranks * sizeof *sizes);
+        if (sizes == NULL) {
+            p->strategy->sizes->failed = true;
+            return;
+        }
+    }
+    for (int32_t i = 0; i < ranks; i++, size -= wf_min_i64(chunk, size))
+        sizes[i] = wf_min_i64(chunk, size);
+    made.sizes = wf_sizes_keep(p->strategy->sizes, sizes, ranks, inner, 1);
+    if (sizes != few) wf_free(sizes);
+    if (made.sizes != NULL) list[(*count)++] = made;
+}
+
 /* How the I-th axis of the product might split the dimension: S, SS by what is outside of its
- * factor, as a whole or as the axes before have left it, and the sizes that its row lists. */
+ * factor, as a whole or as the axes before have left it, the sizes that its row lists, and those
+ * that S makes of its factor. */
 static int32_t list_candidates(const struct wf_product *p, int32_t i, weft_placement *out)
 {
     const struct wf_op *op = p->strategy->op;
@@ -180,6 +254,8 @@ static int32_t list_candidates(const struct wf_product *p, int32_t i, weft_place
     add_candidate(out, &count, style);
     add_candidate(out, &count, outer * style);
     add_candidate(out, &count, left * style);
+    if (row->style.kind == WEFT_PLACE_SHARD && p->axis_count == 1 && outer == 1 && inner > 1)
+        add_uneven(p, p->axes[i], row->factor, inner, out, &count);
     return count;
 }
 

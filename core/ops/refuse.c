@@ -224,6 +224,7 @@ weft_status wf_solver_refuse(struct wf_solver *solver, const char *function)
 
     WF_TRY(wf_solution_begin(solver, &fix));
     status = wf_solver_propose(solver, &fix, &found);
+    if (status == WEFT_ERR_UNSUPPORTED) status = WEFT_OK; /* the cheapest fix is not known */
     if (status == WEFT_OK) {
         add_reason(solver, found, &text);
         if (found) add_fix(solver, &fix, &text);

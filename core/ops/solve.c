@@ -128,7 +128,8 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
     WF_TRY(wf_op_bind(entry, call, element, &solver->op));
     list_rows(solver);
     list_orders(solver);
-    status = wf_use_add_rows(call, &solver->op, solver->rows);
+    status = wf_parts_add_rows(&solver->op, solver->rows);
+    if (status == WEFT_OK) status = wf_use_add_rows(call, &solver->op, solver->rows);
     if (status == WEFT_OK && solver->sizes.failed) status = wf_fail_memory(sizeof(int64_t));
     if (status != WEFT_OK) {
         wf_solver_end(solver);
@@ -173,6 +174,19 @@ void wf_solution_end(struct wf_solution *solution)
     drop_specs(solution);
     wf_free(solution->specs);
     solution->specs = NULL;
+}
+
+weft_status wf_check_combinations(const struct wf_op *op, const uint32_t *counts)
+{
+    uint64_t count = 1;
+
+    for (int32_t a = 0; a < op->mesh->axes; a++)
+        count = wf_mul_capped(count, counts[a]);
+    if (count <= WF_COMBINATIONS) return WEFT_OK;
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "operator %.100s: %llu combinations of what the ranks along %d axes may do are "
+                   "more than the %d that weft compares; merge axes of the mesh",
+                   op->name, (unsigned long long)count, op->mesh->axes, WF_COMBINATIONS);
 }
 
 bool wf_next_combination(int32_t axes, const uint32_t *counts, uint32_t *at)
@@ -316,7 +330,7 @@ weft_status wf_solver_try(struct wf_solver *solver, const struct wf_strategy *st
     *legal = false;
     drop_specs(solution);
     solution->changed = 0;
-    solution->cost_ns = 0;
+    solution->cost_ns = solution->output_ns = 0;
     memcpy(solution->rows, strategy->rows, sizeof solution->rows);
     if (!wf_strategy_is_aligned(strategy)) return WEFT_OK;
     for (uint32_t i = 0; i < solution->count; i++) {

@@ -37,7 +37,7 @@ struct wf_solution {
     weft_spec **specs; /* inputs, then outputs; NULL: absent */
     weft_plan **moves; /* of inputs; NULL: none */
     const struct wf_row *rows[WEFT_MAX_AXES];
-    uint64_t cost_ns;
+    uint64_t cost_ns, output_ns; /* of the moves of inputs, and of priced moves of outputs */
     uint32_t changed;
 };
 
@@ -55,6 +55,8 @@ void wf_solution_end(struct wf_solution *solution);
  * specs that SOLUTION had are dropped. */
 weft_status wf_solver_try(struct wf_solver *solver, const struct wf_strategy *strategy,
                           struct wf_solution *solution, bool *legal) WF_NODISCARD;
+/* WEFT_ERR_UNSUPPORTED: COUNTS rows of the axes have more than WF_COMBINATIONS combinations. */
+weft_status wf_check_combinations(const struct wf_op *op, const uint32_t *counts) WF_NODISCARD;
 /* The next combination: AT[axis] counts to COUNTS[axis], the last axis fastest. */
 bool wf_next_combination(int32_t axes, const uint32_t *counts, uint32_t *at);
 
@@ -80,6 +82,19 @@ bool wf_row_fits(const struct wf_op *op, const struct wf_row *row, int32_t axis,
 weft_status wf_solver_propose(struct wf_solver *solver, struct wf_solution *out,
                               bool *found) WF_NODISCARD;
 
+/* ---- targets.c ---- */
+
+/* True if the moves of outputs are priced. */
+bool wf_options_price_outputs(const weft_op_options *options);
+/* The time to move OUTPUT to WANTED; NULL: to the cheapest layout without partials, if the options
+ * price that.  UINT64_MAX: there is no such move. */
+weft_status wf_price_output(const weft_op_options *options, const weft_spec *output,
+                            const weft_spec *wanted, uint64_t *ns) WF_NODISCARD;
+/* WEFT_ERR_INVALID: the spec that the options want of output INDEX, which is OUTPUT, is another
+ * tensor's. */
+weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
+                            const struct wf_layout *output) WF_NODISCARD;
+
 /* ---- refuse.c ---- */
 
 /* WEFT_ERR_MISMATCH: why the inputs are not legal, and what makes them so. */
@@ -103,6 +118,11 @@ weft_status wf_element_begin(const char *function, const struct wf_op_entry *ent
 void wf_element_set(struct wf_element *element, const weft_op_call *call, uint32_t at);
 
 /* ---- forms.c ---- */
+
+/* Read the arguments of FUNCTION, with defaults in place of what is not set. */
+weft_status wf_call_read(const char *function, const weft_op_call *given,
+                         const weft_op_options *options, weft_op_call *call,
+                         weft_op_options *read) WF_NODISCARD;
 
 /* A call of `NAME.out`, as a call of NAME whose outputs have given layouts. */
 struct wf_out {
@@ -157,16 +177,8 @@ weft_status wf_chain_list(const struct wf_chain_parts *parts, const weft_op_call
 
 /* ---- list.c ---- */
 
-/* Append CHOICE, which is taken over, unless the list has an equal one.  *FULL: the list has as
- * many as it may have. */
-weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice, bool *full) WF_NODISCARD;
-
-/* ---- ops.c ---- */
-
-/* Read the arguments of FUNCTION, with defaults in place of what is not set. */
-weft_status wf_call_read(const char *function, const weft_op_call *given,
-                         const weft_op_options *options, weft_op_call *call,
-                         weft_op_options *read) WF_NODISCARD;
+/* Append CHOICE, which is taken over, unless the list has an equal one. */
+weft_status wf_list_append(weft_op_list *list, weft_op_choice *choice) WF_NODISCARD;
 
 /* ---- choice.c ---- */
 
@@ -177,6 +189,10 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
 void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec *spec,
                          weft_plan *move);
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
+/* Output OUTPUT has the memory of input INPUT. */
+void wf_choice_set_memory(weft_op_choice *choice, uint32_t output, uint32_t input);
+/* Set the time of the moves of outputs. */
+void wf_choice_set_output_ns(weft_op_choice *choice, uint64_t ns);
 /* The gradient of tensor INDEX, inputs, then outputs, which is valid as long as CHOICE; NULL: it
  * has none. */
 weft_status wf_choice_gradient(const weft_op_choice *choice, uint32_t index,

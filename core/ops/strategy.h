@@ -97,6 +97,18 @@ int wf_op_dim_with(const struct wf_op_tensor *tensor, uint32_t factor);
 /* True if the two split alike, whatever their dimension and turn. */
 bool wf_style_same(const weft_placement *a, const weft_placement *b);
 
+/* ---- use.c ---- */
+
+/* Check that tensor T of OP can have PLACEMENT, which owns its sizes, on AXIS, and bring the
+ * placement to its one form. */
+weft_status wf_given_settle(const struct wf_op *op, const struct wf_op_tensor *t, int32_t axis,
+                            weft_placement *placement) WF_NODISCARD;
+
+/* ---- parts.c ---- */
+
+/* Append the rows of the clause `parts` to the rows of all axes. */
+weft_status wf_parts_add_rows(struct wf_op *op, struct wf_rows *rows) WF_NODISCARD;
+
 /* ---- place.c ---- */
 
 /* A row for each axis, and the order in which axes split a factor that several of them split. */

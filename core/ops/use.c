@@ -111,9 +111,8 @@ static size_t placement_length(const char *at)
     return length;
 }
 
-/* Check that tensor T of OP can have PLACEMENT on AXIS, and bring the placement to its one form. */
-static weft_status settle_placement(const struct wf_op *op, const struct wf_op_tensor *t,
-                                    int32_t axis, weft_placement *placement)
+weft_status wf_given_settle(const struct wf_op *op, const struct wf_op_tensor *t, int32_t axis,
+                            weft_placement *placement)
 {
     struct wf_layout layout = {.mesh = op->mesh, .dtype = t->dtype, .dims = t->dims};
 
@@ -149,7 +148,7 @@ static weft_status read_placement(const struct wf_op *op, uint32_t tensor, int32
     memcpy(text, at, length);
     text[length] = '\0';
     status = t->present ? weft_placements_parse(text, 1, out) : WEFT_OK;
-    if (status == WEFT_OK && t->present) status = settle_placement(op, t, axis, out);
+    if (status == WEFT_OK && t->present) status = wf_given_settle(op, t, axis, out);
     if (status == WEFT_ERR_INVALID)
         status = wf_fail_context(status, "%.60s is not a placement of %.*s here", text,
                                  WF_WORD(op->rule, wf_op_name(op, t)));

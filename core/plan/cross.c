@@ -2,15 +2,19 @@
  *
  * A plan has three parts: collectives on the source's mesh, one exchange, collectives on the
  * target's mesh.  Partials may be reduced before the exchange.  Each byte may be sent to only one
- * of several replicas, which then gather.  Every combination is priced.  If both meshes are
- * reshapes of the same rank list, the plan is one of a single mesh. */
+ * of several replicas, which then gather.  Every combination is priced.  A part that receives least
+ * alone may load the ranks that the other parts load, so unless time is minimized, each part is
+ * planned by time, by bytes and by memory.  If both meshes are reshapes of the same rank list, the
+ * plan is one of a single mesh. */
 #include "plan.h"
 
 #include <string.h>
 
 enum {
-    SIDES_MAX = WEFT_MAX_DIMS + 2,
-    PRICED_RANKS = 4096 /* more ranks are not visited for each combination */
+    VARIANTS_MAX = WEFT_MAX_DIMS + 2,
+    SIDES_MAX = 4 * VARIANTS_MAX, /* by time, bytes and memory, and by time within a limit */
+    STEPS_MAX = 6,                /* of a plan, if there is one: none is shown to be the least */
+    PRICED_RANKS = 4096           /* more ranks are not visited for each combination */
 };
 
 /* A variant of the given spec on its mesh, and the plan between the two. */
@@ -28,6 +32,7 @@ struct sides {
 struct candidate {
     const struct side *source, *target; /* NULL: no candidate */
     struct wf_step exchange;
+    bool is_long;                 /* more than STEPS_MAX steps */
     uint64_t first, second, peak; /* the quantity to minimize, the tie-breaker, scratch */
 };
 
@@ -73,20 +78,32 @@ static bool has_kind(const weft_spec *spec, uint32_t kind)
     return false;
 }
 
-/* Add SPEC and take ownership of it.  A SPEC that no plan reaches is released. */
+static bool has_side(const struct sides *sides, const weft_plan *plan)
+{
+    for (int i = 0; i < sides->count; i++)
+        if (sides->list[i].plan->digest == plan->digest) return true;
+    return false;
+}
+
+/* Add SPEC and take ownership of it.  A SPEC that no plan reaches, or with a plan that SIDES has,
+ * is released. */
 static weft_status add_side(struct sides *sides, const weft_spec *given, weft_spec *spec,
                             bool source, const weft_plan_options *options)
 {
-    struct side *side = &sides->list[sides->count];
-    weft_status status = source ? weft_plan_create(given, spec, options, &side->plan)
-                                : weft_plan_create(spec, given, options, &side->plan);
+    weft_plan *plan = NULL;
+    weft_status status = source ? weft_plan_create(given, spec, options, &plan)
+                                : weft_plan_create(spec, given, options, &plan);
 
     if (status != WEFT_OK) {
         weft_spec_release(&spec);
         return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
     }
-    side->spec = spec;
-    sides->count++;
+    if (has_side(sides, plan)) {
+        weft_plan_release(&plan);
+        weft_spec_release(&spec);
+        return WEFT_OK;
+    }
+    sides->list[sides->count++] = (struct side){spec, plan};
     return WEFT_OK;
 }
 
@@ -225,8 +242,9 @@ static struct candidate combine_sides(const struct side *source, const struct si
     uint64_t received = wf_add_capped(wf_add_capped(a->received, exchange->received), b->received);
     uint64_t between[2] = {a->step_count > 0 ? largest_shard(source->spec) : 0,
                            b->step_count > 0 ? largest_shard(target->spec) : 0};
-    struct candidate candidate = {source, target, *exchange, 0, 0, 0};
+    struct candidate candidate = {.source = source, .target = target, .exchange = *exchange};
 
+    candidate.is_long = a->step_count + 1 + b->step_count > STEPS_MAX;
     candidate.exchange.scratch = wf_add_capped(exchange->scratch, between[0] + between[1]);
     candidate.peak = larger(wf_add_capped(a->peak, between[0]), wf_add_capped(b->peak, between[1]));
     candidate.peak = larger(candidate.peak, candidate.exchange.scratch);
@@ -239,8 +257,9 @@ static struct candidate combine_sides(const struct side *source, const struct si
 
 static bool is_better(const struct candidate *a, const struct candidate *b)
 {
-    return b->source == NULL || a->first < b->first ||
-           (a->first == b->first && a->second < b->second);
+    if (b->source == NULL) return true;
+    if (a->is_long != b->is_long) return b->is_long;
+    return a->first < b->first || (a->first == b->first && a->second < b->second);
 }
 
 static void consider_candidate(struct search *s, const struct candidate *candidate)
@@ -303,22 +322,25 @@ static weft_status count_candidate(struct candidate *candidate, const weft_spec 
     return status;
 }
 
-/* Price every candidate whose parts are planned with the options INSIDE. */
-static weft_status price_candidates(struct search *s, const weft_spec *from, const weft_spec *to,
-                                    const weft_plan_options *inside)
+/* List the parts that the options INSIDE give. */
+static weft_status add_parts(struct search *s, const weft_spec *from, const weft_spec *to,
+                             const weft_plan_options *inside)
 {
-    const weft_cost_table *costs = inside->costs != NULL ? inside->costs : wf_cost_default();
     /* Data that nothing reduces is widened in the last step, which may be on the target's mesh. The
      * exchange creates the target's partials. */
     bool is_cast_before = wf_cast_kind(from->layout.dtype, to->layout.dtype) != WF_CAST_WIDENS ||
                           has_kind(from, WEFT_PLACE_PARTIAL) || wf_cast_precedes_partials(to);
 
-    drop_sides(&s->sources);
-    drop_sides(&s->targets);
-    s->best = s->runner_up = (struct candidate){0};
     WF_TRY(list_sides(&s->sources, from, to->layout.dtype, true, inside));
-    WF_TRY(list_sides(&s->targets, to, is_cast_before ? to->layout.dtype : from->layout.dtype,
-                      false, inside));
+    return list_sides(&s->targets, to, is_cast_before ? to->layout.dtype : from->layout.dtype,
+                      false, inside);
+}
+
+/* Price every combination of the parts that are listed. */
+static weft_status price_candidates(struct search *s, const weft_spec *from, const weft_spec *to,
+                                    const weft_cost_table *costs)
+{
+    s->best = s->runner_up = (struct candidate){0};
     for (int i = 0; i < s->sources.count; i++)
         for (int j = 0; j < s->targets.count; j++) {
             const struct side *source = &s->sources.list[i], *target = &s->targets.list[j];
@@ -338,14 +360,27 @@ static weft_status price_candidates(struct search *s, const weft_spec *from, con
 static weft_status find_best(struct search *s, const weft_spec *from, const weft_spec *to)
 {
     weft_plan_options inside = *s->options;
+    const weft_cost_table *costs = inside.costs != NULL ? inside.costs : wf_cost_default();
 
     s->least = UINT64_MAX;
     inside.without |= UINT32_C(1) << WEFT_STEP_EXCHANGE;
-    WF_TRY(price_candidates(s, from, to, &inside));
-    if (s->best.source != NULL) return WEFT_OK;
-    inside.memory_limit = 0;
-    inside.minimize = WEFT_MINIMIZE_MEMORY;
-    WF_TRY(price_candidates(s, from, to, &inside));
+    inside.minimize = WEFT_MINIMIZE_TIME;
+    WF_TRY(add_parts(s, from, to, &inside));
+    while (s->options->minimize != WEFT_MINIMIZE_TIME && inside.minimize++ < WEFT_MINIMIZE_MEMORY)
+        WF_TRY(add_parts(s, from, to, &inside));
+    WF_TRY(price_candidates(s, from, to, costs));
+    if (s->best.source == NULL) {
+        inside.memory_limit = 0;
+        inside.minimize = WEFT_MINIMIZE_MEMORY;
+        WF_TRY(add_parts(s, from, to, &inside));
+    } else if (s->options->minimize == WEFT_MINIMIZE_MEMORY && s->best.peak > 0) {
+        inside.memory_limit = s->best.peak;
+        inside.minimize = WEFT_MINIMIZE_TIME;
+        WF_TRY(add_parts(s, from, to, &inside));
+    } else {
+        return WEFT_OK;
+    }
+    WF_TRY(price_candidates(s, from, to, costs));
     return s->best.source != NULL
                ? WEFT_OK
                : wf_plan_refuse_memory(" between the meshes", s->options->memory_limit, s->least);
@@ -377,6 +412,7 @@ static weft_status create_cross(const weft_spec *from, const weft_spec *to,
     if (from->elements == 0) {
         weft_plan *plan = NULL;
         WF_TRY(wf_plan_make(from, to, 0, &plan));
+        plan->least = true;
         wf_plan_add_up(plan);
         return wf_plan_finish_take(plan, out);
     }
@@ -401,6 +437,7 @@ static weft_status plan_as_one(const weft_spec *from, const weft_spec *to, const
     if (status == WEFT_OK) status = wf_plan_make(from, to, inner->step_count, &plan);
     if (status == WEFT_OK) {
         put_steps(plan, inner, 0);
+        plan->least = inner->least;
         wf_plan_add_up(plan);
         status = wf_plan_finish_take(plan, out);
     }

@@ -2,7 +2,11 @@
  *
  * Splits nest: an axis can leave a dimension only if it is the innermost split there, and it joins
  * a dimension as the innermost split.  Several innermost axes can leave together, and several
- * partial axes can be reduced together: one collective over their product. */
+ * partial axes can be reduced together: one collective over their product.
+ *
+ * Where the target splits a dimension by strides, parts or sizes, an axis joins it in that way.  In
+ * a wide problem, which minimizes bytes, it may also join as a plain split, and an exchange may
+ * leave the replicas and sums that it would create to the steps after it. */
 #include "plan.h"
 
 #include <string.h>
@@ -40,19 +44,39 @@ static bool is_as_target(const struct wf_problem *problem, const struct wf_state
     return before == turn;
 }
 
-/* AXIS as the innermost split of DIM in STATE; strided if the target is strided there, and with the
- * target's sizes if what is left is the same as there. */
+/* AXIS as the innermost split of DIM in STATE; unless PLAIN, strided if the target is strided
+ * there, and with the target's sizes if what is left is the same as there. */
 static struct wf_code joined_code(const struct wf_problem *problem, const struct wf_state *state,
-                                  int32_t axis, int32_t dim, int turn)
+                                  int32_t axis, int32_t dim, int turn, bool plain)
 {
     struct wf_code wanted = problem->target.axis[axis];
     uint8_t kind = WF_CODE_SHARD;
 
-    if (wf_code_splits(wanted) && wanted.value == dim &&
+    if (!plain && wf_code_splits(wanted) && wanted.value == dim &&
         (!wf_code_lists(problem, axis, wanted) ||
          (wanted.turn == turn && is_as_target(problem, state, dim, turn))))
         kind = wanted.kind;
     return (struct wf_code){kind, (uint8_t)dim, (uint8_t)turn, 0};
+}
+
+/* True if some of AXES are plain splits in a wide problem only. */
+static bool may_be_plain(const struct walk *walk, uint32_t axes, const struct wf_state *to)
+{
+    for (int32_t i = 0; walk->problem->wide && i < walk->problem->axes; i++)
+        if ((axes >> i & 1) && to->axis[i].kind != WF_CODE_SHARD) return true;
+    return false;
+}
+
+/* The last COUNT axes of dimension DIM join dimension OTHER instead. */
+static void move_axes(const struct walk *walk, int32_t dim, int count, int32_t other, bool plain,
+                      struct wf_state *to)
+{
+    const struct wf_orders *orders = &walk->orders;
+    int first = orders->count[dim] - count;
+
+    for (int i = first; i < orders->count[dim]; i++)
+        to->axis[orders->axis[dim][i]] = joined_code(walk->problem, to, orders->axis[dim][i], other,
+                                                     orders->count[other] + 1 + i - first, plain);
 }
 
 /* The last COUNT axes of dimension DIM leave it: they become replicas, or splits of another
@@ -71,16 +95,40 @@ static void leave_dim(const struct walk *walk, int32_t dim, int count)
     emit_edge(walk, WEFT_STEP_ALL_GATHER, axes, &to);
     for (int32_t other = 0; other < walk->problem->dims; other++) {
         if (other == dim) continue;
-        for (int i = first; i < orders->count[dim]; i++)
-            to.axis[orders->axis[dim][i]] =
-                joined_code(walk->problem, &to, orders->axis[dim][i], other,
-                            orders->count[other] + 1 + i - first);
+        move_axes(walk, dim, count, other, false, &to);
+        emit_edge(walk, WEFT_STEP_ALL_TO_ALL, axes, &to);
+        if (!may_be_plain(walk, axes, &to)) continue;
+        move_axes(walk, dim, count, other, true, &to);
         emit_edge(walk, WEFT_STEP_ALL_TO_ALL, axes, &to);
     }
 }
 
-/* The partial axes of AXES are reduced to replicas, or to shards of each dimension.  They join in
- * the target's order if it splits that dimension; otherwise from the first to the last. */
+/* AXES join dimension DIM: in the target's order if it splits that dimension; otherwise from the
+ * first to the last. */
+static void join_axes(const struct walk *walk, uint32_t axes, int32_t dim, bool plain,
+                      struct wf_state *to)
+{
+    const struct wf_problem *problem = walk->problem;
+    int turn = walk->orders.count[dim];
+
+    for (int wanted = 1; wanted <= problem->axes; wanted++)
+        for (int32_t i = 0; i < problem->axes; i++) {
+            struct wf_code code = problem->target.axis[i];
+            if (!(axes >> i & 1) || !wf_code_splits(code) || code.value != dim ||
+                code.turn != wanted)
+                continue;
+            to->axis[i] = joined_code(problem, to, i, dim, turn + 1, plain);
+            turn++;
+            axes &= ~(UINT32_C(1) << i);
+        }
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (axes >> i & 1) {
+            to->axis[i] = joined_code(problem, to, i, dim, turn + 1, plain);
+            turn++;
+        }
+}
+
+/* The partial axes of AXES are reduced to replicas, or to shards of each dimension. */
 static void reduce_axes(const struct walk *walk, uint32_t axes)
 {
     const struct wf_problem *problem = walk->problem;
@@ -90,23 +138,10 @@ static void reduce_axes(const struct walk *walk, uint32_t axes)
         if (axes >> i & 1) to.axis[i] = (struct wf_code){0};
     emit_edge(walk, WEFT_STEP_ALL_REDUCE, axes, &to);
     for (int32_t dim = 0; dim < problem->dims; dim++) {
-        int turn = walk->orders.count[dim];
-        uint32_t left = axes;
-        for (int wanted = 1; wanted <= problem->axes; wanted++)
-            for (int32_t i = 0; i < problem->axes; i++) {
-                struct wf_code code = problem->target.axis[i];
-                if (!(left >> i & 1) || !wf_code_splits(code) || code.value != dim ||
-                    code.turn != wanted)
-                    continue;
-                to.axis[i] = joined_code(problem, &to, i, dim, turn + 1);
-                turn++;
-                left &= ~(UINT32_C(1) << i);
-            }
-        for (int32_t i = 0; i < problem->axes; i++)
-            if (left >> i & 1) {
-                to.axis[i] = joined_code(problem, &to, i, dim, turn + 1);
-                turn++;
-            }
+        join_axes(walk, axes, dim, false, &to);
+        emit_edge(walk, WEFT_STEP_REDUCE_SCATTER, axes, &to);
+        if (!may_be_plain(walk, axes, &to)) continue;
+        join_axes(walk, axes, dim, true, &to);
         emit_edge(walk, WEFT_STEP_REDUCE_SCATTER, axes, &to);
     }
 }
@@ -160,7 +195,11 @@ static void begin_axis(const struct walk *walk, int32_t axis)
     struct wf_state to = *walk->state;
 
     for (int32_t dim = 0; dim < problem->dims; dim++) {
-        to.axis[axis] = joined_code(problem, &to, axis, dim, walk->orders.count[dim] + 1);
+        int turn = walk->orders.count[dim] + 1;
+        to.axis[axis] = joined_code(problem, &to, axis, dim, turn, false);
+        emit_edge(walk, WEFT_STEP_SLICE, UINT32_C(1) << axis, &to);
+        if (!may_be_plain(walk, UINT32_C(1) << axis, &to)) continue;
+        to.axis[axis] = joined_code(problem, &to, axis, dim, turn, true);
         emit_edge(walk, WEFT_STEP_SLICE, UINT32_C(1) << axis, &to);
     }
     if (wanted.kind == WF_CODE_OWNER) {
@@ -254,17 +293,17 @@ static uint32_t reordered_axes(const struct wf_orders *a, const struct wf_orders
 /* True if the step is a permutation of whole shards: plain splits in another order, all of one
  * size. */
 static bool is_permute(const struct wf_problem *problem, const struct wf_state *state,
-                       uint32_t axes)
+                       const struct wf_edge *edge)
 {
     int64_t parts[WEFT_MAX_DIMS];
 
     for (int32_t d = 0; d < problem->dims; d++)
         parts[d] = 1;
     for (int32_t i = 0; i < problem->axes; i++) {
-        struct wf_code from = state->axis[i], to = problem->target.axis[i];
+        struct wf_code from = state->axis[i], to = edge->to.axis[i];
         if (wf_code_splits(from)) parts[from.value] *= problem->size[i];
         if (wf_code_lists(problem, i, from)) return false;
-        if (!(axes >> i & 1)) continue;
+        if (!(edge->axes >> i & 1)) continue;
         if (from.kind != WF_CODE_SHARD || to.kind != WF_CODE_SHARD || from.value != to.value)
             return false;
     }
@@ -273,20 +312,27 @@ static bool is_permute(const struct wf_problem *problem, const struct wf_state *
     return true;
 }
 
-void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
-                      struct wf_edge *out)
+/* Set the kind and the axes of EDGE, which leads from STATE to EDGE->to. */
+static void set_exchange(const struct wf_problem *problem, const struct wf_state *state,
+                         struct wf_edge *edge)
 {
     struct wf_orders from, to;
 
-    out->to = problem->target;
-    out->axes = 0;
+    edge->axes = 0;
     wf_state_orders(state, problem->axes, &from);
-    wf_state_orders(&problem->target, problem->axes, &to);
+    wf_state_orders(&edge->to, problem->axes, &to);
     for (int32_t d = 0; d < problem->dims; d++)
-        out->axes |= reordered_axes(&from, &to, state, &problem->target, d);
+        edge->axes |= reordered_axes(&from, &to, state, &edge->to, d);
     for (int32_t i = 0; i < problem->axes; i++)
-        if (!wf_code_same(state->axis[i], problem->target.axis[i])) out->axes |= UINT32_C(1) << i;
-    out->kind = is_permute(problem, state, out->axes) ? WEFT_STEP_PERMUTE : WEFT_STEP_EXCHANGE;
+        if (!wf_code_same(state->axis[i], edge->to.axis[i])) edge->axes |= UINT32_C(1) << i;
+    edge->kind = is_permute(problem, state, edge) ? WEFT_STEP_PERMUTE : WEFT_STEP_EXCHANGE;
+}
+
+void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
+                      struct wf_edge *out)
+{
+    out->to = problem->target;
+    set_exchange(problem, state, out);
 }
 
 /* An exchange may start at the source, or at a state that differs from it only by reduced
@@ -303,4 +349,55 @@ bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *st
             problem->source.axis[i].kind != WF_CODE_PARTIAL)
             return false;
     return true;
+}
+
+uint32_t wf_axes_to_spread(const struct wf_problem *problem, bool sums)
+{
+    uint32_t axes = 0;
+
+    for (int32_t i = 0; problem->wide && i < problem->axes; i++) {
+        struct wf_code from = problem->source.axis[i], to = problem->target.axis[i];
+        bool is_sum = to.kind == WF_CODE_PARTIAL && to.value == WEFT_REDUCE_SUM;
+        if (from.kind == WF_CODE_PARTIAL || from.kind == to.kind) continue;
+        if (sums ? is_sum : to.kind == WF_CODE_REPLICATE) axes |= UINT32_C(1) << i;
+    }
+    return axes;
+}
+
+/* AXES become the innermost splits of DIM in STATE. */
+static void split_by(const struct wf_problem *problem, uint32_t axes, int32_t dim,
+                     struct wf_state *state)
+{
+    struct wf_orders orders;
+
+    wf_state_orders(state, problem->axes, &orders);
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (axes >> i & 1)
+            state->axis[i] =
+                (struct wf_code){WF_CODE_SHARD, (uint8_t)dim, (uint8_t)++orders.count[dim], 0};
+}
+
+void wf_exchanges(const struct wf_problem *problem, const struct wf_state *state,
+                  void (*take)(void *self, const struct wf_edge *edge), void *self)
+{
+    uint32_t copies, sums;
+    struct wf_edge edge;
+
+    if (!wf_may_exchange(problem, state)) return;
+    wf_edge_exchange(problem, state, &edge);
+    if (!(problem->without >> edge.kind & 1)) take(self, &edge);
+    copies = wf_axes_to_spread(problem, false);
+    sums = wf_axes_to_spread(problem, true);
+    for (int32_t d = -1; d < (copies != 0 ? problem->dims : 0); d++)
+        for (int32_t e = -1; e < (sums != 0 ? problem->dims : 0); e++) {
+            if (d < 0 && e < 0) continue; /* the target */
+            edge.to = problem->target;
+            edge.to.cast = state->cast;
+            if (d >= 0) split_by(problem, copies, d, &edge.to);
+            if (e >= 0) split_by(problem, sums, e, &edge.to);
+            set_exchange(problem, state, &edge);
+            if (edge.axes != 0 && !(problem->without >> edge.kind & 1) &&
+                wf_cast_mark(problem, state, &edge))
+                take(self, &edge);
+        }
 }

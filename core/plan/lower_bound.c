@@ -160,6 +160,7 @@ void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *p
 
     bound->problem = problem;
     bound->counts = true;
+    bound->parts = wf_axes_to_spread(problem, false) != 0 || wf_axes_to_spread(problem, true) != 0;
     bound->base = least_base(problem);
     if (may_permute(problem))
         exchange = least(exchange, peer_ns(problem, WEFT_STEP_PERMUTE, WF_WITHIN_HOST));
@@ -231,8 +232,11 @@ static uint64_t by_exchange(const struct wf_lower_bound *bound, const struct wf_
 
 uint64_t wf_lower_bound_latency(const struct wf_lower_bound *bound, const struct wf_state *state)
 {
+    uint64_t latency;
+
     if (wf_state_same(state, &bound->problem->target)) return 0;
-    return least(by_collectives(bound, state), by_exchange(bound, state));
+    latency = least(by_collectives(bound, state), by_exchange(bound, state));
+    return bound->parts ? least(latency, bound->base) : latency;
 }
 
 uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state)

@@ -74,6 +74,7 @@ weft_status wf_plan_finish_take(weft_plan *plan, weft_plan **out)
         free_plan(plan);
         return status;
     }
+    plan->exact = plan->exact && plan->received != UINT64_MAX; /* as many bytes, or more */
     *out = plan;
     return WEFT_OK;
 }
@@ -85,6 +86,7 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
     const weft_spec *at = problem->from;
 
     WF_TRY(wf_plan_make(problem->from, problem->to, path->count, &plan));
+    plan->least = path->least;
     for (uint32_t i = 0; i < path->count; i++) {
         struct wf_step *step = &plan->steps[i];
         const struct wf_price *price = &path->prices[i];
@@ -189,6 +191,22 @@ static weft_status rate_path(const struct wf_problem *problem, const struct wf_p
     return WEFT_OK;
 }
 
+/* Replace PATH by the fastest one if that receives less, by exact counts. */
+static weft_status try_fastest(const struct wf_problem *problem, struct wf_path *path)
+{
+    struct wf_problem by_time = *problem;
+    struct wf_path fastest;
+    uint64_t received[2], ns[2];
+
+    by_time.minimize = WEFT_MINIMIZE_TIME;
+    WF_TRY(wf_search(&by_time, &fastest));
+    WF_TRY(rate_path(problem, path, &received[0], &ns[0]));
+    WF_TRY(rate_path(problem, &fastest, &received[1], &ns[1]));
+    if (received[1] < received[0] || (received[1] == received[0] && ns[1] < ns[0])) *path = fastest;
+    path->least = false;
+    return WEFT_OK;
+}
+
 static weft_status find_path(struct wf_problem *problem, uint32_t planner, struct wf_path *out)
 {
     uint32_t allowed = EXCHANGES;
@@ -198,11 +216,12 @@ static weft_status find_path(struct wf_problem *problem, uint32_t planner, struc
             allowed |= UINT32_C(1) << WEFT_STEP_ALL_REDUCE;
         problem->without |= ~allowed;
     }
-    if (problem->minimize == WEFT_MINIMIZE_BYTES) {
-        WF_TRY(wf_search_bytes(problem, rate_path, out));
-        if (out->count > 0) return WEFT_OK;
-    }
-    return wf_search(problem, out);
+    if (problem->minimize != WEFT_MINIMIZE_BYTES) return wf_search(problem, out);
+    WF_TRY(wf_search_bytes(problem, rate_path, out));
+    if (out->count > 0) return out->least ? WEFT_OK : try_fastest(problem, out);
+    WF_TRY(wf_search(problem, out));
+    out->least = false;
+    return WEFT_OK;
 }
 
 /* The one step of a plan that changes nothing but the dtype. */
@@ -220,6 +239,7 @@ static weft_status find_steps(const weft_spec *from, const weft_spec *to,
 {
     WF_TRY(wf_problem_set(problem, from, to, given));
     path->count = 0;
+    path->least = true;
     if (from->elements == 0 || wf_state_same(&problem->source, &problem->target)) return WEFT_OK;
     if (!wf_state_same_codes(problem, &problem->source, &problem->target))
         return find_path(problem, given->planner, path);
@@ -332,7 +352,7 @@ weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t
     if (plan->members != NULL) return batch_step_scratch(plan, index, bytes, exact);
     *exact = wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
                              index + 1 == plan->step_count, bytes);
-    if (!*exact && *bytes != UINT64_MAX) *bytes = wf_scratch_align(*bytes);
+    if (!*exact) *bytes = wf_scratch_align(*bytes);
     return WEFT_OK;
 }
 
@@ -378,7 +398,8 @@ weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
                             .tensors = plan->members != NULL ? plan->member_count : 1,
                             .together = plan->together,
                             .exact = plan->exact,
-                            .scratch_exact = scratch_exact};
+                            .scratch_exact = scratch_exact,
+                            .least = plan->least};
     return wf_info_write("weft_plan_info", &info, sizeof info, out);
 }
 
@@ -416,7 +437,8 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
                             .cost_ns = step->cost_ns,
                             .tensor = step->tensor,
                             .cast = wf_step_cast(step),
-                            .exact = plan->exact && exact,
+                            .exact = plan->exact && exact && sent != UINT64_MAX &&
+                                     step->received != UINT64_MAX,
                             .scratch_exact = scratch_exact};
     return wf_info_write("weft_step_info", &info, sizeof info, out);
 }

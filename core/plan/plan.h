@@ -50,10 +50,11 @@ struct weft_plan {
     weft_spec *from, *to;   /* NULL for a batch */
     weft_cost_table *costs; /* the table that priced it */
     uint64_t cost_ns, received, digest;
-    uint64_t peak;                   /* scratch, estimated; 0 for a batch */
-    _Atomic(uint64_t) scratch;       /* counted or estimated; UINT64_MAX: not yet */
-    atomic_bool scratch_exact;       /* counted; set before it */
-    bool exact;                      /* the bytes received are counted, not estimated */
+    uint64_t peak;             /* scratch, estimated; 0 for a batch */
+    _Atomic(uint64_t) scratch; /* counted or estimated; UINT64_MAX: not yet */
+    atomic_bool scratch_exact; /* counted; set before it */
+    bool exact;                /* the bytes received are counted, not estimated */
+    bool least;                /* shown to be the best of the plans that docs/planner.md lists */
     uint32_t member_count, together; /* tensors of a batch, and of its common exchange */
     struct wf_member *members;       /* NULL: not a batch */
     uint32_t step_count;
@@ -156,6 +157,7 @@ struct wf_problem {
     const weft_cost_table *costs;
     uint32_t minimize, without; /* as in weft_plan_options */
     uint64_t memory_limit;      /* UINT64_MAX: none */
+    bool wide;                  /* more states are visited: see edges.c */
     int32_t axes, dims;
     int32_t mesh_axis[WEFT_MAX_AXES];
     int64_t size[WEFT_MAX_AXES];
@@ -258,6 +260,14 @@ int64_t wf_split_length(int64_t length, int64_t ranks, int64_t factor, int64_t a
 /* Call TAKE for every step out of STATE except the exchange, in a fixed order. */
 void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
               void (*take)(void *self, const struct wf_edge *edge), void *self);
+/* Call TAKE for every exchange, or permute, out of STATE, in a fixed order: to the target, if that
+ * is allowed, and in a wide problem also to states from which local steps and all-gathers lead
+ * there. */
+void wf_exchanges(const struct wf_problem *problem, const struct wf_state *state,
+                  void (*take)(void *self, const struct wf_edge *edge), void *self);
+/* In a wide problem, the axes, not partial in the source, that become replicas in the target (SUMS
+ * false), or contributions to a sum.  An exchange may split a dimension by them instead. */
+uint32_t wf_axes_to_spread(const struct wf_problem *problem, bool sums);
 /* The step from STATE straight to the target: a permute if it is one, otherwise an exchange. */
 void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
                       struct wf_edge *out);
@@ -325,6 +335,7 @@ struct wf_transfers {
 struct wf_lower_bound {
     const struct wf_problem *problem;
     bool counts;       /* false: the bound is 0 */
+    bool parts;        /* an exchange of fewer axes may precede other steps */
     uint64_t base;     /* ns, the least start-up of a communicating step */
     uint64_t exchange; /* ns, peer latency of a final exchange without partials */
     bool alone;        /* a final exchange has no axes besides partials */
@@ -352,6 +363,7 @@ enum { WF_PATH_MAX = 32 };
 /* The path found: edges[i] leads from the state before it (the source, for the first). */
 struct wf_path {
     uint32_t count;
+    bool least; /* it is shown that no path is better */
     struct wf_edge edges[WF_PATH_MAX];
     struct wf_price prices[WF_PATH_MAX];
 };

@@ -154,7 +154,10 @@ static void add_text(struct wf_text *out, const weft_plan *plan)
     wf_text_bytes(out, scratch);
     wf_text_add(out, " of scratch, ");
     wf_text_time(out, plan->cost_ns);
-    wf_text_add(out, " predicted\n");
+    wf_text_add(out, " predicted");
+    if (!plan->least && plan->members == NULL && plan->from->layout.mesh == plan->to->layout.mesh)
+        wf_text_add(out, ", not shown to be the least");
+    wf_text_char(out, '\n');
 }
 
 weft_status weft_plan_print(const weft_plan *plan, char *buffer, size_t capacity, size_t *length)

@@ -11,8 +11,11 @@
 
 enum {
     FIRST_ROOM = 64,
-    /* then the best known plan is used; only seen with more than five axes */
+    /* Then the best known plan is used; only seen with more than five axes.  A clock would not be
+     * the same on all ranks. */
     STATES_MAX = 1 << 16,
+    WORK_MAX = 1 << 19, /* edges */
+    SCRATCH_WORK = 64,  /* counting the scratch of an edge takes as long as so many edges */
     NOBODY = -1
 };
 
@@ -36,6 +39,8 @@ struct search {
     int32_t node_count, room;
     int32_t here;   /* node being expanded */
     int32_t target; /* node, once reached */
+    int64_t work;
+    bool cut; /* states were not expanded, because there was too much work */
     weft_status status;
 };
 
@@ -142,8 +147,10 @@ static weft_status reach_state(struct search *s, const struct wf_edge *edge,
 
     if (!improves(s, edge, price, &a)) return WEFT_OK;
     if (a.known == NOBODY) {
-        if (s->node_count >= STATES_MAX && !wf_state_same(&edge->to, &s->problem->target))
+        if (s->node_count >= STATES_MAX && !wf_state_same(&edge->to, &s->problem->target)) {
+            s->cut = true;
             return WEFT_OK;
+        }
         if (s->node_count == s->room) {
             WF_TRY(grow_nodes(s));
             (void)find_node(s, &edge->to, &a.slot);
@@ -205,16 +212,22 @@ static uint64_t least_scratch(const struct search *s, const struct wf_state *fro
     return wf_add_capped(in, out);
 }
 
-/* Set the scratch of PRICE to the exact one.  False: EDGE, out of FROM, improves nothing, even with
- * the least scratch. */
+/* Set the scratch of PRICE to the exact one, unless there was too much work: no plan is known yet,
+ * and estimates find one.  False: EDGE, out of FROM, improves nothing, even with the least
+ * scratch. */
 static bool count_scratch(struct search *s, const struct wf_state *from, const struct wf_edge *edge,
                           struct wf_price *price)
 {
     struct arrival arrival;
     uint64_t estimate = price->scratch;
 
+    if (s->minimize_peak && s->work > WORK_MAX) {
+        s->cut = true;
+        return true;
+    }
     price->scratch = least_scratch(s, from, edge);
     if (!improves(s, edge, price, &arrival)) return false;
+    s->work += SCRATCH_WORK;
     price->scratch = estimate;
     s->status = wf_problem_scratch(s->problem, from, edge, price);
     return s->status == WEFT_OK;
@@ -226,7 +239,9 @@ static void take_edge(void *self, const struct wf_edge *edge)
     struct wf_state from = s->nodes[s->here].state; /* reach may move the nodes */
     struct wf_price price;
 
-    if (s->status != WEFT_OK || is_hopeless(s, edge)) return;
+    if (s->status != WEFT_OK) return;
+    s->work++;
+    if (is_hopeless(s, edge)) return;
     wf_price_edge(s->problem, &from, edge, &price);
     if (s->counts_scratch && !count_scratch(s, &from, edge, &price)) return;
     s->status = reach_state(s, edge, &price);
@@ -259,6 +274,7 @@ static weft_status run_search(struct search *s)
 {
     s->target = NOBODY;
     s->node_count = s->queue.count = 0;
+    s->work = 0;
     s->bound.counts = false;
     if (!s->minimize_peak && s->problem->minimize == WEFT_MINIMIZE_TIME)
         wf_lower_bound_set(&s->bound, s->problem);
@@ -273,7 +289,10 @@ static weft_status run_search(struct search *s)
         int32_t node = wf_queue_pop(&s->queue).item;
         if (s->nodes[node].settled) continue;
         if (node == s->target) return WEFT_OK;
-        WF_TRY(expand_node(s, node));
+        if (s->work > WORK_MAX && s->target != NOBODY)
+            s->cut = true;
+        else
+            WF_TRY(expand_node(s, node));
     }
     return WEFT_OK;
 }
@@ -346,6 +365,7 @@ weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
                          s.nodes[s.target].total.steps);
     }
     if (status == WEFT_OK) read_path(&s, out);
+    out->least = !s.cut;
     wf_free(s.nodes);
     wf_free(s.slots);
     wf_free(s.queue.heap);

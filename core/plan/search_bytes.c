@@ -6,13 +6,17 @@
  * worse in the bytes of any rank, in time and in steps.  Labels are extended in order of a lower
  * bound on the bytes of complete plans (loads.c), then of one on their time.  With all ranks
  * visited, the first complete plan is the best.  With some of them, several complete plans are
- * collected and counted exactly. */
+ * collected and counted exactly.  A search that takes too long ends with the best plan known. */
 #include "queue.h"
 
 enum {
     CANDIDATES = 16,
-    LABELS_MAX = 1 << 16, /* then the best known plan is used */
-    LABELS_MAX_SOME = 1 << 12,
+    FIRST_ROOM = 64,
+    /* Comparisons of labels; then the best known plan is used.  A clock would not be the same on
+     * all ranks. */
+    WORK_MAX = 1 << 25,
+    WORK_MAX_SOME = 1 << 22,
+    EDGE_WORK = 64,     /* an edge takes as long as so many comparisons */
     STEPS_MAX_SOME = 6, /* of a plan that is not shown to be the best */
     NOBODY = -1
 };
@@ -41,9 +45,12 @@ struct search {
     struct wf_loads loads;
     struct wf_lower_bound bound;
     struct spot *spots;
+    int32_t *slots; /* open addressing by state: spots */
     struct label *labels;
     struct wf_queue queue;
     int32_t spot_count, spot_room, label_count, label_room;
+    int64_t work;
+    bool cut;     /* labels were not extended, because there was too much work */
     int32_t here; /* label being extended */
     int32_t found[CANDIDATES], found_count;
     struct wf_rating best; /* bytes, then ns, of complete plans */
@@ -58,17 +65,48 @@ static bool comes_first(const void *search, int32_t a, int32_t b)
 
 /* ---- storage ---- */
 
-/* Make room for one more element of BYTES in *LIST, which has COUNT of *ROOM. */
-static weft_status grow_list(void **list, int32_t count, int32_t *room, size_t bytes)
+static weft_status grow_labels(struct search *s)
 {
-    int32_t wider = *room == 0 ? 64 : 2 * *room;
-    void *moved;
+    int32_t room = s->label_room == 0 ? FIRST_ROOM : 2 * s->label_room;
+    struct label *labels;
 
-    if (count < *room) return WEFT_OK;
-    moved = wf_realloc(*list, (size_t)wider * bytes);
-    if (moved == NULL) return wf_fail_memory((size_t)wider * bytes);
-    *list = moved;
-    *room = wider;
+    if (s->label_count < s->label_room) return WEFT_OK;
+    labels = wf_realloc(s->labels, (size_t)room * sizeof *labels);
+    if (labels == NULL) return wf_fail_memory((size_t)room * sizeof *labels);
+    s->labels = labels;
+    s->label_room = room;
+    return WEFT_OK;
+}
+
+/* The slot of STATE, whose hash is HASH, or a free one. */
+static int32_t *find_slot(const struct search *s, const struct wf_state *state, uint64_t hash)
+{
+    uint32_t mask = (uint32_t)(2 * s->spot_room - 1), at = (uint32_t)(hash >> 20) & mask;
+
+    while (s->slots[at] != NOBODY && (s->spots[s->slots[at]].hash != hash ||
+                                      !wf_state_same(&s->spots[s->slots[at]].state, state)))
+        at = (at + 1) & mask;
+    return &s->slots[at];
+}
+
+static weft_status grow_spots(struct search *s)
+{
+    int32_t room = s->spot_room == 0 ? FIRST_ROOM : 2 * s->spot_room;
+    struct spot *spots;
+    int32_t *slots;
+
+    if (s->spot_count < s->spot_room) return WEFT_OK;
+    spots = wf_realloc(s->spots, (size_t)room * sizeof *spots);
+    if (spots == NULL) return wf_fail_memory((size_t)room * sizeof *spots);
+    s->spots = spots;
+    slots = wf_realloc(s->slots, 2 * (size_t)room * sizeof *slots);
+    if (slots == NULL) return wf_fail_memory(2 * (size_t)room * sizeof *slots);
+    s->slots = slots;
+    s->spot_room = room;
+    for (int32_t i = 0; i < 2 * room; i++)
+        slots[i] = NOBODY;
+    for (int32_t i = 0; i < s->spot_count; i++)
+        *find_slot(s, &spots[i].state, spots[i].hash) = i;
     return WEFT_OK;
 }
 
@@ -77,22 +115,21 @@ static weft_status find_spot(struct search *s, const struct wf_state *state, int
 {
     uint64_t hash = wf_state_hash(state);
     struct spot *spot;
-    void *spots = s->spots;
+    int32_t *slot;
 
-    for (int32_t i = 0; i < s->spot_count; i++)
-        if (s->spots[i].hash == hash && wf_state_same(&s->spots[i].state, state)) {
-            *out = i;
-            return WEFT_OK;
-        }
-    WF_TRY(grow_list(&spots, s->spot_count, &s->spot_room, sizeof *s->spots));
-    s->spots = spots;
+    WF_TRY(grow_spots(s));
+    slot = find_slot(s, state, hash);
+    if (*slot != NOBODY) {
+        *out = *slot;
+        return WEFT_OK;
+    }
     spot = &s->spots[s->spot_count];
     spot->state = *state;
     spot->hash = hash;
     spot->labels = NOBODY;
     spot->ns_left = wf_lower_bound_ns(&s->bound, state);
     WF_TRY(wf_loads_measure(&s->loads, state, &spot->load));
-    *out = s->spot_count++;
+    *out = *slot = s->spot_count++;
     return WEFT_OK;
 }
 
@@ -110,10 +147,18 @@ static bool dominates(const struct search *s, const struct label *a, const struc
 /* True if a label of the spot of MADE dominates it.  Drops those that MADE dominates. */
 static bool is_dominated(struct search *s, const struct label *made)
 {
-    for (int32_t i = s->spots[made->spot].labels; i != NOBODY; i = s->labels[i].next) {
-        if (s->labels[i].dropped) continue;
-        if (dominates(s, &s->labels[i], made)) return true;
-        if (dominates(s, made, &s->labels[i])) s->labels[i].dropped = true;
+    int32_t *link = &s->spots[made->spot].labels;
+
+    while (*link != NOBODY) {
+        struct label *other = &s->labels[*link];
+        s->work++;
+        if (dominates(s, other, made)) return true;
+        if (dominates(s, made, other)) {
+            other->dropped = true;
+            *link = other->next;
+        } else {
+            link = &other->next;
+        }
     }
     return false;
 }
@@ -130,10 +175,8 @@ static weft_status add_label(struct search *s, const struct label *label,
                              const struct wf_rating *rating)
 {
     struct spot *spot = &s->spots[label->spot];
-    void *labels = s->labels;
 
-    WF_TRY(grow_list(&labels, s->label_count, &s->label_room, sizeof *s->labels));
-    s->labels = labels;
+    WF_TRY(grow_labels(s));
     s->labels[s->label_count] = *label;
     s->labels[s->label_count].next = spot->labels;
     spot->labels = s->label_count;
@@ -165,8 +208,8 @@ static weft_status reach_state(struct search *s, const struct wf_edge *edge,
     if (s->best.steps > 0 && wf_rating_compare(&rating, &s->best) >= 0) return WEFT_OK;
     WF_TRY(find_spot(s, &edge->to, &made.spot));
     from = &s->labels[s->here];
-    wf_loads_edge(&s->loads, &s->spots[from->spot].state, &s->spots[from->spot].load, edge,
-                  &s->spots[made.spot].load, made.loaded);
+    WF_TRY(wf_loads_edge(&s->loads, &s->spots[from->spot].state, &s->spots[from->spot].load, edge,
+                         &s->spots[made.spot].load, made.loaded));
     for (int32_t r = 0; r < s->loads.ranks; r++)
         made.loaded[r] = wf_add_capped(made.loaded[r], from->loaded[r]);
     rating = rate(s, &made);
@@ -184,26 +227,31 @@ static void take_edge(void *self, const struct wf_edge *edge)
     struct wf_price price;
 
     if (s->status != WEFT_OK) return;
+    s->work += EDGE_WORK;
     wf_price_edge(s->problem, &from, edge, &price);
     s->status = wf_problem_scratch(s->problem, &from, edge, &price);
+    if (s->status == WEFT_OK) s->status = reach_state(s, edge, &price);
+}
+
+static void take_exchange(void *self, const struct wf_edge *edge)
+{
+    struct search *s = self;
+    struct wf_state from = s->spots[s->labels[s->here].spot].state;
+    struct wf_price price;
+
+    if (s->status != WEFT_OK) return;
+    s->work += EDGE_WORK;
+    s->status = wf_price_exchange(s->problem, &from, edge, &price);
+    if (s->status == WEFT_OK) s->status = wf_problem_scratch(s->problem, &from, edge, &price);
     if (s->status == WEFT_OK) s->status = reach_state(s, edge, &price);
 }
 
 static weft_status extend_label(struct search *s, int32_t label)
 {
     struct wf_state state = s->spots[s->labels[label].spot].state;
-    struct wf_edge edge;
-    struct wf_price price;
 
     s->here = label;
-    if (wf_may_exchange(s->problem, &state)) {
-        wf_edge_exchange(s->problem, &state, &edge);
-        if (!(s->problem->without >> edge.kind & 1)) {
-            WF_TRY(wf_price_exchange(s->problem, &state, &edge, &price));
-            WF_TRY(wf_problem_scratch(s->problem, &state, &edge, &price));
-            WF_TRY(reach_state(s, &edge, &price));
-        }
-    }
+    wf_exchanges(s->problem, &state, take_exchange, s);
     wf_edges(s->problem, &state, take_edge, s);
     return s->status;
 }
@@ -212,7 +260,7 @@ static weft_status extend_label(struct search *s, int32_t label)
 static weft_status run_search(struct search *s)
 {
     int32_t wanted = s->loads.all ? 1 : CANDIDATES;
-    int32_t most = s->loads.all ? LABELS_MAX : LABELS_MAX_SOME;
+    int64_t most = s->loads.all ? WORK_MAX : WORK_MAX_SOME;
     struct label first = {.before = NOBODY};
     struct wf_rating rating = {0};
 
@@ -223,8 +271,10 @@ static weft_status run_search(struct search *s)
         if (s->labels[label].dropped) continue;
         if (is_target(s, s->labels[label].spot))
             s->found[s->found_count++] = label;
-        else if (s->label_count < most)
+        else if (s->work < most)
             WF_TRY(extend_label(s, label));
+        else
+            s->cut = true;
     }
     return WEFT_OK;
 }
@@ -268,12 +318,15 @@ weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate
     weft_status status = wf_loads_open(&s.loads, problem);
 
     out->count = 0;
+    out->least = false;
     wf_lower_bound_set(&s.bound, problem);
     if (status == WEFT_OK) status = run_search(&s);
     if (status == WEFT_OK && s.found_count == 1) read_path(&s, s.found[0], out);
     if (status == WEFT_OK && s.found_count > 1) status = choose_candidate(&s, rate_path, out);
+    out->least = s.loads.all && !s.cut;
     wf_loads_close(&s.loads);
     wf_free(s.spots);
+    wf_free(s.slots);
     wf_free(s.labels);
     wf_free(s.queue.heap);
     return status;

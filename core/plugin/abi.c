@@ -70,6 +70,7 @@ static const struct slot kernel_required[] = {
 
 static const struct accepted device_accepted[] = {
     {offsetof(weft_device_table, ranges_wanted), UINT64_C(0x5e79676d3b7cbc33)}, /* 1.0 to 1.2 */
+    {offsetof(weft_device_table, allocate_on), UINT64_C(0x0fc344dd79d21c0e)},   /* 1.3 */
     {sizeof(weft_device_table), WEFT_DEVICE_SIGNATURE}};
 static const struct accepted comm_accepted[] = {
     {offsetof(weft_comm_table, native) + sizeof(void *), UINT64_C(0x515084483af48e11)}, /* 1.0 */

@@ -204,7 +204,7 @@ weft_status wf_symm_start(weft_context *context)
     bool elsewhere = false;
     weft_status status;
 
-    if (state->plugin == NULL || state->plugin == context->plugin) {
+    if (state->plugin == NULL || state->plugin == context->plugin || context->is_simulated) {
         state->device = context->device;
         return WEFT_OK;
     }

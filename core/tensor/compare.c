@@ -6,8 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The result of one rank.  GLOBAL is the number of the element in the whole tensor. */
+/* The result of some ranks.  GLOBAL is the number of the element in the whole tensor. */
 struct finding {
+    int32_t ranks; /* that compared */
     uint64_t differing;
     double largest, first[2], second[2];
     int64_t global;
@@ -70,27 +71,58 @@ static void compare_run(uint32_t dtype, const char *first, const char *second, i
     }
 }
 
-/* Compare this rank's shards of two tensors of one layout. */
-static weft_status compare_shards(weft_tensor *first, weft_tensor *second, weft_stream *stream,
-                                  struct finding *found)
+/* Add FOUND, of later ranks, to ALL. */
+static void merge(const struct finding *found, struct finding *all)
 {
+    bool is_first = all->differing == 0;
+    struct finding sum = *all;
+
+    if (found->differing > 0 && (is_first || found->largest > all->largest ||
+                                 (found->largest == all->largest && found->global < all->global)))
+        sum = *found;
+    sum.ranks = all->ranks + found->ranks;
+    sum.differing = all->differing + found->differing;
+    *all = sum;
+}
+
+/* Compare the shards of one rank of two tensors of one layout. */
+static weft_status compare_shards(weft_tensor *first, weft_tensor *second, int32_t rank,
+                                  weft_stream *stream, struct finding *found)
+{
+    struct wf_local *mine = wf_local_of(first, rank), *other = wf_local_of(second, rank);
     uint32_t dtype = first->spec->layout.dtype;
     int64_t bytes = (int64_t)wf_dtype_bytes(dtype);
     void *a = NULL, *b = NULL;
     weft_segment part;
     weft_status status;
 
-    WF_TRY(wf_tensor_read(first, stream, &a));
-    status = wf_tensor_read(second, stream, &b);
+    WF_TRY(wf_local_read(first, mine, stream, &a));
+    status = wf_local_read(second, other, stream, &b);
     if (status == WEFT_OK) {
-        for (int64_t at = 0; weft_spec_segment(first->spec, first->context->rank, NULL, at, &part);
+        for (int64_t at = 0; weft_spec_segment(first->spec, rank, NULL, at, &part);
              at += part.length)
             compare_run(dtype, (char *)a + part.local * bytes, (char *)b + part.local * bytes,
                         part.length, part.global, found);
-        wf_tensor_unread(second, b);
+        wf_local_unread(second, other, b);
     }
-    wf_tensor_unread(first, a);
+    wf_local_unread(first, mine, a);
     return status;
+}
+
+/* The same for all shards here.  A rank outside both meshes, of which OTHER is that of the second
+ * tensor as it was given, compares nothing. */
+static weft_status compare_locals(weft_tensor *first, weft_tensor *second, const weft_mesh *other,
+                                  weft_stream *stream, struct finding *all)
+{
+    for (int32_t i = 0; i < first->local_count; i++) {
+        const struct wf_local *local = &first->locals[i];
+        struct finding found = {.rank = local->rank};
+
+        found.ranks = local->shard.member || wf_mesh_index(other, local->rank) >= 0;
+        WF_TRY(compare_shards(first, second, local->rank, stream, &found));
+        merge(&found, all);
+    }
+    return WEFT_OK;
 }
 
 /* Move both tensors to the layout of FIRST without partials, and compare them. */
@@ -103,37 +135,34 @@ static weft_status compare_here(weft_tensor *first, weft_tensor *second, weft_st
 
     if (status == WEFT_OK) status = wf_tensor_in(first, spec, stream, function, &a);
     if (status == WEFT_OK) status = wf_tensor_in(second, spec, stream, function, &b);
-    if (status == WEFT_OK) status = compare_shards(a, b, stream, found);
+    if (status == WEFT_OK) status = compare_locals(a, b, second->spec->layout.mesh, stream, found);
     weft_tensor_release(&a);
     weft_tensor_release(&b);
     weft_spec_release(&spec);
     return status;
 }
 
-/* Put together what all ranks have found. */
-static void merge(const struct wf_gathered *got, const weft_spec *spec, weft_difference_info *out)
+/* Put together what all processes have found. */
+static void describe(const struct wf_gathered *got, const weft_spec *spec,
+                     weft_difference_info *out)
 {
-    int64_t global = -1;
+    struct finding all = {0}, found;
 
     for (int32_t i = 0; i < got->count; i++) {
-        struct finding found;
-
         memcpy(&found, got->blobs[i].data, sizeof found);
-        out->ranks++;
-        out->differing += found.differing;
-        if (found.differing == 0 || found.largest < out->largest) continue;
-        if (found.largest == out->largest && global >= 0 && found.global >= global) continue;
-        out->largest = found.largest;
-        global = found.global;
-        out->rank = found.rank;
-        memcpy(out->first, found.first, sizeof out->first);
-        memcpy(out->second, found.second, sizeof out->second);
+        merge(&found, &all);
     }
-    out->equal = out->differing == 0;
-    if (global < 0) return;
+    out->ranks = all.ranks;
+    out->differing = all.differing;
+    out->equal = all.differing == 0;
+    if (out->equal) return;
+    out->largest = all.largest;
+    out->rank = all.rank;
+    memcpy(out->first, all.first, sizeof out->first);
+    memcpy(out->second, all.second, sizeof out->second);
     for (int32_t d = spec->layout.dims - 1; d >= 0; d--) {
-        out->index[d] = global % spec->layout.shape[d];
-        global /= spec->layout.shape[d];
+        out->index[d] = all.global % spec->layout.shape[d];
+        all.global /= spec->layout.shape[d];
     }
 }
 
@@ -172,11 +201,11 @@ weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second, weft_st
     if (out == NULL) return wf_fail_null(what, "out");
     WF_TRY(wf_stream_check(first->context, stream, what));
     WF_TRY(wf_tensor_fail(first, check_pair(first, second), what));
-    found.rank = first->context->rank;
     status = compare_here(first, second, stream, what, &found);
-    status = wf_move_agree(first->context, first->spec, second->spec, what, status,
-                           (weft_blob){&found, sizeof found}, &got);
-    if (status == WEFT_OK) merge(&got, first->spec, &info);
+    status = wf_carrier_of(first->context)
+                 ->agree(first->context, first->spec, second->spec, what, status,
+                         (weft_blob){&found, sizeof found}, &got);
+    if (status == WEFT_OK) describe(&got, first->spec, &info);
     wf_gathered_free(&got);
     if (status != WEFT_OK) return wf_tensor_fail(first, status, what);
     return wf_fail_named(wf_info_write("weft_difference_info", &info, sizeof info, out), what);

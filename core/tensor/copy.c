@@ -7,9 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-uint64_t wf_tensor_bytes(const weft_tensor *tensor)
+/* Bytes of all shards here without gaps. */
+static uint64_t bytes_of(const weft_tensor *tensor)
 {
-    return weft_spec_shard_bytes(tensor->spec, tensor->context->rank);
+    uint64_t bytes = 0;
+
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        bytes += wf_local_bytes(tensor, &tensor->locals[i]);
+    return bytes;
 }
 
 static bool is_host_readable(const weft_tensor *tensor)
@@ -34,56 +39,80 @@ static weft_status check_host(const weft_tensor *tensor, const void *host, uint6
                               weft_stream *stream, const char *function)
 {
     WF_TRY(wf_tensor_check(tensor, function, "tensor"));
-    if (host == NULL && (bytes > 0 || wf_tensor_bytes(tensor) > 0))
-        return wf_fail_null(function, "host");
+    if (host == NULL && (bytes > 0 || bytes_of(tensor) > 0)) return wf_fail_null(function, "host");
     WF_TRY(wf_stream_check(tensor->context, stream, function));
-    if (bytes >= wf_tensor_bytes(tensor)) return WEFT_OK;
-    return wf_tensor_fail(tensor,
-                          wf_fail(WEFT_ERR_INVALID,
-                                  "host has %llu bytes, but the shard of rank %d has %llu",
-                                  (unsigned long long)bytes, tensor->context->rank,
-                                  (unsigned long long)wf_tensor_bytes(tensor)),
-                          function);
+    if (bytes >= bytes_of(tensor)) return WEFT_OK;
+    if (tensor->context->is_simulated)
+        (void)wf_fail(WEFT_ERR_INVALID,
+                      "host has %llu bytes, but the shards of all ranks have %llu",
+                      (unsigned long long)bytes, (unsigned long long)bytes_of(tensor));
+    else
+        (void)wf_fail(WEFT_ERR_INVALID, "host has %llu bytes, but the shard of rank %d has %llu",
+                      (unsigned long long)bytes, tensor->context->rank,
+                      (unsigned long long)bytes_of(tensor));
+    return wf_tensor_fail(tensor, WEFT_ERR_INVALID, function);
 }
 
 weft_status weft_tensor_to_host(weft_tensor *tensor, void *host, uint64_t bytes,
                                 weft_stream *stream)
 {
     static const char what[] = "weft_tensor_to_host";
-    void *dense = NULL;
-    weft_status status;
+    char *to = host;
+    weft_status status = WEFT_OK;
 
     WF_TRY(check_host(tensor, host, bytes, stream, what));
-    status = wf_dense_pack(tensor, stream, &dense);
-    if (status == WEFT_OK)
-        status = copy_and_wait(tensor, dense, host, wf_tensor_bytes(tensor), stream);
+    wf_tensor_use(tensor, stream);
+    for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++) {
+        struct wf_local *local = &tensor->locals[i];
+        uint64_t some = wf_local_bytes(tensor, local);
+        void *dense = NULL;
+
+        status = wf_local_pack(tensor, local, stream, &dense);
+        if (status == WEFT_OK) status = copy_and_wait(tensor, dense, to, some, stream);
+        if (some > 0) to += some;
+    }
     return wf_tensor_fail(tensor, status, what);
+}
+
+static weft_status read_local(weft_tensor *tensor, struct wf_local *local, const char *from,
+                              weft_stream *stream)
+{
+    void *dense = NULL;
+
+    WF_TRY(wf_local_begin(tensor, local, stream, &dense));
+    WF_TRY(copy_and_wait(tensor, from, dense, wf_local_bytes(tensor, local), stream));
+    return wf_local_unpack(tensor, local, stream);
 }
 
 weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host, uint64_t bytes,
                                   weft_stream *stream)
 {
     static const char what[] = "weft_tensor_from_host";
-    void *dense = NULL;
-    weft_status status;
+    const char *from = host;
+    weft_status status = WEFT_OK;
 
     WF_TRY(check_host(tensor, host, bytes, stream, what));
+    wf_tensor_use(tensor, stream);
     WF_TRY(wf_tensor_check_writable(tensor, what));
-    status = wf_dense_begin(tensor, stream, &dense);
-    if (status == WEFT_OK)
-        status = copy_and_wait(tensor, host, dense, wf_tensor_bytes(tensor), stream);
-    if (status == WEFT_OK) status = wf_dense_unpack(tensor, stream);
+    for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++) {
+        uint64_t some = wf_local_bytes(tensor, &tensor->locals[i]);
+
+        status = read_local(tensor, &tensor->locals[i], from, stream);
+        if (some > 0) from += some;
+    }
     if (status == WEFT_OK) status = wf_host_wait(tensor->context, stream);
     return wf_tensor_fail(tensor, status, what);
 }
 
-weft_status wf_tensor_read(weft_tensor *tensor, weft_stream *stream, void **out)
+weft_status wf_local_read(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                          void **out)
 {
-    uint64_t bytes = wf_tensor_bytes(tensor);
+    uint64_t bytes = wf_local_bytes(tensor, local);
     void *dense = NULL;
     weft_status status;
 
-    WF_TRY(wf_dense_pack(tensor, stream, &dense));
+    wf_tensor_use(tensor, stream);
+    WF_TRY(wf_local_pack(tensor, local, stream, &dense));
     if (bytes == 0 || is_host_readable(tensor)) {
         *out = dense;
         return wf_host_wait(tensor->context, stream);
@@ -91,13 +120,13 @@ weft_status wf_tensor_read(weft_tensor *tensor, weft_stream *stream, void **out)
     *out = wf_alloc(bytes);
     if (*out == NULL) return wf_fail_memory(bytes);
     status = copy_and_wait(tensor, dense, *out, bytes, stream);
-    if (status != WEFT_OK) wf_tensor_unread(tensor, *out);
+    if (status != WEFT_OK) wf_local_unread(tensor, local, *out);
     return status;
 }
 
-void wf_tensor_unread(const weft_tensor *tensor, void *elements)
+void wf_local_unread(const weft_tensor *tensor, const struct wf_local *local, void *elements)
 {
-    if (wf_tensor_bytes(tensor) > 0 && !is_host_readable(tensor)) wf_free(elements);
+    if (wf_local_bytes(tensor, local) > 0 && !is_host_readable(tensor)) wf_free(elements);
 }
 
 /* ---- fill ---- */
@@ -122,16 +151,17 @@ static weft_status make_element(uint32_t dtype, double value, void *out)
     return WEFT_OK;
 }
 
-static weft_status fill_elements(weft_tensor *tensor, const void *element, weft_stream *stream)
+weft_status wf_local_fill(weft_tensor *tensor, struct wf_local *local, const void *element,
+                          weft_stream *stream)
 {
     weft_context *context = tensor->context;
     void *dense = NULL;
 
-    if (tensor->shard.elements == 0) return WEFT_OK;
-    WF_TRY(wf_dense_begin(tensor, stream, &dense));
+    if (local->shard.elements == 0) return WEFT_OK;
+    WF_TRY(wf_local_begin(tensor, local, stream, &dense));
     WF_TRY(wf_kernels_of(context)->fill(wf_kernels_device(context), tensor->spec->layout.dtype,
-                                        (uint64_t)tensor->shard.elements, element, dense, stream));
-    return wf_dense_unpack(tensor, stream);
+                                        (uint64_t)local->shard.elements, element, dense, stream));
+    return wf_local_unpack(tensor, local, stream);
 }
 
 weft_status weft_tensor_fill(weft_tensor *tensor, double value, weft_stream *stream)
@@ -143,7 +173,9 @@ weft_status weft_tensor_fill(weft_tensor *tensor, double value, weft_stream *str
     WF_TRY(wf_tensor_check(tensor, what, "tensor"));
     WF_TRY(wf_tensor_check_writable(tensor, what));
     WF_TRY(wf_stream_check(tensor->context, stream, what));
+    wf_tensor_use(tensor, stream);
     status = make_element(tensor->spec->layout.dtype, value, element);
-    if (status == WEFT_OK) status = fill_elements(tensor, element, stream);
+    for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++)
+        status = wf_local_fill(tensor, &tensor->locals[i], element, stream);
     return wf_tensor_fail(tensor, status, what);
 }

@@ -1,22 +1,23 @@
-/* dense.c - the elements of a tensor with strides, copied to memory without gaps and back.
+/* dense.c - the elements of a shard with strides, copied to memory without gaps and back.
  *
- * Moves take memory without gaps.  The copy and the lists of regions stay with the tensor, so that
+ * Moves take memory without gaps.  The copy and the lists of regions stay with the shard, so that
  * later moves allocate nothing. */
 #include "tensor.h"
 
 #include "exec/host/host.h"
 
-static weft_status make_list(const weft_tensor *tensor, bool packs, void **out)
+static weft_status make_list(const weft_tensor *tensor, const struct wf_local *local, bool packs,
+                             void **out)
 {
     weft_context *context = tensor->context;
-    const weft_shard *shard = &tensor->shard;
+    const weft_shard *shard = &local->shard;
     weft_region region = {.dims = (uint32_t)shard->dims};
     int64_t *gaps = packs ? region.source_stride : region.target_stride;
     int64_t *dense = packs ? region.target_stride : region.source_stride, stride = 1;
 
     for (int32_t d = shard->dims - 1; d >= 0; d--) {
         region.extent[d] = shard->shape[d];
-        gaps[d] = tensor->strides[d];
+        gaps[d] = local->strides[d];
         dense[d] = stride;
         stride *= shard->shape[d];
     }
@@ -26,9 +27,8 @@ static weft_status make_list(const weft_tensor *tensor, bool packs, void **out)
 }
 
 /* Work on STREAM begins after the work on the stream that has used the memory before. */
-static weft_status follow(weft_tensor *tensor, weft_stream *stream)
+static weft_status follow(const weft_tensor *tensor, struct wf_dense *dense, weft_stream *stream)
 {
-    struct wf_dense *dense = &tensor->dense;
     weft_work *work = NULL;
     weft_status status;
 
@@ -44,57 +44,117 @@ static weft_status follow(weft_tensor *tensor, weft_stream *stream)
     return WEFT_OK;
 }
 
-static weft_status prepare(weft_tensor *tensor, weft_stream *stream, bool packs)
+static weft_status prepare(const weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                           bool packs)
 {
-    struct wf_dense *dense = &tensor->dense;
+    struct wf_dense *dense = &local->dense;
     void **list = packs ? &dense->packer : &dense->unpacker;
 
     if (dense->memory == NULL)
-        WF_TRY(weft_alloc(tensor->context,
-                          weft_spec_shard_bytes(tensor->spec, tensor->context->rank),
-                          WEFT_MEMORY_DEVICE, &dense->memory));
-    if (*list == NULL) WF_TRY(make_list(tensor, packs, list));
-    return follow(tensor, stream);
+        WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, local), stream,
+                              "weft_tensor_move", &dense->memory));
+    if (*list == NULL) WF_TRY(make_list(tensor, local, packs, list));
+    return follow(tensor, dense, stream);
+}
+
+weft_status wf_local_pack(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                          void **out)
+{
+    const void *source = local->memory;
+
+    *out = local->memory;
+    if (local->is_dense) return WEFT_OK;
+    WF_TRY(prepare(tensor, local, stream, true));
+    *out = local->dense.memory;
+    return wf_kernels_of(tensor->context)
+        ->regions_copy(local->dense.packer, &source, &local->dense.memory, stream);
+}
+
+weft_status wf_local_begin(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                           void **out)
+{
+    *out = local->memory;
+    if (local->is_dense) return WEFT_OK;
+    WF_TRY(prepare(tensor, local, stream, false));
+    *out = local->dense.memory;
+    return WEFT_OK;
+}
+
+weft_status wf_local_unpack(weft_tensor *tensor, struct wf_local *local, weft_stream *stream)
+{
+    const void *source = local->dense.memory;
+
+    if (local->is_dense) return WEFT_OK;
+    return wf_kernels_of(tensor->context)
+        ->regions_copy(local->dense.unpacker, &source, &local->memory, stream);
+}
+
+/* ---- all shards here ---- */
+
+/* Call ACT for every shard here, and set *OUT to what it gives. */
+static weft_status for_each(weft_tensor *tensor, weft_stream *stream, void **out,
+                            weft_status (*act)(weft_tensor *, struct wf_local *, weft_stream *,
+                                               void **))
+{
+    const weft_mesh *mesh = tensor->spec->layout.mesh;
+
+    if (tensor->list == NULL) return act(tensor, &tensor->own, stream, out);
+    for (int32_t i = 0; i < mesh->size; i++) {
+        int32_t rank = weft_mesh_rank_at(mesh, i);
+
+        if (rank < tensor->local_count)
+            WF_TRY(act(tensor, &tensor->locals[rank], stream, &tensor->list[i]));
+    }
+    *out = tensor->list;
+    return WEFT_OK;
 }
 
 weft_status wf_dense_pack(weft_tensor *tensor, weft_stream *stream, void **out)
 {
-    const void *source = tensor->memory;
-
-    *out = tensor->memory;
-    if (tensor->is_dense) return WEFT_OK;
-    WF_TRY(prepare(tensor, stream, true));
-    *out = tensor->dense.memory;
-    return wf_kernels_of(tensor->context)
-        ->regions_copy(tensor->dense.packer, &source, &tensor->dense.memory, stream);
+    *out = tensor->held;
+    return tensor->is_dense ? WEFT_OK : for_each(tensor, stream, out, wf_local_pack);
 }
 
 weft_status wf_dense_begin(weft_tensor *tensor, weft_stream *stream, void **out)
 {
-    *out = tensor->memory;
-    if (tensor->is_dense) return WEFT_OK;
-    WF_TRY(prepare(tensor, stream, false));
-    *out = tensor->dense.memory;
-    return WEFT_OK;
+    *out = tensor->held;
+    return tensor->is_dense ? WEFT_OK : for_each(tensor, stream, out, wf_local_begin);
 }
 
 weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream)
 {
-    const void *source = tensor->dense.memory;
+    for (int32_t i = 0; !tensor->is_dense && i < tensor->local_count; i++)
+        WF_TRY(wf_local_unpack(tensor, &tensor->locals[i], stream));
+    return WEFT_OK;
+}
 
-    if (tensor->is_dense) return WEFT_OK;
-    return wf_kernels_of(tensor->context)
-        ->regions_copy(tensor->dense.unpacker, &source, &tensor->memory, stream);
+/* Work on the stream reads the lists until it is complete. */
+static void free_lists(weft_context *context, struct wf_dense *dense)
+{
+    const weft_kernel_table *kernels = wf_kernels_of(context);
+
+    if (dense->packer == NULL && dense->unpacker == NULL) return;
+    if (wf_stream_check(context, dense->stream, "weft_tensor_release") == WEFT_OK &&
+        context->plugin->device->stream_wait(context->device, dense->stream, context->timeout_ns) ==
+            WEFT_ERR_TIMEOUT) {
+        wf_log(WF_LOG_WARNING, "weft_tensor_release: lists are not freed: %s", weft_last_error());
+        return;
+    }
+    if (dense->packer != NULL) kernels->regions_destroy(dense->packer);
+    if (dense->unpacker != NULL) kernels->regions_destroy(dense->unpacker);
+}
+
+static void free_dense(const weft_tensor *tensor, struct wf_dense *dense)
+{
+    free_lists(tensor->context, dense);
+    if (wf_memory_give(tensor->context, dense->memory, dense->stream, "weft_tensor_release") !=
+        WEFT_OK)
+        wf_log(WF_LOG_WARNING, "%s", weft_last_error());
+    *dense = (struct wf_dense){0};
 }
 
 void wf_dense_free(weft_tensor *tensor)
 {
-    struct wf_dense *dense = &tensor->dense;
-    const weft_kernel_table *kernels = wf_kernels_of(tensor->context);
-
-    if (dense->packer != NULL) kernels->regions_destroy(dense->packer);
-    if (dense->unpacker != NULL) kernels->regions_destroy(dense->unpacker);
-    if (dense->memory != NULL && weft_free(tensor->context, dense->memory) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "weft_tensor_release: %s", weft_last_error());
-    *dense = (struct wf_dense){0};
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        free_dense(tensor, &tensor->locals[i].dense);
 }

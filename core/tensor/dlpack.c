@@ -30,6 +30,15 @@ static weft_status read_options(const weft_dlpack_options *options, const char *
                          function);
 }
 
+/* If ranks are simulated, OPTIONS say which one's shard is shared. */
+static weft_status check_rank(const weft_context *context, const weft_dlpack_options *options)
+{
+    if (!context->is_simulated || (options->rank >= 0 && options->rank < context->size))
+        return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "weft_dlpack_options.rank is %d; expected 0 to %d",
+                   options->rank, context->size - 1);
+}
+
 /* Work on the consumer's stream begins after the work on the producer's. */
 static weft_status hand_over(weft_context *context, const weft_dlpack_options *options,
                              const char *function)
@@ -91,25 +100,28 @@ static weft_status share(weft_tensor *tensor, const weft_dlpack_options *options
                          const char *function, struct shared **out)
 {
     weft_dl_device device = {0};
+    const struct wf_local *local;
     struct shared *shared;
     weft_status status;
 
-    status = find_device(tensor, options->device_type, &device);
+    status = check_rank(tensor->context, options);
+    if (status == WEFT_OK) status = find_device(tensor, options->device_type, &device);
     if (status == WEFT_OK) status = hand_over(tensor->context, options, function);
     if (status != WEFT_OK) return wf_tensor_fail(tensor, status, function);
     shared = wf_calloc(1, sizeof *shared);
     if (shared == NULL) return wf_fail_named(wf_fail_memory(sizeof *shared), function);
-    memcpy(shared->shape, tensor->shard.shape, sizeof shared->shape);
-    memcpy(shared->strides, tensor->strides, sizeof shared->strides);
+    local = wf_local_of(tensor, options->rank);
+    memcpy(shared->shape, local->shard.shape, sizeof shared->shape);
+    memcpy(shared->strides, local->strides, sizeof shared->strides);
     shared->tensor = weft_tensor_retain(tensor);
     shared->versioned = (weft_dl_versioned){
         .version = {MAJOR, MINOR},
         .manager_ctx = shared,
         .deleter = delete_versioned,
         .flags = tensor->is_read_only ? WEFT_DL_READ_ONLY : 0,
-        .tensor = {.data = tensor->memory,
+        .tensor = {.data = local->memory,
                    .device = device,
-                   .ndim = tensor->shard.dims,
+                   .ndim = local->shard.dims,
                    .dtype = dtypes[tensor->spec->layout.dtype],
                    .shape = shared->shape,
                    .strides = shared->strides},
@@ -213,18 +225,22 @@ static weft_status check_device(weft_context *context, const weft_dl_tensor *dl,
 
 /* Wrap the memory of DL.  WANTED has the release callback. */
 static weft_status import(weft_context *context, const weft_spec *spec, const weft_dl_tensor *dl,
-                          bool is_read_only, weft_tensor_options *wanted, const char *function,
+                          bool is_read_only, weft_tensor_options *wanted,
+                          const weft_dlpack_options *options, const char *function,
                           weft_tensor **out)
 {
     void *memory = dl->data != NULL ? (char *)dl->data + dl->byte_offset : NULL;
+    const struct wf_wrapping wrapping = {wanted, memory, options->rank, is_read_only};
+    int32_t rank = context->is_simulated ? options->rank : context->rank;
     weft_shard shard;
-    weft_status status = WEFT_OK;
+    weft_status status = check_rank(context, options);
 
-    weft_spec_shard(spec, context->rank, &shard);
+    if (status != WEFT_OK) return wf_fail_named(status, function);
+    weft_spec_shard(spec, rank, &shard);
     if (dl->ndim != shard.dims)
         status = wf_fail(WEFT_ERR_INVALID,
                          "the DLPack tensor has %d dimensions, but the shard of rank %d has %d",
-                         dl->ndim, context->rank, shard.dims);
+                         dl->ndim, rank, shard.dims);
     if (status == WEFT_OK && dl->ndim > 0 && dl->shape == NULL)
         status = wf_fail(WEFT_ERR_INVALID, "the shape of the DLPack tensor is NULL");
     if (status == WEFT_OK) status = check_dtype(&dl->dtype, spec->layout.dtype);
@@ -232,7 +248,7 @@ static weft_status import(weft_context *context, const weft_spec *spec, const we
     if (status != WEFT_OK) return wf_fail_named(status, function);
     wanted->shape = dl->ndim > 0 ? dl->shape : NULL;
     wanted->strides = dl->strides;
-    return wf_tensor_wrap(context, spec, memory, wanted, is_read_only, function, out);
+    return wf_tensor_wrap(context, spec, &wrapping, function, out);
 }
 
 static weft_status begin_import(weft_context *context, const weft_spec *spec, const void *managed,
@@ -264,7 +280,7 @@ weft_status weft_tensor_from_dlpack(weft_context *context, const weft_spec *spec
                        managed->version.major, managed->version.minor, MAJOR);
     wrapping.name = wanted.name;
     return import(context, spec, &managed->tensor, (managed->flags & WEFT_DL_READ_ONLY) != 0,
-                  &wrapping, what, out);
+                  &wrapping, &wanted, what, out);
 }
 
 weft_status weft_tensor_from_dlpack_unversioned(weft_context *context, const weft_spec *spec,
@@ -279,5 +295,5 @@ weft_status weft_tensor_from_dlpack_unversioned(weft_context *context, const wef
     if (out == NULL) return wf_fail_null(what, "out");
     WF_TRY(begin_import(context, spec, managed, options, what, &wanted));
     wrapping.name = wanted.name;
-    return import(context, spec, &managed->tensor, false, &wrapping, what, out);
+    return import(context, spec, &managed->tensor, false, &wrapping, &wanted, what, out);
 }

@@ -95,42 +95,45 @@ static weft_status check_draw(const struct cpu_draw *draw)
 /* ---- drawing ---- */
 
 /* The host writes the memory itself. */
-static void draw_in_place(const weft_tensor *tensor, const struct cpu_sampler *sampler)
+static void draw_in_place(const weft_tensor *tensor, const struct wf_local *local,
+                          const struct cpu_sampler *sampler)
 {
-    const int64_t *strides = tensor->is_dense ? NULL : tensor->strides;
+    const int64_t *strides = local->is_dense ? NULL : local->strides;
     weft_segment part;
 
-    for (int64_t at = 0; weft_spec_segment(tensor->spec, tensor->context->rank, strides, at, &part);
+    for (int64_t at = 0; weft_spec_segment(tensor->spec, local->rank, strides, at, &part);
          at += part.length)
         cpu_sample(sampler, (uint64_t)part.global, (size_t)part.length,
-                   (char *)tensor->memory + part.local * (int64_t)sampler->element);
+                   (char *)local->memory + part.local * (int64_t)sampler->element);
 }
 
-/* Copy the DONE bytes of BLOCK to the memory at OFFSET, and wait: the block is used again. */
+/* Copy the DONE bytes of BLOCK to TARGET, and wait: the block is used again. */
 static weft_status copy_block(const weft_tensor *tensor, const char *block, uint64_t done,
-                              int64_t offset, weft_stream *stream)
+                              char *target, weft_stream *stream)
 {
     weft_context *context = tensor->context;
-    weft_status status = context->plugin->device->copy(
-        context->device, (char *)tensor->memory + offset, block, done, stream);
+    weft_status status =
+        context->plugin->device->copy(context->device, target, block, done, stream);
     weft_status waited = wf_host_wait(context, stream); /* the stream reads BLOCK */
 
     return status != WEFT_OK ? status : waited;
 }
 
 /* Draw into BLOCK, and copy each block that is full or whose memory ends. */
-static weft_status draw_staged(const weft_tensor *tensor, const struct cpu_sampler *sampler,
-                               char *block, weft_stream *stream)
+static weft_status draw_staged(const weft_tensor *tensor, const struct wf_local *local,
+                               const struct cpu_sampler *sampler, char *block, weft_stream *stream)
 {
     int64_t element = (int64_t)sampler->element, most = BLOCK / element, begin = 0, held = 0;
-    const int64_t *strides = tensor->is_dense ? NULL : tensor->strides;
+    const int64_t *strides = local->is_dense ? NULL : local->strides;
+    char *memory = local->memory;
     weft_segment part;
 
-    for (int64_t at = 0; weft_spec_segment(tensor->spec, tensor->context->rank, strides, at, &part);
+    for (int64_t at = 0; weft_spec_segment(tensor->spec, local->rank, strides, at, &part);
          at += part.length) {
         if (part.length > most) part.length = most;
         if (held > 0 && (part.local != begin + held || held + part.length > most)) {
-            WF_TRY(copy_block(tensor, block, (uint64_t)(held * element), begin * element, stream));
+            WF_TRY(copy_block(tensor, block, (uint64_t)(held * element), memory + begin * element,
+                              stream));
             held = 0;
         }
         if (held == 0) begin = part.local;
@@ -138,7 +141,7 @@ static weft_status draw_staged(const weft_tensor *tensor, const struct cpu_sampl
         held += part.length;
     }
     if (held == 0) return WEFT_OK;
-    return copy_block(tensor, block, (uint64_t)(held * element), begin * element, stream);
+    return copy_block(tensor, block, (uint64_t)(held * element), memory + begin * element, stream);
 }
 
 static weft_status draw_elements(const weft_tensor *tensor, const struct cpu_draw *draw,
@@ -151,12 +154,13 @@ static weft_status draw_elements(const weft_tensor *tensor, const struct cpu_dra
     WF_TRY(wf_host_wait(tensor->context, stream));
     cpu_sampler_set(&sampler, &cpu_kernels_base, draw);
     if ((tensor->context->features & WEFT_FEATURE_HOST_MEMORY) != 0) {
-        draw_in_place(tensor, &sampler);
+        for (int32_t i = 0; i < tensor->local_count; i++)
+            draw_in_place(tensor, &tensor->locals[i], &sampler);
         return WEFT_OK;
     }
     block = wf_alloc(BLOCK);
     if (block == NULL) return wf_fail_memory(BLOCK);
-    status = draw_staged(tensor, &sampler, block, stream);
+    status = draw_staged(tensor, &tensor->own, &sampler, block, stream);
     wf_free(block);
     return status;
 }
@@ -183,6 +187,7 @@ static weft_status draw_tensor(weft_tensor *tensor, weft_random *random, struct 
     WF_TRY(wf_stream_check(tensor->context, stream, function));
     draw.dtype = tensor->spec->layout.dtype;
     draw.bits = (struct cpu_bits){random->seed, random->offset};
+    wf_tensor_use(tensor, stream);
     status = check_tensor(tensor);
     if (status == WEFT_OK) status = check_draw(&draw);
     if (status == WEFT_OK) status = draw_elements(tensor, &draw, stream);

@@ -1,4 +1,4 @@
-/* moves.c - moves of tensors, by the moves of exec.
+/* moves.c - moves of tensors, by the carrier of their context.
  *
  * A tensor with gaps is copied to memory without gaps before its move, or from it afterwards. */
 #include "tensor.h"
@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Both tensors can be used and have one context. */
-static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *target,
-                              const char *function)
+weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
+                          const char *function)
 {
     if (tensor == NULL || !wf_is_usable(tensor->made, WF_KIND_TENSOR))
         return wf_tensor_check(tensor, function, "tensor");
@@ -20,23 +19,6 @@ static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *targ
                           function);
 }
 
-/* This rank cannot move TENSOR, with STATUS.  Other ranks would wait for it, so their communicator
- * fails, as for a run without scratch. */
-static weft_status give_up(const weft_tensor *tensor, weft_status status, const char *function)
-{
-    weft_comm *world = tensor->context->world;
-    char text[sizeof world->cause_text];
-
-    if (world->size == 1 || wf_comm_has_failed(world)) return wf_fail_named(status, function);
-    snprintf(text, sizeof text, "%s: rank %d cannot move its tensors: %.600s", function,
-             tensor->context->rank, weft_last_error());
-    wf_comm_fail(world, status, text);
-    if (tensor->context->client != NULL)
-        wf_client_abort(tensor->context->client, world->number, world->world_ranks, world->size,
-                        WEFT_ERR_ABORTED, text);
-    return wf_comm_cause(world);
-}
-
 /* ---- one tensor ---- */
 
 /* The move if TENSOR or TARGET has gaps. */
@@ -44,28 +26,33 @@ static weft_status move_gaps(weft_tensor *tensor, weft_tensor *target, weft_stre
                              weft_work **work, const char *function)
 {
     weft_context *context = tensor->context;
-    void *from = NULL, *to = NULL;
+    const struct wf_carrier *carrier = wf_carrier_of(context);
+    weft_move_item item = {NULL, tensor->spec, NULL, target->spec, NULL};
+    void *from = NULL;
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, function));
     status = wf_dense_pack(tensor, stream, &from);
-    if (status == WEFT_OK) status = wf_dense_begin(target, stream, &to);
-    if (status != WEFT_OK) return give_up(tensor, status, function);
-    WF_TRY(weft_move(context, tensor->spec, from, target->spec, to, stream,
-                     target->is_dense ? work : NULL));
+    if (status == WEFT_OK) status = wf_dense_begin(target, stream, &item.target);
+    if (status != WEFT_OK) return carrier->give_up(context, status, function);
+    item.source = from;
+    WF_TRY(carrier->move(context, &item, stream, target->is_dense ? work : NULL, function));
     if (target->is_dense) return WEFT_OK;
     WF_TRY(wf_dense_unpack(target, stream));
-    return work != NULL ? weft_work_record(context, stream, work) : WEFT_OK;
+    return work != NULL ? wf_work_record(context, stream, function, work) : WEFT_OK;
 }
 
 static weft_status move_pair(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
                              weft_work **work, const char *function)
 {
+    const weft_move_item item = {NULL, tensor->spec, tensor->held, target->spec, target->held};
     weft_status status;
 
+    wf_tensor_use(tensor, stream);
+    wf_tensor_use(target, stream);
     if (tensor->is_dense && target->is_dense)
-        status = weft_move(tensor->context, tensor->spec, tensor->memory, target->spec,
-                           target->memory, stream, work);
+        status =
+            wf_carrier_of(tensor->context)->move(tensor->context, &item, stream, work, function);
     else
         status = move_gaps(tensor, target, stream, work, function);
     return wf_tensor_fail(tensor, status, function);
@@ -74,7 +61,7 @@ static weft_status move_pair(weft_tensor *tensor, weft_tensor *target, weft_stre
 weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
                                   weft_work **work)
 {
-    WF_TRY(check_pair(tensor, target, "weft_tensor_move_into"));
+    WF_TRY(wf_pair_check(tensor, target, "weft_tensor_move_into"));
     return move_pair(tensor, target, stream, work, "weft_tensor_move_into");
 }
 
@@ -89,9 +76,10 @@ weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stre
     snprintf(what, sizeof what, "%s: spec", function);
     WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
     WF_TRY(wf_stream_check(tensor->context, stream, function));
-    status = wf_tensor_make(tensor->context, spec, tensor->name, function, &made);
-    status = wf_move_agree(tensor->context, tensor->spec, spec, function, status,
-                           (weft_blob){"", 0}, &got);
+    status = wf_tensor_make(tensor->context, spec, tensor->name, stream, function, &made);
+    status = wf_carrier_of(tensor->context)
+                 ->agree(tensor->context, tensor->spec, spec, function, status, (weft_blob){"", 0},
+                         &got);
     wf_gathered_free(&got);
     if (status == WEFT_OK) status = move_pair(tensor, made, stream, NULL, function);
     if (status == WEFT_OK)
@@ -132,8 +120,9 @@ weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank, weft_stream *str
     WF_TRY(wf_tensor_check(tensor, what, "tensor"));
     if (out == NULL) return wf_fail_null(what, "out");
     layout = &tensor->spec->layout;
-    if (rank != WEFT_EVERY_RANK && weft_mesh_coord_of(layout->mesh, rank, coord) != WEFT_OK)
-        return wf_tensor_fail(tensor, wf_fail_context(WEFT_ERR_INVALID, "rank %d", rank), what);
+    if (rank != WEFT_EVERY_RANK && !wf_mesh_coord(layout->mesh, rank, coord))
+        return wf_tensor_fail(
+            tensor, wf_fail(WEFT_ERR_INVALID, "rank %d is not in the tensor's mesh", rank), what);
     for (int32_t a = 0; rank != WEFT_EVERY_RANK && a < layout->mesh->axes; a++)
         placements[a] = (weft_placement){.kind = WEFT_PLACE_OWNER, .owner = coord[a]};
     status = weft_spec_create(layout->mesh, (enum weft_dtype)layout->dtype, layout->dims,
@@ -141,76 +130,4 @@ weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank, weft_stream *str
     if (status == WEFT_OK) status = wf_tensor_move(tensor, spec, stream, what, out);
     weft_spec_release(&spec);
     return wf_tensor_fail(tensor, status, what);
-}
-
-/* ---- lists ---- */
-
-/* Write the move of TENSOR to TARGET to *ITEM, with memory without gaps. */
-static weft_status set_item(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
-                            weft_move_item *item)
-{
-    void *from = tensor->memory, *to = target->memory;
-    weft_status status = WEFT_OK;
-
-    if (!tensor->is_dense) status = wf_dense_pack(tensor, stream, &from);
-    if (status == WEFT_OK && !target->is_dense) status = wf_dense_begin(target, stream, &to);
-    if (status != WEFT_OK) return give_up(tensor, status, "weft_tensors_move_into");
-    *item = (weft_move_item){tensor->name, tensor->spec, from, target->spec, to};
-    return WEFT_OK;
-}
-
-static weft_status move_list(uint32_t count, weft_tensor *const *tensors,
-                             weft_tensor *const *targets, weft_move_item *items,
-                             weft_stream *stream, weft_work **work)
-{
-    weft_context *context = tensors[0]->context;
-    bool dense = true;
-
-    for (uint32_t i = 0; i < count; i++) {
-        WF_TRY(check_pair(tensors[i], targets[i], "weft_tensors_move_into"));
-        if (tensors[i]->context != context)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "weft_tensors_move_into: tensor %u belongs to another context than "
-                           "tensor 0",
-                           i);
-        WF_TRY(set_item(tensors[i], targets[i], stream, &items[i]));
-        dense = dense && targets[i]->is_dense;
-    }
-    WF_TRY(weft_move_batch(context, count, items, stream, dense ? work : NULL));
-    for (uint32_t i = 0; i < count && !dense; i++)
-        WF_TRY(wf_dense_unpack(targets[i], stream));
-    return dense || work == NULL ? WEFT_OK : weft_work_record(context, stream, work);
-}
-
-/* Room for COUNT items stays with the first tensor, so that later moves of the list allocate
- * nothing. */
-static weft_status reserve_items(weft_tensor *first, uint32_t count)
-{
-    weft_move_item *items;
-
-    if (count <= first->item_count) return WEFT_OK;
-    items = wf_calloc(count, sizeof *items);
-    if (items == NULL)
-        return give_up(first, wf_fail_memory(count * sizeof *items), "weft_tensors_move_into");
-    wf_free(first->items);
-    first->items = items;
-    first->item_count = count;
-    return WEFT_OK;
-}
-
-weft_status weft_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
-                                   weft_tensor *const *targets, weft_stream *stream,
-                                   weft_work **work)
-{
-    weft_status status;
-
-    if (tensors == NULL) return wf_fail_null("weft_tensors_move_into", "tensors");
-    if (targets == NULL) return wf_fail_null("weft_tensors_move_into", "targets");
-    if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID, "weft_tensors_move_into: count is 0; expected at least 1");
-    WF_TRY(check_pair(tensors[0], targets[0], "weft_tensors_move_into"));
-    WF_TRY(wf_stream_check(tensors[0]->context, stream, "weft_tensors_move_into"));
-    WF_TRY(reserve_items(tensors[0], count));
-    status = move_list(count, tensors, targets, tensors[0]->items, stream, work);
-    return status == WEFT_OK ? status : wf_fail_named(status, "weft_tensors_move_into");
 }

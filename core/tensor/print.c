@@ -116,11 +116,11 @@ static void add_list(struct wf_text *out, int32_t count, const int64_t *numbers)
     wf_text_add(out, count == 0 ? "[]" : "]");
 }
 
-static void add_shard(struct wf_text *out, const weft_tensor *tensor)
+static void add_shard(struct wf_text *out, const struct wf_local *local)
 {
-    const weft_shard *shard = &tensor->shard;
+    const weft_shard *shard = &local->shard;
 
-    wf_text_add(out, ", rank %d ", tensor->context->rank);
+    wf_text_add(out, ", rank %d ", local->rank);
     if (!shard->member) {
         wf_text_add(out, "is outside the mesh\n");
         return;
@@ -142,22 +142,33 @@ static weft_status check_call(const weft_tensor *tensor, weft_stream *stream, co
     return wf_stream_check(tensor->context, stream, function);
 }
 
+static weft_status add_local(struct wf_text *out, const weft_tensor *tensor,
+                             const struct wf_local *local, weft_stream *stream)
+{
+    const weft_shard *shard = &local->shard;
+    struct wf_shown shown;
+    weft_status status;
+
+    wf_shown_choose(&shown, shard->dims, shard->shape, tensor->spec->layout.dtype);
+    if (shard->elements == 0) shown.count = 0;
+    status = add_layout(out, tensor);
+    add_shard(out, local);
+    if (status == WEFT_OK) status = wf_shown_read(&shown, tensor, local, stream);
+    if (status == WEFT_OK && shard->member) add_elements(out, &shown);
+    wf_shown_free(&shown);
+    return status;
+}
+
 weft_status weft_tensor_print(weft_tensor *tensor, weft_stream *stream, char *buffer,
                               size_t capacity, size_t *length)
 {
     static const char what[] = "weft_tensor_print";
     struct wf_text text = {0};
-    struct wf_shown shown;
-    weft_status status;
+    weft_status status = WEFT_OK;
 
     WF_TRY(check_call(tensor, stream, buffer, capacity, what));
-    wf_shown_choose(&shown, tensor->shard.dims, tensor->shard.shape, tensor->spec->layout.dtype);
-    if (tensor->shard.elements == 0) shown.count = 0;
-    status = add_layout(&text, tensor);
-    add_shard(&text, tensor);
-    if (status == WEFT_OK) status = wf_shown_read(&shown, tensor, stream);
-    if (status == WEFT_OK && tensor->shard.member) add_elements(&text, &shown);
-    wf_shown_free(&shown);
+    for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++)
+        status = add_local(&text, tensor, &tensor->locals[i], stream);
     if (status == WEFT_OK) return wf_text_copy_out(&text, buffer, capacity, length);
     wf_text_free(&text);
     return wf_tensor_fail(tensor, status, what);

@@ -297,11 +297,11 @@ struct joined {
     int64_t sizes[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS];
 };
 
-static void join_dims(const weft_tensor *tensor, struct joined *out)
+static void join_dims(const struct wf_local *local, struct joined *out)
 {
     out->count = 0;
-    for (int32_t d = 0; d < tensor->shard.dims; d++) {
-        int64_t size = tensor->shard.shape[d], stride = tensor->strides[d];
+    for (int32_t d = 0; d < local->shard.dims; d++) {
+        int64_t size = local->shard.shape[d], stride = local->strides[d];
 
         if (size == 1) continue;
         if (out->count > 0 && out->strides[out->count - 1] == size * stride) {
@@ -314,14 +314,14 @@ static void join_dims(const weft_tensor *tensor, struct joined *out)
     }
 }
 
-/* The strides of the shard SHARD over the memory of TENSOR.  False if the memory has gaps where
+/* The strides of the shard SHARD over the memory of LOCAL.  False if the memory has gaps where
  * SHARD has none. */
-static bool find_strides(const weft_tensor *tensor, const weft_shard *shard, int64_t *strides)
+static bool find_strides(const struct wf_local *local, const weft_shard *shard, int64_t *strides)
 {
     struct joined old;
     int64_t stride = 1, left = 1; /* of the joined dimension that is being divided */
 
-    join_dims(tensor, &old);
+    join_dims(local, &old);
     for (int32_t d = shard->dims - 1; d >= 0; d--) {
         if (shard->shape[d] > 1 && left == 1) {
             if (old.count == 0) return false;
@@ -337,20 +337,18 @@ static bool find_strides(const weft_tensor *tensor, const weft_shard *shard, int
     return true;
 }
 
-static weft_status make_view(weft_tensor *tensor, const weft_spec *spec, weft_tensor **out)
+static weft_status place_reshaped(const void *self, const weft_tensor *tensor,
+                                  const struct wf_local *base, const weft_shard *shard,
+                                  int64_t *offset, int64_t *strides)
 {
-    int64_t strides[WEFT_MAX_DIMS] = {0};
-    weft_shard shard;
-
-    weft_spec_shard(spec, tensor->context->rank, &shard);
-    if (shard.elements > 0 && !find_strides(tensor, &shard, strides))
-        return wf_fail(
-            WEFT_ERR_UNSUPPORTED,
-            "the shard of rank %d has gaps that the new shape cannot express; move it to "
-            "a tensor without gaps first (weft_tensor_move with the same spec), which "
-            "copies %llu bytes",
-            tensor->context->rank, (unsigned long long)wf_tensor_bytes(tensor));
-    return wf_tensor_view(tensor, spec, 0, strides, out);
+    (void)self;
+    *offset = 0;
+    if (find_strides(base, shard, strides)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "the shard of rank %d has gaps that the new shape cannot express; move it to "
+                   "a tensor without gaps first (weft_tensor_move with the same spec), which "
+                   "copies %llu bytes",
+                   base->rank, (unsigned long long)wf_local_bytes(tensor, base));
 }
 
 static weft_status check_shape(const weft_tensor *tensor, int32_t dims, const int64_t *shape)
@@ -395,7 +393,7 @@ static weft_status reshape(weft_tensor *tensor, int32_t dims, const int64_t *sha
         status = tensor->spec->elements > 0 ? find_reshaped(&r, &spec) : find_empty(&r, &spec);
     for (int32_t a = 0; a < WEFT_MAX_AXES; a++)
         wf_free(r.sizes[a]);
-    if (status == WEFT_OK) status = make_view(tensor, spec, out);
+    if (status == WEFT_OK) status = wf_tensor_view(tensor, spec, place_reshaped, NULL, out);
     weft_spec_release(&spec);
     return status;
 }

@@ -55,7 +55,7 @@ static weft_status make_room(struct wf_shown *shown)
 
 /* ---- of a shard ---- */
 
-/* For each position of each dimension: the index in this rank's shard, or -1. */
+/* For each position of each dimension: the index in a rank's shard, or -1. */
 struct places {
     int64_t *at[WEFT_MAX_DIMS];
     int64_t *all;
@@ -77,16 +77,15 @@ static weft_status make_places(const struct wf_shown *shown, struct places *out)
     return WEFT_OK;
 }
 
-static void find_places(const struct wf_shown *shown, const weft_tensor *tensor, bool is_whole,
-                        const struct places *places)
+static void find_places(const struct wf_shown *shown, const weft_tensor *tensor,
+                        const struct wf_local *local, bool is_whole, const struct places *places)
 {
     for (int32_t d = 0; d < shown->dims; d++) {
         weft_run run;
 
         for (int64_t i = 0; i < shown->counts[d]; i++)
             places->at[d][i] = is_whole ? -1 : wf_shown_index(shown, d, i);
-        for (int64_t at = 0;
-             is_whole && weft_spec_run(tensor->spec, tensor->context->rank, d, at, &run);
+        for (int64_t at = 0; is_whole && weft_spec_run(tensor->spec, local->rank, d, at, &run);
              at += run.length)
             for (int64_t i = 0; i < shown->counts[d]; i++) {
                 int64_t index = wf_shown_index(shown, d, i);
@@ -97,27 +96,28 @@ static void find_places(const struct wf_shown *shown, const weft_tensor *tensor,
     }
 }
 
-/* The offset in memory of element NUMBER of SHOWN, in elements; -1: this rank does not hold it. */
-static int64_t offset_of(const struct wf_shown *shown, const weft_tensor *tensor,
+/* The offset in memory of element NUMBER of SHOWN, in elements; -1: the shard does not have it. */
+static int64_t offset_of(const struct wf_shown *shown, const struct wf_local *local,
                          const struct places *places, int64_t number)
 {
     int64_t offset = 0;
 
-    if (tensor->shard.elements == 0) return -1;
+    if (local->shard.elements == 0) return -1;
     for (int32_t d = shown->dims - 1; d >= 0; d--) {
         int64_t index = places->at[d][number % shown->counts[d]];
 
         if (index < 0) return -1;
-        offset += index * tensor->strides[d];
+        offset += index * local->strides[d];
         number /= shown->counts[d];
     }
     return offset;
 }
 
-/* Read the elements that this rank holds, to their places in SHOWN.  Unless HELD is NULL, HELD[i]
+/* Read the elements that LOCAL has, to their places in SHOWN.  Unless HELD is NULL, HELD[i]
  * tells whether element i is one of them. */
 static weft_status read_held(struct wf_shown *shown, const weft_tensor *tensor,
-                             const struct places *places, weft_stream *stream, bool *held)
+                             const struct wf_local *local, const struct places *places,
+                             weft_stream *stream, bool *held)
 {
     weft_context *context = tensor->context;
     bool readable = (context->features & WEFT_FEATURE_HOST_MEMORY) != 0;
@@ -125,8 +125,8 @@ static weft_status read_held(struct wf_shown *shown, const weft_tensor *tensor,
     weft_status status = wf_host_wait(context, stream), waited;
 
     for (int64_t i = 0; i < shown->count && status == WEFT_OK; i++) {
-        int64_t offset = offset_of(shown, tensor, places, i);
-        const char *source = (const char *)tensor->memory + offset * (int64_t)bytes;
+        int64_t offset = offset_of(shown, local, places, i);
+        const char *source = (const char *)local->memory + offset * (int64_t)bytes;
         char *target = shown->elements + (size_t)i * bytes;
 
         if (held != NULL) held[i] = offset >= 0;
@@ -140,15 +140,16 @@ static weft_status read_held(struct wf_shown *shown, const weft_tensor *tensor,
     return status != WEFT_OK ? status : waited;
 }
 
-weft_status wf_shown_read(struct wf_shown *shown, const weft_tensor *tensor, weft_stream *stream)
+weft_status wf_shown_read(struct wf_shown *shown, const weft_tensor *tensor,
+                          const struct wf_local *local, weft_stream *stream)
 {
     struct places places = {0};
     weft_status status = make_room(shown);
 
     if (status == WEFT_OK) status = make_places(shown, &places);
     if (status == WEFT_OK) {
-        find_places(shown, tensor, false, &places);
-        status = read_held(shown, tensor, &places, stream, NULL);
+        find_places(shown, tensor, local, false, &places);
+        status = read_held(shown, tensor, local, &places, stream, NULL);
     }
     wf_free(places.all);
     return status;
@@ -156,23 +157,21 @@ weft_status wf_shown_read(struct wf_shown *shown, const weft_tensor *tensor, wef
 
 /* ---- of the whole tensor ---- */
 
-/* This rank sends the elements that it holds: it has coordinate 0 where the tensor is replicated.
- */
-static bool is_sender(const weft_tensor *tensor)
+/* The elements of LOCAL are sent: its rank has coordinate 0 where the tensor is replicated. */
+static bool is_sent(const weft_tensor *tensor, const struct wf_local *local)
 {
     const struct wf_layout *layout = &tensor->spec->layout;
     int32_t coord[WEFT_MAX_AXES] = {0};
 
-    if (!tensor->shard.member) return false;
-    if (weft_mesh_coord_of(layout->mesh, tensor->context->rank, coord) != WEFT_OK) return false;
+    if (!wf_mesh_coord(layout->mesh, local->rank, coord)) return false;
     for (int32_t a = 0; a < layout->mesh->axes; a++)
         if (layout->placements[a].kind == WEFT_PLACE_REPLICATE && coord[a] != 0) return false;
     return true;
 }
 
-/* Write the elements that this rank sends to OUT, each with its number before it. */
-static weft_status collect(struct wf_shown *shown, const weft_tensor *tensor, weft_stream *stream,
-                           struct wf_text *out)
+/* Write the elements of LOCAL to OUT, each with its number before it. */
+static weft_status collect(struct wf_shown *shown, const weft_tensor *tensor,
+                           const struct wf_local *local, weft_stream *stream, struct wf_text *out)
 {
     size_t bytes = wf_dtype_bytes(shown->dtype);
     struct places places = {0};
@@ -181,8 +180,8 @@ static weft_status collect(struct wf_shown *shown, const weft_tensor *tensor, we
 
     if (held == NULL && status == WEFT_OK) status = wf_fail_memory((size_t)shown->count + 1);
     if (status == WEFT_OK) {
-        find_places(shown, tensor, true, &places);
-        status = read_held(shown, tensor, &places, stream, held);
+        find_places(shown, tensor, local, true, &places);
+        status = read_held(shown, tensor, local, &places, stream, held);
     }
     for (int64_t i = 0; status == WEFT_OK && i < shown->count; i++) {
         if (!held[i]) continue;
@@ -220,9 +219,12 @@ weft_status wf_shown_gather(struct wf_shown *shown, const weft_tensor *tensor, w
     struct wf_text mine = {0};
 
     if (status == WEFT_OK) status = make_room(shown);
-    if (status == WEFT_OK && is_sender(tensor)) status = collect(shown, tensor, stream, &mine);
-    status = wf_move_agree(tensor->context, tensor->spec, tensor->spec, function, status,
-                           (weft_blob){mine.data != NULL ? mine.data : "", mine.length}, &got);
+    for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++)
+        if (is_sent(tensor, &tensor->locals[i]))
+            status = collect(shown, tensor, &tensor->locals[i], stream, &mine);
+    status = wf_carrier_of(tensor->context)
+                 ->agree(tensor->context, tensor->spec, tensor->spec, function, status,
+                         (weft_blob){mine.data != NULL ? mine.data : "", mine.length}, &got);
     wf_text_free(&mine);
     if (status == WEFT_OK) spread(shown, &got);
     *member = got.count > 0;

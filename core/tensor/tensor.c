@@ -24,22 +24,38 @@ weft_status wf_tensor_check_writable(const weft_tensor *tensor, const char *func
 
 weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function)
 {
+    char about[256];
+
     if (status == WEFT_OK) return WEFT_OK;
     if (tensor->name == NULL) return wf_fail_named(status, function);
-    return wf_fail_context(status, "%s: tensor \"%s\"", function, tensor->name);
+    snprintf(about, sizeof about, "tensor \"%s\"", tensor->name);
+    return wf_fail_about(status, function, about);
 }
 
 /* ---- the end ---- */
 
+static void release_given(const weft_tensor *tensor)
+{
+    if (tensor->release == NULL) return;
+    if (!tensor->releases_each) {
+        tensor->release(tensor->argument, tensor->given);
+        return;
+    }
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        tensor->release(tensor->argument, tensor->locals[i].memory);
+}
+
 static void drop_memory(weft_tensor *tensor)
 {
     wf_dense_free(tensor);
-    if (tensor->is_own && weft_free(tensor->context, tensor->memory) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "weft_tensor_release: %s", weft_last_error());
-    if (tensor->release != NULL) tensor->release(tensor->argument, tensor->memory);
-    tensor->memory = NULL;
+    if (wf_memory_give(tensor->context, tensor->block, tensor->stream, "weft_tensor_release") !=
+        WEFT_OK)
+        wf_log(WF_LOG_WARNING, "%s", weft_last_error());
+    release_given(tensor);
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        tensor->locals[i].memory = NULL;
+    tensor->block = NULL;
     tensor->release = NULL;
-    tensor->is_own = false;
 }
 
 /* The context is about to end. */
@@ -57,7 +73,8 @@ static void free_tensor(weft_tensor *tensor)
 {
     weft_spec_release(&tensor->spec);
     weft_tensor_release(&tensor->base);
-    wf_free(tensor->items);
+    wf_locals_free(tensor);
+    wf_free(tensor->last_list);
     wf_free(tensor->name);
     wf_free(tensor);
 }
@@ -83,6 +100,8 @@ void weft_tensor_release(weft_tensor **tensor)
     }
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) > 1) return;
     if (mine->made != wf_ended(WF_KIND_TENSOR)) {
+        atomic_fetch_add_explicit(&wf_exec_state(mine->context)->tensors_ended, 1,
+                                  memory_order_relaxed);
         wf_dependent_remove(&mine->dependent);
         drop_memory(mine);
     }
@@ -90,23 +109,6 @@ void weft_tensor_release(weft_tensor **tensor)
 }
 
 /* ---- creation ---- */
-
-static void set_dense_strides(weft_tensor *tensor)
-{
-    int64_t stride = 1;
-
-    for (int32_t d = tensor->shard.dims - 1; d >= 0; d--) {
-        tensor->strides[d] = stride;
-        stride *= tensor->shard.shape[d] > 1 ? tensor->shard.shape[d] : 1;
-    }
-}
-
-static bool is_dense(const weft_tensor *tensor, const int64_t *strides)
-{
-    for (int32_t d = 0; strides != NULL && d < tensor->shard.dims; d++)
-        if (tensor->shard.shape[d] > 1 && strides[d] != tensor->strides[d]) return false;
-    return true;
-}
 
 static weft_status check_arguments(const weft_context *context, const weft_spec *spec,
                                    const char *function)
@@ -123,6 +125,7 @@ static weft_status begin_tensor(weft_context *context, const weft_spec *spec, co
                                 weft_tensor **out)
 {
     weft_tensor *tensor;
+    weft_status status;
 
     tensor = wf_calloc(1, sizeof *tensor);
     if (tensor == NULL) return wf_fail_memory(sizeof *tensor);
@@ -130,9 +133,11 @@ static weft_status begin_tensor(weft_context *context, const weft_spec *spec, co
     atomic_store_explicit(&tensor->references, 1, memory_order_relaxed);
     tensor->context = context;
     tensor->spec = weft_spec_retain(spec);
-    weft_spec_shard(spec, context->rank, &tensor->shard);
-    set_dense_strides(tensor);
-    tensor->is_dense = true;
+    status = wf_locals_make(tensor);
+    if (status != WEFT_OK) {
+        free_tensor(tensor);
+        return status;
+    }
     if (name != NULL && name[0] != '\0') {
         tensor->name = wf_strdup(name);
         if (tensor->name == NULL) {
@@ -146,26 +151,60 @@ static weft_status begin_tensor(weft_context *context, const weft_spec *spec, co
 
 static void finish_tensor(weft_tensor *tensor, weft_tensor **out)
 {
+    wf_locals_finish(tensor);
     tensor->dependent.end = end_tensor;
     wf_dependent_add(&tensor->dependent, tensor->context->world);
     *out = tensor;
 }
 
+enum { ALIGNMENT = 64 }; /* of the shards of simulated ranks */
+
+/* Bytes of the shard in a block with those of other ranks. */
+static uint64_t room_of(const weft_tensor *tensor, const struct wf_local *local)
+{
+    uint64_t bytes = wf_local_bytes(tensor, local);
+
+    return bytes > INT64_MAX ? bytes : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Allocate one block for all shards here. */
+static weft_status allocate(weft_tensor *tensor, const char *function)
+{
+    uint64_t bytes = 0, done = 0;
+
+    if (!tensor->context->is_simulated) {
+        WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, &tensor->own), tensor->stream,
+                              function, &tensor->own.memory));
+        tensor->block = tensor->own.memory;
+        return WEFT_OK;
+    }
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        if (__builtin_add_overflow(bytes, room_of(tensor, &tensor->locals[i]), &bytes))
+            bytes = UINT64_MAX;
+    WF_TRY(wf_memory_take(tensor->context, bytes, tensor->stream, function, &tensor->block));
+    for (int32_t i = 0; i < tensor->local_count; i++) {
+        uint64_t some = room_of(tensor, &tensor->locals[i]);
+
+        if (some > 0) tensor->locals[i].memory = (char *)tensor->block + done;
+        done += some;
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
-                           const char *function, weft_tensor **out)
+                           weft_stream *stream, const char *function, weft_tensor **out)
 {
     weft_tensor *tensor = NULL;
     weft_status status = begin_tensor(context, spec, name, &tensor);
 
     if (status != WEFT_OK) return wf_fail_named(status, function);
-    status = weft_alloc(context, weft_spec_shard_bytes(spec, context->rank), WEFT_MEMORY_DEVICE,
-                        &tensor->memory);
+    tensor->stream = stream;
+    status = allocate(tensor, function);
     if (status != WEFT_OK) {
         status = wf_tensor_fail(tensor, status, function);
         free_tensor(tensor);
         return status;
     }
-    tensor->is_own = true;
     finish_tensor(tensor, out);
     return WEFT_OK;
 }
@@ -221,8 +260,8 @@ static weft_status agree_on_tensor(weft_context *context, const weft_spec *spec,
     struct wf_text text = {0};
 
     if (status == WEFT_OK) status = print_layout(spec, context->rank, &text);
-    status = wf_move_agree(context, spec, spec, function, status,
-                           (weft_blob){text.data, text.length}, &got);
+    status = wf_carrier_of(context)->agree(context, spec, spec, function, status,
+                                           (weft_blob){text.data, text.length}, &got);
     wf_text_free(&text);
     if (status == WEFT_OK) status = wf_fail_named(compare_layouts(&got), function);
     wf_gathered_free(&got);
@@ -242,7 +281,7 @@ weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                          "weft_tensor_create"));
     if (out == NULL) return wf_fail_null("weft_tensor_create", "out");
     WF_TRY(check_arguments(context, spec, "weft_tensor_create"));
-    status = wf_tensor_make(context, spec, wanted.name, "weft_tensor_create", &tensor);
+    status = wf_tensor_make(context, spec, wanted.name, NULL, "weft_tensor_create", &tensor);
     if (wanted.agree)
         status = agree_on_tensor(context, spec, status, "weft_tensor_create", &tensor);
     if (status == WEFT_OK) *out = tensor;
@@ -250,28 +289,29 @@ weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
 }
 
 /* Bytes from the first element to the end of the last one. */
-static uint64_t extent_of(const weft_tensor *tensor)
+static uint64_t extent_of(const weft_tensor *tensor, const struct wf_local *local)
 {
     uint64_t elements = 1;
 
-    if (tensor->shard.elements == 0) return 0;
-    for (int32_t d = 0; d < tensor->shard.dims; d++)
-        elements += (uint64_t)(tensor->shard.shape[d] - 1) * (uint64_t)tensor->strides[d];
+    if (local->shard.elements == 0) return 0;
+    for (int32_t d = 0; d < local->shard.dims; d++)
+        elements += (uint64_t)(local->shard.shape[d] - 1) * (uint64_t)local->strides[d];
     return elements * wf_dtype_bytes(tensor->spec->layout.dtype);
 }
 
 /* Check the caller's memory as far as the device knows it. */
-static weft_status check_memory(weft_tensor *tensor, void *memory)
+static weft_status check_memory(const weft_tensor *tensor, const struct wf_local *local,
+                                void *memory)
 {
     size_t element = wf_dtype_bytes(tensor->spec->layout.dtype);
     weft_pointer_info info = {.struct_size = sizeof info};
-    uint64_t bytes = extent_of(tensor), rest;
+    uint64_t bytes = extent_of(tensor, local), rest;
 
     if (bytes == 0) return WEFT_OK;
     if (memory == NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "memory is NULL, but the shard of rank %d has %lld elements",
-                       tensor->context->rank, (long long)tensor->shard.elements);
+                       "memory is NULL, but the shard of rank %d has %lld elements", local->rank,
+                       (long long)local->shard.elements);
     if ((uintptr_t)memory % (element < 16 ? element : 16) != 0)
         return wf_fail(WEFT_ERR_INVALID, "memory, %p, is not aligned to its elements of %zu bytes",
                        memory, element);
@@ -279,9 +319,9 @@ static weft_status check_memory(weft_tensor *tensor, void *memory)
     if (info.base == NULL || info.bytes == 0) return WEFT_OK;
     rest = info.bytes - (uint64_t)((char *)memory - (char *)info.base);
     if (rest >= bytes) return WEFT_OK;
-    return wf_fail(
-        WEFT_ERR_INVALID, "memory has %llu bytes from %p on, but the shard of rank %d needs %llu",
-        (unsigned long long)rest, memory, tensor->context->rank, (unsigned long long)bytes);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "memory has %llu bytes from %p on, but the shard of rank %d needs %llu",
+                   (unsigned long long)rest, memory, local->rank, (unsigned long long)bytes);
 }
 
 static void add_shape(struct wf_text *text, int32_t dims, const int64_t *shape)
@@ -293,16 +333,16 @@ static void add_shape(struct wf_text *text, int32_t dims, const int64_t *shape)
 }
 
 /* The caller's memory has the shape of the shard. */
-static weft_status check_shape(const weft_tensor *tensor, const int64_t *shape)
+static weft_status check_shape(const struct wf_local *local, const int64_t *shape)
 {
-    const weft_shard *shard = &tensor->shard;
+    const weft_shard *shard = &local->shard;
     struct wf_text text = {0};
     bool same = true;
 
     for (int32_t d = 0; d < shard->dims && shard->member; d++)
         same = same && shape[d] == shard->shape[d];
     if (same) return WEFT_OK;
-    wf_text_add(&text, "the memory of rank %d has the shape ", tensor->context->rank);
+    wf_text_add(&text, "the memory of rank %d has the shape ", local->rank);
     add_shape(&text, shard->dims, shape);
     wf_text_add(&text, ", but its shard has ");
     add_shape(&text, shard->dims, shard->shape);
@@ -311,33 +351,57 @@ static weft_status check_shape(const weft_tensor *tensor, const int64_t *shape)
     return WEFT_ERR_INVALID;
 }
 
-static weft_status set_memory(weft_tensor *tensor, void *memory, const weft_tensor_options *wanted)
+static weft_status set_memory(const weft_tensor *tensor, struct wf_local *local,
+                              const weft_rank_memory *given)
 {
-    if (wanted->shape != NULL) WF_TRY(check_shape(tensor, wanted->shape));
-    tensor->is_dense = tensor->shard.elements == 0 || is_dense(tensor, wanted->strides);
-    if (!tensor->is_dense) {
-        WF_TRY(wf_strides_check("strides", tensor->spec, tensor->context->rank, wanted->strides,
+    if (given->shape != NULL) WF_TRY(check_shape(local, given->shape));
+    local->is_dense = local->shard.elements == 0 || wf_local_is_dense(local, given->strides);
+    if (!local->is_dense) {
+        WF_TRY(wf_strides_check("strides", tensor->spec, local->rank, given->strides,
                                 !tensor->is_read_only));
-        memcpy(tensor->strides, wanted->strides,
-               (size_t)tensor->shard.dims * sizeof *tensor->strides);
+        memcpy(local->strides, given->strides, (size_t)local->shard.dims * sizeof *local->strides);
     }
-    WF_TRY(check_memory(tensor, memory));
-    tensor->memory = memory;
-    tensor->release = wanted->release;
-    tensor->argument = wanted->argument;
+    WF_TRY(check_memory(tensor, local, given->memory));
+    local->memory = given->memory;
     return WEFT_OK;
 }
 
-weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec, void *memory,
-                           const weft_tensor_options *wanted, bool is_read_only,
-                           const char *function, weft_tensor **out)
+/* Set the memory of all shards here. */
+static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *wrapping)
+{
+    const weft_tensor_options *options = wrapping->options;
+    const weft_rank_memory one = {wrapping->memory, options->strides, options->shape}, none = {0};
+
+    if (options->ranks != NULL &&
+        (wrapping->memory != NULL || options->strides != NULL || options->shape != NULL))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_tensor_options.ranks is set; memory, strides and shape must be NULL");
+    for (int32_t i = 0; i < tensor->local_count; i++) {
+        struct wf_local *local = &tensor->locals[i];
+        bool is_other = tensor->context->is_simulated && local->rank != wrapping->rank;
+
+        if (options->ranks != NULL)
+            WF_TRY(set_memory(tensor, local, &options->ranks[local->rank]));
+        else
+            WF_TRY(set_memory(tensor, local, is_other ? &none : &one));
+    }
+    tensor->given = options->ranks != NULL ? tensor->locals[0].memory : wrapping->memory;
+    tensor->releases_each = options->ranks != NULL;
+    tensor->release = options->release;
+    tensor->argument = options->argument;
+    return WEFT_OK;
+}
+
+weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec,
+                           const struct wf_wrapping *wrapping, const char *function,
+                           weft_tensor **out)
 {
     weft_tensor *tensor = NULL;
-    weft_status status = begin_tensor(context, spec, wanted->name, &tensor);
+    weft_status status = begin_tensor(context, spec, wrapping->options->name, &tensor);
 
     if (status != WEFT_OK) return wf_fail_named(status, function);
-    tensor->is_read_only = is_read_only;
-    status = set_memory(tensor, memory, wanted);
+    tensor->is_read_only = wrapping->is_read_only;
+    status = set_memories(tensor, wrapping);
     if (status != WEFT_OK) {
         status = wf_tensor_fail(tensor, status, function);
         free_tensor(tensor);
@@ -351,6 +415,7 @@ weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void 
                              const weft_tensor_options *options, weft_tensor **out)
 {
     weft_tensor_options wanted = {0};
+    const struct wf_wrapping wrapping = {.options = &wanted, .memory = memory};
     weft_tensor *tensor = NULL;
     weft_status status;
 
@@ -358,25 +423,43 @@ weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void 
                          "weft_tensor_wrap"));
     if (out == NULL) return wf_fail_null("weft_tensor_wrap", "out");
     WF_TRY(check_arguments(context, spec, "weft_tensor_wrap"));
-    status = wf_tensor_wrap(context, spec, memory, &wanted, false, "weft_tensor_wrap", &tensor);
+    status = wf_tensor_wrap(context, spec, &wrapping, "weft_tensor_wrap", &tensor);
     if (wanted.agree) status = agree_on_tensor(context, spec, status, "weft_tensor_wrap", &tensor);
     if (status == WEFT_OK) *out = tensor;
     return status;
 }
 
-weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, int64_t offset,
-                           const int64_t *strides, weft_tensor **out)
+/* Set the shard LOCAL of a view. */
+static weft_status place_local(const weft_tensor *base, wf_view_place *place, const void *self,
+                               struct wf_local *local)
+{
+    const struct wf_local *old = wf_local_of(base, local->rank);
+    int64_t strides[WEFT_MAX_DIMS], offset = 0;
+
+    if (local->shard.elements == 0) return WEFT_OK;
+    memcpy(strides, old->strides, sizeof strides);
+    WF_TRY(place(self, base, old, &local->shard, &offset, strides));
+    local->memory =
+        (char *)old->memory + offset * (int64_t)wf_dtype_bytes(base->spec->layout.dtype);
+    local->is_dense = wf_local_is_dense(local, strides);
+    if (!local->is_dense)
+        memcpy(local->strides, strides, (size_t)local->shard.dims * sizeof *strides);
+    return WEFT_OK;
+}
+
+weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, wf_view_place *place,
+                           const void *self, weft_tensor **out)
 {
     weft_tensor *tensor = NULL;
+    weft_status status;
 
     WF_TRY(begin_tensor(base->context, spec, base->name, &tensor));
-    if (tensor->shard.elements > 0) {
-        tensor->memory =
-            (char *)base->memory + offset * (int64_t)wf_dtype_bytes(spec->layout.dtype);
-        tensor->is_dense = is_dense(tensor, strides);
+    for (int32_t i = 0; i < tensor->local_count; i++) {
+        status = place_local(base, place, self, &tensor->locals[i]);
+        if (status == WEFT_OK) continue;
+        free_tensor(tensor);
+        return status;
     }
-    if (!tensor->is_dense)
-        memcpy(tensor->strides, strides, (size_t)tensor->shard.dims * sizeof *strides);
     tensor->is_read_only = base->is_read_only;
     tensor->base = weft_tensor_retain(base);
     finish_tensor(tensor, out);
@@ -403,15 +486,15 @@ const char *weft_tensor_name(const weft_tensor *tensor)
 
 void *weft_tensor_memory(const weft_tensor *tensor)
 {
-    return tensor != NULL ? tensor->memory : NULL;
+    return tensor != NULL ? tensor->locals[0].memory : NULL;
 }
 
 const int64_t *weft_tensor_strides(const weft_tensor *tensor)
 {
-    return tensor != NULL ? tensor->strides : NULL;
+    return tensor != NULL ? tensor->locals[0].strides : NULL;
 }
 
 const weft_shard *weft_tensor_shard(const weft_tensor *tensor)
 {
-    return tensor != NULL ? &tensor->shard : NULL;
+    return tensor != NULL ? &tensor->locals[0].shard : NULL;
 }

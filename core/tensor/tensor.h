@@ -1,8 +1,10 @@
-/* tensor.h - a tensor: a spec and this rank's memory.
+/* tensor.h - a tensor: a spec and the shards that this process holds.
  *
  *     tensor.c   creation, references, properties
+ *     local.c    the shards that this process holds: its rank's, or those of all simulated ranks
  *     dense.c    the elements of a tensor with strides, without gaps
  *     moves.c    moves of tensors
+ *     lists.c    moves of many tensors as one batch
  *     copy.c     copies to and from host memory, fill
  *     compare.c  two tensors compared
  *     print.c    tensors as text; shown.c chooses and reads the elements, figures.c formats them
@@ -15,16 +17,27 @@
 
 #include "comm/comm.h"
 #include "comm/context/ended.h"
+#include "exec/context/carrier.h"
 #include "exec/context/kept.h"
 #include "shard/shard.h"
 #include "weft/random.h"
 
-/* The elements of a tensor with gaps, copied to memory of their own. */
+/* The elements of a shard with gaps, copied to memory of their own. */
 struct wf_dense {
     void *memory;            /* NULL: none yet */
-    void *packer, *unpacker; /* lists of regions from the tensor and to it; NULL: none yet */
+    void *packer, *unpacker; /* lists of regions from the shard and to it; NULL: none yet */
     bool was_used;
-    const void *stream; /* that used MEMORY last */
+    weft_stream *stream; /* that used MEMORY last */
+};
+
+/* The shard of one rank. */
+struct wf_local {
+    int32_t rank;
+    bool is_dense; /* row-major without gaps */
+    void *memory;
+    int64_t strides[WEFT_MAX_DIMS];
+    weft_shard shard;
+    struct wf_dense dense; /* of a shard with gaps, from its first move on */
 };
 
 struct weft_tensor {
@@ -32,23 +45,26 @@ struct weft_tensor {
     uint64_t made; /* of fork.h; ended: its context was released */
     weft_context *context;
     weft_spec *spec;
-    void *memory;
+    void *held;    /* what a carrier takes, of a tensor without gaps */
     char *name;    /* NULL: none */
-    bool is_dense; /* row-major without gaps */
+    bool is_dense; /* all its shards here are */
     bool is_read_only;
-    bool is_own; /* MEMORY is the tensor's */
+    bool releases_each; /* RELEASE is called for each rank's memory */
     _Atomic uint32_t references;
-    weft_move_item *items; /* room for a list that begins with this tensor; NULL: none yet */
+    struct wf_tensor_list *last_list; /* that begins with this tensor; NULL: none yet */
+    weft_stream *stream; /* of the last work that was posted; the memory is freed after it */
 
-    uint32_t item_count;
     struct wf_dependent dependent; /* of the world communicator */
     char ended[WF_CAUSE];
-    int64_t strides[WEFT_MAX_DIMS];
-    weft_shard shard;
+    void *block; /* the tensor's own memory, of all its shards here; NULL: none */
+    void *given; /* the caller's memory, for RELEASE */
     void (*release)(void *argument, void *memory);
     void *argument;
-    weft_tensor *base;     /* whose memory this view uses; NULL: not a view */
-    struct wf_dense dense; /* of a tensor with gaps, from its first move on */
+    weft_tensor *base; /* whose memory this view uses; NULL: not a view */
+    int32_t local_count;
+    struct wf_local *locals; /* &OWN; or, if ranks are simulated, those of all ranks, by rank */
+    void **list;             /* if ranks are simulated: HELD, by position in the mesh */
+    struct wf_local own;
 };
 
 /* WEFT_ERR_INVALID by FUNCTION if TENSOR, its argument named ARGUMENT, cannot be used. */
@@ -56,29 +72,74 @@ weft_status wf_tensor_check(const weft_tensor *tensor, const char *function,
                             const char *argument) WF_NODISCARD;
 /* Put the tensor's name, if it has one, before this thread's last failure text. */
 weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function);
-/* As weft_tensor_create, for FUNCTION. */
+/* As weft_tensor_create, for FUNCTION.  Work on STREAM uses the memory first. */
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
-                           const char *function, weft_tensor **out) WF_NODISCARD;
+                           weft_stream *stream, const char *function,
+                           weft_tensor **out) WF_NODISCARD;
+/* Work that uses TENSOR is posted to STREAM. */
+static inline void wf_tensor_use(weft_tensor *tensor, weft_stream *stream)
+{
+    for (; tensor != NULL; tensor = tensor->base)
+        tensor->stream = stream;
+}
 
 /* WEFT_ERR_INVALID if TENSOR, which can be used, must not be written. */
 weft_status wf_tensor_check_writable(const weft_tensor *tensor, const char *function) WF_NODISCARD;
-/* As weft_tensor_wrap, for FUNCTION; not collective.  Elements of read-only memory may overlap. */
-weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec, void *memory,
-                           const weft_tensor_options *wanted, bool is_read_only,
-                           const char *function, weft_tensor **out) WF_NODISCARD;
-/* Make a tensor of layout SPEC whose shard begins OFFSET elements after that of BASE. */
-weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, int64_t offset,
-                           const int64_t *strides, weft_tensor **out) WF_NODISCARD;
+
+/* The caller's memory: that of all ranks in OPTIONS, or MEMORY.  If ranks are simulated, MEMORY is
+ * that of RANK, and the others have none.  Elements of read-only memory may overlap. */
+struct wf_wrapping {
+    const weft_tensor_options *options;
+    void *memory;
+    int32_t rank;
+    bool is_read_only;
+};
+
+/* As weft_tensor_wrap, for FUNCTION; not collective. */
+weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec,
+                           const struct wf_wrapping *wrapping, const char *function,
+                           weft_tensor **out) WF_NODISCARD;
+
+/* Where the shard SHARD of a view is in the memory of the shard BASE: *OFFSET elements after its
+ * beginning, with STRIDES, which are those of BASE before. */
+typedef weft_status wf_view_place(const void *self, const weft_tensor *tensor,
+                                  const struct wf_local *base, const weft_shard *shard,
+                                  int64_t *offset, int64_t *strides);
+
+/* Make a tensor of layout SPEC in the memory of BASE, whose shards PLACE(SELF, ...) places. */
+weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, wf_view_place *place,
+                           const void *self, weft_tensor **out) WF_NODISCARD;
+
+/* ---- local.c ---- */
+
+/* Set the shards of TENSOR, which has its context and its spec, without memory. */
+weft_status wf_locals_make(weft_tensor *tensor) WF_NODISCARD;
+void wf_locals_free(weft_tensor *tensor);
+/* The shards have their memory: set what moves use. */
+void wf_locals_finish(weft_tensor *tensor);
+/* The shard of RANK, or with a real rank, of this rank. */
+struct wf_local *wf_local_of(const weft_tensor *tensor, int32_t rank);
+/* True if LOCAL's elements with STRIDES are row-major without gaps. */
+bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides);
+/* Bytes of the shard without gaps. */
+uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local);
 
 /* ---- dense.c ---- */
 
-/* Set *OUT to the elements of TENSOR without gaps: its memory, or a copy that is posted to STREAM.
+/* Set *OUT to the elements of LOCAL without gaps: its memory, or a copy that is posted to STREAM.
  * The copy is valid until the next call with TENSOR. */
+weft_status wf_local_pack(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                          void **out) WF_NODISCARD;
+/* Set *OUT to memory for the elements of LOCAL without gaps, which work on STREAM writes.
+ * wf_local_unpack follows. */
+weft_status wf_local_begin(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                           void **out) WF_NODISCARD;
+/* Copy that memory to the shard; nothing to do if it is the shard's own. */
+weft_status wf_local_unpack(weft_tensor *tensor, struct wf_local *local,
+                            weft_stream *stream) WF_NODISCARD;
+/* The same for all shards here; *OUT is what a carrier takes. */
 weft_status wf_dense_pack(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
-/* Set *OUT to memory for the elements of TENSOR without gaps, which work on STREAM writes.
- * wf_dense_unpack follows. */
 weft_status wf_dense_begin(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
-/* Copy that memory to TENSOR; nothing to do if it is TENSOR's own. */
 weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream) WF_NODISCARD;
 void wf_dense_free(weft_tensor *tensor);
 
@@ -94,6 +155,9 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCAR
 
 /* ---- moves.c ---- */
 
+/* Both tensors can be used and have one context, and TARGET may be written. */
+weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
+                          const char *function) WF_NODISCARD;
 /* As weft_tensor_move, for FUNCTION. */
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
                            const char *function, weft_tensor **out) WF_NODISCARD;
@@ -103,12 +167,14 @@ weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream
 
 /* ---- copy.c ---- */
 
-/* Wait for STREAM, and set *OUT to the elements of TENSOR without gaps in host memory: its memory,
- * or a copy.  wf_tensor_unread follows. */
-weft_status wf_tensor_read(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
-void wf_tensor_unread(const weft_tensor *tensor, void *elements);
-/* Bytes of this rank's shard without gaps. */
-uint64_t wf_tensor_bytes(const weft_tensor *tensor);
+/* Wait for STREAM, and set *OUT to the elements of LOCAL without gaps in host memory: its memory,
+ * or a copy.  wf_local_unread follows. */
+weft_status wf_local_read(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                          void **out) WF_NODISCARD;
+void wf_local_unread(const weft_tensor *tensor, const struct wf_local *local, void *elements);
+/* Set every element of LOCAL to ELEMENT, in the order of STREAM. */
+weft_status wf_local_fill(weft_tensor *tensor, struct wf_local *local, const void *element,
+                          weft_stream *stream) WF_NODISCARD;
 
 /* ---- shown.c ---- */
 
@@ -128,9 +194,9 @@ struct wf_shown {
 void wf_shown_choose(struct wf_shown *shown, int32_t dims, const int64_t *shape, uint32_t dtype);
 /* The index that is shown at POSITION of DIM. */
 int64_t wf_shown_index(const struct wf_shown *shown, int32_t dim, int64_t position);
-/* Read the elements of this rank's shard that SHOWN, chosen for the shard, has. */
+/* Read the elements of LOCAL that SHOWN, chosen for the shard, has. */
 weft_status wf_shown_read(struct wf_shown *shown, const weft_tensor *tensor,
-                          weft_stream *stream) WF_NODISCARD;
+                          const struct wf_local *local, weft_stream *stream) WF_NODISCARD;
 /* The same for the whole tensor, which has no partial placement, together with the other ranks.
  * *MEMBER is false on ranks outside the mesh. */
 weft_status wf_shown_gather(struct wf_shown *shown, const weft_tensor *tensor, weft_stream *stream,

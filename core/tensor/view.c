@@ -211,10 +211,23 @@ done:
     return WEFT_OK;
 }
 
+static weft_status place_narrow(const void *self, const weft_tensor *tensor,
+                                const struct wf_local *base, const weft_shard *shard,
+                                int64_t *offset, int64_t *strides)
+{
+    const struct range *range = self;
+    int64_t before;
+
+    (void)shard;
+    (void)count_indices(tensor->spec, base->rank, range, &before);
+    *offset = before * strides[range->dim];
+    return WEFT_OK;
+}
+
 static weft_status narrow(weft_tensor *tensor, const struct range *range, weft_tensor **out)
 {
-    int64_t size, before = 0;
     weft_spec *spec = NULL;
+    int64_t size;
     weft_status status;
 
     WF_TRY(check_dim(tensor, "dim", range->dim));
@@ -224,9 +237,7 @@ static weft_status narrow(weft_tensor *tensor, const struct range *range, weft_t
                        "the indices begin at %lld and end before %lld, but dimension %d has %lld",
                        (long long)range->begin, (long long)range->end, range->dim, (long long)size);
     WF_TRY(find_narrow(tensor, range, &spec));
-    (void)count_indices(tensor->spec, tensor->context->rank, range, &before);
-    status =
-        wf_tensor_view(tensor, spec, before * tensor->strides[range->dim], tensor->strides, out);
+    status = wf_tensor_view(tensor, spec, place_narrow, range, out);
     weft_spec_release(&spec);
     return status;
 }
@@ -244,11 +255,26 @@ weft_status weft_tensor_narrow(weft_tensor *tensor, int32_t dim, int64_t start, 
 
 /* ---- two dimensions swapped ---- */
 
+static weft_status place_transposed(const void *self, const weft_tensor *tensor,
+                                    const struct wf_local *base, const weft_shard *shard,
+                                    int64_t *offset, int64_t *strides)
+{
+    const int32_t *dims = self;
+
+    (void)tensor;
+    (void)shard;
+    *offset = 0;
+    strides[dims[0]] = base->strides[dims[1]];
+    strides[dims[1]] = base->strides[dims[0]];
+    return WEFT_OK;
+}
+
 static weft_status transpose(weft_tensor *tensor, int32_t a, int32_t b, weft_tensor **out)
 {
     const struct wf_layout *layout = &tensor->spec->layout;
     weft_placement placements[WEFT_MAX_AXES];
-    int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS];
+    const int32_t dims[] = {a, b};
+    int64_t shape[WEFT_MAX_DIMS];
     weft_spec *spec = NULL;
     weft_status status;
 
@@ -256,18 +282,15 @@ static weft_status transpose(weft_tensor *tensor, int32_t a, int32_t b, weft_ten
     WF_TRY(check_dim(tensor, "b", b));
     memcpy(placements, layout->placements, sizeof placements);
     memcpy(shape, layout->shape, sizeof shape);
-    memcpy(strides, tensor->strides, sizeof strides);
     shape[a] = layout->shape[b];
     shape[b] = layout->shape[a];
-    strides[a] = tensor->strides[b];
-    strides[b] = tensor->strides[a];
     for (int32_t i = 0; i < layout->mesh->axes; i++) {
         if (!wf_placement_splits(&placements[i])) continue;
         if (layout->placements[i].dim == a) placements[i].dim = b;
         if (layout->placements[i].dim == b) placements[i].dim = a;
     }
     WF_TRY(wf_view_spec(tensor->spec, layout->dims, shape, placements, &spec));
-    status = wf_tensor_view(tensor, spec, 0, strides, out);
+    status = wf_tensor_view(tensor, spec, place_transposed, dims, out);
     weft_spec_release(&spec);
     return status;
 }

@@ -63,6 +63,8 @@ void cpu_device_close(void *device);
 weft_status cpu_device_describe(void *device, weft_device_info *out);
 weft_status cpu_device_allocate(void *device, uint64_t bytes, uint32_t kind, void **pointer);
 weft_status cpu_device_free(void *device, void *pointer);
+weft_status cpu_device_allocate_on(void *device, uint64_t bytes, void *stream, void **pointer);
+weft_status cpu_device_free_on(void *device, void *pointer, void *stream);
 weft_status cpu_device_query_pointer(void *device, const void *pointer, weft_pointer_info *out);
 weft_status cpu_device_copy(void *device, void *target, const void *source, uint64_t bytes,
                             void *stream);

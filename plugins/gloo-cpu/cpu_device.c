@@ -97,6 +97,40 @@ weft_status cpu_device_free(void *handle, void *pointer)
     return plug_fail(WEFT_ERR_INVALID, "free: %p is not from this plugin's allocate", pointer);
 }
 
+/* Memory of the heap, which peers read, is ready at once. */
+weft_status cpu_device_allocate_on(void *handle, uint64_t bytes, void *stream, void **pointer)
+{
+    (void)stream;
+    return cpu_device_allocate(handle, bytes, WEFT_MEMORY_DEVICE, pointer);
+}
+
+struct release {
+    struct cpu_heap *heap;
+    void *pointer;
+};
+
+static void run_release(void *argument, struct cpu_error *error)
+{
+    const struct release *release = argument;
+
+    if (cpu_heap_free(release->heap, release->pointer)) return;
+    error->status = WEFT_ERR_INVALID;
+    snprintf(error->text, sizeof error->text, "free_on: %p was freed before", release->pointer);
+}
+
+weft_status cpu_device_free_on(void *handle, void *pointer, void *stream)
+{
+    struct cpu_device *device = handle;
+    struct release release = {&device->heap, pointer};
+    struct cpu_allocation found;
+
+    if (pointer == NULL) return WEFT_OK;
+    if (!cpu_heap_find(&device->heap, pointer, &found) || found.base != pointer)
+        return plug_fail(WEFT_ERR_INVALID, "free_on: %p is not from this plugin's allocate_on",
+                         pointer);
+    return cpu_stream_run(stream, run_release, &release, sizeof release);
+}
+
 weft_status cpu_device_query_pointer(void *handle, const void *pointer, weft_pointer_info *out)
 {
     struct cpu_device *device = handle;

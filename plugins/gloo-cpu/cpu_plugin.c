@@ -28,6 +28,8 @@ static const weft_device_table device_table = {
     .event_wait = cpu_event_wait,
     .stream_wait_event = cpu_stream_wait_event,
     .event_elapsed = cpu_event_elapsed,
+    .allocate_on = cpu_device_allocate_on,
+    .free_on = cpu_device_free_on,
 };
 
 static const weft_comm_table comm_table = {

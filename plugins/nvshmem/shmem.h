@@ -140,6 +140,8 @@ void shmem_pe_close(void *device);
 weft_status shmem_pe_describe(void *device, weft_device_info *out);
 weft_status shmem_pe_allocate(void *device, uint64_t bytes, uint32_t kind, void **pointer);
 weft_status shmem_pe_free(void *device, void *pointer);
+weft_status shmem_pe_allocate_on(void *device, uint64_t bytes, void *stream, void **pointer);
+weft_status shmem_pe_free_on(void *device, void *pointer, void *stream);
 /* These do not wait for a collective of NVSHMEM that never ends. */
 weft_status shmem_pe_stream_query(void *device, void *stream);
 weft_status shmem_pe_stream_wait(void *device, void *stream, int64_t timeout_ns);

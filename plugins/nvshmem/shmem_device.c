@@ -47,20 +47,57 @@ weft_status shmem_pe_describe(void *opened, weft_device_info *out)
     return WEFT_OK;
 }
 
-weft_status shmem_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void **pointer)
+/* Take memory of the arena, if it is that of DEVICE and has room. */
+static bool take_of_arena(const struct gpu_device *device, uint64_t bytes, void **pointer)
 {
     static atomic_bool is_known;
-    const struct gpu_device *device = opened;
 
-    if (kind == WEFT_MEMORY_DEVICE && shmem_job.arena != NULL &&
-        shmem_job.ordinal == device->ordinal) {
-        if (shmem_arena_take(SHMEM_USERS, bytes, pointer) == WEFT_OK) return WEFT_OK;
-        plug_log(
-            atomic_exchange(&is_known, true) ? 4 : 1,
-            "%s; device memory from the driver is used instead, and is copied before peers read it",
-            plug_last_text());
-    }
+    if (shmem_job.arena == NULL || shmem_job.ordinal != device->ordinal) return false;
+    if (shmem_arena_take(SHMEM_USERS, bytes, pointer) == WEFT_OK) return true;
+    plug_log(
+        atomic_exchange(&is_known, true) ? 4 : 1,
+        "%s; device memory from the driver is used instead, and is copied before peers read it",
+        plug_last_text());
+    return false;
+}
+
+weft_status shmem_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void **pointer)
+{
+    if (kind == WEFT_MEMORY_DEVICE && take_of_arena(opened, bytes, pointer)) return WEFT_OK;
     return gpu_allocate(opened, bytes, kind, pointer);
+}
+
+/* Memory of the arena is ready at once, because it is given back after the work that used it. */
+weft_status shmem_pe_allocate_on(void *opened, uint64_t bytes, void *stream, void **pointer)
+{
+    if (take_of_arena(opened, bytes, pointer)) return WEFT_OK;
+    return gpu_allocate_on(opened, bytes, stream, pointer);
+}
+
+static void give_to_arena(void *pointer)
+{
+    (void)shmem_arena_give(pointer);
+}
+
+weft_status shmem_pe_free_on(void *opened, void *pointer, void *stream)
+{
+    struct gpu_scope scope;
+    bool is_captured;
+    uint64_t bytes;
+    void *base;
+
+    if (pointer == NULL) return WEFT_OK;
+    if (!shmem_arena_block(pointer, &base, &bytes)) return gpu_free_on(opened, pointer, stream);
+    if (base != pointer)
+        return plug_fail(WEFT_ERR_INVALID, "free_on: %p is not from this plugin's allocate_on",
+                         pointer);
+    PLUG_TRY(gpu_enter(opened, &scope));
+    is_captured = gpu_is_capturing(gpu_native(stream));
+    gpu_leave(&scope);
+    if (is_captured) /* every launch of the graph would free the memory */
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "free_on: the stream is being captured into a graph");
+    return gpu_stream_call(opened, stream, give_to_arena, pointer);
 }
 
 weft_status shmem_pe_free(void *opened, void *pointer)

@@ -57,6 +57,7 @@ struct world {
     weft_layout *layout;
     weft_rules *rules;
     weft_reshard *reshard;
+    weft_saving *saving;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;
@@ -112,10 +113,12 @@ void *collective_args(struct world *w, int at);
 void *op_call(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);
+void *ordered_memory(struct world *w);
 /* Counts that have not begun. */
 void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
+weft_status op_kernel(void *user, const weft_op_run *run);
 weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity);
 
 #endif

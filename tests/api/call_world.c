@@ -77,9 +77,10 @@ static void open_ring(struct world *w)
 
 static void make_tensors(struct world *w)
 {
+    weft_tensor_options named = {.struct_size = sizeof named, .name = "t"};
     weft_spec *spec;
 
-    MUST(weft_tensor_create(w->context, w->spec, NULL, &w->tensor));
+    MUST(weft_tensor_create(w->context, w->spec, &named, &w->tensor));
     MUST(weft_tensor_create(w->context, w->spec, NULL, &w->second_tensor));
     MUST(weft_spec_with_dtype(w->spec, WEFT_DTYPE_I32, &spec));
     MUST(weft_tensor_create(w->context, spec, NULL, &w->integers));
@@ -92,6 +93,19 @@ static void make_tensors(struct world *w)
     w->versioned = (weft_dl_versioned){.version = {1, 0}, .tensor = w->unversioned.tensor};
     w->tensors[0] = w->tensor;
     w->second_tensors[0] = w->second_tensor;
+}
+
+/* A checkpoint of no tensor, which is removed at once. */
+static void make_saving(struct world *w)
+{
+    char folder[] = "/tmp/weft-api-XXXXXX", path[64];
+
+    if (mkdtemp(folder) == NULL) exit(2);
+    snprintf(path, sizeof path, "%s/t.safetensors", folder);
+    MUST(weft_save_begin(w->context, path, w->tensors, 0, NULL, &w->saving));
+    MUST(weft_saving_wait(w->saving, WEFT_FOREVER));
+    unlink(path);
+    rmdir(folder);
 }
 
 void make_world(struct world *w)
@@ -131,6 +145,7 @@ void make_world(struct world *w)
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
     make_tensors(w);
+    make_saving(w);
     make_checkpoints(w);
     open_ring(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
@@ -204,6 +219,14 @@ weft_counts *begun_counts(struct world *w)
     return &w->begun;
 }
 
+void *ordered_memory(struct world *w)
+{
+    void *memory = NULL;
+
+    MUST(weft_alloc_on(w->context, 64, NULL, &memory));
+    return memory;
+}
+
 void *info(struct world *w, int at, size_t bytes, enum role role)
 {
     uint32_t narrow = (uint32_t)bytes;
@@ -223,6 +246,13 @@ void *new_counts(struct world *w, int at)
 weft_status rank_main(void *argument)
 {
     (void)argument;
+    return WEFT_OK;
+}
+
+weft_status op_kernel(void *user, const weft_op_run *run)
+{
+    (void)user;
+    (void)run;
     return WEFT_OK;
 }
 

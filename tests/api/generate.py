@@ -20,7 +20,10 @@ OPTIONAL = {
     ("weft_comm_dump", "argument"): "passed to the caller's function",
     ("weft_op_use_register", "argument"): "passed to the caller's function",
     ("weft_log_to", "argument"): "passed to the caller's function",
+    ("weft_op_apply", "user"): "passed to the caller's function",
+    ("weft_op_moves_set", "before"): "BEFORE may be NULL",
     ("weft_free", "pointer"): "accepts NULL",
+    ("weft_free_on", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
     ("weft_stream_release", "context"): "NULL if that context was released before",
     ("weft_backends_wanted", "origin"): "unless ORIGIN is NULL",
@@ -58,14 +61,18 @@ VALID = {
     "weft_checkpoint_commit": "WEFT_ERR_INVALID",  # the tensor was not written
     "weft_layout_open": "WEFT_ERR_PARSE",  # an empty file
     "weft_reshard_run": "WEFT_ERR_SYSTEM",  # no file can be made at the path
+    "weft_reshard_predict": "WEFT_ERR_SYSTEM",
+    "weft_save": "WEFT_ERR_SYSTEM",
+    "weft_save_begin": "WEFT_ERR_SYSTEM",
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
-NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT"}
+NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT", "weft_op_choice_memory": "UINT32_MAX"}
 
 # Values of numbers, by function and name, or by name.
 NUMBERS = {
     ("weft_comm_create", "count"): "1",
+    ("weft_save", "count"): "1", ("weft_save_begin", "count"): "1",
     ("weft_mesh_create", "axes"): "1",
     ("weft_mesh_unflatten", "axis"): "0",
     ("weft_mesh_unflatten", "count"): "1",
@@ -99,6 +106,7 @@ ENUMS = {
     "enum weft_signal_op": "WEFT_SIGNAL_SET", "enum weft_compare": "WEFT_COMPARE_GE",
     "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
     "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
+    "enum weft_op_moves": "WEFT_OP_MOVES_REFUSED",
     "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
@@ -130,6 +138,7 @@ OBJECTS = {
     "weft_checkpoint *": "w->checkpoint", "weft_checkpoint_writer *": "w->writer",
     "const weft_checkpoint_entry *": "w->entries",
     "weft_layout *": "w->layout", "weft_rules *": "w->rules", "weft_reshard *": "w->reshard",
+    "weft_saving *": "w->saving",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -137,6 +146,7 @@ OBJECTS = {
     "weft_status (*)(void *)": "rank_main",
     "void (*)(void *, const char *)": "dump_line",
     "weft_status (*)(void *, const weft_op_query *, char *, size_t)": "op_rows",
+    "weft_status (*)(void *, const weft_op_run *)": "op_kernel", ("weft_op_apply", "user"): "w",
     ("weft_owners_balance", "bytes"): "w->counts",
     ("weft_redistribute_batch", "bound"): "w->batch_bound",
     ("weft_simulate_batch", "plan"): "w->batch",
@@ -151,7 +161,8 @@ OBJECTS = {
     ("weft_threads_run", "argument"): "w", ("weft_comm_dump", "argument"): "w",
     ("weft_op_use_register", "argument"): "w",
     ("weft_log_to", "argument"): "w", ("weft_counts_end", "counts"): "begun_counts(w)",
-    ("weft_free", "pointer"): "w->spare", ("weft_tensor_wrap", "memory"): "w->buffer",
+    ("weft_free", "pointer"): "w->spare", ("weft_free_on", "pointer"): "ordered_memory(w)",
+    ("weft_tensor_wrap", "memory"): "w->buffer",
     ("weft_symm_register", "memory"): "w->spare",
     ("weft_pointer_get", "pointer"): "w->buffer",
     ("weft_symm_offset", "pointer"): "weft_symm_local(w->symm)",
@@ -182,6 +193,7 @@ TEXTS = {
     ("weft_rules_parse", "text"): "let n = 1\\n* = *", ("weft_rules_parse", "values"): "n=2",
     ("weft_rules_open", "path"): "/dev/null",
     ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
+    ("weft_save", "path"): "/proc/none/x", ("weft_save_begin", "path"): "/proc/none/x",
 }
 OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has no value
                       ("weft_cost_table_parse", "text"): "w->costs_text",
@@ -189,7 +201,8 @@ OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has 
                       ("weft_checkpoint_open", "path"): "w->checkpoint_path"}
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
-           "enum weft_dtype *", "enum weft_support_level *", "weft_placement *", "weft_symm_device *",
+           "enum weft_dtype *", "enum weft_support_level *", "enum weft_op_moves *",
+           "weft_placement *", "weft_symm_device *",
            "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}
@@ -284,7 +297,8 @@ def pointer(function, result, kind, name, at):
         return "ROLE_INPUT", expression, "0", ""
     if kind in RESULTS:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    role = "ROLE_LIST" if kind in LISTS else "ROLE_INPUT"
+    optional_entries = (function, name) == ("weft_op_apply", "inputs")
+    role = "ROLE_LIST" if kind in LISTS and not optional_entries else "ROLE_INPUT"
     return role, object_of(function, kind, name), "0", ""
 
 

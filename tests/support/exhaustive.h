@@ -232,12 +232,9 @@ static bool exhaustive_beats(const struct wf_problem *problem, uint64_t limit)
     all.list[0].state = ways_state(&all, &problem->source);
     for (all.here = 0; all.here < all.count && !all.found; all.here++) {
         struct wf_state state = all.states[all.list[all.here].state];
-        struct wf_edge edge;
         wf_edges(problem, &state, ways_take, &all);
-        wf_edge_exchange(problem, &state, &edge);
-        if (edge.axes != 0 && exhaustive_may_exchange(problem, &state) &&
-            !(problem->without >> edge.kind & 1))
-            ways_take(&all, &edge);
+        if (exhaustive_may_exchange(problem, &state))
+            wf_exchanges(problem, &state, ways_take, &all);
     }
     for (size_t i = 0; i < all.state_count; i++)
         weft_spec_release(&all.specs[i]);

@@ -1,8 +1,10 @@
 /* level_memory.c - allocation, copies, fills and pointer queries. */
 #include "conform/kit.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 static const struct {
     const char *name;
@@ -186,6 +188,142 @@ static void host_access(struct kit *kit)
     kit_end(kit);
 }
 
+/* ---- in stream order ---- */
+
+/* Both entries exist, or none does. */
+static bool entries_on_stream(struct kit *kit)
+{
+    bool allocates = WF_HAS(kit->plugin->device, allocate_on);
+    bool frees = WF_HAS(kit->plugin->device, free_on);
+
+    if (kit_begin(kit, "on_stream/entries")) {
+        kit_check(kit, allocates == frees, "the device table has %s and %s; expected both or none",
+                  allocates ? "allocate_on" : "no allocate_on", frees ? "free_on" : "no free_on");
+        kit_end(kit);
+    }
+    return allocates && frees;
+}
+
+static bool allocate_on(struct kit *kit, uint64_t bytes, void *stream, void **out)
+{
+    weft_status status = kit->plugin->device->allocate_on(kit->device, bytes, stream, out);
+
+    if (!kit_ok(kit, "allocate_on", status)) return false;
+    if (!kit_check(kit, *out != NULL, "allocate_on: WEFT_OK without a pointer")) return false;
+    return kit_check(kit, (uintptr_t)*out % kit->info.alignment == 0,
+                     "%llu bytes at %p, which is not aligned to %llu", (unsigned long long)bytes,
+                     *out, (unsigned long long)kit->info.alignment);
+}
+
+static void sizes_on_stream(struct kit *kit, void *stream)
+{
+    static const uint64_t wanted[] = {0, 1, 7, 4096, 65537, 1 << 20};
+    const weft_device_table *device = kit->plugin->device;
+    void *pointers[WF_COUNT(wanted)] = {0}, *none = kit;
+
+    for (size_t i = 0; i < WF_COUNT(wanted); i++)
+        if (!allocate_on(kit, wanted[i], stream, &pointers[i])) break;
+    for (size_t i = 0; i < WF_COUNT(wanted); i++)
+        for (size_t j = 0; j < i; j++)
+            kit_check(kit, pointers[i] == NULL || pointers[i] != pointers[j],
+                      "two live allocations share %p", pointers[i]);
+    kit_ok(kit, "free_on of NULL", device->free_on(kit->device, NULL, stream));
+    for (size_t i = 1; i < WF_COUNT(wanted); i++)
+        kit_ok(kit, "free_on", device->free_on(kit->device, pointers[i], stream));
+    kit_ok(kit, "stream_wait", device->stream_wait(kit->device, stream, 10 * KIT_SECOND));
+    release(kit, pointers[0]); /* free takes it too */
+    kit_expect(kit, "allocate_on of 2^60 bytes",
+               device->allocate_on(kit->device, UINT64_C(1) << 60, stream, &none),
+               WEFT_ERR_NO_MEMORY);
+    kit_check(kit, none == kit, "a failing allocate_on has written its output");
+}
+
+/* Hold the stream until the other one has written its memory.  A plugin may wait for the stream in
+ * free_on, so this ends by itself. */
+static void hold_stream(void *written)
+{
+    for (int i = 0; i < 500 && !atomic_load((atomic_bool *)written); i++)
+        nanosleep(&(struct timespec){.tv_nsec = KIT_SECOND / 1000}, NULL);
+}
+
+/* Memory is freed on a stream that is busy, while the stream still has to write it.  Memory that is
+ * allocated on another stream meanwhile is not the same. */
+static void free_later(struct kit *kit, void *busy)
+{
+    const weft_device_table *device = kit->plugin->device;
+    uint8_t back[4096], other_back[4096];
+    void *first = NULL, *second = NULL, *other = NULL;
+    atomic_bool written = false;
+
+    if (!kit_ok(kit, "stream_create", device->stream_create(kit->device, &other))) return;
+    if (allocate_on(kit, sizeof back, busy, &first) &&
+        kit_ok(kit, "stream_call", device->stream_call(kit->device, busy, hold_stream, &written)) &&
+        kit_ok(kit, "fill", device->fill(kit->device, first, 0x11, sizeof back, busy)) &&
+        kit_ok(kit, "copy", device->copy(kit->device, back, first, sizeof back, busy)) &&
+        kit_ok(kit, "free_on", device->free_on(kit->device, first, busy)) &&
+        allocate_on(kit, sizeof back, other, &second) &&
+        kit_ok(kit, "fill", device->fill(kit->device, second, 0x22, sizeof back, other)) &&
+        kit_ok(kit, "stream_wait", device->stream_wait(kit->device, other, 10 * KIT_SECOND)) &&
+        (atomic_store(&written, true), true) &&
+        kit_ok(kit, "stream_wait", device->stream_wait(kit->device, busy, 10 * KIT_SECOND)) &&
+        kit_ok(kit, "copy", device->copy(kit->device, other_back, second, sizeof back, other)) &&
+        kit_ok(kit, "stream_wait", device->stream_wait(kit->device, other, 10 * KIT_SECOND)))
+        for (size_t i = 0; i < sizeof back; i++)
+            if (!kit_check(kit, back[i] == 0x11 && other_back[i] == 0x22,
+                           "byte %zu of memory of two streams: expected 0x11 and 0x22, got 0x%02x "
+                           "and 0x%02x",
+                           i, back[i], other_back[i]))
+                break;
+    atomic_store(&written, true);
+    kit_ok(kit, "stream_wait", device->stream_wait(kit->device, busy, 10 * KIT_SECOND));
+    if (second != NULL) kit_ok(kit, "free_on", device->free_on(kit->device, second, other));
+    device->stream_destroy(kit->device, other);
+}
+
+/* Each piece is written and read on its stream, and freed at once. */
+static void reuse_on_stream(struct kit *kit, void *stream)
+{
+    const weft_device_table *device = kit->plugin->device;
+    uint8_t back[64];
+    bool intact = true;
+
+    for (int i = 0; i < 200 && intact; i++) {
+        void *memory = NULL;
+
+        intact = allocate_on(kit, 1 + 97 * (uint64_t)i, stream, &memory) &&
+                 kit_ok(kit, "fill", device->fill(kit->device, memory, (uint8_t)i, 1, stream)) &&
+                 kit_ok(kit, "copy", device->copy(kit->device, &back[i % 64], memory, 1, stream)) &&
+                 kit_ok(kit, "free_on", device->free_on(kit->device, memory, stream));
+    }
+    if (!intact ||
+        !kit_ok(kit, "stream_wait", device->stream_wait(kit->device, stream, 10 * KIT_SECOND)))
+        return;
+    for (int i = 136; i < 200; i++)
+        kit_check(kit, back[i % 64] == (uint8_t)i, "piece %d: expected 0x%02x, got 0x%02x", i,
+                  (unsigned)i & 255, back[i % 64]);
+}
+
+static void on_stream(struct kit *kit)
+{
+    static const struct {
+        const char *name;
+        void (*run)(struct kit *kit, void *stream);
+    } cases[] = {{"sizes", sizes_on_stream}, {"reuse", reuse_on_stream}, {"later", free_later}};
+    const weft_device_table *device = kit->plugin->device;
+
+    if (!entries_on_stream(kit)) return;
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        void *stream = NULL;
+
+        if (!kit_begin(kit, "on_stream/%s", cases[i].name)) continue;
+        if (kit_ok(kit, "stream_create", device->stream_create(kit->device, &stream))) {
+            cases[i].run(kit, stream);
+            device->stream_destroy(kit->device, stream);
+        }
+        kit_end(kit);
+    }
+}
+
 void kit_level_memory(struct kit *kit)
 {
     for (size_t i = 0; i < WF_COUNT(kinds); i++) {
@@ -198,4 +336,5 @@ void kit_level_memory(struct kit *kit)
     too_much(kit);
     bad_kind(kit);
     host_access(kit);
+    on_stream(kit);
 }

@@ -196,8 +196,35 @@ static weft_status compare(weft_context *context, const weft_options *options,
     return status;
 }
 
-static weft_status make_world(weft_context *context, const weft_options *options,
-                              struct deferred_error *deferred)
+/* All ranks are this process. */
+static weft_status make_simulated_world(weft_context *context, const weft_options *options,
+                                        const struct deferred_error *deferred)
+{
+    struct wf_comm_request request = {
+        .name = "world", .number = 1, .count = context->size, .timeout_ns = context->timeout_ns};
+    int32_t *ranks = NULL;
+    weft_status status;
+
+    WF_TRY(restore(deferred));
+    context->host_ids = wf_calloc((size_t)context->size, sizeof *context->host_ids);
+    if (context->host_ids == NULL)
+        return wf_fail_memory((size_t)context->size * sizeof *context->host_ids);
+    context->local_size = context->size;
+    WF_TRY(open_device(context, options));
+    if ((context->features & WEFT_FEATURE_HOST_MEMORY) == 0)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_init: the host cannot read the memory of backend %s, which simulated "
+                       "ranks need; choose gloo-cpu (WEFT_BACKEND=gloo-cpu)",
+                       context->plugin->name);
+    WF_TRY(list_all_ranks(context, &ranks));
+    request.ranks = ranks;
+    status = wf_comm_make_simulated(context, &request, &context->world);
+    wf_free(ranks);
+    return status;
+}
+
+static weft_status make_real_world(weft_context *context, const weft_options *options,
+                                   struct deferred_error *deferred)
 {
     struct wf_comm_request request = {
         .name = "world", .what = "world", .timeout_ns = context->timeout_ns};
@@ -214,11 +241,20 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.deadline_ns = wf_deadline(context->timeout_ns);
         status = wf_comm_make(context, &request, &context->world);
     }
-    if (status == WEFT_OK) wf_timing_begin(context);
-    if (status == WEFT_OK) status = wf_modules_start(context);
-    if (status == WEFT_OK) status = wf_costs_ask(context);
     wf_free(ranks);
     return status;
+}
+
+static weft_status make_world(weft_context *context, const weft_options *options,
+                              struct deferred_error *deferred)
+{
+    if (context->is_simulated)
+        WF_TRY(make_simulated_world(context, options, deferred));
+    else
+        WF_TRY(make_real_world(context, options, deferred));
+    wf_timing_begin(context);
+    WF_TRY(wf_modules_start(context));
+    return wf_costs_ask(context);
 }
 
 /* ---- joining and leaving ---- */
@@ -249,6 +285,7 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
     context->made = wf_made_now(WF_KIND_CONTEXT);
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->describe_lock, NULL);
+    wf_ledger_begin(&context->ledger);
     context->clock = 1;
     context->plugin = plugin;
     status = wf_config_read(&context->config);
@@ -333,6 +370,7 @@ void weft_context_release(weft_context **held)
     *held = NULL;
     if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
         return; /* a parent process's, or released before */
+    wf_modules_leave(context);
     wf_tracing_clock(context);
     wf_fault_write_record(context, &record);
     /* First, because its thread uses the communicators. */
@@ -358,6 +396,7 @@ void weft_context_release(weft_context **held)
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->describe_lock);
     wf_remnants_free(context);
+    wf_ledger_end(&context->ledger);
     wf_free(context->host_ids);
     context->world = NULL;
     context->made = wf_ended(WF_KIND_CONTEXT);

@@ -35,6 +35,12 @@ weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: the context was released; its communicators ended with it",
                        function, comm->name);
+    if (wf_is_usable(comm->made, WF_KIND_SIMULATED_COMM))
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "%s on %s: the %d ranks of this context are simulated in one process and "
+                       "cannot communicate; move tensors (weft_tensor_move), or start the ranks "
+                       "(weft run -n %d)",
+                       function, comm->name, comm->size, comm->size);
     return wf_fail_unusable(function, "comm", comm->made, WF_KIND_COMM);
 }
 
@@ -268,12 +274,12 @@ void wf_context_warn(weft_context *context)
     }
     warn_of(atomic_load(&context->live_bound), "bound plans", "");
     warn_of(streams, "streams", names);
-    warn_of(atomic_load(&context->live_memory), "pieces of memory", "");
+    warn_of(wf_ledger_count(&context->ledger), "pieces of memory", "");
 }
 
 static bool is_awaited(weft_context *context)
 {
-    return context->streams != NULL || atomic_load(&context->live_memory) > 0;
+    return context->streams != NULL || wf_ledger_count(&context->ledger) > 0;
 }
 
 void wf_context_bury(weft_context *context)

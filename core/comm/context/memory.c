@@ -7,9 +7,26 @@
 /* A wait that exceeds a time limit of at least this logs every rank's position. */
 #define WORTH_LOGGING_NS WF_SECOND_NS
 
+/* Enter ENTRY into the ledger and return its memory. */
+static weft_status keep(weft_context *context, struct wf_ledger_entry entry, void **out)
+{
+    weft_status status = WEFT_OK;
+
+    if (entry.pointer != NULL) status = wf_ledger_add(&context->ledger, &entry);
+    if (status != WEFT_OK) {
+        if (context->plugin->device->free(context->device, entry.pointer) != WEFT_OK)
+            wf_log(WF_LOG_WARNING, "memory could not be freed: %s", weft_last_error());
+        return wf_fail_memory((size_t)entry.bytes);
+    }
+    *out = entry.pointer;
+    return WEFT_OK;
+}
+
 weft_status weft_alloc(weft_context *context, uint64_t bytes, enum weft_memory_kind kind,
                        void **out)
 {
+    void *pointer = NULL;
+
     WF_TRY(wf_context_check(context, "weft_alloc"));
     if (out == NULL) return wf_fail_null("weft_alloc", "out");
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
@@ -20,26 +37,104 @@ weft_status weft_alloc(weft_context *context, uint64_t bytes, enum weft_memory_k
     if (bytes > INT64_MAX)
         return wf_fail(WEFT_ERR_INVALID, "weft_alloc: %llu bytes are more than 2^63 - 1",
                        (unsigned long long)bytes);
-    WF_TRY(context->plugin->device->allocate(context->device, bytes, kind, out));
-    if (*out != NULL) atomic_fetch_add(&context->live_memory, 1);
-    return WEFT_OK;
+    WF_TRY(context->plugin->device->allocate(context->device, bytes, kind, &pointer));
+    return keep(context, (struct wf_ledger_entry){pointer, bytes, false}, out);
+}
+
+/* Free the memory of ENTRY, which is not in the ledger: on STREAM if it is ordered, else when the
+ * work on STREAM is complete. */
+static weft_status free_entry(weft_context *context, const struct wf_ledger_entry *entry,
+                              weft_stream *stream)
+{
+    const weft_device_table *device = context->plugin->device;
+    weft_status status;
+
+    if (entry->is_ordered) return device->free_on(context->device, entry->pointer, stream);
+    status = device->stream_wait(context->device, stream, context->timeout_ns);
+    if (status == WEFT_ERR_TIMEOUT) return status; /* after another error, the work is over */
+    return device->free(context->device, entry->pointer);
 }
 
 weft_status weft_free(weft_context *context, void *pointer)
 {
+    struct wf_ledger_entry entry;
     weft_status status;
+    bool known;
 
     WF_TRY(wf_context_check(context, "weft_free"));
     if (pointer != NULL) WF_TRY(wf_modules_check_free(context, pointer));
+    known = wf_ledger_take(&context->ledger, pointer, &entry); /* before another call gets it */
     status = context->plugin->device->free(context->device, pointer);
+    if (status != WEFT_OK && known && wf_ledger_add(&context->ledger, &entry) != WEFT_OK)
+        wf_log(WF_LOG_WARNING, "weft_free: %s", weft_last_error());
     if (status == WEFT_ERR_INVALID)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_free: %p was not returned by weft_alloc of this context, or was freed "
                        "already",
                        pointer);
-    if (status != WEFT_OK) return wf_fail_context(status, "weft_free");
-    if (pointer != NULL) atomic_fetch_sub(&context->live_memory, 1);
-    return WEFT_OK;
+    return status != WEFT_OK ? wf_fail_context(status, "weft_free") : WEFT_OK;
+}
+
+/* ---- memory in stream order ---- */
+
+static bool orders_memory(const weft_context *context)
+{
+    return WF_HAS(context->plugin->device, allocate_on) && WF_HAS(context->plugin->device, free_on);
+}
+
+weft_status wf_memory_take(weft_context *context, uint64_t bytes, weft_stream *stream,
+                           const char *function, void **out)
+{
+    const weft_device_table *device = context->plugin->device;
+    struct wf_ledger_entry entry = {.bytes = bytes, .is_ordered = orders_memory(context)};
+
+    if (bytes > INT64_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "%s: %llu bytes are more than 2^63 - 1", function,
+                       (unsigned long long)bytes);
+    if (entry.is_ordered)
+        WF_TRY(device->allocate_on(context->device, bytes, stream, &entry.pointer));
+    else
+        WF_TRY(device->allocate(context->device, bytes, WEFT_MEMORY_DEVICE, &entry.pointer));
+    return keep(context, entry, out);
+}
+
+weft_status wf_memory_give(weft_context *context, void *pointer, weft_stream *stream,
+                           const char *function)
+{
+    struct wf_ledger_entry entry;
+    weft_status status;
+
+    if (pointer == NULL) return WEFT_OK;
+    WF_TRY(wf_modules_check_free(context, pointer));
+    if (!wf_ledger_take(&context->ledger, pointer, &entry))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: %p was not returned by weft_alloc or weft_alloc_on of this context, or "
+                       "was freed already",
+                       function, pointer);
+    if (wf_stream_check(context, stream, function) == WEFT_OK)
+        status = free_entry(context, &entry, stream);
+    else
+        status = context->plugin->device->free(context->device, pointer);
+    if (status == WEFT_OK) return WEFT_OK;
+    if (wf_ledger_add(&context->ledger, &entry) != WEFT_OK)
+        wf_log(WF_LOG_WARNING, "%s: %s", function, weft_last_error());
+    return wf_fail_named(status, function);
+}
+
+weft_status weft_alloc_on(weft_context *context, uint64_t bytes, weft_stream *stream, void **out)
+{
+    WF_TRY(wf_context_check(context, "weft_alloc_on"));
+    if (out == NULL) return wf_fail_null("weft_alloc_on", "out");
+    WF_TRY(wf_stream_check(context, stream, "weft_alloc_on"));
+    return wf_fail_named(wf_memory_take(context, bytes, stream, "weft_alloc_on", out),
+                         "weft_alloc_on");
+}
+
+weft_status weft_free_on(weft_context *context, void *pointer, weft_stream *stream)
+{
+    WF_TRY(wf_context_check(context, "weft_free_on"));
+    WF_TRY(wf_stream_check(context, stream, "weft_free_on"));
+    return wf_memory_give(context, pointer, stream, "weft_free_on");
 }
 
 weft_status weft_pointer_get(weft_context *context, const void *pointer, weft_pointer_info *out)

@@ -84,6 +84,15 @@ void wf_modules_comm_ends(weft_comm *comm, const char *cause)
     }
 }
 
+void wf_modules_leave(weft_context *context)
+{
+    for (size_t i = WF_MODULE_COUNT; i-- > 0;) {
+        const struct wf_module *module = module_at(context, i);
+
+        if (module != NULL && module->leave != NULL) module->leave(context);
+    }
+}
+
 void wf_modules_stop(weft_context *context)
 {
     for (size_t i = WF_MODULE_COUNT; i-- > 0;) {

@@ -12,10 +12,17 @@
 #include <stdbool.h>
 
 /* A module's place in wf_modules and in a context's `kept`.  Lower modules come first. */
-enum wf_module_slot { WF_MODULE_SYMM, WF_MODULE_EXEC, WF_MODULE_COUNT };
+enum wf_module_slot {
+    WF_MODULE_SYMM,
+    WF_MODULE_EXEC,
+    WF_MODULE_APPLY,
+    WF_MODULE_STORE,
+    WF_MODULE_COUNT
+};
 
 /* Any callback may be NULL.  All but `create` are called only for a context whose slot CREATE has
- * set.  Callbacks run in the order of the slots; `comm_ends`, `stop` and `destroy` in reverse. */
+ * set.  Callbacks run in the order of the slots; `comm_ends`, `leave`, `stop` and `destroy` in
+ * reverse. */
 struct wf_module {
     /* CONTEXT has its configuration and plugin, but has not joined the job.  Sets the module's
      * slot. A failure fails weft_init on all ranks. */
@@ -36,6 +43,8 @@ struct wf_module {
     void (*stream_ends)(weft_context *context, void *stream);
     /* COMM is about to end because of CAUSE, and is still usable. */
     void (*comm_ends)(weft_comm *comm, const char *cause);
+    /* The rank is about to leave the job, and can still agree with the other ranks. */
+    void (*leave)(weft_context *context);
     /* All communicators are about to end.  Ends work that would never complete. */
     void (*stop)(weft_context *context);
     /* All communicators have ended; the device is still open.  Frees the slot. */
@@ -56,6 +65,7 @@ weft_status wf_modules_check_wait(weft_context *context, const void *stream, boo
                                   weft_status status) WF_NODISCARD;
 void wf_modules_stream_ends(weft_context *context, void *stream);
 void wf_modules_comm_ends(weft_comm *comm, const char *cause);
+void wf_modules_leave(weft_context *context);
 void wf_modules_stop(weft_context *context);
 void wf_modules_destroy(weft_context *context);
 

@@ -263,6 +263,47 @@ static weft_status find_given(const struct way *way)
     return find_by_address(&by_address);
 }
 
+/* The number of ranks that this process simulates; 0: none. */
+static int64_t count_simulated(const weft_context *context, const weft_options *options)
+{
+    if (options->simulated_ranks != 0) return options->simulated_ranks;
+    if (options->size > 0 || options->threads != NULL) return 0;
+    return context->config->simulated_ranks >= 0 ? context->config->simulated_ranks : 0;
+}
+
+/* SIZE ranks are simulated, so this process must not be a rank of another job. */
+static weft_status find_simulated(const struct way *way, int64_t size, bool is_thread)
+{
+    const weft_options *options = way->options;
+    struct wf_launch launch = {.size = 1};
+    const char *setting =
+        options->simulated_ranks != 0 ? "weft_options.simulated_ranks" : "WEFT_SIMULATED_RANKS";
+    weft_status status = WEFT_OK;
+
+    if (size < 1 || size > WEFT_SIMULATED_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "weft_init: %s is %lld; expected 1 to %d", setting,
+                       (long long)size, WEFT_SIMULATED_MAX);
+    if (options->size > 0 || options->threads != NULL)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_init: weft_options.simulated_ranks is %lld and weft_options.%s is set; "
+            "set one of them",
+            (long long)size, options->size > 0 ? "size" : "threads");
+    wf_environment_lock();
+    if (!is_thread) status = wf_launch_read(wf_environment(), &launch);
+    wf_environment_unlock();
+    if (status != WEFT_OK) return status;
+    if (is_thread || launch.size > 1)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: %s is %lld, but this %s is a rank of a job; a process that "
+                       "simulates ranks is alone",
+                       setting, (long long)size, is_thread ? "thread" : "process");
+    way->context->is_simulated = true;
+    way->context->rank = way->context->local_rank = 0;
+    way->context->size = (int32_t)size;
+    return WEFT_OK;
+}
+
 weft_status wf_place_find(weft_context *context, const weft_options *options,
                           int64_t join_timeout_ns, const struct wf_client_events *events)
 {
@@ -273,6 +314,8 @@ weft_status wf_place_find(weft_context *context, const weft_options *options,
     weft_threads *threads = wf_threads_current(&rank);
 
     context->local_rank = -1;
+    if (count_simulated(context, options) != 0)
+        return find_simulated(&way, count_simulated(context, options), threads != NULL);
     if (options->size > 0 || options->threads != NULL) return find_given(&way);
     if (threads != NULL) return find_by_threads(&way, threads, rank);
     wf_environment_lock();

@@ -118,6 +118,7 @@ static void free_kept(struct wf_kept_move *kept)
 {
     if (kept == NULL) return;
     wf_bound_free(kept->bound);
+    weft_plan_release(&kept->plan);
     for (uint32_t i = 0; i < 2 * kept->count; i++) {
         weft_spec *spec = (weft_spec *)(uintptr_t)kept->pairs[i];
         weft_spec_release(&spec);
@@ -231,6 +232,7 @@ static void evict_oldest(weft_context *context, struct wf_mover *mover)
     struct wf_kept_move *kept = take_oldest(moves, mover);
 
     moves->evicted++;
+    moves->ended++;
     if (wait_for(context, kept) == WEFT_OK) {
         free_kept(kept);
         return;
@@ -261,6 +263,21 @@ static weft_status bind_and_keep(weft_context *context, const weft_plan *plan,
     return WEFT_OK;
 }
 
+/* The ranks are simulated: keep PLAN itself. */
+static weft_status keep_plan(weft_context *context, const weft_plan *plan, weft_status status,
+                             struct wf_kept_move *kept)
+{
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+    struct wf_mover *mover = NULL;
+
+    WF_TRY(status);
+    WF_TRY(find_mover(moves, context->world, &mover));
+    kept->plan = weft_plan_retain(plan);
+    keep(moves, mover, kept);
+    if (mover->count > moves->most) evict_oldest(context, mover);
+    return WEFT_OK;
+}
+
 weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_item *items,
                          uint64_t hash, const char *function, struct wf_kept_move **out)
 {
@@ -272,7 +289,7 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
     for (uint32_t i = 0; i < count; i++)
         WF_TRY(wf_bind_check(function, items[i].from, items[i].to, context->world));
     rank_count = list_ranks(context, count, items);
-    if (!wf_exec_state(context)->moves.among[context->rank]) {
+    if (!wf_exec_state(context)->moves.among[context->rank] && !context->is_simulated) {
         *out = NULL;
         status = plan_each(context, count, items);
         return status == WEFT_OK ? status : wf_fail_named(status, function);
@@ -281,7 +298,9 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
     if (status == WEFT_OK) status = make_buckets(&wf_exec_state(context)->moves);
     if (status == WEFT_OK) status = make_kept(count, items, hash, &kept);
     if (status != WEFT_OK) status = wf_fail_named(status, function);
-    status = bind_and_keep(context, plan, items, rank_count, function, status, kept);
+    status = context->is_simulated
+                 ? keep_plan(context, plan, status, kept)
+                 : bind_and_keep(context, plan, items, rank_count, function, status, kept);
     weft_plan_release(&plan);
     if (status != WEFT_OK) {
         free_kept(kept);
@@ -309,6 +328,7 @@ void wf_moves_drop(weft_context *context)
 {
     struct wf_moves *moves = &wf_exec_state(context)->moves;
 
+    moves->ended++;
     while (moves->movers != NULL) {
         struct wf_mover *mover = moves->movers;
 

@@ -3,7 +3,8 @@
  *     pool.c    scratch that the bound plans of a context share, by stream
  *     size.c    the scratch that a plan needs, before it is bound; sketch.c its communicators
  *     cache.c   the plans and bound plans of moves
- *     move.c    moves: one tensor, or a batch
+ *     move.c    moves: one tensor, or a batch; carrier.h how tensors move
+ *     simulated.c  moves of ranks that are simulated
  *     module.c  all of this in the life of a context */
 #ifndef WEFT_EXEC_CONTEXT_KEPT_H
 #define WEFT_EXEC_CONTEXT_KEPT_H
@@ -15,7 +16,7 @@
 /* A piece of device memory.  HOLDERS is under the state's lock: the pool that hands it out, and the
  * bound plans that have run in it.  A bound plan keeps its pieces until it is released, also if the
  * pool has a larger one by then, because a device graph may have captured a run. */
-struct wf_piece {
+struct wf_scratch_piece {
     void *memory;
     uint64_t bytes;
     uint32_t holders;
@@ -28,14 +29,14 @@ struct wf_pool {
     atomic_bool busy; /* a run uses it; held while the fields below change */
     bool in_use;      /* false: its stream was released, and another may take it */
     const void *stream;
-    struct wf_piece *piece; /* NULL: none yet */
+    struct wf_scratch_piece *piece; /* NULL: none yet */
 };
 
 /* A piece that a bound plan uses when it runs with POOL. */
 struct wf_place {
     struct wf_place *next; /* of the same bound plan, newest first */
     struct wf_pool *pool;
-    struct wf_piece *piece;
+    struct wf_scratch_piece *piece;
 };
 
 /* This rank cannot run BOUND for FUNCTION, with STATUS and the thread's last error.  Ranks that run
@@ -117,17 +118,20 @@ struct wf_kept_move {
     struct wf_kept_move *newer; /* of the same mover */
     struct wf_mover *mover;
     weft_bound *bound;
+    weft_plan *plan; /* of ranks that are simulated, without BOUND; NULL otherwise */
     uint64_t hash;
     const void *stream;     /* of the last move */
     uint64_t streams_ended; /* of the state, when STREAM was remembered; 0: it has not moved yet */
     const void **sources;   /* room for a batch's arguments */
     void **targets;
+    const struct wf_list_memo *memo; /* of the list whose memory these are; NULL: none */
     uint32_t count;
     const weft_spec *pairs[];
 };
 
 struct wf_moves {
     atomic_bool busy; /* a thread is in one of the functions of move.h */
+    bool implicit;    /* the moves are weft's, not the caller's: their records say so */
     uint32_t most;    /* bound plans per mover */
     uint32_t mask;
     struct wf_kept_move **buckets; /* NULL: nothing was kept yet */
@@ -137,15 +141,18 @@ struct wf_moves {
     int32_t *ranks;       /* room for the ranks of a move, one entry per rank of the world */
     unsigned char *among; /* the same, by rank: does it take part? */
     uint64_t kept, bound, evicted;
+    uint64_t ended; /* how often kept moves were freed */
 };
 
 struct wf_exec_state {
     pthread_mutex_t lock; /* of the pools */
     struct wf_pool *pools;
-    struct wf_piece *spare;         /* reserved by binding, for the next pool that needs it */
+    struct wf_scratch_piece *spare; /* reserved by binding, for the next pool that needs it */
     uint64_t scratch_bytes;         /* of all pieces */
     atomic_bool host_logged;        /* the log says that the host works for the backend */
     atomic_bool casts_logged;       /* the log says that the host casts for the backend */
+    const struct wf_carrier *carrier;
+    _Atomic uint64_t tensors_ended; /* tensors of the context that were freed */
     _Atomic uint64_t streams_ended; /* from 1 on; a stream's address may be that of an ended one */
     struct wf_moves moves;
 };
@@ -160,6 +167,10 @@ static inline uint64_t wf_move_hash(uint64_t hash, const weft_spec *from, const 
     return wf_hash_mix(wf_hash_mix(hash, (uint64_t)(uintptr_t)from), (uint64_t)(uintptr_t)to);
 }
 
+/* The COUNT tensors ITEMS in the cache.  If they are not in it, bind them for FUNCTION as
+ * wf_moves_add. */
+weft_status wf_moves_find(weft_context *context, uint32_t count, const weft_move_item *items,
+                          const char *function, struct wf_kept_move **out) WF_NODISCARD;
 /* Bind the COUNT tensors ITEMS, which are not in the cache, for FUNCTION, and keep the bound plan.
  * Collective over the ranks of their meshes.  *OUT is NULL on other ranks. */
 weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_item *items,
@@ -180,10 +191,10 @@ void wf_moves_drop(weft_context *context);
 
 /* ---- move.c ---- */
 
-/* wf_moves_agree for callers outside of moves. */
-weft_status wf_move_agree(weft_context *context, const weft_spec *from, const weft_spec *to,
-                          const char *function, weft_status status, weft_blob blob,
-                          struct wf_gathered *out) WF_NODISCARD;
+/* WEFT_ERR_INVALID if another thread is moving tensors of CONTEXT.  Else wf_moves_leave follows,
+ * which returns STATUS. */
+weft_status wf_moves_enter(weft_context *context, const char *function) WF_NODISCARD;
+weft_status wf_moves_leave(weft_context *context, weft_status status);
 
 /* ---- module.c ---- */
 

@@ -1,4 +1,5 @@
 /* module.c - shared scratch and moves in the life of a context. */
+#include "carrier.h"
 #include "kept.h"
 
 enum { MOST_BOUND = 1024 }; /* bound plans of moves, per group of ranks */
@@ -21,6 +22,8 @@ static weft_status start(weft_context *context)
     struct wf_moves *moves = &wf_exec_state(context)->moves;
     size_t size = (size_t)context->size;
 
+    wf_exec_state(context)->carrier =
+        context->is_simulated ? &wf_carrier_simulated : &wf_carrier_real;
     moves->ranks = wf_alloc(size * sizeof *moves->ranks);
     moves->among = wf_alloc(size);
     return moves->ranks != NULL && moves->among != NULL

@@ -1,6 +1,7 @@
 /* move.c - moves: one tensor, or a batch.
  *
  * A move from the cache is a lookup and a run.  One flag keeps a second thread out. */
+#include "carrier.h"
 #include "kept.h"
 
 #include "exec/run/run.h"
@@ -31,6 +32,25 @@ static inline weft_status leave(weft_context *context, weft_status status)
 {
     atomic_store_explicit(&wf_exec_state(context)->moves.busy, false, memory_order_release);
     return status;
+}
+
+weft_status wf_moves_enter(weft_context *context, const char *function)
+{
+    return enter(context, function);
+}
+
+weft_status wf_moves_leave(weft_context *context, weft_status status)
+{
+    return leave(context, status);
+}
+
+/* Ranks that are simulated have no memory of one rank. */
+static weft_status refuse_simulated(const weft_context *context, const char *function)
+{
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "%s: the %d ranks of this context are simulated in one process, so there is no "
+                   "memory of one rank; move tensors (weft_tensor_move_into)",
+                   function, context->size);
 }
 
 /* ---- streams ---- */
@@ -86,10 +106,19 @@ static inline struct wf_kept_move *find_one(const struct wf_moves *moves, uint64
     return kept;
 }
 
-static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *item,
-                                   weft_stream *stream, weft_work **work)
+static weft_status require_specs(const weft_move_item *item, const char *function)
 {
-    static const char what[] = "weft_move";
+    char what[64];
+
+    snprintf(what, sizeof what, "%s: from", function);
+    WF_TRY(wf_require_kind(item->from, WF_KIND_SPEC, what));
+    snprintf(what, sizeof what, "%s: to", function);
+    return wf_require_kind(item->to, WF_KIND_SPEC, what);
+}
+
+static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *item,
+                                   weft_stream *stream, weft_work **work, const char *what)
+{
     uint64_t hash = wf_move_hash(1, item->from, item->to);
     const void *source = item->source;
     void *target = item->target;
@@ -100,8 +129,7 @@ static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *
     WF_TRY(wf_stream_check(context, stream, what));
     kept = find_one(&wf_exec_state(context)->moves, hash, item->from, item->to);
     if (__builtin_expect(kept == NULL, 0)) {
-        WF_TRY(wf_require_kind(item->from, WF_KIND_SPEC, "weft_move: from"));
-        WF_TRY(wf_require_kind(item->to, WF_KIND_SPEC, "weft_move: to"));
+        WF_TRY(require_specs(item, what));
         WF_TRY(wf_moves_add(context, 1, item, hash, what, &kept));
         if (kept == NULL) return skip(context, stream, work, what);
     }
@@ -117,16 +145,28 @@ static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *
     return status;
 }
 
+static WF_HOT weft_status carry_one(weft_context *context, const weft_move_item *item,
+                                    weft_stream *stream, weft_work **work, const char *function)
+{
+    WF_TRY(enter(context, function));
+    return leave(context, move_one(context, item, stream, work, function));
+}
+
 WF_HOT weft_status weft_move(weft_context *context, const weft_spec *from, const void *source,
                              const weft_spec *to, void *target, weft_stream *stream,
                              weft_work **work)
 {
+    const weft_move_item item = {NULL, from, source, to, target};
+
     WF_TRY(enter(context, "weft_move"));
-    return leave(context, move_one(context, &(weft_move_item){NULL, from, source, to, target},
-                                   stream, work));
+    return leave(context, context->is_simulated
+                              ? refuse_simulated(context, "weft_move")
+                              : move_one(context, &item, stream, work, "weft_move"));
 }
 
 /* ---- a batch ---- */
+
+enum { HASHED_ITEMS = 8 };
 
 static weft_status check_spec(const weft_move_item *item, uint32_t index, const char *side,
                               const weft_spec *spec)
@@ -156,27 +196,29 @@ static weft_status check_items(uint32_t count, const weft_move_item *items)
 
 static bool has_items(const struct wf_kept_move *kept, uint32_t count, const weft_move_item *items)
 {
-    bool same = kept->count == count;
+    uintptr_t differing = 0; /* without a branch per item */
 
-    for (uint32_t i = 0; i < count && same; i++)
-        same = kept->pairs[2 * i] == items[i].from && kept->pairs[2 * i + 1] == items[i].to;
-    return same;
+    if (kept->count != count) return false;
+    for (uint32_t i = 0; i < count; i++)
+        differing |= ((uintptr_t)kept->pairs[2 * i] ^ (uintptr_t)items[i].from) |
+                     ((uintptr_t)kept->pairs[2 * i + 1] ^ (uintptr_t)items[i].to);
+    return differing == 0;
 }
 
-/* *OUT is NULL if this rank has no part in the move. */
-static weft_status find_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              struct wf_kept_move **out)
+weft_status wf_moves_find(weft_context *context, uint32_t count, const weft_move_item *items,
+                          const char *function, struct wf_kept_move **out)
 {
     const struct wf_moves *moves = &wf_exec_state(context)->moves;
     struct wf_kept_move *kept = NULL;
     uint64_t hash = count;
 
-    for (uint32_t i = 0; i < count; i++)
+    /* Some items suffice to find a list that has_items compares whole. */
+    for (uint32_t i = 0; i < count; i += count / HASHED_ITEMS + 1)
         hash = wf_move_hash(hash, items[i].from, items[i].to);
     if (moves->buckets != NULL) kept = moves->buckets[hash & moves->mask];
     while (kept != NULL && !has_items(kept, count, items))
         kept = kept->next;
-    if (kept == NULL) return wf_moves_add(context, count, items, hash, "weft_move_batch", out);
+    if (kept == NULL) return wf_moves_add(context, count, items, hash, function, out);
     *out = kept;
     return WEFT_OK;
 }
@@ -197,27 +239,62 @@ static uint64_t batch_room(const weft_bound *bound, const void *const *sources,
     return most;
 }
 
-static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              weft_stream *stream, weft_work **work)
+/* Find the bound plan of ITEMS and give it their memory.  *OUT is NULL if this rank has no part in
+ * the move.  Set *IN_PLACE if a source is its target. */
+static weft_status prepare_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                                 struct wf_list_memo *memo, const char *what, bool *in_place,
+                                 struct wf_kept_move **out)
 {
-    static const char what[] = "weft_move_batch";
+    const struct wf_moves *moves = &wf_exec_state(context)->moves;
     struct wf_kept_move *kept = NULL;
+    bool same = false;
+
+    WF_TRY(wf_moves_find(context, count, items, what, &kept));
+    *out = kept;
+    if (kept == NULL) return WEFT_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        kept->sources[i] = items[i].source;
+        kept->targets[i] = items[i].target;
+        same |= items[i].source == items[i].target;
+    }
+    *in_place = same;
+    kept->memo = same ? NULL : memo;
+    if (kept->memo != NULL) *memo = (struct wf_list_memo){kept, moves->ended};
+    return WEFT_OK;
+}
+
+/* The bound plan that has the memory of the list with MEMO, from its last move; NULL: none. */
+static inline struct wf_kept_move *find_prepared(const weft_context *context,
+                                                 const struct wf_list_memo *memo)
+{
+    struct wf_kept_move *kept = memo != NULL ? memo->kept : NULL;
+
+    if (kept == NULL || memo->ended != wf_exec_state(context)->moves.ended) return NULL;
+    return kept->memo == memo ? kept : NULL;
+}
+
+static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                              struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
+                              const char *what)
+{
+    struct wf_kept_move *kept = find_prepared(context, memo);
+    bool again = kept != NULL, in_place = false;
     weft_bound *bound;
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, what));
-    WF_TRY(find_batch(context, count, items, &kept));
+    if (!again) WF_TRY(prepare_batch(context, count, items, memo, what, &in_place, &kept));
     if (kept == NULL) return skip(context, stream, work, what);
-    for (uint32_t i = 0; i < count; i++) {
-        kept->sources[i] = items[i].source;
-        kept->targets[i] = items[i].target;
-    }
     bound = kept->bound;
     if (!wf_batch_fits(bound, kept->sources, kept->targets, true))
         WF_TRY(wf_buffers_check(what, bound, kept->sources, kept->targets, items));
     if (!is_stream_of(context, kept, stream)) WF_TRY(change_stream(context, kept, stream, what));
-    WF_TRY(wf_scratch_enter(bound, stream, batch_room(bound, kept->sources, kept->targets), what));
-    if (bound->batch != NULL) bound->batch->named = items;
+    WF_TRY(wf_scratch_enter(bound, stream,
+                            in_place ? batch_room(bound, kept->sources, kept->targets) : 0, what));
+    if (bound->batch != NULL) {
+        bound->batch->named = items;
+        if (!again) bound->batch->is_labelled = false;
+    }
     status = wf_batch_run(bound, kept->sources, kept->targets, wf_scratch_extra(bound), stream,
                           work, what);
     if (bound->batch != NULL) bound->batch->named = NULL;
@@ -230,16 +307,49 @@ weft_status weft_move_batch(weft_context *context, uint32_t count, const weft_mo
 {
     WF_TRY(check_items(count, items));
     WF_TRY(enter(context, "weft_move_batch"));
-    return leave(context, move_batch(context, count, items, stream, work));
+    return leave(context, context->is_simulated ? refuse_simulated(context, "weft_move_batch")
+                                                : move_batch(context, count, items, NULL, stream,
+                                                             work, "weft_move_batch"));
 }
 
-weft_status wf_move_agree(weft_context *context, const weft_spec *from, const weft_spec *to,
-                          const char *function, weft_status status, weft_blob blob,
-                          struct wf_gathered *out)
+static weft_status carry_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                               struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
+                               const char *function)
+{
+    WF_TRY(enter(context, function));
+    return leave(context, move_batch(context, count, items, memo, stream, work, function));
+}
+
+static weft_status agree(weft_context *context, const weft_spec *from, const weft_spec *to,
+                         const char *function, weft_status status, weft_blob blob,
+                         struct wf_gathered *out)
 {
     *out = (struct wf_gathered){0};
     WF_TRY(enter(context, function));
     return leave(context, wf_moves_agree(context, from, to, function, status, blob, out));
+}
+
+/* The world communicator fails, as for a run without scratch. */
+static weft_status give_up(weft_context *context, weft_status status, const char *function)
+{
+    weft_comm *world = context->world;
+    char text[sizeof world->cause_text];
+
+    if (world->size == 1 || wf_comm_has_failed(world)) return wf_fail_named(status, function);
+    snprintf(text, sizeof text, "%s: rank %d failed: %.600s", function, context->rank,
+             weft_last_error());
+    wf_comm_fail(world, status, text);
+    if (context->client != NULL)
+        wf_client_abort(context->client, world->number, world->world_ranks, world->size,
+                        WEFT_ERR_ABORTED, text);
+    return wf_comm_cause(world);
+}
+
+const struct wf_carrier wf_carrier_real = {carry_one, carry_batch, agree, give_up};
+
+const struct wf_carrier *wf_carrier_of(const weft_context *context)
+{
+    return wf_exec_state(context)->carrier;
 }
 
 /* ---- the cache ---- */

@@ -24,9 +24,9 @@ static void count_scratch(weft_context *context, uint64_t more, uint64_t less)
         atomic_store_explicit(&context->trace->scratch, state->scratch_bytes, memory_order_relaxed);
 }
 
-static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_piece **out)
+static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_scratch_piece **out)
 {
-    struct wf_piece *piece = wf_calloc(1, sizeof *piece);
+    struct wf_scratch_piece *piece = wf_calloc(1, sizeof *piece);
     weft_status status;
 
     if (piece == NULL) return wf_fail_memory(sizeof *piece);
@@ -44,7 +44,7 @@ static weft_status make_piece(weft_context *context, uint64_t bytes, struct wf_p
 }
 
 /* One holder less; NULL is accepted. */
-static void drop_piece(weft_context *context, struct wf_piece *piece)
+static void drop_piece(weft_context *context, struct wf_scratch_piece *piece)
 {
     if (piece == NULL || --piece->holders > 0) return;
     count_scratch(context, 0, piece->bytes);
@@ -57,7 +57,7 @@ static void drop_piece(weft_context *context, struct wf_piece *piece)
 static weft_status reserve(weft_context *context, uint64_t bytes)
 {
     struct wf_exec_state *state = wf_exec_state(context);
-    struct wf_piece *piece = NULL;
+    struct wf_scratch_piece *piece = NULL;
 
     for (const struct wf_pool *pool = state->pools; pool != NULL; pool = pool->next)
         if (pool->piece != NULL && pool->piece->bytes >= bytes) return WEFT_OK;
@@ -109,7 +109,7 @@ static weft_status hold_pool(weft_context *context, const void *stream, struct w
 static weft_status enlarge(weft_context *context, struct wf_pool *pool, uint64_t bytes)
 {
     struct wf_exec_state *state = wf_exec_state(context);
-    struct wf_piece *piece = state->spare;
+    struct wf_scratch_piece *piece = state->spare;
 
     if (pool->piece != NULL && pool->piece->bytes >= bytes) return WEFT_OK;
     if (piece != NULL && piece->bytes >= bytes)

@@ -144,6 +144,7 @@ static void relabel(struct wf_trace *trace, struct weft_bound *alone, const char
     uint32_t label;
 
     if (alone == NULL || alone->action_count == 0) return;
+    if (name == NULL && alone->actions[0].draft.label == 0) return;
     if (strcmp(wf_trace_text(trace, alone->actions[0].draft.label), name != NULL ? name : "") == 0)
         return;
     label = wf_trace_intern(trace, name);
@@ -155,8 +156,10 @@ void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound)
 {
     const weft_move_item *named = bound->batch->named;
 
-    for (uint32_t i = 0; named != NULL && i < bound->plan->member_count; i++)
+    if (named == NULL || bound->batch->is_labelled) return;
+    for (uint32_t i = 0; i < bound->plan->member_count; i++)
         relabel(trace, bound->batch->alone[i], named[i].name);
+    bound->batch->is_labelled = true;
 }
 
 /* ---- runs and steps ---- */
@@ -192,6 +195,8 @@ WF_HOT struct wf_submitted wf_record_run(struct wf_trace *trace, const weft_boun
 
     if (bound->is_cached && atomic_load_explicit(&bound->runs->begun, memory_order_relaxed) > 0)
         draft.flags = WEFT_RECORD_CACHED;
+    if (wf_exec_state(bound->context)->moves.implicit)
+        draft.flags = (uint8_t)(draft.flags | WEFT_RECORD_IMPLICIT);
     place(&draft, bound, stream);
     submitted = wf_trace_submit(trace, wf_record_chain(trace, bound->team, stream, draft.stream),
                                 WF_CALL_REDISTRIBUTES, &draft);

@@ -1,7 +1,10 @@
 /* journal.h - the steps of resharding that are done, in a file beside the output.
  *
  * A step is recorded when its bytes are on the disk.  So an interrupted run can be continued, also
- * after a power failure.  The journal is PATH.weft-journal; it is removed with the commit. */
+ * after a power failure.  The journal is PATH.weft-journal; it is removed with the commit.  Of
+ * several processes, each records its own steps: process 2 in PATH.weft-journal-2.  When a run is
+ * resumed, with any number of processes, the first one takes the steps of all journals into its
+ * own, and the others read that. */
 #ifndef WEFT_FILE_JOURNAL_H
 #define WEFT_FILE_JOURNAL_H
 
@@ -16,6 +19,7 @@ struct wf_journal {
     _Atomic uint64_t *sums; /* checksum per step; NULL: none are kept */
     uint64_t *copy;         /* of `done`, while the files are flushed */
     uint64_t recorded;      /* steps in the file */
+    uint64_t others; /* of the first process: journals of other processes, to be removed too */
 };
 
 /* The plan that a journal belongs to. */
@@ -26,9 +30,10 @@ struct wf_journal_plan {
 
 /* Read the plan of the journal at PATH.weft-journal.  WEFT_ERR_NOT_FOUND: it does not exist. */
 weft_status wf_journal_peek(const char *path, struct wf_journal_plan *out) WF_NODISCARD;
-/* Begin a journal for PATH, or with RESUME go on with that of PLAN. */
-weft_status wf_journal_begin(struct wf_journal *journal, const char *path,
-                             const struct wf_journal_plan *plan, bool sums,
+/* Begin the journal of process PART of PARTS for PATH.  With RESUME, with the steps that all
+ * journals of an earlier run of PLAN have.  The first process calls it before the others. */
+weft_status wf_journal_begin(struct wf_journal *journal, const char *path, int32_t part,
+                             int32_t parts, const struct wf_journal_plan *plan, bool sums,
                              bool resume) WF_NODISCARD;
 bool wf_journal_has(const struct wf_journal *journal, uint64_t step);
 /* Step STEP is written. */
@@ -36,7 +41,8 @@ void wf_journal_add(struct wf_journal *journal, uint64_t step, uint64_t sum);
 /* Flush the files of OUTPUT, then record the steps that were added before. */
 weft_status wf_journal_record(struct wf_journal *journal,
                               const struct wf_outputs *output) WF_NODISCARD;
-/* Close the journal; unless KEEP, remove it. */
+/* Close the journal; unless KEEP, remove it.  The first process removes those of all others, also
+ * of an earlier run. */
 void wf_journal_end(struct wf_journal *journal, bool keep);
 
 /* ---- digest.c ---- */

@@ -32,10 +32,6 @@ static weft_status settle_options(weft_reshard *reshard)
         return wf_fail(WEFT_ERR_INVALID,
                        "part is %d of %d; parts are numbered from 0, and several need `combine`",
                        options->part, options->parts);
-    if (options->parts > 1 && (options->keep || options->resume))
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "`keep` and `resume` need one process, but there are %d parts",
-                       options->parts);
     if (options->memory == 0) options->memory = DEFAULT_MEMORY;
     if (options->memory < LEAST_MEMORY)
         return wf_fail(WEFT_ERR_INVALID, "memory is %llu bytes; at least %llu are needed",
@@ -99,74 +95,17 @@ static weft_status check_journal(const weft_reshard *reshard, const struct wf_jo
 
 /* ---- steps ---- */
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* Cut a tensor of more bytes than the buffer. */
-static weft_status cut_tensor(const weft_reshard *reshard, const struct wf_tensor *tensor,
-                              struct wf_reshard_tensor *out)
-{
-    int64_t row = wf_file_dtype(tensor->dtype)->bits, most = (int64_t)reshard->buffer * 8,
-            outer = 1;
-    int64_t multiple;
-
-    out->dim = tensor->dims - 1;
-    for (; out->dim > 0 && row * tensor->shape[out->dim] <= most; out->dim--)
-        row *= tensor->shape[out->dim];
-    multiple = 8 / common_divisor(8, row); /* of rows that end with a byte */
-    out->length = most / row / multiple * multiple;
-    for (int32_t d = 0; d < out->dim; d++)
-        outer *= tensor->shape[d];
-    if (out->length == 0 || (outer > 1 && row * tensor->shape[out->dim] % 8 != 0))
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "tensor \"%.200s\" is larger than a buffer, and its rows end inside a byte",
-                       tensor->name);
-    if (out->length > tensor->shape[out->dim]) out->length = tensor->shape[out->dim];
-    out->steps =
-        (uint64_t)outer * (uint64_t)((tensor->shape[out->dim] + out->length - 1) / out->length);
-    return WEFT_OK;
-}
-
 static weft_status plan_steps(weft_reshard *reshard, const struct wf_tensor *tensor,
                               struct wf_reshard_tensor *out)
 {
     out->first = reshard->steps;
-    if (tensor->bytes == 0) return WEFT_OK;
-    out->steps = 1;
-    out->length = tensor->dims > 0 ? tensor->shape[0] : 1;
-    if ((uint64_t)tensor->bytes > reshard->buffer) WF_TRY(cut_tensor(reshard, tensor, out));
-    reshard->steps += out->steps;
+    if (!wf_cut_make(&out->cut, wf_file_dtype(tensor->dtype)->bits, tensor->dims, tensor->shape,
+                     reshard->buffer))
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "tensor \"%.200s\" is larger than a buffer, and its rows end inside a byte",
+                       tensor->name);
+    reshard->steps += out->cut.pieces;
     return WEFT_OK;
-}
-
-void wf_reshard_step(const weft_reshard *reshard, const struct wf_reshard_tensor *tensor,
-                     uint64_t number, int64_t *offset, int64_t *sizes)
-{
-    const struct wf_tensor *source = &reshard->from->tensors[tensor->index];
-    const int64_t *shape = source->shape;
-    int64_t per, outer;
-
-    if (source->dims == 0) return;
-    per = (shape[tensor->dim] + tensor->length - 1) / tensor->length;
-    outer = (int64_t)number / per;
-    for (int32_t d = source->dims - 1; d > tensor->dim; d--) {
-        offset[d] = 0;
-        sizes[d] = shape[d];
-    }
-    offset[tensor->dim] = (int64_t)number % per * tensor->length;
-    sizes[tensor->dim] = wf_min_i64(tensor->length, shape[tensor->dim] - offset[tensor->dim]);
-    for (int32_t d = tensor->dim - 1; d >= 0; d--) {
-        offset[d] = outer % shape[d];
-        sizes[d] = 1;
-        outer /= shape[d];
-    }
 }
 
 struct wf_reshard_tensor *wf_reshard_find(const weft_reshard *reshard, uint64_t number)
@@ -180,7 +119,7 @@ struct wf_reshard_tensor *wf_reshard_find(const weft_reshard *reshard, uint64_t 
         else
             high = middle;
     }
-    while (number >= reshard->tensors[low].first + reshard->tensors[low].steps)
+    while (number >= reshard->tensors[low].first + reshard->tensors[low].cut.pieces)
         low++; /* a tensor without steps */
     return &reshard->tensors[low];
 }
@@ -303,6 +242,7 @@ void weft_reshard_close(weft_reshard **reshard)
     wf_free(object->path);
     wf_free(object->entries);
     wf_free(object->tensors);
+    wf_reshard_drop_files(object);
     object->made = wf_released(WF_KIND_RESHARD);
     wf_free(object);
 }

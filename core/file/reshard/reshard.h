@@ -7,16 +7,21 @@
 #define WEFT_FILE_RESHARD_H
 
 #include "file/file.h"
+#include "file/output.h"
 
 #include <stdatomic.h>
 
 struct wf_reshard_tensor {
-    size_t index; /* in the source */
-    int32_t dim; /* the dimension that is cut: a step has one index of the dimensions before it, and
-                  * all of those behind it */
-    int64_t length;        /* indices of DIM in a step */
-    uint64_t first, steps; /* number of its first step, and of its steps */
-    _Atomic uint64_t sum;  /* checksum of the steps that are done */
+    size_t index;         /* in the source */
+    struct wf_cut cut;    /* a piece is a step */
+    uint64_t first;       /* number of its first step */
+    _Atomic uint64_t sum; /* checksum of the steps that are done */
+};
+
+/* A file of the source or of the target. */
+struct wf_reshard_file {
+    char *path;
+    uint64_t read, written;
 };
 
 struct weft_reshard {
@@ -33,12 +38,21 @@ struct weft_reshard {
     uint64_t digest;
     bool resume; /* there is a run to resume */
     uint64_t resumed, kept;
+    struct wf_reshard_file *files; /* NULL: not listed yet */
+    size_t file_count;
 };
 
-/* The box of step NUMBER of TENSOR. */
-void wf_reshard_step(const struct weft_reshard *reshard, const struct wf_reshard_tensor *tensor,
-                     uint64_t number, int64_t *offset, int64_t *sizes);
 /* The tensor that step NUMBER belongs to. */
 struct wf_reshard_tensor *wf_reshard_find(const struct weft_reshard *reshard, uint64_t number);
+
+/* ---- files.c ---- */
+
+void wf_reshard_drop_files(struct weft_reshard *reshard);
+
+/* ---- run.c ---- */
+
+/* The writer of the new checkpoint. */
+weft_status wf_reshard_writer(const struct weft_reshard *reshard, enum wf_outputs_mode mode,
+                              weft_checkpoint_writer **out) WF_NODISCARD;
 
 #endif

@@ -21,6 +21,7 @@ struct run {
     weft_status status; /* of the first failure */
     char error[2048];
     bool journals; /* there is a journal, and a thread that records */
+    bool keeps;    /* after a failure, the journal and the files stay */
     struct wf_journal journal;
     pthread_cond_t recorder; /* `ending` changed */
     bool ending;
@@ -47,7 +48,7 @@ static uint64_t find_step(const weft_reshard *reshard, const struct wf_reshard_t
     const struct wf_tensor *source = &reshard->from->tensors[tensor->index];
     int64_t bytes = 0;
 
-    wf_reshard_step(reshard, tensor, number - tensor->first, offset, sizes);
+    wf_cut_box(&tensor->cut, source->dims, source->shape, number - tensor->first, offset, sizes);
     return wf_file_bytes(source->dtype, source->dims, sizes, &bytes) ? (uint64_t)bytes : 0;
 }
 
@@ -67,14 +68,17 @@ static weft_status run_step(struct run *run, uint64_t number, char *buffer)
     return WEFT_OK;
 }
 
-/* The steps of the run that is resumed count as done. */
+/* The steps of the run that is resumed count as done; each for the process whose step it is now. */
 static void take_done(struct run *run)
 {
+    uint64_t part = (uint64_t)run->reshard->options.part,
+             parts = (uint64_t)run->reshard->options.parts;
+
     for (uint64_t number = 0; number < run->reshard->steps; number++) {
         struct wf_reshard_tensor *tensor;
         int64_t offset[WEFT_MAX_DIMS], sizes[WEFT_MAX_DIMS];
         uint64_t bytes;
-        if (!wf_journal_has(&run->journal, number)) continue;
+        if (number % parts != part || !wf_journal_has(&run->journal, number)) continue;
         tensor = wf_reshard_find(run->reshard, number);
         bytes = find_step(run->reshard, tensor, number, offset, sizes);
         atomic_fetch_add(&run->done, bytes);
@@ -239,8 +243,8 @@ static weft_status run_jobs(struct run *run)
     return run->status == WEFT_OK ? WEFT_OK : wf_fail(run->status, "%s", run->error);
 }
 
-static weft_status create_writer(weft_reshard *reshard, enum wf_outputs_mode mode,
-                                 weft_checkpoint_writer **out)
+weft_status wf_reshard_writer(const weft_reshard *reshard, enum wf_outputs_mode mode,
+                              weft_checkpoint_writer **out)
 {
     const weft_checkpoint *from = reshard->from;
     weft_checkpoint_options options = {.struct_size = sizeof options,
@@ -289,7 +293,8 @@ static weft_status begin_journal(struct run *run)
     struct wf_journal_plan plan = {reshard->digest, reshard->buffer, reshard->steps};
 
     if (!reshard->options.keep && !reshard->resume) return WEFT_OK;
-    WF_TRY(wf_journal_begin(&run->journal, reshard->path, &plan, reshard->options.checksums,
+    WF_TRY(wf_journal_begin(&run->journal, reshard->path, reshard->options.part,
+                            reshard->options.parts, &plan, reshard->options.checksums,
                             reshard->resume));
     run->journals = true;
     if (reshard->resume) take_done(run);
@@ -341,8 +346,11 @@ static weft_status combine_parts(struct run *run)
         values[2 * i] = atomic_load(&reshard->tensors[i].sum);
         values[2 * i + 1] = (uint64_t)atomic_load(&run->writer->tensors[i].written);
     }
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
+        values[2 * count] = reshard->resumed;
         status = reshard->options.combine(reshard->options.state, values, 2 * count + 1);
+    }
+    if (status == WEFT_OK) reshard->resumed = values[2 * count];
     for (size_t i = 0; i < count && status == WEFT_OK; i++) {
         atomic_store(&reshard->tensors[i].sum, values[2 * i]);
         atomic_store(&run->writer->tensors[i].written, (int64_t)values[2 * i + 1]);
@@ -359,6 +367,33 @@ static weft_status finish(struct run *run)
     return weft_checkpoint_commit(run->writer);
 }
 
+/* All processes have found a run to resume, or none. */
+static weft_status agree_to_resume(struct run *run)
+{
+    const weft_reshard_options *options = &run->reshard->options;
+    uint64_t resume = run->reshard->resume;
+
+    WF_TRY(options->combine(options->state, &resume, 1));
+    if (resume == 0 || resume == (uint64_t)options->parts) return WEFT_OK;
+    return wf_fail(
+        WEFT_ERR_MISMATCH,
+        "%d of %d processes have found a run to resume at %s; all must see the same files",
+        (int32_t)resume, options->parts, run->reshard->path);
+}
+
+/* Flush what this process has done, and record it, also if it failed with STATUS: when one process
+ * has ended, a launcher may end the others. */
+static weft_status record_part(struct run *run, weft_status status)
+{
+    const struct wf_outputs *output = &run->writer->output;
+    weft_status flushed;
+    char error[2048];
+
+    snprintf(error, sizeof error, "%s", weft_last_error());
+    flushed = run->journals ? wf_journal_record(&run->journal, output) : wf_outputs_flush(output);
+    return status != WEFT_OK ? wf_fail(status, "%s", error) : flushed;
+}
+
 /* The first process makes the files and commits them. */
 static weft_status run_part(struct run *run)
 {
@@ -366,12 +401,16 @@ static weft_status run_part(struct run *run)
     bool is_first = reshard->options.part == 0;
     weft_status status = WEFT_OK;
 
-    if (is_first) status = create_writer(reshard, WF_OUTPUT_NEW, &run->writer);
+    WF_TRY(agree_to_resume(run));
+    if (is_first)
+        status = wf_reshard_writer(reshard, reshard->resume ? WF_OUTPUT_RESUME : WF_OUTPUT_NEW,
+                                   &run->writer);
+    if (is_first && status == WEFT_OK) status = begin_journal(run);
     WF_TRY(meet(run, status));
-    if (!is_first) status = create_writer(reshard, WF_OUTPUT_JOIN, &run->writer);
+    if (!is_first) status = wf_reshard_writer(reshard, WF_OUTPUT_JOIN, &run->writer);
+    if (!is_first && status == WEFT_OK) status = begin_journal(run);
     WF_TRY(meet(run, status));
-    status = run_jobs(run);
-    if (status == WEFT_OK) status = wf_outputs_flush(&run->writer->output);
+    status = record_part(run, run_jobs(run));
     WF_TRY(meet(run, status));
     WF_TRY(combine_parts(run));
     if (is_first) status = finish(run);
@@ -387,8 +426,8 @@ static weft_status run_plan(struct run *run)
         run->codes = wf_calloc(parts, sizeof *run->codes);
         return run->codes != NULL ? run_part(run) : wf_fail_memory(parts * sizeof *run->codes);
     }
-    WF_TRY(
-        create_writer(reshard, reshard->resume ? WF_OUTPUT_RESUME : WF_OUTPUT_NEW, &run->writer));
+    WF_TRY(wf_reshard_writer(reshard, reshard->resume ? WF_OUTPUT_RESUME : WF_OUTPUT_NEW,
+                             &run->writer));
     WF_TRY(begin_journal(run));
     WF_TRY(run_jobs(run));
     return finish(run);
@@ -404,7 +443,8 @@ static void keep_done(struct run *run, weft_status status)
     snprintf(error, sizeof error, "%s", weft_last_error());
     if (wf_journal_record(&run->journal, output) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "the journal could not be written: %s", weft_last_error());
-    output->keep = run->journal.recorded > 0;
+    run->keeps = run->journal.recorded > 0 || run->reshard->options.parts > 1;
+    output->keep = run->keeps;
     run->reshard->kept = run->journal.recorded;
     wf_fail(status, "%s", error);
 }
@@ -421,7 +461,7 @@ weft_status weft_reshard_run(weft_reshard *reshard)
     status = run_plan(&run);
     if (status != WEFT_OK && run.writer != NULL) keep_done(&run, status);
     wf_free(run.codes);
-    if (run.journals) wf_journal_end(&run.journal, reshard->kept > 0);
+    if (run.journals) wf_journal_end(&run.journal, run.keeps);
     weft_checkpoint_writer_close(&run.writer);
     return wf_fail_named(status, "weft_reshard_run");
 }

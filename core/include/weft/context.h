@@ -64,14 +64,25 @@ typedef struct weft_options {
      * Borrowed for the call. */
     const void *digest;
     size_t digest_bytes;
+
+    /* Above 0: this process is alone and simulates so many ranks, up to WEFT_SIMULATED_MAX.  Its
+     * one thread holds the shards of all ranks.  Tensors work (tensor.h); every call on a
+     * communicator, and every move of one rank's memory (move.h), is WEFT_ERR_UNSUPPORTED.  0: the
+     * number in WEFT_SIMULATED_RANKS, unless one of SIZE and THREADS is set.  docs/laptop.md shows
+     * it. */
+    int32_t simulated_ranks;
 } weft_options;
+
+#define WEFT_SIMULATED_MAX 4096
 
 /* Join the job: choose the backend, connect to the other ranks, compare the settings that all
  * ranks must share, and create the world communicator.  Collective: every rank of the job calls
  * it once.  OPTIONS may be NULL.  The caller releases *OUT.
  * A failure of one rank is the same error on all ranks.  WEFT_ERR_TIMEOUT lists the ranks that did
  * not join.  WEFT_ERR_MISMATCH lists the settings that differ, by rank.  WEFT_ERR_NO_BACKEND gives
- * the reason of every candidate.  [any thread] */
+ * the reason of every candidate.  With simulated ranks, WEFT_ERR_INVALID: there are less than 1 or
+ * more than WEFT_SIMULATED_MAX, or this process is a rank of a job; WEFT_ERR_UNSUPPORTED: the host
+ * cannot read the backend's memory.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_options *options, weft_context **out);
 
 /* Leave the job and set *CONTEXT to NULL.  Accepts NULL and a pointer to NULL.  The call reports
@@ -85,13 +96,15 @@ WEFT_API void weft_context_release(weft_context **context);
 
 /* ---- properties ---------------------------------------------------------------- */
 
-/* Rank and number of ranks, in the job and on this host.  -1 and 0 for NULL.  [any thread] */
+/* Rank and number of ranks, in the job and on this host.  With simulated ranks, both ranks are 0
+ * and both numbers are that of the simulated ranks.  -1 and 0 for NULL.  [any thread] */
 WEFT_API int32_t weft_rank(const weft_context *context);
 WEFT_API int32_t weft_size(const weft_context *context);
 WEFT_API int32_t weft_local_rank(const weft_context *context);
 WEFT_API int32_t weft_local_size(const weft_context *context);
 
-/* The communicator of all ranks.  Borrowed: weft_context_release releases it, and it must not be
+/* The communicator of all ranks.  With simulated ranks it has their number, and refuses every call.
+ * Borrowed: weft_context_release releases it, and it must not be
  * used afterwards.  NULL for NULL.  [any thread] */
 WEFT_API weft_comm *weft_world(weft_context *context);
 

@@ -36,10 +36,36 @@ WEFT_API WEFT_NODISCARD weft_status weft_device_get(weft_context *context, weft_
 WEFT_API WEFT_NODISCARD weft_status weft_alloc(weft_context *context, uint64_t bytes,
                                                enum weft_memory_kind kind, void **out);
 
-/* Free POINTER, which weft_alloc returned.  Accepts NULL.  All work that uses the memory must be
- * complete.  WEFT_ERR_INVALID: weft_alloc of CONTEXT did not return POINTER, or the memory contains
- * symmetric memory (symm.h).  [any thread] */
+/* Free POINTER, which weft_alloc or weft_alloc_on returned.  Accepts NULL.  All work that uses the
+ * memory must be complete.  WEFT_ERR_INVALID: CONTEXT did not allocate POINTER, or the memory
+ * contains symmetric memory (symm.h).  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_free(weft_context *context, void *pointer);
+
+/* Allocate BYTES of device memory in the order of STREAM: work that is posted to STREAM after the
+ * call may use *OUT at once, and so may work that is ordered after such work.  It is reused between
+ * calls without a wait, if the backend can.  0 bytes give a valid pointer.  The caller frees *OUT
+ * with weft_free_on, or with weft_free.  WEFT_ERR_UNSUPPORTED: STREAM is being captured into a
+ * device graph.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_alloc_on(weft_context *context, uint64_t bytes,
+                                                  weft_stream *stream, void **out);
+/* Free POINTER, which weft_alloc_on or weft_alloc returned, when the work that is on STREAM now is
+ * complete.  Work on other streams that uses the memory must be complete, or STREAM waits for it.
+ * The call itself waits only if the backend has no memory in stream order, or if weft_alloc
+ * returned POINTER.  Accepts NULL.  Errors: as weft_free and weft_alloc_on.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_free_on(weft_context *context, void *pointer,
+                                                 weft_stream *stream);
+
+/* Memory of weft_alloc and weft_alloc_on, and of tensors, which use them.  Scratch is not included
+ * (weft_move_info). */
+typedef struct weft_memory_info {
+    size_t struct_size;
+    uint64_t pieces;     /* that are not yet freed */
+    uint64_t bytes;      /* in these, as the callers asked for them */
+    uint64_t bytes_peak; /* the largest value of BYTES since weft_init */
+} weft_memory_info;
+
+/* Set *OUT, whose struct_size the caller sets.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_memory_get(weft_context *context, weft_memory_info *out);
 
 /* Copy the properties of the memory at POINTER to *OUT, whose struct_size the caller sets.
  * weft_plugin.h declares the struct.  Memory that the backend does not know has kind

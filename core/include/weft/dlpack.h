@@ -78,6 +78,9 @@ typedef struct weft_dlpack_options {
      * such as two that are NULL, are in order already. */
     weft_stream *producer, *consumer;
     const char *name; /* for import: as in weft_tensor_options */
+    /* With simulated ranks (context.h): the rank whose shard is shared.  For import, the shards of
+     * all other ranks must be empty, as with the placement O.  Otherwise it is ignored. */
+    int32_t rank;
 } weft_dlpack_options;
 
 /* Share this rank's shard of TENSOR.  OPTIONS may be NULL.  *OUT keeps a reference to TENSOR; its

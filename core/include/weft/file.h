@@ -16,11 +16,12 @@
  * names and ranges are checked before they are used.  A file that is missing, too short, or changed
  * after it was opened is an error, never zeros.  docs/checkpoints.md describes the formats.
  *
- * Functions of one checkpoint may be called from several threads at once, except close. */
+ * Functions of one checkpoint may be called from several threads at once, except close.  Only the
+ * last section, loading and saving, needs a context. */
 #ifndef WEFT_FILE_H
 #define WEFT_FILE_H
 
-#include "spec.h"
+#include "tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,6 +32,7 @@ typedef struct weft_checkpoint_writer weft_checkpoint_writer;
 typedef struct weft_layout weft_layout;
 typedef struct weft_reshard weft_reshard;
 typedef struct weft_rules weft_rules;
+typedef struct weft_saving weft_saving;
 
 enum weft_file_format {
     WEFT_FILE_ANY = 0,             /* for weft_checkpoint_create: the path decides */
@@ -69,6 +71,7 @@ typedef struct weft_checkpoint_info {
                             * them */
     const weft_mesh *mesh; /* WEFT_FILE_RANKS; otherwise NULL.  Borrowed */
     uint64_t metadata;     /* number of pairs of weft_checkpoint_metadata_get */
+    uint64_t bytes_read;   /* from the files so far, headers included */
 } weft_checkpoint_info;
 
 /* Write the properties of CHECKPOINT to *OUT. */
@@ -274,8 +277,8 @@ typedef struct weft_reshard_options {
     bool (*progress)(void *state, uint64_t done, uint64_t total);
     void *state;
     /* Several processes share the work: this is number `part` of `parts`, on one file system, with
-     * the same source and options.  0 or 1: this one does all.  `keep` and `resume` are for one
-     * process. */
+     * the same source and options.  0 or 1: this one does all.  A run may be resumed with another
+     * number of processes. */
     int32_t part, parts;
     /* With several parts: replace each of COUNT values by its sum over all processes.  All call it
      * equally often.  STATE is that of `progress`. */
@@ -301,12 +304,33 @@ typedef struct weft_reshard_info {
     int32_t jobs;
     int32_t reserved;
     uint64_t resumed; /* after a run: bytes of elements that an earlier run had written */
-    uint64_t kept;    /* after a failure: steps that `resume` need not do again */
+    uint64_t kept;    /* after a failure: steps that `resume` need not do again, of this process */
 } weft_reshard_info;
 
 /* Write the properties of the plan to *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_reshard_get(const weft_reshard *reshard,
                                                      weft_reshard_info *out);
+
+typedef struct weft_reshard_file_info {
+    size_t struct_size;
+    const char *path; /* valid until the plan is closed */
+    uint64_t read;    /* bytes of elements that are read from it; without short gaps between them */
+    uint64_t written; /* its size, if it is written; otherwise 0 */
+} weft_reshard_file_info;
+
+/* Write the properties of file INDEX to *OUT: first the files that are read, then those that are
+ * written.  Nothing is read.  Not from two threads at once.  WEFT_ERR_NOT_FOUND: there is no such
+ * file. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_file_get(weft_reshard *reshard, size_t index,
+                                                          weft_reshard_file_info *out);
+
+/* Predict the nanoseconds of weft_reshard_run from a sample: steps with about 64 MiB that are
+ * spread over the plan are read, and written and flushed to a file without a name in the folder of
+ * the target, with `jobs` threads.  The prediction assumes that all other steps are like these,
+ * that what was or was not in the memory of the system stays so, and that nothing else uses the
+ * disks. */
+WEFT_API WEFT_NODISCARD weft_status weft_reshard_predict(weft_reshard *reshard,
+                                                         uint64_t *nanoseconds);
 
 /* Read and write all tensors, then commit.  WEFT_ERR_ABORTED: `progress` returned false.
  * WEFT_ERR_SYSTEM: a file cannot be read or written, or a file of the source has changed.  After a
@@ -315,6 +339,102 @@ WEFT_API WEFT_NODISCARD weft_status weft_reshard_run(weft_reshard *reshard);
 
 /* Drop the plan and set *RESHARD to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_reshard_close(weft_reshard **reshard);
+
+/* ---- loading and saving: tensors of all ranks ----
+ *
+ *     weft_layout_open("llama.layout", NULL, &layout);
+ *     weft_checkpoint_open("Llama-3-8B", &from);
+ *     weft_load(context, from, layout, NULL, tensors);
+ *     ...
+ *     weft_save_begin(context, "step-1000", tensors, count, NULL, &saving);
+ *     ...                                                 training goes on
+ *     weft_saving_wait(saving, WEFT_FOREVER);
+ *     weft_saving_release(&saving);
+ *
+ * These calls are collective: every rank of the job makes them, in the same order and with equal
+ * arguments, also ranks outside the meshes.  An error of one rank is the same error on all ranks:
+ * its text names the rank.  A rank that passes NULL where an object is required, because it could
+ * not open a file, makes the call fail on all ranks with WEFT_ERR_INVALID.  All ranks see the same
+ * files. */
+
+typedef struct weft_load_options {
+    size_t struct_size;
+    const char *const *names; /* load these tensors, `count` of them, in this order; NULL: all */
+    size_t count;
+    int32_t jobs; /* threads of this rank; 0: its share of the host's processors, at most 16 */
+} weft_load_options;
+
+/* Create the tensors of FROM in LAYOUT and set OUT[0], OUT[1] and so on to them: one for each of
+ * `names`, or for each tensor of FROM in the order of their numbers.  Each tensor has its name and
+ * is in device memory.  Each rank reads the elements of its shards only, up to gaps that are
+ * shorter than a read is costly.  Memory of a device that the host cannot write is filled through
+ * pinned memory, 8 MiB for each job.  FROM may be of weft_checkpoint_map.  OPTIONS may be NULL. The
+ * caller releases the tensors; after a failure there are none.
+ * WEFT_ERR_NOT_FOUND: FROM does not have a name, or no pattern of LAYOUT matches it.
+ * WEFT_ERR_UNSUPPORTED: weft does not have the dtype of a tensor.  WEFT_ERR_MISMATCH: ranks load
+ * different tensors or layouts.  WEFT_ERR_NO_MEMORY, WEFT_ERR_SYSTEM: as weft_tensor_create and
+ * weft_checkpoint_read. */
+WEFT_API WEFT_NODISCARD weft_status weft_load(weft_context *context, const weft_checkpoint *from,
+                                              const weft_layout *layout,
+                                              const weft_load_options *options, weft_tensor **out);
+
+typedef struct weft_save_options {
+    size_t struct_size;
+    const char *const *names;  /* of the tensors in the checkpoint; NULL: the tensors' own names */
+    const weft_layout *layout; /* files per rank in this layout; NULL: whole tensors */
+    uint32_t format;           /* without a layout: as in weft_checkpoint_options */
+    bool replace;              /* as in weft_checkpoint_options */
+    uint64_t file_bytes;       /* as in weft_checkpoint_options */
+    const weft_checkpoint_pair *metadata; /* as in weft_checkpoint_options */
+    size_t pairs;
+    weft_stream *stream; /* the elements are read in the order of this stream */
+    int32_t jobs;        /* as in weft_load_options */
+} weft_save_options;
+
+/* Write COUNT tensors of any layouts to the checkpoint PATH.  Each rank writes a part of the
+ * elements that it holds to their places in the final files; of replicas, each element is written
+ * by one rank.  Partial tensors are reduced first.  Rank 0 makes the files, under the name
+ * PATH.weft-partial, and gives them their names after all ranks have flushed what they wrote.
+ * OPTIONS may be NULL.  After a failure there is nothing new at PATH on any rank's disk; only the
+ * error WEFT_ERR_PEER, after rank 0 was lost, leaves it open whether the checkpoint is there.
+ * WEFT_ERR_INVALID: a tensor is of another context or has no name, two have one name, PATH exists
+ * and `replace` is not set, or another process writes to it.  WEFT_ERR_MISMATCH: ranks save
+ * different tensors, or to different paths.  WEFT_ERR_SYSTEM: a disk is full, or a file cannot be
+ * written. */
+WEFT_API WEFT_NODISCARD weft_status weft_save(weft_context *context, const char *path,
+                                              weft_tensor *const *tensors, size_t count,
+                                              const weft_save_options *options);
+
+/* The same, while the caller goes on: the call copies the elements that this rank writes to host
+ * memory and returns; threads of this rank write the copy.  The tensors may change or be released
+ * at once.  The call itself returns errors of its arguments, of making the files and of the copy,
+ * the same on all ranks; writing and the commit can fail later (weft_saving_wait).  The context may
+ * be used meanwhile, by one thread as always.  The caller releases *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_save_begin(weft_context *context, const char *path,
+                                                    weft_tensor *const *tensors, size_t count,
+                                                    const weft_save_options *options,
+                                                    weft_saving **out);
+
+typedef struct weft_saving_info {
+    size_t struct_size;
+    bool ended;       /* weft_saving_wait does not wait any more */
+    uint64_t bytes;   /* of elements that this rank writes */
+    uint64_t written; /* of these */
+    int64_t copy_ns;  /* time that weft_save_begin took to copy the elements */
+} weft_saving_info;
+
+/* Write the state of SAVING on this rank to *OUT.  Not collective.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_saving_get(weft_saving *saving, weft_saving_info *out);
+
+/* Wait until the checkpoint is complete on all ranks, or has failed.  WEFT_OK: it is at its path.
+ * WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first; the caller may wait again.  Other errors: as
+ * weft_save, the same on all ranks and in every call.  Not collective.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_saving_wait(weft_saving *saving, int64_t timeout_ns);
+
+/* Wait for the end, drop the object and set *SAVING to NULL.  A failure that no weft_saving_wait
+ * has returned is logged.  The caller releases it before the context; weft_context_release waits
+ * for the end too.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_saving_release(weft_saving **saving);
 
 #ifdef __cplusplus
 }

@@ -44,7 +44,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_replace(const char *text);
  * WEFT_ERR_NOT_FOUND: none were registered. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_remove(const char *name);
 
-/* Check TEXT as weft_op_register does without registering it, and write the one form of its rules
+/* Check TEXT as weft_op_replace does without registering it, and write the one form of its rules
  * to BUFFER: equal rules have equal texts.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print
  * (mesh.h). */
 WEFT_API WEFT_NODISCARD weft_status weft_op_format(const char *text, char *buffer, size_t capacity,
@@ -155,7 +155,11 @@ enum weft_op_flag {
     WEFT_OP_NO_PARTIALS = 4, /* no output may be partial */
     /* Operators without a rule: all inputs are moved to R, and the outputs, which the call must
      * state, are R.  weft_op_fallback_count counts such calls. */
-    WEFT_OP_FALLBACK = 8
+    WEFT_OP_FALLBACK = 8,
+    /* weft_op_propose: the cost of a strategy includes the least time to reduce its partial
+     * outputs, to R or to parts of one dimension.  Without it a strategy is chosen by the moves of
+     * its inputs alone, and whoever reads a partial output pays for the reduction. */
+    WEFT_OP_PRICE_PARTIALS = 16
 };
 
 typedef struct weft_op_options {
@@ -174,6 +178,10 @@ typedef struct weft_op_options {
      * not be used.  May be NULL.  It must not call functions of ops.h. */
     int32_t (*allow)(void *argument, int32_t output, uint32_t index, const weft_spec *spec);
     void *argument;
+    /* Layouts to which the caller is going to move the outputs; one entry per output of the call,
+     * NULL: not known.  The cost of a strategy includes these moves, which the choice does not
+     * have.  The array may be NULL. */
+    const weft_spec *const *wanted_outputs;
 } weft_op_options;
 
 /* Find out whether the inputs of CALL are legal without communication.  *OUT has the layouts of the
@@ -187,10 +195,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
                                                   weft_op_choice **out);
 
 /* Find the cheapest strategy for CALL, with the moves of its inputs.  A strategy that needs no move
- * is taken first, then one whose changes need no communication.  Among equal costs, the one that
- * changes fewest inputs is taken, then the first in the order of weft_op_list.  OPTIONS may be
- * NULL.  The caller releases *OUT.  Errors as in weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude
- * every strategy. */
+ * is taken first, then one whose changes need no communication; if OPTIONS price the moves of
+ * outputs, only where these take no time.  Among equal costs, the one that changes fewest inputs is
+ * taken, then the first in the order of weft_op_list.  OPTIONS may be NULL.  The caller releases
+ * *OUT.  Errors as in weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude every strategy;
+ * WEFT_ERR_UNSUPPORTED: inputs must be moved, and the rows of the axes have more than 262,144
+ * combinations, which are not compared.  A rule with 8 rows has that many on 6 axes. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_propose(const weft_op_call *call,
                                                     const weft_op_options *options,
                                                     weft_op_choice **out);
@@ -210,6 +220,9 @@ typedef struct weft_op_choice_info {
     uint32_t moves;   /* inputs that must be moved */
     uint32_t local;   /* 1: no move communicates */
     uint64_t cost_ns; /* predicted time of the moves */
+    /* Predicted time of the moves of outputs, if the options price them: WEFT_OP_PRICE_PARTIALS,
+     * wanted_outputs */
+    uint64_t output_ns;
 } weft_op_choice_info;
 
 /* Copy the properties of CHOICE to *OUT, whose struct_size the caller sets. */
@@ -221,6 +234,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_choice_get(const weft_op_choice *cho
 /* The layout in which the operator reads input INDEX, and in which it leaves output INDEX. */
 WEFT_API const weft_spec *weft_op_choice_input(const weft_op_choice *choice, uint32_t index);
 WEFT_API const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t index);
+/* The input whose memory output INDEX is: of an operator in place, or of the form `NAME.out`.
+ * UINT32_MAX: it has memory of its own. */
+WEFT_API uint32_t weft_op_choice_memory(const weft_op_choice *choice, uint32_t index);
 /* The plan that moves input INDEX there; NULL: it is there already. */
 WEFT_API const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index);
 /* The layout of the gradient with regard to input INDEX, if the gradients of the outputs have the
@@ -235,8 +251,8 @@ WEFT_API const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *c
 
 /* weft keeps the choices of about 4096 calls of weft_op_check and weft_op_propose, by the rules of
  * the operator, the specs of the inputs, the attributes that the rules list and the options.  Calls
- * with fixed layouts or a function `allow` are not kept.  Kept choices hold references to specs,
- * plans and meshes; weft_op_cache_clear drops them. */
+ * with fixed or wanted layouts or a function `allow` are not kept.  Kept choices hold references to
+ * specs, plans and meshes; weft_op_cache_clear drops them. */
 WEFT_API void weft_op_cache_clear(void);
 
 /* ---- lists --------------------------------------------------------------------- */
@@ -245,8 +261,11 @@ typedef struct weft_op_list weft_op_list;
 
 /* List all strategies of CALL that OPTIONS allow, without the plans of moves.  The order is: a row
  * of the first axis, then of the second, and so on; a row is first every rank alike, then the split
- * of each factor, then the rows of a function, then partial inputs.  Inputs of which only the shape
- * is used keep their layouts.  OPTIONS may be NULL.  The caller releases *OUT. */
+ * of each factor, then parts of a join, then the rows of a function, then partial inputs.  Inputs
+ * of which only the shape is used have every layout in turn; if the list would be too long, they
+ * keep theirs.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in weft_op_check;
+ * WEFT_ERR_UNSUPPORTED: there are more than 65,536 strategies, or more than 262,144 combinations of
+ * rows. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_list_create(const weft_op_call *call,
                                                         const weft_op_options *options,
                                                         weft_op_list **out);

@@ -74,8 +74,13 @@ typedef struct weft_plan_info {
     uint64_t digest;     /* 64-bit hash: equal plans have equal digests */
     uint32_t tensors;    /* number of tensors: 1, or more for a batch */
     uint32_t together;   /* tensors of a batch that share one exchange */
-    bool exact;          /* bytes_received_max is counted; false: estimated */
-    bool scratch_exact;  /* peak_bytes is counted; false: estimated */
+    /* Counted; false: an estimate, or UINT64_MAX, which stands for as many bytes or more. */
+    bool exact;         /* bytes_received_max */
+    bool scratch_exact; /* peak_bytes */
+    /* It is shown that no plan of those that docs/planner.md lists is better.  False: the search
+     * was ended early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes
+     * between two meshes whose ranks differ. */
+    bool least;
 } weft_plan_info;
 
 /* Copy the properties of PLAN to *OUT, whose struct_size the caller sets. */
@@ -100,12 +105,12 @@ typedef struct weft_step_info {
     uint64_t bytes_sent;     /* by the rank that sends most */
     uint64_t bytes_received; /* by the rank that receives most */
     uint64_t scratch_bytes;
-    uint64_t cost_ns;   /* predicted time */
-    uint32_t tensor;    /* number of the tensor in a batch; without meaning if FROM is NULL */
-    uint32_t cast;      /* enum weft_cast; FROM and TO have the two dtypes */
-    bool exact;         /* bytes_sent and bytes_received are counted; false: at least one is an
-                           estimate */
-    bool scratch_exact; /* scratch_bytes is counted; false: estimated */
+    uint64_t cost_ns; /* predicted time */
+    uint32_t tensor;  /* number of the tensor in a batch; without meaning if FROM is NULL */
+    uint32_t cast;    /* enum weft_cast; FROM and TO have the two dtypes */
+    /* Counted; false: an estimate, or UINT64_MAX, which stands for as many bytes or more. */
+    bool exact;         /* bytes_sent and bytes_received, both */
+    bool scratch_exact; /* scratch_bytes */
 } weft_step_info;
 
 /* Copy the properties of step INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:

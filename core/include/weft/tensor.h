@@ -9,6 +9,12 @@
  * has an empty one, and may call everything.  Functions are local unless they are said to be
  * collective: then all ranks of the meshes call them in the same order.
  *
+ * A context with simulated ranks (context.h) holds the shards of all ranks, and one weft_tensor has
+ * them all.  "This rank's shard" is then: of weft_tensor_memory, weft_tensor_strides and
+ * weft_tensor_shard, that of rank 0; of functions that set elements, the shards of all ranks; of
+ * weft_tensor_to_host, weft_tensor_from_host and weft_tensor_print, the shards of all ranks one
+ * after the other.
+ *
  * References are counted.  One thread at a time may use a tensor; tensors of one context follow the
  * rule of move.h. */
 #ifndef WEFT_TENSOR_H
@@ -24,6 +30,12 @@ extern "C" {
 
 typedef struct weft_tensor weft_tensor;
 
+/* The memory of one rank: as the argument of weft_tensor_wrap, and the fields of its options. */
+typedef struct weft_rank_memory {
+    void *memory;
+    const int64_t *strides, *shape;
+} weft_rank_memory;
+
 typedef struct weft_tensor_options {
     size_t struct_size;
     const char *name; /* in messages and records; copied; NULL: none */
@@ -31,7 +43,8 @@ typedef struct weft_tensor_options {
      * negative.  NULL: row-major without gaps. */
     const int64_t *strides;
     /* For weft_tensor_wrap: called once with ARGUMENT and the memory, when no tensor uses the
-     * memory any more.  NULL: nothing is called. */
+     * memory any more.  With RANKS, it is called for the memory of each rank that this process
+     * holds.  NULL: nothing is called. */
     void (*release)(void *argument, void *memory);
     void *argument;
     /* For weft_tensor_wrap: the shape of the memory, one size per dimension.  If it is not the
@@ -40,6 +53,10 @@ typedef struct weft_tensor_options {
     /* The call is collective over the ranks of the mesh.  They compare their specs, and either all
      * of them succeed or all get the same error, which names the rank. */
     bool agree;
+    /* For weft_tensor_wrap: the memory of every rank, weft_size entries.  MEMORY, STRIDES and SHAPE
+     * must be NULL then.  The entry of this rank is used or, with simulated ranks, all are.  NULL:
+     * with simulated ranks, MEMORY is that of rank 0, and all other shards must be empty. */
+    const weft_rank_memory *ranks;
 } weft_tensor_options;
 
 /* Create a tensor of layout SPEC in device memory, which is not set.  OPTIONS may be NULL.  *OUT
@@ -61,8 +78,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
 
 /* Add a reference and return TENSOR; NULL for NULL. */
 WEFT_API weft_tensor *weft_tensor_retain(const weft_tensor *tensor);
-/* Drop a reference and set *TENSOR to NULL.  All work that uses the memory must be complete when
- * the last reference is dropped.  Accepts NULL and a pointer to NULL. */
+/* Drop a reference and set *TENSOR to NULL.  With the last one, memory of weft_tensor_create and of
+ * moves is freed in the order of the stream to which functions of tensors have posted work last
+ * (weft_free_on); the release of a tensor with gaps that was moved or set waits for that stream.
+ * All other work that uses the memory must be complete, and with memory of
+ * weft_tensor_wrap all work.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_tensor_release(weft_tensor **tensor);
 
 /* ---- properties; pointers are valid as long as the tensor; 0 or NULL for NULL ---- */
@@ -74,6 +94,20 @@ WEFT_API const char *weft_tensor_name(const weft_tensor *tensor); /* "" if it ha
 WEFT_API void *weft_tensor_memory(const weft_tensor *tensor);
 WEFT_API const int64_t *weft_tensor_strides(const weft_tensor *tensor);
 WEFT_API const weft_shard *weft_tensor_shard(const weft_tensor *tensor);
+
+/* The shard of one rank. */
+typedef struct weft_local_info {
+    size_t struct_size;
+    void *memory;                   /* NULL if the shard is empty and has none */
+    int64_t strides[WEFT_MAX_DIMS]; /* in elements */
+    weft_shard shard;
+} weft_local_info;
+
+/* Set *OUT, whose struct_size the caller sets, to the shard of rank RANK of the job.
+ * WEFT_ERR_INVALID: the job has no such rank.  WEFT_ERR_UNSUPPORTED: RANK is another rank than this
+ * one, and ranks are not simulated. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank,
+                                                         weft_local_info *out);
 
 /* ---- moves ---- */
 

@@ -58,7 +58,7 @@ enum weft_record_state {
 };
 
 enum weft_record_flag {
-    WEFT_RECORD_IMPLICIT = 1,    /* reserved; not set in this version */
+    WEFT_RECORD_IMPLICIT = 1,    /* redistribute: weft_op_apply made the move */
     WEFT_RECORD_ON_STREAM = 2,   /* `finished` is when the host noticed, not when the work ended */
     WEFT_RECORD_CACHED = 4,      /* redistribute: the move found its bound plan in the cache;
                                     plan: a move made this bound plan, and the cache keeps it */
@@ -185,7 +185,7 @@ typedef struct weft_counts {
     uint64_t steps[16];                 /* of plans, by enum weft_step_kind */
     uint64_t sent, received;            /* sums of those of the records, so also what stays on this
                                            rank; `copy` and `redistribute` do not count */
-    uint64_t implicit_moves;            /* reserved; always 0 in this version */
+    uint64_t implicit_moves;            /* moves that weft_op_apply made */
     uint64_t cache_hits, cache_misses;  /* of moves */
     uint64_t failed;                    /* operations that failed */
     uint32_t axis_count;                /* entries of AXES that are used */

@@ -23,6 +23,7 @@
 #include "tensor.h"
 #include "random.h"
 #include "dlpack.h"
+#include "apply.h"
 #include "ring.h"
 
 #endif

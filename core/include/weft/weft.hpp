@@ -794,6 +794,21 @@ public:
         return detail::describe<weft_move_info>(weft_move_get, raw_);
     }
 
+    /* Memory in stream order; free_on frees it after the work that is on the stream now. */
+    result<void *> alloc_on(uint64_t bytes, stream_ref stream) const
+    {
+        return detail::ask<void *>(weft_alloc_on, raw_, bytes, stream.get());
+    }
+    status free_on(void *pointer, stream_ref stream) const
+    {
+        return weft_free_on(raw_, pointer, stream.get());
+    }
+    /* Bytes that are allocated now, and the most at one time. */
+    result<weft_memory_info> memory_info() const
+    {
+        return detail::describe<weft_memory_info>(weft_memory_get, raw_);
+    }
+
     result<memory> alloc(uint64_t bytes, weft_memory_kind kind = WEFT_MEMORY_DEVICE) const
     {
         void *out = nullptr;
@@ -908,6 +923,11 @@ public:
     template <class T> T *as() const { return static_cast<T *>(data()); }
     const int64_t *strides() const { return weft_tensor_strides(raw_); }
     const weft_shard *shard() const { return weft_tensor_shard(raw_); }
+    /* The shard of RANK: of this rank or, if ranks are simulated, of any. */
+    result<weft_local_info> local_of(int32_t rank) const
+    {
+        return detail::describe<weft_local_info>(weft_tensor_local_of, raw_, rank);
+    }
 
     /* A new tensor of layout SPEC, or the elements of TARGET. */
     result<tensor> move(const weft::spec &spec, stream_ref stream = {}) const
@@ -1476,7 +1496,48 @@ public:
     {
         return detail::describe<weft_reshard_info>(weft_reshard_get, raw_);
     }
+    result<weft_reshard_file_info> file(size_t index) const
+    {
+        return detail::describe<weft_reshard_file_info>(weft_reshard_file_get, raw_, index);
+    }
+    /* Nanoseconds of run(), from a sample. */
+    result<uint64_t> predict() const { return detail::ask<uint64_t>(weft_reshard_predict, raw_); }
     status run() { return weft_reshard_run(raw_); }
+};
+
+/* Collective.  OUT gets as many tensors as are loaded; the caller owns them. */
+inline status load(context_ref context, const checkpoint &from, const layout &layout,
+                   weft_tensor **out, const weft_load_options *options = nullptr)
+{
+    return weft_load(context.get(), from.get(), layout.get(), options, out);
+}
+/* Collective. */
+inline status save(context_ref context, const char *path, weft_tensor *const *tensors, size_t count,
+                   const weft_save_options *options = nullptr)
+{
+    return weft_save(context.get(), path, tensors, count, options);
+}
+
+/* A checkpoint that is written while the program goes on.  The destructor waits for its end. */
+class saving : public detail::unique<detail::ref<weft_saving>, weft_saving, weft_saving_release>
+{
+public:
+    using unique::unique;
+
+    /* Collective.  The tensors may change afterwards. */
+    static result<saving> begin(context_ref context, const char *path, weft_tensor *const *tensors,
+                                size_t count, const weft_save_options *options = nullptr)
+    {
+        return detail::make<saving>(weft_save_begin, context.get(), path, tensors, count, options);
+    }
+    result<weft_saving_info> info() const
+    {
+        return detail::describe<weft_saving_info>(weft_saving_get, raw_);
+    }
+    status wait(int64_t timeout_ns = WEFT_FOREVER) const
+    {
+        return weft_saving_wait(raw_, timeout_ns);
+    }
 };
 
 } // namespace weft

@@ -39,12 +39,12 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAJOR 1u
-#define WEFT_ABI_MINOR 3u
+#define WEFT_ABI_MINOR 4u
 
 /* Written by ci/fingerprints.py. The number of a table changes with every declaration that the
  * table uses. weft compares the numbers when it loads a plugin. */
 /* fingerprints begin */
-#define WEFT_DEVICE_SIGNATURE UINT64_C(0x0fc344dd79d21c0e)
+#define WEFT_DEVICE_SIGNATURE UINT64_C(0x025fe29db85c34e3)
 #define WEFT_COMM_SIGNATURE   UINT64_C(0xcd37dcfe5addd5c1)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xd39c31eab7b154bb)
@@ -289,6 +289,15 @@ typedef struct weft_device_table {
      * optional: weft marks no ranges. */
     void (*range_begin)(const weft_range *range);
     void (*range_end)(void);
+    /* Since 1.4: device memory in stream order. allocate_on: work that is posted to STREAM after
+     * the call may use *POINTER, and so may work that is ordered after such work. With 0 BYTES,
+     * *POINTER is valid for free_on. free_on: POINTER is from allocate_on, and is not used by work
+     * that is posted later; it may be NULL. Its memory is given out again when the work that is on
+     * STREAM now has run. free takes POINTER too, when all work that uses it has run. Both are
+     * present, or none is. [any] optional: weft calls allocate, and waits for STREAM before free.
+     */
+    weft_status (*allocate_on)(void *device, uint64_t bytes, void *stream, void **pointer);
+    weft_status (*free_on)(void *device, void *pointer, void *stream);
 } weft_device_table;
 
 /* ---- comm: communicators, collectives, messages ------------------------------ */

@@ -1,9 +1,9 @@
 /* op.h - a rule applied to the shapes of a call: tensors whose dimensions are products of factors
  * with sizes.
  *
- * attrs.c reads attributes, spread.c finds the dimensions of each tensor, sizes.c the factors and
- * their sizes, and outputs.c the shapes of the outputs.  The folder make writes the rules that
- * depend on shapes. */
+ * attrs.c reads attributes, local.c finds those that are sizes of parts, spread.c finds the
+ * dimensions of each tensor, sizes.c the factors and their sizes, and outputs.c the shapes of the
+ * outputs.  The folder make writes the rules that depend on shapes. */
 #ifndef WEFT_OPS_OP_H
 #define WEFT_OPS_OP_H
 

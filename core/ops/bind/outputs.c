@@ -16,8 +16,8 @@ static weft_status refuse_unknown(const struct wf_op *op, const struct wf_op_ten
         if (wf_words_same(rule, rule->attrs[i].name, s->name)) attr = i;
     if (attr < 0)
         return wf_op_refuse(op,
-                            "the size of factor %s of output %.*s is not known; set "
-                            "weft_op_call.outputs",
+                            "the size of factor %s of output %.*s is not known; state the shape of "
+                            "the output, or add a clause size to the rule",
                             name, WF_WORD(rule, wf_op_name(op, tensor)));
     return wf_op_refuse(op,
                         "the size of factor %s of output %.*s is not known; set the attribute %.*s "
@@ -196,6 +196,10 @@ static weft_status set_dtype(const struct wf_op *op, const weft_op_call *call,
         return wf_op_refuse(op, "the dtype of output %.*s is not known; set weft_op_call.outputs",
                             WF_WORD(op->rule, wf_op_name(op, tensor)));
     tensor->dtype = op->tensors[from].dtype;
+    if (slot->type == WF_TYPE_COMPLEX && kind_of(tensor->dtype) != COMPLEX)
+        tensor->dtype = tensor->dtype == WEFT_DTYPE_F64 ? WEFT_DTYPE_C128 : WEFT_DTYPE_C64;
+    if (slot->type == WF_TYPE_REAL && kind_of(tensor->dtype) == COMPLEX)
+        tensor->dtype = tensor->dtype == WEFT_DTYPE_C128 ? WEFT_DTYPE_F64 : WEFT_DTYPE_F32;
     if (slot->type == WF_TYPE_WIDE && kind_of(tensor->dtype) < REAL) tensor->dtype = WEFT_DTYPE_I64;
     return WEFT_OK;
 }

@@ -46,7 +46,7 @@ weft_status wf_make_cat(struct wf_maker *m)
     wf_text_add(m->out, "] -> y[");
     for (int32_t d = 0; d < m->dims; d++)
         wf_text_add(m->out, d == dim ? "%sj" : "%sf%d", d > 0 ? " " : "", d);
-    wf_text_add(m->out, "]; whole k j; size j %lld; pass x", (long long)total);
+    wf_text_add(m->out, "]; whole k j; size j %lld; parts j k; pass x", (long long)total);
     return WEFT_OK;
 }
 
@@ -92,7 +92,7 @@ weft_status wf_make_split(struct wf_maker *m)
     wf_text_add(m->out, "] -> y*[");
     for (int32_t d = 0; d < m->dims; d++)
         wf_text_add(m->out, d == dim ? "%sj" : "%sf%d", d > 0 ? " " : "", d);
-    wf_text_add(m->out, "]; whole k j; size j sizes; pass x");
+    wf_text_add(m->out, "]; whole k j; size j sizes; parts k j; pass x");
     return WEFT_OK;
 }
 
@@ -266,11 +266,14 @@ weft_status wf_make_index_put(struct wf_maker *m)
     add_clause(m, "own", indexed);
     for (int32_t d = 0; d < index_dims; d++)
         wf_text_add(m->out, "; %s j%d", accumulate != 0 ? "sum" : "whole", d);
-    /* without accumulation, duplicates make the last value depend on the contribution */
+    /* without accumulation, ranks may write different values of duplicates: the greatest of them is
+     * one of them */
     if (accumulate != 0)
         wf_text_add(m->out, "; add x; lin x+v; aff x | v; mono x");
     else if (is_constant(m, m->call->inputs[count - 1], indexed, index_dims, adjacent))
         wf_text_add(m->out, "; pass x+v; aff x | v; mono x | v");
+    else
+        wf_text_add(m->out, "; mono x");
     return WEFT_OK;
 }
 

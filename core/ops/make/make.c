@@ -289,6 +289,9 @@ static weft_status make_slice(struct wf_maker *m)
         cut_dim(m, x, y, d, count);
     }
     write_pair(m, x, m->dims, y, "pass x");
+    if (step == 1 && count < size)
+        wf_text_add(m->out, "; parts f%d %lld f%d", x[d].factor[0], (long long)start,
+                    y[d].factor[0]);
     return WEFT_OK;
 }
 
@@ -320,6 +323,10 @@ weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const
         {"max_pool", wf_make_max_pool},
         {"avg_pool", wf_make_avg_pool},
         {"gather", wf_make_gather},
+        {"diagonal", wf_make_diagonal},
+        {"diagonal_scatter", wf_make_diagonal_scatter},
+        {"unfold", wf_make_unfold},
+        {"view_dtype", wf_make_view_dtype},
     };
     struct wf_maker m = {.op = op, .call = call, .out = out};
 

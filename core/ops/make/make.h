@@ -1,7 +1,7 @@
 /* make.h - rules that are written for the shapes of one call.
  *
- * maker.c has the parts, make.c the operators on one tensor, reshape.c, lists.c and windows.c the
- * others. */
+ * maker.c has the parts, make.c the operators on one tensor, reshape.c, lists.c, views.c and
+ * windows.c the others. */
 #ifndef WEFT_OPS_MAKE_H
 #define WEFT_OPS_MAKE_H
 
@@ -49,6 +49,13 @@ weft_status wf_make_gather(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_index(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_einsum(struct wf_maker *m) WF_NODISCARD;
 weft_status wf_make_index_put(struct wf_maker *m) WF_NODISCARD;
+
+/* ---- views.c ---- */
+
+weft_status wf_make_diagonal(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_diagonal_scatter(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_unfold(struct wf_maker *m) WF_NODISCARD;
+weft_status wf_make_view_dtype(struct wf_maker *m) WF_NODISCARD;
 
 /* ---- windows.c ---- */
 

@@ -33,7 +33,8 @@ const char *const wf_op_builtin[] = {
     "polygamma mvlgamma(n,p): a[..] -> b[..]; type float b",
     "pow_scalar(exponent): a[..] -> b[..]; type join b",
     "nan_to_num(nan,posinf,neginf): a[..] -> b[..]",
-    "abs square frac bitwise_not angle conj_physical glu_gate: a[..] -> b[..]",
+    "abs angle: a[..] -> b[..]; type real b",
+    "square frac bitwise_not conj_physical glu_gate: a[..] -> b[..]",
     "isnan isinf isfinite isneginf isposinf logical_not signbit: a[..] -> b[..];"
     " type bool b",
     "eq_scalar ne_scalar(s): a[..] -> b[..]; type bool b",
@@ -54,7 +55,7 @@ const char *const wf_op_builtin[] = {
     /* rows.c drops the partials that do not hold between two dtypes */
     "cast(to=bool): a[..] -> b[..]; type to b",
     "cast(to): a[..] -> b[..]; lin a; mono a; type to b",
-    "view_dtype(to): a[..] -> b[..]; type to b",
+    "view_dtype(to): x[X..] -> y[Y..]; make view_dtype",
     /* ---- pointwise, several inputs ---- */
     "add(alpha<0): a[..] b[..] -> c[..]; lin a+b; aff a | b; mono a; anti b; type join c",
     "add(alpha): a[..] b[..] -> c[..]; lin a+b; aff a | b; mono a | b; type join c",
@@ -106,9 +107,9 @@ const char *const wf_op_builtin[] = {
     "zeros ones full empty eye arange(shape,dtype,v,start,end,step): -> y[Y..]; own Y;"
     " size Y shape; type dtype y",
     "rand randn(shape,dtype): -> y[Y..]; own Y; size Y shape; type dtype y; rand",
-    "view_as_complex: x[.. z] -> y[..]; whole z; lin x",
-    "view_as_real: x[..] -> y[.. z]; whole z; size z 2; lin x",
-    "complex: a[..] b[..] -> c[..]; lin a+b",
+    "view_as_complex: x[.. z] -> y[..]; whole z; size z 2; lin x; type complex y",
+    "view_as_real: x[..] -> y[.. z]; whole z; size z 2; lin x; type real y",
+    "complex: a[..] b[..] -> c[..]; lin a+b; type complex c",
     /* ---- reductions ---- */
     "sum(dims): x[.. K@dims ..] -> y[..]; sum K; lin x; type wide y",
     "nansum powsum(dims,p): x[.. K@dims ..] -> y[..]; sum K; type wide y",
@@ -149,15 +150,16 @@ const char *const wf_op_builtin[] = {
     "argsort(dim,descending,stable): x[.. k@dim ..] -> i[.. k ..]; whole k; type i64 i",
     "topk(dim,k,largest,sorted): x[X..] -> v[V..] i[I..]; make topk",
     "flip roll(dims,shifts): x[.. K@dims ..] -> y[.. K ..]; whole K; pass x; use permute",
-    "fft(dims,norm): x[.. K@dims ..] -> y[.. K ..]; whole K; lin x",
-    "rfft irfft(dims,norm): x[.. K@dims ..] -> y[.. J@dims ..]; whole K J; lin x",
+    "fft(dims,norm): x[.. K@dims ..] -> y[.. K ..]; whole K; lin x; type complex y",
+    "rfft(dims,norm): x[.. K@dims ..] -> y[.. J@dims ..]; whole K J; lin x; type complex y",
+    "irfft(dims,norm): x[.. K@dims ..] -> y[.. J@dims ..]; whole K J; lin x; type real y",
     "histc(bins,ranged=1,min,max): x[..] -> h[b]; sum ..; whole b; size b bins",
     "histc(bins): x[..] -> h[b]; whole .. b; size b bins",
     "bincount(bins): x[..] -> h[b]; sum ..; whole b; size b bins; type i64 h",
     "bucketize searchsorted(right,side): x[..] b[k] -> i[..]; sum k; mono x; type i64 i",
     /* ---- normalisation ---- */
     "layer_norm(dims): x[.. N@dims] w?[N] b?[N] -> y[.. N] m[.. 1@dims] r[.. 1@dims];"
-    " whole N; lin w+b; aff w | b; from m x; from r x",
+    " whole N; add b; lin w+b; aff w | b; from m x; from r x",
     "layer_norm_bwd(dims): g[.. N@dims] x[.. N] m[.. 1@dims] r[.. 1@dims] w?[N] b?[N]"
     " -> dx[.. N] dw[N] db[N]; whole N; sum ..; lin g | w; shape b; from dx g x m r w;"
     " from dw g x m r; from db g",
@@ -165,11 +167,11 @@ const char *const wf_op_builtin[] = {
     "rms_norm_bwd(dims): g[.. N@dims] x[.. N] r[.. 1@dims] w?[N] -> dx[.. N] dw[N];"
     " whole N; sum ..; lin g | w; from dx g x r w; from dw g x r",
     "group_norm(g): x[n (g c) S..] w?[(g c)] b?[(g c)] -> y[n (g c) S..] m[n g] r[n g];"
-    " whole c S; lin w+b; aff w | b; from m x; from r x",
+    " whole c S; add b; lin w+b; aff w | b; from m x; from r x",
     "group_norm_bwd(g): dy[n (g c) S..] x[n (g c) S..] m[n g] r[n g] w?[(g c)]"
     " -> dx[n (g c) S..] dw[(g c)] db[(g c)]; whole c S; sum n; lin dy | w;"
     " from dx dy x m r w; from dw dy x m r; from db dy",
-    "batch_norm(training,momentum): x[n c S..] w?[c] b?[c] u?[c] t?[c] -> y[n c S..] m[c] v[c]; whole n S; lin w+b;"
+    "batch_norm(training,momentum): x[n c S..] w?[c] b?[c] u?[c] t?[c] -> y[n c S..] m[c] v[c]; whole n S; add b; lin w+b;"
     " from m x; from v x; use moments",
     "batch_norm_bwd(training): g[n c S..] x[n c S..] w?[c] u?[c] t?[c] m?[c] v?[c]"
     " -> dx[n c S..] dw[c] db[c]; whole n S; lin g",
@@ -180,7 +182,10 @@ const char *const wf_op_builtin[] = {
     " a[..] b[..] -> l[]; sum ..",
     "mse_loss bce bce_with_logits l1_loss smooth_l1_loss huber_loss(reduction=mean):"
     " a[..] b[..] -> l[]; avg ..",
-    "mse_loss_bwd(reduction): g[..] a[..] b[..] -> d[..]; lin g | a+b",
+    "mse_loss_bwd(reduction=none): g[..] a[..] b[..] -> d[..]; lin g | a+b",
+    "mse_loss_bwd(reduction=sum): g[..] a[..] b[..] -> d[..]; lin g | a+b",
+    /* each part would divide by its own count */
+    "mse_loss_bwd(reduction): g[..] a[..] b[..] -> d[..]; whole ..; lin g | a+b",
     "nll_loss(reduction=none,ignore_index): x[n v S..] t[n S..] w?[v] -> l[n S..] z[]; mask v;"
     " lin x | w; from z",
     "nll_loss(reduction=sum): x[n v S..] t[n S..] w?[v] -> l[] z[]; sum n S; mask v; lin x | w;"
@@ -270,9 +275,12 @@ const char *const wf_op_builtin[] = {
     "embedding_bwd(v): g[.. d] i[..] -> w[v d]; sum ..; own v; lin g",
     "gather(dim): x[X..] i[I..] -> y[Y..]; make gather",
     "index_select(dim): x[B.. k@dim B..] i[j] -> y[B.. j@dim B..]; mask k; pass x",
-    /* with possible duplicates: no partials */
-    "scatter(dim,reduce): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
+    /* with duplicates among the indices, ranks may write different values of s: the greatest of them
+     * is one of them, but their sum or average is not */
+    "scatter(dim,reduce!=none): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
     " whole j",
+    "scatter(dim,reduce): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
+    " whole j; mono x",
     "scatter_value(dim,v): x[B.. k@dim B..] i[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
     " aff x; mono x",
     "scatter_add(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
@@ -290,7 +298,9 @@ const char *const wf_op_builtin[] = {
     " whole j",
     "index_add(dim,alpha): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; sum j;"
     " add x; lin x+s; aff x | s; mono x",
-    "index_copy index_reduce(dim,reduce,include_self): x[B.. k@dim B..] i[j] s[B.. j@dim B..]"
+    "index_copy(dim): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
+    " mono x",
+    "index_reduce(dim,reduce,include_self): x[B.. k@dim B..] i[j] s[B.. j@dim B..]"
     " -> y[B.. k B..]; own k; whole j",
     "index_fill(dim,v=0): x[B.. k@dim B..] i[j] -> y[B.. k B..]; own k; whole j; pass x",
     "index_fill(dim): x[B.. k@dim B..] i[j] v?[] -> y[B.. k B..]; own k; whole j; aff x; mono x",
@@ -315,18 +325,16 @@ const char *const wf_op_builtin[] = {
     " mono x | s",
     "slice_scatter(dim,start,end,step): x[.. k@dim ..] s[.. j@dim ..] -> y[.. k ..]; own k;"
     " whole j; pass x+s; aff x | s; mono x | s",
-    "diagonal_scatter(offset): x[.. i j] s[.. k] -> y[.. i j]; whole i j k; pass x+s; aff x | s;"
-    " mono x | s",
+    "diagonal_scatter(offset,dim1,dim2): x[X..] s[S..] -> y[Y..]; make diagonal_scatter",
     "cat concat(dim): x*[X..] -> y[Y..]; make cat",
     "stack(dim): x*[X..] -> y[Y..]; make stack",
     "split split_with_sizes chunk(dim,sizes): x[X..] -> y*[Y..]; make split",
     "unbind(dim): x[.. k@dim ..] -> y*[..]; whole k; pass x",
     "tril triu(diagonal): x[.. i j] -> y[.. i j]; here i j; pass x",
-    "diagonal diagonal_copy(offset): x[.. i j] -> y[.. k]; whole i j k; pass x",
+    "diagonal diagonal_copy(offset,dim1,dim2): x[X..] -> y[Y..]; make diagonal",
     "diag_embed(offset): x[.. k] -> y[.. i j]; whole i j k; pass x",
     "glu(dim): x[.. (h j)@dim ..] -> y[.. j@dim ..]; whole h; size h 2",
-    "unfold(dim,size,tile=1): x[.. (w n)@dim ..] -> y[.. w@dim .. n]; size n size; pass x",
-    "unfold(dim,size,step): x[.. k@dim ..] -> y[.. w@dim .. n]; whole k w n; pass x",
+    "unfold(dim,size,step): x[X..] -> y[Y..]; make unfold",
     "index(pos): x[X..] i*[I..] -> y[Y..]; make index",
     "index_put(pos,accumulate): x[X..] i*[I..] v[V..] -> y[Y..]; make index_put",
     /* ---- linear algebra, sampling, optimizers ---- */

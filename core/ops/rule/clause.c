@@ -1,7 +1,7 @@
 /* clause.c - the clauses of a rule: what may be split, what may be partial.
  *
  *     clause = reduce F | "whole" F | "own" F | "mask" F | "halo" F | "here" F | "even" F
- *            | "step" F n | "size" F ( attr | n )
+ *            | "step" F n | "size" F ( attr | n ) | "parts" F [ n ] F
  *            | "lin" G | "aff" G | "mono" G | "anti" G | "pass" G | "hom" kind G
  *            | "turn" kind kind G | "add" T | "shape" T { T } | "from" T { T }
  *            | "inplace" T "=" T { T "=" T } | "type" ( dtype | attr | T ) T { T }
@@ -112,6 +112,30 @@ static weft_status read_size(struct wf_rule_reader *r)
                               WF_WORD(rule, name));
     rule->symbols[symbol].size_attr = (uint8_t)(attr + 1);
     return WEFT_OK;
+}
+
+/* parts k j | parts k 3 j */
+static weft_status read_parts(struct wf_rule_reader *r)
+{
+    struct wf_cut *cut = &r->draft->rule.cut;
+    int symbol;
+    char c;
+
+    if (cut->whole != 0) return wf_scan_refuse(&r->scan, "rule", "a rule has one clause parts");
+    WF_TRY(next_symbol(r, &symbol));
+    if (symbol < 0) return wf_rule_fail(r, "a factor");
+    cut->whole = (uint8_t)(symbol + 1);
+    wf_scan_space(&r->scan);
+    c = wf_scan_peek(&r->scan);
+    if (c >= '0' && c <= '9') WF_TRY(read_count(r, "a number of indices", &cut->skip));
+    for (;;) {
+        WF_TRY(next_symbol(r, &symbol));
+        if (symbol < 0) break;
+        if (cut->count == WF_RULE_CUTS)
+            return wf_scan_refuse(&r->scan, "rule", "parts lists at most %d factors", WF_RULE_CUTS);
+        cut->parts[cut->count++] = (uint8_t)symbol;
+    }
+    return cut->count > 0 ? WEFT_OK : wf_rule_fail(r, "a factor that is a part");
 }
 
 /* ---- lists of tensors ---- */
@@ -234,7 +258,7 @@ static weft_status read_inplace(struct wf_rule_reader *r)
 
 static weft_status read_type(struct wf_rule_reader *r)
 {
-    static const char *const words[] = {"join", "float", "wide"};
+    static const char *const words[] = {"join", "float", "wide", "complex", "real"};
     struct wf_rule *rule = &r->draft->rule;
     struct wf_slot *output;
     struct wf_word name;
@@ -258,7 +282,8 @@ static weft_status read_type(struct wf_rule_reader *r)
         if (wf_word_is(rule, name, words[i])) kind = WF_TYPE_JOIN + (uint32_t)i;
     if (kind == WF_TYPE_FIRST)
         return wf_scan_refuse(&r->scan, "rule",
-                              "%.*s is not a dtype, an attribute, an input, join, float or wide",
+                              "%.*s is not a dtype, an attribute, an input, join, float, wide, "
+                              "complex or real",
                               WF_WORD(rule, name));
     WF_TRY(expect_tensor(r, true, &tensor));
     for (; tensor >= 0;) {
@@ -294,6 +319,7 @@ static weft_status read_factor_clause(struct wf_rule_reader *r, struct wf_word n
         if (wf_word_is(rule, name, reduce_names[i])) return mark_symbols(r, i, 0);
     if (wf_word_is(rule, name, "step")) return read_step(r);
     if (wf_word_is(rule, name, "size")) return read_size(r);
+    if (wf_word_is(rule, name, "parts")) return read_parts(r);
     *known = false;
     return WEFT_OK;
 }
@@ -315,6 +341,25 @@ static weft_status read_term_clause(struct wf_rule_reader *r, struct wf_word nam
     }
     *known = false;
     return WEFT_OK;
+}
+
+static weft_status refuse_clause(const struct wf_scan *start, const struct wf_rule *rule,
+                                 struct wf_word name)
+{
+    static const char *const names[] = {
+        "sum",  "avg",  "max",  "min",   "prod", "all",     "any",  "norm", "whole", "own",  "mask",
+        "halo", "here", "even", "step",  "size", "parts",   "lin",  "aff",  "mono",  "anti", "pass",
+        "hom",  "turn", "add",  "shape", "from", "inplace", "type", "rand", "use",   "make"};
+    size_t length = name.length < 31 ? name.length : 31;
+    char word[32];
+    int nearest;
+
+    memcpy(word, rule->text + name.at, length);
+    word[length] = '\0';
+    nearest = wf_nearest(word, names, WF_COUNT(names));
+    return wf_scan_refuse(start, "rule", "%.*s is not a clause%s%s%s", WF_WORD(rule, name),
+                          nearest >= 0 ? "; did you mean " : "", nearest >= 0 ? names[nearest] : "",
+                          nearest >= 0 ? "?" : "");
 }
 
 static weft_status read_clause(struct wf_rule_reader *r)
@@ -339,8 +384,7 @@ static weft_status read_clause(struct wf_rule_reader *r)
     if (wf_word_is(rule, name, "type")) return read_type(r);
     if (wf_word_is(rule, name, "use")) return read_ident(r, &rule->use);
     if (wf_word_is(rule, name, "make")) return read_ident(r, &rule->make);
-    if (!wf_word_is(rule, name, "rand"))
-        return wf_scan_refuse(&start, "rule", "%.*s is not a clause", WF_WORD(rule, name));
+    if (!wf_word_is(rule, name, "rand")) return refuse_clause(&start, rule, name);
     rule->random = 1;
     return WEFT_OK;
 }

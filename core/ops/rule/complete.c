@@ -124,6 +124,26 @@ static weft_status check_slot(const struct wf_rule *rule, const struct wf_slot *
     return WEFT_OK;
 }
 
+/* A group has a factor for each dimension that an attribute lists. */
+static weft_status check_groups(const struct wf_rule *rule)
+{
+    for (int s = 0; s < rule->symbol_count; s++) {
+        bool placed = rule->symbols[s].kind != WF_SYMBOL_GROUP;
+        for (int i = 0; i < rule->pattern_count && !placed; i++) {
+            const struct wf_pattern *p = &rule->patterns[i];
+            for (int j = 0; j < p->count; j++)
+                placed = placed || (p->attr != 0 && rule->parts[p->first + j] == s);
+        }
+        if (!placed)
+            return refuse_rule(rule,
+                               "%.*s is a group of dimensions; write %.*s@ and the attribute that "
+                               "lists them, or a factor in small letters",
+                               WF_WORD(rule, rule->symbols[s].name),
+                               WF_WORD(rule, rule->symbols[s].name));
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_lists(const struct wf_rule *rule)
 {
     for (int i = 0; i < rule->output_count; i++)
@@ -137,6 +157,44 @@ static weft_status check_lists(const struct wf_rule *rule)
     return WEFT_OK;
 }
 
+/* How many tensors from FIRST on have SYMBOL as a dimension by itself. */
+static int count_alone(const struct wf_rule *rule, int first, int count, int symbol)
+{
+    int found = 0;
+
+    for (int i = first; i < first + count; i++)
+        for (int j = 0; j < rule->slots[i].count; j++) {
+            const struct wf_pattern *p = &rule->patterns[rule->slots[i].first + j];
+            found += p->count == 1 && rule->parts[p->first] == symbol;
+        }
+    return found;
+}
+
+/* The whole and its parts are whole factors, and dimensions by themselves: the whole of one tensor,
+ * the parts of tensors on the other side of the arrow. */
+static weft_status check_cut(const struct wf_rule *rule)
+{
+    int whole = rule->cut.whole - 1, in = rule->input_count, out = rule->output_count;
+    bool joins;
+
+    if (whole < 0) return WEFT_OK;
+    joins = count_alone(rule, in, out, whole) == 1;
+    if (count_alone(rule, 0, in + out, whole) != 1)
+        return refuse_rule(rule, "parts: one tensor must have %.*s as a dimension",
+                           WF_WORD(rule, rule->symbols[whole].name));
+    for (int i = -1; i < rule->cut.count; i++) {
+        const struct wf_symbol *s = &rule->symbols[i < 0 ? whole : rule->cut.parts[i]];
+        if (s->kind != WF_SYMBOL_FACTOR || (s->flags & WF_WHOLE) == 0)
+            return refuse_rule(rule, "parts: add \"whole %.*s\"", WF_WORD(rule, s->name));
+        if (i >= 0 &&
+            (count_alone(rule, joins ? 0 : in, joins ? in : out, rule->cut.parts[i]) == 0 ||
+             count_alone(rule, joins ? in : 0, joins ? out : in, rule->cut.parts[i]) > 0))
+            return refuse_rule(rule, "parts: %s must have %.*s as a dimension",
+                               joins ? "inputs alone" : "outputs alone", WF_WORD(rule, s->name));
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_rule_complete(const struct wf_rule *rule)
 {
     bool is_made = rule->make.length > 0;
@@ -146,6 +204,8 @@ weft_status wf_rule_complete(const struct wf_rule *rule)
         WF_TRY(check_repeats(rule, &rule->slots[i]));
     }
     WF_TRY(check_lists(rule));
+    WF_TRY(check_cut(rule));
+    WF_TRY(check_groups(rule));
     for (int i = 0; i < rule->symbol_count && !is_made; i++)
         WF_TRY(check_symbol(rule, i));
     for (int i = 0; i < rule->output_count; i++) {

@@ -168,6 +168,14 @@ static void add_whole(const struct wf_rule *rule, struct wf_text *out)
     if (any) wf_text_append(out, "\n", 1);
 }
 
+static void add_cut(const struct wf_rule *rule, struct wf_text *out)
+{
+    if (rule->cut.whole == 0) return;
+    wf_text_add(out, "  - split each part of ");
+    add_symbol(rule, &rule->symbols[rule->cut.whole - 1], out);
+    wf_text_add(out, ": the whole is B, and the parts are S or B\n");
+}
+
 /* ---- partials ---- */
 
 static void add_term(const struct wf_rule *rule, const struct wf_term *t, struct wf_text *out)
@@ -226,7 +234,7 @@ static void add_rest(const struct wf_rule *rule, struct wf_text *out)
 
 static void explain(const struct wf_rule *rule, struct wf_text *out)
 {
-    bool any = rule->term_count > 0;
+    bool any = rule->term_count > 0 || rule->cut.whole != 0;
 
     if (rule->step_count > 0) {
         wf_text_add(out,
@@ -245,6 +253,7 @@ static void explain(const struct wf_rule *rule, struct wf_text *out)
                 any ? ", or they" : ".");
     for (int i = 0; i < rule->symbol_count; i++)
         if (is_split(rule, i)) add_split(rule, i, out);
+    add_cut(rule, out);
     for (int i = 0; i < rule->term_count; i++)
         add_term(rule, &rule->terms[i], out);
     add_whole(rule, out);

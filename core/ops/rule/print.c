@@ -99,6 +99,18 @@ static void add_sizes(const struct wf_rule *rule, struct wf_text *out)
     }
 }
 
+static void add_cut(const struct wf_rule *rule, struct wf_text *out)
+{
+    if (rule->cut.whole == 0) return;
+    wf_text_append(out, "; parts ", 8);
+    add_symbol(rule, &rule->symbols[rule->cut.whole - 1], out);
+    if (rule->cut.skip > 0) wf_text_add(out, " %lld", (long long)rule->cut.skip);
+    for (int i = 0; i < rule->cut.count; i++) {
+        wf_text_char(out, ' ');
+        add_symbol(rule, &rule->symbols[rule->cut.parts[i]], out);
+    }
+}
+
 static void add_tensors(const struct wf_rule *rule, uint32_t inputs, const char *between,
                         struct wf_text *out)
 {
@@ -139,13 +151,11 @@ static uint32_t marked_inputs(const struct wf_rule *rule, bool shape)
 
 static void add_type(const struct wf_rule *rule, const struct wf_slot *slot, struct wf_text *out)
 {
+    static const char *const words[] = {"join", "float", "wide", "complex", "real"};
+
     if (slot->type == WF_TYPE_FIRST) return;
     wf_text_append(out, "; type ", 7);
-    if (slot->type >= WF_TYPE_JOIN)
-        wf_text_add(out, "%s",
-                    slot->type == WF_TYPE_JOIN    ? "join"
-                    : slot->type == WF_TYPE_FLOAT ? "float"
-                                                  : "wide");
+    if (slot->type >= WF_TYPE_JOIN) wf_text_add(out, "%s", words[slot->type - WF_TYPE_JOIN]);
     if (slot->type == WF_TYPE_DTYPE) wf_text_add(out, "%s", wf_dtype_name(slot->type_value));
     if (slot->type == WF_TYPE_ATTR) add_word(rule, rule->attrs[slot->type_value].name, out);
     if (slot->type == WF_TYPE_TENSOR) add_word(rule, rule->slots[slot->type_value].name, out);
@@ -215,6 +225,7 @@ void wf_rule_print(const struct wf_rule *rule, struct wf_text *out)
     for (size_t i = 0; i < WF_COUNT(flags); i++)
         add_factors(rule, flags[i].name, flags[i].flag, 0, out);
     add_sizes(rule, out);
+    add_cut(rule, out);
     add_marked(rule, "add", false, out);
     add_terms(rule, out);
     add_marked(rule, "shape", true, out);

@@ -18,6 +18,8 @@
 
 weft_status wf_rule_fail(const struct wf_rule_reader *r, const char *expected)
 {
+    if (wf_scan_peek(&r->scan) == '\n')
+        return wf_scan_refuse(&r->scan, "rule", "expected %s, found the end of the line", expected);
     return wf_scan_fail(&r->scan, "rule", "expected %s", expected);
 }
 

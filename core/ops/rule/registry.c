@@ -256,18 +256,6 @@ static void publish(struct table *table)
     if (before != own) wf_published_retire(&wf_op_guard, &before->retired);
 }
 
-static bool is_in_batch(const struct batch *batch, const struct wf_op_entry *op)
-{
-    for (size_t i = 0; i < batch->count; i++)
-        for (int j = 0; j < batch->rules[i]->name_count; j++) {
-            struct wf_word name = batch->rules[i]->names[j];
-            if (name.length == op->length &&
-                memcmp(batch->rules[i]->text + name.at, op->name, op->length) == 0)
-                return true;
-        }
-    return false;
-}
-
 /* True if A and B have the same rules but for the other names in their lines. */
 static bool same_rules(const struct wf_op_entry *a, const struct wf_op_entry *b)
 {
@@ -295,28 +283,49 @@ static weft_status check_conflicts(struct table *before, struct table *table)
     return WEFT_OK;
 }
 
+/* A table with the rules of BATCH, and those of BEFORE under other names. */
+static weft_status make_changed(struct table *before, const struct batch *batch, bool replace,
+                                struct table **out)
+{
+    struct table *table = make_table(before->count + (uint32_t)batch->names);
+    weft_status status;
+
+    if (table == NULL) return wf_fail_memory(before->count * sizeof before->ops[0]);
+    status = add_batch(table, batch, true);
+    for (uint32_t i = 0; status == WEFT_OK && i < before->count; i++)
+        if (find_entry(table, before->ops[i].name, before->ops[i].length) == NULL)
+            copy_entry(table, &before->ops[i]);
+    if (status == WEFT_OK && !replace) status = check_conflicts(before, table);
+    if (status == WEFT_OK) status = check_steps(table);
+    if (status == WEFT_OK)
+        *out = table;
+    else
+        drop_table(&table->retired);
+    return status;
+}
+
 static weft_status change_rules(const struct batch *batch, bool replace)
 {
-    struct table *before, *table;
-    weft_status status = WEFT_OK;
+    struct table *table;
+    weft_status status;
 
     WF_TRY(begin_change());
-    before = atomic_load(&current);
-    table = make_table(before->count + (uint32_t)batch->names);
-    if (table == NULL) {
-        status = wf_fail_memory(before->count * sizeof before->ops[0]);
-    } else {
-        for (uint32_t i = 0; i < before->count; i++)
-            if (!is_in_batch(batch, &before->ops[i])) copy_entry(table, &before->ops[i]);
-        status = add_batch(table, batch, true);
-        if (status == WEFT_OK && !replace) status = check_conflicts(before, table);
-        if (status == WEFT_OK) status = check_steps(table);
-    }
-    if (status == WEFT_OK)
-        publish(table);
-    else if (table != NULL)
-        drop_table(&table->retired);
+    status = make_changed(atomic_load(&current), batch, replace, &table);
+    if (status == WEFT_OK) publish(table);
     wf_published_unlock(&wf_op_guard);
+    return status;
+}
+
+/* What weft_op_replace would refuse. */
+static weft_status check_batch(const struct batch *batch)
+{
+    struct table *table = NULL;
+    weft_status status;
+
+    WF_TRY(begin_change());
+    status = make_changed(atomic_load(&current), batch, true, &table);
+    wf_published_unlock(&wf_op_guard);
+    if (status == WEFT_OK) drop_table(&table->retired);
     return status;
 }
 
@@ -402,28 +411,12 @@ const struct wf_op_entry *wf_op_find(const char *name)
     return find_entry(atomic_load(&current), name, strlen(name));
 }
 
-weft_status wf_op_refuse_name(const char *function, const char *name)
+const struct wf_op_entry *wf_op_all(uint32_t *count)
 {
     const struct table *table = atomic_load(&current);
-    const char **names = wf_alloc(table->count * sizeof *names);
-    char *copies = wf_alloc(table->count * 64);
-    int nearest = -1;
-    weft_status status;
 
-    if (names != NULL && copies != NULL) {
-        for (uint32_t i = 0; i < table->count; i++) {
-            size_t length = (size_t)wf_min_i64(table->ops[i].length, 63);
-            names[i] = memcpy(copies + i * 64, table->ops[i].name, length);
-            copies[i * 64 + length] = '\0';
-        }
-        nearest = wf_nearest(name, names, table->count);
-    }
-    status = wf_fail(WEFT_ERR_NOT_FOUND, "%s: there is no rule for operator \"%.100s\"%s%s%s",
-                     function, name, nearest >= 0 ? "; did you mean " : "",
-                     nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "?" : "");
-    wf_free(names);
-    wf_free(copies);
-    return status;
+    *count = table->count;
+    return table->ops;
 }
 
 uint64_t weft_op_digest(void)
@@ -441,48 +434,14 @@ weft_status weft_op_format(const char *text, char *buffer, size_t capacity, size
 {
     struct wf_text out = {0};
     struct batch batch;
+    weft_status status;
 
     WF_TRY(wf_require(text, "weft_op_format: text"));
     if (capacity > 0) WF_TRY(wf_require(buffer, "weft_op_format: buffer"));
     WF_TRY(wf_fail_named(read_batch(text, &batch), "weft_op_format"));
-    for (size_t i = 0; i < batch.count; i++)
+    status = wf_fail_named(check_batch(&batch), "weft_op_format");
+    for (size_t i = 0; status == WEFT_OK && i < batch.count; i++)
         wf_text_add(&out, "%s%s", i > 0 ? "\n" : "", batch.rules[i]->text);
     free_batch(&batch);
-    return wf_text_copy_out(&out, buffer, capacity, length);
-}
-
-/* The least name greater than AFTER (NULL: the least of all), or NULL. */
-static const struct wf_op_entry *next_name(const struct table *table,
-                                           const struct wf_op_entry *after)
-{
-    const struct wf_op_entry *least = NULL;
-
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct wf_op_entry *op = &table->ops[i];
-        const struct wf_op_entry *bounds[] = {after, least};
-        int order[2] = {1, -1};
-        for (int b = 0; b < 2; b++) {
-            size_t shorter;
-            if (bounds[b] == NULL) continue;
-            shorter = op->length < bounds[b]->length ? op->length : bounds[b]->length;
-            order[b] = memcmp(op->name, bounds[b]->name, shorter);
-            if (order[b] == 0) order[b] = (int)op->length - (int)bounds[b]->length;
-        }
-        if (order[0] > 0 && order[1] < 0) least = op;
-    }
-    return least;
-}
-
-weft_status weft_op_print_names(char *buffer, size_t capacity, size_t *length)
-{
-    const struct wf_op_entry *op = NULL;
-    struct wf_text out = {0};
-    uint32_t ticket;
-
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_op_print_names: buffer"));
-    WF_TRY(wf_op_enter(&ticket));
-    while ((op = next_name(atomic_load(&current), op)) != NULL)
-        wf_text_add(&out, "%s%.*s", out.length > 0 ? "\n" : "", (int)op->length, op->name);
-    wf_op_leave(ticket);
-    return wf_text_copy_out(&out, buffer, capacity, length);
+    return status == WEFT_OK ? wf_text_copy_out(&out, buffer, capacity, length) : status;
 }

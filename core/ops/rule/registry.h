@@ -22,6 +22,9 @@ struct wf_op_entry {
 /* The guard of the registry and of the cache of choices. */
 extern struct wf_published wf_op_guard;
 
+/* The operators that have rules, COUNT of them, in no order.  Between wf_op_enter and
+ * wf_op_leave. */
+const struct wf_op_entry *wf_op_all(uint32_t *count);
 /* Between wf_op_enter and wf_op_leave: the operator NAME, or NULL.  WEFT_ERR_NO_MEMORY: weft's own
  * rules could not be read. */
 weft_status wf_op_enter(uint32_t *ticket) WF_NODISCARD;

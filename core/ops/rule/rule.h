@@ -93,7 +93,7 @@ struct wf_pattern {
 
 /* Where the dtype of an output comes from.  JOIN: the dtype that holds all inputs and the
  * attributes with fractions; FLOAT: the same, at least f32; WIDE: that of the first input, at least
- * i64. */
+ * i64; COMPLEX, REAL: the complex dtype of it, and the dtype of its real part. */
 enum wf_type_kind {
     WF_TYPE_FIRST,
     WF_TYPE_DTYPE,
@@ -101,7 +101,9 @@ enum wf_type_kind {
     WF_TYPE_TENSOR,
     WF_TYPE_JOIN,
     WF_TYPE_FLOAT,
-    WF_TYPE_WIDE
+    WF_TYPE_WIDE,
+    WF_TYPE_COMPLEX,
+    WF_TYPE_REAL
 };
 
 struct wf_slot {
@@ -123,6 +125,16 @@ struct wf_term {
     uint32_t inputs;          /* bit per input */
 };
 
+enum { WF_RULE_CUTS = 4 };
+
+/* The clause `parts`: a factor that consists of others, one after another. */
+struct wf_cut {
+    uint8_t whole; /* 1 + the symbol; 0: the rule has no such clause */
+    uint8_t count;
+    uint8_t parts[WF_RULE_CUTS]; /* symbols */
+    int64_t skip;                /* indices of the whole before the first part */
+};
+
 struct wf_rule {
     _Atomic(int64_t) references;
     uint64_t hash; /* of the text */
@@ -135,6 +147,7 @@ struct wf_rule {
     uint8_t step_count;
     uint8_t random;
     struct wf_word use, make; /* length 0: none */
+    struct wf_cut cut;
     struct wf_word *names;
     struct wf_rule_attr *attrs;
     struct wf_slot *slots; /* inputs, then outputs */

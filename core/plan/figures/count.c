@@ -261,8 +261,7 @@ static uint64_t received_at(const struct wf_counted_step *step, const weft_mesh 
     if (step->kind == WEFT_STEP_ALL_REDUCE) /* reduce-scatter and all-gather of slices */
         return wf_mul_capped(2 * (step->ranks - 1),
                              (wants + step->ranks - 1) / step->ranks * step->element);
-    return wf_sub_capped(wf_mul_capped(wants * step->element, step->holders),
-                         common * step->element);
+    return wf_bytes_from(wants, step->holders, common, step->element);
 }
 
 uint64_t wf_counter_at(struct wf_counter *counter, const int32_t *coord)
@@ -332,8 +331,8 @@ static uint64_t received_alone(const struct wf_step *step, const int32_t *coord)
     if (step->kind == WEFT_STEP_ALL_REDUCE)
         return wf_mul_capped(2 * (ranks - 1),
                              ((uint64_t)wants.elements + ranks - 1) / ranks * element);
-    return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements * element, wf_step_holders(step)),
-                         wf_shards_common_elements(&has, &wants) * element);
+    return wf_bytes_from((uint64_t)wants.elements, wf_step_holders(step),
+                         wf_shards_common_elements(&has, &wants), element);
 }
 
 static void sample_rank(weft_plan *plan, const int32_t *coord)

@@ -48,7 +48,7 @@ static uint64_t received_at(const struct wf_step *step, const int32_t *source,
         wf_shard_at(&step->from->layout, source, &has);
         own = wf_shards_common_elements(&has, &wants);
     }
-    return wf_sub_capped(wf_mul_capped((uint64_t)wants.elements, holders), own);
+    return wf_bytes_from((uint64_t)wants.elements, holders, own, 1);
 }
 
 static bool is_regular(const struct wf_step *step)
@@ -296,6 +296,7 @@ weft_status wf_batch_count(weft_plan *plan)
         if (sum > plan->received) plan->received = sum;
     }
     if (plan->together > 0) plan->steps[0].received = most;
+    plan->exact = plan->received != UINT64_MAX; /* as many bytes, or more */
     wf_free(together);
     return status;
 }
@@ -359,9 +360,9 @@ static void add_reader(struct messages *m, const struct wf_step *step, int32_t r
             source[a] = 0;
         }
     do {
+        uint64_t *bytes = &m->bytes[wf_mesh_rank(from->mesh, source) * m->ranks + rank];
         wf_shard_at(from, source, &has);
-        m->bytes[wf_mesh_rank(from->mesh, source) * m->ranks + rank] +=
-            wf_shards_common_elements(&has, &wants) * element;
+        *bytes = wf_add_capped(*bytes, wf_shards_common_elements(&has, &wants) * element);
         m->pairs++;
     } while (wf_coord_next(from->mesh, axes, source));
 }
@@ -383,7 +384,9 @@ static bool add_messages(struct messages *m, const struct wf_member *member)
 
 static uint64_t message_room(uint64_t bytes)
 {
-    return (bytes + MESSAGE_UNIT - 1) / MESSAGE_UNIT * MESSAGE_UNIT;
+    uint64_t sum = wf_add_capped(bytes, MESSAGE_UNIT - 1);
+
+    return sum == UINT64_MAX ? sum : sum / MESSAGE_UNIT * MESSAGE_UNIT;
 }
 
 /* Bytes that a rank stages, at most. */
@@ -393,9 +396,10 @@ static uint64_t most_staged(const struct messages *m)
 
     for (int64_t rank = 0; rank < m->ranks; rank++) {
         uint64_t mine = 0;
-        for (int64_t other = 0; other < m->ranks; other++)
-            mine += message_room(m->bytes[rank * m->ranks + other]) +
-                    message_room(m->bytes[other * m->ranks + rank]);
+        for (int64_t other = 0; other < m->ranks; other++) {
+            mine = wf_add_capped(mine, message_room(m->bytes[rank * m->ranks + other]));
+            mine = wf_add_capped(mine, message_room(m->bytes[other * m->ranks + rank]));
+        }
         if (mine > most) most = mine;
     }
     return most;
@@ -413,7 +417,10 @@ weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, co
     for (uint32_t i = 0; i < count && *exact; i++)
         if (joins != NULL ? joins[i] : members[i].alone == NULL)
             *exact = add_messages(&m, &members[i]);
-    if (*exact) *bytes = most_staged(&m);
+    if (*exact) {
+        *bytes = most_staged(&m);
+        *exact = *bytes != UINT64_MAX;
+    }
     wf_free(m.bytes);
     return WEFT_OK;
 }

@@ -51,6 +51,13 @@ bool wf_step_keeps_partial(const struct wf_step *step, int32_t axis);
 uint32_t wf_step_made(const struct wf_step *step);
 /* Contributions that STEP reduces to one element. */
 uint64_t wf_step_holders(const struct wf_step *step);
+/* Bytes that a rank receives if it wants WANTS elements, each from HOLDERS ranks, and holds HELD of
+ * them.  UINT64_MAX: as many, or more. */
+static inline uint64_t wf_bytes_from(uint64_t wants, uint64_t holders, uint64_t held,
+                                     uint64_t element)
+{
+    return wf_add_capped(wf_mul_capped(wants * element, holders - 1), (wants - held) * element);
+}
 /* Ranks that take part in STEP together. */
 uint64_t wf_step_ranks(const struct wf_step *step);
 /* Is STEP an all-gather under any name: every rank of a group reads the whole shards of all
@@ -148,7 +155,8 @@ weft_status wf_batch_count(weft_plan *plan) WF_NODISCARD;
 weft_status wf_batch_sent(const weft_plan *plan, uint64_t *bytes, bool *exact) WF_NODISCARD;
 /* Set *BYTES to the scratch of the common exchange of those of COUNT MEMBERS that JOINS marks, or
  * that have no plan of their own if it is NULL, on the rank that takes most.  *EXACT is false, and
- * *BYTES unchanged, if there are too many ranks. */
+ * *BYTES unchanged, if there are too many ranks; also if *BYTES is UINT64_MAX, because it is as
+ * much or more. */
 weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, const bool *joins,
                              uint64_t *bytes, bool *exact) WF_NODISCARD;
 
@@ -161,14 +169,18 @@ enum {
     WF_SCRATCH_MESSAGES = 2 * 256 * 256
 };
 
+/* UINT64_MAX: as many bytes, or more. */
 static inline uint64_t wf_scratch_align(uint64_t bytes)
 {
-    return wf_add_capped(bytes, WF_SCRATCH_UNIT - 1) / WF_SCRATCH_UNIT * WF_SCRATCH_UNIT;
+    uint64_t sum = wf_add_capped(bytes, WF_SCRATCH_UNIT - 1);
+
+    return sum == UINT64_MAX ? sum : sum / WF_SCRATCH_UNIT * WF_SCRATCH_UNIT;
 }
 
 /* Scratch that binding STEP takes on the rank that takes most, if the backend reads peers' memory
  * (ONE_SIDED) or packs messages.  FIRST and LAST: the input is the source, the output the target.
- * False: there are too many ranks, and *BYTES is unchanged. */
+ * False: there are too many ranks, and *BYTES is unchanged; or *BYTES is UINT64_MAX, because it is
+ * as much or more. */
 bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
                      uint64_t *bytes);
 
@@ -230,8 +242,8 @@ weft_status wf_loads_measure(struct wf_loads *loads, const struct wf_state *stat
 uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
                         const struct wf_load_state *state);
 /* Write the bytes that each rank receives in EDGE, out of FROM, to RECEIVED. */
-void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
-                   const struct wf_load_state *before, const struct wf_edge *edge,
-                   const struct wf_load_state *after, uint64_t *received);
+weft_status wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
+                          const struct wf_load_state *before, const struct wf_edge *edge,
+                          const struct wf_load_state *after, uint64_t *received) WF_NODISCARD;
 
 #endif

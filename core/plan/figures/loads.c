@@ -295,23 +295,49 @@ static uint64_t group_ranks(const struct wf_problem *problem, uint32_t axes)
     return ranks;
 }
 
-static void load_exchange(const struct wf_loads *loads, const struct wf_state *from,
-                          const struct wf_load_state *before, uint64_t element, uint64_t *received)
+/* Elements that every rank has in FROM and in TO. */
+static weft_status list_common(const struct wf_loads *loads, const struct wf_state *from,
+                               const struct wf_state *to, uint64_t *common)
+{
+    struct wf_layout before, after;
+    struct wf_shard has, wants;
+
+    WF_TRY(wf_problem_layout(loads->problem, from, &before));
+    WF_TRY(wf_problem_layout(loads->problem, to, &after));
+    for (int32_t r = 0; r < loads->ranks; r++) {
+        wf_shard_at(&before, loads->coord[r], &has);
+        wf_shard_at(&after, loads->coord[r], &wants);
+        common[r] = wf_shards_common_elements(&has, &wants);
+    }
+    return WEFT_OK;
+}
+
+static weft_status load_exchange(const struct wf_loads *loads, const struct wf_state *from,
+                                 const struct wf_load_state *before, const struct wf_edge *edge,
+                                 const struct wf_load_state *after, uint64_t element,
+                                 uint64_t *received)
 {
     const struct wf_problem *problem = loads->problem;
-    uint64_t holders = pending_of(problem, from);
+    uint64_t room[WF_LOADS_MAX], holders = 1;
+    const uint64_t *common = before->common;
 
+    if (!wf_state_same(&edge->to, &problem->target)) {
+        WF_TRY(list_common(loads, from, &edge->to, room));
+        common = room;
+    }
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (from->axis[i].kind == WF_CODE_PARTIAL && edge->to.axis[i].kind != WF_CODE_PARTIAL)
+            holders *= (uint64_t)problem->size[i];
     for (int32_t r = 0; r < loads->ranks; r++) {
         bool identity = false;
         for (int32_t i = 0; i < problem->axes; i++) {
-            struct wf_code to = problem->target.axis[i];
+            struct wf_code to = edge->to.axis[i];
             identity |= to.kind == WF_CODE_PARTIAL && from->axis[i].kind != WF_CODE_PARTIAL &&
                         to.value != WEFT_REDUCE_AVG && loads->coord[r][problem->mesh_axis[i]] != 0;
         }
-        received[r] = identity ? 0
-                               : wf_sub_capped(wf_mul_capped(loads->wants[r] * element, holders),
-                                               before->common[r] * element);
+        received[r] = identity ? 0 : wf_bytes_from(after->elements[r], holders, common[r], element);
     }
+    return WEFT_OK;
 }
 
 /* Elements that every rank has before and after a collective.  In every dimension one of the two
@@ -329,9 +355,9 @@ static void list_kept(const struct wf_loads *loads, const struct wf_load_state *
     }
 }
 
-void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
-                   const struct wf_load_state *before, const struct wf_edge *edge,
-                   const struct wf_load_state *after, uint64_t *received)
+weft_status wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
+                          const struct wf_load_state *before, const struct wf_edge *edge,
+                          const struct wf_load_state *after, uint64_t *received)
 {
     uint64_t ranks = group_ranks(loads->problem, edge->axes), holders = 1;
     uint64_t room[WF_LOADS_MAX];
@@ -339,12 +365,10 @@ void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
     struct wf_cast_work cast;
 
     memset(received, 0, (size_t)loads->ranks * sizeof *received);
-    if (edge->kind == WEFT_STEP_SLICE || edge->kind == WEFT_STEP_PARTIAL) return;
+    if (edge->kind == WEFT_STEP_SLICE || edge->kind == WEFT_STEP_PARTIAL) return WEFT_OK;
     wf_cast_price(loads->problem, from, edge, &cast);
-    if (edge->kind == WEFT_STEP_EXCHANGE || edge->kind == WEFT_STEP_PERMUTE) {
-        load_exchange(loads, from, before, cast.element, received);
-        return;
-    }
+    if (edge->kind == WEFT_STEP_EXCHANGE || edge->kind == WEFT_STEP_PERMUTE)
+        return load_exchange(loads, from, before, edge, after, cast.element, received);
     if (edge->kind == WEFT_STEP_REDUCE_SCATTER || edge->kind == WEFT_STEP_REDUCE) holders = ranks;
     if (edge->kind == WEFT_STEP_ALL_GATHER) /* of which the shard is a part */
         kept = before->elements;
@@ -360,7 +384,7 @@ void wf_loads_edge(const struct wf_loads *loads, const struct wf_state *from,
         else if (holders == 1)
             received[r] = (wants - kept[r]) * cast.element;
         else
-            received[r] =
-                wf_sub_capped(wf_mul_capped(wants * cast.element, holders), kept[r] * cast.element);
+            received[r] = wf_bytes_from(wants, holders, kept[r], cast.element);
     }
+    return WEFT_OK;
 }

@@ -132,7 +132,7 @@ static void add_message(struct side *side, const struct wf_shard *mine,
     struct message m;
 
     lay_message(mine, theirs, cuts, &m);
-    side->elements += m.elements;
+    side->elements = wf_add_capped(side->elements, m.elements);
     if (m.elements > 0) side->in_tensor = side->in_tensor && m.in_run;
     if (in_order)
         side->in_tensor =
@@ -246,7 +246,7 @@ static void add_sources(struct part *part, const struct wf_shard *wants, const i
             axes |= UINT32_C(1) << a;
     if (from->mesh == part->step->to->layout.mesh) axes &= part->step->axes;
     add_group(part, wants, from, source, axes, false, side);
-    side->elements *= part->holders;
+    side->elements = wf_mul_capped(side->elements, part->holders);
     side->in_tensor = side->in_tensor && part->holders == 1;
 }
 
@@ -486,13 +486,15 @@ bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, boo
                      uint64_t *bytes)
 {
     struct casting casting = find_casting(step, one_sided);
-    bool own[2] = {!first, !last};
+    bool own[2] = {!first, !last}, counted;
     struct part part;
 
     open_part(&part, step);
     if (!casting.split && casting.place != WEFT_CAST_NONE)
         part.is_cast[casting.place == WEFT_CAST_AFTER] = true;
     if (step->from->layout.mesh == step->to->layout.mesh)
-        return scratch_on_one_mesh(&part, &casting, one_sided, own, bytes);
-    return scratch_between_meshes(&part, &casting, one_sided, own, bytes);
+        counted = scratch_on_one_mesh(&part, &casting, one_sided, own, bytes);
+    else
+        counted = scratch_between_meshes(&part, &casting, one_sided, own, bytes);
+    return counted && *bytes != UINT64_MAX;
 }

@@ -6,6 +6,9 @@
 #include "device/gpu_checks.h"
 
 SAME_PLACE(vendor_pool_options, most_bytes, CUmemPoolProps, maxSize);
+SAME_SIZE(vendor_pool_access, CUmemAccessDesc);
+SAME_PLACE(vendor_pool_access, location_id, CUmemAccessDesc, location.id);
+SAME_PLACE(vendor_pool_access, flags, CUmemAccessDesc, flags);
 SAME_SIZE(vendor_copy_2d, CUDA_MEMCPY2D);
 SAME_PLACE(vendor_copy_2d, source_type, CUDA_MEMCPY2D, srcMemoryType);
 SAME_PLACE(vendor_copy_2d, source_device, CUDA_MEMCPY2D, srcDevice);

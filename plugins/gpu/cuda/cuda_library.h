@@ -28,6 +28,7 @@ typedef CUuuid vendor_uuid;
 typedef CUmemoryPool vendor_pool;
 typedef CUmemPoolProps vendor_pool_options;
 typedef CUmemPool_attribute vendor_pool_attribute;
+typedef CUmemAccessDesc vendor_pool_access;
 typedef CUdevice_attribute vendor_attribute;
 typedef CUpointer_attribute vendor_pointer_attribute;
 typedef CUDA_MEMCPY2D vendor_copy_2d;

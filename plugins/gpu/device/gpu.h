@@ -30,6 +30,7 @@ enum {
 enum { GPU_STREAM_NON_BLOCKING = 1, GPU_PINNED_PORTABLE = 1, GPU_EVENT_UNTIMED = 2 };
 enum { GPU_CAPTURE_RELAXED = 2 };
 enum { GPU_POOL_PINNED = 1, GPU_POOL_ON_DEVICE = 1, GPU_POOL_RELEASE_THRESHOLD = 4 };
+enum { GPU_POOL_READ_WRITE = 3 };
 
 struct vendor_pool_options {
     int allocation_type, handle_types;
@@ -37,6 +38,11 @@ struct vendor_pool_options {
     void *security;
     size_t most_bytes;
     unsigned char reserved[56];
+};
+
+struct vendor_pool_access {
+    int location_type, location_id;
+    int flags;
 };
 
 struct vendor_uuid {
@@ -108,7 +114,7 @@ struct gpu_device {
     int32_t capability; /* 90 for compute capability 9.0; 0 if the vendor has none */
     vendor_device handle;
     void *context;
-    vendor_pool pool;    /* stream-ordered scratch; NULL if the library has no pools */
+    vendor_pool pool;    /* stream-ordered memory; NULL if the library has no pools */
     vendor_stream setup; /* for synchronous copies */
     pthread_mutex_t setup_lock;
     bool is_shared;             /* with other ranks, under WEFT_SHARE_GPU */
@@ -164,6 +170,8 @@ const void *gpu_vendor_image(size_t index);
 
 weft_status gpu_allocate(void *device, uint64_t bytes, uint32_t kind, void **pointer);
 weft_status gpu_free(void *device, void *pointer);
+weft_status gpu_allocate_on(void *device, uint64_t bytes, void *stream, void **pointer);
+weft_status gpu_free_on(void *device, void *pointer, void *stream);
 weft_status gpu_query_pointer(void *device, const void *pointer, weft_pointer_info *out);
 weft_status gpu_copy(void *device, void *target, const void *source, uint64_t bytes, void *stream);
 weft_status gpu_fill_bytes(void *device, void *target, uint8_t byte, uint64_t bytes, void *stream);
@@ -171,7 +179,7 @@ weft_status gpu_fill_bytes(void *device, void *target, uint8_t byte, uint64_t by
 weft_status gpu_usable(const void *pointer, const char *what);
 /* True if gpu_usable has accepted POINTER before.  False if unknown. */
 bool gpu_is_known(const void *pointer) PLUG_HOT;
-/* Stream-ordered scratch.  Within a scope. */
+/* Stream-ordered memory.  Within a scope. */
 weft_status gpu_borrow(struct gpu_device *device, uint64_t bytes, vendor_stream stream,
                        void **pointer);
 void gpu_give_back(struct gpu_device *device, void *pointer, vendor_stream stream) PLUG_HOT;

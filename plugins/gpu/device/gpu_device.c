@@ -79,6 +79,20 @@ static weft_status learn(struct gpu_device *device)
     return WEFT_OK;
 }
 
+/* NCCL may read memory of other devices of this process directly.  A device that cannot reach this
+ * one is not asked to. */
+static void open_pool_to_peers(const struct gpu_device *device)
+{
+    for (int32_t i = 0; gpu_api.pool_access != NULL && i < device->count; i++) {
+        const vendor_pool_access access = {
+            .location_type = GPU_POOL_ON_DEVICE, .location_id = i, .flags = GPU_POOL_READ_WRITE};
+
+        if (i != device->ordinal && gpu_api.pool_access(device->pool, &access, 1) != GPU_SUCCESS)
+            plug_log(4, "device %d cannot reach memory in stream order of device %d", (int)i,
+                     (int)device->ordinal);
+    }
+}
+
 static void make_pool(struct gpu_device *device)
 {
     struct vendor_pool_options options = {.allocation_type = GPU_POOL_PINNED,
@@ -93,6 +107,7 @@ static void make_pool(struct gpu_device *device)
         device->pool = NULL;
     else if (gpu_api.pool_set(device->pool, GPU_POOL_RELEASE_THRESHOLD, &keep_all) != GPU_SUCCESS)
         plug_log(4, "%s does not cache idle scratch memory", VENDOR_GPU);
+    if (device->pool != NULL) open_pool_to_peers(device);
 }
 
 static weft_status furnish(struct gpu_device *device)

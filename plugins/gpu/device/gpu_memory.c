@@ -50,6 +50,16 @@ static void forget_all(void)
         atomic_store_explicit(&known[i], 0, memory_order_relaxed);
 }
 
+/* Free POINTER when the work that is on STREAM now has run.  Within a scope. */
+static weft_status give_back(const struct gpu_device *device, void *pointer, vendor_stream stream)
+{
+    if (device->pool != NULL)
+        return gpu_check(gpu_api.pool_free(GPU_ADDRESS(pointer), stream),
+                         "freeing memory on a stream");
+    /* waits for work that uses the memory */
+    return gpu_check(gpu_api.memory_free(GPU_ADDRESS(pointer)), "freeing memory");
+}
+
 weft_status gpu_free(void *opened, void *pointer)
 {
     struct gpu_device *device = opened;
@@ -70,6 +80,42 @@ weft_status gpu_free(void *opened, void *pointer)
     if (result == GPU_SUCCESS && kind == WEFT_MEMORY_HOST)
         return plug_fail(WEFT_ERR_INVALID, "%p is not from this plugin's allocate", pointer);
     return gpu_check(result, "freeing memory");
+}
+
+/* Memory of the pool that a graph captures would belong to the graph. */
+static weft_status check_capture(const char *what, vendor_stream stream)
+{
+    if (!gpu_is_capturing(stream)) return WEFT_OK;
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: the stream is being captured into a graph", what);
+}
+
+weft_status gpu_allocate_on(void *opened, uint64_t bytes, void *stream, void **pointer)
+{
+    struct gpu_device *device = opened;
+    struct gpu_scope scope;
+    weft_status status;
+
+    PLUG_TRY(gpu_enter(device, &scope));
+    status = check_capture("allocate_on", gpu_native(stream));
+    if (status == WEFT_OK)
+        status = gpu_borrow(device, bytes > 0 ? bytes : 1, gpu_native(stream), pointer);
+    gpu_leave(&scope);
+    return status;
+}
+
+weft_status gpu_free_on(void *opened, void *pointer, void *stream)
+{
+    struct gpu_device *device = opened;
+    struct gpu_scope scope;
+    weft_status status;
+
+    if (pointer == NULL || device->is_lost) return WEFT_OK;
+    forget_all();
+    PLUG_TRY(gpu_enter(device, &scope));
+    status = check_capture("free_on", gpu_native(stream));
+    if (status == WEFT_OK) status = give_back(device, pointer, gpu_native(stream));
+    gpu_leave(&scope);
+    return status;
 }
 
 weft_status gpu_query_pointer(void *opened, const void *pointer, weft_pointer_info *out)
@@ -161,7 +207,7 @@ weft_status gpu_borrow(struct gpu_device *device, uint64_t bytes, vendor_stream 
         result = gpu_api.pool_alloc(&address, bytes, device->pool, stream);
     else
         result = gpu_api.memory_alloc(&address, bytes);
-    snprintf(what, sizeof what, "allocating %llu bytes of scratch memory",
+    snprintf(what, sizeof what, "allocating %llu bytes of device memory on a stream",
              (unsigned long long)bytes);
     PLUG_TRY(gpu_check(result, what));
     *pointer = (void *)(uintptr_t)address;
@@ -170,15 +216,8 @@ weft_status gpu_borrow(struct gpu_device *device, uint64_t bytes, vendor_stream 
 
 void gpu_give_back(struct gpu_device *device, void *pointer, vendor_stream stream)
 {
-    vendor_result result;
-
-    if (pointer == NULL) return;
-    if (device->pool != NULL)
-        result = gpu_api.pool_free(GPU_ADDRESS(pointer), stream);
-    else /* waits for work that uses the memory */
-        result = gpu_api.memory_free(GPU_ADDRESS(pointer));
-    if (result != GPU_SUCCESS)
-        plug_log(1, "scratch memory could not be freed: %s", gpu_vendor_error_text(result));
+    if (pointer != NULL && give_back(device, pointer, stream) != WEFT_OK)
+        plug_log(1, "scratch memory could not be freed: %s", plug_last_text());
 }
 
 weft_status gpu_upload(struct gpu_device *device, void *target, const void *source, uint64_t bytes)

@@ -12,6 +12,7 @@ typedef void *vendor_function;
 typedef void *vendor_pool;
 typedef struct vendor_pool_options vendor_pool_options;
 typedef int vendor_pool_attribute;
+typedef struct vendor_pool_access vendor_pool_access;
 typedef struct vendor_uuid vendor_uuid;
 typedef int vendor_capture;
 typedef int vendor_capture_mode;

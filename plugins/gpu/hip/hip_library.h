@@ -28,6 +28,7 @@ typedef hipUUID vendor_uuid;
 typedef hipMemPool_t vendor_pool;
 typedef hipMemPoolProps vendor_pool_options;
 typedef hipMemPoolAttr vendor_pool_attribute;
+typedef hipMemAccessDesc vendor_pool_access;
 typedef hipStreamCaptureStatus vendor_capture;
 typedef hipStreamCaptureMode vendor_capture_mode;
 typedef hipHostFn_t vendor_host_call;

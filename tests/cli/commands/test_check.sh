@@ -63,7 +63,7 @@ fails 1 'graph line 2: ' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = sofmax(x, dim=0)'
 fails 1 'did you mean softmax?' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y, z = relu(x)'
-fails 1 'operator relu has 1 outputs, and the line names 2' check "$graph"
+fails 1 'operator relu has 1 output, and the line names 2' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(x) ; twice'
 fails 1 'expected a clause' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(x) ; keep x on dp=R'
@@ -87,6 +87,31 @@ write 'mesh 2' 'input x f32[8,4] S(0)' 'y = sum(x, dims=[0], keepdim=True)'
 fails 1 'attribute keepdim is True; it must be true or false' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = sum(x, dim=0)'
 fails 1 'operator sum: it has no attribute dim; the attributes of its rules: dims' check "$graph"
+# Rules of the graph's own, which several lines may share.
+write 'mesh 2' 'rule twice(s>0): x[a b] -> y[a b]; lin x; mono x' 'rule twice(s): x[a b] -> y[a b]; lin x' \
+    'input x f32[4,4] P(max)' 'y = twice(x, s=2)' 'output y'
+expect 0 'output y: f32[4,4] P(max)' check "$graph"
+write 'mesh 2' 'rule twice: x[a b] -> y[a]' 'input x f32[4,4] S(0)'
+fails 1 'factor b of x may be split' check "$graph"
+write 'mesh 2' '' 'rule twice: x[a b -> y[a]' 'input x f32[4,4] S(0)'
+fails 1 'rule line 3' check "$graph"
+# A partial result that must be reduced counts; inputs that are legal as they are stay.
+write 'mesh 4' 'input a f32[4096,64] S(1)' 'input b f32[64,4096]' 'c = mm(a, b)' 'd = gelu(c)' 'output d'
+expect 0 'move a from S(1) to S(0)' check "$graph"
+write 'mesh 4' 'input a f32[4096,64] S(1)' 'input b f32[64,4096] S(0)' 'c = mm(a, b)' 'output c'
+expect 0 'c: f32[4096,4096] P(sum) = mm(a, b)' check "$graph"
+# Fused projections are cut between their parts without a move, up to attention in groups of heads.
+write 'mesh tp=8' 'input x bf16[2,512,4096]' 'param wqkv bf16[6144,4096] B(0;4096,1024,1024)' \
+    'qkv = linear(x, wqkv)' 'q, k, v = split(qkv, dim=2, sizes=[4096,1024,1024])' \
+    'q2 = view(q, shape=[2,512,32,128])' 'k2 = view(k, shape=[2,512,8,128])' \
+    'v2 = view(v, shape=[2,512,8,128])' 'q3 = transpose(q2, dims=[1,2])' 'k3 = transpose(k2, dims=[1,2])' \
+    'v3 = transpose(v2, dims=[1,2])' 'o, _ = sdpa_gqa(q3, k3, v3, r=4)' 'dqkv = cat(q, k, v, dim=2)' 'output o'
+expect 0 'o: bf16[2,32,512,128] S(1)' check "$graph" --strict
+expect 0 'dqkv: bf16[2,512,6144] B(2;4096,1024,1024) = cat(q, k, v)' check "$graph" --strict
+# A clause `to` says where a result goes.
+write 'mesh 4' 'input a f32[64,64] S(0)' 'input b f32[64,64] S(1)' 'c = mm(a, b) ; to S(1)' 'output c'
+expect 0 'move a from S(0) to R' check "$graph"
+
 write 'input x f32[8,4] S(0)'
 fails 1 'no line gives the mesh' check "$graph"
 printf 'mesh 2\n\0' >"$graph"

@@ -45,21 +45,32 @@ json "$weft" inspect hf --layout "$layouts/llama.layout" --json -- \
     'len(it["ranks"]) == 4 and it["ranks"][0]["bytes"] >= it["ranks"][3]["bytes"] > 0'
 
 # From whole tensors to tp=2, to tp=4, and back; nothing changes.
-json "$weft" reshard hf tp2 --layout "$layouts/llama.layout" --mesh tp=2 --json -- \
-    'it["done"] and it["tensors"] == 19 and it["written"] > it["read"] and it["time_ns"] > 0'
+"$weft" reshard hf tp2 --layout "$layouts/llama.layout" --mesh tp=2 --json >events || not_so "events"
+is '2' grep -c '^{"event":"[a-z]*","path":"tp2"' events
+json head -1 events -- 'it["event"] == "begin" and it["steps"] == 19 and it["memory"] > 0'
+json tail -1 events -- 'it["event"] == "done" and it["tensors"] == 19' \
+    'it["written"] > it["read"] and it["time_ns"] > 0 and it["resumed"] == 0'
 contains 'ranks: 19 tensors' "$weft" inspect tp2
 contains 'BF16     [16,12]              S(0)         model.layers.0.self_attn.q_proj.weight' "$weft" inspect tp2
 json "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" --dry-run --json -- \
-    'not it["done"] and it["memory"] <= 256 << 20 and it["steps"] == 19 and it["time_ns"] is None'
+    'it["event"] == "plan" and it["memory"] <= 256 << 20 and it["steps"] == 19 and it["predicted_ns"] > 0' \
+    'sum(f["read"] for f in it["files"]) == it["read"] and len([f for f in it["files"] if f["read"]]) == 2' \
+    '[f["path"] for f in it["files"] if f["written"]] == [f"tp4/rank-0000{i}-of-00004.safetensors" for i in range(4)]'
+"$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" --dry-run >plan || not_so "the plan as text"
+contains ' of buffers, about ' cat plan
+contains 'tp2/rank-00001-of-00002.safetensors' grep '^  read ' plan
+if [[ -e tp4 || -e tp4.weft-sample ]]; then not_so "a dry run leaves nothing"; fi
 contains 'written in' "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" -j 3
 contains 'the same: 19 tensors' "$weft" verify hf tp4
+json "$weft" reshard tp2 new --layout "$layouts/llama.layout" --dry-run --json -- \
+    "[f['written'] for f in it['files'] if f['written']] == [$(stat -c %s tp4/* | paste -sd,)]"
 contains 'the same' "$weft" verify tp4 tp2
 contains 'read' "$weft" reshard tp4 back.safetensors --memory 8M
 json "$weft" verify hf back.safetensors --json -- 'it["same"] and it["difference"] is None'
 
 # Checksums do not depend on the layout.
-"$weft" reshard hf sums2 --layout "$layouts/llama.layout" --mesh tp=2 --checksums >/dev/null || not_so "checksums"
-"$weft" reshard tp4 sums --checksums --memory 8M >/dev/null || not_so "checksums"
+"$weft" reshard hf sums2 --layout "$layouts/llama.layout" --mesh tp=2 --verify >/dev/null || not_so "checksums"
+"$weft" reshard tp4 sums --verify --memory 8M >/dev/null || not_so "checksums"
 is '' cmp sums/weft.json sums2/weft.json
 contains 'the same: 19 tensors' "$weft" verify sums
 contains 'the same: 19 tensors' "$weft" verify sums2
@@ -70,7 +81,7 @@ expect 1 'is replicated, but byte' "$weft" verify hf sums2
 printf 'x' | dd of=$part bs=1 seek=$(($(stat -c %s $part) - 1500)) conv=notrunc 2>/dev/null
 expect 1 'but weft.json has' "$weft" verify sums2
 fails 1 'weft.json: No such file' "$weft" verify hf
-fails 1 'checksums are written to a folder' "$weft" reshard hf one.safetensors --checksums
+fails 1 'checksums are written to a folder' "$weft" reshard hf one.safetensors --verify
 
 # All layouts that come with weft are well formed: a name that none of them has is refused.
 python3 -c 'import struct; h = b"{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"

@@ -49,6 +49,32 @@ fails 1 'operator sum: it has no attribute dim; the attributes of its rules: dim
 fails 1 'the call has attribute dim twice' \
     op softmax --mesh 2 --attr dim=0 --attr dim=1 --input 'f32[8,4] R'
 fails 2 'give the name of an operator' op
+fails 2 'give the mesh with --mesh' op mm --input 'f32[8,4] R' --input 'f32[4,6] R'
+
+# A rule of one's own, shapes of outputs, and prices of outputs.
+contains '  - split b: x and y are split' op shifted --rule 'shifted: x[a b] -> y[a b]; whole a; pass x'
+contains 'output 0: f32[4,4] S(1)' \
+    op shifted --rule 'shifted: x[a b] -> y[a b]; whole a; pass x' --mesh 2 --input 'f32[4,4] S(1)'
+contains 'output 0: c64[4,5] S(0)' \
+    op rfft --mesh 2 --attr dims=[1] --input 'f32[4,8] S(0)' --output 'c64[4,5]'
+contains 'output 0: f32[4,4,2] S(0)' \
+    op unfold --mesh 2 --attr dim=0 --attr size=2 --attr step=2 --input 'f32[8,4] S(0)'
+contains 'output 0: f32[4096,4096] P(sum)' \
+    op mm --mesh 4 --input 'f32[4096,64] S(1)' --input 'f32[64,4096] R'
+contains 'output 0: f32[4096,4096] S(0)' \
+    op mm --price-partials --mesh 4 --input 'f32[4096,64] S(1)' --input 'f32[64,4096] R'
+json op mm --mesh 4 --input 'f32[64,64] S(1)' --input 'f32[64,64] S(0)' --want 'f32[64,64] R' --json -- \
+    'it["chosen"]["outputs"] == ["f32[64,64] P(sum)"] and it["chosen"]["output_ns"] > 0'
+fails 1 'summ is not a clause; did you mean sum?' op f --rule 'f: x[a b] -> y[a]; summ b'
+fails 1 'found the end of the line' op f --rule 'f: x[a]'
+fails 1 'A is a group of dimensions' op f --rule 'f: x[A] -> y[A]'
+fails 1 'operator mm has 1 output, and --want is given 2 times' op mm --mesh 2 \
+    --input 'f32[4,4] S(0)' --input 'f32[4,4] S(0)' --want 'f32[4,4] R' --want 'f32[4,4] R'
+fails 1 'the spec that is wanted of output 0 is f32[4] on a mesh of 2 ranks' op mm --mesh 2 \
+    --input 'f32[4,4] S(0)' --input 'f32[4,4] S(0)' --want 'f32[4] R'
+fails 1 '--output takes a dtype and a shape' op relu --mesh 2 --input 'f32[4] R' --output '4,4'
+fails 1 'more than the 262144 that weft compares; merge axes' op mm --strategies --mesh 2x2x2x2x2x2x2 \
+    --input 'f32[64,64] R,R,R,R,R,R,R' --input 'f32[64,64] R,R,R,R,R,R,R'
 fails 2 'expected --attr NAME=VALUE' op sum --mesh 2 --attr dims --input 'f32[4] R'
 
 # Recorded calls: an answer for each line, also for those that are not records.
@@ -61,10 +87,11 @@ cat >"$records" <<'LINES'
 {"id":"c","op":"foreach_neg","aten":"aten._foreach_neg.default","args":[[{"t":0},{"t":1}]],"mesh":[2],"in":[[[8,12],"f32","S(0)"],[[5,7],"f32","R"]]}
 {"id":"d","op":"sofmax","aten":"aten.sofmax.default","mesh":[2],"in":[[[8],"f32","R"]]}
 {"id":"e","op":"abs","aten":"aten.abs.default","mesh":[2],"in":[[[8],"f32","Q"]]}
+{"id":"f","op":"diagonal","aten":"aten.diagonal.default","args":[{"t":0},1,0,2],"mesh":[2],"in":[[[4,6,5],"f32","S(1)"]]}
 {"id":
 LINES
 answers() { op --records "$records" | python3 -c 'import json, sys; print(json.dumps([json.loads(line) for line in sys.stdin]))'; }
-json answers -- 'len(it) == 6' '[one["id"] for one in it] == ["a", "b", "c", "d", "e", None]' \
+json answers -- 'len(it) == 7' '[one["id"] for one in it] == ["a", "b", "c", "d", "e", "f", None]' \
     'it[0]["op"] == "softmax_backward" and it[0]["rule"].startswith("softmax_bwd")' \
     'it[0]["chosen"]["outputs"] == ["f32[8,12] S(0)"] and it[0]["chosen"]["communicates"]' \
     'len(it[0]["strategies"]) == 4' \
@@ -73,7 +100,8 @@ json answers -- 'len(it) == 6' '[one["id"] for one in it] == ["a", "b", "c", "d"
     'it[2]["strategies"] == [] and [len(one) for one in it[2]["strategies_list"]] == [7, 7]' \
     'it[2]["strategies_list"][1][2]["inputs"] == ["f32[5,7] S(1)"]' \
     '"did you mean softmax?" in it[3]["error"] and "chosen" not in it[3]' \
-    '"\"Q\"" in it[4]["error"] or "Q" in it[4]["error"]' '"the record, byte 8" in it[5]["error"]'
+    '"\"Q\"" in it[4]["error"] or "Q" in it[4]["error"]' '"the record, byte 8" in it[6]["error"]' \
+    'it[5]["chosen"]["outputs"] == ["f32[6,4] S(0)"]'
 is "$(op --records "$records")" bash -c "'$weft' op --records - <'$records'"
 fails 3 'No such file' op --records "$records.absent"
 # sizes that need more than a line

@@ -23,14 +23,20 @@ text = json.dumps(header).encode()
 open("in.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
 PY
 printf 'mesh tp=2\n*.q_proj.* S(0)\na S(1)\n* R\n' >l.layout
-options=(in.safetensors out --layout l.layout --memory 8M -j 1 --checksums)
-"$weft" reshard in.safetensors whole --layout l.layout --checksums >/dev/null || not_so "a run without faults"
+options=(in.safetensors out --layout l.layout --memory 8M -j 1 --verify)
+"$weft" reshard in.safetensors whole --layout l.layout --verify >/dev/null || not_so "a run without faults"
 
 faulty() # FAULT, then a command
 {
     local fault=$1
     shift
     env WEFT_TEST_FAULT="$fault" LD_PRELOAD="$library" "$@"
+}
+
+last_event() # options of a run
+{
+    local lines
+    lines=$("$weft" reshard "$@" --json) && tail -1 <<<"$lines"
 }
 
 is_new() # what there is: nothing, or the whole checkpoint
@@ -68,7 +74,7 @@ is '' diff -r whole out
 rm -rf out*
 fails 3 'steps are done and kept in out.weft-partial; the same command with --resume continues' \
     faulty pwrite:40:EIO "$weft" reshard "${options[@]}"
-json "$weft" reshard "${options[@]}" --resume --json -- 'it["done"] and 0 < it["resumed"] < it["read"]'
+json last_event "${options[@]}" --resume -- 'it["event"] == "done" and 0 < it["resumed"] < it["read"]'
 is '' diff -r whole out
 
 # A run with other options is not continued; one that is not resumed begins anew.
@@ -83,12 +89,12 @@ fails 1 'is of a run with another source or other options' \
 fails 1 'give more memory or fewer jobs' "$weft" reshard "${options[@]}" -j 3 --resume
 touch -d '2001-01-01' in.safetensors
 fails 1 'is of a run with another source or other options' "$weft" reshard "${options[@]}" --resume
-json "$weft" reshard "${options[@]}" --json -- 'it["done"] and it["resumed"] == 0'
+json last_event "${options[@]}" -- 'it["event"] == "done" and it["resumed"] == 0'
 is '' diff -r whole out
 again
 truncate -s 1000 out.weft-partial/rank-00001-of-00002.safetensors
 fails 1 'it was changed after the run that is resumed' "$weft" reshard "${options[@]}" --resume
-json "$weft" reshard "${options[@]}" --json -- 'it["resumed"] == 0'
+json last_event "${options[@]}" -- 'it["resumed"] == 0'
 rm -rf out*
 
 # A source that changes meanwhile is refused.
@@ -120,6 +126,18 @@ for n in 25 40 55; do
     is '' diff -r whole out
 done
 
+# A run that takes its time says how far it is: lines in a log, or events.
+rm -rf out*
+faulty pwrite:6:late "$weft" reshard "${options[@]}" >/dev/null 2>said
+contains ' s left' grep -E '^weft reshard: [0-9]+ %  [0-9.]+ of 0.02 GB  [0-9.]+ GB/s' said
+rm -rf out*
+faulty pwrite:6:late "$weft" reshard "${options[@]}" --json >said 2>said.errors
+if grep -q 's left' said.errors; then not_so "events and lines"; fi
+contains '{"event":"progress","path":"out","done":' grep '"total":.*"bytes_per_s":.*"left_ns":' said
+rm -rf out*
+faulty pwrite:3:EIO "$weft" reshard "${options[@]}" --json >said 2>/dev/null
+contains '"error":"weft_reshard_run:' grep '"event":"failed","path":"out","status":"ERR_SYSTEM"' said
+
 # Ranks of a launcher: if one fails or is killed, nothing looks complete, and the next job does the work.
 one_rank() # FAULT of rank 1, number of ranks
 {
@@ -133,6 +151,28 @@ one_rank pwrite:4:kill 3 >said 2>&1 && not_so "rank 1 is killed, so the job fail
 if [[ -e out ]]; then not_so "rank 1 is killed: there is nothing at the target"; fi
 contains 'written in' "$weft" run -n 3 "$weft" reshard "${options[@]}"
 is '' diff -r whole out
+
+# What ranks have done is kept, and as many ranks, fewer or more go on.
+resumed_by() # ranks
+{
+    local lines
+    lines=$("$weft" run --no-prefix -n "$1" "$weft" reshard "${options[@]}" --resume --json) && tail -1 <<<"$lines"
+}
+for ranks in 3 1 2 5; do
+    fails 3 'the same command with --resume continues' one_rank pwrite:4:EIO 3
+    for journal in out.weft-journal out.weft-journal-1 out.weft-journal-2; do
+        if [[ ! -e $journal ]]; then not_so "a job that fails leaves $journal"; fi
+    done
+    json resumed_by "$ranks" -- 'it["event"] == "done" and 0 < it["resumed"] < it["read"]'
+    is '' diff -r whole out
+    if compgen -G 'out.weft-*' >/dev/null; then not_so "$ranks ranks leave nothing else: $(ls)"; fi
+done
+for fault in pwrite:2:kill pwrite:4:late fdatasync:1:kill any:40:kill; do
+    one_rank "$fault" 3 >said 2>&1 && not_so "rank 1 is killed, so the job fails"
+    is_new
+    contains 'written in' "$weft" run -n 2 "$weft" reshard "${options[@]}" --resume
+    is '' diff -r whole out
+done
 
 # Killed again and again, each run goes on; a single file as well.
 rm -rf out* one*

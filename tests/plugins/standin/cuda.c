@@ -184,8 +184,16 @@ API(cuMemPoolCreate, void **pool, const void *options)
     static int one;
 
     (void)options;
+    if (sg_setting("STANDIN_NO_POOLS", 0) != 0) return SG_NOT_PERMITTED;
     *pool = &one;
     return SG_OK;
+}
+
+/* ACCESS: the kind of place, the device, and 3 for reading and writing. */
+API(cuMemPoolSetAccess, void *pool, const int *access, size_t count)
+{
+    if (pool == NULL || count != 1 || access[0] != 1 || access[2] != 3) return SG_INVALID_VALUE;
+    return access[1] >= 0 && access[1] < sg_device_count() ? SG_OK : SG_INVALID_DEVICE;
 }
 
 API(cuMemPoolDestroy, void *pool)

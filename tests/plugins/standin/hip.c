@@ -78,6 +78,51 @@ API(hipFree, void *memory)
     return sg_free(memory, SG_DEVICE);
 }
 
+/* Pools: memory is allocated at once and freed in stream order. */
+API(hipMemPoolCreate, void **pool, const void *options)
+{
+    static int one;
+
+    (void)options;
+    if (sg_setting("STANDIN_NO_POOLS", 0) != 0) return SG_NOT_PERMITTED;
+    *pool = &one;
+    return SG_OK;
+}
+
+/* ACCESS: the kind of place, the device, and 3 for reading and writing. */
+API(hipMemPoolSetAccess, void *pool, const int *access, size_t count)
+{
+    if (pool == NULL || count != 1 || access[0] != 1 || access[2] != 3) return SG_INVALID_VALUE;
+    return access[1] >= 0 && access[1] < sg_device_count() ? SG_OK : SG_INVALID_DEVICE;
+}
+
+API(hipMemPoolDestroy, void *pool)
+{
+    return pool != NULL ? SG_OK : SG_INVALID_VALUE;
+}
+
+API(hipMemPoolSetAttribute, void *pool, int attribute, void *value)
+{
+    return pool != NULL && attribute == 4 && value != NULL ? SG_OK : SG_INVALID_VALUE;
+}
+
+API(hipMallocFromPoolAsync, void **out, size_t bytes, void *pool, struct sg_stream *stream)
+{
+    (void)pool;
+    (void)stream;
+    return hipMalloc(out, bytes);
+}
+
+static void free_later(void *memory)
+{
+    sg_free(memory, SG_DEVICE);
+}
+
+API(hipFreeAsync, void *memory, struct sg_stream *stream)
+{
+    return sg_call(stream, free_later, memory);
+}
+
 API(hipMemGetAddressRange, void **base, size_t *bytes, void *address)
 {
     struct sg_block block = sg_find(address);

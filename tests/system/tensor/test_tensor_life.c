@@ -158,6 +158,130 @@ START_TEST(tensors_move_alone_and_together)
 }
 END_TEST
 
+enum { LISTED = 5 };
+
+/* Two lists of the same layouts, with elements of their own. */
+struct lists {
+    weft_tensor *tensors[2][LISTED], *targets[2][LISTED];
+};
+
+static weft_status renew(weft_context *context, weft_tensor **tensor, const weft_spec *spec,
+                         double value)
+{
+    weft_tensor_release(tensor);
+    WF_TRY(weft_tensor_create(context, spec, NULL, tensor));
+    return weft_tensor_fill(*tensor, value, NULL);
+}
+
+/* Move list LIST, and find the elements of its tensors in the targets. */
+static weft_status move_and_check(weft_context *context, struct lists *l, int list)
+{
+    weft_difference_info info = {.struct_size = sizeof info};
+
+    WF_TRY(weft_tensors_move_into(LISTED, l->tensors[list], l->targets[list], NULL, NULL));
+    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    for (int i = 0; i < LISTED; i++) {
+        WF_TRY(weft_tensor_compare(l->tensors[list][i], l->targets[list][i], NULL, &info));
+        HOLDS(info.equal);
+    }
+    return WEFT_OK;
+}
+
+static weft_status move_lists_again(void *unused)
+{
+    struct lists l = {{{NULL}}, {{NULL}}};
+    weft_context *context;
+    double value = 0;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 2 * LISTED; i++) {
+        WF_TRY(renew(context, &l.tensors[i / LISTED][i % LISTED], rows, value++));
+        WF_TRY(renew(context, &l.targets[i / LISTED][i % LISTED], columns, -1));
+    }
+    for (int i = 0; i < 30; i++) {
+        WF_TRY(move_and_check(context, &l, i % 3 == 2)); /* some of them twice in a row */
+        for (int k = 0; k < LISTED; k++)
+            WF_TRY(weft_tensor_fill(l.tensors[i % 2][k], value++, NULL));
+        if (i % 5 == 1) /* probably at the same address, with other memory or another layout */
+            WF_TRY(renew(context, &l.tensors[0][i % LISTED], i % 2 ? whole : rows, value++));
+        if (i % 5 == 3)
+            WF_TRY(renew(context, &l.targets[1][i % LISTED], i % 2 ? rows : columns, 0));
+        if (i % 7 == 6) WF_TRY(weft_move_clear(context));
+    }
+    for (int i = 0; i < 2 * LISTED; i++) {
+        weft_tensor_release(&l.tensors[i / LISTED][i % LISTED]);
+        weft_tensor_release(&l.targets[i / LISTED][i % LISTED]);
+    }
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(lists_move_again_and_again)
+{
+    run(move_lists_again);
+}
+END_TEST
+
+/* ---- errors ---- */
+
+/* How often the last error has TEXT. */
+static int count_in_error(const char *text)
+{
+    int count = 0;
+
+    for (const char *at = strstr(weft_last_error(), text); at != NULL; at = strstr(at + 1, text))
+        count++;
+    return count;
+}
+
+/* The last error names FUNCTION once, and no other function of weft. */
+#define NAMES(function) HOLDS(count_in_error(function) == 1 && count_in_error("weft_") == 1)
+
+static weft_status name_functions(void *unused)
+{
+    weft_tensor_options options = {.struct_size = sizeof options, .name = "w"};
+    weft_tensor *tensors[2], *wrong[2], *out = NULL;
+    weft_spec *other = NULL, *large = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    other = spec_of("2", "f32[4,7] S(0)");
+    large = spec_of("4", "f32[4,6] S(0)");
+    for (int i = 0; i < 2; i++) {
+        WF_TRY(weft_tensor_create(context, rows, i == 0 ? &options : NULL, &tensors[i]));
+        WF_TRY(weft_tensor_create(context, other, NULL, &wrong[i]));
+        HOLDS(weft_tensor_move(tensors[i], other, NULL, &out) != WEFT_OK);
+        NAMES("weft_tensor_move");
+        HOLDS(weft_tensor_move(tensors[i], large, NULL, &out) != WEFT_OK);
+        NAMES("weft_tensor_move");
+        HOLDS(weft_tensor_move_into(tensors[i], wrong[i], NULL, NULL) != WEFT_OK);
+        NAMES("weft_tensor_move_into");
+        HOLDS(weft_tensor_move_into(tensors[i], wrong[i], (weft_stream *)&out, NULL) != WEFT_OK);
+        NAMES("weft_tensor_move_into");
+        HOLDS(weft_tensor_full(tensors[i], 7, NULL, &out) != WEFT_OK);
+        NAMES("weft_tensor_full");
+    }
+    HOLDS(weft_tensors_move_into(2, tensors, wrong, NULL, NULL) != WEFT_OK);
+    NAMES("weft_tensors_move_into");
+    HOLDS(count_in_error("tensor w:") == 1);
+    for (int i = 0; i < 2; i++) {
+        weft_tensor_release(&tensors[i]);
+        weft_tensor_release(&wrong[i]);
+    }
+    weft_spec_release(&other);
+    weft_spec_release(&large);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(an_error_names_the_function_once)
+{
+    run(name_functions);
+}
+END_TEST
+
 /* ---- draws ---- */
 
 static weft_status refuse_draws(void *unused)
@@ -203,4 +327,5 @@ START_TEST(wrong_draws_are_refused)
 END_TEST
 
 SUITE(tensor_life, a_tensor_owns_its_memory, a_tensor_wraps_memory_of_the_caller,
-      tensors_move_alone_and_together, wrong_draws_are_refused)
+      tensors_move_alone_and_together, lists_move_again_and_again, an_error_names_the_function_once,
+      wrong_draws_are_refused)

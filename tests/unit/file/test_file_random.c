@@ -121,6 +121,33 @@ static void write_checkpoint(struct random *r, const char *path, const weft_mesh
     weft_checkpoint_writer_close(&writer);
 }
 
+/* The shard in GOT, read in pieces of a few bytes. */
+static void read_pieces(struct random *r, const weft_checkpoint *in, size_t index,
+                        const weft_spec *spec, int32_t rank, int64_t unit)
+{
+    static unsigned char pieces[MOST_BYTES];
+    int64_t first[WEFT_MAX_DIMS], sizes[WEFT_MAX_DIMS], at = 0, bytes;
+    struct wf_part whole, part;
+    struct wf_cut cut;
+
+    wf_part_of_shard(&whole, spec, rank);
+    if (whole.shard.elements == 0) return;
+    ck_assert(wf_cut_make(&cut, (uint32_t)(8 * unit), whole.dims, whole.shape,
+                          (uint64_t)(unit * random_in(r, 1, 40))));
+    for (uint64_t i = 0; i < cut.pieces; i++) {
+        part = whole;
+        wf_cut_box(&cut, whole.dims, whole.shape, i, first, sizes);
+        wf_part_narrow(&part, first, sizes);
+        OK(wf_checkpoint_read_tensor(in, &in->tensors[index], &part, pieces + at));
+        bytes = unit;
+        for (int32_t d = 0; d < whole.dims; d++)
+            bytes *= sizes[d];
+        at += bytes;
+    }
+    ck_assert_int_eq(at, whole.shard.elements * unit);
+    ck_assert_int_eq(memcmp(pieces, got, (size_t)at), 0);
+}
+
 static void read_shard(struct random *r, const weft_checkpoint *in, size_t index,
                        const struct tensor *t)
 {
@@ -148,6 +175,7 @@ static void read_shard(struct random *r, const weft_checkpoint *in, size_t index
         ck_assert_msg(memcmp(got + s.local * unit, t->elements + s.global * unit,
                              (size_t)(s.length * unit)) == 0,
                       "%s", text);
+    if (unit > 0) read_pieces(r, in, index, spec, rank, unit);
     weft_spec_release(&spec);
     weft_mesh_release(&mesh);
 }

@@ -46,7 +46,7 @@ START_TEST(attributes_that_no_rule_lists_are_refused)
         {"mse_loss", "f32[4] R ; f32[4] R", "reduction=avg",
          "there are rules for (reduction=none,beta,delta), (reduction=sum), (reduction=mean)"},
         {"topk", "f32[8,4] S(0)", "dim=1", "attribute k is missing"},
-        {"unfold", "f32[8,4] S(0)", "dim=1", "is not known; set weft_op_call.outputs"},
+        {"unfold", "f32[8,4] S(0)", "dim=1", "attribute size, that of a window, is missing"},
         {"pad", "f32[8] S(0)", "pad=9223372036854775807,9223372036854775807", "beyond 2^63"},
     };
 

@@ -11,6 +11,21 @@ static void begin_rules(const char *text)
     ck_assert_msg(weft_op_replace(text) == WEFT_OK, "%s", weft_last_error());
 }
 
+START_TEST(circles_are_refused_by_the_formatter_too)
+{
+    char text[64];
+
+    ck_assert_int_eq(weft_op_format("a is b; relu\nb is a", text, sizeof text, NULL),
+                     WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_op_format"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "it is made of itself"));
+    ck_assert_int_eq(weft_op_format("a is a", text, sizeof text, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_op_format("a is nosuch", text, sizeof text, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_op_format("a is b; relu\nb is gelu", text, sizeof text, NULL), WEFT_OK);
+    ck_assert_str_eq(text, "a is b; relu\nb is gelu");
+}
+END_TEST
+
 START_TEST(the_text_prints_back_to_itself)
 {
     char text[256];
@@ -242,8 +257,9 @@ START_TEST(it_survives_the_end_of_memory)
 }
 END_TEST
 
-SUITE(ops_chain, the_text_prints_back_to_itself, parts_agree_on_the_layouts_between_them,
-      gradients_are_those_of_the_parts, strategies_are_listed, the_cheapest_moves_are_found,
+SUITE(ops_chain, circles_are_refused_by_the_formatter_too, the_text_prints_back_to_itself,
+      parts_agree_on_the_layouts_between_them, gradients_are_those_of_the_parts,
+      strategies_are_listed, the_cheapest_moves_are_found,
       parts_may_be_made_of_others_and_state_their_inputs, circles_and_unknown_parts_are_refused,
       attributes_are_those_of_the_parts, a_changed_part_leaves_no_stale_choice,
       it_survives_the_end_of_memory)

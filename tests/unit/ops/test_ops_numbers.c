@@ -72,7 +72,7 @@ static const struct op_case known[] = {
     {"zero", k_zero, "f32[a,b]", "", 0, -2, 0},
     {"fill", k_three, "f32[a,b]", "", 0, -2, 0},
     {"full_like", k_three, "f32[a,b]", "", 0, -2, 0},
-    {"mse_loss_bwd", k_mse_bwd, "f32[a,b] ; f32[a,b] ; f32[a,b]", "", 0, -2, 0},
+    {"mse_loss_bwd", k_mse_bwd, "f32[a,b] ; f32[a,b] ; f32[a,b]", "reduction=none", 0, -2, 0},
     {"sum", k_sum, "f32[a,b,c]", "dims=0,2", 0, -2, 0},
     {"sum", k_sum, "i64[a,b]", "dims=-1 keepdim=1", 0, -2, 0},
     {"mean", k_mean, "f32[a,b,c]", "dims=1", 0, -2, 0},

@@ -5,6 +5,8 @@
 #include "weft/ops.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *text_of(const char *name)
@@ -217,7 +219,35 @@ START_TEST(threads_read_while_others_register)
 }
 END_TEST
 
-SUITE(ops_registry, every_rule_of_weft_takes_less_than_a_kibibyte, names_are_listed_in_order,
+START_TEST(thousands_of_names_are_exchanged_and_listed)
+{
+    enum { MANY = 1000 };
+    struct wf_text rules = {0};
+    char name[16], *list;
+    size_t length;
+
+    for (int i = MANY; i-- > 0;)
+        wf_text_add(&rules, "many%04d: x[a b] -> y[a b]\n", i);
+    accept(weft_op_register(rules.data));
+    accept(weft_op_replace(rules.data));
+    wf_text_free(&rules);
+    accept(weft_op_print_names(NULL, 0, &length));
+    list = malloc(length + 1);
+    ck_assert_ptr_nonnull(list);
+    accept(weft_op_print_names(list, length + 1, NULL));
+    ck_assert_ptr_nonnull(strstr(list, "many0000\nmany0001\nmany0002\n"));
+    ck_assert_ptr_nonnull(strstr(list, "\nmany0998\nmany0999\n"));
+    free(list);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "many%04d", i);
+        accept(weft_op_remove(name));
+        ck_assert_int_eq(weft_op_print(name, NULL, 0, NULL), WEFT_ERR_NOT_FOUND);
+    }
+}
+END_TEST
+
+SUITE(ops_registry, every_rule_of_weft_takes_less_than_a_kibibyte,
+      thousands_of_names_are_exchanged_and_listed, names_are_listed_in_order,
       a_registered_rule_replaces_one_of_weft_until_it_is_removed,
       the_digest_does_not_depend_on_the_order, all_lines_are_registered_or_none,
       an_unknown_name_is_compared_with_the_known_ones, names_of_pytorch_have_a_rule_or_a_reason,

@@ -167,6 +167,27 @@ static const char *describe(const weft_spec *from, const weft_spec *to, uint32_t
     return text;
 }
 
+/* What OPTIONS minimize is not less in the plan by time, unless that is long. */
+static void check_not_worse(const weft_plan *plan, const weft_plan_options *options,
+                            const char *text)
+{
+    weft_plan_info mine = {.struct_size = sizeof mine}, other = {.struct_size = sizeof other};
+    weft_plan_options by_time = *options;
+    weft_plan *fast = NULL;
+
+    by_time.minimize = WEFT_MINIMIZE_TIME;
+    ck_assert_int_eq(weft_plan_get(plan, &mine), WEFT_OK);
+    ck_assert_int_eq(weft_plan_create(mine.from, mine.to, &by_time, &fast), WEFT_OK);
+    ck_assert_int_eq(weft_plan_get(fast, &other), WEFT_OK);
+    ck_assert_msg(other.steps > 6 || (options->minimize == WEFT_MINIMIZE_BYTES
+                                          ? mine.bytes_received_max <= other.bytes_received_max
+                                          : mine.peak_bytes <= other.peak_bytes),
+                  "%s: by time %llu bytes, scratch %llu", text,
+                  (unsigned long long)other.bytes_received_max,
+                  (unsigned long long)other.peak_bytes);
+    weft_plan_release(&fast);
+}
+
 /* Plan one random redistribution and count it; false if there is no such plan. */
 static bool check_random(struct random *r, bool crosses)
 {
@@ -189,6 +210,8 @@ static bool check_random(struct random *r, bool crosses)
     if (planned) {
         check_plan(plan, describe(from, to, options.minimize, table));
         check_sent(plan, describe(from, to, options.minimize, table));
+        if (options.minimize != WEFT_MINIMIZE_TIME)
+            check_not_worse(plan, &options, describe(from, to, options.minimize, table));
     }
     weft_plan_release(&plan);
     weft_cost_table_release(&costs);
@@ -333,7 +356,56 @@ START_TEST(scratch_of_many_ranks_is_estimated_and_marked)
 }
 END_TEST
 
-SUITE(plan_count, many_distinct_shards_are_estimated_and_marked,
+/* ---- more than 2^64 - 1 bytes ---- */
+
+/* The exchange that reduces 2^61 or more bytes from each of 8 ranks. */
+static weft_plan_info reduce_huge(const char *shape, const char *to, uint64_t limit,
+                                  weft_status expected)
+{
+    weft_plan_options options = {
+        .struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE, .memory_limit = limit};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_step_info step = {.struct_size = sizeof step};
+    struct pair pair;
+    weft_plan *plan = NULL;
+
+    open_pair_of(&pair, "i8", "8", NULL, shape, "P", to);
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), expected);
+    if (plan != NULL) {
+        ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+        ck_assert_int_eq(weft_plan_step_get(plan, 0, &step), WEFT_OK);
+        ck_assert_uint_eq(step.bytes_received, info.bytes_received_max);
+        ck_assert(step.exact == (info.exact && step.bytes_sent != UINT64_MAX));
+        ck_assert(step.scratch_bytes == info.peak_bytes);
+        ck_assert(step.scratch_exact == info.scratch_exact);
+    }
+    weft_plan_release(&plan);
+    close_pair(&pair);
+    return info;
+}
+
+START_TEST(figures_saturate_and_are_marked)
+{
+    static const char *const targets[] = {"R", "O(0)", "G(0;2305843009213693952,0,0,0,0,0,0,0)"};
+
+    for (size_t i = 0; i < WF_COUNT(targets); i++) {
+        weft_plan_info fits = reduce_huge("2305843009213693952", targets[i], 0, WEFT_OK);
+        ck_assert_uint_eq(fits.bytes_received_max, UINT64_C(7) << 61);
+        ck_assert_uint_eq(fits.peak_bytes, UINT64_MAX); /* 2^64 */
+        ck_assert(fits.exact && !fits.scratch_exact);
+        (void)reduce_huge("2305843009213693952", targets[i], 65536, WEFT_ERR_INVALID);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        weft_plan_info beyond = reduce_huge("4611686018427387904", targets[i], 0, WEFT_OK);
+        ck_assert_uint_eq(beyond.bytes_received_max, UINT64_MAX);
+        ck_assert(!beyond.exact && !beyond.scratch_exact);
+    }
+    ck_assert_uint_eq(reduce_huge("1152921504606846976", "R", 0, WEFT_OK).peak_bytes, UINT64_C(1)
+                                                                                          << 63);
+}
+END_TEST
+
+SUITE(plan_count, figures_saturate_and_are_marked, many_distinct_shards_are_estimated_and_marked,
       scratch_of_many_ranks_is_estimated_and_marked,
       random_plans_on_one_mesh_state_what_ranks_receive,
       random_plans_between_meshes_state_what_ranks_receive,

@@ -79,5 +79,70 @@ START_TEST(excluded_kinds_are_not_used)
 }
 END_TEST
 
-SUITE(plan_search, a_memory_limit_changes_the_plan_or_says_the_least_possible,
+/* ---- bytes ---- */
+
+static weft_plan_info plan_by_bytes(const char *mesh, const char *shape, const char *from,
+                                    const char *to, char *text, size_t capacity)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .minimize = WEFT_MINIMIZE_BYTES};
+    weft_plan_info info = {.struct_size = sizeof info};
+    struct pair pair;
+    weft_plan *plan;
+
+    open_pair(&pair, mesh, NULL, shape, from, to);
+    plan = plan_pair(&pair, &options);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    ck_assert_int_eq(weft_plan_print(plan, text, capacity, NULL), WEFT_OK);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+    return info;
+}
+
+/* A plain split before the sizes or strides of the target, and an exchange before replicas and sums
+ * of it, receive less. */
+START_TEST(bytes_are_least_through_other_layouts)
+{
+    static const struct {
+        const char *mesh, *shape, *from, *to;
+        uint64_t most;
+    } cases[] = {
+        {"3", "31", "P", "G(0;21,2,8)", 128},
+        {"7", "3,36", "P", "G(1;0,5,12,5,11,3,0)", 516},
+        {"5", "4", "P", "SS(0,3)", 20},
+        {"7", "24", "P", "G(0;1,6,3,1,1,2,10)", 108},
+        {"3", "1,31", "P", "G(1;0,9,22)", 124},
+        {"5", "31,1", "P", "G(0;2,9,10,9,1)", 132},
+        {"4x3", "31,1", "R,B(0;12,14,5)", "P,R", 32},
+        {"2x2", "13", "S(0)[1],SS(0,3)[0]", "S(0),P", 8},
+        {"4x3", "1,24", "SS(1,3),S(0)", "R,P", 32},
+        {"6x2", "24", "S(0),O(0)", "R,P", 48},
+    };
+    char text[2048];
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_plan_info info = plan_by_bytes(cases[i].mesh, cases[i].shape, cases[i].from,
+                                            cases[i].to, text, sizeof text);
+        ck_assert_msg(info.bytes_received_max <= cases[i].most, "%s -> %s: %llu bytes",
+                      cases[i].from, cases[i].to, (unsigned long long)info.bytes_received_max);
+        ck_assert(info.least && strstr(text, "not shown to be the least") == NULL);
+    }
+}
+END_TEST
+
+/* Six axes have too many paths. */
+START_TEST(a_search_that_ends_early_is_marked)
+{
+    char text[4096];
+    weft_plan_info info = plan_by_bytes("2x2x2x2x2x2", "37,41,43", "P,P,P,P,P,P",
+                                        "S(0),S(1),S(2),S(0),S(1),S(2)", text, sizeof text);
+
+    ck_assert(!info.least && strstr(text, " predicted, not shown to be the least\n") != NULL);
+    ck_assert_uint_le(info.bytes_received_max, 268954); /* of the fastest plan */
+    info = plan_by_bytes("5x13", "37,41", "S(0),S(1)", "R,R", text, sizeof text);
+    ck_assert(!info.least); /* 65 ranks */
+}
+END_TEST
+
+SUITE(plan_search, bytes_are_least_through_other_layouts, a_search_that_ends_early_is_marked,
+      a_memory_limit_changes_the_plan_or_says_the_least_possible,
       planning_does_not_depend_on_the_number_of_ranks, excluded_kinds_are_not_used)

@@ -229,11 +229,10 @@ END_TEST
 
 /* The optional entries of weft_plugin.h, by table. */
 static const size_t device_optional[] = {
-    OFFSET(device, stream_wrap),   OFFSET(device, stream_native),
-    OFFSET(device, event_elapsed), OFFSET(device, bind_thread),
-    OFFSET(device, event_wrap),    OFFSET(device, event_native),
-    OFFSET(device, ranges_wanted), OFFSET(device, range_begin),
-    OFFSET(device, range_end),     0};
+    OFFSET(device, stream_wrap),   OFFSET(device, stream_native), OFFSET(device, event_elapsed),
+    OFFSET(device, bind_thread),   OFFSET(device, event_wrap),    OFFSET(device, event_native),
+    OFFSET(device, ranges_wanted), OFFSET(device, range_begin),   OFFSET(device, range_end),
+    OFFSET(device, allocate_on),   OFFSET(device, free_on),       0};
 static const size_t comm_optional[] = {OFFSET(comm, pull),
                                        OFFSET(comm, split),
                                        OFFSET(comm, cost),

@@ -323,10 +323,6 @@ START_TEST(parts_are_numbered)
     REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_INVALID, "part is 1 of 1");
     options.parts = 2;
     REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_INVALID, "need `combine`");
-    options.combine = combine;
-    options.keep = true;
-    REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_UNSUPPORTED,
-            "need one process");
     weft_checkpoint_close(&in);
 }
 END_TEST

@@ -1,0 +1,391 @@
+/* apply.c - one call of an operator: its layouts, the moves of its inputs, its outputs, and the
+ * engine's kernel. */
+#include "apply.h"
+
+#include "exec/host/host.h"
+#include "ops/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FEW = 12 }; /* tensors without an allocation */
+
+static const char function[] = "weft_op_apply";
+
+typedef weft_status kernel_function(void *user, const weft_op_run *run);
+
+/* A tensor of the call. */
+struct operand {
+    weft_tensor *tensor; /* NULL: absent */
+    bool is_own;         /* the call holds a reference */
+};
+
+struct application {
+    weft_context *context;
+    weft_stream *stream;
+    weft_op_call call; /* its inputs are the specs of the tensors */
+    const weft_spec **specs;
+    weft_op_choice *choice;
+    uint32_t inputs, outputs;
+    struct operand *operands; /* inputs, then outputs */
+    weft_op_local *locals;
+    struct wf_local_attrs attrs;
+
+    const weft_spec *few_specs[FEW];
+    struct operand few_operands[FEW];
+    weft_op_local few_locals[FEW];
+};
+
+static weft_status refuse(const struct application *a, weft_status status)
+{
+    return wf_fail_context(status, "%s: operator %.100s", function, a->call.name);
+}
+
+/* Only this rank fails: the others must not wait for it. */
+static weft_status give_up(const struct application *a, weft_status status)
+{
+    status = wf_fail_context(status, "operator %.100s", a->call.name);
+    return wf_carrier_of(a->context)->give_up(a->context, status, function);
+}
+
+/* ---- arguments ---- */
+
+static weft_status read_inputs(struct application *a, weft_tensor *const *inputs)
+{
+    char what[32];
+
+    a->inputs = a->call.input_count;
+    if (inputs == NULL && a->inputs > 0) return wf_fail_null(function, "inputs");
+    a->specs = a->inputs <= FEW ? a->few_specs : wf_calloc(a->inputs, sizeof *a->specs);
+    if (a->specs == NULL) return wf_fail_memory(a->inputs * sizeof *a->specs);
+    for (uint32_t i = 0; i < a->inputs; i++) {
+        a->specs[i] = NULL;
+        if (inputs[i] == NULL) continue;
+        if (!wf_is_usable(inputs[i]->made, WF_KIND_TENSOR)) {
+            snprintf(what, sizeof what, "inputs[%u]", i);
+            return wf_tensor_check(inputs[i], function, what);
+        }
+        if (inputs[i]->context != a->context)
+            return refuse(a, wf_fail(WEFT_ERR_INVALID, "input %u belongs to another context", i));
+        a->specs[i] = inputs[i]->spec;
+    }
+    a->call.inputs = a->specs;
+    return WEFT_OK;
+}
+
+static weft_status read_call(struct application *a, const weft_op_call *call)
+{
+    if (call != NULL && call->struct_size == sizeof *call) {
+        a->call = *call;
+    } else {
+        if (call == NULL) return wf_fail_null(function, "call");
+        a->call = (weft_op_call){0};
+        WF_TRY(wf_fail_named(wf_options_read("weft_op_call", call, &a->call, sizeof a->call),
+                             function));
+    }
+    a->call.struct_size = sizeof a->call;
+    if (a->call.name == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.name is NULL", function);
+    return WEFT_OK;
+}
+
+/* ---- the strategy ---- */
+
+static weft_status choose(struct application *a)
+{
+    bool moves = wf_apply_state(a->context)->moves != WEFT_OP_MOVES_REFUSED;
+    weft_op_options options = {.struct_size = sizeof options, .costs = a->context->costs};
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    uint32_t tensors;
+
+    WF_TRY(wf_op_answer(function, moves, &a->call, &options, &a->choice));
+    WF_TRY(weft_op_choice_get(a->choice, &info));
+    a->outputs = info.outputs;
+    tensors = a->inputs + a->outputs;
+    if (tensors <= FEW) {
+        a->operands = a->few_operands;
+        a->locals = a->few_locals;
+        memset(a->few_operands, 0, tensors * sizeof *a->few_operands);
+        return WEFT_OK;
+    }
+    a->operands = wf_calloc(tensors, sizeof *a->operands);
+    a->locals = wf_calloc(tensors, sizeof *a->locals);
+    if (a->operands == NULL || a->locals == NULL)
+        return give_up(a, wf_fail_memory(tensors * sizeof *a->locals));
+    return WEFT_OK;
+}
+
+/* ---- moves ---- */
+
+static void show_move(const struct application *a, uint32_t input, const weft_tensor *tensor)
+{
+    const weft_plan *plan = weft_op_choice_move(a->choice, input);
+    char from[256] = "", to[256] = "";
+    struct wf_text price = {0};
+
+    if (weft_spec_print(tensor->spec, from, sizeof from, NULL) != WEFT_OK ||
+        weft_spec_print(weft_op_choice_input(a->choice, input), to, sizeof to, NULL) != WEFT_OK)
+        return;
+    wf_text_time(&price, plan->cost_ns);
+    wf_log(WF_LOG_NOTICE,
+           "%s: operator %.100s moves input %u%s%.100s from %s to %s, which takes %s", function,
+           a->call.name, input, tensor->name != NULL ? ", " : "",
+           tensor->name != NULL ? tensor->name : "", from, to,
+           wf_text_status(&price) == WEFT_OK ? price.data : "unknown time");
+    wf_text_free(&price);
+}
+
+/* Make tensors for the inputs that are moved, and list them in FROM and TO. */
+static weft_status make_targets(struct application *a, weft_tensor *const *inputs,
+                                weft_tensor **from, weft_tensor **to, uint32_t *count)
+{
+    bool shown = wf_apply_state(a->context)->moves == WEFT_OP_MOVES_SHOWN;
+
+    for (uint32_t i = 0; i < a->inputs; i++) {
+        struct operand *operand = &a->operands[i];
+
+        operand->tensor = inputs[i];
+        if (inputs[i] == NULL || weft_op_choice_move(a->choice, i) == NULL) continue;
+        if (shown) show_move(a, i, inputs[i]);
+        WF_TRY(wf_tensor_make(a->context, weft_op_choice_input(a->choice, i), inputs[i]->name,
+                              a->stream, function, &operand->tensor));
+        operand->is_own = true;
+        from[*count] = inputs[i];
+        to[(*count)++] = operand->tensor;
+    }
+    return WEFT_OK;
+}
+
+static weft_status move_inputs(struct application *a, weft_tensor *const *inputs)
+{
+    bool *implicit = &wf_exec_state(a->context)->moves.implicit;
+    weft_tensor *few[2 * FEW], **from = few, **to;
+    uint32_t count = 0;
+    weft_status status;
+
+    if (a->inputs > FEW) from = wf_calloc(2 * (size_t)a->inputs, sizeof *from);
+    if (from == NULL) return give_up(a, wf_fail_memory(2 * a->inputs * sizeof *from));
+    to = from + a->inputs;
+    status = make_targets(a, inputs, from, to, &count);
+    if (status != WEFT_OK) {
+        status = give_up(a, status);
+    } else if (count > 0) {
+        *implicit = true;
+        status = weft_tensors_move_into(count, from, to, a->stream, NULL);
+        *implicit = false;
+        if (status != WEFT_OK) status = refuse(a, status);
+    }
+    if (from != few) wf_free(from);
+    return status;
+}
+
+/* ---- outputs ---- */
+
+/* The output is its input. */
+static weft_status share_input(struct application *a, uint32_t input, struct operand *output)
+{
+    weft_tensor *tensor = a->operands[input].tensor;
+
+    if (tensor->is_read_only)
+        return refuse(a,
+                      wf_fail(WEFT_ERR_INVALID, "input %u is written, but it is read-only", input));
+    output->tensor = weft_tensor_retain(tensor);
+    output->is_own = true;
+    return WEFT_OK;
+}
+
+static weft_status make_outputs(struct application *a)
+{
+    for (uint32_t i = 0; i < a->outputs; i++) {
+        struct operand *output = &a->operands[a->inputs + i];
+        uint32_t input = weft_op_choice_memory(a->choice, i);
+        weft_status status;
+
+        if (input < a->inputs) {
+            WF_TRY(share_input(a, input, output));
+            continue;
+        }
+        status = wf_tensor_make(a->context, weft_op_choice_output(a->choice, i), NULL, a->stream,
+                                function, &output->tensor);
+        if (status != WEFT_OK) return give_up(a, status);
+        output->is_own = true;
+    }
+    return WEFT_OK;
+}
+
+/* ---- the kernel ---- */
+
+/* LOCAL is the number of a shard that this process holds: 0 or, if ranks are simulated, its rank.
+ */
+static bool has_outputs(const struct application *a, int32_t local)
+{
+    for (uint32_t i = a->inputs; i < a->inputs + a->outputs; i++)
+        if (a->operands[i].tensor->locals[local].shard.elements > 0) return true;
+    return false;
+}
+
+/* True if the rank has no element of the inputs, though they have elements elsewhere. */
+static bool has_no_inputs(const struct application *a, int32_t local)
+{
+    bool elsewhere = false;
+
+    for (uint32_t i = 0; i < a->inputs; i++) {
+        const weft_tensor *tensor = a->operands[i].tensor;
+
+        if (tensor == NULL) continue;
+        if (tensor->locals[local].shard.elements > 0) return false;
+        elsewhere = elsewhere || weft_spec_elements(tensor->spec) > 0;
+    }
+    return elsewhere;
+}
+
+/* The reduction of SPEC's partials; WEFT_REDUCE_COUNT: it has none. */
+static uint32_t reduction_of(const weft_spec *spec)
+{
+    for (int32_t i = 0; i < spec->layout.mesh->axes; i++)
+        if (spec->layout.placements[i].kind == WEFT_PLACE_PARTIAL)
+            return spec->layout.placements[i].reduction;
+    return WEFT_REDUCE_COUNT;
+}
+
+static bool all_partial(const struct application *a)
+{
+    for (uint32_t i = a->inputs; i < a->inputs + a->outputs; i++)
+        if (reduction_of(a->operands[i].tensor->spec) == WEFT_REDUCE_COUNT) return false;
+    return true;
+}
+
+/* The rank contributes nothing. */
+static weft_status fill_identities(const struct application *a, int32_t local)
+{
+    for (uint32_t i = a->inputs; i < a->inputs + a->outputs; i++) {
+        weft_tensor *tensor = a->operands[i].tensor;
+        _Alignas(16) unsigned char element[16];
+
+        wf_element_identity(tensor->spec->layout.dtype, reduction_of(tensor->spec), element);
+        WF_TRY(wf_local_fill(tensor, &tensor->locals[local], element, a->stream));
+    }
+    return WEFT_OK;
+}
+
+static void set_locals(struct application *a, int32_t local)
+{
+    for (uint32_t i = 0; i < a->inputs + a->outputs; i++) {
+        const weft_tensor *tensor = a->operands[i].tensor;
+        const struct wf_local *one = tensor != NULL ? &tensor->locals[local] : NULL;
+
+        a->locals[i] = one == NULL
+                           ? (weft_op_local){0}
+                           : (weft_op_local){tensor->spec, &one->shard, one->strides, one->memory};
+    }
+}
+
+static weft_status call_kernel(struct application *a, int32_t local, kernel_function *kernel,
+                               void *user)
+{
+    weft_op_run run = {.struct_size = sizeof run,
+                       .name = a->call.name,
+                       .context = a->context,
+                       .stream = a->stream,
+                       .rank = a->operands[a->inputs].tensor->locals[local].rank,
+                       .input_count = a->inputs,
+                       .output_count = a->outputs,
+                       .attr_count = a->call.attr_count,
+                       .inputs = a->locals,
+                       .outputs = a->locals + a->inputs,
+                       .count =
+                           wf_local_count(a->operands[0].tensor, a->operands[a->inputs].tensor),
+                       .choice = a->choice};
+    weft_status status;
+
+    set_locals(a, local);
+    wf_local_attrs_free(&a->attrs);
+    WF_TRY(wf_local_attrs_set(&a->attrs, &a->call, a->choice, a->locals, a->locals + a->inputs));
+    run.attrs = a->attrs.values;
+    status = kernel(user, &run);
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_fail_context(status, "the kernel returned %s", weft_status_name(status));
+}
+
+static weft_status compute(struct application *a, kernel_function *kernel, void *user)
+{
+    int32_t count = a->operands[a->inputs].tensor->local_count;
+    bool partial = all_partial(a);
+
+    for (int32_t i = 0; i < count; i++) {
+        weft_status status;
+
+        if (!has_outputs(a, i)) continue;
+        status = partial && has_no_inputs(a, i) ? fill_identities(a, i)
+                                                : call_kernel(a, i, kernel, user);
+        if (status != WEFT_OK) return give_up(a, status);
+    }
+    return WEFT_OK;
+}
+
+/* ---- the call ---- */
+
+/* Work on the stream may still read the tensors that were made for moved inputs. */
+static weft_status wait_for_moved(const struct application *a)
+{
+    for (uint32_t i = 0; i < a->inputs && a->operands != NULL; i++)
+        if (a->operands[i].is_own) return wf_host_wait(a->context, a->stream);
+    return WEFT_OK;
+}
+
+static void end(struct application *a)
+{
+    for (uint32_t i = 0; a->operands != NULL && i < a->inputs + a->outputs; i++)
+        if (a->operands[i].is_own) weft_tensor_release(&a->operands[i].tensor);
+    if (a->specs != a->few_specs) wf_free(a->specs);
+    if (a->operands != a->few_operands) wf_free(a->operands);
+    if (a->locals != a->few_locals) wf_free(a->locals);
+    wf_local_attrs_free(&a->attrs);
+    weft_op_choice_release(&a->choice);
+}
+
+static weft_status run(struct application *a, weft_tensor *const *inputs, kernel_function *kernel,
+                       void *user)
+{
+    weft_status status;
+
+    WF_TRY(read_inputs(a, inputs));
+    WF_TRY(choose(a));
+    if (a->outputs == 0) return WEFT_OK;
+    status = wf_apply_agree(a->context, weft_op_choice_output(a->choice, 0));
+    if (status != WEFT_OK) return refuse(a, status);
+    WF_TRY(move_inputs(a, inputs));
+    WF_TRY(make_outputs(a));
+    WF_TRY(compute(a, kernel, user));
+    return wait_for_moved(a);
+}
+
+weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
+                          weft_tensor *const *inputs,
+                          weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+                          weft_stream *stream, weft_tensor **outputs)
+{
+    struct application a;
+    weft_status status;
+
+    WF_TRY(wf_context_check(context, function));
+    WF_TRY(wf_stream_check(context, stream, function));
+    if (kernel == NULL) return wf_fail_null(function, "kernel");
+    if (outputs == NULL) return wf_fail_null(function, "outputs");
+    a.context = context;
+    a.stream = stream;
+    a.specs = NULL;
+    a.choice = NULL;
+    a.operands = NULL;
+    a.locals = NULL;
+    a.attrs.memory = NULL;
+    a.inputs = a.outputs = 0;
+    WF_TRY(read_call(&a, call));
+    status = run(&a, inputs, kernel, user);
+    for (uint32_t i = 0; status == WEFT_OK && i < a.outputs; i++) {
+        outputs[i] = a.operands[a.inputs + i].tensor;
+        a.operands[a.inputs + i].is_own = false;
+    }
+    end(&a);
+    return status;
+}

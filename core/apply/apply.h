@@ -1,0 +1,52 @@
+/* apply.h - operators at work: an engine's kernel on the shards of distributed tensors.
+ *
+ *     apply.c   the call: layouts, moves, outputs, kernel
+ *     attrs.c   attributes that are sizes, as this rank's kernel needs them
+ *     agree.c   the ranks of a mesh compare their rules
+ *     module.c  the state of a context */
+#ifndef WEFT_APPLY_APPLY_H
+#define WEFT_APPLY_APPLY_H
+
+#include "tensor/tensor.h"
+#include "weft/apply.h"
+
+struct wf_apply_state {
+    enum weft_op_moves moves;
+    /* The meshes whose ranks have compared their rules. */
+    weft_mesh **meshes;
+    uint32_t mesh_count, mesh_room;
+};
+
+static inline struct wf_apply_state *wf_apply_state(const weft_context *context)
+{
+    return context->kept[WF_MODULE_APPLY];
+}
+
+/* The ranks of SPEC's mesh have the same rules.  The first call on a mesh is collective over its
+ * ranks; later ones do nothing.  WEFT_ERR_MISMATCH names two ranks. */
+weft_status wf_apply_agree(weft_context *context, const weft_spec *spec) WF_NODISCARD;
+
+/* ---- attrs.c ---- */
+
+enum { WF_FEW_ATTRS = 8, WF_FEW_SIZES = 2 * WEFT_MAX_DIMS };
+
+/* The attributes of a call, with the sizes of this rank's shards. */
+struct wf_local_attrs {
+    const weft_op_attr *values;
+    void *memory; /* NULL: nothing was allocated */
+    weft_op_attr few[WF_FEW_ATTRS];
+    int64_t sizes[WF_FEW_SIZES]; /* of lists */
+    uint32_t size_count;
+};
+
+weft_status wf_local_attrs_set(struct wf_local_attrs *out, const weft_op_call *call,
+                               const weft_op_choice *choice, const weft_op_local *inputs,
+                               const weft_op_local *outputs) WF_NODISCARD;
+void wf_local_attrs_free(struct wf_local_attrs *attrs);
+/* The elements of INPUT, which may be NULL, for each element of OUTPUT, divided by the number of
+ * ranks that OUTPUT averages over and INPUT does not. */
+double wf_local_count(const weft_tensor *input, const weft_tensor *output);
+
+extern const struct wf_module wf_apply_module;
+
+#endif

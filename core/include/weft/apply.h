@@ -1,0 +1,96 @@
+/* apply.h - run an engine's kernels on distributed tensors.
+ *
+ * weft_op_apply finds the layouts of an operator by its rule (ops.h), makes the output tensors, and
+ * calls the engine's kernel once with this rank's shards:
+ *
+ *     weft_status multiply(void *user, const weft_op_run *run) { ... }
+ *
+ *     weft_op_call call = {.struct_size = sizeof call, .name = "mm", .input_count = 2};
+ *     weft_tensor *inputs[] = {x, w}, *y;
+ *     TRY(weft_op_apply(ctx, &call, inputs, multiply, NULL, stream, &y));
+ *
+ * By default inputs must be legal as they are, and a call that needs communication is an error,
+ * which names the cheapest move.  weft_op_moves_set permits moves that the caller did not write.
+ *
+ * All ranks call weft_op_apply in the same order with the same calls.  Ranks outside the mesh may
+ * call it too; they get empty tensors.  Threads as in tensor.h. */
+#ifndef WEFT_APPLY_H
+#define WEFT_APPLY_H
+
+#include "ops.h"
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One tensor as a kernel gets it. */
+typedef struct weft_op_local {
+    const weft_spec *spec;   /* layout of the whole tensor; NULL: the optional input is absent */
+    const weft_shard *shard; /* shape of this rank's shard, and the global index of its first
+                              * element; weft_spec_run gives the indices of every layout */
+    const int64_t *strides;  /* of the shard in elements; outputs are row-major without gaps */
+    void *memory;            /* NULL if the shard is empty */
+} weft_op_local;
+
+/* What a kernel computes: the outputs from the inputs, on this rank's shards.  All pointers are
+ * valid until the kernel returns. */
+typedef struct weft_op_run {
+    size_t struct_size;
+    const char *name; /* of the call */
+    weft_context *context;
+    weft_stream *stream; /* the kernel posts its work to it, or completes it before it returns */
+    int32_t rank;        /* of the shards */
+    uint32_t input_count, output_count, attr_count;
+    const weft_op_local *inputs; /* in the order of the call */
+    /* The memory of an operator in place, or of the form `NAME.out`, is that of the input. */
+    const weft_op_local *outputs;
+    /* The attributes of the call.  Those that are sizes of factors in the rule are sizes of this
+     * rank's part, and a list `shape` is the shape of the first output's shard. */
+    const weft_op_attr *attrs;
+    double count;                 /* an average divides the sum of this rank's elements by it */
+    const weft_op_choice *choice; /* the strategy */
+} weft_op_run;
+
+/* Apply the operator of CALL to INPUTS, call->input_count tensors of CONTEXT; an optional input
+ * that is absent is NULL.  call->inputs is not used: the layouts are those of the tensors.  OUTPUTS
+ * has room for all outputs of the operator; they are in the order of the rule, and the caller
+ * releases them.  An output in place is its input with one more reference.
+ *
+ * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
+ * ranks are simulated, one call after the other.
+ * Another result than WEFT_OK fails the call on this rank; KERNEL sets the text of its error with
+ * weft_fail.  It must not call functions that are collective.  It is not called if the shards of
+ * all inputs of a rank are empty because of their layouts, and the rank's outputs are partial: they
+ * are then set to the identity of their reduction.
+ *
+ * The first call on a mesh is collective: its ranks compare their rules (WEFT_ERR_MISMATCH).  A
+ * call with moves is collective over the mesh.
+ *
+ * Errors of weft_op_check, or of weft_op_propose if moves are permitted, come alike on all ranks.
+ * WEFT_ERR_INVALID: a tensor belongs to another context; an input that is written is read-only.
+ * If only this rank fails, because KERNEL failed or there is no memory, the world communicator
+ * fails: the next collective call of every rank returns the error with the operator's name. */
+WEFT_API WEFT_NODISCARD weft_status
+weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
+              weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+              weft_stream *stream, weft_tensor **outputs);
+
+/* Whether weft_op_apply may move inputs. */
+enum weft_op_moves {
+    WEFT_OP_MOVES_REFUSED = 0, /* the default: only changes without communication, R to S or P */
+    WEFT_OP_MOVES_MADE = 1,    /* the cheapest strategy is taken; its moves travel as one batch */
+    WEFT_OP_MOVES_SHOWN = 2    /* the same, and each move is logged with its price */
+};
+
+/* Set what weft_op_apply on CONTEXT does from now on, and write the value before to *BEFORE, so
+ * that a scope can restore it; BEFORE may be NULL.  All ranks set the same.  Counters and records
+ * mark these moves as implicit (trace.h). */
+WEFT_API WEFT_NODISCARD weft_status weft_op_moves_set(weft_context *context,
+                                                      enum weft_op_moves moves,
+                                                      enum weft_op_moves *before);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

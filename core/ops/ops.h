@@ -1,0 +1,13 @@
+/* ops.h - calls of operators, for the modules above. */
+#ifndef WEFT_OPS_OPS_H
+#define WEFT_OPS_OPS_H
+
+#include "ops/bind/local.h"
+
+/* As weft_op_propose with MOVES, as weft_op_check without; errors name FUNCTION. */
+weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *call,
+                         const weft_op_options *options, weft_op_choice **out) WF_NODISCARD;
+/* The attributes of CHOICE's call that are sizes of parts, *COUNT of them. */
+const struct wf_local_size *wf_choice_local_sizes(const weft_op_choice *choice, uint32_t *count);
+
+#endif

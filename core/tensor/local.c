@@ -1,0 +1,113 @@
+/* local.c - the shards that a process holds of a tensor: that of its rank or, if ranks are
+ * simulated, those of all ranks. */
+#include "tensor.h"
+
+static void set_dense_strides(struct wf_local *local)
+{
+    int64_t stride = 1;
+
+    for (int32_t d = local->shard.dims - 1; d >= 0; d--) {
+        local->strides[d] = stride;
+        stride *= local->shard.shape[d] > 1 ? local->shard.shape[d] : 1;
+    }
+}
+
+static weft_status make_lists(weft_tensor *tensor)
+{
+    size_t count = (size_t)tensor->context->size;
+    size_t members = (size_t)tensor->spec->layout.mesh->size;
+
+    tensor->locals = wf_calloc(count, sizeof *tensor->locals);
+    if (tensor->locals == NULL) return wf_fail_memory(count * sizeof *tensor->locals);
+    tensor->local_count = tensor->context->size;
+    tensor->list = wf_calloc(members, sizeof *tensor->list);
+    if (tensor->list == NULL) return wf_fail_memory(members * sizeof *tensor->list);
+    return WEFT_OK;
+}
+
+weft_status wf_locals_make(weft_tensor *tensor)
+{
+    const weft_context *context = tensor->context;
+
+    tensor->locals = &tensor->own;
+    tensor->local_count = 1;
+    if (context->is_simulated) WF_TRY(make_lists(tensor));
+    for (int32_t i = 0; i < tensor->local_count; i++) {
+        struct wf_local *local = &tensor->locals[i];
+
+        local->rank = context->is_simulated ? i : context->rank;
+        local->is_dense = true;
+        weft_spec_shard(tensor->spec, local->rank, &local->shard);
+        set_dense_strides(local);
+    }
+    return WEFT_OK;
+}
+
+void wf_locals_free(weft_tensor *tensor)
+{
+    if (tensor->locals != &tensor->own) wf_free(tensor->locals);
+    wf_free(tensor->list);
+}
+
+void wf_locals_finish(weft_tensor *tensor)
+{
+    const weft_mesh *mesh = tensor->spec->layout.mesh;
+
+    tensor->is_dense = true;
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        tensor->is_dense = tensor->is_dense && tensor->locals[i].is_dense;
+    tensor->held = tensor->list != NULL ? (void *)tensor->list : tensor->own.memory;
+    for (int32_t i = 0; tensor->list != NULL && i < mesh->size; i++) {
+        int32_t rank = weft_mesh_rank_at(mesh, i);
+
+        if (rank < tensor->local_count) tensor->list[i] = tensor->locals[rank].memory;
+    }
+}
+
+struct wf_local *wf_local_of(const weft_tensor *tensor, int32_t rank)
+{
+    return &tensor->locals[tensor->context->is_simulated ? rank : 0];
+}
+
+bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides)
+{
+    for (int32_t d = 0; strides != NULL && d < local->shard.dims; d++)
+        if (local->shard.shape[d] > 1 && strides[d] != local->strides[d]) return false;
+    return true;
+}
+
+uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local)
+{
+    return weft_spec_shard_bytes(tensor->spec, local->rank);
+}
+
+weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank, weft_local_info *out)
+{
+    static const char what[] = "weft_tensor_local_of";
+    weft_local_info info = {0};
+    const weft_context *context;
+    const struct wf_local *local;
+
+    WF_TRY(wf_tensor_check(tensor, what, "tensor"));
+    if (out == NULL) return wf_fail_null(what, "out");
+    context = tensor->context;
+    if (rank < 0 || rank >= context->size)
+        return wf_tensor_fail(
+            tensor,
+            wf_fail(WEFT_ERR_INVALID, "rank is %d; expected 0 to %d", rank, context->size - 1),
+            what);
+    if (!context->is_simulated && rank != context->rank)
+        return wf_tensor_fail(
+            tensor,
+            wf_fail(WEFT_ERR_UNSUPPORTED,
+                    "the shard of rank %d is not in the memory of rank %d; only a "
+                    "context with simulated ranks holds all shards",
+                    rank, context->rank),
+            what);
+    local = wf_local_of(tensor, rank);
+    info.memory = local->memory;
+    info.shard = local->shard;
+    for (int32_t d = 0; d < local->shard.dims; d++)
+        info.strides[d] = local->strides[d];
+    return wf_fail_named(wf_info_write("weft_local_info", &info, sizeof info, out), what);
+}

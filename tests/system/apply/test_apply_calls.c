@@ -1,0 +1,262 @@
+/* Calls of weft_op_apply: moves, forms, faults, on ranks that are threads. */
+#include "tensor/tensor.h"
+#include "kernels.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "system/tensor/holds.h"
+#include "weft/context.h"
+#include "weft/launch.h"
+#include "weft/trace.h"
+
+#include <stdio.h>
+
+/* ---- what ranks share ---- */
+
+static void run_on(int32_t ranks, weft_status (*rank)(void *))
+{
+    ck_assert_msg(weft_threads_run(ranks, rank, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+
+static weft_status make(weft_context *context, const char *mesh_text, const char *text,
+                        double value, weft_tensor **out)
+{
+    weft_mesh *mesh;
+    weft_spec *spec;
+
+    WF_TRY(weft_mesh_parse(mesh_text, &mesh));
+    WF_TRY(weft_spec_parse(mesh, text, &spec));
+    weft_mesh_release(&mesh);
+    WF_TRY(weft_tensor_create(context, spec, NULL, out));
+    weft_spec_release(&spec);
+    return weft_tensor_fill(*out, value, NULL);
+}
+
+static weft_op_call call_of(const char *name, uint32_t inputs)
+{
+    return (weft_op_call){.struct_size = sizeof(weft_op_call), .name = name, .input_count = inputs};
+}
+
+static bool prints(const weft_tensor *tensor, const char *text)
+{
+    char have[256];
+
+    return weft_spec_print(weft_tensor_spec(tensor), have, sizeof have, NULL) == WEFT_OK &&
+           strcmp(have, text) == 0;
+}
+
+/* All elements of this rank's shard are VALUE. */
+static bool is_all(const weft_tensor *tensor, float value)
+{
+    for (int64_t i = 0; i < weft_tensor_shard(tensor)->elements; i++)
+        if (((const float *)weft_tensor_memory(tensor))[i] != value) return false;
+    return true;
+}
+
+/* ---- moves ---- */
+
+static weft_status move_if_permitted(void *unused)
+{
+    weft_op_call mm = call_of("mm", 2);
+    weft_counts counts = {.struct_size = sizeof counts};
+    weft_tensor *inputs[2], *out = NULL;
+    enum weft_op_moves before;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "tp=2", "f32[4,6] S(1)", 2, &inputs[0]));
+    WF_TRY(make(context, "tp=2", "f32[6,4] S(1)", 3, &inputs[1]));
+    FAILS(weft_op_apply(context, &mm, inputs, plain_kernel, NULL, NULL, &out), WEFT_ERR_MISMATCH,
+          "weft_op_apply: operator mm");
+    HOLDS(out == NULL);
+    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_SHOWN, &before));
+    HOLDS(before == WEFT_OP_MOVES_REFUSED);
+    WF_TRY(weft_counts_begin(context, &counts));
+    WF_TRY(weft_op_apply(context, &mm, inputs, plain_kernel, NULL, NULL, &out));
+    WF_TRY(weft_counts_end(context, &counts));
+    HOLDS(counts.implicit_moves == 1);
+    HOLDS(prints(out, "f32[4,4] P(sum)") ? is_all(out, 18) : is_all(out, 36));
+    WF_TRY(weft_op_moves_set(context, before, &before));
+    HOLDS(before == WEFT_OP_MOVES_SHOWN);
+    HOLDS(weft_op_apply(context, &mm, inputs, plain_kernel, NULL, NULL, &out) == WEFT_ERR_MISMATCH);
+    REFUSES(weft_op_moves_set(context, (enum weft_op_moves)3, NULL), "moves is 3");
+    REFUSES(weft_op_moves_set(NULL, WEFT_OP_MOVES_MADE, NULL), "context is NULL");
+    weft_tensor_release(&out);
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(inputs_move_only_if_it_is_permitted)
+{
+    run_on(2, move_if_permitted);
+}
+END_TEST
+
+/* ---- forms ---- */
+
+static weft_status apply_forms(void *unused)
+{
+    weft_op_call relu = call_of("relu_", 1), add = call_of("add.out", 3), cat = call_of("cat", 20);
+    weft_op_attr dim = {.name = "dim", .kind = WEFT_ATTR_INT};
+    weft_tensor *inputs[20], *x, *y, *z, *out = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[3,4] S(0)", -1, &x));
+    WF_TRY(make(context, "2", "f32[3,4] S(0)", 5, &y));
+    WF_TRY(make(context, "2", "f32[3,4] S(0)", 0, &z));
+    WF_TRY(weft_op_apply(context, &relu, &x, plain_kernel, NULL, NULL, &out));
+    HOLDS(out == x && is_all(x, 0));
+    weft_tensor_release(&out);
+    inputs[0] = x, inputs[1] = y, inputs[2] = z;
+    WF_TRY(weft_op_apply(context, &add, inputs, plain_kernel, NULL, NULL, &out));
+    HOLDS(out == z && is_all(z, 5));
+    weft_tensor_release(&out);
+    cat.attrs = &dim;
+    cat.attr_count = 1;
+    for (int i = 0; i < 20; i++)
+        WF_TRY(make(context, "2", "f32[1,6] S(1)", 7, &inputs[i]));
+    WF_TRY(weft_op_apply(context, &cat, inputs, plain_kernel, NULL, NULL, &out));
+    HOLDS(prints(out, "f32[20,6] S(1)") && is_all(out, 7));
+    weft_tensor_release(&out);
+    for (int i = 0; i < 20; i++)
+        weft_tensor_release(&inputs[i]);
+    weft_tensor_release(&x);
+    weft_tensor_release(&y);
+    weft_tensor_release(&z);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(operators_in_place_with_given_outputs_and_with_lists)
+{
+    run_on(2, apply_forms);
+}
+END_TEST
+
+static weft_status apply_outside(void *unused)
+{
+    weft_op_call add = call_of("add", 2), linear = call_of("linear", 3);
+    weft_tensor *inputs[3] = {NULL}, *out = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2@1,2", "f32[4] S(0)", 1, &inputs[0]));
+    WF_TRY(make(context, "2@1,2", "f32[4] S(0)", 2, &inputs[1]));
+    WF_TRY(weft_op_apply(context, &add, inputs, plain_kernel, NULL, NULL, &out));
+    HOLDS(prints(out, "f32[4] S(0)") && is_all(out, 3));
+    HOLDS(weft_tensor_shard(out)->member == (weft_rank(context) > 0));
+    weft_tensor_release(&out);
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    WF_TRY(make(context, "3", "f32[2,5] R", 1, &inputs[0]));
+    WF_TRY(make(context, "3", "f32[4,5] S(0)", 2, &inputs[1]));
+    WF_TRY(weft_op_apply(context, &linear, inputs, plain_kernel, NULL, NULL, &out)); /* no bias */
+    HOLDS(prints(out, "f32[2,4] S(1)") && is_all(out, 10));
+    weft_tensor_release(&out);
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(ranks_outside_the_mesh_and_absent_inputs)
+{
+    run_on(3, apply_outside);
+}
+END_TEST
+
+/* ---- faults ---- */
+
+static weft_status fail_on_one(void *user, const weft_op_run *run)
+{
+    (void)user;
+    if (run->rank == 1) return weft_fail(WEFT_ERR_DEVICE, "out of registers");
+    return plain_kernel(NULL, run);
+}
+
+static weft_status fail_in_kernel(void *unused)
+{
+    weft_op_call add = call_of("add", 2);
+    weft_tensor *inputs[2], *out = NULL, *moved;
+    weft_spec *whole;
+    weft_context *context;
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4] S(0)", 1, &inputs[0]));
+    WF_TRY(make(context, "2", "f32[4] S(0)", 2, &inputs[1]));
+    WF_TRY(weft_spec_with(weft_tensor_spec(inputs[0]), "R", &whole));
+    status = weft_op_apply(context, &add, inputs, fail_on_one, NULL, NULL, &out);
+    HOLDS((status == WEFT_OK) == (weft_rank(context) == 0));
+    if (weft_rank(context) == 1) {
+        HOLDS(strstr(weft_last_error(), "out of registers") != NULL);
+        HOLDS(strstr(weft_last_error(), "weft_op_apply: rank 1 failed: operator add") != NULL);
+    }
+    HOLDS(weft_tensor_move(inputs[0], whole, NULL, &moved) != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), "rank 1 failed: operator add") != NULL);
+    weft_spec_release(&whole);
+    weft_tensor_release(&out);
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_kernel_that_fails_on_one_rank_reaches_all)
+{
+    run_on(2, fail_in_kernel);
+}
+END_TEST
+
+static weft_status refuse_calls(void *unused)
+{
+    weft_op_call add = call_of("add", 2), relu = call_of("relu_", 1), wrong = add;
+    weft_tensor *inputs[2], *out = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "1", "f32[4] R", 1, &inputs[0]));
+    WF_TRY(make(context, "1", "f32[4] R", 2, &inputs[1]));
+    REFUSES(weft_op_apply(NULL, &add, inputs, plain_kernel, NULL, NULL, &out), "context is NULL");
+    REFUSES(weft_op_apply(context, NULL, inputs, plain_kernel, NULL, NULL, &out), "call is NULL");
+    REFUSES(weft_op_apply(context, &add, NULL, plain_kernel, NULL, NULL, &out), "inputs is NULL");
+    REFUSES(weft_op_apply(context, &add, inputs, NULL, NULL, NULL, &out), "kernel is NULL");
+    REFUSES(weft_op_apply(context, &add, inputs, plain_kernel, NULL, NULL, NULL),
+            "outputs is NULL");
+    wrong.struct_size = 3;
+    REFUSES(weft_op_apply(context, &wrong, inputs, plain_kernel, NULL, NULL, &out),
+            "weft_op_apply: weft_op_call.struct_size is 3");
+    wrong = call_of(NULL, 2);
+    REFUSES(weft_op_apply(context, &wrong, inputs, plain_kernel, NULL, NULL, &out),
+            "weft_op_call.name is NULL");
+    wrong = call_of("ad", 2);
+    FAILS(weft_op_apply(context, &wrong, inputs, plain_kernel, NULL, NULL, &out),
+          WEFT_ERR_NOT_FOUND, "weft_op_apply: ");
+    inputs[0]->is_read_only = true;
+    REFUSES(weft_op_apply(context, &relu, inputs, plain_kernel, NULL, NULL, &out),
+            "weft_op_apply: operator relu_: input 0 is written, but it is read-only");
+    inputs[0]->is_read_only = false;
+    HOLDS(out == NULL);
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(wrong_calls_are_refused)
+{
+    run_on(1, refuse_calls);
+}
+END_TEST
+
+SUITE(apply_calls, inputs_move_only_if_it_is_permitted,
+      operators_in_place_with_given_outputs_and_with_lists,
+      ranks_outside_the_mesh_and_absent_inputs, a_kernel_that_fails_on_one_rank_reaches_all,
+      wrong_calls_are_refused)

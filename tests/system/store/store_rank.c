@@ -1,0 +1,88 @@
+/* store_rank.c - a rank that saves a tensor, in the background with `begin`, and loads it again:
+ *
+ *     store_rank save|begin|load PATH
+ *
+ * Prints one line: the result, and the error. */
+#include "weft/weft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        weft_status status_ = (call);                                                              \
+        if (status_ != WEFT_OK) return status_;                                                    \
+    } while (0)
+
+enum { ROWS = 64, COLUMNS = 1024 };
+
+static weft_status begin_and_wait(weft_context *context, const char *path, weft_tensor *tensor)
+{
+    weft_saving *saving = NULL;
+    weft_status status;
+
+    TRY(weft_save_begin(context, path, &tensor, 1, NULL, &saving));
+    status = weft_tensor_fill(tensor, 3, NULL); /* what was copied is saved */
+    if (status == WEFT_OK) status = weft_saving_wait(saving, WEFT_FOREVER);
+    weft_saving_release(&saving);
+    return status;
+}
+
+static weft_status save(weft_context *context, const char *path, bool begins)
+{
+    weft_tensor_options options = {.struct_size = sizeof options, .name = "w"};
+    weft_tensor *tensor = NULL;
+    weft_mesh *mesh = NULL;
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    TRY(weft_mesh_parse("4", &mesh));
+    TRY(weft_spec_parse(mesh, "f32[64,1024] S(0)", &spec));
+    TRY(weft_tensor_create(context, spec, &options, &tensor));
+    status = weft_tensor_fill(tensor, 2, NULL);
+    if (status == WEFT_OK)
+        status = begins ? begin_and_wait(context, path, tensor)
+                        : weft_save(context, path, &tensor, 1, NULL);
+    weft_tensor_release(&tensor);
+    weft_spec_release(&spec);
+    weft_mesh_release(&mesh);
+    return status;
+}
+
+/* A rank that cannot open the checkpoint tells the others by NULL. */
+static weft_status load(weft_context *context, const char *path)
+{
+    static float values[ROWS * COLUMNS];
+    weft_checkpoint *from = NULL;
+    weft_layout *layout = NULL;
+    weft_tensor *tensor = NULL;
+    weft_status status;
+
+    TRY(weft_layout_parse("mesh 2x2\n* S(1),R", NULL, &layout));
+    if (weft_checkpoint_open(path, &from) != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error());
+    status = weft_load(context, from, layout, NULL, &tensor);
+    if (status == WEFT_OK) status = weft_tensor_to_host(tensor, values, sizeof values, NULL);
+    for (int i = 0; i < ROWS * COLUMNS / 2 && status == WEFT_OK; i++)
+        if (values[i] != 2) status = weft_fail(WEFT_ERR_INTERNAL, "an element is %g", values[i]);
+    weft_tensor_release(&tensor);
+    weft_checkpoint_close(&from);
+    weft_layout_release(&layout);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    weft_context *context;
+    weft_status status;
+
+    if (argc != 3) return 2;
+    if (weft_init(NULL, &context) != WEFT_OK) return 3;
+    status = strcmp(argv[1], "load") == 0 ? load(context, argv[2])
+                                          : save(context, argv[2], strcmp(argv[1], "begin") == 0);
+    printf("rank %d: %s %s\n", weft_rank(context), weft_status_name(status),
+           status != WEFT_OK ? weft_last_error() : "");
+    fflush(stdout);
+    weft_context_release(&context);
+    return 0;
+}
