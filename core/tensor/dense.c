@@ -26,8 +26,8 @@ static weft_status make_list(const weft_tensor *tensor, const struct wf_local *l
         &region, out);
 }
 
-/* Work on STREAM begins after the work on the stream that has used the memory before. */
-static weft_status follow(const weft_tensor *tensor, struct wf_dense *dense, weft_stream *stream)
+weft_status wf_dense_follow(const weft_tensor *tensor, struct wf_dense *dense, weft_stream *stream,
+                            const char *function)
 {
     weft_work *work = NULL;
     weft_status status;
@@ -35,7 +35,7 @@ static weft_status follow(const weft_tensor *tensor, struct wf_dense *dense, wef
     if (dense->was_used && dense->stream == stream) return WEFT_OK;
     status = wf_stream_remember(tensor->context, stream);
     if (status == WEFT_OK && dense->was_used)
-        status = wf_stream_record(tensor->context, dense->stream, "weft_tensor_move", &work);
+        status = wf_stream_record(tensor->context, dense->stream, function, &work);
     if (status == WEFT_OK && work != NULL) status = weft_stream_wait_work(stream, work);
     weft_work_release(&work);
     if (status != WEFT_OK) return status;
@@ -54,7 +54,7 @@ static weft_status prepare(const weft_tensor *tensor, struct wf_local *local, we
         WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, local), stream,
                               "weft_tensor_move", &dense->memory));
     if (*list == NULL) WF_TRY(make_list(tensor, local, packs, list));
-    return follow(tensor, dense, stream);
+    return wf_dense_follow(tensor, dense, stream, "weft_tensor_move");
 }
 
 weft_status wf_local_pack(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
@@ -133,7 +133,7 @@ static void free_lists(weft_context *context, struct wf_dense *dense)
 {
     const weft_kernel_table *kernels = wf_kernels_of(context);
 
-    if (dense->packer == NULL && dense->unpacker == NULL) return;
+    if (dense->packer == NULL && dense->unpacker == NULL && dense->drawer == NULL) return;
     if (wf_stream_check(context, dense->stream, "weft_tensor_release") == WEFT_OK &&
         context->plugin->device->stream_wait(context->device, dense->stream, context->timeout_ns) ==
             WEFT_ERR_TIMEOUT) {
@@ -142,6 +142,7 @@ static void free_lists(weft_context *context, struct wf_dense *dense)
     }
     if (dense->packer != NULL) kernels->regions_destroy(dense->packer);
     if (dense->unpacker != NULL) kernels->regions_destroy(dense->unpacker);
+    if (dense->drawer != NULL) kernels->regions_destroy(dense->drawer);
 }
 
 static void free_dense(const weft_tensor *tensor, struct wf_dense *dense)

@@ -1,7 +1,7 @@
 /* draw.c - random elements of a tensor.
  *
- * The host draws.  If it cannot write the device's memory, it draws into a block of its own, which
- * is copied. */
+ * The device draws if its backend has a kernel (drawer.c).  Else the host draws.  If it cannot
+ * write the device's memory, it draws into a block of its own, which is copied. */
 #include "tensor.h"
 
 #include "common/arithmetic/cpu_random.h"
@@ -144,25 +144,35 @@ static weft_status draw_staged(const weft_tensor *tensor, const struct wf_local 
     return copy_block(tensor, block, (uint64_t)(held * element), memory + begin * element, stream);
 }
 
-static weft_status draw_elements(const weft_tensor *tensor, const struct cpu_draw *draw,
-                                 weft_stream *stream)
+static weft_status draw_on_host(const weft_tensor *tensor, const struct cpu_sampler *sampler,
+                                weft_stream *stream)
 {
-    struct cpu_sampler sampler;
     weft_status status;
     char *block;
 
     WF_TRY(wf_host_wait(tensor->context, stream));
-    cpu_sampler_set(&sampler, &cpu_kernels_base, draw);
     if ((tensor->context->features & WEFT_FEATURE_HOST_MEMORY) != 0) {
         for (int32_t i = 0; i < tensor->local_count; i++)
-            draw_in_place(tensor, &tensor->locals[i], &sampler);
+            draw_in_place(tensor, &tensor->locals[i], sampler);
         return WEFT_OK;
     }
     block = wf_alloc(BLOCK);
     if (block == NULL) return wf_fail_memory(BLOCK);
-    status = draw_staged(tensor, &tensor->own, &sampler, block, stream);
+    status = draw_staged(tensor, &tensor->own, sampler, block, stream);
     wf_free(block);
     return status;
+}
+
+static weft_status draw_elements(const weft_tensor *tensor, const struct cpu_draw *draw,
+                                 weft_stream *stream, const char *function)
+{
+    weft_status status = WEFT_OK;
+    struct cpu_sampler sampler;
+
+    cpu_sampler_set(&sampler, &cpu_kernels_base, draw);
+    for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++)
+        status = wf_local_draw(tensor, &tensor->locals[i], &sampler, stream, function);
+    return status != WEFT_ERR_UNSUPPORTED ? status : draw_on_host(tensor, &sampler, stream);
 }
 
 static weft_status check_tensor(const weft_tensor *tensor)
@@ -190,7 +200,7 @@ static weft_status draw_tensor(weft_tensor *tensor, weft_random *random, struct 
     wf_tensor_use(tensor, stream);
     status = check_tensor(tensor);
     if (status == WEFT_OK) status = check_draw(&draw);
-    if (status == WEFT_OK) status = draw_elements(tensor, &draw, stream);
+    if (status == WEFT_OK) status = draw_elements(tensor, &draw, stream, function);
     if (status != WEFT_OK) return wf_tensor_fail(tensor, status, function);
     random->offset++;
     return WEFT_OK;

@@ -8,7 +8,7 @@
  *     copy.c     copies to and from host memory, fill
  *     compare.c  two tensors compared
  *     print.c    tensors as text; shown.c chooses and reads the elements, figures.c formats them
- *     draw.c     random elements
+ *     draw.c     random elements; drawer.c has them drawn by the device
  *     view.c     tensors that share memory: a part of one dimension, two dimensions swapped
  *     reshape.c  another shape for the same elements
  *     dlpack.c   shards shared with other libraries */
@@ -22,12 +22,14 @@
 #include "shard/shard.h"
 #include "weft/random.h"
 
-/* The elements of a shard with gaps, copied to memory of their own. */
+/* What the device's kernels use of a shard: lists of regions, and the elements of a shard with
+ * gaps, copied to memory of their own. */
 struct wf_dense {
     void *memory;            /* NULL: none yet */
     void *packer, *unpacker; /* lists of regions from the shard and to it; NULL: none yet */
+    void *drawer; /* from an element's number in the tensor to the shard; NULL: none yet */
     bool was_used;
-    weft_stream *stream; /* that used MEMORY last */
+    weft_stream *stream; /* that used MEMORY or a list last */
 };
 
 /* The shard of one rank. */
@@ -37,7 +39,7 @@ struct wf_local {
     void *memory;
     int64_t strides[WEFT_MAX_DIMS];
     weft_shard shard;
-    struct wf_dense dense; /* of a shard with gaps, from its first move on */
+    struct wf_dense dense; /* from its first use on */
 };
 
 struct weft_tensor {
@@ -141,7 +143,19 @@ weft_status wf_local_unpack(weft_tensor *tensor, struct wf_local *local,
 weft_status wf_dense_pack(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
 weft_status wf_dense_begin(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
 weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream) WF_NODISCARD;
+/* Work on STREAM for FUNCTION begins after the work on the stream that has used DENSE before. */
+weft_status wf_dense_follow(const weft_tensor *tensor, struct wf_dense *dense, weft_stream *stream,
+                            const char *function) WF_NODISCARD;
 void wf_dense_free(weft_tensor *tensor);
+
+/* ---- drawer.c ---- */
+
+struct cpu_sampler;
+/* Draw the elements of LOCAL on the device, in the order of STREAM.  WEFT_ERR_UNSUPPORTED: the
+ * backend has no kernel for it, and nothing was drawn. */
+weft_status wf_local_draw(const weft_tensor *tensor, struct wf_local *local,
+                          const struct cpu_sampler *sampler, weft_stream *stream,
+                          const char *function) WF_NODISCARD;
 
 /* ---- view.c ---- */
 

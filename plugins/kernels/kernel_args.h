@@ -95,6 +95,19 @@ enum wk_key_flag {
     WK_KEY_MIN = 2   /* NaN is the smallest key instead of the largest */
 };
 
+/* Random numbers, in words of 16 bytes or else in elements; the sources of the regions are bytes of
+ * the draw.  The fields are those of weft_draw; NEAR_ ones are for floats of up to 32 bits. */
+struct wk_draw_args {
+    const struct wk_region *regions;
+    const struct wk_tile *tiles;
+    uint32_t word;
+    float near_first, near_last, near_unit, near_mean, near_deviation;
+    uint32_t seed[2], offset[2];
+    double first, last, unit, mean, deviation, share, width;
+    uint64_t threshold, least, range, below[2], above[2];
+    struct wk_buffers buffers; /* targets */
+};
+
 /* Writes COUNT buffer addresses from entry FIRST of TABLE on. */
 struct wk_table_args {
     uint64_t table, first, count;

@@ -3,6 +3,7 @@
 #include "regions.h"
 #include "elements.h"
 #include "regions_cast.h"
+#include "draws.h"
 #if !defined(__HIP__) /* no HIP plugin uses them */
 #include "signals.h"
 #endif

@@ -1,8 +1,10 @@
 /* level_kernel.c - regions copied and reduced, and arrays reduced element by element.
  *
- * kernel_numbers.c goes on with cast, scale and fill, kernel_casts.c with the bits of casts. */
+ * kernel_numbers.c goes on with cast, scale and fill, kernel_casts.c with the bits of casts,
+ * kernel_draws.c with random numbers. */
 #include "conform/checks/collective.h"
 #include "conform/checks/kernel_casts.h"
+#include "conform/checks/kernel_draws.h"
 #include "conform/checks/kernel_numbers.h"
 #include "conform/checks/regions.h"
 
@@ -293,4 +295,5 @@ void kit_level_kernel(struct kit *kit)
     reductions(kit);
     kit_kernel_numbers(kit);
     kit_kernel_casts(kit);
+    kit_kernel_draws(kit);
 }

@@ -80,9 +80,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
 WEFT_API weft_tensor *weft_tensor_retain(const weft_tensor *tensor);
 /* Drop a reference and set *TENSOR to NULL.  With the last one, memory of weft_tensor_create and of
  * moves is freed in the order of the stream to which functions of tensors have posted work last
- * (weft_free_on); the release of a tensor with gaps that was moved or set waits for that stream.
- * All other work that uses the memory must be complete, and with memory of
- * weft_tensor_wrap all work.  Accepts NULL and a pointer to NULL. */
+ * (weft_free_on).  The release waits for that stream if the tensor has gaps and was moved or set,
+ * or if the device has drawn its elements.  All other work that uses the memory must be complete,
+ * and with memory of weft_tensor_wrap all work.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_tensor_release(weft_tensor **tensor);
 
 /* ---- properties; pointers are valid as long as the tensor; 0 or NULL for NULL ---- */

@@ -40,9 +40,7 @@ static void draw_uniform(const struct cpu_range *range, const uint32_t *words, s
 
     INDEPENDENT for (size_t i = 0; i < count; i++)
     {
-        float value = low + (float)(int32_t)(words[i] >> dropped) * unit;
-
-        out[i] = value < last ? value : last;
+        out[i] = uniform_f32(words[i], dropped, low, unit, last);
     }
 }
 

@@ -4,6 +4,8 @@
 #include "cpu_casts.h"
 #include "random_formulas.h"
 
+#include <string.h>
+
 enum {
     BLOCKS = 256,       /* of a chunk; even */
     WORDS = 4 * BLOCKS, /* of 32 bits */
@@ -62,12 +64,8 @@ static void make_singles(const struct cpu_sampler *s, const uint32_t *words, siz
 
 static double truncated(const struct cpu_sampler *s, double unit)
 {
-    double p = s->share + unit * s->width, z, x;
-
-    p = p < 1e-300 ? 1e-300 : p > 0x1.fffffffffffffp-1 ? 0x1.fffffffffffffp-1 : p;
-    z = normal_quantile(p);
-    x = s->draw.mean + s->draw.deviation * (s->flips ? -z : z);
-    return x < s->first ? s->first : x > s->last ? s->last : x;
+    return truncated_normal(s->share + unit * s->width, s->draw.mean, s->deviation, s->first,
+                            s->last);
 }
 
 /* Elements of 64 bits per part: COUNT of them, two words each. */
@@ -80,9 +78,7 @@ static void make_doubles(const struct cpu_sampler *s, const uint32_t *words, siz
         uint64_t word = word_64(words, i);
 
         if (draw->distribution == CPU_UNIFORM) {
-            double x = s->first + (double)(int64_t)(word >> 11) * s->unit;
-
-            out[i] = x < s->last ? x : s->last;
+            out[i] = uniform_f64(word, s->first, s->unit, s->last);
         } else if (draw->distribution == CPU_TRUNCATED_NORMAL) {
             out[i] = truncated(s, unit_f64(word));
         } else if (draw->distribution == CPU_NORMAL) {
@@ -178,7 +174,7 @@ static void make_small(const struct cpu_sampler *s, const uint32_t *words, size_
 
     if (s->draw.distribution == CPU_TRUNCATED_NORMAL) {
         for (size_t i = 0; i < count; i++)
-            made.doubles[i] = truncated(s, ((double)words[i] + 0.5) * 0x1p-32);
+            made.doubles[i] = truncated(s, unit_of_word_32(words[i]));
         cpu_cast_elements(s->kernels, WEFT_DTYPE_F64, dtype, made.doubles, out, count);
     } else {
         make_singles(s, words, count, made.singles);
@@ -320,9 +316,11 @@ static void set_shares(struct cpu_sampler *s)
     double low = (draw->low - draw->mean) / draw->deviation;
     double high = (draw->high - draw->mean) / draw->deviation;
 
-    s->flips = low > 0; /* shares near 1 would be less exact */
-    s->share = normal_share(s->flips ? -high : low);
-    s->width = normal_share(s->flips ? -low : high) - s->share;
+    bool flips = low > 0; /* shares near 1 would be less exact */
+
+    s->share = normal_share(flips ? -high : low);
+    s->width = normal_share(flips ? -low : high) - s->share;
+    if (flips) s->deviation = -s->deviation;
 }
 
 void cpu_sampler_set(struct cpu_sampler *sampler, const struct cpu_kernels *kernels,
@@ -343,4 +341,16 @@ void cpu_sampler_set(struct cpu_sampler *sampler, const struct cpu_kernels *kern
                                   : (uint64_t)(draw->probability * 0x1p32 + 0.5);
     if (draw->distribution == CPU_DROPOUT && draw->probability < 1)
         sampler->above = 1.0 / (1.0 - draw->probability);
+}
+
+void cpu_sampler_choice(const struct cpu_sampler *sampler, void *below, void *above)
+{
+    struct cpu_sampler one = *sampler;
+
+    one.threshold = UINT64_C(1) << 32;
+    one.is_certain = true;
+    cpu_sample(&one, 0, 1, below);
+    one.threshold = 0;
+    one.is_certain = false;
+    cpu_sample(&one, 0, 1, above);
 }

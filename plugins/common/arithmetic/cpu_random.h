@@ -35,9 +35,9 @@ struct cpu_sampler {
     struct cpu_range range; /* of f32 and smaller floats */
     double first, last;     /* the least and the greatest value of the dtype that may be drawn */
     double unit;            /* of uniform f64: the distance of two values */
-    double deviation;       /* of each part of a complex number */
-    double share, width;    /* of the standard normal numbers: below LOW, and from LOW to HIGH */
-    bool flips;             /* LOW is above the mean: the numbers are drawn below it */
+    double deviation;       /* of each part of a complex number; negative: see SHARE */
+    double share, width;    /* of the standard normal numbers: below LOW, and from LOW to HIGH; if
+                               LOW is above the mean, of the numbers that are mirrored at it */
     uint64_t threshold;     /* words below it: 1 of Bernoulli, 0 of dropout */
     bool is_certain;        /* all words are below it */
     double above;           /* the number of the other words */
@@ -47,5 +47,7 @@ void cpu_sampler_set(struct cpu_sampler *sampler, const struct cpu_kernels *kern
                      const struct cpu_draw *draw);
 /* Set TARGET to elements FIRST .. FIRST + COUNT of the draw. */
 void cpu_sample(const struct cpu_sampler *sampler, uint64_t first, size_t count, void *target);
+/* Set BELOW to the element that words below the threshold give, and ABOVE to that of the others. */
+void cpu_sampler_choice(const struct cpu_sampler *sampler, void *below, void *above);
 
 #endif

@@ -8,9 +8,14 @@
 #ifndef WEFT_RANDOM_FORMULAS_H
 #define WEFT_RANDOM_FORMULAS_H
 
-#include <math.h>
 #include <stdint.h>
-#include <string.h>
+
+#if !defined(RANDOM_FUNCTION)
+#include <math.h>
+#define RANDOM_FUNCTION static inline
+#define RANDOM_ROOT_F32 sqrtf
+#define RANDOM_ROOT_F64 sqrt
+#endif
 
 /* ---- bits ---- */
 
@@ -22,8 +27,8 @@
 enum { PHILOX_ROUNDS = 10 };
 
 /* One round of the four words of a counter. */
-static inline void philox_round(uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d, uint32_t key_0,
-                                uint32_t key_1)
+RANDOM_FUNCTION void philox_round(uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d,
+                                  uint32_t key_0, uint32_t key_1)
 {
     uint64_t left = (uint64_t)PHILOX_MULTIPLIER_0 * *a, right = (uint64_t)PHILOX_MULTIPLIER_1 * *c;
     uint32_t second = *b, fourth = *d;
@@ -36,30 +41,39 @@ static inline void philox_round(uint32_t *a, uint32_t *b, uint32_t *c, uint32_t 
 
 /* ---- f32 ---- */
 
-static inline float float_of_bits(uint32_t bits)
+/* LOW + n * UNIT, at most LAST; n has the bits of WORD without the lowest DROPPED. */
+RANDOM_FUNCTION float uniform_f32(uint32_t word, uint32_t dropped, float low, float unit,
+                                  float last)
+{
+    float value = low + (float)(int32_t)(word >> dropped) * unit;
+
+    return value < last ? value : last;
+}
+
+RANDOM_FUNCTION float float_of_bits(uint32_t bits)
 {
     float value;
 
-    memcpy(&value, &bits, sizeof value);
+    __builtin_memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint32_t bits_of_float(float value)
+RANDOM_FUNCTION uint32_t bits_of_float(float value)
 {
     uint32_t bits;
 
-    memcpy(&bits, &value, sizeof bits);
+    __builtin_memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
 /* In (0, 1]; the least is 2^-33. */
-static inline float unit_f32(uint32_t word)
+RANDOM_FUNCTION float unit_f32(uint32_t word)
 {
     return (float)word * 0x1p-32f + 0x1p-33f;
 }
 
 /* -log(X), for X in (0, 1], not denormal. */
-static inline float minus_log_f32(float x)
+RANDOM_FUNCTION float minus_log_f32(float x)
 {
     uint32_t bits = bits_of_float(x);
     /* x = 2^exponent * m, with m from sqrt(1/2) to sqrt(2) */
@@ -83,7 +97,7 @@ static inline float minus_log_f32(float x)
 }
 
 /* Sine and cosine of WORD / 2^32 turns. */
-static inline void turn_f32(uint32_t word, float *sine, float *cosine)
+RANDOM_FUNCTION void turn_f32(uint32_t word, float *sine, float *cosine)
 {
     uint32_t quarter = (word + (UINT32_C(1) << 29)) >> 30;
     int32_t rest = (int32_t)(word - (quarter << 30)); /* at most an eighth of a turn either way */
@@ -101,9 +115,9 @@ static inline void turn_f32(uint32_t word, float *sine, float *cosine)
 }
 
 /* Two independent numbers of the standard normal distribution. */
-static inline void normal_pair_f32(uint32_t radius, uint32_t angle, float *first, float *second)
+RANDOM_FUNCTION void normal_pair_f32(uint32_t radius, uint32_t angle, float *first, float *second)
 {
-    float r = sqrtf(2.0f * minus_log_f32(unit_f32(radius))), sine, cosine;
+    float r = RANDOM_ROOT_F32(2.0f * minus_log_f32(unit_f32(radius))), sine, cosine;
 
     turn_f32(angle, &sine, &cosine);
     *first = r * cosine;
@@ -112,24 +126,32 @@ static inline void normal_pair_f32(uint32_t radius, uint32_t angle, float *first
 
 /* ---- f64 ---- */
 
+/* As uniform_f32, with the upper 53 bits of WORD. */
+RANDOM_FUNCTION double uniform_f64(uint64_t word, double low, double unit, double last)
+{
+    double value = low + (double)(int64_t)(word >> 11) * unit;
+
+    return value < last ? value : last;
+}
+
 /* In (0, 1); the least is 2^-53. */
-static inline double unit_f64(uint64_t word)
+RANDOM_FUNCTION double unit_f64(uint64_t word)
 {
     return ((double)(word >> 12) + 0.5) * 0x1p-52;
 }
 
 /* log(X), for X > 0, not denormal. */
-static inline double log_f64(double x)
+RANDOM_FUNCTION double log_f64(double x)
 {
     uint64_t bits, shifted;
     int64_t exponent;
     double f, s, z, w, even, odd, half, e;
 
-    memcpy(&bits, &x, sizeof bits);
+    __builtin_memcpy(&bits, &x, sizeof bits);
     shifted = bits - UINT64_C(0x3FE6A09E667F3BCD);
     exponent = (int64_t)shifted >> 52;
     bits = (shifted & UINT64_C(0x000FFFFFFFFFFFFF)) + UINT64_C(0x3FE6A09E667F3BCD);
-    memcpy(&f, &bits, sizeof f);
+    __builtin_memcpy(&f, &bits, sizeof f);
     f = f - 1.0;
     e = (double)exponent;
     s = f / (2.0 + f);
@@ -146,7 +168,7 @@ static inline double log_f64(double x)
 }
 
 /* Sine and cosine of WORD / 2^64 turns. */
-static inline void turn_f64(uint64_t word, double *sine, double *cosine)
+RANDOM_FUNCTION void turn_f64(uint64_t word, double *sine, double *cosine)
 {
     uint64_t quarter = (word + (UINT64_C(1) << 61)) >> 62;
     int64_t rest = (int64_t)(word - (quarter << 62));
@@ -172,9 +194,9 @@ static inline void turn_f64(uint64_t word, double *sine, double *cosine)
     if ((quarter + 1) & 2) *cosine = -*cosine;
 }
 
-static inline void normal_pair_f64(uint64_t radius, uint64_t angle, double *first, double *second)
+RANDOM_FUNCTION void normal_pair_f64(uint64_t radius, uint64_t angle, double *first, double *second)
 {
-    double r = sqrt(-2.0 * log_f64(unit_f64(radius))), sine, cosine;
+    double r = RANDOM_ROOT_F64(-2.0 * log_f64(unit_f64(radius))), sine, cosine;
 
     turn_f64(angle, &sine, &cosine);
     *first = r * cosine;
@@ -184,7 +206,7 @@ static inline void normal_pair_f64(uint64_t radius, uint64_t angle, double *firs
 /* ---- the normal quantile (Wichura, algorithm AS 241, PPND16) ---- */
 
 /* The value of the polynomial with the coefficients P[7] .. P[0], the highest power last. */
-static inline double polynomial_7(const double *p, double x)
+RANDOM_FUNCTION double polynomial_7(const double *p, double x)
 {
     double value = p[7];
 
@@ -194,7 +216,7 @@ static inline double polynomial_7(const double *p, double x)
 }
 
 /* The standard normal number below which a share P of all numbers is, for P in (0, 1). */
-static inline double normal_quantile(double p)
+RANDOM_FUNCTION double normal_quantile(double p)
 {
     static const double near[2][8] = {
         {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
@@ -226,12 +248,30 @@ static inline double normal_quantile(double p)
         r = 0.180625 - q * q;
         return q * polynomial_7(near[0], r) / polynomial_7(near[1], r);
     }
-    r = sqrt(-log_f64(q < 0 ? p : 1.0 - p));
+    r = RANDOM_ROOT_F64(-log_f64(q < 0 ? p : 1.0 - p));
     if (r <= 5.0)
         value = polynomial_7(middle[0], r - 1.6) / polynomial_7(middle[1], r - 1.6);
     else
         value = polynomial_7(far[0], r - 5.0) / polynomial_7(far[1], r - 5.0);
     return q < 0 ? -value : value;
+}
+
+/* In (0, 1); the least is 2^-33. */
+RANDOM_FUNCTION double unit_of_word_32(uint32_t word)
+{
+    return ((double)word + 0.5) * 0x1p-32;
+}
+
+/* The number of the normal distribution below which a share P of all numbers is, within FIRST and
+ * LAST. */
+RANDOM_FUNCTION double truncated_normal(double p, double mean, double deviation, double first,
+                                        double last)
+{
+    double x;
+
+    p = p < 1e-300 ? 1e-300 : p > 0x1.fffffffffffffp-1 ? 0x1.fffffffffffffp-1 : p;
+    x = mean + deviation * normal_quantile(p);
+    return x < first ? first : x > last ? last : x;
 }
 
 #endif

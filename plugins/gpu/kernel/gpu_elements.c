@@ -226,6 +226,7 @@ const weft_kernel_table gpu_kernel_table = {
     .regions_reduce = regions_reduce,
     .regions_average = regions_average,
     .regions_cast = gpu_regions_cast,
+    .regions_draw = gpu_regions_draw,
     .reduce = gpu_reduce,
     .cast = gpu_cast,
     .scale = gpu_scale,

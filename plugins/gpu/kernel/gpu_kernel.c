@@ -20,6 +20,11 @@ static const struct gpu_family families[] = {
     [GPU_KERNEL_REGIONS_CAST] = {"regions_cast", GPU_BY_DTYPE},
     [GPU_KERNEL_CAST] = {"cast", GPU_BY_DTYPE},
     [GPU_KERNEL_SCALE] = {"scale", GPU_BY_DTYPE},
+    [GPU_KERNEL_DRAW_UNIFORM] = {"draw_uniform", GPU_BY_DTYPE},
+    [GPU_KERNEL_DRAW_NORMAL] = {"draw_normal", GPU_BY_DTYPE},
+    [GPU_KERNEL_DRAW_TRUNCATED] = {"draw_truncated", GPU_BY_DTYPE},
+    [GPU_KERNEL_DRAW_CHOICE] = {"draw_choice", GPU_BY_WORD},
+    [GPU_KERNEL_DRAW_INTEGERS] = {"draw_integers", GPU_BY_WORD},
     [GPU_KERNEL_SIGNAL] = {"signal", GPU_ALONE},
     [GPU_KERNEL_AWAIT_SIGNAL] = {"await_signal", GPU_ALONE},
 };

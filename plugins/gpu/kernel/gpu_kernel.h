@@ -51,6 +51,11 @@ enum gpu_kernel { /* the kernels of plugins/kernels, by family */
                   GPU_KERNEL_REGIONS_CAST,
                   GPU_KERNEL_CAST,
                   GPU_KERNEL_SCALE,
+                  GPU_KERNEL_DRAW_UNIFORM,
+                  GPU_KERNEL_DRAW_NORMAL,
+                  GPU_KERNEL_DRAW_TRUNCATED,
+                  GPU_KERNEL_DRAW_CHOICE,
+                  GPU_KERNEL_DRAW_INTEGERS,
                   GPU_KERNEL_SIGNAL,
                   GPU_KERNEL_AWAIT_SIGNAL
 };
@@ -129,8 +134,8 @@ struct gpu_region_buffers {
     uint64_t count;
     uint32_t alignment; /* common alignment of all buffers, at most 16 */
 };
-/* The buffers of a run of LIST, whose regions read MORE_SOURCES beyond the last that they name. The
- * caller drops *OUT. */
+/* The buffers of a run of LIST, whose regions read MORE_SOURCES beyond the last that they name.
+ * SOURCES is NULL if the run reads nothing.  The caller drops *OUT. */
 weft_status gpu_regions_gather(const void *list, uint32_t more_sources, const void *const *sources,
                                void *const *targets, struct gpu_region_buffers *out);
 void gpu_regions_drop(struct gpu_region_buffers *buffers);
@@ -141,6 +146,10 @@ void gpu_regions_drop(struct gpu_region_buffers *buffers);
 bool gpu_cast_is_offered(uint32_t from, uint32_t to);
 weft_status gpu_regions_cast(void *list, uint32_t from, uint32_t to, const void *const *sources,
                              void *const *targets, void *stream);
+
+/* ---- gpu_regions_draw.c ---- */
+
+weft_status gpu_regions_draw(void *list, const weft_draw *draw, void *const *targets, void *stream);
 
 extern const weft_kernel_table gpu_kernel_table;
 

@@ -287,7 +287,7 @@ weft_status gpu_regions_gather(const void *made, uint32_t more_sources, const vo
     uintptr_t bits = 16;
 
     out->alignment = 1;
-    out->count = known + more_sources;
+    out->count = sources != NULL ? known + more_sources : first;
     out->all = out->count <= WK_NEAR ? out->few : plug_new(out->count * sizeof *out->all);
     if (out->all == NULL) return WEFT_ERR_NO_MEMORY;
     for (uint64_t i = 0; i < out->count; i++) {

@@ -213,6 +213,7 @@ struct job {
     void *target;
     uint64_t bytes, count;
     uint32_t from, to;
+    const weft_draw *draw;
 };
 
 static double copy_us; /* for a plain copy of as many bytes */
@@ -251,6 +252,22 @@ static void run_reduce(void *self)
     must(plugin->kernel->reduce(device, job->from, WEFT_REDUCE_SUM, job->count, 2, sources,
                                 job->target, stream),
          "reduce");
+}
+
+static void run_fill(void *self)
+{
+    const struct job *job = self;
+    float value = 1;
+
+    must(plugin->kernel->fill(device, WEFT_DTYPE_F32, job->bytes / 4, &value, job->target, stream),
+         "fill");
+}
+
+static void run_draw(void *self)
+{
+    const struct job *job = self;
+
+    must(plugin->kernel->regions_draw(job->list, job->draw, &job->target, stream), "regions_draw");
 }
 
 /* MOVED: bytes read and written. */
@@ -358,6 +375,61 @@ static void time_many(struct job *job, uint64_t count)
     free(regions);
 }
 
+/* Random numbers beside a fill of as many bytes. */
+static void time_draws(struct job *job)
+{
+    static const struct {
+        const char *detail;
+        uint32_t element;
+        weft_draw draw;
+    } rows[] = {
+        {"uniform f32", 4, {.dtype = WEFT_DTYPE_F32, .last = 1, .unit = 0x1p-24}},
+        {"uniform bf16", 2, {.dtype = WEFT_DTYPE_BF16, .last = 1, .unit = 0x1p-8}},
+        {"normal f32",
+         4,
+         {.distribution = WEFT_DRAW_NORMAL, .dtype = WEFT_DTYPE_F32, .deviation = 1}},
+        {"normal bf16",
+         2,
+         {.distribution = WEFT_DRAW_NORMAL, .dtype = WEFT_DTYPE_BF16, .deviation = 1}},
+        {"truncated normal f32",
+         4,
+         {.distribution = WEFT_DRAW_TRUNCATED,
+          .dtype = WEFT_DTYPE_F32,
+          .first = -2,
+          .last = 2,
+          .deviation = 1,
+          .share = 0.02275,
+          .width = 0.9545}},
+        {"choice f32",
+         4,
+         {.distribution = WEFT_DRAW_CHOICE, .dtype = WEFT_DTYPE_F32, .threshold = 1000000000}},
+    };
+    double fill_us = device_us(plugin, device, stream, 5, 4, run_fill, job);
+
+    if (plugin->kernel->regions_draw == NULL) return;
+    printf(",\n    {\"kind\": \"fill\", \"detail\": \"f32\", \"us\": %.1f, \"gb_s\": %.1f}",
+           fill_us, (double)job->bytes / fill_us / 1e3);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weft_draw draw = rows[i].draw;
+        weft_region region = {.dims = 1,
+                              .extent = {(int64_t)job->bytes / rows[i].element},
+                              .source_stride = {1},
+                              .target_stride = {1}};
+        double us;
+
+        draw.struct_size = sizeof draw;
+        draw.seed = 7;
+        job->draw = &draw;
+        must(plugin->kernel->regions_create(device, rows[i].element, 1, &region, &job->list),
+             "regions_create");
+        us = device_us(plugin, device, stream, 5, 4, run_draw, job);
+        plugin->kernel->regions_destroy(job->list);
+        printf(",\n    {\"kind\": \"draw\", \"detail\": \"%s\", \"us\": %.1f, \"gb_s\": %.1f, "
+               "\"of_fill\": %.3f}",
+               rows[i].detail, us, (double)job->bytes / us / 1e3, fill_us / us);
+    }
+}
+
 static void time_all(uint64_t bytes)
 {
     static const int64_t runs[] = {16, 32, 64, 128, 256, 1024, 4096, 65536};
@@ -390,6 +462,7 @@ static void time_all(uint64_t bytes)
     job.count = bytes / 2;
     report("reduce", "sum of two of bf16", 3 * bytes,
            device_us(plugin, device, stream, 5, 4, run_reduce, &job), bytes);
+    time_draws(&job);
     printf("\n  ]\n");
 }
 

@@ -52,23 +52,32 @@ template <class Args, void (*Kernel)(const Args &)> void run(const void *args)
 #define FOR_REAL(name, number)                                                                     \
     KERNEL(weft_regions_cast_##name, wk_regions_cast_args)                                         \
     KERNEL(weft_pull_cast_##name, wk_pull_args)
+#define FOR_DRAWN(name)                                                                            \
+    KERNEL(weft_draw_uniform_##name, wk_draw_args)                                                 \
+    KERNEL(weft_draw_normal_##name, wk_draw_args)                                                  \
+    KERNEL(weft_draw_truncated_##name, wk_draw_args)
 #define FOR_WORD(bytes)                                                                            \
     KERNEL(weft_copy_##bytes, wk_copy_args)                                                        \
     KERNEL(weft_transpose_##bytes, wk_transpose_args)                                              \
     KERNEL(weft_pull_##bytes, wk_pull_args)                                                        \
-    KERNEL(weft_pull_turned_##bytes, wk_pull_args)
+    KERNEL(weft_pull_turned_##bytes, wk_pull_args)                                                 \
+    KERNEL(weft_draw_choice_##bytes, wk_draw_args)
 
 const struct sg_kernel kernels[] = {
-    WK_REAL_DTYPES(FOR_REAL) WK_REAL_DTYPES(FOR_DTYPE) WK_COMPLEX_DTYPES(FOR_DTYPE) FOR_WORD(1)
-        FOR_WORD(2) FOR_WORD(4) FOR_WORD(8) FOR_WORD(16) KERNEL(weft_fill_1, wk_map_args)
-            KERNEL(weft_fill_2, wk_map_args) KERNEL(weft_fill_4, wk_map_args)
-                KERNEL(weft_fill_8, wk_map_args) KERNEL(weft_key_f32, wk_map_args)
-                    KERNEL(weft_key_f64, wk_map_args) KERNEL(weft_table, wk_table_args)
-                        KERNEL(weft_sync, wk_sync_args) KERNEL(weft_move, wk_move_args)
-                            KERNEL(weft_post, wk_post_args) KERNEL(weft_fetch, wk_fetch_args)
-                                KERNEL(weft_decline, wk_decline_args)
-                                    KERNEL(weft_signal, wk_signal_args)
-                                        KERNEL(weft_await_signal, wk_signal_args)};
+    WK_DRAWN_DTYPES(FOR_DRAWN) KERNEL(weft_draw_integers_1, wk_draw_args)
+        KERNEL(weft_draw_integers_2, wk_draw_args) KERNEL(weft_draw_integers_4, wk_draw_args)
+            KERNEL(weft_draw_integers_8, wk_draw_args) WK_REAL_DTYPES(FOR_REAL)
+                WK_REAL_DTYPES(FOR_DTYPE) WK_COMPLEX_DTYPES(FOR_DTYPE) FOR_WORD(1) FOR_WORD(2)
+                    FOR_WORD(4) FOR_WORD(8) FOR_WORD(16) KERNEL(weft_fill_1, wk_map_args)
+                        KERNEL(weft_fill_2, wk_map_args) KERNEL(weft_fill_4, wk_map_args)
+                            KERNEL(weft_fill_8, wk_map_args) KERNEL(weft_key_f32, wk_map_args)
+                                KERNEL(weft_key_f64, wk_map_args) KERNEL(weft_table, wk_table_args)
+                                    KERNEL(weft_sync, wk_sync_args) KERNEL(weft_move, wk_move_args)
+                                        KERNEL(weft_post, wk_post_args)
+                                            KERNEL(weft_fetch, wk_fetch_args)
+                                                KERNEL(weft_decline, wk_decline_args)
+                                                    KERNEL(weft_signal, wk_signal_args)
+                                                        KERNEL(weft_await_signal, wk_signal_args)};
 
 struct launch {
     const struct sg_kernel *kernel;

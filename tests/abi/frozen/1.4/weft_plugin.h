@@ -47,7 +47,7 @@ extern "C" {
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0x025fe29db85c34e3)
 #define WEFT_COMM_SIGNATURE   UINT64_C(0xcd37dcfe5addd5c1)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
-#define WEFT_KERNEL_SIGNATURE UINT64_C(0xd39c31eab7b154bb)
+#define WEFT_KERNEL_SIGNATURE UINT64_C(0x1771963b77d2002c)
 /* fingerprints end */
 
 /* ---- vocabulary -------------------------------------------------------------- */
@@ -539,6 +539,31 @@ typedef struct weft_symm_table {
 
 /* ---- kernel: local data movement and arithmetic (optional) ------------------- */
 
+/* Since 1.4: how a word of random bits becomes an element. docs/random.md states the words and the
+ * functions. */
+enum weft_distribution {
+    WEFT_DRAW_UNIFORM = 0,   /* floats, complex: FIRST + n * UNIT, at most LAST */
+    WEFT_DRAW_NORMAL = 1,    /* floats, complex: MEAN + DEVIATION * z */
+    WEFT_DRAW_TRUNCATED = 2, /* floats: MEAN + DEVIATION * quantile(SHARE + u * WIDTH), at least
+                              * FIRST and at most LAST */
+    WEFT_DRAW_CHOICE = 3,    /* any dtype: BELOW if the word is less than THRESHOLD, else ABOVE */
+    WEFT_DRAW_INTEGERS = 4   /* integers, bool: LEAST + the upper half of the word times RANGE */
+};
+
+/* Since 1.4: a draw of random numbers. The parts of a complex number are drawn apart, except by
+ * CHOICE. A field that the distribution does not use is 0. */
+typedef struct weft_draw {
+    uint32_t struct_size;
+    uint32_t distribution, dtype, reserved;
+    uint64_t seed, offset;
+    /* Floats of up to 32 bits: f32 numbers, in which the draw is computed (TRUNCATED: in f64). */
+    double first, last, unit, mean, deviation;
+    double share, width;
+    uint64_t threshold;
+    uint64_t least, range;        /* RANGE 0: LEAST + the word */
+    uint8_t below[16], above[16]; /* one element of DTYPE each */
+} weft_draw;
+
 /* All operations with a stream run in stream order. */
 typedef struct weft_kernel_table {
     uint32_t struct_size, reserved;
@@ -582,6 +607,12 @@ typedef struct weft_kernel_table {
      * sides. optional: weft calls cast before or after regions_copy. */
     weft_status (*regions_cast)(void *list, uint32_t from, uint32_t to, const void *const *sources,
                                 void *const *targets, void *stream);
+    /* Since 1.4: sets the target of every region to random numbers: the source of an element is its
+     * number in DRAW, and SOURCE of a region is 0. Bits are those of docs/random.md. LIST has
+     * elements of the size of the dtype. A call with an empty list returns whether the draw is
+     * supported. optional: weft draws in host memory. */
+    weft_status (*regions_draw)(void *list, const weft_draw *draw, void *const *targets,
+                                void *stream);
 } weft_kernel_table;
 
 /* ---- the plugin -------------------------------------------------------------- */

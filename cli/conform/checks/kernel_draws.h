@@ -1,0 +1,10 @@
+/* kernel_draws.h - random numbers of regions, since ABI 1.4. */
+#ifndef WEFT_CONFORM_KERNEL_DRAWS_H
+#define WEFT_CONFORM_KERNEL_DRAWS_H
+
+#include "conform/kit.h"
+
+/* The cases of the level kernel, if the plugin has regions_draw. */
+void kit_kernel_draws(struct kit *kit);
+
+#endif
