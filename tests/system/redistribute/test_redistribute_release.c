@@ -104,7 +104,7 @@ static weft_status release_comm_first(void *argument)
     weft_bound_release(&h.bound);
     weft_bound_release(&h.batch);
     EXPECT(h.bound == NULL && h.batch == NULL);
-    EXPECT(h.context->live_bound == 0 && h.context->live_memory == 0);
+    EXPECT(h.context->live_bound == 0 && wf_ledger_count(&h.context->ledger) == 0);
     weft_symm_release(&h.symm);
     weft_work_release(&h.recorded);
     weft_work_release(&h.given);

@@ -172,7 +172,7 @@ START_TEST(what_is_in_use_is_not_freed)
     ck_assert_int_eq(weft_free(context, weft_symm_local(none)), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_free(context, memory), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "is registered as symmetric memory on world"));
-    ck_assert_uint_eq(context->live_memory, 1);
+    ck_assert_uint_eq(wf_ledger_count(&context->ledger), 1);
     weft_symm_release(&registered);
     ck_assert_int_eq(weft_free(context, memory), WEFT_OK);
     weft_symm_release(&none);

@@ -23,7 +23,7 @@ START_TEST(steps_are_remembered_when_they_are_recorded)
     struct wf_journal journal;
     struct wf_journal_plan found;
 
-    OK(wf_journal_begin(&journal, path, &plan, true, false));
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, true, false));
     wf_journal_add(&journal, 0, 11);
     wf_journal_add(&journal, 64, 12);
     wf_journal_add(&journal, 199, 13);
@@ -34,7 +34,7 @@ START_TEST(steps_are_remembered_when_they_are_recorded)
 
     OK(wf_journal_peek(path, &found));
     ck_assert(found.digest == 77 && found.buffer == 1 << 20 && found.steps == 200);
-    OK(wf_journal_begin(&journal, path, &plan, true, true));
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, true, true));
     for (uint64_t i = 0; i < 200; i++)
         ck_assert_int_eq(wf_journal_has(&journal, i), i == 0 || i == 64 || i == 199);
     ck_assert_uint_eq(journal.recorded, 3);
@@ -51,15 +51,16 @@ START_TEST(other_journals_are_refused)
     struct wf_journal_plan wrong = plan, found;
     struct wf_journal journal;
 
-    OK(wf_journal_begin(&journal, path, &plan, false, false));
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, false, false));
     wf_journal_end(&journal, true);
     wrong.digest++;
-    REFUSED(wf_journal_begin(&journal, path, &wrong, false, true), WEFT_ERR_INVALID,
+    REFUSED(wf_journal_begin(&journal, path, 0, 1, &wrong, false, true), WEFT_ERR_INVALID,
             "belongs to another run");
-    REFUSED(wf_journal_begin(&journal, path, &plan, true, true), WEFT_ERR_INVALID,
+    REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, true, true), WEFT_ERR_INVALID,
             "belongs to another run");
     ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 60), 0);
-    REFUSED(wf_journal_begin(&journal, path, &plan, false, true), WEFT_ERR_PARSE, "is cut short");
+    REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, false, true), WEFT_ERR_PARSE,
+            "is cut short");
     ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 20), 0);
     REFUSED(wf_journal_peek(path, &found), WEFT_ERR_PARSE, "is cut short");
     folder_write(&folder, "other.weft-journal",
@@ -76,7 +77,7 @@ START_TEST(a_new_output_has_no_journal)
     struct wf_journal_plan found;
     struct wf_journal journal;
 
-    OK(wf_journal_begin(&journal, path, &plan, false, false));
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, false, false));
     wf_journal_end(&journal, true);
     output.keep = true;
     wf_outputs_end(&output);
@@ -103,10 +104,10 @@ static weft_status begin_and_end(void *path)
     struct wf_journal_plan found;
     struct wf_journal journal;
 
-    WF_TRY(wf_journal_begin(&journal, path, &plan, true, false));
+    WF_TRY(wf_journal_begin(&journal, path, 0, 1, &plan, true, false));
     wf_journal_end(&journal, true);
     WF_TRY(wf_journal_peek(path, &found));
-    WF_TRY(wf_journal_begin(&journal, path, &plan, true, true));
+    WF_TRY(wf_journal_begin(&journal, path, 0, 1, &plan, true, true));
     wf_journal_end(&journal, false);
     return WEFT_OK;
 }
