@@ -10,8 +10,8 @@
  *
  * figures/ counts exactly.  count.c and count_ranks.c count the bytes that ranks receive, sent.c
  * those that they send, from the tables of table.c; scratch.c counts the scratch that binding
- * takes, loads.c the bytes of each rank during the search.  least.c computes the bytes that no
- * method can avoid. */
+ * takes, from the messages of message.c, and loads.c the bytes of each rank during the search.
+ * least.c computes the bytes that no method can avoid. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
