@@ -106,7 +106,9 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
         at = step->to;
     }
     wf_plan_add_up(plan);
-    return wf_plan_finish_take(plan, out);
+    WF_TRY(wf_plan_finish_take(plan, out));
+    if (problem->minimize == WEFT_MINIMIZE_BYTES && !(*out)->exact) (*out)->least = false;
+    return WEFT_OK;
 }
 
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds)

@@ -226,6 +226,9 @@ static inline uint64_t wf_scratch_align(uint64_t bytes)
  * as much or more. */
 bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
                      uint64_t *bytes);
+/* The same; *MESSAGES is the number of messages that were compared. */
+bool wf_step_scratch_count(const struct wf_step *step, bool one_sided, bool first, bool last,
+                           uint64_t *bytes, int64_t *messages);
 
 /* ---- plan.c ---- */
 

@@ -188,7 +188,7 @@ static void add_sources(struct part *part, const struct wf_shard *wants, const i
 
 /* ---- a step ---- */
 
-enum { WEIGHED_RUNS = 8 }; /* comparing so many runs takes as long as comparing a message */
+enum { WEIGHED_RUNS = 64 }; /* comparing so many runs takes as long as comparing a message */
 
 static bool is_collective(const struct wf_step *step)
 {
@@ -442,8 +442,8 @@ static bool scratch_between_meshes(struct part *part, const struct casting *cast
     return true;
 }
 
-bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
-                     uint64_t *bytes)
+bool wf_step_scratch_count(const struct wf_step *step, bool one_sided, bool first, bool last,
+                           uint64_t *bytes, int64_t *messages)
 {
     struct casting casting = find_casting(step, one_sided);
     bool own[2] = {!first, !last}, counted;
@@ -456,5 +456,14 @@ bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, boo
         counted = scratch_on_one_mesh(&part, &casting, one_sided, own, bytes);
     else
         counted = scratch_between_meshes(&part, &casting, one_sided, own, bytes);
+    *messages = part.messages;
     return counted && *bytes != UINT64_MAX;
+}
+
+bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
+                     uint64_t *bytes)
+{
+    int64_t messages;
+
+    return wf_step_scratch_count(step, one_sided, first, last, bytes, &messages);
 }
