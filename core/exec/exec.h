@@ -88,13 +88,17 @@ bool wf_step_only_casts(const struct wf_step *step);
 struct wf_measure {
     uint64_t most; /* by the rank that receives most */
     uint64_t total;
+    bool exact; /* counted, not estimated */
 };
 
-/* Exact count for PLAN, which has one tensor.  Takes some hundred nanoseconds per rank and step. */
+/* Count what PLAN, which has one tensor, makes ranks receive.  With more than WF_DISTINCT_MAX
+ * distinct shards it is estimated. */
 struct wf_measure wf_plan_measure(const weft_plan *plan);
+/* The same for any plan. */
+struct wf_measure wf_plan_total(const weft_plan *plan);
 /* The most bytes that a rank of STEP sends, and the most that one receives; exact.  The bytes sent
  * are counted from the reads of every rank, which takes as long as binding all ranks.  With more
- * than 1024 ranks *SENT stays as the plan has it. */
+ * than 1024 ranks *SENT stays as the plan has it, with more than WF_DISTINCT_MAX *RECEIVED too. */
 weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent,
                             uint64_t *received) WF_NODISCARD;
 

@@ -76,6 +76,8 @@ static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_
     wf_json_end(json, ']');
     if (step->from != NULL) {
         add_mesh(json, "mesh", step->from->layout.mesh);
+        if (step->to->layout.mesh != step->from->layout.mesh)
+            add_mesh(json, "to_mesh", step->to->layout.mesh);
         add_placements(json, "from", step->from);
         add_placements(json, "to", step->to);
         add_dtypes(json, step);
@@ -93,10 +95,10 @@ static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_
 /* The members of the JSON object that PLAN and its runner-up have in common. */
 static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
 {
-    uint64_t most, total, least, scratch;
+    struct wf_measure measure = wf_plan_total(plan);
+    uint64_t least, scratch;
     bool scratch_exact;
 
-    WF_TRY(weft_plan_measure(plan, &most, &total));
     WF_TRY(weft_plan_lower_bound(plan, &least));
     WF_TRY(wf_plan_scratch(plan, &scratch, &scratch_exact));
     wf_json_begin(json, "steps", '[');
@@ -104,8 +106,8 @@ static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
         WF_TRY(add_step(json, plan, i));
     wf_json_end(json, ']');
     wf_json_uint(json, "bytes_received_max", plan->received);
-    wf_json_uint(json, "bytes_received_total", total);
-    wf_json_bool(json, "exact", plan->exact && total != UINT64_MAX);
+    wf_json_uint(json, "bytes_received_total", measure.total);
+    wf_json_bool(json, "exact", measure.exact && plan->exact && measure.total != UINT64_MAX);
     wf_json_uint(json, "bytes_lower_bound", least);
     wf_json_bool(json, "least", plan->least);
     wf_json_uint(json, "peak_bytes", scratch);

@@ -1,4 +1,7 @@
-/* measure.c - exactly how many bytes ranks receive in a plan, counted rank by rank. */
+/* measure.c - exactly how many bytes ranks receive in a plan, counted rank by rank.
+ *
+ * With many ranks, the sum over ranks is found step by step: where all ranks receive the same,
+ * without visiting them, otherwise from distinct shards, or estimated if these are too many. */
 #include "exec.h"
 #include "weft/exec.h"
 
@@ -61,13 +64,112 @@ static uint32_t idle_axes(const weft_plan *plan)
     return idle;
 }
 
+/* ---- many ranks ---- */
+
+static uint64_t received_at(const struct wf_step *step, const int32_t *coord)
+{
+    return received_by(step, wf_mesh_rank(step->to->layout.mesh, coord));
+}
+
+/* True if every rank of the target's mesh receives the same in STEP, unless it gets the identity of
+ * a partial. */
+static bool receive_alike(const struct wf_step *step)
+{
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+
+    if (!wf_layout_is_regular(from) || !wf_layout_is_regular(to)) return false;
+    if (from->mesh != to->mesh) return wf_meshes_are_apart(from->mesh, to->mesh);
+    return step->kind != WEFT_STEP_EXCHANGE && step->kind != WEFT_STEP_PERMUTE;
+}
+
+/* Ranks of STEP, of one mesh, that receive what the one at COORD does.  RANGE is as in
+ * wf_steps_ranges. */
+static uint64_t ranks_alike(const struct wf_step *step, const int32_t *range, const int32_t *coord)
+{
+    const weft_mesh *mesh = step->to->layout.mesh;
+    uint64_t ranks = 1;
+
+    for (int32_t a = 0; a < mesh->axes; a++) {
+        if (range[a] == 1)
+            ranks *= (uint64_t)mesh->axis[a].size;
+        else if (range[a] < mesh->axis[a].size && coord[a] > 0)
+            ranks *= (uint64_t)(mesh->axis[a].size - 1);
+    }
+    return ranks;
+}
+
+/* Bytes that all ranks receive in STEP, estimated from some of them. */
+static uint64_t total_about(const struct wf_step *step)
+{
+    const weft_mesh *mesh = step->to->layout.mesh;
+    int32_t coord[WEFT_MAX_AXES];
+    uint64_t sum = 0;
+
+    for (int32_t i = 0; i < WF_SAMPLES; i++) {
+        wf_spread_coord(mesh, i, WF_SAMPLES, coord);
+        sum = wf_add_capped(sum, received_at(step, coord));
+    }
+    return wf_mul_capped(sum / WF_SAMPLES, (uint64_t)mesh->size);
+}
+
+/* Bytes that all ranks receive in STEP.  Sets *EXACT to false if they are estimated. */
+static uint64_t total_of(const struct wf_step *step, bool *exact)
+{
+    const weft_mesh *mesh = step->to->layout.mesh;
+    int32_t coord[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
+    int64_t distinct;
+    uint64_t sum = 0;
+
+    if (wf_step_is_local(step)) return 0;
+    if (receive_alike(step)) {
+        uint64_t ranks = (uint64_t)mesh->size;
+        for (int32_t a = 0; a < mesh->axes; a++)
+            if (wf_step_made(step) >> a & 1) ranks /= (uint64_t)mesh->axis[a].size;
+        return wf_mul_capped(received_at(step, coord), ranks);
+    }
+    distinct = step->from->layout.mesh == mesh ? wf_steps_ranges(step, 1, range) : mesh->size;
+    if (distinct > WF_DISTINCT_MAX || !wf_steps_walk(step, 1, distinct)) {
+        *exact = false;
+        return total_about(step);
+    }
+    if (step->from->layout.mesh != mesh)
+        for (int32_t a = 0; a < mesh->axes; a++)
+            range[a] = mesh->axis[a].size;
+    do {
+        sum = wf_add_capped(
+            sum, wf_mul_capped(received_at(step, coord), ranks_alike(step, range, coord)));
+    } while (wf_ranges_next(mesh, range, coord));
+    return sum;
+}
+
+/* As wf_plan_measure, step by step. */
+static struct wf_measure measure_steps(const weft_plan *plan)
+{
+    struct wf_measure out = {.most = plan->received, .exact = plan->exact};
+
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        out.total = wf_add_capped(out.total, total_of(&plan->steps[s], &out.exact));
+    return out;
+}
+
+/* ---- a plan ---- */
+
+/* True if every rank of PLAN may be visited. */
+static bool visits_ranks(const weft_plan *plan)
+{
+    int64_t ranks = wf_max_i64(plan->from->layout.mesh->size, plan->to->layout.mesh->size);
+
+    return ranks <= WF_DISTINCT_MAX && wf_steps_walk(plan->steps, plan->step_count, ranks);
+}
+
 struct wf_measure wf_plan_measure(const weft_plan *plan)
 {
     const weft_mesh *meshes[] = {plan->from->layout.mesh, plan->to->layout.mesh};
-    struct wf_measure out = {0};
+    struct wf_measure out = {.exact = true};
     uint32_t idle = idle_axes(plan);
     uint64_t alike = 1;
 
+    if (!visits_ranks(plan)) return measure_steps(plan);
     for (int32_t a = 0; a < meshes[0]->axes; a++)
         if (idle >> a & 1) alike *= (uint64_t)meshes[0]->axis[a].size;
     for (int m = 0; m < (meshes[0] == meshes[1] ? 1 : 2); m++)
@@ -106,35 +208,20 @@ static uint64_t received_in_member(const struct wf_member *member, int32_t rank)
     return sum;
 }
 
-static int32_t greatest_rank(const weft_mesh *mesh)
-{
-    int32_t most = 0;
-
-    for (int32_t i = 0; i < mesh->size; i++)
-        if (weft_mesh_rank_at(mesh, i) > most) most = weft_mesh_rank_at(mesh, i);
-    return most;
-}
-
-/* The greatest rank in any mesh of PLAN, a batch. */
-static int32_t greatest_of_batch(const weft_plan *plan)
-{
-    int32_t most = 0;
-
-    for (uint32_t i = 0; i < plan->member_count; i++) {
-        int32_t from = greatest_rank(plan->members[i].from->layout.mesh);
-        int32_t to = greatest_rank(plan->members[i].to->layout.mesh);
-        if (from > most) most = from;
-        if (to > most) most = to;
-    }
-    return most;
-}
-
+/* Total and largest number of bytes of PLAN, a batch. */
 static struct wf_measure measure_batch(const weft_plan *plan)
 {
-    struct wf_measure out = {0};
-    int32_t last = greatest_of_batch(plan);
+    struct wf_measure out = {.exact = plan->exact};
+    int64_t ranks = wf_members_ranks(plan->members, plan->member_count);
 
-    for (int32_t rank = 0; rank <= last; rank++) {
+    for (uint32_t i = 0; i < plan->member_count && !plan->exact; i++) {
+        struct wf_step exchange = exchange_of(&plan->members[i]);
+        const weft_plan *alone = plan->members[i].alone;
+        out.total = wf_add_capped(out.total, alone != NULL ? wf_plan_measure(alone).total
+                                                           : total_of(&exchange, &out.exact));
+        out.most = plan->received;
+    }
+    for (int32_t rank = 0; rank < ranks && plan->exact; rank++) {
         uint64_t sum = 0;
         for (uint32_t i = 0; i < plan->member_count; i++)
             sum = wf_add_capped(sum, received_in_member(&plan->members[i], rank));
@@ -142,6 +229,11 @@ static struct wf_measure measure_batch(const weft_plan *plan)
         if (sum > out.most) out.most = sum;
     }
     return out;
+}
+
+struct wf_measure wf_plan_total(const weft_plan *plan)
+{
+    return plan->members != NULL ? measure_batch(plan) : wf_plan_measure(plan);
 }
 
 weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
@@ -152,7 +244,7 @@ weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_measure: plan"));
     WF_TRY(wf_require(received_max, "weft_plan_measure: received_max"));
     WF_TRY(wf_require(received_total, "weft_plan_measure: received_total"));
-    measure = plan->members != NULL ? measure_batch(plan) : wf_plan_measure(plan);
+    measure = wf_plan_total(plan);
     *received_max = measure.most;
     *received_total = measure.total;
     return WEFT_OK;
@@ -198,7 +290,8 @@ static uint64_t largest_of(const uint64_t *list, size_t count)
 
 static weft_status most_sent(const struct wf_step *step, uint64_t *out)
 {
-    size_t ranks = (size_t)greatest_rank(step->from->layout.mesh) + 1;
+    struct wf_member member = {.from = step->from, .to = step->to};
+    size_t ranks = (size_t)wf_members_ranks(&member, 1);
     uint64_t *sent = wf_calloc(ranks, sizeof *sent);
     weft_status status;
 
@@ -209,16 +302,33 @@ static weft_status most_sent(const struct wf_step *step, uint64_t *out)
     return status;
 }
 
+/* True if every rank that receives in STEP may be visited. */
+static bool visits_receivers(const struct wf_step *step)
+{
+    int32_t ranks = step->to->layout.mesh->size;
+
+    return ranks <= WF_DISTINCT_MAX && wf_steps_walk(step, 1, ranks);
+}
+
+static uint64_t most_received(const struct wf_step *step)
+{
+    const weft_mesh *to = step->to->layout.mesh;
+    uint64_t most = 0;
+
+    for (int32_t i = 0; i < to->size; i++) {
+        uint64_t bytes = received_by(step, weft_mesh_rank_at(to, i));
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t *received)
 {
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
 
     *sent = *received = 0;
     if (wf_step_is_local(step)) return WEFT_OK;
-    for (int32_t i = 0; i < to->size; i++) {
-        uint64_t bytes = received_by(step, weft_mesh_rank_at(to, i));
-        if (bytes > *received) *received = bytes;
-    }
+    *received = visits_receivers(step) ? most_received(step) : step->received;
     *sent = step->kind == WEFT_STEP_ALL_REDUCE ? *received : step->sent;
     if (step->kind == WEFT_STEP_ALL_REDUCE || from->size > WF_LISTED_RANKS ||
         to->size > WF_LISTED_RANKS)
@@ -229,12 +339,14 @@ weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t
 /* The common exchange of a batch. */
 static weft_status measure_fused(const weft_plan *plan, uint64_t *sent_max, uint64_t *received_max)
 {
-    size_t ranks = (size_t)greatest_of_batch(plan) + 1;
+    size_t ranks = (size_t)wf_members_ranks(plan->members, plan->member_count);
     uint64_t *received;
     bool exact;
 
     *sent_max = plan->steps[0].sent;
+    *received_max = plan->steps[0].received;
     WF_TRY(wf_batch_sent(plan, sent_max, &exact));
+    if (!plan->exact) return WEFT_OK;
     received = wf_calloc(ranks, sizeof *received);
     if (received == NULL) return wf_fail_memory(ranks * sizeof *received);
     for (uint32_t i = 0; i < plan->member_count; i++) {
@@ -258,8 +370,8 @@ weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64
     WF_TRY(wf_require(received_max, "weft_plan_measure_step: received_max"));
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_measure_step: index is %u; the plan has %u steps", index,
-                       plan->step_count);
+                       "weft_plan_measure_step: index is %u; the plan has %u step%s", index,
+                       plan->step_count, plan->step_count == 1 ? "" : "s");
     if (plan->steps[index].from == NULL)
         WF_TRY(measure_fused(plan, &sent, &received));
     else

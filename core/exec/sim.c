@@ -185,8 +185,8 @@ weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void
     WF_TRY(wf_require(sources, "weft_simulate_step: sources"));
     WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
     if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: index is %u; the plan has %u steps",
-                       index, plan->step_count);
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: index is %u; the plan has %u step%s",
+                       index, plan->step_count, plan->step_count == 1 ? "" : "s");
     if (plan->steps[index].from == NULL)
         return wf_fail(
             WEFT_ERR_INVALID,

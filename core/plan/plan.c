@@ -106,7 +106,9 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
         at = step->to;
     }
     wf_plan_add_up(plan);
-    return wf_plan_finish_take(plan, out);
+    WF_TRY(wf_plan_finish_take(plan, out));
+    if (problem->minimize == WEFT_MINIMIZE_BYTES && !(*out)->exact) (*out)->least = false;
+    return WEFT_OK;
 }
 
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds)
@@ -422,8 +424,8 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_step_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_step_get: out"));
     if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %u; the plan has %u steps",
-                       index, plan->step_count);
+        return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %u; the plan has %u step%s",
+                       index, plan->step_count, plan->step_count == 1 ? "" : "s");
     step = &plan->steps[index];
     WF_TRY(find_sent(plan, step, &sent, &exact));
     WF_TRY(wf_plan_step_scratch(plan, index, &scratch, &scratch_exact));
@@ -453,7 +455,8 @@ weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index, weft_pla
     count = plan->members != NULL ? plan->member_count : 1;
     if (index >= count)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_tensor_get: index is %u; the plan has %u tensors", index, count);
+                       "weft_plan_tensor_get: index is %u; the plan has %u tensor%s", index, count,
+                       count == 1 ? "" : "s");
     info = (weft_plan_tensor_info){.from = plan->from, .to = plan->to, .alone = plan};
     if (plan->members != NULL)
         info = (weft_plan_tensor_info){.from = plan->members[index].from,

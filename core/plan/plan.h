@@ -10,8 +10,8 @@
  *
  * figures/ counts exactly.  count.c and count_ranks.c count the bytes that ranks receive, sent.c
  * those that they send, from the tables of table.c; scratch.c counts the scratch that binding
- * takes, loads.c the bytes of each rank during the search.  least.c computes the bytes that no
- * method can avoid. */
+ * takes, from the messages of message.c, and loads.c the bytes of each rank during the search.
+ * least.c computes the bytes that no method can avoid. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -197,9 +197,11 @@ weft_status wf_problem_layout(const struct wf_problem *problem, const struct wf_
                               struct wf_layout *out) WF_NODISCARD;
 /* True if PROBLEM minimizes or limits scratch, and has at most 64 ranks. */
 bool wf_problem_counts(const struct wf_problem *problem);
-/* Set the scratch of PRICE, for EDGE out of FROM, to the exact one, if wf_problem_counts. */
+/* Set the scratch of PRICE, for EDGE out of FROM, to the exact one, if wf_problem_counts.  Adds the
+ * messages that were compared for it to *MESSAGES. */
 weft_status wf_problem_scratch(const struct wf_problem *problem, const struct wf_state *from,
-                               const struct wf_edge *edge, struct wf_price *price) WF_NODISCARD;
+                               const struct wf_edge *edge, struct wf_price *price,
+                               int64_t *messages) WF_NODISCARD;
 uint32_t wf_problem_mesh_axes(const struct wf_problem *problem, uint32_t axes);
 
 /* ---- state.c ---- */

@@ -112,7 +112,7 @@ static uint64_t ratio_of(uint64_t a, uint64_t b)
 }
 
 /* "at most 8.0 MiB received by a rank (1.00 of the least possible), ".  A lower bound may be too
- * low, so only the ratio 1 is exact. */
+ * low, so only the ratio 1 is exact.  An estimate may be too low too. */
 static void add_least(struct wf_text *out, const weft_plan *plan)
 {
     uint64_t least = 0;
@@ -122,9 +122,9 @@ static void add_least(struct wf_text *out, const weft_plan *plan)
     wf_text_bytes(out, plan->received);
     wf_text_add(out, plan->exact ? " received by a rank" : " received by a rank, estimated");
     if (known && (least > 0 || plan->received == 0)) {
-        uint64_t hundredths = least > 0 ? ratio_of(plan->received, least) : 100;
-        wf_text_add(out, " (%s%llu.%02llu of the least possible)",
-                    plan->received > least ? "at most " : "",
+        uint64_t hundredths = plan->received > least ? ratio_of(plan->received, least) : 100;
+        const char *which = plan->received > least ? "at most " : "";
+        wf_text_add(out, " (%s%llu.%02llu of the least possible)", plan->exact ? which : "about ",
                     (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
     } else if (known) {
         wf_text_add(out, " (the lower bound is 0 B)");

@@ -14,8 +14,9 @@ enum {
     /* Then the best known plan is used; only seen with more than five axes.  A clock would not be
      * the same on all ranks. */
     STATES_MAX = 1 << 16,
-    WORK_MAX = 1 << 19, /* edges */
-    SCRATCH_WORK = 64,  /* counting the scratch of an edge takes as long as so many edges */
+    WORK_MAX = 1 << 19,   /* edges */
+    SCRATCH_WORK = 16,    /* counting the scratch of an edge takes as long as so many edges, */
+    MESSAGES_OF_WORK = 4, /* and comparing so many messages as long as one edge */
     NOBODY = -1
 };
 
@@ -40,7 +41,8 @@ struct search {
     int32_t here;   /* node being expanded */
     int32_t target; /* node, once reached */
     int64_t work;
-    bool cut; /* states were not expanded, because there was too much work */
+    bool gives_up; /* ends when there was too much work, even if no plan is known */
+    bool cut;      /* states were not expanded, because there was too much work */
     weft_status status;
 };
 
@@ -212,6 +214,16 @@ static uint64_t least_scratch(const struct search *s, const struct wf_state *fro
     return wf_add_capped(in, out);
 }
 
+static weft_status set_scratch(struct search *s, const struct wf_state *from,
+                               const struct wf_edge *edge, struct wf_price *price)
+{
+    int64_t messages = 0;
+
+    WF_TRY(wf_problem_scratch(s->problem, from, edge, price, &messages));
+    s->work += SCRATCH_WORK + messages / MESSAGES_OF_WORK;
+    return WEFT_OK;
+}
+
 /* Set the scratch of PRICE to the exact one, unless there was too much work: no plan is known yet,
  * and estimates find one.  False: EDGE, out of FROM, improves nothing, even with the least
  * scratch. */
@@ -227,9 +239,8 @@ static bool count_scratch(struct search *s, const struct wf_state *from, const s
     }
     price->scratch = least_scratch(s, from, edge);
     if (!improves(s, edge, price, &arrival)) return false;
-    s->work += SCRATCH_WORK;
     price->scratch = estimate;
-    s->status = wf_problem_scratch(s->problem, from, edge, price);
+    s->status = set_scratch(s, from, edge, price);
     return s->status == WEFT_OK;
 }
 
@@ -255,7 +266,7 @@ static weft_status try_exchange(struct search *s, const struct wf_state *state)
     wf_edge_exchange(s->problem, state, &edge);
     if (s->problem->without >> edge.kind & 1 || is_hopeless(s, &edge)) return WEFT_OK;
     WF_TRY(wf_price_exchange(s->problem, state, &edge, &price));
-    WF_TRY(wf_problem_scratch(s->problem, state, &edge, &price));
+    if (s->counts_scratch) WF_TRY(set_scratch(s, state, &edge, &price));
     return reach_state(s, &edge, &price);
 }
 
@@ -289,7 +300,7 @@ static weft_status run_search(struct search *s)
         int32_t node = wf_queue_pop(&s->queue).item;
         if (s->nodes[node].settled) continue;
         if (node == s->target) return WEFT_OK;
-        if (s->work > WORK_MAX && s->target != NOBODY)
+        if (s->work > WORK_MAX && (s->target != NOBODY || s->gives_up))
             s->cut = true;
         else
             WF_TRY(expand_node(s, node));
@@ -297,15 +308,18 @@ static weft_status run_search(struct search *s)
     return WEFT_OK;
 }
 
-static void read_path(const struct search *s, struct wf_path *out)
+static weft_status read_path(const struct search *s, struct wf_path *out)
 {
-    uint32_t at = out->count = s->nodes[s->target].total.steps;
+    uint32_t at = s->nodes[s->target].total.steps;
 
+    if (at > WF_PATH_MAX) return wf_fail(WEFT_ERR_INTERNAL, "the plan has %u steps, too many", at);
+    out->count = at;
     for (int32_t node = s->target; s->nodes[node].before != NOBODY; node = s->nodes[node].before) {
         const struct node *n = &s->nodes[node];
         out->edges[--at] = (struct wf_edge){n->kind, n->axes, n->state};
         out->prices[at] = n->price;
     }
+    return WEFT_OK;
 }
 
 static weft_status refuse_steps(const struct wf_problem *problem)
@@ -322,27 +336,67 @@ static weft_status refuse_steps(const struct wf_problem *problem)
     return status;
 }
 
-static weft_status refuse_problem(struct search *s)
+/* The path that takes the least scratch, and that scratch.  *FOUND is false if no path exists. */
+static weft_status find_least_scratch(struct search *s, struct wf_path *out, uint64_t *bytes,
+                                      bool *found)
 {
+    struct wf_state from = s->problem->source;
+    int64_t messages = 0;
+
     s->minimize_peak = true;
+    s->gives_up = false;
     WF_TRY(run_search(s));
-    if (s->target == NOBODY) return refuse_steps(s->problem);
-    return wf_plan_refuse_memory("", s->problem->memory_limit, s->nodes[s->target].total.first);
+    *found = s->target != NOBODY;
+    if (!*found) return WEFT_OK;
+    WF_TRY(read_path(s, out));
+    *bytes = 0;
+    for (uint32_t i = 0; i < out->count; i++) { /* some steps may have been estimated */
+        WF_TRY(wf_problem_scratch(s->problem, &from, &out->edges[i], &out->prices[i], &messages));
+        if (out->prices[i].scratch > *bytes) *bytes = out->prices[i].scratch;
+        from = out->edges[i].to;
+    }
+    return WEFT_OK;
 }
 
-/* MINIMIZE_MEMORY: find the least scratch, then the fastest plan within it. */
-static weft_status run_for_memory(struct search *s, struct wf_problem *limited)
+/* MINIMIZE_MEMORY: find the least scratch, then the fastest plan within it.  LIMITED is a copy of
+ * the problem. */
+static weft_status search_by_memory(struct search *s, struct wf_problem *limited,
+                                    struct wf_path *out)
 {
-    s->minimize_peak = true;
-    WF_TRY(run_search(s));
-    if (s->target == NOBODY) return WEFT_OK;
-    *limited = *s->problem;
+    uint64_t bytes = 0;
+    bool found;
+
+    WF_TRY(find_least_scratch(s, out, &bytes, &found));
+    if (!found) return refuse_steps(s->problem);
+    if (bytes > limited->memory_limit)
+        return wf_plan_refuse_memory("", limited->memory_limit, bytes);
     limited->minimize = WEFT_MINIMIZE_TIME;
-    if (s->nodes[s->target].total.first < limited->memory_limit)
-        limited->memory_limit = s->nodes[s->target].total.first;
+    limited->memory_limit = bytes;
     s->problem = limited;
     s->minimize_peak = false;
-    return run_search(s);
+    s->gives_up = true;
+    WF_TRY(run_search(s));
+    return s->target != NOBODY ? read_path(s, out) : WEFT_OK;
+}
+
+/* The path that takes the least scratch, if that is within the limit: no other is known to be. */
+static weft_status search_within_limit(struct search *s, struct wf_path *out)
+{
+    uint64_t bytes = 0;
+    bool found;
+
+    WF_TRY(find_least_scratch(s, out, &bytes, &found));
+    if (!found) return refuse_steps(s->problem);
+    if (bytes > s->problem->memory_limit)
+        return wf_plan_refuse_memory("", s->problem->memory_limit, bytes);
+    return WEFT_OK;
+}
+
+static weft_status search_by_sum(struct search *s, struct wf_path *out)
+{
+    s->gives_up = s->counts_scratch;
+    WF_TRY(run_search(s));
+    return s->target != NOBODY ? read_path(s, out) : search_within_limit(s, out);
 }
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
@@ -350,21 +404,11 @@ weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
     struct search s = {.problem = problem,
                        .counts_scratch = wf_problem_counts(problem),
                        .queue = {.comes_first = comes_first, .search = &s}};
-    struct wf_problem limited;
-    weft_status status;
+    struct wf_problem limited = *problem;
+    weft_status status = problem->minimize == WEFT_MINIMIZE_MEMORY
+                             ? search_by_memory(&s, &limited, out)
+                             : search_by_sum(&s, out);
 
-    if (problem->minimize == WEFT_MINIMIZE_MEMORY)
-        status = run_for_memory(&s, &limited);
-    else
-        status = run_search(&s);
-    if (status == WEFT_OK && s.target == NOBODY) {
-        s.problem = problem;
-        status = refuse_problem(&s);
-    } else if (status == WEFT_OK && s.nodes[s.target].total.steps > WF_PATH_MAX) {
-        status = wf_fail(WEFT_ERR_INTERNAL, "the plan has %u steps, too many",
-                         s.nodes[s.target].total.steps);
-    }
-    if (status == WEFT_OK) read_path(&s, out);
     out->least = !s.cut;
     wf_free(s.nodes);
     wf_free(s.slots);

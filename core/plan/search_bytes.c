@@ -229,7 +229,7 @@ static void take_edge(void *self, const struct wf_edge *edge)
     if (s->status != WEFT_OK) return;
     s->work += EDGE_WORK;
     wf_price_edge(s->problem, &from, edge, &price);
-    s->status = wf_problem_scratch(s->problem, &from, edge, &price);
+    s->status = wf_problem_scratch(s->problem, &from, edge, &price, &s->work);
     if (s->status == WEFT_OK) s->status = reach_state(s, edge, &price);
 }
 
@@ -242,7 +242,8 @@ static void take_exchange(void *self, const struct wf_edge *edge)
     if (s->status != WEFT_OK) return;
     s->work += EDGE_WORK;
     s->status = wf_price_exchange(s->problem, &from, edge, &price);
-    if (s->status == WEFT_OK) s->status = wf_problem_scratch(s->problem, &from, edge, &price);
+    if (s->status == WEFT_OK)
+        s->status = wf_problem_scratch(s->problem, &from, edge, &price, &s->work);
     if (s->status == WEFT_OK) s->status = reach_state(s, edge, &price);
 }
 

@@ -126,10 +126,11 @@ static weft_status refuse_given(const struct locals *locals, int32_t position, i
     status = wf_text_status(&text);
     if (status == WEFT_OK)
         status = wf_fail(WEFT_ERR_MISMATCH,
-                         "%s: rank %d is to hold %lld indices of dimension %d by %s, but its shard "
+                         "%s: rank %d is to hold %lld %s of dimension %d by %s, but its shard "
                          "has %lld; %s S(%d)",
                          locals->function, weft_mesh_rank_at(mesh, position),
-                         (long long)share_at(locals, position, dim), dim, text.data,
+                         (long long)share_at(locals, position, dim),
+                         wf_index_word(share_at(locals, position, dim)), dim, text.data,
                          (long long)size_at(locals, position, dim), locals->list_help, dim);
     wf_text_free(&text);
     return status;
@@ -174,10 +175,10 @@ static weft_status refuse_groups(const struct locals *locals, const struct wf_sp
     if (status == WEFT_OK)
         status = wf_fail(WEFT_ERR_MISMATCH,
                          "%s: dimension %d: the groups of axis %s differ: coordinate %d holds %lld "
-                         "indices in the group of rank %d, but %lld in the group of rank %d; sizes "
+                         "%s in the group of rank %d, but %lld in the group of rank %d; sizes "
                          "that are not chunks must be the same in all groups of an axis",
-                         locals->function, split->dim, axis.data, at, (long long)sizes[0], ranks[0],
-                         (long long)sizes[1], ranks[1]);
+                         locals->function, split->dim, axis.data, at, (long long)sizes[0],
+                         wf_index_word(sizes[0]), ranks[0], (long long)sizes[1], ranks[1]);
     wf_text_free(&axis);
     return status;
 }
@@ -252,10 +253,11 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
            (size_at(locals, other, dim) < share_at(locals, other, dim)) == too_little)
         other++;
     return wf_fail(WEFT_ERR_MISMATCH,
-                   "%s: dimension %d has %lld indices in all, so the shard of rank %d must have "
+                   "%s: dimension %d has %lld %s in all, so the shard of rank %d must have "
                    "%lld, but has %lld, and the shard of rank %d must have %lld, but has %lld; %s",
                    locals->function, dim, (long long)locals->layout->shape[dim],
-                   weft_mesh_rank_at(mesh, position), (long long)share_at(locals, position, dim),
+                   wf_index_word(locals->layout->shape[dim]), weft_mesh_rank_at(mesh, position),
+                   (long long)share_at(locals, position, dim),
                    (long long)size_at(locals, position, dim), weft_mesh_rank_at(mesh, other),
                    (long long)share_at(locals, other, dim), (long long)size_at(locals, other, dim),
                    locals->help);

@@ -9,6 +9,8 @@
  * are therefore maximal. */
 #include "shard.h"
 
+__extension__ typedef __int128 wide;
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
@@ -310,19 +312,58 @@ bool wf_index_overlap(const struct wf_index *a, const struct wf_index *b, int64_
     return false;
 }
 
+int64_t wf_index_runs(const struct wf_index *index)
+{
+    int64_t runs = 1;
+
+    /* a comb cuts the runs of the combs outside at its own gaps, so gaps add up */
+    for (int32_t i = 0; i < index->depth; i++) {
+        const struct wf_comb *comb = &index->combs[i];
+        runs += comb->teeth == 0 ? comb->part_count - 1 : comb->teeth - 1 + (comb->tail_take > 0);
+    }
+    return index->length == 0 ? 0 : runs;
+}
+
+static int64_t count_in_run(const struct wf_index *index, const weft_run *run)
+{
+    return wf_index_seek(index, run->start + run->length) - wf_index_seek(index, run->start);
+}
+
+/* WALKED has no more runs than OTHER, or not many more. */
+static int64_t count_by_runs(const struct wf_index *walked, const struct wf_index *other)
+{
+    int64_t last = wf_index_at(other, other->length - 1), sum = 0;
+    weft_run run;
+
+    for (int64_t at = wf_index_seek(walked, wf_index_at(other, 0));
+         wf_index_run(walked, at, &run) && run.start <= last; at += run.length)
+        sum += count_in_run(other, &run);
+    return sum;
+}
+
 int64_t wf_index_common(const struct wf_index *a, const struct wf_index *b)
 {
-    weft_overlap o;
     weft_run run;
-    int64_t sum = 0;
 
     if (!wf_index_run(a, 0, &run)) return 0;
-    if (run.length == a->length)
-        return wf_index_seek(b, run.start + run.length) - wf_index_seek(b, run.start);
+    if (run.length == a->length) return count_in_run(b, &run);
     if (!wf_index_run(b, 0, &run)) return 0;
-    if (run.length == b->length)
-        return wf_index_seek(a, run.start + run.length) - wf_index_seek(a, run.start);
-    for (int64_t at = 0; wf_index_overlap(a, b, at, &o); at = o.start + o.length)
-        sum += o.length;
-    return sum;
+    if (run.length == b->length) return count_in_run(a, &run);
+    return wf_index_runs(a) <= wf_index_runs(b) ? count_by_runs(a, b) : count_by_runs(b, a);
+}
+
+int64_t wf_index_common_about(const struct wf_index *a, const struct wf_index *b, int64_t runs_max)
+{
+    const struct wf_index *few = wf_index_runs(a) <= wf_index_runs(b) ? a : b;
+    const struct wf_index *many = few == a ? b : a;
+    int64_t spacing = few->length / runs_max, sum = 0, walked = 0;
+    weft_run run;
+
+    if (wf_index_runs(few) <= runs_max || spacing == 0) return wf_index_common(a, b);
+    for (int64_t i = 0; i < runs_max && wf_index_run(few, i * spacing, &run); i++) {
+        run.length = wf_min_i64(run.length, spacing);
+        sum += count_in_run(many, &run);
+        walked += run.length;
+    }
+    return wf_min_i64((int64_t)((wide)sum * few->length / walked), many->length);
 }

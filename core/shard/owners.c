@@ -74,12 +74,12 @@ weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes, int32_t o
     struct tensor *tensors;
     struct owner *heap;
 
-    if (count == 0) return WEFT_OK;
-    WF_TRY(wf_require(bytes, "weft_owners_balance: bytes"));
-    WF_TRY(wf_require(out, "weft_owners_balance: out"));
     if (owners < 1)
         return wf_fail(WEFT_ERR_INVALID, "weft_owners_balance: owners is %d; it must be at least 1",
                        owners);
+    if (count == 0) return WEFT_OK;
+    WF_TRY(wf_require(bytes, "weft_owners_balance: bytes"));
+    WF_TRY(wf_require(out, "weft_owners_balance: out"));
     WF_TRY(check_sum(count, bytes));
     if ((uint32_t)owners > count) owners = (int32_t)count; /* the others get nothing */
     tensors = wf_alloc(count * sizeof *tensors);

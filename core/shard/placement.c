@@ -368,18 +368,19 @@ static weft_status enter_split(const struct wf_layout *layout, const struct wf_s
             sum += split->sizes[i];
         if (rest->most != rest->least)
             return refuse_placement(layout->placements, split->axis,
-                                    "the axes before it leave %lld indices of dimension %d on some "
+                                    "the axes before it leave %lld %s of dimension %d on some "
                                     "ranks and %lld on others; listed sizes need the same number "
                                     "on all ranks",
-                                    (long long)rest->most, split->dim, (long long)rest->least);
+                                    (long long)rest->most, wf_index_word(rest->most), split->dim,
+                                    (long long)rest->least);
         if (sum != rest->most)
             return refuse_placement(
                 layout->placements, split->axis,
-                "the sizes add up to %lld, but %s %lld indices of dimension "
-                "%d",
-                (long long)sum,
-                rest->most == layout->shape[split->dim] ? "there are" : "the axes before it leave",
-                (long long)rest->most, split->dim);
+                "the sizes add up to %lld, but %s %lld %s of dimension %d", (long long)sum,
+                rest->most != layout->shape[split->dim] ? "the axes before it leave"
+                : rest->most == 1                       ? "there is"
+                                                        : "there are",
+                (long long)rest->most, wf_index_word(rest->most), split->dim);
     }
     if (ranks == 1) return WEFT_OK;
     rest->most = wf_split_share(split, rest->most, ranks, wf_split_most(split));

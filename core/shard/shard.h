@@ -145,6 +145,11 @@ static inline struct wf_index wf_shard_index(const struct wf_shard *shard, int32
                              &shard->combs[first]};
 }
 
+/* For messages. */
+static inline const char *wf_index_word(int64_t count)
+{
+    return count == 1 ? "index" : "indices";
+}
 /* Global index of local index POSITION, in [0, length). */
 int64_t wf_index_at(const struct wf_index *index, int64_t position);
 /* Least local index whose global index is at least GLOBAL; the length if no index is. */
@@ -156,8 +161,12 @@ bool wf_index_run(const struct wf_index *index, int64_t position, weft_run *out)
  * sizes. */
 bool wf_index_overlap(const struct wf_index *a, const struct wf_index *b, int64_t from,
                       weft_overlap *out);
-/* Number of common indices.  Constant time if one side is a single run. */
+/* Runs of INDEX, at most. */
+int64_t wf_index_runs(const struct wf_index *index);
+/* Number of common indices.  Takes time for each run of the side that has fewer. */
 int64_t wf_index_common(const struct wf_index *a, const struct wf_index *b);
+/* The same, estimated from RUNS_MAX runs if both sides have more; at most the length of either. */
+int64_t wf_index_common_about(const struct wf_index *a, const struct wf_index *b, int64_t runs_max);
 
 /* ---- segment.c ---- */
 

@@ -1,7 +1,8 @@
 /* exhaustive.h - the minimum total of any sequence of steps, found by relaxing every step out of
  * every state until nothing changes: without a heap, a bound or an early end.  And whether any
- * sequence of steps has a busiest rank that receives less than a number of bytes.  For problems
- * with few states. */
+ * sequence of steps has a busiest rank that receives less than a number of bytes.  The steps are
+ * those of core/plan/edges.c, through the layouts that docs/planner.md lists under "Layouts on the
+ * way"; test_plan_edges.c compares the two.  For problems with few states. */
 #ifndef WEFT_TESTS_EXHAUSTIVE_H
 #define WEFT_TESTS_EXHAUSTIVE_H
 

@@ -134,15 +134,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
 
 /* ---- without ranks ------------------------------------------------------------- */
 
-/* Count exactly the bytes that ranks receive from other ranks over all steps of PLAN: by the rank
- * that receives most, and by all ranks together.  weft_plan_info has the first number too, unless
- * it is marked as an estimate.  Takes some hundred nanoseconds per rank and step.  [any thread] */
+/* Count the bytes that ranks receive from other ranks over all steps of PLAN: by the rank that
+ * receives most, which weft_plan_info has too, and by all ranks together.  Takes some hundred
+ * nanoseconds per distinct shard and step.  Both are exact if weft_plan_info.exact is 1 and no
+ * exchange has more than 65,536 distinct shards; otherwise they are estimates.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
                                                       uint64_t *received_total);
 
 /* The same for step INDEX: bytes sent by the rank that sends most, and received by the rank that
  * receives most.  Takes as long as binding every rank.  With more than 1024 ranks, *SENT_MAX is the
- * planner's estimate.  WEFT_ERR_INVALID: PLAN has no such step.  [any thread] */
+ * planner's figure, and with more than 65,536 *RECEIVED_MAX too.  WEFT_ERR_INVALID: PLAN has no
+ * such step.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index,
                                                            uint64_t *sent_max,
                                                            uint64_t *received_max);

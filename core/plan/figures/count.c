@@ -1,8 +1,9 @@
 /* count.c - exactly how many bytes ranks receive in the steps of a plan.
  *
- * If all shards of all steps have one size, the prices of the steps are exact, and no rank is
- * visited (see price.c and exchange.c).  Otherwise the bytes are counted for every coordinate that
- * has shards of its own.  Lengths and overlaps come from tables, one per step and dimension. */
+ * If all shards of all steps in which something travels have one size, the prices of the steps are
+ * exact, and no rank is visited (see price.c and exchange.c).  Otherwise the bytes are counted for
+ * every coordinate that has shards of its own.  Lengths and overlaps come from tables, one per step
+ * and dimension. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -291,8 +292,7 @@ int64_t wf_steps_ranges(const struct wf_step *steps, uint32_t count, int32_t *ra
     for (int32_t a = 0; a < mesh->axes; a++) {
         range[a] = (partial >> a & 1) && mesh->axis[a].size > 1 ? 2 : 1;
         if (split >> a & 1) range[a] = mesh->axis[a].size;
-        product *= range[a];
-        if (product > WF_DISTINCT_MAX) return WF_DISTINCT_MAX + 1;
+        product = wf_min_i64(product * range[a], WF_DISTINCT_MAX + 1);
     }
     return product;
 }
@@ -371,10 +371,12 @@ static void estimate_on_one_mesh(weft_plan *plan)
 static weft_status count_on_one_mesh(weft_plan *plan)
 {
     int32_t range[WEFT_MAX_AXES], coord[WEFT_MAX_AXES] = {0};
+    int64_t distinct = wf_steps_ranges(plan->steps, plan->step_count, range);
     struct wf_counter counter;
     uint64_t most = 0;
 
-    plan->exact = wf_steps_ranges(plan->steps, plan->step_count, range) <= WF_DISTINCT_MAX;
+    plan->exact =
+        distinct <= WF_DISTINCT_MAX && wf_steps_walk(plan->steps, plan->step_count, distinct);
     if (!plan->exact) {
         estimate_on_one_mesh(plan);
         return WEFT_OK;
@@ -410,7 +412,8 @@ weft_status wf_plan_count(weft_plan *plan)
     if (plan->step_count == 0) return WEFT_OK;
     if (find_crossing(plan) != NULL) return wf_plan_count_cross(plan, find_crossing(plan));
     for (uint32_t i = 0; i < plan->step_count && regular; i++)
-        regular = wf_layout_is_regular(&plan->steps[i].from->layout) &&
-                  wf_layout_is_regular(&plan->steps[i].to->layout);
+        regular =
+            wf_step_stays(&plan->steps[i]) || (wf_layout_is_regular(&plan->steps[i].from->layout) &&
+                                               wf_layout_is_regular(&plan->steps[i].to->layout));
     return regular ? WEFT_OK : count_on_one_mesh(plan);
 }

@@ -75,7 +75,8 @@ void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cro
     int32_t target[WEFT_MAX_AXES] = {0}, visited;
     bool alike = wf_meshes_are_apart(from, to) && is_regular(step);
 
-    *out = (struct wf_cross_count){.exact = alike || to->size <= ranks_max};
+    *out = (struct wf_cross_count){
+        .exact = alike || (to->size <= ranks_max && wf_steps_walk(step, 1, to->size))};
     visited = alike ? 1 : out->exact ? to->size : SAMPLES;
     for (int32_t i = 0; i < visited; i++) {
         if (out->exact)
@@ -192,11 +193,11 @@ static bool count_apart(weft_plan *plan, const struct wf_step *exchange)
 weft_status wf_plan_count_cross(weft_plan *plan, const struct wf_step *exchange)
 {
     struct parts parts = {.exchange = exchange};
+    int64_t ranks = wf_max_i64(exchange->from->layout.mesh->size, exchange->to->layout.mesh->size);
     weft_status status;
 
     if (count_apart(plan, exchange)) return WEFT_OK;
-    plan->exact = exchange->from->layout.mesh->size <= WF_DISTINCT_MAX &&
-                  exchange->to->layout.mesh->size <= WF_DISTINCT_MAX;
+    plan->exact = ranks <= WF_DISTINCT_MAX && wf_steps_walk(plan->steps, plan->step_count, ranks);
     if (!plan->exact) return WEFT_OK;
     status = open_parts(&parts, plan);
     if (status == WEFT_OK) {
@@ -277,13 +278,29 @@ static weft_status add_members(const weft_plan *plan, uint64_t *together, uint64
     return WEFT_OK;
 }
 
+/* True if all shards of all members may be compared run by run. */
+static bool members_walk(const weft_plan *plan, int64_t ranks)
+{
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+        struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+        if (!wf_steps_walk(&step, 1, ranks * plan->member_count) ||
+            (member->alone != NULL &&
+             !wf_steps_walk(member->alone->steps, member->alone->step_count,
+                            ranks * plan->member_count)))
+            return false;
+    }
+    return true;
+}
+
 weft_status wf_batch_count(weft_plan *plan)
 {
     int64_t ranks = wf_members_ranks(plan->members, plan->member_count);
     uint64_t *together, *alone, most = 0;
     weft_status status;
 
-    plan->exact = ranks <= WF_DISTINCT_MAX && ranks * plan->member_count <= COUNTS_MAX;
+    plan->exact = ranks <= WF_DISTINCT_MAX && ranks * plan->member_count <= COUNTS_MAX &&
+                  members_walk(plan, ranks);
     if (!plan->exact) return WEFT_OK;
     together = wf_calloc(2 * (size_t)ranks, sizeof *together);
     if (together == NULL) return wf_fail_memory(2 * (size_t)ranks * sizeof *together);
@@ -311,13 +328,29 @@ static weft_status add_sent(const weft_plan *plan, uint64_t *sent)
     return WEFT_OK;
 }
 
+/* True if what the readers of the common exchange read may be compared, sender by sender. */
+static bool senders_walk(const weft_plan *plan)
+{
+    int64_t compared = 0;
+
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_layout *from = &plan->members[i].from->layout;
+        const struct wf_layout *to = &plan->members[i].to->layout;
+        int64_t pairs =
+            from->mesh == to->mesh ? to->mesh->size : (int64_t)from->mesh->size * to->mesh->size;
+        if (plan->members[i].alone != NULL) continue;
+        compared += pairs * wf_min_i64(wf_layouts_runs(from, to, false), WF_RUNS_MAX);
+    }
+    return compared <= WF_RUNS_WALKED;
+}
+
 weft_status wf_batch_sent(const weft_plan *plan, uint64_t *bytes, bool *exact)
 {
     int64_t ranks = wf_members_ranks(plan->members, plan->member_count);
     uint64_t *sent, most = 0;
     weft_status status;
 
-    *exact = ranks <= WF_LISTED_RANKS;
+    *exact = ranks <= WF_LISTED_RANKS && plan->exact && senders_walk(plan);
     if (!*exact) return WEFT_OK;
     sent = wf_calloc((size_t)ranks, sizeof *sent);
     if (sent == NULL) return wf_fail_memory((size_t)ranks * sizeof *sent);

@@ -16,12 +16,23 @@ struct wf_table {
 
 /* The axes, longer than 1, on which dimension DIM of the shards of LAYOUT depends. */
 uint32_t wf_layout_axes(const struct wf_layout *layout, int32_t dim);
+enum {
+    /* runs of two shards that are compared, and of all shards of a figure; more are estimated */
+    WF_RUNS_MAX = 4096,
+    WF_RUNS_WALKED = 1 << 22
+};
+
+/* Runs of a dimension of a shard, at most: of the layout that has fewer there, or of EITHER. */
+int64_t wf_layouts_runs(const struct wf_layout *a, const struct wf_layout *b, bool either);
+/* True if SHARDS shards before and after each of COUNT steps may be compared run by run. */
+bool wf_steps_walk(const struct wf_step *steps, uint32_t count, int64_t shards);
 /* Dimensions that tables list: those of LAYOUT; a scalar is listed as one dimension. */
 static inline int32_t wf_table_dims(const struct wf_layout *layout)
 {
     return layout->dims > 0 ? layout->dims : 1;
 }
-/* Indices of dimension DIM that A and B have in common. */
+/* Indices of dimension DIM that A and B have in common; estimated if both have more than
+ * WF_RUNS_MAX runs. */
 int64_t wf_shards_common(const struct wf_shard *a, const struct wf_shard *b, int32_t dim);
 /* Elements that A and B have in common. */
 uint64_t wf_shards_common_elements(const struct wf_shard *a, const struct wf_shard *b);
@@ -160,6 +171,38 @@ weft_status wf_batch_sent(const weft_plan *plan, uint64_t *bytes, bool *exact) W
 weft_status wf_batch_scratch(const struct wf_member *members, uint32_t count, const bool *joins,
                              uint64_t *bytes, bool *exact) WF_NODISCARD;
 
+/* ---- message.c ---- */
+
+/* The indices of one dimension that two shards share, as the pieces that move together: runs, and
+ * combs of equal runs at equal distances on both sides.  Seen from the first shard. */
+struct wf_dim_pieces {
+    int64_t count, start, end;
+    int64_t total; /* indices */
+    bool adjacent; /* each one begins where the one before ends */
+    bool dense;    /* none has gaps */
+    bool single;   /* each one has one index */
+    /* the last one */
+    int64_t at, other, length, teeth, step, other_step;
+};
+
+/* A message between two shards, seen from one of them. */
+struct wf_message {
+    uint64_t elements;
+    bool in_run; /* its regions follow one another in the shard */
+    int64_t offset;
+};
+
+/* The pieces of each dimension. */
+struct wf_cuts {
+    uint32_t fixed; /* dimensions whose pieces are the same for all messages of a side */
+    uint32_t done;  /* those of them that are known */
+    struct wf_dim_pieces list[WEFT_MAX_DIMS];
+};
+
+/* Set OUT to the message between MINE and THEIRS, seen from MINE. */
+void wf_message_lay(const struct wf_shard *mine, const struct wf_shard *theirs,
+                    struct wf_cuts *cuts, struct wf_message *out);
+
 /* ---- scratch.c ---- */
 
 enum {
@@ -183,6 +226,9 @@ static inline uint64_t wf_scratch_align(uint64_t bytes)
  * as much or more. */
 bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
                      uint64_t *bytes);
+/* The same; *MESSAGES is the number of messages that were compared. */
+bool wf_step_scratch_count(const struct wf_step *step, bool one_sided, bool first, bool last,
+                           uint64_t *bytes, int64_t *messages);
 
 /* ---- plan.c ---- */
 

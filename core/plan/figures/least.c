@@ -18,6 +18,7 @@ struct need {
     uint64_t holders;
     uint32_t partial; /* axes of the target's partials */
     uint64_t element; /* bytes of the narrower dtype */
+    bool walks;       /* common elements are counted; otherwise the smaller shard stands for them */
     uint64_t most;    /* bytes that a visited rank must receive */
 };
 
@@ -30,22 +31,27 @@ static void open_need(struct need *need, const weft_spec *from, const weft_spec 
                                   .from = (weft_spec *)(uintptr_t)from,
                                   .to = (weft_spec *)(uintptr_t)to};
     need->holders = wf_step_holders(&need->step);
+    need->walks = wf_steps_walk(&need->step, 1, wf_min_i64(to->layout.mesh->size, WF_DISTINCT_MAX));
     for (int32_t i = 0; i < to->layout.mesh->axes; i++)
         if (to->layout.placements[i].kind == WEFT_PLACE_PARTIAL &&
             to->layout.mesh->axis[i].size > 1)
             need->partial |= UINT32_C(1) << i;
 }
 
-/* Elements of WANTS that the rank at TARGET holds; at most all. */
+/* Elements of WANTS that the rank at TARGET holds, or more. */
 static uint64_t held_by(const struct need *need, const int32_t *target,
                         const struct wf_shard *wants)
 {
     int32_t source[WEFT_MAX_AXES];
     struct wf_shard has;
+    uint64_t most = 1;
 
     if (!wf_mesh_coord(need->from->mesh, wf_mesh_rank(need->to->mesh, target), source)) return 0;
     wf_shard_at(need->from, source, &has);
-    return wf_shards_common_elements(&has, wants);
+    if (need->walks) return wf_shards_common_elements(&has, wants);
+    for (int32_t d = 0; d < wants->dims; d++)
+        most *= (uint64_t)wf_min_i64(has.shape[d], wants->shape[d]);
+    return most;
 }
 
 /* Elements of WANTS that the ranks along the target's partials lack.  MEMBER is the first one. */
@@ -53,6 +59,7 @@ static uint64_t missing_at(const struct need *need, int32_t *member, const struc
 {
     uint64_t missing = (uint64_t)wants->elements;
     uint32_t others = 0;
+    int32_t visited = 0;
 
     if (need->holders > 1) /* on one mesh, each of them holds the same contribution */
         return need->partial == 0 || need->from->mesh == need->to->mesh ? missing : 0;
@@ -62,7 +69,8 @@ static uint64_t missing_at(const struct need *need, int32_t *member, const struc
     do {
         uint64_t held = held_by(need, member, wants);
         missing = missing > held ? missing - held : 0;
-    } while (wf_coord_next(need->to->mesh, others, member));
+        if (++visited > WF_SAMPLES) return 0; /* too many: the others may hold the rest */
+    } while (missing > 0 && wf_coord_next(need->to->mesh, others, member));
     return missing;
 }
 
@@ -75,17 +83,22 @@ static uint64_t needed_at(const struct need *need, const int32_t *target)
     uint64_t ranks = 1;
 
     wf_shard_at(need->to, target, &wants);
+    memcpy(member, target, sizeof member);
     for (int32_t a = 0; a < need->to->mesh->axes; a++) {
-        member[a] = need->partial >> a & 1 ? 0 : target[a];
         if (need->partial >> a & 1) ranks *= (uint64_t)need->to->mesh->axis[a].size;
     }
     return (missing_at(need, member, &wants) + ranks - 1) / ranks * need->element;
 }
 
+/* Visit the rank at TARGET, unless it is not the first one along the target's partials: these ranks
+ * need the same in the mean. */
 static void visit_rank(struct need *need, const int32_t *target)
 {
-    uint64_t bytes = needed_at(need, target);
+    uint64_t bytes;
 
+    for (int32_t a = 0; a < need->to->mesh->axes; a++)
+        if ((need->partial >> a & 1) && target[a] != 0) return;
+    bytes = needed_at(need, target);
     if (bytes > need->most) need->most = bytes;
 }
 
@@ -123,6 +136,8 @@ static void visit_ranks(struct need *need)
     if (wf_steps_ranges(&need->step, 1, range) > WF_DISTINCT_MAX) {
         for (int32_t i = 0; i < WF_SAMPLES; i++) {
             wf_spread_coord(mesh, i, WF_SAMPLES, target);
+            for (int32_t a = 0; a < mesh->axes; a++)
+                if (need->partial >> a & 1) target[a] = 0;
             visit_rank(need, target);
         }
         return;

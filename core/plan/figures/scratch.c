@@ -9,104 +9,6 @@
 
 #include <string.h>
 
-/* ---- runs ---- */
-
-/* The indices of one dimension that two shards share, as the pieces that move together: runs, and
- * combs of equal runs at equal distances on both sides.  Seen from the first shard. */
-struct pieces {
-    int64_t count, start, end;
-    int64_t total; /* indices */
-    bool adjacent; /* each one begins where the one before ends */
-    bool dense;    /* none has gaps */
-    bool single;   /* each one has one index */
-    /* the last one */
-    int64_t at, other, length, teeth, step, other_step;
-};
-
-static void close_piece(struct pieces *p)
-{
-    if (p->count == 0) return;
-    p->dense = p->dense && (p->teeth == 1 || p->step == p->length);
-    p->single = p->single && p->teeth * p->length == 1;
-    p->end = p->at + (p->teeth - 1) * p->step + p->length;
-}
-
-static void add_overlap(struct pieces *p, const weft_overlap *o)
-{
-    p->total += o->length;
-    if (p->count > 0 && p->length == o->length) {
-        int64_t step = o->first - (p->at + (p->teeth - 1) * p->step);
-        int64_t other = o->second - (p->other + (p->teeth - 1) * p->other_step);
-        if (p->teeth == 1 || (step == p->step && other == p->other_step)) {
-            p->step = step;
-            p->other_step = other;
-            p->teeth++;
-            return;
-        }
-    }
-    close_piece(p);
-    if (p->count > 0) p->adjacent = p->adjacent && o->first == p->end;
-    if (p->count == 0) p->start = o->first;
-    p->count++;
-    p->at = o->first;
-    p->other = o->second;
-    p->length = o->length;
-    p->teeth = 1;
-    p->step = p->other_step = 0;
-}
-
-static void cut_dim(const struct wf_shard *mine, const struct wf_shard *theirs, int32_t dim,
-                    struct pieces *out)
-{
-    struct wf_index a = wf_shard_index(mine, dim), b = wf_shard_index(theirs, dim);
-    weft_overlap o;
-
-    *out = (struct pieces){.adjacent = true, .dense = true, .single = true};
-    for (int64_t at = 0; wf_index_overlap(&a, &b, at, &o); at = o.start + o.length)
-        add_overlap(out, &o);
-    close_piece(out);
-}
-
-/* A message between two shards, seen from one of them. */
-struct message {
-    uint64_t elements;
-    bool in_run; /* its regions follow one another in the shard */
-    int64_t offset;
-};
-
-/* The pieces of each dimension. */
-struct cuts {
-    uint32_t fixed; /* dimensions whose pieces are the same for all messages of a side */
-    uint32_t done;  /* those of them that are known */
-    struct pieces list[WEFT_MAX_DIMS];
-};
-
-static void lay_message(const struct wf_shard *mine, const struct wf_shard *theirs,
-                        struct cuts *cuts, struct message *out)
-{
-    bool whole = true, covered = true; /* of the dimensions inside: one region, all indices */
-    int64_t stride = 1;
-
-    *out = (struct message){.elements = 1, .in_run = true};
-    if (mine->elements == 0 || theirs->elements == 0) out->elements = 0;
-    for (int32_t d = mine->dims - 1; d >= 0 && out->elements > 0; d--) {
-        struct pieces *p = &cuts->list[d];
-        bool full;
-        if (!(cuts->done >> d & 1)) cut_dim(mine, theirs, d, p);
-        cuts->done |= cuts->fixed & UINT32_C(1) << d;
-        out->elements *= (uint64_t)p->total;
-        full = p->dense && p->adjacent && p->start == 0 && p->end == mine->shape[d];
-        if (whole) /* the innermost dimension that is not whole may be a run */
-            out->in_run = out->in_run && p->dense && p->adjacent;
-        else
-            out->in_run = out->in_run && p->single && (p->count == 1 || (covered && p->adjacent));
-        covered = covered && full;
-        whole = whole && full && p->count == 1;
-        out->offset += p->start * stride;
-        stride *= mine->shape[d];
-    }
-}
-
 /* ---- one rank ---- */
 
 /* One rank's part of a step. */
@@ -116,7 +18,9 @@ struct part {
     bool gathers, scatters;
     uint64_t holders;
     uint32_t made, same; /* as in sent.c */
-    int64_t messages;    /* compared so far */
+    bool alike;          /* all ranks have equal shards, and all messages of a side are equal */
+    int64_t weight;      /* of a message: those with many runs take longer */
+    int64_t messages;    /* compared so far, by weight */
 };
 
 /* All messages of one side. */
@@ -127,11 +31,11 @@ struct side {
 };
 
 static void add_message(struct side *side, const struct wf_shard *mine,
-                        const struct wf_shard *theirs, struct cuts *cuts, bool in_order)
+                        const struct wf_shard *theirs, struct wf_cuts *cuts, bool in_order)
 {
-    struct message m;
+    struct wf_message m;
 
-    lay_message(mine, theirs, cuts, &m);
+    wf_message_lay(mine, theirs, cuts, &m);
     side->elements = wf_add_capped(side->elements, m.elements);
     if (m.elements > 0) side->in_tensor = side->in_tensor && m.in_run;
     if (in_order)
@@ -153,6 +57,7 @@ static bool shares_evenly(const struct part *part, const struct wf_layout *layou
     struct wf_shard shard;
     int64_t elements = -1;
 
+    if (part->alike) return true;
     for (int32_t a = 0; a < layout->mesh->axes; a++)
         member[a] = part->step->axes >> a & 1 ? 0 : coord[a];
     do {
@@ -163,6 +68,33 @@ static bool shares_evenly(const struct part *part, const struct wf_layout *layou
     return true;
 }
 
+/* As add_group, where all messages are equal.  Their offsets grow linearly along each axis, so the
+ * second message along it shows whether they are in order.  MEMBER is the first rank. */
+static void add_alike(struct part *part, const struct wf_shard *mine,
+                      const struct wf_layout *layout, int32_t *member, uint32_t axes, bool in_order,
+                      struct side *side)
+{
+    struct wf_cuts cuts = {0};
+    struct wf_shard theirs;
+    uint64_t each;
+    int64_t ranks = 1;
+
+    wf_shard_at(layout, member, &theirs);
+    add_message(side, mine, &theirs, &cuts, in_order);
+    each = side->elements;
+    for (int32_t a = layout->mesh->axes - 1; a >= 0; a--) {
+        if (!(axes >> a & 1) || layout->mesh->axis[a].size == 1) continue;
+        member[a] = 1;
+        side->rank = ranks;
+        wf_shard_at(layout, member, &theirs);
+        add_message(side, mine, &theirs, &cuts, in_order);
+        member[a] = 0;
+        ranks *= layout->mesh->axis[a].size;
+    }
+    side->elements = wf_mul_capped(each, (uint64_t)ranks);
+    part->messages++;
+}
+
 /* Messages between the shard MINE and those in LAYOUT of the ranks that differ from COORD in
  * AXES. */
 static void add_group(struct part *part, const struct wf_shard *mine,
@@ -171,17 +103,21 @@ static void add_group(struct part *part, const struct wf_shard *mine,
 {
     int32_t member[WEFT_MAX_AXES];
     struct wf_shard theirs;
-    struct cuts cuts;
+    struct wf_cuts cuts;
 
     cuts.fixed = cuts.done = 0;
     for (int32_t d = 0; d < layout->dims; d++)
         if (!(wf_layout_axes(layout, d) & axes)) cuts.fixed |= UINT32_C(1) << d;
     for (int32_t a = 0; a < layout->mesh->axes; a++)
         member[a] = axes >> a & 1 ? 0 : coord[a];
+    if (part->alike) {
+        add_alike(part, mine, layout, member, axes, in_order, side);
+        return;
+    }
     do {
         wf_shard_at(layout, member, &theirs);
         add_message(side, mine, &theirs, &cuts, in_order);
-        part->messages++;
+        part->messages += part->weight;
     } while (wf_coord_next(layout->mesh, axes, member));
 }
 
@@ -216,7 +152,7 @@ static void add_readers_across(struct part *part, const struct wf_shard *has, co
     const weft_spec *from = part->step->from, *to = part->step->to;
     int32_t target[WEFT_MAX_AXES], source[WEFT_MAX_AXES];
     struct wf_shard wants;
-    struct cuts cuts;
+    struct wf_cuts cuts;
 
     cuts.fixed = cuts.done = 0;
     for (int32_t i = 0; i < to->layout.mesh->size; i++) {
@@ -226,7 +162,7 @@ static void add_readers_across(struct part *part, const struct wf_shard *has, co
         for (int32_t a = 0; a < from->layout.mesh->axes; a++)
             reads = reads && (from->layout.placements[a].kind != WEFT_PLACE_REPLICATE ||
                               source[a] == coord[a]);
-        part->messages++;
+        part->messages += part->weight;
         if (!reads || gets_identity(part, target)) continue;
         wf_shard_at(&to->layout, target, &wants);
         add_message(side, has, &wants, &cuts, false);
@@ -252,15 +188,25 @@ static void add_sources(struct part *part, const struct wf_shard *wants, const i
 
 /* ---- a step ---- */
 
+enum { WEIGHED_RUNS = 64 }; /* comparing so many runs takes as long as comparing a message */
+
+static bool is_collective(const struct wf_step *step)
+{
+    return step->kind != WEFT_STEP_EXCHANGE && step->kind != WEFT_STEP_PERMUTE;
+}
+
 static void open_part(struct part *part, const struct wf_step *step)
 {
-    const struct wf_layout *from = &step->from->layout;
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
 
     *part = (struct part){.step = step,
                           .gathers = wf_step_gathers_shards(step),
                           .scatters = wf_step_scatters_shards(step),
                           .holders = wf_step_holders(step),
-                          .made = wf_step_made(step)};
+                          .made = wf_step_made(step),
+                          .alike = is_collective(step) && wf_layout_is_regular(from) &&
+                                   wf_layout_is_regular(to),
+                          .weight = 1 + wf_layouts_runs(from, to, true) / WEIGHED_RUNS};
     for (int32_t a = 0; a < from->mesh->axes; a++)
         if (from->placements[a].kind == WEFT_PLACE_REPLICATE || wf_step_keeps_partial(step, a))
             part->same |= UINT32_C(1) << a;
@@ -273,7 +219,7 @@ static void stage_rank(struct part *part, const int32_t *source, const int32_t *
     const struct wf_layout *from = &part->step->from->layout, *to = &part->step->to->layout;
     int32_t chosen[WEFT_MAX_AXES];
     struct wf_shard has, wants;
-    struct cuts cuts;
+    struct wf_cuts cuts;
 
     *out = (struct side){.in_tensor = !part->is_cast[0]};
     *in = (struct side){.in_tensor = !part->is_cast[1]};
@@ -389,7 +335,7 @@ static bool takes_most(const struct wf_step *step, bool one_sided)
 
     if (!has_messages(step, one_sided))
         return is_largest_first(from, false) && is_largest_first(to, false);
-    if (step->kind == WEFT_STEP_EXCHANGE || step->kind == WEFT_STEP_PERMUTE) return false;
+    if (!is_collective(step)) return false;
     if (wf_layout_is_regular(from) && wf_layout_is_regular(to)) return true;
     return along_one && step->kind != WEFT_STEP_REDUCE_SCATTER && is_largest_first(from, true) &&
            is_largest_first(to, true);
@@ -434,6 +380,17 @@ static bool was_seen(struct seen *seen, const struct wf_step *step, const int32_
     return false;
 }
 
+/* True if the messages of one rank are not too many to be compared. */
+static bool is_counted(const struct part *part)
+{
+    const weft_mesh *mesh = part->step->to->layout.mesh;
+    int64_t messages = part->weight;
+
+    for (int32_t a = 0; a < mesh->axes && messages <= WF_SCRATCH_MESSAGES; a++)
+        if ((part->step->axes & ~part->same) >> a & 1) messages *= mesh->axis[a].size;
+    return part->alike || messages <= WF_SCRATCH_MESSAGES;
+}
+
 static bool scratch_on_one_mesh(struct part *part, const struct casting *casting, bool one_sided,
                                 const bool *own, uint64_t *bytes)
 {
@@ -441,11 +398,12 @@ static bool scratch_on_one_mesh(struct part *part, const struct casting *casting
     int32_t coord[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
     uint64_t most = 0;
     bool first = takes_most(step, one_sided);
-    bool alike = step->kind != WEFT_STEP_EXCHANGE && step->kind != WEFT_STEP_PERMUTE &&
-                 has_runs(&step->from->layout) && has_runs(&step->to->layout);
+    bool alike =
+        is_collective(step) && has_runs(&step->from->layout) && has_runs(&step->to->layout);
     struct seen seen;
 
     seen.count = 0;
+    if (has_messages(step, one_sided) && !is_counted(part)) return false;
     if (!first && wf_steps_ranges(step, 1, range) > WF_DISTINCT_MAX) return false;
     do {
         uint64_t mine;
@@ -465,7 +423,9 @@ static bool scratch_between_meshes(struct part *part, const struct casting *cast
     int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
     uint64_t most = 0;
 
-    if (meshes[0]->size > WF_LISTED_RANKS || meshes[1]->size > WF_LISTED_RANKS) return false;
+    if (meshes[0]->size > WF_LISTED_RANKS || meshes[1]->size > WF_LISTED_RANKS ||
+        part->weight > WF_SCRATCH_MESSAGES / WF_LISTED_RANKS)
+        return false;
     for (int m = 0; m < 2; m++)
         for (int32_t i = 0; i < meshes[m]->size; i++) {
             int32_t rank = weft_mesh_rank_at(meshes[m], i);
@@ -482,8 +442,8 @@ static bool scratch_between_meshes(struct part *part, const struct casting *cast
     return true;
 }
 
-bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
-                     uint64_t *bytes)
+bool wf_step_scratch_count(const struct wf_step *step, bool one_sided, bool first, bool last,
+                           uint64_t *bytes, int64_t *messages)
 {
     struct casting casting = find_casting(step, one_sided);
     bool own[2] = {!first, !last}, counted;
@@ -496,5 +456,14 @@ bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, boo
         counted = scratch_on_one_mesh(&part, &casting, one_sided, own, bytes);
     else
         counted = scratch_between_meshes(&part, &casting, one_sided, own, bytes);
+    *messages = part.messages;
     return counted && *bytes != UINT64_MAX;
+}
+
+bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
+                     uint64_t *bytes)
+{
+    int64_t messages;
+
+    return wf_step_scratch_count(step, one_sided, first, last, bytes, &messages);
 }

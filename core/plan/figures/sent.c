@@ -21,6 +21,8 @@ struct sender {
     uint32_t made;
     uint64_t copies; /* readers of the same elements */
     struct given dim[WEFT_MAX_DIMS];
+    int64_t entries;  /* of all tables */
+    int64_t compared; /* shards of senders and readers */
     int64_t *room;
 };
 
@@ -91,18 +93,28 @@ static void fill_dim(const struct sender *s, int32_t dim, struct given *given)
     } while (wf_coord_next(from->mesh, given->table.axes, coord));
 }
 
-static weft_status open_sender(struct sender *s)
+static void set_sender(struct sender *s)
 {
-    int32_t dims = wf_table_dims(&s->step->to->layout);
-    int64_t entries = 0, *room;
+    const weft_mesh *mesh = s->step->to->layout.mesh;
 
     set_relations(s);
-    for (int32_t d = 0; d < dims; d++) {
+    for (int32_t d = 0; d < wf_table_dims(&s->step->to->layout); d++) {
+        int64_t readers = 1;
         set_dim(s, d, &s->dim[d]);
-        entries += s->dim[d].table.count;
+        for (int32_t a = 0; a < mesh->axes; a++)
+            if (s->dim[d].listed >> a & 1) readers *= mesh->axis[a].size;
+        s->entries += s->dim[d].table.count;
+        s->compared += s->dim[d].table.count * readers;
     }
-    s->room = room = wf_alloc((size_t)entries * sizeof *room);
-    if (room == NULL) return wf_fail_memory((size_t)entries * sizeof *room);
+}
+
+static weft_status fill_sender(struct sender *s)
+{
+    int32_t dims = wf_table_dims(&s->step->to->layout);
+    int64_t *room = wf_alloc((size_t)s->entries * sizeof *room);
+
+    s->room = room;
+    if (room == NULL) return wf_fail_memory((size_t)s->entries * sizeof *room);
     for (int32_t d = 0; d < dims; d++) {
         s->dim[d].counts = room;
         room += s->dim[d].table.count;
@@ -145,14 +157,19 @@ static uint64_t kept_at(const struct sender *s, const int32_t *coord)
     return kept;
 }
 
-static weft_status send_on_one_mesh(const struct wf_step *step, const int32_t *range,
-                                    uint64_t *elements)
+/* *EXACT is false, and *ELEMENTS unchanged, if too many shards differ. */
+static weft_status send_on_one_mesh(const struct wf_step *step, uint64_t *elements, bool *exact)
 {
     struct sender s = {.step = step};
-    int32_t coord[WEFT_MAX_AXES] = {0};
+    int32_t coord[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
 
+    *exact = wf_steps_ranges(step, 1, range) <= WF_DISTINCT_MAX;
+    if (!*exact) return WEFT_OK;
+    set_sender(&s);
+    *exact = wf_steps_walk(step, 1, s.compared);
+    if (!*exact) return WEFT_OK;
+    WF_TRY(fill_sender(&s));
     *elements = 0;
-    WF_TRY(open_sender(&s));
     do {
         uint64_t given = given_at(&s, coord);
         if (given <= *elements) continue;
@@ -263,13 +280,17 @@ static weft_status list_senders(const struct wf_step *step, uint64_t **out)
     return WEFT_OK;
 }
 
-static weft_status send_between_meshes(const struct wf_step *step, uint64_t *elements)
+/* As send_on_one_mesh. */
+static weft_status send_between_meshes(const struct wf_step *step, uint64_t *elements, bool *exact)
 {
+    int64_t from = step->from->layout.mesh->size, to = step->to->layout.mesh->size;
     uint64_t *sent = NULL;
 
+    *exact = from <= WF_LISTED_RANKS && to <= WF_LISTED_RANKS && wf_steps_walk(step, 1, from * to);
+    if (!*exact) return WEFT_OK;
     WF_TRY(list_senders(step, &sent));
     *elements = 0;
-    for (int32_t i = 0; i < step->from->layout.mesh->size; i++)
+    for (int64_t i = 0; i < from; i++)
         if (sent[i] > *elements) *elements = sent[i];
     wf_free(sent);
     return WEFT_OK;
@@ -285,7 +306,8 @@ static weft_status add_senders(const struct wf_step *step, uint64_t *sent)
     struct sender s = {.step = step};
     int32_t coord[WEFT_MAX_AXES];
 
-    WF_TRY(open_sender(&s));
+    set_sender(&s);
+    WF_TRY(fill_sender(&s));
     for (int32_t i = 0; i < mesh->size; i++) {
         uint64_t *mine = &sent[weft_mesh_rank_at(mesh, i)];
         wf_mesh_coord_at(mesh, i, coord);
@@ -322,7 +344,6 @@ static bool is_priced(const struct wf_step *step)
 weft_status wf_step_sent(const struct wf_step *step, uint64_t *bytes, bool *exact)
 {
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
-    int32_t range[WEFT_MAX_AXES];
     uint64_t elements;
 
     *exact = true;
@@ -332,13 +353,9 @@ weft_status wf_step_sent(const struct wf_step *step, uint64_t *bytes, bool *exac
         return WEFT_OK;
     }
     if (is_priced(step)) return WEFT_OK;
-    if (from == to)
-        *exact = wf_steps_ranges(step, 1, range) <= WF_DISTINCT_MAX;
-    else
-        *exact = from->size <= WF_LISTED_RANKS && to->size <= WF_LISTED_RANKS;
+    WF_TRY(from == to ? send_on_one_mesh(step, &elements, exact)
+                      : send_between_meshes(step, &elements, exact));
     if (!*exact) return WEFT_OK;
-    WF_TRY(from == to ? send_on_one_mesh(step, range, &elements)
-                      : send_between_meshes(step, &elements));
     *bytes = wf_mul_capped(elements, wf_dtype_bytes(wf_step_dtype(step)));
     return WEFT_OK;
 }

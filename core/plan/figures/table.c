@@ -23,6 +23,45 @@ uint32_t wf_layout_axes(const struct wf_layout *layout, int32_t dim)
     return axes;
 }
 
+/* Runs of dimension DIM of a shard of LAYOUT, at most. */
+static int64_t layout_runs(const struct wf_layout *layout, int32_t dim)
+{
+    int64_t runs = 1;
+
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        const struct wf_split *split = &layout->splits[i];
+        if (split->dim != dim || layout->mesh->axis[split->axis].size == 1) continue;
+        if (split->kind == WEFT_PLACE_PARTS) runs += split->size_count - 1;
+        if (split->kind == WEFT_PLACE_STRIDED)
+            runs += wf_min_i64(split->factor, layout->shape[dim]) - 1;
+        runs = wf_min_i64(runs, layout->shape[dim]);
+    }
+    return runs;
+}
+
+int64_t wf_layouts_runs(const struct wf_layout *a, const struct wf_layout *b, bool either)
+{
+    int64_t most = 1;
+
+    for (int32_t d = 0; d < a->dims; d++) {
+        int64_t runs[] = {layout_runs(a, d), layout_runs(b, d)};
+        most =
+            wf_max_i64(most, either ? wf_max_i64(runs[0], runs[1]) : wf_min_i64(runs[0], runs[1]));
+    }
+    return most;
+}
+
+bool wf_steps_walk(const struct wf_step *steps, uint32_t count, int64_t shards)
+{
+    int64_t most = 1;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (!wf_step_stays(&steps[i]))
+            most = wf_max_i64(most,
+                              wf_layouts_runs(&steps[i].from->layout, &steps[i].to->layout, false));
+    return most <= WF_RUNS_MAX && most * shards <= WF_RUNS_WALKED;
+}
+
 void wf_table_set(struct wf_table *table, const weft_mesh *mesh, uint32_t axes)
 {
     table->axes = axes;
@@ -52,7 +91,7 @@ int64_t wf_shards_common(const struct wf_shard *a, const struct wf_shard *b, int
     if (dim >= a->dims) return wf_min_i64(a->elements, b->elements); /* a scalar */
     has = wf_shard_index(a, dim);
     gets = wf_shard_index(b, dim);
-    return wf_index_common(&has, &gets);
+    return wf_index_common_about(&has, &gets, WF_RUNS_MAX);
 }
 
 uint64_t wf_shards_common_elements(const struct wf_shard *a, const struct wf_shard *b)

@@ -64,6 +64,21 @@ START_TEST(a_step_states_where_it_casts)
 }
 END_TEST
 
+START_TEST(a_step_between_meshes_has_both)
+{
+    weft_spec *from = spec_of("2", "f32[4] S(0)"), *to = spec_of("3@2-4", "f32[4] S(0)");
+    weft_plan *plan = NULL;
+
+    ck_assert_int_eq(weft_plan_create(from, to, NULL, &plan), WEFT_OK);
+    check_holds(plan, NULL,
+                "\"steps\":[{\"kind\":\"exchange\",\"axes\":[],\"mesh\":\"2\","
+                "\"to_mesh\":\"3@2-4\",\"from\":\"S(0)\",");
+    weft_plan_release(&plan);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+END_TEST
+
 START_TEST(the_runner_up_is_an_object_of_its_own)
 {
     weft_plan *plan = plan_between("2", "f32[64] S(0)", "f32[64] R"), *other = NULL;
@@ -115,5 +130,5 @@ START_TEST(lengths_and_wrong_arguments_are_as_for_snprintf)
 END_TEST
 
 SUITE(exec_json, the_object_has_tensor_costs_steps_and_sums, a_step_states_where_it_casts,
-      the_runner_up_is_an_object_of_its_own, a_batch_lists_its_tensors,
-      lengths_and_wrong_arguments_are_as_for_snprintf)
+      a_step_between_meshes_has_both, the_runner_up_is_an_object_of_its_own,
+      a_batch_lists_its_tensors, lengths_and_wrong_arguments_are_as_for_snprintf)

@@ -139,6 +139,59 @@ START_TEST(hundred_thousand_ranks_are_counted_exactly)
 }
 END_TEST
 
+static weft_plan *exchange_between(const char *mesh, const char *from, const char *to)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE};
+    weft_spec *a = spec_of(mesh, from), *b = spec_of(mesh, to);
+    weft_plan *plan = NULL;
+
+    ck_assert_msg(weft_plan_create(a, b, &options, &plan) == WEFT_OK, "%s", weft_last_error());
+    weft_spec_release(&a);
+    weft_spec_release(&b);
+    return plan;
+}
+
+/* Counting each rank would take minutes. */
+START_TEST(equal_shards_of_many_ranks_are_not_visited)
+{
+    static const uint64_t ranks = 2000000000;
+    weft_plan *plan =
+        plan_between("2000000000", "u8[2000000000] S(0)", "2000000000", "u8[2000000000] R");
+    struct wf_measure have = wf_plan_measure(plan);
+    weft_plan_info info = {.struct_size = sizeof info};
+
+    ck_assert(have.exact && have.most == ranks - 1 && have.total == ranks * (ranks - 1));
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    ck_assert(info.exact && info.scratch_exact && info.peak_bytes == 0);
+    weft_plan_release(&plan);
+    plan = exchange_between("2000000000", "u8[2000000003] S(0)", "u8[2000000003] P");
+    have = wf_plan_measure(plan);
+    ck_assert(!have.exact && !plan->exact);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    ck_assert(!info.scratch_exact);
+    weft_plan_release(&plan);
+}
+END_TEST
+
+START_TEST(alike_ranks_are_counted_at_once)
+{
+    /* only coordinate 0 of the first axis receives: 4, 4 and 6 elements of its 3 ranks */
+    weft_plan *plan = exchange_between("70000x3", "f32[7] R,S(0)", "f32[7] P,R");
+    struct wf_measure have = wf_plan_measure(plan);
+
+    ck_assert(have.exact && have.most == 24 && have.total == 4 * (4 + 4 + 6));
+    weft_plan_release(&plan);
+    plan = exchange_between("70000x3", "f32[7] R,S(0)", "f32[7] R,R");
+    have = wf_plan_measure(plan);
+    ck_assert(have.exact && have.most == 24 && have.total == UINT64_C(70000) * 4 * (4 + 4 + 6));
+    weft_plan_release(&plan);
+    plan = plan_between("70000", "f32[70000] S(0)", "70000@70000-139999", "f32[70000] R");
+    have = wf_plan_measure(plan);
+    ck_assert(have.exact && have.most == have.total / 70000);
+    weft_plan_release(&plan);
+}
+END_TEST
+
 START_TEST(a_batch_is_the_sum_of_its_tensors)
 {
     static const char *const pairs[][2] = {{"f32[8] S(0)", "f32[8] R"},
@@ -283,7 +336,8 @@ END_TEST
 SUITE(exec_measure, every_byte_that_comes_from_another_rank_is_counted,
       a_scalar_is_received_by_its_owner_only, uneven_shards_differ_between_ranks,
       what_is_counted_is_what_is_read, a_step_is_measured_where_it_is_worst,
-      hundred_thousand_ranks_are_counted_exactly, a_batch_is_the_sum_of_its_tensors,
+      hundred_thousand_ranks_are_counted_exactly, equal_shards_of_many_ranks_are_not_visited,
+      alike_ranks_are_counted_at_once, a_batch_is_the_sum_of_its_tensors,
       a_common_exchange_states_what_ranks_send,
       a_common_exchange_of_many_ranks_is_marked_as_estimated,
       wrong_arguments_are_refused_and_nothing_is_written)

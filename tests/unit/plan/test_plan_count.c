@@ -314,6 +314,17 @@ START_TEST(many_distinct_shards_are_estimated_and_marked)
     ck_assert(!is_exact("512x256", "1000,1001", "S(0),S(1)", "R,R"));
     ck_assert(is_exact("512x256", "1024,1024", "S(0),S(1)", "R,R")); /* all of one size */
     ck_assert(is_exact("512x256x64", "1000,1001", "S(0),R,R", "R,R,R"));
+    ck_assert(is_exact("100000", "1001", "S(0)", "P")); /* nothing travels */
+}
+END_TEST
+
+START_TEST(shards_of_many_runs_are_estimated_and_marked)
+{
+    ck_assert(is_exact("8", "10000,3", "SS(0,999)", "SS(0,1001)"));
+    ck_assert(!is_exact("8", "10000000,3", "SS(0,1000003)", "SS(0,999983)"));
+    ck_assert(is_exact("8", "10000000,3", "SS(0,1000003)", "R"));
+    ck_assert(!is_exact("8x8", "1000000007,3", "SS(0,100000007),SS(0,1000003)",
+                        "SS(0,99999989)[1],SS(0,1000033)[0]"));
 }
 END_TEST
 
@@ -406,7 +417,7 @@ START_TEST(figures_saturate_and_are_marked)
 END_TEST
 
 SUITE(plan_count, figures_saturate_and_are_marked, many_distinct_shards_are_estimated_and_marked,
-      scratch_of_many_ranks_is_estimated_and_marked,
+      shards_of_many_runs_are_estimated_and_marked, scratch_of_many_ranks_is_estimated_and_marked,
       random_plans_on_one_mesh_state_what_ranks_receive,
       random_plans_between_meshes_state_what_ranks_receive,
       different_ranks_receive_most_in_different_steps, strided_targets_are_counted,

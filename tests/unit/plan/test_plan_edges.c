@@ -1,4 +1,5 @@
 #include "support/planning.h"
+#include "support/random_layout.h"
 #include "support/suite.h"
 
 #include <string.h>
@@ -126,8 +127,94 @@ START_TEST(an_even_change_of_order_is_a_permute)
 }
 END_TEST
 
-SUITE(plan_edges, innermost_axes_leave_alone_or_together, partials_are_reduced_in_every_combination,
-      reduced_axes_join_in_the_order_of_the_target,
+/* ---- the layouts on the way, as docs/planner.md lists them ---- */
+
+struct tour {
+    const struct wf_problem *problem;
+    struct wf_state state, next; /* next: one of the states that steps lead to */
+    struct random *random;
+    int32_t edges;
+};
+
+/* May AXIS become CODE in a step out of STATE? */
+static bool is_listed(const struct tour *tour, int32_t axis, struct wf_code code, bool exchange)
+{
+    struct wf_code wanted = tour->problem->target.axis[axis], had = tour->state.axis[axis];
+
+    if (memcmp(&code, &had, sizeof code) == 0 || code.kind == WF_CODE_REPLICATE) return true;
+    if (code.kind == WF_CODE_PARTIAL || code.kind == WF_CODE_OWNER)
+        return memcmp(&code, &wanted, sizeof code) == 0;
+    if (code.kind != WF_CODE_SHARD) return wanted.kind == code.kind && wanted.value == code.value;
+    /* a plain split, where the target has another one, needs a wide problem */
+    return exchange || tour->problem->wide || wanted.kind == WF_CODE_SHARD ||
+           !wf_code_splits(wanted) || wanted.value != code.value ||
+           wf_code_lists(tour->problem, axis, wanted);
+}
+
+static void visit_edge(void *self, const struct wf_edge *edge)
+{
+    struct tour *tour = self;
+    bool exchange = edge->kind == WEFT_STEP_EXCHANGE || edge->kind == WEFT_STEP_PERMUTE;
+
+    for (int32_t i = 0; i < tour->problem->axes; i++)
+        ck_assert_msg(is_listed(tour, i, edge->to.axis[i], exchange), "from %s, axis %d of a %s",
+                      as_command(tour->problem->from), i, weft_step_name(edge->kind));
+    tour->edges++;
+    if (random_in(tour->random, 1, tour->edges) == 1) tour->next = edge->to;
+}
+
+/* An exchange starts where only axes that are partial in the source have changed. */
+static bool starts_exchange(const struct tour *tour)
+{
+    for (int32_t i = 0; i < tour->problem->axes; i++)
+        if (tour->problem->source.axis[i].kind != WF_CODE_PARTIAL &&
+            memcmp(&tour->state.axis[i], &tour->problem->source.axis[i], sizeof(struct wf_code)) !=
+                0)
+            return false;
+    return true;
+}
+
+static void visit_exchange(void *self, const struct wf_edge *edge)
+{
+    ck_assert(starts_exchange(self));
+    visit_edge(self, edge);
+}
+
+START_TEST(steps_lead_to_listed_layouts_only)
+{
+    struct random r = random_begin("steps_lead_to_listed_layouts_only");
+    int32_t edges = 0;
+
+    for (int cases = test_cases(1000); cases > 0; cases--) {
+        weft_mesh *mesh = random_mesh(&r);
+        int64_t shape[WEFT_MAX_DIMS];
+        int32_t dims = random_shape(&r, shape);
+        weft_spec *from = random_spec(&r, mesh, dims, shape);
+        weft_spec *to = random_spec(&r, mesh, dims, shape);
+        weft_plan_options options = {.struct_size = sizeof options,
+                                     .minimize = (uint32_t)random_in(&r, 0, 2)};
+        struct wf_problem problem;
+        struct tour tour = {.problem = &problem, .random = &r};
+        if (wf_problem_set(&problem, from, to, &options) == WEFT_OK) {
+            tour.next = problem.source;
+            for (int steps = 0; steps < 6; steps++) {
+                tour.state = tour.next;
+                tour.edges = 0;
+                wf_edges(&problem, &tour.state, visit_edge, &tour);
+                wf_exchanges(&problem, &tour.state, visit_exchange, &tour);
+                edges += tour.edges;
+            }
+        }
+        weft_spec_release(&from);
+        weft_spec_release(&to);
+        weft_mesh_release(&mesh);
+    }
+    ck_assert_int_gt(edges, test_cases(1000));
+}
+END_TEST
+
+SUITE(plan_edges, steps_lead_to_listed_layouts_only, innermost_axes_leave_alone_or_together,
+      partials_are_reduced_in_every_combination, reduced_axes_join_in_the_order_of_the_target,
       copies_are_sliced_one_by_one_or_all_as_the_target_wants,
       partials_are_made_only_where_the_target_has_them,
       an_exchange_takes_every_axis_behind_the_first_difference,

@@ -143,6 +143,31 @@ START_TEST(a_search_that_ends_early_is_marked)
 }
 END_TEST
 
-SUITE(plan_search, bytes_are_least_through_other_layouts, a_search_that_ends_early_is_marked,
+/* Counting the scratch of all steps would take too long.  What is estimated instead must not limit
+ * the plans that are searched afterwards. */
+START_TEST(a_search_by_memory_that_ends_early_finds_a_plan)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .minimize = WEFT_MINIMIZE_MEMORY};
+    weft_plan *plan = NULL, *next = NULL;
+    struct pair pair;
+
+    open_pair(&pair, "2x2x2x2x2x2", NULL, "37,41,43", "S(2),S(0),S(1),S(0),S(1),S(2)",
+              "S(0),S(1),S(2),S(1),S(2),S(0)");
+    plan = plan_pair(&pair, &options);
+    ck_assert_msg(weft_plan_create_runner_up(plan, &options, &next) == WEFT_OK, "%s",
+                  weft_last_error());
+    weft_plan_release(&next);
+    weft_plan_release(&plan);
+    options.memory_limit = 1;
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_OK);
+    weft_plan_release(&plan);
+    options.without = 1U << WEFT_STEP_EXCHANGE;
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
+    close_pair(&pair);
+}
+END_TEST
+
+SUITE(plan_search, a_search_by_memory_that_ends_early_finds_a_plan,
+      bytes_are_least_through_other_layouts, a_search_that_ends_early_is_marked,
       a_memory_limit_changes_the_plan_or_says_the_least_possible,
       planning_does_not_depend_on_the_number_of_ranks, excluded_kinds_are_not_used)

@@ -197,7 +197,7 @@ START_TEST(shards_of_no_spec_are_refused)
     check_refused(
         spec_from("dp=2,tp=3@3-8", "S(0),S(0)", 1, (const int64_t[]){3, 1, 0, 3, 0, 1}, &spec),
         WEFT_ERR_MISMATCH,
-        "the groups of axis tp differ: coordinate 1 holds 1 indices in the group of rank "
+        "the groups of axis tp differ: coordinate 1 holds 1 index in the group of rank "
         "4, but 0 in the group of rank 7");
     check_refused(spec_from("2x2", "S(0),S(0)", 1, (const int64_t[]){2, 2, 3, 1}, &spec),
                   WEFT_ERR_MISMATCH, "the groups of axis 1 differ: coordinate 0 holds 2 indices");

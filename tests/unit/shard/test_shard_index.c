@@ -168,8 +168,79 @@ START_TEST(common_indices_of_a_run_need_no_walk)
 }
 END_TEST
 
+/* The common indices of rank RANK of two layouts of 10,007 elements, one by one. */
+static int64_t count_each(const struct wf_index *a, const struct wf_index *b)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < a->length; i++) {
+        int64_t global = wf_index_at(a, i), at = wf_index_seek(b, global);
+        count += at < b->length && wf_index_at(b, at) == global;
+    }
+    return count;
+}
+
+START_TEST(common_indices_are_counted_by_runs)
+{
+    static const char *const layouts[] = {"u8[10007] SS(0,7),SS(0,5)",
+                                          "u8[10007] SS(0,1000),S(0)",
+                                          "u8[10007] B(0;4096,4096,1815),S(0)",
+                                          "u8[10007] S(0)[1],SS(0,33)[0]",
+                                          "u8[10007] S(0),S(0)",
+                                          "u8[10007] G(0;9000,7,1000,0),S(0)",
+                                          "u8[10007] SS(0,2500),SS(0,600)"};
+
+    for (size_t i = 0; i < WF_COUNT(layouts); i++)
+        for (size_t k = 0; k < WF_COUNT(layouts); k++) {
+            weft_spec *a = spec_of("4x3", layouts[i]), *b = spec_of("4x3", layouts[k]);
+            for (int32_t rank = 0; rank < 12; rank++) {
+                struct wf_shard in_a, in_b;
+                struct wf_index of_a, of_b;
+                int64_t runs = 0, about, exact;
+                weft_run run;
+                wf_shard_of(a, rank, &in_a);
+                wf_shard_of(b, rank, &in_b);
+                of_a = wf_shard_index(&in_a, 0);
+                of_b = wf_shard_index(&in_b, 0);
+                exact = count_each(&of_a, &of_b);
+                ck_assert_int_eq(wf_index_common(&of_a, &of_b), exact);
+                ck_assert_int_eq(wf_index_common_about(&of_a, &of_b, 4096), exact);
+                about = wf_index_common_about(&of_a, &of_b, 3);
+                ck_assert(about >= 0 && about <= of_a.length && about <= of_b.length);
+                for (int64_t at = 0; wf_index_run(&of_a, at, &run); at += run.length)
+                    runs++;
+                ck_assert_int_le(runs, wf_index_runs(&of_a));
+            }
+            weft_spec_release(&a);
+            weft_spec_release(&b);
+        }
+}
+END_TEST
+
+START_TEST(common_indices_of_many_runs_are_estimated)
+{
+    weft_spec *a = spec_of("8", "u8[1000000007] SS(0,100000007)");
+    weft_spec *b = spec_of("8", "u8[1000000007] SS(0,33333333)");
+    struct wf_shard in_a, in_b;
+    struct wf_index of_a, of_b;
+    int64_t about;
+
+    wf_shard_of(a, 0, &in_a);
+    wf_shard_of(b, 0, &in_b);
+    of_a = wf_shard_index(&in_a, 0);
+    of_b = wf_shard_index(&in_b, 0);
+    /* indices 0 and 1 of each 10, and 0 to 3 of each 31: 8 of each 310 */
+    about = wf_index_common_about(&of_a, &of_b, 4096);
+    ck_assert(about > INT64_C(1000000007) / 310 * 8 * 9 / 10);
+    ck_assert(about < INT64_C(1000000007) / 310 * 8 * 11 / 10);
+    weft_spec_release(&a);
+    weft_spec_release(&b);
+}
+END_TEST
+
 SUITE(shard_index, chunks_are_full_then_short_then_empty, nested_splits_chunk_what_is_left,
       strided_splits_nest_with_plain_ones, thirty_by_eight_ranks_of_4096_rows,
       two_strided_dimensions_do_not_mix, an_order_changes_the_shards_of_ranks,
       huge_sizes_do_not_overflow, a_billion_runs_are_not_listed,
-      common_indices_of_a_run_need_no_walk)
+      common_indices_of_a_run_need_no_walk, common_indices_are_counted_by_runs,
+      common_indices_of_many_runs_are_estimated)

@@ -113,6 +113,7 @@ START_TEST(wrong_arguments_are_refused)
     int32_t given[2] = {-7, -7};
 
     ck_assert_int_eq(weft_owners_balance(0, NULL, 3, NULL), WEFT_OK);
+    check_refused(weft_owners_balance(0, NULL, 0, NULL), WEFT_ERR_INVALID, "owners is 0");
     check_refused(weft_owners_balance(2, NULL, 1, given), WEFT_ERR_INVALID, "bytes is NULL");
     check_refused(weft_owners_balance(2, bytes, 1, NULL), WEFT_ERR_INVALID, "out is NULL");
     check_refused(weft_owners_balance(2, bytes, 0, given), WEFT_ERR_INVALID,
