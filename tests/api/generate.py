@@ -21,6 +21,7 @@ OPTIONAL = {
     ("weft_op_use_register", "argument"): "passed to the caller's function",
     ("weft_log_to", "argument"): "passed to the caller's function",
     ("weft_op_apply", "user"): "passed to the caller's function",
+    ("weft_op_apply_phases", "user"): "passed to the caller's function",
     ("weft_op_moves_set", "before"): "BEFORE may be NULL",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_free_on", "pointer"): "accepts NULL",
