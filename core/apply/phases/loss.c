@@ -50,12 +50,10 @@ static weft_status scalar_spec(struct wf_phases *p, uint32_t reduction, weft_spe
 static weft_status add_up(struct wf_phases *p, weft_tensor *loss, weft_tensor **sum_count)
 {
     weft_tensor *in[2] = {loss, p->inputs[1]};
-    weft_spec *specs[2] = {NULL};
+    weft_spec *spec = NULL;
 
-    WF_TRY(scalar_spec(p, WEFT_REDUCE_SUM, &specs[0]));
-    specs[1] = weft_spec_retain(specs[0]);
-    WF_TRY(wf_phase(p, "total", 2, in, 2, specs, sum_count));
-    return wf_phases_complete(p, 2, sum_count);
+    WF_TRY(scalar_spec(p, WEFT_REDUCE_SUM, &spec));
+    return wf_phase_statistics(p, "total", spec, 2, in, 2, sum_count);
 }
 
 weft_status wf_phases_cross_entropy(struct wf_phases *p, weft_tensor **outputs)
@@ -63,13 +61,16 @@ weft_status wf_phases_cross_entropy(struct wf_phases *p, weft_tensor **outputs)
     weft_tensor *in[3] = {p->inputs[0], NULL, NULL}, *rows[4], *sum_count[2];
     enum reduction reduction = NONE;
     weft_spec *spec = NULL;
+    weft_status status;
 
     WF_TRY(read_attrs(p, &reduction));
     WF_TRY(wf_phases_align_rows(p, 1, false));
-    WF_TRY(wf_phase_reduce(p, "max", WEFT_REDUCE_MAX, 1, in, 1, &rows[0]));
+    WF_TRY(wf_phase_reduce(p, "max", WEFT_REDUCE_MAX, 1, in, &rows[0]));
     in[1] = rows[0];
     in[2] = rows[3] = p->inputs[1];
-    WF_TRY(wf_phase_reduce(p, "terms", WEFT_REDUCE_SUM, 3, in, 2, &rows[1]));
+    status = wf_rows_spec(p->x, p->reduced, false, WEFT_REDUCE_SUM, p->statistic, &spec);
+    if (status != WEFT_OK) return wf_phases_give_up(p, status);
+    WF_TRY(wf_phase_statistics(p, "terms", spec, 3, in, 2, &rows[1]));
     WF_TRY(wf_phase_finish_rows(p, p->statistic, 4, rows, 2, outputs));
     outputs[2] = NULL;
     if (reduction == NONE) return WEFT_OK;
@@ -77,6 +78,7 @@ weft_status wf_phases_cross_entropy(struct wf_phases *p, weft_tensor **outputs)
     outputs[0] = sum_count[0];
     if (reduction == SUM) return WEFT_OK;
     outputs[2] = sum_count[1];
+    spec = NULL;
     WF_TRY(scalar_spec(p, WEFT_REDUCE_COUNT, &spec));
     return wf_phase(p, "mean", 2, sum_count, 1, &spec, outputs);
 }

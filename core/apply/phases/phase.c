@@ -120,6 +120,20 @@ static weft_status compute(struct wf_phases *p, const char *phase, int32_t local
     return call_kernel(p, phase, local, inputs, in, outputs, out);
 }
 
+/* Call the kernel for the tensors OUT. */
+static weft_status run_kernel(struct wf_phases *p, const char *phase, uint32_t inputs,
+                              weft_tensor *const *in, uint32_t outputs, weft_tensor **out)
+{
+    for (uint32_t i = 0; i < inputs; i++)
+        if (in[i] != NULL) wf_tensor_use(in[i], p->stream);
+    for (int32_t i = 0; i < out[0]->local_count; i++) {
+        weft_status status = compute(p, phase, i, inputs, in, outputs, out);
+
+        if (status != WEFT_OK) return wf_phases_give_up(p, status);
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_phase(struct wf_phases *p, const char *phase, uint32_t inputs,
                      weft_tensor *const *in, uint32_t outputs, weft_spec **specs, weft_tensor **out)
 {
@@ -127,13 +141,7 @@ weft_status wf_phase(struct wf_phases *p, const char *phase, uint32_t inputs,
 
     release_specs(outputs, specs);
     WF_TRY(status);
-    for (uint32_t i = 0; i < inputs; i++)
-        if (in[i] != NULL) wf_tensor_use(in[i], p->stream);
-    for (int32_t i = 0; i < out[0]->local_count; i++) {
-        status = compute(p, phase, i, inputs, in, outputs, out);
-        if (status != WEFT_OK) return wf_phases_give_up(p, status);
-    }
-    return WEFT_OK;
+    return run_kernel(p, phase, inputs, in, outputs, out);
 }
 
 /* ---- moves ---- */
@@ -185,15 +193,52 @@ static weft_status rows_specs(struct wf_phases *p, bool keep, uint32_t reduction
     return WEFT_OK;
 }
 
-weft_status wf_phase_reduce(struct wf_phases *p, const char *phase, uint32_t reduction,
-                            uint32_t inputs, weft_tensor *const *in, uint32_t outputs,
-                            weft_tensor **out)
+/* Set OUT to the COUNT statistics in STACK: views of its first dimension. */
+static weft_status unstack(struct wf_phases *p, weft_tensor *stack, uint32_t count,
+                           weft_tensor **out)
 {
-    weft_spec *specs[WF_PHASE_OUTPUTS];
+    const struct wf_layout *layout = &stack->spec->layout;
 
-    WF_TRY(rows_specs(p, false, reduction, p->statistic, outputs, specs));
-    WF_TRY(wf_phase(p, phase, inputs, in, outputs, specs, out));
-    return wf_phases_complete(p, outputs, out);
+    for (uint32_t i = 0; i < count; i++) {
+        weft_tensor *slice = NULL;
+        weft_status status = weft_tensor_narrow(stack, 0, i, 1, &slice);
+
+        if (status == WEFT_OK)
+            status = weft_tensor_reshape(slice, layout->dims - 1, layout->shape + 1, &out[i]);
+        weft_tensor_release(&slice);
+        if (status != WEFT_OK) return wf_phases_give_up(p, status);
+        wf_phases_hold(p, out[i]);
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_phase_statistics(struct wf_phases *p, const char *phase, weft_spec *spec,
+                                uint32_t inputs, weft_tensor *const *in, uint32_t outputs,
+                                weft_tensor **out)
+{
+    weft_tensor *stack = NULL;
+    weft_spec *stacked = NULL;
+    weft_status status = wf_stacked_spec(spec, outputs, &stacked);
+
+    weft_spec_release(&spec);
+    if (status != WEFT_OK) return wf_phases_give_up(p, status);
+    status = make(p, 1, &stacked, &stack);
+    weft_spec_release(&stacked);
+    WF_TRY(status);
+    WF_TRY(unstack(p, stack, outputs, out));
+    WF_TRY(run_kernel(p, phase, inputs, in, outputs, out));
+    WF_TRY(wf_phases_complete(p, 1, &stack));
+    return unstack(p, stack, outputs, out);
+}
+
+weft_status wf_phase_reduce(struct wf_phases *p, const char *phase, uint32_t reduction,
+                            uint32_t inputs, weft_tensor *const *in, weft_tensor **out)
+{
+    weft_spec *spec;
+
+    WF_TRY(rows_specs(p, false, reduction, p->statistic, 1, &spec));
+    WF_TRY(wf_phase(p, phase, inputs, in, 1, &spec, out));
+    return wf_phases_complete(p, 1, out);
 }
 
 weft_status wf_phase_finish(struct wf_phases *p, uint32_t inputs, weft_tensor *const *in,

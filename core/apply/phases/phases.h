@@ -75,6 +75,8 @@ weft_status wf_candidates_spec(const weft_spec *spec, uint32_t reduced, int64_t 
 /* SPEC with SIZE elements in dimension DIM, which no axis splits. */
 weft_status wf_resized_spec(const weft_spec *spec, int32_t dim, int64_t size, uint32_t dtype,
                             weft_spec **out) WF_NODISCARD;
+/* SPEC with a first dimension of COUNT elements. */
+weft_status wf_stacked_spec(const weft_spec *spec, uint32_t count, weft_spec **out) WF_NODISCARD;
 /* SPEC with R in place of partials. */
 weft_status wf_complete_spec(const weft_spec *spec, weft_spec **out) WF_NODISCARD;
 /* The elements of dimension DIM that the rank with the most has. */
@@ -103,10 +105,15 @@ weft_status wf_phases_move(struct wf_phases *p, uint32_t count, weft_tensor **te
 /* The same, to the layouts without partials. */
 weft_status wf_phases_complete(struct wf_phases *p, uint32_t count,
                                weft_tensor **tensors) WF_NODISCARD;
-/* A phase whose outputs are one statistic of each row, reduced by REDUCTION. */
+/* A phase whose output is a statistic of each row, reduced by REDUCTION. */
 weft_status wf_phase_reduce(struct wf_phases *p, const char *phase, uint32_t reduction,
-                            uint32_t inputs, weft_tensor *const *in, uint32_t outputs,
+                            uint32_t inputs, weft_tensor *const *in,
                             weft_tensor **out) WF_NODISCARD;
+/* A phase with OUTPUTS statistics of the partial layout SPEC, which is released.  They travel as
+ * one tensor. */
+weft_status wf_phase_statistics(struct wf_phases *p, const char *phase, weft_spec *spec,
+                                uint32_t inputs, weft_tensor *const *in, uint32_t outputs,
+                                weft_tensor **out) WF_NODISCARD;
 /* The last phase, "finish", of an operator with one output of the layout of x. */
 weft_status wf_phase_finish(struct wf_phases *p, uint32_t inputs, weft_tensor *const *in,
                             weft_tensor **out) WF_NODISCARD;

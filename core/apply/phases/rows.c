@@ -100,6 +100,18 @@ weft_status wf_resized_spec(const weft_spec *spec, int32_t dim, int64_t size, ui
     return wf_spec_intern(&layout, out);
 }
 
+weft_status wf_stacked_spec(const weft_spec *spec, uint32_t count, weft_spec **out)
+{
+    struct wf_layout layout = rows_of(spec, 0, true, (weft_placement){0}, spec->layout.dtype);
+
+    memmove(layout.shape + 1, layout.shape, (size_t)layout.dims * sizeof *layout.shape);
+    layout.shape[0] = count;
+    layout.dims++;
+    for (int32_t a = 0; a < layout.mesh->axes; a++)
+        if (wf_placement_splits(&layout.placements[a])) layout.placements[a].dim++;
+    return wf_spec_intern(&layout, out);
+}
+
 weft_status wf_complete_spec(const weft_spec *spec, weft_spec **out)
 {
     struct wf_layout layout = rows_of(spec, 0, true, (weft_placement){0}, spec->layout.dtype);

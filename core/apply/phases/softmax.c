@@ -6,9 +6,9 @@ static weft_status max_and_sum(struct wf_phases *p, weft_tensor **max_sum)
 {
     weft_tensor *in[2] = {p->inputs[0], NULL};
 
-    WF_TRY(wf_phase_reduce(p, "max", WEFT_REDUCE_MAX, 1, in, 1, &max_sum[0]));
+    WF_TRY(wf_phase_reduce(p, "max", WEFT_REDUCE_MAX, 1, in, &max_sum[0]));
     in[1] = max_sum[0];
-    return wf_phase_reduce(p, "sum_exp", WEFT_REDUCE_SUM, 2, in, 1, &max_sum[1]);
+    return wf_phase_reduce(p, "sum_exp", WEFT_REDUCE_SUM, 2, in, &max_sum[1]);
 }
 
 weft_status wf_phases_softmax(struct wf_phases *p, weft_tensor **outputs)
@@ -26,7 +26,7 @@ weft_status wf_phases_softmax_bwd(struct wf_phases *p, weft_tensor **outputs)
     WF_TRY(wf_phases_align(p, 0, weft_spec_retain(p->x)));
     in[0] = p->inputs[0];
     in[1] = p->inputs[1];
-    WF_TRY(wf_phase_reduce(p, "dot", WEFT_REDUCE_SUM, 2, in, 1, &in[2]));
+    WF_TRY(wf_phase_reduce(p, "dot", WEFT_REDUCE_SUM, 2, in, &in[2]));
     return wf_phase_finish(p, 3, in, outputs);
 }
 

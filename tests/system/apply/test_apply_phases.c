@@ -1,0 +1,382 @@
+/* Operators over split dimensions: random calls, counts, special values, faults. */
+#include "base/base.h"
+#include "phase_cases.h"
+#include "phase_kernels.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "system/tensor/holds.h"
+#include "weft/launch.h"
+#include "weft/trace.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { CASES = 420, RANKS = 4 };
+
+static void run_on(int32_t ranks, weft_status (*rank)(void *), void *argument)
+{
+    ck_assert_msg(weft_threads_run(ranks, rank, argument) == WEFT_OK, "%s", weft_last_error());
+}
+
+/* ---- random calls ---- */
+
+struct wanted {
+    int cases;
+    weft_options options;
+};
+
+static weft_status run_cases(void *argument)
+{
+    const struct wanted *wanted = argument;
+    weft_context *context;
+    weft_status status;
+
+    WF_TRY(weft_init(&wanted->options, &context));
+    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
+    status = run_phase_cases(context, wanted->cases);
+    weft_context_release(&context);
+    return status;
+}
+
+START_TEST(calls_on_ranks_give_the_numbers_of_whole_tensors)
+{
+    struct wanted wanted = {test_cases(CASES), {.struct_size = sizeof wanted.options}};
+
+    test_seed_begin("apply_phases");
+    run_on(RANKS, run_cases, &wanted);
+}
+END_TEST
+
+START_TEST(calls_on_simulated_ranks_give_the_numbers_of_whole_tensors)
+{
+    struct wanted wanted = {test_cases(CASES),
+                            {.struct_size = sizeof wanted.options, .simulated_ranks = RANKS}};
+
+    test_seed_begin("apply_phases");
+    ck_assert_msg(run_cases(&wanted) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- what ranks share ---- */
+
+static const weft_op_attr dim_1 = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 1};
+
+static weft_op_call call_of(const char *name, uint32_t inputs, const weft_op_attr *attrs,
+                            uint32_t attr_count)
+{
+    return (weft_op_call){.struct_size = sizeof(weft_op_call),
+                          .name = name,
+                          .input_count = inputs,
+                          .attrs = attrs,
+                          .attr_count = attr_count};
+}
+
+static weft_status make(weft_context *context, const char *mesh_text, const char *text,
+                        weft_tensor **out)
+{
+    weft_mesh *mesh;
+    weft_spec *spec;
+
+    WF_TRY(weft_mesh_parse(mesh_text, &mesh));
+    WF_TRY(weft_spec_parse(mesh, text, &spec));
+    weft_mesh_release(&mesh);
+    WF_TRY(weft_tensor_create(context, spec, NULL, out));
+    weft_spec_release(&spec);
+    return weft_tensor_fill(*out, 1, NULL);
+}
+
+static bool prints(const weft_tensor *tensor, const char *text)
+{
+    char have[256];
+
+    return weft_spec_print(weft_tensor_spec(tensor), have, sizeof have, NULL) == WEFT_OK &&
+           strcmp(have, text) == 0;
+}
+
+static void release(uint32_t count, weft_tensor **tensors)
+{
+    for (uint32_t i = 0; i < count; i++)
+        weft_tensor_release(&tensors[i]);
+}
+
+/* ---- counts ---- */
+
+/* Apply CALL; *SENT and *RECEIVED become the bytes that this rank's operations had, *OPERATIONS
+ * their number. */
+static weft_status count(weft_context *context, const weft_op_call *call, weft_tensor **inputs,
+                         weft_tensor **outputs, weft_counts *counts)
+{
+    *counts = (weft_counts){.struct_size = sizeof *counts};
+    WF_TRY(weft_counts_begin(context, counts));
+    WF_TRY(weft_op_apply_phases(context, call, inputs, phase_kernel, NULL, NULL, outputs));
+    return weft_counts_end(context, counts);
+}
+
+static uint64_t reductions(const weft_counts *counts)
+{
+    return counts->operations[WEFT_OP_ALL_REDUCE];
+}
+
+enum { ROWS = 8, COLUMNS = 64 };
+
+static weft_status count_softmax(weft_context *context)
+{
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    const weft_op_call back = call_of("softmax_bwd", 2, &dim_1, 1);
+    const weft_op_call var = call_of(
+        "var", 1,
+        &(weft_op_attr){.name = "dims", .kind = WEFT_ATTR_LIST, .list = (int64_t[]){1}, .count = 1},
+        1);
+    weft_tensor *x[2], *y = NULL;
+    weft_counts counts;
+
+    WF_TRY(make(context, "dp=1,tp=4", "f32[8,64] R,S(1)", &x[0]));
+    WF_TRY(count(context, &softmax, x, &y, &counts));
+    HOLDS(prints(y, "f32[8,64] R,S(1)"));
+    HOLDS(reductions(&counts) == 2 && counts.sent == 2 * ROWS * sizeof(float));
+    HOLDS(counts.received == counts.sent && counts.implicit_moves == 0);
+    x[1] = y;
+    WF_TRY(count(context, &back, x, &y, &counts));
+    HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    weft_tensor_release(&y);
+    WF_TRY(count(context, &var, x, &y, &counts));
+    HOLDS(prints(y, "f32[8] R,R"));
+    HOLDS(reductions(&counts) == 2 && counts.sent == 2 * ROWS * sizeof(float));
+    weft_tensor_release(&y);
+    release(2, x);
+    return WEFT_OK;
+}
+
+static weft_status count_best(weft_context *context)
+{
+    const weft_op_attr attrs[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 3}};
+    const weft_op_call topk = call_of("topk", 1, attrs, 2);
+    const uint64_t pair = sizeof(float) + sizeof(int64_t);
+    weft_tensor *x, *y[2] = {NULL};
+    weft_counts counts;
+
+    WF_TRY(make(context, "tp=4", "f32[8,64] S(1)", &x));
+    WF_TRY(count(context, &topk, &x, y, &counts));
+    HOLDS(prints(y[0], "f32[8,3] R") && prints(y[1], "i64[8,3] R"));
+    HOLDS(counts.received <= 4 * 3 * ROWS * pair);
+    release(2, y);
+    weft_tensor_release(&x);
+    return WEFT_OK;
+}
+
+static weft_status count_loss(weft_context *context)
+{
+    const weft_op_attr none = {.name = "reduction", .kind = WEFT_ATTR_TEXT, .text = "none"};
+    const weft_op_call loss = call_of("cross_entropy", 2, &none, 1);
+    const weft_op_call back = call_of("cross_entropy_bwd", 4, &none, 1);
+    weft_tensor *x[2], *out[3] = {NULL}, *all[4], *d = NULL;
+    weft_counts counts;
+
+    WF_TRY(make(context, "tp=4", "f32[8,64] S(1)", &x[0]));
+    WF_TRY(make(context, "tp=4", "i64[8] R", &x[1]));
+    WF_TRY(count(context, &loss, x, out, &counts));
+    HOLDS(prints(out[0], "f32[8] R") && prints(out[1], "f32[8] R") && out[2] == NULL);
+    HOLDS(fabsf(((float *)weft_tensor_memory(out[0]))[0] - logf(COLUMNS)) < 1e-5f);
+    HOLDS(counts.sent == 3 * ROWS * sizeof(float) && counts.received == counts.sent);
+    all[0] = out[0], all[1] = x[0], all[2] = x[1], all[3] = out[1];
+    WF_TRY(count(context, &back, all, &d, &counts));
+    HOLDS(counts.sent == 0 && counts.received == 0 && reductions(&counts) == 0);
+    HOLDS(prints(d, "f32[8,64] S(1)"));
+    weft_tensor_release(&d);
+    release(2, out);
+    release(2, x);
+    return WEFT_OK;
+}
+
+static weft_status count_all(void *unused)
+{
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(count_softmax(context));
+    WF_TRY(count_best(context));
+    WF_TRY(count_loss(context));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(only_statistics_travel)
+{
+    run_on(RANKS, count_all, NULL);
+}
+END_TEST
+
+/* ---- special values ---- */
+
+/* A tensor of 2 rows and 4 columns, one column per rank. */
+static weft_status make_columns(weft_context *context, const float *rows, weft_tensor **out)
+{
+    float mine[2] = {rows[weft_rank(context)], rows[4 + weft_rank(context)]};
+
+    WF_TRY(make(context, "4", "f32[2,4] S(1)", out));
+    return weft_tensor_from_host(*out, mine, sizeof mine, NULL);
+}
+
+static weft_status best_of(weft_context *context, const char *name, const float *rows,
+                           int64_t first, int64_t second)
+{
+    const int64_t dims[] = {-1};
+    const weft_op_attr attr = {.name = "dims", .kind = WEFT_ATTR_LIST, .list = dims, .count = 1};
+    const weft_op_attr one = {
+        .name = "dims", .kind = WEFT_ATTR_LIST, .list = &dim_1.integer, .count = 1};
+    const weft_op_call call = call_of(name, 1, &one, 1), negative = call_of(name, 1, &attr, 1);
+    weft_tensor *x, *i = NULL;
+
+    WF_TRY(make_columns(context, rows, &x));
+    WF_TRY(weft_op_apply_phases(context, &call, &x, phase_kernel, NULL, NULL, &i));
+    HOLDS(((int64_t *)weft_tensor_memory(i))[0] == first);
+    HOLDS(((int64_t *)weft_tensor_memory(i))[1] == second);
+    weft_tensor_release(&i);
+    (void)negative;
+    weft_tensor_release(&x);
+    return WEFT_OK;
+}
+
+static weft_status find_specials(void *unused)
+{
+    static const float ties[] = {1, 3, 3, 2, -1, -1, -1, -1};
+    static const float holes[] = {1, NAN, NAN, 9, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    const weft_op_call safe = call_of("safe_softmax", 1, &dim_1, 1);
+    weft_tensor *x, *y = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(best_of(context, "argmax", ties, 1, 0));
+    WF_TRY(best_of(context, "argmin", ties, 0, 0));
+    WF_TRY(best_of(context, "argmax", holes, 1, 0));
+    WF_TRY(best_of(context, "argmin", holes, 1, 0));
+    WF_TRY(make_columns(context, holes, &x));
+    WF_TRY(weft_op_apply_phases(context, &softmax, &x, phase_kernel, NULL, NULL, &y));
+    HOLDS(isnan(((float *)weft_tensor_memory(y))[0]) && isnan(((float *)weft_tensor_memory(y))[1]));
+    weft_tensor_release(&y);
+    WF_TRY(weft_op_apply_phases(context, &safe, &x, phase_kernel, NULL, NULL, &y));
+    HOLDS(isnan(((float *)weft_tensor_memory(y))[0]) && ((float *)weft_tensor_memory(y))[1] == 0);
+    weft_tensor_release(&y);
+    weft_tensor_release(&x);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(ties_have_the_lowest_index_and_one_rank_with_nan_is_enough)
+{
+    run_on(RANKS, find_specials, NULL);
+}
+END_TEST
+
+/* ---- faults ---- */
+
+static weft_status fail_in_phase(void *user, const weft_op_run *run)
+{
+    const char *phase = user;
+
+    if (run->rank == 2 && strcmp(strrchr(run->name, '.') + 1, phase) == 0)
+        return weft_fail(WEFT_ERR_DEVICE, "out of registers");
+    return phase_kernel(NULL, run);
+}
+
+static weft_status fail_everywhere(void *argument)
+{
+    const weft_op_attr attrs[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 2}};
+    char *name = argument, operator[64], *phase;
+    weft_op_call call;
+    weft_tensor *x, *out[2] = {NULL};
+    weft_context *context;
+
+    snprintf(operator, sizeof operator, "%s", name);
+    phase = strchr(operator, '.');
+    *phase++ = '\0';
+    call = call_of(operator, 1, attrs, strcmp(operator, "topk") == 0 ? 2 : 1);
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "4", "f32[2,8] S(1)", &x));
+    HOLDS(weft_op_apply_phases(context, &call, &x, fail_in_phase, phase, NULL, out) != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), "rank 2 failed: operator") != NULL);
+    HOLDS(strstr(weft_last_error(), operator) != NULL);
+    HOLDS(strstr(weft_last_error(), "out of registers") != NULL && out[0] == NULL);
+    weft_tensor_release(&x);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call)
+{
+    static char *const phases[] = {"softmax.max", "softmax.sum_exp", "topk.candidates"};
+
+    for (size_t i = 0; i < WF_COUNT(phases); i++)
+        run_on(RANKS, fail_everywhere, phases[i]);
+}
+END_TEST
+
+static weft_status refuse_calls(void *unused)
+{
+    const weft_op_attr wrong_dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 2};
+    const weft_op_attr unknown = {.name = "dimm", .kind = WEFT_ATTR_INT};
+    const weft_op_attr twice[] = {dim_1, dim_1};
+    const weft_op_attr large[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 9}};
+    weft_op_call softmax = call_of("softmax", 1, &dim_1, 1), call;
+    weft_tensor *x, *i, *p, *rows, *inputs[2], *out = NULL;
+    weft_context *context;
+
+#define APPLY(call_, inputs_)                                                                      \
+    weft_op_apply_phases(context, call_, inputs_, phase_kernel, NULL, NULL, &out)
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
+    WF_TRY(make(context, "2", "i64[4,8] S(1)", &i));
+    WF_TRY(make(context, "1x2", "f32[4,8] P,S(1)", &p));
+    WF_TRY(make(context, "2", "f32[4,8] S(0)", &rows));
+    call = call_of("mm", 1, NULL, 0);
+    FAILS(APPLY(&call, &x), WEFT_ERR_UNSUPPORTED,
+          "weft_op_apply_phases: operator mm: it has no phases");
+    call = call_of("softmax", 2, &dim_1, 1);
+    inputs[0] = inputs[1] = x;
+    REFUSES(APPLY(&call, inputs), "the call has 2 inputs");
+    call = call_of("softmax", 1, NULL, 0);
+    REFUSES(APPLY(&call, &x), "it needs the attribute dim");
+    call = call_of("softmax", 1, &wrong_dim, 1);
+    REFUSES(APPLY(&call, &x), "dimension 2 does not exist; the input has 2");
+    call = call_of("softmax", 1, &unknown, 1);
+    REFUSES(APPLY(&call, &x), "it has no attribute dimm; its attributes: dim");
+    call = call_of("softmax", 1, twice, 2);
+    REFUSES(APPLY(&call, &x), "attribute dim twice");
+    call = call_of("topk", 1, large, 2);
+    REFUSES(APPLY(&call, &x), "it needs the attribute k, an integer from 0 to 8");
+    REFUSES(APPLY(&softmax, &i), "input 0 has the dtype i64");
+    call = call_of("softmax_bwd", 2, &dim_1, 1);
+    inputs[0] = rows;
+    FAILS(APPLY(&call, inputs), WEFT_ERR_MISMATCH,
+          "input 0 has the layout f32[4,8] S(0); the operator needs f32[4,8] S(1)");
+    inputs[0] = p;
+    REFUSES(APPLY(&call, inputs), "input 0 is on another mesh than input 1");
+    call = call_of("cross_entropy", 2, NULL, 0);
+    inputs[0] = x;
+    REFUSES(APPLY(&call, inputs), "it needs the attribute reduction: none, sum or mean");
+    inputs[1] = NULL;
+    REFUSES(APPLY(&call, inputs), "inputs[1]");
+    HOLDS(out == NULL);
+#undef APPLY
+    weft_tensor_release(&x);
+    weft_tensor_release(&i);
+    weft_tensor_release(&p);
+    weft_tensor_release(&rows);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(wrong_calls_are_refused)
+{
+    run_on(2, refuse_calls, NULL);
+}
+END_TEST
+
+SUITE(apply_phases, calls_on_ranks_give_the_numbers_of_whole_tensors,
+      calls_on_simulated_ranks_give_the_numbers_of_whole_tensors, only_statistics_travel,
+      ties_have_the_lowest_index_and_one_rank_with_nan_is_enough,
+      a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call, wrong_calls_are_refused)
