@@ -73,7 +73,6 @@ weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *input
     const struct wf_phased *op = p->op;
     uint32_t count = p->call.input_count, type;
 
-    if (inputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "inputs");
     if (count < op->least || count > op->most)
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                            "the call has %u inputs; expected %u to %u", count,

@@ -101,6 +101,7 @@ weft_status weft_op_apply_phases(weft_context *context, const weft_op_call *call
 
     WF_TRY(wf_context_check(context, WF_PHASES_FUNCTION));
     WF_TRY(wf_stream_check(context, stream, WF_PHASES_FUNCTION));
+    if (inputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "inputs");
     if (kernel == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "kernel");
     if (outputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "outputs");
     WF_TRY(wf_phases_read(&p, call));
