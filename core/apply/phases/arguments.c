@@ -68,10 +68,28 @@ static weft_status check_input(const struct wf_phases *p, uint32_t input)
     return WEFT_OK;
 }
 
+/* Statistics of floats, indices that are integers. */
+static weft_status check_dtype(const struct wf_phases *p, uint32_t input)
+{
+    uint32_t dtype;
+    bool fits;
+
+    if (p->inputs[input] == NULL) return WEFT_OK;
+    dtype = p->inputs[input]->spec->layout.dtype;
+    if (p->op->index > 0 && input == p->op->index)
+        fits = dtype == WEFT_DTYPE_I64;
+    else
+        fits = wf_dtype_is_float(dtype) || (p->op->any_type && !wf_dtype_is_complex(dtype));
+    if (fits) return WEFT_OK;
+    return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
+                                       "input %u has the dtype %s, for which it is not defined",
+                                       input, weft_dtype_name((enum weft_dtype)dtype)));
+}
+
 weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *inputs)
 {
     const struct wf_phased *op = p->op;
-    uint32_t count = p->call.input_count, type;
+    uint32_t count = p->call.input_count;
 
     if (count < op->least || count > op->most)
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
@@ -79,15 +97,12 @@ weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *input
                                            op->least, op->most));
     memcpy(p->inputs, inputs, count * sizeof(weft_tensor *));
     WF_TRY(check_attrs(p));
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         WF_TRY(check_input(p, i));
+        WF_TRY(check_dtype(p, i));
+    }
     p->x = p->inputs[op->main]->spec;
-    type = p->x->layout.dtype;
-    if (!wf_dtype_is_float(type) && (!op->any_type || wf_dtype_is_complex(type)))
-        return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
-                                           "input %u has the dtype %s, for which it is not defined",
-                                           op->main, weft_dtype_name((enum weft_dtype)type)));
-    p->statistic = type == WEFT_DTYPE_F64 ? WEFT_DTYPE_F64 : WEFT_DTYPE_F32;
+    p->statistic = p->x->layout.dtype == WEFT_DTYPE_F64 ? WEFT_DTYPE_F64 : WEFT_DTYPE_F32;
     return WEFT_OK;
 }
 

@@ -40,6 +40,7 @@ struct wf_phased {
     const char *attrs;   /* names, one space after each */
     uint8_t least, most; /* inputs */
     uint8_t main;        /* the input x */
+    uint8_t index;       /* the input that has integers; 0: none */
     uint8_t outputs;     /* of weft_op_apply; 0: it has no such form */
     bool any_type;       /* x may have integers */
     /* NULL: the kernel computes masked parts, which weft_op_apply knows. */

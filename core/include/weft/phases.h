@@ -40,9 +40,9 @@ extern "C" {
  *     embedding gather index_select      as in their rules
  *
  * `dim` is needed; `dims` is a number or a list, and all dimensions without it.  Classes of a cross
- * entropy are dimension 1 of x; `reduction` is "none", "sum" or "mean"; e is the logarithm of the
- * sum of exponentials, which cross_entropy_bwd needs, and z, the number of targets that count, is
- * NULL unless `reduction` is "mean".  l, e and z are f64 if x is, and f32 otherwise.
+ * entropy are dimension 1 of x; targets t are i64; `reduction` is "none", "sum" or "mean"; e is the
+ * logarithm of the sum of exponentials, which cross_entropy_bwd needs, and z, the number of targets
+ * that count, is NULL unless `reduction` is "mean".  l, e and z are f64 if x is, and f32 otherwise.
  *
  * Outputs are complete: partial on no axis, and replicated over axes that split a dimension which
  * the output lacks.  Outputs with the dimensions of x have the layout of x.  OUTPUTS has room for

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { CASES = 420, RANKS = 4 };
+enum { CASES = 210, RANKS = 4 };
 
 static void run_on(int32_t ranks, weft_status (*rank)(void *), void *argument)
 {
@@ -271,6 +271,55 @@ START_TEST(ties_have_the_lowest_index_and_one_rank_with_nan_is_enough)
 }
 END_TEST
 
+/* ---- dtypes ---- */
+
+/* Statistics have the dtype USER, other outputs that of x. */
+static weft_status check_types(void *user, const weft_op_run *run)
+{
+    const char *phase = strrchr(run->name, '.') + 1;
+    bool is_statistic = strcmp(phase, "max") == 0 || strcmp(phase, "sum_exp") == 0;
+    uint32_t want = is_statistic ? *(const uint32_t *)user : weft_spec_dtype(run->inputs[0].spec);
+
+    if (weft_spec_dtype(run->outputs[0].spec) != want)
+        return weft_fail(WEFT_ERR_INTERNAL, "%s has the dtype %s", run->name,
+                         weft_dtype_name(weft_spec_dtype(run->outputs[0].spec)));
+    memset(run->outputs[0].memory, 0, weft_spec_shard_bytes(run->outputs[0].spec, run->rank));
+    return WEFT_OK;
+}
+
+static weft_status apply_dtypes(void *unused)
+{
+    static const struct {
+        const char *x, *y;
+        uint32_t statistic;
+    } types[] = {{"bf16[4,8] S(1)", "bf16[4,8] S(1)", WEFT_DTYPE_F32},
+                 {"f16[4,8] S(1)", "f16[4,8] S(1)", WEFT_DTYPE_F32},
+                 {"f64[4,8] S(1)", "f64[4,8] S(1)", WEFT_DTYPE_F64}};
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    for (size_t i = 0; i < WF_COUNT(types); i++) {
+        uint32_t statistic = types[i].statistic;
+        weft_tensor *x, *y = NULL;
+
+        WF_TRY(make(context, "2", types[i].x, &x));
+        WF_TRY(weft_op_apply_phases(context, &softmax, &x, check_types, &statistic, NULL, &y));
+        HOLDS(prints(y, types[i].y));
+        weft_tensor_release(&x);
+        weft_tensor_release(&y);
+    }
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(statistics_are_f32_or_f64)
+{
+    run_on(2, apply_dtypes, NULL);
+}
+END_TEST
+
 /* ---- faults ---- */
 
 static weft_status fail_in_phase(void *user, const weft_op_run *run)
@@ -321,8 +370,8 @@ static weft_status refuse_calls(void *unused)
     const weft_op_attr twice[] = {dim_1, dim_1};
     const weft_op_attr large[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 9}};
     weft_op_call softmax = call_of("softmax", 1, &dim_1, 1), call;
-    weft_tensor *x, *i, *p, *rows, *inputs[2], *out = NULL;
-    weft_context *context;
+    weft_tensor *x, *i, *p, *rows, *foreign, *inputs[2], *out = NULL;
+    weft_context *context, *other;
 
 #define APPLY(call_, inputs_)                                                                      \
     weft_op_apply_phases(context, call_, inputs_, phase_kernel, NULL, NULL, &out)
@@ -330,7 +379,7 @@ static weft_status refuse_calls(void *unused)
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
     WF_TRY(make(context, "2", "i64[4,8] S(1)", &i));
-    WF_TRY(make(context, "1x2", "f32[4,8] P,S(1)", &p));
+    WF_TRY(make(context, "2x1", "f32[4,8] P,S(1)", &p));
     WF_TRY(make(context, "2", "f32[4,8] S(0)", &rows));
     call = call_of("mm", 1, NULL, 0);
     FAILS(APPLY(&call, &x), WEFT_ERR_UNSUPPORTED,
@@ -356,10 +405,20 @@ static weft_status refuse_calls(void *unused)
     inputs[0] = p;
     REFUSES(APPLY(&call, inputs), "input 0 is on another mesh than input 1");
     call = call_of("cross_entropy", 2, NULL, 0);
-    inputs[0] = x;
+    inputs[0] = x, inputs[1] = i;
     REFUSES(APPLY(&call, inputs), "it needs the attribute reduction: none, sum or mean");
     inputs[1] = NULL;
     REFUSES(APPLY(&call, inputs), "inputs[1]");
+    inputs[1] = rows;
+    REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32, for which it is not defined");
+    FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
+          "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
+    WF_TRY(weft_init(&(weft_options){.struct_size = sizeof(weft_options), .simulated_ranks = 2},
+                     &other));
+    WF_TRY(make(other, "2", "f32[4,8] S(1)", &foreign));
+    REFUSES(APPLY(&softmax, &foreign), "input 0 belongs to another context");
+    weft_tensor_release(&foreign);
+    weft_context_release(&other);
     HOLDS(out == NULL);
 #undef APPLY
     weft_tensor_release(&x);
@@ -378,5 +437,5 @@ END_TEST
 
 SUITE(apply_phases, calls_on_ranks_give_the_numbers_of_whole_tensors,
       calls_on_simulated_ranks_give_the_numbers_of_whole_tensors, only_statistics_travel,
-      ties_have_the_lowest_index_and_one_rank_with_nan_is_enough,
+      ties_have_the_lowest_index_and_one_rank_with_nan_is_enough, statistics_are_f32_or_f64,
       a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call, wrong_calls_are_refused)
