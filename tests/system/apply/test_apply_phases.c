@@ -370,8 +370,8 @@ static weft_status refuse_calls(void *unused)
     const weft_op_attr twice[] = {dim_1, dim_1};
     const weft_op_attr large[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 9}};
     weft_op_call softmax = call_of("softmax", 1, &dim_1, 1), call;
-    weft_tensor *x, *i, *p, *rows, *foreign, *inputs[2], *out = NULL;
-    weft_context *context, *other;
+    weft_tensor *x, *i, *p, *rows, *inputs[2], *out = NULL;
+    weft_context *context;
 
 #define APPLY(call_, inputs_)                                                                      \
     weft_op_apply_phases(context, call_, inputs_, phase_kernel, NULL, NULL, &out)
@@ -413,12 +413,6 @@ static weft_status refuse_calls(void *unused)
     REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32, for which it is not defined");
     FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
           "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
-    WF_TRY(weft_init(&(weft_options){.struct_size = sizeof(weft_options), .simulated_ranks = 2},
-                     &other));
-    WF_TRY(make(other, "2", "f32[4,8] S(1)", &foreign));
-    REFUSES(APPLY(&softmax, &foreign), "input 0 belongs to another context");
-    weft_tensor_release(&foreign);
-    weft_context_release(&other);
     HOLDS(out == NULL);
 #undef APPLY
     weft_tensor_release(&x);
@@ -435,7 +429,32 @@ START_TEST(wrong_calls_are_refused)
 }
 END_TEST
 
+static weft_status mix_contexts(void)
+{
+    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 2};
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    weft_context *context, *other;
+    weft_tensor *x, *y = NULL;
+
+    WF_TRY(weft_init(&options, &context));
+    WF_TRY(weft_init(&options, &other));
+    WF_TRY(make(other, "2", "f32[4,8] S(1)", &x));
+    REFUSES(weft_op_apply_phases(context, &softmax, &x, phase_kernel, NULL, NULL, &y),
+            "operator softmax: input 0 belongs to another context");
+    weft_tensor_release(&x);
+    weft_context_release(&other);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(tensors_of_another_context_are_refused)
+{
+    ck_assert_msg(mix_contexts() == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
 SUITE(apply_phases, calls_on_ranks_give_the_numbers_of_whole_tensors,
       calls_on_simulated_ranks_give_the_numbers_of_whole_tensors, only_statistics_travel,
       ties_have_the_lowest_index_and_one_rank_with_nan_is_enough, statistics_are_f32_or_f64,
-      a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call, wrong_calls_are_refused)
+      a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call, wrong_calls_are_refused,
+      tensors_of_another_context_are_refused)
