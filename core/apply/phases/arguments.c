@@ -51,7 +51,7 @@ static weft_status check_attrs(const struct wf_phases *p)
 
 static weft_status check_input(const struct wf_phases *p, uint32_t input)
 {
-    const weft_tensor *tensor = p->inputs[input], *main = p->inputs[p->op->main];
+    const weft_tensor *tensor = p->inputs[input], *main = p->inputs[p->main];
     char what[32];
 
     snprintf(what, sizeof what, "inputs[%u]", input);
@@ -62,9 +62,9 @@ static weft_status check_input(const struct wf_phases *p, uint32_t input)
             p, wf_fail(WEFT_ERR_INVALID, "input %u belongs to another context", input));
     if (main != NULL && wf_is_usable(main->made, WF_KIND_TENSOR) &&
         tensor->spec->layout.mesh != main->spec->layout.mesh)
-        return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
-                                           "input %u is on another mesh than input %u", input,
-                                           p->op->main));
+        return wf_phases_refuse(
+            p,
+            wf_fail(WEFT_ERR_INVALID, "input %u is on another mesh than input %u", input, p->main));
     return WEFT_OK;
 }
 
@@ -101,7 +101,7 @@ weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *input
         WF_TRY(check_input(p, i));
         WF_TRY(check_dtype(p, i));
     }
-    p->x = p->inputs[op->main]->spec;
+    p->x = p->inputs[p->main]->spec;
     p->statistic = p->x->layout.dtype == WEFT_DTYPE_F64 ? WEFT_DTYPE_F64 : WEFT_DTYPE_F32;
     return WEFT_OK;
 }

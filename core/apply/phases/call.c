@@ -36,6 +36,7 @@ static weft_status find(struct wf_phases *p)
     for (size_t i = 0; i < WF_COUNT(operators); i++)
         if (strcmp(operators[i].name, p->call.name) == 0) {
             p->op = &operators[i];
+            p->main = operators[i].main;
             return WEFT_OK;
         }
     return wf_phases_refuse(p,
@@ -59,6 +60,18 @@ static weft_status apply_whole(struct wf_phases *p, weft_tensor *const *inputs,
     return WEFT_OK;
 }
 
+/* If only the gradient of a softmax is split, its layout is the cheaper one: the other input is
+ * cut.
+ */
+static void choose_main(struct wf_phases *p)
+{
+    if (p->op->run != wf_phases_softmax_bwd || wf_rows_are_split(p->x, p->reduced) ||
+        !wf_rows_are_split(p->inputs[0]->spec, p->reduced))
+        return;
+    p->main = 0;
+    p->x = p->inputs[0]->spec;
+}
+
 /* The main input without partials. */
 static weft_status complete_main(struct wf_phases *p)
 {
@@ -66,8 +79,8 @@ static weft_status complete_main(struct wf_phases *p)
     weft_status status = wf_complete_spec(p->x, &spec);
 
     if (status != WEFT_OK) return wf_phases_give_up(p, status);
-    WF_TRY(wf_phases_align(p, p->op->main, spec));
-    p->x = p->inputs[p->op->main]->spec;
+    WF_TRY(wf_phases_align(p, p->main, spec));
+    p->x = p->inputs[p->main]->spec;
     return WEFT_OK;
 }
 
@@ -79,6 +92,7 @@ static weft_status run(struct wf_phases *p, weft_tensor *const *inputs, weft_ten
     WF_TRY(wf_phases_read_inputs(p, inputs));
     if (strncmp(op->name, "cross_entropy", strlen("cross_entropy")) != 0)
         WF_TRY(wf_phases_read_dims(p, p->x->layout.dims));
+    choose_main(p);
     if (op->outputs > 0 && !wf_rows_are_split(p->x, p->reduced))
         return apply_whole(p, inputs, outputs);
     WF_TRY(complete_main(p));

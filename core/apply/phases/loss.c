@@ -20,7 +20,7 @@ static weft_status read_attrs(struct wf_phases *p, enum reduction *out)
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                            "input %u has %d dimensions; dimension 1 must be the "
                                            "classes",
-                                           p->op->main, p->x->layout.dims));
+                                           p->main, p->x->layout.dims));
     p->reduced = 1u << CLASSES;
     p->keepdim = false;
     for (uint32_t i = 0; attr != NULL && attr->kind == WEFT_ATTR_TEXT && i < WF_COUNT(names); i++)
@@ -87,6 +87,7 @@ weft_status wf_phases_cross_entropy_bwd(struct wf_phases *p, weft_tensor **outpu
 {
     enum reduction reduction = NONE;
     weft_spec *spec = NULL;
+    weft_status status;
 
     WF_TRY(read_attrs(p, &reduction));
     if ((reduction == MEAN) != (p->inputs[4] != NULL))
@@ -99,8 +100,10 @@ weft_status wf_phases_cross_entropy_bwd(struct wf_phases *p, weft_tensor **outpu
         WF_TRY(wf_phases_align_rows(p, 0, false));
     } else {
         WF_TRY(scalar_spec(p, WEFT_REDUCE_COUNT, &spec));
-        WF_TRY(wf_phases_align(p, 0, weft_spec_retain(spec)));
-        WF_TRY(wf_phases_align(p, 4, spec));
+        status = wf_phases_align(p, 0, weft_spec_retain(spec));
+        if (status == WEFT_OK) status = wf_phases_align(p, 4, weft_spec_retain(spec));
+        weft_spec_release(&spec);
+        WF_TRY(status);
     }
     return wf_phase_finish(p, p->call.input_count, p->inputs, outputs);
 }

@@ -26,7 +26,8 @@ struct wf_phases {
     weft_status (*kernel)(void *user, const weft_op_run *run);
     void *user;
     weft_tensor *inputs[WF_PHASE_INPUTS]; /* borrowed or held; NULL: absent */
-    const weft_spec *x;                   /* layout of the main input, without partials */
+    uint32_t main;                        /* the input x, whose layout the call has */
+    const weft_spec *x;                   /* its layout, without partials */
     uint32_t reduced;                     /* the dimensions of x in question, a bit each */
     bool keepdim;
     uint32_t statistic; /* dtype of statistics */

@@ -23,7 +23,7 @@ weft_status wf_phases_softmax_bwd(struct wf_phases *p, weft_tensor **outputs)
 {
     weft_tensor *in[3] = {NULL};
 
-    WF_TRY(wf_phases_align(p, 0, weft_spec_retain(p->x)));
+    WF_TRY(wf_phases_align(p, 1 - p->main, weft_spec_retain(p->x)));
     in[0] = p->inputs[0];
     in[1] = p->inputs[1];
     WF_TRY(wf_phase_reduce(p, "dot", WEFT_REDUCE_SUM, 2, in, &in[2]));

@@ -66,6 +66,12 @@ static uint32_t draw(struct trial *t, uint32_t below)
     return (uint32_t)(t->state >> 33) % below;
 }
 
+/* Add to the text of the call. */
+static void note(struct trial *t, const char *text)
+{
+    snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s", text);
+}
+
 static bool is(const struct trial *t, const char *name)
 {
     return strcmp(t->kind->name, name) == 0;
@@ -169,6 +175,7 @@ static weft_status spec_of(struct trial *t, const char *dtype, int32_t dims, con
                            bool whole, weft_spec **out)
 {
     char text[TEXT];
+    bool turned = false;
     weft_status status = WEFT_ERR_INVALID;
 
     for (int tries = 0; tries < 20 && status != WEFT_OK; tries++) {
@@ -177,7 +184,9 @@ static weft_status spec_of(struct trial *t, const char *dtype, int32_t dims, con
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", d > 0 ? "," : "",
                      (long long)shape[d]);
         strcat(text, "] ");
-        for (int32_t a = 0; a < weft_mesh_axes(t->mesh); a++) {
+        turned = !whole && dims > 1 && weft_mesh_axes(t->mesh) == 2 && draw(t, 8) == 0;
+        if (turned) strcat(text, "S(1)[1],S(1)[0]");
+        for (int32_t a = 0; a < weft_mesh_axes(t->mesh) && !turned; a++) {
             if (whole)
                 strcat(text, a > 0 ? ",R" : "R");
             else
@@ -225,6 +234,39 @@ static weft_status fill(void *user, const weft_op_run *run)
     return WEFT_OK;
 }
 
+/* Move WHOLE to a random layout. */
+static weft_status scatter(struct trial *t, enum draw from, weft_tensor *whole, weft_tensor **parts)
+{
+    const weft_spec *is = weft_tensor_spec(whole);
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    do { /* partial integers and specials would not keep their values */
+        weft_spec_release(&spec);
+        WF_TRY(spec_of(t, weft_dtype_name(weft_spec_dtype(is)), weft_spec_dims(is),
+                       weft_spec_shape(is), false, &spec));
+    } while (from != VALUES && strchr(strrchr(t->text, '|'), 'P') != NULL);
+    status = weft_tensor_move(whole, spec, NULL, parts);
+    weft_spec_release(&spec);
+    return status;
+}
+
+/* The same, to memory in which the first two dimensions are swapped. */
+static weft_status scatter_turned(struct trial *t, enum draw from, weft_tensor *whole,
+                                  weft_tensor **parts)
+{
+    weft_tensor *turned, *moved = NULL;
+    weft_status status;
+
+    note(t, " | turned");
+    WF_TRY(weft_tensor_transpose(whole, 0, 1, &turned));
+    status = scatter(t, from, turned, &moved);
+    if (status == WEFT_OK) status = weft_tensor_transpose(moved, 0, 1, parts);
+    weft_tensor_release(&moved);
+    weft_tensor_release(&turned);
+    return status;
+}
+
 static weft_status make_pair(struct trial *t, uint32_t input, int32_t dims, const int64_t *shape,
                              weft_tensor **whole, weft_tensor **parts)
 {
@@ -242,13 +284,9 @@ static weft_status make_pair(struct trial *t, uint32_t input, int32_t dims, cons
     weft_spec_release(&spec);
     WF_TRY(weft_op_apply(t->context, &relu, &blank, fill, &f, NULL, whole));
     weft_tensor_release(&blank);
-    do { /* partial integers and specials would not keep their values */
-        weft_spec_release(&spec);
-        WF_TRY(spec_of(t, is_index ? "i64" : "f32", dims, shape, false, &spec));
-    } while (from != VALUES && strchr(strrchr(t->text, '|'), 'P') != NULL);
-    WF_TRY(weft_tensor_move(*whole, spec, NULL, parts));
-    weft_spec_release(&spec);
-    return WEFT_OK;
+    if (t->kind->kinds[input] == 'x' && draw(t, 4) == 0)
+        return scatter_turned(t, from, *whole, parts);
+    return scatter(t, from, *whole, parts);
 }
 
 static weft_status make_input(struct trial *t, uint32_t input, weft_tensor **whole,

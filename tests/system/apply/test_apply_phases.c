@@ -1,22 +1,14 @@
-/* Operators over split dimensions: random calls, counts, special values, faults. */
+/* Operators over split dimensions: random calls, counts, special values, dtypes. */
 #include "base/base.h"
 #include "phase_cases.h"
 #include "phase_kernels.h"
-#include "support/layout.h"
+#include "phase_tests.h"
 #include "support/suite.h"
-#include "system/tensor/holds.h"
-#include "weft/launch.h"
 #include "weft/trace.h"
 
 #include <math.h>
-#include <stdio.h>
 
-enum { CASES = 210, RANKS = 4 };
-
-static void run_on(int32_t ranks, weft_status (*rank)(void *), void *argument)
-{
-    ck_assert_msg(weft_threads_run(ranks, rank, argument) == WEFT_OK, "%s", weft_last_error());
-}
+enum { CASES = 210 };
 
 /* ---- random calls ---- */
 
@@ -57,49 +49,13 @@ START_TEST(calls_on_simulated_ranks_give_the_numbers_of_whole_tensors)
 }
 END_TEST
 
-/* ---- what ranks share ---- */
-
-static const weft_op_attr dim_1 = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 1};
-
-static weft_op_call call_of(const char *name, uint32_t inputs, const weft_op_attr *attrs,
-                            uint32_t attr_count)
-{
-    return (weft_op_call){.struct_size = sizeof(weft_op_call),
-                          .name = name,
-                          .input_count = inputs,
-                          .attrs = attrs,
-                          .attr_count = attr_count};
-}
-
-static weft_status make(weft_context *context, const char *mesh_text, const char *text,
-                        weft_tensor **out)
-{
-    weft_mesh *mesh;
-    weft_spec *spec;
-
-    WF_TRY(weft_mesh_parse(mesh_text, &mesh));
-    WF_TRY(weft_spec_parse(mesh, text, &spec));
-    weft_mesh_release(&mesh);
-    WF_TRY(weft_tensor_create(context, spec, NULL, out));
-    weft_spec_release(&spec);
-    return weft_tensor_fill(*out, 1, NULL);
-}
-
-static bool prints(const weft_tensor *tensor, const char *text)
-{
-    char have[256];
-
-    return weft_spec_print(weft_tensor_spec(tensor), have, sizeof have, NULL) == WEFT_OK &&
-           strcmp(have, text) == 0;
-}
+/* ---- counts ---- */
 
 static void release(uint32_t count, weft_tensor **tensors)
 {
     for (uint32_t i = 0; i < count; i++)
         weft_tensor_release(&tensors[i]);
 }
-
-/* ---- counts ---- */
 
 /* Apply CALL; *SENT and *RECEIVED become the bytes that this rank's operations had, *OPERATIONS
  * their number. */
@@ -138,6 +94,12 @@ static weft_status count_softmax(weft_context *context)
     x[1] = y;
     WF_TRY(count(context, &back, x, &y, &counts));
     HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    weft_tensor_release(&y);
+    weft_tensor_release(&x[1]); /* a replica is cut to the layout of the other input */
+    WF_TRY(make(context, "dp=1,tp=4", "f32[8,64] R,R", &x[1]));
+    WF_TRY(count(context, &back, x, &y, &counts));
+    HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    HOLDS(prints(y, "f32[8,64] R,S(1)"));
     weft_tensor_release(&y);
     WF_TRY(count(context, &var, x, &y, &counts));
     HOLDS(prints(y, "f32[8] R,R"));
@@ -320,141 +282,6 @@ START_TEST(statistics_are_f32_or_f64)
 }
 END_TEST
 
-/* ---- faults ---- */
-
-static weft_status fail_in_phase(void *user, const weft_op_run *run)
-{
-    const char *phase = user;
-
-    if (run->rank == 2 && strcmp(strrchr(run->name, '.') + 1, phase) == 0)
-        return weft_fail(WEFT_ERR_DEVICE, "out of registers");
-    return phase_kernel(NULL, run);
-}
-
-static weft_status fail_everywhere(void *argument)
-{
-    const weft_op_attr attrs[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 2}};
-    char *name = argument, operator[64], *phase;
-    weft_op_call call;
-    weft_tensor *x, *out[2] = {NULL};
-    weft_context *context;
-
-    snprintf(operator, sizeof operator, "%s", name);
-    phase = strchr(operator, '.');
-    *phase++ = '\0';
-    call = call_of(operator, 1, attrs, strcmp(operator, "topk") == 0 ? 2 : 1);
-    WF_TRY(weft_init(NULL, &context));
-    WF_TRY(make(context, "4", "f32[2,8] S(1)", &x));
-    HOLDS(weft_op_apply_phases(context, &call, &x, fail_in_phase, phase, NULL, out) != WEFT_OK);
-    HOLDS(strstr(weft_last_error(), "rank 2 failed: operator") != NULL);
-    HOLDS(strstr(weft_last_error(), operator) != NULL);
-    HOLDS(strstr(weft_last_error(), "out of registers") != NULL && out[0] == NULL);
-    weft_tensor_release(&x);
-    weft_context_release(&context);
-    return WEFT_OK;
-}
-
-START_TEST(a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call)
-{
-    static char *const phases[] = {"softmax.max", "softmax.sum_exp", "topk.candidates"};
-
-    for (size_t i = 0; i < WF_COUNT(phases); i++)
-        run_on(RANKS, fail_everywhere, phases[i]);
-}
-END_TEST
-
-static weft_status refuse_calls(void *unused)
-{
-    const weft_op_attr wrong_dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 2};
-    const weft_op_attr unknown = {.name = "dimm", .kind = WEFT_ATTR_INT};
-    const weft_op_attr twice[] = {dim_1, dim_1};
-    const weft_op_attr large[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 9}};
-    weft_op_call softmax = call_of("softmax", 1, &dim_1, 1), call;
-    weft_tensor *x, *i, *p, *rows, *inputs[2], *out = NULL;
-    weft_context *context;
-
-#define APPLY(call_, inputs_)                                                                      \
-    weft_op_apply_phases(context, call_, inputs_, phase_kernel, NULL, NULL, &out)
-    (void)unused;
-    WF_TRY(weft_init(NULL, &context));
-    WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
-    WF_TRY(make(context, "2", "i64[4,8] S(1)", &i));
-    WF_TRY(make(context, "2x1", "f32[4,8] P,S(1)", &p));
-    WF_TRY(make(context, "2", "f32[4,8] S(0)", &rows));
-    call = call_of("mm", 1, NULL, 0);
-    FAILS(APPLY(&call, &x), WEFT_ERR_UNSUPPORTED,
-          "weft_op_apply_phases: operator mm: it has no phases");
-    call = call_of("softmax", 2, &dim_1, 1);
-    inputs[0] = inputs[1] = x;
-    REFUSES(APPLY(&call, inputs), "the call has 2 inputs");
-    call = call_of("softmax", 1, NULL, 0);
-    REFUSES(APPLY(&call, &x), "it needs the attribute dim");
-    call = call_of("softmax", 1, &wrong_dim, 1);
-    REFUSES(APPLY(&call, &x), "dimension 2 does not exist; the input has 2");
-    call = call_of("softmax", 1, &unknown, 1);
-    REFUSES(APPLY(&call, &x), "it has no attribute dimm; its attributes: dim");
-    call = call_of("softmax", 1, twice, 2);
-    REFUSES(APPLY(&call, &x), "attribute dim twice");
-    call = call_of("topk", 1, large, 2);
-    REFUSES(APPLY(&call, &x), "it needs the attribute k, an integer from 0 to 8");
-    REFUSES(APPLY(&softmax, &i), "input 0 has the dtype i64");
-    call = call_of("softmax_bwd", 2, &dim_1, 1);
-    inputs[0] = rows;
-    FAILS(APPLY(&call, inputs), WEFT_ERR_MISMATCH,
-          "input 0 has the layout f32[4,8] S(0); the operator needs f32[4,8] S(1)");
-    inputs[0] = p;
-    REFUSES(APPLY(&call, inputs), "input 0 is on another mesh than input 1");
-    call = call_of("cross_entropy", 2, NULL, 0);
-    inputs[0] = x, inputs[1] = i;
-    REFUSES(APPLY(&call, inputs), "it needs the attribute reduction: none, sum or mean");
-    inputs[1] = NULL;
-    REFUSES(APPLY(&call, inputs), "inputs[1]");
-    inputs[1] = rows;
-    REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32, for which it is not defined");
-    FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
-          "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
-    HOLDS(out == NULL);
-#undef APPLY
-    weft_tensor_release(&x);
-    weft_tensor_release(&i);
-    weft_tensor_release(&p);
-    weft_tensor_release(&rows);
-    weft_context_release(&context);
-    return WEFT_OK;
-}
-
-START_TEST(wrong_calls_are_refused)
-{
-    run_on(2, refuse_calls, NULL);
-}
-END_TEST
-
-static weft_status mix_contexts(void)
-{
-    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 2};
-    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
-    weft_context *context, *other;
-    weft_tensor *x, *y = NULL;
-
-    WF_TRY(weft_init(&options, &context));
-    WF_TRY(weft_init(&options, &other));
-    WF_TRY(make(other, "2", "f32[4,8] S(1)", &x));
-    REFUSES(weft_op_apply_phases(context, &softmax, &x, phase_kernel, NULL, NULL, &y),
-            "operator softmax: input 0 belongs to another context");
-    weft_tensor_release(&x);
-    weft_context_release(&other);
-    weft_context_release(&context);
-    return WEFT_OK;
-}
-
-START_TEST(tensors_of_another_context_are_refused)
-{
-    ck_assert_msg(mix_contexts() == WEFT_OK, "%s", weft_last_error());
-}
-END_TEST
-
 SUITE(apply_phases, calls_on_ranks_give_the_numbers_of_whole_tensors,
       calls_on_simulated_ranks_give_the_numbers_of_whole_tensors, only_statistics_travel,
-      ties_have_the_lowest_index_and_one_rank_with_nan_is_enough, statistics_are_f32_or_f64,
-      a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call, wrong_calls_are_refused,
-      tensors_of_another_context_are_refused)
+      ties_have_the_lowest_index_and_one_rank_with_nan_is_enough, statistics_are_f32_or_f64)

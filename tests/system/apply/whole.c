@@ -30,6 +30,17 @@ static double result(const weft_op_run *run, const struct sums *s, double x)
     return is(run, "log_softmax") ? x - max - log(s->sum) : exp(x - max) / s->sum;
 }
 
+/* The element of the second input where W is in the first. */
+static double second(const weft_op_run *run, const struct walk *w)
+{
+    const weft_op_local *t = &run->inputs[1];
+    int64_t offset = 0;
+
+    for (int32_t d = 0; d < t->shard->dims; d++)
+        offset += w->at[d] * t->strides[d];
+    return (double)floats(t)[offset];
+}
+
 static void add_rows(struct walk *w, const weft_op_run *run, struct sums *rows)
 {
     for (int64_t i = 0; i < MOST_ROWS; i++)
@@ -45,8 +56,7 @@ static void add_rows(struct walk *w, const weft_op_run *run, struct sums *rows)
 
         s->sum += exp(relative((double)*x, s->max));
         s->squares += from_mean * from_mean;
-        if (run->input_count > 1)
-            s->dot += (double)*x * (double)floats(&run->inputs[1])[w->position - 1];
+        if (run->input_count > 1) s->dot += (double)*x * second(run, w);
     }
     w->position = 0;
 }
@@ -87,9 +97,7 @@ weft_status whole_kernel(const weft_op_run *run)
     for (const float *value; (value = walk_next(w)) != NULL;) {
         const struct sums *s = &rows[w->row];
         int64_t at = w->position - 1;
-        double y = is(run, "softmax_bwd") || is(run, "log_softmax_bwd")
-                       ? (double)floats(&run->inputs[1])[at]
-                       : 0;
+        double y = run->input_count > 1 ? second(run, w) : 0;
 
         if (is(run, "softmax_bwd"))
             floats(&run->outputs[0])[at] = (float)(y * ((double)*value - s->dot));
