@@ -21,6 +21,7 @@ OPTIONAL = {
     ("weft_op_use_register", "argument"): "passed to the caller's function",
     ("weft_log_to", "argument"): "passed to the caller's function",
     ("weft_op_apply", "user"): "passed to the caller's function",
+    ("weft_op_apply_phases", "user"): "passed to the caller's function",
     ("weft_op_moves_set", "before"): "BEFORE may be NULL",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_free_on", "pointer"): "accepts NULL",
@@ -57,6 +58,7 @@ VALID = {
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
     "weft_op_remove": "WEFT_ERR_NOT_FOUND",  # nobody registered the name
     "weft_op_use_remove": "WEFT_ERR_NOT_FOUND",
+    "weft_op_apply_phases": "WEFT_ERR_UNSUPPORTED",  # exp has no phases
     "weft_checkpoint_create": "WEFT_ERR_SYSTEM",  # no file can be made at the path
     "weft_checkpoint_commit": "WEFT_ERR_INVALID",  # the tensor was not written
     "weft_layout_open": "WEFT_ERR_PARSE",  # an empty file
@@ -147,6 +149,7 @@ OBJECTS = {
     "void (*)(void *, const char *)": "dump_line",
     "weft_status (*)(void *, const weft_op_query *, char *, size_t)": "op_rows",
     "weft_status (*)(void *, const weft_op_run *)": "op_kernel", ("weft_op_apply", "user"): "w",
+    ("weft_op_apply_phases", "user"): "w",
     ("weft_owners_balance", "bytes"): "w->counts",
     ("weft_redistribute_batch", "bound"): "w->batch_bound",
     ("weft_simulate_batch", "plan"): "w->batch",
@@ -297,7 +300,7 @@ def pointer(function, result, kind, name, at):
         return "ROLE_INPUT", expression, "0", ""
     if kind in RESULTS:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    optional_entries = (function, name) == ("weft_op_apply", "inputs")
+    optional_entries = name == "inputs" and function in ("weft_op_apply", "weft_op_apply_phases")
     role = "ROLE_LIST" if kind in LISTS and not optional_entries else "ROLE_INPUT"
     return role, object_of(function, kind, name), "0", ""
 

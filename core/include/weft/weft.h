@@ -24,6 +24,7 @@
 #include "random.h"
 #include "dlpack.h"
 #include "apply.h"
+#include "phases.h"
 #include "ring.h"
 
 #endif

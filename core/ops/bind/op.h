@@ -7,6 +7,7 @@
 #ifndef WEFT_OPS_OP_H
 #define WEFT_OPS_OP_H
 
+#include "ops/bind/attrs.h"
 #include "ops/rule/registry.h"
 #include "shard/shard.h"
 #include "weft/ops.h"
@@ -64,13 +65,6 @@ struct wf_op {
 
 /* WEFT_ERR_INVALID: "operator NAME: " and the reason. */
 weft_status wf_op_refuse(const struct wf_op *op, const char *format, ...) WF_PRINTF(2, 3);
-const weft_op_attr *wf_attr_find(const weft_op_call *call, const char *name, size_t length);
-/* True if the attribute is a number; a list of one number is one. */
-bool wf_attr_number(const weft_op_attr *attr, double *out);
-/* False if the attribute is absent, is not a number, or has a fraction. */
-bool wf_attr_int(const weft_op_call *call, const char *name, int64_t *out);
-/* The numbers of a list, or of a list with the one number.  False: absent, or text. */
-bool wf_attr_list(const weft_op_attr *attr, const int64_t **list, uint32_t *count);
 /* True if all guards of RULE hold. */
 bool wf_attr_guards_hold(const struct wf_rule *rule, const weft_op_call *call);
 /* True if a rule of ENTRY lists attribute NAME, or every operator may have it. */
@@ -80,8 +74,6 @@ void wf_attr_add_names(const struct wf_op_entry *entry, struct wf_text *out);
 /* WEFT_ERR_INVALID: CALL has an attribute that is not known, or has one twice. */
 weft_status wf_attr_check(const struct wf_op_entry *entry, const weft_op_call *call,
                           const struct wf_op *op) WF_NODISCARD;
-/* True if the call has the attribute keepdim, and it is not 0. */
-bool wf_attr_keepdim(const weft_op_call *call);
 
 /* ---- bind.c ---- */
 

@@ -1,0 +1,131 @@
+/* call.c - weft_op_apply_phases: the operators that have phases, and one call of them. */
+#include "phases.h"
+
+#include <string.h>
+
+/* name, attributes, fewest and most inputs, x, the input with integers, outputs of weft_op_apply,
+ * any dtype, phases */
+static const struct wf_phased operators[] = {
+    {"softmax", "dim ", 1, 1, 0, 0, 1, false, wf_phases_softmax},
+    {"log_softmax", "dim ", 1, 1, 0, 0, 1, false, wf_phases_softmax},
+    {"safe_softmax", "dim ", 1, 1, 0, 0, 1, false, wf_phases_softmax},
+    {"softmax_bwd", "dim ", 2, 2, 1, 0, 1, false, wf_phases_softmax_bwd},
+    {"log_softmax_bwd", "dim ", 2, 2, 1, 0, 1, false, wf_phases_softmax_bwd},
+    {"logsumexp", "dims keepdim ", 1, 1, 0, 0, 1, false, wf_phases_logsumexp},
+    {"logsumexp_bwd", "dims keepdim ", 3, 3, 1, 0, 0, false, wf_phases_rows_bwd},
+    {"var", "dims keepdim correction unbiased ", 1, 1, 0, 0, 1, false, wf_phases_var},
+    {"std", "dims keepdim correction unbiased ", 1, 1, 0, 0, 1, false, wf_phases_var},
+    {"var_mean", "dims keepdim correction unbiased ", 1, 1, 0, 0, 2, false, wf_phases_var},
+    {"std_mean", "dims keepdim correction unbiased ", 1, 1, 0, 0, 2, false, wf_phases_var},
+    {"var_bwd", "dims keepdim correction unbiased ", 3, 3, 1, 0, 0, false, wf_phases_rows_bwd},
+    {"argmax", "dims keepdim ", 1, 1, 0, 0, 1, true, wf_phases_best},
+    {"argmin", "dims keepdim ", 1, 1, 0, 0, 1, true, wf_phases_best},
+    {"max_dim", "dims keepdim ", 1, 1, 0, 0, 2, true, wf_phases_best},
+    {"min_dim", "dims keepdim ", 1, 1, 0, 0, 2, true, wf_phases_best},
+    {"topk", "dim k largest sorted ", 1, 1, 0, 0, 2, true, wf_phases_topk},
+    {"cross_entropy", "reduction ignore_index ", 2, 2, 0, 1, 0, false, wf_phases_cross_entropy},
+    {"cross_entropy_bwd", "reduction ignore_index ", 4, 5, 1, 2, 0, false,
+     wf_phases_cross_entropy_bwd},
+    {"embedding", "", 2, 2, 0, 0, 1, true, NULL},
+    {"gather", "", 2, 2, 0, 0, 1, true, NULL},
+    {"index_select", "", 2, 2, 0, 0, 1, true, NULL},
+};
+
+static weft_status find(struct wf_phases *p)
+{
+    for (size_t i = 0; i < WF_COUNT(operators); i++)
+        if (strcmp(operators[i].name, p->call.name) == 0) {
+            p->op = &operators[i];
+            p->main = operators[i].main;
+            return WEFT_OK;
+        }
+    return wf_phases_refuse(p,
+                            wf_fail(WEFT_ERR_UNSUPPORTED, "it has no phases; use weft_op_apply"));
+}
+
+/* The operator as weft_op_apply knows it; its partial outputs are reduced. */
+static weft_status apply_whole(struct wf_phases *p, weft_tensor *const *inputs,
+                               weft_tensor **outputs)
+{
+    weft_tensor *made[WF_PHASE_OUTPUTS];
+    weft_status status =
+        weft_op_apply(p->context, &p->call, inputs, p->kernel, p->user, p->stream, made);
+
+    if (status != WEFT_OK) return wf_fail_named(status, WF_PHASES_FUNCTION);
+    for (uint32_t i = 0; i < p->op->outputs; i++)
+        wf_phases_hold(p, made[i]);
+    for (uint32_t i = 0; i < p->op->outputs; i++)
+        WF_TRY(wf_phases_complete(p, 1, &made[i]));
+    memcpy(outputs, made, p->op->outputs * sizeof(weft_tensor *));
+    return WEFT_OK;
+}
+
+/* If only the gradient of a softmax is split, its layout is the cheaper one: the other input is
+ * cut.
+ */
+static void choose_main(struct wf_phases *p)
+{
+    if (p->op->run != wf_phases_softmax_bwd || wf_rows_are_split(p->x, p->reduced) ||
+        !wf_rows_are_split(p->inputs[0]->spec, p->reduced))
+        return;
+    p->main = 0;
+    p->x = p->inputs[0]->spec;
+}
+
+/* The main input without partials. */
+static weft_status complete_main(struct wf_phases *p)
+{
+    weft_spec *spec = NULL;
+    weft_status status = wf_complete_spec(p->x, &spec);
+
+    if (status != WEFT_OK) return wf_phases_give_up(p, status);
+    WF_TRY(wf_phases_align(p, p->main, spec));
+    p->x = p->inputs[p->main]->spec;
+    return WEFT_OK;
+}
+
+static weft_status run(struct wf_phases *p, weft_tensor *const *inputs, weft_tensor **outputs)
+{
+    const struct wf_phased *op = p->op;
+
+    if (op->run == NULL) return apply_whole(p, inputs, outputs);
+    WF_TRY(wf_phases_read_inputs(p, inputs));
+    if (strncmp(op->name, "cross_entropy", strlen("cross_entropy")) != 0)
+        WF_TRY(wf_phases_read_dims(p, p->x->layout.dims));
+    choose_main(p);
+    if (op->outputs > 0 && !wf_rows_are_split(p->x, p->reduced))
+        return apply_whole(p, inputs, outputs);
+    WF_TRY(complete_main(p));
+    return op->run(p, outputs);
+}
+
+/* The outputs of a call of OPERATOR. */
+static uint32_t output_count(const struct wf_phased *op)
+{
+    if (op->run == wf_phases_cross_entropy) return WF_PHASE_OUTPUTS;
+    return op->outputs > 0 ? op->outputs : 1;
+}
+
+weft_status weft_op_apply_phases(weft_context *context, const weft_op_call *call,
+                                 weft_tensor *const *inputs,
+                                 weft_status (*kernel)(void *user, const weft_op_run *run),
+                                 void *user, weft_stream *stream, weft_tensor **outputs)
+{
+    struct wf_phases p = {.context = context, .stream = stream, .kernel = kernel, .user = user};
+    weft_tensor *made[WF_PHASE_OUTPUTS] = {NULL};
+    weft_status status;
+
+    WF_TRY(wf_context_check(context, WF_PHASES_FUNCTION));
+    WF_TRY(wf_stream_check(context, stream, WF_PHASES_FUNCTION));
+    if (inputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "inputs");
+    if (kernel == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "kernel");
+    if (outputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "outputs");
+    WF_TRY(wf_phases_read(&p, call));
+    WF_TRY(find(&p));
+    status = run(&p, inputs, made);
+    for (uint32_t i = 0; status == WEFT_OK && i < output_count(p.op); i++)
+        outputs[i] = weft_tensor_retain(made[i]);
+    for (uint32_t i = 0; i < p.held_count; i++)
+        weft_tensor_release(&p.held[i]);
+    return status;
+}

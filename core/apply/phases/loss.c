@@ -1,0 +1,109 @@
+/* loss.c - cross entropy with logits split over classes: three values of each target are reduced,
+ * and the logits stay where they are. */
+#include "phases.h"
+
+#include "ops/bind/attrs.h"
+
+#include <string.h>
+
+enum { CLASSES = 1 }; /* the dimension of the logits */
+
+enum reduction { NONE, SUM, MEAN };
+
+/* Set p->reduced, and *OUT to the attribute `reduction`. */
+static weft_status read_attrs(struct wf_phases *p, enum reduction *out)
+{
+    static const char *const names[] = {[NONE] = "none", [SUM] = "sum", [MEAN] = "mean"};
+    const weft_op_attr *attr = wf_attr_find(&p->call, "reduction", strlen("reduction"));
+
+    if (p->x->layout.dims <= CLASSES)
+        return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
+                                           "input %u has %d dimensions; dimension 1 must be the "
+                                           "classes",
+                                           p->main, p->x->layout.dims));
+    p->reduced = 1u << CLASSES;
+    p->keepdim = false;
+    for (uint32_t i = 0; attr != NULL && attr->kind == WEFT_ATTR_TEXT && i < WF_COUNT(names); i++)
+        if (attr->text != NULL && strcmp(attr->text, names[i]) == 0) {
+            *out = (enum reduction)i;
+            return WEFT_OK;
+        }
+    return wf_phases_refuse(
+        p, wf_fail(WEFT_ERR_INVALID, "it needs the attribute reduction: none, sum or mean"));
+}
+
+/* The layout of one number of all targets: partial over the axes that split them, or complete. */
+static weft_status scalar_spec(struct wf_phases *p, uint32_t reduction, weft_spec **out)
+{
+    weft_spec *rows = NULL;
+    weft_status status =
+        wf_rows_spec(p->x, p->reduced, false, WEFT_REDUCE_COUNT, p->statistic, &rows);
+
+    if (status == WEFT_OK)
+        status =
+            wf_rows_spec(rows, (1u << rows->layout.dims) - 1, false, reduction, p->statistic, out);
+    weft_spec_release(&rows);
+    return status == WEFT_OK ? WEFT_OK : wf_phases_give_up(p, status);
+}
+
+/* Sum the loss LOSS of each target, and count the targets that count. */
+static weft_status add_up(struct wf_phases *p, weft_tensor *loss, weft_tensor **sum_count)
+{
+    weft_tensor *in[2] = {loss, p->inputs[1]};
+    weft_spec *spec = NULL;
+
+    WF_TRY(scalar_spec(p, WEFT_REDUCE_SUM, &spec));
+    return wf_phase_statistics(p, "total", spec, 2, in, 2, sum_count);
+}
+
+weft_status wf_phases_cross_entropy(struct wf_phases *p, weft_tensor **outputs)
+{
+    weft_tensor *in[3] = {p->inputs[0], NULL, NULL}, *rows[4], *sum_count[2];
+    enum reduction reduction = NONE;
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    WF_TRY(read_attrs(p, &reduction));
+    WF_TRY(wf_phases_align_rows(p, 1, false));
+    WF_TRY(wf_phase_reduce(p, "max", WEFT_REDUCE_MAX, 1, in, &rows[0]));
+    in[1] = rows[0];
+    in[2] = rows[3] = p->inputs[1];
+    status = wf_rows_spec(p->x, p->reduced, false, WEFT_REDUCE_SUM, p->statistic, &spec);
+    if (status != WEFT_OK) return wf_phases_give_up(p, status);
+    WF_TRY(wf_phase_statistics(p, "terms", spec, 3, in, 2, &rows[1]));
+    WF_TRY(wf_phase_finish_rows(p, p->statistic, 4, rows, 2, outputs));
+    outputs[2] = NULL;
+    if (reduction == NONE) return WEFT_OK;
+    WF_TRY(add_up(p, outputs[0], sum_count));
+    outputs[0] = sum_count[0];
+    if (reduction == SUM) return WEFT_OK;
+    outputs[2] = sum_count[1];
+    spec = NULL;
+    WF_TRY(scalar_spec(p, WEFT_REDUCE_COUNT, &spec));
+    return wf_phase(p, "mean", 2, sum_count, 1, &spec, outputs);
+}
+
+weft_status wf_phases_cross_entropy_bwd(struct wf_phases *p, weft_tensor **outputs)
+{
+    enum reduction reduction = NONE;
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    WF_TRY(read_attrs(p, &reduction));
+    if ((reduction == MEAN) != (p->inputs[4] != NULL))
+        return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
+                                           "input 4, the number of targets, belongs to the "
+                                           "reduction mean and to no other"));
+    WF_TRY(wf_phases_align_rows(p, 2, false));
+    WF_TRY(wf_phases_align_rows(p, 3, false));
+    if (reduction == NONE) {
+        WF_TRY(wf_phases_align_rows(p, 0, false));
+    } else {
+        WF_TRY(scalar_spec(p, WEFT_REDUCE_COUNT, &spec));
+        status = wf_phases_align(p, 0, weft_spec_retain(spec));
+        if (status == WEFT_OK) status = wf_phases_align(p, 4, weft_spec_retain(spec));
+        weft_spec_release(&spec);
+        WF_TRY(status);
+    }
+    return wf_phase_finish(p, p->call.input_count, p->inputs, outputs);
+}

@@ -1,0 +1,80 @@
+/* phases.h - operators that need the whole of a dimension which mesh axes split.
+ *
+ * A softmax over a split dimension needs two numbers of each row from the other ranks: the maximum
+ * and the sum.  weft_op_apply_phases lets the engine's kernel compute such statistics on the
+ * shards, reduces them over the axes, and gives them to the kernel for the next phase.  The tensor
+ * itself is never gathered:
+ *
+ *     weft_op_attr dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 1};
+ *     weft_op_call call = {.struct_size = sizeof call, .name = "softmax", .input_count = 1,
+ *                          .attrs = &dim, .attr_count = 1};
+ *     TRY(weft_op_apply_phases(ctx, &call, &x, kernel, NULL, stream, &y));
+ *
+ * The kernel is called with run->name "softmax.max", "softmax.sum_exp" and "softmax.finish".  The
+ * chapter "Operators over a split dimension" of docs/engine-guide.md has the phases of all
+ * operators. */
+#ifndef WEFT_PHASES_H
+#define WEFT_PHASES_H
+
+#include "apply.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Apply the operator of CALL to INPUTS as weft_op_apply does, but split dimensions stay split.
+ * The operators, with their inputs, attributes and outputs, are:
+ *
+ *     softmax log_softmax safe_softmax   x           dim                      y
+ *     softmax_bwd log_softmax_bwd        g y         dim                      d
+ *     logsumexp                          x           dims keepdim             y
+ *     logsumexp_bwd                      g x y       dims keepdim             d
+ *     var std                            x           dims keepdim correction unbiased   v
+ *     var_mean std_mean                  x           the same                 v m
+ *     var_bwd                            g x m       the same                 d
+ *     argmax argmin                      x           dims keepdim             i
+ *     max_dim min_dim                    x           dims keepdim             v i
+ *     topk                               x           dim k largest sorted     v i
+ *     cross_entropy                      x t         reduction ignore_index   l e z
+ *     cross_entropy_bwd                  g x t e z?  the same                 d
+ *     embedding gather index_select      as in their rules
+ *
+ * `dim` is needed; `dims` is a number or a list, and all dimensions without it.  Classes of a cross
+ * entropy are dimension 1 of x; targets t are i64; `reduction` is "none", "sum" or "mean"; e is the
+ * logarithm of the sum of exponentials, which cross_entropy_bwd needs, and z, the number of targets
+ * that count, is NULL unless `reduction` is "mean".  l, e and z are f64 if x is, and f32 otherwise.
+ *
+ * Outputs are complete: partial on no axis, and replicated over axes that split a dimension which
+ * the output lacks.  Outputs with the dimensions of x have the layout of x.  OUTPUTS has room for
+ * all of them; the caller releases them.  *OUTPUTS is not written if the call fails.
+ *
+ * KERNEL is called once per phase on each rank that has an element of the phase's output.
+ * run->name is `OPERATOR.PHASE`, run->attrs are those of the call, run->choice is NULL, and
+ * run->count is the number of elements of x in one row.  A rank whose part of a row is empty is not
+ * called: its statistics are the identity of their reduction, and its candidates have index -1.  If
+ * no axis splits the dimensions in question, the operator is applied by weft_op_apply, with one
+ * call of KERNEL that has the operator's own name; cross_entropy, cross_entropy_bwd, logsumexp_bwd
+ * and var_bwd, which have no such form, always have phases.
+ *
+ * A phase moves its statistics over the axes that split the dimensions as one batch: two values of
+ * each row for softmax, log_softmax, logsumexp and var, one for the backward of a softmax, three of
+ * each target for cross_entropy and none for its backward; for the others K values with indices
+ * from each rank along these axes, with K 1 or, for topk, the smaller of k and the length of the
+ * largest part.  Inputs that are not in the layout of x are moved as weft_op_moves_set permits, and
+ * are cut without communication where they are replicated.  If x is partial it must move too.
+ *
+ * Collective over the mesh.  Errors that follow from the arguments come alike on all ranks:
+ * WEFT_ERR_UNSUPPORTED: the operator has no phases.  WEFT_ERR_INVALID: inputs or attributes do not
+ * fit the operator, or a tensor belongs to another context or mesh.  WEFT_ERR_MISMATCH: an input
+ * must be moved and moves are not permitted; the error text has the layout and the price.  Other
+ * errors as in weft_op_apply: if KERNEL fails on one rank, the next phase that communicates fails
+ * on all ranks with the operator's name. */
+WEFT_API WEFT_NODISCARD weft_status
+weft_op_apply_phases(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
+                     weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+                     weft_stream *stream, weft_tensor **outputs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

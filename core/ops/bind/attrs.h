@@ -1,0 +1,17 @@
+/* attrs.h - the attributes of a call. */
+#ifndef WEFT_OPS_BIND_ATTRS_H
+#define WEFT_OPS_BIND_ATTRS_H
+
+#include "weft/ops.h"
+
+const weft_op_attr *wf_attr_find(const weft_op_call *call, const char *name, size_t length);
+/* True if the attribute is a number; a list of one number is one. */
+bool wf_attr_number(const weft_op_attr *attr, double *out);
+/* False if the attribute is absent, is not a number, or has a fraction. */
+bool wf_attr_int(const weft_op_call *call, const char *name, int64_t *out);
+/* The numbers of a list, or of a list with the one number.  False: absent, or text. */
+bool wf_attr_list(const weft_op_attr *attr, const int64_t **list, uint32_t *count);
+/* True if the call has the attribute keepdim, and it is not 0. */
+bool wf_attr_keepdim(const weft_op_call *call);
+
+#endif

@@ -1,0 +1,219 @@
+/* Operators over split dimensions: kernels that fail, calls of the kernel, wrong calls. */
+#include "phase_kernels.h"
+#include "phase_tests.h"
+#include "support/suite.h"
+
+#include <stdio.h>
+
+/* ---- faults ---- */
+
+static weft_status fail_in_phase(void *user, const weft_op_run *run)
+{
+    const char *phase = user;
+
+    if (run->rank == 2 && strcmp(strrchr(run->name, '.') + 1, phase) == 0)
+        return weft_fail(WEFT_ERR_DEVICE, "out of registers");
+    return phase_kernel(NULL, run);
+}
+
+static weft_status fail_everywhere(void *argument)
+{
+    const weft_op_attr attrs[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 2}};
+    char *name = argument, operator[64], *phase;
+    weft_op_call call;
+    weft_tensor *x, *out[2] = {NULL};
+    weft_context *context;
+
+    snprintf(operator, sizeof operator, "%s", name);
+    phase = strchr(operator, '.');
+    *phase++ = '\0';
+    call = call_of(operator, 1, attrs, strcmp(operator, "topk") == 0 ? 2 : 1);
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "4", "f32[2,8] S(1)", &x));
+    HOLDS(weft_op_apply_phases(context, &call, &x, fail_in_phase, phase, NULL, out) != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), "rank 2 failed: operator") != NULL);
+    HOLDS(strstr(weft_last_error(), operator) != NULL);
+    HOLDS(strstr(weft_last_error(), "out of registers") != NULL && out[0] == NULL);
+    weft_tensor_release(&x);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call)
+{
+    static char *const phases[] = {"softmax.max", "softmax.sum_exp", "topk.candidates"};
+
+    for (size_t i = 0; i < WF_COUNT(phases); i++)
+        run_on(RANKS, fail_everywhere, phases[i]);
+}
+END_TEST
+
+/* The others have their results; the next collective call has the error. */
+static weft_status fail_at_the_end(void *unused)
+{
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    weft_tensor *x, *y = NULL, *whole = NULL;
+    weft_context *context;
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "4", "f32[2,8] S(1)", &x));
+    status = weft_op_apply_phases(context, &softmax, &x, fail_in_phase, "finish", NULL, &y);
+    HOLDS((status == WEFT_OK) == (weft_rank(context) != 2));
+    HOLDS(weft_tensor_full(x, WEFT_EVERY_RANK, NULL, &whole) != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), "rank 2 failed: operator softmax") != NULL);
+    weft_tensor_release(&x);
+    weft_tensor_release(&y);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_kernel_that_fails_in_the_last_phase_fails_the_next_collective)
+{
+    run_on(RANKS, fail_at_the_end, NULL);
+}
+END_TEST
+
+/* ---- calls of the kernel ---- */
+
+struct calls {
+    char names[256];
+};
+
+static weft_status note_call(void *user, const weft_op_run *run)
+{
+    struct calls *calls = user;
+
+    snprintf(calls->names + strlen(calls->names), sizeof calls->names - strlen(calls->names), "%s ",
+             run->name);
+    return phase_kernel(NULL, run);
+}
+
+/* 3 columns on 4 ranks: the last one has none. */
+static weft_status note_calls(void *unused)
+{
+    static const char phases[] = "softmax.max softmax.sum_exp softmax.finish ";
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    struct calls calls = {""}, whole = {""};
+    weft_tensor *x, *y = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "4", "f32[2,3] S(1)", &x));
+    WF_TRY(weft_op_apply_phases(context, &softmax, &x, note_call, &calls, NULL, &y));
+    HOLDS(strcmp(calls.names, weft_rank(context) < 3 ? phases : "") == 0);
+    weft_tensor_release(&x);
+    weft_tensor_release(&y);
+    WF_TRY(make(context, "4", "f32[8,3] S(0)", &x));
+    WF_TRY(weft_op_apply_phases(context, &softmax, &x, note_call, &whole, NULL, &y));
+    HOLDS(strcmp(whole.names, "softmax ") == 0);
+    weft_tensor_release(&x);
+    weft_tensor_release(&y);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(the_kernel_is_called_once_per_phase_where_there_are_elements)
+{
+    run_on(RANKS, note_calls, NULL);
+}
+END_TEST
+
+/* ---- wrong calls ---- */
+
+static weft_status refuse_calls(void *unused)
+{
+    const weft_op_attr wrong_dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 2};
+    const weft_op_attr unknown = {.name = "dimm", .kind = WEFT_ATTR_INT};
+    const weft_op_attr twice[] = {dim_1, dim_1};
+    const weft_op_attr large[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 9}};
+    weft_op_call softmax = call_of("softmax", 1, &dim_1, 1), call;
+    weft_tensor *x, *i, *p, *rows, *inputs[2], *out = NULL;
+    weft_context *context;
+
+#define APPLY(call_, inputs_)                                                                      \
+    weft_op_apply_phases(context, call_, inputs_, phase_kernel, NULL, NULL, &out)
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
+    WF_TRY(make(context, "2", "i64[4,8] S(1)", &i));
+    WF_TRY(make(context, "2x1", "f32[4,8] P,S(1)", &p));
+    WF_TRY(make(context, "2", "f32[4,8] S(0)", &rows));
+    call = call_of("mm", 1, NULL, 0);
+    FAILS(APPLY(&call, &x), WEFT_ERR_UNSUPPORTED,
+          "weft_op_apply_phases: operator mm: it has no phases");
+    call = call_of("softmax", 2, &dim_1, 1);
+    inputs[0] = inputs[1] = x;
+    REFUSES(APPLY(&call, inputs), "the call has 2 inputs");
+    call = call_of("softmax", 1, NULL, 0);
+    REFUSES(APPLY(&call, &x), "it needs the attribute dim");
+    call = call_of("softmax", 1, &wrong_dim, 1);
+    REFUSES(APPLY(&call, &x), "dimension 2 does not exist; the input has 2");
+    call = call_of("softmax", 1, &unknown, 1);
+    REFUSES(APPLY(&call, &x), "it has no attribute dimm; its attributes: dim");
+    call = call_of("softmax", 1, twice, 2);
+    REFUSES(APPLY(&call, &x), "attribute dim twice");
+    call = call_of("topk", 1, large, 2);
+    REFUSES(APPLY(&call, &x), "it needs the attribute k, an integer from 0 to 8");
+    REFUSES(APPLY(&softmax, &i), "input 0 has the dtype i64");
+    call = call_of("softmax_bwd", 2, &dim_1, 1);
+    inputs[0] = rows;
+    FAILS(APPLY(&call, inputs), WEFT_ERR_MISMATCH,
+          "input 0 has the layout f32[4,8] S(0); the operator needs f32[4,8] S(1)");
+    inputs[0] = p;
+    REFUSES(APPLY(&call, inputs), "input 0 is on another mesh than input 1");
+    call = call_of("cross_entropy", 2, NULL, 0);
+    inputs[0] = x, inputs[1] = i;
+    REFUSES(APPLY(&call, inputs), "it needs the attribute reduction: none, sum or mean");
+    inputs[1] = NULL;
+    REFUSES(APPLY(&call, inputs), "inputs[1]");
+    inputs[1] = rows;
+    REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32, for which it is not defined");
+    FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
+          "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
+    HOLDS(out == NULL);
+#undef APPLY
+    weft_tensor_release(&x);
+    weft_tensor_release(&i);
+    weft_tensor_release(&p);
+    weft_tensor_release(&rows);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(wrong_calls_are_refused)
+{
+    run_on(2, refuse_calls, NULL);
+}
+END_TEST
+
+static weft_status mix_contexts(void)
+{
+    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 2};
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    weft_context *context, *other;
+    weft_tensor *x, *y = NULL;
+
+    WF_TRY(weft_init(&options, &context));
+    WF_TRY(weft_init(&options, &other));
+    WF_TRY(make(other, "2", "f32[4,8] S(1)", &x));
+    REFUSES(weft_op_apply_phases(context, &softmax, &x, phase_kernel, NULL, NULL, &y),
+            "operator softmax: input 0 belongs to another context");
+    weft_tensor_release(&x);
+    weft_context_release(&other);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(tensors_of_another_context_are_refused)
+{
+    ck_assert_msg(mix_contexts() == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+SUITE(apply_phase_faults, a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call,
+      a_kernel_that_fails_in_the_last_phase_fails_the_next_collective,
+      the_kernel_is_called_once_per_phase_where_there_are_elements, wrong_calls_are_refused,
+      tensors_of_another_context_are_refused)

@@ -1,0 +1,287 @@
+/* Operators over split dimensions: random calls, counts, special values, dtypes. */
+#include "base/base.h"
+#include "phase_cases.h"
+#include "phase_kernels.h"
+#include "phase_tests.h"
+#include "support/suite.h"
+#include "weft/trace.h"
+
+#include <math.h>
+
+enum { CASES = 210 };
+
+/* ---- random calls ---- */
+
+struct wanted {
+    int cases;
+    weft_options options;
+};
+
+static weft_status run_cases(void *argument)
+{
+    const struct wanted *wanted = argument;
+    weft_context *context;
+    weft_status status;
+
+    WF_TRY(weft_init(&wanted->options, &context));
+    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
+    status = run_phase_cases(context, wanted->cases);
+    weft_context_release(&context);
+    return status;
+}
+
+START_TEST(calls_on_ranks_give_the_numbers_of_whole_tensors)
+{
+    struct wanted wanted = {test_cases(CASES), {.struct_size = sizeof wanted.options}};
+
+    test_seed_begin("apply_phases");
+    run_on(RANKS, run_cases, &wanted);
+}
+END_TEST
+
+START_TEST(calls_on_simulated_ranks_give_the_numbers_of_whole_tensors)
+{
+    struct wanted wanted = {test_cases(CASES),
+                            {.struct_size = sizeof wanted.options, .simulated_ranks = RANKS}};
+
+    test_seed_begin("apply_phases");
+    ck_assert_msg(run_cases(&wanted) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- counts ---- */
+
+static void release(uint32_t count, weft_tensor **tensors)
+{
+    for (uint32_t i = 0; i < count; i++)
+        weft_tensor_release(&tensors[i]);
+}
+
+/* Apply CALL; *SENT and *RECEIVED become the bytes that this rank's operations had, *OPERATIONS
+ * their number. */
+static weft_status count(weft_context *context, const weft_op_call *call, weft_tensor **inputs,
+                         weft_tensor **outputs, weft_counts *counts)
+{
+    *counts = (weft_counts){.struct_size = sizeof *counts};
+    WF_TRY(weft_counts_begin(context, counts));
+    WF_TRY(weft_op_apply_phases(context, call, inputs, phase_kernel, NULL, NULL, outputs));
+    return weft_counts_end(context, counts);
+}
+
+static uint64_t reductions(const weft_counts *counts)
+{
+    return counts->operations[WEFT_OP_ALL_REDUCE];
+}
+
+enum { ROWS = 8, COLUMNS = 64 };
+
+static weft_status count_softmax(weft_context *context)
+{
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    const weft_op_call back = call_of("softmax_bwd", 2, &dim_1, 1);
+    const weft_op_call var = call_of(
+        "var", 1,
+        &(weft_op_attr){.name = "dims", .kind = WEFT_ATTR_LIST, .list = (int64_t[]){1}, .count = 1},
+        1);
+    weft_tensor *x[2], *y = NULL;
+    weft_counts counts;
+
+    WF_TRY(make(context, "dp=1,tp=4", "f32[8,64] R,S(1)", &x[0]));
+    WF_TRY(count(context, &softmax, x, &y, &counts));
+    HOLDS(prints(y, "f32[8,64] R,S(1)"));
+    HOLDS(reductions(&counts) == 2 && counts.sent == 2 * ROWS * sizeof(float));
+    HOLDS(counts.received == counts.sent && counts.implicit_moves == 0);
+    x[1] = y;
+    WF_TRY(count(context, &back, x, &y, &counts));
+    HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    weft_tensor_release(&y);
+    weft_tensor_release(&x[1]); /* a replica is cut to the layout of the other input */
+    WF_TRY(make(context, "dp=1,tp=4", "f32[8,64] R,R", &x[1]));
+    WF_TRY(count(context, &back, x, &y, &counts));
+    HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    HOLDS(prints(y, "f32[8,64] R,S(1)"));
+    weft_tensor_release(&y);
+    WF_TRY(count(context, &var, x, &y, &counts));
+    HOLDS(prints(y, "f32[8] R,R"));
+    HOLDS(reductions(&counts) == 2 && counts.sent == 2 * ROWS * sizeof(float));
+    weft_tensor_release(&y);
+    release(2, x);
+    return WEFT_OK;
+}
+
+static weft_status count_best(weft_context *context)
+{
+    const weft_op_attr attrs[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 3}};
+    const weft_op_call topk = call_of("topk", 1, attrs, 2);
+    const uint64_t pair = sizeof(float) + sizeof(int64_t);
+    weft_tensor *x, *y[2] = {NULL};
+    weft_counts counts;
+
+    WF_TRY(make(context, "tp=4", "f32[8,64] S(1)", &x));
+    WF_TRY(count(context, &topk, &x, y, &counts));
+    HOLDS(prints(y[0], "f32[8,3] R") && prints(y[1], "i64[8,3] R"));
+    HOLDS(counts.received <= 4 * 3 * ROWS * pair);
+    release(2, y);
+    weft_tensor_release(&x);
+    return WEFT_OK;
+}
+
+static weft_status count_loss(weft_context *context)
+{
+    const weft_op_attr none = {.name = "reduction", .kind = WEFT_ATTR_TEXT, .text = "none"};
+    const weft_op_call loss = call_of("cross_entropy", 2, &none, 1);
+    const weft_op_call back = call_of("cross_entropy_bwd", 4, &none, 1);
+    weft_tensor *x[2], *out[3] = {NULL}, *all[4], *d = NULL;
+    weft_counts counts;
+
+    WF_TRY(make(context, "tp=4", "f32[8,64] S(1)", &x[0]));
+    WF_TRY(make(context, "tp=4", "i64[8] R", &x[1]));
+    WF_TRY(count(context, &loss, x, out, &counts));
+    HOLDS(prints(out[0], "f32[8] R") && prints(out[1], "f32[8] R") && out[2] == NULL);
+    HOLDS(fabsf(((float *)weft_tensor_memory(out[0]))[0] - logf(COLUMNS)) < 1e-5f);
+    HOLDS(counts.sent == 3 * ROWS * sizeof(float) && counts.received == counts.sent);
+    all[0] = out[0], all[1] = x[0], all[2] = x[1], all[3] = out[1];
+    WF_TRY(count(context, &back, all, &d, &counts));
+    HOLDS(counts.sent == 0 && counts.received == 0 && reductions(&counts) == 0);
+    HOLDS(prints(d, "f32[8,64] S(1)"));
+    weft_tensor_release(&d);
+    release(2, out);
+    release(2, x);
+    return WEFT_OK;
+}
+
+static weft_status count_all(void *unused)
+{
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(count_softmax(context));
+    WF_TRY(count_best(context));
+    WF_TRY(count_loss(context));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(only_statistics_travel)
+{
+    run_on(RANKS, count_all, NULL);
+}
+END_TEST
+
+/* ---- special values ---- */
+
+/* A tensor of 2 rows and 4 columns, one column per rank. */
+static weft_status make_columns(weft_context *context, const float *rows, weft_tensor **out)
+{
+    float mine[2] = {rows[weft_rank(context)], rows[4 + weft_rank(context)]};
+
+    WF_TRY(make(context, "4", "f32[2,4] S(1)", out));
+    return weft_tensor_from_host(*out, mine, sizeof mine, NULL);
+}
+
+static weft_status best_of(weft_context *context, const char *name, const float *rows,
+                           int64_t first, int64_t second)
+{
+    const weft_op_attr attrs[] = {{.name = "dims", .kind = WEFT_ATTR_INT, .integer = 1},
+                                  {.name = "dims", .kind = WEFT_ATTR_INT, .integer = -1}};
+    weft_tensor *x, *i = NULL;
+
+    WF_TRY(make_columns(context, rows, &x));
+    for (int a = 0; a < 2; a++) {
+        const weft_op_call call = call_of(name, 1, &attrs[a], 1);
+
+        WF_TRY(weft_op_apply_phases(context, &call, &x, phase_kernel, NULL, NULL, &i));
+        HOLDS(((int64_t *)weft_tensor_memory(i))[0] == first);
+        HOLDS(((int64_t *)weft_tensor_memory(i))[1] == second);
+        weft_tensor_release(&i);
+    }
+    weft_tensor_release(&x);
+    return WEFT_OK;
+}
+
+static weft_status find_specials(void *unused)
+{
+    static const float ties[] = {1, 3, 3, 2, -1, -1, -1, -1};
+    static const float holes[] = {1, NAN, NAN, 9, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    const weft_op_call safe = call_of("safe_softmax", 1, &dim_1, 1);
+    weft_tensor *x, *y = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(best_of(context, "argmax", ties, 1, 0));
+    WF_TRY(best_of(context, "argmin", ties, 0, 0));
+    WF_TRY(best_of(context, "argmax", holes, 1, 0));
+    WF_TRY(best_of(context, "argmin", holes, 1, 0));
+    WF_TRY(make_columns(context, holes, &x));
+    WF_TRY(weft_op_apply_phases(context, &softmax, &x, phase_kernel, NULL, NULL, &y));
+    HOLDS(isnan(((float *)weft_tensor_memory(y))[0]) && isnan(((float *)weft_tensor_memory(y))[1]));
+    weft_tensor_release(&y);
+    WF_TRY(weft_op_apply_phases(context, &safe, &x, phase_kernel, NULL, NULL, &y));
+    HOLDS(isnan(((float *)weft_tensor_memory(y))[0]) && ((float *)weft_tensor_memory(y))[1] == 0);
+    weft_tensor_release(&y);
+    weft_tensor_release(&x);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(ties_have_the_lowest_index_and_one_rank_with_nan_is_enough)
+{
+    run_on(RANKS, find_specials, NULL);
+}
+END_TEST
+
+/* ---- dtypes ---- */
+
+/* Statistics have the dtype USER, other outputs that of x. */
+static weft_status check_types(void *user, const weft_op_run *run)
+{
+    const char *phase = strrchr(run->name, '.') + 1;
+    bool is_statistic = strcmp(phase, "max") == 0 || strcmp(phase, "sum_exp") == 0;
+    uint32_t want = is_statistic ? *(const uint32_t *)user : weft_spec_dtype(run->inputs[0].spec);
+
+    if (weft_spec_dtype(run->outputs[0].spec) != want)
+        return weft_fail(WEFT_ERR_INTERNAL, "%s has the dtype %s", run->name,
+                         weft_dtype_name(weft_spec_dtype(run->outputs[0].spec)));
+    memset(run->outputs[0].memory, 0, weft_spec_shard_bytes(run->outputs[0].spec, run->rank));
+    return WEFT_OK;
+}
+
+static weft_status apply_dtypes(void *unused)
+{
+    static const struct {
+        const char *x, *y;
+        uint32_t statistic;
+    } types[] = {{"bf16[4,8] S(1)", "bf16[4,8] S(1)", WEFT_DTYPE_F32},
+                 {"f16[4,8] S(1)", "f16[4,8] S(1)", WEFT_DTYPE_F32},
+                 {"f64[4,8] S(1)", "f64[4,8] S(1)", WEFT_DTYPE_F64}};
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    for (size_t i = 0; i < WF_COUNT(types); i++) {
+        uint32_t statistic = types[i].statistic;
+        weft_tensor *x, *y = NULL;
+
+        WF_TRY(make(context, "2", types[i].x, &x));
+        WF_TRY(weft_op_apply_phases(context, &softmax, &x, check_types, &statistic, NULL, &y));
+        HOLDS(prints(y, types[i].y));
+        weft_tensor_release(&x);
+        weft_tensor_release(&y);
+    }
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(statistics_are_f32_or_f64)
+{
+    run_on(2, apply_dtypes, NULL);
+}
+END_TEST
+
+SUITE(apply_phases, calls_on_ranks_give_the_numbers_of_whole_tensors,
+      calls_on_simulated_ranks_give_the_numbers_of_whole_tensors, only_statistics_travel,
+      ties_have_the_lowest_index_and_one_rank_with_nan_is_enough, statistics_are_f32_or_f64)
