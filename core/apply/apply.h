@@ -2,6 +2,7 @@
  *
  *     apply.c   the call: layouts, moves, outputs, kernel
  *     attrs.c   attributes that are sizes, as this rank's kernel needs them
+ *     backward.c  the calls of gradients, one after another
  *     agree.c   the ranks of a mesh compare their rules
  *     module.c  the state of a context */
 #ifndef WEFT_APPLY_APPLY_H

@@ -50,7 +50,7 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
 
 /* ---- gradients ---- */
 
-static bool has_gradient(uint32_t dtype)
+bool wf_choice_has_gradient(uint32_t dtype)
 {
     return dtype >= WEFT_DTYPE_F16 && dtype < WEFT_DTYPE_COUNT;
 }
@@ -84,7 +84,7 @@ static bool is_used_whole(const struct wf_op *op, const struct wf_solution *solu
     for (uint32_t i = op->input_count; i < solution->count; i++) {
         const struct wf_op_tensor *output = &op->tensors[i];
         if ((op->rule->slots[output->slot].depends >> t->slot & 1) != 0 &&
-            has_gradient(output->dtype) &&
+            wf_choice_has_gradient(output->dtype) &&
             solution->specs[i]->layout.placements[axis].kind == WEFT_PLACE_REPLICATE)
             return true;
     }
@@ -106,7 +106,7 @@ static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution 
     const struct wf_op_tensor *t = &op->tensors[tensor];
     struct mark mark = {.divided = 0};
 
-    mark.has_gradient = has_gradient(t->dtype) && is_sum(solution->specs[tensor]) &&
+    mark.has_gradient = wf_choice_has_gradient(t->dtype) && is_sum(solution->specs[tensor]) &&
                         !(tensor < op->input_count && op->rule->slots[t->slot].shape_only);
     for (int32_t a = 0; a < op->mesh->axes; a++)
         if (tensor < op->input_count && solution->rows[a]->kind != WF_ROW_WHOLE &&
