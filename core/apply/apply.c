@@ -30,6 +30,9 @@ struct application {
     struct operand *operands; /* inputs, then outputs */
     weft_op_local *locals;
     struct wf_local_attrs attrs;
+    void *room; /* of many tensors; NULL: they fit here */
+    size_t room_bytes;
+    bool keeps_outputs; /* the caller gets references to them */
 
     const weft_spec *few_specs[FEW];
     struct operand few_operands[FEW];
@@ -56,7 +59,7 @@ static weft_status read_inputs(struct application *a, weft_tensor *const *inputs
 
     a->inputs = a->call.input_count;
     if (inputs == NULL && a->inputs > 0) return wf_fail_null(function, "inputs");
-    a->specs = a->inputs <= FEW ? a->few_specs : wf_calloc(a->inputs, sizeof *a->specs);
+    a->specs = a->inputs <= FEW ? a->few_specs : wf_alloc(a->inputs * sizeof *a->specs);
     if (a->specs == NULL) return wf_fail_memory(a->inputs * sizeof *a->specs);
     for (uint32_t i = 0; i < a->inputs; i++) {
         a->specs[i] = NULL;
@@ -91,27 +94,64 @@ static weft_status read_call(struct application *a, const weft_op_call *call)
 
 /* ---- the strategy ---- */
 
+static weft_status find_choice(struct application *a)
+{
+    struct wf_apply_state *state = wf_apply_state(a->context);
+    bool moves = state->moves != WEFT_OP_MOVES_REFUSED, is_long = a->inputs >= WF_LONG_CALL;
+    weft_op_options options = {.struct_size = sizeof options, .costs = a->context->costs};
+
+    if (is_long) a->choice = wf_long_call_find(state, &a->call, moves);
+    if (a->choice != NULL) return WEFT_OK;
+    WF_TRY(wf_op_answer(function, moves, &a->call, &options, &a->choice));
+    if (is_long) wf_long_call_keep(state, &a->call, moves, a->choice);
+    return WEFT_OK;
+}
+
+/* Room for the tensors: that of the last such call, if a kernel does not use it just now. */
+static weft_status make_room(struct application *a, uint32_t tensors)
+{
+    struct wf_apply_state *state = wf_apply_state(a->context);
+    size_t bytes = tensors * (sizeof *a->operands + sizeof *a->locals);
+
+    a->room = state->room;
+    a->room_bytes = state->room_bytes;
+    state->room = NULL;
+    state->room_bytes = 0;
+    if (a->room_bytes < bytes) {
+        wf_free(a->room);
+        a->room_bytes = bytes;
+        a->room = wf_alloc(bytes);
+    }
+    if (a->room == NULL) return give_up(a, wf_fail_memory(bytes));
+    a->locals = a->room;
+    a->operands = (struct operand *)(void *)(a->locals + tensors);
+    memset(a->operands, 0, tensors * sizeof *a->operands);
+    return WEFT_OK;
+}
+
+static void end_room(struct application *a)
+{
+    struct wf_apply_state *state = wf_apply_state(a->context);
+
+    if (a->room == NULL) return;
+    wf_free(state->room);
+    state->room = a->room;
+    state->room_bytes = a->room_bytes;
+}
+
 static weft_status choose(struct application *a)
 {
-    bool moves = wf_apply_state(a->context)->moves != WEFT_OP_MOVES_REFUSED;
-    weft_op_options options = {.struct_size = sizeof options, .costs = a->context->costs};
     weft_op_choice_info info = {.struct_size = sizeof info};
     uint32_t tensors;
 
-    WF_TRY(wf_op_answer(function, moves, &a->call, &options, &a->choice));
+    WF_TRY(find_choice(a));
     WF_TRY(weft_op_choice_get(a->choice, &info));
     a->outputs = info.outputs;
     tensors = a->inputs + a->outputs;
-    if (tensors <= FEW) {
-        a->operands = a->few_operands;
-        a->locals = a->few_locals;
-        memset(a->few_operands, 0, tensors * sizeof *a->few_operands);
-        return WEFT_OK;
-    }
-    a->operands = wf_calloc(tensors, sizeof *a->operands);
-    a->locals = wf_calloc(tensors, sizeof *a->locals);
-    if (a->operands == NULL || a->locals == NULL)
-        return give_up(a, wf_fail_memory(tensors * sizeof *a->locals));
+    if (tensors > FEW) return make_room(a, tensors);
+    a->operands = a->few_operands;
+    a->locals = a->few_locals;
+    memset(a->few_operands, 0, tensors * sizeof *a->few_operands);
     return WEFT_OK;
 }
 
@@ -189,8 +229,8 @@ static weft_status share_input(struct application *a, uint32_t input, struct ope
     if (tensor->is_read_only)
         return refuse(a,
                       wf_fail(WEFT_ERR_INVALID, "input %u is written, but it is read-only", input));
-    output->tensor = weft_tensor_retain(tensor);
-    output->is_own = true;
+    output->tensor = a->keeps_outputs ? weft_tensor_retain(tensor) : tensor;
+    output->is_own = a->keeps_outputs;
     return WEFT_OK;
 }
 
@@ -205,6 +245,9 @@ static weft_status make_outputs(struct application *a)
             WF_TRY(share_input(a, input, output));
             continue;
         }
+        if (!a->keeps_outputs)
+            return refuse(a, wf_fail(WEFT_ERR_INVALID,
+                                     "outputs is NULL, but output %u has memory of its own", i));
         status = wf_tensor_make(a->context, weft_op_choice_output(a->choice, i), NULL, a->stream,
                                 function, &output->tensor);
         if (status != WEFT_OK) return give_up(a, status);
@@ -338,8 +381,7 @@ static void end(struct application *a)
     for (uint32_t i = 0; a->operands != NULL && i < a->inputs + a->outputs; i++)
         if (a->operands[i].is_own) weft_tensor_release(&a->operands[i].tensor);
     if (a->specs != a->few_specs) wf_free(a->specs);
-    if (a->operands != a->few_operands) wf_free(a->operands);
-    if (a->locals != a->few_locals) wf_free(a->locals);
+    end_room(a);
     wf_local_attrs_free(&a->attrs);
     weft_op_choice_release(&a->choice);
 }
@@ -371,18 +413,19 @@ weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
     WF_TRY(wf_context_check(context, function));
     WF_TRY(wf_stream_check(context, stream, function));
     if (kernel == NULL) return wf_fail_null(function, "kernel");
-    if (outputs == NULL) return wf_fail_null(function, "outputs");
     a.context = context;
     a.stream = stream;
     a.specs = NULL;
     a.choice = NULL;
     a.operands = NULL;
     a.locals = NULL;
+    a.room = NULL;
+    a.keeps_outputs = outputs != NULL;
     a.attrs.memory = NULL;
     a.inputs = a.outputs = 0;
     WF_TRY(read_call(&a, call));
     status = run(&a, inputs, kernel, user);
-    for (uint32_t i = 0; status == WEFT_OK && i < a.outputs; i++) {
+    for (uint32_t i = 0; status == WEFT_OK && outputs != NULL && i < a.outputs; i++) {
         outputs[i] = a.operands[a.inputs + i].tensor;
         a.operands[a.inputs + i].is_own = false;
     }

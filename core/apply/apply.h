@@ -2,6 +2,8 @@
  *
  *     apply.c   the call: layouts, moves, outputs, kernel
  *     attrs.c   attributes that are sizes, as this rank's kernel needs them
+ *     backward.c  the calls of gradients, one after another
+ *     lists.c   choices of calls with long lists
  *     agree.c   the ranks of a mesh compare their rules
  *     module.c  the state of a context */
 #ifndef WEFT_APPLY_APPLY_H
@@ -10,11 +12,19 @@
 #include "tensor/tensor.h"
 #include "weft/apply.h"
 
+enum {
+    WF_LONG_CALL = 61, /* inputs; the cache of ops does not keep such a call */
+    WF_LONG_CALLS = 8  /* that a context keeps */
+};
+
 struct wf_apply_state {
     enum weft_op_moves moves;
     /* The meshes whose ranks have compared their rules. */
     weft_mesh **meshes;
     uint32_t mesh_count, mesh_room;
+    struct wf_long_call *long_calls[WF_LONG_CALLS]; /* the last one first */
+    void *room;                                     /* of the last call with many tensors */
+    size_t room_bytes;
 };
 
 static inline struct wf_apply_state *wf_apply_state(const weft_context *context)
@@ -25,6 +35,17 @@ static inline struct wf_apply_state *wf_apply_state(const weft_context *context)
 /* The ranks of SPEC's mesh have the same rules.  The first call on a mesh is collective over its
  * ranks; later ones do nothing.  WEFT_ERR_MISMATCH names two ranks. */
 weft_status wf_apply_agree(weft_context *context, const weft_spec *spec) WF_NODISCARD;
+
+/* ---- lists.c ---- */
+
+/* The kept choice of a call with at least WF_LONG_CALL inputs, with a reference for the caller;
+ * NULL: none. */
+weft_op_choice *wf_long_call_find(struct wf_apply_state *state, const weft_op_call *call,
+                                  bool moves);
+/* Keep CHOICE.  Without memory nothing is kept. */
+void wf_long_call_keep(struct wf_apply_state *state, const weft_op_call *call, bool moves,
+                       const weft_op_choice *choice);
+void wf_long_calls_free(struct wf_apply_state *state);
 
 /* ---- attrs.c ---- */
 

@@ -12,7 +12,7 @@ static bool is_named(const weft_op_attr *attr, const char *name, size_t length)
 }
 
 static const weft_shard *shard_at(const weft_op_choice *choice, const weft_op_local *inputs,
-                                  const weft_op_local *outputs, int16_t tensor)
+                                  const weft_op_local *outputs, int32_t tensor)
 {
     weft_op_choice_info info = {.struct_size = sizeof info};
 

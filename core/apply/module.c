@@ -17,6 +17,8 @@ static void destroy(weft_context *context)
     for (uint32_t i = 0; i < state->mesh_count; i++)
         weft_mesh_release(&state->meshes[i]);
     wf_free(state->meshes);
+    wf_long_calls_free(state);
+    wf_free(state->room);
     wf_free(state);
     context->kept[WF_MODULE_APPLY] = NULL;
 }

@@ -2,6 +2,7 @@
 #ifndef WEFT_OPS_CACHE_H
 #define WEFT_OPS_CACHE_H
 
+#include "ops.h"
 #include "ops/bind/op.h"
 
 enum {
@@ -20,8 +21,6 @@ struct wf_key {
 /* False if the call cannot be cached: it is too large, or its options have more than numbers. */
 bool wf_key_set(struct wf_key *key, const struct wf_op_entry *entry, uint32_t mode,
                 const weft_op_call *call, const weft_op_options *options);
-/* Changes whenever a function is registered or removed (use.c). */
-uint64_t wf_use_generation(void);
 /* As weft_op_choice_retain, inside of the library. */
 weft_op_choice *wf_choice_retain(weft_op_choice *choice);
 /* The choice of KEY with a reference for the caller; NULL: not kept.  Between wf_op_enter and

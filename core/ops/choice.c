@@ -9,7 +9,7 @@
 struct mark {
     bool has_gradient;
     uint8_t divided; /* bit per axis along which the ranks compute different things */
-    uint16_t memory; /* of an output: 1 + the input whose memory it is; 0: none */
+    uint32_t memory; /* of an output: 1 + the input whose memory it is; 0: none */
 };
 
 struct weft_op_choice {
@@ -50,7 +50,7 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
 
 /* ---- gradients ---- */
 
-static bool has_gradient(uint32_t dtype)
+bool wf_choice_has_gradient(uint32_t dtype)
 {
     return dtype >= WEFT_DTYPE_F16 && dtype < WEFT_DTYPE_COUNT;
 }
@@ -84,7 +84,7 @@ static bool is_used_whole(const struct wf_op *op, const struct wf_solution *solu
     for (uint32_t i = op->input_count; i < solution->count; i++) {
         const struct wf_op_tensor *output = &op->tensors[i];
         if ((op->rule->slots[output->slot].depends >> t->slot & 1) != 0 &&
-            has_gradient(output->dtype) &&
+            wf_choice_has_gradient(output->dtype) &&
             solution->specs[i]->layout.placements[axis].kind == WEFT_PLACE_REPLICATE)
             return true;
     }
@@ -106,7 +106,7 @@ static struct mark mark_tensor(const struct wf_op *op, const struct wf_solution 
     const struct wf_op_tensor *t = &op->tensors[tensor];
     struct mark mark = {.divided = 0};
 
-    mark.has_gradient = has_gradient(t->dtype) && is_sum(solution->specs[tensor]) &&
+    mark.has_gradient = wf_choice_has_gradient(t->dtype) && is_sum(solution->specs[tensor]) &&
                         !(tensor < op->input_count && op->rule->slots[t->slot].shape_only);
     for (int32_t a = 0; a < op->mesh->axes; a++)
         if (tensor < op->input_count && solution->rows[a]->kind != WF_ROW_WHOLE &&
@@ -173,6 +173,19 @@ static bool is_local(const weft_plan *plan)
     return true;
 }
 
+/* Note the attributes that are sizes, with the positions that the tensors have in the call. */
+static void set_sizes(weft_op_choice *choice, const struct wf_solver *solver)
+{
+    choice->size_count = wf_local_sizes_find(&solver->op, choice->sizes);
+    for (uint32_t i = 0; i < choice->size_count; i++) {
+        struct wf_local_size *size = &choice->sizes[i];
+
+        size->tensor = (int32_t)place_of(choice, solver, (uint32_t)size->tensor);
+        if (size->by_tensor >= 0)
+            size->by_tensor = (int32_t)place_of(choice, solver, (uint32_t)size->by_tensor);
+    }
+}
+
 weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
                           struct wf_solution *solution)
 {
@@ -187,8 +200,7 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         solution->specs[i] = NULL;
         if (i >= solver->op.input_count) {
             int in = solver->op.tensors[i].inplace;
-            if (in >= 0)
-                choice->marks[at].memory = (uint16_t)(place_of(choice, solver, (uint32_t)in) + 1);
+            if (in >= 0) choice->marks[at].memory = place_of(choice, solver, (uint32_t)in) + 1;
             continue;
         }
         choice->moves[at] = solution->moves[i];
@@ -198,7 +210,7 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
     }
     choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, solution->cost_ns);
     choice->info.output_ns = wf_add_capped(choice->info.output_ns, solution->output_ns);
-    if (solver->element == 0) choice->size_count = wf_local_sizes_find(&solver->op, choice->sizes);
+    if (solver->element == 0) set_sizes(choice, solver);
     return WEFT_OK;
 }
 
@@ -226,7 +238,7 @@ void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spe
 
 void wf_choice_set_memory(weft_op_choice *choice, uint32_t output, uint32_t input)
 {
-    choice->marks[choice->info.inputs + output].memory = (uint16_t)(input + 1);
+    choice->marks[choice->info.inputs + output].memory = input + 1;
 }
 
 void wf_choice_set_output_ns(weft_op_choice *choice, uint64_t ns)
@@ -291,7 +303,7 @@ const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t in
 uint32_t weft_op_choice_memory(const weft_op_choice *choice, uint32_t index)
 {
     if (choice == NULL || index >= choice->info.outputs) return UINT32_MAX;
-    return (uint32_t)choice->marks[choice->info.inputs + index].memory - 1;
+    return choice->marks[choice->info.inputs + index].memory - 1;
 }
 
 const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index)

@@ -7,6 +7,11 @@
 /* As weft_op_propose with MOVES, as weft_op_check without; errors name FUNCTION. */
 weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *call,
                          const weft_op_options *options, weft_op_choice **out) WF_NODISCARD;
+/* Changes whenever a function that computes rows is registered or removed (use.c). */
+uint64_t wf_use_generation(void);
+/* False if the strategies of operator NAME do not depend on the value of attribute ATTR, such as
+ * the rate of an optimizer. */
+bool wf_op_attr_matters(const char *name, const char *attr);
 /* The attributes of CHOICE's call that are sizes of parts, *COUNT of them. */
 const struct wf_local_size *wf_choice_local_sizes(const weft_op_choice *choice, uint32_t *count);
 

@@ -199,6 +199,8 @@ weft_status wf_choice_gradient(const weft_op_choice *choice, uint32_t index,
                                const weft_spec **out) WF_NODISCARD;
 /* Set the gradient of tensor INDEX: inputs, then outputs.  NULL: it has none. */
 void wf_choice_set_gradient(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
+/* True if tensors of DTYPE have gradients. */
+bool wf_choice_has_gradient(uint32_t dtype);
 /* Add SOLUTION, whose references go to CHOICE, as the tensors of one element. */
 weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
                           struct wf_solution *solution) WF_NODISCARD;

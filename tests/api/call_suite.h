@@ -52,6 +52,9 @@ struct world {
     weft_threads *threads;
     weft_op_choice *op_choice;
     weft_op_list *op_list;
+    weft_op_backward *op_backward;
+    weft_op_operand op_operand;
+    unsigned char op_wanted[1];
     weft_checkpoint *checkpoint;
     weft_checkpoint_writer *writer;
     weft_layout *layout;
@@ -62,7 +65,7 @@ struct world {
     char checkpoint_path[64];
     weft_observation *observation;
     weft_tensor *tensor, *second_tensor, *integers;
-    weft_tensor *tensors[1], *second_tensors[1];
+    weft_tensor *tensors[1], *second_tensors[1], *pair_of_tensors[2];
     weft_random random;
     weft_dl_versioned versioned;
     weft_dl_unversioned unversioned;

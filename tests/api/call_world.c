@@ -150,6 +150,9 @@ void make_world(struct world *w)
     open_ring(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
     MUST(weft_op_list_create(op_call(w, 0), NULL, &w->op_list));
+    MUST(weft_op_backward_create(op_call(w, 0), NULL, &w->op_backward));
+    w->op_wanted[0] = 1;
+    w->pair_of_tensors[0] = w->pair_of_tensors[1] = w->tensor;
 }
 
 void prepare_call(struct world *w, const char *function)

@@ -23,6 +23,8 @@ OPTIONAL = {
     ("weft_op_apply", "user"): "passed to the caller's function",
     ("weft_op_apply_phases", "user"): "passed to the caller's function",
     ("weft_op_moves_set", "before"): "BEFORE may be NULL",
+    ("weft_op_backward_create", "wanted"): "NULL: all gradients",
+    ("weft_op_backward_apply", "user"): "passed to the caller's function",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_free_on", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
@@ -101,7 +103,7 @@ NUMBERS = {
 }
 ZERO = {"index", "rank", "a", "b", "colour", "key", "peer", "tag", "root", "timeout_ns", "channel",
         "value", "offset", "byte", "axis", "position", "dim", "from", "line", "first_rank",
-        "second_rank", "world_rank", "status", "kind", "ticks", "text"}
+        "second_rank", "world_rank", "status", "kind", "ticks", "text", "input"}
 ENUMS = {
     "enum weft_dtype": "WEFT_DTYPE_F32", "enum weft_reduction": "WEFT_REDUCE_SUM",
     "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
@@ -122,6 +124,9 @@ OBJECTS = {
     "weft_cost_table *": "w->costs", "weft_plan_cache *": "w->cache",
     "weft_backends *": "w->backends", "weft_rendezvous *": "w->rendezvous",
     "weft_threads *": "w->threads", "weft_op_choice *": "w->op_choice", "weft_op_list *": "w->op_list",
+    "weft_op_backward *": "w->op_backward", "const weft_op_operand *": "&w->op_operand",
+    "const unsigned char *": "w->op_wanted", ("weft_op_backward_apply", "user"): "w",
+    ("weft_op_backward_apply", "forward"): "w->pair_of_tensors",
     "const weft_op_call *": "op_call(w, %d)", "weft_observation *": "w->observation",
     "weft_rings *": "w->rings", "weft_ring *": "w->ring",
     "const weft_record *": "&w->record", "weft_tensor *": "w->tensor",
@@ -300,7 +305,9 @@ def pointer(function, result, kind, name, at):
         return "ROLE_INPUT", expression, "0", ""
     if kind in RESULTS:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    optional_entries = name == "inputs" and function in ("weft_op_apply", "weft_op_apply_phases")
+    optional_entries = (function, name) in (("weft_op_apply", "inputs"),
+                                            ("weft_op_apply_phases", "inputs"),
+                                            ("weft_op_backward_apply", "forward"))
     role = "ROLE_LIST" if kind in LISTS and not optional_entries else "ROLE_INPUT"
     return role, object_of(function, kind, name), "0", ""
 

@@ -55,7 +55,8 @@ typedef struct weft_op_run {
 /* Apply the operator of CALL to INPUTS, call->input_count tensors of CONTEXT; an optional input
  * that is absent is NULL.  call->inputs is not used: the layouts are those of the tensors.  OUTPUTS
  * has room for all outputs of the operator; they are in the order of the rule, and the caller
- * releases them.  An output in place is its input with one more reference.
+ * releases them.  An output in place is its input with one more reference.  OUTPUTS may be NULL if
+ * all outputs are in place.
  *
  * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
  * ranks are simulated, one call after the other.
@@ -75,6 +76,18 @@ WEFT_API WEFT_NODISCARD weft_status
 weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
               weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
               weft_stream *stream, weft_tensor **outputs);
+
+/* Run the calls of BACKWARD (ops.h), each as weft_op_apply does.  FORWARD has the tensors of the
+ * forward call, inputs, then outputs; those that no call reads may be NULL.  GRADIENTS are those of
+ * the outputs, in any layout that the calls allow.  KERNEL runs each call but `transpose`, which is
+ * a view.  INPUT_GRADIENTS has room for a tensor per input; an entry is NULL where
+ * weft_op_backward_gradient is.  The caller releases them; one that is the gradient of an output is
+ * that tensor with one more reference.
+ * Errors as in weft_op_apply; WEFT_ERR_INVALID: a tensor that a call reads is NULL. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_backward_apply(
+    weft_context *context, const weft_op_backward *backward, weft_tensor *const *forward,
+    weft_tensor *const *gradients, weft_status (*kernel)(void *user, const weft_op_run *run),
+    void *user, weft_stream *stream, weft_tensor **input_gradients);
 
 /* Whether weft_op_apply may move inputs. */
 enum weft_op_moves {

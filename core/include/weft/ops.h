@@ -247,6 +247,70 @@ WEFT_API const weft_spec *weft_op_choice_gradient(const weft_op_choice *choice, 
 WEFT_API const weft_spec *weft_op_choice_output_gradient(const weft_op_choice *choice,
                                                          uint32_t index);
 
+/* ---- gradients ----------------------------------------------------------------- */
+
+/* The calls that compute the gradients of a call, as data: an engine's tape runs them with
+ * weft_op_apply (apply.h), or weft_op_backward_apply runs them all.  Immutable.  It depends on the
+ * call only, so a tape may keep it for the next step. */
+typedef struct weft_op_backward weft_op_backward;
+
+/* Where a tensor comes from. */
+enum weft_op_source {
+    WEFT_OP_FROM_INPUT = 0,    /* an input of the forward call */
+    WEFT_OP_FROM_OUTPUT = 1,   /* an output of the forward call */
+    WEFT_OP_FROM_GRADIENT = 2, /* the gradient of an output */
+    WEFT_OP_FROM_RESULT = 3,   /* an output of a call of the backward; all are numbered in order */
+    WEFT_OP_FROM_NOTHING = 4   /* an optional input that is absent */
+};
+
+typedef struct weft_op_operand {
+    uint32_t source; /* enum weft_op_source */
+    uint32_t index;
+} weft_op_operand;
+
+/* One call of a backward.  Its outputs are the results FIRST_RESULT and following. */
+typedef struct weft_op_gradient_call {
+    const weft_op_call *call;        /* its inputs are layouts, which the call may move */
+    const weft_op_operand *operands; /* call->input_count tensors */
+    uint32_t first_result, result_count;
+} weft_op_gradient_call;
+
+typedef struct weft_op_backward_info {
+    size_t struct_size;
+    uint32_t inputs, outputs; /* of the forward call */
+    uint32_t calls, results;
+    uint32_t local, zero; /* local: 1: no call moves an input by communication */
+    uint64_t cost_ns;     /* predicted time of the moves of all calls, by the table "default" */
+} weft_op_backward_info;
+
+/* Find the calls that compute the gradients of CALL with regard to its inputs.  WANTED has an entry
+ * per input, 0: its gradient is not wanted; NULL: all gradients.  The layout of the gradient of an
+ * output is that of the output, R where it is partial.  The gradients of weft's operators are
+ * formulas (docs/operators.md); those of another operator NAME are computed by the operator
+ * NAME_bwd, whose inputs have the names of NAME's inputs and outputs, g for the gradient of the
+ * first output or dY for that of output Y, and whose outputs are named dX for input X.
+ * The caller releases *OUT.  Errors as in weft_op_propose; WEFT_ERR_UNSUPPORTED: the gradients of
+ * the operator are not known, or it is a form in place, on lists or with given outputs. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_backward_create(const weft_op_call *call,
+                                                            const unsigned char *wanted,
+                                                            weft_op_backward **out);
+/* Free BACKWARD and set it to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_op_backward_release(weft_op_backward **backward);
+
+/* Copy the properties of BACKWARD to *OUT, whose struct_size the caller sets. */
+WEFT_API WEFT_NODISCARD weft_status weft_op_backward_get(const weft_op_backward *backward,
+                                                         weft_op_backward_info *out);
+/* Call INDEX, in the order in which they run; borrowed.  NULL: INDEX is too large. */
+WEFT_API const weft_op_gradient_call *weft_op_backward_call(const weft_op_backward *backward,
+                                                            uint32_t index);
+/* The gradient with regard to input INPUT: a result, or the gradient of an output; borrowed.  NULL:
+ * the input has none, or it is not wanted. */
+WEFT_API const weft_op_operand *weft_op_backward_gradient(const weft_op_backward *backward,
+                                                          uint32_t input);
+/* The layout of OPERAND; borrowed, valid as long as BACKWARD.  NULL: there is no such tensor. */
+WEFT_API const weft_spec *weft_op_backward_spec(const weft_op_backward *backward,
+                                                const weft_op_operand *operand);
+
 /* ---- the cache ----------------------------------------------------------------- */
 
 /* weft keeps the choices of about 4096 calls of weft_op_check and weft_op_propose, by the rules of

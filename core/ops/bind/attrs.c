@@ -1,5 +1,6 @@
 /* attrs.c - the arguments of a call that are not tensors, and how a call is refused. */
 #include "op.h"
+#include "ops/ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -193,4 +194,51 @@ bool wf_attr_keepdim(const weft_op_call *call)
     int64_t keep;
 
     return wf_attr_int(call, "keepdim", &keep) && keep != 0;
+}
+
+/* ---- attributes that change nothing ---- */
+
+static bool is_used(const struct wf_rule *rule, int attr)
+{
+    const struct wf_slot *outputs = rule->slots + rule->input_count;
+
+    if (rule->attrs[attr].compare != WF_IS_LISTED) return true;
+    for (int i = 0; i < rule->pattern_count; i++)
+        if (rule->patterns[i].attr == attr + 1) return true;
+    for (int i = 0; i < rule->symbol_count; i++)
+        if (rule->symbols[i].size_attr == attr + 1 ||
+            wf_words_same(rule, rule->symbols[i].name, rule->attrs[attr].name) ||
+            rule->symbols[i].reduce == WF_REDUCE_NORM)
+            return true;
+    for (int i = 0; i < rule->output_count; i++) /* the dtype may depend on a fraction */
+        if (outputs[i].type == WF_TYPE_ATTR || outputs[i].type == WF_TYPE_JOIN ||
+            outputs[i].type == WF_TYPE_FLOAT)
+            return true;
+    return false;
+}
+
+static bool matters_to(const struct wf_op_entry *entry, const char *attr)
+{
+    if (wf_op_is_chain(entry) || entry->uses) return true;
+    for (uint32_t i = 0; i < entry->rule_count; i++) {
+        const struct wf_rule *rule = entry->rules[i];
+
+        if (rule->make.length > 0) return true;
+        for (int j = 0; j < rule->attr_count; j++)
+            if (wf_word_is(rule, rule->attrs[j].name, attr) && is_used(rule, j)) return true;
+    }
+    return strcmp(attr, "keepdim") == 0 || strcmp(attr, "count") == 0 || strcmp(attr, "p") == 0;
+}
+
+bool wf_op_attr_matters(const char *name, const char *attr)
+{
+    const struct wf_op_entry *entry;
+    uint32_t ticket;
+    bool matters;
+
+    if (wf_op_enter(&ticket) != WEFT_OK) return true;
+    entry = wf_op_find_form(name);
+    matters = entry == NULL || matters_to(entry, attr);
+    wf_op_leave(ticket);
+    return matters;
 }

@@ -5,9 +5,9 @@
 #include "op.h"
 
 /* Find a dimension whose factors are FACTOR, and OTHER unless that is -1. */
-static bool find_dim(const struct wf_op *op, int factor, int other, int16_t *tensor, uint8_t *dim)
+static bool find_dim(const struct wf_op *op, int factor, int other, int32_t *tensor, uint8_t *dim)
 {
-    for (uint32_t i = 0; i < op->input_count + op->output_count && i < INT16_MAX; i++) {
+    for (uint32_t i = 0; i < op->input_count + op->output_count; i++) {
         const struct wf_op_tensor *t = &op->tensors[i];
 
         if (!t->present || (i < op->input_count && op->rule->slots[t->slot].shape_only)) continue;
@@ -18,7 +18,7 @@ static bool find_dim(const struct wf_op *op, int factor, int other, int16_t *ten
                                         have->factor[0] + have->factor[1] == factor + other &&
                                         (have->factor[0] == factor || have->factor[1] == factor);
             if (!fits) continue;
-            *tensor = (int16_t)i;
+            *tensor = (int32_t)i;
             *dim = d;
             return true;
         }

@@ -14,7 +14,7 @@ struct wf_local_size {
     const char *name;
     uint16_t length;
     uint16_t at;
-    int16_t tensor, by_tensor;
+    int32_t tensor, by_tensor;
     uint8_t dim, by_dim;
 };
 

@@ -14,8 +14,8 @@
 
 enum {
     WF_OP_FACTORS = 48,
-    WF_OP_FEW = 12,      /* tensors without an allocation */
-    WF_OP_TENSORS = 4096 /* tensors of one call */
+    WF_OP_FEW = 12,         /* tensors without an allocation */
+    WF_OP_TENSORS = 1 << 16 /* tensors of one call */
 };
 
 struct wf_op_factor {

@@ -271,8 +271,10 @@ const char *const wf_op_builtin[] = {
     "moe_gate(k): x[t d] w[d e] -> p[t j] i[t j]; whole d e j; size j k; type i64 i",
     /* ---- lookup ---- */
     "embedding(padding_idx): w[v d] i[..] -> y[.. d]; mask v; pass w",
-    "embedding_bwd(v,scaled=1,padding_idx): g[.. d] i[..] -> w[v d]; whole ..; own v; lin g",
-    "embedding_bwd(v): g[.. d] i[..] -> w[v d]; sum ..; own v; lin g",
+    /* t: the table, so that its gradient follows its layout */
+    "embedding_bwd(v,scaled=1,padding_idx): g[.. d] i[..] t?[v d] -> w[v d]; whole ..; own v; lin g;"
+    " shape t",
+    "embedding_bwd(v): g[.. d] i[..] t?[v d] -> w[v d]; sum ..; own v; lin g; shape t",
     "gather(dim): x[X..] i[I..] -> y[Y..]; make gather",
     "index_select(dim): x[B.. k@dim B..] i[j] -> y[B.. j@dim B..]; mask k; pass x",
     /* with duplicates among the indices, ranks may write different values of s: the greatest of them
@@ -317,10 +319,11 @@ const char *const wf_op_builtin[] = {
     "repeat_interleave(dim,repeats): x[X..] -> y[Y..]; make interleave",
     "pad(pad,v,mode): x[X..] -> y[Y..]; make pad",
     "select(dim,index): x[.. k@dim ..] -> y[..]; whole k; pass x",
-    "select_bwd(dim,n,index): g[..] -> x[.. k@dim ..]; own k; size k n; pass g",
+    "select_bwd(dim,n,index): g[..] t?[.. k@dim ..] -> x[.. k@dim ..]; own k; size k n; pass g;"
+    " shape t",
     "slice narrow(dim,start,end,step): x[X..] -> y[Y..]; make slice",
-    "slice_bwd(dim,n,start,end,step): g[.. j@dim ..] -> x[.. k@dim ..]; whole j; own k; size k n;"
-    " pass g",
+    "slice_bwd(dim,n,start,end,step): g[.. j@dim ..] t?[.. k@dim ..] -> x[.. k@dim ..]; whole j;"
+    " own k; size k n; pass g; shape t",
     "select_scatter(dim,index): x[.. k@dim ..] s[..] -> y[.. k ..]; own k; pass x+s; aff x | s;"
     " mono x | s",
     "slice_scatter(dim,start,end,step): x[.. k@dim ..] s[.. j@dim ..] -> y[.. k ..]; own k;"

@@ -1,0 +1,111 @@
+/* backward.c - the calls that compute the gradients of a call, one after another. */
+#include "apply.h"
+
+#include <string.h>
+
+static const char function[] = "weft_op_backward_apply";
+
+struct pass {
+    weft_context *context;
+    const weft_op_backward *backward;
+    weft_tensor *const *forward; /* inputs, then outputs */
+    weft_tensor *const *gradients;
+    uint32_t inputs;
+    weft_tensor **results;
+    weft_stream *stream;
+};
+
+static weft_status find_tensor(const struct pass *p, const weft_op_operand *operand,
+                               weft_tensor **out)
+{
+    uint32_t index = operand->index;
+    bool gradient = operand->source == WEFT_OP_FROM_GRADIENT;
+
+    *out = NULL;
+    if (operand->source == WEFT_OP_FROM_NOTHING) return WEFT_OK;
+    if (operand->source == WEFT_OP_FROM_RESULT) {
+        *out = p->results[index];
+        return WEFT_OK;
+    }
+    if (operand->source == WEFT_OP_FROM_OUTPUT) index += p->inputs;
+    *out = gradient ? p->gradients[index] : p->forward[index];
+    if (*out != NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s: %s[%u] is NULL, and a call reads it", function,
+                   gradient ? "gradients" : "forward", index);
+}
+
+/* `transpose` needs no kernel. */
+static weft_status transpose(const weft_op_call *call, weft_tensor *tensor, weft_tensor **out)
+{
+    int64_t a = call->attrs[0].list[0], b = call->attrs[0].list[1];
+    int32_t dims = tensor->spec->layout.dims;
+
+    return weft_tensor_transpose(tensor, (int32_t)(a < 0 ? a + dims : a),
+                                 (int32_t)(b < 0 ? b + dims : b), out);
+}
+
+static bool is_transpose(const weft_op_call *call)
+{
+    return strcmp(call->name, "transpose") == 0 && call->input_count == 1 &&
+           call->attr_count == 1 && call->attrs[0].kind == WEFT_ATTR_LIST &&
+           call->attrs[0].count == 2;
+}
+
+static weft_status run_call(struct pass *p, const weft_op_gradient_call *one, weft_tensor **room,
+                            weft_status (*kernel)(void *user, const weft_op_run *run), void *user)
+{
+    for (uint32_t i = 0; i < one->call->input_count; i++)
+        WF_TRY(find_tensor(p, &one->operands[i], &room[i]));
+    if (is_transpose(one->call))
+        return transpose(one->call, room[0], &p->results[one->first_result]);
+    return weft_op_apply(p->context, one->call, room, kernel, user, p->stream,
+                         p->results + one->first_result);
+}
+
+static weft_status find_gradients(const struct pass *p, weft_tensor **found)
+{
+    for (uint32_t i = 0; i < p->inputs; i++) {
+        const weft_op_operand *operand = weft_op_backward_gradient(p->backward, i);
+
+        if (operand != NULL) WF_TRY(find_tensor(p, operand, &found[i]));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_op_backward_apply(weft_context *context, const weft_op_backward *backward,
+                                   weft_tensor *const *forward, weft_tensor *const *gradients,
+                                   weft_status (*kernel)(void *user, const weft_op_run *run),
+                                   void *user, weft_stream *stream, weft_tensor **input_gradients)
+{
+    struct pass p = {context, backward, forward, gradients, 0, NULL, stream};
+    weft_op_backward_info info = {.struct_size = sizeof info};
+    weft_tensor **room, **found;
+    weft_status status = WEFT_OK;
+    uint32_t most = 0;
+
+    WF_TRY(wf_context_check(context, function));
+    if (backward == NULL) return wf_fail_null(function, "backward");
+    if (forward == NULL) return wf_fail_null(function, "forward");
+    if (gradients == NULL) return wf_fail_null(function, "gradients");
+    if (kernel == NULL) return wf_fail_null(function, "kernel");
+    if (input_gradients == NULL) return wf_fail_null(function, "input_gradients");
+    WF_TRY(weft_op_backward_get(backward, &info));
+    p.inputs = info.inputs;
+    for (uint32_t i = 0; i < info.calls; i++) {
+        uint32_t count = weft_op_backward_call(backward, i)->call->input_count;
+        if (count > most) most = count;
+    }
+    p.results = wf_calloc((size_t)info.results + most + info.inputs, sizeof *p.results);
+    if (p.results == NULL) return wf_fail_memory((info.results + most) * sizeof *p.results);
+    room = p.results + info.results;
+    found = room + most;
+    for (uint32_t i = 0; status == WEFT_OK && i < info.calls; i++)
+        status = run_call(&p, weft_op_backward_call(backward, i), room, kernel, user);
+    if (status == WEFT_OK) status = find_gradients(&p, found);
+    for (uint32_t i = 0; status == WEFT_OK && i < info.inputs; i++)
+        input_gradients[i] = found[i] != NULL ? weft_tensor_retain(found[i]) : NULL;
+    for (uint32_t i = 0; i < info.results; i++)
+        weft_tensor_release(&p.results[i]);
+    wf_free(p.results);
+    return status;
+}

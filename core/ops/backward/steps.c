@@ -1,0 +1,263 @@
+/* steps.c - the list of calls, with the layouts of their results. */
+#include "backward.h"
+
+#include <string.h>
+
+static const char function[] = "weft_op_backward_create";
+
+/* ---- memory ---- */
+
+void *wf_backward_room(weft_op_backward *backward, size_t count, size_t bytes)
+{
+    struct wf_piece *piece = wf_calloc(1, sizeof *piece + count * bytes);
+
+    if (piece == NULL) return NULL;
+    piece->next = backward->pieces;
+    backward->pieces = piece;
+    return piece->data;
+}
+
+char *wf_backward_text(weft_op_backward *backward, const char *text, size_t length)
+{
+    char *copy = wf_backward_room(backward, length + 1, 1);
+
+    if (copy != NULL) memcpy(copy, text, length);
+    return copy;
+}
+
+/* ---- tensors ---- */
+
+const weft_spec *wf_backward_spec(const weft_op_backward *backward, weft_op_operand operand)
+{
+    const weft_op_backward_info *info = &backward->info;
+
+    switch (operand.source) {
+    case WEFT_OP_FROM_INPUT:
+        return operand.index < info->inputs ? backward->inputs[operand.index] : NULL;
+    case WEFT_OP_FROM_OUTPUT:
+        return weft_op_choice_output(backward->forward, operand.index);
+    case WEFT_OP_FROM_GRADIENT:
+        return operand.index < info->outputs ? backward->gradients[operand.index] : NULL;
+    case WEFT_OP_FROM_RESULT:
+        return operand.index < info->results ? backward->results[operand.index] : NULL;
+    default:
+        return NULL;
+    }
+}
+
+int wf_derive_find(const struct wf_derivation *d, const char *name, size_t length)
+{
+    const struct wf_rule *rule = d->rule;
+
+    for (int i = 0; i < rule->input_count + rule->output_count; i++) {
+        struct wf_word word = rule->slots[i].name;
+
+        if (word.length == length && memcmp(rule->text + word.at, name, length) == 0) return i;
+    }
+    return -1;
+}
+
+/* How many tensors slot SLOT has: a list has what the other slots of its side leave. */
+static uint32_t slot_count(const struct wf_derivation *d, uint32_t slot)
+{
+    const struct wf_rule *rule = d->rule;
+    bool output = slot >= rule->input_count;
+    uint32_t slots = output ? rule->output_count : rule->input_count;
+    uint32_t tensors = output ? d->backward->info.outputs : d->backward->info.inputs;
+
+    if (!rule->slots[slot].list) return 1;
+    return tensors >= slots - 1 ? tensors - (slots - 1) : 0;
+}
+
+weft_status wf_derive_slot(struct wf_derivation *d, uint32_t slot, bool gradient,
+                           struct wf_operands *out)
+{
+    const struct wf_rule *rule = d->rule;
+    bool output = slot >= rule->input_count;
+    uint32_t index = 0, count = slot_count(d, slot);
+
+    for (uint32_t i = output ? rule->input_count : 0; i < slot; i++)
+        index += slot_count(d, i);
+    if (out->room - out->count < count)
+        return wf_fail(WEFT_ERR_INTERNAL, "a gradient of operator %.100s has too many tensors",
+                       d->forward->name);
+    for (uint32_t i = 0; i < count; i++, index++) {
+        weft_op_operand operand = {gradient ? WEFT_OP_FROM_GRADIENT
+                                   : output ? WEFT_OP_FROM_OUTPUT
+                                            : WEFT_OP_FROM_INPUT,
+                                   index};
+
+        if (wf_backward_spec(d->backward, operand) == NULL) {
+            if (gradient)
+                return wf_fail(WEFT_ERR_UNSUPPORTED,
+                               "operator %.100s: output %u has no gradient, since it is not of a "
+                               "floating-point dtype",
+                               d->forward->name, index);
+            operand = (weft_op_operand){WEFT_OP_FROM_NOTHING, 0};
+        }
+        out->list[out->count++] = operand;
+    }
+    return WEFT_OK;
+}
+
+/* ---- calls ---- */
+
+weft_status wf_step_begin(struct wf_derivation *d, const char *name, size_t length,
+                          weft_op_call *out)
+{
+    char *text = wf_backward_text(d->backward, name, length);
+    weft_op_attr *attrs = wf_backward_room(d->backward, WF_STEP_ATTRS, sizeof *attrs);
+
+    if (text == NULL || attrs == NULL) return wf_fail_memory(length);
+    *out = (weft_op_call){.struct_size = sizeof *out, .name = text, .attrs = attrs};
+    return WEFT_OK;
+}
+
+/* Room for one more call with COUNT results. */
+static weft_status grow(weft_op_backward *b, uint32_t count)
+{
+    if (b->info.calls == b->call_room) {
+        uint32_t room = 2 * b->call_room + 4;
+        weft_op_gradient_call *calls = wf_realloc(b->calls, room * sizeof *calls);
+
+        if (calls == NULL) return wf_fail_memory(room * sizeof *calls);
+        b->calls = calls;
+        b->call_room = room;
+    }
+    if (b->result_room - b->info.results < count) {
+        uint32_t room = 2 * b->result_room + count + 4;
+        weft_spec **results = wf_realloc(b->results, room * sizeof *results);
+
+        if (results == NULL) return wf_fail_memory(room * sizeof *results);
+        b->results = results;
+        b->result_room = room;
+    }
+    return WEFT_OK;
+}
+
+static weft_status keep_call(weft_op_backward *b, const weft_op_call *call,
+                             const weft_op_operand *operands, const weft_op_choice *choice)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    weft_op_call *kept = wf_backward_room(b, 1, sizeof *kept);
+
+    if (kept == NULL) return wf_fail_memory(sizeof *kept);
+    WF_TRY(weft_op_choice_get(choice, &info));
+    WF_TRY(grow(b, info.outputs));
+    *kept = *call;
+    b->calls[b->info.calls++] =
+        (weft_op_gradient_call){kept, operands, b->info.results, info.outputs};
+    for (uint32_t i = 0; i < info.outputs; i++)
+        b->results[b->info.results++] = weft_spec_retain(weft_op_choice_output(choice, i));
+    if (info.local == 0) b->info.local = 0;
+    b->info.cost_ns = wf_add_capped(b->info.cost_ns, info.cost_ns);
+    return WEFT_OK;
+}
+
+weft_status wf_step_add(struct wf_derivation *d, weft_op_call *call,
+                        const struct wf_operands *operands, weft_op_operand *result)
+{
+    weft_op_backward *b = d->backward;
+    const weft_spec **specs = wf_backward_room(b, operands->count, sizeof *specs);
+    weft_op_operand *list = wf_backward_room(b, operands->count, sizeof *list);
+    weft_op_choice *choice = NULL;
+    weft_status status;
+
+    if (specs == NULL || list == NULL) return wf_fail_memory(operands->count * sizeof *list);
+    call->inputs = specs;
+    call->input_count = operands->count;
+    for (uint32_t i = 0; i < operands->count; i++) {
+        list[i] = operands->list[i];
+        specs[i] = wf_backward_spec(b, list[i]);
+    }
+    *result = (weft_op_operand){WEFT_OP_FROM_RESULT, b->info.results};
+    status = wf_op_answer(function, true, call, NULL, &choice);
+    if (status == WEFT_OK) status = keep_call(b, call, list, choice);
+    weft_op_choice_release(&choice);
+    return status;
+}
+
+/* ---- gradients of inputs ---- */
+
+bool wf_derive_wants(const struct wf_derivation *d, uint32_t index)
+{
+    const weft_spec *spec = index < d->backward->info.inputs ? d->backward->inputs[index] : NULL;
+
+    return spec != NULL && (d->wanted == NULL || d->wanted[index] != 0) &&
+           wf_choice_has_gradient(spec->layout.dtype);
+}
+
+/* Sum *OPERAND over the dimensions of DIMS. */
+static weft_status add_sum(struct wf_derivation *d, const int64_t *dims, uint32_t count,
+                           bool keepdim, weft_op_operand *operand)
+{
+    struct wf_operands operands = {operand, 1, 1};
+    weft_op_operand result;
+    weft_op_call call;
+
+    if (count == 0) return WEFT_OK;
+    WF_TRY(wf_step_begin(d, "sum", 3, &call));
+    WF_TRY(wf_value_add_list(d, "dims", dims, count, &call));
+    if (keepdim) WF_TRY(wf_value_add_int(d, "keepdim", 1, &call));
+    WF_TRY(wf_step_add(d, &call, &operands, &result));
+    *operand = result;
+    return WEFT_OK;
+}
+
+/* Sum a gradient over the dimensions in which INPUT broadcasts: those that it lacks, and those in
+ * which its size is 1. */
+static weft_status sum_broadcast(struct wf_derivation *d, const weft_spec *input,
+                                 weft_op_operand *operand)
+{
+    const struct wf_layout *from = &wf_backward_spec(d->backward, *operand)->layout;
+    const struct wf_layout *to = &input->layout;
+    int64_t lacking[WEFT_MAX_DIMS], single[WEFT_MAX_DIMS];
+    int32_t missing = from->dims - to->dims;
+    uint32_t singles = 0;
+
+    if (missing < 0) missing = 0;
+    for (int32_t i = 0; i < missing; i++)
+        lacking[i] = i;
+    for (int32_t i = 0; i < to->dims && from->dims - missing == to->dims; i++)
+        if (to->shape[i] == 1 && from->shape[missing + i] != 1) single[singles++] = i;
+    WF_TRY(add_sum(d, lacking, (uint32_t)missing, false, operand));
+    return add_sum(d, single, singles, true, operand);
+}
+
+static weft_status cast_to(struct wf_derivation *d, uint32_t dtype, weft_op_operand *operand)
+{
+    const char *name = weft_dtype_name(dtype);
+    weft_op_attr to = {.name = "to", .kind = WEFT_ATTR_TEXT, .text = name};
+    struct wf_operands operands = {operand, 1, 1};
+    weft_op_operand result;
+    weft_op_call call;
+
+    WF_TRY(wf_step_begin(d, "cast", 4, &call));
+    WF_TRY(wf_value_add(d, "to", &to, &call));
+    WF_TRY(wf_step_add(d, &call, &operands, &result));
+    *operand = result;
+    return WEFT_OK;
+}
+
+static bool same_shape(const weft_spec *a, const weft_spec *b)
+{
+    return a->layout.dims == b->layout.dims &&
+           memcmp(a->layout.shape, b->layout.shape,
+                  (size_t)a->layout.dims * sizeof *a->layout.shape) == 0;
+}
+
+weft_status wf_derive_set(struct wf_derivation *d, uint32_t index, weft_op_operand operand)
+{
+    const weft_spec *input = d->backward->inputs[index];
+
+    if (!wf_derive_wants(d, index)) return WEFT_OK;
+    WF_TRY(sum_broadcast(d, input, &operand));
+    if (!same_shape(wf_backward_spec(d->backward, operand), input))
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "operator %.100s: the gradient of input %u has another shape than the input",
+                       d->forward->name, index);
+    if (wf_backward_spec(d->backward, operand)->layout.dtype != input->layout.dtype)
+        WF_TRY(cast_to(d, input->layout.dtype, &operand));
+    d->backward->found[index] = operand;
+    return WEFT_OK;
+}

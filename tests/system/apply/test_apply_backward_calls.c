@@ -1,0 +1,173 @@
+/* The calls of gradients as data: which there are, their layouts, and what is refused. */
+#include "kernels.h"
+#include "support/ops.h"
+#include "support/suite.h"
+#include "weft/context.h"
+
+static weft_op_backward *backward_of(const char *name, const char *mesh, const char *inputs,
+                                     const char *attrs, const unsigned char *wanted)
+{
+    struct op_text text;
+    weft_op_backward *backward = NULL;
+
+    op_begin(&text, name, mesh, inputs, attrs, NULL);
+    ck_assert_msg(weft_op_backward_create(&text.call, wanted, &backward) == WEFT_OK, "%s",
+                  weft_last_error());
+    op_end(&text);
+    return backward;
+}
+
+static const char *gradient_layout(const weft_op_backward *backward, uint32_t input)
+{
+    static char text[128];
+    const weft_spec *spec =
+        weft_op_backward_spec(backward, weft_op_backward_gradient(backward, input));
+
+    if (spec == NULL) return "none";
+    ck_assert_int_eq(weft_spec_print(spec, text, sizeof text, NULL), WEFT_OK);
+    return text;
+}
+
+START_TEST(only_wanted_gradients_are_computed)
+{
+    const unsigned char weights[] = {0, 1}, none[] = {0, 0};
+    weft_op_backward *b =
+        backward_of("mm", "dp=2,tp=2", "f64[8,6] S(0),R ; f64[6,4] R,S(1)", "", NULL);
+    weft_op_backward_info info = {.struct_size = sizeof info};
+
+    ck_assert_int_eq(weft_op_backward_get(b, &info), WEFT_OK);
+    ck_assert_uint_eq(info.calls, 4);
+    ck_assert_uint_eq(info.results, 4);
+    ck_assert_str_eq(gradient_layout(b, 0), "f64[8,6] S(0),P(sum)");
+    ck_assert_str_eq(gradient_layout(b, 1), "f64[6,4] P(sum),S(1)");
+    ck_assert_ptr_null(weft_op_backward_gradient(b, 2));
+    ck_assert_ptr_null(weft_op_backward_call(b, 4));
+    weft_op_backward_release(&b);
+    b = backward_of("mm", "dp=2,tp=2", "f64[8,6] S(0),R ; f64[6,4] R,S(1)", "", weights);
+    ck_assert_int_eq(weft_op_backward_get(b, &info), WEFT_OK);
+    ck_assert_uint_eq(info.calls, 2);
+    ck_assert_str_eq(weft_op_backward_call(b, 0)->call->name, "transpose");
+    ck_assert_uint_eq(weft_op_backward_call(b, 0)->operands[0].source, WEFT_OP_FROM_INPUT);
+    ck_assert_str_eq(weft_op_backward_call(b, 1)->call->name, "mm");
+    ck_assert_uint_eq(weft_op_backward_call(b, 1)->operands[0].source, WEFT_OP_FROM_RESULT);
+    ck_assert_uint_eq(weft_op_backward_call(b, 1)->operands[1].source, WEFT_OP_FROM_GRADIENT);
+    ck_assert_ptr_null(weft_op_backward_gradient(b, 0));
+    weft_op_backward_release(&b);
+    b = backward_of("mm", "dp=2,tp=2", "f64[8,6] S(0),R ; f64[6,4] R,S(1)", "", none);
+    ck_assert_int_eq(weft_op_backward_get(b, &info), WEFT_OK);
+    ck_assert_uint_eq(info.calls, 0);
+    weft_op_backward_release(&b);
+    /* a table in parts of rows, and indices in parts: the gradient has the layout of the table */
+    b = backward_of("embedding", "dp=2,tp=2", "f32[9,4] R,S(0) ; i64[6] S(0),R", "", NULL);
+    ck_assert_str_eq(gradient_layout(b, 0), "f32[9,4] P(sum),S(0)");
+    ck_assert_ptr_null(weft_op_backward_gradient(b, 1));
+    weft_op_backward_release(&b);
+    /* the gradient has the dtype of the input */
+    b = backward_of("add", "2", "f32[4] S(0) ; bf16[4] S(0)", "", NULL);
+    ck_assert_str_eq(gradient_layout(b, 1), "bf16[4] S(0)");
+    weft_op_backward_release(&b);
+}
+END_TEST
+
+START_TEST(operators_of_the_program_have_gradients_by_a_rule_of_their_own)
+{
+    weft_op_backward *b;
+
+    ck_assert_int_eq(weft_op_register("t_mix: x[m k] w?[k] -> y[m k] s[m]; whole k; from s x\n"
+                                      "t_mix_bwd: dy[m k] x[m k] s[m] w?[k] u?[k] -> dx[m k] dw[k];"
+                                      " whole k; sum m; from dx dy x s w u; from dw dy x s"),
+                     WEFT_OK);
+    b = backward_of("t_mix", "2", "f32[4,3] S(0) ; f32[3] R", "", NULL);
+    ck_assert_str_eq(weft_op_backward_call(b, 0)->call->name, "t_mix_bwd");
+    ck_assert_uint_eq(weft_op_backward_call(b, 0)->call->input_count, 5);
+    ck_assert_uint_eq(weft_op_backward_call(b, 0)->operands[2].source, WEFT_OP_FROM_OUTPUT);
+    ck_assert_uint_eq(weft_op_backward_call(b, 0)->operands[2].index, 1);
+    ck_assert_uint_eq(weft_op_backward_call(b, 0)->operands[4].source, WEFT_OP_FROM_NOTHING);
+    ck_assert_str_eq(gradient_layout(b, 0), "f32[4,3] S(0)");
+    ck_assert_str_eq(gradient_layout(b, 1), "f32[3] P(sum)");
+    weft_op_backward_release(&b);
+    ck_assert_int_eq(weft_op_remove("t_mix"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("t_mix_bwd"), WEFT_OK);
+}
+END_TEST
+
+static void refuse(const char *name, const char *inputs, const char *attrs, weft_status status,
+                   const char *reason)
+{
+    struct op_text text;
+    weft_op_backward *backward = NULL;
+
+    op_begin(&text, name, "2", inputs, attrs, NULL);
+    ck_assert_int_eq(weft_op_backward_create(&text.call, NULL, &backward), status);
+    ck_assert_msg(strstr(weft_last_error(), reason) != NULL, "%s", weft_last_error());
+    ck_assert_ptr_null(backward);
+    op_end(&text);
+}
+
+START_TEST(calls_without_known_gradients_are_refused)
+{
+    refuse("argsort", "f32[4] R", "dim=0", WEFT_ERR_UNSUPPORTED,
+           "register an operator argsort_bwd");
+    refuse("relu_", "f32[4] R", "", WEFT_ERR_UNSUPPORTED, "not of forms in place");
+    refuse("div", "f32[4] R ; f32[4] R", "rounding_mode=floor", WEFT_ERR_UNSUPPORTED, "rounded");
+    refuse("mm", "f32[4,5] R", "", WEFT_ERR_INVALID, "mm");
+    refuse("exp", "i64[4] R ; i64[4] R", "", WEFT_ERR_INVALID, "exp");
+    refuse("no_such", "f32[4] R", "", WEFT_ERR_NOT_FOUND, "no_such");
+    ck_assert_int_eq(weft_op_backward_create(NULL, NULL, NULL), WEFT_ERR_INVALID);
+    weft_op_backward_release(NULL);
+}
+END_TEST
+
+START_TEST(a_missing_tensor_is_named)
+{
+    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    weft_context *context = NULL;
+    weft_op_backward *b = backward_of("mul", "4", "f64[8] S(0) ; f64[8] S(0)", "", NULL);
+    weft_tensor *forward[3] = {NULL}, *gradients[1] = {NULL}, *found[2];
+    weft_op_operand g = {WEFT_OP_FROM_GRADIENT, 0};
+
+    ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_create(context, weft_op_backward_spec(b, &g), NULL, &gradients[0]),
+                     WEFT_OK);
+    ck_assert_int_eq(
+        weft_op_backward_apply(context, b, forward, gradients, plain_kernel, NULL, NULL, found),
+        WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "forward[1] is NULL, and a call reads it"));
+    weft_tensor_release(&gradients[0]);
+    ck_assert_int_eq(
+        weft_op_backward_apply(context, b, forward, gradients, plain_kernel, NULL, NULL, found),
+        WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "gradients[0] is NULL"));
+    weft_op_backward_release(&b);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(without_memory_nothing_leaks)
+{
+    struct op_text text;
+    weft_op_backward *backward = NULL;
+    weft_status status = WEFT_ERR_NO_MEMORY;
+    int64_t live;
+
+    op_begin(&text, "linear", "2", "f64[4,6,5] S(0) ; f64[3,5] R ; f64[3] R", "", NULL);
+    ck_assert_int_eq(weft_op_backward_create(&text.call, NULL, &backward), WEFT_OK);
+    weft_op_backward_release(&backward); /* the cache is full now */
+    live = wf_mem_live();
+    for (uint64_t n = 1; status == WEFT_ERR_NO_MEMORY; n++) {
+        wf_mem_fail_at(n);
+        status = weft_op_backward_create(&text.call, NULL, &backward);
+        wf_mem_fail_at(0);
+        if (status != WEFT_OK) ck_assert_int_eq(wf_mem_live(), live);
+        ck_assert_uint_lt(n, 1000);
+    }
+    ck_assert_int_eq(status, WEFT_OK);
+    weft_op_backward_release(&backward);
+    op_end(&text);
+}
+END_TEST
+
+SUITE(apply_backward_calls, only_wanted_gradients_are_computed,
+      operators_of_the_program_have_gradients_by_a_rule_of_their_own,
+      calls_without_known_gradients_are_refused, a_missing_tensor_is_named,
+      without_memory_nothing_leaks)
