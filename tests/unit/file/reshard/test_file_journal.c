@@ -4,6 +4,9 @@
 #include "support/checkpoints.h"
 #include "support/suite.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 static const struct wf_journal_plan plan = {.digest = 77, .buffer = 1 << 20, .steps = 200};
 
 /* An output with one file. */
@@ -13,6 +16,7 @@ static struct wf_outputs begin_output(const char *path)
 
     OK(wf_outputs_begin(&output, path, true, false, WF_OUTPUT_NEW, 1));
     OK(wf_outputs_open(&output, 0, "rank-00000-of-00001.safetensors", 100));
+    OK(wf_outputs_allocate(&output));
     return output;
 }
 
@@ -23,7 +27,7 @@ START_TEST(steps_are_remembered_when_they_are_recorded)
     struct wf_journal journal;
     struct wf_journal_plan found;
 
-    OK(wf_journal_begin(&journal, path, &plan, true, false));
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, true, false));
     wf_journal_add(&journal, 0, 11);
     wf_journal_add(&journal, 64, 12);
     wf_journal_add(&journal, 199, 13);
@@ -34,7 +38,7 @@ START_TEST(steps_are_remembered_when_they_are_recorded)
 
     OK(wf_journal_peek(path, &found));
     ck_assert(found.digest == 77 && found.buffer == 1 << 20 && found.steps == 200);
-    OK(wf_journal_begin(&journal, path, &plan, true, true));
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, true, true));
     for (uint64_t i = 0; i < 200; i++)
         ck_assert_int_eq(wf_journal_has(&journal, i), i == 0 || i == 64 || i == 199);
     ck_assert_uint_eq(journal.recorded, 3);
@@ -45,21 +49,82 @@ START_TEST(steps_are_remembered_when_they_are_recorded)
 }
 END_TEST
 
+/* The system reports lost bytes once; a later flush succeeds, although they are lost. */
+START_TEST(steps_whose_flush_failed_are_never_recorded)
+{
+    const char *path = folder_path(&folder, "lost");
+    struct wf_outputs output = begin_output(path);
+    int fd = output.files[0].fd, other = open("/dev/null", O_WRONLY);
+    struct wf_journal journal;
+
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, false, false));
+    OK(wf_outputs_write(&output, 0, 0, "first", 5));
+    wf_journal_add(&journal, 1, 0);
+    OK(wf_journal_record(&journal, &output));
+    OK(wf_outputs_write(&output, 0, 5, "second", 6));
+    wf_journal_add(&journal, 2, 0);
+    output.files[0].fd = other; /* cannot be flushed */
+    REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM, "rank-00000-of-00001");
+    output.files[0].fd = fd;
+    REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM,
+            "could not be written before");
+    REFUSED(wf_outputs_flush(&output), WEFT_ERR_SYSTEM, "what was written may be lost");
+    REFUSED(wf_outputs_commit(&output), WEFT_ERR_SYSTEM, "what was written may be lost");
+    wf_journal_end(&journal, true);
+
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, false, true));
+    ck_assert(wf_journal_has(&journal, 1));
+    ck_assert(!wf_journal_has(&journal, 2));
+    wf_journal_end(&journal, false);
+    close(other);
+    wf_outputs_end(&output);
+}
+END_TEST
+
+/* A file that this process has not written to since its last flush is not flushed again. */
+START_TEST(only_files_that_were_written_are_flushed)
+{
+    static const char *const names[] = {"rank-00000-of-00002.safetensors",
+                                        "rank-00001-of-00002.safetensors"};
+    struct wf_outputs output;
+    int fds[2], other = open("/dev/null", O_WRONLY);
+
+    OK(wf_outputs_begin(&output, folder_path(&folder, "flushed"), true, false, WF_OUTPUT_NEW, 2));
+    for (size_t i = 0; i < 2; i++)
+        OK(wf_outputs_open(&output, i, names[i], 100));
+    OK(wf_outputs_allocate(&output));
+    for (size_t i = 0; i < 2; i++) {
+        fds[i] = output.files[i].fd;
+        output.files[i].fd = other; /* cannot be flushed */
+    }
+    OK(wf_outputs_flush(&output));
+    output.files[1].fd = fds[1];
+    OK(wf_outputs_write(&output, 1, 0, "x", 1));
+    OK(wf_outputs_flush(&output));
+    output.files[1].fd = other;
+    OK(wf_outputs_flush(&output));
+    for (size_t i = 0; i < 2; i++)
+        output.files[i].fd = fds[i];
+    close(other);
+    wf_outputs_end(&output);
+}
+END_TEST
+
 START_TEST(other_journals_are_refused)
 {
     const char *path = folder_path(&folder, "other");
     struct wf_journal_plan wrong = plan, found;
     struct wf_journal journal;
 
-    OK(wf_journal_begin(&journal, path, &plan, false, false));
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, false, false));
     wf_journal_end(&journal, true);
     wrong.digest++;
-    REFUSED(wf_journal_begin(&journal, path, &wrong, false, true), WEFT_ERR_INVALID,
+    REFUSED(wf_journal_begin(&journal, path, 0, 1, &wrong, false, true), WEFT_ERR_INVALID,
             "belongs to another run");
-    REFUSED(wf_journal_begin(&journal, path, &plan, true, true), WEFT_ERR_INVALID,
+    REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, true, true), WEFT_ERR_INVALID,
             "belongs to another run");
     ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 60), 0);
-    REFUSED(wf_journal_begin(&journal, path, &plan, false, true), WEFT_ERR_PARSE, "is cut short");
+    REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, false, true), WEFT_ERR_PARSE, "is cut short");
     ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 20), 0);
     REFUSED(wf_journal_peek(path, &found), WEFT_ERR_PARSE, "is cut short");
     folder_write(&folder, "other.weft-journal",
@@ -76,7 +141,7 @@ START_TEST(a_new_output_has_no_journal)
     struct wf_journal_plan found;
     struct wf_journal journal;
 
-    OK(wf_journal_begin(&journal, path, &plan, false, false));
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, false, false));
     wf_journal_end(&journal, true);
     output.keep = true;
     wf_outputs_end(&output);
@@ -103,10 +168,10 @@ static weft_status begin_and_end(void *path)
     struct wf_journal_plan found;
     struct wf_journal journal;
 
-    WF_TRY(wf_journal_begin(&journal, path, &plan, true, false));
+    WF_TRY(wf_journal_begin(&journal, path, 0, 1, &plan, true, false));
     wf_journal_end(&journal, true);
     WF_TRY(wf_journal_peek(path, &found));
-    WF_TRY(wf_journal_begin(&journal, path, &plan, true, true));
+    WF_TRY(wf_journal_begin(&journal, path, 0, 1, &plan, true, true));
     wf_journal_end(&journal, false);
     return WEFT_OK;
 }
@@ -120,5 +185,7 @@ START_TEST(memory_may_run_out_anywhere)
 }
 END_TEST
 
-SUITE(file_journal, steps_are_remembered_when_they_are_recorded, other_journals_are_refused,
+SUITE(file_journal, steps_are_remembered_when_they_are_recorded,
+      steps_whose_flush_failed_are_never_recorded, only_files_that_were_written_are_flushed,
+      other_journals_are_refused,
       a_new_output_has_no_journal, memory_may_run_out_anywhere)

@@ -3,7 +3,8 @@
  * Files are opened by their names in a folder that stays open.  A checkpoint may have more files
  * than a process may have descriptors, so files that are not being read are closed again when many
  * are open.  A file that is not the one that was added, or that was modified since, is an error. */
-#include "file.h"
+#include "file/file.h"
+#include "file/io/at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -205,21 +206,15 @@ static void end_use(struct wf_inputs *inputs, struct wf_input *input)
 static weft_status read_all(const struct wf_inputs *inputs, const struct wf_input *input,
                             uint64_t offset, char *target, size_t bytes)
 {
+    int64_t count = wf_read_at(input->fd, target, bytes, offset);
     struct stat info;
 
-    while (bytes > 0) {
-        ssize_t count = pread(input->fd, target, bytes, (off_t)offset);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return fail_file(inputs, input->name, errno);
-        if (count == 0)
-            return wf_fail(WEFT_ERR_SYSTEM,
-                           "%s/%s ends at byte %" PRIu64 ", but had %" PRIu64
-                           " bytes when it was opened",
-                           inputs->path, input->name, offset, input->size);
-        target += count;
-        offset += (uint64_t)count;
-        bytes -= (size_t)count;
-    }
+    if (count < 0) return fail_file(inputs, input->name, errno);
+    if ((size_t)count < bytes)
+        return wf_fail(WEFT_ERR_SYSTEM,
+                       "%s/%s ends at byte %" PRIu64 ", but had %" PRIu64
+                       " bytes when it was opened",
+                       inputs->path, input->name, offset + (uint64_t)count, input->size);
     if (fstat(input->fd, &info) != 0) return fail_file(inputs, input->name, errno);
     return is_same(input, &info) ? WEFT_OK : fail_changed(inputs, input);
 }
