@@ -39,8 +39,8 @@ weft_status wf_journal_begin(struct wf_journal *journal, const char *path, int32
 bool wf_journal_has(const struct wf_journal *journal, uint64_t step);
 /* Step STEP is written. */
 void wf_journal_add(struct wf_journal *journal, uint64_t step, uint64_t sum);
-/* Flush the files of OUTPUT, then record the steps that were added before.  After a failure, nothing
- * more is recorded. */
+/* Flush the files of OUTPUT, then record the steps that were added before.  After a failure,
+ * nothing more is recorded. */
 weft_status wf_journal_record(struct wf_journal *journal, struct wf_outputs *output) WF_NODISCARD;
 /* Close the journal; unless KEEP, remove it.  The first process removes those of all others, also
  * of an earlier run. */

@@ -66,8 +66,7 @@ START_TEST(steps_whose_flush_failed_are_never_recorded)
     output.files[0].fd = other; /* cannot be flushed */
     REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM, "rank-00000-of-00001");
     output.files[0].fd = fd;
-    REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM,
-            "could not be written before");
+    REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM, "could not be written before");
     REFUSED(wf_outputs_flush(&output), WEFT_ERR_SYSTEM, "what was written may be lost");
     REFUSED(wf_outputs_commit(&output), WEFT_ERR_SYSTEM, "what was written may be lost");
     wf_journal_end(&journal, true);
@@ -124,7 +123,8 @@ START_TEST(other_journals_are_refused)
     REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, true, true), WEFT_ERR_INVALID,
             "belongs to another run");
     ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 60), 0);
-    REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, false, true), WEFT_ERR_PARSE, "is cut short");
+    REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, false, true), WEFT_ERR_PARSE,
+            "is cut short");
     ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 20), 0);
     REFUSED(wf_journal_peek(path, &found), WEFT_ERR_PARSE, "is cut short");
     folder_write(&folder, "other.weft-journal",
@@ -187,5 +187,4 @@ END_TEST
 
 SUITE(file_journal, steps_are_remembered_when_they_are_recorded,
       steps_whose_flush_failed_are_never_recorded, only_files_that_were_written_are_flushed,
-      other_journals_are_refused,
-      a_new_output_has_no_journal, memory_may_run_out_anywhere)
+      other_journals_are_refused, a_new_output_has_no_journal, memory_may_run_out_anywhere)
