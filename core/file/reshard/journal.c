@@ -20,7 +20,7 @@ struct header {
     uint64_t parts; /* the most processes that the run has had */
 };
 
-static const char magic[16] = "weft-journal 2\n";
+static const char magic[16] = "weft-journal 3\n";
 
 enum { MOST_PARTS = 1 << 20 };
 
