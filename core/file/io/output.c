@@ -82,7 +82,9 @@ static weft_status check_target(const struct wf_outputs *output)
     if (lstat(output->path, &info) != 0)
         return errno == ENOENT ? WEFT_OK : fail_system(output->path);
     if (!output->replace)
-        return wf_fail(WEFT_ERR_INVALID, "%s exists already; weft replaces it only if told to",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s exists already; weft replaces it only if told to "
+                       "(in C the option replace, in the tool --force)",
                        output->path);
     if (output->is_folder != S_ISDIR(info.st_mode) ||
         (!output->is_folder && !S_ISREG(info.st_mode)))
@@ -188,6 +190,7 @@ weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool i
 {
     weft_status status;
 
+    if (path[0] == '\0') return wf_fail(WEFT_ERR_INVALID, "the path is empty");
     *output = (struct wf_outputs){.path = wf_output_path(path, ""),
                                   .partial = wf_output_path(path, WF_PARTIAL),
                                   .is_folder = is_folder,
@@ -322,7 +325,8 @@ weft_status wf_outputs_add_sums(struct wf_outputs *output, const void *bytes, si
     struct wf_outputs alone = {.files = &file, .count = 1};
     weft_status status;
 
-    file.fd = openat(output->lock, file.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    file.fd =
+        openat(output->lock, file.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (file.fd < 0) return fail_system(file.name);
     status = wf_outputs_write(&alone, 0, 0, bytes, count);
     if (status == WEFT_OK && fsync(file.fd) != 0) status = fail_system(file.name);
