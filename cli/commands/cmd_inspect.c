@@ -169,7 +169,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     weft_layout *layout = NULL;
     weft_rules *rules = NULL;
     weft_status status = WEFT_OK;
-    const char *path;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
@@ -178,8 +177,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
                 command->example);
         return CLI_USAGE;
     }
-    path = cli_value(command, &args, "layout");
-    if (path != NULL) status = weft_layout_open(path, NULL, &layout);
+    status = cli_layout_open(command, &args, NULL, &layout);
     if (status == WEFT_OK) status = cli_rules(command, &args, &rules);
     if (status == WEFT_OK) status = cli_checkpoint_open(args.rest[0], rules, &opened, &in);
     if (status == WEFT_OK) status = describe(in, layout, cli_has(command, &args, "json"), &text);

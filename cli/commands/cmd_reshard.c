@@ -133,15 +133,14 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
 static weft_status read_layout(const struct cli_command *command, const struct cli_args *args,
                                weft_layout **out)
 {
-    const char *path = cli_value(command, args, "layout"), *text = cli_value(command, args, "mesh");
+    const char *text = cli_value(command, args, "mesh");
     weft_mesh *mesh = NULL;
     weft_status status;
 
-    if (path == NULL && text != NULL)
+    if (!cli_has(command, args, "layout") && text != NULL)
         return wf_fail(WEFT_ERR_INVALID, "--mesh replaces the mesh of a layout; give --layout too");
-    if (path == NULL) return WEFT_OK;
     if (text != NULL) WF_TRY(weft_mesh_parse(text, &mesh));
-    status = weft_layout_open(path, mesh, out);
+    status = cli_layout_open(command, args, mesh, out);
     weft_mesh_release(&mesh);
     return status;
 }

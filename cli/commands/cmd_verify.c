@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART = 8 << 20 }; /* bytes that are compared at once, if rows are not longer */
+enum { PART = 8 << 20 }; /* bytes that are compared at once */
 
 struct pair {
     const weft_checkpoint *in[2];
@@ -97,15 +97,11 @@ static weft_status reserve(struct pair *pair, size_t bytes)
     return WEFT_OK;
 }
 
-/* Compare ROWS indices of dimension 0 from FIRST on. */
-static weft_status compare_rows(struct pair *pair, size_t index,
-                                const weft_checkpoint_tensor_info *tensor, int64_t first,
-                                int64_t rows, size_t bytes)
+/* Compare a box of BYTES that fits the buffers. */
+static weft_status compare_part(struct pair *pair, size_t index,
+                                const weft_checkpoint_tensor_info *tensor, const int64_t *offset,
+                                const int64_t *sizes, size_t bytes)
 {
-    int64_t offset[WEFT_MAX_DIMS] = {first}, sizes[WEFT_MAX_DIMS] = {rows};
-
-    for (int32_t d = 1; d < tensor->dims; d++)
-        sizes[d] = tensor->shape[d];
     WF_TRY(reserve(pair, bytes));
     for (int side = 0; side < 2; side++)
         WF_TRY(weft_checkpoint_read(pair->in[side], index, offset, sizes, pair->buffer[side]));
@@ -121,24 +117,41 @@ static weft_status compare_rows(struct pair *pair, size_t index,
     return WEFT_OK;
 }
 
+/* Compare a box of BYTES: a large one in halves of its outermost dimension, so that the first
+ * difference is found first. */
+static weft_status compare_box(struct pair *pair, size_t index,
+                               const weft_checkpoint_tensor_info *tensor, const int64_t *offset,
+                               const int64_t *sizes, size_t bytes)
+{
+    int64_t start[WEFT_MAX_DIMS], extent[WEFT_MAX_DIMS];
+    int32_t outer = 0;
+    size_t first;
+
+    if (bytes <= PART || tensor->bits < 8) /* rows may end inside a byte */
+        return compare_part(pair, index, tensor, offset, sizes, bytes);
+    while (sizes[outer] == 1)
+        outer++;
+    memcpy(start, offset, sizeof start);
+    memcpy(extent, sizes, sizeof extent);
+    extent[outer] = sizes[outer] / 2;
+    first = bytes / (size_t)sizes[outer] * (size_t)extent[outer];
+    WF_TRY(compare_box(pair, index, tensor, start, extent, first));
+    if (pair->difference.length > 0) return WEFT_OK;
+    start[outer] += extent[outer];
+    extent[outer] = sizes[outer] - extent[outer];
+    return compare_box(pair, index, tensor, start, extent, bytes - first);
+}
+
 static weft_status compare_tensor(struct pair *pair, size_t index)
 {
+    int64_t offset[WEFT_MAX_DIMS] = {0}, sizes[WEFT_MAX_DIMS] = {1};
     weft_checkpoint_tensor_info tensor;
-    int64_t rows, step;
-    size_t row;
 
     WF_TRY(tensor_of(pair, 0, index, &tensor));
     if (tensor.bytes == 0) return WEFT_OK;
-    rows = tensor.dims > 0 ? tensor.shape[0] : 1;
-    row = (size_t)(tensor.bytes / (uint64_t)rows);
-    step = row > 0 && row < PART ? PART / (int64_t)row : 1;
-    if (tensor.bits < 8) step = rows; /* rows may end inside a byte */
-    for (int64_t first = 0; first < rows && pair->difference.length == 0; first += step) {
-        int64_t count = step < rows - first ? step : rows - first;
-        size_t bytes = count == rows ? (size_t)tensor.bytes : row * (size_t)count;
-        WF_TRY(compare_rows(pair, index, &tensor, first, count, bytes));
-    }
-    return WEFT_OK;
+    for (int32_t d = 0; d < tensor.dims; d++)
+        sizes[d] = tensor.shape[d];
+    return compare_box(pair, index, &tensor, offset, sizes, (size_t)tensor.bytes);
 }
 
 /* Files per rank have replicas, of which reading uses one. */

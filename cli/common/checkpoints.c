@@ -1,15 +1,37 @@
 /* checkpoints.c - see checkpoints.h. */
 #include "common/checkpoints.h"
+#include "common/shared.h"
+
+weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
+                            const weft_mesh *mesh, weft_layout **out)
+{
+    const char *name = cli_value(command, args, "layout");
+    weft_status status;
+    char *path;
+
+    *out = NULL;
+    if (name == NULL) return WEFT_OK;
+    WF_TRY(cli_shared_path(name, "layouts", ".layout", &path));
+    status = weft_layout_open(path, mesh, out);
+    wf_free(path);
+    return status;
+}
 
 weft_status cli_rules(const struct cli_command *command, const struct cli_args *args,
                       weft_rules **out)
 {
-    const char *path = cli_value(command, args, "rules"), *values = cli_value(command, args, "set");
+    const char *name = cli_value(command, args, "rules"), *values = cli_value(command, args, "set");
+    weft_status status;
+    char *path;
 
     *out = NULL;
-    if (path == NULL && values != NULL)
+    if (name == NULL && values != NULL)
         return wf_fail(WEFT_ERR_INVALID, "--set gives values to rules; give --rules too");
-    return path != NULL ? weft_rules_open(path, values, out) : WEFT_OK;
+    if (name == NULL) return WEFT_OK;
+    WF_TRY(cli_shared_path(name, "rules", ".rules", &path));
+    status = weft_rules_open(path, values, out);
+    wf_free(path);
+    return status;
 }
 
 weft_status cli_checkpoint_open(const char *path, const weft_rules *rules,

@@ -17,6 +17,9 @@ struct cli_checkpoint {
     }
 /* clang-format on */
 
+/* Read the layout of --layout, with MESH unless that is NULL; *OUT is NULL without the option. */
+weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
+                            const weft_mesh *mesh, weft_layout **out);
 /* Read the rules of --rules with the values of --set; *OUT is NULL without them. */
 weft_status cli_rules(const struct cli_command *command, const struct cli_args *args,
                       weft_rules **out);

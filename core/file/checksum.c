@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { MOST_BYTES = 8 << 20 }; /* of a tensor in memory */
+
 static inline uint64_t hash(uint64_t index, uint64_t bits)
 {
     uint64_t x = bits ^ (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -72,34 +74,27 @@ uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
     return sum;
 }
 
-/* Rows of dimension 0 that fit BYTES, at least one; all of them if rows may end inside a byte. */
-static int64_t rows_that_fit(const struct wf_tensor *tensor, size_t bytes)
-{
-    int64_t rows = tensor->dims > 0 ? tensor->shape[0] : 1, row = tensor->bytes / rows;
-
-    if (wf_file_dtype(tensor->dtype)->bits < 8 || row == 0) return rows;
-    return wf_min_i64(rows, wf_max_i64(1, (int64_t)bytes / row));
-}
-
+/* Of a tensor whose rows end inside a byte, all is one piece. */
 static weft_status sum_tensor(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor,
                               uint64_t *out)
 {
-    int64_t rows = tensor->dims > 0 ? tensor->shape[0] : 1, step = rows_that_fit(tensor, 8 << 20);
-    int64_t offset[WEFT_MAX_DIMS] = {0}, sizes[WEFT_MAX_DIMS] = {1}, bytes;
+    int64_t offset[WEFT_MAX_DIMS] = {0}, sizes[WEFT_MAX_DIMS];
+    size_t bytes = (size_t)wf_min_i64(tensor->bytes, MOST_BYTES);
     weft_status status = WEFT_OK;
     struct wf_part part;
+    struct wf_cut cut;
     uint64_t sum = 0;
     char *buffer;
 
-    for (int32_t d = 0; d < tensor->dims; d++)
-        sizes[d] = tensor->shape[d];
-    if (tensor->dims > 0) sizes[0] = step;
-    if (!wf_file_bytes(tensor->dtype, tensor->dims, sizes, &bytes)) bytes = tensor->bytes;
-    buffer = wf_alloc((size_t)bytes);
-    if (buffer == NULL) return wf_fail_memory((size_t)bytes);
-    for (int64_t first = 0; first < rows && status == WEFT_OK; first += step) {
-        offset[0] = first;
-        if (tensor->dims > 0) sizes[0] = wf_min_i64(step, rows - first);
+    if (!wf_cut_make_from(&cut, wf_file_dtype(tensor->dtype)->bits, tensor->dims, tensor->shape,
+                          MOST_BYTES, wf_tensor_fast_dim(checkpoint, tensor))) {
+        cut = (struct wf_cut){.length = tensor->shape[0], .pieces = 1};
+        bytes = (size_t)tensor->bytes;
+    }
+    buffer = wf_alloc(bytes);
+    if (buffer == NULL) return wf_fail_memory(bytes);
+    for (uint64_t i = 0; i < cut.pieces && status == WEFT_OK; i++) {
+        wf_cut_box(&cut, tensor->dims, tensor->shape, i, offset, sizes);
         wf_part_of_box(&part, tensor->dims, offset, sizes);
         status = wf_checkpoint_read_tensor(checkpoint, tensor, &part, buffer);
         if (status == WEFT_OK) sum += wf_checksum_box(tensor, offset, sizes, buffer);

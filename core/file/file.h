@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/fork.h"
 #include "base/json/json_reader.h"
+#include "file/io/ring.h"
 #include "shard/shard.h"
 #include "weft/file.h"
 
@@ -76,6 +77,7 @@ struct wf_inputs {
     size_t count, capacity;
     uint32_t open; /* descriptors */
     uint64_t clock;
+    struct wf_rings rings;
     _Atomic uint64_t read; /* bytes */
 };
 
@@ -272,10 +274,12 @@ weft_status wf_block_write(int fd, const char *name, uint64_t at, const struct w
 /* ---- reshard/cut.c: a box in pieces of bounded size ---- */
 
 /* A piece has one index of the dimensions before DIM, LENGTH indices of DIM or what is left, and
- * all indices of the dimensions behind it. */
+ * all indices of the dimensions behind it.  A tile has LENGTH indices of DIM, WIDTH indices of the
+ * last dimension, and one index of each other dimension. */
 struct wf_cut {
     int32_t dim;
     int64_t length;
+    int64_t width;   /* 0: pieces are not tiles */
     uint64_t pieces; /* 0: the box is empty */
 };
 
@@ -283,6 +287,11 @@ struct wf_cut {
  * piece would end inside a byte. */
 bool wf_cut_make(struct wf_cut *cut, uint32_t bits, int32_t dims, const int64_t *shape,
                  uint64_t most) WF_NODISCARD;
+/* The same for a tensor whose elements follow each other in the source along dimension FAST, which
+ * may be any, or -1 if none is known.  A tile is long in both FAST and the last dimension, so that
+ * neither side is read or written in many short runs. */
+bool wf_cut_make_from(struct wf_cut *cut, uint32_t bits, int32_t dims, const int64_t *shape,
+                      uint64_t most, int32_t fast) WF_NODISCARD;
 /* The box of piece NUMBER. */
 void wf_cut_box(const struct wf_cut *cut, int32_t dims, const int64_t *shape, uint64_t number,
                 int64_t *offset, int64_t *sizes);
@@ -334,6 +343,9 @@ uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
 /* The part of TENSOR that PIECE has. */
 void wf_part_of_piece(const struct wf_tensor *tensor, const struct wf_piece *piece,
                       struct wf_part *part);
+
+/* The dimension of TENSOR along which elements follow each other in its files; -1: none. */
+int32_t wf_tensor_fast_dim(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor);
 
 /* Read PART of TENSOR to TARGET. */
 weft_status wf_checkpoint_read_tensor(const weft_checkpoint *checkpoint,

@@ -32,6 +32,19 @@ void wf_part_of_piece(const struct wf_tensor *tensor, const struct wf_piece *pie
         memcpy(part->strides, piece->strides, (size_t)piece->dims * sizeof *part->strides);
 }
 
+int32_t wf_tensor_fast_dim(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor)
+{
+    const struct wf_piece *piece;
+
+    if (tensor->view != NULL) return wf_view_fast_dim(tensor->view);
+    if (tensor->count == 0) return tensor->dims - 1;
+    piece = &checkpoint->pieces[tensor->first];
+    if (piece->strides == NULL) return tensor->dims - 1;
+    for (int32_t d = tensor->dims - 1; d >= 0; d--)
+        if (piece->strides[d] == 1 && piece->shape[d] > 1) return d;
+    return -1;
+}
+
 /* Boxes ascend in dimension 0: the first one that may contain index START of it. */
 static size_t first_piece(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor,
                           int64_t start)

@@ -139,15 +139,8 @@ static weft_status choose_format(weft_checkpoint_writer *writer, const char *pat
 
 /* ---- the public functions ---- */
 
-static weft_status begin_files(weft_checkpoint_writer *writer, const char *path, bool replace,
-                               enum wf_outputs_mode mode)
+static weft_status plan_files(weft_checkpoint_writer *writer)
 {
-    bool is_folder = writer->format == WEFT_FILE_HUGGING_FACE || writer->format == WEFT_FILE_RANKS;
-    size_t files = writer->format == WEFT_FILE_HUGGING_FACE ? wf_writer_count_files(writer)
-                   : writer->format == WEFT_FILE_RANKS      ? (size_t)weft_mesh_size(writer->mesh)
-                                                            : 1;
-
-    WF_TRY(wf_outputs_begin(&writer->output, path, is_folder, replace, mode, files));
     switch (writer->format) {
     case WEFT_FILE_SAFETENSORS:
         return wf_writer_plan_single(writer);
@@ -158,6 +151,19 @@ static weft_status begin_files(weft_checkpoint_writer *writer, const char *path,
     default:
         return wf_writer_plan_npy(writer);
     }
+}
+
+static weft_status begin_files(weft_checkpoint_writer *writer, const char *path, bool replace,
+                               enum wf_outputs_mode mode)
+{
+    bool is_folder = writer->format == WEFT_FILE_HUGGING_FACE || writer->format == WEFT_FILE_RANKS;
+    size_t files = writer->format == WEFT_FILE_HUGGING_FACE ? wf_writer_count_files(writer)
+                   : writer->format == WEFT_FILE_RANKS      ? (size_t)weft_mesh_size(writer->mesh)
+                                                            : 1;
+
+    WF_TRY(wf_outputs_begin(&writer->output, path, is_folder, replace, mode, files));
+    WF_TRY(plan_files(writer));
+    return wf_outputs_allocate(&writer->output);
 }
 
 weft_status wf_writer_create(const char *path, const weft_checkpoint_entry *entries, size_t count,
@@ -208,11 +214,13 @@ struct writing {
 static weft_status write_block(void *state, const struct wf_block *block)
 {
     struct writing *w = state;
-    const struct wf_output_file *file = &w->writer->output.files[w->file];
+    struct wf_output_file *file = &w->writer->output.files[w->file];
     struct wf_byte_block bytes;
 
     WF_TRY(wf_block_to_bytes(block, wf_file_dtype(w->tensor->dtype)->bits, &bytes));
-    return wf_block_write(file->fd, file->name, w->at, &bytes, w->source, w->stage);
+    WF_TRY(wf_block_write(file->fd, file->name, w->at, &bytes, w->source, w->stage));
+    atomic_store(&file->written, true); /* after the bytes: a flush in between does not count */
+    return WEFT_OK;
 }
 
 /* Write PART to all files that have a part of it. */

@@ -3,7 +3,7 @@
 #define WEFT_FILE_WRITER_H
 
 #include "file.h"
-#include "output.h"
+#include "file/io/output.h"
 
 #include <stdatomic.h>
 

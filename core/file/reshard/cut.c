@@ -1,4 +1,5 @@
-/* cut.c - a box of elements in pieces of bounded size, each without gaps in row-major memory. */
+/* cut.c - a box of elements in pieces of bounded size: rows without gaps in row-major memory, or
+ * tiles. */
 #include "file/file.h"
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -33,13 +34,65 @@ bool wf_cut_make(struct wf_cut *cut, uint32_t bits, int32_t dims, const int64_t 
     return true;
 }
 
+static int64_t pieces_of(int64_t size, int64_t piece)
+{
+    return (size + piece - 1) / piece;
+}
+
+static int64_t square_root(int64_t value)
+{
+    int64_t root = 1;
+
+    while ((root + 1) * (root + 1) <= value)
+        root++;
+    return root;
+}
+
+bool wf_cut_make_from(struct wf_cut *cut, uint32_t bits, int32_t dims, const int64_t *shape,
+                      uint64_t most, int32_t fast)
+{
+    int32_t last = dims - 1;
+    int64_t fit = (int64_t)(most * 8 / bits), side = 0;
+
+    if (!wf_cut_make(cut, bits, dims, shape, most)) return false;
+    if (fast < 0 || fast == last || bits % 8 != 0 || cut->pieces < 2 || shape[fast] == 1 ||
+        shape[last] <= fit / shape[fast])
+        return true;
+    side = square_root(fit);
+    cut->dim = fast;
+    cut->width = wf_min_i64(side, shape[last]);
+    cut->length = wf_min_i64(fit / cut->width, shape[fast]);
+    cut->width = wf_min_i64(fit / cut->length, shape[last]);
+    cut->pieces =
+        (uint64_t)(pieces_of(shape[fast], cut->length) * pieces_of(shape[last], cut->width));
+    for (int32_t d = 0; d < last; d++)
+        if (d != fast) cut->pieces *= (uint64_t)shape[d];
+    return true;
+}
+
+static void tile_box(const struct wf_cut *cut, int32_t dims, const int64_t *shape, int64_t number,
+                     int64_t *offset, int64_t *sizes)
+{
+    for (int32_t d = dims - 1; d >= 0; d--) {
+        int64_t size = d == dims - 1 ? cut->width : d == cut->dim ? cut->length : 1;
+        int64_t pieces = pieces_of(shape[d], size);
+        offset[d] = number % pieces * size;
+        sizes[d] = wf_min_i64(size, shape[d] - offset[d]);
+        number /= pieces;
+    }
+}
+
 void wf_cut_box(const struct wf_cut *cut, int32_t dims, const int64_t *shape, uint64_t number,
                 int64_t *offset, int64_t *sizes)
 {
     int64_t per, outer;
 
     if (dims == 0) return;
-    per = (shape[cut->dim] + cut->length - 1) / cut->length;
+    if (cut->width > 0) {
+        tile_box(cut, dims, shape, (int64_t)number, offset, sizes);
+        return;
+    }
+    per = pieces_of(shape[cut->dim], cut->length);
     outer = (int64_t)number / per;
     for (int32_t d = dims - 1; d > cut->dim; d--) {
         offset[d] = 0;

@@ -6,7 +6,7 @@
 void wf_jobs_run(int32_t jobs, void *(*job)(void *), void *state)
 {
     int32_t others = jobs - 1, started = 0;
-    pthread_t *threads = wf_calloc((size_t)others, sizeof *threads);
+    pthread_t *threads = others > 0 ? wf_calloc((size_t)others, sizeof *threads) : NULL;
     sigset_t all, before;
 
     sigfillset(&all); /* signals are the caller's */

@@ -3,6 +3,7 @@
  * A file has a header, a checksum per step if they are wanted, and a bit per step.  Bits are only
  * ever set, after the bytes and checksums of their steps were flushed.  So a write of the bits that
  * is cut short is harmless. */
+#include "file/io/at.h"
 #include "file/reshard/journal.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ struct header {
     uint64_t parts; /* the most processes that the run has had */
 };
 
-static const char magic[16] = "weft-journal 2\n";
+static const char magic[16] = "weft-journal 3\n";
 
 enum { MOST_PARTS = 1 << 20 };
 
@@ -30,34 +31,16 @@ static weft_status fail_journal(const char *path)
 
 static weft_status read_at(int fd, const char *path, void *target, size_t bytes, uint64_t offset)
 {
-    char *at = target;
+    int64_t count = wf_read_at(fd, target, bytes, offset);
 
-    while (bytes > 0) {
-        ssize_t count = pread(fd, at, bytes, (off_t)offset);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return fail_journal(path);
-        if (count == 0) return wf_fail(WEFT_ERR_PARSE, "%s is cut short", path);
-        at += count;
-        offset += (uint64_t)count;
-        bytes -= (size_t)count;
-    }
-    return WEFT_OK;
+    if (count < 0) return fail_journal(path);
+    return (size_t)count == bytes ? WEFT_OK : wf_fail(WEFT_ERR_PARSE, "%s is cut short", path);
 }
 
 static weft_status write_at(const struct wf_journal *journal, const void *source, size_t bytes,
                             uint64_t offset)
 {
-    const char *at = source;
-
-    while (bytes > 0) {
-        ssize_t count = pwrite(journal->fd, at, bytes, (off_t)offset);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return fail_journal(journal->path);
-        at += count;
-        offset += (uint64_t)count;
-        bytes -= (size_t)count;
-    }
-    return WEFT_OK;
+    return wf_write_at(journal->fd, source, bytes, offset) ? WEFT_OK : fail_journal(journal->path);
 }
 
 static uint64_t bits_offset(const struct wf_journal *journal)
@@ -255,7 +238,20 @@ void wf_journal_add(struct wf_journal *journal, uint64_t step, uint64_t sum)
                              memory_order_release);
 }
 
-weft_status wf_journal_record(struct wf_journal *journal, const struct wf_outputs *output)
+/* Flush the steps that are in `copy`, then write that they are done. */
+static weft_status record(struct wf_journal *journal, struct wf_outputs *output)
+{
+    WF_TRY(wf_outputs_flush(output));
+    if (journal->sums != NULL) {
+        WF_TRY(write_at(journal, (const void *)journal->sums, (size_t)journal->steps * 8,
+                        sizeof(struct header)));
+        if (fdatasync(journal->fd) != 0) return fail_journal(journal->path);
+    }
+    WF_TRY(write_at(journal, journal->copy, (size_t)journal->words * 8, bits_offset(journal)));
+    return fdatasync(journal->fd) == 0 ? WEFT_OK : fail_journal(journal->path);
+}
+
+weft_status wf_journal_record(struct wf_journal *journal, struct wf_outputs *output)
 {
     uint64_t count = 0;
 
@@ -264,14 +260,11 @@ weft_status wf_journal_record(struct wf_journal *journal, const struct wf_output
         count += (uint64_t)__builtin_popcountll(journal->copy[i]);
     }
     if (count == journal->recorded) return WEFT_OK;
-    WF_TRY(wf_outputs_flush(output));
-    if (journal->sums != NULL) {
-        WF_TRY(write_at(journal, (const void *)journal->sums, (size_t)journal->steps * 8,
-                        sizeof(struct header)));
-        if (fdatasync(journal->fd) != 0) return fail_journal(journal->path);
-    }
-    WF_TRY(write_at(journal, journal->copy, (size_t)journal->words * 8, bits_offset(journal)));
-    if (fdatasync(journal->fd) != 0) return fail_journal(journal->path);
+    if (journal->failed)
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: it could not be written before", journal->path);
+    journal->failed = true;
+    WF_TRY(record(journal, output));
+    journal->failed = false;
     journal->recorded = count;
     return WEFT_OK;
 }

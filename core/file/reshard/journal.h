@@ -8,7 +8,7 @@
 #ifndef WEFT_FILE_JOURNAL_H
 #define WEFT_FILE_JOURNAL_H
 
-#include "file/output.h"
+#include "file/io/output.h"
 #include "file/reshard/reshard.h"
 
 struct wf_journal {
@@ -19,6 +19,7 @@ struct wf_journal {
     _Atomic uint64_t *sums; /* checksum per step; NULL: none are kept */
     uint64_t *copy;         /* of `done`, while the files are flushed */
     uint64_t recorded;      /* steps in the file */
+    bool failed;            /* the file may not have what was written to it last */
     uint64_t others; /* of the first process: journals of other processes, to be removed too */
 };
 
@@ -38,9 +39,9 @@ weft_status wf_journal_begin(struct wf_journal *journal, const char *path, int32
 bool wf_journal_has(const struct wf_journal *journal, uint64_t step);
 /* Step STEP is written. */
 void wf_journal_add(struct wf_journal *journal, uint64_t step, uint64_t sum);
-/* Flush the files of OUTPUT, then record the steps that were added before. */
-weft_status wf_journal_record(struct wf_journal *journal,
-                              const struct wf_outputs *output) WF_NODISCARD;
+/* Flush the files of OUTPUT, then record the steps that were added before.  After a failure,
+ * nothing more is recorded. */
+weft_status wf_journal_record(struct wf_journal *journal, struct wf_outputs *output) WF_NODISCARD;
 /* Close the journal; unless KEEP, remove it.  The first process removes those of all others, also
  * of an earlier run. */
 void wf_journal_end(struct wf_journal *journal, bool keep);

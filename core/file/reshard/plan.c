@@ -99,8 +99,9 @@ static weft_status plan_steps(weft_reshard *reshard, const struct wf_tensor *ten
                               struct wf_reshard_tensor *out)
 {
     out->first = reshard->steps;
-    if (!wf_cut_make(&out->cut, wf_file_dtype(tensor->dtype)->bits, tensor->dims, tensor->shape,
-                     reshard->buffer))
+    if (!wf_cut_make_from(&out->cut, wf_file_dtype(tensor->dtype)->bits, tensor->dims,
+                          tensor->shape, reshard->buffer,
+                          wf_tensor_fast_dim(reshard->from, tensor)))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "tensor \"%.200s\" is larger than a buffer, and its rows end inside a byte",
                        tensor->name);

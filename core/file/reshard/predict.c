@@ -2,6 +2,7 @@
  *
  * The sample reads steps that are spread over the plan, with as many threads as the run, and writes
  * them to a file without a name beside the target. */
+#include "file/io/at.h"
 #include "file/reshard/reshard.h"
 
 #include <errno.h>
@@ -23,21 +24,6 @@ struct sample {
     char error[1024];
 };
 
-static weft_status write_all(const struct sample *sample, const char *source, size_t bytes,
-                             uint64_t offset)
-{
-    while (bytes > 0) {
-        ssize_t count = pwrite(sample->fd, source, bytes, (off_t)offset);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0)
-            return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", sample->reshard->path, strerror(errno));
-        source += count;
-        offset += (uint64_t)count;
-        bytes -= (size_t)count;
-    }
-    return WEFT_OK;
-}
-
 static weft_status run_step(struct sample *sample, uint64_t number, char *buffer)
 {
     const struct wf_reshard_tensor *tensor = wf_reshard_find(sample->reshard, number);
@@ -49,8 +35,9 @@ static weft_status run_step(struct sample *sample, uint64_t number, char *buffer
     WF_TRY(weft_checkpoint_read(sample->reshard->from, tensor->index, offset, sizes, buffer));
     read = wf_now_ns();
     if (!wf_file_bytes(source->dtype, source->dims, sizes, &bytes)) bytes = 0;
-    WF_TRY(write_all(sample, buffer, (size_t)bytes,
-                     atomic_fetch_add(&sample->bytes, (uint64_t)bytes)));
+    if (!wf_write_at(sample->fd, buffer, (size_t)bytes,
+                     atomic_fetch_add(&sample->bytes, (uint64_t)bytes)))
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", sample->reshard->path, strerror(errno));
     atomic_fetch_add(&sample->read_ns, read - begun);
     atomic_fetch_add(&sample->write_ns, wf_now_ns() - read);
     return WEFT_OK;

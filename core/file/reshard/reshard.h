@@ -7,7 +7,7 @@
 #define WEFT_FILE_RESHARD_H
 
 #include "file/file.h"
-#include "file/output.h"
+#include "file/io/output.h"
 
 #include <stdatomic.h>
 

@@ -385,7 +385,7 @@ static weft_status agree_to_resume(struct run *run)
  * has ended, a launcher may end the others. */
 static weft_status record_part(struct run *run, weft_status status)
 {
-    const struct wf_outputs *output = &run->writer->output;
+    struct wf_outputs *output = &run->writer->output;
     weft_status flushed;
     char error[2048];
 

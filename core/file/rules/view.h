@@ -81,6 +81,8 @@ typedef weft_status wf_view_visitor(void *state, const struct wf_view *leaf,
                                     const struct wf_view_box *box);
 weft_status wf_view_visit(const struct wf_view *view, const struct wf_view_box *box,
                           wf_view_visitor *visit, void *state) WF_NODISCARD;
+/* The dimension of VIEW along which elements of its leaves follow each other; -1: none. */
+int32_t wf_view_fast_dim(const struct wf_view *view);
 /* The whole of VIEW, row-major. */
 void wf_view_whole(const struct wf_view *view, struct wf_view_box *out);
 

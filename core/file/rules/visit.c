@@ -144,6 +144,31 @@ weft_status wf_view_visit(const struct wf_view *view, const struct wf_view_box *
     }
 }
 
+int32_t wf_view_fast_dim(const struct wf_view *view)
+{
+    int32_t dim = view->dim, fast = view->dims - 1;
+
+    if (view->count == 0) return fast;
+    fast = wf_view_fast_dim(view->children[0]);
+    if (fast < 0) return -1;
+    switch (view->kind) {
+    case WF_VIEW_STACK:
+        return fast >= dim ? fast + 1 : fast;
+    case WF_VIEW_SELECT:
+        return fast == dim ? -1 : fast > dim ? fast - 1 : fast;
+    case WF_VIEW_PERMUTE:
+        for (int32_t d = 0; d < view->dims; d++)
+            if (view->order[d] == fast) return d;
+        return -1;
+    case WF_VIEW_SPLIT:
+        return fast >= dim ? fast + 1 : fast;
+    case WF_VIEW_MERGE:
+        return fast == dim ? -1 : fast > dim ? fast - 1 : fast;
+    default:
+        return fast;
+    }
+}
+
 void wf_view_whole(const struct wf_view *view, struct wf_view_box *out)
 {
     *out = (struct wf_view_box){0};

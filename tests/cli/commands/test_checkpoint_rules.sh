@@ -98,6 +98,10 @@ json "$weft" reshard plain.safetensors new --rules "$rules/fuse-gate-up.rules" -
     'it["event"] == "plan" and it["tensors"] == 21 and it["memory"] <= 256 << 20' \
     '[f["read"] for f in it["files"] if f["read"]] == [it["read"]]'
 
+# Rules that come with weft are found by their names.
+contains 'qkv_proj' "$weft" inspect plain.safetensors --rules fuse-qkv
+contains 'the same' "$weft" verify plain.safetensors qkv2 --rules fuse-qkv.rules
+
 # Refusals.
 fails 2 'heads has no value; give one, such as --set heads=32' "$weft" reshard plain.safetensors new --rules "$rules/split-qkv.rules"
 fails 2 'give --rules too' "$weft" reshard plain.safetensors new --set heads=8

@@ -90,6 +90,16 @@ for layout in "$layouts"/*.layout; do
     fails 1 'no pattern of the layout matches tensor "t"' "$weft" inspect t.safetensors --layout "$layout"
 done
 
+# Layouts that come with weft are found by their names; a file of the working directory comes first.
+contains '"ranks":' "$weft" inspect hf --layout llama --json
+contains '"ranks":' "$weft" inspect hf --layout llama.layout --json
+fails 1 'no pattern of the layout matches' "$weft" inspect hf --layout gpt2
+printf 'mesh tp=7\n* R\n' >llama.layout
+json "$weft" inspect hf --layout llama.layout --json -- 'len(it["ranks"]) == 7'
+rm llama.layout
+fails 2 'none: No such file' "$weft" reshard hf new --layout none
+fails 2 './llama: No such file' "$weft" reshard hf new --layout ./llama
+
 # Differences are named.
 cp -r hf changed
 printf 'x' | dd of=changed/model-00002-of-00002.safetensors bs=1 seek=3000 conv=notrunc 2>/dev/null
@@ -156,7 +166,9 @@ if [[ -e killed.weft-partial || -e killed.weft-journal ]]; then not_so "a resume
 rm -rf killed large.safetensors
 
 # Refusals.
-fails 1 'exists already' "$weft" reshard hf tp4
+fails 1 'exists already; weft replaces it only if told to (in C the option replace, in the tool --force)' \
+    "$weft" reshard hf tp4
+fails 1 'the path is empty' "$weft" reshard hf ''
 fails 1 'config.json' bash -c "touch tp4/config.json && '$weft' reshard hf tp4 --force"
 fails 2 'give --layout too' "$weft" reshard hf new --mesh tp=2
 fails 2 'must have as many' "$weft" reshard hf new --layout "$layouts/llama.layout" --mesh 2x2

@@ -5,7 +5,10 @@
  * Calls are pread, pwrite, fdatasync, fsync, fallocate, rename (renameat2), and any (all of them
  * together).  What happens is EIO, ENOSPC, short (half of the bytes), kill (SIGKILL), late (the
  * same after two seconds) or touch (the file changes first).  With 0 in place of 3, it happens at
- * every call. */
+ * every call.
+ *
+ * Files are read with pread, not with io_uring, unless the call is ring: then the calls that read
+ * through a ring go wrong. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum fault { NONE, FAIL, SHORT, TOUCH };
@@ -65,6 +69,7 @@ typedef ssize_t write_function(int, const void *, size_t, off_t);
 typedef int sync_function(int);
 typedef int allocate_function(int, int, off_t, off_t);
 typedef int rename_function(int, const char *, int, const char *, unsigned);
+typedef long system_function(long, ...);
 
 /* dlsym returns an object pointer. */
 #define REAL(type, name)                                                                           \
@@ -150,4 +155,24 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
     REAL(rename_function, "renameat2");
 
     return next("rename") == FAIL ? -1 : function(from, old, to, new, flags);
+}
+
+long syscall(long which, ...)
+{
+    REAL(system_function, "syscall");
+    bool by_ring = strcmp(wanted, "ring") == 0;
+    long arguments[6];
+    va_list list;
+
+    va_start(list, which);
+    for (int i = 0; i < 6; i++)
+        arguments[i] = va_arg(list, long);
+    va_end(list);
+    if (which == SYS_io_uring_setup && !by_ring) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (which == SYS_io_uring_enter && next("ring") == FAIL) return -1;
+    return function(which, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+                    arguments[5]);
 }

@@ -4,6 +4,9 @@
 #include "support/checkpoints.h"
 #include "support/suite.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 static const struct wf_journal_plan plan = {.digest = 77, .buffer = 1 << 20, .steps = 200};
 
 /* An output with one file. */
@@ -13,6 +16,7 @@ static struct wf_outputs begin_output(const char *path)
 
     OK(wf_outputs_begin(&output, path, true, false, WF_OUTPUT_NEW, 1));
     OK(wf_outputs_open(&output, 0, "rank-00000-of-00001.safetensors", 100));
+    OK(wf_outputs_allocate(&output));
     return output;
 }
 
@@ -41,6 +45,66 @@ START_TEST(steps_are_remembered_when_they_are_recorded)
     ck_assert_uint_eq(atomic_load(&journal.sums[64]), 12);
     wf_journal_end(&journal, false);
     ck_assert_int_eq(wf_journal_peek(path, &found), WEFT_ERR_NOT_FOUND);
+    wf_outputs_end(&output);
+}
+END_TEST
+
+/* The system reports lost bytes once; a later flush succeeds, although they are lost. */
+START_TEST(steps_whose_flush_failed_are_never_recorded)
+{
+    const char *path = folder_path(&folder, "lost");
+    struct wf_outputs output = begin_output(path);
+    int fd = output.files[0].fd, other = open("/dev/null", O_WRONLY);
+    struct wf_journal journal;
+
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, false, false));
+    OK(wf_outputs_write(&output, 0, 0, "first", 5));
+    wf_journal_add(&journal, 1, 0);
+    OK(wf_journal_record(&journal, &output));
+    OK(wf_outputs_write(&output, 0, 5, "second", 6));
+    wf_journal_add(&journal, 2, 0);
+    output.files[0].fd = other; /* cannot be flushed */
+    REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM, "rank-00000-of-00001");
+    output.files[0].fd = fd;
+    REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM, "could not be written before");
+    REFUSED(wf_outputs_flush(&output), WEFT_ERR_SYSTEM, "what was written may be lost");
+    REFUSED(wf_outputs_commit(&output), WEFT_ERR_SYSTEM, "what was written may be lost");
+    wf_journal_end(&journal, true);
+
+    OK(wf_journal_begin(&journal, path, 0, 1, &plan, false, true));
+    ck_assert(wf_journal_has(&journal, 1));
+    ck_assert(!wf_journal_has(&journal, 2));
+    wf_journal_end(&journal, false);
+    close(other);
+    wf_outputs_end(&output);
+}
+END_TEST
+
+/* A file that this process has not written to since its last flush is not flushed again. */
+START_TEST(only_files_that_were_written_are_flushed)
+{
+    static const char *const names[] = {"rank-00000-of-00002.safetensors",
+                                        "rank-00001-of-00002.safetensors"};
+    struct wf_outputs output;
+    int fds[2], other = open("/dev/null", O_WRONLY);
+
+    OK(wf_outputs_begin(&output, folder_path(&folder, "flushed"), true, false, WF_OUTPUT_NEW, 2));
+    for (size_t i = 0; i < 2; i++)
+        OK(wf_outputs_open(&output, i, names[i], 100));
+    OK(wf_outputs_allocate(&output));
+    for (size_t i = 0; i < 2; i++) {
+        fds[i] = output.files[i].fd;
+        output.files[i].fd = other; /* cannot be flushed */
+    }
+    OK(wf_outputs_flush(&output));
+    output.files[1].fd = fds[1];
+    OK(wf_outputs_write(&output, 1, 0, "x", 1));
+    OK(wf_outputs_flush(&output));
+    output.files[1].fd = other;
+    OK(wf_outputs_flush(&output));
+    for (size_t i = 0; i < 2; i++)
+        output.files[i].fd = fds[i];
+    close(other);
     wf_outputs_end(&output);
 }
 END_TEST
@@ -121,5 +185,6 @@ START_TEST(memory_may_run_out_anywhere)
 }
 END_TEST
 
-SUITE(file_journal, steps_are_remembered_when_they_are_recorded, other_journals_are_refused,
-      a_new_output_has_no_journal, memory_may_run_out_anywhere)
+SUITE(file_journal, steps_are_remembered_when_they_are_recorded,
+      steps_whose_flush_failed_are_never_recorded, only_files_that_were_written_are_flushed,
+      other_journals_are_refused, a_new_output_has_no_journal, memory_may_run_out_anywhere)

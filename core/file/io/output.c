@@ -1,5 +1,8 @@
 /* output.c - see output.h. */
-#include "output.h"
+#include "file/io/output.h"
+
+#include "file/file.h"
+#include "file/io/at.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,6 +13,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { LARGE = 16 << 20, MOST_JOBS = 16 };
 
 static weft_status fail_system(const char *path)
 {
@@ -77,7 +82,9 @@ static weft_status check_target(const struct wf_outputs *output)
     if (lstat(output->path, &info) != 0)
         return errno == ENOENT ? WEFT_OK : fail_system(output->path);
     if (!output->replace)
-        return wf_fail(WEFT_ERR_INVALID, "%s exists already; weft replaces it only if told to",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s exists already; weft replaces it only if told to "
+                       "(in C the option replace, in the tool --force)",
                        output->path);
     if (output->is_folder != S_ISDIR(info.st_mode) ||
         (!output->is_folder && !S_ISREG(info.st_mode)))
@@ -183,6 +190,7 @@ weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool i
 {
     weft_status status;
 
+    if (path[0] == '\0') return wf_fail(WEFT_ERR_INVALID, "the path is empty");
     *output = (struct wf_outputs){.path = wf_output_path(path, ""),
                                   .partial = wf_output_path(path, WF_PARTIAL),
                                   .is_folder = is_folder,
@@ -205,15 +213,65 @@ weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool i
 
 /* ---- files ---- */
 
-static weft_status allocate(int fd, const char *name, uint64_t bytes)
+/* The reason why FILE cannot have its size, or 0. */
+static int allocate(const struct wf_output_file *file)
 {
-    if (bytes == 0) return WEFT_OK;
-    if (fallocate(fd, 0, 0, (off_t)bytes) == 0) return WEFT_OK;
+    if (file->fd < 0 || file->bytes == 0) return 0;
+    if (fallocate(file->fd, 0, 0, (off_t)file->bytes) == 0) return 0;
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR) {
-        if (ftruncate(fd, (off_t)bytes) == 0) return WEFT_OK;
+        if (ftruncate(file->fd, (off_t)file->bytes) == 0) return 0;
     }
-    return wf_fail(WEFT_ERR_SYSTEM, "%s: %" PRIu64 " bytes are needed: %s", name, bytes,
-                   strerror(errno));
+    return errno;
+}
+
+struct allocation {
+    const struct wf_outputs *output;
+    _Atomic size_t next;
+    pthread_mutex_t guard;
+    size_t failed; /* the first file that has no room; `count`: none */
+    int error;
+};
+
+static void *allocate_files(void *argument)
+{
+    struct allocation *all = argument;
+    size_t index;
+
+    while ((index = atomic_fetch_add(&all->next, 1)) < all->output->count) {
+        int error = allocate(&all->output->files[index]);
+        pthread_mutex_lock(&all->guard);
+        if (error != 0 && index < all->failed) {
+            all->failed = index;
+            all->error = error;
+        }
+        pthread_mutex_unlock(&all->guard);
+    }
+    return NULL;
+}
+
+/* A file system in memory takes its pages one by one: large files are worth a thread each. */
+static int32_t allocating_jobs(const struct wf_outputs *output)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int32_t large = 0;
+
+    for (size_t i = 0; i < output->count; i++)
+        large += large < MOST_JOBS && output->files[i].bytes >= LARGE;
+    return processors < large ? (int32_t)wf_max_i64(processors, 1) : (int32_t)wf_max_i64(large, 1);
+}
+
+weft_status wf_outputs_allocate(struct wf_outputs *output)
+{
+    struct allocation all = {.output = output, .failed = output->count};
+
+    if (output->mode != WF_OUTPUT_NEW) return WEFT_OK;
+    pthread_mutex_init(&all.guard, NULL);
+    wf_jobs_run(allocating_jobs(output), allocate_files, &all);
+    pthread_mutex_destroy(&all.guard);
+    if (all.failed == output->count) return WEFT_OK;
+    return wf_fail(WEFT_ERR_SYSTEM, "%s: %" PRIu64 " bytes are needed: %s",
+                   output->files[all.failed].name, output->files[all.failed].bytes,
+                   strerror(all.error));
 }
 
 /* A file of an earlier run must have all its bytes. */
@@ -248,24 +306,16 @@ weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char 
     if (file->fd < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s: %s%s", output->partial, name, strerror(errno),
                        errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-    return output->mode != WF_OUTPUT_NEW ? check_size(file->fd, file->name, bytes)
-                                         : allocate(file->fd, file->name, bytes);
+    return output->mode != WF_OUTPUT_NEW ? check_size(file->fd, file->name, bytes) : WEFT_OK;
 }
 
 weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t offset,
                              const void *bytes, size_t count)
 {
-    const struct wf_output_file *file = &output->files[index];
-    const char *at = bytes;
+    struct wf_output_file *file = &output->files[index];
 
-    while (count > 0) {
-        ssize_t written = pwrite(file->fd, at, count, (off_t)offset);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return fail_system(file->name);
-        at += written;
-        offset += (uint64_t)written;
-        count -= (size_t)written;
-    }
+    if (!wf_write_at(file->fd, bytes, count, offset)) return fail_system(file->name);
+    atomic_store(&file->written, true);
     return WEFT_OK;
 }
 
@@ -275,7 +325,8 @@ weft_status wf_outputs_add_sums(struct wf_outputs *output, const void *bytes, si
     struct wf_outputs alone = {.files = &file, .count = 1};
     weft_status status;
 
-    file.fd = openat(output->lock, file.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    file.fd =
+        openat(output->lock, file.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (file.fd < 0) return fail_system(file.name);
     status = wf_outputs_write(&alone, 0, 0, bytes, count);
     if (status == WEFT_OK && fsync(file.fd) != 0) status = fail_system(file.name);
@@ -304,21 +355,39 @@ static weft_status sync_parent(const struct wf_outputs *output)
     return status;
 }
 
-weft_status wf_outputs_flush(const struct wf_outputs *output)
+static weft_status fail_lost(struct wf_outputs *output, const char *path)
 {
-    for (size_t i = 0; i < output->count; i++)
-        if (output->files[i].fd >= 0 && fdatasync(output->files[i].fd) != 0)
-            return fail_system(output->files[i].name);
+    output->lost = true;
+    return fail_system(path);
+}
+
+static weft_status check_lost(const struct wf_outputs *output)
+{
+    if (!output->lost) return WEFT_OK;
+    return wf_fail(WEFT_ERR_SYSTEM,
+                   "%s could not be flushed to the disk before, so what was written may be lost",
+                   output->partial);
+}
+
+weft_status wf_outputs_flush(struct wf_outputs *output)
+{
+    WF_TRY(check_lost(output));
+    for (size_t i = 0; i < output->count; i++) {
+        struct wf_output_file *file = &output->files[i];
+        if (file->fd >= 0 && atomic_exchange(&file->written, false) && fdatasync(file->fd) != 0)
+            return fail_lost(output, file->name);
+    }
     return WEFT_OK;
 }
 
-static weft_status sync_files(const struct wf_outputs *output)
+static weft_status sync_files(struct wf_outputs *output)
 {
+    WF_TRY(check_lost(output));
     for (size_t i = 0; i < output->count; i++)
         if (output->files[i].fd >= 0 && fsync(output->files[i].fd) != 0)
-            return fail_system(output->files[i].name);
+            return fail_lost(output, output->files[i].name);
     if (output->is_folder && fsync(output->lock) != 0 && errno != EINVAL)
-        return fail_system(output->partial);
+        return fail_lost(output, output->partial);
     return WEFT_OK;
 }
 

@@ -4,6 +4,8 @@
 
 #include "base/base.h"
 
+#include <stdatomic.h>
+
 enum wf_outputs_mode {
     WF_OUTPUT_NEW,
     WF_OUTPUT_RESUME, /* the partial files are those of an earlier run */
@@ -17,11 +19,13 @@ struct wf_outputs {
     bool is_folder, replace, committed;
     enum wf_outputs_mode mode;
     bool keep; /* leave the partial files without a commit, too */
+    bool lost; /* a flush failed: the system may have dropped bytes, and later flushes succeed */
     int lock;  /* descriptor of the partial folder or file, locked; -1: none */
     struct wf_output_file {
         char *name; /* in the folder; the path of a single file */
         int fd;
-        uint64_t bytes; /* size, or what the disk must have room for */
+        uint64_t bytes;      /* size, or what the disk must have room for */
+        atomic_bool written; /* by this process, after it was last flushed */
     } * files;
     size_t count;
 };
@@ -40,16 +44,19 @@ char *wf_journal_path(const char *path, int32_t part) WF_NODISCARD;
  * journal; unless MODE is NEW, it is kept, and wf_outputs_open expects its files. */
 weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool is_folder,
                              bool replace, enum wf_outputs_mode mode, size_t count) WF_NODISCARD;
-/* Make file INDEX with BYTES, for which the disk must have room. */
+/* Make file INDEX, which will have BYTES. */
 weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char *name,
                             uint64_t bytes) WF_NODISCARD;
+/* Give all files their sizes, for which the disk must have room. */
+weft_status wf_outputs_allocate(struct wf_outputs *output) WF_NODISCARD;
 weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t offset,
                              const void *bytes, size_t count) WF_NODISCARD;
 /* Write one more file to the folder, whose name is weft.json. */
 weft_status wf_outputs_add_sums(struct wf_outputs *output, const void *bytes,
                                 size_t count) WF_NODISCARD;
-/* Flush the bytes of all files. */
-weft_status wf_outputs_flush(const struct wf_outputs *output) WF_NODISCARD;
+/* Flush the files that this process has written to.  After a failure, all later flushes and commits
+ * fail. */
+weft_status wf_outputs_flush(struct wf_outputs *output) WF_NODISCARD;
 /* Flush all files, then give them their names. */
 weft_status wf_outputs_commit(struct wf_outputs *output) WF_NODISCARD;
 /* Close the files; without a commit, remove them, unless `keep`. */

@@ -3,7 +3,8 @@
  * Files are opened by their names in a folder that stays open.  A checkpoint may have more files
  * than a process may have descriptors, so files that are not being read are closed again when many
  * are open.  A file that is not the one that was added, or that was modified since, is an error. */
-#include "file.h"
+#include "file/file.h"
+#include "file/io/at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +52,7 @@ weft_status wf_inputs_begin(struct wf_inputs *inputs, const char *path)
     }
     *inputs = (struct wf_inputs){.path = copy, .folder = folder};
     pthread_mutex_init(&inputs->guard, NULL);
+    wf_rings_begin(&inputs->rings);
     return WEFT_OK;
 }
 
@@ -65,6 +67,7 @@ void wf_inputs_end(struct wf_inputs *inputs)
     close(inputs->folder);
     wf_free(inputs->list);
     wf_free(inputs->path);
+    wf_rings_end(&inputs->rings);
     pthread_mutex_destroy(&inputs->guard);
     *inputs = (struct wf_inputs){0};
 }
@@ -202,24 +205,34 @@ static void end_use(struct wf_inputs *inputs, struct wf_input *input)
     pthread_mutex_unlock(&inputs->guard);
 }
 
-static weft_status read_all(const struct wf_inputs *inputs, const struct wf_input *input,
-                            uint64_t offset, char *target, size_t bytes)
+/* As wf_read_at. */
+static int64_t read_bytes(struct wf_inputs *inputs, int fd, uint64_t offset, char *target,
+                          size_t bytes)
 {
+    struct wf_ring *ring = bytes >= WF_RING_LEAST ? wf_rings_take(&inputs->rings) : NULL;
+    size_t done = 0;
+    int64_t rest;
+
+    if (ring != NULL) {
+        done = wf_ring_read(ring, fd, target, bytes, offset);
+        wf_rings_give(&inputs->rings, ring);
+    }
+    rest = wf_read_at(fd, target + done, bytes - done, offset + (uint64_t)done);
+    return rest < 0 ? rest : (int64_t)done + rest;
+}
+
+static weft_status read_all(struct wf_inputs *inputs, const struct wf_input *input, uint64_t offset,
+                            char *target, size_t bytes)
+{
+    int64_t count = read_bytes(inputs, input->fd, offset, target, bytes);
     struct stat info;
 
-    while (bytes > 0) {
-        ssize_t count = pread(input->fd, target, bytes, (off_t)offset);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return fail_file(inputs, input->name, errno);
-        if (count == 0)
-            return wf_fail(WEFT_ERR_SYSTEM,
-                           "%s/%s ends at byte %" PRIu64 ", but had %" PRIu64
-                           " bytes when it was opened",
-                           inputs->path, input->name, offset, input->size);
-        target += count;
-        offset += (uint64_t)count;
-        bytes -= (size_t)count;
-    }
+    if (count < 0) return fail_file(inputs, input->name, errno);
+    if ((size_t)count < bytes)
+        return wf_fail(WEFT_ERR_SYSTEM,
+                       "%s/%s ends at byte %" PRIu64 ", but had %" PRIu64
+                       " bytes when it was opened",
+                       inputs->path, input->name, offset + (uint64_t)count, input->size);
     if (fstat(input->fd, &info) != 0) return fail_file(inputs, input->name, errno);
     return is_same(input, &info) ? WEFT_OK : fail_changed(inputs, input);
 }

@@ -3,12 +3,12 @@
  * A box is visited in the order of the file.  Long runs go straight between file and memory.  Short
  * runs pass through a stage, so that one read serves many of them; the bytes between them are read
  * too if they are few. */
-#include "file.h"
+#include "file/file.h"
+#include "file/io/at.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { GAP = 65536, DIRECT = 131072 };
 
@@ -184,15 +184,9 @@ weft_status wf_block_read(struct wf_inputs *inputs, uint32_t index, uint64_t at,
 static weft_status write_all(int fd, const char *name, uint64_t offset, const char *source,
                              size_t bytes)
 {
-    while (bytes > 0) {
-        ssize_t count = pwrite(fd, source, bytes, (off_t)offset);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", name, strerror(errno));
-        source += count;
-        offset += (uint64_t)count;
-        bytes -= (size_t)count;
-    }
-    return WEFT_OK;
+    return wf_write_at(fd, source, bytes, offset)
+               ? WEFT_OK
+               : wf_fail(WEFT_ERR_SYSTEM, "%s: %s", name, strerror(errno));
 }
 
 /* Gather the runs from *RUN on that follow each other in the file, and write them at once. */
