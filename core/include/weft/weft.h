@@ -24,6 +24,7 @@
 #include "random.h"
 #include "dlpack.h"
 #include "apply.h"
+#include "fsdp.h"
 #include "ring.h"
 
 #endif

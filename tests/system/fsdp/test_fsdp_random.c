@@ -351,7 +351,7 @@ START_TEST(a_group_gathers_its_parameters_and_reduces_their_gradients)
 {
     struct random r = random_begin("a_group_gathers_its_parameters_and_reduces_their_gradients");
 
-    for (int left = test_cases(120); left > 0; left--) {
+    for (int left = test_cases(60); left > 0; left--) {
         draw_case(&r);
         ck_assert_msg(run_simulated() == WEFT_OK, "simulated: %s", describe(&r));
         ck_assert_msg(weft_threads_run(RANKS, run_real, NULL) == WEFT_OK, "%s", describe(&r));
