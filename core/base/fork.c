@@ -87,7 +87,10 @@ static const char *name_of_kind(uint64_t kind)
                                         "weft_layout",
                                         "weft_reshard",
                                         "weft_rules",
-                                        "weft_saving"};
+                                        "weft_comm",
+                                        "weft_saving",
+                                        "weft_fsdp",
+                                        "weft_fsdp_group"};
     uint64_t index = kind - WF_KIND_CONTEXT;
 
     return index < WF_COUNT(names) ? names[index] : NULL;

@@ -49,6 +49,43 @@ void wf_locals_free(weft_tensor *tensor)
     wf_free(tensor->list);
 }
 
+enum { ALIGNMENT = 64 }; /* of the shards of simulated ranks */
+
+/* Bytes of the shard in a block with those of other ranks. */
+static uint64_t room_of(const weft_tensor *tensor, const struct wf_local *local)
+{
+    uint64_t bytes = wf_local_bytes(tensor, local);
+
+    return bytes > INT64_MAX ? bytes : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+uint64_t wf_tensor_room(const weft_tensor *tensor)
+{
+    uint64_t bytes = 0;
+
+    if (!tensor->context->is_simulated) return wf_local_bytes(tensor, &tensor->own);
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        if (__builtin_add_overflow(bytes, room_of(tensor, &tensor->locals[i]), &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
+void wf_locals_place(weft_tensor *tensor, void *block)
+{
+    uint64_t done = 0;
+
+    if (!tensor->context->is_simulated) {
+        tensor->own.memory = block;
+        return;
+    }
+    for (int32_t i = 0; i < tensor->local_count; i++) {
+        uint64_t some = room_of(tensor, &tensor->locals[i]);
+
+        if (some > 0) tensor->locals[i].memory = (char *)block + done;
+        done += some;
+    }
+}
+
 void wf_locals_finish(weft_tensor *tensor)
 {
     const weft_mesh *mesh = tensor->spec->layout.mesh;

@@ -120,9 +120,8 @@ static weft_status check_arguments(const weft_context *context, const weft_spec 
     return wf_require_kind(spec, WF_KIND_SPEC, what);
 }
 
-/* A tensor without memory. */
-static weft_status begin_tensor(weft_context *context, const weft_spec *spec, const char *name,
-                                weft_tensor **out)
+weft_status wf_tensor_begin(weft_context *context, const weft_spec *spec, const char *name,
+                            weft_tensor **out)
 {
     weft_tensor *tensor;
     weft_status status;
@@ -149,7 +148,7 @@ static weft_status begin_tensor(weft_context *context, const weft_spec *spec, co
     return WEFT_OK;
 }
 
-static void finish_tensor(weft_tensor *tensor, weft_tensor **out)
+void wf_tensor_finish(weft_tensor *tensor, weft_tensor **out)
 {
     wf_locals_finish(tensor);
     tensor->dependent.end = end_tensor;
@@ -157,37 +156,12 @@ static void finish_tensor(weft_tensor *tensor, weft_tensor **out)
     *out = tensor;
 }
 
-enum { ALIGNMENT = 64 }; /* of the shards of simulated ranks */
-
-/* Bytes of the shard in a block with those of other ranks. */
-static uint64_t room_of(const weft_tensor *tensor, const struct wf_local *local)
-{
-    uint64_t bytes = wf_local_bytes(tensor, local);
-
-    return bytes > INT64_MAX ? bytes : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 /* Allocate one block for all shards here. */
 static weft_status allocate(weft_tensor *tensor, const char *function)
 {
-    uint64_t bytes = 0, done = 0;
-
-    if (!tensor->context->is_simulated) {
-        WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, &tensor->own), tensor->stream,
-                              function, &tensor->own.memory));
-        tensor->block = tensor->own.memory;
-        return WEFT_OK;
-    }
-    for (int32_t i = 0; i < tensor->local_count; i++)
-        if (__builtin_add_overflow(bytes, room_of(tensor, &tensor->locals[i]), &bytes))
-            bytes = UINT64_MAX;
-    WF_TRY(wf_memory_take(tensor->context, bytes, tensor->stream, function, &tensor->block));
-    for (int32_t i = 0; i < tensor->local_count; i++) {
-        uint64_t some = room_of(tensor, &tensor->locals[i]);
-
-        if (some > 0) tensor->locals[i].memory = (char *)tensor->block + done;
-        done += some;
-    }
+    WF_TRY(wf_memory_take(tensor->context, wf_tensor_room(tensor), tensor->stream, function,
+                          &tensor->block));
+    wf_locals_place(tensor, tensor->block);
     return WEFT_OK;
 }
 
@@ -195,7 +169,7 @@ weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const c
                            weft_stream *stream, const char *function, weft_tensor **out)
 {
     weft_tensor *tensor = NULL;
-    weft_status status = begin_tensor(context, spec, name, &tensor);
+    weft_status status = wf_tensor_begin(context, spec, name, &tensor);
 
     if (status != WEFT_OK) return wf_fail_named(status, function);
     tensor->stream = stream;
@@ -205,7 +179,7 @@ weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const c
         free_tensor(tensor);
         return status;
     }
-    finish_tensor(tensor, out);
+    wf_tensor_finish(tensor, out);
     return WEFT_OK;
 }
 
@@ -397,7 +371,7 @@ weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec,
                            weft_tensor **out)
 {
     weft_tensor *tensor = NULL;
-    weft_status status = begin_tensor(context, spec, wrapping->options->name, &tensor);
+    weft_status status = wf_tensor_begin(context, spec, wrapping->options->name, &tensor);
 
     if (status != WEFT_OK) return wf_fail_named(status, function);
     tensor->is_read_only = wrapping->is_read_only;
@@ -407,7 +381,7 @@ weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec,
         free_tensor(tensor);
         return status;
     }
-    finish_tensor(tensor, out);
+    wf_tensor_finish(tensor, out);
     return WEFT_OK;
 }
 
@@ -453,7 +427,7 @@ weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, wf_view_pla
     weft_tensor *tensor = NULL;
     weft_status status;
 
-    WF_TRY(begin_tensor(base->context, spec, base->name, &tensor));
+    WF_TRY(wf_tensor_begin(base->context, spec, base->name, &tensor));
     for (int32_t i = 0; i < tensor->local_count; i++) {
         status = place_local(base, place, self, &tensor->locals[i]);
         if (status == WEFT_OK) continue;
@@ -462,7 +436,7 @@ weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, wf_view_pla
     }
     tensor->is_read_only = base->is_read_only;
     tensor->base = weft_tensor_retain(base);
-    finish_tensor(tensor, out);
+    wf_tensor_finish(tensor, out);
     return WEFT_OK;
 }
 

@@ -2,6 +2,7 @@
  *
  *     tensor.c   creation, references, properties
  *     local.c    the shards that this process holds: its rank's, or those of all simulated ranks
+ *     vacant.c   tensors whose memory comes and goes
  *     dense.c    the elements of a tensor with strides, without gaps
  *     moves.c    moves of tensors
  *     lists.c    moves of many tensors as one batch
@@ -51,6 +52,7 @@ struct weft_tensor {
     char *name;    /* NULL: none */
     bool is_dense; /* all its shards here are */
     bool is_read_only;
+    bool is_grouped;    /* it is a parameter of a weft_fsdp_group */
     bool releases_each; /* RELEASE is called for each rank's memory */
     _Atomic uint32_t references;
     struct wf_tensor_list *last_list; /* that begins with this tensor; NULL: none yet */
@@ -74,6 +76,10 @@ weft_status wf_tensor_check(const weft_tensor *tensor, const char *function,
                             const char *argument) WF_NODISCARD;
 /* Put the tensor's name, if it has one, before this thread's last failure text. */
 weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function);
+/* Make a tensor without memory.  wf_tensor_finish follows when its shards have their memory. */
+weft_status wf_tensor_begin(weft_context *context, const weft_spec *spec, const char *name,
+                            weft_tensor **out) WF_NODISCARD;
+void wf_tensor_finish(weft_tensor *tensor, weft_tensor **out);
 /* As weft_tensor_create, for FUNCTION.  Work on STREAM uses the memory first. */
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
                            weft_stream *stream, const char *function,
@@ -119,12 +125,30 @@ weft_status wf_locals_make(weft_tensor *tensor) WF_NODISCARD;
 void wf_locals_free(weft_tensor *tensor);
 /* The shards have their memory: set what moves use. */
 void wf_locals_finish(weft_tensor *tensor);
+/* Bytes of a block for all shards here; UINT64_MAX: no block is large enough. */
+uint64_t wf_tensor_room(const weft_tensor *tensor);
+/* Give the shards here their memory in BLOCK, which has so many bytes. */
+void wf_locals_place(weft_tensor *tensor, void *block);
 /* The shard of RANK, or with a real rank, of this rank. */
 struct wf_local *wf_local_of(const weft_tensor *tensor, int32_t rank);
 /* True if LOCAL's elements with STRIDES are row-major without gaps. */
 bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides);
 /* Bytes of the shard without gaps. */
 uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local);
+
+/* ---- vacant.c ---- */
+
+/* Make a tensor that has no memory yet.  Calls with it are refused because of CAUSE. */
+weft_status wf_tensor_make_vacant(weft_context *context, const weft_spec *spec, const char *name,
+                                  const char *cause, weft_tensor **out) WF_NODISCARD;
+/* TENSOR, which is vacant, has its memory in BLOCK, of wf_tensor_room bytes, from now on.  Work on
+ * STREAM uses it first. */
+void wf_tensor_occupy(weft_tensor *tensor, void *block, weft_stream *stream);
+/* TENSOR has no memory from now on, because of CAUSE. */
+void wf_tensor_vacate(weft_tensor *tensor, const char *cause);
+/* The owner of the memory releases *TENSOR, which may be NULL.  Calls with other references are
+ * refused because of CAUSE. */
+void wf_tensor_retire(weft_tensor **tensor, const char *cause);
 
 /* ---- dense.c ---- */
 

@@ -61,6 +61,10 @@ struct world {
     weft_rules *rules;
     weft_reshard *reshard;
     weft_saving *saving;
+    weft_fsdp *fsdp;
+    weft_fsdp_group *group, *groups[1];
+    weft_fsdp_param params[1];
+    weft_tensor *gradients[1];
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;
@@ -117,6 +121,10 @@ void *op_call(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);
 void *ordered_memory(struct world *w);
+/* A parameter that is in no group. */
+const weft_fsdp_param *new_params(struct world *w);
+/* The group, in STATE, with or without a reduction that has begun. */
+weft_fsdp_group *group_in(struct world *w, enum weft_fsdp_state state, bool reducing);
 /* Counts that have not begun. */
 void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);

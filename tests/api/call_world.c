@@ -95,6 +95,16 @@ static void make_tensors(struct world *w)
     w->second_tensors[0] = w->second_tensor;
 }
 
+static void make_groups(struct world *w)
+{
+    weft_fsdp_param param = {.tensor = w->tensor};
+
+    MUST(weft_fsdp_create(w->context, NULL, &w->fsdp));
+    MUST(weft_fsdp_group_create(w->fsdp, 1, &param, NULL, &w->group));
+    MUST(weft_fsdp_gradient_create(w->group, 0, &w->gradients[0]));
+    w->groups[0] = w->group;
+}
+
 /* A checkpoint of no tensor, which is removed at once. */
 static void make_saving(struct world *w)
 {
@@ -146,6 +156,7 @@ void make_world(struct world *w)
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
     make_tensors(w);
     make_saving(w);
+    make_groups(w);
     make_checkpoints(w);
     open_ring(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
@@ -228,6 +239,25 @@ void *ordered_memory(struct world *w)
 
     MUST(weft_alloc_on(w->context, 64, NULL, &memory));
     return memory;
+}
+
+const weft_fsdp_param *new_params(struct world *w)
+{
+    MUST(weft_tensor_create(w->context, w->spec, NULL, &w->params[0].tensor));
+    return w->params;
+}
+
+weft_fsdp_group *group_in(struct world *w, enum weft_fsdp_state state, bool reducing)
+{
+    weft_fsdp_group_info info = {.struct_size = sizeof info};
+
+    MUST(weft_fsdp_reshard(w->group));
+    MUST(weft_fsdp_group_get(w->group, &info));
+    if (info.reducing) MUST(weft_fsdp_reduce_end(w->group));
+    if (state >= WEFT_FSDP_GATHERING) MUST(weft_fsdp_unshard_begin(w->group, WEFT_FSDP_FORWARD));
+    if (state == WEFT_FSDP_GATHERED) MUST(weft_fsdp_unshard_end(w->group));
+    if (reducing) MUST(weft_fsdp_reduce_begin(w->group, w->gradients, WEFT_FSDP_KEEP));
+    return w->group;
 }
 
 void *info(struct world *w, int at, size_t bytes, enum role role)

@@ -49,6 +49,7 @@ OPTIONAL = {
     ("weft_layout_open", "mesh"): "MESH may be NULL",
     ("weft_rules_parse", "values"): "VALUES may be NULL",
     ("weft_rules_open", "values"): "VALUES may be NULL",
+    ("weft_fsdp_prefetch_set", "targets"): "not read if COUNT is 0",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -87,6 +88,8 @@ NUMBERS = {
     ("weft_plan_create_batch", "count"): "1",
     ("weft_plan_measure_step", "index"): "0",
     ("weft_move_batch", "count"): "1", ("weft_tensors_move_into", "count"): "1",
+    ("weft_fsdp_group_create", "count"): "1", ("weft_fsdp_prefetch_set", "count"): "0",
+    ("weft_fsdp_reshard_to", "ranks"): "1",
     ("*", "low"): "0", ("*", "high"): "1", ("*", "mean"): "0", ("*", "deviation"): "1",
     ("*", "probability"): "0.5",
     ("weft_move_batch", "count"): "1",
@@ -103,7 +106,7 @@ NUMBERS = {
 }
 ZERO = {"index", "rank", "a", "b", "colour", "key", "peer", "tag", "root", "timeout_ns", "channel",
         "value", "offset", "byte", "axis", "position", "dim", "from", "line", "first_rank",
-        "second_rank", "world_rank", "status", "kind", "ticks", "text", "input"}
+        "second_rank", "world_rank", "status", "kind", "ticks", "text", "input", "flags"}
 ENUMS = {
     "enum weft_dtype": "WEFT_DTYPE_F32", "enum weft_reduction": "WEFT_REDUCE_SUM",
     "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
@@ -111,6 +114,7 @@ ENUMS = {
     "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
     "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
     "enum weft_op_moves": "WEFT_OP_MOVES_REFUSED",
+    "enum weft_fsdp_phase": "WEFT_FSDP_FORWARD",
     "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
@@ -146,6 +150,14 @@ OBJECTS = {
     "const weft_checkpoint_entry *": "w->entries",
     "weft_layout *": "w->layout", "weft_rules *": "w->rules", "weft_reshard *": "w->reshard",
     "weft_saving *": "w->saving",
+    "weft_fsdp *": "w->fsdp", "weft_fsdp_group *": "group_in(w, WEFT_FSDP_SHARDED, false)",
+    "const weft_fsdp_param *": "new_params(w)", "weft_fsdp_group *const *": "w->groups",
+    ("weft_fsdp_unshard_end", "group"): "group_in(w, WEFT_FSDP_GATHERING, false)",
+    ("weft_fsdp_reshard_to", "group"): "group_in(w, WEFT_FSDP_GATHERED, false)",
+    ("weft_fsdp_parameter", "group"): "group_in(w, WEFT_FSDP_GATHERED, false)",
+    ("weft_fsdp_reduce_end", "group"): "group_in(w, WEFT_FSDP_SHARDED, true)",
+    ("weft_fsdp_reduce_begin", "gradients"): "w->gradients",
+    ("weft_fsdp_group_release", "group"): "w->group",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -202,6 +214,7 @@ TEXTS = {
     ("weft_rules_open", "path"): "/dev/null",
     ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
     ("weft_save", "path"): "/proc/none/x", ("weft_save_begin", "path"): "/proc/none/x",
+    ("weft_fsdp_shard_spec", "axes"): "0",
 }
 OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has no value
                       ("weft_cost_table_parse", "text"): "w->costs_text",
@@ -305,9 +318,10 @@ def pointer(function, result, kind, name, at):
         return "ROLE_INPUT", expression, "0", ""
     if kind in RESULTS:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    optional_entries = (function, name) in (("weft_op_apply", "inputs"),
+    optional_entries = (function, name) in {("weft_op_apply", "inputs"),
                                             ("weft_op_apply_phases", "inputs"),
-                                            ("weft_op_backward_apply", "forward"))
+                                            ("weft_op_backward_apply", "forward"),
+                                            ("weft_fsdp_reduce_begin", "gradients")}
     role = "ROLE_LIST" if kind in LISTS and not optional_entries else "ROLE_INPUT"
     return role, object_of(function, kind, name), "0", ""
 

@@ -25,6 +25,7 @@
 #include "dlpack.h"
 #include "apply.h"
 #include "phases.h"
+#include "fsdp.h"
 #include "ring.h"
 
 #endif

@@ -1540,6 +1540,85 @@ public:
     }
 };
 
+/* ---- fully sharded data parallel ------------------------------------------------- */
+
+/* What groups share (fsdp.h).  Its groups are released before it. */
+class fsdp : public detail::unique<detail::ref<weft_fsdp>, weft_fsdp, weft_fsdp_release>
+{
+public:
+    using unique::unique;
+
+    /* Collective over all ranks of the job. */
+    static result<fsdp> create(context_ref context, const weft_fsdp_options *options = nullptr)
+    {
+        return detail::make<fsdp>(weft_fsdp_create, context.get(), options);
+    }
+    /* The layout in which AXES also split dimension DIM of a tensor of layout SPEC. */
+    static result<spec> shard_spec(const spec &spec, const char *axes, int32_t dim)
+    {
+        return detail::make<weft::spec>(weft_fsdp_shard_spec, spec.get(), axes, dim);
+    }
+};
+
+/* Parameters that travel together. */
+class fsdp_group
+    : public detail::unique<detail::ref<weft_fsdp_group>, weft_fsdp_group, weft_fsdp_group_release>
+{
+public:
+    using unique::unique;
+
+    /* Collective over the ranks of the parameters' meshes. */
+    static result<fsdp_group> create(const weft::fsdp &fsdp, uint32_t count,
+                                     const weft_fsdp_param *params,
+                                     const weft_fsdp_group_options *options = nullptr)
+    {
+        return detail::make<fsdp_group>(weft_fsdp_group_create, fsdp.get(), count, params, options);
+    }
+    status unshard_begin(weft_fsdp_phase phase) const
+    {
+        return weft_fsdp_unshard_begin(raw_, phase);
+    }
+    status unshard_end() const { return weft_fsdp_unshard_end(raw_); }
+    status reshard() const { return weft_fsdp_reshard(raw_); }
+    status reshard_to(int32_t ranks) const { return weft_fsdp_reshard_to(raw_, ranks); }
+    status prefetch(weft_fsdp_phase phase, uint32_t count, weft_fsdp_group *const *targets) const
+    {
+        return weft_fsdp_prefetch_set(raw_, phase, count, targets);
+    }
+    /* One tensor per parameter; NULL is an absent gradient. */
+    status reduce_begin(weft_tensor *const *gradients, uint32_t flags = 0) const
+    {
+        return weft_fsdp_reduce_begin(raw_, gradients, flags);
+    }
+    status reduce_end() const { return weft_fsdp_reduce_end(raw_); }
+    status gradients_clear() const { return weft_fsdp_gradients_clear(raw_); }
+    status rebind(uint32_t index, const tensor &tensor) const
+    {
+        return weft_fsdp_rebind(raw_, index, tensor.get());
+    }
+    /* The gathered parameter, and the reduced gradient; empty if there is none now. */
+    tensor parameter(uint32_t index) const
+    {
+        return tensor(weft_tensor_retain(weft_fsdp_parameter(raw_, index)));
+    }
+    tensor gradient(uint32_t index) const
+    {
+        return tensor(weft_tensor_retain(weft_fsdp_gradient(raw_, index)));
+    }
+    spec gradient_spec(uint32_t index) const
+    {
+        return spec(weft_spec_retain(weft_fsdp_gradient_spec(raw_, index)));
+    }
+    result<tensor> gradient_create(uint32_t index) const
+    {
+        return detail::make<tensor>(weft_fsdp_gradient_create, raw_, index);
+    }
+    result<weft_fsdp_group_info> info() const
+    {
+        return detail::describe<weft_fsdp_group_info>(weft_fsdp_group_get, raw_);
+    }
+};
+
 } // namespace weft
 
 #endif

@@ -1,0 +1,239 @@
+/* fsdp.h - fully sharded data parallel: parameters that are whole only while a layer uses them.
+ *
+ *     TRY(weft_fsdp_create(ctx, NULL, &fsdp));
+ *     for each layer: TRY(weft_fsdp_group_create(fsdp, n, params, &options, &layer));
+ *
+ *     for each step, forward:
+ *         TRY(weft_fsdp_unshard_begin(layer, WEFT_FSDP_FORWARD));
+ *         TRY(weft_fsdp_unshard_end(layer));
+ *         compute with weft_tensor_memory(weft_fsdp_parameter(layer, i)) ...
+ *         TRY(weft_fsdp_reshard(layer));
+ *     backward, in reverse order:
+ *         unshard as above with WEFT_FSDP_BACKWARD, compute the gradients ...
+ *         TRY(weft_fsdp_reduce_begin(layer, gradients, 0));
+ *     then, for each layer:
+ *         TRY(weft_fsdp_reduce_end(layer));
+ *         update the shards with weft_fsdp_gradient(layer, i) ...
+ *         weft_fsdp_gradients_clear(layer);
+ *
+ * A parameter is a tensor (tensor.h) in the layout in which it is stored between its uses: its
+ * shard axes split it, along any dimension and also unevenly, or one owner holds it, or it is
+ * replicated.  Other axes of its mesh, such as tensor parallelism, may have any placement but a
+ * partial.  Gathered, it has R on the shard axes and is otherwise as stored.  Each rank computes
+ * with its own data, so the gradient of a gathered parameter is P(sum) over the shard axes and the
+ * replicate axes.  Reduced, the gradient has the layout of the stored parameter.
+ *
+ * A group is the parameters that travel together: one batch gathers all of them, straight into
+ * place, and one batch reduces their gradients.  The parameters of a group may be on different
+ * meshes.
+ *
+ * The caller drives the order.  All ranks of the meshes of a group make the same calls with it in
+ * the same order; so do ranks of different groups with the calls on one weft_fsdp.  A rank outside
+ * the meshes may make the calls too.  Gathering and reducing each have a communicator and a stream
+ * of their own, so both overlap with the work on the compute stream.  A call that is out of order
+ * is WEFT_ERR_INVALID, changes nothing, and its text names the state of the group and the call that
+ * is missing.  If ranks are simulated (context.h), everything works in one process.
+ *
+ * One thread at a time may use a weft_fsdp and its groups; as to other moves, see move.h. */
+#ifndef WEFT_FSDP_H
+#define WEFT_FSDP_H
+
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_fsdp weft_fsdp;
+typedef struct weft_fsdp_group weft_fsdp_group;
+
+typedef struct weft_fsdp_options {
+    size_t struct_size;
+    weft_stream *compute; /* on which the caller computes; NULL: the default stream */
+    /* Gather and reduce on the compute stream, instead of on streams of their own. */
+    bool one_stream;
+    /* The most groups whose gathered parameters may use memory at the same time.  A gather that
+     * would exceed it first waits, on the host, until the device has finished with the group that
+     * was resharded first.  If no group was resharded, it is WEFT_ERR_INVALID.  0: no limit. */
+    uint32_t groups_max;
+} weft_fsdp_options;
+
+/* Create what groups share: the streams and the communicators of gathering and of reducing.
+ * Collective over all ranks of the job.  Several models may share one.  OPTIONS may be NULL.  The
+ * caller releases *OUT after its groups and before CONTEXT. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_create(weft_context *context,
+                                                     const weft_fsdp_options *options,
+                                                     weft_fsdp **out);
+/* Wait for the work of FSDP, free it and set *FSDP to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_fsdp_release(weft_fsdp **fsdp);
+
+/* Create the layout in which the axes that AXES lists ("dp", "dp,cp", or by index "0") also split
+ * dimension DIM of a tensor of layout SPEC, after the axes that split it already.  SPEC has R on
+ * them.  A gather over these axes then moves data along them only.  The caller releases *OUT.
+ * WEFT_ERR_INVALID: SPEC has no dimension DIM, or another placement than R.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_shard_spec(const weft_spec *spec, const char *axes,
+                                                         int32_t dim, weft_spec **out);
+
+/* ---- groups ---------------------------------------------------------------------- */
+
+typedef struct weft_fsdp_param {
+    weft_tensor *tensor; /* the stored parameter, without gaps; the group keeps a reference */
+    /* Axes of the tensor's mesh, as in weft_fsdp_shard_spec.  NULL: those of the group. */
+    const char *shard, *replicate;
+    bool frozen; /* it has no gradient; so is a parameter that is not of floats */
+} weft_fsdp_param;
+
+typedef struct weft_fsdp_group_options {
+    size_t struct_size;
+    const char *name;  /* in messages and records; copied; NULL: none */
+    const char *shard; /* NULL: "0", the first axis of each mesh */
+    /* Axes along which parameters are replicated and data differs (HSDP).  NULL or "": none. */
+    const char *replicate;
+    /* Dtypes by name ("bf16"), for parameters of floats; others travel as they are.  Of gathered
+     * parameters, NULL: as stored.  In which gradients are added up, NULL: that of each gradient.
+     * Of reduced gradients, NULL: as the parameter is stored. */
+    const char *gather_dtype, *reduce_dtype, *gradient_dtype;
+    /* The sum of the gradients of all ranks is divided by it.  0: by the number of ranks along the
+     * shard and replicate axes, which gives the mean.  docs/training/fsdp.md states when and in
+     * which dtype. */
+    double divide;
+    bool sum_only; /* divide after the sum, never before or during it */
+    /* A gradient that is absent on this rank counts as zeros, so that ranks may differ in which are
+     * absent.  Otherwise they must not differ, and a gradient that all lack is not reduced. */
+    bool absent_as_zero;
+} weft_fsdp_group_options;
+
+/* Create a group of COUNT parameters, at least 1.  A tensor that is listed twice is one shared
+ * parameter: it is gathered once, and its gradients are added up.  A tensor may be in one group
+ * only.  PARAMS is read during the call only; OPTIONS may be NULL.  Collective over the ranks of
+ * the meshes; an error is the same on all of them.  The caller releases *OUT before FSDP.
+ * WEFT_ERR_INVALID: an axis does not exist, is both a shard and a replicate axis, or a parameter is
+ * not replicated along a replicate axis; a parameter is partial, has gaps, or is in another group.
+ * WEFT_ERR_MISMATCH: ranks have different parameters. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_group_create(weft_fsdp *fsdp, uint32_t count,
+                                                           const weft_fsdp_param *params,
+                                                           const weft_fsdp_group_options *options,
+                                                           weft_fsdp_group **out);
+/* Free GROUP, its gathered parameters and gradients, and set *GROUP to NULL.  The stored parameters
+ * stay.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_fsdp_group_release(weft_fsdp_group **group);
+
+/* ---- gathering ------------------------------------------------------------------- */
+
+enum weft_fsdp_phase { WEFT_FSDP_FORWARD = 0, WEFT_FSDP_BACKWARD = 1 };
+
+/* Begin to gather the parameters of GROUP, after the work that is on the compute stream now.
+ * WEFT_ERR_INVALID: they are gathered already.  If a rank has no memory for the gathered
+ * parameters, the communicator of gathering fails, all ranks get the error, and the shards stay as
+ * they are. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_begin(weft_fsdp_group *group,
+                                                            enum weft_fsdp_phase phase);
+/* Make the compute stream wait for the gathered parameters, then begin to gather the groups that
+ * weft_fsdp_prefetch_set lists for the phase, unless they are gathered. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_end(weft_fsdp_group *group);
+/* The gathered parameter INDEX, in its gathered layout: a tensor of the group, valid until the
+ * parameters are resharded.  It may be changed, but the shards are not.  Borrowed; NULL unless the
+ * parameters are gathered and weft_fsdp_unshard_end was called. */
+WEFT_API weft_tensor *weft_fsdp_parameter(const weft_fsdp_group *group, uint32_t index);
+
+/* Free the gathered parameters, after the work that is on the compute stream now.  It does nothing
+ * if only the shards are left. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard(weft_fsdp_group *group);
+/* The same, but keep a part of each gathered parameter, so that the next gather takes it from RANKS
+ * consecutive ranks of the shard axis only.  RANKS divides the size of the axis; 1 keeps the
+ * parameters gathered.  The kept parts are not affected if the shards change: weft_fsdp_reshard
+ * frees them.  WEFT_ERR_UNSUPPORTED: a parameter has several shard axes. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard_to(weft_fsdp_group *group, int32_t ranks);
+
+/* In PHASE, weft_fsdp_unshard_end of GROUP begins to gather the COUNT groups TARGETS, in this
+ * order.  TARGETS is copied; these groups must be released after GROUP, or GROUP's list set again
+ * before.  COUNT 0 ends it. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_prefetch_set(weft_fsdp_group *group,
+                                                           enum weft_fsdp_phase phase,
+                                                           uint32_t count,
+                                                           weft_fsdp_group *const *targets);
+
+/* ---- gradients ------------------------------------------------------------------- */
+
+/* The layout of the gradient of gathered parameter INDEX: as it is gathered, with P(sum) on the
+ * shard and replicate axes.  Borrowed; NULL if GROUP has no such parameter, or it is frozen. */
+WEFT_API const weft_spec *weft_fsdp_gradient_spec(const weft_fsdp_group *group, uint32_t index);
+/* Create a tensor of this layout, filled with zeros in the order of the compute stream.  The caller
+ * releases *OUT, also between weft_fsdp_reduce_begin and weft_fsdp_reduce_end. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradient_create(weft_fsdp_group *group,
+                                                              uint32_t index, weft_tensor **out);
+
+enum weft_fsdp_reduce_flags {
+    WEFT_FSDP_KEEP = 1, /* keep the parameters gathered; otherwise they are resharded first */
+    /* Do not communicate: add the gradients to sums on this rank.  The next reduction without the
+     * flag includes them. */
+    WEFT_FSDP_LOCAL = 2,
+    /* Reduce along the shard axes only, and keep the results.  The next reduction without the flag
+     * includes them, and reduces along the replicate axes. */
+    WEFT_FSDP_SHARD_ONLY = 4
+};
+
+/* Begin to reduce GRADIENTS, one tensor per parameter of GROUP, after the work that is on the
+ * compute stream now.  NULL is an absent gradient; that of a frozen parameter must be absent.  A
+ * gradient has the shape and the mesh of its parameter, P(sum) on the shard and replicate axes, any
+ * placement on other axes, and any dtype of floats; gradients of one group may differ in it.  The
+ * call may change the elements of gradients.  Reduced gradients are added to those that
+ * weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags.
+ * WEFT_ERR_INVALID: a reduction of GROUP has begun and not ended, or a gradient does not fit.
+ * WEFT_ERR_MISMATCH: different gradients are absent on different ranks, without `absent_as_zero`.
+ * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements, which `divide`,
+ * `sum_only`, a reduce_dtype other than f32 and bf16, and accumulation need. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group,
+                                                           weft_tensor *const *gradients,
+                                                           uint32_t flags);
+/* Make the compute stream wait for the reduction. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_end(weft_fsdp_group *group);
+/* The reduced gradient of parameter INDEX, in the layout of the stored parameter.  Borrowed; NULL
+ * if nothing was reduced since weft_fsdp_gradients_clear, or a reduction has not ended. */
+WEFT_API weft_tensor *weft_fsdp_gradient(const weft_fsdp_group *group, uint32_t index);
+/* Forget the reduced gradients.  Their memory is used again by the next reduction, which must begin
+ * after the work that reads them is on the compute stream. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group);
+
+/* ---- state ----------------------------------------------------------------------- */
+
+/* TENSOR, of the same layout, replaces stored parameter INDEX: the group keeps a reference to it
+ * and releases the one before.  For the parameter's own tensor it does nothing.  Elements of stored
+ * parameters may be set at any time between weft_fsdp_reshard and the next gather, which takes what
+ * is there.  WEFT_ERR_INVALID: TENSOR has another layout, or the parameters are gathered.  Not
+ * collective, but all ranks make the same call. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_rebind(weft_fsdp_group *group, uint32_t index,
+                                                     weft_tensor *tensor);
+
+enum weft_fsdp_state {
+    WEFT_FSDP_SHARDED = 0,
+    WEFT_FSDP_PART_KEPT = 1, /* weft_fsdp_reshard_to */
+    WEFT_FSDP_GATHERING = 2, /* weft_fsdp_unshard_begin, without the end */
+    WEFT_FSDP_GATHERED = 3
+};
+
+typedef struct weft_fsdp_group_info {
+    size_t struct_size;
+    uint32_t count;       /* parameters */
+    uint32_t state;       /* enum weft_fsdp_state */
+    bool reducing;        /* a reduction has begun and not ended */
+    uint64_t bytes_shard; /* of the stored parameters, which the group does not allocate */
+    /* What the group has allocated, in bytes.  The sum of the four is what weft_memory_get counts
+     * for it between calls.  With simulated ranks, of all ranks. */
+    uint64_t bytes_gathered;  /* of gathered parameters */
+    uint64_t bytes_kept;      /* of parts of them that were kept */
+    uint64_t bytes_gradients; /* of reduced gradients */
+    uint64_t bytes_sums;      /* of gradients that wait for a later reduction */
+    uint64_t bytes_peak;      /* the largest sum of the four, with what calls allocate meanwhile */
+    /* Bytes that the busiest rank receives when the parameters are gathered, from their shards. */
+    uint64_t bytes_received;
+} weft_fsdp_group_info;
+
+/* Copy the state of GROUP on this rank to *OUT, whose struct_size the caller sets.  Local. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_group_get(const weft_fsdp_group *group,
+                                                        weft_fsdp_group_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

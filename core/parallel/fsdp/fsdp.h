@@ -1,0 +1,236 @@
+/* fsdp.h - parameters that are gathered for their use, and gradients that are reduced to shards.
+ *
+ *     root.c      streams and communicators, which groups share
+ *     group.c     the life of a group
+ *     layout.c    layouts of gathered parameters and of gradients
+ *     exchange.c  a batch of moves, bound to a communicator of its own
+ *     gather.c    gathered parameters: their memory and their state
+ *     divide.c    what gradients are divided by, and when
+ *     elements.c  local arithmetic on tensors
+ *     sums.c      gradients added up on this rank, and the memory of gradients
+ *     reduce.c    gradients reduced, as one exchange
+ *     gradients.c the calls with gradients
+ *     state.c     what a group tells of itself */
+#ifndef WEFT_PARALLEL_FSDP_FSDP_H
+#define WEFT_PARALLEL_FSDP_FSDP_H
+
+#include "tensor/tensor.h"
+#include "weft/fsdp.h"
+
+/* ---- exchange.c ---- */
+
+/* Moves that run together, always on one stream. */
+struct wf_exchange {
+    struct wf_exchange *next;
+    weft_context *context;
+    weft_plan *plan;
+    weft_bound *bound; /* NULL: the ranks are simulated, or this one has no part */
+    uint32_t count;
+    const void **sources; /* of the next run, for the caller to set */
+    void **targets;
+    const weft_spec **pairs; /* FROM and TO of each tensor */
+};
+
+/* A list of moves from FROM[i] to TO[i] that is to be found. */
+struct wf_exchange_query {
+    weft_context *context;
+    weft_comm *channel; /* has the ranks of the world; NULL if ranks are simulated */
+    const char *name, *function;
+    uint32_t count;
+    const weft_spec *const *from, *const *to;
+};
+
+/* Find the exchange of QUERY in *LIST, or add it, which is collective over the ranks of the meshes.
+ * STATUS is this rank's result so far. */
+weft_status wf_exchange_find(struct wf_exchange **list, const struct wf_exchange_query *query,
+                             weft_status status, struct wf_exchange **out) WF_NODISCARD;
+weft_status wf_exchange_run(struct wf_exchange *exchange, weft_stream *stream,
+                            const char *function) WF_NODISCARD;
+/* This rank cannot run EXCHANGE: the other ranks get an error too.  Returns it. */
+weft_status wf_exchange_give_up(struct wf_exchange *exchange, weft_status status,
+                                const char *function) WF_NODISCARD;
+void wf_exchanges_free(struct wf_exchange **list);
+
+/* ---- root.c ---- */
+
+/* A group whose gathered memory is freed by WORK. */
+struct wf_fsdp_freed {
+    struct wf_fsdp_freed *next;
+    weft_work *work;
+};
+
+struct weft_fsdp {
+    uint64_t made; /* of fork.h */
+    weft_context *context;
+    struct wf_dependent dependent; /* of the world communicator */
+    weft_stream *compute, *gather, *reduce;
+    bool owns_streams;
+    weft_comm *gather_comm, *reduce_comm; /* NULL if ranks are simulated */
+    uint32_t groups_max, groups_gathered;
+    struct wf_fsdp_freed *freed, **freed_end; /* oldest first */
+    uint32_t freed_count;
+};
+
+weft_status wf_fsdp_check(const weft_fsdp *fsdp, const char *function) WF_NODISCARD;
+/* Work on LATER begins after the work that is on EARLIER now. */
+weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *later,
+                           const char *function) WF_NODISCARD;
+/* One more group is gathered: wait until the limit allows it. */
+weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
+/* The memory of a gathered group is freed after the work that is on the compute stream now. */
+weft_status wf_fsdp_leave(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
+
+/* ---- group.c ---- */
+
+struct wf_fsdp_param {
+    uint32_t same_as;          /* the first index of the same tensor */
+    bool frozen, has_gradient; /* HAS_GRADIENT: GRADIENT has been reduced since the last clear */
+    uint32_t shard, replicate; /* axes, a bit each */
+    int32_t ranks, replicas;   /* along them */
+    weft_tensor *stored;
+    weft_tensor *gathered, *kept; /* their memory comes and goes; KEPT may be NULL */
+    weft_spec *gradient_spec;     /* of a gradient that the caller gives; NULL: frozen */
+    weft_tensor *gradient;        /* reduced; NULL: none yet */
+    weft_tensor *sum;             /* of gradients that were not reduced; NULL: none */
+    weft_tensor *partial;         /* reduced along the shard axes only; NULL: none */
+};
+
+struct wf_fsdp_list {
+    uint32_t count;
+    weft_fsdp_group **groups;
+};
+
+struct weft_fsdp_group {
+    uint64_t made;
+    weft_fsdp *fsdp;
+    struct wf_dependent dependent;
+    char *name;
+    uint32_t count;
+    struct wf_fsdp_param *params;
+    int32_t gather_dtype, reduce_dtype, gradient_dtype; /* -1: not given */
+    double divide;
+    bool sum_only, absent_as_zero;
+
+    enum weft_fsdp_state state;
+    enum weft_fsdp_phase phase; /* of the last gather */
+    bool reducing;
+    void *gathered_block, *kept_block;
+    uint64_t gathered_room, kept_room; /* bytes of the blocks */
+    int32_t kept_ranks;                /* of the tensors `kept` */
+    struct wf_exchange *gathers, *reductions;
+    const weft_spec **from, **to; /* room for the layouts of an exchange */
+    struct wf_fsdp_item *items;   /* room for a reduction */
+    weft_work *gather_work, *reduce_work;
+    struct wf_fsdp_list prefetch[2];    /* by phase */
+    uint64_t bytes_peak, bytes_passing; /* PASSING: what the current call has allocated */
+};
+
+weft_status wf_fsdp_group_check(const weft_fsdp_group *group, const char *function) WF_NODISCARD;
+/* Put the group's name, if it has one, before this thread's last failure text. */
+weft_status wf_fsdp_fail(const weft_fsdp_group *group, weft_status status, const char *function);
+static inline bool wf_fsdp_is_first(const weft_fsdp_group *group, uint32_t index)
+{
+    return group->params[index].same_as == index;
+}
+
+/* The exchange of the first COUNT layouts in GROUP's FROM and TO, on the communicator of LIST,
+ * GATHERS or REDUCTIONS.  STATUS is this rank's result so far. */
+weft_status wf_fsdp_exchange(weft_fsdp_group *group, struct wf_exchange **list, uint32_t count,
+                             const char *function, weft_status status,
+                             struct wf_exchange **out) WF_NODISCARD;
+
+/* ---- layout.c ---- */
+
+/* The axes of MESH that TEXT lists, a bit each. */
+weft_status wf_fsdp_axes(const weft_mesh *mesh, const char *text, uint32_t *out) WF_NODISCARD;
+/* SPEC with PLACEMENT on AXES, and DTYPE unless it is -1. */
+weft_status wf_fsdp_replace(const weft_spec *spec, uint32_t axes, weft_placement placement,
+                            int32_t dtype, weft_spec **out) WF_NODISCARD;
+/* SPEC with P(OP) on AXES, and DTYPE unless it is -1. */
+weft_status wf_fsdp_partial(const weft_spec *spec, uint32_t axes, uint32_t op, int32_t dtype,
+                            weft_spec **out) WF_NODISCARD;
+/* The layout of the part that is kept of a gathered parameter of layout GATHERED, which is stored
+ * with PLACEMENT on AXIS: it is split among each RANKS consecutive ranks of the axis. */
+weft_status wf_fsdp_kept_spec(const weft_spec *gathered, const weft_placement *placement,
+                              int32_t axis, int32_t ranks, weft_spec **out) WF_NODISCARD;
+
+/* ---- gather.c ---- */
+
+/* Free what is gathered or kept, after the work that is on the compute stream now. */
+weft_status wf_fsdp_drop(weft_fsdp_group *group, const char *function) WF_NODISCARD;
+/* GROUP is released: drop it, and wait for all its work. */
+void wf_fsdp_wait(weft_fsdp_group *group);
+
+/* ---- divide.c ---- */
+
+struct wf_division {
+    double before; /* each contribution is multiplied by it; 1: it is not */
+    uint32_t shard_op, replicate_op;
+    double after; /* the result is multiplied by it; 1: it is not */
+};
+
+/* The division of a gradient that is added up in DTYPE over RANKS times REPLICAS ranks.  DIVIDE is
+ * the caller's; 0: not given. */
+struct wf_division wf_fsdp_division(uint32_t dtype, int32_t ranks, int32_t replicas, double divide,
+                                    bool sum_only);
+
+/* ---- elements.c: on all shards here, in the order of STREAM ---- */
+
+/* Multiply by FACTOR, which is rounded to the dtype. */
+weft_status wf_fsdp_scale(weft_tensor *tensor, double factor, weft_stream *stream) WF_NODISCARD;
+/* Add SOURCE, of the same layout and dtype without gaps, to TARGET. */
+weft_status wf_fsdp_add(weft_tensor *source, weft_tensor *target, weft_stream *stream) WF_NODISCARD;
+/* Set TARGET, of the same layout without gaps, to SOURCE in the dtype of TARGET. */
+weft_status wf_fsdp_cast(weft_tensor *source, weft_tensor *target,
+                         weft_stream *stream) WF_NODISCARD;
+
+/* ---- sums.c ---- */
+
+/* The dtype in which gradients of PARAM are added up.  GRADIENT may be NULL. */
+uint32_t wf_fsdp_reduce_dtype(const weft_fsdp_group *group, const struct wf_fsdp_param *param,
+                              const weft_tensor *gradient);
+/* Make a tensor that counts as memory of the current call. */
+weft_status wf_fsdp_make(weft_fsdp_group *group, const weft_spec *spec, const char *function,
+                         weft_tensor **out) WF_NODISCARD;
+/* Release *TENSOR of wf_fsdp_make, which may be NULL; or make it a FIELD of a parameter. */
+void wf_fsdp_free(weft_fsdp_group *group, weft_tensor **tensor);
+void wf_fsdp_keep(weft_fsdp_group *group, weft_tensor *tensor, weft_tensor **field);
+/* Make a tensor with the elements of GRADIENT in DTYPE; or with zeros. */
+weft_status wf_fsdp_make_cast(weft_fsdp_group *group, weft_tensor *gradient, uint32_t dtype,
+                              const char *function, weft_tensor **out) WF_NODISCARD;
+weft_status wf_fsdp_make_zeros(weft_fsdp_group *group, const weft_spec *spec, const char *function,
+                               weft_tensor **out) WF_NODISCARD;
+/* Add GRADIENT, or zeros if it is NULL and zeros are wanted, to the sum of PARAM. */
+weft_status wf_fsdp_sum(weft_fsdp_group *group, struct wf_fsdp_param *param, weft_tensor *gradient,
+                        const char *function) WF_NODISCARD;
+/* The gradients of a parameter that is listed again are added to the sum of the first one. */
+weft_status wf_fsdp_sum_shared(weft_fsdp_group *group, weft_tensor *const *gradients,
+                               const char *function) WF_NODISCARD;
+
+/* ---- reduce.c ---- */
+
+/* Reduce GRADIENTS, or the sums of parameters that have one. */
+weft_status wf_fsdp_reduce(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
+                           const char *function) WF_NODISCARD;
+/* Reduce what was reduced along the shard axes only along the replicate axes too. */
+weft_status wf_fsdp_reduce_partials(weft_fsdp_group *group, const char *function) WF_NODISCARD;
+
+/* A gradient on its way from one layout to another. */
+struct wf_fsdp_item {
+    uint32_t index;               /* of the parameter */
+    weft_tensor *source, *target; /* SOURCE is borrowed until IS_SET */
+    bool is_set, owns_source;     /* IS_SET: a reference; OWNS_SOURCE: the reduction has made it */
+    weft_spec *from, *to;         /* FROM has the averages, which the layout of SOURCE has not */
+    struct wf_division division;
+    bool stays_partial; /* TO is partial along the replicate axes */
+};
+
+/* ---- state.c ---- */
+
+/* GROUP has allocated BYTES more, or less, during a call; 0: the call has changed its other sizes.
+ */
+void wf_fsdp_count(weft_fsdp_group *group, int64_t bytes);
+/* Bytes of TENSOR's own memory; 0 for NULL. */
+uint64_t wf_fsdp_bytes(const weft_tensor *tensor);
+
+#endif

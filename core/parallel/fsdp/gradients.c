@@ -1,0 +1,190 @@
+/* gradients.c - the calls with gradients. */
+#include "fsdp.h"
+
+#include "base/number.h"
+
+static weft_status check_layout(const struct wf_fsdp_param *param, const weft_tensor *gradient)
+{
+    const struct wf_layout *is = &gradient->spec->layout, *of = &param->stored->spec->layout;
+
+    if (!gradient->is_dense) return wf_fail(WEFT_ERR_INVALID, "the gradient has gaps");
+    if (is->mesh != of->mesh)
+        return wf_fail(WEFT_ERR_INVALID, "the gradient has another mesh than the parameter");
+    if (!wf_dtype_is_float(is->dtype))
+        return wf_fail(WEFT_ERR_INVALID, "the gradient is of %s; expected floats",
+                       weft_dtype_name((enum weft_dtype)is->dtype));
+    if (is->dims != of->dims)
+        return wf_fail(WEFT_ERR_INVALID, "the gradient has %d dimensions, the parameter %d",
+                       is->dims, of->dims);
+    for (int32_t d = 0; d < is->dims; d++)
+        if (is->shape[d] != of->shape[d])
+            return wf_fail(WEFT_ERR_INVALID,
+                           "dimension %d of the gradient has size %lld, that of "
+                           "the parameter %lld",
+                           d, (long long)is->shape[d], (long long)of->shape[d]);
+    for (int32_t a = 0; a < is->mesh->axes; a++)
+        if (((param->shard | param->replicate) >> a & 1) != 0 &&
+            (is->placements[a].kind != WEFT_PLACE_PARTIAL ||
+             is->placements[a].reduction != WEFT_REDUCE_SUM))
+            return wf_fail(WEFT_ERR_INVALID,
+                           "the gradient is not P(sum) on axis %d, along which data differs", a);
+    if (param->sum != NULL) {
+        const struct wf_layout *sum = &param->sum->spec->layout;
+
+        for (int32_t a = 0; a < is->mesh->axes; a++)
+            if (!wf_placement_same(&is->placements[a], &sum->placements[a]))
+                return wf_fail(WEFT_ERR_INVALID, "the gradient has another layout than the sum of "
+                                                 "those before");
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_gradient(const weft_fsdp_group *group, uint32_t index,
+                                  const weft_tensor *gradient, const char *function)
+{
+    const struct wf_fsdp_param *param = &group->params[group->params[index].same_as];
+
+    WF_TRY(wf_tensor_check(gradient, function, "gradient"));
+    if (gradient->context != group->fsdp->context)
+        return wf_fail(WEFT_ERR_INVALID, "the gradient belongs to another context");
+    if (param->frozen)
+        return wf_fail(WEFT_ERR_INVALID, "the parameter is frozen; its gradient must be NULL");
+    return check_layout(param, gradient);
+}
+
+static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *const *gradients,
+                                   uint32_t flags, const char *function)
+{
+    const uint32_t known = WEFT_FSDP_KEEP | WEFT_FSDP_LOCAL | WEFT_FSDP_SHARD_ONLY;
+
+    if (gradients == NULL) return wf_fail_null(function, "gradients");
+    if ((flags & ~known) != 0)
+        return wf_fail(WEFT_ERR_INVALID, "flags are 0x%x; a flag is not known", flags);
+    if (group->reducing)
+        return wf_fail(WEFT_ERR_INVALID, "a reduction has begun; weft_fsdp_reduce_end is missing");
+    for (uint32_t i = 0; i < group->count; i++)
+        if (gradients[i] != NULL) {
+            weft_status status = check_gradient(group, i, gradients[i], function);
+
+            if (status != WEFT_OK) return wf_fail_context(status, "parameter %u", i);
+        }
+    return WEFT_OK;
+}
+
+static weft_status sum_all(weft_fsdp_group *group, weft_tensor *const *gradients,
+                           const char *function)
+{
+    for (uint32_t i = 0; i < group->count; i++)
+        if (wf_fsdp_is_first(group, i))
+            WF_TRY(wf_fsdp_sum(group, &group->params[i], gradients[i], function));
+    return WEFT_OK;
+}
+
+static weft_status reduce_all(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
+                              const char *function)
+{
+    weft_fsdp *fsdp = group->fsdp;
+
+    if ((flags & WEFT_FSDP_KEEP) == 0) WF_TRY(wf_fsdp_drop(group, function));
+    WF_TRY(wf_fsdp_follow(fsdp, fsdp->compute, fsdp->reduce, function));
+    WF_TRY(wf_fsdp_sum_shared(group, gradients, function));
+    if ((flags & WEFT_FSDP_LOCAL) != 0) {
+        WF_TRY(sum_all(group, gradients, function));
+    } else {
+        for (uint32_t i = 0; i < group->count; i++) /* with what was summed before */
+            if (wf_fsdp_is_first(group, i) && group->params[i].sum != NULL)
+                WF_TRY(wf_fsdp_sum(group, &group->params[i], gradients[i], function));
+        WF_TRY(wf_fsdp_reduce(group, gradients, flags, function));
+        if ((flags & WEFT_FSDP_SHARD_ONLY) == 0) WF_TRY(wf_fsdp_reduce_partials(group, function));
+    }
+    if (fsdp->reduce == fsdp->compute) return WEFT_OK;
+    return wf_work_record(fsdp->context, fsdp->reduce, function, &group->reduce_work);
+}
+
+weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group, weft_tensor *const *gradients,
+                                   uint32_t flags)
+{
+    static const char function[] = "weft_fsdp_reduce_begin";
+
+    WF_TRY(wf_fsdp_group_check(group, function));
+    WF_TRY(wf_fsdp_fail(group, check_gradients(group, gradients, flags, function), function));
+    WF_TRY(wf_fsdp_fail(group, reduce_all(group, gradients, flags, function), function));
+    group->reducing = true;
+    return WEFT_OK;
+}
+
+weft_status weft_fsdp_reduce_end(weft_fsdp_group *group)
+{
+    static const char function[] = "weft_fsdp_reduce_end";
+    weft_status status = WEFT_OK;
+
+    WF_TRY(wf_fsdp_group_check(group, function));
+    if (!group->reducing)
+        return wf_fsdp_fail(
+            group,
+            wf_fail(WEFT_ERR_INVALID, "no reduction has begun; weft_fsdp_reduce_begin is missing"),
+            function);
+    if (group->reduce_work != NULL)
+        status = weft_stream_wait_work(group->fsdp->compute, group->reduce_work);
+    weft_work_release(&group->reduce_work);
+    for (uint32_t i = 0; i < group->count; i++)
+        if (group->params[i].gradient != NULL)
+            wf_tensor_use(group->params[i].gradient, group->fsdp->compute);
+    group->reducing = false;
+    return wf_fsdp_fail(group, status, function);
+}
+
+weft_tensor *weft_fsdp_gradient(const weft_fsdp_group *group, uint32_t index)
+{
+    const struct wf_fsdp_param *param;
+
+    if (wf_fsdp_group_check(group, "weft_fsdp_gradient") != WEFT_OK) return NULL;
+    if (index >= group->count || group->reducing) return NULL;
+    param = &group->params[group->params[index].same_as];
+    return param->has_gradient ? param->gradient : NULL;
+}
+
+weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group)
+{
+    static const char function[] = "weft_fsdp_gradients_clear";
+
+    WF_TRY(wf_fsdp_group_check(group, function));
+    if (group->reducing)
+        return wf_fsdp_fail(
+            group,
+            wf_fail(WEFT_ERR_INVALID, "a reduction has begun; weft_fsdp_reduce_end is missing"),
+            function);
+    for (uint32_t i = 0; i < group->count; i++)
+        group->params[i].has_gradient = false;
+    return WEFT_OK;
+}
+
+const weft_spec *weft_fsdp_gradient_spec(const weft_fsdp_group *group, uint32_t index)
+{
+    if (wf_fsdp_group_check(group, "weft_fsdp_gradient_spec") != WEFT_OK) return NULL;
+    return index < group->count ? group->params[index].gradient_spec : NULL;
+}
+
+weft_status weft_fsdp_gradient_create(weft_fsdp_group *group, uint32_t index, weft_tensor **out)
+{
+    static const char function[] = "weft_fsdp_gradient_create";
+    weft_tensor *made = NULL;
+    weft_status status;
+
+    WF_TRY(wf_fsdp_group_check(group, function));
+    if (out == NULL) return wf_fail_null(function, "out");
+    if (index >= group->count || group->params[index].gradient_spec == NULL)
+        return wf_fsdp_fail(group,
+                            wf_fail(WEFT_ERR_INVALID, "parameter %u %s", index,
+                                    index < group->count ? "is frozen" : "does not exist"),
+                            function);
+    WF_TRY(wf_tensor_make(group->fsdp->context, group->params[index].gradient_spec,
+                          group->params[index].stored->name, group->fsdp->compute, function,
+                          &made));
+    status = weft_tensor_fill(made, 0, group->fsdp->compute);
+    if (status != WEFT_OK)
+        weft_tensor_release(&made);
+    else
+        *out = made;
+    return wf_fsdp_fail(group, status, function);
+}

@@ -1,0 +1,276 @@
+/* reduce.c - gradients reduced to the layouts of their parameters, as one exchange. */
+#include "fsdp.h"
+
+/* ---- layouts ---- */
+
+static uint32_t gradient_dtype(const weft_fsdp_group *group, const struct wf_fsdp_param *param)
+{
+    return group->gradient_dtype >= 0 ? (uint32_t)group->gradient_dtype
+                                      : param->stored->spec->layout.dtype;
+}
+
+/* A plan adds up in the wider of two dtypes, and casts on the way. */
+static bool can_widen(uint32_t from, uint32_t to)
+{
+    return from == to || wf_dtype_bytes(to) > wf_dtype_bytes(from);
+}
+
+/* ---- items: what travels ---- */
+
+static bool stays_partial(const struct wf_fsdp_param *param, uint32_t flags)
+{
+    return param->replicate != 0 && ((flags & WEFT_FSDP_SHARD_ONLY) != 0 || param->partial != NULL);
+}
+
+/* The layout of the source with the reductions of the item's division. */
+static weft_status set_from(const struct wf_fsdp_param *param, const weft_spec *source,
+                            struct wf_fsdp_item *item)
+{
+    weft_spec *sharded = NULL;
+    weft_status status;
+
+    WF_TRY(wf_fsdp_partial(source, param->shard, item->division.shard_op, -1, &sharded));
+    status =
+        wf_fsdp_partial(sharded, param->replicate, item->division.replicate_op, -1, &item->from);
+    weft_spec_release(&sharded);
+    return status;
+}
+
+/* What the items have made is freed in the order of the stream. */
+static void clear_items(weft_fsdp_group *group, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct wf_fsdp_item *item = &group->items[i];
+        struct wf_fsdp_param *param = &group->params[item->index];
+
+        if (item->owns_source) wf_fsdp_free(group, &item->source);
+        if (item->target != NULL && item->target != param->gradient)
+            wf_fsdp_free(group, &item->target);
+        if (item->is_set) weft_tensor_release(&item->source);
+        weft_tensor_release(&item->target);
+        weft_spec_release(&item->from);
+        weft_spec_release(&item->to);
+        *item = (struct wf_fsdp_item){0};
+    }
+}
+
+/* Prepare the reduction of GRADIENT, or of the sum, of parameter INDEX.  Sets the layouts and, of
+ * the tensors, only what exists already. */
+static weft_status set_item(weft_fsdp_group *group, uint32_t index, weft_tensor *gradient,
+                            uint32_t flags, struct wf_fsdp_item *item)
+{
+    struct wf_fsdp_param *param = &group->params[index];
+    uint32_t dtype = wf_fsdp_reduce_dtype(group, param, gradient);
+    const weft_spec *given = gradient != NULL ? gradient->spec : param->gradient_spec;
+    weft_spec *source = NULL;
+    weft_status status;
+
+    *item = (struct wf_fsdp_item){.index = index, .source = gradient};
+    item->division =
+        wf_fsdp_division(dtype, param->ranks, param->replicas, group->divide, group->sum_only);
+    if (param->sum != NULL) {
+        item->source = param->sum;
+        given = param->sum->spec;
+    } else if (given->layout.dtype != dtype &&
+               (item->division.before != 1 || !can_widen(given->layout.dtype, dtype))) {
+        WF_TRY(weft_spec_with_dtype(given, (enum weft_dtype)dtype, &source));
+    }
+    status = set_from(param, source != NULL ? source : given, item);
+    weft_spec_release(&source);
+    WF_TRY(status);
+    item->stays_partial = stays_partial(param, flags);
+    if (!item->stays_partial)
+        return weft_spec_with_dtype(param->stored->spec, (enum weft_dtype)dtype, &item->to);
+    return wf_fsdp_partial(param->stored->spec, param->replicate, item->division.replicate_op,
+                           (int32_t)dtype, &item->to);
+}
+
+static weft_status set_items(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
+                             uint32_t *count)
+{
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct wf_fsdp_param *param = &group->params[i];
+
+        if (!wf_fsdp_is_first(group, i)) continue;
+        if (gradients[i] == NULL && param->sum == NULL && (!group->absent_as_zero || param->frozen))
+            continue;
+        WF_TRY(set_item(group, i, gradients[i], flags, &group->items[(*count)++]));
+    }
+    return WEFT_OK;
+}
+
+/* Give ITEM the elements that travel: the gradient, the sum, or a copy in another dtype.  All are
+ * scaled in place. */
+static weft_status set_source(weft_fsdp_group *group, struct wf_fsdp_item *item,
+                              const char *function)
+{
+    weft_tensor *given = item->source;
+    weft_status status = WEFT_OK;
+
+    item->source = NULL;
+    item->is_set = item->owns_source = true;
+    if (given == NULL) return wf_fsdp_make_zeros(group, item->from, function, &item->source);
+    item->owns_source = given->spec->layout.dtype != item->from->layout.dtype;
+    if (given->spec->layout.dtype == item->from->layout.dtype)
+        item->source = weft_tensor_retain(given);
+    else
+        status = wf_fsdp_make_cast(group, given, item->from->layout.dtype, function, &item->source);
+    WF_TRY(status);
+    wf_tensor_use(item->source, group->fsdp->reduce);
+    return wf_fsdp_scale(item->source, item->division.before, group->fsdp->reduce);
+}
+
+/* The gradient of PARAM, made at its first use. */
+static weft_status find_gradient(weft_fsdp_group *group, struct wf_fsdp_param *param,
+                                 const char *function)
+{
+    weft_tensor *made = NULL;
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    if (param->gradient != NULL) return WEFT_OK;
+    WF_TRY(weft_spec_with_dtype(param->stored->spec, (enum weft_dtype)gradient_dtype(group, param),
+                                &spec));
+    status = wf_tensor_make(group->fsdp->context, spec, param->stored->name, group->fsdp->reduce,
+                            function, &made);
+    weft_spec_release(&spec);
+    WF_TRY(status);
+    wf_fsdp_count(group, (int64_t)wf_tensor_room(made));
+    wf_fsdp_keep(group, made, &param->gradient);
+    return WEFT_OK;
+}
+
+/* Give ITEM the memory of its result: the gradient itself, or memory of its own. */
+static weft_status set_target(weft_fsdp_group *group, struct wf_fsdp_item *item,
+                              const char *function)
+{
+    struct wf_fsdp_param *param = &group->params[item->index];
+
+    if (item->stays_partial) return wf_fsdp_make(group, item->to, function, &item->target);
+    WF_TRY(find_gradient(group, param, function));
+    if (param->has_gradient || param->gradient->spec != item->to)
+        return wf_fsdp_make(group, item->to, function, &item->target);
+    item->target = weft_tensor_retain(param->gradient);
+    return WEFT_OK;
+}
+
+/* ---- results ---- */
+
+/* Add the result of ITEM to the gradient, or set it. */
+static weft_status finish(weft_fsdp_group *group, struct wf_fsdp_item *item, const char *function)
+{
+    struct wf_fsdp_param *param = &group->params[item->index];
+    weft_stream *stream = group->fsdp->reduce;
+    weft_tensor *same = NULL;
+    weft_status status;
+
+    WF_TRY(wf_fsdp_scale(item->target, item->division.after, stream));
+    if (item->target == param->gradient) return WEFT_OK;
+    if (!param->has_gradient) return wf_fsdp_cast(item->target, param->gradient, stream);
+    if (item->to->layout.dtype == param->gradient->spec->layout.dtype)
+        return wf_fsdp_add(item->target, param->gradient, stream);
+    WF_TRY(wf_fsdp_make(group, param->gradient->spec, function, &same));
+    status = wf_fsdp_cast(item->target, same, stream);
+    if (status == WEFT_OK) status = wf_fsdp_add(same, param->gradient, stream);
+    wf_fsdp_free(group, &same);
+    return status;
+}
+
+/* The result of ITEM still has to be reduced along the replicate axes. */
+static weft_status keep_partial(weft_fsdp_group *group, struct wf_fsdp_item *item)
+{
+    struct wf_fsdp_param *param = &group->params[item->index];
+
+    if (param->partial != NULL && param->partial->spec != item->to)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "parameter %u: the gradient has another dtype than the one that was reduced "
+                       "with WEFT_FSDP_SHARD_ONLY before",
+                       item->index);
+    if (param->partial != NULL)
+        return wf_fsdp_add(item->target, param->partial, group->fsdp->reduce);
+    wf_fsdp_keep(group, item->target, &param->partial);
+    item->target = NULL;
+    return WEFT_OK;
+}
+
+/* Reduce the first COUNT items as one exchange.  STATUS is this rank's result so far. */
+static weft_status post_items(weft_fsdp_group *group, uint32_t count, weft_status status,
+                              const char *function)
+{
+    struct wf_exchange *exchange = NULL;
+
+    if (count == 0) return status;
+    for (uint32_t i = 0; i < count; i++) {
+        group->from[i] = group->items[i].from;
+        group->to[i] = group->items[i].to;
+    }
+    WF_TRY(wf_fsdp_exchange(group, &group->reductions, count, function, status, &exchange));
+    for (uint32_t i = 0; i < count && status == WEFT_OK; i++) {
+        status = set_source(group, &group->items[i], function);
+        if (status == WEFT_OK) status = set_target(group, &group->items[i], function);
+        if (status != WEFT_OK) return wf_exchange_give_up(exchange, status, function);
+        exchange->sources[i] = group->items[i].source->held;
+        exchange->targets[i] = group->items[i].target->held;
+    }
+    return wf_exchange_run(exchange, group->fsdp->reduce, function);
+}
+
+/* Take the results of the first COUNT items. */
+static weft_status take_results(weft_fsdp_group *group, uint32_t count, const char *function)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct wf_fsdp_item *item = &group->items[i];
+        struct wf_fsdp_param *param = &group->params[item->index];
+
+        wf_tensor_use(item->target, group->fsdp->reduce);
+        if (item->stays_partial)
+            WF_TRY(keep_partial(group, item));
+        else
+            WF_TRY(finish(group, item, function));
+        param->has_gradient = param->has_gradient || !item->stays_partial;
+        weft_tensor_release(&param->sum);
+    }
+    wf_fsdp_count(group, 0);
+    return WEFT_OK;
+}
+
+weft_status wf_fsdp_reduce(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
+                           const char *function)
+{
+    uint32_t count = 0;
+    weft_status status = set_items(group, gradients, flags, &count);
+
+    status = status == WEFT_OK ? post_items(group, count, status, function) : status;
+    if (status == WEFT_OK) status = take_results(group, count, function);
+    clear_items(group, count);
+    return status;
+}
+
+/* Reduce what was reduced along the shard axes only along the replicate axes too. */
+weft_status wf_fsdp_reduce_partials(weft_fsdp_group *group, const char *function)
+{
+    uint32_t count = 0;
+    weft_status status = WEFT_OK;
+
+    for (uint32_t i = 0; i < group->count && status == WEFT_OK; i++) {
+        const struct wf_fsdp_param *param = &group->params[i];
+        struct wf_fsdp_item *item = &group->items[count];
+        uint32_t dtype;
+
+        if (param->partial == NULL) continue;
+        dtype = param->partial->spec->layout.dtype;
+        count++;
+        *item = (struct wf_fsdp_item){.index = i, .source = param->partial};
+        item->division =
+            wf_fsdp_division(dtype, param->ranks, param->replicas, group->divide, group->sum_only);
+        item->division.before = 1; /* was done */
+        item->from = weft_spec_retain(param->partial->spec);
+        status = weft_spec_with_dtype(param->stored->spec, (enum weft_dtype)dtype, &item->to);
+    }
+    if (status == WEFT_OK) status = post_items(group, count, status, function);
+    if (status == WEFT_OK) status = take_results(group, count, function);
+    clear_items(group, count);
+    for (uint32_t i = 0; i < group->count && status == WEFT_OK; i++)
+        weft_tensor_release(&group->params[i].partial);
+    return status;
+}

@@ -1,0 +1,134 @@
+/* What ranks do wrong, or cannot do: all ranks get an error, and the shards are intact. */
+#include "serial.h"
+#include "../tensor/holds.h"
+#include "support/suite.h"
+#include "weft/launch.h"
+
+enum { RANKS = 3 };
+
+struct model {
+    weft_context *context;
+    weft_mesh *mesh;
+    weft_spec *spec;
+    weft_tensor *params[2];
+    weft_fsdp *fsdp;
+    weft_fsdp_group *groups[2];
+};
+
+/* Two groups of one parameter each; all work is on the default stream, which is complete when a
+ * call returns. */
+static weft_status begin(struct model *model)
+{
+    const weft_fsdp_options options = {.struct_size = sizeof options, .one_stream = true};
+
+    WF_TRY(weft_init(NULL, &model->context));
+    WF_TRY(weft_mesh_parse("dp=3", &model->mesh));
+    WF_TRY(weft_spec_parse(model->mesh, "f32[7,3] S(0)", &model->spec));
+    WF_TRY(weft_fsdp_create(model->context, &options, &model->fsdp));
+    for (int i = 0; i < 2; i++) {
+        struct elements of = {.which = (uint64_t)i};
+        weft_fsdp_param param = {0};
+
+        WF_TRY(weft_tensor_create(model->context, model->spec, NULL, &model->params[i]));
+        WF_TRY(each_element(model->params[i], set_parameter, &of));
+        param.tensor = model->params[i];
+        WF_TRY(weft_fsdp_group_create(model->fsdp, 1, &param, NULL, &model->groups[i]));
+    }
+    return WEFT_OK;
+}
+
+static weft_status end(struct model *model)
+{
+    for (int i = 0; i < 2; i++) {
+        struct elements of = {.which = (uint64_t)i};
+
+        WF_TRY(each_element(model->params[i], check_parameter, &of));
+        weft_fsdp_group_release(&model->groups[i]);
+        weft_tensor_release(&model->params[i]);
+    }
+    weft_fsdp_release(&model->fsdp);
+    weft_spec_release(&model->spec);
+    weft_mesh_release(&model->mesh);
+    weft_context_release(&model->context);
+    return WEFT_OK;
+}
+
+/* ---- no memory ---- */
+
+static weft_status lack_memory(void *unused)
+{
+    weft_fsdp_group_info info = {.struct_size = sizeof info};
+    struct model model = {0};
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(begin(&model));
+    if (weft_rank(model.context) == 1) wf_mem_fail_at(1);
+    status = weft_fsdp_unshard_begin(model.groups[0], WEFT_FSDP_FORWARD);
+    if (weft_rank(model.context) == 1) {
+        HOLDS(wf_mem_made() >= 1);
+        wf_mem_fail_at(0);
+    }
+    HOLDS(status != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), "rank 1 cannot run") != NULL);
+    WF_TRY(weft_fsdp_group_get(model.groups[0], &info));
+    HOLDS(info.state == WEFT_FSDP_SHARDED && info.bytes_gathered == 0);
+    HOLDS(weft_fsdp_unshard_begin(model.groups[1], WEFT_FSDP_FORWARD) != WEFT_OK);
+    return end(&model);
+}
+
+START_TEST(without_memory_on_one_rank_all_get_the_error)
+{
+    ck_assert_msg(weft_threads_run(RANKS, lack_memory, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- ranks that do not do the same ---- */
+
+static weft_status skip_a_group(void *unused)
+{
+    struct model model = {0};
+
+    (void)unused;
+    WF_TRY(begin(&model));
+    FAILS(weft_fsdp_unshard_begin(model.groups[weft_rank(model.context) == 2], WEFT_FSDP_FORWARD),
+          WEFT_ERR_MISMATCH, "rank");
+    return end(&model);
+}
+
+START_TEST(a_rank_that_skips_a_group_is_found)
+{
+    ck_assert_msg(weft_threads_run(RANKS, skip_a_group, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- values that are not finite ---- */
+
+static weft_status reduce_nan(void *unused)
+{
+    struct model model = {0};
+    weft_tensor *gradient = NULL, *reduced;
+    const float *elements;
+
+    (void)unused;
+    WF_TRY(begin(&model));
+    WF_TRY(weft_fsdp_gradient_create(model.groups[0], 0, &gradient));
+    if (weft_rank(model.context) == 0) ((float *)weft_tensor_memory(gradient))[0] = NAN;
+    WF_TRY(weft_fsdp_reduce_begin(model.groups[0], &gradient, 0));
+    WF_TRY(weft_fsdp_reduce_end(model.groups[0]));
+    reduced = weft_fsdp_gradient(model.groups[0], 0);
+    elements = weft_tensor_memory(reduced);
+    for (int64_t i = 0; i < weft_tensor_shard(reduced)->elements; i++)
+        HOLDS((isnan(elements[i]) != 0) == (weft_rank(model.context) == 0 && i == 0));
+    weft_tensor_release(&gradient);
+    return end(&model);
+}
+
+START_TEST(a_nan_stays_where_it_is)
+{
+    ck_assert_msg(weft_threads_run(RANKS, reduce_nan, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+SUITE(fsdp_faults, without_memory_on_one_rank_all_get_the_error, a_rank_that_skips_a_group_is_found,
+      a_nan_stays_where_it_is)
