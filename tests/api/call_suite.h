@@ -58,6 +58,9 @@ struct world {
     weft_rules *rules;
     weft_reshard *reshard;
     weft_saving *saving;
+    weft_schedule *schedule;
+    weft_timeline *timeline;
+    weft_action action;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;

@@ -146,6 +146,8 @@ void make_world(struct world *w)
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
     make_tensors(w);
     make_saving(w);
+    MUST(weft_schedule_create("1f1b", 2, 0, 4, &w->schedule));
+    MUST(weft_timeline_create(w->schedule, NULL, &w->timeline));
     make_checkpoints(w);
     open_ring(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));

@@ -46,6 +46,7 @@ OPTIONAL = {
     ("weft_layout_open", "mesh"): "MESH may be NULL",
     ("weft_rules_parse", "values"): "VALUES may be NULL",
     ("weft_rules_open", "values"): "VALUES may be NULL",
+    ("weft_action_print", "next"): "NEXT may be NULL",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -91,6 +92,8 @@ NUMBERS = {
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
+    ("weft_schedule_create", "ranks"): "2", ("weft_schedule_create", "chunks"): "0",
+    ("weft_schedule_create", "microbatches"): "4", ("weft_schedule_lower", "flags"): "0",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
     ("*", "dims"): "1",
@@ -99,7 +102,7 @@ NUMBERS = {
 }
 ZERO = {"index", "rank", "a", "b", "colour", "key", "peer", "tag", "root", "timeout_ns", "channel",
         "value", "offset", "byte", "axis", "position", "dim", "from", "line", "first_rank",
-        "second_rank", "world_rank", "status", "kind", "ticks", "text"}
+        "second_rank", "world_rank", "status", "kind", "ticks", "text", "stage"}
 ENUMS = {
     "enum weft_dtype": "WEFT_DTYPE_F32", "enum weft_reduction": "WEFT_REDUCE_SUM",
     "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
@@ -107,7 +110,7 @@ ENUMS = {
     "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
     "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
     "enum weft_op_moves": "WEFT_OP_MOVES_REFUSED",
-    "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
+    "enum weft_action_kind": "WEFT_ACTION_F", "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
                 "double"}
@@ -139,6 +142,8 @@ OBJECTS = {
     "const weft_checkpoint_entry *": "w->entries",
     "weft_layout *": "w->layout", "weft_rules *": "w->rules", "weft_reshard *": "w->reshard",
     "weft_saving *": "w->saving",
+    "weft_schedule *": "w->schedule", "weft_timeline *": "w->timeline",
+    "const weft_action *": "&w->action",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -173,6 +178,7 @@ OBJECTS = {
     ("*", "send_offsets"): "w->offsets", ("*", "recv_offsets"): "w->offsets",
 }
 TEXTS = {
+    ("weft_schedule_create", "name"): "1f1b", ("weft_schedule_parse", "text"): "0F0,0B0",
     ("weft_fail", "format"): "a text", ("weft_dtype_parse", "text"): "f32",
     ("weft_cost_table_find", "name"): "cpu", ("weft_cost_table_open", "name"): "cpu",
     ("weft_mesh_parse", "text"): "2x2", ("weft_mesh_find_axis", "name"): "0",
@@ -202,7 +208,7 @@ OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has 
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "enum weft_op_moves *",
-           "weft_placement *", "weft_symm_device *",
+           "weft_placement *", "weft_symm_device *", "const weft_action **",
            "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}
