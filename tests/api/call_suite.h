@@ -61,6 +61,8 @@ struct world {
     weft_schedule *schedule;
     weft_timeline *timeline;
     weft_action action;
+    weft_node nodes[3];
+    weft_reorder *reorder;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;

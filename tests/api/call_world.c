@@ -108,6 +108,18 @@ static void make_saving(struct world *w)
     rmdir(folder);
 }
 
+/* A collective and compute beside it. */
+static void make_nodes(struct world *w)
+{
+    static const int32_t first[] = {0};
+
+    w->nodes[0] = (weft_node){.kind = WEFT_NODE_START, .time = 5};
+    w->nodes[1] =
+        (weft_node){.kind = WEFT_NODE_WAIT, .comm = -1, .input_count = 1, .inputs = first};
+    w->nodes[2] = (weft_node){.comm = -1, .time = 5};
+    MUST(weft_reorder_create(w->nodes, 3, NULL, &w->reorder));
+}
+
 void make_world(struct world *w)
 {
     weft_rendezvous_options serve = {.struct_size = sizeof serve, .size = 1};
@@ -146,6 +158,7 @@ void make_world(struct world *w)
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
     make_tensors(w);
     make_saving(w);
+    make_nodes(w);
     MUST(weft_schedule_create("1f1b", 2, 0, 4, &w->schedule));
     MUST(weft_timeline_create(w->schedule, NULL, &w->timeline));
     make_checkpoints(w);

@@ -92,6 +92,7 @@ NUMBERS = {
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
+    ("weft_reorder_create", "count"): "3",
     ("weft_schedule_create", "ranks"): "2", ("weft_schedule_create", "chunks"): "0",
     ("weft_schedule_create", "microbatches"): "4", ("weft_schedule_lower", "flags"): "0",
     ("*", "count"): "4",
@@ -110,7 +111,8 @@ ENUMS = {
     "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
     "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
     "enum weft_op_moves": "WEFT_OP_MOVES_REFUSED",
-    "enum weft_action_kind": "WEFT_ACTION_F", "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
+    "enum weft_action_kind": "WEFT_ACTION_F", "enum weft_reorder_limit": "WEFT_REORDER_LIMIT_END",
+    "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
                 "double"}
@@ -143,7 +145,8 @@ OBJECTS = {
     "weft_layout *": "w->layout", "weft_rules *": "w->rules", "weft_reshard *": "w->reshard",
     "weft_saving *": "w->saving",
     "weft_schedule *": "w->schedule", "weft_timeline *": "w->timeline",
-    "const weft_action *": "&w->action",
+    "const weft_action *": "&w->action", "weft_reorder *": "w->reorder",
+    "const weft_node *": "w->nodes",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",

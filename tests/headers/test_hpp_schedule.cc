@@ -23,5 +23,18 @@ int main()
     CHECK(zbv.actions(0)->second == 24 && zbv.actions(0)->first[0].kind == WEFT_ACTION_F);
     weft::schedule copy = zbv;
     CHECK(copy.get() == zbv.get());
+
+    const int32_t first[1] = {0};
+    weft_node nodes[3] = {};
+    nodes[0].kind = WEFT_NODE_START;
+    nodes[1].kind = WEFT_NODE_WAIT;
+    nodes[1].inputs = first;
+    nodes[1].input_count = 1;
+    nodes[1].comm = nodes[2].comm = -1;
+    nodes[0].time = nodes[2].time = 5;
+    CHECK(!weft::reorder::create(nodes, 1));
+    weft::reorder order = weft::reorder::create(nodes, 3).value();
+    CHECK(order.info()->exposed_before == 5 && order.info()->exposed_after == 0);
+    CHECK(order.at(1) == 2 && order.at(3) == -1 && order.collective(0)->moves_down == 1);
     return 0;
 }

@@ -19,6 +19,7 @@
 #include "plan.h"
 #include "ops.h"
 #include "schedule.h"
+#include "reorder.h"
 #include "exec.h"
 #include "move.h"
 #include "tensor.h"

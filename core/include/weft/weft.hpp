@@ -586,6 +586,29 @@ public:
     result<std::string> json() const { return detail::print(weft_timeline_print_json, raw_); }
 };
 
+/* An order of compute and communication (reorder.h). */
+class reorder : public detail::unique<detail::ref<weft_reorder>, weft_reorder, weft_reorder_release>
+{
+public:
+    using unique::unique;
+
+    static result<reorder> create(const weft_node *nodes, size_t count,
+                                  const weft_reorder_options *options = nullptr)
+    {
+        return detail::make<reorder>(weft_reorder_create, nodes, count, options);
+    }
+    result<weft_reorder_info> info() const
+    {
+        return detail::describe<weft_reorder_info>(weft_reorder_get, raw_);
+    }
+    result<weft_collective_info> collective(uint32_t index) const
+    {
+        return detail::describe<weft_collective_info>(weft_reorder_collective_get, raw_, index);
+    }
+    /* The node that runs at POSITION; -1: there is no such position. */
+    int32_t at(size_t position) const { return weft_reorder_at(raw_, position); }
+};
+
 /* Move-only.  Plans by their specs and options (plan.h). */
 class plan_cache
     : public detail::unique<detail::ref<weft_plan_cache>, weft_plan_cache, weft_plan_cache_release>
