@@ -3,39 +3,8 @@
 
 #include "graph/graph.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The content of PATH; "-" is standard input.  False after printing an error. */
-static bool read_file(const struct cli_command *command, const char *path, struct wf_text *out,
-                      int *exit_code)
-{
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-    char bytes[4096];
-    size_t count;
-    int error;
-
-    *exit_code = CLI_ENVIRONMENT;
-    if (file == NULL) {
-        *exit_code = cli_fail_file(command, path, errno);
-        return false;
-    }
-    errno = 0;
-    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
-        wf_text_append(out, bytes, count);
-    error = ferror(file) ? errno : 0;
-    if (file != stdin) (void)fclose(file);
-    if (error == 0 && wf_text_status(out) == WEFT_OK && strlen(out->data) == out->length)
-        return true;
-    if (error != 0)
-        *exit_code = cli_fail_file(command, path, error);
-    else if (wf_text_status(out) != WEFT_OK)
-        *exit_code = cli_fail(command, WEFT_ERR_NO_MEMORY);
-    else
-        *exit_code = cli_fail(command, wf_fail(WEFT_ERR_PARSE, "%s is not text", path));
-    return false;
-}
 
 static int check(const struct cli_command *command, const struct cli_args *args, const char *text)
 {
@@ -73,7 +42,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     wf_text_append(&text, "", 0);
-    if (read_file(command, args.rest[0], &text, &exit_code))
+    if (cli_read_file(command, args.rest[0], &text, &exit_code))
         exit_code = check(command, &args, text.data);
     wf_text_free(&text);
     return exit_code;

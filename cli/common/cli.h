@@ -125,6 +125,11 @@ int cli_print(const struct cli_command *command, FILE *file, struct wf_text *tex
 /* The same for the file PATH, which is created; "-" is standard output. */
 int cli_print_to(const struct cli_command *command, const char *path, struct wf_text *text);
 
+/* Append the content of the file PATH, "-" is standard input, to OUT.  False after printing an
+ * error of COMMAND, with *EXIT_CODE set: the file cannot be read, or is not text. */
+bool cli_read_file(const struct cli_command *command, const char *path, struct wf_text *out,
+                   int *exit_code);
+
 /* The escape sequence of COLOUR if FILE is a terminal and NO_COLOR is not set, else "". */
 enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN, CLI_YELLOW, CLI_DIM };
 const char *cli_colour(FILE *file, enum cli_colour colour);

@@ -68,6 +68,9 @@ weft_status graph_take_tensor(struct graph_reader *r, int32_t *out)
     before = r->scan;
     if (!graph_take_name(r, &name, &length)) return graph_fail(r, "the name of a tensor");
     *out = graph_find(r->graph, name, length);
+    if (*out >= 0 && r->graph->tensors[*out].freed != 0)
+        return wf_scan_refuse(&before, "graph", "line %u frees %.100s",
+                              r->graph->tensors[*out].freed, r->graph->tensors[*out].name);
     if (*out >= 0) return WEFT_OK;
     return wf_scan_refuse(&before, "graph", "no line above defines %.*s",
                           (int)(length < 100 ? length : 100), name);
@@ -209,6 +212,13 @@ static weft_status add_result(struct graph_reader *r, const char *name, size_t l
     return graph_define(r->graph, name, length, r->line, false, out);
 }
 
+static uint8_t kind_of(const char *op)
+{
+    if (strcmp(op, "move") == 0) return GRAPH_MOVE;
+    if (strcmp(op, "start") == 0) return GRAPH_START;
+    return strcmp(op, "wait") == 0 ? GRAPH_WAIT : GRAPH_CALL;
+}
+
 static weft_status keep_call(struct graph_reader *r, const struct draft *d, const char *op)
 {
     struct graph_line *line;
@@ -222,7 +232,7 @@ static weft_status keep_call(struct graph_reader *r, const struct draft *d, cons
     memcpy(numbers + d->input_count, d->outputs, d->output_count * sizeof *numbers);
     memcpy(attrs, d->attrs, d->attr_count * sizeof *attrs);
     line->number = r->line;
-    line->kind = strcmp(op, "move") == 0 ? GRAPH_MOVE : GRAPH_CALL;
+    line->kind = kind_of(op);
     line->op = op;
     line->inputs = numbers;
     line->outputs = numbers + d->input_count;

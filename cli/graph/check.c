@@ -218,6 +218,24 @@ static weft_status demand_layout(const struct checker *c, struct graph_line *lin
     return refuse_move(c, line, reason);
 }
 
+/* ---- starts ---- */
+
+/* Only a wait may use the result of a start. */
+static weft_status check_started(const struct checker *c, const struct graph_line *line)
+{
+    for (uint32_t i = 0; i < line->input_count; i++) {
+        bool waits = line->kind == GRAPH_WAIT && i == 0;
+        const struct graph_tensor *t =
+            line->inputs[i] >= 0 ? &c->graph->tensors[line->inputs[i]] : NULL;
+        if (t == NULL || t->started == waits) continue;
+        return fail_line(line, wf_fail(WEFT_ERR_INVALID,
+                                       waits ? "%.100s is not the result of a start"
+                                             : "%.100s is started, and not waited for yet",
+                                       t->name));
+    }
+    return WEFT_OK;
+}
+
 /* ---- calls ---- */
 
 static weft_status fill_call(const struct checker *c, const struct graph_line *line,
@@ -293,6 +311,7 @@ static weft_status check_call(const struct checker *c, struct graph_line *line)
     weft_op_call call;
     weft_status status;
 
+    WF_TRY(check_started(c, line));
     WF_TRY(fill_call(c, line, inputs, &call));
     status = propose_call(c, line, &call);
     if (status != WEFT_OK) return fail_line(line, status);
@@ -309,16 +328,30 @@ static weft_status check_call(const struct checker *c, struct graph_line *line)
     return take_results(c, line);
 }
 
+/* Moves, starts and waits are written in one way each. */
+static weft_status check_form(const struct graph_line *line)
+{
+    static const char *const forms[] = {[GRAPH_MOVE] = "a move is written y = move(x) ; to S(0)",
+                                        [GRAPH_START] = "a start is written h = start(x) ; to S(0)",
+                                        [GRAPH_WAIT] = "a wait is written y = wait(h)"};
+    bool guards = line->kind == GRAPH_START; /* inputs behind the first must exist only */
+
+    if (line->kind == GRAPH_OUTPUT ||
+        (line->input_count >= 1 && (line->input_count == 1 || guards) && line->output_count == 1 &&
+         line->inputs[0] >= 0 && line->outputs[0] >= 0 &&
+         (line->spec != NULL) == (line->kind != GRAPH_WAIT)))
+        return WEFT_OK;
+    return fail_line(line, wf_fail(WEFT_ERR_INVALID, "%s", forms[line->kind]));
+}
+
 /* The result of a move or of an output line is its input, until a layout is demanded. */
 static weft_status copy_input(const struct checker *c, struct graph_line *line)
 {
-    if (line->kind == GRAPH_MOVE &&
-        (line->input_count != 1 || line->output_count != 1 || line->inputs[0] < 0 ||
-         line->outputs[0] < 0 || line->spec == NULL))
-        return fail_line(line,
-                         wf_fail(WEFT_ERR_INVALID, "a move is written y = move(x) ; to S(0)"));
+    WF_TRY(check_form(line));
+    WF_TRY(check_started(c, line));
     c->graph->tensors[line->outputs[0]].spec =
         weft_spec_retain(c->graph->tensors[line->inputs[0]].spec);
+    c->graph->tensors[line->outputs[0]].started = line->kind == GRAPH_START;
     return WEFT_OK;
 }
 

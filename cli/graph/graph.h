@@ -20,12 +20,24 @@ enum {
     GRAPH_REPEATS = 1000000
 };
 
-enum graph_kind { GRAPH_INPUT, GRAPH_PARAM, GRAPH_OUTPUT, GRAPH_CALL, GRAPH_MOVE };
+enum graph_kind {
+    GRAPH_INPUT,
+    GRAPH_PARAM,
+    GRAPH_OUTPUT,
+    GRAPH_CALL,
+    GRAPH_MOVE,
+    GRAPH_START, /* of a move */
+    GRAPH_WAIT   /* for a start */
+};
+
+#define GRAPH_UNKNOWN UINT64_MAX /* a time or a size that no clause gives */
 
 struct graph_tensor {
     const char *name;
-    uint32_t line; /* that defines it */
-    bool hidden;   /* the tensor that an output line leaves: no other line can use it */
+    uint32_t line;  /* that defines it */
+    bool hidden;    /* the tensor that an output line leaves: no other line can use it */
+    bool started;   /* its move is not waited for yet */
+    uint32_t freed; /* the line that frees it; 0: none */
     weft_spec *spec;
 };
 
@@ -40,6 +52,12 @@ struct graph_line {
     int32_t *inputs, *outputs; /* tensors; -1: absent, or without a name */
     weft_op_attr *attrs;
     weft_op_tensor *given; /* shapes of the outputs that the line states */
+    /* Clauses about the work of the line; each as often as the line is repeated. */
+    uint64_t time_ns, alloc; /* or GRAPH_UNKNOWN */
+    double flops;            /* negative: no clause, or auto */
+    const char *comm;        /* the communicator that it uses; NULL: no clause */
+    uint32_t free_count;
+    int32_t *frees; /* tensors whose memory it frees */
     weft_op_choice *choice;
     weft_plan **after; /* moves of the results that the text demands; NULL: no result is moved */
     uint32_t moves;
@@ -114,7 +132,15 @@ bool graph_take_name(struct graph_reader *r, const char **start, size_t *length)
 weft_status graph_take_text(struct graph_reader *r, const char **out) WF_NODISCARD;
 /* Take the name of a tensor that exists. */
 weft_status graph_take_tensor(struct graph_reader *r, int32_t *out) WF_NODISCARD;
+/* Take WORD and the blanks behind it. */
+bool graph_take_keyword(struct graph_reader *r, const char *word);
 /* Read "a, b = op(x, y, key=value)", behind the first name. */
 weft_status graph_read_call(struct graph_reader *r, const char *first, size_t length) WF_NODISCARD;
+
+/* ---- work.c ---- */
+
+/* Read a clause about the work of LINE, if one is next; *FOUND tells. */
+weft_status graph_read_work(struct graph_reader *r, struct graph_line *line,
+                            bool *found) WF_NODISCARD;
 
 #endif

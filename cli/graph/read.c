@@ -3,7 +3,8 @@
  *     line    = "mesh" MESH | "rule" RULE | "input" NAME SPEC | "param" NAME SPEC | "output" NAME [
  * PLACEMENTS ] | NAME { "," NAME } "=" OPERATOR "(" [ argument { "," argument } ] ")" each with {
  * ";" clause }, and "#" begins a comment clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { ","
- * SHAPE } | "flops" N | "flops" "auto" | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
+ * SHAPE } | "flops" N | "flops" "auto" | "time" TIME | "alloc" SIZE | "free" NAME { "," NAME } |
+ * "comm" NAME | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
  *
  * A `;` in parentheses belongs to a placement. */
 #include "graph.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool take_keyword(struct graph_reader *r, const char *word)
+bool graph_take_keyword(struct graph_reader *r, const char *word)
 {
     struct wf_scan before = r->scan;
     char c;
@@ -62,7 +63,7 @@ static weft_status read_keep(struct graph_reader *r)
     if (keep == NULL) return wf_fail_memory(sizeof *keep);
     WF_TRY(graph_take_tensor(r, &tensor));
     wf_scan_space(&r->scan);
-    if (!take_keyword(r, "on")) return graph_fail(r, "on");
+    if (!graph_take_keyword(r, "on")) return graph_fail(r, "on");
     if (wf_scan_peek(&r->scan) >= '0' && wf_scan_peek(&r->scan) <= '9') {
         axis = r->scan.text + r->scan.at;
         length = strspn(axis, "0123456789");
@@ -116,33 +117,23 @@ static weft_status read_shapes(struct graph_reader *r, struct graph_line *line)
     return WEFT_OK;
 }
 
-static weft_status read_flops(struct graph_reader *r)
-{
-    const char *text;
-
-    struct wf_scan before = r->scan;
-    char *end;
-
-    WF_TRY(graph_take_text(r, &text)); /* for tools that price the work; a check does not */
-    (void)strtod(text, &end);
-    if (strcmp(text, "auto") == 0 || (end != text && *end == '\0')) return WEFT_OK;
-    r->scan = before;
-    return graph_fail(r, "a number, or auto");
-}
-
 static weft_status read_clause(struct graph_reader *r, struct graph_line *line)
 {
+    bool found;
+
     wf_scan_space(&r->scan);
     if (wf_scan_char(&r->scan, 'x')) return read_repeat(r, line);
-    if (take_keyword(r, "memory")) return read_memory(r);
-    if (take_keyword(r, "keep")) return read_keep(r);
-    if (take_keyword(r, "flops")) return read_flops(r);
-    if (line->kind >= GRAPH_CALL && take_keyword(r, "out")) return read_shapes(r, line);
-    if (line->kind >= GRAPH_CALL && line->spec != NULL && take_keyword(r, "to"))
+    if (graph_take_keyword(r, "memory")) return read_memory(r);
+    if (graph_take_keyword(r, "keep")) return read_keep(r);
+    WF_TRY(graph_read_work(r, line, &found));
+    if (found) return WEFT_OK;
+    if (line->kind >= GRAPH_CALL && graph_take_keyword(r, "out")) return read_shapes(r, line);
+    if (line->kind >= GRAPH_CALL && line->spec != NULL && graph_take_keyword(r, "to"))
         return wf_scan_refuse(&r->scan, "graph", "the line has two clauses to");
-    if (line->kind >= GRAPH_CALL && take_keyword(r, "to")) return graph_take_text(r, &line->spec);
-    return graph_fail(r, "a clause: x32, to S(0),R, out f32[4], flops auto, memory 60G, or keep w "
-                         "on tp=S(0)");
+    if (line->kind >= GRAPH_CALL && graph_take_keyword(r, "to"))
+        return graph_take_text(r, &line->spec);
+    return graph_fail(r, "a clause: x32, to S(0),R, out f32[4], flops auto, time 5us, alloc 64K, "
+                         "free x, comm dp, memory 60G, or keep w on tp=S(0)");
 }
 
 /* ---- lines ---- */
@@ -230,12 +221,12 @@ static weft_status read_line(struct graph_reader *r)
     if (is_assignment(r)) {
         (void)graph_take_name(r, &name, &length);
         WF_TRY(graph_read_call(r, name, length));
-    } else if (take_keyword(r, "mesh")) {
+    } else if (graph_take_keyword(r, "mesh")) {
         WF_TRY(read_mesh(r));
-    } else if (take_keyword(r, "rule")) {
+    } else if (graph_take_keyword(r, "rule")) {
         return read_rule(r, begin);
     } else {
-        while (kind < WF_COUNT(words) && !take_keyword(r, words[kind]))
+        while (kind < WF_COUNT(words) && !graph_take_keyword(r, words[kind]))
             kind++;
         if (kind == WF_COUNT(words))
             return graph_fail(r, "mesh, rule, input, param, output, or \"y = operator(x)\"");

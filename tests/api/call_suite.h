@@ -65,6 +65,11 @@ struct world {
     weft_fsdp_group *group, *groups[1];
     weft_fsdp_param params[1];
     weft_tensor *gradients[1];
+    weft_schedule *schedule;
+    weft_timeline *timeline;
+    weft_action action;
+    weft_node nodes[3];
+    weft_reorder *reorder;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;

@@ -118,6 +118,18 @@ static void make_saving(struct world *w)
     rmdir(folder);
 }
 
+/* A collective and compute beside it. */
+static void make_nodes(struct world *w)
+{
+    static const int32_t first[] = {0};
+
+    w->nodes[0] = (weft_node){.kind = WEFT_NODE_START, .time = 5};
+    w->nodes[1] =
+        (weft_node){.kind = WEFT_NODE_WAIT, .comm = -1, .input_count = 1, .inputs = first};
+    w->nodes[2] = (weft_node){.comm = -1, .time = 5};
+    MUST(weft_reorder_create(w->nodes, 3, NULL, &w->reorder));
+}
+
 void make_world(struct world *w)
 {
     weft_rendezvous_options serve = {.struct_size = sizeof serve, .size = 1};
@@ -157,6 +169,9 @@ void make_world(struct world *w)
     make_tensors(w);
     make_saving(w);
     make_groups(w);
+    make_nodes(w);
+    MUST(weft_schedule_create("1f1b", 2, 0, 4, &w->schedule));
+    MUST(weft_timeline_create(w->schedule, NULL, &w->timeline));
     make_checkpoints(w);
     open_ring(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));

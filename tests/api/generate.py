@@ -50,6 +50,7 @@ OPTIONAL = {
     ("weft_rules_parse", "values"): "VALUES may be NULL",
     ("weft_rules_open", "values"): "VALUES may be NULL",
     ("weft_fsdp_prefetch_set", "targets"): "not read if COUNT is 0",
+    ("weft_action_print", "next"): "NEXT may be NULL",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -98,6 +99,9 @@ NUMBERS = {
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
+    ("weft_reorder_create", "count"): "3",
+    ("weft_schedule_create", "ranks"): "2", ("weft_schedule_create", "chunks"): "0",
+    ("weft_schedule_create", "microbatches"): "4", ("weft_schedule_lower", "flags"): "0",
     ("*", "count"): "4",
     ("*", "bytes"): "16",
     ("*", "dims"): "1",
@@ -106,7 +110,7 @@ NUMBERS = {
 }
 ZERO = {"index", "rank", "a", "b", "colour", "key", "peer", "tag", "root", "timeout_ns", "channel",
         "value", "offset", "byte", "axis", "position", "dim", "from", "line", "first_rank",
-        "second_rank", "world_rank", "status", "kind", "ticks", "text", "input", "flags"}
+        "second_rank", "world_rank", "status", "kind", "ticks", "text", "input", "flags", "stage"}
 ENUMS = {
     "enum weft_dtype": "WEFT_DTYPE_F32", "enum weft_reduction": "WEFT_REDUCE_SUM",
     "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
@@ -115,6 +119,7 @@ ENUMS = {
     "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
     "enum weft_op_moves": "WEFT_OP_MOVES_REFUSED",
     "enum weft_fsdp_phase": "WEFT_FSDP_FORWARD",
+    "enum weft_action_kind": "WEFT_ACTION_F", "enum weft_reorder_limit": "WEFT_REORDER_LIMIT_END",
     "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
@@ -158,6 +163,9 @@ OBJECTS = {
     ("weft_fsdp_reduce_end", "group"): "group_in(w, WEFT_FSDP_SHARDED, true)",
     ("weft_fsdp_reduce_begin", "gradients"): "w->gradients",
     ("weft_fsdp_group_release", "group"): "w->group",
+    "weft_schedule *": "w->schedule", "weft_timeline *": "w->timeline",
+    "const weft_action *": "&w->action", "weft_reorder *": "w->reorder",
+    "const weft_node *": "w->nodes",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -193,6 +201,7 @@ OBJECTS = {
     ("*", "send_offsets"): "w->offsets", ("*", "recv_offsets"): "w->offsets",
 }
 TEXTS = {
+    ("weft_schedule_create", "name"): "1f1b", ("weft_schedule_parse", "text"): "0F0,0B0",
     ("weft_fail", "format"): "a text", ("weft_dtype_parse", "text"): "f32",
     ("weft_cost_table_find", "name"): "cpu", ("weft_cost_table_open", "name"): "cpu",
     ("weft_mesh_parse", "text"): "2x2", ("weft_mesh_find_axis", "name"): "0",
@@ -223,7 +232,7 @@ OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has 
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "enum weft_op_moves *",
-           "weft_placement *", "weft_symm_device *",
+           "weft_placement *", "weft_symm_device *", "const weft_action **",
            "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}

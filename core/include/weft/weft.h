@@ -18,6 +18,8 @@
 #include "trace.h"
 #include "plan.h"
 #include "ops.h"
+#include "schedule.h"
+#include "reorder.h"
 #include "exec.h"
 #include "move.h"
 #include "tensor.h"

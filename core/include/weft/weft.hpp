@@ -8,8 +8,8 @@
  * Ownership:
  *  - A handle releases its object when it is destroyed, assigned or reset.  A default-constructed
  *    or moved-from handle is empty.  weft refuses an empty handle with WEFT_ERR_INVALID.
- *  - mesh, spec, plan and cost_table are shared: a copy adds a reference.  All other handles can
- *    only be moved.
+ *  - mesh, spec, plan, cost_table, schedule and timeline are shared: a copy adds a reference.  All
+ *    other handles can only be moved.
  *  - context_ref, comm_ref and stream_ref are borrowed: they never release, and are valid as long
  *    as the object.  An owner and a C pointer convert to them; a temporary owner does not.
  *  - The explicit constructor from a C pointer takes ownership of it; retain<mesh>(pointer) adds a
@@ -521,6 +521,92 @@ public:
     {
         return weft_simulate(raw_, sources, targets);
     }
+};
+
+/* Shared.  The actions of a pipeline's ranks (schedule.h). */
+class schedule : public detail::shared<weft_schedule, weft_schedule_retain, weft_schedule_release>
+{
+public:
+    using shared::shared;
+
+    static result<schedule> create(const char *name, int32_t ranks, int32_t chunks,
+                                   int32_t microbatches)
+    {
+        return detail::make<schedule>(weft_schedule_create, name, ranks, chunks, microbatches);
+    }
+    static result<schedule> parse(const char *text)
+    {
+        return detail::make<schedule>(weft_schedule_parse, text);
+    }
+    /* With sends and receives; FLAGS are of enum weft_lower. */
+    result<schedule> lower(uint32_t flags = 0) const
+    {
+        return detail::make<schedule>(weft_schedule_lower, raw_, flags);
+    }
+
+    result<weft_schedule_info> info() const
+    {
+        return detail::describe<weft_schedule_info>(weft_schedule_get, raw_);
+    }
+    int32_t rank_of(int32_t stage) const { return weft_schedule_rank_of(raw_, stage); }
+    /* The actions of RANK, and their number; valid as long as the schedule. */
+    result<std::pair<const weft_action *, size_t>> actions(int32_t rank) const
+    {
+        std::pair<const weft_action *, size_t> out{};
+        weft::status done = weft_schedule_actions(raw_, rank, &out.first, &out.second);
+
+        if (!done) return done;
+        return out;
+    }
+    /* As CSV. */
+    result<std::string> text() const { return detail::print(weft_schedule_print, raw_); }
+};
+
+/* Shared.  A schedule with the times of its actions (schedule.h). */
+class timeline : public detail::shared<weft_timeline, weft_timeline_retain, weft_timeline_release>
+{
+public:
+    using shared::shared;
+
+    static result<timeline> create(const weft::schedule &schedule,
+                                   const weft_timeline_options *options = nullptr)
+    {
+        return detail::make<timeline>(weft_timeline_create, schedule.get(), options);
+    }
+
+    weft::schedule schedule() const { return retain<weft::schedule>(weft_timeline_schedule(raw_)); }
+    result<weft_timeline_info> info() const
+    {
+        return detail::describe<weft_timeline_info>(weft_timeline_get, raw_);
+    }
+    result<weft_timeline_rank_info> rank(int32_t rank) const
+    {
+        return detail::describe<weft_timeline_rank_info>(weft_timeline_rank_get, raw_, rank);
+    }
+    result<std::string> json() const { return detail::print(weft_timeline_print_json, raw_); }
+};
+
+/* An order of compute and communication (reorder.h). */
+class reorder : public detail::unique<detail::ref<weft_reorder>, weft_reorder, weft_reorder_release>
+{
+public:
+    using unique::unique;
+
+    static result<reorder> create(const weft_node *nodes, size_t count,
+                                  const weft_reorder_options *options = nullptr)
+    {
+        return detail::make<reorder>(weft_reorder_create, nodes, count, options);
+    }
+    result<weft_reorder_info> info() const
+    {
+        return detail::describe<weft_reorder_info>(weft_reorder_get, raw_);
+    }
+    result<weft_collective_info> collective(uint32_t index) const
+    {
+        return detail::describe<weft_collective_info>(weft_reorder_collective_get, raw_, index);
+    }
+    /* The node that runs at POSITION; -1: there is no such position. */
+    int32_t at(size_t position) const { return weft_reorder_at(raw_, position); }
 };
 
 /* Move-only.  Plans by their specs and options (plan.h). */

@@ -1,0 +1,99 @@
+/* cmd_reorder.c - `weft reorder GRAPH`: an order in which communication is hidden by compute. */
+#include "common/cli.h"
+
+#include "reorder/program.h"
+
+#include <string.h>
+
+static const char *const passes[] = {[WEFT_REORDER_ITERATIVE] = "iterative",
+                                     [WEFT_REORDER_RAISE] = "raise",
+                                     [WEFT_REORDER_SINK] = "sink",
+                                     [WEFT_REORDER_LIST] = "list"};
+
+static weft_status reorder(const struct cli_command *command, const struct cli_args *args,
+                           const weft_reorder_options *options, const char *text,
+                           struct wf_text *out)
+{
+    struct program program = {0};
+    weft_cost_table *costs = NULL;
+    weft_reorder *result = NULL;
+    struct graph graph;
+    weft_status status;
+
+    memset(&graph, 0, sizeof graph);
+    status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
+    if (status == WEFT_OK) status = graph_read(text, &graph);
+    if (status == WEFT_OK) status = graph_check(&graph, costs, false);
+    if (status == WEFT_OK) status = program_create(&graph, &program);
+    if (status == WEFT_OK)
+        status = weft_reorder_create(program.nodes, graph.line_count, options, &result);
+    if (status == WEFT_OK)
+        status = cli_has(command, args, "json")
+                     ? program_add_json(&program, result, passes[options->pass], out)
+                     : program_add_text(&program, result, passes[options->pass], out);
+    weft_reorder_release(&result);
+    program_free(&program);
+    graph_free(&graph);
+    weft_cost_table_release(&costs);
+    return status;
+}
+
+static bool read_pass(const struct cli_command *command, const struct cli_args *args, uint32_t *out)
+{
+    const char *name = cli_value(command, args, "pass");
+
+    *out = WEFT_REORDER_ITERATIVE;
+    for (uint32_t i = 0; name != NULL && i < WF_COUNT(passes); i++)
+        if (strcmp(passes[i], name) == 0) {
+            *out = i;
+            return true;
+        }
+    if (name == NULL) return true;
+    cli_complain(command, "--pass is iterative, raise, sink or list, not %s", name);
+    return false;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    weft_reorder_options options = {.struct_size = sizeof options};
+    struct wf_text text = {0}, out = {0};
+    struct cli_args args;
+    weft_status status;
+    int64_t memory;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (args.rest_count == 0) {
+        fprintf(stderr, "weft reorder: give a file with a graph; - is standard input\n");
+        return CLI_USAGE;
+    }
+    if (!read_pass(command, &args, &options.pass)) return CLI_USAGE;
+    if (!cli_size(command, &args, "memory", 0, &memory)) return CLI_USAGE;
+    options.memory_limit = (uint64_t)memory;
+    wf_text_append(&text, "", 0);
+    if (cli_read_file(command, args.rest[0], &text, &exit_code)) {
+        status = reorder(command, &args, &options, text.data, &out);
+        exit_code =
+            status == WEFT_OK ? cli_print(command, stdout, &out) : cli_fail(command, status);
+        if (status != WEFT_OK) wf_text_free(&out);
+    }
+    wf_text_free(&text);
+    return exit_code;
+}
+
+const struct cli_command cli_reorder = {
+    .name = "reorder",
+    .summary = "find an order of a graph's lines in which compute hides communication",
+    .arguments = "GRAPH [--pass P] [--memory SIZE] [--json]",
+    .example = "weft reorder examples/graphs/gathers.graph --memory 1G",
+    .options =
+        (const struct cli_option[]){
+            {"pass", "P", "iterative (default), raise, sink or list", 0},
+            {"memory", "SIZE", "the most memory of results (default: as in the given order)", 0},
+            {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",
+             0},
+            CLI_JSON,
+            {0}},
+    .rest_max = 1,
+    .run = run,
+};

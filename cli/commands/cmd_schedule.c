@@ -1,0 +1,164 @@
+/* cmd_schedule.c - `weft schedule NAME`: the actions of a pipeline's ranks, and their times. */
+#include "common/cli.h"
+
+#include "schedule/drawing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Option and flag of weft_schedule_lower. */
+static const struct {
+    const char *option;
+    uint32_t flag;
+} passes[] = {{"sharded", WEFT_LOWER_SHARDED},
+              {"reduce", WEFT_LOWER_REDUCE},
+              {"merge", WEFT_LOWER_MERGE},
+              {"late-receives", WEFT_LOWER_LATE},
+              {"lower", 0}};
+
+/* The schedule that the arguments name. */
+static bool make(const struct cli_command *command, const struct cli_args *args,
+                 weft_schedule **out, int *exit_code)
+{
+    const char *path = cli_value(command, args, "file");
+    int64_t ranks, chunks, microbatches;
+    struct wf_text text = {0};
+    weft_status status;
+
+    *exit_code = CLI_USAGE;
+    if ((path == NULL) == (args->rest_count == 0)) {
+        fprintf(stderr, "weft schedule: give the name of a schedule, or --file FILE\n");
+        return false;
+    }
+    if (!cli_int(command, args, "ranks", 1, WEFT_SCHEDULE_RANKS, 4, &ranks)) return false;
+    if (!cli_int(command, args, "chunks", 0, INT32_MAX, 0, &chunks)) return false;
+    if (!cli_int(command, args, "microbatches", 1, INT32_MAX, 2 * ranks, &microbatches))
+        return false;
+    if (path == NULL) {
+        status = weft_schedule_create(args->rest[0], (int32_t)ranks, (int32_t)chunks,
+                                      (int32_t)microbatches, out);
+    } else {
+        wf_text_append(&text, "", 0);
+        if (!cli_read_file(command, path, &text, exit_code)) {
+            wf_text_free(&text);
+            return false;
+        }
+        status = weft_schedule_parse(text.data, out);
+        wf_text_free(&text);
+    }
+    if (status != WEFT_OK) *exit_code = cli_fail(command, status);
+    return status == WEFT_OK;
+}
+
+/* Replace *SCHEDULE by what the options make of it. */
+static weft_status lower(const struct cli_command *command, const struct cli_args *args,
+                         weft_schedule **schedule)
+{
+    weft_schedule *lowered = NULL;
+    uint32_t flags = 0;
+    bool wanted = false;
+
+    for (size_t i = 0; i < WF_COUNT(passes); i++)
+        if (cli_has(command, args, passes[i].option)) {
+            flags |= passes[i].flag;
+            wanted = true;
+        }
+    if (!wanted) return WEFT_OK;
+    WF_TRY(weft_schedule_lower(*schedule, flags, &lowered));
+    weft_schedule_release(schedule);
+    *schedule = lowered;
+    return WEFT_OK;
+}
+
+/* Append what PRINT(OBJECT, ...) writes. */
+#define ADD_PRINTED(print, object, out)                                                            \
+    do {                                                                                           \
+        size_t length = 0;                                                                         \
+        WF_TRY(print(object, NULL, 0, &length));                                                   \
+        if (!wf_text_reserve(out, length + 1)) return wf_fail_memory(length + 1);                  \
+        WF_TRY(print(object, (out)->data + (out)->length, length + 1, NULL));                      \
+        (out)->length += length;                                                                   \
+    } while (0)
+
+static weft_status describe(const struct cli_command *command, const struct cli_args *args,
+                            const weft_timeline *timeline, struct wf_text *out)
+{
+    if (cli_has(command, args, "csv")) {
+        ADD_PRINTED(weft_schedule_print, weft_timeline_schedule(timeline), out);
+        return WEFT_OK;
+    }
+    if (cli_has(command, args, "json")) {
+        ADD_PRINTED(weft_timeline_print_json, timeline, out);
+        wf_text_char(out, '\n');
+        return WEFT_OK;
+    }
+    if (cli_has(command, args, "svg")) return schedule_add_svg(timeline, out);
+    return schedule_add_text(timeline, out);
+}
+
+static int print(const struct cli_command *command, const struct cli_args *args,
+                 weft_schedule **schedule, int64_t limit)
+{
+    weft_timeline_options options = {.struct_size = sizeof options,
+                                     .memory_limit = (uint64_t)limit};
+    weft_timeline *timeline = NULL;
+    struct wf_text text = {0};
+    weft_status status = lower(command, args, schedule);
+    const char *path = cli_value(command, args, "svg");
+    int exit_code;
+
+    if (status == WEFT_OK) status = weft_timeline_create(*schedule, &options, &timeline);
+    if (status == WEFT_OK) status = describe(command, args, timeline, &text);
+    weft_timeline_release(&timeline);
+    if (status == WEFT_OK) return cli_print_to(command, path != NULL ? path : "-", &text);
+    exit_code = cli_fail(command, status);
+    wf_text_free(&text);
+    return exit_code;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    weft_schedule *schedule = NULL;
+    struct cli_args args;
+    int64_t limit;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (cli_has(command, &args, "json") + cli_has(command, &args, "csv") +
+            cli_has(command, &args, "svg") >
+        1) {
+        fprintf(stderr, "weft schedule: give only one of --json, --csv and --svg\n");
+        return CLI_USAGE;
+    }
+    if (!cli_int(command, &args, "limit", 1, INT64_MAX, 0, &limit)) return CLI_USAGE;
+    if (!make(command, &args, &schedule, &exit_code)) return exit_code;
+    exit_code = print(command, &args, &schedule, limit);
+    weft_schedule_release(&schedule);
+    return exit_code;
+}
+
+const struct cli_command cli_schedule = {
+    .name = "schedule",
+    .summary = "print the order in which a pipeline's ranks work, and when they are idle",
+    .arguments = "NAME|--file FILE [options]",
+    .example = "weft schedule zbv --ranks 4 --microbatches 8",
+    .options =
+        (const struct cli_option[]){
+            CLI_RANKS("ranks of the pipeline (default: 4)"),
+            {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
+            {"microbatches", "M", "microbatches of a step (default: twice the ranks)", 0},
+            {"file", "FILE", "read the schedule from a CSV file of PyTorch; - is standard input",
+             0},
+            {"lower", NULL, "add sends and receives", 0},
+            {"sharded", NULL, "add UNSHARD and RESHARD too", 0},
+            {"reduce", NULL, "add REDUCE_GRAD too", 0},
+            {"merge", NULL, "make B of I and W that follow each other", 0},
+            {"late-receives", NULL, "post each receive right before it is needed", 0},
+            {"limit", "N", "refuse schedules with more than N activations on a rank", 0},
+            {"csv", NULL, "print CSV, as PyTorch reads it", 0},
+            CLI_SVG,
+            CLI_JSON,
+            {0}},
+    .rest_max = 1,
+    .run = run,
+};
