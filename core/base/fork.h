@@ -36,6 +36,8 @@ enum wf_kind {
     WF_KIND_RULES,
     WF_KIND_SIMULATED_COMM, /* a weft_comm that cannot communicate */
     WF_KIND_SAVING,
+    WF_KIND_CP_PLAN,
+    WF_KIND_CP,
 };
 
 /* The first member of an object that every process may use, also a fork. */

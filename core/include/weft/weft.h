@@ -24,6 +24,7 @@
 #include "random.h"
 #include "dlpack.h"
 #include "apply.h"
+#include "context_parallel.h"
 #include "ring.h"
 
 #endif
