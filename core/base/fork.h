@@ -38,6 +38,8 @@ enum wf_kind {
     WF_KIND_SAVING,
     WF_KIND_FSDP,
     WF_KIND_FSDP_GROUP,
+    WF_KIND_CP_PLAN,
+    WF_KIND_CP,
 };
 
 /* The first member of an object that every process may use, also a fork. */

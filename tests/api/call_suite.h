@@ -70,6 +70,8 @@ struct world {
     weft_action action;
     weft_node nodes[3];
     weft_reorder *reorder;
+    weft_cp_plan *cp_plan;
+    weft_cp *cp;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;
@@ -123,6 +125,8 @@ void *options(struct world *w, int at, size_t bytes);
 void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
 void *op_call(struct world *w, int at);
+void *cp_sizes(struct world *w, int at);
+void *cp_tensors(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);
 void *ordered_memory(struct world *w);
@@ -135,6 +139,7 @@ void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
 weft_status op_kernel(void *user, const weft_op_run *run);
+weft_status cp_kernel(void *user, const weft_cp_call *call);
 weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity);
 
 #endif

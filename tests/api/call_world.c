@@ -179,6 +179,8 @@ void make_world(struct world *w)
     MUST(weft_op_backward_create(op_call(w, 0), NULL, &w->op_backward));
     w->op_wanted[0] = 1;
     w->pair_of_tensors[0] = w->pair_of_tensors[1] = w->tensor;
+    MUST(weft_cp_plan_create(w->mesh, "0", 4, NULL, &w->cp_plan));
+    MUST(weft_cp_create(w->context, w->cp_plan, cp_sizes(w, 0), &w->cp));
 }
 
 void prepare_call(struct world *w, const char *function)
@@ -232,6 +234,23 @@ void *op_call(struct world *w, int at)
         .struct_size = sizeof call, .name = "exp", .inputs = w->specs, .input_count = 1};
 
     return memcpy(options(w, at, 0), &call, sizeof call);
+}
+
+void *cp_sizes(struct world *w, int at)
+{
+    weft_cp_sizes sizes = {.struct_size = sizeof sizes, .batch = 1, .heads = 1, .depth = 1};
+
+    sizes.dtype = WEFT_DTYPE_F32;
+    return memcpy(options(w, at, 0), &sizes, sizeof sizes);
+}
+
+void *cp_tensors(struct world *w, int at)
+{
+    weft_cp_tensors tensors = {.struct_size = sizeof tensors};
+
+    tensors.q = tensors.k = tensors.v = tensors.d_out = w->buffer;
+    tensors.out = tensors.lse = tensors.d_q = tensors.d_k = tensors.d_v = w->target;
+    return memcpy(options(w, at, 0), &tensors, sizeof tensors);
 }
 
 /* End COUNTS if the case before has begun them. */
@@ -301,6 +320,13 @@ weft_status op_kernel(void *user, const weft_op_run *run)
 {
     (void)user;
     (void)run;
+    return WEFT_OK;
+}
+
+weft_status cp_kernel(void *user, const weft_cp_call *call)
+{
+    (void)user;
+    (void)call;
     return WEFT_OK;
 }
 

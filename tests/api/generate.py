@@ -25,6 +25,8 @@ OPTIONAL = {
     ("weft_op_moves_set", "before"): "BEFORE may be NULL",
     ("weft_op_backward_create", "wanted"): "NULL: all gradients",
     ("weft_op_backward_apply", "user"): "passed to the caller's function",
+    ("weft_cp_forward", "user"): "passed to the caller's function",
+    ("weft_cp_backward", "user"): "passed to the caller's function",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_free_on", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
@@ -95,6 +97,7 @@ NUMBERS = {
     ("*", "probability"): "0.5",
     ("weft_move_batch", "count"): "1",
     ("weft_checkpoint_create", "count"): "1",
+    ("weft_cp_plan_create", "length"): "4", ("weft_cp_plan_problems", "capacity"): "1",
     ("weft_fail", "status"): "WEFT_ERR_INVALID",
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
@@ -110,7 +113,8 @@ NUMBERS = {
 }
 ZERO = {"index", "rank", "a", "b", "colour", "key", "peer", "tag", "root", "timeout_ns", "channel",
         "value", "offset", "byte", "axis", "position", "dim", "from", "line", "first_rank",
-        "second_rank", "world_rank", "status", "kind", "ticks", "text", "input", "flags", "stage"}
+        "second_rank", "world_rank", "status", "kind", "ticks", "text", "input",
+        "flags", "stage", "coordinate", "step"}
 ENUMS = {
     "enum weft_dtype": "WEFT_DTYPE_F32", "enum weft_reduction": "WEFT_REDUCE_SUM",
     "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
@@ -166,6 +170,10 @@ OBJECTS = {
     "weft_schedule *": "w->schedule", "weft_timeline *": "w->timeline",
     "const weft_action *": "&w->action", "weft_reorder *": "w->reorder",
     "const weft_node *": "w->nodes",
+    "weft_saving *": "w->saving", "weft_cp_plan *": "w->cp_plan", "weft_cp *": "w->cp",
+    "const weft_cp_sizes *": "cp_sizes(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
+    "weft_status (*)(void *, const weft_cp_call *)": "cp_kernel",
+    ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -205,7 +213,7 @@ TEXTS = {
     ("weft_fail", "format"): "a text", ("weft_dtype_parse", "text"): "f32",
     ("weft_cost_table_find", "name"): "cpu", ("weft_cost_table_open", "name"): "cpu",
     ("weft_mesh_parse", "text"): "2x2", ("weft_mesh_find_axis", "name"): "0",
-    ("weft_comm_along", "axes"): "0", ("*", "placements"): "R",
+    ("weft_comm_along", "axes"): "0", ("weft_cp_plan_create", "axis"): "0", ("*", "placements"): "R",
     ("weft_mesh_slice", "axes"): "0", ("weft_mesh_flatten", "axes"): "0",
     ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
@@ -233,7 +241,7 @@ OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has 
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "enum weft_op_moves *",
            "weft_placement *", "weft_symm_device *", "const weft_action **",
-           "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
+           "weft_cp_problem *", "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}
 ABI_INFO = {"weft_device_info", "weft_pointer_info"}  # struct_size is a uint32_t
@@ -314,7 +322,7 @@ def pointer(function, result, kind, name, at):
         return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
     if kind == "const weft_collective_args *":
         return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
-    if kind == "const weft_op_call *":
+    if kind in ("const weft_op_call *", "const weft_cp_sizes *", "const weft_cp_tensors *"):
         return "ROLE_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
     if struct.endswith("_options") or struct in ("weft_options", "weft_observer"):
         expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at

@@ -28,6 +28,7 @@
 #include "apply.h"
 #include "phases.h"
 #include "fsdp.h"
+#include "context_parallel.h"
 #include "ring.h"
 
 #endif

@@ -1337,6 +1337,65 @@ public:
     status barrier(stream_ref stream = {}) const { return weft_symm_barrier(raw_, stream.get()); }
 };
 
+/* ---- context parallel ------------------------------------------------------------- */
+
+/* Shared.  Attention over a sequence that the ranks of a mesh axis share (context_parallel.h). */
+class cp_plan : public detail::shared<weft_cp_plan, weft_cp_plan_retain, weft_cp_plan_release>
+{
+public:
+    using shared::shared;
+
+    static result<cp_plan> create(const mesh &mesh, const char *axis, int64_t length,
+                                  const weft_cp_options *options = nullptr)
+    {
+        return detail::make<cp_plan>(weft_cp_plan_create, mesh.get(), axis, length, options);
+    }
+    result<weft_cp_plan_info> info() const
+    {
+        return detail::describe<weft_cp_plan_info>(weft_cp_plan_get, raw_);
+    }
+    int64_t length(int32_t coordinate) const { return weft_cp_plan_length(raw_, coordinate); }
+    uint64_t work(int32_t coordinate) const { return weft_cp_plan_work(raw_, coordinate); }
+};
+
+/* A plan on this rank. */
+class cp : public detail::unique<detail::ref<weft_cp>, weft_cp, weft_cp_release>
+{
+public:
+    using unique::unique;
+    using attention = weft_status(void *user, const weft_cp_call *call);
+
+    /* Collective. */
+    static result<cp> create(context_ref context, const cp_plan &plan, const weft_cp_sizes &sizes)
+    {
+        return detail::make<cp>(weft_cp_create, context.get(), plan.get(), &sizes);
+    }
+    /* Collective.  KERNEL is called with USER for each problem. */
+    status forward(const weft_cp_tensors &tensors, attention *kernel, void *user,
+                   stream_ref stream = {}) const
+    {
+        return weft_cp_forward(raw_, &tensors, kernel, user, stream.get());
+    }
+    status backward(const weft_cp_tensors &tensors, attention *kernel, void *user,
+                    stream_ref stream = {}) const
+    {
+        return weft_cp_backward(raw_, &tensors, kernel, user, stream.get());
+    }
+    /* Whole buffers to shards of dimension DIM; and back, which is collective. */
+    template <class T>
+    status shard(int32_t dims, const int64_t *shape, int32_t dim, const detail::same_t<T> *source,
+                 T *target, stream_ref stream = {}) const
+    {
+        return weft_cp_shard(raw_, dtype_of<T>(), dims, shape, dim, source, target, stream.get());
+    }
+    template <class T>
+    status restore(int32_t dims, const int64_t *shape, int32_t dim, const detail::same_t<T> *source,
+                   T *target, stream_ref stream = {}) const
+    {
+        return weft_cp_restore(raw_, dtype_of<T>(), dims, shape, dim, source, target, stream.get());
+    }
+};
+
 /* ---- starting ranks, listing plugins ----------------------------------------------- */
 
 /* Move-only.  Ranks that are threads of the caller (context.h).  It must outlive their contexts. */

@@ -1,0 +1,178 @@
+/* compute.c - the engine's kernel, called for each problem of a step, and its results summed. */
+#include "cp.h"
+
+#include "base/number.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t wf_cp_query_elements(const weft_cp *cp)
+{
+    return cp->sizes.batch * cp->part.heads * cp->part.queries * cp->sizes.depth;
+}
+
+int64_t wf_cp_key_elements(const weft_cp *cp, int64_t length)
+{
+    return cp->sizes.batch * cp->part.key_heads * length * cp->sizes.depth;
+}
+
+weft_status wf_cp_results_make(weft_cp *cp)
+{
+    struct wf_cp_results *r = &cp->results;
+    int64_t queries = wf_cp_query_elements(cp), keys = wf_cp_key_elements(cp, cp->part.keys_most);
+
+    WF_TRY(wf_cp_scratch(cp, queries, cp->element, &r->out));
+    WF_TRY(wf_cp_scratch(cp, queries / cp->sizes.depth, sizeof(float), &r->lse));
+    r->d_q = r->out; /* a pass writes one of both */
+    WF_TRY(wf_cp_scratch(cp, keys, cp->element, &r->d_k));
+    WF_TRY(wf_cp_scratch(cp, keys, cp->element, &r->d_v));
+    if (cp->sizes.dtype == WEFT_DTYPE_F32) return WEFT_OK;
+    return wf_cp_scratch(cp, queries, sizeof(float), &r->sum);
+}
+
+/* ---- sums ---- */
+
+/* The caller's memory that a pass sums into. */
+static void *summed(const struct wf_cp_pass *pass)
+{
+    return pass->backward ? pass->t.d_q : pass->t.out;
+}
+
+static float *sum_of(const struct wf_cp_pass *pass)
+{
+    return pass->cp->results.sum != NULL ? pass->cp->results.sum : summed(pass);
+}
+
+weft_status wf_cp_begin(const struct wf_cp_pass *pass)
+{
+    const weft_cp *cp = pass->cp;
+    int64_t elements = wf_cp_query_elements(cp);
+    float *lse = pass->t.lse;
+
+    WF_TRY(wf_cp_sync(cp, pass->stream));
+    if (elements > 0) memset(sum_of(pass), 0, (size_t)elements * sizeof(float));
+    for (int64_t i = 0; i < elements / cp->sizes.depth && !pass->backward; i++)
+        lse[i] = -INFINITY;
+    return WEFT_OK;
+}
+
+weft_status wf_cp_end(const struct wf_cp_pass *pass)
+{
+    const weft_cp *cp = pass->cp;
+
+    if (cp->results.sum != NULL)
+        wf_elements_cast(WEFT_DTYPE_F32, cp->sizes.dtype, cp->results.sum, summed(pass),
+                         (size_t)wf_cp_query_elements(cp));
+    return WEFT_OK;
+}
+
+/* ---- one problem ---- */
+
+/* MEMORY has HEADS heads and LENGTH indices; the result begins at index FIRST. */
+static weft_cp_local part_of(const weft_cp *cp, const void *memory, size_t element, int64_t heads,
+                             int64_t length, int64_t first)
+{
+    weft_cp_local local =
+        wf_cp_dense(cp->sizes.sequence_dim, heads, length, cp->sizes.depth, memory);
+
+    if (memory != NULL)
+        local.memory = (char *)local.memory + (size_t)(first * local.sequence) * element;
+    return local;
+}
+
+static weft_cp_local lse_of(const weft_cp *cp, const void *memory, int64_t length, int64_t first)
+{
+    weft_cp_local local = wf_cp_dense(2, cp->part.heads, length, 1, memory);
+
+    local.memory = (float *)local.memory + first;
+    return local;
+}
+
+static void describe(const struct wf_cp_pass *pass, const weft_cp_problem *p,
+                     const struct wf_cp_keys *keys, weft_cp_call *call)
+{
+    const weft_cp *cp = pass->cp;
+    const struct wf_cp_results *r = &cp->results;
+    int64_t heads = cp->part.heads, key_heads = cp->part.key_heads, held = cp->part.queries;
+    size_t element = cp->element;
+
+    *call = (weft_cp_call){.struct_size = sizeof *call,
+                           .context = cp->context,
+                           .stream = pass->stream,
+                           .problem = p,
+                           .batch = cp->sizes.batch,
+                           .heads = heads,
+                           .key_heads = key_heads,
+                           .depth = cp->sizes.depth,
+                           .first_head = cp->part.first_head,
+                           .first_key_head = cp->part.first_key_head,
+                           .dtype = cp->sizes.dtype,
+                           .backward = pass->backward};
+    call->q = part_of(cp, pass->t.q, element, heads, held, p->query);
+    call->k = part_of(cp, keys->k, element, key_heads, keys->length, p->key);
+    call->v = part_of(cp, keys->v, element, key_heads, keys->length, p->key);
+    if (!pass->backward) {
+        call->out = part_of(cp, r->out, element, heads, p->queries, 0);
+        call->lse = lse_of(cp, r->lse, p->queries, 0);
+        return;
+    }
+    call->out = part_of(cp, pass->t.out, element, heads, held, p->query);
+    call->lse = lse_of(cp, pass->t.lse, held, p->query);
+    call->d_out = part_of(cp, pass->t.d_out, element, heads, held, p->query);
+    call->d_q = part_of(cp, r->d_q, element, heads, p->queries, 0);
+    call->d_k = part_of(cp, r->d_k, element, key_heads, p->keys, 0);
+    call->d_v = part_of(cp, r->d_v, element, key_heads, p->keys, 0);
+}
+
+static void merge(const struct wf_cp_pass *pass, const weft_cp_call *call)
+{
+    const weft_cp *cp = pass->cp;
+    const weft_cp_problem *p = call->problem;
+    struct wf_cp_box box = {call->batch, call->heads, p->queries, call->depth};
+    weft_cp_local total =
+        part_of(cp, sum_of(pass), sizeof(float), cp->part.heads, cp->part.queries, p->query);
+    weft_cp_local lse = lse_of(cp, pass->t.lse, cp->part.queries, p->query);
+
+    wf_cp_merge(&box, call->dtype, &call->out, &call->lse, &total, &lse);
+}
+
+static void add(const struct wf_cp_pass *pass, const weft_cp_call *call,
+                const struct wf_cp_keys *keys)
+{
+    const weft_cp *cp = pass->cp;
+    const weft_cp_problem *p = call->problem;
+    struct wf_cp_box queries = {call->batch, call->heads, p->queries, call->depth};
+    struct wf_cp_box of_keys = {call->batch, call->key_heads, p->keys, call->depth};
+    int64_t heads = call->key_heads;
+    weft_cp_local d_q =
+        part_of(cp, sum_of(pass), sizeof(float), cp->part.heads, cp->part.queries, p->query);
+    weft_cp_local d_k = part_of(cp, keys->d_k, sizeof(float), heads, keys->length, p->key);
+    weft_cp_local d_v = part_of(cp, keys->d_v, sizeof(float), heads, keys->length, p->key);
+
+    wf_cp_add(&queries, call->dtype, &call->d_q, &d_q);
+    wf_cp_add(&of_keys, call->dtype, &call->d_k, &d_k);
+    wf_cp_add(&of_keys, call->dtype, &call->d_v, &d_v);
+}
+
+weft_status wf_cp_compute(const struct wf_cp_pass *pass, int32_t step, struct wf_cp_keys *keys)
+{
+    const weft_cp *cp = pass->cp;
+    const struct wf_cp_problems *problems = &cp->steps[step];
+
+    for (size_t i = 0; i < problems->count; i++) {
+        weft_cp_call call;
+        weft_status status;
+
+        describe(pass, &problems->items[i], keys, &call);
+        status = pass->kernel(pass->user, &call);
+        if (status != WEFT_OK) return wf_fail_context(status, "the kernel");
+        WF_TRY(wf_cp_sync(cp, pass->stream));
+        if (!pass->backward) {
+            merge(pass, &call);
+            continue;
+        }
+        WF_TRY(wf_cp_wait(&keys->arriving));
+        add(pass, &call, keys);
+    }
+    return wf_cp_wait(&keys->arriving);
+}

@@ -1,0 +1,46 @@
+/* test_hpp_parallel.cc - context parallel through weft.hpp, on one rank. */
+#include <weft/weft.hpp>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d: %s (%s)\n", __LINE__, #condition, weft_last_error());                 \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static weft_status refuse(void *, const weft_cp_call *)
+{
+    return weft_fail(WEFT_ERR_UNSUPPORTED, "no kernel");
+}
+
+int main()
+{
+    weft::context ctx = weft::context::init().value();
+    weft::mesh mesh = weft::mesh::parse("cp=1").value();
+    weft_cp_options causal = weft::sized<weft_cp_options>();
+    weft_cp_sizes sizes = weft::sized<weft_cp_sizes>();
+    weft_cp_tensors tensors = weft::sized<weft_cp_tensors>();
+    float values[4] = {1, 2, 3, 4}, shard[4] = {}, out[4] = {}, lse[4] = {};
+    int64_t shape[] = {1, 4};
+
+    causal.mask = WEFT_CP_CAUSAL;
+    sizes.batch = sizes.heads = sizes.depth = 1;
+    sizes.dtype = WEFT_DTYPE_F32;
+    weft::cp_plan plan = weft::cp_plan::create(mesh, "cp", 4, &causal).value(), same = plan;
+    CHECK(same.info()->work_total == 10 && plan.length(0) == 4 && plan.work(0) == 10);
+    weft::cp cp = weft::cp::create(ctx, plan, sizes).value();
+    CHECK(cp.shard<float>(2, shape, 1, values, shard) && shard[3] == 4);
+    CHECK(cp.restore<float>(2, shape, 1, shard, values) && values[3] == 4);
+    tensors.q = tensors.k = tensors.v = tensors.d_out = shard;
+    tensors.out = out;
+    tensors.lse = lse;
+    tensors.d_q = tensors.d_k = tensors.d_v = values;
+    CHECK(cp.forward(tensors, refuse, nullptr).code() == WEFT_ERR_UNSUPPORTED);
+    CHECK(cp.backward(tensors, refuse, nullptr).code() == WEFT_ERR_UNSUPPORTED);
+    CHECK(weft::cp().forward(tensors, refuse, nullptr).code() == WEFT_ERR_INVALID);
+    return 0;
+}
