@@ -23,7 +23,8 @@ static const struct exchange *find_exchange(PyTypeObject *type)
         exchange = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
     PyErr_Clear();
     Py_XDECREF(capsule);
-    while (exchange != NULL && exchange->version.major != 1) exchange = exchange->previous;
+    while (exchange != NULL && exchange->version.major != 1)
+        exchange = exchange->previous;
     Py_XDECREF((PyObject *)found[next].type);
     found[next].type = (PyTypeObject *)Py_NewRef((PyObject *)type);
     found[next++ % 16].exchange = exchange;
@@ -62,7 +63,8 @@ static int take_dl(struct array *array, const weft_dl_tensor *dl)
 {
     if (take_dims(array, dl->ndim) < 0) return -1;
     if (check(weft_dtype_from_dlpack(dl->dtype, &array->dtype)) < 0) return -1;
-    for (int32_t i = 0; i < dl->ndim; i++) array->shape[i] = dl->shape[i];
+    for (int32_t i = 0; i < dl->ndim; i++)
+        array->shape[i] = dl->shape[i];
     array->data = dl->data != NULL ? (char *)dl->data + dl->byte_offset : NULL;
     array->device = dl->device;
     return take_strides(array, dl->strides);

@@ -24,35 +24,29 @@ extern struct binding binding;
 /* ---- objects: a handle of weft, and the Python object that must outlive it ---- */
 
 typedef struct {
-    PyObject_HEAD
-    weft_mesh *raw;
+    PyObject_HEAD weft_mesh *raw;
 } mesh_object;
 
 typedef struct {
-    PyObject_HEAD
-    weft_spec *raw;
+    PyObject_HEAD weft_spec *raw;
 } spec_object;
 
 typedef struct {
-    PyObject_HEAD
-    weft_plan *raw;
+    PyObject_HEAD weft_plan *raw;
 } plan_object;
 
 typedef struct {
-    PyObject_HEAD
-    weft_context *raw; /* NULL: it was closed */
-    Py_ssize_t used;   /* objects that need the context */
+    PyObject_HEAD weft_context *raw; /* NULL: it was closed */
+    Py_ssize_t used;                 /* objects that need the context */
 } context_object;
 
 typedef struct {
-    PyObject_HEAD
-    weft_stream *raw; /* NULL: the default stream */
+    PyObject_HEAD weft_stream *raw; /* NULL: the default stream */
     context_object *context;
 } stream_object;
 
 typedef struct {
-    PyObject_HEAD
-    weft_tensor *raw;
+    PyObject_HEAD weft_tensor *raw;
     context_object *context;
 } tensor_object;
 

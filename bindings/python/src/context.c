@@ -21,7 +21,7 @@ context_object *context_of(PyObject *object)
 
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"backend",    "rank",  "size",    "rendezvous",      "token",
+    static char *names[] = {"backend",     "rank",   "size",    "rendezvous",      "token",
                             "plugin_path", "device", "timeout", "simulated_ranks", NULL};
     weft_options options = {.struct_size = sizeof options};
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -42,10 +42,8 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     options.timeout_ns = (int64_t)(timeout * 1e9);
     chosen = device;
     if (device >= 0) options.device = &chosen;
-    Py_BEGIN_ALLOW_THREADS
-    status = weft_init(&options, &raw);
-    Py_END_ALLOW_THREADS
-    if (status != WEFT_OK) return raise_status(status);
+    Py_BEGIN_ALLOW_THREADS status = weft_init(&options, &raw);
+    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
     self = allocate(type, 0);
     if (self == NULL)
         weft_context_release(&raw);
@@ -59,8 +57,7 @@ static void release(context_object *self)
     weft_context *raw = self->raw;
 
     self->raw = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    weft_context_release(&raw);
+    Py_BEGIN_ALLOW_THREADS weft_context_release(&raw);
     Py_END_ALLOW_THREADS
 }
 
@@ -163,11 +160,9 @@ static PyObject *context_wait(PyObject *self, PyObject *args, PyObject *kwargs)
     if (context == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:wait", names, &stream))
         return NULL;
     if (stream_of(stream, context, &raw, &owned) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
+    Py_BEGIN_ALLOW_THREADS status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS
-    if (status != WEFT_OK) return raise_status(status);
+    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 
@@ -258,9 +253,9 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 static int stream_type_add(PyObject *module)
 {
-    static PyMethodDef methods[] = {
-        {"__cuda_stream__", stream_cuda, METH_NOARGS, "The version of the protocol and the stream."},
-        {0}};
+    static PyMethodDef methods[] = {{"__cuda_stream__", stream_cuda, METH_NOARGS,
+                                     "The version of the protocol and the stream."},
+                                    {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Stream(context)\n\nAn in-order queue of work on the context's device."},
         {Py_tp_new, stream_new},
@@ -295,8 +290,12 @@ int context_type_add(PyObject *module)
                     "plugin_path=None, device=-1, timeout=0, simulated_ranks=0)\n\n"
                     "This process's connection to its job.  Without rank and size they come from "
                     "the launcher.  timeout is in seconds."},
-        {Py_tp_new, context_new},   {Py_tp_dealloc, context_dealloc}, {Py_tp_repr, context_repr},
-        {Py_tp_getset, properties}, {Py_tp_methods, methods},         {0, NULL}};
+        {Py_tp_new, context_new},
+        {Py_tp_dealloc, context_dealloc},
+        {Py_tp_repr, context_repr},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
+        {0, NULL}};
     static PyType_Spec spec = {"weft.Context", sizeof(context_object), 0, Py_TPFLAGS_DEFAULT,
                                slots};
 

@@ -180,11 +180,16 @@ int mesh_type_add(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Mesh(text)\n\nRanks arranged along up to eight axes, such as \"dp=2,tp=4\".\n"
                     "Equal meshes are equal objects."},
-        {Py_tp_new, mesh_new},         {Py_tp_dealloc, mesh_dealloc},
-        {Py_tp_str, mesh_str},         {Py_tp_repr, mesh_repr},
-        {Py_tp_hash, mesh_hash},       {Py_tp_richcompare, mesh_compare},
-        {Py_mp_length, mesh_length},   {Py_tp_getset, properties},
-        {Py_tp_methods, methods},      {0, NULL}};
+        {Py_tp_new, mesh_new},
+        {Py_tp_dealloc, mesh_dealloc},
+        {Py_tp_str, mesh_str},
+        {Py_tp_repr, mesh_repr},
+        {Py_tp_hash, mesh_hash},
+        {Py_tp_richcompare, mesh_compare},
+        {Py_mp_length, mesh_length},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
+        {0, NULL}};
     static PyType_Spec spec = {"weft.Mesh", sizeof(mesh_object), 0, Py_TPFLAGS_DEFAULT, slots};
 
     return type_add(module, &spec, &binding.mesh);

@@ -1,5 +1,5 @@
 /* move.c - arrays moved between layouts: weft.move_array, and weft.Move for hot loops. */
-#include "array.h"
+#include "tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +25,7 @@ static PyObject *describe(PyObject *module, PyObject *object)
     return result;
 }
 
-/* ARRAY is this rank's shard of SPEC. */
-static int check_shard(const struct array *array, const weft_spec *spec, int32_t rank,
-                       const char *name)
+int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, const char *name)
 {
     char found[256], wanted[256];
     weft_shard shard;
@@ -36,7 +34,8 @@ static int check_shard(const struct array *array, const weft_spec *spec, int32_t
 
     weft_spec_shard(spec, rank, &shard);
     fits = fits && array->dims == shard.dims;
-    for (int32_t i = 0; fits && i < shard.dims; i++) fits = array->shape[i] == shard.shape[i];
+    for (int32_t i = 0; fits && i < shard.dims; i++)
+        fits = array->shape[i] == shard.shape[i];
     if (fits) return 0;
     for (int32_t i = 0; i < array->dims; i++)
         at += (size_t)snprintf(found + at, sizeof found - at, "%s%lld", i > 0 ? "," : "",
@@ -51,14 +50,17 @@ static int check_shard(const struct array *array, const weft_spec *spec, int32_t
     return -1;
 }
 
+int writable(const struct array *array, const char *name)
+{
+    if (!array->is_read_only) return 0;
+    PyErr_Format(PyExc_ValueError, "%s is read-only", name);
+    return -1;
+}
+
 static int check_dense(const struct array *array, const char *name, bool written)
 {
-    if (!array->is_dense)
-        PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);
-    else if (written && array->is_read_only)
-        PyErr_Format(PyExc_ValueError, "%s is read-only", name);
-    else
-        return 0;
+    if (array->is_dense) return written ? writable(array, name) : 0;
+    PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);
     return -1;
 }
 
@@ -84,11 +86,10 @@ static int run_one(context_object *context, const weft_spec *from, const struct 
     weft_status status;
 
     if (choose_stream(stream, source, context, &raw, &owned) < 0) return -1;
-    Py_BEGIN_ALLOW_THREADS
-    status = weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS
-    return check(status);
+    Py_END_ALLOW_THREADS return check(status);
 }
 
 static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -109,7 +110,7 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
     from = context != NULL ? spec_of(source, "source") : NULL;
     to = from != NULL ? spec_of(target, "target") : NULL;
     if (to == NULL || array_open(object, NULL, &in) < 0) return NULL;
-    if (check_shard(&in, from, weft_rank(context->raw), "array") < 0 ||
+    if (shard_fits(&in, from, weft_rank(context->raw), "array") < 0 ||
         check_dense(&in, "array", false) < 0)
         goto fail;
     if (out == Py_None) {
@@ -120,7 +121,7 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
         if (array_open(out, NULL, &result) < 0) goto fail;
         Py_INCREF(out);
     }
-    failed = check_shard(&result, to, weft_rank(context->raw), "out") < 0 ||
+    failed = shard_fits(&result, to, weft_rank(context->raw), "out") < 0 ||
              check_dense(&result, "out", true) < 0 ||
              run_one(context, from, &in, to, &result, stream) < 0;
     array_close(&result);
@@ -136,8 +137,7 @@ fail:
 /* ---- bound moves ---- */
 
 typedef struct {
-    PyObject_HEAD
-    context_object *context;
+    PyObject_HEAD context_object *context;
     weft_bound *raw;
     uint32_t count;
     weft_spec **from, **to;
@@ -202,14 +202,13 @@ static int bind(bound_object *self)
     weft_status status;
 
     options.costs = weft_context_costs(self->context->raw);
-    Py_BEGIN_ALLOW_THREADS
-    status = weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
-                                    (const weft_spec *const *)self->to, &options, &plan);
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
+                               (const weft_spec *const *)self->to, &options, &plan);
     if (status == WEFT_OK)
         status = weft_plan_bind(plan, weft_world(self->context->raw), NULL, &self->raw);
     weft_plan_release(&plan);
-    Py_END_ALLOW_THREADS
-    return check(status);
+    Py_END_ALLOW_THREADS return check(status);
 }
 
 static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -260,7 +259,7 @@ static int open_list(bound_object *self, PyObject *list, bool written, uint32_t 
         Py_XDECREF(item);
         if (result < 0) return -1;
         ++*opened;
-        if (check_shard(array, written ? self->to[i] : self->from[i], rank, name) < 0 ||
+        if (shard_fits(array, written ? self->to[i] : self->from[i], rank, name) < 0 ||
             check_dense(array, name, written) < 0)
             return -1;
         if (written)
@@ -277,11 +276,10 @@ static int run_bound(bound_object *self, PyObject *stream)
     weft_status status;
 
     if (choose_stream(stream, &self->arrays[0], self->context, &raw, &owned) < 0) return -1;
-    Py_BEGIN_ALLOW_THREADS
-    status = weft_redistribute_batch(self->raw, self->sources, self->targets, raw, NULL);
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_redistribute_batch(self->raw, self->sources, self->targets, raw, NULL);
     weft_stream_release(self->context->raw, &owned);
-    Py_END_ALLOW_THREADS
-    return check(status);
+    Py_END_ALLOW_THREADS return check(status);
 }
 
 static int check_length(PyObject *list, uint32_t count, const char *name)
@@ -309,7 +307,8 @@ static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     failed = open_list(self, sources, false, &opened) < 0 ||
              open_list(self, targets, true, &opened) < 0 || run_bound(self, stream) < 0;
-    while (opened > 0) array_close(&self->arrays[--opened]);
+    while (opened > 0)
+        array_close(&self->arrays[--opened]);
     if (failed) return NULL;
     Py_RETURN_NONE;
 }
@@ -324,8 +323,9 @@ int array_functions_add(PyObject *module)
          "Move this rank's shard from one layout to another.  Collective."},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "Move(context, sources, targets)\n\nA plan that is bound once and called often: "
-                    "move(arrays, outs, stream=None).  Collective."},
+        {Py_tp_doc,
+         "Move(context, sources, targets)\n\nA plan that is bound once and called often: "
+         "move(arrays, outs, stream=None).  Collective."},
         {Py_tp_new, bound_new},
         {Py_tp_dealloc, bound_dealloc},
         {Py_tp_call, bound_call},

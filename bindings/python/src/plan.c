@@ -43,10 +43,8 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     options.memory_limit = limit;
     if (check(weft_cost_table_open(costs, &table)) < 0) return NULL;
     options.costs = table;
-    Py_BEGIN_ALLOW_THREADS
-    status = weft_plan_create(from, to, &options, &raw);
-    Py_END_ALLOW_THREADS
-    weft_cost_table_release(&table);
+    Py_BEGIN_ALLOW_THREADS status = weft_plan_create(from, to, &options, &raw);
+    Py_END_ALLOW_THREADS weft_cost_table_release(&table);
     return status == WEFT_OK ? plan_wrap(raw) : raise_status(status);
 }
 
@@ -148,8 +146,12 @@ int plan_type_add(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Plan(source, target, minimize=\"time\", memory_limit=0, costs=None)\n\nThe "
                     "steps that take a tensor from one layout to another.  Nothing is moved."},
-        {Py_tp_new, plan_new},      {Py_tp_dealloc, plan_dealloc}, {Py_tp_str, plan_str},
-        {Py_tp_repr, plan_str},     {Py_tp_getset, properties},    {Py_tp_methods, methods},
+        {Py_tp_new, plan_new},
+        {Py_tp_dealloc, plan_dealloc},
+        {Py_tp_str, plan_str},
+        {Py_tp_repr, plan_str},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
         {0, NULL}};
     static PyType_Spec spec = {"weft.Plan", sizeof(plan_object), 0, Py_TPFLAGS_DEFAULT, slots};
 

@@ -224,10 +224,14 @@ int spec_type_add(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Spec(text, mesh)\n\nThe layout of a tensor, such as \"f32[4096,4096] S(0),R\"."
                     "\nEqual layouts are equal objects."},
-        {Py_tp_new, spec_new},       {Py_tp_dealloc, spec_dealloc},
-        {Py_tp_str, spec_str},       {Py_tp_repr, spec_repr},
-        {Py_tp_hash, spec_hash},     {Py_tp_richcompare, spec_compare},
-        {Py_tp_getset, properties},  {Py_tp_methods, methods},
+        {Py_tp_new, spec_new},
+        {Py_tp_dealloc, spec_dealloc},
+        {Py_tp_str, spec_str},
+        {Py_tp_repr, spec_repr},
+        {Py_tp_hash, spec_hash},
+        {Py_tp_richcompare, spec_compare},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
         {0, NULL}};
     static PyType_Spec spec = {"weft.Spec", sizeof(spec_object), 0, Py_TPFLAGS_DEFAULT, slots};
 

@@ -11,7 +11,7 @@ import atexit as _atexit
 
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
-from ._weft import Context, Mesh, Move, Plan, Spec, Stream, describe, move_array
+from ._weft import Context, Mesh, Move, Plan, Spec, Stream, Tensor, describe, move_array
 from ._weft import version as __version__
 
 _current = None
