@@ -49,6 +49,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         weft_context_release(&raw);
     else
         self_of(self)->raw = raw;
+    if (self != NULL && (self_of(self)->layouts = PyDict_New()) == NULL) Py_CLEAR(self);
     return self;
 }
 
@@ -64,12 +65,14 @@ static void release(context_object *self)
 static void context_dealloc(PyObject *self)
 {
     release(self_of(self));
+    Py_XDECREF(self_of(self)->layouts);
     object_free(self);
 }
 
 static PyObject *context_close(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    PyDict_Clear(self_of(self)->layouts); /* it has tensors, which use the context */
     if (self_of(self)->used > 0) {
         PyErr_Format(PyExc_RuntimeError,
                      "the context cannot be closed: %zd of its tensors, streams and moves are in "
@@ -132,6 +135,12 @@ static PyObject *get_backend(PyObject *self, void *closure)
     (void)closure;
     if (context == NULL) return NULL;
     return PyUnicode_FromString(weft_context_plugin(context->raw)->name);
+}
+
+static PyObject *get_layouts(PyObject *self, void *closure)
+{
+    (void)closure;
+    return Py_NewRef(self_of(self)->layouts);
 }
 
 static PyObject *get_closed(PyObject *self, void *closure)
@@ -275,6 +284,7 @@ int context_type_add(PyObject *module)
         {"local_rank", get_local_rank, NULL, "This process's rank on its host.", NULL},
         {"local_size", get_local_size, NULL, "The number of ranks on this host.", NULL},
         {"backend", get_backend, NULL, "The name of the plugin that communicates.", NULL},
+        {"_layouts", get_layouts, NULL, "The layouts that weft.redistribute has used.", NULL},
         {"closed", get_closed, NULL, "Whether close was called.", NULL},
         {0}};
     static PyMethodDef methods[] = {

@@ -283,6 +283,34 @@ static PyObject *tensor_fill(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *tensor_from_host(PyObject *self, PyObject *source)
+{
+    weft_status status;
+    Py_buffer view;
+
+    if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensor_to_host(PyObject *self, PyObject *target)
+{
+    weft_status status;
+    Py_buffer view;
+
+    if (PyObject_GetBuffer(target, &view, PyBUF_WRITABLE) < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
 static PyObject *tensor_compare(PyObject *self, PyObject *args)
 {
     weft_difference_info info = {.struct_size = sizeof info};
@@ -332,6 +360,10 @@ int tensor_type_add(PyObject *module)
          "transpose(a, b)\n\nA view with two dimensions swapped."},
         {"reshape", tensor_reshape, METH_O, "reshape(shape)\n\nA view with another shape."},
         {"fill", tensor_fill, METH_VARARGS, "fill(value)\n\nSet every element."},
+        {"from_host", tensor_from_host, METH_O,
+         "from_host(source)\n\nSet this rank's shard from a contiguous buffer in host memory."},
+        {"to_host", tensor_to_host, METH_O,
+         "to_host(target)\n\nCopy this rank's shard to a contiguous buffer in host memory."},
         {"compare", tensor_compare, METH_VARARGS,
          "compare(other)\n\nHow two tensors differ.  Collective."},
         {"text", tensor_text, METH_NOARGS, "text()\n\nThe whole tensor as text.  Collective."},

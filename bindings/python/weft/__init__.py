@@ -8,6 +8,7 @@
 """
 
 import atexit as _atexit
+from array import array as _array
 
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
@@ -15,7 +16,6 @@ from ._weft import Context, Mesh, Move, Plan, Spec, Stream, Tensor, describe, mo
 from ._weft import version as __version__
 
 _current = None
-_specs = {}
 
 
 def init(backend=None, **options):
@@ -61,22 +61,55 @@ def plan(tensor, on, source, target, **options):
     return Plan(Spec(f"{tensor} {source}", on), Spec(f"{tensor} {target}", on), **options)
 
 
+def _shapes_of_all(context, on, local):
+    """The shapes of the shards of all ranks of the mesh, one after the other.  Collective."""
+    dims, size = len(local), on.size
+    key = (on, dims)
+    pair = context._layouts.get(key)
+    if pair is None:
+        line = Mesh(f"{size}@{','.join(map(str, on.ranks))}")
+        rows = Tensor(context, Spec(f"i64[{size},{dims}] S(0)", line), "shapes of shards")
+        pair = context._layouts[key] = (rows, rows.full())
+    pair[0].from_host(_array("q", local))
+    pair[0].move_into(pair[1])
+    shapes = bytearray(8 * size * dims)
+    pair[1].to_host(shapes)
+    return bytes(shapes)
+
+
+def _source_of(context, on, placements, dtype, local):
+    """The layout whose shards have the shapes that all ranks have.  Collective."""
+    if not local:
+        return Spec(f"{dtype}[] {placements}", on)
+    if context.rank not in on.ranks:
+        raise InvalidError("a rank outside the mesh has no shard; give the shape")  # noqa: F405
+    shapes = _shapes_of_all(context, on, local)
+    key = (on, placements, dtype, shapes)
+    spec = context._layouts.get(key)
+    if spec is None:
+        sizes = memoryview(shapes).cast("q")
+        spec = Spec.from_shards(on, dtype, placements, len(local), sizes)
+        context._layouts[key] = spec
+    return spec
+
+
 def redistribute(x, on, source, target, shape=None, *, out=None, stream=None, context=None):
     """Move x, this rank's shard, from one layout to another.  Collective.
 
-    The result is an array of the library of x.  Without `shape`, the global shape follows from the
-    shards of all ranks, which the first call with a shard of this shape exchanges.
+    The result is an array of the library of x.  Without `shape`, the ranks exchange the shapes of
+    their shards in every call, and the global shape follows from them.
     """
     if context is None:
         context = current()
     dtype, local = describe(x)
-    key = (context, on, source, target, dtype, local, shape)
-    specs = _specs.get(key)
+    if shape is None:
+        on = mesh(on)
+        shape = _source_of(context, on, source, dtype, local)
+    key = (on, source, target, dtype, shape)
+    specs = context._layouts.get(key)
     if specs is None:
-        grid = mesh(on)
-        if shape is None:
-            raise NotImplementedError("redistribute needs shape")
-        sizes = ",".join(map(str, shape))
-        specs = (Spec(f"{dtype}[{sizes}] {source}", grid), Spec(f"{dtype}[{sizes}] {target}", grid))
-        _specs[key] = specs
+        begin = shape
+        if not isinstance(shape, Spec):
+            begin = Spec(f"{dtype}[{','.join(map(str, shape))}] {source}", mesh(on))
+        specs = context._layouts[key] = (begin, begin.with_(target))
     return move_array(context, x, specs[0], specs[1], out, stream)

@@ -1,9 +1,15 @@
-"""python -m weft: the command-line tool."""
+"""python -m weft, and the script weft: the command-line tool."""
 
 import os
 import pathlib
 import sys
 
-here = pathlib.Path(__file__).resolve().parent
-tool = here / "bin" / "weft"
-os.execv(tool, ["weft", *sys.argv[1:]])
+
+def main():
+    """Replace this process by the tool, which lies in the package."""
+    tool = pathlib.Path(__file__).parent / "bin" / "weft"
+    os.execv(tool, ["weft", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
