@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD weft_context *raw; /* NULL: it was closed */
     Py_ssize_t used;                 /* objects that need the context */
-    PyObject *layouts; /* a dictionary for weft.redistribute */
+    PyObject *layouts;               /* a dictionary for weft.redistribute */
 } context_object;
 
 typedef struct {

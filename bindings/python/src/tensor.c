@@ -289,10 +289,9 @@ static PyObject *tensor_from_host(PyObject *self, PyObject *source)
     Py_buffer view;
 
     if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -303,10 +302,9 @@ static PyObject *tensor_to_host(PyObject *self, PyObject *target)
     Py_buffer view;
 
     if (PyObject_GetBuffer(target, &view, PyBUF_WRITABLE) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }

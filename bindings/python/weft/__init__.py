@@ -4,7 +4,7 @@
 >>> mesh = weft.mesh("dp=2,tp=4")
 >>> plan = weft.plan("bf16[4096,4096]", mesh, "S(0),R", "R,S(1)")
 >>> plan.bytes_received_max
-6291456
+4194304
 """
 
 import atexit as _atexit
