@@ -93,6 +93,7 @@ int spec_type_add(PyObject *module);
 int plan_type_add(PyObject *module);
 int context_type_add(PyObject *module);
 int tensor_type_add(PyObject *module);
+int comm_type_add(PyObject *module);
 int array_functions_add(PyObject *module);
 
 /* Create the type of SPEC and add it to MODULE; *OUT keeps a reference. */

@@ -32,7 +32,7 @@ static int module_exec(PyObject *module)
     Py_DECREF(errors);
     if (binding.error_of == NULL) return -1;
     if (mesh_type_add(module) < 0 || spec_type_add(module) < 0 || plan_type_add(module) < 0 ||
-        context_type_add(module) < 0 || tensor_type_add(module) < 0 ||
+        context_type_add(module) < 0 || tensor_type_add(module) < 0 || comm_type_add(module) < 0 ||
         array_functions_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "version", weft_version());

@@ -10,6 +10,7 @@
 import atexit as _atexit
 from array import array as _array
 
+from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
 from ._weft import Context, Mesh, Move, Plan, Spec, Stream, Tensor, describe, move_array
