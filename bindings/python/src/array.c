@@ -174,6 +174,29 @@ static int open_buffer(PyObject *object, struct array *array)
 
 /* ---- any array ---- */
 
+/* weft does not record what it does for automatic differentiation. */
+static int refuse_grad(PyObject *object)
+{
+    PyObject *requires = PyObject_GetAttrString(object, "requires_grad");
+    int result = 0;
+
+    if (requires == NULL) {
+        PyErr_Clear();
+    } else if (requires == Py_True) {
+        PyErr_SetString(PyExc_ValueError, "the tensor requires grad; detach it");
+        result = -1;
+    }
+    Py_XDECREF(requires);
+    return result;
+}
+
+static int open_exchange(PyObject *object, struct array *array)
+{
+    if (refuse_grad(object) < 0 || array->exchange->own(object, &array->managed) != 0) return -1;
+    array->is_read_only = (array->managed->flags & WEFT_DL_READ_ONLY) != 0;
+    return take_dl(array, &array->managed->tensor);
+}
+
 int array_open(PyObject *object, PyObject *stream, struct array *out)
 {
     int result;
@@ -181,11 +204,7 @@ int array_open(PyObject *object, PyObject *stream, struct array *out)
     memset(out, 0, sizeof *out);
     out->exchange = find_exchange(Py_TYPE(object));
     if (out->exchange != NULL) {
-        result = out->exchange->own(object, &out->managed);
-        if (result == 0) {
-            out->is_read_only = (out->managed->flags & WEFT_DL_READ_ONLY) != 0;
-            result = take_dl(out, &out->managed->tensor);
-        }
+        result = open_exchange(object, out);
     } else if (PyObject_HasAttrString(object, "__dlpack__")) {
         result = open_dlpack(object, stream, out);
     } else if (PyObject_CheckBuffer(object)) {

@@ -1,6 +1,8 @@
 /* context.c - weft.Context and weft.Stream. */
 #include "binding.h"
 
+#include <string.h>
+
 static context_object *self_of(PyObject *self)
 {
     return (context_object *)self;
@@ -19,22 +21,48 @@ context_object *context_of(PyObject *object)
     return self_of(object);
 }
 
+/* The caller's all-gather: a function of bytes that returns the bytes of all ranks, joined. */
+static weft_status gather_by_call(void *self, const void *mine, void *all, uint64_t bytes)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *result = PyObject_CallFunction(self, "y#", mine, (Py_ssize_t)bytes);
+    weft_status status = WEFT_ERR_INVALID;
+    char *chars = NULL;
+    Py_ssize_t length = 0;
+
+    if (result != NULL && PyBytes_AsStringAndSize(result, &chars, &length) == 0 &&
+        (uint64_t)length % bytes == 0 && length > 0) {
+        memcpy(all, chars, (size_t)length);
+        status = WEFT_OK;
+    } else {
+        PyErr_WriteUnraisable(self);
+        status = weft_fail(WEFT_ERR_INVALID, "the function `exchange` failed");
+    }
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return status;
+}
+
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"backend",     "rank",   "size",    "rendezvous",      "token",
-                            "plugin_path", "device", "timeout", "simulated_ranks", NULL};
+    static char *names[] = {"backend",         "rank",        "size",   "rendezvous",
+                            "token",           "plugin_path", "device", "timeout",
+                            "simulated_ranks", "exchange",    NULL};
     weft_options options = {.struct_size = sizeof options};
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     int rank = 0, size = 0, device = -1, simulated = 0;
     int32_t chosen;
     double timeout = 0;
+    weft_exchange exchange = {.all_gather = gather_by_call};
+    PyObject *function = Py_None;
     weft_context *raw = NULL;
     weft_status status;
     PyObject *self;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$iizzzidi:Context", names, &options.backend,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$iizzzidiO:Context", names, &options.backend,
                                      &rank, &size, &options.rendezvous, &options.token,
-                                     &options.plugin_path, &device, &timeout, &simulated))
+                                     &options.plugin_path, &device, &timeout, &simulated,
+                                     &function))
         return NULL;
     options.rank = rank;
     options.size = size;
@@ -42,6 +70,8 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     options.timeout_ns = (int64_t)(timeout * 1e9);
     chosen = device;
     if (device >= 0) options.device = &chosen;
+    exchange.self = function;
+    if (function != Py_None) options.exchange = &exchange;
     Py_BEGIN_ALLOW_THREADS status = weft_init(&options, &raw);
     Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
     self = allocate(type, 0);
@@ -297,9 +327,10 @@ int context_type_add(PyObject *module)
         {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Context(backend=None, *, rank=0, size=0, rendezvous=None, token=None, "
-                    "plugin_path=None, device=-1, timeout=0, simulated_ranks=0)\n\n"
+                    "plugin_path=None, device=-1, timeout=0, simulated_ranks=0, exchange=None)\n\n"
                     "This process's connection to its job.  Without rank and size they come from "
-                    "the launcher.  timeout is in seconds."},
+                    "the launcher.  timeout is in seconds.  exchange is a function that "
+                    "gets the bytes of this rank and returns those of all ranks, joined."},
         {Py_tp_new, context_new},
         {Py_tp_dealloc, context_dealloc},
         {Py_tp_repr, context_repr},
