@@ -144,6 +144,14 @@ lld-19?: command -v ld.lld-19 || command -v ld.lld || test -x /opt/rocm/llvm/bin
 LIST
 }
 
+packages_python()
+{
+    cat <<'LIST'
+python3-dev: test -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
+python3-venv: python3 -c 'import ensurepip'
+LIST
+}
+
 packages_coverage() { echo "gcovr: command -v gcovr"; }
 
 packages_static()

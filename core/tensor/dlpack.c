@@ -22,6 +22,28 @@ static const weft_dl_dtype dtypes[WEFT_DTYPE_COUNT] = {
     [WEFT_DTYPE_F8E5M2] = {E5M2, 8, 1},   [WEFT_DTYPE_C64] = {COMPLEX, 64, 1},
     [WEFT_DTYPE_C128] = {COMPLEX, 128, 1}};
 
+weft_status weft_dtype_from_dlpack(weft_dl_dtype dtype, enum weft_dtype *out)
+{
+    if (out == NULL) return wf_fail_null("weft_dtype_from_dlpack", "out");
+    for (enum weft_dtype i = 0; i < WEFT_DTYPE_COUNT; i++)
+        if (dtypes[i].code == dtype.code && dtypes[i].bits == dtype.bits && dtype.lanes == 1) {
+            *out = i;
+            return WEFT_OK;
+        }
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "weft has no dtype for DLPack's code %u with %u bits and %u lanes", dtype.code,
+                   dtype.bits, dtype.lanes);
+}
+
+weft_status weft_dtype_to_dlpack(enum weft_dtype dtype, weft_dl_dtype *out)
+{
+    if (out == NULL) return wf_fail_null("weft_dtype_to_dlpack", "out");
+    if ((unsigned)dtype >= WEFT_DTYPE_COUNT)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "weft_dtype_to_dlpack: %d is not a dtype", (int)dtype);
+    *out = dtypes[dtype];
+    return WEFT_OK;
+}
+
 static weft_status read_options(const weft_dlpack_options *options, const char *function,
                                 weft_dlpack_options *out)
 {

@@ -124,6 +124,7 @@ ENUMS = {
     "enum weft_op_moves": "WEFT_OP_MOVES_REFUSED",
     "enum weft_fsdp_phase": "WEFT_FSDP_FORWARD",
     "enum weft_action_kind": "WEFT_ACTION_F", "enum weft_reorder_limit": "WEFT_REORDER_LIMIT_END",
+    "weft_dl_dtype": "(weft_dl_dtype){2, 32, 1}",
     "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
@@ -240,7 +241,7 @@ OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has 
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "enum weft_op_moves *",
-           "weft_placement *", "weft_symm_device *", "const weft_action **",
+           "weft_placement *", "weft_symm_device *", "weft_dl_dtype *", "const weft_action **",
            "weft_cp_problem *", "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}

@@ -109,6 +109,24 @@ START_TEST(a_shard_is_exported_and_imported)
 }
 END_TEST
 
+START_TEST(dtypes_have_dlpack_forms)
+{
+    for (enum weft_dtype i = 0; i < WEFT_DTYPE_COUNT; i++) {
+        weft_dl_dtype form = {0};
+        enum weft_dtype back = WEFT_DTYPE_COUNT;
+
+        ck_assert_int_eq(weft_dtype_to_dlpack(i, &form), WEFT_OK);
+        ck_assert_uint_eq(form.bits, 8 * weft_dtype_bytes(i));
+        ck_assert_int_eq(weft_dtype_from_dlpack(form, &back), WEFT_OK);
+        ck_assert_int_eq(back, i);
+        form.lanes = 2;
+        ck_assert_int_eq(weft_dtype_from_dlpack(form, &back), WEFT_ERR_UNSUPPORTED);
+    }
+    ck_assert_int_eq(weft_dtype_to_dlpack(WEFT_DTYPE_COUNT, &(weft_dl_dtype){0}),
+                     WEFT_ERR_UNSUPPORTED);
+}
+END_TEST
+
 START_TEST(memory_of_another_library_is_released_once)
 {
     float values[16] = {0};
@@ -258,6 +276,6 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-SUITE(tensor_dlpack, a_shard_is_exported_and_imported, memory_of_another_library_is_released_once,
-      read_only_memory_is_not_written, what_does_not_fit_is_refused, every_dtype_travels,
-      every_allocation_may_fail)
+SUITE(tensor_dlpack, dtypes_have_dlpack_forms, a_shard_is_exported_and_imported,
+      memory_of_another_library_is_released_once, read_only_memory_is_not_written,
+      what_does_not_fit_is_refused, every_dtype_travels, every_allocation_may_fail)

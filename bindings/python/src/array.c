@@ -1,0 +1,290 @@
+/* array.c - see array.h. */
+#include "array.h"
+
+#include <string.h>
+
+/* ---- the exchange table ---- */
+
+/* The table of TYPE, which lives as long as the process; NULL if it has none. */
+static const struct exchange *find_exchange(PyTypeObject *type)
+{
+    static struct {
+        PyTypeObject *type;
+        const struct exchange *exchange;
+    } found[16];
+    static unsigned next;
+    const struct exchange *exchange = NULL;
+    PyObject *capsule;
+
+    for (unsigned i = 0; i < 16; i++)
+        if (found[i].type == type) return found[i].exchange;
+    capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
+    if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
+        exchange = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    PyErr_Clear();
+    Py_XDECREF(capsule);
+    while (exchange != NULL && exchange->version.major != 1)
+        exchange = exchange->previous;
+    Py_XDECREF((PyObject *)found[next].type);
+    found[next].type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+    found[next++ % 16].exchange = exchange;
+    next %= 16;
+    return exchange;
+}
+
+/* ---- the parts of an array ---- */
+
+static int take_strides(struct array *array, const int64_t *strides)
+{
+    int64_t dense = 1;
+
+    array->is_dense = true;
+    for (int32_t i = array->dims - 1; i >= 0; i--) {
+        if (strides != NULL && array->shape[i] > 1 && strides[i] != dense) array->is_dense = false;
+        array->strides[i] = strides != NULL ? strides[i] : dense;
+        dense *= array->shape[i];
+    }
+    if (dense == 0) array->is_dense = true;
+    return 0;
+}
+
+static int take_dims(struct array *array, int64_t dims)
+{
+    if (dims >= 0 && dims <= WEFT_MAX_DIMS) {
+        array->dims = (int32_t)dims;
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "the array has %lld dimensions; weft has at most %d",
+                 (long long)dims, WEFT_MAX_DIMS);
+    return -1;
+}
+
+static int take_dl(struct array *array, const weft_dl_tensor *dl)
+{
+    if (take_dims(array, dl->ndim) < 0) return -1;
+    if (check(weft_dtype_from_dlpack(dl->dtype, &array->dtype)) < 0) return -1;
+    for (int32_t i = 0; i < dl->ndim; i++)
+        array->shape[i] = dl->shape[i];
+    array->data = dl->data != NULL ? (char *)dl->data + dl->byte_offset : NULL;
+    array->device = dl->device;
+    return take_strides(array, dl->strides);
+}
+
+/* ---- __dlpack__ ---- */
+
+static PyObject *call_dlpack(PyObject *object, PyObject *stream)
+{
+    PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = NULL, *words = NULL;
+    PyObject *capsule = NULL;
+
+    if (method == NULL) return NULL;
+    none = PyTuple_New(0);
+    words = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
+    if (none != NULL && words != NULL &&
+        (stream == NULL || PyDict_SetItemString(words, "stream", stream) == 0))
+        capsule = PyObject_Call(method, none, words);
+    if (capsule == NULL && words != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear(); /* a producer from before DLPack 1.0 */
+        if (PyDict_DelItemString(words, "max_version") == 0)
+            capsule = PyObject_Call(method, none, words);
+    }
+    Py_XDECREF(none);
+    Py_XDECREF(words);
+    Py_DECREF(method);
+    return capsule;
+}
+
+static int open_dlpack(PyObject *object, PyObject *stream, struct array *array)
+{
+    PyObject *capsule = call_dlpack(object, stream);
+    const weft_dl_tensor *dl = NULL;
+
+    if (capsule == NULL) return -1;
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        array->managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+        PyCapsule_SetName(capsule, "used_dltensor_versioned");
+        array->is_read_only = (array->managed->flags & WEFT_DL_READ_ONLY) != 0;
+        dl = &array->managed->tensor;
+        if (array->managed->version.major != 1)
+            PyErr_Format(PyExc_BufferError, "the array is of DLPack %u.%u; weft knows 1.x",
+                         array->managed->version.major, array->managed->version.minor);
+    } else if (PyCapsule_IsValid(capsule, "dltensor")) {
+        array->unversioned = PyCapsule_GetPointer(capsule, "dltensor");
+        PyCapsule_SetName(capsule, "used_dltensor");
+        dl = &array->unversioned->tensor;
+    } else {
+        PyErr_SetString(PyExc_BufferError, "__dlpack__ returned no DLPack capsule");
+    }
+    Py_DECREF(capsule);
+    return PyErr_Occurred() ? -1 : take_dl(array, dl);
+}
+
+/* ---- buffers ---- */
+
+/* The dtype of a buffer's FORMAT of BYTES bytes per element. */
+static int read_format(const char *format, Py_ssize_t bytes, enum weft_dtype *out)
+{
+    static const struct {
+        char letter;
+        weft_dl_dtype dtype;
+    } formats[] = {{'?', {6, 8, 1}}, {'e', {2, 16, 1}}, {'f', {2, 32, 1}}, {'d', {2, 64, 1}}};
+    weft_dl_dtype dtype = {.lanes = 1, .bits = (uint8_t)(bytes * 8)};
+    const char *letter = format != NULL ? format : "B";
+
+    if (*letter == '@' || *letter == '=') letter++;
+    if (letter[0] == 'Z' && letter[1] != 0 && letter[2] == 0)
+        dtype.code = 5;
+    else if (letter[0] != 0 && letter[1] == 0 && strchr("bhilqn", letter[0]) != NULL)
+        dtype.code = 0;
+    else if (letter[0] != 0 && letter[1] == 0 && strchr("cBHILQN", letter[0]) != NULL)
+        dtype.code = 1;
+    else
+        dtype.lanes = 0;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (letter[0] == formats[i].letter && letter[1] == 0) dtype = formats[i].dtype;
+    if (dtype.lanes != 0) return check(weft_dtype_from_dlpack(dtype, out));
+    PyErr_Format(PyExc_TypeError, "the buffer has format '%s', which is no dtype of weft",
+                 format != NULL ? format : "");
+    return -1;
+}
+
+static int open_buffer(PyObject *object, struct array *array)
+{
+    int64_t strides[WEFT_MAX_DIMS];
+    const Py_buffer *view = &array->view;
+
+    if (PyObject_GetBuffer(object, &array->view, PyBUF_RECORDS_RO) < 0) return -1;
+    array->has_view = true;
+    if (take_dims(array, view->ndim) < 0) return -1;
+    if (read_format(view->format, view->itemsize, &array->dtype) < 0) return -1;
+    for (int i = 0; i < view->ndim; i++) {
+        array->shape[i] = view->shape[i];
+        if (view->strides[i] % view->itemsize != 0) {
+            PyErr_Format(PyExc_BufferError, "stride %d of the buffer is no multiple of an element",
+                         i);
+            return -1;
+        }
+        strides[i] = view->strides[i] / view->itemsize;
+    }
+    array->data = view->buf;
+    array->device = (weft_dl_device){WEFT_DL_CPU, 0};
+    array->is_read_only = view->readonly;
+    return take_strides(array, strides);
+}
+
+/* ---- any array ---- */
+
+/* weft does not record what it does for automatic differentiation. */
+static int refuse_grad(PyObject *object)
+{
+    PyObject *requires = PyObject_GetAttrString(object, "requires_grad");
+    int result = 0;
+
+    if (requires == NULL) {
+        PyErr_Clear();
+    } else if (requires == Py_True) {
+        PyErr_SetString(PyExc_ValueError, "the tensor requires grad; detach it");
+        result = -1;
+    }
+    Py_XDECREF(requires);
+    return result;
+}
+
+static int open_exchange(PyObject *object, struct array *array)
+{
+    if (refuse_grad(object) < 0 || array->exchange->own(object, &array->managed) != 0) return -1;
+    array->is_read_only = (array->managed->flags & WEFT_DL_READ_ONLY) != 0;
+    return take_dl(array, &array->managed->tensor);
+}
+
+int array_open(PyObject *object, PyObject *stream, struct array *out)
+{
+    int result;
+
+    memset(out, 0, sizeof *out);
+    out->exchange = find_exchange(Py_TYPE(object));
+    if (out->exchange != NULL) {
+        result = open_exchange(object, out);
+    } else if (PyObject_HasAttrString(object, "__dlpack__")) {
+        result = open_dlpack(object, stream, out);
+    } else if (PyObject_CheckBuffer(object)) {
+        result = open_buffer(object, out);
+    } else {
+        PyObject *name = PyType_GetName(Py_TYPE(object));
+
+        if (name != NULL)
+            PyErr_Format(PyExc_TypeError,
+                         "%U is not an array: it has neither __dlpack__ nor the buffer protocol",
+                         name);
+        Py_XDECREF(name);
+        return -1;
+    }
+    if (result < 0) array_close(out);
+    return result;
+}
+
+void array_close(struct array *array)
+{
+    if (array->managed != NULL && array->managed->deleter != NULL)
+        array->managed->deleter(array->managed);
+    if (array->unversioned != NULL && array->unversioned->deleter != NULL)
+        array->unversioned->deleter(array->unversioned);
+    if (array->has_view) PyBuffer_Release(&array->view);
+    array->managed = NULL;
+    array->unversioned = NULL;
+    array->has_view = false;
+}
+
+/* ---- new arrays ---- */
+
+static void raise_text(void *context, const char *kind, const char *text)
+{
+    (void)context;
+    PyErr_Format(PyExc_RuntimeError, "%s: %s", kind, text);
+}
+
+static PyObject *exchange_empty(const struct array *like, weft_dl_tensor *prototype)
+{
+    weft_dl_versioned *managed = NULL;
+    void *object = NULL;
+
+    prototype->device = like->device;
+    if (like->exchange->allocate(prototype, &managed, NULL, raise_text) != 0 ||
+        like->exchange->give(managed, &object) != 0) {
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        return NULL;
+    }
+    return object;
+}
+
+/* weft._arrays.empty(like, shape, dtype), for libraries without the exchange table. */
+static PyObject *python_empty(PyObject *like, int32_t dims, const int64_t *shape,
+                              enum weft_dtype dtype)
+{
+    PyObject *module = PyImport_ImportModule("weft._arrays"), *sizes = PyTuple_New(dims);
+    PyObject *object = NULL;
+
+    for (int32_t i = 0; sizes != NULL && i < dims; i++) {
+        PyObject *size = PyLong_FromLongLong(shape[i]);
+
+        if (size == NULL || PyTuple_SetItem(sizes, i, size) < 0) Py_CLEAR(sizes);
+    }
+    if (module != NULL && sizes != NULL)
+        object = PyObject_CallMethod(module, "empty", "OOs", like, sizes, weft_dtype_name(dtype));
+    Py_XDECREF(module);
+    Py_XDECREF(sizes);
+    return object;
+}
+
+PyObject *array_empty(PyObject *like, const struct array *opened, int32_t dims,
+                      const int64_t *shape, enum weft_dtype dtype, struct array *out)
+{
+    weft_dl_tensor prototype = {.ndim = dims, .shape = (int64_t *)shape};
+    PyObject *object;
+
+    if (check(weft_dtype_to_dlpack(dtype, &prototype.dtype)) < 0) return NULL;
+    object = opened->exchange != NULL ? exchange_empty(opened, &prototype)
+                                      : python_empty(like, dims, shape, dtype);
+    if (object != NULL && array_open(object, NULL, out) < 0) Py_CLEAR(object);
+    return object;
+}

@@ -1,0 +1,46 @@
+/* array.h - arrays of other libraries: their memory, without copies.
+ *
+ * An array is read through the first of these that its type has: the exchange table of DLPack 1.3,
+ * __dlpack__, the buffer protocol, __cuda_array_interface__. */
+#ifndef WEFT_PYTHON_ARRAY_H
+#define WEFT_PYTHON_ARRAY_H
+
+#include "binding.h"
+
+/* The exchange table, DLPackExchangeAPI. */
+struct exchange {
+    weft_dl_version version;
+    struct exchange *previous;
+    int (*allocate)(weft_dl_tensor *prototype, weft_dl_versioned **out, void *context,
+                    void (*fail)(void *context, const char *kind, const char *text));
+    int (*own)(void *object, weft_dl_versioned **out);
+    int (*give)(weft_dl_versioned *managed, void **out); /* takes over MANAGED */
+    int (*borrow)(void *object, weft_dl_tensor *out);    /* may be NULL */
+    int (*current_stream)(int32_t device_type, int32_t device, void **out);
+};
+
+struct array {
+    void *data;
+    int32_t dims;
+    int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS]; /* in elements */
+    enum weft_dtype dtype;
+    weft_dl_device device;
+    bool is_read_only, is_dense; /* row-major without gaps */
+    const struct exchange *exchange;
+    weft_dl_versioned *managed;
+    weft_dl_unversioned *unversioned;
+    Py_buffer view;
+    bool has_view;
+};
+
+/* Read OBJECT.  The caller closes *OUT after success.  With a STREAM that is not NULL, a producer
+ * without the exchange table orders its work before that stream, as __dlpack__ states. */
+int array_open(PyObject *object, PyObject *stream, struct array *out);
+void array_close(struct array *array);
+
+/* A new array of the library of LIKE, on its device, with this shape and dtype; *OUT is it, opened.
+ * Row-major without gaps; its elements are not set. */
+PyObject *array_empty(PyObject *like, const struct array *opened, int32_t dims,
+                      const int64_t *shape, enum weft_dtype dtype, struct array *out);
+
+#endif

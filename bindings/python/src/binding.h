@@ -1,0 +1,102 @@
+/* binding.h - what the files of the extension share.
+ *
+ * The extension is for one interpreter, so its types and its cached objects are in one static
+ * struct.  A function that returns NULL or -1 has set a Python exception. */
+#ifndef WEFT_PYTHON_BINDING_H
+#define WEFT_PYTHON_BINDING_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <weft/dlpack.h>
+#include <weft/weft.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct binding {
+    PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm, *work;
+    PyObject *error_of; /* weft._errors.error_of(code, name, text) */
+};
+
+extern struct binding binding;
+
+/* ---- objects: a handle of weft, and the Python object that must outlive it ---- */
+
+typedef struct {
+    PyObject_HEAD weft_mesh *raw;
+} mesh_object;
+
+typedef struct {
+    PyObject_HEAD weft_spec *raw;
+} spec_object;
+
+typedef struct {
+    PyObject_HEAD weft_plan *raw;
+} plan_object;
+
+typedef struct {
+    PyObject_HEAD weft_context *raw; /* NULL: it was closed */
+    Py_ssize_t used;                 /* objects that need the context */
+    PyObject *layouts;               /* a dictionary for weft.redistribute */
+} context_object;
+
+typedef struct {
+    PyObject_HEAD weft_stream *raw; /* NULL: the default stream */
+    context_object *context;
+} stream_object;
+
+typedef struct {
+    PyObject_HEAD weft_tensor *raw;
+    context_object *context;
+} tensor_object;
+
+/* ---- errors.c ---- */
+
+/* Set the exception of STATUS with the text of weft_last_error.  Returns NULL. */
+PyObject *raise_status(weft_status status);
+/* 0, or -1 with the exception of STATUS. */
+int check(weft_status status);
+
+/* ---- objects.c ---- */
+
+/* New references; they take over the caller's reference to RAW, also if they fail. */
+PyObject *mesh_wrap(weft_mesh *raw);
+PyObject *spec_wrap(weft_spec *raw);
+PyObject *plan_wrap(weft_plan *raw);
+
+/* The text that PRINT writes of OBJECT. */
+typedef weft_status (*print_function)(const void *object, char *buffer, size_t capacity,
+                                      size_t *length);
+PyObject *text_of(print_function print, const void *object);
+
+/* The raw handle of a Python object; NULL with TypeError if it is of another type.  NAME is the
+ * argument's name. */
+weft_mesh *mesh_of(PyObject *object, const char *name);
+weft_spec *spec_of(PyObject *object, const char *name);
+
+/* Free OBJECT, whose members are released. */
+void object_free(PyObject *object);
+
+/* ---- context.c ---- */
+
+/* The context of OBJECT, which is open; NULL with an exception otherwise. */
+context_object *context_of(PyObject *object);
+/* The stream of OBJECT: None, a Stream, an integer or an object with __cuda_stream__.  *OUT is the
+ * stream, and *OWNED one that the caller releases after use, or NULL. */
+int stream_of(PyObject *object, context_object *context, weft_stream **out, weft_stream **owned);
+
+/* ---- types, added by their files ---- */
+
+int mesh_type_add(PyObject *module);
+int spec_type_add(PyObject *module);
+int plan_type_add(PyObject *module);
+int context_type_add(PyObject *module);
+int tensor_type_add(PyObject *module);
+int comm_type_add(PyObject *module);
+int array_functions_add(PyObject *module);
+
+/* Create the type of SPEC and add it to MODULE; *OUT keeps a reference. */
+int type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out);
+
+#endif

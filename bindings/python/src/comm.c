@@ -1,0 +1,500 @@
+/* comm.c - weft._weft.Communicator, the base of weft.Comm. */
+#include "array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD weft_comm *raw;
+    context_object *context;
+    bool is_owned;
+} comm_object;
+
+static comm_object *self_of(PyObject *self)
+{
+    return (comm_object *)self;
+}
+
+/* A communicator of TYPE; it takes over RAW if it is OWNED. */
+static PyObject *new_comm(PyTypeObject *type, weft_comm *raw, context_object *context, bool owned)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    comm_object *self = (comm_object *)allocate(type, 0);
+
+    if (self == NULL) {
+        if (owned) weft_comm_release(&raw);
+        return NULL;
+    }
+    self->raw = raw;
+    self->is_owned = owned;
+    self->context = (context_object *)Py_NewRef((PyObject *)context);
+    context->used++;
+    return (PyObject *)self;
+}
+
+static PyObject *comm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"context", NULL};
+    context_object *context;
+    PyObject *given;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Communicator", names, &given)) return NULL;
+    context = context_of(given);
+    if (context == NULL) return NULL;
+    return new_comm(type, weft_world(context->raw), context, false);
+}
+
+static void comm_dealloc(PyObject *object)
+{
+    comm_object *self = self_of(object);
+
+    if (self->is_owned) weft_comm_release(&self->raw);
+    if (self->context != NULL) {
+        self->context->used--;
+        Py_DECREF((PyObject *)self->context);
+    }
+    object_free(object);
+}
+
+/* ---- communicators of communicators ---- */
+
+static PyObject *made(PyObject *self, weft_status status, weft_comm *raw, bool owned)
+{
+    if (status != WEFT_OK) return raise_status(status);
+    if (raw == NULL) Py_RETURN_NONE;
+    return new_comm(Py_TYPE(self), raw, self_of(self)->context, owned);
+}
+
+static PyObject *comm_split(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"colour", "key", "name", "timeout", NULL};
+    weft_subcomm_options options = {.struct_size = sizeof options};
+    int colour, key = 0;
+    double timeout = 0;
+    weft_comm *raw = NULL;
+    weft_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|izd:split", names, &colour, &key,
+                                     &options.name, &timeout))
+        return NULL;
+    options.timeout_ns = (int64_t)(timeout * 1e9);
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_comm_split(self_of(self)->raw, colour, key, &options, &raw);
+    Py_END_ALLOW_THREADS return made(self, status, raw, true);
+}
+
+static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"ranks", "name", "timeout", NULL};
+    weft_subcomm_options options = {.struct_size = sizeof options};
+    PyObject *list;
+    double timeout = 0;
+    weft_comm *raw = NULL;
+    weft_status status;
+    Py_ssize_t count;
+    int32_t *ranks;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|zd:create", names, &list, &options.name,
+                                     &timeout))
+        return NULL;
+    count = PySequence_Size(list);
+    if (count < 0) return NULL;
+    ranks = PyMem_Calloc((size_t)count + 1, sizeof *ranks);
+    if (ranks == NULL) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
+        PyObject *rank = PySequence_GetItem(list, i);
+
+        if (rank != NULL) ranks[i] = (int32_t)PyLong_AsLong(rank);
+        Py_XDECREF(rank);
+    }
+    if (PyErr_Occurred()) {
+        PyMem_Free(ranks);
+        return NULL;
+    }
+    options.timeout_ns = (int64_t)(timeout * 1e9);
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_comm_create(self_of(self)->raw, (int32_t)count, ranks, &options, &raw);
+    Py_END_ALLOW_THREADS PyMem_Free(ranks);
+    return made(self, status, raw, true);
+}
+
+static PyObject *comm_along(PyObject *self, PyObject *args)
+{
+    const char *axes;
+    PyObject *mesh;
+    weft_mesh *on;
+    weft_comm *raw = NULL;
+    weft_status status;
+
+    if (!PyArg_ParseTuple(args, "Os:along", &mesh, &axes)) return NULL;
+    on = mesh_of(mesh, "mesh");
+    if (on == NULL) return NULL;
+    Py_BEGIN_ALLOW_THREADS status = weft_comm_along(self_of(self)->raw, on, axes, &raw);
+    Py_END_ALLOW_THREADS return made(self, status, raw, false);
+}
+
+/* ---- collectives ---- */
+
+struct call {
+    weft_collective_args args;
+    struct array send, recv;
+    bool has_send, has_recv;
+    uint64_t *lists; /* send counts, send offsets, receive counts, receive offsets */
+    weft_stream *owned;
+};
+
+static int find_name(const char *name, const char *const *names, uint32_t count, const char *what,
+                     uint32_t *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        *out = i;
+        if (strcmp(names[i], name) == 0) return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "%s is not a %s of weft", name, what);
+    return -1;
+}
+
+static int read_names(const char *collective, const char *reduction, weft_collective_args *args)
+{
+#define NAME(name, value, text) text,
+    static const char *const collectives[] = {WEFT_COLLECTIVE_LIST(NAME)};
+    static const char *const reductions[] = {WEFT_REDUCTION_LIST(NAME)};
+#undef NAME
+
+    if (find_name(collective, collectives, WEFT_COLL_COUNT, "collective", &args->collective) < 0)
+        return -1;
+    return find_name(reduction, reductions, WEFT_REDUCE_COUNT, "reduction", &args->reduction);
+}
+
+static int open_side(PyObject *object, bool written, const char *name, struct array *array,
+                     bool *is_open)
+{
+    if (object == Py_None) return 0;
+    if (array_open(object, NULL, array) < 0) return -1;
+    *is_open = true;
+    if (!array->is_dense)
+        PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);
+    else if (written && array->is_read_only)
+        PyErr_Format(PyExc_ValueError, "%s is read-only", name);
+    else
+        return 0;
+    return -1;
+}
+
+static uint64_t elements(const struct array *array)
+{
+    int64_t count = 1;
+
+    for (int32_t i = 0; i < array->dims; i++)
+        count *= array->shape[i];
+    return (uint64_t)count;
+}
+
+/* Elements per rank and peer, from the array that has as many; *ROOM is what the other one needs.
+ */
+static int read_count(struct call *call, uint64_t size, bool is_root)
+{
+    uint64_t send = call->has_send ? elements(&call->send) : 0;
+    uint64_t recv = call->has_recv ? elements(&call->recv) : 0;
+    uint64_t wanted_send = 0, wanted_recv = 0;
+    bool needs_send = true, needs_recv = true;
+
+    switch (call->args.collective) {
+    case WEFT_COLL_ALL_REDUCE:
+        wanted_send = wanted_recv = call->args.count = recv;
+        break;
+    case WEFT_COLL_BROADCAST:
+        wanted_send = wanted_recv = call->args.count = recv;
+        needs_send = is_root;
+        break;
+    case WEFT_COLL_REDUCE:
+        wanted_send = wanted_recv = call->args.count = send;
+        needs_recv = is_root;
+        break;
+    case WEFT_COLL_ALL_GATHER:
+        wanted_send = call->args.count = send;
+        wanted_recv = send * size;
+        break;
+    case WEFT_COLL_GATHER:
+        wanted_send = call->args.count = send;
+        wanted_recv = send * size;
+        needs_recv = is_root;
+        break;
+    case WEFT_COLL_REDUCE_SCATTER:
+        wanted_recv = call->args.count = recv;
+        wanted_send = recv * size;
+        break;
+    case WEFT_COLL_SCATTER:
+        wanted_recv = call->args.count = recv;
+        wanted_send = recv * size;
+        needs_send = is_root;
+        break;
+    case WEFT_COLL_ALL_TO_ALL:
+        call->args.count = send / size;
+        wanted_send = wanted_recv = call->args.count * size;
+        break;
+    default:
+        return 0;
+    }
+    if ((!needs_send || (call->has_send && send == wanted_send)) &&
+        (!needs_recv || (call->has_recv && recv == wanted_recv)))
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "send has %llu elements and recv %llu; %llu ranks need %llu and %llu", send, recv,
+                 size, needs_send ? wanted_send : 0, needs_recv ? wanted_recv : 0);
+    return -1;
+}
+
+/* The counts of LIST and their offsets, one after the other; *TOTAL is their sum. */
+static int read_counts(PyObject *list, uint64_t size, uint64_t *counts, uint64_t *offsets,
+                       uint64_t *total)
+{
+    *total = 0;
+    if (PySequence_Size(list) != (Py_ssize_t)size) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "expected one count for each of %llu ranks", size);
+        return -1;
+    }
+    for (uint64_t i = 0; i < size; i++) {
+        PyObject *count = PySequence_GetItem(list, (Py_ssize_t)i);
+
+        counts[i] = count != NULL ? PyLong_AsUnsignedLongLong(count) : 0;
+        Py_XDECREF(count);
+        if (PyErr_Occurred()) return -1;
+        offsets[i] = *total;
+        *total += counts[i];
+    }
+    return 0;
+}
+
+static int read_lists(struct call *call, PyObject *send, PyObject *recv, uint64_t size)
+{
+    uint64_t total;
+
+    if (send == Py_None && recv == Py_None) return 0;
+    call->lists = PyMem_Calloc(4 * size, sizeof *call->lists);
+    if (call->lists == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (send != Py_None) {
+        call->args.send_counts = call->lists;
+        call->args.send_offsets = call->lists + size;
+        if (read_counts(send, size, call->lists, call->lists + size, &total) < 0) return -1;
+        if (call->has_send && total > elements(&call->send)) {
+            PyErr_Format(PyExc_ValueError, "send has %llu elements; its counts add up to %llu",
+                         elements(&call->send), total);
+            return -1;
+        }
+    }
+    if (recv != Py_None) {
+        call->args.recv_counts = call->lists + 2 * size;
+        call->args.recv_offsets = call->lists + 3 * size;
+        if (read_counts(recv, size, call->lists + 2 * size, call->lists + 3 * size, &total) < 0)
+            return -1;
+        if (call->has_recv && total > elements(&call->recv)) {
+            PyErr_Format(PyExc_ValueError, "recv has %llu elements; its counts add up to %llu",
+                         elements(&call->recv), total);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_sides(struct call *call)
+{
+    const struct array *any = call->has_send ? &call->send : &call->recv;
+
+    call->args.dtype = any->dtype;
+    call->args.send = call->has_send ? call->send.data : NULL;
+    call->args.recv = call->has_recv ? call->recv.data : NULL;
+    if (!call->has_send || !call->has_recv || call->send.dtype == call->recv.dtype) return 0;
+    PyErr_Format(PyExc_ValueError, "send is of %s and recv of %s",
+                 weft_dtype_name(call->send.dtype), weft_dtype_name(call->recv.dtype));
+    return -1;
+}
+
+static void close_call(struct call *call)
+{
+    if (call->has_send) array_close(&call->send);
+    if (call->has_recv) array_close(&call->recv);
+    PyMem_Free(call->lists);
+}
+
+static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"name",        "send",        "recv",  "op",     "root",
+                            "send_counts", "recv_counts", "count", "stream", NULL};
+    struct call call = {.args = {.struct_size = sizeof call.args}};
+    PyObject *send = Py_None, *recv = Py_None, *send_counts = Py_None, *recv_counts = Py_None;
+    PyObject *stream = Py_None;
+    const char *name, *reduction = "sum";
+    weft_comm *comm = self_of(self)->raw;
+    context_object *context = self_of(self)->context;
+    uint64_t size = (uint64_t)weft_comm_size(comm);
+    weft_status status = WEFT_ERR_INVALID;
+    unsigned long long count = 0;
+    weft_stream *on;
+    int root = 0, ready;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|OOsiOOKO:collective", names, &name, &send,
+                                     &recv, &reduction, &root, &send_counts, &recv_counts, &count,
+                                     &stream))
+        return NULL;
+    call.args.root = root;
+    call.args.count = count;
+    ready = read_names(name, reduction, &call.args) == 0 &&
+            open_side(send, false, "send", &call.send, &call.has_send) == 0 &&
+            open_side(recv, true, "recv", &call.recv, &call.has_recv) == 0 &&
+            check_sides(&call) == 0 && read_lists(&call, send_counts, recv_counts, size) == 0 &&
+            read_count(&call, size, weft_comm_rank(comm) == root) == 0 &&
+            stream_of(stream, context, &on, &call.owned) == 0;
+    if (ready) {
+        call.args.stream = on;
+        Py_BEGIN_ALLOW_THREADS status = weft_collective(comm, &call.args);
+        weft_stream_release(context->raw, &call.owned);
+        Py_END_ALLOW_THREADS
+    }
+    close_call(&call);
+    if (!ready) return NULL;
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+/* ---- messages ---- */
+
+typedef weft_status (*message_function)(weft_comm *, void *, uint64_t, enum weft_dtype, int32_t,
+                                        uint32_t, weft_stream *);
+
+static weft_status post_send(weft_comm *comm, void *data, uint64_t count, enum weft_dtype dtype,
+                             int32_t peer, uint32_t tag, weft_stream *stream)
+{
+    return weft_send(comm, data, count, dtype, peer, tag, stream);
+}
+
+static PyObject *message(PyObject *self, PyObject *args, PyObject *kwargs, bool written,
+                         message_function post)
+{
+    static char *names[] = {"array", "peer", "tag", "stream", NULL};
+    context_object *context = self_of(self)->context;
+    PyObject *object, *stream = Py_None;
+    weft_stream *on, *owned;
+    weft_status status;
+    struct array array;
+    unsigned tag = 0;
+    bool is_open = false;
+    int peer;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi|IO", names, &object, &peer, &tag, &stream))
+        return NULL;
+    if (open_side(object, written, "array", &array, &is_open) < 0 ||
+        stream_of(stream, context, &on, &owned) < 0) {
+        if (is_open) array_close(&array);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS status =
+        post(self_of(self)->raw, array.data, elements(&array), array.dtype, peer, tag, on);
+    weft_stream_release(context->raw, &owned);
+    Py_END_ALLOW_THREADS array_close(&array);
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *comm_send(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return message(self, args, kwargs, false, post_send);
+}
+
+static PyObject *comm_receive(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return message(self, args, kwargs, true, weft_receive);
+}
+
+static PyObject *group(PyObject *self, weft_status (*call)(weft_comm *))
+{
+    weft_status status;
+
+    Py_BEGIN_ALLOW_THREADS status = call(self_of(self)->raw);
+    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *comm_group_begin(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return group(self, weft_group_begin);
+}
+
+static PyObject *comm_group_end(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return group(self, weft_group_end);
+}
+
+static PyObject *comm_abort(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    weft_comm_abort(self_of(self)->raw);
+    Py_RETURN_NONE;
+}
+
+/* ---- properties ---- */
+
+static PyObject *get_rank(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromLong(weft_comm_rank(self_of(self)->raw));
+}
+
+static PyObject *get_size(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromLong(weft_comm_size(self_of(self)->raw));
+}
+
+static PyObject *get_name(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(weft_comm_name(self_of(self)->raw));
+}
+
+static PyObject *get_context(PyObject *self, void *closure)
+{
+    (void)closure;
+    return Py_NewRef((PyObject *)self_of(self)->context);
+}
+
+int comm_type_add(PyObject *module)
+{
+#define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+    static PyGetSetDef properties[] = {
+        {"rank", get_rank, NULL, "This rank's number in the communicator.", NULL},
+        {"size", get_size, NULL, "The number of ranks.", NULL},
+        {"name", get_name, NULL, "The name in messages.", NULL},
+        {"context", get_context, NULL, "The context.", NULL},
+        {0}};
+    static PyMethodDef methods[] = {
+        {"split", KEYWORDS(comm_split), "split(colour, key=0, name=None, timeout=0)"},
+        {"create", KEYWORDS(comm_create), "create(ranks, name=None, timeout=0)"},
+        {"along", comm_along, METH_VARARGS, "along(mesh, axes)"},
+        {"collective", KEYWORDS(comm_collective),
+         "collective(name, send=None, recv=None, op=\"sum\", root=0, send_counts=None, "
+         "recv_counts=None, count=0, stream=None)"},
+        {"send", KEYWORDS(comm_send), "send(array, peer, tag=0, stream=None)"},
+        {"receive", KEYWORDS(comm_receive), "receive(array, peer, tag=0, stream=None)"},
+        {"group_begin", comm_group_begin, METH_NOARGS, "group_begin()"},
+        {"group_end", comm_group_end, METH_NOARGS, "group_end()"},
+        {"abort", comm_abort, METH_NOARGS, "abort()"},
+        {0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "Communicator(context)\n\nThe communicator of all ranks."},
+        {Py_tp_new, comm_new},
+        {Py_tp_dealloc, comm_dealloc},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
+        {0, NULL}};
+    static PyType_Spec spec = {"weft._weft.Communicator", sizeof(comm_object), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+
+    return type_add(module, &spec, &binding.comm);
+}

@@ -1,0 +1,345 @@
+/* context.c - weft.Context and weft.Stream. */
+#include "binding.h"
+
+#include <string.h>
+
+static context_object *self_of(PyObject *self)
+{
+    return (context_object *)self;
+}
+
+context_object *context_of(PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, binding.context)) {
+        PyErr_SetString(PyExc_TypeError, "context must be a weft.Context");
+        return NULL;
+    }
+    if (self_of(object)->raw == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the context was closed");
+        return NULL;
+    }
+    return self_of(object);
+}
+
+/* The caller's all-gather: a function of bytes that returns the bytes of all ranks, joined. */
+static weft_status gather_by_call(void *self, const void *mine, void *all, uint64_t bytes)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *result = PyObject_CallFunction(self, "y#", mine, (Py_ssize_t)bytes);
+    weft_status status = WEFT_ERR_INVALID;
+    char *chars = NULL;
+    Py_ssize_t length = 0;
+
+    if (result != NULL && PyBytes_AsStringAndSize(result, &chars, &length) == 0 &&
+        (uint64_t)length % bytes == 0 && length > 0) {
+        memcpy(all, chars, (size_t)length);
+        status = WEFT_OK;
+    } else {
+        PyErr_WriteUnraisable(self);
+        status = weft_fail(WEFT_ERR_INVALID, "the function `exchange` failed");
+    }
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return status;
+}
+
+static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"backend",         "rank",        "size",   "rendezvous",
+                            "token",           "plugin_path", "device", "timeout",
+                            "simulated_ranks", "exchange",    NULL};
+    weft_options options = {.struct_size = sizeof options};
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    int rank = 0, size = 0, device = -1, simulated = 0;
+    int32_t chosen;
+    double timeout = 0;
+    weft_exchange exchange = {.all_gather = gather_by_call};
+    PyObject *function = Py_None;
+    weft_context *raw = NULL;
+    weft_status status;
+    PyObject *self;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$iizzzidiO:Context", names, &options.backend,
+                                     &rank, &size, &options.rendezvous, &options.token,
+                                     &options.plugin_path, &device, &timeout, &simulated,
+                                     &function))
+        return NULL;
+    options.rank = rank;
+    options.size = size;
+    options.simulated_ranks = simulated;
+    options.timeout_ns = (int64_t)(timeout * 1e9);
+    chosen = device;
+    if (device >= 0) options.device = &chosen;
+    exchange.self = function;
+    if (function != Py_None) options.exchange = &exchange;
+    Py_BEGIN_ALLOW_THREADS status = weft_init(&options, &raw);
+    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    self = allocate(type, 0);
+    if (self == NULL)
+        weft_context_release(&raw);
+    else
+        self_of(self)->raw = raw;
+    if (self != NULL && (self_of(self)->layouts = PyDict_New()) == NULL) Py_CLEAR(self);
+    return self;
+}
+
+static void release(context_object *self)
+{
+    weft_context *raw = self->raw;
+
+    self->raw = NULL;
+    Py_BEGIN_ALLOW_THREADS weft_context_release(&raw);
+    Py_END_ALLOW_THREADS
+}
+
+static void context_dealloc(PyObject *self)
+{
+    release(self_of(self));
+    Py_XDECREF(self_of(self)->layouts);
+    object_free(self);
+}
+
+static PyObject *context_close(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyDict_Clear(self_of(self)->layouts); /* it has tensors, which use the context */
+    if (self_of(self)->used > 0) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "the context cannot be closed: %zd of its tensors, streams and moves are in "
+                     "use; delete them first",
+                     self_of(self)->used);
+        return NULL;
+    }
+    release(self_of(self));
+    Py_RETURN_NONE;
+}
+
+static PyObject *context_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+static PyObject *context_exit(PyObject *self, PyObject *args)
+{
+    (void)args;
+    return context_close(self, NULL);
+}
+
+/* One of the four numbers of a rank's place. */
+static PyObject *number(PyObject *self, int32_t (*get)(const weft_context *))
+{
+    const context_object *context = context_of(self);
+
+    return context != NULL ? PyLong_FromLong(get(context->raw)) : NULL;
+}
+
+static PyObject *get_rank(PyObject *self, void *closure)
+{
+    (void)closure;
+    return number(self, weft_rank);
+}
+
+static PyObject *get_size(PyObject *self, void *closure)
+{
+    (void)closure;
+    return number(self, weft_size);
+}
+
+static PyObject *get_local_rank(PyObject *self, void *closure)
+{
+    (void)closure;
+    return number(self, weft_local_rank);
+}
+
+static PyObject *get_local_size(PyObject *self, void *closure)
+{
+    (void)closure;
+    return number(self, weft_local_size);
+}
+
+static PyObject *get_backend(PyObject *self, void *closure)
+{
+    const context_object *context = context_of(self);
+
+    (void)closure;
+    if (context == NULL) return NULL;
+    return PyUnicode_FromString(weft_context_plugin(context->raw)->name);
+}
+
+static PyObject *get_layouts(PyObject *self, void *closure)
+{
+    (void)closure;
+    return Py_NewRef(self_of(self)->layouts);
+}
+
+static PyObject *get_closed(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(self_of(self)->raw == NULL);
+}
+
+static PyObject *context_repr(PyObject *self)
+{
+    const weft_context *raw = self_of(self)->raw;
+
+    if (raw == NULL) return PyUnicode_FromString("<weft.Context, closed>");
+    return PyUnicode_FromFormat("<weft.Context, rank %d of %d on %s>", (int)weft_rank(raw),
+                                (int)weft_size(raw), weft_context_plugin(raw)->name);
+}
+
+static PyObject *context_wait(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"stream", NULL};
+    context_object *context = context_of(self);
+    PyObject *stream = Py_None;
+    weft_stream *raw = NULL, *owned = NULL;
+    weft_status status;
+
+    if (context == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:wait", names, &stream))
+        return NULL;
+    if (stream_of(stream, context, &raw, &owned) < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
+    weft_stream_release(context->raw, &owned);
+    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+/* ---- streams ---- */
+
+static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"context", NULL};
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    context_object *context;
+    weft_stream *raw = NULL;
+    PyObject *given;
+    stream_object *self;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Stream", names, &given)) return NULL;
+    context = context_of(given);
+    if (context == NULL || check(weft_stream_create(context->raw, &raw)) < 0) return NULL;
+    self = (stream_object *)allocate(type, 0);
+    if (self == NULL) {
+        weft_stream_release(context->raw, &raw);
+        return NULL;
+    }
+    self->raw = raw;
+    self->context = (context_object *)Py_NewRef(given);
+    context->used++;
+    return (PyObject *)self;
+}
+
+static void stream_dealloc(PyObject *object)
+{
+    stream_object *self = (stream_object *)object;
+
+    if (self->context != NULL) {
+        weft_stream_release(self->context->raw, &self->raw);
+        self->context->used--;
+        Py_DECREF(self->context);
+    }
+    object_free(object);
+}
+
+static PyObject *stream_cuda(PyObject *object, PyObject *unused)
+{
+    stream_object *self = (stream_object *)object;
+    void *native = weft_stream_native(self->context->raw, self->raw);
+
+    (void)unused;
+    return Py_BuildValue("(iN)", 0, PyLong_FromVoidPtr(native));
+}
+
+/* The vendor's stream with the number NUMBER. */
+static int wrap_native(PyObject *value, context_object *context, weft_stream **out,
+                       weft_stream **owned)
+{
+    void *native = PyLong_AsVoidPtr(value);
+
+    if (native == NULL && PyErr_Occurred()) return -1;
+    if (check(weft_stream_wrap(context->raw, native, owned)) < 0) return -1;
+    *out = *owned;
+    return 0;
+}
+
+int stream_of(PyObject *object, context_object *context, weft_stream **out, weft_stream **owned)
+{
+    PyObject *pair, *value;
+    int result = -1;
+
+    *out = *owned = NULL;
+    if (object == NULL || object == Py_None) return 0;
+    if (PyObject_TypeCheck(object, binding.stream)) {
+        *out = ((stream_object *)object)->raw;
+        return 0;
+    }
+    if (PyLong_Check(object)) return wrap_native(object, context, out, owned);
+    pair = PyObject_CallMethod(object, "__cuda_stream__", NULL);
+    if (pair == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+        PyErr_Clear();
+        PyErr_SetString(PyExc_TypeError, "stream must be None, a weft.Stream, the address of a "
+                                         "vendor's stream, or an object with __cuda_stream__");
+        return -1;
+    }
+    value = PySequence_GetItem(pair, 1);
+    Py_DECREF(pair);
+    if (value != NULL) result = wrap_native(value, context, out, owned);
+    Py_XDECREF(value);
+    return result;
+}
+
+static int stream_type_add(PyObject *module)
+{
+    static PyMethodDef methods[] = {{"__cuda_stream__", stream_cuda, METH_NOARGS,
+                                     "The version of the protocol and the stream."},
+                                    {0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "Stream(context)\n\nAn in-order queue of work on the context's device."},
+        {Py_tp_new, stream_new},
+        {Py_tp_dealloc, stream_dealloc},
+        {Py_tp_methods, methods},
+        {0, NULL}};
+    static PyType_Spec spec = {"weft.Stream", sizeof(stream_object), 0, Py_TPFLAGS_DEFAULT, slots};
+
+    return type_add(module, &spec, &binding.stream);
+}
+
+int context_type_add(PyObject *module)
+{
+    static PyGetSetDef properties[] = {
+        {"rank", get_rank, NULL, "This process's rank in the job.", NULL},
+        {"size", get_size, NULL, "The number of ranks of the job.", NULL},
+        {"local_rank", get_local_rank, NULL, "This process's rank on its host.", NULL},
+        {"local_size", get_local_size, NULL, "The number of ranks on this host.", NULL},
+        {"backend", get_backend, NULL, "The name of the plugin that communicates.", NULL},
+        {"_layouts", get_layouts, NULL, "The layouts that weft.redistribute has used.", NULL},
+        {"closed", get_closed, NULL, "Whether close was called.", NULL},
+        {0}};
+    static PyMethodDef methods[] = {
+        {"close", context_close, METH_NOARGS,
+         "close()\n\nLeave the job.  Tensors, streams and moves of the context must be gone."},
+        {"wait", (PyCFunction)(void (*)(void))context_wait, METH_VARARGS | METH_KEYWORDS,
+         "wait(stream=None)\n\nWait for the work on a stream."},
+        {"__enter__", context_enter, METH_NOARGS, NULL},
+        {"__exit__", context_exit, METH_VARARGS, NULL},
+        {0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "Context(backend=None, *, rank=0, size=0, rendezvous=None, token=None, "
+                    "plugin_path=None, device=-1, timeout=0, simulated_ranks=0, exchange=None)\n\n"
+                    "This process's connection to its job.  Without rank and size they come from "
+                    "the launcher.  timeout is in seconds.  exchange is a function that "
+                    "gets the bytes of this rank and returns those of all ranks, joined."},
+        {Py_tp_new, context_new},
+        {Py_tp_dealloc, context_dealloc},
+        {Py_tp_repr, context_repr},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
+        {0, NULL}};
+    static PyType_Spec spec = {"weft.Context", sizeof(context_object), 0, Py_TPFLAGS_DEFAULT,
+                               slots};
+
+    if (type_add(module, &spec, &binding.context) < 0) return -1;
+    return stream_type_add(module);
+}

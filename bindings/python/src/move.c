@@ -1,0 +1,337 @@
+/* move.c - arrays moved between layouts: weft.move_array, and weft.Move for hot loops. */
+#include "tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one array ---- */
+
+static PyObject *describe(PyObject *module, PyObject *object)
+{
+    struct array array;
+    PyObject *shape, *result = NULL;
+
+    (void)module;
+    if (array_open(object, NULL, &array) < 0) return NULL;
+    shape = PyTuple_New(array.dims);
+    for (int32_t i = 0; shape != NULL && i < array.dims; i++) {
+        PyObject *size = PyLong_FromLongLong(array.shape[i]);
+
+        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0) Py_CLEAR(shape);
+    }
+    if (shape != NULL) result = Py_BuildValue("(sN)", weft_dtype_name(array.dtype), shape);
+    array_close(&array);
+    return result;
+}
+
+int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, const char *name)
+{
+    char found[256], wanted[256];
+    weft_shard shard;
+    size_t at = 0, end = 0;
+    bool fits = array->dtype == weft_spec_dtype(spec);
+
+    weft_spec_shard(spec, rank, &shard);
+    fits = fits && array->dims == shard.dims;
+    for (int32_t i = 0; fits && i < shard.dims; i++)
+        fits = array->shape[i] == shard.shape[i];
+    if (fits) return 0;
+    for (int32_t i = 0; i < array->dims; i++)
+        at += (size_t)snprintf(found + at, sizeof found - at, "%s%lld", i > 0 ? "," : "",
+                               (long long)array->shape[i]);
+    for (int32_t i = 0; i < shard.dims; i++)
+        end += (size_t)snprintf(wanted + end, sizeof wanted - end, "%s%lld", i > 0 ? "," : "",
+                                (long long)shard.shape[i]);
+    found[at] = wanted[end] = 0;
+    PyErr_Format(PyExc_ValueError, "%s is %s[%s], but the shard of rank %d is %s[%s]", name,
+                 weft_dtype_name(array->dtype), found, (int)rank,
+                 weft_dtype_name(weft_spec_dtype(spec)), wanted);
+    return -1;
+}
+
+int writable(const struct array *array, const char *name)
+{
+    if (!array->is_read_only) return 0;
+    PyErr_Format(PyExc_ValueError, "%s is read-only", name);
+    return -1;
+}
+
+static int check_dense(const struct array *array, const char *name, bool written)
+{
+    if (array->is_dense) return written ? writable(array, name) : 0;
+    PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);
+    return -1;
+}
+
+/* The stream of STREAM, or without one the current stream of ARRAY's library. */
+static int choose_stream(PyObject *stream, const struct array *array, context_object *context,
+                         weft_stream **out, weft_stream **owned)
+{
+    void *native = NULL;
+
+    if (stream != Py_None || array->exchange == NULL || array->device.type == WEFT_DL_CPU)
+        return stream_of(stream, context, out, owned);
+    if (array->exchange->current_stream(array->device.type, array->device.id, &native) != 0)
+        return -1;
+    if (check(weft_stream_wrap(context->raw, native, owned)) < 0) return -1;
+    *out = *owned;
+    return 0;
+}
+
+static int run_one(context_object *context, const weft_spec *from, const struct array *source,
+                   const weft_spec *to, const struct array *target, PyObject *stream)
+{
+    weft_stream *raw, *owned;
+    weft_status status;
+
+    if (choose_stream(stream, source, context, &raw, &owned) < 0) return -1;
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
+    weft_stream_release(context->raw, &owned);
+    Py_END_ALLOW_THREADS return check(status);
+}
+
+static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"context", "array", "source", "target", "out", "stream", NULL};
+    PyObject *given, *object, *source, *target, *out = Py_None, *stream = Py_None;
+    context_object *context;
+    weft_spec *from, *to;
+    struct array in, result;
+    weft_shard shard;
+    int failed;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|OO:move_array", names, &given, &object,
+                                     &source, &target, &out, &stream))
+        return NULL;
+    context = context_of(given);
+    from = context != NULL ? spec_of(source, "source") : NULL;
+    to = from != NULL ? spec_of(target, "target") : NULL;
+    if (to == NULL || array_open(object, NULL, &in) < 0) return NULL;
+    if (shard_fits(&in, from, weft_rank(context->raw), "array") < 0 ||
+        check_dense(&in, "array", false) < 0)
+        goto fail;
+    if (out == Py_None) {
+        weft_spec_shard(to, weft_rank(context->raw), &shard);
+        out = array_empty(object, &in, shard.dims, shard.shape, weft_spec_dtype(to), &result);
+        if (out == NULL) goto fail;
+    } else {
+        if (array_open(out, NULL, &result) < 0) goto fail;
+        Py_INCREF(out);
+    }
+    failed = shard_fits(&result, to, weft_rank(context->raw), "out") < 0 ||
+             check_dense(&result, "out", true) < 0 ||
+             run_one(context, from, &in, to, &result, stream) < 0;
+    array_close(&result);
+    array_close(&in);
+    if (failed) Py_CLEAR(out);
+    return out;
+
+fail:
+    array_close(&in);
+    return NULL;
+}
+
+/* ---- bound moves ---- */
+
+typedef struct {
+    PyObject_HEAD context_object *context;
+    weft_bound *raw;
+    uint32_t count;
+    weft_spec **from, **to;
+    struct array *arrays; /* COUNT sources, then COUNT targets */
+    const void **sources;
+    void **targets;
+} bound_object;
+
+static void bound_dealloc(PyObject *object)
+{
+    bound_object *self = (bound_object *)object;
+
+    weft_bound_release(&self->raw);
+    for (uint32_t i = 0; i < self->count; i++) {
+        weft_spec_release(&self->from[i]);
+        weft_spec_release(&self->to[i]);
+    }
+    free(self->from);
+    free(self->to);
+    free(self->arrays);
+    free(self->sources);
+    free(self->targets);
+    if (self->context != NULL) {
+        self->context->used--;
+        Py_DECREF(self->context);
+    }
+    object_free(object);
+}
+
+static int allocate(bound_object *self, uint32_t count)
+{
+    self->from = calloc(count, sizeof *self->from);
+    self->to = calloc(count, sizeof *self->to);
+    self->arrays = calloc(2 * (size_t)count, sizeof *self->arrays);
+    self->sources = calloc(count, sizeof *self->sources);
+    self->targets = calloc(count, sizeof *self->targets);
+    if (self->from != NULL && self->to != NULL && self->arrays != NULL && self->sources != NULL &&
+        self->targets != NULL)
+        return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
+/* The specs of LIST. */
+static int take_specs(PyObject *list, weft_spec **specs, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
+        weft_spec *spec = item != NULL ? spec_of(item, name) : NULL;
+
+        if (spec != NULL) specs[i] = weft_spec_retain(spec);
+        Py_XDECREF(item);
+        if (spec == NULL) return -1;
+    }
+    return 0;
+}
+
+static int bind(bound_object *self)
+{
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan *plan = NULL;
+    weft_status status;
+
+    options.costs = weft_context_costs(self->context->raw);
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
+                               (const weft_spec *const *)self->to, &options, &plan);
+    if (status == WEFT_OK)
+        status = weft_plan_bind(plan, weft_world(self->context->raw), NULL, &self->raw);
+    weft_plan_release(&plan);
+    Py_END_ALLOW_THREADS return check(status);
+}
+
+static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"context", "sources", "targets", NULL};
+    allocfunc allocate_object = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *given, *sources, *targets;
+    context_object *context;
+    bound_object *self;
+    Py_ssize_t count;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO:Move", names, &given, &sources, &targets))
+        return NULL;
+    context = context_of(given);
+    count = context != NULL ? PySequence_Size(sources) : -1;
+    if (count < 0) return NULL;
+    if (count == 0 || PySequence_Size(targets) != count) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError,
+                            "sources and targets must be lists of the same length, at least 1");
+        return NULL;
+    }
+    self = (bound_object *)allocate_object(type, 0);
+    if (self == NULL) return NULL;
+    self->context = (context_object *)Py_NewRef(given);
+    context->used++;
+    if (allocate(self, (uint32_t)count) == 0) {
+        self->count = (uint32_t)count;
+        if (take_specs(sources, self->from, self->count, "sources") == 0 &&
+            take_specs(targets, self->to, self->count, "targets") == 0 && bind(self) == 0)
+            return (PyObject *)self;
+    }
+    Py_DECREF(self);
+    return NULL;
+}
+
+/* Open the arrays of LIST; *OPENED counts them. */
+static int open_list(bound_object *self, PyObject *list, bool written, uint32_t *opened)
+{
+    int32_t rank = weft_rank(self->context->raw);
+    const char *name = written ? "target" : "source";
+
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct array *array = &self->arrays[*opened];
+        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
+        int result = item != NULL ? array_open(item, NULL, array) : -1;
+
+        Py_XDECREF(item);
+        if (result < 0) return -1;
+        ++*opened;
+        if (shard_fits(array, written ? self->to[i] : self->from[i], rank, name) < 0 ||
+            check_dense(array, name, written) < 0)
+            return -1;
+        if (written)
+            self->targets[i] = array->data;
+        else
+            self->sources[i] = array->data;
+    }
+    return 0;
+}
+
+static int run_bound(bound_object *self, PyObject *stream)
+{
+    weft_stream *raw, *owned;
+    weft_status status;
+
+    if (choose_stream(stream, &self->arrays[0], self->context, &raw, &owned) < 0) return -1;
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_redistribute_batch(self->raw, self->sources, self->targets, raw, NULL);
+    weft_stream_release(self->context->raw, &owned);
+    Py_END_ALLOW_THREADS return check(status);
+}
+
+static int check_length(PyObject *list, uint32_t count, const char *name)
+{
+    Py_ssize_t length = PySequence_Size(list);
+
+    if (length == (Py_ssize_t)count) return 0;
+    if (length >= 0)
+        PyErr_Format(PyExc_ValueError, "%s has %zd arrays; the move has %u", name, length, count);
+    return -1;
+}
+
+static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"sources", "targets", "stream", NULL};
+    bound_object *self = (bound_object *)object;
+    PyObject *sources, *targets, *stream = Py_None;
+    uint32_t opened = 0;
+    int failed;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:Move", names, &sources, &targets, &stream))
+        return NULL;
+    if (check_length(sources, self->count, "sources") < 0 ||
+        check_length(targets, self->count, "targets") < 0)
+        return NULL;
+    failed = open_list(self, sources, false, &opened) < 0 ||
+             open_list(self, targets, true, &opened) < 0 || run_bound(self, stream) < 0;
+    while (opened > 0)
+        array_close(&self->arrays[--opened]);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+int array_functions_add(PyObject *module)
+{
+    static PyMethodDef functions[] = {
+        {"describe", describe, METH_O,
+         "describe(array)\n\nThe dtype and the shape of an array: (\"f32\", (3, 4))."},
+        {"move_array", (PyCFunction)(void (*)(void))move_array, METH_VARARGS | METH_KEYWORDS,
+         "move_array(context, array, source, target, out=None, stream=None)\n\n"
+         "Move this rank's shard from one layout to another.  Collective."},
+        {0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc,
+         "Move(context, sources, targets)\n\nA plan that is bound once and called often: "
+         "move(arrays, outs, stream=None).  Collective."},
+        {Py_tp_new, bound_new},
+        {Py_tp_dealloc, bound_dealloc},
+        {Py_tp_call, bound_call},
+        {0, NULL}};
+    static PyType_Spec spec = {"weft.Move", sizeof(bound_object), 0, Py_TPFLAGS_DEFAULT, slots};
+
+    if (PyModule_AddFunctions(module, functions) < 0) return -1;
+    return type_add(module, &spec, &binding.bound);
+}

@@ -1,0 +1,159 @@
+/* plan.c - weft.Plan. */
+#include "binding.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static weft_plan *raw_of(PyObject *self)
+{
+    return ((plan_object *)self)->raw;
+}
+
+static int read_goal(const char *text, uint32_t *out)
+{
+    static const char *const goals[] = {"time", "bytes", "memory"};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        *out = i;
+        if (strcmp(text, goals[i]) == 0) return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "minimize is '%s'; expected 'time', 'bytes' or 'memory'", text);
+    return -1;
+}
+
+static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"source", "target", "minimize", "memory_limit", "costs", NULL};
+    weft_plan_options options = {.struct_size = sizeof options};
+    const char *goal = "time", *costs = NULL;
+    PyObject *source, *target;
+    weft_spec *from, *to;
+    weft_cost_table *table = NULL;
+    weft_plan *raw = NULL;
+    unsigned long long limit = 0;
+    weft_status status;
+
+    (void)type;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|sKz:Plan", names, &source, &target, &goal,
+                                     &limit, &costs))
+        return NULL;
+    from = spec_of(source, "source");
+    to = from != NULL ? spec_of(target, "target") : NULL;
+    if (to == NULL || read_goal(goal, &options.minimize) < 0) return NULL;
+    options.memory_limit = limit;
+    if (check(weft_cost_table_open(costs, &table)) < 0) return NULL;
+    options.costs = table;
+    Py_BEGIN_ALLOW_THREADS status = weft_plan_create(from, to, &options, &raw);
+    Py_END_ALLOW_THREADS weft_cost_table_release(&table);
+    return status == WEFT_OK ? plan_wrap(raw) : raise_status(status);
+}
+
+static void plan_dealloc(PyObject *self)
+{
+    weft_plan_release(&((plan_object *)self)->raw);
+    object_free(self);
+}
+
+static weft_status print(const void *plan, char *buffer, size_t capacity, size_t *length)
+{
+    return weft_plan_print(plan, buffer, capacity, length);
+}
+
+static weft_status print_json(const void *plan, char *buffer, size_t capacity, size_t *length)
+{
+    return weft_plan_print_json(plan, NULL, buffer, capacity, length);
+}
+
+static PyObject *plan_str(PyObject *self)
+{
+    return text_of(print, raw_of(self));
+}
+
+static PyObject *plan_json(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return text_of(print_json, raw_of(self));
+}
+
+static PyObject *get_spec(PyObject *self, bool target)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+    const weft_spec *spec;
+
+    if (check(weft_plan_get(raw_of(self), &info)) < 0) return NULL;
+    spec = target ? info.to : info.from;
+    if (spec == NULL) Py_RETURN_NONE;
+    return spec_wrap(weft_spec_retain(spec));
+}
+
+static PyObject *get_source(PyObject *self, void *closure)
+{
+    (void)closure;
+    return get_spec(self, false);
+}
+
+static PyObject *get_target(PyObject *self, void *closure)
+{
+    (void)closure;
+    return get_spec(self, true);
+}
+
+/* A number of weft_plan_info; CLOSURE is its offset. */
+static PyObject *get_number(PyObject *self, void *closure)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+
+    if (check(weft_plan_get(raw_of(self), &info)) < 0) return NULL;
+    return PyLong_FromUnsignedLongLong(*(uint64_t *)((char *)&info + (uintptr_t)closure));
+}
+
+static PyObject *get_flag(PyObject *self, void *closure)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+
+    if (check(weft_plan_get(raw_of(self), &info)) < 0) return NULL;
+    return PyBool_FromLong(*(bool *)((char *)&info + (uintptr_t)closure));
+}
+
+static PyObject *get_lower_bound(PyObject *self, void *closure)
+{
+    uint64_t bytes = 0;
+
+    (void)closure;
+    if (check(weft_plan_lower_bound(raw_of(self), &bytes)) < 0) return NULL;
+    return PyLong_FromUnsignedLongLong(bytes);
+}
+
+int plan_type_add(PyObject *module)
+{
+#define AT(field) (void *)offsetof(weft_plan_info, field)
+    static PyGetSetDef properties[] = {
+        {"source", get_source, NULL, "The layout that the plan begins with.", NULL},
+        {"target", get_target, NULL, "The layout that the plan ends with.", NULL},
+        {"cost_ns", get_number, NULL, "The predicted time in nanoseconds.", AT(cost_ns)},
+        {"bytes_received_max", get_number, NULL, "Bytes that the busiest rank receives.",
+         AT(bytes_received_max)},
+        {"scratch_bytes", get_number, NULL, "Scratch of the rank that needs most.", AT(peak_bytes)},
+        {"digest", get_number, NULL, "A hash; equal plans have equal digests.", AT(digest)},
+        {"exact", get_flag, NULL, "Whether bytes_received_max is counted.", AT(exact)},
+        {"least", get_flag, NULL, "Whether no better plan exists among those known.", AT(least)},
+        {"lower_bound", get_lower_bound, NULL,
+         "Bytes that the busiest rank must receive in any method.", NULL},
+        {0}};
+#undef AT
+    static PyMethodDef methods[] = {
+        {"json", plan_json, METH_NOARGS, "json()\n\nThe plan as a JSON object."}, {0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "Plan(source, target, minimize=\"time\", memory_limit=0, costs=None)\n\nThe "
+                    "steps that take a tensor from one layout to another.  Nothing is moved."},
+        {Py_tp_new, plan_new},
+        {Py_tp_dealloc, plan_dealloc},
+        {Py_tp_str, plan_str},
+        {Py_tp_repr, plan_str},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
+        {0, NULL}};
+    static PyType_Spec spec = {"weft.Plan", sizeof(plan_object), 0, Py_TPFLAGS_DEFAULT, slots};
+
+    return type_add(module, &spec, &binding.plan);
+}

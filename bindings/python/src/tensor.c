@@ -1,0 +1,382 @@
+/* tensor.c - weft.Tensor: layouts, moves, views, comparison and text.  draw.c and share.c add
+ * random numbers and DLPack. */
+#include "tensor.h"
+
+#include "array.h"
+
+#include <stdlib.h>
+
+weft_tensor *tensor_raw(PyObject *self)
+{
+    return ((tensor_object *)self)->raw;
+}
+
+PyObject *tensor_wrap(weft_tensor *raw, context_object *context)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(binding.tensor, Py_tp_alloc);
+    tensor_object *self = (tensor_object *)allocate(binding.tensor, 0);
+
+    if (self == NULL) {
+        weft_tensor_release(&raw);
+        return NULL;
+    }
+    self->raw = raw;
+    self->context = (context_object *)Py_NewRef((PyObject *)context);
+    context->used++;
+    return (PyObject *)self;
+}
+
+static void tensor_dealloc(PyObject *object)
+{
+    tensor_object *self = (tensor_object *)object;
+
+    weft_tensor_release(&self->raw);
+    if (self->context != NULL) {
+        self->context->used--;
+        Py_DECREF((PyObject *)self->context);
+    }
+    object_free(object);
+}
+
+static context_object *context_at(PyObject *self)
+{
+    return ((tensor_object *)self)->context;
+}
+
+/* ---- creation ---- */
+
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"context", "spec", "name", NULL};
+    weft_tensor_options options = {.struct_size = sizeof options};
+    PyObject *given, *spec;
+    context_object *context;
+    weft_spec *layout;
+    weft_tensor *raw = NULL;
+
+    (void)type;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|z:Tensor", names, &given, &spec,
+                                     &options.name))
+        return NULL;
+    context = context_of(given);
+    layout = context != NULL ? spec_of(spec, "spec") : NULL;
+    if (layout == NULL || check(weft_tensor_create(context->raw, layout, &options, &raw)) < 0)
+        return NULL;
+    return tensor_wrap(raw, context);
+}
+
+/* The array that a tensor wraps, and the object that owns its memory. */
+struct wrapped {
+    struct array array;
+    PyObject *owner;
+};
+
+/* Threads without the GIL may release a tensor, also when the interpreter has ended. */
+static void release_wrapped(void *argument, void *memory)
+{
+    struct wrapped *wrapped = argument;
+    PyGILState_STATE state;
+
+    (void)memory;
+    if (!Py_IsInitialized()) return;
+    state = PyGILState_Ensure();
+    array_close(&wrapped->array);
+    Py_DECREF(wrapped->owner);
+    free(wrapped);
+    PyGILState_Release(state);
+}
+
+static PyObject *tensor_wrap_array(PyObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"context", "spec", "array", "name", "agree", NULL};
+    weft_tensor_options options = {.struct_size = sizeof options, .release = release_wrapped};
+    struct wrapped *wrapped;
+    PyObject *given, *spec, *array;
+    context_object *context;
+    weft_spec *layout;
+    weft_tensor *raw = NULL;
+    int agree = 0;
+
+    (void)type;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|zp:wrap", names, &given, &spec, &array,
+                                     &options.name, &agree))
+        return NULL;
+    context = context_of(given);
+    layout = context != NULL ? spec_of(spec, "spec") : NULL;
+    if (layout == NULL) return NULL;
+    wrapped = calloc(1, sizeof *wrapped);
+    if (wrapped == NULL) return PyErr_NoMemory();
+    if (array_open(array, NULL, &wrapped->array) < 0) {
+        free(wrapped);
+        return NULL;
+    }
+    wrapped->owner = Py_NewRef(array);
+    options.argument = wrapped;
+    options.agree = agree;
+    options.shape = wrapped->array.shape;
+    options.strides = wrapped->array.strides;
+    if (shard_fits(&wrapped->array, layout, weft_rank(context->raw), "array") < 0 ||
+        writable(&wrapped->array, "array") < 0 ||
+        check(weft_tensor_wrap(context->raw, layout, wrapped->array.data, &options, &raw)) < 0) {
+        release_wrapped(wrapped, NULL);
+        return NULL;
+    }
+    return tensor_wrap(raw, context);
+}
+
+/* ---- properties ---- */
+
+static PyObject *get_spec(PyObject *self, void *closure)
+{
+    (void)closure;
+    return spec_wrap(weft_spec_retain(weft_tensor_spec(tensor_raw(self))));
+}
+
+static PyObject *get_name(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(weft_tensor_name(tensor_raw(self)));
+}
+
+static PyObject *get_context(PyObject *self, void *closure)
+{
+    (void)closure;
+    return Py_NewRef((PyObject *)context_at(self));
+}
+
+static weft_status print(const void *tensor, char *buffer, size_t capacity, size_t *length)
+{
+    return weft_tensor_print((weft_tensor *)tensor, NULL, buffer, capacity, length);
+}
+
+static weft_status print_full(const void *tensor, char *buffer, size_t capacity, size_t *length)
+{
+    return weft_tensor_print_full((weft_tensor *)tensor, NULL, buffer, capacity, length);
+}
+
+static PyObject *tensor_str(PyObject *self)
+{
+    return text_of(print, tensor_raw(self));
+}
+
+static PyObject *tensor_text(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return text_of(print_full, tensor_raw(self));
+}
+
+/* ---- moves ---- */
+
+static PyObject *tensor_move(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"target", "stream", NULL};
+    PyObject *target, *stream = Py_None;
+    weft_spec *layout, *parsed = NULL;
+    weft_stream *on, *owned;
+    weft_tensor *raw = NULL;
+    weft_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:move", names, &target, &stream))
+        return NULL;
+    if (PyUnicode_Check(target)) {
+        const char *text = PyUnicode_AsUTF8AndSize(target, NULL);
+
+        if (text == NULL ||
+            check(weft_spec_with(weft_tensor_spec(tensor_raw(self)), text, &parsed)) < 0)
+            return NULL;
+        layout = parsed;
+    } else {
+        layout = weft_spec_retain(spec_of(target, "target"));
+    }
+    if (layout == NULL || stream_of(stream, context_at(self), &on, &owned) < 0) {
+        weft_spec_release(&layout);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS status = weft_tensor_move(tensor_raw(self), layout, on, &raw);
+    weft_stream_release(context_at(self)->raw, &owned);
+    Py_END_ALLOW_THREADS weft_spec_release(&layout);
+    return status == WEFT_OK ? tensor_wrap(raw, context_at(self)) : raise_status(status);
+}
+
+static PyObject *tensor_move_into(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"target", "stream", NULL};
+    PyObject *target, *stream = Py_None;
+    weft_stream *on, *owned;
+    weft_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|O:move_into", names, binding.tensor, &target,
+                                     &stream) ||
+        stream_of(stream, context_at(self), &on, &owned) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_tensor_move_into(tensor_raw(self), tensor_raw(target), on, NULL);
+    weft_stream_release(context_at(self)->raw, &owned);
+    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensor_full(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"rank", NULL};
+    weft_tensor *raw = NULL;
+    weft_status status;
+    int rank = WEFT_EVERY_RANK;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i:full", names, &rank)) return NULL;
+    Py_BEGIN_ALLOW_THREADS status = weft_tensor_full(tensor_raw(self), rank, NULL, &raw);
+    Py_END_ALLOW_THREADS return status == WEFT_OK ? tensor_wrap(raw, context_at(self))
+                                                  : raise_status(status);
+}
+
+/* ---- views ---- */
+
+static PyObject *tensor_narrow(PyObject *self, PyObject *args)
+{
+    long long start, length;
+    weft_tensor *raw = NULL;
+    int dim;
+
+    if (!PyArg_ParseTuple(args, "iLL:narrow", &dim, &start, &length)) return NULL;
+    if (check(weft_tensor_narrow(tensor_raw(self), dim, start, length, &raw)) < 0) return NULL;
+    return tensor_wrap(raw, context_at(self));
+}
+
+static PyObject *tensor_transpose(PyObject *self, PyObject *args)
+{
+    weft_tensor *raw = NULL;
+    int a, b;
+
+    if (!PyArg_ParseTuple(args, "ii:transpose", &a, &b)) return NULL;
+    if (check(weft_tensor_transpose(tensor_raw(self), a, b, &raw)) < 0) return NULL;
+    return tensor_wrap(raw, context_at(self));
+}
+
+static PyObject *tensor_reshape(PyObject *self, PyObject *sizes)
+{
+    int64_t shape[WEFT_MAX_DIMS];
+    Py_ssize_t dims = PySequence_Size(sizes);
+    weft_tensor *raw = NULL;
+
+    if (dims < 0) return NULL;
+    if (dims > WEFT_MAX_DIMS)
+        return PyErr_Format(PyExc_ValueError, "a shape has at most %d dimensions", WEFT_MAX_DIMS);
+    for (Py_ssize_t i = 0; i < dims; i++) {
+        PyObject *size = PySequence_GetItem(sizes, i);
+
+        shape[i] = size != NULL ? PyLong_AsLongLong(size) : -1;
+        Py_XDECREF(size);
+        if (PyErr_Occurred()) return NULL;
+    }
+    if (check(weft_tensor_reshape(tensor_raw(self), (int32_t)dims, shape, &raw)) < 0) return NULL;
+    return tensor_wrap(raw, context_at(self));
+}
+
+/* ---- elements ---- */
+
+static PyObject *tensor_fill(PyObject *self, PyObject *args)
+{
+    double value;
+
+    if (!PyArg_ParseTuple(args, "d:fill", &value)) return NULL;
+    if (check(weft_tensor_fill(tensor_raw(self), value, NULL)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensor_from_host(PyObject *self, PyObject *source)
+{
+    weft_status status;
+    Py_buffer view;
+
+    if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensor_to_host(PyObject *self, PyObject *target)
+{
+    weft_status status;
+    Py_buffer view;
+
+    if (PyObject_GetBuffer(target, &view, PyBUF_WRITABLE) < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensor_compare(PyObject *self, PyObject *args)
+{
+    weft_difference_info info = {.struct_size = sizeof info};
+    PyObject *other, *index;
+    weft_status status;
+    int32_t dims;
+
+    if (!PyArg_ParseTuple(args, "O!:compare", binding.tensor, &other)) return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        weft_tensor_compare(tensor_raw(self), tensor_raw(other), NULL, &info);
+    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    dims = weft_spec_dims(weft_tensor_spec(tensor_raw(self)));
+    index = PyTuple_New(dims);
+    for (int32_t i = 0; index != NULL && i < dims; i++) {
+        PyObject *value = PyLong_FromLongLong(info.index[i]);
+
+        if (value == NULL || PyTuple_SetItem(index, i, value) < 0) Py_CLEAR(index);
+    }
+    if (index == NULL) return NULL;
+    return Py_BuildValue("{s:O,s:K,s:d,s:i,s:N}", "equal", info.equal ? Py_True : Py_False,
+                         "differing", info.differing, "largest", info.largest, "rank",
+                         (int)info.rank, "index", index);
+}
+
+int tensor_type_add(PyObject *module)
+{
+#define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+    static PyGetSetDef properties[] = {
+        {"spec", get_spec, NULL, "The layout.", NULL},
+        {"name", get_name, NULL, "The name in messages; \"\" if it has none.", NULL},
+        {"context", get_context, NULL, "The context.", NULL},
+        {0}};
+    static PyMethodDef methods[] = {
+        {"wrap", KEYWORDS(tensor_wrap_array) | METH_CLASS,
+         "wrap(context, spec, array, name=None, agree=False)\n\nA tensor whose shard on this rank "
+         "is the array."},
+        {"move", KEYWORDS(tensor_move),
+         "move(target, stream=None)\n\nThe tensor in another layout, a spec or placements.  "
+         "Collective."},
+        {"move_into", KEYWORDS(tensor_move_into),
+         "move_into(target, stream=None)\n\nMove the elements to another tensor.  Collective."},
+        {"full", KEYWORDS(tensor_full),
+         "full(rank=-1)\n\nThe whole tensor on one rank, or on every rank.  Collective."},
+        {"narrow", tensor_narrow, METH_VARARGS,
+         "narrow(dim, start, length)\n\nA view of the indices from start on."},
+        {"transpose", tensor_transpose, METH_VARARGS,
+         "transpose(a, b)\n\nA view with two dimensions swapped."},
+        {"reshape", tensor_reshape, METH_O, "reshape(shape)\n\nA view with another shape."},
+        {"fill", tensor_fill, METH_VARARGS, "fill(value)\n\nSet every element."},
+        {"from_host", tensor_from_host, METH_O,
+         "from_host(source)\n\nSet this rank's shard from a contiguous buffer in host memory."},
+        {"to_host", tensor_to_host, METH_O,
+         "to_host(target)\n\nCopy this rank's shard to a contiguous buffer in host memory."},
+        {"compare", tensor_compare, METH_VARARGS,
+         "compare(other)\n\nHow two tensors differ.  Collective."},
+        {"text", tensor_text, METH_NOARGS, "text()\n\nThe whole tensor as text.  Collective."},
+        DRAW_METHODS SHARE_METHODS{0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "Tensor(context, spec, name=None)\n\nA layout and this rank's memory, which is "
+                    "not set."},
+        {Py_tp_new, tensor_new},
+        {Py_tp_dealloc, tensor_dealloc},
+        {Py_tp_str, tensor_str},
+        {Py_tp_repr, tensor_str},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
+        {0, NULL}};
+    static PyType_Spec spec = {"weft.Tensor", sizeof(tensor_object), 0, Py_TPFLAGS_DEFAULT, slots};
+
+    return type_add(module, &spec, &binding.tensor);
+}

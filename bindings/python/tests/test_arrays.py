@@ -1,0 +1,87 @@
+"""Arrays in and out, on one rank and on several."""
+
+import array
+import sys
+
+import pytest
+
+import weft
+
+np = pytest.importorskip("numpy")
+
+
+def test_arrays_are_described(alone):
+    assert weft.describe(np.zeros((3, 4), np.float16)) == ("f16", (3, 4))
+    assert weft.describe(array.array("d", [1, 2])) == ("f64", (2,))
+    assert weft.describe(bytearray(5)) == ("u8", (5,))
+    with pytest.raises(TypeError, match="list is not an array"):
+        weft.describe([1, 2])
+    with pytest.raises(ValueError, match="at most 8"):
+        weft.describe(np.zeros((1,) * 9))
+
+
+def test_results_are_of_the_callers_kind(alone):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    y = weft.redistribute(x, "1", "S(0)", "S(1)", context=alone)
+    assert type(y) is np.ndarray and np.array_equal(x, y)
+    view = memoryview(bytearray(b"weft"))
+    moved = weft.redistribute(view, "1", "S(0)", "R", context=alone)
+    assert isinstance(moved, memoryview) and moved == view
+
+
+def test_arrays_that_do_not_fit_are_refused(alone):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with pytest.raises(ValueError, match="not contiguous"):
+        weft.redistribute(x.T, "1", "S(0)", "R", context=alone)
+    with pytest.raises(ValueError, match=r"f32\[3,4\].*f32\[4,4\]"):
+        weft.redistribute(x, "1", "S(0)", "R", (4, 4), context=alone)
+    x.flags.writeable = False
+    y = weft.redistribute(x, "1", "S(0)", "R", context=alone)
+    assert np.array_equal(x, y)
+    with pytest.raises(ValueError, match="out is read-only"):
+        weft.redistribute(x, "1", "S(0)", "R", out=x, context=alone)
+
+
+def test_ranks_move_their_shards(ranks):
+    ranks(3, """
+        import numpy as np, weft
+        context = weft.init()
+        whole = np.arange(7 * 5, dtype=np.float64).reshape(7, 5)
+        x = np.array_split(whole, 3, 0)[context.rank].copy()
+        y = weft.redistribute(x, "3", "S(0)", "R")
+        assert np.array_equal(y, whole)
+        uneven = whole[[0, 1, 5][context.rank]:[1, 5, 7][context.rank]].copy()
+        assert np.array_equal(weft.redistribute(uneven, "3", "S(0)", "R"), whole)
+        x = whole[[0, 3, 6][context.rank]:][:3].copy()
+        columns = weft.redistribute(x, "3", "S(0)", "S(1)", (7, 5))
+        specs = weft.spec("f64[7,5] S(0)", "3"), weft.spec("f64[7,5] S(1)", "3")
+        move = weft.Move(context, specs[:1] * 2, specs[1:] * 2)
+        outs = [np.empty_like(columns), np.empty_like(columns)]
+        for _ in range(3):
+            move([x, x + 1], outs)
+        assert np.array_equal(outs[0], columns) and np.array_equal(outs[1], columns + 1)
+    """)
+
+
+def test_calls_do_not_grow_memory(alone):
+    x = np.arange(6, dtype=np.float32)
+    y = np.empty_like(x)
+
+    def peak():
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    for _ in range(1000):
+        weft.redistribute(x, "1", "S(0)", "R", out=y, context=alone)
+    before, references = peak(), sys.getrefcount(x)
+    for _ in range(20000):
+        weft.redistribute(x, "1", "S(0)", "R", out=y, context=alone)
+    assert sys.getrefcount(x) == references and peak() - before < 512
+
+
+def test_torch_is_not_imported():
+    import subprocess
+
+    program = "import sys, weft; assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)

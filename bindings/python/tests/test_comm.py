@@ -1,0 +1,95 @@
+"""Collectives and messages on arrays."""
+
+import pytest
+
+pytest.importorskip("numpy")
+
+
+def test_collectives_equal_numpy(ranks):
+    ranks(3, """
+        import numpy as np, weft
+        context = weft.init()
+        world = weft.Comm(context)
+        rank, size = world.rank, world.size
+        everyone = [np.arange(6, dtype=np.float32) * (r + 1) for r in range(size)]
+        mine = everyone[rank].copy()
+        world.all_reduce(mine)
+        assert np.array_equal(mine, sum(everyone))
+        out = np.empty_like(mine)
+        world.all_reduce(everyone[rank], out, "max")
+        assert np.array_equal(out, np.maximum.reduce(everyone))
+        gathered = np.empty((size, 6), np.float32)
+        world.all_gather(everyone[rank], gathered)
+        assert np.array_equal(gathered, np.stack(everyone))
+        part = np.empty(2, np.float32)
+        world.reduce_scatter(everyone[rank], part)
+        assert np.array_equal(part, sum(everyone)[2 * rank:2 * rank + 2])
+        swapped = np.empty(6, np.float32)
+        world.all_to_all(everyone[rank], swapped)
+        assert np.array_equal(swapped, np.concatenate([e[2 * rank:2 * rank + 2] for e in everyone]))
+        token = everyone[rank].copy()
+        world.broadcast(token, root=2)
+        assert np.array_equal(token, everyone[2])
+        counts = [1, 2, 3]
+        joined = np.empty(6, np.float32)
+        world.all_gather_v(everyone[rank][:counts[rank]].copy(), joined, counts)
+        assert np.array_equal(joined, np.concatenate([e[:c] for e, c in zip(everyone, counts)]))
+        world.barrier()
+        with world.group():
+            received = np.empty(6, np.float32)
+            world.send(everyone[rank], (rank + 1) % size)
+            world.receive(received, (rank - 1) % size)
+        assert np.array_equal(received, everyone[(rank - 1) % size])
+        pair = world.create([0, 2])
+        assert (pair is None) == (rank == 1)
+        if pair is not None:
+            assert (pair.rank, pair.size) == (rank // 2, 2)
+        line = world.along(weft.mesh("tp=3"), "tp")
+        assert line.size == 3
+    """)
+
+
+def test_arrays_of_other_sizes_are_refused(ranks):
+    ranks(1, """
+        import numpy as np, weft
+        world = weft.Comm(weft.init())
+        for call, text in (
+            (lambda: world.all_reduce(np.ones(3), np.ones(4)), "3 elements and recv 4"),
+            (lambda: world.all_reduce(np.ones(3), np.ones(3, np.float32)), "send is of f64"),
+            (lambda: world.all_reduce(np.ones((4, 4))[:, 0]), "not contiguous"),
+            (lambda: world.collective("all_reduc"), "not a collective"),
+            (lambda: world.all_gather_v(np.ones(3), np.ones(3), [4]), "add up to 4"),
+        ):
+            try:
+                call()
+            except ValueError as error:
+                assert text in str(error), error
+            else:
+                raise AssertionError(text)
+    """)
+
+
+def test_a_rank_that_ends_is_named(tmp_path):
+    import os
+    import subprocess
+    import sys
+
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys, numpy as np, weft\n"
+        "rank, place = int(sys.argv[1]), sys.argv[2]\n"
+        "context = weft.init('gloo-cpu', rank=rank, size=2, rendezvous=place, timeout=20)\n"
+        "world = weft.Comm(context)\n"
+        "if rank == 1: raise KeyError('lost')\n"
+        "try: world.all_reduce(np.ones(4))\n"
+        "except weft.Error as error: print('survivor:', type(error).__name__, error)\n"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, script, str(rank), f"unix:weft-python-{os.getpid()}"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for rank in range(2)
+    ]  # fmt: skip
+    outputs = [process.communicate(timeout=60)[0] for process in processes]
+    assert "survivor: PeerError" in outputs[0] and "rank 1" in outputs[0], outputs
+    assert "KeyError: 'lost'" in outputs[1]

@@ -1,0 +1,57 @@
+"""Meshes, specs and plans."""
+
+import json
+
+import pytest
+
+import weft
+
+
+def test_meshes_are_equal_by_value():
+    mesh = weft.mesh("dp=2,tp=4")
+    assert mesh == weft.mesh("dp=2,tp=4") and hash(mesh) == hash(weft.mesh("dp=2,tp=4"))
+    assert mesh != weft.mesh("2x4")
+    assert (mesh.size, len(mesh), mesh.shape, mesh.names) == (8, 8, (2, 4), ("dp", "tp"))
+    assert mesh.ranks == tuple(range(8)) and mesh.coordinate(6) == (1, 2)
+    assert repr(mesh) == "weft.mesh('dp=2,tp=4')" and str(mesh.slice("tp", 5)) == "tp=4@4-7"
+    assert mesh.flatten("dp,tp", "all").names == ("all",)
+
+
+def test_specs_have_their_parts():
+    mesh = weft.mesh("dp=2,tp=4")
+    spec = weft.spec("bf16[8,6] S(0),R", mesh)
+    assert (spec.dtype, spec.shape, spec.placements, spec.mesh) == ("bf16", (8, 6), "S(0),R", mesh)
+    assert spec.with_("R,S(1)").placements == "R,S(1)"
+    assert spec.with_(dtype="f32").dtype == "f32"
+    assert spec.with_(mesh=weft.mesh("2x4")).mesh == weft.mesh("2x4")
+    assert spec.shard(5) == ((4, 6), (4, 0))
+    assert weft.spec("f32[4] R,P(sum)", mesh).dual().placements == "P(sum),R"
+    assert weft.spec("f32[4] R,P(sum)", mesh).gradient().placements == "R,R"
+    assert eval(repr(spec)) == spec
+
+
+def test_specs_follow_from_shards():
+    spec = weft.Spec.from_shards(weft.mesh("3"), "f32", "S(0)", 2, [5, 4, 1, 4, 2, 4])
+    assert str(spec) == "f32[8,4] G(0;5,1,2)"
+
+
+def test_plans_have_exact_figures():
+    plan = weft.plan("bf16[4096,4096]", "dp=2,tp=4", "S(0),R", "R,S(1)")
+    assert plan.bytes_received_max == plan.lower_bound == 4096 * 4096 // 8 * 2 and plan.exact
+    assert json.loads(plan.json())["from"] == "S(0),R"
+    assert str(plan.source) == "bf16[4096,4096] S(0),R" and plan.target.placements == "R,S(1)"
+    least = weft.plan("f32[7,10]", "2x3", "P(sum),P(sum)", "S(0),S(1)", minimize="bytes")
+    assert least.least and least.bytes_received_max == 288
+    with pytest.raises(ValueError, match="expected 'time', 'bytes' or 'memory'"):
+        weft.plan("f32[7]", "2", "S(0)", "R", minimize="speed")
+
+
+def test_errors_are_exceptions_of_their_status():
+    with pytest.raises(weft.ParseError, match="position 6") as caught:
+        weft.spec("f32[8", "2")
+    assert caught.value.code == -13 and caught.value.name == "ERR_PARSE"
+    assert isinstance(caught.value, ValueError) and isinstance(caught.value, weft.Error)
+    with pytest.raises(weft.NotFoundError):
+        weft.mesh("dp=2").slice("tp", 0)
+    with pytest.raises(TypeError, match="mesh must be a weft.Mesh, not str"):
+        weft.Spec("f32[8] R", "2")

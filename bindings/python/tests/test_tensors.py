@@ -1,0 +1,74 @@
+"""Tensors on simulated ranks and on ranks that are processes."""
+
+import gc
+
+import pytest
+
+import weft
+
+
+def test_moves_keep_the_elements(simulated):
+    w = weft.Tensor(simulated, weft.spec("f32[6,4] S(0),S(1)", "dp=2,tp=2"), "w")
+    w.normal(42)
+    moved = w.move("R,S(0)")
+    assert (moved.spec.placements, moved.name) == ("R,S(0)", "w")
+    assert w.compare(moved)["equal"]
+    moved.fill(0)
+    difference = w.compare(moved)
+    assert not difference["equal"] and difference["largest"] > 1
+    w.move_into(moved)
+    assert w.compare(moved)["equal"] and "f32[6,4] R,S(0)" in moved.text()
+
+
+def test_random_bits_do_not_depend_on_the_layout(simulated):
+    draws = {
+        "uniform": "f32", "normal": "f32", "truncated_normal": "f64", "bernoulli": "i8",
+        "dropout": "f32", "integers": "i64",
+    }  # fmt: skip
+    for draw, dtype in draws.items():
+        tensors = [
+            weft.Tensor(simulated, weft.spec(f"{dtype}[5,7] {placements}", "2x2"))
+            for placements in ("S(0),S(1)", "R,R", "O(1),S(1)")
+        ]
+        for tensor in tensors:
+            getattr(tensor, draw)(7, offset=3)
+        assert all(tensors[0].compare(tensor)["equal"] for tensor in tensors[1:]), draw
+
+
+def test_views_share_memory(simulated):
+    w = weft.Tensor(simulated, weft.spec("f32[6,4] R,S(0)", "2x2"))
+    w.uniform(1)
+    assert str(w.narrow(1, 0, 2).transpose(0, 1).spec) == "f32[2,6] R,S(1)"
+    assert w.reshape((2, 3, 4)).spec.shape == (2, 3, 4)
+    with pytest.raises(weft.InvalidError):
+        w.reshape((5, 5))
+
+
+def test_a_context_in_use_is_not_closed(simulated):
+    tensor = weft.Tensor(simulated, weft.spec("f32[4] R", "4"))
+    with pytest.raises(RuntimeError, match="1 of its tensors"):
+        simulated.close()
+    del tensor
+    gc.collect()
+
+
+def test_memory_is_shared_with_numpy(alone):
+    np = pytest.importorskip("numpy")
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    tensor = weft.Tensor.wrap(alone, weft.spec("f32[3,4] R", "1"), x)
+    tensor.fill(3)
+    assert (x == 3).all()
+    shared = np.from_dlpack(tensor)
+    assert shared.ctypes.data == x.ctypes.data
+    del tensor
+    shared[0, 0] = 5
+    assert x[0, 0] == 5
+    del shared
+    own = weft.Tensor(alone, weft.spec("f64[2,2] R", "1"))
+    own.fill(2)
+    kept = np.from_dlpack(own)
+    del own
+    gc.collect()
+    assert (kept == 2).all()
+    del kept
+    gc.collect()

@@ -1,0 +1,116 @@
+"""weft moves tensors between distributed layouts on any hardware.
+
+>>> import weft
+>>> mesh = weft.mesh("dp=2,tp=4")
+>>> plan = weft.plan("bf16[4096,4096]", mesh, "S(0),R", "R,S(1)")
+>>> plan.bytes_received_max
+4194304
+"""
+
+import atexit as _atexit
+from array import array as _array
+
+from ._comm import Comm
+from ._errors import *  # noqa: F403
+from ._errors import Error as Error
+from ._weft import Context, Mesh, Move, Plan, Spec, Stream, Tensor, describe, move_array
+from ._weft import version as __version__
+
+_current = None
+
+
+def init(backend=None, **options):
+    """Join the job, and make its context the current one.  Collective."""
+    global _current
+    if _current is not None and not _current.closed:
+        raise RuntimeError("weft.init was called before; weft.current() is its context")
+    _current = Context(backend, **options)
+    return _current
+
+
+def current():
+    """The context of weft.init.  Without one, it is made from the launcher's variables."""
+    if _current is None or _current.closed:
+        return init()
+    return _current
+
+
+def _leave():
+    if _current is not None and not _current.closed:
+        try:
+            _current.close()
+        except RuntimeError:
+            pass  # the process ends; tensors that are still in use end with it
+
+
+_atexit.register(_leave)
+
+
+def mesh(text):
+    """The mesh with this text, such as "dp=2,tp=4"."""
+    return text if isinstance(text, Mesh) else Mesh(text)
+
+
+def spec(text, on):
+    """The layout with this text, such as "f32[64,64] S(0),R", on a mesh."""
+    return text if isinstance(text, Spec) else Spec(text, mesh(on))
+
+
+def plan(tensor, on, source, target, **options):
+    """The plan that moves a tensor, such as "bf16[4096,4096]", between two layouts on a mesh."""
+    on = mesh(on)
+    return Plan(Spec(f"{tensor} {source}", on), Spec(f"{tensor} {target}", on), **options)
+
+
+def _shapes_of_all(context, on, local):
+    """The shapes of the shards of all ranks of the mesh, one after the other.  Collective."""
+    dims, size = len(local), on.size
+    key = (on, dims)
+    pair = context._layouts.get(key)
+    if pair is None:
+        line = Mesh(f"{size}@{','.join(map(str, on.ranks))}")
+        rows = Tensor(context, Spec(f"i64[{size},{dims}] S(0)", line), "shapes of shards")
+        pair = context._layouts[key] = (rows, rows.full())
+    pair[0].from_host(_array("q", local))
+    pair[0].move_into(pair[1])
+    shapes = bytearray(8 * size * dims)
+    pair[1].to_host(shapes)
+    return bytes(shapes)
+
+
+def _source_of(context, on, placements, dtype, local):
+    """The layout whose shards have the shapes that all ranks have.  Collective."""
+    if not local:
+        return Spec(f"{dtype}[] {placements}", on)
+    if context.rank not in on.ranks:
+        raise InvalidError("a rank outside the mesh has no shard; give the shape")  # noqa: F405
+    shapes = _shapes_of_all(context, on, local)
+    key = (on, placements, dtype, shapes)
+    spec = context._layouts.get(key)
+    if spec is None:
+        sizes = memoryview(shapes).cast("q")
+        spec = Spec.from_shards(on, dtype, placements, len(local), sizes)
+        context._layouts[key] = spec
+    return spec
+
+
+def redistribute(x, on, source, target, shape=None, *, out=None, stream=None, context=None):
+    """Move x, this rank's shard, from one layout to another.  Collective.
+
+    The result is an array of the library of x.  Without `shape`, the ranks exchange the shapes of
+    their shards in every call, and the global shape follows from them.
+    """
+    if context is None:
+        context = current()
+    dtype, local = describe(x)
+    if shape is None:
+        on = mesh(on)
+        shape = _source_of(context, on, source, dtype, local)
+    key = (on, source, target, dtype, shape)
+    specs = context._layouts.get(key)
+    if specs is None:
+        begin = shape
+        if not isinstance(shape, Spec):
+            begin = Spec(f"{dtype}[{','.join(map(str, shape))}] {source}", mesh(on))
+        specs = context._layouts[key] = (begin, begin.with_(target))
+    return move_array(context, x, specs[0], specs[1], out, stream)

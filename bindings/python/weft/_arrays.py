@@ -1,0 +1,34 @@
+"""New arrays of libraries that have no exchange table of DLPack."""
+
+NUMPY_NAMES = {
+    "bool": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32",
+    "u32": "uint32", "i64": "int64", "u64": "uint64", "f16": "float16", "f32": "float32",
+    "f64": "float64", "c64": "complex64", "c128": "complex128",
+}  # fmt: skip
+BUFFER_FORMATS = {
+    "bool": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q",
+    "u64": "Q", "f32": "f", "f64": "d",
+}  # fmt: skip
+
+
+def empty(like, shape, dtype):
+    """An array of the library of `like`, on its device.  Its elements are not set."""
+    if hasattr(like, "__array_namespace__"):
+        library = like.__array_namespace__()
+        if dtype not in NUMPY_NAMES:
+            raise TypeError(f"{library.__name__} has no dtype for {dtype}")
+        return library.empty(shape, dtype=getattr(library, NUMPY_NAMES[dtype]), device=like.device)
+    if hasattr(like, "new_empty"):  # PyTorch before the exchange table
+        import sys
+
+        torch = sys.modules["torch"]
+        names = {**NUMPY_NAMES, "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
+        return like.new_empty(shape, dtype=getattr(torch, names[dtype]))
+    if dtype not in BUFFER_FORMATS:
+        raise TypeError(f"a buffer has no format for {dtype}")
+    count = 1
+    for size in shape:
+        count *= size
+    form = BUFFER_FORMATS[dtype]
+    block = memoryview(bytearray(count * memoryview(bytearray(16)).cast(form).itemsize))
+    return block.cast(form, shape) if count > 0 else block.cast(form)

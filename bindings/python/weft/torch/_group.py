@@ -1,0 +1,295 @@
+"""A process group of torch.distributed whose collectives weft performs."""
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import Backend, Work
+
+import weft
+
+REDUCTIONS = {
+    dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "prod", dist.ReduceOp.MIN: "min",
+    dist.ReduceOp.MAX: "max", dist.ReduceOp.AVG: "avg", dist.ReduceOp.BAND: "band",
+    dist.ReduceOp.BOR: "bor", dist.ReduceOp.BXOR: "bxor",
+}  # fmt: skip
+
+
+def reduction_of(op):
+    """The name of a reduction of torch."""
+    name = REDUCTIONS.get(getattr(op, "op", op))
+    if name is None:
+        raise ValueError(f"weft has no reduction {op}")
+    return name
+
+
+class Done(Work):
+    """A collective that is complete, or that the current stream will wait for."""
+
+    def __init__(self, result):
+        super().__init__()
+        self._future = torch.futures.Future()
+        self._result = result
+        self._future.set_result(result)
+
+    def wait(self, timeout=None):
+        """The current stream is already ordered after the collective."""
+        return True
+
+    def is_completed(self):
+        """True: the host has nothing to wait for."""
+        return True
+
+    def is_success(self):
+        """True: a failed collective raises in its call."""
+        return True
+
+    def result(self):
+        """The tensors that were written."""
+        return self._result
+
+    def get_future(self):
+        """A future that has the tensors that were written."""
+        return self._future
+
+
+def written(tensor):
+    """A contiguous tensor to write to, and the tensor to copy it to afterwards, if there is one."""
+    if tensor.is_contiguous():
+        return tensor, None
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format), tensor
+
+
+class ProcessGroup(Backend):
+    """The ranks of a communicator of weft."""
+
+    def __init__(self, comm):
+        super().__init__(comm.rank, comm.size)
+        self._comm = comm
+        self._held = []  # while calls are coalesced: what was posted
+
+    def getBackendName(self):  # noqa: N802, D102
+        return "weft"
+
+    def name(self):  # noqa: D102
+        return "weft"
+
+    def _run(self, collective, send, recv, result, **options):
+        """Post a collective.  The views of complex and dense data are those of DLPack."""
+        self._comm.collective(
+            collective,
+            None if send is None else send.detach(),
+            None if recv is None else recv.detach(),
+            **options,
+        )
+        return Done(result)
+
+    # ---- one tensor ----
+
+    def allreduce(self, tensors, options=None):
+        op = reduction_of(options.reduceOp) if options is not None else "sum"
+        for tensor in tensors:
+            data, target = written(tensor)
+            if target is not None:
+                data.copy_(tensor)
+            self._run("all_reduce", data, data, tensors, op=op)
+            if target is not None:
+                target.copy_(data)
+        return Done(tensors)
+
+    def allreduce_coalesced(self, tensors, options=None):
+        return self.allreduce(tensors, options)
+
+    def broadcast(self, tensors, options):
+        for tensor in tensors:
+            data, target = written(tensor)
+            if target is not None:
+                data.copy_(tensor)
+            root = options.rootRank
+            self._run("broadcast", data if self.rank() == root else None, data, tensors, root=root)
+            if target is not None:
+                target.copy_(data)
+        return Done(tensors)
+
+    def reduce(self, tensors, options):
+        (tensor,) = tensors
+        data, target = written(tensor)
+        if target is not None:
+            data.copy_(tensor)
+        is_root = self.rank() == options.rootRank
+        self._run(
+            "reduce", data, data if is_root else None, tensors,
+            op=reduction_of(options.reduceOp), root=options.rootRank)  # fmt: skip
+        if target is not None and is_root:
+            target.copy_(data)
+        return Done(tensors)
+
+    # ---- gathers ----
+
+    def _allgather_base(self, output, source, options=None):
+        data, target = written(output)
+        self._run("all_gather", source.contiguous(), data, [output])
+        if target is not None:
+            target.copy_(data)
+        return Done([output])
+
+    def allgather(self, outputs, sources, options=None):
+        for targets, source in zip(outputs, sources):
+            counts = [target.numel() for target in targets]
+            block = torch.empty(sum(counts), dtype=source.dtype, device=source.device)
+            mine = source.contiguous().reshape(-1)
+            if len(set(counts)) == 1:
+                self._run("all_gather", mine, block, targets)
+            else:
+                self._run("all_gather_v", mine, block, targets, recv_counts=counts)
+            for target, part in zip(targets, block.split(counts)):
+                target.copy_(part.view(target.shape))
+        return Done(outputs)
+
+    def allgather_into_tensor_coalesced(self, outputs, sources, options=None):
+        for output, source in zip(outputs, sources):
+            self._allgather_base(output, source)
+        return Done(outputs)
+
+    def allgather_coalesced(self, outputs, sources, options=None):
+        for number, source in enumerate(sources):
+            self.allgather([[targets[number] for targets in outputs]], [source])
+        return Done(outputs)
+
+    def gather(self, outputs, sources, options):
+        (source,) = sources
+        mine = source.contiguous().reshape(-1)
+        is_root = self.rank() == options.rootRank
+        block = torch.empty(mine.numel() * self.size(), dtype=mine.dtype, device=mine.device) if is_root else None
+        self._run("gather", mine, block, outputs, root=options.rootRank)
+        if is_root:
+            for target, part in zip(outputs[0], block.split(mine.numel())):
+                target.copy_(part.view(target.shape))
+        return Done(outputs)
+
+    # ---- scatters ----
+
+    def _reduce_scatter_base(self, output, source, options=None):
+        op = reduction_of(options.reduceOp) if options is not None else "sum"
+        data, target = written(output)
+        self._run("reduce_scatter", source.contiguous(), data, [output], op=op)
+        if target is not None:
+            target.copy_(data)
+        return Done([output])
+
+    def reduce_scatter(self, outputs, sources, options):
+        op = reduction_of(options.reduceOp)
+        for output, parts in zip(outputs, sources):
+            counts = [part.numel() for part in parts]
+            block = torch.cat([part.reshape(-1) for part in parts])
+            data, target = written(output)
+            if len(set(counts)) == 1:
+                self._run("reduce_scatter", block, data, outputs, op=op)
+            else:
+                self._run("reduce_scatter_v", block, data, outputs, op=op, send_counts=counts)
+            if target is not None:
+                target.copy_(data)
+        return Done(outputs)
+
+    def reduce_scatter_tensor_coalesced(self, outputs, sources, options=None):
+        for output, source in zip(outputs, sources):
+            self._reduce_scatter_base(output, source, options)
+        return Done(outputs)
+
+    def scatter(self, outputs, sources, options):
+        (output,) = outputs
+        is_root = self.rank() == options.rootRank
+        block = torch.cat([part.reshape(-1) for part in sources[0]]) if is_root else None
+        data, target = written(output)
+        self._run("scatter", block, data, outputs, root=options.rootRank)
+        if target is not None:
+            target.copy_(data)
+        return Done(outputs)
+
+    # ---- exchanges ----
+
+    def alltoall_base(self, output, source, output_splits, input_splits, options=None):
+        data, target = written(output)
+        given = source.contiguous()
+        if not output_splits and not input_splits:
+            self._run("all_to_all", given, data, [output])
+        else:
+            row_in = given.numel() // given.shape[0] if given.shape[0] else 0
+            row_out = data.numel() // data.shape[0] if data.shape[0] else 0
+            sends = input_splits or [given.shape[0] // self.size()] * self.size()
+            receives = output_splits or [data.shape[0] // self.size()] * self.size()
+            self._run(
+                "all_to_all_v", given, data, [output],
+                send_counts=[count * row_in for count in sends],
+                recv_counts=[count * row_out for count in receives])  # fmt: skip
+        if target is not None:
+            target.copy_(data)
+        return Done([output])
+
+    def alltoall(self, outputs, sources, options=None):
+        sends = [part.numel() for part in sources]
+        receives = [part.numel() for part in outputs]
+        block = torch.cat([part.reshape(-1) for part in sources])
+        data = torch.empty(sum(receives), dtype=block.dtype, device=block.device)
+        self._run("all_to_all_v", block, data, outputs, send_counts=sends, recv_counts=receives)
+        for target, part in zip(outputs, data.split(receives)):
+            target.copy_(part.view(target.shape))
+        return Done(outputs)
+
+    # ---- messages ----
+
+    def send(self, tensors, peer, tag=0):
+        (tensor,) = tensors
+        self._comm.send(tensor.detach().contiguous(), peer, tag)
+        return Done(tensors)
+
+    def recv(self, tensors, peer, tag=0):
+        (tensor,) = tensors
+        data, target = written(tensor)
+        self._comm.receive(data.detach(), peer, tag)
+        if target is not None:
+            target.copy_(data)
+        return Done(tensors)
+
+    def barrier(self, options=None):
+        self._comm.barrier()
+        self._comm.context.wait()
+        return Done([])
+
+    def abort(self):
+        self._comm.abort()
+
+    # ---- the names that PyTorch 2.15 calls ----
+
+    all_gather_single = _allgather_base
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    reduce_scatter_single = _reduce_scatter_base
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+    all_to_all_single = alltoall_base
+
+
+def exchange_through(store, rank, size):
+    """An all-gather over a store of torch, for weft.init."""
+    calls = 0
+
+    def exchange(mine):
+        nonlocal calls
+        calls += 1
+        store.set(f"weft/{calls}/{rank}", mine)
+        return b"".join(bytes(store.get(f"weft/{calls}/{other}")) for other in range(size))
+
+    return exchange
+
+
+def create(options, group_options=None):
+    """The backend of a new group, as torch.distributed calls it."""
+    store, rank, size = options.store, options.group_rank, options.group_size
+    timeout = options.timeout.total_seconds()
+    members = list(options.global_ranks_in_group or range(size))
+    current = weft._current
+    if current is None or current.closed:
+        if members != list(range(size)):
+            raise RuntimeError("the first group of a job with weft must have all its ranks")
+        weft.init(rank=rank, size=size, timeout=timeout, exchange=exchange_through(store, rank, size))
+    world = weft.Comm(weft.current())
+    if members == list(range(world.size)):
+        return ProcessGroup(world)
+    return ProcessGroup(world.create(members, timeout=timeout))
