@@ -14,12 +14,6 @@ static const char function[] = "weft_op_apply";
 
 typedef weft_status kernel_function(void *user, const weft_op_run *run);
 
-/* A tensor of the call. */
-struct operand {
-    weft_tensor *tensor; /* NULL: absent */
-    bool is_own;         /* the call holds a reference */
-};
-
 struct application {
     weft_context *context;
     weft_stream *stream;
@@ -27,7 +21,11 @@ struct application {
     const weft_spec **specs;
     weft_op_choice *choice;
     uint32_t inputs, outputs;
-    struct operand *operands; /* inputs, then outputs */
+    weft_tensor *const *given; /* inputs, before their moves */
+    /* inputs, then outputs; NULL: absent.  The call holds references to inputs that it has moved,
+     * and to outputs if the caller gets them. */
+    weft_tensor **tensors;
+    bool moves; /* some input */
     weft_op_local *locals;
     struct wf_local_attrs attrs;
     void *room; /* of many tensors; NULL: they fit here */
@@ -35,7 +33,7 @@ struct application {
     bool keeps_outputs; /* the caller gets references to them */
 
     const weft_spec *few_specs[FEW];
-    struct operand few_operands[FEW];
+    weft_tensor *few_tensors[FEW];
     weft_op_local few_locals[FEW];
 };
 
@@ -111,7 +109,7 @@ static weft_status find_choice(struct application *a)
 static weft_status make_room(struct application *a, uint32_t tensors)
 {
     struct wf_apply_state *state = wf_apply_state(a->context);
-    size_t bytes = tensors * (sizeof *a->operands + sizeof *a->locals);
+    size_t bytes = tensors * (sizeof *a->tensors + sizeof *a->locals);
 
     a->room = state->room;
     a->room_bytes = state->room_bytes;
@@ -124,8 +122,7 @@ static weft_status make_room(struct application *a, uint32_t tensors)
     }
     if (a->room == NULL) return give_up(a, wf_fail_memory(bytes));
     a->locals = a->room;
-    a->operands = (struct operand *)(void *)(a->locals + tensors);
-    memset(a->operands, 0, tensors * sizeof *a->operands);
+    a->tensors = (weft_tensor **)(void *)(a->locals + tensors);
     return WEFT_OK;
 }
 
@@ -147,11 +144,16 @@ static weft_status choose(struct application *a)
     WF_TRY(find_choice(a));
     WF_TRY(weft_op_choice_get(a->choice, &info));
     a->outputs = info.outputs;
+    a->moves = info.moves > 0;
     tensors = a->inputs + a->outputs;
-    if (tensors > FEW) return make_room(a, tensors);
-    a->operands = a->few_operands;
     a->locals = a->few_locals;
-    memset(a->few_operands, 0, tensors * sizeof *a->few_operands);
+    if (tensors > FEW)
+        WF_TRY(make_room(a, tensors));
+    else
+        a->tensors = a->few_tensors;
+    for (uint32_t i = 0; i < a->inputs; i++)
+        a->tensors[i] = a->given[i];
+    memset(a->tensors + a->inputs, 0, a->outputs * sizeof *a->tensors);
     return WEFT_OK;
 }
 
@@ -176,37 +178,36 @@ static void show_move(const struct application *a, uint32_t input, const weft_te
 }
 
 /* Make tensors for the inputs that are moved, and list them in FROM and TO. */
-static weft_status make_targets(struct application *a, weft_tensor *const *inputs,
-                                weft_tensor **from, weft_tensor **to, uint32_t *count)
+static weft_status make_targets(struct application *a, weft_tensor **from, weft_tensor **to,
+                                uint32_t *count)
 {
     bool shown = wf_apply_state(a->context)->moves == WEFT_OP_MOVES_SHOWN;
 
     for (uint32_t i = 0; i < a->inputs; i++) {
-        struct operand *operand = &a->operands[i];
+        weft_tensor *tensor = a->given[i];
 
-        operand->tensor = inputs[i];
-        if (inputs[i] == NULL || weft_op_choice_move(a->choice, i) == NULL) continue;
-        if (shown) show_move(a, i, inputs[i]);
-        WF_TRY(wf_tensor_make(a->context, weft_op_choice_input(a->choice, i), inputs[i]->name,
-                              a->stream, function, &operand->tensor));
-        operand->is_own = true;
-        from[*count] = inputs[i];
-        to[(*count)++] = operand->tensor;
+        if (tensor == NULL || weft_op_choice_move(a->choice, i) == NULL) continue;
+        if (shown) show_move(a, i, tensor);
+        WF_TRY(wf_tensor_make(a->context, weft_op_choice_input(a->choice, i), tensor->name,
+                              a->stream, function, &a->tensors[i]));
+        from[*count] = tensor;
+        to[(*count)++] = a->tensors[i];
     }
     return WEFT_OK;
 }
 
-static weft_status move_inputs(struct application *a, weft_tensor *const *inputs)
+static weft_status move_inputs(struct application *a)
 {
     bool *implicit = &wf_exec_state(a->context)->moves.implicit;
     weft_tensor *few[2 * FEW], **from = few, **to;
     uint32_t count = 0;
     weft_status status;
 
+    if (!a->moves) return WEFT_OK;
     if (a->inputs > FEW) from = wf_calloc(2 * (size_t)a->inputs, sizeof *from);
     if (from == NULL) return give_up(a, wf_fail_memory(2 * a->inputs * sizeof *from));
     to = from + a->inputs;
-    status = make_targets(a, inputs, from, to, &count);
+    status = make_targets(a, from, to, &count);
     if (status != WEFT_OK) {
         status = give_up(a, status);
     } else if (count > 0) {
@@ -222,22 +223,21 @@ static weft_status move_inputs(struct application *a, weft_tensor *const *inputs
 /* ---- outputs ---- */
 
 /* The output is its input. */
-static weft_status share_input(struct application *a, uint32_t input, struct operand *output)
+static weft_status share_input(struct application *a, uint32_t input, weft_tensor **output)
 {
-    weft_tensor *tensor = a->operands[input].tensor;
+    weft_tensor *tensor = a->tensors[input];
 
     if (tensor->is_read_only)
         return refuse(a,
                       wf_fail(WEFT_ERR_INVALID, "input %u is written, but it is read-only", input));
-    output->tensor = a->keeps_outputs ? weft_tensor_retain(tensor) : tensor;
-    output->is_own = a->keeps_outputs;
+    *output = a->keeps_outputs ? weft_tensor_retain(tensor) : tensor;
     return WEFT_OK;
 }
 
 static weft_status make_outputs(struct application *a)
 {
     for (uint32_t i = 0; i < a->outputs; i++) {
-        struct operand *output = &a->operands[a->inputs + i];
+        weft_tensor **output = &a->tensors[a->inputs + i];
         uint32_t input = weft_op_choice_memory(a->choice, i);
         weft_status status;
 
@@ -249,9 +249,8 @@ static weft_status make_outputs(struct application *a)
             return refuse(a, wf_fail(WEFT_ERR_INVALID,
                                      "outputs is NULL, but output %u has memory of its own", i));
         status = wf_tensor_make(a->context, weft_op_choice_output(a->choice, i), NULL, a->stream,
-                                function, &output->tensor);
+                                function, output);
         if (status != WEFT_OK) return give_up(a, status);
-        output->is_own = true;
     }
     return WEFT_OK;
 }
@@ -263,7 +262,7 @@ static weft_status make_outputs(struct application *a)
 static bool has_outputs(const struct application *a, int32_t local)
 {
     for (uint32_t i = a->inputs; i < a->inputs + a->outputs; i++)
-        if (a->operands[i].tensor->locals[local].shard.elements > 0) return true;
+        if (a->tensors[i]->locals[local].shard.elements > 0) return true;
     return false;
 }
 
@@ -273,7 +272,7 @@ static bool has_no_inputs(const struct application *a, int32_t local)
     bool elsewhere = false;
 
     for (uint32_t i = 0; i < a->inputs; i++) {
-        const weft_tensor *tensor = a->operands[i].tensor;
+        const weft_tensor *tensor = a->tensors[i];
 
         if (tensor == NULL) continue;
         if (tensor->locals[local].shard.elements > 0) return false;
@@ -294,7 +293,7 @@ static uint32_t reduction_of(const weft_spec *spec)
 static bool all_partial(const struct application *a)
 {
     for (uint32_t i = a->inputs; i < a->inputs + a->outputs; i++)
-        if (reduction_of(a->operands[i].tensor->spec) == WEFT_REDUCE_COUNT) return false;
+        if (reduction_of(a->tensors[i]->spec) == WEFT_REDUCE_COUNT) return false;
     return true;
 }
 
@@ -302,7 +301,7 @@ static bool all_partial(const struct application *a)
 static weft_status fill_identities(const struct application *a, int32_t local)
 {
     for (uint32_t i = a->inputs; i < a->inputs + a->outputs; i++) {
-        weft_tensor *tensor = a->operands[i].tensor;
+        weft_tensor *tensor = a->tensors[i];
         _Alignas(16) unsigned char element[16];
 
         wf_element_identity(tensor->spec->layout.dtype, reduction_of(tensor->spec), element);
@@ -311,12 +310,14 @@ static weft_status fill_identities(const struct application *a, int32_t local)
     return WEFT_OK;
 }
 
+/* The kernel uses the tensors on the stream. */
 static void set_locals(struct application *a, int32_t local)
 {
     for (uint32_t i = 0; i < a->inputs + a->outputs; i++) {
-        const weft_tensor *tensor = a->operands[i].tensor;
+        weft_tensor *tensor = a->tensors[i];
         const struct wf_local *one = tensor != NULL ? &tensor->locals[local] : NULL;
 
+        wf_tensor_use(tensor, a->stream);
         a->locals[i] = one == NULL
                            ? (weft_op_local){0}
                            : (weft_op_local){tensor->spec, &one->shard, one->strides, one->memory};
@@ -330,14 +331,13 @@ static weft_status call_kernel(struct application *a, int32_t local, kernel_func
                        .name = a->call.name,
                        .context = a->context,
                        .stream = a->stream,
-                       .rank = a->operands[a->inputs].tensor->locals[local].rank,
+                       .rank = a->tensors[a->inputs]->locals[local].rank,
                        .input_count = a->inputs,
                        .output_count = a->outputs,
                        .attr_count = a->call.attr_count,
                        .inputs = a->locals,
                        .outputs = a->locals + a->inputs,
-                       .count =
-                           wf_local_count(a->operands[0].tensor, a->operands[a->inputs].tensor),
+                       .count = wf_local_count(a->tensors[0], a->tensors[a->inputs]),
                        .choice = a->choice};
     weft_status status;
 
@@ -352,7 +352,7 @@ static weft_status call_kernel(struct application *a, int32_t local, kernel_func
 
 static weft_status compute(struct application *a, kernel_function *kernel, void *user)
 {
-    int32_t count = a->operands[a->inputs].tensor->local_count;
+    int32_t count = a->tensors[a->inputs]->local_count;
     bool partial = all_partial(a);
 
     for (int32_t i = 0; i < count; i++) {
@@ -368,38 +368,37 @@ static weft_status compute(struct application *a, kernel_function *kernel, void 
 
 /* ---- the call ---- */
 
-/* Work on the stream may still read the tensors that were made for moved inputs. */
-static weft_status wait_for_moved(const struct application *a)
+/* The memory of moved inputs is freed in the order of the stream, which their kernel uses. */
+static void release_tensors(struct application *a, bool outputs)
 {
-    for (uint32_t i = 0; i < a->inputs && a->operands != NULL; i++)
-        if (a->operands[i].is_own) return wf_host_wait(a->context, a->stream);
-    return WEFT_OK;
+    for (uint32_t i = 0; a->moves && i < a->inputs; i++)
+        if (a->tensors[i] != a->given[i]) weft_tensor_release(&a->tensors[i]);
+    for (uint32_t i = a->inputs; outputs && a->keeps_outputs && i < a->inputs + a->outputs; i++)
+        weft_tensor_release(&a->tensors[i]);
 }
 
-static void end(struct application *a)
+/* SUCCESS: the caller has the outputs. */
+static void end(struct application *a, bool success)
 {
-    for (uint32_t i = 0; a->operands != NULL && i < a->inputs + a->outputs; i++)
-        if (a->operands[i].is_own) weft_tensor_release(&a->operands[i].tensor);
+    if (a->tensors != NULL) release_tensors(a, !success);
     if (a->specs != a->few_specs) wf_free(a->specs);
     end_room(a);
     wf_local_attrs_free(&a->attrs);
     weft_op_choice_release(&a->choice);
 }
 
-static weft_status run(struct application *a, weft_tensor *const *inputs, kernel_function *kernel,
-                       void *user)
+static weft_status run(struct application *a, kernel_function *kernel, void *user)
 {
     weft_status status;
 
-    WF_TRY(read_inputs(a, inputs));
+    WF_TRY(read_inputs(a, a->given));
     WF_TRY(choose(a));
     if (a->outputs == 0) return WEFT_OK;
     status = wf_apply_agree(a->context, weft_op_choice_output(a->choice, 0));
     if (status != WEFT_OK) return refuse(a, status);
-    WF_TRY(move_inputs(a, inputs));
+    WF_TRY(move_inputs(a));
     WF_TRY(make_outputs(a));
-    WF_TRY(compute(a, kernel, user));
-    return wait_for_moved(a);
+    return compute(a, kernel, user);
 }
 
 weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
@@ -417,18 +416,18 @@ weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
     a.stream = stream;
     a.specs = NULL;
     a.choice = NULL;
-    a.operands = NULL;
+    a.given = inputs;
+    a.tensors = NULL;
+    a.moves = false;
     a.locals = NULL;
     a.room = NULL;
     a.keeps_outputs = outputs != NULL;
     a.attrs.memory = NULL;
     a.inputs = a.outputs = 0;
     WF_TRY(read_call(&a, call));
-    status = run(&a, inputs, kernel, user);
-    for (uint32_t i = 0; status == WEFT_OK && outputs != NULL && i < a.outputs; i++) {
-        outputs[i] = a.operands[a.inputs + i].tensor;
-        a.operands[a.inputs + i].is_own = false;
-    }
-    end(&a);
+    status = run(&a, kernel, user);
+    if (status == WEFT_OK && outputs != NULL && a.outputs > 0)
+        memcpy(outputs, a.tensors + a.inputs, a.outputs * sizeof *outputs);
+    end(&a, status == WEFT_OK);
     return status;
 }

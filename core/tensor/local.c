@@ -115,7 +115,7 @@ bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides)
 
 uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local)
 {
-    return weft_spec_shard_bytes(tensor->spec, local->rank);
+    return (uint64_t)local->shard.elements * wf_dtype_bytes(tensor->spec->layout.dtype);
 }
 
 weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank, weft_local_info *out)
