@@ -26,8 +26,7 @@ WK_DEVICE struct wk_random_block wk_philox(const struct wk_draw_args &args, uint
 
     WK_UNROLL
     for (uint32_t r = 0; r < PHILOX_ROUNDS; r++)
-        philox_round(&a, &b, &c, &d, args.seed[0] + r * PHILOX_WEYL_0,
-                     args.seed[1] + r * PHILOX_WEYL_1);
+        philox_round(&a, &b, &c, &d, args.keys[r][0], args.keys[r][1]);
     return {{a, b, c, d}};
 }
 
@@ -41,6 +40,15 @@ WK_DEVICE uint64_t wk_word_64(const struct wk_random_block &words, uint32_t i)
 /* Elements of a block with elements of BYTES. */
 template <uint32_t Bytes> constexpr uint32_t wk_per_block = Bytes <= 4 ? 4 : 16 / Bytes;
 
+/* VALUE as an element.  An f32 keeps its bits. */
+template <class D> WK_DEVICE typename D::bits wk_element_of(float value)
+{
+    if constexpr (wk_same<D, wk_f32>)
+        return value;
+    else
+        return wk_convert<wk_f32, D>(value);
+}
+
 template <class D> struct wk_draw_uniform {
     using bits = typename D::bits;
     static WK_DEVICE void make(const struct wk_draw_args &args, const struct wk_random_block &words,
@@ -53,9 +61,9 @@ template <class D> struct wk_draw_uniform {
         } else {
             WK_UNROLL
             for (uint32_t i = 0; i < 4; i++)
-                out[i] = wk_convert<wk_f32, D>(uniform_f32(words.at[i], 31 - wk_mantissa<D>::bits,
-                                                           args.near_first, args.near_unit,
-                                                           args.near_last));
+                out[i] = wk_float_of<D>::make(uniform_f32(words.at[i], 31 - wk_mantissa<D>::bits,
+                                                          args.near_first, args.near_unit,
+                                                          args.near_last)); /* never NaN */
         }
     }
 };
@@ -75,8 +83,8 @@ template <class D> struct wk_draw_normal {
             for (uint32_t i = 0; i < 4; i += 2) {
                 float first, second;
                 normal_pair_f32(words.at[i], words.at[i + 1], &first, &second);
-                out[i] = wk_convert<wk_f32, D>(args.near_mean + args.near_deviation * first);
-                out[i + 1] = wk_convert<wk_f32, D>(args.near_mean + args.near_deviation * second);
+                out[i] = wk_element_of<D>(args.near_mean + args.near_deviation * first);
+                out[i + 1] = wk_element_of<D>(args.near_mean + args.near_deviation * second);
             }
         }
     }
@@ -173,15 +181,17 @@ WK_DEVICE void wk_draw_words(const struct wk_draw_args &args, const struct wk_ti
     int64_t source, target;
 
     wk_place(*region, start, source, target);
+    const uint64_t memory = wk_buffer(args.buffers, region->target) + uint64_t(target);
     for (uint32_t step = first * 16; step < tile.bytes; step += WK_THREADS * 16) {
-        int64_t from = source + step, to = target + step;
+        uint64_t from = uint64_t(source) + step, to = memory + step;
         if (!is_one_run) {
             uint32_t at = step;
             region = &wk_find(args.regions, tile, at);
-            wk_place(*region, at, from, to);
+            wk_place(*region, at, source, target);
+            from = uint64_t(source);
+            to = wk_buffer(args.buffers, region->target) + uint64_t(target);
         }
-        *(struct wk_word16 *)(wk_buffer(args.buffers, region->target) + uint64_t(to)) =
-            wk_draw_word<Draw>(args, uint64_t(from));
+        *(struct wk_word16 *)to = wk_draw_word<Draw>(args, from);
     }
 }
 

@@ -95,6 +95,8 @@ enum wk_key_flag {
     WK_KEY_MIN = 2   /* NaN is the smallest key instead of the largest */
 };
 
+#define WK_DRAW_ROUNDS 10u
+
 /* Random numbers, in words of 16 bytes or else in elements; the sources of the regions are bytes of
  * the draw.  The fields are those of weft_draw; NEAR_ ones are for floats of up to 32 bits. */
 struct wk_draw_args {
@@ -102,7 +104,8 @@ struct wk_draw_args {
     const struct wk_tile *tiles;
     uint32_t word;
     float near_first, near_last, near_unit, near_mean, near_deviation;
-    uint32_t seed[2], offset[2];
+    uint32_t keys[WK_DRAW_ROUNDS][2]; /* of the rounds of Philox: they follow from the seed */
+    uint32_t offset[2];
     double first, last, unit, mean, deviation, share, width;
     uint64_t threshold, least, range, below[2], above[2];
     struct wk_buffers buffers; /* targets */

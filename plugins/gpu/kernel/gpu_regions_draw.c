@@ -1,8 +1,11 @@
 /* gpu_regions_draw.c - random numbers for a list of regions. */
 #include "gpu_kernel.h"
+#include "arithmetic/random_formulas.h"
 #include "kernel_args.h"
 
 #include <string.h>
+
+_Static_assert(WK_DRAW_ROUNDS == (uint32_t)PHILOX_ROUNDS, "a key for each round");
 
 static bool is_integer(uint32_t dtype)
 {
@@ -64,7 +67,6 @@ static void set_args(const weft_draw *draw, struct wk_draw_args *args)
         .near_unit = (float)draw->unit,
         .near_mean = (float)draw->mean,
         .near_deviation = (float)draw->deviation,
-        .seed = {(uint32_t)draw->seed, (uint32_t)(draw->seed >> 32)},
         .offset = {(uint32_t)draw->offset, (uint32_t)(draw->offset >> 32)},
         .first = draw->first,
         .last = draw->last,
@@ -77,6 +79,10 @@ static void set_args(const weft_draw *draw, struct wk_draw_args *args)
         .least = draw->least,
         .range = draw->range,
     };
+    for (uint32_t r = 0; r < WK_DRAW_ROUNDS; r++) {
+        args->keys[r][0] = (uint32_t)draw->seed + r * PHILOX_WEYL_0;
+        args->keys[r][1] = (uint32_t)(draw->seed >> 32) + r * PHILOX_WEYL_1;
+    }
     memcpy(args->below, draw->below, sizeof args->below);
     memcpy(args->above, draw->above, sizeof args->above);
 }
