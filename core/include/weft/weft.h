@@ -25,6 +25,7 @@
 #include "dlpack.h"
 #include "apply.h"
 #include "fsdp.h"
+#include "clip.h"
 #include "ring.h"
 
 #endif
