@@ -53,6 +53,7 @@ OPTIONAL = {
     ("weft_rules_open", "values"): "VALUES may be NULL",
     ("weft_fsdp_prefetch_set", "targets"): "not read if COUNT is 0",
     ("weft_action_print", "next"): "NEXT may be NULL",
+    ("weft_clip_grad_norm", "total"): "TOTAL may be NULL",
 }
 REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
 
@@ -93,6 +94,8 @@ NUMBERS = {
     ("weft_move_batch", "count"): "1", ("weft_tensors_move_into", "count"): "1",
     ("weft_fsdp_group_create", "count"): "1", ("weft_fsdp_prefetch_set", "count"): "0",
     ("weft_fsdp_reshard_to", "ranks"): "1",
+    ("weft_clip_grad_norm", "count"): "1", ("weft_clip_grad_value", "count"): "1",
+    ("*", "max_norm"): "1", ("*", "most"): "1",
     ("*", "low"): "0", ("*", "high"): "1", ("*", "mean"): "0", ("*", "deviation"): "1",
     ("*", "probability"): "0.5",
     ("weft_move_batch", "count"): "1",
@@ -175,6 +178,7 @@ OBJECTS = {
     "const weft_cp_sizes *": "cp_sizes(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
     "weft_status (*)(void *, const weft_cp_call *)": "cp_kernel",
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
+    ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_grad_norm", "total"): "w->target",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -339,6 +343,8 @@ def pointer(function, result, kind, name, at):
     optional_entries = (function, name) in {("weft_op_apply", "inputs"),
                                             ("weft_op_apply_phases", "inputs"),
                                             ("weft_op_backward_apply", "forward"),
+                                            ("weft_clip_grad_norm", "tensors"),
+                                            ("weft_clip_grad_value", "tensors"),
                                             ("weft_fsdp_reduce_begin", "gradients")}
     role = "ROLE_LIST" if kind in LISTS and not optional_entries else "ROLE_INPUT"
     return role, object_of(function, kind, name), "0", ""

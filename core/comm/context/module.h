@@ -17,6 +17,7 @@ enum wf_module_slot {
     WF_MODULE_EXEC,
     WF_MODULE_APPLY,
     WF_MODULE_STORE,
+    WF_MODULE_PARALLEL,
     WF_MODULE_COUNT
 };
 

@@ -1699,7 +1699,7 @@ public:
         return detail::make<fsdp>(weft_fsdp_create, context.get(), options);
     }
     /* The layout in which AXES also split dimension DIM of a tensor of layout SPEC. */
-    static result<spec> shard_spec(const spec &spec, const char *axes, int32_t dim)
+    static result<weft::spec> shard_spec(const weft::spec &spec, const char *axes, int32_t dim)
     {
         return detail::make<weft::spec>(weft_fsdp_shard_spec, spec.get(), axes, dim);
     }
@@ -1763,6 +1763,21 @@ public:
         return detail::describe<weft_fsdp_group_info>(weft_fsdp_group_get, raw_);
     }
 };
+
+/* Gradients clipped by their norm, which is written to TOTAL in device memory, or by value
+ * (clip.h).  The first is collective. */
+inline status clip_grad_norm(context_ref context, uint32_t count, weft_tensor *const *tensors,
+                             double max_norm, const weft_clip_options *options = nullptr,
+                             stream_ref stream = {}, double *total = nullptr)
+{
+    return weft_clip_grad_norm(context.get(), count, tensors, max_norm, options, stream.get(),
+                               total);
+}
+inline status clip_grad_value(context_ref context, uint32_t count, weft_tensor *const *tensors,
+                              double most, stream_ref stream = {})
+{
+    return weft_clip_grad_value(context.get(), count, tensors, most, stream.get());
+}
 
 } // namespace weft
 

@@ -1,0 +1,64 @@
+/* clip.h - gradients clipped by their norm, or by value.
+ *
+ *     double *total;  (device memory)
+ *     TRY(weft_clip_grad_norm(ctx, count, gradients, 1.0, NULL, stream, total));
+ *
+ * Gradients are tensors of floats, on any meshes and in any layouts.  Each element of the whole
+ * tensors counts once, however many ranks hold it. */
+#ifndef WEFT_CLIP_H
+#define WEFT_CLIP_H
+
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What happens if the norm is infinite or not a number. */
+enum weft_clip_nonfinite {
+    WEFT_CLIP_SCALE = 0, /* the gradients are scaled as always, so they become 0 or NaN */
+    WEFT_CLIP_KEEP = 1,  /* the gradients stay as they are */
+    WEFT_CLIP_ZERO = 2,  /* the gradients become 0 */
+    /* The gradients stay as they are.  The call waits for the stream and returns
+     * WEFT_ERR_INVALID, alike on all ranks. */
+    WEFT_CLIP_ERROR = 3
+};
+
+typedef struct weft_clip_options {
+    size_t struct_size;
+    double p;           /* of the norm, above 0; INFINITY: the largest absolute value; 0: 2 */
+    uint32_t nonfinite; /* enum weft_clip_nonfinite */
+    /* Reduce partial gradients (sum, avg) for the norm, to memory of the call.  They stay partial,
+     * and each contribution is scaled.  Otherwise they are WEFT_ERR_INVALID. */
+    bool reduce_partials;
+    /* Ranks that hold other gradients of the same model, such as pipeline stages: their norms are
+     * combined over this communicator.  Each of its ranks has another part of the model.  All its
+     * ranks make the call.  NULL: none. */
+    weft_comm *stages;
+} weft_clip_options;
+
+/* Multiply the COUNT gradients TENSORS by max_norm / (norm + 1e-6) if that is below 1.  The norm is
+ * that of all their elements together, added up in f64; with p INFINITY, NaN counts as infinite.
+ * NULL tensors are skipped; without any the norm is 0.  Collective over the ranks of all meshes:
+ * one small all-reduce for each set of axes that splits a gradient, all in one batch.  All work is
+ * in the order of STREAM, and nothing waits.  TOTAL, device memory of one double, is set to the
+ * norm before clipping on every rank of the meshes; it may be NULL.  OPTIONS may be NULL.
+ * WEFT_ERR_INVALID: a tensor is not of floats, is partial, is listed twice, or belongs to another
+ * context; max_norm is negative or not a number; p is not above 0. */
+WEFT_API WEFT_NODISCARD weft_status weft_clip_grad_norm(weft_context *context, uint32_t count,
+                                                        weft_tensor *const *tensors,
+                                                        double max_norm,
+                                                        const weft_clip_options *options,
+                                                        weft_stream *stream, double *total);
+
+/* Set every element of TENSORS that is below -MOST to -MOST, and every one above MOST to MOST, in
+ * the order of STREAM.  NaN stays.  Local.  NULL tensors are skipped.  WEFT_ERR_INVALID: a tensor
+ * is not of floats or is partial; MOST is negative or not a number. */
+WEFT_API WEFT_NODISCARD weft_status weft_clip_grad_value(weft_context *context, uint32_t count,
+                                                         weft_tensor *const *tensors, double most,
+                                                         weft_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,89 @@
+/* clip.h - gradients clipped by their norm, or by value.
+ *
+ *     clip.c    the calls: arguments, elements of tensors as pieces of a job
+ *     norm.c    the norm of tensors on any meshes
+ *     job.c     the work on elements, which the host does in stream order
+ *     module.c  host memory that jobs of a context share */
+#ifndef WEFT_PARALLEL_CLIP_CLIP_H
+#define WEFT_PARALLEL_CLIP_CLIP_H
+
+#include "tensor/tensor.h"
+#include "weft/clip.h"
+
+/* ---- module.c ---- */
+
+enum { WF_CLIP_STAGE = 4 << 20 }; /* bytes of elements that the host works on at a time */
+
+/* Memory that the device and the host use, one job after the other. */
+struct wf_clip_state {
+    void *stage;  /* WF_CLIP_STAGE bytes; NULL: not needed yet, or the host uses device memory */
+    double *sums; /* SUM_ROOM numbers */
+    uint32_t sum_room;
+    bool was_used;
+    weft_stream *stream; /* of the last job */
+};
+
+/* CONTEXT's memory, with room for COUNT sums, for a job on STREAM. */
+weft_status wf_clip_memory(weft_context *context, uint32_t count, weft_stream *stream,
+                           struct wf_clip_state **out) WF_NODISCARD;
+
+extern const struct wf_module wf_parallel_module;
+
+/* ---- job.c ---- */
+
+/* Elements that are together in memory. */
+struct wf_clip_piece {
+    struct wf_clip_job *job;
+    void *memory;
+    uint64_t count;
+    uint32_t dtype;
+    uint32_t sum; /* to which they are added */
+    bool is_read, is_written;
+};
+
+struct wf_clip_job {
+    weft_context *context;
+    double p, most; /* MOST: the largest norm or value */
+    uint32_t nonfinite;
+    bool by_value;
+    void *stage;  /* NULL: the host uses the memory of pieces itself */
+    double *sums; /* SUM_COUNT of this process, then the norm; in memory of the context */
+    uint32_t sum_count, reduced_count; /* REDUCED_COUNT: of all ranks, in place of the first ones */
+    double factor;                     /* of the elements, when the norm is known */
+    uint32_t count, room;
+    struct wf_clip_piece *pieces;
+};
+
+weft_status wf_clip_add(struct wf_clip_job *job, struct wf_clip_piece piece) WF_NODISCARD;
+/* Post: add up the powers of elements to the sums. */
+weft_status wf_clip_post_sums(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
+/* Post: combine the reduced sums; then find the norm and the factor. */
+weft_status wf_clip_post_norm(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
+weft_status wf_clip_post_factor(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
+/* Post: change the elements. */
+weft_status wf_clip_post_change(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
+/* Make a job. */
+weft_status wf_clip_begin(weft_context *context, double p, double most, weft_stream *stream,
+                          struct wf_clip_job **out) WF_NODISCARD;
+/* JOB frees itself when its work is done; after a failure, when the stream has ended its work.
+ * Returns STATUS, or an error of posting. */
+weft_status wf_clip_end(struct wf_clip_job *job, weft_stream *stream,
+                        weft_status status) WF_NODISCARD;
+
+/* ---- clip.c ---- */
+
+/* Add the shards of TENSOR to JOB.  The sum of the shard at place i is number FIRST + i. */
+weft_status wf_clip_add_tensor(struct wf_clip_job *job, weft_tensor *tensor, uint32_t first,
+                               struct wf_clip_piece piece, weft_stream *stream) WF_NODISCARD;
+/* Copy the changed elements of tensors with gaps back. */
+weft_status wf_clip_unpack(uint32_t count, weft_tensor *const *tensors,
+                           weft_stream *stream) WF_NODISCARD;
+
+/* ---- norm.c ---- */
+
+/* As weft_clip_grad_norm; the arguments are checked, and OPTIONS are complete. */
+weft_status wf_clip_by_norm(weft_context *context, uint32_t count, weft_tensor *const *tensors,
+                            double max_norm, const weft_clip_options *options, weft_stream *stream,
+                            double *total) WF_NODISCARD;
+
+#endif

@@ -1,0 +1,234 @@
+/* Clipping on ranks that are threads: arguments, values that are not finite, gaps, stages. */
+#include "../tensor/holds.h"
+#include "comm/comm.h"
+#include "support/suite.h"
+#include "weft/clip.h"
+#include "weft/launch.h"
+
+#include <math.h>
+
+enum { RANKS = 4, ROWS = 6 };
+
+struct model {
+    weft_context *context;
+    weft_mesh *mesh;
+    weft_tensor *tensor;
+    double *total; /* device memory */
+};
+
+static weft_status begin(struct model *model, const char *spec_text)
+{
+    weft_spec *spec = NULL;
+
+    WF_TRY(weft_init(NULL, &model->context));
+    WF_TRY(weft_mesh_parse("dp=4", &model->mesh));
+    WF_TRY(weft_spec_parse(model->mesh, spec_text, &spec));
+    WF_TRY(weft_tensor_create(model->context, spec, NULL, &model->tensor));
+    WF_TRY(weft_tensor_fill(model->tensor, 2, NULL));
+    WF_TRY(weft_alloc(model->context, sizeof(double), WEFT_MEMORY_DEVICE, (void **)&model->total));
+    weft_spec_release(&spec);
+    return WEFT_OK;
+}
+
+static weft_status end(struct model *model)
+{
+    weft_tensor_release(&model->tensor);
+    weft_mesh_release(&model->mesh);
+    WF_TRY(weft_free(model->context, model->total));
+    weft_context_release(&model->context);
+    return WEFT_OK;
+}
+
+static weft_status read_total(const struct model *model, double *out)
+{
+    WF_TRY(weft_memory_copy(model->context, model->total, out, sizeof *out, NULL));
+    return weft_stream_wait(model->context, NULL, WEFT_FOREVER);
+}
+
+/* Every element of this rank's shard is EXPECTED. */
+static weft_status all_are(weft_tensor *tensor, float expected)
+{
+    int64_t count = weft_tensor_shard(tensor)->elements;
+    float host[64];
+
+    WF_TRY(weft_tensor_to_host(tensor, host, sizeof host, NULL));
+    for (int64_t i = 0; i < count; i++)
+        HOLDS(fabsf(host[i] - expected) <= 1e-6F || (isnan(host[i]) && isnan(expected)));
+    return WEFT_OK;
+}
+
+/* ---- arguments ---- */
+
+static weft_status refuse(void *unused)
+{
+    weft_clip_options options = {.struct_size = sizeof options, .p = -1};
+    weft_tensor *twice[2], *integers = NULL, *partial = NULL, *none = NULL;
+    struct model model = {0};
+    weft_spec *spec = NULL;
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[6] S(0)"));
+    twice[0] = twice[1] = model.tensor;
+    REFUSES(weft_clip_grad_norm(model.context, 2, twice, 1, NULL, NULL, NULL), "twice");
+    REFUSES(weft_clip_grad_norm(model.context, 1, twice, -1, NULL, NULL, NULL), "max_norm");
+    REFUSES(weft_clip_grad_norm(model.context, 1, twice, (double)NAN, NULL, NULL, NULL),
+            "max_norm");
+    REFUSES(weft_clip_grad_norm(model.context, 1, twice, 1, &options, NULL, NULL), "p is -1");
+    options = (weft_clip_options){.struct_size = sizeof options, .nonfinite = 9};
+    REFUSES(weft_clip_grad_norm(model.context, 1, twice, 1, &options, NULL, NULL), "nonfinite");
+    WF_TRY(weft_spec_parse(model.mesh, "i32[6] S(0)", &spec));
+    WF_TRY(weft_tensor_create(model.context, spec, NULL, &integers));
+    weft_spec_release(&spec);
+    REFUSES(weft_clip_grad_norm(model.context, 1, &integers, 1, NULL, NULL, NULL), "floats");
+    WF_TRY(weft_spec_parse(model.mesh, "f32[6] P", &spec));
+    WF_TRY(weft_tensor_create(model.context, spec, NULL, &partial));
+    weft_spec_release(&spec);
+    REFUSES(weft_clip_grad_norm(model.context, 1, &partial, 1, NULL, NULL, NULL), "partial");
+    REFUSES(weft_clip_grad_value(model.context, 1, &partial, 1, NULL), "partial");
+    REFUSES(weft_clip_grad_value(model.context, 1, twice, -1, NULL), "most");
+    WF_TRY(weft_clip_grad_norm(model.context, 1, &none, 1, NULL, NULL, NULL)); /* all skipped */
+    weft_tensor_release(&integers);
+    weft_tensor_release(&partial);
+    return end(&model);
+}
+
+START_TEST(wrong_arguments_are_refused)
+{
+    ck_assert_msg(weft_threads_run(RANKS, refuse, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- norms ---- */
+
+static weft_status clip_once(void *unused)
+{
+    struct model model = {0};
+    double norm = 0;
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[6] S(0)"));
+    WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 100, NULL, NULL, model.total));
+    WF_TRY(read_total(&model, &norm));
+    HOLDS(fabs(norm - sqrt(24)) < 1e-12);
+    WF_TRY(all_are(model.tensor, 2));
+    WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, sqrt(6), NULL, NULL, model.total));
+    WF_TRY(all_are(model.tensor, 1));
+    WF_TRY(weft_clip_grad_norm(model.context, 0, NULL, 1, NULL, NULL, model.total));
+    WF_TRY(read_total(&model, &norm));
+    HOLDS(norm == 0);
+    WF_TRY(weft_clip_grad_value(model.context, 1, &model.tensor, 0.5, NULL));
+    WF_TRY(all_are(model.tensor, 0.5F));
+    return end(&model);
+}
+
+START_TEST(gradients_are_scaled_only_if_their_norm_is_too_large)
+{
+    ck_assert_msg(weft_threads_run(RANKS, clip_once, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- values that are not finite ---- */
+
+static weft_status clip_nonfinite(void *unused)
+{
+    static const float left[] = {NAN, 2, 0, 2};
+    struct model model = {0};
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[4] S(0)"));
+    for (uint32_t policy = 0; policy <= WEFT_CLIP_ERROR; policy++) {
+        const weft_clip_options options = {.struct_size = sizeof options, .nonfinite = policy};
+        const float mine = weft_rank(model.context) == 1 ? NAN : 2;
+        double norm = 0;
+
+        WF_TRY(weft_tensor_from_host(model.tensor, &mine, sizeof mine, NULL));
+        if (policy == WEFT_CLIP_ERROR)
+            REFUSES(weft_clip_grad_norm(model.context, 1, &model.tensor, 1, &options, NULL,
+                                        model.total),
+                    "not a number");
+        else
+            WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 1, &options, NULL,
+                                       model.total));
+        WF_TRY(read_total(&model, &norm));
+        HOLDS(isnan(norm));
+        WF_TRY(all_are(model.tensor, weft_rank(model.context) == 1 && policy != WEFT_CLIP_ZERO
+                                         ? NAN
+                                         : left[policy]));
+    }
+    return end(&model);
+}
+
+START_TEST(a_norm_that_is_not_finite_has_the_chosen_effect)
+{
+    ck_assert_msg(weft_threads_run(RANKS, clip_nonfinite, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
+/* ---- gaps ---- */
+
+static weft_status clip_gaps(void *unused)
+{
+    struct model model = {0};
+    weft_tensor *part = NULL;
+    float host[2 * ROWS];
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[6,2] R"));
+    WF_TRY(weft_tensor_narrow(model.tensor, 1, 0, 1, &part));
+    WF_TRY(weft_clip_grad_norm(model.context, 1, &part, sqrt(6), NULL, NULL, model.total));
+    WF_TRY(weft_tensor_to_host(model.tensor, host, sizeof host, NULL));
+    for (int i = 0; i < 2 * ROWS; i++)
+        HOLDS(fabsf(host[i] - (i % 2 == 0 ? 1 : 2)) < 1e-6F);
+    weft_tensor_release(&part);
+    return end(&model);
+}
+
+START_TEST(elements_between_gaps_are_clipped)
+{
+    ck_assert_msg(weft_threads_run(RANKS, clip_gaps, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- stages ---- */
+
+/* Ranks 0 and 1 are the first stage, ranks 2 and 3 the second. */
+static weft_status clip_stages(void *unused)
+{
+    weft_clip_options options = {.struct_size = sizeof options};
+    struct model model = {0};
+    weft_mesh *mesh = NULL;
+    weft_spec *spec = NULL;
+    weft_comm *stages = NULL;
+    double norm = 0;
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[1] R"));
+    weft_tensor_release(&model.tensor);
+    WF_TRY(weft_mesh_parse(weft_rank(model.context) < 2 ? "2" : "2@2-3", &mesh));
+    WF_TRY(weft_spec_parse(mesh, "f32[8] S(0)", &spec));
+    WF_TRY(weft_tensor_create(model.context, spec, NULL, &model.tensor));
+    WF_TRY(weft_tensor_fill(model.tensor, weft_rank(model.context) < 2 ? 3 : 4, NULL));
+    WF_TRY(weft_comm_split(weft_world(model.context), weft_rank(model.context) % 2,
+                           weft_rank(model.context), NULL, &stages));
+    options.stages = stages;
+    WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 5 * sqrt(8) / 2, &options, NULL,
+                               model.total));
+    WF_TRY(read_total(&model, &norm));
+    HOLDS(fabs(norm - 5 * sqrt(8)) < 1e-12);
+    WF_TRY(all_are(model.tensor, weft_rank(model.context) < 2 ? 1.5F : 2));
+    weft_comm_release(&stages);
+    weft_spec_release(&spec);
+    weft_mesh_release(&mesh);
+    return end(&model);
+}
+
+START_TEST(stages_have_one_norm)
+{
+    ck_assert_msg(weft_threads_run(RANKS, clip_stages, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+SUITE(clip_calls, wrong_arguments_are_refused, gradients_are_scaled_only_if_their_norm_is_too_large,
+      a_norm_that_is_not_finite_has_the_chosen_effect, elements_between_gaps_are_clipped,
+      stages_have_one_norm)

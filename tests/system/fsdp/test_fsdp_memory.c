@@ -1,0 +1,184 @@
+/* Memory that a group has freed may be overwritten at once: training steps with several groups,
+ * prefetch and streams, in which every block that can be allocated is filled with NaN between the
+ * calls.  Steps repeat the blocks of the step before. */
+#include "parallel/fsdp/fsdp.h"
+#include "serial.h"
+#include "../tensor/holds.h"
+#include "support/suite.h"
+#include "weft/launch.h"
+
+enum { RANKS = 4, GROUPS = 3, STEPS = 6 };
+
+struct model {
+    weft_context *context;
+    weft_stream *compute;
+    weft_mesh *mesh;
+    weft_spec *specs[GROUPS];
+    weft_tensor *params[GROUPS];
+    weft_fsdp *fsdp;
+    weft_fsdp_group *groups[GROUPS];
+    weft_stream *fsdp_streams[2];
+    bool poisons;
+};
+
+static weft_status begin(struct model *model)
+{
+    static const char *const texts[GROUPS] = {"f32[701,3] R,S(0)", "f32[5,300] R,S(1)",
+                                              "f32[2000] R,S(0)"};
+    weft_fsdp_options options = {.struct_size = sizeof options};
+    weft_fsdp_group_options group_options = {.struct_size = sizeof group_options,
+                                             .shard = "dp",
+                                             .replicate = "rep",
+                                             .reduce_dtype = "f64"};
+
+    WF_TRY(weft_init(NULL, &model->context));
+    WF_TRY(weft_stream_create(model->context, &model->compute));
+    options.compute = model->compute;
+    WF_TRY(weft_mesh_parse("rep=2,dp=2", &model->mesh));
+    WF_TRY(weft_fsdp_create(model->context, &options, &model->fsdp));
+    for (uint64_t i = 0; i < GROUPS; i++) {
+        struct elements of = {.which = i};
+        weft_fsdp_param param = {0};
+
+        WF_TRY(weft_spec_parse(model->mesh, texts[i], &model->specs[i]));
+        WF_TRY(weft_tensor_create(model->context, model->specs[i], NULL, &model->params[i]));
+        WF_TRY(each_element(model->params[i], set_parameter, &of));
+        param.tensor = model->params[i];
+        WF_TRY(weft_fsdp_group_create(model->fsdp, 1, &param, &group_options, &model->groups[i]));
+    }
+    for (int i = 0; i + 1 < GROUPS; i++) {
+        WF_TRY(
+            weft_fsdp_prefetch_set(model->groups[i], WEFT_FSDP_FORWARD, 1, &model->groups[i + 1]));
+        WF_TRY(
+            weft_fsdp_prefetch_set(model->groups[i + 1], WEFT_FSDP_BACKWARD, 1, &model->groups[i]));
+    }
+    return WEFT_OK;
+}
+
+static weft_status end(struct model *model)
+{
+    for (int i = GROUPS - 1; i >= 0; i--) {
+        weft_fsdp_group_release(&model->groups[i]);
+        weft_tensor_release(&model->params[i]);
+        weft_spec_release(&model->specs[i]);
+    }
+    weft_fsdp_release(&model->fsdp);
+    weft_stream_release(model->context, &model->compute);
+    weft_mesh_release(&model->mesh);
+    weft_context_release(&model->context);
+    return WEFT_OK;
+}
+
+/* Fill memory that was freed on any stream: blocks of the sizes in use, in the order of each. */
+static weft_status poison(struct model *model)
+{
+    weft_stream *const streams[] = {model->compute, model->fsdp_streams[0], model->fsdp_streams[1]};
+
+    for (size_t s = 0; model->poisons && s < WF_COUNT(streams); s++)
+        for (uint64_t bytes = 2048; bytes <= 32768; bytes *= 2) {
+            void *memory = NULL;
+
+            WF_TRY(weft_alloc_on(model->context, bytes, streams[s], &memory));
+            WF_TRY(weft_memory_fill(model->context, memory, 0xff, bytes, streams[s]));
+            WF_TRY(weft_free_on(model->context, memory, streams[s]));
+        }
+    return WEFT_OK;
+}
+
+static weft_status use_parameter(struct model *model, int index)
+{
+    struct elements of = {.which = (uint64_t)index};
+
+    WF_TRY(weft_fsdp_unshard_end(model->groups[index]));
+    WF_TRY(poison(model));
+    WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
+    return each_element(weft_fsdp_parameter(model->groups[index], 0), check_parameter, &of);
+}
+
+static weft_status forward(struct model *model)
+{
+    WF_TRY(weft_fsdp_unshard_begin(model->groups[0], WEFT_FSDP_FORWARD));
+    for (int i = 0; i < GROUPS; i++) {
+        WF_TRY(poison(model));
+        WF_TRY(use_parameter(model, i));
+        WF_TRY(weft_fsdp_reshard(model->groups[i]));
+        WF_TRY(poison(model));
+    }
+    return WEFT_OK;
+}
+
+static weft_status backward(struct model *model, uint64_t round, uint32_t flags)
+{
+    WF_TRY(weft_fsdp_unshard_begin(model->groups[GROUPS - 1], WEFT_FSDP_BACKWARD));
+    for (int i = GROUPS - 1; i >= 0; i--) {
+        struct elements of = {.which = (uint64_t)i,
+                              .round = round,
+                              .spec = weft_fsdp_gradient_spec(model->groups[i], 0)};
+        weft_tensor *gradient = NULL;
+
+        WF_TRY(use_parameter(model, i));
+        WF_TRY(weft_fsdp_gradient_create(model->groups[i], 0, &gradient));
+        WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
+        WF_TRY(each_element(gradient, set_gradient, &of));
+        WF_TRY(weft_fsdp_reduce_begin(model->groups[i], &gradient, flags));
+        weft_tensor_release(&gradient);
+        WF_TRY(poison(model));
+    }
+    for (int i = 0; i < GROUPS; i++) {
+        WF_TRY(poison(model));
+        WF_TRY(weft_fsdp_reduce_end(model->groups[i]));
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_step(struct model *model)
+{
+    WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
+    for (int i = 0; i < GROUPS; i++) {
+        struct elements of = {.which = (uint64_t)i,
+                              .rounds = 3,
+                              .spec = weft_fsdp_gradient_spec(model->groups[i], 0),
+                              .factor = 0.25,
+                              .tolerance = 1e-6};
+
+        WF_TRY(each_element(weft_fsdp_gradient(model->groups[i], 0), check_gradient, &of));
+        WF_TRY(weft_fsdp_gradients_clear(model->groups[i]));
+    }
+    return WEFT_OK;
+}
+
+static weft_status train(void *poisons)
+{
+    struct model model = {.poisons = poisons != NULL};
+    weft_memory_info before = {.struct_size = sizeof before}, after = before;
+
+    WF_TRY(begin(&model));
+    model.fsdp_streams[0] = model.fsdp->gather;
+    model.fsdp_streams[1] = model.fsdp->reduce;
+    for (int step = 0; step < STEPS; step++) {
+        WF_TRY(forward(&model));
+        WF_TRY(backward(&model, 0, WEFT_FSDP_LOCAL));
+        WF_TRY(backward(&model, 1, WEFT_FSDP_SHARD_ONLY));
+        WF_TRY(backward(&model, 2, 0));
+        WF_TRY(check_step(&model));
+        if (step == 1) WF_TRY(weft_memory_get(model.context, &before));
+    }
+    WF_TRY(weft_memory_get(model.context, &after));
+    HOLDS(before.pieces == after.pieces && before.bytes == after.bytes);
+    HOLDS(before.bytes_peak == after.bytes_peak);
+    return end(&model);
+}
+
+START_TEST(memory_that_was_freed_is_not_used)
+{
+    ck_assert_msg(weft_threads_run(RANKS, train, "") == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+START_TEST(steps_repeat_their_memory)
+{
+    ck_assert_msg(weft_threads_run(RANKS, train, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+SUITE(fsdp_memory, memory_that_was_freed_is_not_used, steps_repeat_their_memory)
