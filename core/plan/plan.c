@@ -209,6 +209,33 @@ static weft_status try_fastest(const struct wf_problem *problem, struct wf_path 
     return WEFT_OK;
 }
 
+static weft_status search_path(const struct wf_problem *problem, struct wf_path *out)
+{
+    if (problem->minimize != WEFT_MINIMIZE_BYTES) return wf_search(problem, out);
+    WF_TRY(wf_search_bytes(problem, rate_path, out));
+    if (out->count > 0) return out->least ? WEFT_OK : try_fastest(problem, out);
+    WF_TRY(wf_search(problem, out));
+    out->least = false;
+    return WEFT_OK;
+}
+
+/* Replace PATH, which is long and not shown to be the best, by one of at most six steps, if there
+ * is one. */
+static weft_status try_short(struct wf_problem *problem, struct wf_path *path)
+{
+    struct wf_path brief;
+    weft_status status;
+
+    problem->steps_max = WF_STEPS_MAX;
+    status = search_path(problem, &brief);
+    problem->steps_max = WF_PATH_MAX;
+    if (status == WEFT_ERR_INVALID || status == WEFT_ERR_UNSUPPORTED) return WEFT_OK;
+    if (status != WEFT_OK) return status;
+    *path = brief;
+    path->least = false;
+    return WEFT_OK;
+}
+
 static weft_status find_path(struct wf_problem *problem, uint32_t planner, struct wf_path *out)
 {
     uint32_t allowed = EXCHANGES;
@@ -218,12 +245,8 @@ static weft_status find_path(struct wf_problem *problem, uint32_t planner, struc
             allowed |= UINT32_C(1) << WEFT_STEP_ALL_REDUCE;
         problem->without |= ~allowed;
     }
-    if (problem->minimize != WEFT_MINIMIZE_BYTES) return wf_search(problem, out);
-    WF_TRY(wf_search_bytes(problem, rate_path, out));
-    if (out->count > 0) return out->least ? WEFT_OK : try_fastest(problem, out);
-    WF_TRY(wf_search(problem, out));
-    out->least = false;
-    return WEFT_OK;
+    WF_TRY(search_path(problem, out));
+    return out->least || out->count <= WF_STEPS_MAX ? WEFT_OK : try_short(problem, out);
 }
 
 /* The one step of a plan that changes nothing but the dtype. */

@@ -158,6 +158,7 @@ struct wf_problem {
     uint32_t minimize, without; /* as in weft_plan_options */
     uint64_t memory_limit;      /* UINT64_MAX: none */
     bool wide;                  /* more states are visited: see edges.c */
+    uint32_t steps_max;         /* of a plan */
     int32_t axes, dims;
     int32_t mesh_axis[WEFT_MAX_AXES];
     int64_t size[WEFT_MAX_AXES];
@@ -360,7 +361,10 @@ uint64_t wf_lower_bound_latency(const struct wf_lower_bound *bound, const struct
 
 /* ---- search.c ---- */
 
-enum { WF_PATH_MAX = 32 };
+enum {
+    WF_PATH_MAX = 32,
+    WF_STEPS_MAX = 6 /* of a plan that is not shown to be the best */
+};
 
 /* The path found: edges[i] leads from the state before it (the source, for the first). */
 struct wf_path {

@@ -129,6 +129,7 @@ static bool improves(const struct search *s, const struct wf_edge *edge,
                      const struct wf_price *price, struct arrival *out)
 {
     out->total = out->least = add_price(s, &s->nodes[s->here].total, price);
+    if (out->total.steps > s->problem->steps_max) return false;
     if (!s->minimize_peak && price->scratch > s->problem->memory_limit) return false;
     if (s->bound.counts)
         out->least.first = wf_add_capped(out->total.first, wf_lower_bound_ns(&s->bound, &edge->to));

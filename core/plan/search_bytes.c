@@ -16,8 +16,7 @@ enum {
      * all ranks. */
     WORK_MAX = 1 << 25,
     WORK_MAX_SOME = 1 << 22,
-    EDGE_WORK = 64,     /* an edge takes as long as so many comparisons */
-    STEPS_MAX_SOME = 6, /* of a plan that is not shown to be the best */
+    EDGE_WORK = 64, /* an edge takes as long as so many comparisons */
     NOBODY = -1
 };
 
@@ -201,8 +200,9 @@ static weft_status reach_state(struct search *s, const struct wf_edge *edge,
                          .price = *price};
     struct wf_rating rating;
 
-    if (price->scratch > s->problem->memory_limit || made.steps > WF_PATH_MAX) return WEFT_OK;
-    if (!s->loads.all && made.steps > STEPS_MAX_SOME) return WEFT_OK;
+    if (price->scratch > s->problem->memory_limit) return WEFT_OK;
+    if (made.steps > s->problem->steps_max) return WEFT_OK;
+    if (!s->loads.all && made.steps > WF_STEPS_MAX) return WEFT_OK;
     rating = (struct wf_rating){
         from->least, wf_add_capped(made.ns, wf_lower_bound_ns(&s->bound, &edge->to)), made.steps};
     if (s->best.steps > 0 && wf_rating_compare(&rating, &s->best) >= 0) return WEFT_OK;
@@ -324,7 +324,9 @@ weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate
     if (status == WEFT_OK) status = run_search(&s);
     if (status == WEFT_OK && s.found_count == 1) read_path(&s, s.found[0], out);
     if (status == WEFT_OK && s.found_count > 1) status = choose_candidate(&s, rate_path, out);
-    out->least = s.loads.all && !s.cut;
+    out->least =
+        s.loads.all && !s.cut &&
+        wf_layouts_runs(&problem->from->layout, &problem->to->layout, false) <= WF_RUNS_MAX;
     wf_loads_close(&s.loads);
     wf_free(s.spots);
     wf_free(s.slots);

@@ -21,7 +21,7 @@ typedef struct weft_plan weft_plan;
 
 /* What the planner minimizes.  Among plans that are equal in it, the second quantity decides. */
 enum weft_minimize {
-    WEFT_MINIMIZE_TIME = 0,  /* predicted time, then the sum of the bytes of the steps */
+    WEFT_MINIMIZE_TIME = 0,  /* predicted time, then bytes, as the prices of steps assume */
     WEFT_MINIMIZE_BYTES = 1, /* bytes received by the rank that receives most, then time */
     WEFT_MINIMIZE_MEMORY = 2 /* scratch, then time */
 };

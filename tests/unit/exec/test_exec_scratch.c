@@ -267,6 +267,61 @@ START_TEST(a_plan_states_the_scratch_that_binding_takes)
 }
 END_TEST
 
+/* Placements of AXES axes of which any order divides 24 indices. */
+static void add_plain(struct random *r, int axes, char *out, size_t capacity)
+{
+    for (int a = 0; a < axes; a++) {
+        size_t length = strlen(out);
+        int kind = random_in(r, 0, 4);
+        if (kind < 3)
+            snprintf(out + length, capacity - length, "%sS(%d)", a > 0 ? "," : "", kind);
+        else
+            snprintf(out + length, capacity - length, "%s%c", a > 0 ? "," : "", "RP"[kind - 3]);
+    }
+}
+
+/* Collectives among shards of one size, whose messages are not compared one by one. */
+static void compare_regular(struct lone_rank *lone, struct random *r, bool crosses)
+{
+    static const char *const meshes[] = {"4", "2x3", "4x2", "2x2x2", "2x1x3", "3x2x2"};
+    static const int axes[] = {1, 2, 2, 3, 3, 3};
+    int at = random_in(r, 0, 5);
+    char texts[2][64] = {"f32[24,12,24] ", "f32[24,12,24] "};
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .minimize = (uint32_t)random_in(r, 0, 2)};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_cost_table *costs = NULL;
+    weft_spec *from, *to;
+    weft_plan *plan = NULL;
+
+    (void)crosses;
+    for (int i = 0; i < 2; i++)
+        add_plain(r, axes[at], texts[i], sizeof texts[i]);
+    from = spec_of(meshes[at], texts[0]);
+    to = spec_of(meshes[at], texts[1]);
+    ck_assert_int_eq(weft_cost_table_find("default", &costs), WEFT_OK);
+    options.costs = costs;
+    if (random_chance(r, 2)) options.without = 1U << WEFT_STEP_EXCHANGE | 1U << WEFT_STEP_PERMUTE;
+    if (weft_plan_create(from, to, &options, &plan) == WEFT_OK) {
+        uint64_t bytes = bound_scratch(lone, plan, true);
+        ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+        ck_assert_msg(info.scratch_exact && info.peak_bytes == bytes,
+                      "%s: %s -> %s, minimize %u: stated %llu, bound %llu", meshes[at], texts[0],
+                      texts[1], options.minimize, (unsigned long long)info.peak_bytes,
+                      (unsigned long long)bytes);
+    }
+    weft_plan_release(&plan);
+    weft_cost_table_release(&costs);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+
+START_TEST(collectives_of_equal_shards_take_the_scratch_that_they_state)
+{
+    compare_many(compare_regular, 600);
+}
+END_TEST
+
 /* Shards of one shape, of which the first is one run and the others are not. */
 static void compare_parts(struct lone_rank *lone, struct random *r, bool crosses)
 {
@@ -303,6 +358,7 @@ START_TEST(a_batch_states_the_scratch_that_binding_takes)
 }
 END_TEST
 
-SUITE(exec_scratch, a_plan_states_the_scratch_that_binding_takes,
-      a_batch_states_the_scratch_that_binding_takes, shards_of_one_shape_may_have_other_runs,
-      outputs_lie_at_two_ends_and_staging_between, what_needs_no_scratch_has_none)
+SUITE(exec_scratch, collectives_of_equal_shards_take_the_scratch_that_they_state,
+      a_plan_states_the_scratch_that_binding_takes, a_batch_states_the_scratch_that_binding_takes,
+      shards_of_one_shape_may_have_other_runs, outputs_lie_at_two_ends_and_staging_between,
+      what_needs_no_scratch_has_none)

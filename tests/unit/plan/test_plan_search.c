@@ -167,7 +167,36 @@ START_TEST(a_search_by_memory_that_ends_early_finds_a_plan)
 }
 END_TEST
 
-SUITE(plan_search, a_search_by_memory_that_ends_early_finds_a_plan,
-      bytes_are_least_through_other_layouts, a_search_that_ends_early_is_marked,
+START_TEST(long_plans_are_shown_to_be_the_least)
+{
+    static const struct {
+        const char *mesh, *shape, *from, *to;
+    } cases[] = {
+        {"2x2x2x2x2x2", "37,41,43", "P,P,P,P,P,P", "S(0),S(1),S(2),S(0),S(1),S(2)"},
+        {"2x2x2x2x2x2", "37,41,43", "P,P,P,S(0),S(1),S(2)", "S(0),S(1),S(2),P,P,P"},
+        {"2x2x2x2x2x2", "370,41,43", "SS(0,64),SS(1,3),S(2),R,P,P",
+         "S(1),SS(0,60),R,S(0),SS(2,7),S(2)"},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++)
+        for (uint32_t minimize = 0; minimize <= WEFT_MINIMIZE_MEMORY; minimize++) {
+            weft_plan_options options = {.struct_size = sizeof options, .minimize = minimize};
+            weft_plan_info info = {.struct_size = sizeof info};
+            weft_plan *plan;
+            struct pair pair;
+            open_pair(&pair, cases[i].mesh, NULL, cases[i].shape, cases[i].from, cases[i].to);
+            plan = plan_pair(&pair, &options);
+            ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+            ck_assert_msg(info.steps <= 6 || info.least, "%s -> %s: %u steps", cases[i].from,
+                          cases[i].to, info.steps);
+            weft_plan_release(&plan);
+            close_pair(&pair);
+        }
+}
+END_TEST
+
+SUITE(plan_search, long_plans_are_shown_to_be_the_least,
+      a_search_by_memory_that_ends_early_finds_a_plan, bytes_are_least_through_other_layouts,
+      a_search_that_ends_early_is_marked,
       a_memory_limit_changes_the_plan_or_says_the_least_possible,
       planning_does_not_depend_on_the_number_of_ranks, excluded_kinds_are_not_used)
