@@ -60,9 +60,7 @@ static weft_status apply_whole(struct wf_phases *p, weft_tensor *const *inputs,
     return WEFT_OK;
 }
 
-/* If only the gradient of a softmax is split, its layout is the cheaper one: the other input is
- * cut.
- */
+/* If only the gradient of a softmax is split, the other input is cut to its layout. */
 static void choose_main(struct wf_phases *p)
 {
     if (p->op->run != wf_phases_softmax_bwd || wf_rows_are_split(p->x, p->reduced) ||
@@ -99,7 +97,7 @@ static weft_status run(struct wf_phases *p, weft_tensor *const *inputs, weft_ten
     return op->run(p, outputs);
 }
 
-/* The outputs of a call of OPERATOR. */
+/* The outputs of a call of OP. */
 static uint32_t output_count(const struct wf_phased *op)
 {
     if (op->run == wf_phases_cross_entropy) return WF_PHASE_OUTPUTS;

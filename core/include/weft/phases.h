@@ -39,6 +39,7 @@ extern "C" {
  *     cross_entropy_bwd                  g x t e z?  the same                 d
  *     embedding gather index_select      as in their rules
  *
+ * x of a softmax's backward is y, or g if only g is split.
  * `dim` is needed; `dims` is a number or a list, and all dimensions without it.  Classes of a cross
  * entropy are dimension 1 of x; targets t are i64; `reduction` is "none", "sum" or "mean"; e is the
  * logarithm of the sum of exponentials, which cross_entropy_bwd needs, and z, the number of targets
