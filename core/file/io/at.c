@@ -2,6 +2,7 @@
 #include "file/io/at.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int64_t wf_read_at(int fd, void *target, size_t bytes, uint64_t offset)
@@ -19,10 +20,21 @@ int64_t wf_read_at(int fd, void *target, size_t bytes, uint64_t offset)
     return (int64_t)done;
 }
 
+bool wf_may_have_size(uint64_t bytes)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+    if (bytes <= limit.rlim_cur) return true;
+    errno = EFBIG;
+    return false;
+}
+
 bool wf_write_at(int fd, const void *source, size_t bytes, uint64_t offset)
 {
     size_t done = 0;
 
+    if (!wf_may_have_size(offset + (uint64_t)bytes)) return false;
     while (done < bytes) {
         ssize_t count =
             pwrite(fd, (const char *)source + done, bytes - done, (off_t)(offset + (uint64_t)done));

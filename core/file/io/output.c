@@ -217,6 +217,7 @@ weft_status wf_outputs_begin(struct wf_outputs *output, const char *path, bool i
 static int allocate(const struct wf_output_file *file)
 {
     if (file->fd < 0 || file->bytes == 0) return 0;
+    if (!wf_may_have_size(file->bytes)) return errno;
     if (fallocate(file->fd, 0, 0, (off_t)file->bytes) == 0) return 0;
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR) {
         if (ftruncate(file->fd, (off_t)file->bytes) == 0) return 0;
