@@ -28,10 +28,10 @@ tensor_parts()
         backends+=(nvshmem)
     fi
     gpu_part draws_memcheck 60 "${self[@]}" sanitize memcheck --report-api-errors no --target-processes all \
-        "$weft" run -n 1 --no-prefix "$tests/draw_check" 20011
+        "$weft" run -n 1 --no-prefix "$tests/draw_check" 20011 device
     start_mps
     for backend in "${backends[@]}"; do
-        gpu_part "draws_$backend" 60 "${self[@]}" tensors_of "$backend" 2 ranks 2 draw_check
+        gpu_part "draws_$backend" 60 "${self[@]}" tensors_of "$backend" 2 ranks 2 draw_check 1003003 device
         gpu_part "tensors_${backend}_2" 40 "${self[@]}" tensors_of "$backend" 2 ranks 2 tensor_check
         gpu_part "tensors_${backend}_4" 60 "${self[@]}" tensors_of "$backend" 4 ranks 4 tensor_check
         gpu_part "engine_$backend" 40 "${self[@]}" tensors_of "$backend" 2 engine 2

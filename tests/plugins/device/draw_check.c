@@ -1,9 +1,16 @@
 /* draw_check.c - one rank that draws random tensors on any backend, in uneven, strided, B, G and O
- * layouts and in memory with gaps.  Every bit is that of the processor's functions.  Started by
- * `weft run` with any number of ranks; prints JSON.
+ * layouts, in random layouts on random meshes, and in memory with gaps.  Every bit is that of the
+ * processor's functions.  Every allocation of a draw fails once.  Started by `weft run` with any
+ * number of ranks; prints JSON.
  *
- *     draw_check [ELEMENTS]        of the largest tensors (1003003) */
+ *     draw_check [ELEMENTS [host|device]]
+ *
+ * ELEMENTS is the number of elements of the largest tensors (1003003).  The last argument states
+ * what draws. */
 #include "common/arithmetic/cpu_random.h"
+#include "support/allocfail.h"
+#include "support/random_layout.h"
+
 #include "rank.h"
 
 #include <stdio.h>
@@ -79,9 +86,11 @@ static void check_bits(weft_tensor *tensor, const struct cpu_draw *draw)
     for (uint64_t i = 0; i < bytes; i++) {
         if (got[i] == want[i]) continue;
         must(weft_spec_print(spec, text, sizeof text, NULL), "weft_spec_print");
-        fprintf(stderr, "rank %d: %s: distribution %u, seed %llu: byte %llu is %02x, not %02x\n",
-                weft_rank(context), text, draw->distribution, (unsigned long long)draw->bits.seed,
-                (unsigned long long)i, (uint8_t)got[i], (uint8_t)want[i]);
+        fprintf(stderr,
+                "%s\nrank %d: %s: distribution %u, seed %llu: byte %llu is %02x, not %02x\n",
+                as_command(spec), weft_rank(context), text, draw->distribution,
+                (unsigned long long)draw->bits.seed, (unsigned long long)i, (uint8_t)got[i],
+                (uint8_t)want[i]);
         exit(1);
     }
     elements_compared += bytes / element;
@@ -99,9 +108,8 @@ static weft_spec *make_spec(const char *type, const char *placements)
     return spec;
 }
 
-static void check_draw(const char *type, const char *placements, struct cpu_draw draw)
+static void check_spec(const weft_spec *spec, struct cpu_draw draw)
 {
-    weft_spec *spec = make_spec(type, placements);
     weft_tensor *tensor = NULL;
 
     draw.dtype = weft_spec_dtype(spec);
@@ -112,6 +120,13 @@ static void check_draw(const char *type, const char *placements, struct cpu_draw
         check_bits(tensor, &draw);
     }
     weft_tensor_release(&tensor);
+}
+
+static void check_draw(const char *type, const char *placements, struct cpu_draw draw)
+{
+    weft_spec *spec = make_spec(type, placements);
+
+    check_spec(spec, draw);
     weft_spec_release(&spec);
 }
 
@@ -188,6 +203,57 @@ static int check_layouts(void)
     return cases;
 }
 
+/* Can this job have a tensor of SPEC that is drawn? */
+static bool fits(const weft_spec *spec)
+{
+    const weft_mesh *of = weft_spec_mesh(spec);
+
+    for (int32_t a = 0; a < weft_mesh_axes(of); a++)
+        if (weft_spec_placements(spec)[a].kind == WEFT_PLACE_PARTIAL) return false;
+    for (int32_t i = 0; i < weft_mesh_size(of); i++)
+        if (weft_mesh_rank_at(of, i) >= weft_size(context)) return false;
+    return true;
+}
+
+/* Random layouts, of a random dtype each. */
+static int check_random(void)
+{
+    struct random r = random_begin("draw_check");
+    int wanted = test_cases(200), drawn = 0;
+
+    while (drawn < wanted) {
+        weft_mesh *any = random_mesh(&r);
+        int64_t shape[WEFT_MAX_DIMS];
+        int32_t dims = random_shape(&r, shape);
+        weft_spec *spec = random_spec(&r, any, dims, shape), *typed = NULL;
+        uint32_t dtype = (uint32_t)random_in(&r, 0, WEFT_DTYPE_COUNT - 1);
+        struct cpu_draw draw = draws[random_in(&r, 0, DRAWS - 1)];
+
+        draw.bits = (struct cpu_bits){(uint64_t)random_in(&r, 0, 1000000), r.seed};
+        if (is_defined(&draw, dtype) && fits(spec)) {
+            must(weft_spec_with_dtype(spec, (enum weft_dtype)dtype, &typed), "a dtype");
+            check_spec(typed, draw);
+            weft_spec_release(&typed);
+            drawn++;
+        }
+        weft_spec_release(&spec);
+        weft_mesh_release(&any);
+    }
+    return drawn;
+}
+
+static weft_status draw_once(void *spec)
+{
+    weft_random random = {.seed = 1};
+    weft_tensor *tensor = NULL;
+    weft_status status = weft_tensor_create(context, spec, NULL, &tensor);
+
+    if (status == WEFT_OK) status = weft_tensor_uniform(tensor, &random, 0, 1, stream);
+    weft_tensor_release(&tensor);
+    rank_wait(); /* the stream frees the memory */
+    return status;
+}
+
 /* Large tensors, in which rare values occur, and all of 64 bits. */
 static int check_large(long elements)
 {
@@ -241,19 +307,30 @@ static bool has_kernels(void)
 int main(int argc, char **argv)
 {
     long elements = argc > 1 ? strtol(argv[1], NULL, 10) : 1003003;
+    const char *by;
+    weft_spec *strided;
     int cases;
 
     setenv("WEFT_PLUGIN_PATH", PLUGINS, 0);
     rank_begin();
+    by = has_kernels() ? "device" : "host";
+    if (argc > 2 && strcmp(argv[2], by) != 0) {
+        fprintf(stderr, "rank %d: the %s draws, not the %s\n", weft_rank(context), by, argv[2]);
+        return 1;
+    }
     cases = check_layouts();
+    cases += check_random();
     cases += check_large(elements);
+    strided = make_spec("f32[37,24]", "SS(0,2)");
+    check_allocation_failures(draw_once, NULL, strided);
+    weft_spec_release(&strided);
     must(weft_barrier(weft_world(context), stream), "weft_barrier");
     rank_wait();
     if (weft_rank(context) == 0)
         printf("{\"backend\": \"%s\", \"ranks\": %d, \"cases\": %d, \"elements\": %llu, "
                "\"other_bits\": 0, \"drawn_by\": \"%s\"}\n",
                weft_context_plugin(context)->name, weft_size(context), cases,
-               (unsigned long long)elements_compared, has_kernels() ? "device" : "host");
+               (unsigned long long)elements_compared, by);
     rank_end();
     return 0;
 }
