@@ -5,8 +5,8 @@
  * partial axes can be reduced together: one collective over their product.
  *
  * Where the target splits a dimension by strides, parts or sizes, an axis joins it in that way.  In
- * a wide problem, which minimizes bytes, it may also join as a plain split, and an exchange may
- * leave the replicas and sums that it would create to the steps after it. */
+ * a wide problem, which minimizes bytes or scratch, it may also join as a plain split, and an
+ * exchange may leave the replicas and sums that it would create to the steps after it. */
 #include "plan.h"
 
 #include <string.h>

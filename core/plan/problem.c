@@ -109,7 +109,7 @@ weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, co
     problem->elements[1] = wf_dtype_bytes(to->layout.dtype);
     problem->cast = wf_cast_kind(from->layout.dtype, to->layout.dtype);
     problem->steps_max = WF_PATH_MAX;
-    problem->wide = options->minimize == WEFT_MINIMIZE_BYTES && mesh->size <= WF_LOADS_MAX;
+    problem->wide = options->minimize != WEFT_MINIMIZE_TIME && mesh->size <= WF_LOADS_MAX;
     set_state(problem, from, 0, &problem->source);
     set_state(problem, to, 1, &problem->target);
     problem->target.cast = problem->cast != WF_CAST_NONE;

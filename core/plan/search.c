@@ -215,16 +215,6 @@ static uint64_t least_scratch(const struct search *s, const struct wf_state *fro
     return wf_add_capped(in, out);
 }
 
-static weft_status set_scratch(struct search *s, const struct wf_state *from,
-                               const struct wf_edge *edge, struct wf_price *price)
-{
-    int64_t messages = 0;
-
-    WF_TRY(wf_problem_scratch(s->problem, from, edge, price, &messages));
-    s->work += SCRATCH_WORK + messages / MESSAGES_OF_WORK;
-    return WEFT_OK;
-}
-
 /* Set the scratch of PRICE to the exact one, unless there was too much work: no plan is known yet,
  * and estimates find one.  False: EDGE, out of FROM, improves nothing, even with the least
  * scratch. */
@@ -233,6 +223,7 @@ static bool count_scratch(struct search *s, const struct wf_state *from, const s
 {
     struct arrival arrival;
     uint64_t estimate = price->scratch;
+    int64_t messages = 0;
 
     if (s->minimize_peak && s->work > WORK_MAX) {
         s->cut = true;
@@ -241,7 +232,8 @@ static bool count_scratch(struct search *s, const struct wf_state *from, const s
     price->scratch = least_scratch(s, from, edge);
     if (!improves(s, edge, price, &arrival)) return false;
     price->scratch = estimate;
-    s->status = set_scratch(s, from, edge, price);
+    s->status = wf_problem_scratch(s->problem, from, edge, price, &messages);
+    s->work += SCRATCH_WORK + messages / MESSAGES_OF_WORK;
     return s->status == WEFT_OK;
 }
 
@@ -259,16 +251,19 @@ static void take_edge(void *self, const struct wf_edge *edge)
     s->status = reach_state(s, edge, &price);
 }
 
-static weft_status try_exchange(struct search *s, const struct wf_state *state)
+static void take_exchange(void *self, const struct wf_edge *edge)
 {
-    struct wf_edge edge;
+    struct search *s = self;
+    struct wf_state from = s->nodes[s->here].state; /* reach may move the nodes */
     struct wf_price price;
 
-    wf_edge_exchange(s->problem, state, &edge);
-    if (s->problem->without >> edge.kind & 1 || is_hopeless(s, &edge)) return WEFT_OK;
-    WF_TRY(wf_price_exchange(s->problem, state, &edge, &price));
-    if (s->counts_scratch) WF_TRY(set_scratch(s, state, &edge, &price));
-    return reach_state(s, &edge, &price);
+    if (s->status != WEFT_OK) return;
+    s->work++;
+    if (is_hopeless(s, edge)) return;
+    s->status = wf_price_exchange(s->problem, &from, edge, &price);
+    if (s->status != WEFT_OK) return;
+    if (s->counts_scratch && !count_scratch(s, &from, edge, &price)) return;
+    s->status = reach_state(s, edge, &price);
 }
 
 static weft_status expand_node(struct search *s, int32_t node)
@@ -277,7 +272,7 @@ static weft_status expand_node(struct search *s, int32_t node)
 
     s->here = node;
     s->nodes[node].settled = true;
-    if (wf_may_exchange(s->problem, &state)) WF_TRY(try_exchange(s, &state));
+    wf_exchanges(s->problem, &state, take_exchange, s);
     wf_edges(s->problem, &state, take_edge, s);
     return s->status;
 }

@@ -104,6 +104,17 @@ static bool exhaustive_may_exchange(const struct wf_problem *problem, const stru
     return true;
 }
 
+static void exhaustive_take_exchange(void *self, const struct wf_edge *edge)
+{
+    struct exhaustive *all = self;
+    struct wf_state from = all->states[all->here];
+    struct wf_price price;
+
+    if (edge->axes == 0) return;
+    if (wf_price_exchange(all->problem, &from, edge, &price) != WEFT_OK) abort();
+    exhaustive_reach(all, edge, &price);
+}
+
 /* The minimum nanoseconds, or bytes of scratch, from the source to the target of PROBLEM. */
 static uint64_t exhaustive_least(const struct wf_problem *problem)
 {
@@ -119,13 +130,9 @@ static uint64_t exhaustive_least(const struct wf_problem *problem)
         all.changed = false;
         for (all.here = 0; all.here < all.count; all.here++) {
             struct wf_state state = all.states[all.here];
-            struct wf_edge edge;
-            struct wf_price price;
             wf_edges(problem, &state, exhaustive_take, &all);
-            wf_edge_exchange(problem, &state, &edge);
-            if (edge.axes != 0 && exhaustive_may_exchange(problem, &state) &&
-                wf_price_exchange(problem, &state, &edge, &price) == WEFT_OK)
-                exhaustive_reach(&all, &edge, &price);
+            if (exhaustive_may_exchange(problem, &state))
+                wf_exchanges(problem, &state, exhaustive_take_exchange, &all);
         }
     }
     for (size_t i = 0; i < all.count; i++)

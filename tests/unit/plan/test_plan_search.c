@@ -129,6 +129,22 @@ START_TEST(bytes_are_least_through_other_layouts)
 }
 END_TEST
 
+START_TEST(scratch_is_least_through_other_layouts)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .minimize = WEFT_MINIMIZE_MEMORY};
+    weft_plan_info info = {.struct_size = sizeof info};
+    struct pair pair;
+    weft_plan *plan;
+
+    open_pair_of(&pair, "i64", "4", NULL, "4,23", "P", "SS(0,2)");
+    plan = plan_pair(&pair, &options);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    ck_assert_uint_eq(info.peak_bytes, 256); /* a plain split of one row, then an exchange */
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
 /* Six axes have too many paths. */
 START_TEST(a_search_that_ends_early_is_marked)
 {
@@ -195,7 +211,7 @@ START_TEST(long_plans_are_shown_to_be_the_least)
 }
 END_TEST
 
-SUITE(plan_search, long_plans_are_shown_to_be_the_least,
+SUITE(plan_search, scratch_is_least_through_other_layouts, long_plans_are_shown_to_be_the_least,
       a_search_by_memory_that_ends_early_finds_a_plan, bytes_are_least_through_other_layouts,
       a_search_that_ends_early_is_marked,
       a_memory_limit_changes_the_plan_or_says_the_least_possible,

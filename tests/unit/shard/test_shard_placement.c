@@ -258,6 +258,26 @@ START_TEST(a_spec_keeps_its_own_sizes)
 }
 END_TEST
 
+/* Lists of all ranks would take gigabytes. */
+START_TEST(sizes_and_owners_do_not_depend_on_the_number_of_ranks)
+{
+    weft_spec *sizes = spec_of("4x500000000", "u8[7,3] G(0;3,3,1,0),R");
+    weft_spec *owner = spec_of("4x500000000", "u8[7,3] B(0;4,3),O(499999999)");
+    weft_shard shard;
+
+    weft_spec_shard(sizes, 1499999999, &shard); /* the last one of row 2 */
+    ck_assert(shard.shape[0] == 1 && shard.offset[0] == 6);
+    weft_spec_shard(sizes, 1999999999, &shard);
+    ck_assert(shard.shape[0] == 0 && shard.offset[0] == 7);
+    weft_spec_shard(owner, 1499999999, &shard); /* piece 2 of each part */
+    ck_assert(shard.shape[0] == 2 && shard.offset[0] == 2);
+    weft_spec_shard(owner, 1499999998, &shard);
+    ck_assert_int_eq(shard.shape[0], 0);
+    weft_spec_release(&sizes);
+    weft_spec_release(&owner);
+}
+END_TEST
+
 START_TEST(splits_come_by_dimension_and_turn)
 {
     weft_spec *spec = spec_of("2x2x2x2", "f32[8,8] S(1),S(0)[2],SS(0,2)[0],S(0)[1]");
@@ -306,5 +326,6 @@ END_TEST
 SUITE(shard_placement, placements_that_cannot_be_are_refused_with_place_and_reason,
       sizes_and_owners_that_cannot_be_are_refused, sum_and_avg_mix, wrong_fields_are_refused,
       fields_that_the_kind_does_not_use_are_refused, placements_have_one_form,
-      equal_layouts_are_one_spec, a_spec_keeps_its_own_sizes, splits_come_by_dimension_and_turn,
+      equal_layouts_are_one_spec, a_spec_keeps_its_own_sizes,
+      sizes_and_owners_do_not_depend_on_the_number_of_ranks, splits_come_by_dimension_and_turn,
       codes_are_different_and_ordered, even_the_complaint_survives_allocation_failure)
