@@ -156,11 +156,13 @@ static void attend(const weft_op_run *run, int64_t head, int64_t token)
 {
     const weft_op_local *q = &run->inputs[0], *k = &run->inputs[1], *v = &run->inputs[2];
     const weft_op_local *o = &run->outputs[0], *l = &run->outputs[1];
-    float weights[MOST_KEYS], max = -INFINITY, sum = 0;
+    float weights[MOST_KEYS], max, sum;
 
-    for (int64_t key = 0; key <= token; key++)
+    max = weights[token] = score(q, k, head, token, token);
+    for (int64_t key = 0; key < token; key++)
         max = fmaxf(max, weights[key] = score(q, k, head, token, key));
-    for (int64_t key = 0; key <= token; key++)
+    sum = weights[token] = expf(weights[token] - max);
+    for (int64_t key = 0; key < token; key++)
         sum += weights[key] = expf(weights[key] - max);
     *cell(l, head, token) = max + logf(sum);
     for (int64_t e = 0; e < columns(o); e++) {
