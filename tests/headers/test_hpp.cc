@@ -34,7 +34,6 @@ static_assert(is_move_only<weft::context>() && is_move_only<weft::comm>(), "");
 static_assert(is_move_only<weft::stream>() && is_move_only<weft::memory>(), "");
 static_assert(is_move_only<weft::work>() && is_move_only<weft::bound>(), "");
 static_assert(is_move_only<weft::symm>() && is_move_only<weft::op_list>(), "");
-static_assert(is_move_only<weft::op_backward>(), "");
 static_assert(is_move_only<weft::threads>() && is_move_only<weft::backends>(), "");
 static_assert(is_move_only<weft::rendezvous>() && is_move_only<weft::observation>(), "");
 static_assert(is_move_only<weft::rings>() && is_move_only<weft::ring>(), "");

@@ -11,6 +11,8 @@
         }                                                                                          \
     } while (0)
 
+static_assert(!std::is_copy_constructible<weft::op_backward>::value, "");
+
 /* c = a * b, and the gradients of a and b. */
 int main()
 {
