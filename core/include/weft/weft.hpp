@@ -34,6 +34,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 #include <string.h>
 #if defined(__cpp_exceptions)
 #include <exception>
@@ -1078,6 +1079,122 @@ public:
     status normal(weft_random &random, double mean, double deviation, stream_ref stream = {}) const
     {
         return weft_tensor_normal(raw_, &random, mean, deviation, stream.get());
+    }
+};
+
+/* ---- operators at work ----------------------------------------------------------- */
+
+namespace detail
+{
+
+/* KERNEL is called as a function of apply.h. */
+template <class Kernel> weft_status run_kernel(void *kernel, const weft_op_run *run) noexcept
+{
+    return (*static_cast<Kernel *>(kernel))(*run);
+}
+
+inline std::vector<weft_tensor *> raw_tensors(const std::vector<tensor> &tensors)
+{
+    std::vector<weft_tensor *> raw;
+
+    for (const tensor &one : tensors)
+        raw.push_back(one.get());
+    return raw;
+}
+
+inline std::vector<tensor> own_tensors(const std::vector<weft_tensor *> &raw)
+{
+    std::vector<tensor> tensors;
+
+    tensors.reserve(raw.size());
+    for (weft_tensor *one : raw)
+        tensors.emplace_back(one);
+    return tensors;
+}
+
+} // namespace detail
+
+/* Apply the operator of CALL to INPUTS (apply.h); an empty tensor is an absent input.  call.inputs
+ * and call.input_count are not used.  KERNEL is called as weft_status(const weft_op_run &) and must
+ * not throw.  The outputs are in the order of the rule. */
+template <class Kernel>
+result<std::vector<tensor>> apply(context_ref context, weft_op_call call,
+                                  const std::vector<tensor> &inputs, Kernel &&kernel,
+                                  stream_ref stream = {})
+{
+    std::vector<weft_tensor *> raw = detail::raw_tensors(inputs), outputs;
+    std::vector<const weft_spec *> specs;
+
+    for (weft_tensor *one : raw)
+        specs.push_back(weft_tensor_spec(one));
+    call.inputs = specs.data();
+    call.input_count = static_cast<uint32_t>(specs.size());
+    result<op_choice> choice = op_choice::propose(call); /* the number of outputs */
+    if (!choice) return choice.to_status();
+    result<weft_op_choice_info> info = choice->info();
+    if (!info) return info.to_status();
+    outputs.resize(info->outputs);
+    status done = weft_op_apply(
+        context.get(), &call, raw.data(), detail::run_kernel<std::remove_reference_t<Kernel>>,
+        const_cast<void *>(static_cast<const void *>(&kernel)), stream.get(), outputs.data());
+    if (!done) return done;
+    return detail::own_tensors(outputs);
+}
+
+/* Move-only.  The calls that compute the gradients of a call (ops.h). */
+class op_backward : public detail::unique<detail::ref<weft_op_backward>, weft_op_backward,
+                                          weft_op_backward_release>
+{
+public:
+    using unique::unique;
+
+    /* WANTED: an entry per input, 0: its gradient is not wanted; nullptr: all. */
+    static result<op_backward> create(const weft_op_call &call,
+                                      const unsigned char *wanted = nullptr)
+    {
+        return detail::make<op_backward>(weft_op_backward_create, &call, wanted);
+    }
+    result<weft_op_backward_info> info() const
+    {
+        return detail::describe<weft_op_backward_info>(weft_op_backward_get, raw_);
+    }
+    /* nullptr: there is no such call. */
+    const weft_op_gradient_call *call(uint32_t index) const
+    {
+        return weft_op_backward_call(raw_, index);
+    }
+    /* nullptr: the input has no gradient. */
+    const weft_op_operand *gradient(uint32_t input) const
+    {
+        return weft_op_backward_gradient(raw_, input);
+    }
+    /* The layout of a tensor of the calls; empty: there is none. */
+    weft::spec spec_of(const weft_op_operand *operand) const
+    {
+        return retain<weft::spec>(weft_op_backward_spec(raw_, operand));
+    }
+    /* Run the calls.  FORWARD has the inputs, then the outputs of the forward call, and GRADIENTS
+     * those of the outputs; tensors that no call reads may be empty.  The result has a tensor per
+     * input, empty where it has no gradient.  KERNEL as in apply. */
+    template <class Kernel>
+    result<std::vector<tensor>> apply(context_ref context, const std::vector<tensor> &forward,
+                                      const std::vector<tensor> &gradients, Kernel &&kernel,
+                                      stream_ref stream = {}) const
+    {
+        std::vector<weft_tensor *> given = detail::raw_tensors(forward),
+                                   slopes = detail::raw_tensors(gradients), found;
+        result<weft_op_backward_info> info = this->info();
+
+        if (!info) return info.to_status();
+        given.resize(info->inputs + info->outputs);
+        slopes.resize(info->outputs);
+        found.resize(info->inputs);
+        status done = weft_op_backward_apply(context.get(), raw_, given.data(), slopes.data(),
+                                             detail::run_kernel<std::remove_reference_t<Kernel>>,
+                                             const_cast<void *>(static_cast<const void *>(&kernel)),
+                                             stream.get(), found.data());
+        if (!done) return done;
+        return detail::own_tensors(found);
     }
 };
 

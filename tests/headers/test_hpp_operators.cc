@@ -1,0 +1,53 @@
+/* Operators at work through weft.hpp: a kernel that is a lambda, and the gradients of a call. */
+#include <weft/weft.hpp>
+
+#include <stdio.h>
+
+#define CHECK(claim)                                                                               \
+    do {                                                                                           \
+        if (!(claim)) {                                                                            \
+            fprintf(stderr, "line %d: not so: %s (%s)\n", __LINE__, #claim, weft_last_error());    \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static_assert(!std::is_copy_constructible<weft::op_backward>::value, "");
+
+/* c = a * b, and the gradients of a and b. */
+int main()
+{
+    weft_options alone = weft::sized<weft_options>();
+    alone.size = 1;
+    weft::context context = weft::context::init(&alone).value();
+    weft::mesh mesh = weft::mesh::parse("1").value();
+    weft::spec spec = weft::spec::parse(mesh, "f32[4] S(0)").value();
+    weft::tensor a = weft::tensor::create(context, spec).value();
+    weft::tensor b = weft::tensor::create(context, spec).value();
+    weft::tensor g = weft::tensor::create(context, spec).value();
+    CHECK(a.fill(2) && b.fill(3) && g.fill(5));
+    int calls = 0;
+    auto multiply = [&calls](const weft_op_run &run) {
+        calls++;
+        for (int64_t i = 0; i < run.outputs[0].shard->elements; i++)
+            static_cast<float *>(run.outputs[0].memory)[i] =
+                static_cast<const float *>(run.inputs[0].memory)[i] *
+                static_cast<const float *>(run.inputs[1].memory)[i];
+        return WEFT_OK;
+    };
+    const weft_spec *specs[] = {spec.get(), spec.get()};
+    weft_op_call mul = weft::sized<weft_op_call>();
+    mul.name = "mul";
+    mul.inputs = specs;
+    mul.input_count = 2;
+    std::vector<weft::tensor> c = weft::apply(context, mul, {a, b}, multiply).value();
+    CHECK(calls == 1 && c.size() == 1 && c[0].as<float>()[3] == 6);
+    weft::op_backward backward = weft::op_backward::create(mul).value();
+    CHECK(backward.info()->calls == 2 && backward.info()->local == 1);
+    CHECK(backward.spec_of(backward.gradient(1)) == spec && !backward.gradient(2));
+    std::vector<weft::tensor> slopes = backward.apply(context, {a, b, c[0]}, {g}, multiply).value();
+    CHECK(calls == 3 && slopes[0].as<float>()[0] == 15 && slopes[1].as<float>()[0] == 10);
+    mul.name = "no_such";
+    CHECK(weft::apply(context, mul, {a, b}, multiply).code() == WEFT_ERR_NOT_FOUND);
+    CHECK(weft::op_backward::create(mul).code() == WEFT_ERR_NOT_FOUND);
+    return 0;
+}
