@@ -238,7 +238,8 @@ void wf_journal_add(struct wf_journal *journal, uint64_t step, uint64_t sum)
                              memory_order_release);
 }
 
-/* Flush the steps that are in `copy`, then write that they are done. */
+/* Flush the steps that are in `copy`, then write that they are done.  All is written every time, so
+ * a journal that could not be written can be written again. */
 static weft_status record(struct wf_journal *journal, struct wf_outputs *output)
 {
     WF_TRY(wf_outputs_flush(output));
@@ -260,11 +261,7 @@ weft_status wf_journal_record(struct wf_journal *journal, struct wf_outputs *out
         count += (uint64_t)__builtin_popcountll(journal->copy[i]);
     }
     if (count == journal->recorded) return WEFT_OK;
-    if (journal->failed)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s: it could not be written before", journal->path);
-    journal->failed = true;
     WF_TRY(record(journal, output));
-    journal->failed = false;
     journal->recorded = count;
     return WEFT_OK;
 }

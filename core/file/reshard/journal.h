@@ -19,7 +19,6 @@ struct wf_journal {
     _Atomic uint64_t *sums; /* checksum per step; NULL: none are kept */
     uint64_t *copy;         /* of `done`, while the files are flushed */
     uint64_t recorded;      /* steps in the file */
-    bool failed;            /* the file may not have what was written to it last */
     uint64_t others; /* of the first process: journals of other processes, to be removed too */
 };
 
