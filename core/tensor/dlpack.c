@@ -251,7 +251,7 @@ static weft_status import(weft_context *context, const weft_spec *spec, const we
                           const weft_dlpack_options *options, const char *function,
                           weft_tensor **out)
 {
-    void *memory = dl->data != NULL ? (char *)dl->data + dl->byte_offset : NULL;
+    void *memory = dl->data != NULL ? (void *)((uintptr_t)dl->data + dl->byte_offset) : NULL;
     const struct wf_wrapping wrapping = {wanted, memory, options->rank, is_read_only};
     int32_t rank = context->is_simulated ? options->rank : context->rank;
     weft_shard shard;
@@ -263,6 +263,9 @@ static weft_status import(weft_context *context, const weft_spec *spec, const we
         status = wf_fail(WEFT_ERR_INVALID,
                          "the DLPack tensor has %d dimensions, but the shard of rank %d has %d",
                          dl->ndim, rank, shard.dims);
+    if (status == WEFT_OK && dl->byte_offset > UINTPTR_MAX - (uintptr_t)dl->data)
+        status = wf_fail(WEFT_ERR_INVALID, "the byte offset of the DLPack tensor is %llu",
+                         (unsigned long long)dl->byte_offset);
     if (status == WEFT_OK && dl->ndim > 0 && dl->shape == NULL)
         status = wf_fail(WEFT_ERR_INVALID, "the shape of the DLPack tensor is NULL");
     if (status == WEFT_OK) status = check_dtype(&dl->dtype, spec->layout.dtype);

@@ -41,6 +41,16 @@ static weft_status check_limits(const struct cpu_draw *draw)
     return WEFT_OK;
 }
 
+/* Numbers of f64 are drawn in f64, others in f32. */
+static weft_status check_f32(const struct cpu_draw *draw, const char *name, double value)
+{
+    bool wide = draw->dtype == WEFT_DTYPE_F64 || draw->dtype == WEFT_DTYPE_C128;
+
+    if (wide || isfinite((float)value)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s is %g, which is beyond f32, in which %s is drawn", name,
+                   value, plug_dtype_name(draw->dtype));
+}
+
 static weft_status check_normal(const struct cpu_draw *draw)
 {
     bool truncated = draw->distribution == CPU_TRUNCATED_NORMAL;
@@ -50,7 +60,9 @@ static weft_status check_normal(const struct cpu_draw *draw)
     if (draw->deviation < 0 || (truncated && draw->deviation == 0))
         return wf_fail(WEFT_ERR_INVALID, "deviation is %g; expected a %s number", draw->deviation,
                        truncated ? "positive" : "non-negative");
-    return truncated ? check_limits(draw) : WEFT_OK;
+    if (truncated) return check_limits(draw);
+    WF_TRY(check_f32(draw, "mean", draw->mean));
+    return check_f32(draw, "deviation", draw->deviation);
 }
 
 static weft_status check_probability(double probability)

@@ -101,7 +101,12 @@ static weft_status add_layout(struct wf_text *out, const weft_tensor *tensor)
 {
     char text[512];
 
-    if (tensor->name != NULL) wf_text_add(out, "%s: ", tensor->name);
+    if (tensor->name != NULL) {
+        size_t begin = out->length;
+        wf_text_add(out, "%s", tensor->name);
+        if (wf_text_status(out) == WEFT_OK) wf_text_clean(out->data + begin, out->length - begin);
+        wf_text_add(out, ": ");
+    }
     WF_TRY(weft_spec_print(tensor->spec, text, sizeof text, NULL));
     wf_text_add(out, "%s on ", text);
     WF_TRY(weft_mesh_print(tensor->spec->layout.mesh, text, sizeof text, NULL));

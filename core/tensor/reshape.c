@@ -354,16 +354,19 @@ static weft_status place_reshaped(const void *self, const weft_tensor *tensor,
 static weft_status check_shape(const weft_tensor *tensor, int32_t dims, const int64_t *shape)
 {
     int64_t elements = 1;
-    bool fits = true;
 
     if (dims < 0 || dims > WEFT_MAX_DIMS)
         return wf_fail(WEFT_ERR_INVALID, "dims is %d; expected 0 to %d", dims, WEFT_MAX_DIMS);
-    for (int32_t d = 0; d < dims; d++)
-        fits = fits && shape[d] >= 0 && wf_mul_i64(elements, shape[d], &elements);
-    if (!fits || elements != tensor->spec->elements)
-        return wf_fail(WEFT_ERR_INVALID, "the new shape has %lld elements, but the tensor has %lld",
-                       fits ? (long long)elements : -1LL, (long long)tensor->spec->elements);
-    return WEFT_OK;
+    for (int32_t d = 0; d < dims; d++) {
+        if (shape[d] < 0)
+            return wf_fail(WEFT_ERR_INVALID, "shape[%d] is %lld; a size must not be negative", d,
+                           (long long)shape[d]);
+        if (!wf_mul_i64(elements, shape[d], &elements))
+            return wf_fail(WEFT_ERR_INVALID, "the new shape has more than 2^63 - 1 elements");
+    }
+    if (elements == tensor->spec->elements) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "the new shape has %lld elements, but the tensor has %lld",
+                   (long long)elements, (long long)tensor->spec->elements);
 }
 
 /* A tensor without elements has no groups: only what splits no dimension stays. */

@@ -26,9 +26,9 @@ weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const 
 {
     char about[256];
 
-    if (status == WEFT_OK) return WEFT_OK;
-    if (tensor->name == NULL) return wf_fail_named(status, function);
+    if (status == WEFT_OK || tensor->name == NULL) return wf_fail_named(status, function);
     snprintf(about, sizeof about, "tensor \"%s\"", tensor->name);
+    wf_text_clean(about, strlen(about)); /* names may come from files */
     return wf_fail_about(status, function, about);
 }
 

@@ -224,20 +224,23 @@ static weft_status place_narrow(const void *self, const weft_tensor *tensor,
     return WEFT_OK;
 }
 
-static weft_status narrow(weft_tensor *tensor, const struct range *range, weft_tensor **out)
+static weft_status narrow(weft_tensor *tensor, int32_t dim, int64_t start, int64_t length,
+                          weft_tensor **out)
 {
+    struct range range = {.dim = dim, .begin = start};
     weft_spec *spec = NULL;
     int64_t size;
     weft_status status;
 
-    WF_TRY(check_dim(tensor, "dim", range->dim));
-    size = tensor->spec->layout.shape[range->dim];
-    if (range->begin < 0 || range->end < range->begin || range->end > size)
+    WF_TRY(check_dim(tensor, "dim", dim));
+    size = tensor->spec->layout.shape[dim];
+    if (start < 0 || length < 0 || start > size || length > size - start)
         return wf_fail(WEFT_ERR_INVALID,
-                       "the indices begin at %lld and end before %lld, but dimension %d has %lld",
-                       (long long)range->begin, (long long)range->end, range->dim, (long long)size);
-    WF_TRY(find_narrow(tensor, range, &spec));
-    status = wf_tensor_view(tensor, spec, place_narrow, range, out);
+                       "start is %lld and length is %lld, but dimension %d has %lld indices",
+                       (long long)start, (long long)length, dim, (long long)size);
+    range.end = start + length;
+    WF_TRY(find_narrow(tensor, &range, &spec));
+    status = wf_tensor_view(tensor, spec, place_narrow, &range, out);
     weft_spec_release(&spec);
     return status;
 }
@@ -245,12 +248,9 @@ static weft_status narrow(weft_tensor *tensor, const struct range *range, weft_t
 weft_status weft_tensor_narrow(weft_tensor *tensor, int32_t dim, int64_t start, int64_t length,
                                weft_tensor **out)
 {
-    struct range range = {dim, start, start};
-
     WF_TRY(wf_tensor_check(tensor, "weft_tensor_narrow", "tensor"));
     if (out == NULL) return wf_fail_null("weft_tensor_narrow", "out");
-    if (length < 0 || !wf_add_i64(start, length, &range.end)) range.end = -1;
-    return wf_tensor_fail(tensor, narrow(tensor, &range, out), "weft_tensor_narrow");
+    return wf_tensor_fail(tensor, narrow(tensor, dim, start, length, out), "weft_tensor_narrow");
 }
 
 /* ---- two dimensions swapped ---- */

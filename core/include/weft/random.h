@@ -42,7 +42,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_normal(weft_tensor *tensor, weft
                                                        double mean, double deviation,
                                                        weft_stream *stream);
 /* The normal distribution within LOW <= x <= HIGH, by its quantiles: no number is drawn twice.
- * DEVIATION is positive.  Floats. */
+ * DEVIATION is positive.  Floats.  If both limits are more than 37 deviations away from the mean,
+ * on one side of it, every element is the nearer one. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_truncated_normal(weft_tensor *tensor,
                                                                  weft_random *random, double mean,
                                                                  double deviation, double low,

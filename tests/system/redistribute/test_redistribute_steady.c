@@ -1,8 +1,7 @@
-/* The steady state of a bound plan and of a move: ranks and their streams allocate nothing and take
- * no lock.
- * The threads of the rendezvous do not count: they may still be busy with the last answer.  This
- * program puts its own malloc and locks in front of the C library's to count them, so it is built
- * without sanitizers, which do the same. */
+/* The steady state of a bound plan, of a move and of tensors: ranks and their streams allocate
+ * nothing and take no lock. The threads of the rendezvous do not count: they may still be busy with
+ * the last answer.  This program puts its own malloc and locks in front of the C library's to count
+ * them, so it is built without sanitizers, which do the same. */
 #include "comm/comm.h"
 #include "support/expect.h"
 #include "support/layout.h"
@@ -138,7 +137,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 struct run {
     const char *mesh, *from, *to;
     bool packed, streams, works;
-    bool moves, in_place, batches;
+    bool moves, in_place, batches, tensors, lists;
 };
 
 /* The state of a rank. */
@@ -149,6 +148,7 @@ struct place {
     weft_stream *stream;
     uint32_t *source, *target, *flag; /* FLAG[1] becomes FLAG[0] */
     uint32_t *more;                   /* two more tensors */
+    weft_tensor *sources[2], *targets[2];
 };
 
 /* Does not wait in the library, which may lock. */
@@ -167,6 +167,10 @@ static weft_status run_once(const struct run *run, const struct place *place, we
     weft_move_item items[] = {{"a", place->from, place->source, place->to, target},
                               {"b", place->to, place->more, place->to, place->more + 64 * 64}};
 
+    if (run->lists)
+        return weft_tensors_move_into(2, place->sources, place->targets, place->stream, work);
+    if (run->tensors)
+        return weft_tensor_move_into(place->sources[0], place->targets[0], place->stream, work);
     if (run->batches) return weft_move_batch(place->context, 2, items, place->stream, work);
     if (run->moves)
         return weft_move(place->context, place->from, place->source, place->to, target,
@@ -233,7 +237,10 @@ static weft_status open_place(const struct run *run, struct place *place)
     place->from = from;
     place->to = to;
     weft_plan_release(&plan);
-    return WEFT_OK;
+    WF_TRY(weft_tensor_wrap(place->context, from, place->source, NULL, &place->sources[0]));
+    WF_TRY(weft_tensor_wrap(place->context, to, place->target, NULL, &place->targets[0]));
+    WF_TRY(weft_tensor_wrap(place->context, to, place->more, NULL, &place->sources[1]));
+    return weft_tensor_wrap(place->context, to, place->more + 64 * 64, NULL, &place->targets[1]);
 }
 
 static weft_status run_rank(void *argument)
@@ -248,6 +255,10 @@ static weft_status run_rank(void *argument)
     if (!is_traced || !run->streams) EXPECT(atomic_load(&allocations) == 0);
     if (!is_traced) EXPECT(atomic_load(&locks) == 0);
     WF_TRY(weft_barrier(weft_world(place.context), NULL));
+    for (int i = 0; i < 2; i++) {
+        weft_tensor_release(&place.sources[i]);
+        weft_tensor_release(&place.targets[i]);
+    }
     weft_bound_release(&place.bound);
     weft_stream_release(place.context, &place.stream);
     WF_TRY(weft_free(place.context, place.source));
@@ -328,5 +339,14 @@ START_TEST(moves_from_the_cache)
 }
 END_TEST
 
+START_TEST(tensors_that_exist)
+{
+    check((struct run){.tensors = true});
+    check((struct run){.tensors = true, .streams = true, .works = true});
+    check((struct run){.lists = true});
+    check((struct run){.lists = true, .streams = true});
+}
+END_TEST
+
 SUITE(redistribute_steady, the_counters_count, on_the_default_stream, on_a_stream_of_its_own,
-      with_a_handle_on_each_run, moves_from_the_cache)
+      with_a_handle_on_each_run, moves_from_the_cache, tensors_that_exist)

@@ -220,6 +220,8 @@ START_TEST(what_does_not_fit_is_refused)
     bad = good;
     bad.tensor.byte_offset = 2;
     REFUSED(weft_tensor_from_dlpack(context, rows, &bad, NULL, &tensor), "is not aligned");
+    bad.tensor.byte_offset = UINT64_MAX - 3;
+    REFUSED(weft_tensor_from_dlpack(context, rows, &bad, NULL, &tensor), "the byte offset");
     strides[0] = -4;
     REFUSED(weft_tensor_from_dlpack(context, rows, &good, NULL, &tensor), "must not be negative");
     REFUSED(weft_tensor_from_dlpack(context, rows, &good, &options, &tensor), "struct_size is 4");

@@ -238,6 +238,23 @@ static int count_in_error(const char *text)
 /* The last error names FUNCTION once, and no other function of weft. */
 #define NAMES(function) HOLDS(count_in_error(function) == 1 && count_in_error("weft_") == 1)
 
+/* Names may come from files: a terminal does not act on them. */
+static weft_status name_with_controls(weft_context *context)
+{
+    weft_tensor_options options = {.struct_size = sizeof options, .name = "a\nb\x1b[31m"};
+    weft_tensor *tensor = NULL, *out = NULL;
+    char text[512];
+
+    WF_TRY(weft_tensor_create(context, rows, &options, &tensor));
+    HOLDS(strcmp(weft_tensor_name(tensor), options.name) == 0);
+    REFUSES(weft_tensor_full(tensor, 7, NULL, &out), "tensor \"a?b?[31m\": rank 7");
+    WF_TRY(weft_tensor_fill(tensor, 0, NULL));
+    WF_TRY(weft_tensor_print(tensor, NULL, text, sizeof text, NULL));
+    HOLDS(strncmp(text, "a?b?[31m: f32", 13) == 0);
+    weft_tensor_release(&tensor);
+    return WEFT_OK;
+}
+
 static weft_status name_functions(void *unused)
 {
     weft_tensor_options options = {.struct_size = sizeof options, .name = "w"};
@@ -266,6 +283,7 @@ static weft_status name_functions(void *unused)
     HOLDS(weft_tensors_move_into(2, tensors, wrong, NULL, NULL) != WEFT_OK);
     NAMES("weft_tensors_move_into");
     HOLDS(count_in_error("tensor w:") == 1);
+    WF_TRY(name_with_controls(context));
     for (int i = 0; i < 2; i++) {
         weft_tensor_release(&tensors[i]);
         weft_tensor_release(&wrong[i]);
@@ -305,6 +323,9 @@ static weft_status refuse_draws(void *unused)
     REFUSES(weft_tensor_uniform(tensor, &random, 0, 1e39, NULL), "is not a number of f32");
     REFUSES(weft_tensor_uniform(tensor, &random, 1 + 1e-12, 1 + 2e-12, NULL), "f32 has no number");
     REFUSES(weft_tensor_normal(tensor, &random, 0, -1, NULL), "deviation is -1");
+    REFUSES(weft_tensor_normal(tensor, &random, 1e39, 1, NULL),
+            "mean is 1e+39, which is beyond f32");
+    REFUSES(weft_tensor_normal(tensor, &random, 0, 1e39, NULL), "deviation is 1e+39");
     REFUSES(weft_tensor_truncated_normal(tensor, &random, 0, 0, 0, 1, NULL), "deviation is 0");
     REFUSES(weft_tensor_bernoulli(tensor, &random, 1.5, NULL), "probability is 1.5");
     REFUSES(weft_tensor_integers(integers, &random, -1, 4, NULL), "u8 holds 0 to 255");

@@ -307,6 +307,7 @@ END_TEST
 
 static weft_status refuse_views(void *unused)
 {
+    static const int64_t huge[] = {INT64_MAX, INT64_MAX}, negative[] = {-1, 12};
     static const int64_t gaps[] = {8, 1}, other[] = {5, 5}, flat[] = {12}, thirds[] = {2, 2, 3};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = gaps, .name = "w"};
     int32_t values[16] = {0};
@@ -318,8 +319,12 @@ static weft_status refuse_views(void *unused)
     WF_TRY(weft_tensor_wrap(context, current, values, &options, &tensor));
     REFUSES(weft_tensor_narrow(tensor, 2, 0, 1, &view),
             "weft_tensor_narrow: tensor \"w\": dim is 2, but the tensor has 2 dimensions");
-    REFUSES(weft_tensor_narrow(tensor, 1, 5, 2, &view), "begin at 5 and end before 7");
-    REFUSES(weft_tensor_narrow(tensor, 1, 0, -1, &view), "begin at 0");
+    REFUSES(weft_tensor_narrow(tensor, 1, 5, 2, &view),
+            "start is 5 and length is 2, but dimension 1 has 6 indices");
+    REFUSES(weft_tensor_narrow(tensor, 1, INT64_MAX, INT64_MAX, &view), "dimension 1 has 6");
+    REFUSES(weft_tensor_reshape(tensor, 2, huge, &view), "more than 2^63 - 1 elements");
+    REFUSES(weft_tensor_reshape(tensor, 2, negative, &view), "shape[0] is -1");
+    REFUSES(weft_tensor_narrow(tensor, 1, 0, -1, &view), "length is -1");
     REFUSES(weft_tensor_transpose(tensor, 0, -1, &view), "b is -1");
     REFUSES(weft_tensor_reshape(tensor, 2, other, &view), "the new shape has 25 elements");
     REFUSES(weft_tensor_reshape(tensor, 9, other, &view), "dims is 9");
