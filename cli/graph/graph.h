@@ -30,6 +30,8 @@ enum graph_kind {
     GRAPH_WAIT   /* for a start */
 };
 
+enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
+
 #define GRAPH_UNKNOWN UINT64_MAX /* a time or a size that no clause gives */
 
 struct graph_tensor {
@@ -45,6 +47,7 @@ struct graph_tensor {
 struct graph_line {
     uint32_t number; /* in the file, from 1 */
     uint8_t kind;
+    uint8_t phase; /* enum graph_phase */
     uint32_t repeat;
     const char *op;   /* CALL */
     const char *spec; /* INPUT and PARAM: the spec; OUTPUT and `to`: placements, or NULL */
@@ -83,6 +86,7 @@ struct graph {
     uint32_t *slots; /* of the hash table: 1 + the tensor */
     uint32_t slot_count;
     struct graph_keep *keeps;
+    uint8_t phase;        /* of the lines that are read now */
     struct wf_text rules; /* of lines `rule`, each at its line */
     uint32_t rule_line;   /* the line at which `rules` ends */
     int64_t memory;       /* bytes that inputs and parameters may take on a rank; 0: any number */

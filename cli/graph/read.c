@@ -1,7 +1,8 @@
 /* read.c - the lines of a graph.
  *
- *     line    = "mesh" MESH | "rule" RULE | "input" NAME SPEC | "param" NAME SPEC | "output" NAME [
- * PLACEMENTS ] | NAME { "," NAME } "=" OPERATOR "(" [ argument { "," argument } ] ")" each with {
+ *     line    = "mesh" MESH | "phase" PHASE | "rule" RULE | "input" NAME SPEC | "param" NAME SPEC |
+ * "output" NAME [ PLACEMENTS ] | NAME { "," NAME } "=" OPERATOR "(" [ argument { "," argument } ]
+ * ")" each with {
  * ";" clause }, and "#" begins a comment clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { ","
  * SHAPE } | "flops" N | "flops" "auto" | "time" TIME | "alloc" SIZE | "free" NAME { "," NAME } |
  * "comm" NAME | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
@@ -149,6 +150,24 @@ static weft_status read_mesh(struct graph_reader *r)
     return wf_fail_context(WEFT_ERR_PARSE, "graph line %u", r->line);
 }
 
+/* "phase backward": of the lines that follow. */
+static weft_status read_phase(struct graph_reader *r)
+{
+    static const char *const names[] = {"forward", "backward", "update"};
+    struct wf_scan before = r->scan;
+    const char *text;
+
+    WF_TRY(graph_take_text(r, &text));
+    for (uint8_t i = r->graph->phase; i < WF_COUNT(names); i++)
+        if (strcmp(text, names[i]) == 0) {
+            r->graph->phase = i;
+            return WEFT_OK;
+        }
+    r->scan = before;
+    return graph_fail(r, r->graph->phase == GRAPH_FORWARD ? "forward, backward or update"
+                                                          : "backward or update");
+}
+
 /* Keep the rule, which ends with the line, at the same line and position of the graph's rules. */
 static weft_status read_rule(struct graph_reader *r, size_t begin)
 {
@@ -225,11 +244,13 @@ static weft_status read_line(struct graph_reader *r)
         WF_TRY(read_mesh(r));
     } else if (graph_take_keyword(r, "rule")) {
         return read_rule(r, begin);
+    } else if (graph_take_keyword(r, "phase")) {
+        WF_TRY(read_phase(r));
     } else {
         while (kind < WF_COUNT(words) && !graph_take_keyword(r, words[kind]))
             kind++;
         if (kind == WF_COUNT(words))
-            return graph_fail(r, "mesh, rule, input, param, output, or \"y = operator(x)\"");
+            return graph_fail(r, "mesh, rule, phase, input, param, output, or \"y = operator(x)\"");
         WF_TRY(read_tensor(r, (uint8_t)kind));
     }
     for (wf_scan_space(&r->scan); wf_scan_char(&r->scan, ';'); wf_scan_space(&r->scan)) {

@@ -55,8 +55,11 @@ weft_status graph_add_line(struct graph *g, struct graph_line **out)
     g->lines = lines;
     WF_TRY(status);
     *out = &g->lines[g->line_count++];
-    **out = (struct graph_line){
-        .repeat = 1, .time_ns = GRAPH_UNKNOWN, .alloc = GRAPH_UNKNOWN, .flops = -1};
+    **out = (struct graph_line){.phase = g->phase,
+                                .repeat = 1,
+                                .time_ns = GRAPH_UNKNOWN,
+                                .alloc = GRAPH_UNKNOWN,
+                                .flops = -1};
     return WEFT_OK;
 }
 

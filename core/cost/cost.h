@@ -22,6 +22,9 @@ struct weft_cost_table {
     struct wf_rate rates[WEFT_STEP_KINDS][WF_LINKS];
     /* Femtoseconds per byte: a plain copy, a strided pack or unpack, one operand of a reduction. */
     uint64_t copy, pack, reduce;
+    /* Compute of a rank: millions of floating-point operations per second, and femtoseconds per
+     * byte that it reads or writes; 0: not known. */
+    uint64_t flops, memory;
     /* Ranks read each other's memory, so nothing is packed or staged. */
     bool one_sided;
 };

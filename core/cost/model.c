@@ -22,3 +22,19 @@ uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work)
     ns = wf_add_capped(ns, wf_transfer_ns(work->packed, table->pack));
     return wf_add_capped(ns, wf_transfer_ns(work->reduced, table->reduce));
 }
+
+uint64_t weft_cost_table_compute_ns(const weft_cost_table *table, uint64_t flops, uint64_t bytes)
+{
+    uint64_t work, traffic;
+
+    if (table == NULL || table->flops == 0) return UINT64_MAX;
+    work = wf_add_capped(wf_mul_capped(flops / table->flops, 1000),
+                         flops % table->flops * 1000 / table->flops);
+    traffic = wf_transfer_ns(bytes, table->memory);
+    return work > traffic ? work : traffic;
+}
+
+uint64_t weft_cost_table_flops(const weft_cost_table *table)
+{
+    return table != NULL ? wf_mul_capped(table->flops, 1000000) : 0;
+}

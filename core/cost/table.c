@@ -33,6 +33,8 @@ static const weft_cost_table general = {
     .copy = 500,
     .pack = 700,
     .reduce = 500,
+    .flops = 400000000,
+    .memory = 500,
 };
 
 /* Ranks of one host that read each other's buffers; between hosts, sockets. */
@@ -55,6 +57,8 @@ static const weft_cost_table shared_memory = {
     .copy = 45000,
     .pack = 60000,
     .reduce = 30000,
+    .flops = 20000,
+    .memory = 100000,
     .one_sided = true,
 };
 
@@ -118,6 +122,8 @@ weft_status wf_cost_copy(const weft_cost_table *table, const char *name, weft_co
     copy->copy = table->copy;
     copy->pack = table->pack;
     copy->reduce = table->reduce;
+    copy->flops = table->flops;
+    copy->memory = table->memory;
     copy->one_sided = table->one_sided;
     atomic_init(&copy->references, 1);
     *out = copy;
@@ -165,5 +171,7 @@ uint64_t weft_cost_table_digest(const weft_cost_table *table)
     h = wf_hash_mix(h, table->copy);
     h = wf_hash_mix(h, table->pack);
     h = wf_hash_mix(h, table->reduce);
+    h = wf_hash_mix(h, table->flops);
+    h = wf_hash_mix(h, table->memory);
     return wf_hash_mix(h, table->one_sided);
 }

@@ -6,22 +6,27 @@
  *     copy 45000
  *     pack 60000
  *     reduce 30000
+ *     flops 20000
+ *     memory 100000
  *     all-gather within 200 100 45000
  *     all-gather between 60000 20000 400000
  *
- * Rates are femtoseconds per byte; a kind of step has nanoseconds, nanoseconds per further rank and
- * femtoseconds per byte, within a host and between hosts.  Every kind has both lines, in any order;
- * a table of version 0.1 without broadcast and reduce has the rates of all-gather and
- * reduce-scatter for them.  `#` begins a comment. */
+ * Rates are femtoseconds per byte, `flops` is millions of operations per second; a table without
+ * `flops` and `memory` does not know compute; a kind of step has nanoseconds, nanoseconds per
+ * further rank and femtoseconds per byte, within a host and between hosts.  Every kind has both
+ * lines, in any order; a table of version 0.1 without broadcast and reduce has the rates of
+ * all-gather and reduce-scatter for them.  `#` begins a comment. */
 #include "cost.h"
 
 #include <string.h>
 
 static const char *const link_names[WF_LINKS] = {"within", "between"};
 
-enum { HEAD_LINES = 5 }; /* bits behind those of the rates */
+/* Bits behind those of the rates; the lines behind NEEDED_LINES may be missing. */
+enum { NEEDED_LINES = 5, HEAD_LINES = 7 };
 
-static const char *const heads[HEAD_LINES] = {"name", "one-sided", "copy", "pack", "reduce"};
+static const char *const heads[HEAD_LINES] = {"name",   "one-sided", "copy",  "pack",
+                                              "reduce", "flops",     "memory"};
 
 struct reader {
     struct wf_scan scan;
@@ -113,7 +118,8 @@ static bool is_digit(char c)
 
 static weft_status read_line(struct reader *r)
 {
-    uint64_t *const rates[] = {&r->table->copy, &r->table->pack, &r->table->reduce};
+    uint64_t *const rates[] = {&r->table->copy, &r->table->pack, &r->table->reduce,
+                               &r->table->flops, &r->table->memory};
 
     for (int kind = 0; kind < WEFT_STEP_KINDS; kind++) {
         struct wf_scan before = r->scan;
@@ -132,7 +138,8 @@ static weft_status read_line(struct reader *r)
         if (head == 0) return read_name(r);
         return head == 1 ? read_one_sided(r) : read_number(r, rates[head - 2]);
     }
-    return refuse_line(r, "expected a kind of step, name, one-sided, copy, pack or reduce");
+    return refuse_line(r, "expected a kind of step, name, one-sided, copy, pack, reduce, flops or "
+                          "memory");
 }
 
 /* Give kinds that are newer than the table the rates of a similar one. */
@@ -166,7 +173,7 @@ static weft_status read_table(struct reader *r)
         if (!(r->seen >> bit & 1))
             return wf_fail(WEFT_ERR_PARSE, "cost table: the line `%s %s` is missing",
                            weft_step_name((uint32_t)(bit / WF_LINKS)), link_names[bit % WF_LINKS]);
-    for (int head = 0; head < HEAD_LINES; head++)
+    for (int head = 0; head < NEEDED_LINES; head++)
         if (!(r->seen >> (WEFT_STEP_KINDS * WF_LINKS + head) & 1))
             return wf_fail(WEFT_ERR_PARSE, "cost table: the line `%s` is missing", heads[head]);
     return WEFT_OK;
@@ -201,6 +208,8 @@ weft_status weft_cost_table_print(const weft_cost_table *table, char *buffer, si
                 table->one_sided ? "yes" : "no");
     wf_text_add(&text, "copy %llu\npack %llu\nreduce %llu\n", (unsigned long long)table->copy,
                 (unsigned long long)table->pack, (unsigned long long)table->reduce);
+    if (table->flops > 0) wf_text_add(&text, "flops %llu\n", (unsigned long long)table->flops);
+    if (table->memory > 0) wf_text_add(&text, "memory %llu\n", (unsigned long long)table->memory);
     for (int kind = 0; kind < WEFT_STEP_KINDS; kind++)
         for (int link = 0; link < WF_LINKS; link++) {
             const struct wf_rate *rate = &table->rates[kind][link];

@@ -105,7 +105,7 @@ NUMBERS = {
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
-    ("weft_reorder_create", "count"): "3",
+    ("weft_reorder_create", "count"): "3", ("weft_cost_table_compute_ns", "flops"): "1",
     ("weft_schedule_create", "ranks"): "2", ("weft_schedule_create", "chunks"): "0",
     ("weft_schedule_create", "microbatches"): "4", ("weft_schedule_lower", "flags"): "0",
     ("*", "count"): "4",

@@ -20,6 +20,8 @@ static void read_line(const char *line, struct cost_sheet *out)
     if (sscanf(line, "copy %" SCNu64, &out->copy) == 1) return;
     if (sscanf(line, "pack %" SCNu64, &out->pack) == 1) return;
     if (sscanf(line, "reduce %" SCNu64, &out->reduce) == 1) return;
+    if (sscanf(line, "flops %" SCNu64, &out->flops) == 1) return;
+    if (sscanf(line, "memory %" SCNu64, &out->memory) == 1) return;
     if (sscanf(line, "%31s %31s %" SCNu64 " %" SCNu64 " %" SCNu64, word, link, &rate.base_ns,
                &rate.peer_ns, &rate.femtoseconds) != 5)
         return;
@@ -49,6 +51,8 @@ weft_status cost_sheet_table(const struct cost_sheet *sheet, weft_cost_table **o
                 sheet->one_sided ? "yes" : "no");
     wf_text_add(&text, "copy %" PRIu64 "\npack %" PRIu64 "\nreduce %" PRIu64 "\n", sheet->copy,
                 sheet->pack, sheet->reduce);
+    if (sheet->flops > 0) wf_text_add(&text, "flops %" PRIu64 "\n", sheet->flops);
+    if (sheet->memory > 0) wf_text_add(&text, "memory %" PRIu64 "\n", sheet->memory);
     for (uint32_t kind = 0; kind < WEFT_STEP_KINDS; kind++)
         for (int i = 0; i < COST_LINKS; i++) {
             const struct cost_rate *rate = &sheet->rates[kind][i];

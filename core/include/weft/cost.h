@@ -36,7 +36,7 @@ enum weft_step_kind { WEFT_STEP_LIST(WEFT_STEP_ENUM) WEFT_STEP_KINDS };
 WEFT_API const char *weft_step_name(enum weft_step_kind kind);
 
 /* The cost of steps on a backend: latency, time per peer and time per byte, for each kind of step,
- * within a host and between hosts; and the cost of local copies and reductions. */
+ * within a host and between hosts; and the cost of local copies and reductions, and of compute. */
 typedef struct weft_cost_table weft_cost_table;
 
 /* Set *OUT to the built-in table NAME: "default" (a host with GPUs), "cpu" (shared memory), or
@@ -60,6 +60,14 @@ WEFT_API const char *weft_cost_table_name(const weft_cost_table *table);
 
 /* A digest that is equal for equal tables, on every machine; 0 for NULL. */
 WEFT_API uint64_t weft_cost_table_digest(const weft_cost_table *table);
+
+/* The predicted time of compute that does FLOPS floating-point operations, and reads and writes
+ * BYTES: the greater of both, in nanoseconds.  UINT64_MAX: the table does not know compute, or is
+ * NULL. */
+WEFT_API uint64_t weft_cost_table_compute_ns(const weft_cost_table *table, uint64_t flops,
+                                             uint64_t bytes);
+/* Floating-point operations that a rank does in a second; 0: not known, or TABLE is NULL. */
+WEFT_API uint64_t weft_cost_table_flops(const weft_cost_table *table);
 
 /* Add a reference and return TABLE; NULL for NULL. */
 WEFT_API weft_cost_table *weft_cost_table_retain(const weft_cost_table *table);

@@ -80,5 +80,22 @@ START_TEST(unknown_tables_are_answered_with_the_known_ones)
 }
 END_TEST
 
-SUITE(cost_model, the_dtensor_table_gives_dtensors_own_costs, time_grows_with_everything_it_counts,
+START_TEST(compute_takes_the_greater_of_work_and_traffic)
+{
+    weft_cost_table *table, *none;
+
+    ck_assert_int_eq(weft_cost_table_find("default", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_find("dtensor", &none), WEFT_OK);
+    ck_assert_uint_eq(weft_cost_table_flops(table), UINT64_C(400000000000000));
+    ck_assert_uint_eq(weft_cost_table_compute_ns(table, UINT64_C(400000000000000), 1), 1000000000);
+    ck_assert_uint_eq(weft_cost_table_compute_ns(table, 1, 2000000), 1000);
+    ck_assert_uint_lt(weft_cost_table_compute_ns(table, UINT64_MAX, 0), UINT64_MAX);
+    ck_assert_uint_eq(weft_cost_table_compute_ns(none, 1, 1), UINT64_MAX);
+    ck_assert_uint_eq(weft_cost_table_flops(none), 0);
+    weft_cost_table_release(&table);
+}
+END_TEST
+
+SUITE(cost_model, compute_takes_the_greater_of_work_and_traffic,
+      the_dtensor_table_gives_dtensors_own_costs, time_grows_with_everything_it_counts,
       the_largest_tensors_do_not_wrap, unknown_tables_are_answered_with_the_known_ones)

@@ -1,0 +1,278 @@
+/* model.c - the stages of a graph.
+ *
+ * Repeated lines are layers, which are dealt evenly to stages.  The other lines of the forward pass
+ * are in the first stage if they come before the layers, and in the last stage if they come after;
+ * those of the backward pass the other way round. */
+#include "step/step.h"
+
+#include <string.h>
+
+struct modeller {
+    const struct graph *graph;
+    const weft_cost_table *costs;
+    struct step_stage *stages;
+    int32_t count;
+    uint32_t *used; /* by tensor: bit per phase whose lines use it */
+    int32_t *owner; /* by line: its stage; -1: it is repeated */
+    uint32_t sync_axes;
+    struct {
+        uint64_t lane; /* of started moves, after the compute of the phase so far */
+        uint64_t clock;
+    } * phases; /* by stage and phase */
+};
+
+/* ---- stages of lines ---- */
+
+/* How many of the N repetitions of a line STAGE has. */
+static uint64_t share_of(const struct modeller *m, uint32_t line, int32_t stage)
+{
+    uint32_t repeat = m->graph->lines[line].repeat, stages = (uint32_t)m->count;
+
+    if (m->owner[line] >= 0) return m->owner[line] == stage ? repeat : 0;
+    return repeat / stages + ((uint32_t)stage < repeat % stages);
+}
+
+/* The first and the last repeated line of PHASE; false: there is none. */
+static bool find_layers(const struct graph *g, uint8_t phase, uint32_t *first, uint32_t *last)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        if (g->lines[i].repeat < 2 || g->lines[i].phase != phase || g->lines[i].kind < GRAPH_CALL)
+            continue;
+        if (!found) *first = i;
+        *last = i;
+        found = true;
+    }
+    return found;
+}
+
+static weft_status place_lines(struct modeller *m)
+{
+    const struct graph *g = m->graph;
+    uint32_t first[2] = {0}, last[2] = {0};
+    bool layers = true;
+
+    for (uint8_t phase = GRAPH_FORWARD; phase <= GRAPH_BACKWARD; phase++)
+        if (!find_layers(g, phase, &first[phase], &last[phase])) {
+            first[phase] = last[phase] = g->line_count;
+            layers = layers && phase == GRAPH_BACKWARD;
+        }
+    if (!layers && m->count > 1)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the graph has no repeated layers (clause x32), which %d "
+                       "stages could share",
+                       m->count);
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        const struct graph_line *line = &g->lines[i];
+        bool backward = line->phase == GRAPH_BACKWARD;
+        m->owner[i] = -1;
+        if (line->repeat > 1) continue;
+        m->owner[i] = (i > last[backward]) != backward ? m->count - 1 : 0;
+    }
+    return WEFT_OK;
+}
+
+/* Put each parameter where its first user is, if that is in the update, or if it is not. */
+static void place_params(struct modeller *m, bool by_update)
+{
+    const struct graph *g = m->graph;
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        const struct graph_line *line = &g->lines[i];
+        bool found = line->kind > GRAPH_PARAM || line->repeat > 1;
+        for (uint32_t j = i + 1; j < g->line_count && !found; j++)
+            for (uint32_t k = 0; k < g->lines[j].input_count && !found; k++) {
+                found = g->lines[j].inputs[k] == line->outputs[0];
+                if (found && (g->lines[j].phase == GRAPH_UPDATE) == by_update && m->owner[j] >= 0)
+                    m->owner[i] = m->owner[j];
+            }
+    }
+}
+
+/* Put each line of the update where the first of its parameters is. */
+static void place_updates(struct modeller *m)
+{
+    const struct graph *g = m->graph;
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        const struct graph_line *line = &g->lines[i];
+        bool found = line->phase != GRAPH_UPDATE || line->repeat > 1 || line->kind < GRAPH_CALL;
+        for (uint32_t k = 0; k < line->input_count && !found; k++)
+            for (uint32_t j = 0; j < i && !found; j++) {
+                found = g->lines[j].kind == GRAPH_PARAM && g->lines[j].repeat == 1 &&
+                        g->lines[j].outputs[0] == line->inputs[k];
+                if (found) m->owner[i] = m->owner[j];
+            }
+    }
+}
+
+/* ---- time ---- */
+
+/* A backward line computes gradients of weights if the update alone uses its results. */
+static bool makes_weights(const struct modeller *m, const struct graph_line *line)
+{
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < line->output_count; i++)
+        if (line->outputs[i] >= 0) used |= m->used[line->outputs[i]];
+    return line->phase == GRAPH_BACKWARD && used == 1u << GRAPH_UPDATE;
+}
+
+static uint64_t moves_after(const struct graph_line *line)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; line->after != NULL && i < line->output_count; i++)
+        if (line->after[i] != NULL && weft_plan_get(line->after[i], &info) == WEFT_OK)
+            sum += info.cost_ns;
+    return sum;
+}
+
+static uint32_t axes_of(const struct graph_line *line)
+{
+    weft_step_info step = {.struct_size = sizeof step};
+    uint32_t axes = 0;
+
+    for (uint32_t i = 0; line->choice != NULL && i < line->input_count; i++)
+        for (uint32_t s = 0;
+             weft_op_choice_move(line->choice, i) != NULL &&
+             weft_plan_step_get(weft_op_choice_move(line->choice, i), s, &step) == WEFT_OK;
+             s++)
+            axes |= step.axes;
+    for (uint32_t i = 0; line->after != NULL && i < line->output_count; i++)
+        for (uint32_t s = 0;
+             line->after[i] != NULL && weft_plan_step_get(line->after[i], s, &step) == WEFT_OK; s++)
+            axes |= step.axes;
+    return axes;
+}
+
+/* Add a line of STAGE that takes COMPUTE and, for moves, TRAVEL; return its time. */
+static uint64_t spend(struct modeller *m, int32_t stage, const struct graph_line *line,
+                      uint64_t compute, uint64_t travel)
+{
+    uint64_t *clock = &m->phases[3 * stage + line->phase].clock, before = *clock;
+    uint64_t *lane = &m->phases[3 * stage + line->phase].lane;
+
+    if (line->kind == GRAPH_START) {
+        *lane = (*lane > *clock ? *lane : *clock) + travel;
+        return 0;
+    }
+    *clock += compute;
+    if (line->kind == GRAPH_WAIT && *lane > *clock) *clock = *lane;
+    if (line->kind != GRAPH_WAIT) *clock += travel;
+    if (line->phase != GRAPH_UPDATE) m->stages[stage].communication += *clock - before - compute;
+    return *clock - before;
+}
+
+static weft_status add_time(struct modeller *m, uint32_t index)
+{
+    const struct graph_line *line = &m->graph->lines[index];
+    bool weights = makes_weights(m, line);
+    uint64_t compute, travel = line->cost_ns, reduce = weights ? moves_after(line) : 0;
+
+    if (line->kind < GRAPH_OUTPUT) return WEFT_OK;
+    if (line->kind >= GRAPH_CALL || line->time_ns != GRAPH_UNKNOWN)
+        WF_TRY(step_compute_ns(m->graph, line, m->costs, &compute));
+    else
+        compute = 0;
+    if (line->kind == GRAPH_MOVE || line->kind == GRAPH_START) {
+        if (line->time_ns != GRAPH_UNKNOWN) travel = line->time_ns;
+        compute = 0;
+    }
+    travel -= reduce < travel ? reduce : travel;
+    if (!weights && line->phase != GRAPH_UPDATE && travel > 0) m->sync_axes |= axes_of(line);
+    for (int32_t s = 0; s < m->count; s++) {
+        struct step_stage *stage = &m->stages[s];
+        uint64_t share = share_of(m, index, s), time;
+        if (share == 0) continue;
+        time = spend(m, s, line, wf_mul_capped(compute, share), wf_mul_capped(travel, share));
+        stage->reduce += wf_mul_capped(reduce, share);
+        if (line->phase == GRAPH_FORWARD) stage->forward += time;
+        if (line->phase == GRAPH_UPDATE) stage->update += time;
+        if (line->phase == GRAPH_BACKWARD && weights) stage->weight += time;
+        if (line->phase == GRAPH_BACKWARD && !weights) stage->input += time;
+        if (line->phase != GRAPH_UPDATE) stage->flops += step_flops(m->graph, line) * (double)share;
+    }
+    return WEFT_OK;
+}
+
+/* ---- memory ---- */
+
+static void add_memory(struct modeller *m, uint32_t index)
+{
+    const struct graph *g = m->graph;
+    const struct graph_line *line = &g->lines[index];
+
+    for (uint32_t i = 0; i < line->output_count && line->kind != GRAPH_OUTPUT; i++) {
+        int32_t tensor = line->outputs[i];
+        uint64_t bytes;
+        if (tensor < 0) continue;
+        bytes = weft_spec_shard_bytes(g->tensors[tensor].spec, weft_mesh_rank_at(g->mesh, 0));
+        for (int32_t s = 0; s < m->count; s++) {
+            uint64_t all = wf_mul_capped(bytes, share_of(m, index, s));
+            if (line->kind == GRAPH_PARAM) m->stages[s].parameters += all;
+            if (makes_weights(m, line)) m->stages[s].gradients += all;
+            if (line->kind != GRAPH_PARAM && line->phase == GRAPH_FORWARD &&
+                m->used[tensor] >> GRAPH_BACKWARD & 1)
+                m->stages[s].activation += all;
+        }
+    }
+}
+
+/* The result that goes from layer to layer is what the first line of the layers reads. */
+static uint64_t find_boundary(const struct graph *g)
+{
+    uint32_t first = 0, last = 0;
+
+    if (!find_layers(g, GRAPH_FORWARD, &first, &last) || g->lines[first].input_count == 0 ||
+        g->lines[first].inputs[0] < 0)
+        return 0;
+    return weft_spec_shard_bytes(g->tensors[g->lines[first].inputs[0]].spec,
+                                 weft_mesh_rank_at(g->mesh, 0));
+}
+
+/* ---- all ---- */
+
+static weft_status fill(struct modeller *m)
+{
+    const struct graph *g = m->graph;
+
+    for (uint32_t i = 0; i < g->line_count; i++)
+        for (uint32_t j = 0; j < g->lines[i].input_count; j++)
+            if (g->lines[i].inputs[j] >= 0)
+                m->used[g->lines[i].inputs[j]] |=
+                    1u << (g->lines[i].kind == GRAPH_OUTPUT ? GRAPH_UPDATE : g->lines[i].phase);
+    WF_TRY(place_lines(m));
+    place_params(m, false);
+    place_updates(m);
+    place_params(m, true);
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        WF_TRY(add_time(m, i));
+        add_memory(m, i);
+    }
+    return WEFT_OK;
+}
+
+weft_status step_model(const struct graph *graph, const weft_cost_table *costs, int32_t stages,
+                       struct step_stage *out, uint64_t *boundary, uint32_t *sync_axes)
+{
+    struct modeller m = {.graph = graph, .costs = costs, .stages = out, .count = stages};
+    weft_status status;
+
+    memset(out, 0, (size_t)stages * sizeof *out);
+    m.used = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.used);
+    m.owner = wf_calloc((size_t)graph->line_count + 1, sizeof *m.owner);
+    m.phases = wf_calloc(3 * (size_t)stages, sizeof *m.phases);
+    if (m.used != NULL && m.owner != NULL && m.phases != NULL)
+        status = fill(&m);
+    else
+        status = wf_fail_memory(graph->line_count * sizeof *m.owner);
+    *boundary = find_boundary(graph);
+    *sync_axes = m.sync_axes;
+    wf_free(m.used);
+    wf_free(m.owner);
+    wf_free(m.phases);
+    return status;
+}

@@ -1,0 +1,121 @@
+/* work.c - the operations and the time of a line on one rank. */
+#include "step/step.h"
+
+#include <math.h>
+#include <string.h>
+
+static int32_t first_rank(const struct graph *g)
+{
+    return weft_mesh_rank_at(g->mesh, 0);
+}
+
+static weft_shard shard_of(const struct graph *g, const weft_spec *spec)
+{
+    weft_shard shard;
+
+    weft_spec_shard(spec, first_rank(g), &shard);
+    return shard;
+}
+
+static double elements(const struct graph *g, const weft_spec *spec)
+{
+    return spec != NULL ? (double)shard_of(g, spec).elements : 0;
+}
+
+/* The product of the sizes of all letters of an equation such as "bsn,bsk->nk". */
+static double einsum_work(const struct graph *g, const struct graph_line *line)
+{
+    double size[256] = {0}, product = 1;
+    const char *equation = NULL;
+    uint32_t input = 0;
+    int32_t dim = 0;
+
+    for (uint32_t i = 0; i < line->attr_count; i++)
+        if (strcmp(line->attrs[i].name, "eq") == 0) equation = line->attrs[i].text;
+    for (; equation != NULL && *equation != '\0' && *equation != '-'; equation++) {
+        const weft_spec *spec = weft_op_choice_input(line->choice, input);
+        if (*equation == ',') {
+            input++;
+            dim = 0;
+        } else if (spec != NULL && dim < weft_spec_dims(spec)) {
+            size[(unsigned char)*equation] = (double)shard_of(g, spec).shape[dim++];
+        }
+    }
+    for (int i = 0; i < 256; i++)
+        if (size[i] > 0) product *= size[i];
+    return product;
+}
+
+/* a[.. m k] b[.. k n] -> c[.. m n]: each index is in two of the three, those of a batch in all. */
+static double product_work(const struct graph *g, const struct graph_line *line)
+{
+    const weft_spec *a = weft_op_choice_input(line->choice, 0);
+    const weft_spec *b = weft_op_choice_input(line->choice, 1);
+    const weft_spec *c = weft_op_choice_output(line->choice, 0);
+    double batch = 1;
+
+    if (a == NULL || b == NULL || c == NULL) return 0;
+    for (int32_t d = 0; d + 2 < weft_spec_dims(c) && weft_spec_dims(b) > 2; d++)
+        batch *= (double)shard_of(g, c).shape[d];
+    if (batch < 1) return 0;
+    return sqrt(elements(g, a) * elements(g, b) * elements(g, c) / batch);
+}
+
+/* Queries times keys, and the result times values: 2 products. */
+static double attention_work(const struct graph *g, const struct graph_line *line, uint32_t query)
+{
+    const weft_spec *q = weft_op_choice_input(line->choice, query);
+    const weft_spec *k = weft_op_choice_input(line->choice, query + 1);
+
+    if (q == NULL || k == NULL || weft_spec_dims(k) < 3) return 0;
+    return 2 * elements(g, q) * (double)shard_of(g, k).shape[weft_spec_dims(k) - 2];
+}
+
+double step_flops(const struct graph *g, const struct graph_line *line)
+{
+    static const char *const products[] = {"linear", "mm", "matmul", "bmm", "addmm", "baddbmm"};
+
+    if (line->flops >= 0) return line->flops / weft_mesh_size(g->mesh);
+    if (line->kind != GRAPH_CALL) return 0;
+    if (strcmp(line->op, "einsum") == 0) return 2 * einsum_work(g, line);
+    if (strcmp(line->op, "sdpa") == 0 || strcmp(line->op, "sdpa_gqa") == 0)
+        return 2 * attention_work(g, line, 0);
+    if (strcmp(line->op, "sdpa_bwd") == 0 || strcmp(line->op, "sdpa_gqa_bwd") == 0)
+        return 5 * attention_work(g, line, 1);
+    for (size_t i = 0; i < WF_COUNT(products); i++)
+        if (strcmp(line->op, products[i]) == 0) return 2 * product_work(g, line);
+    return elements(g, weft_op_choice_output(line->choice, 0));
+}
+
+/* Bytes that LINE reads and writes. */
+static uint64_t traffic_of(const struct graph *g, const struct graph_line *line)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < line->input_count; i++) {
+        const weft_spec *spec = weft_op_choice_input(line->choice, i);
+        if (spec != NULL) sum += weft_spec_shard_bytes(spec, first_rank(g));
+    }
+    for (uint32_t i = 0; i < line->output_count; i++) {
+        const weft_spec *spec = weft_op_choice_output(line->choice, i);
+        if (spec != NULL) sum += weft_spec_shard_bytes(spec, first_rank(g));
+    }
+    return sum;
+}
+
+weft_status step_compute_ns(const struct graph *g, const struct graph_line *line,
+                            const weft_cost_table *costs, uint64_t *out)
+{
+    double flops = step_flops(g, line);
+
+    *out = line->time_ns;
+    if (*out != GRAPH_UNKNOWN) return WEFT_OK;
+    *out = 0;
+    if (line->kind != GRAPH_CALL && line->flops < 0) return WEFT_OK;
+    *out = weft_cost_table_compute_ns(costs, flops < 1e18 ? (uint64_t)flops : UINT64_MAX,
+                                      traffic_of(g, line));
+    if (*out != UINT64_MAX) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "graph line %u has no clause `time`, and the cost table has no line `flops`",
+                   line->number);
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# `weft step`: a training step that is simulated.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+graphs=$(dirname "$0")/../../../examples/graphs
+graph=$(mktemp)
+out=$(mktemp)
+trap 'rm -f "$graph" "$out"' EXIT
+step() { "$weft" step "$@"; }
+write() { printf '%s\n' "$@" >"$graph"; }
+model() {
+    write 'mesh tp=2' 'input x f32[8,8] S(0)' 'param w f32[8,8] R ; x8' 'y = linear(x, w) ; x8 ; time 1us' \
+        'phase backward' 'dx = matmul(y, w) ; x8 ; time 1us' 'dw = einsum(y, x, eq="bn,bk->nk") ; to R ; x8 ; time 1us' \
+        'phase update' 'v = add(w, dw) ; x8 ; time 1us' 'output v'
+}
+
+# Layers are dealt evenly; gradients are reduced once a step.
+model
+json step "$graph" --mesh pp=4,tp=2 --schedule 1f1b --microbatches 8 --json -- 'it["stages"] == 4 and it["ranks"] == 8' \
+    'all(one["forward_ns"] == one["input_ns"] == one["weight_ns"] == one["update_ns"] == 2000 for one in it["stage"])' \
+    'all(one["communication_ns"] == 0 and one["reduce_ns"] > 0 for one in it["stage"])' \
+    'all(one["parameter_bytes"] == one["gradient_bytes"] == 2 * 256 for one in it["stage"])' \
+    'it["boundary_bytes"] == 128 and it["schedule"] == "1f1b" and it["pipelines"] == 1' \
+    'it["time_ns"] >= 33 * 2000 + 2000 + it["stage"][0]["reduce_ns"] and it["utilisation"] > 0'
+# Without messages and reductions the time is that of the schedule.
+write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R ; x8' 'y = linear(x, w) ; x8 ; time 1ms' \
+    'phase backward' 'dx = matmul(y, w) ; x8 ; time 1ms' 'dw = einsum(y, x, eq="bn,bk->nk") ; x8 ; time 1ms' 'output dw'
+sed 's/ within [0-9 ]*/ within 0 0 0/; s/ between [0-9 ]*/ between 0 0 0/; s/^copy.*/copy 0/; s/^pack.*/pack 0/' >"$out" <<'END'
+weft-cost 1
+name free
+one-sided yes
+copy 1
+pack 1
+reduce 0
+flops 1000000
+slice within 1
+slice between 1
+partial within 1
+partial between 1
+all-gather within 1
+all-gather between 1
+reduce-scatter within 1
+reduce-scatter between 1
+all-reduce within 1
+all-reduce between 1
+all-to-all within 1
+all-to-all between 1
+permute within 1
+permute between 1
+exchange within 1
+exchange between 1
+END
+while read -r name chunks want; do
+    json step "$graph" --costs "$out" --mesh pp=4,tp=1 --schedule "$name" --microbatches 8 --json -- \
+        "it['time_ns'] == $want * 8000000 // (4 * $chunks)"
+done <<'END'
+gpipe 1 33
+1f1b 1 33
+interleaved 2 57
+zb1p 2 51
+zbv 2 51
+END
+# A line without a time needs the rates of the table: 2 * 8 * 8 * 8 operations at 10^12 a second.
+write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R' 'y = linear(x, w)' 'output y'
+json step "$graph" --costs "$out" --json -- 'it["flops"] == 1024 and it["time_ns"] == 1'
+sed -i '/^flops/d' "$out"
+fails 1 'graph line 4 has no clause `time`, and the cost table has no line `flops`' step "$graph" --costs "$out"
+
+# Compute hides a move that is started before it.
+write 'mesh tp=2' 'input x f32[8,8] S(0)' 'input z f32[8,8] S(0)' 'h = start(x) ; to R ; time 5us' 'a = relu(z) ; time 3us' \
+    'y = wait(h)' 'output y'
+json step "$graph" --json -- 'it["time_ns"] == 5000 and it["exposed_ns"] == 2000'
+
+# Many ranks cost no more than one of each stage; ranks that differ are simulated one by one.
+json step "$graphs/llama-8b.graph" --mesh pp=16,dp=8192,tp=8/8 --schedule zbv --microbatches 64 --json -- \
+    'it["ranks"] == 2**20 and it["stages"] == 32 and it["time_ns"] > 0' 'it["peak_bytes"] > 0 and 0 < it["utilisation"] < 1'
+model
+json step "$graph" --mesh pp=4,tp=2 --microbatches 8 --straggler 3:2 --json -- 'it["time_ns"] > 33 * 2000 * 1.5 and it["pipelines"] == 2'
+is "$(step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7)" \
+    step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7
+fails 1 'jitter and stragglers are for at most 4096' step "$graph" --mesh pp=4,tp=2048 --jitter 5
+fails 1 'there is no rank 8 among 8' step "$graph" --mesh pp=4,tp=2 --straggler 8:2
+fails 2 '--straggler takes' step "$graph" --straggler 1
+
+# Traces, and errors.
+step "$graph" --mesh pp=4,tp=2 --microbatches 8 --schedule zbv --trace "$out" >/dev/null || not_so '--trace'
+json cat "$out" -- 'sum(one["ph"] == "X" and one["name"] != "update" for one in it["traceEvents"]) == 8 * 8 * 3 + 8' \
+    'all(one["dur"] > 0 for one in it["traceEvents"] if one["ph"] == "X")'
+expect 1 'a rank holds ' step "$graph" --mesh pp=4,tp=2 --memory 1K
+fails 1 'the graph'"'"'s mesh has the axis tp' step "$graph" --mesh pp=4
+fails 1 'only pp may be added' step "$graph" --mesh pp=4,dp=2,tp=2
+write 'mesh tp=2' 'input x f32[8,8] S(0)' 'y = relu(x)' 'output y'
+fails 1 'the graph has no repeated layers' step "$graph" --mesh pp=4,tp=2
+write 'mesh tp=2' 'phase update' 'phase backward'
+fails 1 'expected backward or update' step "$graph"
+fails 2 'give a file with a graph' step
+finish
