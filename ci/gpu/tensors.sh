@@ -27,7 +27,7 @@ tensor_parts()
         export WEFT_NVSHMEM_LIB
         backends+=(nvshmem)
     fi
-    gpu_part draws_memcheck 60 "${self[@]}" sanitize memcheck --report-api-errors no --target-processes all \
+    gpu_part draws_memcheck 150 "${self[@]}" sanitize memcheck --report-api-errors no --target-processes all \
         "$weft" run -n 1 --no-prefix "$tests/draw_check" 20011 device
     start_mps
     for backend in "${backends[@]}"; do

@@ -16,30 +16,38 @@ static const struct {
               {"late-receives", WEFT_LOWER_LATE},
               {"lower", 0}};
 
+static bool is_a_path(const char *word)
+{
+    size_t length = strlen(word);
+
+    return strcmp(word, "-") == 0 || strchr(word, '/') != NULL ||
+           (length > 4 && strcmp(word + length - 4, ".csv") == 0);
+}
+
 /* The schedule that the arguments name. */
 static bool make(const struct cli_command *command, const struct cli_args *args,
                  weft_schedule **out, int *exit_code)
 {
-    const char *path = cli_value(command, args, "file");
+    const char *word = args->rest_count > 0 ? args->rest[0] : NULL;
     int64_t ranks, chunks, microbatches;
     struct wf_text text = {0};
     weft_status status;
 
     *exit_code = CLI_USAGE;
-    if ((path == NULL) == (args->rest_count == 0)) {
-        fprintf(stderr, "weft schedule: give the name of a schedule, or --file FILE\n");
+    if (word == NULL) {
+        fprintf(stderr, "weft schedule: give the name of a schedule, or a CSV file\n");
         return false;
     }
     if (!cli_int(command, args, "ranks", 1, WEFT_SCHEDULE_RANKS, 4, &ranks)) return false;
     if (!cli_int(command, args, "chunks", 0, INT32_MAX, 0, &chunks)) return false;
     if (!cli_int(command, args, "microbatches", 1, INT32_MAX, 2 * ranks, &microbatches))
         return false;
-    if (path == NULL) {
-        status = weft_schedule_create(args->rest[0], (int32_t)ranks, (int32_t)chunks,
-                                      (int32_t)microbatches, out);
+    if (!is_a_path(word)) {
+        status =
+            weft_schedule_create(word, (int32_t)ranks, (int32_t)chunks, (int32_t)microbatches, out);
     } else {
         wf_text_append(&text, "", 0);
-        if (!cli_read_file(command, path, &text, exit_code)) {
+        if (!cli_read_file(command, word, &text, exit_code)) {
             wf_text_free(&text);
             return false;
         }
@@ -140,15 +148,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_schedule = {
     .name = "schedule",
     .summary = "print the order in which a pipeline's ranks work, and when they are idle",
-    .arguments = "NAME|--file FILE [options]",
+    .arguments = "NAME|FILE [options]",
     .example = "weft schedule zbv --ranks 4 --microbatches 8",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("ranks of the pipeline (default: 4)"),
             {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
             {"microbatches", "M", "microbatches of a step (default: twice the ranks)", 0},
-            {"file", "FILE", "read the schedule from a CSV file of PyTorch; - is standard input",
-             0},
             {"lower", NULL, "add sends and receives", 0},
             {"sharded", NULL, "add UNSHARD and RESHARD too", 0},
             {"reduce", NULL, "add REDUCE_GRAD too", 0},
