@@ -121,6 +121,63 @@ START_TEST(the_kernel_is_called_once_per_phase_where_there_are_elements)
 }
 END_TEST
 
+/* ---- memory ---- */
+
+/* Apply CALL while each allocation fails in turn.  Afterwards as many blocks are live as after a
+ * call that succeeds. */
+static weft_status starve(weft_context *context, const weft_op_call *call, weft_tensor **inputs,
+                          uint32_t outputs)
+{
+    weft_status status = WEFT_ERR_NO_MEMORY;
+    int64_t live = 0;
+
+    for (uint64_t n = 0; status != WEFT_OK || n < 2; n++) { /* first without a failure */
+        weft_tensor *out[3] = {NULL};
+
+        wf_mem_fail_at(n);
+        status = weft_op_apply_phases(context, call, inputs, phase_kernel, NULL, NULL, out);
+        wf_mem_fail_at(0);
+        HOLDS(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
+        HOLDS(status == WEFT_OK || out[0] == NULL);
+        for (uint32_t i = 0; i < outputs; i++)
+            weft_tensor_release(&out[i]);
+        if (n == 0) live = wf_mem_live();
+        if (wf_mem_live() != live)
+            return weft_fail(WEFT_ERR_INTERNAL, "%s: allocation %llu: %lld blocks, not %lld",
+                             call->name, (unsigned long long)n, (long long)wf_mem_live(),
+                             (long long)live);
+    }
+    return WEFT_OK;
+}
+
+static weft_status run_out_of_memory(void)
+{
+    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    const weft_op_attr k[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 3}};
+    const weft_op_attr mean = {.name = "reduction", .kind = WEFT_ATTR_TEXT, .text = "mean"};
+    const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1), topk = call_of("topk", 1, k, 2);
+    const weft_op_call loss = call_of("cross_entropy", 2, &mean, 1);
+    weft_context *context;
+    weft_tensor *inputs[2];
+
+    WF_TRY(weft_init(&options, &context));
+    WF_TRY(make(context, "2x2", "f32[4,8] S(0),S(1)", &inputs[0]));
+    WF_TRY(make(context, "2x2", "i64[4] R,R", &inputs[1]));
+    WF_TRY(starve(context, &softmax, inputs, 1));
+    WF_TRY(starve(context, &topk, inputs, 2));
+    WF_TRY(starve(context, &loss, inputs, 3));
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_call_without_memory_fails_and_keeps_nothing)
+{
+    ck_assert_msg(run_out_of_memory() == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
 /* ---- wrong calls ---- */
 
 static weft_status refuse_calls(void *unused)
@@ -216,4 +273,4 @@ END_TEST
 SUITE(apply_phase_faults, a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call,
       a_kernel_that_fails_in_the_last_phase_fails_the_next_collective,
       the_kernel_is_called_once_per_phase_where_there_are_elements, wrong_calls_are_refused,
-      tensors_of_another_context_are_refused)
+      a_call_without_memory_fails_and_keeps_nothing, tensors_of_another_context_are_refused)
