@@ -236,9 +236,11 @@ static weft_status share_input(struct application *a, uint32_t input, weft_tenso
 
 static weft_status make_outputs(struct application *a)
 {
+    const uint32_t *memories = wf_choice_memories(a->choice);
+
     for (uint32_t i = 0; i < a->outputs; i++) {
         weft_tensor **output = &a->tensors[a->inputs + i];
-        uint32_t input = weft_op_choice_memory(a->choice, i);
+        uint32_t input = memories[i] - 1;
         weft_status status;
 
         if (input < a->inputs) {
@@ -248,7 +250,7 @@ static weft_status make_outputs(struct application *a)
         if (!a->keeps_outputs)
             return refuse(a, wf_fail(WEFT_ERR_INVALID,
                                      "outputs is NULL, but output %u has memory of its own", i));
-        status = wf_tensor_make(a->context, weft_op_choice_output(a->choice, i), NULL, a->stream,
+        status = wf_output_make(a->context, weft_op_choice_output(a->choice, i), a->stream,
                                 function, output);
         if (status != WEFT_OK) return give_up(a, status);
     }
@@ -310,17 +312,25 @@ static weft_status fill_identities(const struct application *a, int32_t local)
     return WEFT_OK;
 }
 
-/* The kernel uses the tensors on the stream. */
+/* The kernel uses the tensors on the stream.  Of a real rank's tensor without gaps, only the first
+ * line of the cache is read. */
 static void set_locals(struct application *a, int32_t local)
 {
-    for (uint32_t i = 0; i < a->inputs + a->outputs; i++) {
-        weft_tensor *tensor = a->tensors[i];
-        const struct wf_local *one = tensor != NULL ? &tensor->locals[local] : NULL;
+    bool simulated = a->context->is_simulated;
+    uint32_t count = a->inputs + a->outputs;
 
+    for (uint32_t i = 0; i < count; i++) {
+        weft_tensor *tensor = a->tensors[i];
+        const struct wf_local *one;
+
+        if (tensor == NULL) {
+            a->locals[i] = (weft_op_local){0};
+            continue;
+        }
+        one = simulated ? &tensor->locals[local] : &tensor->own;
         wf_tensor_use(tensor, a->stream);
-        a->locals[i] = one == NULL
-                           ? (weft_op_local){0}
-                           : (weft_op_local){tensor->spec, &one->shard, one->strides, one->memory};
+        a->locals[i] = (weft_op_local){tensor->spec, &one->shard, one->strides,
+                                       simulated || !tensor->is_dense ? one->memory : tensor->held};
     }
 }
 

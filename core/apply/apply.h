@@ -4,6 +4,7 @@
  *     attrs.c   attributes that are sizes, as this rank's kernel needs them
  *     backward.c  the calls of gradients, one after another
  *     lists.c   choices of calls with long lists
+ *     spares.c  outputs that were released, for the next ones
  *     agree.c   the ranks of a mesh compare their rules
  *     module.c  the state of a context */
 #ifndef WEFT_APPLY_APPLY_H
@@ -13,8 +14,10 @@
 #include "weft/apply.h"
 
 enum {
-    WF_LONG_CALL = 61, /* inputs; the cache of ops does not keep such a call */
-    WF_LONG_CALLS = 8  /* that a context keeps */
+    WF_LONG_CALL = 61,  /* inputs; the cache of ops does not keep such a call */
+    WF_LONG_CALLS = 8,  /* that a context keeps */
+    WF_SPARE_SETS = 16, /* by layout, of WF_SPARE_WAYS released outputs each */
+    WF_SPARE_WAYS = 4
 };
 
 struct wf_apply_state {
@@ -23,7 +26,8 @@ struct wf_apply_state {
     weft_mesh **meshes;
     uint32_t mesh_count, mesh_room;
     struct wf_long_call *long_calls[WF_LONG_CALLS]; /* the last one first */
-    void *room;                                     /* of the last call with many tensors */
+    _Atomic(weft_tensor *) spares[WF_SPARE_SETS][WF_SPARE_WAYS];
+    void *room; /* of the last call with many tensors */
     size_t room_bytes;
 };
 
@@ -46,6 +50,14 @@ weft_op_choice *wf_long_call_find(struct wf_apply_state *state, const weft_op_ca
 void wf_long_call_keep(struct wf_apply_state *state, const weft_op_call *call, bool moves,
                        const weft_op_choice *choice);
 void wf_long_calls_free(struct wf_apply_state *state);
+
+/* ---- spares.c ---- */
+
+/* Make an output, or use a released one of that layout, which had the same stream. */
+weft_status wf_output_make(weft_context *context, const weft_spec *spec, weft_stream *stream,
+                           const char *function, weft_tensor **out) WF_NODISCARD;
+void wf_spares_stream_ends(weft_context *context, void *stream);
+void wf_spares_free(weft_context *context);
 
 /* ---- attrs.c ---- */
 

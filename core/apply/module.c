@@ -23,7 +23,10 @@ static void destroy(weft_context *context)
     context->kept[WF_MODULE_APPLY] = NULL;
 }
 
-const struct wf_module wf_apply_module = {.create = create, .destroy = destroy};
+const struct wf_module wf_apply_module = {.create = create,
+                                          .stream_ends = wf_spares_stream_ends,
+                                          .leave = wf_spares_free,
+                                          .destroy = destroy};
 
 weft_status weft_op_moves_set(weft_context *context, enum weft_op_moves moves,
                               enum weft_op_moves *before)

@@ -105,8 +105,8 @@ struct wf_released {
 
 /* An object that ends with a communicator, but is released on its own: a bound plan. */
 struct wf_dependent {
-    struct wf_dependent *next;
-    weft_comm *comm; /* NULL: not in a list */
+    struct wf_dependent *next, **at; /* AT points here */
+    weft_comm *comm;                 /* NULL: not in a list */
     /* Free what belongs to COMM's context, then refuse calls with CAUSE: "... was released". */
     void (*end)(struct wf_dependent *self, const char *cause);
 };

@@ -9,7 +9,6 @@
 struct mark {
     bool has_gradient;
     uint8_t divided; /* bit per axis along which the ranks compute different things */
-    uint32_t memory; /* of an output: 1 + the input whose memory it is; 0: none */
 };
 
 struct weft_op_choice {
@@ -21,6 +20,7 @@ struct weft_op_choice {
     _Atomic(weft_spec *) *gradients; /* NULL until somebody asks for it */
     weft_plan **moves;
     struct mark *marks;
+    uint32_t *memories; /* per output: 1 + the input whose memory it is; 0: its own */
     uint32_t size_count;
     struct wf_local_size sizes[WF_LOCAL_SIZES];
 };
@@ -29,7 +29,8 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
                            weft_op_choice **out)
 {
     size_t tensors = (size_t)inputs + outputs;
-    size_t bytes = sizeof(weft_op_choice) + tensors * (3 * sizeof(void *) + sizeof(struct mark));
+    size_t bytes = sizeof(weft_op_choice) + tensors * (3 * sizeof(void *) + sizeof(struct mark)) +
+                   outputs * sizeof(uint32_t);
     weft_op_choice *choice = wf_calloc(1, bytes);
 
     if (choice == NULL) return wf_fail_memory(bytes);
@@ -43,7 +44,8 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
     choice->specs = (weft_spec **)(void *)(choice + 1);
     choice->gradients = (_Atomic(weft_spec *) *)(void *)(choice->specs + tensors);
     choice->moves = (weft_plan **)(void *)(choice->specs + 2 * tensors);
-    choice->marks = (struct mark *)(void *)(choice->specs + 3 * tensors);
+    choice->memories = (uint32_t *)(void *)(choice->specs + 3 * tensors);
+    choice->marks = (struct mark *)(void *)(choice->memories + outputs);
     *out = choice;
     return WEFT_OK;
 }
@@ -200,7 +202,9 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         solution->specs[i] = NULL;
         if (i >= solver->op.input_count) {
             int in = solver->op.tensors[i].inplace;
-            if (in >= 0) choice->marks[at].memory = place_of(choice, solver, (uint32_t)in) + 1;
+            if (in >= 0)
+                choice->memories[at - choice->info.inputs] =
+                    place_of(choice, solver, (uint32_t)in) + 1;
             continue;
         }
         choice->moves[at] = solution->moves[i];
@@ -238,7 +242,7 @@ void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spe
 
 void wf_choice_set_memory(weft_op_choice *choice, uint32_t output, uint32_t input)
 {
-    choice->marks[choice->info.inputs + output].memory = input + 1;
+    choice->memories[output] = input + 1;
 }
 
 void wf_choice_set_output_ns(weft_op_choice *choice, uint64_t ns)
@@ -303,7 +307,12 @@ const weft_spec *weft_op_choice_output(const weft_op_choice *choice, uint32_t in
 uint32_t weft_op_choice_memory(const weft_op_choice *choice, uint32_t index)
 {
     if (choice == NULL || index >= choice->info.outputs) return UINT32_MAX;
-    return choice->marks[choice->info.inputs + index].memory - 1;
+    return choice->memories[index] - 1;
+}
+
+const uint32_t *wf_choice_memories(const weft_op_choice *choice)
+{
+    return choice->memories;
 }
 
 const weft_plan *weft_op_choice_move(const weft_op_choice *choice, uint32_t index)

@@ -12,6 +12,8 @@ uint64_t wf_use_generation(void);
 /* False if the strategies of operator NAME do not depend on the value of attribute ATTR, such as
  * the rate of an optimizer. */
 bool wf_op_attr_matters(const char *name, const char *attr);
+/* For each output of CHOICE 1 + the input whose memory it is; 0: it has its own. */
+const uint32_t *wf_choice_memories(const weft_op_choice *choice);
 /* The attributes of CHOICE's call that are sizes of parts, *COUNT of them. */
 const struct wf_local_size *wf_choice_local_sizes(const weft_op_choice *choice, uint32_t *count);
 

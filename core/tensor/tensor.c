@@ -99,13 +99,20 @@ void weft_tensor_release(weft_tensor **tensor)
         return;
     }
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) > 1) return;
-    if (mine->made != wf_ended(WF_KIND_TENSOR)) {
-        atomic_fetch_add_explicit(&wf_exec_state(mine->context)->tensors_ended, 1,
-                                  memory_order_relaxed);
-        wf_dependent_remove(&mine->dependent);
-        drop_memory(mine);
+    if (mine->made == wf_ended(WF_KIND_TENSOR)) {
+        free_tensor(mine);
+        return;
     }
-    free_tensor(mine);
+    atomic_fetch_add_explicit(&wf_exec_state(mine->context)->tensors_ended, 1,
+                              memory_order_relaxed);
+    if (mine->keep == NULL || !mine->keep(mine)) wf_tensor_free(mine);
+}
+
+void wf_tensor_free(weft_tensor *tensor)
+{
+    wf_dependent_remove(&tensor->dependent);
+    drop_memory(tensor);
+    free_tensor(tensor);
 }
 
 /* ---- creation ---- */
@@ -438,37 +445,4 @@ weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, wf_view_pla
     tensor->base = weft_tensor_retain(base);
     wf_tensor_finish(tensor, out);
     return WEFT_OK;
-}
-
-/* ---- properties ---- */
-
-const weft_spec *weft_tensor_spec(const weft_tensor *tensor)
-{
-    return tensor != NULL ? tensor->spec : NULL;
-}
-
-weft_context *weft_tensor_context(const weft_tensor *tensor)
-{
-    return tensor != NULL ? tensor->context : NULL;
-}
-
-const char *weft_tensor_name(const weft_tensor *tensor)
-{
-    if (tensor == NULL) return NULL;
-    return tensor->name != NULL ? tensor->name : "";
-}
-
-void *weft_tensor_memory(const weft_tensor *tensor)
-{
-    return tensor != NULL ? tensor->locals[0].memory : NULL;
-}
-
-const int64_t *weft_tensor_strides(const weft_tensor *tensor)
-{
-    return tensor != NULL ? tensor->locals[0].strides : NULL;
-}
-
-const weft_shard *weft_tensor_shard(const weft_tensor *tensor)
-{
-    return tensor != NULL ? &tensor->locals[0].shard : NULL;
 }

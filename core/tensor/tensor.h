@@ -1,6 +1,6 @@
 /* tensor.h - a tensor: a spec and the shards that this process holds.
  *
- *     tensor.c   creation, references, properties
+ *     tensor.c   creation, references; properties.c what a tensor tells about itself
  *     local.c    the shards that this process holds: its rank's, or those of all simulated ranks
  *     vacant.c   tensors whose memory comes and goes
  *     dense.c    the elements of a tensor with strides, without gaps
@@ -48,9 +48,9 @@ struct weft_tensor {
     uint64_t made; /* of fork.h; ended: its context was released */
     weft_context *context;
     weft_spec *spec;
-    void *held;    /* what a carrier takes, of a tensor without gaps */
-    char *name;    /* NULL: none */
-    bool is_dense; /* all its shards here are */
+    void *held;        /* what a carrier takes, of a tensor without gaps */
+    weft_tensor *base; /* whose memory this view uses; NULL: not a view */
+    bool is_dense;     /* all its shards here are */
     bool is_read_only;
     bool is_grouped;    /* it is a parameter of a weft_fsdp_group */
     bool releases_each; /* RELEASE is called for each rank's memory */
@@ -64,7 +64,10 @@ struct weft_tensor {
     void *given; /* the caller's memory, for RELEASE */
     void (*release)(void *argument, void *memory);
     void *argument;
-    weft_tensor *base; /* whose memory this view uses; NULL: not a view */
+    char *name; /* NULL: none */
+    /* Called when the last reference is gone; true: the tensor and its memory are kept, until
+     * wf_tensor_free.  NULL: they are freed. */
+    bool (*keep)(weft_tensor *tensor);
     int32_t local_count;
     struct wf_local *locals; /* &OWN; or, if ranks are simulated, those of all ranks, by rank */
     void **list;             /* if ranks are simulated: HELD, by position in the mesh */
@@ -84,6 +87,8 @@ void wf_tensor_finish(weft_tensor *tensor, weft_tensor **out);
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
                            weft_stream *stream, const char *function,
                            weft_tensor **out) WF_NODISCARD;
+/* Free TENSOR, whose context can be used, and its memory. */
+void wf_tensor_free(weft_tensor *tensor);
 /* Work that uses TENSOR is posted to STREAM. */
 static inline void wf_tensor_use(weft_tensor *tensor, weft_stream *stream)
 {

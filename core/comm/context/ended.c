@@ -71,21 +71,20 @@ void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm)
     pthread_mutex_lock(&comm->context->lock);
     dependent->comm = comm;
     dependent->next = comm->dependents;
+    dependent->at = &comm->dependents;
+    if (dependent->next != NULL) dependent->next->at = &dependent->next;
     comm->dependents = dependent;
     pthread_mutex_unlock(&comm->context->lock);
 }
 
 void wf_dependent_remove(struct wf_dependent *dependent)
 {
-    struct wf_dependent **at;
     weft_comm *comm = dependent->comm;
 
     if (comm == NULL) return;
     pthread_mutex_lock(&comm->context->lock);
-    at = &comm->dependents;
-    while (*at != dependent)
-        at = &(*at)->next;
-    *at = dependent->next;
+    *dependent->at = dependent->next;
+    if (dependent->next != NULL) dependent->next->at = dependent->at;
     dependent->comm = NULL;
     pthread_mutex_unlock(&comm->context->lock);
 }

@@ -1,0 +1,33 @@
+/* properties.c - what a tensor tells about itself. */
+#include "tensor.h"
+
+const weft_spec *weft_tensor_spec(const weft_tensor *tensor)
+{
+    return tensor != NULL ? tensor->spec : NULL;
+}
+
+weft_context *weft_tensor_context(const weft_tensor *tensor)
+{
+    return tensor != NULL ? tensor->context : NULL;
+}
+
+const char *weft_tensor_name(const weft_tensor *tensor)
+{
+    if (tensor == NULL) return NULL;
+    return tensor->name != NULL ? tensor->name : "";
+}
+
+void *weft_tensor_memory(const weft_tensor *tensor)
+{
+    return tensor != NULL ? tensor->locals[0].memory : NULL;
+}
+
+const int64_t *weft_tensor_strides(const weft_tensor *tensor)
+{
+    return tensor != NULL ? tensor->locals[0].strides : NULL;
+}
+
+const weft_shard *weft_tensor_shard(const weft_tensor *tensor)
+{
+    return tensor != NULL ? &tensor->locals[0].shard : NULL;
+}

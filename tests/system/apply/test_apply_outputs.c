@@ -1,0 +1,151 @@
+/* Outputs that are released: their memory serves the next output of the same layout and stream. */
+#include "base/base.h"
+#include "kernels.h"
+#include "support/suite.h"
+#include "system/tensor/holds.h"
+#include "weft/context.h"
+#include "weft/launch.h"
+#include "weft/log.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+/* ---- what weft logs ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char logged[1024];
+
+static void collect(void *argument, enum weft_log_level level, const char *line)
+{
+    size_t used;
+
+    (void)argument;
+    if (level > WEFT_LOG_WARNING) return;
+    pthread_mutex_lock(&lock);
+    used = strlen(logged);
+    snprintf(logged + used, sizeof logged - used, "%s\n", line);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Nothing is left when the contexts end. */
+static void run_silently(weft_status (*rank)(void *))
+{
+    logged[0] = '\0';
+    weft_log_to(collect, NULL);
+    ck_assert_msg(weft_threads_run(2, rank, NULL) == WEFT_OK, "%s", weft_last_error());
+    weft_log_to(NULL, NULL);
+    ck_assert_str_eq(logged, "");
+}
+
+/* ---- outputs ---- */
+
+static weft_status make(weft_context *context, const char *text, double value, weft_tensor **out)
+{
+    weft_mesh *mesh;
+    weft_spec *spec;
+
+    WF_TRY(weft_mesh_parse("2", &mesh));
+    WF_TRY(weft_spec_parse(mesh, text, &spec));
+    weft_mesh_release(&mesh);
+    WF_TRY(weft_tensor_create(context, spec, NULL, out));
+    weft_spec_release(&spec);
+    return weft_tensor_fill(*out, value, NULL);
+}
+
+static weft_status relu(weft_tensor *x, weft_stream *stream, weft_tensor **out)
+{
+    weft_op_call call = {.struct_size = sizeof call, .name = "relu", .input_count = 1};
+
+    return weft_op_apply(weft_tensor_context(x), &call, &x, plain_kernel, NULL, stream, out);
+}
+
+static bool is_all(const weft_tensor *tensor, float value)
+{
+    for (int64_t i = 0; i < weft_tensor_shard(tensor)->elements; i++)
+        if (((const float *)weft_tensor_memory(tensor))[i] != value) return false;
+    return true;
+}
+
+static weft_status use_again(void *unused)
+{
+    weft_tensor *x, *z, *a = NULL, *b = NULL, *held;
+    weft_context *context;
+    void *memory;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "f32[6,4] S(0)", 3, &x));
+    WF_TRY(make(context, "f32[6,4] S(1)", 5, &z));
+    WF_TRY(relu(x, NULL, &a));
+    memory = weft_tensor_memory(a);
+    weft_tensor_release(&a);
+    wf_mem_fail_at(0);
+    for (int i = 0; i < 10; i++) {
+        WF_TRY(relu(x, NULL, &a));
+        HOLDS(weft_tensor_memory(a) == memory && is_all(a, 3));
+        weft_tensor_release(&a);
+    }
+    HOLDS(wf_mem_made() == 0);
+    /* a tensor that somebody holds is not used again, and another layout has memory of its own */
+    WF_TRY(relu(x, NULL, &a));
+    held = weft_tensor_retain(a);
+    weft_tensor_release(&a);
+    WF_TRY(relu(x, NULL, &b));
+    HOLDS(b != held && weft_tensor_memory(b) != weft_tensor_memory(held));
+    WF_TRY(relu(z, NULL, &a));
+    HOLDS(is_all(a, 5) && is_all(b, 3) && is_all(held, 3));
+    weft_tensor_release(&a);
+    weft_tensor_release(&b);
+    weft_tensor_release(&held);
+    weft_tensor_release(&x);
+    weft_tensor_release(&z);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_released_output_serves_the_next_one)
+{
+    run_silently(use_again);
+}
+END_TEST
+
+static weft_status use_streams(void *unused)
+{
+    weft_tensor *x, *a = NULL, *b = NULL, *first;
+    weft_context *context;
+    weft_stream *stream;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "f32[6,4] S(0)", 3, &x));
+    WF_TRY(weft_stream_create(context, &stream));
+    WF_TRY(relu(x, NULL, &a));
+    WF_TRY(relu(x, stream, &b));
+    first = b;
+    weft_tensor_release(&a);
+    weft_tensor_release(&b);
+    WF_TRY(relu(x, stream, &a));
+    HOLDS(a == first && is_all(a, 3)); /* not the one of the default stream */
+    weft_tensor_release(&a);
+    weft_stream_release(context, &stream); /* with what it kept */
+    WF_TRY(relu(x, NULL, &a));
+    HOLDS(is_all(a, 3));
+    weft_tensor_release(&a);
+    /* what is too large is freed */
+    weft_tensor_release(&x);
+    WF_TRY(make(context, "f32[512,256] S(0)", 2, &x));
+    WF_TRY(relu(x, NULL, &a));
+    HOLDS(is_all(a, 2));
+    weft_tensor_release(&a);
+    weft_tensor_release(&x);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_stream_has_outputs_of_its_own)
+{
+    run_silently(use_streams);
+}
+END_TEST
+
+SUITE(apply_outputs, a_released_output_serves_the_next_one, a_stream_has_outputs_of_its_own)
