@@ -392,18 +392,49 @@ static weft_status sync_files(struct wf_outputs *output)
     return WEFT_OK;
 }
 
-/* Exchange the old folder for the new one, then remove the old one. */
-static weft_status replace_folder(const struct wf_outputs *output)
+/* The new files have their names.  Old ones that cannot be removed are no failure. */
+static void remove_old(struct wf_outputs *output, const char *old)
 {
-    WF_TRY(empty_folder(output->path, false));
-    if (renameat2(AT_FDCWD, output->partial, AT_FDCWD, output->path, RENAME_EXCHANGE) == 0)
-        return empty_folder(output->partial, true);
-    if (errno != ENOSYS && errno != EINVAL) return fail_system(output->path);
-    WF_TRY(empty_folder(output->path, true));
-    return rename(output->partial, output->path) == 0 ? WEFT_OK : fail_system(output->path);
+    output->committed = true;
+    if (empty_folder(old, true) != WEFT_OK)
+        wf_log(WF_LOG_WARNING, "%s is written, but the old one was not removed: %s", output->path,
+               weft_last_error());
 }
 
-static weft_status give_name(const struct wf_outputs *output)
+/* Two folders cannot change their names at once here.  In between, the old one is PATH.weft-old. */
+static weft_status replace_by_steps(struct wf_outputs *output)
+{
+    char *old = wf_output_path(output->path, WF_OLD);
+    weft_status status = WEFT_OK;
+    struct stat info;
+
+    if (old == NULL) return wf_fail_memory(strlen(output->path) + sizeof WF_OLD);
+    if (lstat(old, &info) == 0) status = empty_folder(old, true);
+    if (status == WEFT_OK && rename(output->path, old) != 0) status = fail_system(output->path);
+    if (status == WEFT_OK && rename(output->partial, output->path) != 0) {
+        status = fail_system(output->path);
+        if (rename(old, output->path) != 0)
+            status = wf_fail_context(status, "the old checkpoint is now %s", old);
+    } else if (status == WEFT_OK) {
+        remove_old(output, old);
+    }
+    wf_free(old);
+    return status;
+}
+
+/* Exchange the old folder for the new one, then remove the old one. */
+static weft_status replace_folder(struct wf_outputs *output)
+{
+    WF_TRY(empty_folder(output->path, false));
+    if (renameat2(AT_FDCWD, output->partial, AT_FDCWD, output->path, RENAME_EXCHANGE) == 0) {
+        remove_old(output, output->partial);
+        return WEFT_OK;
+    }
+    if (errno != ENOSYS && errno != EINVAL) return fail_system(output->path);
+    return replace_by_steps(output);
+}
+
+static weft_status give_name(struct wf_outputs *output)
 {
     struct stat info;
 

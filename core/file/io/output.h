@@ -34,6 +34,7 @@ struct wf_outputs {
 char *wf_output_path(const char *path, const char *tail) WF_NODISCARD;
 #define WF_PARTIAL ".weft-partial"
 #define WF_JOURNAL ".weft-journal"
+#define WF_OLD     ".weft-old"
 #define WF_SAMPLE  ".weft-sample"
 /* The journal of process PART: PATH.weft-journal, PATH.weft-journal-1 and so on; NULL: no memory.
  */

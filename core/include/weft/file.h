@@ -192,7 +192,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_write(weft_checkpoint_writer
 
 /* Flush all files to the disk and give them their names.  Afterwards the checkpoint is complete,
  * also after a power failure.  WEFT_ERR_INVALID: not all bytes of a tensor were written; the text
- * names it.  After a failure there is nothing new at the path, and the call may be repeated. */
+ * names it.  After a failure there is nothing new at the path, and the call may be repeated.  If
+ * files cannot be flushed, what was written may be lost, and all later calls fail.  An old
+ * checkpoint that is replaced but cannot be removed is a warning in the log. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_commit(weft_checkpoint_writer *writer);
 
 /* Drop the writer and set *WRITER to NULL.  Without a commit, all that was written is removed.

@@ -70,6 +70,29 @@ rm -rf out*
 contains 'written in' faulty pwrite:0:short "$weft" reshard "${options[@]}"
 is '' diff -r whole out
 
+# An old checkpoint is replaced, also where two folders cannot exchange their names; the new one stays if the old one
+# cannot be removed.
+replaced() # FAULT
+{
+    rm -rf out*
+    cp -r whole out
+    printf 'x' | dd of=out/weft.json bs=1 conv=notrunc 2>/dev/null
+    faulty "$1" "$weft" reshard "${options[@]}" --force >said 2>&1 || not_so "$1: $(cat said)"
+    is '' diff -r whole out
+}
+replaced none:0:EIO
+replaced rename:1:EINVAL
+if [[ -e out.weft-old || -e out.weft-partial ]]; then not_so "the old checkpoint is removed: $(ls)"; fi
+replaced unlink:1:EIO
+contains 'out is written, but the old one was not removed: out.weft-partial: Input/output error' cat said
+contains 'written in' "$weft" reshard "${options[@]}" --force
+is '' diff -r whole out
+if [[ -e out.weft-partial ]]; then not_so "the next run removes what is left"; fi
+rm -rf out*
+cp -r whole out
+fails 3 'Input/output error' faulty rename:1:EIO "$weft" reshard "${options[@]}" --force
+is '' diff -r whole out
+
 # What a ring does not read is read without it; so is everything where the kernel permits no ring.
 rm -rf out*
 contains 'written in' faulty ring:0:EIO "$weft" reshard "${options[@]}"

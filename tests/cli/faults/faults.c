@@ -2,10 +2,10 @@
  *
  *     WEFT_TEST_FAULT=pwrite:3:EIO    the third pwrite fails
  *
- * Calls are pread, pwrite, fdatasync, fsync, fallocate, rename (renameat2), and any (all of them
- * together).  What happens is EIO, ENOSPC, short (half of the bytes), kill (SIGKILL), late (the
- * same after two seconds) or touch (the file changes first).  With 0 in place of 3, it happens at
- * every call.
+ * Calls are pread, pwrite, fdatasync, fsync, fallocate, rename (renameat2), unlink (unlinkat), and
+ * any (all of them together).  What happens is EIO, EINVAL, ENOSPC, short (half of the bytes), kill
+ * (SIGKILL), late (the same after two seconds) or touch (the file changes first).  With 0 in place
+ * of 3, it happens at every call.
  *
  * Files are read with pread, not with io_uring, unless the call is ring: then the calls that read
  * through a ring go wrong. */
@@ -45,7 +45,7 @@ static enum fault next(const char *name)
     if (strcmp(action, "kill") == 0 || strcmp(action, "late") == 0) raise(SIGKILL);
     if (strcmp(action, "short") == 0) return SHORT;
     if (strcmp(action, "touch") == 0) return TOUCH;
-    errno = strcmp(action, "ENOSPC") == 0 ? ENOSPC : EIO;
+    errno = strcmp(action, "ENOSPC") == 0 ? ENOSPC : strcmp(action, "EINVAL") == 0 ? EINVAL : EIO;
     return FAIL;
 }
 
@@ -69,6 +69,7 @@ typedef ssize_t write_function(int, const void *, size_t, off_t);
 typedef int sync_function(int);
 typedef int allocate_function(int, int, off_t, off_t);
 typedef int rename_function(int, const char *, int, const char *, unsigned);
+typedef int unlink_function(int, const char *, int);
 typedef long system_function(long, ...);
 
 /* dlsym returns an object pointer. */
@@ -155,6 +156,13 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
     REAL(rename_function, "renameat2");
 
     return next("rename") == FAIL ? -1 : function(from, old, to, new, flags);
+}
+
+int unlinkat(int folder, const char *name, int flags)
+{
+    REAL(unlink_function, "unlinkat");
+
+    return next("unlink") == FAIL ? -1 : function(folder, name, flags);
 }
 
 long syscall(long which, ...)

@@ -125,7 +125,6 @@ START_TEST(the_end_of_the_file_and_errors_end_the_read)
         ck_assert_int_eq(memcmp(got, content, FILE_BYTES), 0);
         ck_assert_uint_eq(wf_ring_read(ring, fd, got, 4 << 20, FILE_BYTES), 0);
         ck_assert_uint_eq(wf_ring_read(ring, -1, got, 4 << 20, 0), 0);
-        ck_assert_uint_eq(wf_ring_read(ring, fd, NULL, 4 << 20, 0), 0);
         ck_assert_uint_eq(wf_ring_read(ring, fd, got, 3 << 20, 17), 3 << 20);
         ck_assert_int_eq(memcmp(got, content + 17, 3 << 20), 0);
         wf_rings_give(&rings, ring);
