@@ -442,6 +442,10 @@ static void test_tensors()
     CHECK(rows.gradient_of_move(whole).value() == rows);
     weft::tensor drawn = weft::tensor::create(ctx, rows).value();
     CHECK(drawn.uniform(random, 0, 1) && drawn.normal(random, 0, 1) && random.offset == 2);
+    CHECK(drawn.truncated_normal(random, 0, 1, -1, 1) && drawn.bernoulli(random, 1));
+    CHECK(drawn.as<float>()[0] == 1 && drawn.dropout(random, 1) && drawn.as<float>()[0] == 0);
+    CHECK(drawn.integers(random, 0, 9).code() == WEFT_ERR_UNSUPPORTED && random.offset == 5);
+    CHECK(drawn.uniform(random, 0, 1));
     weft::tensor wrapped = weft::tensor::wrap(ctx, rows, values).value(), same = wrapped;
     CHECK(same.as<float>() == values && same.spec() == rows && strcmp(same.name(), "") == 0);
     CHECK(same.shard()->elements == 6 && same.strides()[0] == 3);
