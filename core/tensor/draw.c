@@ -47,8 +47,8 @@ static weft_status check_f32(const struct cpu_draw *draw, const char *name, doub
     bool wide = draw->dtype == WEFT_DTYPE_F64 || draw->dtype == WEFT_DTYPE_C128;
 
     if (wide || isfinite((float)value)) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s is %g, which is beyond f32, in which %s is drawn", name,
-                   value, plug_dtype_name(draw->dtype));
+    return wf_fail(WEFT_ERR_INVALID, "%s is %g, but %s is drawn in f32, which ends at 3.4e+38",
+                   name, value, plug_dtype_name(draw->dtype));
 }
 
 static weft_status check_normal(const struct cpu_draw *draw)

@@ -1080,6 +1080,24 @@ public:
     {
         return weft_tensor_normal(raw_, &random, mean, deviation, stream.get());
     }
+    status truncated_normal(weft_random &random, double mean, double deviation, double low,
+                            double high, stream_ref stream = {}) const
+    {
+        return weft_tensor_truncated_normal(raw_, &random, mean, deviation, low, high,
+                                            stream.get());
+    }
+    status bernoulli(weft_random &random, double probability, stream_ref stream = {}) const
+    {
+        return weft_tensor_bernoulli(raw_, &random, probability, stream.get());
+    }
+    status dropout(weft_random &random, double probability, stream_ref stream = {}) const
+    {
+        return weft_tensor_dropout(raw_, &random, probability, stream.get());
+    }
+    status integers(weft_random &random, int64_t low, int64_t high, stream_ref stream = {}) const
+    {
+        return weft_tensor_integers(raw_, &random, low, high, stream.get());
+    }
 };
 
 /* ---- operators at work ----------------------------------------------------------- */

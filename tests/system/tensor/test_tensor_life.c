@@ -324,7 +324,7 @@ static weft_status refuse_draws(void *unused)
     REFUSES(weft_tensor_uniform(tensor, &random, 1 + 1e-12, 1 + 2e-12, NULL), "f32 has no number");
     REFUSES(weft_tensor_normal(tensor, &random, 0, -1, NULL), "deviation is -1");
     REFUSES(weft_tensor_normal(tensor, &random, 1e39, 1, NULL),
-            "mean is 1e+39, which is beyond f32");
+            "mean is 1e+39, but f32 is drawn in f32");
     REFUSES(weft_tensor_normal(tensor, &random, 0, 1e39, NULL), "deviation is 1e+39");
     REFUSES(weft_tensor_truncated_normal(tensor, &random, 0, 0, 0, 1, NULL), "deviation is 0");
     REFUSES(weft_tensor_bernoulli(tensor, &random, 1.5, NULL), "probability is 1.5");
