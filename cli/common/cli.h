@@ -42,6 +42,10 @@ struct cli_option {
     {                                                                                              \
         "svg", "FILE", "draw it into FILE; - is standard output", 0                                \
     }
+#define CLI_SEED                                                                                   \
+    {                                                                                              \
+        "seed", "S", "the seed of random numbers (default: 1)", 0                                  \
+    }
 #define CLI_MESH                                                                                   \
     {                                                                                              \
         "mesh", "M", "the mesh: 2x4, dp=2,tp=4, 2x2@4-7, 2x2@0,2,1,3", 0                           \

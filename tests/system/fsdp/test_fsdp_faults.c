@@ -102,6 +102,36 @@ START_TEST(a_rank_that_skips_a_group_is_found)
 }
 END_TEST
 
+/* ---- a rank that ends ---- */
+
+static weft_status results[RANKS];
+
+/* Rank 1 ends between two gathers; the others have not released anything yet. */
+static weft_status leave_early(void *unused)
+{
+    struct model model = {0};
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(begin(&model));
+    rank = weft_rank(model.context);
+    WF_TRY(weft_fsdp_unshard_begin(model.groups[0], WEFT_FSDP_FORWARD));
+    WF_TRY(weft_fsdp_unshard_end(model.groups[0]));
+    WF_TRY(weft_fsdp_reshard(model.groups[0]));
+    if (rank == 1) return weft_fail(WEFT_ERR_INTERNAL, "this rank ends");
+    results[rank] = weft_fsdp_unshard_begin(model.groups[1], WEFT_FSDP_FORWARD);
+    return end(&model);
+}
+
+START_TEST(when_a_rank_ends_the_others_do_not_wait_for_it)
+{
+    ck_assert_int_eq(weft_threads_run(RANKS, leave_early, NULL), WEFT_ERR_INTERNAL);
+    ck_assert_msg(strstr(weft_last_error(), "this rank ends") != NULL, "%s", weft_last_error());
+    ck_assert_int_ne(results[0], WEFT_OK);
+    ck_assert_int_ne(results[2], WEFT_OK);
+}
+END_TEST
+
 /* ---- values that are not finite ---- */
 
 static weft_status reduce_nan(void *unused)
@@ -131,4 +161,4 @@ START_TEST(a_nan_stays_where_it_is)
 END_TEST
 
 SUITE(fsdp_faults, without_memory_on_one_rank_all_get_the_error, a_rank_that_skips_a_group_is_found,
-      a_nan_stays_where_it_is)
+      when_a_rank_ends_the_others_do_not_wait_for_it, a_nan_stays_where_it_is)

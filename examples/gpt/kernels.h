@@ -1,0 +1,56 @@
+/* kernels.h - a GPT of letters in plain C: its blocks, their kernels, AdamW, and its data.
+ *
+ * A block gets pointers to its whole parameters and adds to whole gradients.  It knows nothing of
+ * ranks. */
+#ifndef EXAMPLES_GPT_KERNELS_H
+#define EXAMPLES_GPT_KERNELS_H
+
+#include <stdint.h>
+
+/* Sizes that most numbers of ranks do not divide. */
+enum {
+    LAYERS = 2,
+    BLOCKS = LAYERS + 2, /* the embedding, the layers, the head */
+    WIDTH = 30,
+    HEADS = 3,
+    LENGTH = 16, /* letters of a sequence */
+    LETTERS = 29,
+    MOST_PARAMETERS = 12
+};
+
+struct parameter {
+    const char *name;
+    int rows, columns; /* COLUMNS 0: a vector */
+    float deviation;   /* of its first elements; 0: they are all START */
+    float start;
+};
+
+/* The COUNT parameters of block BLOCK. */
+const struct parameter *parameters_of(int block, int *count);
+
+/* The activations of COUNT sequences. */
+struct batch {
+    int count;
+    int *letters, *next;   /* COUNT x LENGTH, and the letters after them */
+    float *inputs[BLOCKS]; /* of each block, COUNT x LENGTH x WIDTH; the head's is the last */
+    float *slope;          /* of the loss by the output of the block, which backward replaces */
+    float *room;           /* for the inside of a block */
+};
+
+struct batch *batch_create(int count);
+void batch_free(struct batch *batch);
+
+/* Set the letters of COUNT sequences, from number FIRST on. */
+void batch_fill(struct batch *batch, int64_t first);
+
+/* Compute the input of the next block; of the head: nothing. */
+void forward(int block, const float *const *parameters, struct batch *batch);
+/* Add to GRADIENTS, and replace the slope.  The head begins it and returns the mean loss. */
+float backward(int block, const float *const *parameters, float *const *gradients,
+               struct batch *batch);
+
+/* One step of AdamW for COUNT elements; STEP counts from 1.  FIRST and SECOND are its moments. */
+void adamw(int64_t count, float *elements, const float *gradient, float *first, float *second,
+           int step);
+
+#endif

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The example GPT on ranks that are processes: after 50 steps its loss is that of one rank, within 1e-4 of it.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1 gpt=$2
+export WEFT_BACKEND=gloo-cpu WEFT_CPU_HEAP=1073741824 # tsan has little address space
+
+loss() {
+    "$@" 2>&1 | sed -n 's/.*step 50 loss //p'
+}
+
+# close WANT HAVE WHAT: the losses are about equal, and the model has learnt something.
+close() {
+    check=$((check + 1))
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 1 && a < 1.6 && (a - b) ^ 2 <= (1e-4 * a) ^ 2) }' ||
+        not_so "the loss is $1 on one rank and ${2:-none} on $3"
+}
+
+alone=$(loss "$gpt")
+for mesh in dp=2 dp=3 dp=4 rep=2,dp=2; do
+    ranks=4
+    [[ $mesh =~ ^dp=([0-9]+)$ ]] && ranks=${BASH_REMATCH[1]}
+    close "$alone" "$(loss "$weft" run -n "$ranks" "$gpt" "$mesh")" "$mesh"
+done
+finish
