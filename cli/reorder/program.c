@@ -6,8 +6,13 @@
 struct builder {
     struct program *program;
     const struct graph *graph;
-    int32_t *line_of; /* by tensor: the index of the line that defines it */
-    size_t used;      /* entries of `inputs` */
+    int32_t *line_of;  /* by tensor: the index of the line that defines it */
+    int32_t *wait_of;  /* by tensor: the index of the line that waits for it; 0: none */
+    int32_t *last_use; /* by tensor: its last use, 1 + the index of an input; 0: none */
+    int32_t *next_use; /* by input: the use before, as in last_use */
+    int32_t *user;     /* by input: the index of its line */
+    int32_t *noted;    /* by line: 1 + the last line of which it was made an input */
+    size_t used;       /* entries of `inputs` */
 };
 
 /* ---- communicators ---- */
@@ -83,31 +88,61 @@ static uint64_t bytes_of(const struct graph *g, const struct graph_line *line)
     return wf_mul_capped(sum, line->repeat);
 }
 
-static void add_input(struct builder *b, weft_node *node, int32_t line)
+/* LINE is an input of node INDEX. */
+static void add_input(struct builder *b, uint32_t index, int32_t line)
 {
-    for (uint32_t i = 0; i < node->input_count; i++)
-        if (b->program->inputs[b->used - 1 - i] == line) return;
+    if (b->noted[line] == (int32_t)index + 1) return;
+    b->noted[line] = (int32_t)index + 1;
     b->program->inputs[b->used++] = line;
-    node->input_count++;
+    b->program->nodes[index].input_count++;
 }
 
-/* The nodes of LINE's inputs, and of all users of what it frees. */
-static void add_inputs(struct builder *b, uint32_t index, weft_node *node)
+/* What a line frees comes behind all its users. */
+static weft_status add_freed(struct builder *b, uint32_t index, int32_t tensor)
+{
+    const struct graph_tensor *t = &b->graph->tensors[tensor];
+
+    if (t->started)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "graph line %u: %.100s is started; free the result of its wait",
+                       b->graph->lines[index].number, t->name);
+    add_input(b, index, b->line_of[tensor]);
+    for (int32_t use = b->last_use[tensor]; use != 0; use = b->next_use[use - 1])
+        if (b->user[use - 1] != (int32_t)index) add_input(b, index, b->user[use - 1]);
+    return WEFT_OK;
+}
+
+static weft_status add_inputs(struct builder *b, uint32_t index)
 {
     const struct graph_line *line = &b->graph->lines[index];
 
-    node->inputs = b->program->inputs + b->used;
+    b->program->nodes[index].inputs = b->program->inputs + b->used;
     for (uint32_t i = 0; i < line->input_count; i++)
-        if (line->inputs[i] >= 0) add_input(b, node, b->line_of[line->inputs[i]]);
-    for (uint32_t f = 0; f < line->free_count; f++) {
-        add_input(b, node, b->line_of[line->frees[f]]);
-        for (uint32_t i = 0; i < index; i++)
-            for (uint32_t j = 0; j < b->graph->lines[i].input_count; j++)
-                if (b->graph->lines[i].inputs[j] == line->frees[f]) {
-                    add_input(b, node, (int32_t)i);
-                    break;
-                }
+        if (line->inputs[i] >= 0) add_input(b, index, b->line_of[line->inputs[i]]);
+    for (uint32_t i = 0; i < line->free_count; i++)
+        WF_TRY(add_freed(b, index, line->frees[i]));
+    return WEFT_OK;
+}
+
+/* Each start has one wait. */
+static weft_status check_waits(const struct builder *b)
+{
+    const struct graph *g = b->graph;
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        int32_t *wait = g->lines[i].kind == GRAPH_WAIT ? &b->wait_of[g->lines[i].inputs[0]] : NULL;
+        if (wait == NULL) continue;
+        if (*wait != 0)
+            return wf_fail(WEFT_ERR_INVALID, "graph line %u: line %u waits for %.100s already",
+                           g->lines[i].number, g->lines[*wait].number,
+                           g->tensors[g->lines[i].inputs[0]].name);
+        *wait = (int32_t)i;
     }
+    for (uint32_t i = 0; i < g->line_count; i++)
+        if (g->lines[i].kind == GRAPH_START && b->wait_of[g->lines[i].outputs[0]] == 0)
+            return wf_fail(WEFT_ERR_INVALID, "graph line %u: no line waits for %.100s",
+                           g->lines[i].number, g->tensors[g->lines[i].outputs[0]].name);
+    return WEFT_OK;
 }
 
 /* Lines whose results stay: what an output line names, and what is given and not freed. */
@@ -142,7 +177,7 @@ static weft_status add_node(struct builder *b, uint32_t index)
     if (line->kind == GRAPH_WAIT) node->comm = -1;
     if (line->kind == GRAPH_START && node->comm < 0)
         return wf_fail(WEFT_ERR_INVALID, "graph line %u: the start moves nothing", line->number);
-    add_inputs(b, index, node);
+    WF_TRY(add_inputs(b, index));
     if (line->kind == GRAPH_OUTPUT)
         b->program->nodes[b->line_of[line->inputs[0]]].flags |= WEFT_NODE_KEPT;
     return WEFT_OK;
@@ -153,22 +188,49 @@ static size_t count_inputs(const struct graph *g)
     size_t count = 1;
 
     for (uint32_t i = 0; i < g->line_count; i++)
-        count += g->lines[i].input_count + (size_t)g->lines[i].free_count * (g->line_count + 1);
+        count += g->lines[i].input_count;
     return count;
+}
+
+/* List the uses of each tensor. */
+static void find_uses(struct builder *b)
+{
+    const struct graph *g = b->graph;
+    int32_t count = 0;
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        for (uint32_t j = 0; j < g->lines[i].output_count; j++)
+            if (g->lines[i].outputs[j] >= 0) b->line_of[g->lines[i].outputs[j]] = (int32_t)i;
+        for (uint32_t j = 0; j < g->lines[i].input_count; j++) {
+            int32_t tensor = g->lines[i].inputs[j];
+            if (tensor < 0) continue;
+            b->user[count] = (int32_t)i;
+            b->next_use[count] = b->last_use[tensor];
+            b->last_use[tensor] = ++count;
+        }
+    }
 }
 
 static weft_status build(struct builder *b)
 {
     const struct graph *g = b->graph;
     struct program *p = b->program;
+    size_t inputs = count_inputs(g), tensors = (size_t)g->tensor_count + 1;
 
-    p->nodes = wf_calloc(g->line_count, sizeof *p->nodes);
-    p->inputs = wf_alloc(count_inputs(g) * sizeof *p->inputs);
-    if (p->nodes == NULL || p->inputs == NULL)
-        return wf_fail_memory(g->line_count * sizeof *p->nodes);
-    for (uint32_t i = 0; i < g->line_count; i++)
-        for (uint32_t j = 0; j < g->lines[i].output_count; j++)
-            if (g->lines[i].outputs[j] >= 0) b->line_of[g->lines[i].outputs[j]] = (int32_t)i;
+    p->nodes = wf_calloc((size_t)g->line_count + 1, sizeof *p->nodes);
+    /* a tensor is freed once, so frees add no more than all inputs and one for each tensor */
+    p->inputs = wf_alloc((2 * inputs + tensors) * sizeof *p->inputs);
+    b->line_of = wf_calloc(tensors, sizeof *b->line_of);
+    b->wait_of = wf_calloc(tensors, sizeof *b->wait_of);
+    b->last_use = wf_calloc(tensors, sizeof *b->last_use);
+    b->next_use = wf_calloc(inputs, sizeof *b->next_use);
+    b->user = wf_calloc(inputs, sizeof *b->user);
+    b->noted = wf_calloc((size_t)g->line_count + 1, sizeof *b->noted);
+    if (p->nodes == NULL || p->inputs == NULL || b->line_of == NULL || b->wait_of == NULL ||
+        b->last_use == NULL || b->next_use == NULL || b->user == NULL || b->noted == NULL)
+        return wf_fail_memory(inputs * sizeof *p->inputs);
+    find_uses(b);
+    WF_TRY(check_waits(b));
     for (uint32_t i = 0; i < g->line_count; i++)
         WF_TRY(add_node(b, i));
     return WEFT_OK;
@@ -180,9 +242,13 @@ weft_status program_create(const struct graph *graph, struct program *out)
     weft_status status;
 
     *out = (struct program){.graph = graph};
-    b.line_of = wf_calloc((size_t)graph->tensor_count + 1, sizeof *b.line_of);
-    status = b.line_of != NULL ? build(&b) : wf_fail_memory(graph->tensor_count);
+    status = build(&b);
     wf_free(b.line_of);
+    wf_free(b.wait_of);
+    wf_free(b.last_use);
+    wf_free(b.next_use);
+    wf_free(b.user);
+    wf_free(b.noted);
     return status;
 }
 

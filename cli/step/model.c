@@ -12,8 +12,10 @@ struct modeller {
     const weft_cost_table *costs;
     struct step_stage *stages;
     int32_t count;
-    uint32_t *used; /* by tensor: bit per phase whose lines use it */
-    int32_t *owner; /* by line: its stage; -1: it is repeated */
+    uint32_t *used;       /* by tensor: bit per phase whose lines use it */
+    uint32_t *line_of;    /* by tensor: the line that makes it */
+    uint32_t *first_user; /* by tensor: the first line that uses it; 0: none does */
+    int32_t *owner;       /* by line: its stage; -1: it is repeated */
     uint32_t sync_axes;
     struct {
         uint64_t lane; /* of started moves, after the compute of the phase so far */
@@ -63,6 +65,10 @@ static weft_status place_lines(struct modeller *m)
                        "the graph has no repeated layers (clause x32), which %d "
                        "stages could share",
                        m->count);
+    if (m->count > 1 && (uint32_t)m->count > g->lines[first[GRAPH_FORWARD]].repeat)
+        return wf_fail(WEFT_ERR_INVALID, "%d stages; graph line %u has %u layers for them",
+                       m->count, g->lines[first[GRAPH_FORWARD]].number,
+                       g->lines[first[GRAPH_FORWARD]].repeat);
     for (uint32_t i = 0; i < g->line_count; i++) {
         const struct graph_line *line = &g->lines[i];
         bool backward = line->phase == GRAPH_BACKWARD;
@@ -80,13 +86,11 @@ static void place_params(struct modeller *m, bool by_update)
 
     for (uint32_t i = 0; i < g->line_count; i++) {
         const struct graph_line *line = &g->lines[i];
-        bool found = line->kind > GRAPH_PARAM || line->repeat > 1;
-        for (uint32_t j = i + 1; j < g->line_count && !found; j++)
-            for (uint32_t k = 0; k < g->lines[j].input_count && !found; k++) {
-                found = g->lines[j].inputs[k] == line->outputs[0];
-                if (found && (g->lines[j].phase == GRAPH_UPDATE) == by_update && m->owner[j] >= 0)
-                    m->owner[i] = m->owner[j];
-            }
+        uint32_t user;
+        if (line->kind > GRAPH_PARAM || line->repeat > 1) continue;
+        user = m->first_user[line->outputs[0]];
+        if (user != 0 && (g->lines[user].phase == GRAPH_UPDATE) == by_update && m->owner[user] >= 0)
+            m->owner[i] = m->owner[user];
     }
 }
 
@@ -97,13 +101,13 @@ static void place_updates(struct modeller *m)
 
     for (uint32_t i = 0; i < g->line_count; i++) {
         const struct graph_line *line = &g->lines[i];
-        bool found = line->phase != GRAPH_UPDATE || line->repeat > 1 || line->kind < GRAPH_CALL;
-        for (uint32_t k = 0; k < line->input_count && !found; k++)
-            for (uint32_t j = 0; j < i && !found; j++) {
-                found = g->lines[j].kind == GRAPH_PARAM && g->lines[j].repeat == 1 &&
-                        g->lines[j].outputs[0] == line->inputs[k];
-                if (found) m->owner[i] = m->owner[j];
-            }
+        if (line->phase != GRAPH_UPDATE || line->repeat > 1 || line->kind < GRAPH_CALL) continue;
+        for (uint32_t k = 0; k < line->input_count; k++) {
+            uint32_t from = line->inputs[k] >= 0 ? m->line_of[line->inputs[k]] : i;
+            if (g->lines[from].kind != GRAPH_PARAM || g->lines[from].repeat > 1) continue;
+            m->owner[i] = m->owner[from];
+            break;
+        }
     }
 }
 
@@ -126,7 +130,7 @@ static uint64_t moves_after(const struct graph_line *line)
 
     for (uint32_t i = 0; line->after != NULL && i < line->output_count; i++)
         if (line->after[i] != NULL && weft_plan_get(line->after[i], &info) == WEFT_OK)
-            sum += info.cost_ns;
+            sum = wf_add_capped(sum, info.cost_ns);
     return sum;
 }
 
@@ -146,6 +150,14 @@ static uint32_t axes_of(const struct graph_line *line)
              line->after[i] != NULL && weft_plan_step_get(line->after[i], s, &step) == WEFT_OK; s++)
             axes |= step.axes;
     return axes;
+}
+
+/* Sums of a few such times do not wrap. */
+static weft_status check_time(const struct graph_line *line, uint64_t ns)
+{
+    if (ns < UINT64_C(1) << 60) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "graph line %u: the time of a stage exceeds 2^60 ns",
+                   line->number);
 }
 
 /* Add a line of STAGE that takes COMPUTE and, for moves, TRAVEL; return its time. */
@@ -187,8 +199,12 @@ static weft_status add_time(struct modeller *m, uint32_t index)
         struct step_stage *stage = &m->stages[s];
         uint64_t share = share_of(m, index, s), time;
         if (share == 0) continue;
-        time = spend(m, s, line, wf_mul_capped(compute, share), wf_mul_capped(travel, share));
-        stage->reduce += wf_mul_capped(reduce, share);
+        WF_TRY(check_time(line, wf_mul_capped(compute, share)));
+        WF_TRY(check_time(line, wf_mul_capped(travel, share)));
+        time = spend(m, s, line, compute * share, travel * share);
+        WF_TRY(check_time(line, m->phases[3 * s + line->phase].clock));
+        WF_TRY(check_time(line, m->phases[3 * s + line->phase].lane));
+        stage->reduce = wf_add_capped(stage->reduce, wf_mul_capped(reduce, share));
         if (line->phase == GRAPH_FORWARD) stage->forward += time;
         if (line->phase == GRAPH_UPDATE) stage->update += time;
         if (line->phase == GRAPH_BACKWARD && weights) stage->weight += time;
@@ -199,6 +215,11 @@ static weft_status add_time(struct modeller *m, uint32_t index)
 }
 
 /* ---- memory ---- */
+
+static void add_bytes(uint64_t *sum, uint64_t bytes)
+{
+    *sum = wf_add_capped(*sum, bytes);
+}
 
 static void add_memory(struct modeller *m, uint32_t index)
 {
@@ -212,11 +233,11 @@ static void add_memory(struct modeller *m, uint32_t index)
         bytes = weft_spec_shard_bytes(g->tensors[tensor].spec, weft_mesh_rank_at(g->mesh, 0));
         for (int32_t s = 0; s < m->count; s++) {
             uint64_t all = wf_mul_capped(bytes, share_of(m, index, s));
-            if (line->kind == GRAPH_PARAM) m->stages[s].parameters += all;
-            if (makes_weights(m, line)) m->stages[s].gradients += all;
+            if (line->kind == GRAPH_PARAM) add_bytes(&m->stages[s].parameters, all);
+            if (makes_weights(m, line)) add_bytes(&m->stages[s].gradients, all);
             if (line->kind != GRAPH_PARAM && line->phase == GRAPH_FORWARD &&
                 m->used[tensor] >> GRAPH_BACKWARD & 1)
-                m->stages[s].activation += all;
+                add_bytes(&m->stages[s].activation, all);
         }
     }
 }
@@ -235,15 +256,28 @@ static uint64_t find_boundary(const struct graph *g)
 
 /* ---- all ---- */
 
+static void find_uses(struct modeller *m)
+{
+    const struct graph *g = m->graph;
+
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        const struct graph_line *line = &g->lines[i];
+        for (uint32_t j = 0; j < line->output_count; j++)
+            if (line->outputs[j] >= 0) m->line_of[line->outputs[j]] = i;
+        for (uint32_t j = 0; j < line->input_count; j++) {
+            int32_t tensor = line->inputs[j];
+            if (tensor < 0) continue;
+            m->used[tensor] |= 1u << (line->kind == GRAPH_OUTPUT ? GRAPH_UPDATE : line->phase);
+            if (m->first_user[tensor] == 0) m->first_user[tensor] = i;
+        }
+    }
+}
+
 static weft_status fill(struct modeller *m)
 {
     const struct graph *g = m->graph;
 
-    for (uint32_t i = 0; i < g->line_count; i++)
-        for (uint32_t j = 0; j < g->lines[i].input_count; j++)
-            if (g->lines[i].inputs[j] >= 0)
-                m->used[g->lines[i].inputs[j]] |=
-                    1u << (g->lines[i].kind == GRAPH_OUTPUT ? GRAPH_UPDATE : g->lines[i].phase);
+    find_uses(m);
     WF_TRY(place_lines(m));
     place_params(m, false);
     place_updates(m);
@@ -265,7 +299,10 @@ weft_status step_model(const struct graph *graph, const weft_cost_table *costs, 
     m.used = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.used);
     m.owner = wf_calloc((size_t)graph->line_count + 1, sizeof *m.owner);
     m.phases = wf_calloc(3 * (size_t)stages, sizeof *m.phases);
-    if (m.used != NULL && m.owner != NULL && m.phases != NULL)
+    m.line_of = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.line_of);
+    m.first_user = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.first_user);
+    if (m.used != NULL && m.owner != NULL && m.phases != NULL && m.line_of != NULL &&
+        m.first_user != NULL)
         status = fill(&m);
     else
         status = wf_fail_memory(graph->line_count * sizeof *m.owner);
@@ -273,6 +310,8 @@ weft_status step_model(const struct graph *graph, const weft_cost_table *costs, 
     *sync_axes = m.sync_axes;
     wf_free(m.used);
     wf_free(m.owner);
+    wf_free(m.line_of);
+    wf_free(m.first_user);
     wf_free(m.phases);
     return status;
 }

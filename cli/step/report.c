@@ -3,7 +3,7 @@
 
 static uint64_t held_at_start(const struct step_stage *stage)
 {
-    return stage->parameters + stage->gradients;
+    return wf_add_capped(stage->parameters, stage->gradients);
 }
 
 static void add_share(struct wf_text *out, const char *what, uint64_t part, uint64_t whole)
@@ -110,7 +110,7 @@ weft_status step_add_json(const struct step_request *request, const struct step_
     for (int32_t p = 0; p < info.ranks; p++) {
         wf_json_begin(&json, NULL, '{');
         wf_json_uint(&json, "busy_ns", r->ranks[p].busy);
-        wf_json_uint(&json, "end_ns", r->ranks[p].end + r->update[p]);
+        wf_json_uint(&json, "end_ns", wf_add_capped(r->ranks[p].end, r->update[p]));
         wf_json_uint(&json, "exposed_ns", r->ranks[p].exposed);
         wf_json_uint(&json, "peak_bytes", r->ranks[p].peak);
         wf_json_end(&json, '}');

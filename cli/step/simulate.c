@@ -148,7 +148,10 @@ static weft_status find_factors(struct simulator *s)
 
 static uint64_t slower(uint64_t ns, double factor)
 {
-    return factor > 1 ? (uint64_t)llround((double)ns * factor) : ns;
+    double product = (double)ns * factor;
+
+    if (product > 1e18) return UINT64_MAX; /* the timeline refuses it */
+    return factor > 1 ? (uint64_t)llround(product) : ns;
 }
 
 static void set_costs(struct simulator *s, const double *factors)
@@ -180,12 +183,15 @@ static weft_status measure(const struct simulator *s, const weft_timeline *timel
     for (int32_t i = 0; i < s->info.stages; i++) {
         const struct step_stage *stage = &s->result->stages[i];
         int32_t p = weft_schedule_rank_of(s->result->schedule, i);
-        update[p] += slower(stage->update, factors[p]);
-        ranks[p].exposed += stage->communication * (uint64_t)s->info.microbatches;
-        ranks[p].peak += stage->parameters + stage->gradients;
+        update[p] = wf_add_capped(update[p], slower(stage->update, factors[p]));
+        ranks[p].exposed = wf_add_capped(
+            ranks[p].exposed, wf_mul_capped(stage->communication, (uint64_t)s->info.microbatches));
+        ranks[p].peak =
+            wf_add_capped(ranks[p].peak, wf_add_capped(stage->parameters, stage->gradients));
     }
     for (int32_t p = 0; p < s->info.ranks; p++)
-        if (ranks[p].end + update[p] > *out) *out = ranks[p].end + update[p];
+        if (wf_add_capped(ranks[p].end, update[p]) > *out)
+            *out = wf_add_capped(ranks[p].end, update[p]);
     return WEFT_OK;
 }
 
@@ -223,7 +229,7 @@ static void summarize(struct simulator *s)
     for (int32_t i = 0; i < s->info.stages; i++)
         work += r->stages[i].flops * s->info.microbatches;
     for (int32_t p = 0; p < s->info.ranks; p++) {
-        uint64_t used = r->ranks[p].busy + r->update[p];
+        uint64_t used = wf_add_capped(r->ranks[p].busy, r->update[p]);
         idle += r->time > used ? r->time - used : 0;
         if (r->ranks[p].exposed > r->exposed) r->exposed = r->ranks[p].exposed;
         if (r->ranks[p].peak > r->peak) r->peak = r->ranks[p].peak;

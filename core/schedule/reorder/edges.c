@@ -124,19 +124,33 @@ static int32_t owner_of(const struct wf_flow *flow, int32_t node)
     return flow->start_of[node] >= 0 ? flow->start_of[node] : node;
 }
 
-static void add_use(struct wf_flow *flow, int32_t node, int32_t owner)
+/* SEEN: by node, the last node for which its memory was noted. */
+static void add_use(struct wf_flow *flow, int32_t *seen, int32_t node, int32_t owner)
 {
-    uint32_t *end = &flow->uses.first[node + 1];
+    if (seen[owner] == node) return;
+    seen[owner] = node;
+    flow->uses.item[flow->uses.first[node + 1]++] = owner;
+}
 
-    for (uint32_t i = flow->uses.first[node]; i < *end; i++)
-        if (flow->uses.item[i] == owner) return;
-    flow->uses.item[(*end)++] = owner;
+static void fill_uses(struct wf_flow *flow, int32_t *seen)
+{
+    for (int32_t i = 0; i < flow->count; i++) {
+        const weft_node *node = &flow->nodes[i];
+        int32_t start = flow->start_of[i];
+        flow->uses.first[i + 1] = flow->uses.first[i];
+        add_use(flow, seen, i, owner_of(flow, i));
+        for (uint32_t j = 0; j < node->input_count; j++)
+            add_use(flow, seen, i, owner_of(flow, node->inputs[j]));
+        for (uint32_t j = 0; start >= 0 && j < flow->nodes[start].input_count; j++)
+            add_use(flow, seen, i, owner_of(flow, flow->nodes[start].inputs[j]));
+    }
 }
 
 /* A collective reads its inputs until its wait has ended, so the wait uses them too. */
 static weft_status find_uses(struct wf_flow *flow)
 {
     size_t room = (size_t)flow->count;
+    int32_t *seen;
 
     for (int32_t i = 0; i < flow->count; i++) {
         room += flow->nodes[i].input_count;
@@ -146,18 +160,14 @@ static weft_status find_uses(struct wf_flow *flow)
         return wf_fail(WEFT_ERR_INVALID, "weft_reorder_create: the nodes have %zu inputs", room);
     flow->uses.first = wf_calloc((size_t)flow->count + 1, sizeof *flow->uses.first);
     flow->uses.item = wf_alloc(room * sizeof *flow->uses.item);
-    if (flow->uses.first == NULL || flow->uses.item == NULL)
+    seen = wf_alloc((size_t)flow->count * sizeof *seen);
+    if (flow->uses.first == NULL || flow->uses.item == NULL || seen == NULL) {
+        wf_free(seen);
         return wf_fail_memory(room * sizeof *flow->uses.item);
-    for (int32_t i = 0; i < flow->count; i++) {
-        const weft_node *node = &flow->nodes[i];
-        int32_t start = flow->start_of[i];
-        flow->uses.first[i + 1] = flow->uses.first[i];
-        add_use(flow, i, owner_of(flow, i));
-        for (uint32_t j = 0; j < node->input_count; j++)
-            add_use(flow, i, owner_of(flow, node->inputs[j]));
-        for (uint32_t j = 0; start >= 0 && j < flow->nodes[start].input_count; j++)
-            add_use(flow, i, owner_of(flow, flow->nodes[start].inputs[j]));
     }
+    memset(seen, 0xff, (size_t)flow->count * sizeof *seen);
+    fill_uses(flow, seen);
+    wf_free(seen);
     return WEFT_OK;
 }
 

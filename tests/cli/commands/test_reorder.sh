@@ -45,7 +45,13 @@ fails 1 'graph line 3: x is not the result of a start' reorder "$graph"
 write 'mesh tp=2' 'input x f32[8] S(0)' 'y = start(x)'
 fails 1 'graph line 3: a start is written h = start(x) ; to S(0)' reorder "$graph"
 write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R'
-fails 1 'is a start, and no node waits for it' reorder "$graph"
+fails 1 'graph line 3: no line waits for h' reorder "$graph"
+write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R' 'y = wait(h)' 'z = wait(h)'
+fails 1 'graph line 5: line 4 waits for h already' reorder "$graph"
+write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R' 'y = wait(h) ; free h'
+fails 1 'graph line 4: h is started; free the result of its wait' reorder "$graph"
+write 'mesh tp=2' 'input x f32[8] S(0)' 'a = relu(x)' 'b = relu(x) ; free x' 'c = add(a, b) ; free a, b' 'output c'
+json reorder "$graph" --pass list --json -- 'it["order"].index(3) < it["order"].index(4) < it["order"].index(5)'
 write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to S(0)' 'y = wait(h)'
 fails 1 'graph line 3: the start moves nothing' reorder "$graph"
 write 'mesh tp=2' 'input x f32[8] S(0)' 'a = relu(x) ; free x' 'b = relu(x)'

@@ -91,6 +91,9 @@ fails 1 'the graph'"'"'s mesh has the axis tp' step "$graph" --mesh pp=4
 fails 1 'only pp may be added' step "$graph" --mesh pp=4,dp=2,tp=2
 write 'mesh tp=2' 'input x f32[8,8] S(0)' 'y = relu(x)' 'output y'
 fails 1 'the graph has no repeated layers' step "$graph" --mesh pp=4,tp=2
+fails 1 '16 stages; graph line 4 has 8 layers for them' bash -c "$(declare -f model write); graph=$graph; model; '$weft' step '$graph' --mesh pp=16,tp=2"
+write 'mesh tp=1' 'input x f32[8,8] R' 'y = relu(x) ; x1000000 ; time 999s' 'z = relu(x) ; x1000000 ; time 999s' 'output y'
+fails 1 'graph line 4: the time of a stage exceeds 2^60 ns' step "$graph"
 write 'mesh tp=2' 'phase update' 'phase backward'
 fails 1 'expected backward or update' step "$graph"
 fails 2 'give a file with a graph' step
