@@ -151,6 +151,7 @@ void make_world(struct world *w)
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
     MUST(weft_op_list_create(op_call(w, 0), NULL, &w->op_list));
     MUST(weft_cp_plan_create(w->mesh, "0", 4, NULL, &w->cp_plan));
+    MUST(weft_styles_parse("mesh 1\n* 0 R\n", NULL, &w->styles));
     MUST(weft_cp_create(w->context, w->cp_plan, cp_sizes(w, 0), &w->cp));
 }
 

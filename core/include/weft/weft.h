@@ -25,6 +25,7 @@
 #include "dlpack.h"
 #include "apply.h"
 #include "context_parallel.h"
+#include "style.h"
 #include "ring.h"
 
 #endif
