@@ -6,7 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int check(const struct cli_command *command, const struct cli_args *args, const char *text)
+/* Write the layout file of GRAPH's parameters to the file that --layout-out names, if it does. */
+static int write_layout(const struct cli_command *command, const struct cli_args *args,
+                        const struct graph *graph)
+{
+    const char *path = cli_value(command, args, "layout-out");
+    struct wf_text text = {0};
+    weft_status status;
+
+    if (path == NULL) return CLI_OK;
+    status = graph_add_layout(graph, &text);
+    if (status == WEFT_OK) return cli_print_to(command, path, &text);
+    wf_text_free(&text);
+    return cli_fail(command, status);
+}
+
+static int check(const struct cli_command *command, const struct cli_args *args, const char *text,
+                 const weft_styles *styles)
 {
     bool json = cli_has(command, args, "json"), strict = cli_has(command, args, "strict"), fits;
     struct wf_text out = {0};
@@ -17,7 +33,7 @@ static int check(const struct cli_command *command, const struct cli_args *args,
 
     memset(&graph, 0, sizeof graph);
     status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
-    if (status == WEFT_OK) status = graph_read(text, &graph);
+    if (status == WEFT_OK) status = graph_read(text, styles, &graph);
     if (status == WEFT_OK) status = graph_check(&graph, costs, strict);
     if (status == WEFT_OK)
         status = json ? graph_add_json(&graph, &out) : graph_add_text(&graph, &out);
@@ -25,15 +41,47 @@ static int check(const struct cli_command *command, const struct cli_args *args,
     exit_code = status == WEFT_OK ? cli_print(command, stdout, &out) : cli_fail(command, status);
     if (status != WEFT_OK) wf_text_free(&out);
     if (exit_code == CLI_OK && (graph.refused > 0 || !fits)) exit_code = CLI_NO;
+    if (exit_code == CLI_OK) exit_code = write_layout(command, args, &graph);
     graph_free(&graph);
     weft_cost_table_release(&costs);
     return exit_code;
+}
+
+/* Read the styles that --style names, on the mesh of --mesh if it is given.  False after printing
+ * an error. */
+static bool read_styles(const struct cli_command *command, const struct cli_args *args,
+                        weft_styles **out, int *exit_code)
+{
+    const char *path = cli_value(command, args, "style"),
+               *mesh_text = cli_value(command, args, "mesh");
+    struct wf_text text = {0};
+    weft_mesh *mesh = NULL;
+    weft_status status = WEFT_OK;
+
+    if (path == NULL) {
+        if (mesh_text == NULL && !cli_has(command, args, "layout-out")) return true;
+        cli_complain(command, "--mesh and --layout-out need --style");
+        *exit_code = CLI_USAGE;
+        return false;
+    }
+    wf_text_append(&text, "", 0);
+    if (!cli_read_file(command, path, &text, exit_code)) {
+        wf_text_free(&text);
+        return false;
+    }
+    if (mesh_text != NULL) status = weft_mesh_parse(mesh_text, &mesh);
+    if (status == WEFT_OK) status = weft_styles_parse(text.data, mesh, out);
+    weft_mesh_release(&mesh);
+    wf_text_free(&text);
+    if (status != WEFT_OK) *exit_code = cli_fail(command, status);
+    return status == WEFT_OK;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct wf_text text = {0};
     struct cli_args args;
+    weft_styles *styles = NULL;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
@@ -41,10 +89,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
         fprintf(stderr, "weft check: give a file with a graph; - is standard input\n");
         return CLI_USAGE;
     }
+    if (!read_styles(command, &args, &styles, &exit_code)) return exit_code;
     wf_text_append(&text, "", 0);
     if (cli_read_file(command, args.rest[0], &text, &exit_code))
-        exit_code = check(command, &args, text.data);
+        exit_code = check(command, &args, text.data, styles);
     wf_text_free(&text);
+    weft_styles_release(&styles);
     return exit_code;
 }
 
@@ -58,6 +108,10 @@ const struct cli_command cli_check = {
             {"strict", NULL, "refuse every move that the graph does not write; exit code 1", 0},
             {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",
              0},
+            {"style", "FILE", "styles: the mesh, and layouts by patterns of names", 0},
+            {"mesh", "M", "with --style: replaces the mesh of the styles", 0},
+            {"layout-out", "FILE",
+             "with --style: write the layouts of the parameters, for weft reshard", 0},
             CLI_JSON,
             {0}},
     .rest_max = 1,

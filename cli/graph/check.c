@@ -89,6 +89,11 @@ static weft_status declare_tensor(struct checker *c, struct graph_line *line)
     struct wf_text text = {0};
     weft_status status;
 
+    if (g->styles != NULL && end != NULL && end[1] != '\0')
+        return fail_line(line, wf_fail(WEFT_ERR_INVALID,
+                                       "with --style, placements are those of the styles; the line "
+                                       "writes%.100s",
+                                       end + 1));
     wf_text_add(&text, "%s", line->spec);
     for (int32_t a = 0; end != NULL && end[1] == '\0' && a < weft_mesh_axes(g->mesh); a++)
         wf_text_add(&text, "%s", a > 0 ? ",R" : " R");
@@ -96,6 +101,7 @@ static weft_status declare_tensor(struct checker *c, struct graph_line *line)
     if (status == WEFT_OK) status = weft_spec_parse(g->mesh, text.data, &t->spec);
     wf_text_free(&text);
     if (status != WEFT_OK) return fail_line(line, status);
+    WF_TRY(graph_style(g, line->outputs[0], line->kind, &t->spec));
     return apply_keeps(g, line->outputs[0], end == NULL || end[1] != '\0', &t->spec);
 }
 
@@ -188,8 +194,8 @@ static weft_status refuse_move(const struct checker *c, struct graph_line *line,
     return WEFT_OK;
 }
 
-/* The move that `to`, `keep` or an output with placements demands of TENSOR.  Moves by `to` are
- * written by the user, so a strict check accepts them. */
+/* The move that `to`, `keep`, a style or an output with placements demands of TENSOR.  Moves by
+ * `to` and by styles are written by the user, so a strict check accepts them. */
 static weft_status demand_layout(const struct checker *c, struct graph_line *line, uint32_t index)
 {
     int32_t tensor = line->outputs[index];
@@ -205,14 +211,18 @@ static weft_status demand_layout(const struct checker *c, struct graph_line *lin
         if (status != WEFT_OK) return fail_line(line, status);
     }
     if (line->kind != GRAPH_OUTPUT) {
-        weft_status status = apply_keeps(c->graph, tensor, line->spec != NULL, &target);
+        weft_status status = WEFT_OK;
+        if (line->spec == NULL) status = graph_style(c->graph, tensor, line->kind, &target);
+        if (status == WEFT_OK) status = apply_keeps(c->graph, tensor, line->spec != NULL, &target);
         if (status != WEFT_OK) {
             weft_spec_release(&target);
             return status;
         }
     }
     WF_TRY(move_tensor(c, line, index, t, target));
-    if (line->moves == before || (line->kind != GRAPH_OUTPUT && line->spec != NULL)) return WEFT_OK;
+    if (line->moves == before ||
+        (line->kind != GRAPH_OUTPUT && (line->spec != NULL || c->graph->styles != NULL)))
+        return WEFT_OK;
     snprintf(reason, sizeof reason, "%.100s must be moved to the layout that the graph demands",
              t->name);
     return refuse_move(c, line, reason);
@@ -329,7 +339,7 @@ static weft_status check_call(const struct checker *c, struct graph_line *line)
 }
 
 /* Moves, starts and waits are written in one way each. */
-static weft_status check_form(const struct graph_line *line)
+static weft_status check_form(const struct checker *c, const struct graph_line *line)
 {
     static const char *const forms[] = {[GRAPH_MOVE] = "a move is written y = move(x) ; to S(0)",
                                         [GRAPH_START] = "a start is written h = start(x) ; to S(0)",
@@ -339,7 +349,8 @@ static weft_status check_form(const struct graph_line *line)
     if (line->kind == GRAPH_OUTPUT ||
         (line->input_count >= 1 && (line->input_count == 1 || guards) && line->output_count == 1 &&
          line->inputs[0] >= 0 && line->outputs[0] >= 0 &&
-         (line->spec != NULL) == (line->kind != GRAPH_WAIT)))
+         (line->kind == GRAPH_WAIT ? line->spec == NULL
+                                   : line->spec != NULL || c->graph->styles != NULL)))
         return WEFT_OK;
     return fail_line(line, wf_fail(WEFT_ERR_INVALID, "%s", forms[line->kind]));
 }
@@ -347,7 +358,7 @@ static weft_status check_form(const struct graph_line *line)
 /* The result of a move or of an output line is its input, until a layout is demanded. */
 static weft_status copy_input(const struct checker *c, struct graph_line *line)
 {
-    WF_TRY(check_form(line));
+    WF_TRY(check_form(c, line));
     WF_TRY(check_started(c, line));
     c->graph->tensors[line->outputs[0]].spec =
         weft_spec_retain(c->graph->tensors[line->inputs[0]].spec);

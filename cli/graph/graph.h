@@ -8,7 +8,8 @@
  *     output y
  *
  * table.c keeps the tensors by name, read.c reads lines and call.c the calls in them; check.c finds
- * the layouts line by line, print.c prints them. */
+ * the layouts line by line, print.c prints them.  With a list of styles, mesh and layouts come from
+ * it instead (style.c). */
 #ifndef WEFT_CLI_GRAPH_H
 #define WEFT_CLI_GRAPH_H
 
@@ -79,6 +80,7 @@ struct graph_keep {
 
 struct graph {
     weft_mesh *mesh;
+    const weft_styles *styles; /* NULL: the text has the mesh and the layouts */
     struct graph_line *lines;
     uint32_t line_count, line_room;
     struct graph_tensor *tensors;
@@ -96,9 +98,9 @@ struct graph {
     uint64_t bytes, cost_ns; /* of all moves, with repeats */
 };
 
-/* Read TEXT.  WEFT_ERR_PARSE gives the line and the position.  The caller frees *OUT, also after a
- * failure. */
-weft_status graph_read(const char *text, struct graph *out) WF_NODISCARD;
+/* Read TEXT.  STYLES, which may be NULL, must live as long as *OUT.  WEFT_ERR_PARSE gives the line
+ * and the position.  The caller frees *OUT, also after a failure. */
+weft_status graph_read(const char *text, const weft_styles *styles, struct graph *out) WF_NODISCARD;
 void graph_free(struct graph *graph);
 
 /* Find the layouts of all lines.  STRICT: lines that need a move get an error.  A line that cannot
@@ -108,6 +110,15 @@ weft_status graph_check(struct graph *graph, const weft_cost_table *costs,
 
 weft_status graph_add_text(const struct graph *graph, struct wf_text *out) WF_NODISCARD;
 weft_status graph_add_json(const struct graph *graph, struct wf_text *out) WF_NODISCARD;
+
+/* ---- style.c ---- */
+
+/* *SPEC, which is replaced, with the layout that the styles of G give TENSOR, which a line of KIND
+ * defines. */
+weft_status graph_style(const struct graph *g, int32_t tensor, uint8_t kind,
+                        weft_spec **spec) WF_NODISCARD;
+/* Append the layout file of the parameters of G, which has been checked. */
+weft_status graph_add_layout(const struct graph *g, struct wf_text *out) WF_NODISCARD;
 
 /* ---- table.c ---- */
 

@@ -143,6 +143,8 @@ static weft_status read_mesh(struct graph_reader *r)
 {
     const char *text;
 
+    if (r->graph->styles != NULL)
+        return wf_scan_refuse(&r->scan, "graph", "with --style, the mesh is that of the styles");
     if (r->graph->mesh != NULL)
         return wf_scan_refuse(&r->scan, "graph", "a line above gives the mesh already");
     WF_TRY(graph_take_text(r, &text));
@@ -260,12 +262,14 @@ static weft_status read_line(struct graph_reader *r)
     return WEFT_OK;
 }
 
-weft_status graph_read(const char *text, struct graph *out)
+weft_status graph_read(const char *text, const weft_styles *styles, struct graph *out)
 {
     struct graph_reader r = {.graph = out, .scan = {text, 0}, .line = 1};
 
     memset(out, 0, sizeof *out);
     out->rule_line = 1;
+    out->styles = styles;
+    out->mesh = weft_mesh_retain(weft_styles_mesh(styles));
     for (; !wf_scan_end(&r.scan); r.line++) {
         char c;
         wf_scan_space(&r.scan);

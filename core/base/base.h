@@ -216,6 +216,11 @@ void wf_text_clean(char *text, size_t bytes);
 /* The same for lines: newlines stay, too. */
 void wf_text_clean_lines(char *text, size_t bytes);
 
+/* ---- pattern.c ---- */
+
+/* `*` in PATTERN matches any text. */
+bool wf_pattern_matches(const char *pattern, const char *name);
+
 /* ---- ranks.c ---- */
 
 /* "rank 3", "ranks 1, 4-6 and 9"; about 20 are listed at most. */

@@ -40,6 +40,7 @@ enum wf_kind {
     WF_KIND_FSDP_GROUP,
     WF_KIND_CP_PLAN,
     WF_KIND_CP,
+    WF_KIND_STYLES,
 };
 
 /* The first member of an object that every process may use, also a fork. */

@@ -72,6 +72,7 @@ struct world {
     weft_reorder *reorder;
     weft_cp_plan *cp_plan;
     weft_cp *cp;
+    weft_styles *styles;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;

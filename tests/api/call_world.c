@@ -180,6 +180,7 @@ void make_world(struct world *w)
     w->op_wanted[0] = 1;
     w->pair_of_tensors[0] = w->pair_of_tensors[1] = w->tensor;
     MUST(weft_cp_plan_create(w->mesh, "0", 4, NULL, &w->cp_plan));
+    MUST(weft_styles_parse("mesh 1\n* 0 R\n", NULL, &w->styles));
     MUST(weft_cp_create(w->context, w->cp_plan, cp_sizes(w, 0), &w->cp));
 }
 

@@ -49,6 +49,7 @@ OPTIONAL = {
     ("weft_checkpoint_write", "sizes"): "as in weft_checkpoint_read",
     ("weft_layout_parse", "mesh"): "MESH may be NULL",
     ("weft_layout_open", "mesh"): "MESH may be NULL",
+    ("weft_styles_parse", "mesh"): "MESH may be NULL",
     ("weft_rules_parse", "values"): "VALUES may be NULL",
     ("weft_rules_open", "values"): "VALUES may be NULL",
     ("weft_fsdp_prefetch_set", "targets"): "not read if COUNT is 0",
@@ -128,6 +129,7 @@ ENUMS = {
     "enum weft_fsdp_phase": "WEFT_FSDP_FORWARD",
     "enum weft_action_kind": "WEFT_ACTION_F", "enum weft_reorder_limit": "WEFT_REORDER_LIMIT_END",
     "weft_dl_dtype": "(weft_dl_dtype){2, 32, 1}",
+    "enum weft_style_part": "WEFT_STYLE_INPUT",
     "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
 }
 NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status",
@@ -175,6 +177,7 @@ OBJECTS = {
     "const weft_action *": "&w->action", "weft_reorder *": "w->reorder",
     "const weft_node *": "w->nodes",
     "weft_saving *": "w->saving", "weft_cp_plan *": "w->cp_plan", "weft_cp *": "w->cp",
+    "weft_styles *": "w->styles", "const weft_style *": "options(w, %d, sizeof(weft_style))",
     "const weft_cp_sizes *": "cp_sizes(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
     "weft_status (*)(void *, const weft_cp_call *)": "cp_kernel",
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
@@ -234,6 +237,8 @@ TEXTS = {
     ("weft_layout_parse", "text"): "mesh 2\\n* R", ("weft_layout_open", "path"): "/dev/null",
     ("weft_rules_parse", "text"): "let n = 1\\n* = *", ("weft_rules_parse", "values"): "n=2",
     ("weft_rules_open", "path"): "/dev/null",
+    ("weft_styles_parse", "text"): "mesh 1\\n* 0 R", ("weft_styles_find", "name"): "t",
+    ("weft_styles_apply", "name"): "t",
     ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
     ("weft_save", "path"): "/proc/none/x", ("weft_save_begin", "path"): "/proc/none/x",
     ("weft_fsdp_shard_spec", "axes"): "0",
@@ -327,7 +332,8 @@ def pointer(function, result, kind, name, at):
         return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
     if kind == "const weft_collective_args *":
         return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
-    if kind in ("const weft_op_call *", "const weft_cp_sizes *", "const weft_cp_tensors *"):
+    if kind in ("const weft_op_call *", "const weft_cp_sizes *", "const weft_cp_tensors *",
+                "const weft_style *"):
         return "ROLE_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
     if struct.endswith("_options") or struct in ("weft_options", "weft_observer"):
         expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at

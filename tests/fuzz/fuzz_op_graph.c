@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct graph graph;
 
     for (int strict = 0; strict < 2; strict++) {
-        if (graph_read(text, &graph) == WEFT_OK)
+        if (graph_read(text, NULL, &graph) == WEFT_OK)
             check_graph(&graph, strict != 0);
         else
             FUZZ_ASSERT(weft_last_error()[0] != '\0');

@@ -1,4 +1,4 @@
-/* test_hpp_parallel.cc - context parallel through weft.hpp, on one rank. */
+/* test_hpp_parallel.cc - context parallel and styles through weft.hpp, on one rank. */
 #include <weft/weft.hpp>
 
 #include <stdio.h>
@@ -17,8 +17,24 @@ static weft_status refuse(void *, const weft_cp_call *)
     return weft_fail(WEFT_ERR_UNSUPPORTED, "no kernel");
 }
 
+static void test_styles()
+{
+    weft::styles styles = weft::styles::parse("mesh tp=2\nw tp column\n").value();
+    weft::spec whole = weft::spec::parse(styles.mesh(), "f32[4,2] R").value();
+    weft_style row = weft::sized<weft_style>();
+
+    CHECK(styles.apply("w", WEFT_STYLE_WEIGHT, whole).value() == whole.with("S(0)").value());
+    row.kind = WEFT_STYLE_ROW;
+    weft::style_layouts moves =
+        weft::style_layouts::create(row, WEFT_STYLE_OUTPUT, whole, 0).value();
+    CHECK(moves.from == whole.with("P").value() && moves.to == whole);
+    CHECK(moves.gradient_from == whole && moves.gradient_to == whole);
+    CHECK(weft::style_layouts::create(row, WEFT_STYLE_OUTPUT, whole, 1).code() == WEFT_ERR_INVALID);
+}
+
 int main()
 {
+    test_styles();
     weft::context ctx = weft::context::init().value();
     weft::mesh mesh = weft::mesh::parse("cp=1").value();
     weft_cp_options causal = weft::sized<weft_cp_options>();

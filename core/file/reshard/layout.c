@@ -200,38 +200,13 @@ const weft_mesh *weft_layout_mesh(const weft_layout *layout)
     return wf_is_kind(layout, WF_KIND_LAYOUT) ? layout->mesh : NULL;
 }
 
-/* `*` matches any text.  After a mismatch, the last `*` takes one byte more; earlier ones need not
- * be tried again. */
-static bool matches(const char *pattern, const char *name)
-{
-    const char *star = NULL, *from = NULL;
-
-    while (*name != '\0') {
-        if (*pattern == '*') {
-            star = pattern++;
-            from = name;
-        } else if (*pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star != NULL) {
-            pattern = star + 1;
-            name = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == '\0';
-}
-
 weft_status weft_layout_find(const weft_layout *layout, const char *name, const char **placements)
 {
     WF_TRY(wf_require_kind(layout, WF_KIND_LAYOUT, "weft_layout_find: layout"));
     WF_TRY(wf_require(name, "weft_layout_find: name"));
     WF_TRY(wf_require(placements, "weft_layout_find: placements"));
     for (size_t i = 0; i < layout->count; i++)
-        if (matches(layout->rules[i].pattern, name)) {
+        if (wf_pattern_matches(layout->rules[i].pattern, name)) {
             *placements = layout->rules[i].placements;
             return WEFT_OK;
         }

@@ -169,12 +169,12 @@ typedef struct weft_cp_sizes {
 } weft_cp_sizes;
 
 /* Prepare the attention of PLAN on this rank: its communicator, a stream for communication, and
- * scratch.  Collective over the ranks of the plan's mesh; either all of them succeed or all get the
- * same error.  *OUT keeps a reference to PLAN.  The caller releases *OUT before CONTEXT.
- * WEFT_ERR_INVALID: this rank is not in the mesh, or SIZES contradict each other; with HEADS, the
- * number of ranks does not divide the heads or the key heads.  WEFT_ERR_MISMATCH: ranks have
- * different plans or sizes.  WEFT_ERR_UNSUPPORTED: the host cannot read the backend's memory, where
- * results are merged; or ranks are simulated. */
+ * scratch.  Collective over the ranks of the plan's mesh.  Of the ranks along the axis, either all
+ * succeed or all get the same error.  *OUT keeps a reference to PLAN.  The caller releases *OUT
+ * before CONTEXT. WEFT_ERR_INVALID: this rank is not in the mesh, or SIZES contradict each other;
+ * with HEADS, the number of ranks does not divide the heads or the key heads.  WEFT_ERR_MISMATCH:
+ * ranks have different plans or sizes.  WEFT_ERR_UNSUPPORTED: the host cannot read the backend's
+ * memory, where results are merged; or ranks are simulated. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_create(weft_context *context, const weft_cp_plan *plan,
                                                    const weft_cp_sizes *sizes, weft_cp **out);
 /* Wait for the work of *CP, free it and set *CP to NULL.  Accepts NULL and a pointer to NULL. */

@@ -30,6 +30,7 @@
 #include "fsdp.h"
 #include "context_parallel.h"
 #include "clip.h"
+#include "style.h"
 #include "ring.h"
 
 #endif

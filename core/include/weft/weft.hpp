@@ -1531,6 +1531,44 @@ public:
     }
 };
 
+/* ---- styles ----------------------------------------------------------------------- */
+
+/* The four layouts of one part of a module (style.h). */
+struct style_layouts {
+    spec from, to, gradient_from, gradient_to;
+
+    static result<style_layouts> create(const weft_style &style, weft_style_part part,
+                                        const spec &tensor, int32_t axis)
+    {
+        weft_spec *made[WEFT_STYLE_LAYOUTS] = {};
+        status done = weft_style_layouts(&style, part, tensor.get(), axis, made);
+
+        if (!done) return done;
+        return style_layouts{spec(made[WEFT_STYLE_FROM]), spec(made[WEFT_STYLE_TO]),
+                             spec(made[WEFT_STYLE_GRADIENT_FROM]),
+                             spec(made[WEFT_STYLE_GRADIENT_TO])};
+    }
+};
+
+/* Move-only.  A list of styles by patterns of names (style.h). */
+class styles : public detail::unique<detail::ref<weft_styles>, weft_styles, weft_styles_release>
+{
+public:
+    using unique::unique;
+
+    /* On MESH, unless it is null, instead of the mesh of TEXT. */
+    static result<styles> parse(const char *text, const weft_mesh *mesh = nullptr)
+    {
+        return detail::make<styles>(weft_styles_parse, text, mesh);
+    }
+    weft::mesh mesh() const { return retain<weft::mesh>(weft_styles_mesh(raw_)); }
+    /* The layout of the tensor NAME. */
+    result<spec> apply(const char *name, weft_style_part part, const spec &tensor) const
+    {
+        return detail::make<spec>(weft_styles_apply, raw_, name, part, tensor.get());
+    }
+};
+
 /* ---- starting ranks, listing plugins ----------------------------------------------- */
 
 /* Move-only.  Ranks that are threads of the caller (context.h).  It must outlive their contexts. */

@@ -112,6 +112,40 @@ expect 0 'dqkv: bf16[2,512,6144] B(2;4096,1024,1024) = cat(q, k, v)' check "$gra
 write 'mesh 4' 'input a f32[64,64] S(0)' 'input b f32[64,64] S(1)' 'c = mm(a, b) ; to S(1)' 'output c'
 expect 0 'move a from S(0) to R' check "$graph"
 
+# With styles, mesh and layouts come from another file, every move is written, and the layouts of parameters fit all
+# layers.
+layout=$(mktemp)
+style=$(mktemp)
+trap 'rm -f "$graph" "$layout" "$style"' EXIT
+json check --strict --json "$graphs/llama.graph" --style "$graphs/llama.style" --layout-out "$layout" -- \
+    'it["legal"] and it["mesh"] == "dp=8,cp=2,tp=8" and it["moves"] == 21'
+contains '*o_proj.weight                       R,R,S(1)' cat "$layout"
+contains '*norm.weight                         R,R,R' cat "$layout"
+json check --json "$graphs/llama.graph" --style "$graphs/llama.style" --mesh dp=2,cp=1,tp=4 -- \
+    'it["legal"] and it["mesh"] == "dp=2,cp=1,tp=4"'
+# Parameters whose longest pattern is the same and whose layouts differ are listed by name.
+printf 'mesh dp=2,tp=2\n*.weight dp S(0)\na.* tp R\nb.* tp S(1)\n' >"$style"
+write 'param a.weight f32[4,4]' 'param b.weight f32[4,4]' 'c = mm(a.weight, b.weight)' 'output c'
+check "$graph" --style "$style" --layout-out "$layout" >/dev/null || not_so 'a graph with two patterns'
+contains 'a.weight                             S(0),R' cat "$layout"
+contains 'b.weight                             S(0),S(1)' cat "$layout"
+# A value is moved where its style says; a bias follows its module.
+printf 'mesh tp=2\nw tp column\nb tp column\ny tp R\n' >"$style"
+write 'input x f32[4,8]' 'param w f32[6,8]' 'param b f32[6]' 'y = linear(x, w, b)' 'output y'
+expect 0 'move y from S(1) to R' check "$graph" --style "$style" --strict
+printf 'mesh tp=2\nw tp rows\n' >"$style"
+fails 1 'styles line 2: expected column, row' check "$graph" --style "$style"
+printf 'mesh tp=2\nb tp S(1)\n' >"$style"
+fails 1 'styles line 2, tensor b' check "$graph" --style "$style"
+printf 'mesh tp=2\n' >"$style"
+write 'mesh tp=2' 'input x f32[4,8]'
+fails 1 'the mesh is that of the styles' check "$graph" --style "$style"
+write 'input x f32[4,8] S(0)'
+fails 1 'placements are those of the styles; the line writes S(0)' check "$graph" --style "$style"
+fails 1 'has no axis' check "$graph" --style "$graphs/llama.style" --mesh 2x2x2
+fails 2 '--mesh and --layout-out need --style' check "$graph" --mesh 2
+fails 3 'No such file' check "$graph" --style "$graph.absent"
+
 write 'input x f32[8,4] S(0)'
 fails 1 'no line gives the mesh' check "$graph"
 printf 'mesh 2\n\0' >"$graph"

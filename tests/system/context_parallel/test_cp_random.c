@@ -1,182 +1,18 @@
-/* Forward and backward of random attentions on random meshes, compared with one rank's. */
-#include "attention.h"
+/* Forward and backward of random attentions on random meshes of threads, compared with one rank's.
+ */
+#include "case.h"
 
 #include "support/expect.h"
 #include "support/suite.h"
 
-#include <math.h>
-
-/* One case, the same for all ranks. */
-static struct {
-    struct cp_case c;
-    char mesh[32];
-    weft_cp_sizes sizes;
-    struct reference reference;
-    bool uses_stream;
-} now;
-
-static int64_t element_of(int32_t sequence_dim, int64_t heads, int64_t length, int64_t depth,
-                          const int64_t *at)
-{
-    if (sequence_dim == 1) return ((at[0] * length + at[2]) * heads + at[1]) * depth + at[3];
-    return ((at[0] * heads + at[1]) * length + at[2]) * depth + at[3];
-}
-
-/* The whole tensor VALUES in the layout and dtype of the sizes. */
-static void *whole_of(const double *values, int64_t heads)
-{
-    const weft_cp_sizes *s = &now.sizes;
-    int64_t length = now.c.length, depth = s->depth;
-    char *out = calloc((size_t)(s->batch * heads * length * depth) + 1, 4);
-
-    for (int64_t b = 0; b < s->batch; b++)
-        for (int64_t h = 0; h < heads; h++)
-            for (int64_t i = 0; i < length; i++)
-                for (int64_t d = 0; d < depth; d++)
-                    set(out, s->dtype,
-                        element_of(s->sequence_dim, heads, length, depth, (int64_t[]){b, h, i, d}),
-                        (float)values[((b * heads + h) * length + i) * depth + d]);
-    return out;
-}
-
-static void shape_of(int64_t heads, int64_t *shape)
-{
-    const weft_cp_sizes *s = &now.sizes;
-
-    shape[0] = s->batch;
-    shape[1] = s->sequence_dim == 1 ? now.c.length : heads;
-    shape[2] = s->sequence_dim == 1 ? heads : now.c.length;
-    shape[3] = s->depth;
-}
-
-static weft_status scatter(weft_cp *cp, const double *values, int64_t heads, void **out)
-{
-    void *whole = whole_of(values, heads);
-    int64_t shape[4];
-    weft_status status;
-
-    shape_of(heads, shape);
-    *out = calloc((size_t)(shape[0] * shape[1] * shape[2] * shape[3]) + 1, 4);
-    status = weft_cp_shard(cp, (enum weft_dtype)now.sizes.dtype, 4, shape, now.sizes.sequence_dim,
-                           whole, *out, NULL);
-    free(whole);
-    return status;
-}
-
-static double tolerance(void)
-{
-    return now.sizes.dtype == WEFT_DTYPE_F32   ? 2e-5
-           : now.sizes.dtype == WEFT_DTYPE_F16 ? 6e-3
-                                               : 5e-2;
-}
-
-static weft_status near(const char *what, double got, double want, double scale)
-{
-    if (fabs(got - want) <= tolerance() * (scale + fabs(want)) || (got == want)) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INTERNAL, "%s is %.9g instead of %.9g", what, got, want);
-}
-
-/* Restore SHARD on every rank and compare it with VALUES. */
-static weft_status compare(weft_cp *cp, const char *what, const void *shard, const double *values,
-                           int64_t heads)
-{
-    int64_t shape[4], elements = now.sizes.batch * heads * now.c.length * now.sizes.depth;
-    char *whole = calloc((size_t)elements + 1, 4);
-    weft_status status;
-
-    shape_of(heads, shape);
-    status = weft_cp_restore(cp, (enum weft_dtype)now.sizes.dtype, 4, shape, now.sizes.sequence_dim,
-                             shard, whole, NULL);
-    for (int64_t i = 0; i < elements && status == WEFT_OK; i++) {
-        int64_t depth = now.sizes.depth, length = now.c.length;
-        int64_t at[] = {i / depth / length / heads, i / depth / length % heads, i / depth % length,
-                        i % depth};
-        float got = get(whole, now.sizes.dtype,
-                        element_of(now.sizes.sequence_dim, heads, length, depth, at));
-
-        status = near(what, (double)got, values[i], what[0] == 'd' ? 8 : 1);
-    }
-    free(whole);
-    return status;
-}
-
-static weft_status compare_lse(weft_cp *cp, const void *shard)
-{
-    int64_t shape[] = {now.sizes.batch, now.sizes.heads, now.c.length};
-    int64_t elements = shape[0] * shape[1] * shape[2];
-    float *whole = calloc((size_t)elements + 1, sizeof *whole);
-    weft_status status = weft_cp_restore(cp, WEFT_DTYPE_F32, 3, shape, 2, shard, whole, NULL);
-
-    for (int64_t i = 0; i < elements && status == WEFT_OK; i++)
-        status = near("lse", (double)whole[i], now.reference.lse[i], 1);
-    free(whole);
-    return status;
-}
-
-struct shards {
-    void *q, *k, *v, *d_out, *out, *lse, *d_q, *d_k, *d_v;
-};
-
-static weft_status run_passes(weft_context *ctx, weft_cp *cp, struct shards *t)
-{
-    weft_cp_tensors tensors = {sizeof tensors, t->q,     t->k,   t->v,   t->out,
-                               t->lse,         t->d_out, t->d_q, t->d_k, t->d_v};
-    weft_stream *stream = NULL;
-
-    if (now.uses_stream) EXPECT(weft_stream_create(ctx, &stream) == WEFT_OK);
-    for (int again = 0; again < 2; again++) { /* scratch of the last time must not matter */
-        EXPECT(weft_cp_forward(cp, &tensors, attend, NULL, stream) == WEFT_OK);
-        EXPECT(weft_cp_backward(cp, &tensors, attend, NULL, stream) == WEFT_OK);
-    }
-    EXPECT(weft_stream_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
-    weft_stream_release(ctx, &stream);
-    return WEFT_OK;
-}
-
-static weft_status run_attention(weft_context *ctx, weft_cp *cp, struct shards *t)
-{
-    const struct reference *r = &now.reference;
-    size_t most = (size_t)(r->batch * r->heads * r->length * r->depth) + 1;
-
-    EXPECT(scatter(cp, r->q, r->heads, &t->q) == WEFT_OK);
-    EXPECT(scatter(cp, r->k, r->key_heads, &t->k) == WEFT_OK);
-    EXPECT(scatter(cp, r->v, r->key_heads, &t->v) == WEFT_OK);
-    EXPECT(scatter(cp, r->d_out, r->heads, &t->d_out) == WEFT_OK);
-    t->out = calloc(most, 4);
-    t->lse = calloc(most, 4);
-    t->d_q = calloc(most, 4);
-    t->d_k = calloc(most, 4);
-    t->d_v = calloc(most, 4);
-    WF_TRY(run_passes(ctx, cp, t));
-    EXPECT(compare(cp, "out", t->out, r->out, r->heads) == WEFT_OK);
-    EXPECT(compare_lse(cp, t->lse) == WEFT_OK);
-    EXPECT(compare(cp, "d_q", t->d_q, r->d_q, r->heads) == WEFT_OK);
-    EXPECT(compare(cp, "d_k", t->d_k, r->d_k, r->key_heads) == WEFT_OK);
-    EXPECT(compare(cp, "d_v", t->d_v, r->d_v, r->key_heads) == WEFT_OK);
-    return WEFT_OK;
-}
-
 static weft_status rank_main(void *unused)
 {
     weft_context *ctx;
-    weft_mesh *mesh;
-    weft_cp_plan *plan;
-    weft_cp *cp;
-    struct shards t = {0};
-    void *const all[] = {&t.q, &t.k, &t.v, &t.d_out, &t.out, &t.lse, &t.d_q, &t.d_k, &t.d_v};
     weft_status status;
 
     (void)unused;
     EXPECT(weft_init(NULL, &ctx) == WEFT_OK);
-    EXPECT(weft_mesh_parse(now.mesh, &mesh) == WEFT_OK);
-    EXPECT(weft_cp_plan_create(mesh, "cp", now.c.length, &now.c.options, &plan) == WEFT_OK);
-    EXPECT(weft_cp_create(ctx, plan, &now.sizes, &cp) == WEFT_OK);
-    status = run_attention(ctx, cp, &t);
-    for (size_t i = 0; i < WF_COUNT(all); i++)
-        free(*(void **)all[i]);
-    weft_cp_release(&cp);
-    weft_cp_plan_release(&plan);
-    weft_mesh_release(&mesh);
+    status = run_case(ctx);
     weft_context_release(&ctx);
     return status;
 }
@@ -187,34 +23,14 @@ START_TEST(every_variant_equals_one_rank)
     int cases = test_cases(120);
 
     for (int i = 0; i < cases; i++) {
-        static const uint32_t dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_F32, WEFT_DTYPE_F16,
-                                          WEFT_DTYPE_BF16};
         int32_t ranks = random_in(&r, 1, 4), others = random_chance(&r, 4) ? 2 : 1;
-        int64_t shares;
         weft_status status;
 
-        cp_case_draw(&r, ranks, &now.c);
-        shares = now.c.options.variant == WEFT_CP_HEADS ? ranks : 1;
-        if (random_chance(&r, 2))
-            snprintf(now.mesh, sizeof now.mesh, "dp=%d,cp=%d", others, ranks);
-        else
-            snprintf(now.mesh, sizeof now.mesh, "cp=%d,dp=%d", ranks, others);
-        now.sizes = (weft_cp_sizes){
-            sizeof now.sizes,    random_in(&r, 1, 2),          0,
-            random_in(&r, 1, 6), shares * random_in(&r, 1, 2), dtypes[random_in(&r, 0, 3)],
-            random_in(&r, 1, 2)};
-        now.sizes.heads = now.sizes.key_heads * random_in(&r, 1, 2);
-        now.uses_stream = random_chance(&r, 3);
-        reference_make(&now.reference, &now.c, &now.sizes, &r);
+        draw_case(&r, ranks, others);
         status = weft_threads_run(ranks * others, rank_main, NULL);
-        ck_assert_msg(
-            status == WEFT_OK,
-            "WEFT_TEST_SEED=%llu case %d: mesh %s: %s\nbatch %lld heads %lld key_heads %lld "
-            "depth %lld dtype %u sequence_dim %d: %s",
-            (unsigned long long)r.seed, i, now.mesh, cp_case_text(&now.c),
-            (long long)now.sizes.batch, (long long)now.sizes.heads, (long long)now.sizes.key_heads,
-            (long long)now.sizes.depth, now.sizes.dtype, now.sizes.sequence_dim, weft_last_error());
-        reference_free(&now.reference);
+        ck_assert_msg(status == WEFT_OK, "WEFT_TEST_SEED=%llu case %d: %s: %s",
+                      (unsigned long long)r.seed, i, case_text(), weft_last_error());
+        reference_free(&drawn.reference);
     }
 }
 END_TEST

@@ -1,0 +1,212 @@
+#include "case.h"
+
+#include "support/expect.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct drawn_case drawn;
+
+static int64_t element_of(int32_t sequence_dim, int64_t heads, int64_t length, int64_t depth,
+                          const int64_t *at)
+{
+    if (sequence_dim == 1) return ((at[0] * length + at[2]) * heads + at[1]) * depth + at[3];
+    return ((at[0] * heads + at[1]) * length + at[2]) * depth + at[3];
+}
+
+/* The whole tensor VALUES in the layout and dtype of the sizes. */
+static void *whole_of(const double *values, int64_t heads)
+{
+    const weft_cp_sizes *s = &drawn.sizes;
+    int64_t length = drawn.c.length, depth = s->depth;
+    char *out = calloc((size_t)(s->batch * heads * length * depth) + 1, 4);
+
+    for (int64_t b = 0; b < s->batch; b++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t i = 0; i < length; i++)
+                for (int64_t d = 0; d < depth; d++)
+                    set(out, s->dtype,
+                        element_of(s->sequence_dim, heads, length, depth, (int64_t[]){b, h, i, d}),
+                        (float)values[((b * heads + h) * length + i) * depth + d]);
+    return out;
+}
+
+static void shape_of(int64_t heads, int64_t *shape)
+{
+    const weft_cp_sizes *s = &drawn.sizes;
+
+    shape[0] = s->batch;
+    shape[1] = s->sequence_dim == 1 ? drawn.c.length : heads;
+    shape[2] = s->sequence_dim == 1 ? heads : drawn.c.length;
+    shape[3] = s->depth;
+}
+
+static weft_status scatter(weft_cp *cp, const double *values, int64_t heads, void **out)
+{
+    void *whole = whole_of(values, heads);
+    int64_t shape[4];
+    weft_status status;
+
+    shape_of(heads, shape);
+    *out = calloc((size_t)(shape[0] * shape[1] * shape[2] * shape[3]) + 1, 4);
+    status = weft_cp_shard(cp, (enum weft_dtype)drawn.sizes.dtype, 4, shape,
+                           drawn.sizes.sequence_dim, whole, *out, NULL);
+    free(whole);
+    return status;
+}
+
+static double tolerance(void)
+{
+    return drawn.sizes.dtype == WEFT_DTYPE_F32   ? 2e-5
+           : drawn.sizes.dtype == WEFT_DTYPE_F16 ? 6e-3
+                                                 : 5e-2;
+}
+
+static weft_status near(const char *what, double got, double want, double scale)
+{
+    if (fabs(got - want) <= tolerance() * (scale + fabs(want)) || (got == want)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INTERNAL, "%s is %.9g instead of %.9g", what, got, want);
+}
+
+/* Restore SHARD on every rank and compare it with VALUES. */
+static weft_status compare(weft_cp *cp, const char *what, const void *shard, const double *values,
+                           int64_t heads)
+{
+    int64_t shape[4], elements = drawn.sizes.batch * heads * drawn.c.length * drawn.sizes.depth;
+    char *whole = calloc((size_t)elements + 1, 4);
+    weft_status status;
+
+    shape_of(heads, shape);
+    status = weft_cp_restore(cp, (enum weft_dtype)drawn.sizes.dtype, 4, shape,
+                             drawn.sizes.sequence_dim, shard, whole, NULL);
+    for (int64_t i = 0; i < elements && status == WEFT_OK; i++) {
+        int64_t depth = drawn.sizes.depth, length = drawn.c.length;
+        int64_t at[] = {i / depth / length / heads, i / depth / length % heads, i / depth % length,
+                        i % depth};
+        float got = get(whole, drawn.sizes.dtype,
+                        element_of(drawn.sizes.sequence_dim, heads, length, depth, at));
+
+        status = near(what, (double)got, values[i], what[0] == 'd' ? 8 : 1);
+    }
+    free(whole);
+    return status;
+}
+
+static weft_status compare_lse(weft_cp *cp, const void *shard)
+{
+    int64_t shape[] = {drawn.sizes.batch, drawn.sizes.heads, drawn.c.length};
+    int64_t elements = shape[0] * shape[1] * shape[2];
+    float *whole = calloc((size_t)elements + 1, sizeof *whole);
+    weft_status status = weft_cp_restore(cp, WEFT_DTYPE_F32, 3, shape, 2, shard, whole, NULL);
+
+    for (int64_t i = 0; i < elements && status == WEFT_OK; i++)
+        status = near("lse", (double)whole[i], drawn.reference.lse[i], 1);
+    free(whole);
+    return status;
+}
+
+struct shards {
+    void *q, *k, *v, *d_out, *out, *lse, *d_q, *d_k, *d_v;
+};
+
+static weft_status run_passes(weft_context *ctx, weft_cp *cp, struct shards *t)
+{
+    weft_cp_tensors tensors = {sizeof tensors, t->q,     t->k,   t->v,   t->out,
+                               t->lse,         t->d_out, t->d_q, t->d_k, t->d_v};
+    weft_stream *stream = NULL;
+
+    if (drawn.uses_stream) EXPECT(weft_stream_create(ctx, &stream) == WEFT_OK);
+    for (int again = 0; again < 2; again++) { /* scratch of the last time must not matter */
+        EXPECT(weft_cp_forward(cp, &tensors, attend, NULL, stream) == WEFT_OK);
+        EXPECT(weft_cp_backward(cp, &tensors, attend, NULL, stream) == WEFT_OK);
+    }
+    EXPECT(weft_stream_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
+    weft_stream_release(ctx, &stream);
+    return WEFT_OK;
+}
+
+static weft_status run_attention(weft_context *ctx, weft_cp *cp, struct shards *t)
+{
+    const struct reference *r = &drawn.reference;
+    size_t most = (size_t)(r->batch * r->heads * r->length * r->depth) + 1;
+
+    EXPECT(scatter(cp, r->q, r->heads, &t->q) == WEFT_OK);
+    EXPECT(scatter(cp, r->k, r->key_heads, &t->k) == WEFT_OK);
+    EXPECT(scatter(cp, r->v, r->key_heads, &t->v) == WEFT_OK);
+    EXPECT(scatter(cp, r->d_out, r->heads, &t->d_out) == WEFT_OK);
+    t->out = calloc(most, 4);
+    t->lse = calloc(most, 4);
+    t->d_q = calloc(most, 4);
+    t->d_k = calloc(most, 4);
+    t->d_v = calloc(most, 4);
+    WF_TRY(run_passes(ctx, cp, t));
+    EXPECT(compare(cp, "out", t->out, r->out, r->heads) == WEFT_OK);
+    EXPECT(compare_lse(cp, t->lse) == WEFT_OK);
+    EXPECT(compare(cp, "d_q", t->d_q, r->d_q, r->heads) == WEFT_OK);
+    EXPECT(compare(cp, "d_k", t->d_k, r->d_k, r->key_heads) == WEFT_OK);
+    EXPECT(compare(cp, "d_v", t->d_v, r->d_v, r->key_heads) == WEFT_OK);
+    return WEFT_OK;
+}
+
+static weft_status run_plan(weft_context *ctx, const weft_mesh *mesh)
+{
+    struct shards t = {0};
+    void *const all[] = {&t.q, &t.k, &t.v, &t.d_out, &t.out, &t.lse, &t.d_q, &t.d_k, &t.d_v};
+    weft_cp_plan *plan;
+    weft_cp *cp;
+    weft_status status;
+
+    EXPECT(weft_cp_plan_create(mesh, "cp", drawn.c.length, &drawn.c.options, &plan) == WEFT_OK);
+    EXPECT(weft_cp_create(ctx, plan, &drawn.sizes, &cp) == WEFT_OK);
+    status = run_attention(ctx, cp, &t);
+    for (size_t i = 0; i < WF_COUNT(all); i++)
+        free(*(void **)all[i]);
+    weft_cp_release(&cp);
+    weft_cp_plan_release(&plan);
+    return status;
+}
+
+weft_status run_case(weft_context *ctx)
+{
+    weft_mesh *mesh;
+    weft_status status;
+
+    EXPECT(weft_mesh_parse(drawn.mesh, &mesh) == WEFT_OK);
+    status = run_plan(ctx, mesh);
+    weft_mesh_release(&mesh);
+    return status;
+}
+
+void draw_case(struct random *r, int32_t ranks, int32_t others)
+{
+    static const uint32_t dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_F32, WEFT_DTYPE_F16,
+                                      WEFT_DTYPE_BF16};
+    int64_t shares;
+
+    cp_case_draw(r, ranks, &drawn.c);
+    shares = drawn.c.options.variant == WEFT_CP_HEADS ? ranks : 1;
+    if (random_chance(r, 2))
+        snprintf(drawn.mesh, sizeof drawn.mesh, "dp=%d,cp=%d", others, ranks);
+    else
+        snprintf(drawn.mesh, sizeof drawn.mesh, "cp=%d,dp=%d", ranks, others);
+    drawn.sizes =
+        (weft_cp_sizes){sizeof drawn.sizes, random_in(r, 1, 2),          0,
+                        random_in(r, 1, 6), shares * random_in(r, 1, 2), dtypes[random_in(r, 0, 3)],
+                        random_in(r, 1, 2)};
+    drawn.sizes.heads = drawn.sizes.key_heads * random_in(r, 1, 2);
+    drawn.uses_stream = random_chance(r, 3);
+    reference_make(&drawn.reference, &drawn.c, &drawn.sizes, r);
+}
+
+const char *case_text(void)
+{
+    static char text[1400];
+
+    snprintf(
+        text, sizeof text,
+        "mesh %s: %s\nbatch %lld heads %lld key_heads %lld depth %lld dtype %u sequence_dim %d",
+        drawn.mesh, cp_case_text(&drawn.c), (long long)drawn.sizes.batch,
+        (long long)drawn.sizes.heads, (long long)drawn.sizes.key_heads,
+        (long long)drawn.sizes.depth, drawn.sizes.dtype, drawn.sizes.sequence_dim);
+    return text;
+}
