@@ -22,7 +22,7 @@ static weft_status reorder(const struct cli_command *command, const struct cli_a
 
     memset(&graph, 0, sizeof graph);
     status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
-    if (status == WEFT_OK) status = graph_read(text, &graph);
+    if (status == WEFT_OK) status = graph_read(text, NULL, &graph);
     if (status == WEFT_OK) status = graph_check(&graph, costs, false);
     if (status == WEFT_OK) status = program_create(&graph, &program);
     if (status == WEFT_OK)

@@ -152,7 +152,7 @@ static int simulate(const struct cli_command *command, const struct cli_args *ar
     memset(&graph, 0, sizeof graph);
     status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
     request->costs = costs;
-    if (status == WEFT_OK) status = graph_read(text, &graph);
+    if (status == WEFT_OK) status = graph_read(text, NULL, &graph);
     if (status == WEFT_OK) status = read_mesh(&graph, cli_value(command, args, "mesh"), request);
     if (status == WEFT_OK) status = graph_check(&graph, costs, false);
     if (status == WEFT_OK) status = step_simulate(&graph, request, &result);
