@@ -300,6 +300,7 @@ static weft_status choose_candidate(const struct search *s, wf_path_rate *rate_p
     struct wf_rating best = {UINT64_MAX, UINT64_MAX, UINT32_MAX};
     struct wf_path path;
 
+    path.least = false;
     for (int32_t i = 0; i < s->found_count; i++) {
         struct wf_rating rating;
         read_path(s, s->found[i], &path);
