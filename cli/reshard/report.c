@@ -9,6 +9,7 @@
 
 #define EVENT_NS UINT64_C(1000000000)
 #define LINE_NS  UINT64_C(10000000000)
+#define ENOUGH   (UINT64_C(64) << 20) /* bytes */
 
 /* ---- events ---- */
 
@@ -124,6 +125,12 @@ static bool is_due(struct reshard_report *report, uint64_t interval)
     return true;
 }
 
+/* DONE bytes are enough to tell how long the rest will take. */
+static bool tells_rest(uint64_t done, uint64_t total)
+{
+    return done >= (total / 100 < ENOUGH ? total / 100 : ENOUGH);
+}
+
 void reshard_report_progress(struct reshard_report *report, uint64_t done, uint64_t total)
 {
     double seconds = (double)(wf_now_ns() - report->begun_ns) / 1e9;
@@ -131,12 +138,13 @@ void reshard_report_progress(struct reshard_report *report, uint64_t done, uint6
     double left = rate > 0 ? (double)(total - done) / rate : 0;
     struct wf_text text = {0};
     struct wf_json json = {.out = &text};
-    char line[160];
+    char line[160], time_left[32] = "";
 
     if (report->is_silent) return;
-    snprintf(line, sizeof line, "%3.0f %%  %.2f of %.2f GB  %.2f GB/s  %.0f s left",
+    if (tells_rest(done, total)) snprintf(time_left, sizeof time_left, "  %.0f s left", left);
+    snprintf(line, sizeof line, "%3.0f %%  %.2f of %.2f GB  %.2f GB/s%s",
              total > 0 ? 100.0 * (double)done / (double)total : 100.0, (double)done / 1e9,
-             (double)total / 1e9, rate / 1e9, left);
+             (double)total / 1e9, rate / 1e9, time_left);
     cli_progress("%s", line);
     if (report->as_json && is_due(report, EVENT_NS)) {
         begin_event(&json, report, "progress");
@@ -145,7 +153,8 @@ void reshard_report_progress(struct reshard_report *report, uint64_t done, uint6
         wf_json_uint(&json, "bytes_per_s", (uint64_t)rate);
         wf_json_uint(&json, "left_ns", (uint64_t)(left * 1e9));
         end_event(report, &json);
-    } else if (!report->as_json && !isatty(STDERR_FILENO) && is_due(report, LINE_NS)) {
+    } else if (!report->as_json && !isatty(STDERR_FILENO) && tells_rest(done, total) &&
+               is_due(report, LINE_NS)) {
         fprintf(stderr, "weft %s: %s\n", report->command->name, line + strspn(line, " "));
     }
 }

@@ -159,7 +159,7 @@ done
 
 # A run that takes its time says how far it is: lines in a log, or events.
 rm -rf out*
-faulty pwrite:6:late "$weft" reshard "${options[@]}" >/dev/null 2>said
+faulty pwrite:20:late "$weft" reshard "${options[@]}" >/dev/null 2>said
 contains ' s left' grep -E '^weft reshard: [0-9]+ %  [0-9.]+ of 0.02 GB  [0-9.]+ GB/s' said
 rm -rf out*
 faulty pwrite:6:late "$weft" reshard "${options[@]}" --json >said 2>said.errors
