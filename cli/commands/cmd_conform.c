@@ -308,7 +308,7 @@ const struct cli_command cli_conform = {
             {"levels", NULL, "list the levels", 0},
             {"only", "CASE", "run the cases under this name; * stands for any one part", 0},
             {"without", "CASE", "leave out the cases under this name", 0},
-            {"seed", "S", "seed of the data (default: 1)", 0},
+            {"seed", "S", "seed of random numbers (default: 1)", 0},
             {"timeout", "SECONDS", "time limit of communicators (default: 10)", 0},
             {"patience", "TIMES", "factor of the time after which a case is a hang (default: 1)",
              0},

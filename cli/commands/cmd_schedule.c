@@ -16,18 +16,24 @@ static const struct {
               {"late-receives", WEFT_LOWER_LATE},
               {"lower", 0}};
 
+/* "-", and words with a dot or a slash, are files. */
+static bool is_file(const char *word)
+{
+    return strcmp(word, "-") == 0 || strpbrk(word, "./") != NULL;
+}
+
 /* The schedule that the arguments name. */
 static bool make(const struct cli_command *command, const struct cli_args *args,
                  weft_schedule **out, int *exit_code)
 {
-    const char *path = cli_value(command, args, "file");
+    const char *path = args->rest_count > 0 && is_file(args->rest[0]) ? args->rest[0] : NULL;
     int64_t ranks, chunks, microbatches;
     struct wf_text text = {0};
     weft_status status;
 
     *exit_code = CLI_USAGE;
-    if ((path == NULL) == (args->rest_count == 0)) {
-        fprintf(stderr, "weft schedule: give the name of a schedule, or --file FILE\n");
+    if (args->rest_count == 0) {
+        fprintf(stderr, "weft schedule: give the name of a schedule, or a CSV file\n");
         return false;
     }
     if (!cli_int(command, args, "ranks", 1, WEFT_SCHEDULE_RANKS, 4, &ranks)) return false;
@@ -140,15 +146,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_schedule = {
     .name = "schedule",
     .summary = "print the order in which a pipeline's ranks work, and when they are idle",
-    .arguments = "NAME|--file FILE [options]",
+    .arguments = "NAME|FILE.csv [options]",
     .example = "weft schedule zbv --ranks 4 --microbatches 8",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("ranks of the pipeline (default: 4)"),
             {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
             {"microbatches", "M", "microbatches of a step (default: twice the ranks)", 0},
-            {"file", "FILE", "read the schedule from a CSV file of PyTorch; - is standard input",
-             0},
             {"lower", NULL, "add sends and receives", 0},
             {"sharded", NULL, "add UNSHARD and RESHARD too", 0},
             {"reduce", NULL, "add REDUCE_GRAD too", 0},

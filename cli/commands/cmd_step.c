@@ -194,8 +194,7 @@ const struct cli_command cli_step = {
                "--microbatches 16",
     .options =
         (const struct cli_option[]){
-            {"mesh", "M", "the mesh: the axes of the graph, and pp for stages: pp=8,dp=64,tp=8/8",
-             0},
+            CLI_MESH,
             {"schedule", "S", "the pipeline's schedule, as in weft schedule (default: 1f1b)", 0},
             {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
             {"microbatches", "N", "microbatches of a step (default: 1)", 0},
@@ -204,7 +203,7 @@ const struct cli_command cli_step = {
             {"memory", "SIZE", "exit with 1 if a rank holds more", 0},
             {"jitter", "PERCENT", "ranks are slower by a random share up to this", 0},
             {"straggler", "LIST", "slow ranks, RANK:FACTOR, such as 17:1.5", 0},
-            {"seed", "N", "the seed of the jitter (default: 1)", 0},
+            {"seed", "S", "seed of random numbers (default: 1)", 0},
             {"trace", "FILE", "write a trace for Perfetto to FILE", 0},
             CLI_JSON,
             {0}},

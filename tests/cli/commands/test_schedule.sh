@@ -2,7 +2,7 @@
 # `weft schedule`: the order of work in a pipeline.
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
-file=$(mktemp)
+file=$(mktemp --suffix=.csv)
 trap 'rm -f "$file"' EXIT
 schedule() { "$weft" schedule "$@"; }
 write() { printf '%s\n' "$@" >"$file"; }
@@ -23,7 +23,7 @@ is '0F0,0SEND_F0,0RECV_B0,0B0
 # What is printed can be read, and gives the same.
 for name in gpipe 1f1b interleaved looped-bfs zb1p zbv dualpipev; do
     schedule $name --csv --sharded --late-receives >"$file" || not_so "$name"
-    is "$(cat "$file")" schedule --file "$file" --csv
+    is "$(cat "$file")" schedule "$file" --csv
 done
 contains '<title>0F0: 0 to 1</title>' schedule zbv --svg -
 contains 'class="idle"' schedule zbv --svg -
@@ -32,13 +32,14 @@ is '' python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$file
 contains 'too large for text' schedule gpipe -n 64 --microbatches 1024
 
 write '0F0,0B0,0F1,0B1' '1F0,1F1,1B0,1B1'
-fails 1 'rank 0, action 2 (0B0): it waits for 1B0 of rank 1, which waits for 0F1 of rank 0' schedule --file "$file"
+fails 1 'rank 0, action 2 (0B0): it waits for 1B0 of rank 1, which waits for 0F1 of rank 0' schedule "$file"
 fails 1 'the rank would hold 8, and its memory limit is 7' schedule gpipe --limit 7
 fails 1 'did you mean zbv?' schedule zvb
 fails 1 'dualpipev on 4 ranks needs at least 8 microbatches, not 4' schedule dualpipev --microbatches 4
-fails 2 'give the name of a schedule, or --file FILE' schedule
-fails 2 'give the name of a schedule, or --file FILE' schedule zbv --file "$file"
+fails 2 'give the name of a schedule, or a CSV file' schedule
+write '0F0,0B0' '1F0,1B0'
+is "$(schedule "$file" --csv)" bash -c "'$weft' schedule - --csv <'$file'"
 fails 2 'give only one of' schedule zbv --json --csv
 fails 2 '--ranks' schedule zbv --ranks 0
-fails 3 'No such file' schedule --file /nonexistent/x.csv
+fails 3 'No such file' schedule /nonexistent/x.csv
 finish

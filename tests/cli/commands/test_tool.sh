@@ -47,7 +47,8 @@ while read -r -a command; do
     caps | conform | why) words=(gloo-cpu stray) ;;
     completion) words=(bash stray) ;;
     op) words=(mm stray) ;;
-    check) words=(graph stray) ;;
+    check | reorder | step) words=(graph stray) ;;
+    schedule) words=(zbv stray) ;;
     inspect) words=(checkpoint stray) ;;
     reshard | verify) words=(checkpoint checkpoint stray) ;;
     status) words=(1 stray) ;;

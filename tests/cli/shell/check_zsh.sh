@@ -17,7 +17,7 @@ cat >"$folder/type.zsh" <<'ZSH'
 # type.zsh FOLDER LINE: print what completing LINE shows.
 zmodload zsh/zpty
 zpty shell "TERM=dumb zsh -f -i"
-zpty -w shell "PS1=pro''mpt; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; unsetopt menu_complete auto_menu"
+zpty -w shell "PS1=pro''mpt; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; LINES=60; unsetopt menu_complete auto_menu"
 zpty -r shell shown '*prompt*' # the line editor listens from here on
 zpty -w -n shell "$2"$'\t'$'\t'
 zpty -w -n shell $'\C-u'
