@@ -16,25 +16,23 @@ static const struct {
               {"late-receives", WEFT_LOWER_LATE},
               {"lower", 0}};
 
-static bool is_a_path(const char *word)
+/* "-", and words with a dot or a slash, are files. */
+static bool is_file(const char *word)
 {
-    size_t length = strlen(word);
-
-    return strcmp(word, "-") == 0 || strchr(word, '/') != NULL ||
-           (length > 4 && strcmp(word + length - 4, ".csv") == 0);
+    return strcmp(word, "-") == 0 || strpbrk(word, "./") != NULL;
 }
 
 /* The schedule that the arguments name. */
 static bool make(const struct cli_command *command, const struct cli_args *args,
                  weft_schedule **out, int *exit_code)
 {
-    const char *word = args->rest_count > 0 ? args->rest[0] : NULL;
+    const char *path = args->rest_count > 0 && is_file(args->rest[0]) ? args->rest[0] : NULL;
     int64_t ranks, chunks, microbatches;
     struct wf_text text = {0};
     weft_status status;
 
     *exit_code = CLI_USAGE;
-    if (word == NULL) {
+    if (args->rest_count == 0) {
         fprintf(stderr, "weft schedule: give the name of a schedule, or a CSV file\n");
         return false;
     }
@@ -42,12 +40,12 @@ static bool make(const struct cli_command *command, const struct cli_args *args,
     if (!cli_int(command, args, "chunks", 0, INT32_MAX, 0, &chunks)) return false;
     if (!cli_int(command, args, "microbatches", 1, INT32_MAX, 2 * ranks, &microbatches))
         return false;
-    if (!is_a_path(word)) {
-        status =
-            weft_schedule_create(word, (int32_t)ranks, (int32_t)chunks, (int32_t)microbatches, out);
+    if (path == NULL) {
+        status = weft_schedule_create(args->rest[0], (int32_t)ranks, (int32_t)chunks,
+                                      (int32_t)microbatches, out);
     } else {
         wf_text_append(&text, "", 0);
-        if (!cli_read_file(command, word, &text, exit_code)) {
+        if (!cli_read_file(command, path, &text, exit_code)) {
             wf_text_free(&text);
             return false;
         }
@@ -148,7 +146,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_schedule = {
     .name = "schedule",
     .summary = "print the order in which a pipeline's ranks work, and when they are idle",
-    .arguments = "NAME|FILE [options]",
+    .arguments = "NAME|FILE.csv [options]",
     .example = "weft schedule zbv --ranks 4 --microbatches 8",
     .options =
         (const struct cli_option[]){

@@ -77,7 +77,7 @@ typedef struct weft_reorder_info {
     uint32_t collectives;                   /* starts */
 } weft_reorder_info;
 
-/* Copy the properties of REORDER to *OUT, whose struct_size the caller sets. */
+/* Copy the figures of REORDER to *OUT, whose struct_size the caller sets. */
 WEFT_API WEFT_NODISCARD weft_status weft_reorder_get(const weft_reorder *reorder,
                                                      weft_reorder_info *out);
 

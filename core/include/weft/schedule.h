@@ -174,7 +174,7 @@ typedef struct weft_timeline_info {
     uint64_t peak;     /* memory of the rank that holds most */
 } weft_timeline_info;
 
-/* Copy the properties of TIMELINE to *OUT, whose struct_size the caller sets. */
+/* Copy the figures of TIMELINE to *OUT, whose struct_size the caller sets. */
 WEFT_API WEFT_NODISCARD weft_status weft_timeline_get(const weft_timeline *timeline,
                                                       weft_timeline_info *out);
 
@@ -186,7 +186,8 @@ typedef struct weft_timeline_rank_info {
     uint64_t peak;    /* memory */
 } weft_timeline_rank_info;
 
-/* WEFT_ERR_INVALID: there is no such rank. */
+/* Copy the figures of RANK to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID: there is
+ * no such rank. */
 WEFT_API WEFT_NODISCARD weft_status weft_timeline_rank_get(const weft_timeline *timeline,
                                                            int32_t rank,
                                                            weft_timeline_rank_info *out);

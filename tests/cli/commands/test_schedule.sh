@@ -2,7 +2,7 @@
 # `weft schedule`: the order of work in a pipeline.
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
-file=$(mktemp)
+file=$(mktemp --suffix=.csv)
 trap 'rm -f "$file"' EXIT
 schedule() { "$weft" schedule "$@"; }
 write() { printf '%s\n' "$@" >"$file"; }
@@ -37,7 +37,8 @@ fails 1 'the rank would hold 8, and its memory limit is 7' schedule gpipe --limi
 fails 1 'did you mean zbv?' schedule zvb
 fails 1 'dualpipev on 4 ranks needs at least 8 microbatches, not 4' schedule dualpipev --microbatches 4
 fails 2 'give the name of a schedule, or a CSV file' schedule
-fails 2 'unexpected argument' schedule zbv "$file"
+write '0F0,0B0' '1F0,1B0'
+is "$(schedule "$file" --csv)" bash -c "'$weft' schedule - --csv <'$file'"
 fails 2 'give only one of' schedule zbv --json --csv
 fails 2 '--ranks' schedule zbv --ranks 0
 fails 3 'No such file' schedule /nonexistent/x.csv

@@ -48,7 +48,7 @@ while read -r -a command; do
     completion) words=(bash stray) ;;
     op) words=(mm stray) ;;
     check | reorder | step) words=(graph stray) ;;
-    schedule) words=(gpipe stray) ;;
+    schedule) words=(zbv stray) ;;
     inspect) words=(checkpoint stray) ;;
     reshard | verify) words=(checkpoint checkpoint stray) ;;
     status) words=(1 stray) ;;
