@@ -90,9 +90,9 @@ typedef struct weft_cp_options {
 /* Make the plan for a sequence of LENGTH indices (0 to WEFT_CP_MAX_LENGTH) on axis AXIS of MESH, by
  * name or index.  OPTIONS may be NULL; all of it is copied.  The plan is a function of the
  * arguments alone, so that all ranks have the same.  The caller releases *OUT. WEFT_ERR_NOT_FOUND:
- * MESH has no such axis.  WEFT_ERR_INVALID: the options contradict each other or LENGTH.
- * WEFT_ERR_UNSUPPORTED: PER_DOCUMENT, BY_BLOCKS, PERMUTED or a mask of BLOCKS with another variant
- * than GATHER.  [any thread] */
+ * MESH has no such axis.  WEFT_ERR_INVALID: the options contradict each other or LENGTH; or the
+ * axis has more than WEFT_MAX_SIZES ranks.  WEFT_ERR_UNSUPPORTED: PER_DOCUMENT, BY_BLOCKS, PERMUTED
+ * or a mask of BLOCKS with another variant than GATHER.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_plan_create(const weft_mesh *mesh, const char *axis,
                                                         int64_t length,
                                                         const weft_cp_options *options,

@@ -202,6 +202,9 @@ weft_status weft_cp_plan_create(const weft_mesh *mesh, const char *axis, int64_t
     if (out == NULL) return wf_fail_null(function, "out");
     WF_TRY(wf_fail_named(wf_options_read("weft_cp_options", options, &o, sizeof o), function));
     WF_TRY(wf_fail_named(weft_mesh_find_axis(mesh, axis, &index), function));
+    if (weft_mesh_axis_size(mesh, index) > WEFT_MAX_SIZES)
+        return wf_fail(WEFT_ERR_INVALID, "%s: the axis has %d ranks; at most %d share a sequence",
+                       function, weft_mesh_axis_size(mesh, index), WEFT_MAX_SIZES);
     WF_TRY(check_names(&o, length));
     WF_TRY(check_fields(&o));
     WF_TRY(check_variant(&o));

@@ -151,7 +151,7 @@ static double *draw(int64_t count, uint32_t dtype, struct random *r)
 
     for (int64_t i = 0; i < count && out != NULL; i++) {
         float value = (float)random_in(r, -1000, 1000) / 500;
-        char rounded[4];
+        _Alignas(4) char rounded[4];
         set(rounded, dtype, 0, value);
         out[i] = (double)get(rounded, dtype, 0);
     }

@@ -369,6 +369,19 @@ START_TEST(contradictions_are_refused)
 }
 END_TEST
 
+START_TEST(too_many_ranks_are_refused)
+{
+    weft_cp_plan *plan = NULL;
+    weft_mesh *many;
+
+    ck_assert_int_eq(weft_mesh_parse("2147483647", &many), WEFT_OK);
+    ck_assert_int_eq(weft_cp_plan_create(many, "0", 8, NULL, &plan), WEFT_ERR_INVALID);
+    ck_assert_msg(strstr(weft_last_error(), "2147483647 ranks; at most 65536") != NULL, "%s",
+                  weft_last_error());
+    weft_mesh_release(&many);
+}
+END_TEST
+
 START_TEST(wrong_coordinates_have_nothing)
 {
     weft_cp_plan *plan = make("2", "0", 8, NULL), *same = weft_cp_plan_retain(plan);
@@ -432,4 +445,5 @@ SUITE(parallel_cp_plan, balances_hold_the_published_orders,
       rows_of_blocks_are_dealt_forward_and_backward,
       a_balanced_causal_ring_has_one_problem_per_step, every_visible_pair_is_in_one_problem,
       causal_work_is_balanced, listed_blocks_are_balanced, remainders_of_documents_are_shared,
-      contradictions_are_refused, wrong_coordinates_have_nothing, no_allocation_failure_leaks)
+      contradictions_are_refused, too_many_ranks_are_refused, wrong_coordinates_have_nothing,
+      no_allocation_failure_leaks)
