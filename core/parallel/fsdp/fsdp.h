@@ -162,6 +162,7 @@ weft_status wf_fsdp_replace(const weft_spec *spec, uint32_t axes, weft_placement
 /* SPEC with P(OP) on AXES, and DTYPE unless it is -1. */
 weft_status wf_fsdp_partial(const weft_spec *spec, uint32_t axes, uint32_t op, int32_t dtype,
                             weft_spec **out) WF_NODISCARD;
+void wf_fsdp_clear_route(struct wf_fsdp_route *route);
 /* The layout of the part that is kept of a gathered parameter of layout GATHERED, which is stored
  * with PLACEMENT on AXIS: it is split among each RANKS consecutive ranks of the axis. */
 weft_status wf_fsdp_kept_spec(const weft_spec *gathered, const weft_placement *placement,
@@ -221,7 +222,6 @@ weft_status wf_fsdp_sum_shared(weft_fsdp_group *group, weft_tensor *const *gradi
 
 /* ---- reduce.c ---- */
 
-void wf_fsdp_clear_route(struct wf_fsdp_route *route);
 /* Reduce GRADIENTS, or the sums of parameters that have one. */
 weft_status wf_fsdp_reduce(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
                            const char *function) WF_NODISCARD;

@@ -40,13 +40,6 @@ static void clear_items(weft_fsdp_group *group, uint32_t count)
     }
 }
 
-void wf_fsdp_clear_route(struct wf_fsdp_route *route)
-{
-    weft_spec_release(&route->given);
-    weft_spec_release(&route->from);
-    weft_spec_release(&route->to);
-}
-
 /* SPEC with the reductions of DIVISION. */
 static weft_status set_reductions(const struct wf_fsdp_param *param, const weft_spec *spec,
                                   const struct wf_division *division, weft_spec **out)
