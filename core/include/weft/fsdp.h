@@ -60,11 +60,12 @@ typedef struct weft_fsdp_options {
 
 /* Create what groups share: the streams and the communicators of gathering and of reducing.
  * Collective over all ranks of the job.  Several models may share one.  OPTIONS may be NULL.  The
- * caller releases *OUT after its groups and before CONTEXT. */
+ * caller releases *OUT before CONTEXT. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_create(weft_context *context,
                                                      const weft_fsdp_options *options,
                                                      weft_fsdp **out);
-/* Wait for the work of FSDP, free it and set *FSDP to NULL.  Accepts NULL and a pointer to NULL. */
+/* Wait for the work of FSDP, free it and set *FSDP to NULL.  If groups of it remain, it is freed
+ * with the last of them.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_fsdp_release(weft_fsdp **fsdp);
 
 /* Create the layout in which the axes that AXES lists ("dp", "dp,cp", or by index "0") also split
@@ -106,7 +107,7 @@ typedef struct weft_fsdp_group_options {
 /* Create a group of COUNT parameters, at least 1.  A tensor that is listed twice is one shared
  * parameter: it is gathered once, and its gradients are added up.  A tensor may be in one group
  * only.  PARAMS is read during the call only; OPTIONS may be NULL.  Collective over the ranks of
- * the meshes; an error is the same on all of them.  The caller releases *OUT before FSDP.
+ * the meshes; an error is the same on all of them.  The caller releases *OUT before CONTEXT.
  * WEFT_ERR_INVALID: an axis does not exist, is both a shard and a replicate axis, or a parameter is
  * not replicated along a replicate axis; a parameter is partial, has gaps, or is in another group.
  * WEFT_ERR_MISMATCH: ranks have different parameters. */
@@ -177,10 +178,11 @@ enum weft_fsdp_reduce_flags {
  * compute stream now.  NULL is an absent gradient; that of a frozen parameter must be absent.  A
  * gradient has the shape and the mesh of its parameter, P(sum) on the shard and replicate axes, any
  * placement on other axes, and any dtype of floats; gradients of one group may differ in it.  The
- * call may change the elements of gradients.  Reduced gradients are added to those that
- * weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags.
- * WEFT_ERR_INVALID: a reduction of GROUP has begun and not ended, or a gradient does not fit.
- * WEFT_ERR_MISMATCH: different gradients are absent on different ranks, without `absent_as_zero`.
+ * call may change the elements of gradients, which have no gaps.  Reduced gradients are added to
+ * those that weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags. WEFT_ERR_INVALID:
+ * a reduction of GROUP has begun and not ended, or a gradient does not fit. WEFT_ERR_MISMATCH:
+ * different gradients are absent on different ranks, without `absent_as_zero`; a rank on which all
+ * are absent does not take part, and the others get an error at their time limit.
  * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements, which `divide`,
  * `sum_only`, a reduce_dtype other than f32 and bf16, and accumulation need. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group,

@@ -1860,7 +1860,7 @@ public:
 
 /* ---- fully sharded data parallel ------------------------------------------------- */
 
-/* What groups share (fsdp.h).  Its groups are released before it. */
+/* What groups share (fsdp.h). */
 class fsdp : public detail::unique<detail::ref<weft_fsdp>, weft_fsdp, weft_fsdp_release>
 {
 public:

@@ -67,11 +67,16 @@ struct weft_fsdp {
     bool owns_streams;
     weft_comm *gather_comm, *reduce_comm; /* NULL if ranks are simulated */
     uint32_t groups_max, groups_gathered;
+    uint32_t group_count;                     /* that exist */
+    bool is_released;                         /* by the caller; it ends with its last group */
     struct wf_fsdp_freed *freed, **freed_end; /* oldest first */
     uint32_t freed_count;
 };
 
 weft_status wf_fsdp_check(const weft_fsdp *fsdp, const char *function) WF_NODISCARD;
+/* FSDP has one more group, or one less. */
+void wf_fsdp_join(weft_fsdp *fsdp);
+void wf_fsdp_part(weft_fsdp *fsdp);
 /* Work on LATER begins after the work that is on EARLIER now. */
 weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *later,
                            const char *function) WF_NODISCARD;
@@ -81,6 +86,13 @@ weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
 weft_status wf_fsdp_leave(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
 
 /* ---- group.c ---- */
+
+/* From which layout to which a gradient of layout GIVEN is reduced in DTYPE. */
+struct wf_fsdp_route {
+    weft_spec *given, *from, *to; /* FROM has averages where GIVEN has sums; NULL: none yet */
+    uint32_t dtype;
+    bool stays_partial; /* TO is partial along the replicate axes */
+};
 
 struct wf_fsdp_param {
     uint32_t same_as;          /* the first index of the same tensor */
@@ -93,6 +105,7 @@ struct wf_fsdp_param {
     weft_tensor *gradient;        /* reduced; NULL: none yet */
     weft_tensor *sum;             /* of gradients that were not reduced; NULL: none */
     weft_tensor *partial;         /* reduced along the shard axes only; NULL: none */
+    struct wf_fsdp_route route;   /* of the last reduction */
 };
 
 struct wf_fsdp_list {
@@ -121,8 +134,8 @@ struct weft_fsdp_group {
     const weft_spec **from, **to; /* room for the layouts of an exchange */
     struct wf_fsdp_item *items;   /* room for a reduction */
     weft_work *gather_work, *reduce_work;
-    struct wf_fsdp_list prefetch[2];    /* by phase */
-    uint64_t bytes_peak, bytes_passing; /* PASSING: what the current call has allocated */
+    struct wf_fsdp_list prefetch[2]; /* by phase */
+    uint64_t bytes_now, bytes_peak;  /* allocated */
 };
 
 weft_status wf_fsdp_group_check(const weft_fsdp_group *group, const char *function) WF_NODISCARD;
@@ -149,6 +162,7 @@ weft_status wf_fsdp_replace(const weft_spec *spec, uint32_t axes, weft_placement
 /* SPEC with P(OP) on AXES, and DTYPE unless it is -1. */
 weft_status wf_fsdp_partial(const weft_spec *spec, uint32_t axes, uint32_t op, int32_t dtype,
                             weft_spec **out) WF_NODISCARD;
+void wf_fsdp_clear_route(struct wf_fsdp_route *route);
 /* The layout of the part that is kept of a gathered parameter of layout GATHERED, which is stored
  * with PLACEMENT on AXIS: it is split among each RANKS consecutive ranks of the axis. */
 weft_status wf_fsdp_kept_spec(const weft_spec *gathered, const weft_placement *placement,
@@ -189,12 +203,11 @@ weft_status wf_fsdp_cast(weft_tensor *source, weft_tensor *target,
 /* The dtype in which gradients of PARAM are added up.  GRADIENT may be NULL. */
 uint32_t wf_fsdp_reduce_dtype(const weft_fsdp_group *group, const struct wf_fsdp_param *param,
                               const weft_tensor *gradient);
-/* Make a tensor that counts as memory of the current call. */
+/* Make a tensor that counts as memory of GROUP. */
 weft_status wf_fsdp_make(weft_fsdp_group *group, const weft_spec *spec, const char *function,
                          weft_tensor **out) WF_NODISCARD;
-/* Release *TENSOR of wf_fsdp_make, which may be NULL; or make it a FIELD of a parameter. */
+/* Release *TENSOR of wf_fsdp_make, which may be NULL. */
 void wf_fsdp_free(weft_fsdp_group *group, weft_tensor **tensor);
-void wf_fsdp_keep(weft_fsdp_group *group, weft_tensor *tensor, weft_tensor **field);
 /* Make a tensor with the elements of GRADIENT in DTYPE; or with zeros. */
 weft_status wf_fsdp_make_cast(weft_fsdp_group *group, weft_tensor *gradient, uint32_t dtype,
                               const char *function, weft_tensor **out) WF_NODISCARD;
@@ -227,8 +240,7 @@ struct wf_fsdp_item {
 
 /* ---- state.c ---- */
 
-/* GROUP has allocated BYTES more, or less, during a call; 0: the call has changed its other sizes.
- */
+/* GROUP has allocated BYTES more, or less. */
 void wf_fsdp_count(weft_fsdp_group *group, int64_t bytes);
 /* Bytes of TENSOR's own memory; 0 for NULL. */
 uint64_t wf_fsdp_bytes(const weft_tensor *tensor);

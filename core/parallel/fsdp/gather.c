@@ -49,6 +49,7 @@ static weft_status give_block(weft_fsdp_group *group, bool kept, weft_stream *st
 
     vacate(group, kept);
     *block = NULL;
+    wf_fsdp_count(group, -(int64_t)(kept ? group->kept_room : group->gathered_room));
     return wf_memory_give(group->fsdp->context, memory, stream, function);
 }
 
@@ -60,7 +61,7 @@ static weft_status take_block(weft_fsdp_group *group, bool kept, weft_stream *st
     WF_TRY(wf_memory_take(group->fsdp->context, kept ? group->kept_room : group->gathered_room,
                           stream, function, block));
     occupy(group, kept, *block, stream);
-    wf_fsdp_count(group, 0);
+    wf_fsdp_count(group, (int64_t)(kept ? group->kept_room : group->gathered_room));
     return WEFT_OK;
 }
 

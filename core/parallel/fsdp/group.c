@@ -180,6 +180,7 @@ static void free_list(weft_fsdp_group *group)
         weft_tensor_release(&param->gradient);
         weft_tensor_release(&param->sum);
         weft_tensor_release(&param->partial);
+        wf_fsdp_clear_route(&param->route);
         weft_tensor_release(&param->stored);
     }
     wf_free(group->params);
@@ -314,6 +315,7 @@ weft_status weft_fsdp_group_create(weft_fsdp *fsdp, uint32_t count, const weft_f
     }
     for (uint32_t i = 0; i < count; i++)
         group->params[i].stored->is_grouped = true;
+    wf_fsdp_join(fsdp);
     group->made = wf_made_now(WF_KIND_FSDP_GROUP);
     group->dependent.end = end_group;
     wf_dependent_add(&group->dependent, fsdp->context->world);
@@ -324,6 +326,7 @@ weft_status weft_fsdp_group_create(weft_fsdp *fsdp, uint32_t count, const weft_f
 void weft_fsdp_group_release(weft_fsdp_group **group)
 {
     weft_fsdp_group *mine = group != NULL ? *group : NULL;
+    weft_fsdp *fsdp;
 
     if (mine == NULL) return;
     if (mine->made != wf_ended(WF_KIND_FSDP_GROUP) &&
@@ -338,5 +341,7 @@ void weft_fsdp_group_release(weft_fsdp_group **group)
         wf_dependent_remove(&mine->dependent);
         wf_fsdp_wait(mine);
     }
+    fsdp = mine->fsdp;
     free_group(mine);
+    wf_fsdp_part(fsdp);
 }

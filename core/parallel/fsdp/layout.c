@@ -44,6 +44,13 @@ weft_status wf_fsdp_partial(const weft_spec *spec, uint32_t axes, uint32_t op, i
     return wf_fsdp_replace(spec, axes, partial, dtype, out);
 }
 
+void wf_fsdp_clear_route(struct wf_fsdp_route *route)
+{
+    weft_spec_release(&route->given);
+    weft_spec_release(&route->from);
+    weft_spec_release(&route->to);
+}
+
 /* ---- a part of a gathered parameter ---- */
 
 /* The placement of what is kept, on an axis after those that split the dimension already. */

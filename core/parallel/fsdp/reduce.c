@@ -22,20 +22,6 @@ static bool stays_partial(const struct wf_fsdp_param *param, uint32_t flags)
     return param->replicate != 0 && ((flags & WEFT_FSDP_SHARD_ONLY) != 0 || param->partial != NULL);
 }
 
-/* The layout of the source with the reductions of the item's division. */
-static weft_status set_from(const struct wf_fsdp_param *param, const weft_spec *source,
-                            struct wf_fsdp_item *item)
-{
-    weft_spec *sharded = NULL;
-    weft_status status;
-
-    WF_TRY(wf_fsdp_partial(source, param->shard, item->division.shard_op, -1, &sharded));
-    status =
-        wf_fsdp_partial(sharded, param->replicate, item->division.replicate_op, -1, &item->from);
-    weft_spec_release(&sharded);
-    return status;
-}
-
 /* What the items have made is freed in the order of the stream. */
 static void clear_items(weft_fsdp_group *group, uint32_t count)
 {
@@ -54,6 +40,59 @@ static void clear_items(weft_fsdp_group *group, uint32_t count)
     }
 }
 
+/* SPEC with the reductions of DIVISION. */
+static weft_status set_reductions(const struct wf_fsdp_param *param, const weft_spec *spec,
+                                  const struct wf_division *division, weft_spec **out)
+{
+    weft_spec *sharded = NULL;
+    weft_status status;
+
+    WF_TRY(wf_fsdp_partial(spec, param->shard, division->shard_op, -1, &sharded));
+    status = wf_fsdp_partial(sharded, param->replicate, division->replicate_op, -1, out);
+    weft_spec_release(&sharded);
+    return status;
+}
+
+/* Set ROUTE's layouts.  A gradient that is scaled before the sum, or narrowed, is cast first. */
+static weft_status fill_route(const struct wf_fsdp_param *param, const struct wf_division *division,
+                              struct wf_fsdp_route *route)
+{
+    uint32_t given = route->given->layout.dtype;
+    bool casts =
+        given != route->dtype && (division->before != 1 || !can_widen(given, route->dtype));
+    weft_spec *source = NULL;
+    weft_status status;
+
+    WF_TRY(weft_spec_with_dtype(route->given, (enum weft_dtype)(casts ? route->dtype : given),
+                                &source));
+    status = set_reductions(param, source, division, &route->from);
+    weft_spec_release(&source);
+    WF_TRY(status);
+    if (!route->stays_partial)
+        return weft_spec_with_dtype(param->stored->spec, (enum weft_dtype)route->dtype, &route->to);
+    return wf_fsdp_partial(param->stored->spec, param->replicate, division->replicate_op,
+                           (int32_t)route->dtype, &route->to);
+}
+
+/* The route of gradients of layout GIVEN is that of PARAM's last reduction, or is made. */
+static weft_status find_route(struct wf_fsdp_param *param, const struct wf_division *division,
+                              const weft_spec *given, uint32_t dtype, bool partial)
+{
+    struct wf_fsdp_route *route = &param->route;
+    weft_status status;
+
+    if (route->to != NULL && route->given == given && route->dtype == dtype &&
+        route->stays_partial == partial)
+        return WEFT_OK;
+    wf_fsdp_clear_route(route);
+    route->given = weft_spec_retain(given);
+    route->dtype = dtype;
+    route->stays_partial = partial;
+    status = fill_route(param, division, route);
+    if (status != WEFT_OK) wf_fsdp_clear_route(route);
+    return status;
+}
+
 /* Prepare the reduction of GRADIENT, or of the sum, of parameter INDEX.  Sets the layouts and, of
  * the tensors, only what exists already. */
 static weft_status set_item(weft_fsdp_group *group, uint32_t index, weft_tensor *gradient,
@@ -61,28 +100,18 @@ static weft_status set_item(weft_fsdp_group *group, uint32_t index, weft_tensor 
 {
     struct wf_fsdp_param *param = &group->params[index];
     uint32_t dtype = wf_fsdp_reduce_dtype(group, param, gradient);
-    const weft_spec *given = gradient != NULL ? gradient->spec : param->gradient_spec;
-    weft_spec *source = NULL;
-    weft_status status;
 
-    *item = (struct wf_fsdp_item){.index = index, .source = gradient};
+    *item = (struct wf_fsdp_item){.index = index,
+                                  .source = param->sum != NULL ? param->sum : gradient,
+                                  .stays_partial = stays_partial(param, flags)};
     item->division =
         wf_fsdp_division(dtype, param->ranks, param->replicas, group->divide, group->sum_only);
-    if (param->sum != NULL) {
-        item->source = param->sum;
-        given = param->sum->spec;
-    } else if (given->layout.dtype != dtype &&
-               (item->division.before != 1 || !can_widen(given->layout.dtype, dtype))) {
-        WF_TRY(weft_spec_with_dtype(given, (enum weft_dtype)dtype, &source));
-    }
-    status = set_from(param, source != NULL ? source : given, item);
-    weft_spec_release(&source);
-    WF_TRY(status);
-    item->stays_partial = stays_partial(param, flags);
-    if (!item->stays_partial)
-        return weft_spec_with_dtype(param->stored->spec, (enum weft_dtype)dtype, &item->to);
-    return wf_fsdp_partial(param->stored->spec, param->replicate, item->division.replicate_op,
-                           (int32_t)dtype, &item->to);
+    WF_TRY(find_route(param, &item->division,
+                      item->source != NULL ? item->source->spec : param->gradient_spec, dtype,
+                      item->stays_partial));
+    item->from = weft_spec_retain(param->route.from);
+    item->to = weft_spec_retain(param->route.to);
+    return WEFT_OK;
 }
 
 static weft_status set_items(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
@@ -136,7 +165,7 @@ static weft_status find_gradient(weft_fsdp_group *group, struct wf_fsdp_param *p
     weft_spec_release(&spec);
     WF_TRY(status);
     wf_fsdp_count(group, (int64_t)wf_tensor_room(made));
-    wf_fsdp_keep(group, made, &param->gradient);
+    param->gradient = made;
     return WEFT_OK;
 }
 
@@ -188,7 +217,7 @@ static weft_status keep_partial(weft_fsdp_group *group, struct wf_fsdp_item *ite
                        item->index);
     if (param->partial != NULL)
         return wf_fsdp_add(item->target, param->partial, group->fsdp->reduce);
-    wf_fsdp_keep(group, item->target, &param->partial);
+    param->partial = item->target;
     item->target = NULL;
     return WEFT_OK;
 }
@@ -228,9 +257,8 @@ static weft_status take_results(weft_fsdp_group *group, uint32_t count, const ch
         else
             WF_TRY(finish(group, item, function));
         param->has_gradient = param->has_gradient || !item->stays_partial;
-        weft_tensor_release(&param->sum);
+        wf_fsdp_free(group, &param->sum);
     }
-    wf_fsdp_count(group, 0);
     return WEFT_OK;
 }
 
@@ -271,6 +299,6 @@ weft_status wf_fsdp_reduce_partials(weft_fsdp_group *group, const char *function
     if (status == WEFT_OK) status = take_results(group, count, function);
     clear_items(group, count);
     for (uint32_t i = 0; i < group->count && status == WEFT_OK; i++)
-        weft_tensor_release(&group->params[i].partial);
+        wf_fsdp_free(group, &group->params[i].partial);
     return status;
 }

@@ -162,6 +162,13 @@ weft_status weft_fsdp_create(weft_context *context, const weft_fsdp_options *opt
     return WEFT_OK;
 }
 
+static void end_if_unused(weft_fsdp *fsdp)
+{
+    if (!fsdp->is_released || fsdp->group_count > 0) return;
+    wf_dependent_remove(&fsdp->dependent);
+    free_fsdp(fsdp);
+}
+
 void weft_fsdp_release(weft_fsdp **fsdp)
 {
     weft_fsdp *mine = fsdp != NULL ? *fsdp : NULL;
@@ -172,6 +179,17 @@ void weft_fsdp_release(weft_fsdp **fsdp)
         return;
     }
     *fsdp = NULL;
-    wf_dependent_remove(&mine->dependent);
-    free_fsdp(mine);
+    mine->is_released = true;
+    end_if_unused(mine);
+}
+
+void wf_fsdp_join(weft_fsdp *fsdp)
+{
+    fsdp->group_count++;
+}
+
+void wf_fsdp_part(weft_fsdp *fsdp)
+{
+    fsdp->group_count--;
+    end_if_unused(fsdp);
 }

@@ -24,15 +24,8 @@ static void measure(const weft_fsdp_group *group, weft_fsdp_group_info *out)
 
 void wf_fsdp_count(weft_fsdp_group *group, int64_t bytes)
 {
-    weft_fsdp_group_info now = {0};
-    uint64_t sum;
-
-    group->bytes_passing += (uint64_t)bytes;
-    if (bytes < 0) return;
-    measure(group, &now);
-    sum = now.bytes_gathered + now.bytes_kept + now.bytes_gradients + now.bytes_sums +
-          group->bytes_passing;
-    if (sum > group->bytes_peak) group->bytes_peak = sum;
+    group->bytes_now += (uint64_t)bytes;
+    if (group->bytes_now > group->bytes_peak) group->bytes_peak = group->bytes_now;
 }
 
 weft_status weft_fsdp_group_get(const weft_fsdp_group *group, weft_fsdp_group_info *out)

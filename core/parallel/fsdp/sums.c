@@ -23,13 +23,6 @@ weft_status wf_fsdp_make(weft_fsdp_group *group, const weft_spec *spec, const ch
     return WEFT_OK;
 }
 
-/* GROUP keeps *TENSOR in a field of a parameter, whose size counts from now on. */
-void wf_fsdp_keep(weft_fsdp_group *group, weft_tensor *tensor, weft_tensor **field)
-{
-    *field = tensor;
-    wf_fsdp_count(group, -(int64_t)wf_tensor_room(tensor));
-}
-
 void wf_fsdp_free(weft_fsdp_group *group, weft_tensor **tensor)
 {
     wf_fsdp_count(group, -(int64_t)wf_fsdp_bytes(*tensor));
@@ -62,7 +55,7 @@ static weft_status add_to_sum(weft_fsdp_group *group, struct wf_fsdp_param *para
 
     if (param->sum == NULL) {
         WF_TRY(wf_fsdp_make_cast(group, gradient, dtype, function, &same));
-        wf_fsdp_keep(group, same, &param->sum);
+        param->sum = same;
         return WEFT_OK;
     }
     if (gradient->spec->layout.dtype == dtype)

@@ -391,7 +391,7 @@ END_TEST
 static weft_status replace(void *unused)
 {
     struct model model = {0};
-    weft_tensor *other = NULL, *transposed = NULL;
+    weft_tensor *other = NULL;
     struct elements of = {.which = 9};
 
     (void)unused;
@@ -412,8 +412,10 @@ static weft_status replace(void *unused)
     WF_TRY(weft_fsdp_unshard_begin(model.group, WEFT_FSDP_FORWARD));
     WF_TRY(weft_fsdp_unshard_end(model.group));
     WF_TRY(each_element(weft_fsdp_parameter(model.group, 0), check_parameter, &of));
-    weft_tensor_release(&transposed);
     weft_tensor_release(&other);
+    weft_fsdp_release(&model.fsdp); /* it ends with its group */
+    WF_TRY(weft_fsdp_reshard(model.group));
+    WF_TRY(weft_fsdp_unshard_begin(model.group, WEFT_FSDP_FORWARD));
     return end(&model);
 }
 
