@@ -109,7 +109,7 @@ const struct cli_command cli_check = {
             {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",
              0},
             {"style", "FILE", "styles: the mesh, and layouts by patterns of names", 0},
-            {"mesh", "M", "with --style: replaces the mesh of the styles", 0},
+            CLI_MESH, /* with --style: in place of that of the styles */
             {"layout-out", "FILE",
              "with --style: write the layouts of the parameters, for weft reshard", 0},
             CLI_JSON,
