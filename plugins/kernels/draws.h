@@ -12,6 +12,9 @@
 #define RANDOM_FUNCTION WK_DEVICE
 #define RANDOM_ROOT_F32 wk_root
 #define RANDOM_ROOT_F64 wk_root
+#if defined(__CUDACC__) /* one instruction instead of two */
+#define RANDOM_LESSER_F32(a, b) fminf(a, b)
+#endif
 #include "../common/arithmetic/random_formulas.h"
 
 /* ---- blocks of random bits ---- */
@@ -169,7 +172,28 @@ WK_DEVICE struct wk_word16 wk_draw_word(const struct wk_draw_args &args, uint64_
     return wk_bits<struct wk_word16>(out);
 }
 
-/* Tiles of words.  Most tiles are part of one run, where a word's place is a sum. */
+/* A tile of one run: a word's place is a sum.  The rounds of four words overlap. */
+template <class Draw>
+WK_DEVICE void wk_draw_run(const struct wk_draw_args &args, uint64_t source, uint64_t memory,
+                           uint32_t first, uint32_t bytes)
+{
+    constexpr uint32_t stride = WK_THREADS * 16, together = 4;
+    uint32_t step = first * 16;
+
+    for (; step + (together - 1) * stride < bytes; step += together * stride) {
+        struct wk_word16 words[together];
+        WK_UNROLL
+        for (uint32_t i = 0; i < together; i++)
+            words[i] = wk_draw_word<Draw>(args, source + step + i * stride);
+        WK_UNROLL
+        for (uint32_t i = 0; i < together; i++)
+            *(struct wk_word16 *)(memory + step + i * stride) = words[i];
+    }
+    for (; step < bytes; step += stride)
+        *(struct wk_word16 *)(memory + step) = wk_draw_word<Draw>(args, source + step);
+}
+
+/* Tiles of words.  Most tiles are part of one run. */
 template <class Draw>
 WK_DEVICE void wk_draw_words(const struct wk_draw_args &args, const struct wk_tile &tile,
                              uint32_t first)
@@ -177,21 +201,21 @@ WK_DEVICE void wk_draw_words(const struct wk_draw_args &args, const struct wk_ti
     uint32_t start = 0;
     const struct wk_region *region = &wk_find(args.regions, tile, start);
     uint32_t within = start - wk_quotient(start, region->run) * region->run.value;
-    bool is_one_run = within + tile.bytes <= region->run.value;
     int64_t source, target;
 
     wk_place(*region, start, source, target);
-    const uint64_t memory = wk_buffer(args.buffers, region->target) + uint64_t(target);
+    if (within + tile.bytes <= region->run.value) {
+        wk_draw_run<Draw>(args, uint64_t(source),
+                          wk_buffer(args.buffers, region->target) + uint64_t(target), first,
+                          tile.bytes);
+        return;
+    }
     for (uint32_t step = first * 16; step < tile.bytes; step += WK_THREADS * 16) {
-        uint64_t from = uint64_t(source) + step, to = memory + step;
-        if (!is_one_run) {
-            uint32_t at = step;
-            region = &wk_find(args.regions, tile, at);
-            wk_place(*region, at, source, target);
-            from = uint64_t(source);
-            to = wk_buffer(args.buffers, region->target) + uint64_t(target);
-        }
-        *(struct wk_word16 *)to = wk_draw_word<Draw>(args, from);
+        uint32_t at = step;
+        region = &wk_find(args.regions, tile, at);
+        wk_place(*region, at, source, target);
+        *(struct wk_word16 *)(wk_buffer(args.buffers, region->target) + uint64_t(target)) =
+            wk_draw_word<Draw>(args, uint64_t(source));
     }
 }
 

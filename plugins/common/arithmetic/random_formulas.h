@@ -16,6 +16,10 @@
 #define RANDOM_ROOT_F32 sqrtf
 #define RANDOM_ROOT_F64 sqrt
 #endif
+/* The lesser of two numbers that are neither NaN nor -0. */
+#if !defined(RANDOM_LESSER_F32)
+#define RANDOM_LESSER_F32(a, b) ((a) < (b) ? (a) : (b))
+#endif
 
 /* ---- bits ---- */
 
@@ -47,7 +51,7 @@ RANDOM_FUNCTION float uniform_f32(uint32_t word, uint32_t dropped, float low, fl
 {
     float value = low + (float)(int32_t)(word >> dropped) * unit;
 
-    return value < last ? value : last;
+    return RANDOM_LESSER_F32(value, last);
 }
 
 RANDOM_FUNCTION float float_of_bits(uint32_t bits)
