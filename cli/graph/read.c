@@ -160,9 +160,9 @@ static weft_status read_phase(struct graph_reader *r)
     const char *text;
 
     WF_TRY(graph_take_text(r, &text));
-    for (uint8_t i = r->graph->phase; i < WF_COUNT(names); i++)
+    for (size_t i = r->graph->phase; i < WF_COUNT(names); i++)
         if (strcmp(text, names[i]) == 0) {
-            r->graph->phase = i;
+            r->graph->phase = (uint8_t)i;
             return WEFT_OK;
         }
     r->scan = before;

@@ -55,8 +55,8 @@ static weft_status place_lines(struct modeller *m)
     uint32_t first[2] = {0}, last[2] = {0};
     bool layers = true;
 
-    for (uint8_t phase = GRAPH_FORWARD; phase <= GRAPH_BACKWARD; phase++)
-        if (!find_layers(g, phase, &first[phase], &last[phase])) {
+    for (int phase = GRAPH_FORWARD; phase <= GRAPH_BACKWARD; phase++)
+        if (!find_layers(g, (uint8_t)phase, &first[phase], &last[phase])) {
             first[phase] = last[phase] = g->line_count;
             layers = layers && phase == GRAPH_BACKWARD;
         }

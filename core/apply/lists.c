@@ -19,6 +19,14 @@ struct wf_long_call {
 
 /* ---- attributes ---- */
 
+static uint64_t bits_of(double real)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &real, sizeof bits);
+    return bits;
+}
+
 static bool same_value(const weft_op_attr *a, const weft_op_attr *b)
 {
     if (a->kind != b->kind) return false;
@@ -26,7 +34,7 @@ static bool same_value(const weft_op_attr *a, const weft_op_attr *b)
     case WEFT_ATTR_INT:
         return a->integer == b->integer;
     case WEFT_ATTR_REAL:
-        return memcmp(&a->real, &b->real, sizeof a->real) == 0;
+        return bits_of(a->real) == bits_of(b->real);
     case WEFT_ATTR_LIST:
         return a->count == b->count &&
                (a->count == 0 || memcmp(a->list, b->list, a->count * sizeof *a->list) == 0);

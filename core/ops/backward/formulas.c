@@ -63,8 +63,8 @@ static const char *const formulas[] = {
     "where: a = where(c, g, zeros_like(g)); b = where(c, zeros_like(g), g)",
     "masked_fill: a = masked_fill(g, m, v=0)",
     "addcmul: t = g; a = scaled(mul(g, b), value); b = scaled(mul(g, a), value)",
-    "addcdiv: t = g; a = scaled(div(g, b), value);"
-    " b = scaled(neg(mul(g, div(a, square(b)))), value)",
+    ("addcdiv: t = g; a = scaled(div(g, b), value);"
+    " b = scaled(neg(mul(g, div(a, square(b)))), value)"),
     "lerp: a = sub(g, mul(g, w)); b = mul(g, w); w = mul(g, sub(b, a))",
     "lerp_scalar: a = sub(g, mul_scalar(g, s=weight)); b = mul_scalar(g, s=weight)",
     /* reductions and scans */
@@ -95,10 +95,10 @@ static const char *const formulas[] = {
     "mv: a = outer(g, b); b = mv(transpose(a, dims=[0,1]), g)",
     "outer ger: a = mv(g, b); b = mv(transpose(g, dims=[0,1]), a)",
     "linear: x = linear(g, transpose(w, dims=[0,1])); w = contract(g, x); b = g",
-    "addmm: c = scaled(g, beta); a = scaled(mm(g, transpose(b, dims=[0,1])), alpha);"
-    " b = scaled(mm(transpose(a, dims=[0,1]), g), alpha)",
-    "baddbmm: c = scaled(g, beta); a = scaled(bmm(g, transpose(b, dims=[-2,-1])), alpha);"
-    " b = scaled(bmm(transpose(a, dims=[-2,-1]), g), alpha)",
+    ("addmm: c = scaled(g, beta); a = scaled(mm(g, transpose(b, dims=[0,1])), alpha);"
+    " b = scaled(mm(transpose(a, dims=[0,1]), g), alpha)"),
+    ("baddbmm: c = scaled(g, beta); a = scaled(bmm(g, transpose(b, dims=[-2,-1])), alpha);"
+    " b = scaled(bmm(transpose(a, dims=[-2,-1]), g), alpha)"),
     "grouped_mm_3d: x = bmm(g, transpose(w, dims=[-2,-1])); w = bmm(transpose(x, dims=[-2,-1]), g)",
     /* lookup */
     "embedding: w = embedding_bwd(g, i, w, v=rows(w), *)",
@@ -107,8 +107,8 @@ static const char *const formulas[] = {
     "scatter_add: x = g; s = gather(g, i, dim=dim)",
     "index_add: x = g; s = scaled(index_select(g, i, dim=dim), alpha)",
     /* shapes */
-    "reshape view unsafe_view flatten unflatten view_copy squeeze unsqueeze:"
-    " x = reshape(g, shape=shape(x))",
+    ("reshape view unsafe_view flatten unflatten view_copy squeeze unsqueeze:"
+    " x = reshape(g, shape=shape(x))"),
     "permute: x = permute(g, order=inverse(order))",
     "transpose: x = transpose(g, dims=dims)",
     "t: x = transpose(g, dims=[0,1])",
