@@ -126,11 +126,12 @@ static weft_status read_held(struct wf_shown *shown, const weft_tensor *tensor,
 
     for (int64_t i = 0; i < shown->count && status == WEFT_OK; i++) {
         int64_t offset = offset_of(shown, local, places, i);
-        const char *source = (const char *)local->memory + offset * (int64_t)bytes;
         char *target = shown->elements + (size_t)i * bytes;
+        const char *source;
 
         if (held != NULL) held[i] = offset >= 0;
         if (offset < 0) continue;
+        source = (const char *)local->memory + offset * (int64_t)bytes;
         if (readable)
             memcpy(target, source, bytes);
         else
