@@ -66,7 +66,7 @@ weft_status wf_output_make(weft_context *context, const weft_spec *spec, weft_st
 static void free_spares(struct wf_apply_state *state, bool all, const void *stream)
 {
     for (int i = 0; i < WF_SPARE_SETS * WF_SPARE_WAYS; i++) {
-        _Atomic(weft_tensor *) *spare = &state->spares[0][i];
+        _Atomic(weft_tensor *) *spare = &state->spares[i / WF_SPARE_WAYS][i % WF_SPARE_WAYS];
         weft_tensor *tensor = atomic_load(spare);
 
         if (tensor == NULL || (!all && tensor->stream != stream)) continue;
