@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What has happened to a microbatch in a stage: bit k is an action of kind k. */
+/* The actions that a microbatch has had in a stage: bit k is an action of kind k. */
 enum {
     DID_F = 1 << WEFT_ACTION_F,
     DID_B = 1 << WEFT_ACTION_B,

@@ -131,7 +131,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_schedule_lower(const weft_schedule *sch
 
 /* ---- timelines ----------------------------------------------------------------- */
 
-/* What the actions of one stage take, in a unit of the caller's choice. */
+/* The times of the actions of one stage, in a unit of the caller's choice. */
 typedef struct weft_stage_cost {
     uint64_t forward, input, weight; /* F, I and W; B takes as long as I and W */
     uint64_t send_forward;           /* from F to F of the next stage, if on another rank */

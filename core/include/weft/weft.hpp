@@ -1186,7 +1186,7 @@ public:
     {
         return weft_op_backward_gradient(raw_, input);
     }
-    /* The layout of a tensor of the calls; empty: there is none. */
+    /* The layout of a tensor of the calls; empty if it has no layout. */
     weft::spec spec_of(const weft_op_operand *operand) const
     {
         return retain<weft::spec>(weft_op_backward_spec(raw_, operand));
@@ -1914,7 +1914,7 @@ public:
     {
         return weft_fsdp_rebind(raw_, index, tensor.get());
     }
-    /* The gathered parameter, and the reduced gradient; empty if there is none now. */
+    /* The gathered parameter and the reduced gradient; empty while the group has none. */
     tensor parameter(uint32_t index) const
     {
         return tensor(weft_tensor_retain(weft_fsdp_parameter(raw_, index)));

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The rule of NAME_bwd, with a reference for the caller; NULL: there is none. */
+/* The rule of NAME_bwd, with a reference for the caller; NULL if it has none. */
 static weft_status find_rule(const struct wf_derivation *d, const char *name, struct wf_rule **out)
 {
     const struct wf_op_entry *entry;
@@ -36,10 +36,11 @@ static weft_status add_operands(struct wf_derivation *d, const struct wf_rule *r
     if (name[0] == 'd') of = wf_derive_find(d, name + 1, word.length - 1u);
     if (of >= d->rule->input_count) return wf_derive_slot(d, (uint32_t)of, true, out);
     if (!rule->slots[slot].optional)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "operator %.100s_bwd: input %.*s is no tensor of operator %.100s and no "
-                       "gradient of its outputs",
-                       d->forward->name, WF_WORD(rule, word), d->forward->name);
+        return wf_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "operator %.100s_bwd: input %.*s is neither a tensor of operator %.100s nor a "
+            "gradient of its outputs",
+            d->forward->name, WF_WORD(rule, word), d->forward->name);
     out->list[out->count++] = (weft_op_operand){WEFT_OP_FROM_NOTHING, 0};
     return WEFT_OK;
 }

@@ -165,7 +165,7 @@ static weft_status check_heads(const weft_cp_plan *plan, const weft_cp_sizes *s)
         (long long)s->heads, (long long)s->key_heads, plan->ranks);
 }
 
-/* What all ranks along the axis must have in common. */
+/* These values must be equal on all ranks along the axis. */
 struct name {
     uint64_t plan;
     weft_cp_sizes sizes;

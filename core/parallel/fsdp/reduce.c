@@ -22,7 +22,7 @@ static bool stays_partial(const struct wf_fsdp_param *param, uint32_t flags)
     return param->replicate != 0 && ((flags & WEFT_FSDP_SHARD_ONLY) != 0 || param->partial != NULL);
 }
 
-/* What the items have made is freed in the order of the stream. */
+/* Frees the memory of the items, in stream order. */
 static void clear_items(weft_fsdp_group *group, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

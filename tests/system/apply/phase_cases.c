@@ -10,7 +10,7 @@
 
 enum { INPUTS = 5, OUTPUTS = 3, DIMS = 3, TEXT = 256 };
 
-/* What an input is drawn from. */
+/* The source of the values of an input. */
 enum draw { VALUES, SPECIALS, CLASSES, INDICES, ONE };
 
 struct kind {

@@ -9,7 +9,7 @@ static void fill(const weft_op_local *t, float value)
         floats(t)[i] = value;
 }
 
-/* What exponents are taken relative to. */
+/* Exponents are relative to this value. */
 static float shift_of(float max)
 {
     return isinf(max) ? 0 : max;
@@ -80,7 +80,7 @@ static weft_status terms(const weft_op_run *run, struct walk *w)
         int64_t target = integers(&run->inputs[2])[w->row];
 
         if (target != ignored && (target < 0 || target >= classes))
-            return weft_fail(WEFT_ERR_INVALID, "target %lld is no class", (long long)target);
+            return weft_fail(WEFT_ERR_INVALID, "target %lld is not a class", (long long)target);
         floats(sum)[w->row] += expf(above);
         if (target == w->index) floats(hit)[w->row] = above;
     }

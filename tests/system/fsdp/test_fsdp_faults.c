@@ -1,4 +1,4 @@
-/* What ranks do wrong, or cannot do: all ranks get an error, and the shards are intact. */
+/* Errors of one rank: all ranks get an error, and the shards are intact. */
 #include "serial.h"
 #include "../tensor/holds.h"
 #include "support/suite.h"

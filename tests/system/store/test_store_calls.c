@@ -1,4 +1,4 @@
-/* What each rank reads, large shards, and calls that fail on one rank or on all. */
+/* The reads of each rank, large shards, and calls that fail on one rank or on all. */
 #include "elements.h"
 #include "support/checkpoints.h"
 #include "support/layout.h"

@@ -16,7 +16,7 @@ enum { RANKS = 6 };
 static weft_spec *from, *to; /* of the current case */
 static uint64_t seed;
 
-/* What each rank has seen, by rank. */
+/* The values that each rank has seen, by rank. */
 struct notes {
     struct wf_text of[RANKS], labels[RANKS]; /* a label says where the bytes after it begin */
 };

@@ -1,4 +1,4 @@
-/* What gradients are divided by: every rule, and the factors of dtypes with a small range. */
+/* The divisors of gradients: every rule, and the factors of dtypes with a small range. */
 #include "parallel/fsdp/fsdp.h"
 #include "support/suite.h"
 

@@ -167,7 +167,7 @@ static const char *describe(const weft_spec *from, const weft_spec *to, uint32_t
     return text;
 }
 
-/* What OPTIONS minimize is not less in the plan by time, unless that is long. */
+/* The quantity that OPTIONS minimize is not less in the plan by time, unless that plan is long. */
 static void check_not_worse(const weft_plan *plan, const weft_plan_options *options,
                             const char *text)
 {
