@@ -69,7 +69,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_create(weft_context *context, co
 
 /* Create a tensor of layout SPEC whose shard on this rank is MEMORY, which stays the caller's.
  * MEMORY may be NULL if the shard is empty.  WEFT_ERR_INVALID: MEMORY is not aligned to its
- * elements, it has another shape than the shard, or the device knows that it is too small.
+ * elements, it has another shape than the shard, it is of another device, it is host memory that
+ * is not pinned and the backend needs device memory, or the device knows that it is too small.
  * WEFT_ERR_MISMATCH: as weft_tensor_create.  `release` is not called by a call that fails. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec,
                                                      void *memory,

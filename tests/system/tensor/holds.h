@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_TENSOR_HOLDS_H
 #define WEFT_TESTS_TENSOR_HOLDS_H
 
-#include "weft/status.h"
+#include "weft/device.h"
 
 #include <string.h>
 
@@ -19,5 +19,18 @@
         HOLDS((call) == (status));                                                                 \
         HOLDS(strstr(weft_last_error(), text) != NULL);                                            \
     } while (0)
+
+/* Device memory with a copy of BYTES bytes at VALUES; the caller frees it with weft_free. */
+static inline weft_status copy_to_device(weft_context *context, const void *values, size_t bytes,
+                                         void *memory)
+{
+    void *made = NULL;
+    weft_status status = weft_alloc(context, bytes, WEFT_MEMORY_DEVICE, &made);
+
+    if (status == WEFT_OK) status = weft_memory_copy(context, values, made, bytes, NULL);
+    if (status == WEFT_OK) status = weft_stream_wait(context, NULL, WEFT_FOREVER);
+    memcpy(memory, &made, sizeof made);
+    return status;
+}
 
 #endif

@@ -79,6 +79,18 @@ START_TEST(tensors_in_different_layouts_are_compared)
 }
 END_TEST
 
+/* A tensor with the VALUES of this rank. */
+static weft_status hold_values(weft_context *context, const weft_spec *spec, const void *values,
+                               weft_tensor **out)
+{
+    const weft_shard *shard;
+
+    WF_TRY(weft_tensor_create(context, spec, NULL, out));
+    shard = weft_tensor_shard(*out);
+    return weft_tensor_from_host(
+        *out, values, (size_t)shard->elements * weft_dtype_bytes(weft_spec_dtype(spec)), NULL);
+}
+
 static weft_status compare_values(void *unused)
 {
     weft_difference_info info = {.struct_size = sizeof info};
@@ -91,15 +103,15 @@ static weft_status compare_values(void *unused)
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     rank = weft_rank(context);
-    WF_TRY(weft_tensor_wrap(context, longs, &one[rank == 1 ? 2 : 0], NULL, &a));
-    WF_TRY(weft_tensor_wrap(context, longs, &other[rank == 1 ? 2 : 0], NULL, &b));
+    WF_TRY(hold_values(context, longs, &one[rank == 1 ? 2 : 0], &a));
+    WF_TRY(hold_values(context, longs, &other[rank == 1 ? 2 : 0], &b));
     WF_TRY(weft_tensor_compare(a, b, NULL, &info));
     if (rank < 2) {
         HOLDS(info.differing == 2 && info.largest == 0x1p64 && info.index[0] == 0);
         HOLDS(info.first[0] == -0x1p63 && info.second[0] == 0x1p63);
     }
-    WF_TRY(weft_tensor_wrap(context, complex_rows, &real[rank == 1 ? 4 : 0], NULL, &c));
-    WF_TRY(weft_tensor_wrap(context, complex_rows, &changed[rank == 1 ? 4 : 0], NULL, &d));
+    WF_TRY(hold_values(context, complex_rows, &real[rank == 1 ? 4 : 0], &c));
+    WF_TRY(hold_values(context, complex_rows, &changed[rank == 1 ? 4 : 0], &d));
     WF_TRY(weft_tensor_compare(c, d, NULL, &info));
     if (rank < 2) {
         HOLDS(info.differing == 1 && isinf(info.largest) && info.index[0] == 2 && info.rank == 1);
@@ -170,14 +182,15 @@ static weft_status lack_memory_for_gaps(void *unused)
 {
     static const int64_t strides[] = {9, 1};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = strides};
-    float values[35] = {0};
     weft_tensor *a, *b;
     weft_context *context;
     weft_status status;
     int32_t rank;
+    float *values;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
+    WF_TRY(copy_to_device(context, (float[35]){0}, 35 * sizeof *values, &values));
     rank = weft_rank(context);
     WF_TRY(weft_tensor_wrap(context, rows, values, &options, &a));
     WF_TRY(weft_tensor_create(context, columns, NULL, &b));
@@ -191,6 +204,7 @@ static weft_status lack_memory_for_gaps(void *unused)
     }
     weft_tensor_release(&a);
     weft_tensor_release(&b);
+    WF_TRY(weft_free(context, values));
     weft_context_release(&context);
     return WEFT_OK;
 }
@@ -206,13 +220,14 @@ static weft_status wrap_together(void *unused)
     int64_t shape[2] = {3, 7};
     weft_tensor_options options = {
         .struct_size = sizeof options, .name = "w", .agree = true, .shape = shape};
-    float values[35] = {0};
     weft_tensor *tensor = NULL;
     weft_context *context;
     int32_t rank;
+    float *values;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
+    WF_TRY(copy_to_device(context, (float[35]){0}, 35 * sizeof *values, &values));
     rank = weft_rank(context);
     if (rank == 2 || rank == 3) shape[0] = 2;
     WF_TRY(weft_tensor_wrap(context, rows, values, &options, &tensor));
@@ -227,6 +242,7 @@ static weft_status wrap_together(void *unused)
               WEFT_ERR_MISMATCH,
               "rank 0 has f32[5,7] S(0),R on 2x2, but rank 1 has f32[5,7] R,S(1) on 2x2");
     HOLDS(tensor == NULL);
+    WF_TRY(weft_free(context, values));
     weft_context_release(&context);
     return WEFT_OK;
 }

@@ -138,7 +138,7 @@ static weft_status move_gaps(void *unused)
 {
     static const int64_t wide[] = {8, 1}, tall[] = {1, 5};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = wide};
-    float source[16], target[15], back[12], in[12];
+    float empty[16], *source, *target, back[12], in[12];
     weft_tensor *here, *there, *dense;
     weft_stream *stream;
     weft_context *context;
@@ -146,8 +146,10 @@ static weft_status move_gaps(void *unused)
 
     (void)unused;
     for (int i = 0; i < 16; i++)
-        source[i] = target[i % 15] = -1;
+        empty[i] = -1;
     WF_TRY(weft_init(NULL, &context));
+    WF_TRY(copy_to_device(context, empty, sizeof empty, &source));
+    WF_TRY(copy_to_device(context, empty, 15 * sizeof *empty, &target));
     WF_TRY(weft_stream_create(context, &stream));
     number_rows(in, weft_rank(context));
     WF_TRY(weft_tensor_wrap(context, rows, source, &options, &here));
@@ -174,6 +176,8 @@ static weft_status move_gaps(void *unused)
     weft_tensor_release(&here);
     weft_tensor_release(&there);
     weft_tensor_release(&dense);
+    WF_TRY(weft_free(context, source));
+    WF_TRY(weft_free(context, target));
     weft_stream_release(context, &stream);
     weft_context_release(&context);
     return WEFT_OK;
@@ -191,17 +195,15 @@ static weft_context *alone;
 static weft_spec *lone;
 
 /* Every call that allocates, on a job of one rank. */
-static weft_status call_all(void *unused)
+static weft_status call_all(void *values)
 {
     static const int64_t strides[] = {8, 1};
     weft_tensor_options options = {
         .struct_size = sizeof options, .name = "w", .agree = true, .strides = strides};
     weft_difference_info info = {.struct_size = sizeof info};
     weft_tensor *made = NULL, *wrapped = NULL, *moved = NULL, *full = NULL;
-    float values[32] = {0};
     weft_status status;
 
-    (void)unused;
     status = weft_tensor_create(alone, lone, &options, &made);
     if (status == WEFT_OK) status = weft_tensor_wrap(alone, lone, values, &options, &wrapped);
     if (status == WEFT_OK) status = weft_tensor_fill(wrapped, 1, NULL);
@@ -218,9 +220,13 @@ static weft_status call_all(void *unused)
 
 START_TEST(every_allocation_may_fail)
 {
+    void *values = NULL;
+
     lone = spec_of("1", "f32[4,6] S(0)");
     ck_assert_int_eq(weft_init(NULL, &alone), WEFT_OK);
-    ck_assert_uint_ge(check_allocation_failures(call_all, NULL, NULL), 8);
+    ck_assert_int_eq(weft_alloc(alone, 32 * sizeof(float), WEFT_MEMORY_DEVICE, &values), WEFT_OK);
+    ck_assert_uint_ge(check_allocation_failures(call_all, NULL, values), 8);
+    ck_assert_int_eq(weft_free(alone, values), WEFT_OK);
     weft_context_release(&alone);
     weft_spec_release(&lone);
 }

@@ -76,13 +76,16 @@ static weft_status wrap_memory(void *unused)
                                    .name = "w",
                                    .release = count_release,
                                    .argument = &released};
-    float values[32] = {0};
+    weft_device_info device = {.struct_size = sizeof device};
+    float on_host[32] = {0}, *values;
     weft_tensor *tensor;
     weft_context *context;
     void *memory;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_device_get(context, &device));
+    WF_TRY(copy_to_device(context, on_host, sizeof on_host, &values));
     WF_TRY(weft_tensor_wrap(context, rows, values, &options, &tensor));
     HOLDS(weft_tensor_memory(tensor) == values);
     weft_tensor_release(&tensor);
@@ -99,6 +102,20 @@ static weft_status wrap_memory(void *unused)
             "is not aligned to its elements of 4 bytes");
     WF_TRY(weft_alloc(context, 40, WEFT_MEMORY_DEVICE, &memory));
     REFUSES(weft_tensor_wrap(context, rows, memory, &options, &tensor), "needs 48");
+    WF_TRY(weft_free(context, memory));
+    WF_TRY(weft_free(context, values));
+    options.release = NULL;
+    if ((device.features & WEFT_FEATURE_HOST_MEMORY) != 0) {
+        WF_TRY(weft_tensor_wrap(context, rows, on_host, &options, &tensor));
+        weft_tensor_release(&tensor);
+    } else {
+        REFUSES(
+            weft_tensor_wrap(context, rows, on_host, &options, &tensor),
+            "is host memory, which the device cannot use; weft_tensor_from_host copies from it");
+    }
+    WF_TRY(weft_alloc(context, 48, WEFT_MEMORY_PINNED, &memory));
+    WF_TRY(weft_tensor_wrap(context, rows, memory, &options, &tensor));
+    weft_tensor_release(&tensor);
     WF_TRY(weft_free(context, memory));
     weft_context_release(&context);
     return WEFT_OK;

@@ -310,12 +310,13 @@ static weft_status refuse_views(void *unused)
     static const int64_t huge[] = {INT64_MAX, INT64_MAX}, negative[] = {-1, 12};
     static const int64_t gaps[] = {8, 1}, other[] = {5, 5}, flat[] = {12}, thirds[] = {2, 2, 3};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = gaps, .name = "w"};
-    int32_t values[16] = {0};
     weft_tensor *tensor, *view = NULL;
     weft_context *context;
+    int32_t *values;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
+    WF_TRY(copy_to_device(context, (int32_t[16]){0}, 16 * sizeof *values, &values));
     WF_TRY(weft_tensor_wrap(context, current, values, &options, &tensor));
     REFUSES(weft_tensor_narrow(tensor, 2, 0, 1, &view),
             "weft_tensor_narrow: tensor \"w\": dim is 2, but the tensor has 2 dimensions");
@@ -335,6 +336,7 @@ static weft_status refuse_views(void *unused)
     HOLDS(weft_tensor_strides(view)[0] == 8 && weft_tensor_strides(view)[1] == 3);
     weft_tensor_release(&view);
     weft_tensor_release(&tensor);
+    WF_TRY(weft_free(context, values));
     weft_context_release(&context);
     return WEFT_OK;
 }
