@@ -3,6 +3,7 @@
 #include "apply.h"
 
 #include "exec/host/host.h"
+#include "ops/bind/attrs.h"
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct application {
     const weft_spec **specs;
     weft_op_choice *choice;
     uint32_t inputs, outputs;
+    uint32_t known;            /* number of outputs that the caller knows, or WF_ANY_OUTPUTS */
     weft_tensor *const *given; /* inputs, before their moves */
     /* inputs, then outputs; NULL: absent.  The call holds references to inputs that it has moved,
      * and to outputs if the caller gets them. */
@@ -98,7 +100,10 @@ static weft_status find_choice(struct application *a)
     bool moves = state->moves != WEFT_OP_MOVES_REFUSED, is_long = a->inputs >= WF_LONG_CALL;
     weft_op_options options = {.struct_size = sizeof options, .costs = a->context->costs};
 
-    if (is_long) a->choice = wf_long_call_find(state, &a->call, moves);
+    if (is_long) {
+        WF_TRY(wf_attrs_check(function, &a->call));
+        a->choice = wf_long_call_find(state, &a->call, moves);
+    }
     if (a->choice != NULL) return WEFT_OK;
     WF_TRY(wf_op_answer(function, moves, &a->call, &options, &a->choice));
     if (is_long) wf_long_call_keep(state, &a->call, moves, a->choice);
@@ -379,18 +384,25 @@ static weft_status compute(struct application *a, kernel_function *kernel, void 
 /* ---- the call ---- */
 
 /* The memory of moved inputs is freed in the order of the stream, which their kernel uses. */
-static void release_tensors(struct application *a, bool outputs)
+static void release_moved(struct application *a)
 {
     for (uint32_t i = 0; a->moves && i < a->inputs; i++)
         if (a->tensors[i] != a->given[i]) weft_tensor_release(&a->tensors[i]);
-    for (uint32_t i = a->inputs; outputs && a->keeps_outputs && i < a->inputs + a->outputs; i++)
-        weft_tensor_release(&a->tensors[i]);
 }
 
-/* SUCCESS: the caller has the outputs. */
-static void end(struct application *a, bool success)
+/* Give the outputs to the caller or, if the call failed, release them.  OUTPUTS may be the array of
+ * the inputs. */
+static void end(struct application *a, bool success, weft_tensor **outputs)
 {
-    if (a->tensors != NULL) release_tensors(a, !success);
+    if (a->tensors != NULL) {
+        weft_tensor **made = a->tensors + a->inputs;
+
+        release_moved(a);
+        if (success && outputs != NULL && a->outputs > 0)
+            memcpy(outputs, made, a->outputs * sizeof *outputs);
+        for (uint32_t i = 0; !success && outputs != NULL && i < a->outputs; i++)
+            weft_tensor_release(&made[i]);
+    }
     if (a->specs != a->few_specs) wf_free(a->specs);
     end_room(a);
     wf_local_attrs_free(&a->attrs);
@@ -403,6 +415,9 @@ static weft_status run(struct application *a, kernel_function *kernel, void *use
 
     WF_TRY(read_inputs(a, a->given));
     WF_TRY(choose(a));
+    if (a->known != WF_ANY_OUTPUTS && a->outputs != a->known)
+        return refuse(a, wf_fail(WEFT_ERR_INVALID, "its rule has %u outputs; expected %u",
+                                 a->outputs, a->known));
     if (a->outputs == 0) return WEFT_OK;
     status = wf_apply_agree(a->context, weft_op_choice_output(a->choice, 0));
     if (status != WEFT_OK) return refuse(a, status);
@@ -411,10 +426,10 @@ static weft_status run(struct application *a, kernel_function *kernel, void *use
     return compute(a, kernel, user);
 }
 
-weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
-                          weft_tensor *const *inputs,
-                          weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
-                          weft_stream *stream, weft_tensor **outputs)
+weft_status wf_op_apply_known(weft_context *context, const weft_op_call *call,
+                              weft_tensor *const *inputs,
+                              weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+                              weft_stream *stream, uint32_t known, weft_tensor **outputs)
 {
     struct application a;
     weft_status status;
@@ -426,6 +441,7 @@ weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
     a.stream = stream;
     a.specs = NULL;
     a.choice = NULL;
+    a.known = known;
     a.given = inputs;
     a.tensors = NULL;
     a.moves = false;
@@ -436,8 +452,14 @@ weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
     a.inputs = a.outputs = 0;
     WF_TRY(read_call(&a, call));
     status = run(&a, kernel, user);
-    if (status == WEFT_OK && outputs != NULL && a.outputs > 0)
-        memcpy(outputs, a.tensors + a.inputs, a.outputs * sizeof *outputs);
-    end(&a, status == WEFT_OK);
+    end(&a, status == WEFT_OK, outputs);
     return status;
+}
+
+weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
+                          weft_tensor *const *inputs,
+                          weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+                          weft_stream *stream, weft_tensor **outputs)
+{
+    return wf_op_apply_known(context, call, inputs, kernel, user, stream, WF_ANY_OUTPUTS, outputs);
 }

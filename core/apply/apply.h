@@ -40,6 +40,18 @@ static inline struct wf_apply_state *wf_apply_state(const weft_context *context)
  * ranks; later ones do nothing.  WEFT_ERR_MISMATCH names two ranks. */
 weft_status wf_apply_agree(weft_context *context, const weft_spec *spec) WF_NODISCARD;
 
+/* ---- apply.c ---- */
+
+enum { WF_ANY_OUTPUTS = UINT32_MAX };
+
+/* weft_op_apply of an operator with KNOWN outputs.  WEFT_ERR_INVALID: its rule has another
+ * number. */
+weft_status wf_op_apply_known(weft_context *context, const weft_op_call *call,
+                              weft_tensor *const *inputs,
+                              weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+                              weft_stream *stream, uint32_t known,
+                              weft_tensor **outputs) WF_NODISCARD;
+
 /* ---- lists.c ---- */
 
 /* The kept choice of a call with at least WF_LONG_CALL inputs, with a reference for the caller;

@@ -82,6 +82,7 @@ weft_status weft_op_backward_apply(weft_context *context, const weft_op_backward
     weft_tensor **room, **found;
     weft_status status = WEFT_OK;
     uint32_t most = 0;
+    size_t places;
 
     WF_TRY(wf_context_check(context, function));
     if (backward == NULL) return wf_fail_null(function, "backward");
@@ -95,8 +96,9 @@ weft_status weft_op_backward_apply(weft_context *context, const weft_op_backward
         uint32_t count = weft_op_backward_call(backward, i)->call->input_count;
         if (count > most) most = count;
     }
-    p.results = wf_calloc((size_t)info.results + most + info.inputs, sizeof *p.results);
-    if (p.results == NULL) return wf_fail_memory((info.results + most) * sizeof *p.results);
+    places = (size_t)info.results + most + info.inputs;
+    p.results = wf_calloc(places, sizeof *p.results);
+    if (p.results == NULL) return wf_fail_memory(places * sizeof *p.results);
     room = p.results + info.results;
     found = room + most;
     for (uint32_t i = 0; status == WEFT_OK && i < info.calls; i++)

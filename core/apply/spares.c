@@ -18,6 +18,8 @@ static bool keep(weft_tensor *tensor)
     _Atomic(weft_tensor *) *spares = spares_of(wf_apply_state(tensor->context), tensor->spec);
 
     if (tensor->last_list != NULL || tensor->own.dense.memory != NULL) return false;
+    if (wf_stream_check(tensor->context, tensor->stream, "weft_tensor_release") != WEFT_OK)
+        return false;
     tensor->made = 0; /* refused until it is used again */
     for (int i = 0; i < WF_SPARE_WAYS; i++) {
         weft_tensor *none = NULL;
@@ -28,6 +30,14 @@ static bool keep(weft_tensor *tensor)
     }
     tensor->made = wf_made_now(WF_KIND_TENSOR);
     return false;
+}
+
+/* True if a kernel may use freed memory of STREAM at once.  A kernel on the host may not wait for
+ * the work that still reads the memory. */
+static bool is_free(const weft_context *context, weft_stream *stream)
+{
+    return stream == NULL || (context->features & WEFT_FEATURE_HOST_MEMORY) == 0 ||
+           context->plugin->device->stream_query(context->device, stream) == WEFT_OK;
 }
 
 /* One thread at a time uses a context, so nobody else takes a spare tensor. */
@@ -49,8 +59,9 @@ static weft_tensor *take(struct wf_apply_state *state, const weft_spec *spec,
 weft_status wf_output_make(weft_context *context, const weft_spec *spec, weft_stream *stream,
                            const char *function, weft_tensor **out)
 {
-    weft_tensor *tensor = take(wf_apply_state(context), spec, stream);
+    weft_tensor *tensor = NULL;
 
+    if (is_free(context, stream)) tensor = take(wf_apply_state(context), spec, stream);
     if (tensor != NULL) {
         atomic_store_explicit(&tensor->references, 1, memory_order_relaxed);
         tensor->made = wf_made_now(WF_KIND_TENSOR);

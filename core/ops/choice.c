@@ -166,15 +166,6 @@ static uint32_t place_of(const weft_op_choice *choice, const struct wf_solver *s
     return at < choice->info.inputs ? at : UINT32_MAX;
 }
 
-/* True if no step of PLAN communicates. */
-static bool is_local(const weft_plan *plan)
-{
-    for (uint32_t i = 0; plan != NULL && i < plan->step_count; i++)
-        if (plan->steps[i].kind != WEFT_STEP_SLICE && plan->steps[i].kind != WEFT_STEP_PARTIAL)
-            return false;
-    return true;
-}
-
 /* Note the attributes that are sizes, with the positions that the tensors have in the call. */
 static void set_sizes(weft_op_choice *choice, const struct wf_solver *solver)
 {
@@ -210,7 +201,7 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
         choice->moves[at] = solution->moves[i];
         solution->moves[i] = NULL;
         choice->info.moves += choice->moves[at] != NULL;
-        if (!is_local(choice->moves[at])) choice->info.local = 0;
+        if (!wf_plan_is_local(choice->moves[at])) choice->info.local = 0;
     }
     choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, solution->cost_ns);
     choice->info.output_ns = wf_add_capped(choice->info.output_ns, solution->output_ns);
@@ -231,7 +222,7 @@ void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec
     choice->moves[index] = move;
     if (move == NULL) return;
     choice->info.moves++;
-    if (!is_local(move)) choice->info.local = 0;
+    if (!wf_plan_is_local(move)) choice->info.local = 0;
     choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, move->cost_ns);
 }
 

@@ -20,12 +20,9 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
     else
         WF_TRY(wf_fail_named(wf_options_read("weft_op_options", options, read, sizeof *read),
                              function));
-    if (call->name == NULL || (call->inputs == NULL && call->input_count > 0) ||
-        (call->attrs == NULL && call->attr_count > 0))
+    if (call->name == NULL || (call->inputs == NULL && call->input_count > 0))
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,
-                       call->name == NULL     ? "name"
-                       : call->inputs == NULL ? "inputs"
-                                              : "attrs");
+                       call->name == NULL ? "name" : "inputs");
     if ((read->flags & ~(uint32_t)(WEFT_OP_EXACT | WEFT_OP_NO_MOVES | WEFT_OP_NO_PARTIALS |
                                    WEFT_OP_FALLBACK | WEFT_OP_PRICE_PARTIALS)) != 0)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_options.flags has unknown bits: 0x%x",
@@ -33,14 +30,7 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
     if (call->outputs == NULL && call->output_count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.outputs is NULL, and output_count is %u",
                        function, call->output_count);
-    for (uint32_t i = 0; i < call->attr_count; i++) {
-        const weft_op_attr *a = &call->attrs[i];
-        if (a->name == NULL || a->kind > WEFT_ATTR_TEXT ||
-            (a->kind == WEFT_ATTR_TEXT && a->text == NULL) ||
-            (a->kind == WEFT_ATTR_LIST && a->list == NULL && a->count > 0))
-            return wf_fail(WEFT_ERR_INVALID, "%s: attribute %u has no name or no value", function,
-                           i);
-    }
+    WF_TRY(wf_attrs_check(function, call));
     for (uint32_t i = 0; i < call->output_count; i++)
         WF_TRY(wf_fail_named(
             wf_shape_check(call->outputs[i].dims, call->outputs[i].shape, call->outputs[i].dtype),

@@ -111,6 +111,14 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
     return WEFT_OK;
 }
 
+bool wf_plan_is_local(const weft_plan *plan)
+{
+    for (uint32_t i = 0; plan != NULL && i < plan->step_count; i++)
+        if (plan->steps[i].kind != WEFT_STEP_SLICE && plan->steps[i].kind != WEFT_STEP_PARTIAL)
+            return false;
+    return true;
+}
+
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds)
 {
     const char *gap = "";

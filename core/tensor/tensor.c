@@ -1,4 +1,4 @@
-/* tensor.c - creation, references and properties of tensors. */
+/* tensor.c - creation, memory and references of tensors. */
 #include "tensor.h"
 
 #include "exec/bound.h"

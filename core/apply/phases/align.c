@@ -3,15 +3,6 @@
 
 #include "plan/plan.h"
 
-/* True if no step of PLAN communicates. */
-static bool is_local(const weft_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].kind != WEFT_STEP_SLICE && plan->steps[i].kind != WEFT_STEP_PARTIAL)
-            return false;
-    return true;
-}
-
 /* The plan from TENSOR to SPEC communicates: refuse it or, if it is permitted, show it. */
 static weft_status consider(const struct wf_phases *p, uint32_t input, const weft_tensor *tensor,
                             const weft_plan *plan)
@@ -21,7 +12,7 @@ static weft_status consider(const struct wf_phases *p, uint32_t input, const wef
     struct wf_text price = {0};
     weft_status status = WEFT_OK;
 
-    if (moves == WEFT_OP_MOVES_MADE || is_local(plan)) return WEFT_OK;
+    if (moves == WEFT_OP_MOVES_MADE || wf_plan_is_local(plan)) return WEFT_OK;
     (void)!weft_spec_print(tensor->spec, from, sizeof from, NULL);
     (void)!weft_spec_print(plan->to, to, sizeof to, NULL);
     wf_text_time(&price, plan->cost_ns);

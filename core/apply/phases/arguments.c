@@ -25,9 +25,7 @@ weft_status wf_phases_read(struct wf_phases *p, const weft_op_call *call)
     p->call.struct_size = sizeof p->call;
     if (p->call.name == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.name is NULL", WF_PHASES_FUNCTION);
-    if (p->call.attrs == NULL && p->call.attr_count > 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.attrs is NULL", WF_PHASES_FUNCTION);
-    return WEFT_OK;
+    return wf_attrs_check(WF_PHASES_FUNCTION, &p->call);
 }
 
 static weft_status check_attrs(const struct wf_phases *p)
@@ -35,12 +33,14 @@ static weft_status check_attrs(const struct wf_phases *p)
     for (uint32_t i = 0; i < p->call.attr_count; i++) {
         const char *name = p->call.attrs[i].name;
 
-        if (name == NULL)
-            return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID, "attrs[%u].name is NULL", i));
         if (!is_known(p->op, name))
             return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                                "it has no attribute %.50s; its attributes: %s",
                                                name, p->op->attrs));
+        if (strcmp(name, "keepdim") == 0 && p->call.attrs[i].kind == WEFT_ATTR_TEXT)
+            return wf_phases_refuse(
+                p, wf_fail(WEFT_ERR_INVALID, "attribute keepdim is %.50s; it must be true or false",
+                           p->call.attrs[i].text));
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(p->call.attrs[j].name, name) == 0)
                 return wf_phases_refuse(
@@ -102,7 +102,6 @@ weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *input
         WF_TRY(check_dtype(p, i));
     }
     p->x = p->inputs[p->main]->spec;
-    p->statistic = p->x->layout.dtype == WEFT_DTYPE_F64 ? WEFT_DTYPE_F64 : WEFT_DTYPE_F32;
     return WEFT_OK;
 }
 
@@ -112,6 +111,7 @@ static weft_status add_dim(struct wf_phases *p, int64_t dim, int32_t dims)
 {
     int64_t at = dim < 0 ? dim + dims : dim;
 
+    if (dims == 0 && (dim == 0 || dim == -1)) return WEFT_OK; /* a scalar has no others */
     if (at < 0 || at >= dims)
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                            "dimension %lld does not exist; the input has %d",
@@ -126,8 +126,8 @@ static weft_status add_dim(struct wf_phases *p, int64_t dim, int32_t dims)
 weft_status wf_phases_read_dims(struct wf_phases *p, int32_t dims)
 {
     const weft_op_attr *attr = wf_attr_find(&p->call, "dims", 4);
-    const int64_t *list;
-    uint32_t count;
+    const int64_t *list = NULL;
+    uint32_t count = 0;
     int64_t dim;
 
     p->keepdim = wf_attr_keepdim(&p->call);
@@ -138,13 +138,10 @@ weft_status wf_phases_read_dims(struct wf_phases *p, int32_t dims)
                 p, wf_fail(WEFT_ERR_INVALID, "it needs the attribute dim, an integer"));
         return add_dim(p, dim, dims);
     }
-    if (attr == NULL) {
-        p->reduced = (1u << dims) - 1;
-        return WEFT_OK;
-    }
-    if (!wf_attr_list(attr, &list, &count))
+    if (attr != NULL && !wf_attr_list(attr, &list, &count))
         return wf_phases_refuse(
             p, wf_fail(WEFT_ERR_INVALID, "the attribute dims is not a list of dimensions"));
+    if (count == 0) p->reduced = (1u << dims) - 1;
     for (uint32_t i = 0; i < count; i++)
         WF_TRY(add_dim(p, list[i], dims));
     return WEFT_OK;

@@ -48,8 +48,8 @@ static weft_status apply_whole(struct wf_phases *p, weft_tensor *const *inputs,
                                weft_tensor **outputs)
 {
     weft_tensor *made[WF_PHASE_OUTPUTS];
-    weft_status status =
-        weft_op_apply(p->context, &p->call, inputs, p->kernel, p->user, p->stream, made);
+    weft_status status = wf_op_apply_known(p->context, &p->call, inputs, p->kernel, p->user,
+                                           p->stream, p->op->outputs, made);
 
     if (status != WEFT_OK) return wf_fail_named(status, WF_PHASES_FUNCTION);
     for (uint32_t i = 0; i < p->op->outputs; i++)
@@ -76,6 +76,7 @@ static weft_status complete_main(struct wf_phases *p)
     weft_spec *spec = NULL;
     weft_status status = wf_complete_spec(p->x, &spec);
 
+    p->statistic = p->x->layout.dtype == WEFT_DTYPE_F64 ? WEFT_DTYPE_F64 : WEFT_DTYPE_F32;
     if (status != WEFT_OK) return wf_phases_give_up(p, status);
     WF_TRY(wf_phases_align(p, p->main, spec));
     p->x = p->inputs[p->main]->spec;

@@ -39,8 +39,10 @@ typedef struct weft_op_run {
     size_t struct_size;
     const char *name; /* of the call */
     weft_context *context;
-    weft_stream *stream; /* the kernel posts its work to it, or completes it before it returns */
-    int32_t rank;        /* of the shards */
+    /* Inputs are complete in the order of this stream.  The kernel posts its work to it, or waits
+     * for it and completes its work before it returns. */
+    weft_stream *stream;
+    int32_t rank; /* of the shards */
     uint32_t input_count, output_count, attr_count;
     const weft_op_local *inputs; /* in the order of the call */
     /* The memory of an operator in place, or of the form `NAME.out`, is that of the input. */

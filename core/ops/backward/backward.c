@@ -1,6 +1,8 @@
 /* backward.c - the public functions on the calls of gradients. */
 #include "backward.h"
 
+#include "base/number.h"
+
 #include <string.h>
 
 static const char function[] = "weft_op_backward_create";
@@ -41,7 +43,7 @@ static weft_status make_tensors(weft_op_backward *b, const weft_op_call *call)
 }
 
 /* The rule of the operator that applies to CALL, with a reference for the caller. */
-static weft_status find_rule(const weft_op_call *call, struct wf_rule **out)
+static weft_status find_rule(const weft_op_call *call, bool *is_registered, struct wf_rule **out)
 {
     const struct wf_op_entry *entry;
     weft_status status = WEFT_OK;
@@ -57,6 +59,7 @@ static weft_status find_rule(const weft_op_call *call, struct wf_rule **out)
                          call->name);
     for (uint32_t i = 0; status == WEFT_OK && *out == NULL && i < entry->rule_count; i++)
         if (wf_attr_guards_hold(entry->rules[i], call)) *out = wf_rule_retain(entry->rules[i]);
+    *is_registered = entry != NULL && entry->registered;
     wf_op_leave(ticket);
     if (status == WEFT_OK && *out == NULL)
         status = wf_fail(WEFT_ERR_INTERNAL, "operator %.100s: no rule applies", call->name);
@@ -73,12 +76,19 @@ static bool is_rounded(const weft_op_call *call)
 
 static weft_status derive(struct wf_derivation *d)
 {
-    const char *formula = wf_formula_find(d->forward->name);
+    const char *formula = d->is_registered ? NULL : wf_formula_find(d->forward);
     bool found = false;
 
     if (is_rounded(d->forward))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "operator %.100s: a rounded result has no gradient",
                        d->forward->name);
+    for (uint32_t i = 0; i < d->backward->info.inputs; i++)
+        if (d->backward->inputs[i] != NULL && wf_derive_wants(d, i) &&
+            wf_dtype_is_complex(d->backward->inputs[i]->layout.dtype))
+            return wf_fail(WEFT_ERR_UNSUPPORTED,
+                           "operator %.100s: the gradient of input %u is not known, because the "
+                           "input is complex",
+                           d->forward->name, i);
     if (formula != NULL) return wf_formula_evaluate(d, formula);
     WF_TRY(wf_written_evaluate(d, &found));
     if (found) return WEFT_OK;
@@ -89,12 +99,12 @@ static weft_status derive(struct wf_derivation *d)
 
 static weft_status build(weft_op_backward *b, const weft_op_call *call, const unsigned char *wanted)
 {
-    struct wf_derivation d = {b, call, wanted, NULL};
+    struct wf_derivation d = {b, call, wanted, NULL, false};
     weft_status status;
 
     WF_TRY(wf_op_answer(function, true, call, NULL, &b->forward));
     WF_TRY(make_tensors(b, call));
-    WF_TRY(find_rule(call, &d.rule));
+    WF_TRY(find_rule(call, &d.is_registered, &d.rule));
     status = derive(&d);
     wf_rule_drop(d.rule);
     return status;

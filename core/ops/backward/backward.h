@@ -36,6 +36,7 @@ struct wf_derivation {
     const weft_op_call *forward;
     const unsigned char *wanted; /* per input; NULL: all */
     struct wf_rule *rule;        /* of the forward call; a reference of its own */
+    bool is_registered;          /* by the program, in place of weft's rule or beside them */
 };
 
 /* Some tensors of the forward call, or results. */
@@ -46,8 +47,9 @@ struct wf_operands {
 
 /* ---- formulas.c ---- */
 
-/* The formulas of operator NAME, "a = ...; b = ..."; NULL: there are none. */
-const char *wf_formula_find(const char *name);
+/* The formulas of the operator of CALL, one of weft's own: "a = ...; b = ...".  NULL if they are
+ * not known. */
+const char *wf_formula_find(const weft_op_call *call);
 
 /* ---- evaluate.c ---- */
 

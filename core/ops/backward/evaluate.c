@@ -33,13 +33,18 @@ static weft_status make_room(struct evaluation *e, struct wf_operands *out)
     return out->list != NULL ? WEFT_OK : wf_fail_memory(out->room * sizeof *out->list);
 }
 
-/* A tensor of the forward call, or `g`, the gradients of its first output slot. */
+/* A tensor of the forward call, or `g`, the gradients of its first output slot.  `w?` is absent if
+ * the rule of the forward call has no such slot. */
 static weft_status add_tensor(struct evaluation *e, const char *name, size_t length,
                               struct wf_operands *out)
 {
     int slot = wf_derive_find(e->d, name, length);
 
     (void)wf_scan_char(&e->scan, '*');
+    if (wf_scan_char(&e->scan, '?') && slot < 0) {
+        out->list[out->count++] = (weft_op_operand){WEFT_OP_FROM_NOTHING, 0};
+        return WEFT_OK;
+    }
     if (slot >= 0) return wf_derive_slot(e->d, (uint32_t)slot, false, out);
     if (is_word(name, length, "g")) return wf_derive_slot(e->d, e->d->rule->input_count, true, out);
     return fail(e, "a tensor of the rule");

@@ -13,6 +13,7 @@
  *     rows(x), number(x)        the size of dimension 0; how many tensors a list has
  *     count                     elements of the first input for each of the first output
  *     inverse(order)            the inverse of a permutation
+ *     w?                        w, or nothing if the rule has no w
  *     scaled(g, alpha)          mul_scalar, if the forward call has the attribute
  *     contract(g, x)            g[.. n] x[.. k] -> [n k] */
 #include "backward.h"
@@ -82,7 +83,7 @@ static const char *const formulas[] = {
     "rms_norm: x w = rms_norm_bwd(g, x, r, w, *)",
     "group_norm: x w b = group_norm_bwd(g, x, m, r, w, *)",
     "mse_loss: a = mse_loss_bwd(g, a, b, *); b = neg(mse_loss_bwd(g, a, b, *))",
-    "nll_loss: x = nll_loss_bwd(g, x, t, w, z, *)",
+    "nll_loss: x = nll_loss_bwd(g, x, t, w?, z, *)",
     "sdpa: q k v = sdpa_bwd(g, q, k, v, o, l, m, *)",
     "sdpa_gqa: q k v = sdpa_gqa_bwd(g, q, k, v, o, l, *)",
     "rope: x = rope(g, c, neg(n), *)",
@@ -135,10 +136,15 @@ static bool is_of(const char *line, const char *name, size_t length)
     return false;
 }
 
-const char *wf_formula_find(const char *name)
+const char *wf_formula_find(const weft_op_call *call)
 {
+    const char *name = call->name;
     size_t length = strlen(name);
+    int64_t exponent;
 
+    if (strcmp(name, "pow_scalar") == 0 && wf_attr_int(call, "exponent", &exponent) &&
+        exponent == 0)
+        return "a = zeros_like(g)"; /* a^-1 is infinite where a is 0 */
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
         if (is_of(formulas[i], name, length)) return strchr(formulas[i], ':') + 1;
     return NULL;

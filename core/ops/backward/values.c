@@ -111,10 +111,11 @@ static void keep_dims(const struct wf_derivation *d, const struct wf_layout *lay
     const int64_t *list = NULL;
     uint32_t count = 0;
 
+    if (attr != NULL && !wf_attr_list(attr, &list, &count)) count = 0;
     for (int32_t i = 0; i < layout->dims; i++)
-        shape[i] = attr != NULL ? layout->shape[i] : 1;
-    if (attr == NULL || !wf_attr_list(attr, &list, &count)) return;
-    for (uint32_t i = 0; i < count; i++)
+        shape[i] = count > 0 ? layout->shape[i] : 1;
+    for (uint32_t i = 0; i < count && layout->dims > 0;
+         i++) /* a scalar has only dimensions 0, -1 */
         shape[list[i] < 0 ? list[i] + layout->dims : list[i]] = 1;
 }
 

@@ -48,18 +48,28 @@ static weft_status add_operands(struct wf_derivation *d, const struct wf_rule *r
 static weft_status set_gradients(struct wf_derivation *d, const struct wf_rule *rule,
                                  weft_op_operand result)
 {
-    weft_op_operand storage;
-    struct wf_operands input = {&storage, 0, 1};
+    uint32_t room = d->backward->info.inputs;
+    struct wf_operands inputs = {wf_backward_room(d->backward, room, sizeof *inputs.list), 0, room};
 
-    for (int i = 0; i < rule->output_count; i++, result.index++) {
-        struct wf_word word = rule->slots[rule->input_count + i].name;
-        const char *name = rule->text + word.at;
-        int slot = name[0] == 'd' ? wf_derive_find(d, name + 1, word.length - 1u) : -1;
+    if (inputs.list == NULL) return wf_fail_memory(room * sizeof *inputs.list);
+    for (int i = 0; i < rule->output_count; i++) {
+        const struct wf_slot *output = &rule->slots[rule->input_count + i];
+        const char *name = rule->text + output->name.at;
+        int slot = name[0] == 'd' ? wf_derive_find(d, name + 1, output->name.length - 1u) : -1;
+        bool is_gradient = slot >= 0 && slot < d->rule->input_count;
 
-        if (slot < 0 || slot >= d->rule->input_count || d->rule->slots[slot].list) continue;
-        input.count = 0;
-        WF_TRY(wf_derive_slot(d, (uint32_t)slot, false, &input));
-        if (storage.source == WEFT_OP_FROM_INPUT) WF_TRY(wf_derive_set(d, storage.index, result));
+        if (output->list && (!is_gradient || !d->rule->slots[slot].list))
+            return wf_fail(
+                WEFT_ERR_UNSUPPORTED,
+                "operator %.100s_bwd: output %.*s is a list, but not of the gradients of "
+                "a list of operator %.100s",
+                d->forward->name, WF_WORD(rule, output->name), d->forward->name);
+        inputs.count = 0;
+        if (is_gradient && output->list == d->rule->slots[slot].list)
+            WF_TRY(wf_derive_slot(d, (uint32_t)slot, false, &inputs));
+        for (uint32_t k = 0; k < (output->list ? inputs.count : 1); k++, result.index++)
+            if (k < inputs.count && inputs.list[k].source == WEFT_OP_FROM_INPUT)
+                WF_TRY(wf_derive_set(d, inputs.list[k].index, result));
     }
     return WEFT_OK;
 }

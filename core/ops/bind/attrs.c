@@ -21,6 +21,22 @@ weft_status wf_op_refuse(const struct wf_op *op, const char *format, ...)
     return status;
 }
 
+weft_status wf_attrs_check(const char *function, const weft_op_call *call)
+{
+    if (call->attrs == NULL && call->attr_count > 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.attrs is NULL", function);
+    for (uint32_t i = 0; i < call->attr_count; i++) {
+        const weft_op_attr *a = &call->attrs[i];
+
+        if (a->name == NULL || a->kind > WEFT_ATTR_TEXT ||
+            (a->kind == WEFT_ATTR_TEXT && a->text == NULL) ||
+            (a->kind == WEFT_ATTR_LIST && a->list == NULL && a->count > 0))
+            return wf_fail(WEFT_ERR_INVALID, "%s: attribute %u has no name or no value", function,
+                           i);
+    }
+    return WEFT_OK;
+}
+
 const weft_op_attr *wf_attr_find(const weft_op_call *call, const char *name, size_t length)
 {
     for (uint32_t i = 0; i < call->attr_count; i++)

@@ -2,8 +2,11 @@
 #ifndef WEFT_OPS_BIND_ATTRS_H
 #define WEFT_OPS_BIND_ATTRS_H
 
+#include "base/base.h"
 #include "weft/ops.h"
 
+/* WEFT_ERR_INVALID: an attribute has no name, an unknown kind, or no value. */
+weft_status wf_attrs_check(const char *function, const weft_op_call *call) WF_NODISCARD;
 const weft_op_attr *wf_attr_find(const weft_op_call *call, const char *name, size_t length);
 /* True if the attribute is a number; a list of one number is one. */
 bool wf_attr_number(const weft_op_attr *attr, double *out);

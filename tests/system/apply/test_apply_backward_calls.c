@@ -91,6 +91,71 @@ START_TEST(operators_of_the_program_have_gradients_by_a_rule_of_their_own)
 }
 END_TEST
 
+START_TEST(lists_of_a_rule_have_gradients)
+{
+    weft_op_backward *b;
+
+    ck_assert_int_eq(weft_op_register("t_list: x*[..] w[..] -> y[..]\n"
+                                      "t_list_bwd: g[..] x*[..] w[..] -> dx*[..] dw[..]"),
+                     WEFT_OK);
+    b = backward_of("t_list", "2", "f32[4] S(0) ; f32[4] S(0) ; f32[4] S(0)", "", NULL);
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert_uint_eq(weft_op_backward_gradient(b, i)->index, i);
+    weft_op_backward_release(&b);
+    ck_assert_int_eq(weft_op_remove("t_list"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("t_list_bwd"), WEFT_OK);
+}
+END_TEST
+
+START_TEST(a_rule_of_the_program_comes_before_the_gradients_of_weft)
+{
+    weft_op_backward *b;
+
+    ck_assert_int_eq(weft_op_register("scale: a[..] w[..] -> b[..]\n"
+                                      "scale_bwd: g[..] a[..] w[..] -> da[..] dw[..]"),
+                     WEFT_OK);
+    b = backward_of("scale", "2", "f32[4] S(0) ; f32[4] S(0)", "", NULL);
+    ck_assert_str_eq(weft_op_backward_call(b, 0)->call->name, "scale_bwd");
+    ck_assert_uint_eq(weft_op_backward_gradient(b, 1)->index, 1);
+    weft_op_backward_release(&b);
+    ck_assert_int_eq(weft_op_remove("scale"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("scale_bwd"), WEFT_OK);
+}
+END_TEST
+
+START_TEST(attributes_at_their_limits_have_gradients)
+{
+    weft_op_backward *b = backward_of("sum", "2", "f32[] R", "dims=-1,", NULL);
+
+    ck_assert_str_eq(gradient_layout(b, 0), "f32[] R");
+    weft_op_backward_release(&b);
+    b = backward_of("pow_scalar", "2", "f32[4] S(0)", "exponent=0", NULL);
+    ck_assert_str_eq(weft_op_backward_call(b, 0)->call->name, "zeros_like");
+    weft_op_backward_release(&b);
+    b = backward_of("nll_loss", "2", "f32[4,6] R ; i64[4] R", "reduction=mean", NULL);
+    ck_assert_str_eq(gradient_layout(b, 0), "f32[4,6] R");
+    weft_op_backward_release(&b);
+}
+END_TEST
+
+/* No list of dimensions, and an empty one, are all dimensions. */
+START_TEST(an_empty_list_of_dimensions_is_all_of_them)
+{
+    weft_op_attr none = {.name = "dims", .kind = WEFT_ATTR_LIST};
+    weft_op_backward *b = NULL;
+    struct op_text text;
+
+    op_begin(&text, "sum", "2", "f32[4,6] S(0)", "", NULL);
+    text.call.attrs = &none;
+    text.call.attr_count = 1;
+    ck_assert_msg(weft_op_backward_create(&text.call, NULL, &b) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_str_eq(gradient_layout(b, 0), "f32[4,6] S(0)");
+    weft_op_backward_release(&b);
+    op_end(&text);
+}
+END_TEST
+
 static void refuse(const char *name, const char *inputs, const char *attrs, weft_status status,
                    const char *reason)
 {
@@ -110,6 +175,7 @@ START_TEST(calls_without_known_gradients_are_refused)
            "register an operator argsort_bwd");
     refuse("relu_", "f32[4] R", "", WEFT_ERR_UNSUPPORTED, "not of forms in place");
     refuse("div", "f32[4] R ; f32[4] R", "rounding_mode=floor", WEFT_ERR_UNSUPPORTED, "rounded");
+    refuse("mul", "c64[4] R ; c64[4] R", "", WEFT_ERR_UNSUPPORTED, "the input is complex");
     refuse("mm", "f32[4,5] R", "", WEFT_ERR_INVALID, "mm");
     refuse("exp", "i64[4] R ; i64[4] R", "", WEFT_ERR_INVALID, "exp");
     refuse("no_such", "f32[4] R", "", WEFT_ERR_NOT_FOUND, "no_such");
@@ -169,5 +235,7 @@ END_TEST
 
 SUITE(apply_backward_calls, only_wanted_gradients_are_computed,
       operators_of_the_program_have_gradients_by_a_rule_of_their_own,
+      lists_of_a_rule_have_gradients, a_rule_of_the_program_comes_before_the_gradients_of_weft,
+      attributes_at_their_limits_have_gradients, an_empty_list_of_dimensions_is_all_of_them,
       calls_without_known_gradients_are_refused, a_missing_tensor_is_named,
       without_memory_nothing_leaks)

@@ -204,5 +204,31 @@ START_TEST(outputs_may_be_left_out_only_in_place)
 }
 END_TEST
 
+/* The choice of such a call is kept, and found by its attributes. */
+START_TEST(attributes_without_values_are_refused)
+{
+    static struct model m;
+    weft_op_call call = {.struct_size = sizeof call, .name = "adamw", .attr_count = 4};
+    weft_op_attr attrs[4] = {{.name = "lr", .kind = WEFT_ATTR_TEXT},
+                             {.name = "beta1", .kind = WEFT_ATTR_REAL},
+                             {.name = "beta2", .kind = WEFT_ATTR_REAL},
+                             {.name = "weight_decay", .kind = WEFT_ATTR_REAL}};
+    int calls = 0;
+
+    begin(&m, FEW);
+    call.input_count = LISTS * FEW;
+    ck_assert_int_eq(step(&m, 0.1, &calls), WEFT_OK);
+    ck_assert_int_eq(weft_op_apply(m.context, &call, m.tensors, adamw, &calls, NULL, NULL),
+                     WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_op_call.attrs is NULL"));
+    call.attrs = attrs;
+    ck_assert_int_eq(weft_op_apply(m.context, &call, m.tensors, adamw, &calls, NULL, NULL),
+                     WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "attribute 0 has no name or no value"));
+    end(&m);
+}
+END_TEST
+
 SUITE(apply_lists, one_call_updates_parameters_of_all_layouts,
-      a_list_with_other_layouts_is_another_call, outputs_may_be_left_out_only_in_place)
+      a_list_with_other_layouts_is_another_call, outputs_may_be_left_out_only_in_place,
+      attributes_without_values_are_refused)

@@ -111,6 +111,7 @@ END_TEST
 
 static weft_status use_streams(void *unused)
 {
+    weft_memory_info before = {.struct_size = sizeof before}, after = before;
     weft_tensor *x, *a = NULL, *b = NULL, *first;
     weft_context *context;
     weft_stream *stream;
@@ -134,9 +135,12 @@ static weft_status use_streams(void *unused)
     /* what is too large is freed */
     weft_tensor_release(&x);
     WF_TRY(make(context, "f32[512,256] S(0)", 2, &x));
+    WF_TRY(weft_memory_get(context, &before));
     WF_TRY(relu(x, NULL, &a));
     HOLDS(is_all(a, 2));
     weft_tensor_release(&a);
+    WF_TRY(weft_memory_get(context, &after));
+    HOLDS(after.pieces == before.pieces && after.bytes == before.bytes);
     weft_tensor_release(&x);
     weft_context_release(&context);
     return WEFT_OK;
@@ -148,4 +152,73 @@ START_TEST(a_stream_has_outputs_of_its_own)
 }
 END_TEST
 
-SUITE(apply_outputs, a_released_output_serves_the_next_one, a_stream_has_outputs_of_its_own)
+/* A kernel on the host writes at once; the stream still reads the output before it. */
+static weft_status overtake(void *unused)
+{
+    enum { LONG = 1 << 26 };
+    weft_tensor *x, *y, *z, *a = NULL;
+    weft_context *context;
+    weft_stream *stream;
+    void *large;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "f32[6,4] S(0)", 3, &x));
+    WF_TRY(make(context, "f32[6,4] S(0)", 5, &y));
+    WF_TRY(make(context, "f32[6,4] S(0)", 0, &z));
+    WF_TRY(weft_stream_create(context, &stream));
+    WF_TRY(weft_alloc(context, LONG, WEFT_MEMORY_DEVICE, &large));
+    WF_TRY(relu(x, stream, &a));
+    WF_TRY(weft_memory_fill(context, large, 1, LONG, stream));
+    WF_TRY(weft_tensor_move_into(a, z, stream, NULL));
+    weft_tensor_release(&a);
+    WF_TRY(relu(y, stream, &a));
+    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    HOLDS(is_all(z, 3) && is_all(a, 5));
+    weft_tensor_release(&a);
+    weft_tensor_release(&x);
+    weft_tensor_release(&y);
+    weft_tensor_release(&z);
+    WF_TRY(weft_free(context, large));
+    weft_stream_release(context, &stream);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(an_output_that_the_stream_reads_is_not_used_again)
+{
+    run_silently(overtake);
+}
+END_TEST
+
+/* The array of the inputs is also that of the outputs, and one input is moved. */
+static weft_status overwrite_inputs(void *unused)
+{
+    weft_op_call add = {.struct_size = sizeof add, .name = "add", .input_count = 2};
+    weft_tensor *x, *y, *tensors[2];
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
+    WF_TRY(make(context, "f32[6,4] S(0)", 3, &x));
+    WF_TRY(make(context, "f32[6,4] S(1)", 5, &y));
+    tensors[0] = x;
+    tensors[1] = y;
+    WF_TRY(weft_op_apply(context, &add, tensors, plain_kernel, NULL, NULL, tensors));
+    HOLDS(is_all(tensors[0], 8) && is_all(x, 3) && is_all(y, 5));
+    weft_tensor_release(&tensors[0]);
+    weft_tensor_release(&x);
+    weft_tensor_release(&y);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(outputs_may_replace_inputs_in_their_array)
+{
+    run_silently(overwrite_inputs);
+}
+END_TEST
+
+SUITE(apply_outputs, a_released_output_serves_the_next_one, a_stream_has_outputs_of_its_own,
+      an_output_that_the_stream_reads_is_not_used_again, outputs_may_replace_inputs_in_their_array)

@@ -246,6 +246,101 @@ START_TEST(wrong_calls_are_refused)
 }
 END_TEST
 
+static weft_status refuse_attributes(void *unused)
+{
+    const weft_op_attr nothing = {.name = "dims", .kind = WEFT_ATTR_LIST, .count = 1};
+    const weft_op_attr text = {.name = "keepdim", .kind = WEFT_ATTR_TEXT, .text = "true"};
+    const struct {
+        const weft_op_attr *attr;
+        const char *reason;
+    } cases[] = {{&nothing, "weft_op_apply_phases: attribute 0 has no name or no value"},
+                 {&text, "attribute keepdim is true; it must be true or false"},
+                 {NULL, "weft_op_call.attrs is NULL"}};
+    weft_tensor *x, *out = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        const weft_op_call call = call_of("logsumexp", 1, cases[i].attr, 1);
+
+        REFUSES(weft_op_apply_phases(context, &call, &x, phase_kernel, NULL, NULL, &out),
+                cases[i].reason);
+    }
+    weft_tensor_release(&x);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(wrong_attributes_are_refused)
+{
+    run_on(2, refuse_attributes, NULL);
+}
+END_TEST
+
+static weft_status apply_replaced(void *unused)
+{
+    const weft_op_attr dim_0 = {.name = "dim", .kind = WEFT_ATTR_INT};
+    const weft_op_call select = call_of("index_select", 2, &dim_0, 1);
+    weft_tensor *inputs[2], *out[3] = {NULL};
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4] R", &inputs[0]));
+    WF_TRY(make(context, "2", "f32[4] R", &inputs[1]));
+    REFUSES(weft_op_apply_phases(context, &select, inputs, phase_kernel, NULL, NULL, out),
+            "operator index_select: its rule has 4 outputs; expected 1");
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rule_with_other_outputs_is_refused)
+{
+    ck_assert_int_eq(weft_op_register("index_select(dim): x[..] i[..] -> a[..] b[..] c[..] d[..]"),
+                     WEFT_OK);
+    run_on(2, apply_replaced, NULL);
+    ck_assert_int_eq(weft_op_remove("index_select"), WEFT_OK);
+}
+END_TEST
+
+/* A list of no dimensions is a list of all; a scalar has the dimensions 0 and -1. */
+static weft_status apply_at_limits(void *unused)
+{
+    const weft_op_attr none = {.name = "dims", .kind = WEFT_ATTR_LIST};
+    const int64_t minus_1 = -1;
+    const weft_op_attr last = {
+        .name = "dims", .kind = WEFT_ATTR_LIST, .list = &minus_1, .count = 1};
+    const weft_op_call all = call_of("logsumexp", 1, &none, 1);
+    const weft_op_call one = call_of("logsumexp", 1, &last, 1);
+    weft_tensor *x, *scalar, *y = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[8] S(0)", &x));
+    WF_TRY(make(context, "2", "f32[] R", &scalar));
+    WF_TRY(weft_op_apply_phases(context, &all, &x, phase_kernel, NULL, NULL, &y));
+    HOLDS(prints(y, "f32[] R"));
+    weft_tensor_release(&y);
+    WF_TRY(weft_op_apply_phases(context, &one, &scalar, phase_kernel, NULL, NULL, &y));
+    HOLDS(prints(y, "f32[] R"));
+    weft_tensor_release(&y);
+    weft_tensor_release(&x);
+    weft_tensor_release(&scalar);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(lists_of_dimensions_mean_what_rules_mean)
+{
+    run_on(2, apply_at_limits, NULL);
+}
+END_TEST
+
 static weft_status mix_contexts(void)
 {
     const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 2};
@@ -273,4 +368,6 @@ END_TEST
 SUITE(apply_phase_faults, a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call,
       a_kernel_that_fails_in_the_last_phase_fails_the_next_collective,
       the_kernel_is_called_once_per_phase_where_there_are_elements, wrong_calls_are_refused,
-      a_call_without_memory_fails_and_keeps_nothing, tensors_of_another_context_are_refused)
+      a_call_without_memory_fails_and_keeps_nothing, wrong_attributes_are_refused,
+      a_rule_with_other_outputs_is_refused, lists_of_dimensions_mean_what_rules_mean,
+      tensors_of_another_context_are_refused)
