@@ -99,17 +99,26 @@ static double factor_of(const struct step_request *request, int32_t rank)
     return factor;
 }
 
+/* The ranks along axis A of --mesh wait for each other in a microbatch.  The meshes may have their
+ * axes in different orders. */
+static bool is_synchronised(const struct simulator *s, int32_t a)
+{
+    const char *name = weft_mesh_axis_name(s->request->mesh, a);
+    int32_t inner = a; /* axes without names are those of the graph's mesh */
+
+    if (name[0] != '\0' && weft_mesh_find_axis(s->request->inner, name, &inner) != WEFT_OK)
+        return false;
+    return s->result->sync_axes >> inner & 1;
+}
+
 /* The pipeline of COORD: its coordinates on the axes on which no microbatch communicates. */
 static int32_t pipeline_of(const struct simulator *s, const int32_t *coord)
 {
-    int32_t index = 0, inner = 0;
+    int32_t index = 0;
 
-    for (int32_t a = 0; a < weft_mesh_axes(s->request->mesh); a++) {
-        if (a == s->request->pipeline) continue;
-        if (!(s->result->sync_axes >> inner & 1))
+    for (int32_t a = 0; a < weft_mesh_axes(s->request->mesh); a++)
+        if (a != s->request->pipeline && !is_synchronised(s, a))
             index = index * weft_mesh_axis_size(s->request->mesh, a) + coord[a];
-        inner++;
-    }
     return index;
 }
 
