@@ -191,6 +191,7 @@ static weft_status add_time(struct modeller *m, uint32_t index)
         compute = 0;
     if (line->kind == GRAPH_MOVE || line->kind == GRAPH_START) {
         if (line->time_ns != GRAPH_UNKNOWN) travel = line->time_ns;
+        reduce = weights ? travel : 0;
         compute = 0;
     }
     travel -= reduce < travel ? reduce : travel;

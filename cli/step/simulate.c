@@ -99,17 +99,26 @@ static double factor_of(const struct step_request *request, int32_t rank)
     return factor;
 }
 
+/* The ranks along axis A of --mesh wait for each other in a microbatch.  The meshes may have their
+ * axes in different orders. */
+static bool is_synchronised(const struct simulator *s, int32_t a)
+{
+    const char *name = weft_mesh_axis_name(s->request->mesh, a);
+    int32_t inner = a; /* axes without names are those of the graph's mesh */
+
+    if (name[0] != '\0' && weft_mesh_find_axis(s->request->inner, name, &inner) != WEFT_OK)
+        return false;
+    return s->result->sync_axes >> inner & 1;
+}
+
 /* The pipeline of COORD: its coordinates on the axes on which no microbatch communicates. */
 static int32_t pipeline_of(const struct simulator *s, const int32_t *coord)
 {
-    int32_t index = 0, inner = 0;
+    int32_t index = 0;
 
-    for (int32_t a = 0; a < weft_mesh_axes(s->request->mesh); a++) {
-        if (a == s->request->pipeline) continue;
-        if (!(s->result->sync_axes >> inner & 1))
+    for (int32_t a = 0; a < weft_mesh_axes(s->request->mesh); a++)
+        if (a != s->request->pipeline && !is_synchronised(s, a))
             index = index * weft_mesh_axis_size(s->request->mesh, a) + coord[a];
-        inner++;
-    }
     return index;
 }
 
@@ -240,19 +249,9 @@ static void summarize(struct simulator *s)
         r->utilisation = work / s->info.ranks / (rate * (double)r->time * 1e-9);
 }
 
-static weft_status make_schedule(struct simulator *s)
+static weft_status lower_schedule(struct simulator *s)
 {
-    const struct step_request *request = s->request;
-    int32_t ranks =
-        request->pipeline >= 0 ? weft_mesh_axis_size(request->mesh, request->pipeline) : 1;
-    weft_schedule *compute = NULL;
-    weft_status status;
-
-    WF_TRY(weft_schedule_create(request->schedule, ranks, request->chunks, request->microbatches,
-                                &compute));
-    status = weft_schedule_lower(compute, WEFT_LOWER_REDUCE, &s->result->schedule);
-    weft_schedule_release(&compute);
-    if (status != WEFT_OK) return status;
+    WF_TRY(weft_schedule_lower(s->request->schedule, WEFT_LOWER_REDUCE, &s->result->schedule));
     s->info.struct_size = sizeof s->info;
     return weft_schedule_get(s->result->schedule, &s->info);
 }
@@ -266,7 +265,7 @@ weft_status step_simulate(const struct graph *graph, const struct step_request *
     weft_status status;
 
     memset(out, 0, sizeof *out);
-    WF_TRY(make_schedule(&s));
+    WF_TRY(lower_schedule(&s));
     out->stages = wf_calloc((size_t)s.info.stages, sizeof *out->stages);
     out->ranks = wf_calloc((size_t)s.info.ranks, sizeof *out->ranks);
     out->update = wf_calloc((size_t)s.info.ranks, sizeof *out->update);

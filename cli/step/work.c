@@ -1,7 +1,6 @@
 /* work.c - the operations and the time of a line on one rank. */
 #include "step/step.h"
 
-#include <math.h>
 #include <string.h>
 
 static int32_t first_rank(const struct graph *g)
@@ -46,19 +45,15 @@ static double einsum_work(const struct graph *g, const struct graph_line *line)
     return product;
 }
 
-/* a[.. m k] b[.. k n] -> c[.. m n]: each index is in two of the three, those of a batch in all. */
-static double product_work(const struct graph *g, const struct graph_line *line)
+/* a[.. m k] b -> c[.. m n], where A is the input that has a: each element of c is a sum of k
+ * products. */
+static double product_work(const struct graph *g, const struct graph_line *line, uint32_t a)
 {
-    const weft_spec *a = weft_op_choice_input(line->choice, 0);
-    const weft_spec *b = weft_op_choice_input(line->choice, 1);
-    const weft_spec *c = weft_op_choice_output(line->choice, 0);
-    double batch = 1;
+    const weft_spec *in = weft_op_choice_input(line->choice, a);
+    const weft_spec *out = weft_op_choice_output(line->choice, 0);
 
-    if (a == NULL || b == NULL || c == NULL) return 0;
-    for (int32_t d = 0; d + 2 < weft_spec_dims(c) && weft_spec_dims(b) > 2; d++)
-        batch *= (double)shard_of(g, c).shape[d];
-    if (batch < 1) return 0;
-    return sqrt(elements(g, a) * elements(g, b) * elements(g, c) / batch);
+    if (in == NULL || out == NULL || weft_spec_dims(in) < 1) return 0;
+    return elements(g, out) * (double)shard_of(g, in).shape[weft_spec_dims(in) - 1];
 }
 
 /* Queries times keys, and the result times values: 2 products. */
@@ -73,7 +68,11 @@ static double attention_work(const struct graph *g, const struct graph_line *lin
 
 double step_flops(const struct graph *g, const struct graph_line *line)
 {
-    static const char *const products[] = {"linear", "mm", "matmul", "bmm", "addmm", "baddbmm"};
+    static const struct {
+        const char *op;
+        uint32_t a; /* the input that is multiplied; one that is added may come before it */
+    } products[] = {{"linear", 0}, {"mm", 0},    {"matmul", 0},
+                    {"bmm", 0},    {"addmm", 1}, {"baddbmm", 1}};
 
     if (line->flops >= 0) return line->flops / weft_mesh_size(g->mesh);
     if (line->kind != GRAPH_CALL) return 0;
@@ -83,7 +82,7 @@ double step_flops(const struct graph *g, const struct graph_line *line)
     if (strcmp(line->op, "sdpa_bwd") == 0 || strcmp(line->op, "sdpa_gqa_bwd") == 0)
         return 5 * attention_work(g, line, 1);
     for (size_t i = 0; i < WF_COUNT(products); i++)
-        if (strcmp(line->op, products[i]) == 0) return 2 * product_work(g, line);
+        if (strcmp(line->op, products[i].op) == 0) return 2 * product_work(g, line, products[i].a);
     return elements(g, weft_op_choice_output(line->choice, 0));
 }
 

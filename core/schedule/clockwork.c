@@ -111,15 +111,14 @@ static void note_exposed(const struct machine *m, int32_t rank, int64_t time)
     if (m->spans != NULL && time > 0) m->spans->exposed[rank] += (uint64_t)time;
 }
 
-/* Compute actions end at their rank's clock.  False: an input is missing. */
-static bool compute(struct machine *m, int32_t rank, const weft_action *a)
+/* Compute action A, whose input is there, ends at its rank's clock. */
+static void compute(struct machine *m, int32_t rank, const weft_action *a)
 {
     struct rank_state *r = &m->ranks[rank];
     int32_t other = needed_stage(m->schedule, a);
     int64_t ready = other >= 0 ? arrival(m, a, other) : 0, begin;
     struct cell *cell = cell_of(m, a->stage, a->microbatch);
 
-    if (ready == NEVER) return false;
     begin = wf_max_i64(r->clock, ready);
     if (m->schedule->sharded) {
         note_exposed(m, rank, m->gathered[a->stage] - begin);
@@ -131,7 +130,6 @@ static bool compute(struct machine *m, int32_t rank, const weft_action *a)
     if (a->kind == WEFT_ACTION_B || a->kind == WEFT_ACTION_I) cell->backward = r->clock;
     if (!m->messages && a->kind != WEFT_ACTION_W)
         wake(m, wf_schedule_peer(m->schedule, a->stage, a->kind == WEFT_ACTION_F ? 1 : -1));
-    return true;
 }
 
 static void communicate(struct machine *m, int32_t rank, const weft_action *a)
@@ -167,16 +165,28 @@ static void communicate(struct machine *m, int32_t rank, const weft_action *a)
     note(m, r->at, begin, end);
 }
 
+/* The first of A and the action that runs together with it whose input is missing; NULL: none. */
+static const weft_action *find_blocked(const struct machine *m, const weft_action *a)
+{
+    for (const weft_action *last = a + (a->with_next != 0); a <= last; a++) {
+        int32_t other = needed_stage(m->schedule, a);
+        if (other >= 0 && arrival(m, a, other) == NEVER) return a;
+    }
+    return NULL;
+}
+
+/* The first of two actions that may run together waits until the inputs of both exist. */
 static void advance(struct machine *m, int32_t rank)
 {
     struct rank_state *r = &m->ranks[rank];
 
     for (; r->at < m->schedule->first[rank + 1]; r->at++) {
         const weft_action *a = &m->schedule->actions[r->at];
-        if (!wf_action_computes(a))
+        if (find_blocked(m, a) != NULL) return;
+        if (wf_action_computes(a))
+            compute(m, rank, a);
+        else
             communicate(m, rank, a);
-        else if (!compute(m, rank, a))
-            return;
     }
     note_exposed(m, rank, r->lane - r->clock);
 }
@@ -188,16 +198,17 @@ static weft_status fail_circle(const struct machine *m, int32_t rank)
 {
     const weft_schedule *s = m->schedule;
     struct wf_text text = {0};
-    size_t index = m->ranks[rank].at;
+    size_t begin = m->ranks[rank].at;
+    size_t index = (size_t)(find_blocked(m, &s->actions[begin]) - s->actions);
     weft_status status;
 
     for (int32_t i = 0; i < 6; i++) {
-        const weft_action *a = &s->actions[m->ranks[rank].at];
+        const weft_action *a = find_blocked(m, &s->actions[m->ranks[rank].at]);
         int32_t other = needed_stage(s, a), next = s->rank_of[other];
         wf_text_add(&text, "%s%d%s%d of rank %d", i > 0 ? ", which waits for " : "it waits for ",
                     other, a->kind == WEFT_ACTION_F ? "F" : "B", a->microbatch, next);
         rank = next;
-        if (m->ranks[rank].at == index) break;
+        if (m->ranks[rank].at == begin) break;
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK)

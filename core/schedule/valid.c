@@ -182,7 +182,8 @@ static weft_status check_stage(const struct checker *c, size_t index, const weft
     return WEFT_OK;
 }
 
-/* Two actions that run together are a forward and a backward, side by side. */
+/* Two actions that run together are a forward and a backward, side by side, and neither needs the
+ * result of the other. */
 static weft_status check_pair(const weft_schedule *s, size_t index, size_t end)
 {
     const weft_action *a = &s->actions[index], *next = a + 1;
@@ -190,8 +191,10 @@ static weft_status check_pair(const weft_schedule *s, size_t index, size_t end)
                next->with_next == 0 && a->kind != WEFT_ACTION_W && next->kind != WEFT_ACTION_W &&
                (a->kind == WEFT_ACTION_F) != (next->kind == WEFT_ACTION_F);
 
-    if (two) return WEFT_OK;
-    return wf_schedule_refuse(s, index, "OVERLAP_F_B takes one forward and one backward");
+    if (!two) return wf_schedule_refuse(s, index, "OVERLAP_F_B takes one forward and one backward");
+    if (a->stage == next->stage && a->microbatch == next->microbatch)
+        return wf_schedule_refuse(s, index, "OVERLAP_F_B takes no backward of the same forward");
+    return WEFT_OK;
 }
 
 static weft_status check_action(const struct checker *c, size_t index, size_t end)

@@ -63,19 +63,48 @@ END
 # A line without a time needs the rates of the table: 2 * 8 * 8 * 8 operations at 10^12 a second.
 write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R' 'y = linear(x, w)' 'output y'
 json step "$graph" --costs "$out" --json -- 'it["flops"] == 1024 and it["time_ns"] == 1'
+# 2 for each combination of all indices, wherever the factors are among the inputs and whichever has a batch.
+while IFS='|' read -r call want; do
+    write 'mesh tp=1' 'input c f32[8,4] R' 'input a f32[8,16] R' 'input b f32[16,4] R' 'input e f32[3,8,4] R' \
+        'input p f32[3,8,16] R' 'input q f32[3,16,4] R' "y = $call" 'output y'
+    json step "$graph" --costs "$out" --json -- "it['flops'] == $want"
+done <<'END'
+mm(a, b)|2 * 8 * 16 * 4
+addmm(c, a, b)|2 * 8 * 16 * 4
+bmm(p, q)|2 * 3 * 8 * 16 * 4
+baddbmm(e, p, q)|2 * 3 * 8 * 16 * 4
+matmul(p, b)|2 * 3 * 8 * 16 * 4
+matmul(a, q)|2 * 3 * 8 * 16 * 4
+END
 sed -i '/^flops/d' "$out"
-fails 1 'graph line 4 has no clause `time`, and the cost table has no line `flops`' step "$graph" --costs "$out"
+fails 1 'graph line 8 has no clause `time`, and the cost table has no line `flops`' step "$graph" --costs "$out"
 
 # Compute hides a move that is started before it.
 write 'mesh tp=2' 'input x f32[8,8] S(0)' 'input z f32[8,8] S(0)' 'h = start(x) ; to R ; time 5us' 'a = relu(z) ; time 3us' \
     'y = wait(h)' 'output y'
 json step "$graph" --json -- 'it["time_ns"] == 5000 and it["exposed_ns"] == 2000'
+# A move of a gradient, whose clause `time` replaces the prediction, happens once a step.
+for clause in '' ' ; time 5ms'; do
+    write 'mesh tp=2' 'input x f32[8,8] S(0)' 'param w f32[8,8] R' 'y = linear(x, w) ; time 1us' 'phase backward' \
+        'p = einsum(y, x, eq="bn,bk->nk") ; time 1us' "g = move(p) ; to R$clause" 'phase update' 'v = add(w, g) ; time 1us' 'output v'
+    json step "$graph" --microbatches 4 --json -- 'it["stage"][0]["communication_ns"] == it["stage"][0]["weight_ns"] == 0' \
+        'it["stage"][0]["reduce_ns"] == it["exposed_ns"] and it["time_ns"] == 9000 + it["exposed_ns"]' \
+        "it['exposed_ns'] == 5000000 or '$clause' == ''"
+done
 
 # Many ranks cost no more than one of each stage; ranks that differ are simulated one by one.
 json step "$graphs/llama-8b.graph" --mesh pp=16,dp=8192,tp=8/8 --schedule zbv --microbatches 64 --json -- \
     'it["ranks"] == 2**20 and it["stages"] == 32 and it["time_ns"] > 0' 'it["peak_bytes"] > 0 and 0 < it["utilisation"] < 1'
 model
 json step "$graph" --mesh pp=4,tp=2 --microbatches 8 --straggler 3:2 --json -- 'it["time_ns"] > 33 * 2000 * 1.5 and it["pipelines"] == 2'
+# Ranks along tp wait for each other, and those along dp do not, in whichever order --mesh has the axes.
+write 'mesh dp=2,tp=4' 'input x f32[8,8] S(0),S(1)' 'y = relu(x) ; to S(0),R ; time 1us' 'output y'
+for mesh in dp=2,tp=4 tp=4,dp=2; do
+    json step "$graph" --mesh $mesh --straggler 3:2 --json -- 'it["pipelines"] == 2'
+done
+write 'mesh 2x4' 'input x f32[8,8] S(0),S(1)' 'y = relu(x) ; to S(0),R ; time 1us' 'output y'
+json step "$graph" --straggler 3:2 --json -- 'it["pipelines"] == 2'
+model
 is "$(step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7)" \
     step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7
 fails 1 'jitter and stragglers are for at most 4096' step "$graph" --mesh pp=4,tp=2048 --jitter 5
@@ -87,6 +116,15 @@ step "$graph" --mesh pp=4,tp=2 --microbatches 8 --schedule zbv --trace "$out" >/
 json cat "$out" -- 'sum(one["ph"] == "X" and one["name"] != "update" for one in it["traceEvents"]) == 8 * 8 * 3 + 8' \
     'all(one["dur"] > 0 for one in it["traceEvents"] if one["ph"] == "X")'
 expect 1 'a rank holds ' step "$graph" --mesh pp=4,tp=2 --memory 1K
+# Sizes and names are as in weft schedule: twice as many microbatches as ranks of the pipeline.
+for name in gpipe 1f1b dualpipev; do
+    json step "$graph" --mesh pp=4,tp=2 --schedule $name --json -- "it['schedule'] == '$name' and it['microbatches'] == 8"
+done
+json step "$graph" --json -- 'it["microbatches"] == 1'
+fails 2 'did you mean zbv?' step "$graph" --mesh pp=4,tp=2 --schedule zvb
+fails 2 'dualpipev on 4 ranks needs at least 8 microbatches, not 7' \
+    step "$graph" --mesh pp=4,tp=2 --schedule dualpipev --microbatches 7
+fails 1 'no line gives the mesh' step /dev/null
 fails 1 'the graph'"'"'s mesh has the axis tp' step "$graph" --mesh pp=4
 fails 1 'only pp may be added' step "$graph" --mesh pp=4,dp=2,tp=2
 write 'mesh tp=2' 'input x f32[8,8] S(0)' 'y = relu(x)' 'output y'

@@ -94,11 +94,16 @@ static const struct {
     {"0F0,0W0,0I0", "rank 0, action 2 (0W0): no 0I0 comes before it"},
     {"0F0,0B0,0I0,0W0", "rank 0, action 3 (0I0): a backward of it comes before"},
     {"0F0,(0B0;0W0)OVERLAP_F_B", "OVERLAP_F_B takes one forward and one backward"},
+    {"(0F0;0B0)OVERLAP_F_B\n1F0,1B0",
+     "rank 0, action 1 (0F0): OVERLAP_F_B takes no backward of the same forward"},
     /* circles */
     {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1",
      "rank 0, action 2 (0B0): it waits for 1B0 of rank 1, which waits for 0F1 of rank 0; so the "
      "schedule cannot end"},
     {"1F0,0F0,1B0,0B0", "rank 0, action 1 (1F0): it waits for 0F0 of rank 0"},
+    {"0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1",
+     "rank 0, action 3 (0B0): it waits for 1B0 of rank 1, which waits for 0F1 of rank 0; so the "
+     "schedule cannot end"},
     /* messages */
     {"0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0", "rank 1, action 1 (1F0): no 1RECV_F0"},
     {"0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0", "rank 0, action 3 (0B0): no 0RECV_B0"},
