@@ -95,6 +95,14 @@ static weft_status check_target(const struct wf_outputs *output)
 
 /* ---- the partial folder or file ---- */
 
+static weft_status fail_partial(const struct wf_outputs *output)
+{
+    if (errno == ENOENT)
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: the folder that it should be in does not exist",
+                       output->path);
+    return fail_system(output->partial);
+}
+
 static weft_status lock_partial(struct wf_outputs *output)
 {
     int flags =
@@ -102,7 +110,7 @@ static weft_status lock_partial(struct wf_outputs *output)
     int fd = open(output->partial, flags | O_CLOEXEC, 0666);
     struct stat mine, there;
 
-    if (fd < 0) return fail_system(output->partial);
+    if (fd < 0) return fail_partial(output);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         int error = errno;
         close(fd);
@@ -178,7 +186,7 @@ static weft_status make_partial(struct wf_outputs *output)
 {
     if (output->mode == WF_OUTPUT_JOIN) return join_partial(output);
     if (output->is_folder && mkdir(output->partial, 0777) != 0 && errno != EEXIST)
-        return fail_system(output->partial);
+        return fail_partial(output);
     WF_TRY(lock_partial(output));
     if (output->mode == WF_OUTPUT_RESUME) return WEFT_OK;
     WF_TRY(remove_journals(output)); /* before the files that they describe */
