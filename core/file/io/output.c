@@ -400,7 +400,7 @@ static weft_status sync_files(struct wf_outputs *output)
     return WEFT_OK;
 }
 
-/* The new files have their names.  Old ones that cannot be removed are no failure. */
+/* The new files have their names.  If old files cannot be removed, the commit still succeeds. */
 static void remove_old(struct wf_outputs *output, const char *old)
 {
     output->committed = true;
