@@ -79,8 +79,12 @@ static void write_dcp(const uint8_t *bytes, size_t count)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"a.safetensors", "x.npy", "model.safetensors.index.json",
-                                        ".metadata", "rank-00000-of-00001.safetensors", "DCP"};
+    static const char *const names[] = {"a.safetensors",
+                                        "x.npy",
+                                        "model.safetensors.index.json",
+                                        ".metadata",
+                                        "rank-00000-of-00001.safetensors",
+                                        "DCP"};
     static const char small[] = "\x40\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"U8\",\"shape\":[4],"
                                 "\"data_offsets\":[0,4]}}           1234";
     size_t kind = size > 0 ? data[0] % WF_COUNT(names) : 0;
@@ -98,7 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         write_file(names[kind], data + 1, size - 1);
     if (kind == INDEX) write_file("b.safetensors", small, sizeof small - 1);
-    snprintf(path, sizeof path, "%s%s%s", folder, kind == NPY ? "/" : "", kind == NPY ? names[1] : "");
+    snprintf(path, sizeof path, "%s%s%s", folder, kind == NPY ? "/" : "",
+             kind == NPY ? names[1] : "");
     if (weft_checkpoint_open(path, &checkpoint) == WEFT_OK) {
         read_all(checkpoint);
         weft_checkpoint_close(&checkpoint);
