@@ -128,7 +128,7 @@ static weft_status add_coordinate(struct wf_text *text, struct view *view, int32
     return WEFT_OK;
 }
 
-/* The largest work over the mean; 1 if there is none. */
+/* The largest work of a rank over the mean; 1 if no rank has work. */
 static double balance_of(const weft_cp_plan_info *info)
 {
     if (info->work_total == 0) return 1;

@@ -78,6 +78,7 @@ static weft_status add_json(struct wf_json *json, const weft_checkpoint *in,
 static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *tensor)
 {
     struct wf_text shape = {0};
+    size_t begin = out->length;
 
     describe_shape(tensor->dims, tensor->shape, &shape);
     wf_text_add(out, "%-8s %-20s ", tensor->dtype_name, shape.data != NULL ? shape.data : "");
@@ -90,6 +91,7 @@ static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *t
     wf_text_add(out, "%s", tensor->name);
     if (tensor->spec == NULL && tensor->pieces > 1)
         wf_text_add(out, "  (%" PRIu64 " pieces)", tensor->pieces);
+    if (wf_text_status(out) == WEFT_OK) wf_text_clean(out->data + begin, out->length - begin);
     wf_text_char(out, '\n');
 }
 
@@ -177,7 +179,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
                 command->example);
         return CLI_USAGE;
     }
-    status = cli_layout_open(command, &args, NULL, &layout);
+    status = cli_layout_open(command, &args, &layout);
     if (status == WEFT_OK) status = cli_rules(command, &args, &rules);
     if (status == WEFT_OK) status = cli_checkpoint_open(args.rest[0], rules, &opened, &in);
     if (status == WEFT_OK) status = describe(in, layout, cli_has(command, &args, "json"), &text);
@@ -201,6 +203,7 @@ const struct cli_command cli_inspect = {
     .options =
         (const struct cli_option[]){
             {"layout", "FILE", "print what each rank of this layout would read too", 0},
+            CLI_LAYOUT_MESH,
             CLI_RULES,
             CLI_JSON,
             {0}},

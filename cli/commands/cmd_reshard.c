@@ -129,22 +129,6 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
     return status;
 }
 
-/* Read the layout of --layout, with the mesh of --mesh if that is given. */
-static weft_status read_layout(const struct cli_command *command, const struct cli_args *args,
-                               weft_layout **out)
-{
-    const char *text = cli_value(command, args, "mesh");
-    weft_mesh *mesh = NULL;
-    weft_status status;
-
-    if (!cli_has(command, args, "layout") && text != NULL)
-        return wf_fail(WEFT_ERR_INVALID, "--mesh replaces the mesh of a layout; give --layout too");
-    if (text != NULL) WF_TRY(weft_mesh_parse(text, &mesh));
-    status = cli_layout_open(command, args, mesh, out);
-    weft_mesh_release(&mesh);
-    return status;
-}
-
 /* After a failure: how to go on. */
 static void explain_resume(const struct cli_command *command, const struct request *request,
                            const weft_reshard_info *info)
@@ -207,7 +191,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (!read_request(command, &args, &request)) return CLI_USAGE;
-    status = read_layout(command, &args, &layout);
+    status = cli_layout_open(command, &args, &layout);
     if (status == WEFT_OK) status = cli_rules(command, &args, &request.rules);
     if (status != WEFT_OK) {
         cli_fail(command, status);
@@ -237,7 +221,7 @@ const struct cli_command cli_reshard = {
              "write a file per rank in this layout (default: whole tensors, as a Hugging Face "
              "folder, or one file if TO ends in .safetensors)",
              0},
-            CLI_MESH, /* in place of that of the layout */
+            CLI_LAYOUT_MESH,
             CLI_RULES,
             {"memory", "SIZE", "the most memory for buffers (default: 256M)", 0},
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},

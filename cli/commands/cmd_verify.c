@@ -6,9 +6,12 @@
 #include "common/progress.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { PART = 8 << 20 }; /* bytes that are compared at once */
 
@@ -117,6 +120,17 @@ static weft_status compare_part(struct pair *pair, size_t index,
     return WEFT_OK;
 }
 
+/* Half of the SIZE rows of BYTES, such that it ends with a byte; 0: there is no such half. */
+static int64_t half_of(int64_t size, size_t bytes)
+{
+    size_t row_bits = bytes * 8 / (size_t)size;
+    int64_t rows = 1;
+
+    while (row_bits * (size_t)rows % 8 != 0)
+        rows *= 2;
+    return size / 2 / rows * rows;
+}
+
 /* Compare a box of BYTES: a large one in halves of its outermost dimension, so that the first
  * difference is found first. */
 static weft_status compare_box(struct pair *pair, size_t index,
@@ -124,21 +138,22 @@ static weft_status compare_box(struct pair *pair, size_t index,
                                const int64_t *sizes, size_t bytes)
 {
     int64_t start[WEFT_MAX_DIMS], extent[WEFT_MAX_DIMS];
+    int64_t half;
     int32_t outer = 0;
     size_t first;
 
-    if (bytes <= PART || tensor->bits < 8) /* rows may end inside a byte */
-        return compare_part(pair, index, tensor, offset, sizes, bytes);
-    while (sizes[outer] == 1)
+    while (bytes > PART && sizes[outer] == 1)
         outer++;
+    half = bytes > PART ? half_of(sizes[outer], bytes) : 0;
+    if (half == 0) return compare_part(pair, index, tensor, offset, sizes, bytes);
     memcpy(start, offset, sizeof start);
     memcpy(extent, sizes, sizeof extent);
-    extent[outer] = sizes[outer] / 2;
-    first = bytes / (size_t)sizes[outer] * (size_t)extent[outer];
+    extent[outer] = half;
+    first = bytes * 8 / (size_t)sizes[outer] * (size_t)half / 8;
     WF_TRY(compare_box(pair, index, tensor, start, extent, first));
     if (pair->difference.length > 0) return WEFT_OK;
     start[outer] += extent[outer];
-    extent[outer] = sizes[outer] - extent[outer];
+    extent[outer] = sizes[outer] - half;
     return compare_box(pair, index, tensor, start, extent, bytes - first);
 }
 
@@ -177,16 +192,30 @@ static weft_status compare(struct pair *pair)
 
 /* ---- checksums ---- */
 
-static weft_status read_file(FILE *file, const char *path, struct wf_text *text)
+/* Open the regular file at PATH. */
+static weft_status open_sums(const char *path, int *out)
 {
-    char part[4096];
-    size_t count;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
 
-    while ((count = fread(part, 1, sizeof part, file)) > 0)
-        wf_text_append(text, part, count);
-    wf_text_append(text, "", 0);
-    if (ferror(file)) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-    return wf_text_status(text);
+    if (fd < 0)
+        return wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --verify` writes it", path,
+                       strerror(errno));
+    *out = fd;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return WEFT_OK;
+    close(fd);
+    return wf_fail(WEFT_ERR_INVALID, "%s is not a regular file", path);
+}
+
+/* The next bytes of the file whose descriptor SOURCE is. */
+static weft_status read_sums(void *source, char *buffer, size_t capacity, size_t *count)
+{
+    const int *fd = source;
+    ssize_t bytes = read(*fd, buffer, capacity);
+
+    if (bytes < 0) return wf_fail(WEFT_ERR_SYSTEM, "weft.json: %s", strerror(errno));
+    *count = (size_t)bytes;
+    return WEFT_OK;
 }
 
 /* Compare one tensor with its checksum in the document. */
@@ -235,7 +264,7 @@ static weft_status check_sums(struct pair *pair, struct wf_json_reader *json)
 static weft_status check_document(struct pair *pair, struct wf_json_reader *json)
 {
     enum wf_json_event event;
-    bool known = false;
+    bool known = false, checked = false;
 
     WF_TRY(wf_json_expect(json, WF_EVENT_OBJECT));
     for (;;) {
@@ -246,36 +275,34 @@ static weft_status check_document(struct pair *pair, struct wf_json_reader *json
             known = strcmp(json->text.data, "weft-1") == 0;
         } else if (strcmp(json->text.data, "tensors") == 0 && known) {
             WF_TRY(check_sums(pair, json));
+            checked = true;
         } else {
             WF_TRY(wf_json_skip(json));
         }
     }
     if (!known) return wf_json_refuse(json, "the kind of its checksums is not weft-1");
+    if (!checked) return wf_json_refuse(json, "it has no \"tensors\" behind \"checksum\"");
     return wf_json_expect(json, WF_EVENT_END);
 }
 
 /* Compare a checkpoint with its weft.json. */
 static weft_status compare_sums(struct pair *pair)
 {
-    struct wf_text path = {0}, text = {0};
     struct wf_json_reader json;
+    struct wf_text path = {0};
     weft_status status;
-    FILE *file;
+    int fd = -1;
 
     wf_text_add(&path, "%s/weft.json", pair->path[0]);
     WF_TRY(wf_text_status(&path));
-    file = fopen(path.data, "re");
-    status = file != NULL ? read_file(file, path.data, &text)
-                          : wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --verify` writes it",
-                                    path.data, strerror(errno));
-    if (file != NULL) fclose(file);
+    status = open_sums(path.data, &fd);
     if (status == WEFT_OK) {
-        wf_json_reader_begin(&json, path.data, text.data, text.length);
+        wf_json_reader_stream(&json, path.data, read_sums, &fd);
         status = check_document(pair, &json);
         wf_json_reader_end(&json);
+        close(fd);
     }
     wf_text_free(&path);
-    wf_text_free(&text);
     return status;
 }
 
@@ -300,6 +327,7 @@ static int print_answer(const struct cli_command *command, const struct pair *pa
         wf_text_bytes(&text, pair->compared);
     } else {
         wf_text_add(&text, "different: %s", pair->difference.data);
+        if (text.data != NULL) wf_text_clean(text.data, text.length); /* names of tensors */
     }
     wf_text_char(&text, '\n');
     exit_code = cli_print(command, stdout, &text);

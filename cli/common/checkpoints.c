@@ -3,16 +3,21 @@
 #include "common/shared.h"
 
 weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
-                            const weft_mesh *mesh, weft_layout **out)
+                            weft_layout **out)
 {
-    const char *name = cli_value(command, args, "layout");
+    const char *name = cli_value(command, args, "layout"), *text = cli_value(command, args, "mesh");
+    weft_mesh *mesh = NULL;
     weft_status status;
     char *path;
 
     *out = NULL;
+    if (name == NULL && text != NULL)
+        return wf_fail(WEFT_ERR_INVALID, "--mesh replaces the mesh of a layout; give --layout too");
     if (name == NULL) return WEFT_OK;
     WF_TRY(cli_shared_path(name, "layouts", ".layout", &path));
-    status = weft_layout_open(path, mesh, out);
+    status = text != NULL ? weft_mesh_parse(text, &mesh) : WEFT_OK;
+    if (status == WEFT_OK) status = weft_layout_open(path, mesh, out);
+    weft_mesh_release(&mesh);
     wf_free(path);
     return status;
 }

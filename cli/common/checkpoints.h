@@ -15,11 +15,16 @@ struct cli_checkpoint {
     {                                                                                              \
         "set", "LIST", "values for the rules, such as heads=32,kv_heads=8", 0                      \
     }
+#define CLI_LAYOUT_MESH                                                                            \
+    {                                                                                              \
+        "mesh", "M", "in place of the mesh of the layout: tp=8, dp=2,tp=4", 0                      \
+    }
 /* clang-format on */
 
-/* Read the layout of --layout, with MESH unless that is NULL; *OUT is NULL without the option. */
+/* Read the layout of --layout, with the mesh of --mesh if that is given; *OUT is NULL without
+ * --layout. */
 weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
-                            const weft_mesh *mesh, weft_layout **out);
+                            weft_layout **out);
 /* Read the rules of --rules with the values of --set; *OUT is NULL without them. */
 weft_status cli_rules(const struct cli_command *command, const struct cli_args *args,
                       weft_rules **out);

@@ -6,7 +6,7 @@
 
 /* The path of the file NAME, which a user gave.  If no such file exists and NAME has no slash, it
  * is NAME or NAME.SUFFIX of the folder KIND ("layouts", "rules") that comes with weft, if that
- * exists. The caller frees *OUT. */
+ * exists; otherwise the error lists that folder.  The caller frees *OUT. */
 weft_status cli_shared_path(const char *name, const char *kind, const char *suffix, char **out);
 
 #endif

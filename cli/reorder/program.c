@@ -106,7 +106,7 @@ static void add_input(struct builder *b, uint32_t index, int32_t line)
     b->program->nodes[index].input_count++;
 }
 
-/* What a line frees comes behind all its users. */
+/* A line that frees TENSOR needs all users of TENSOR before it. */
 static weft_status add_freed(struct builder *b, uint32_t index, int32_t tensor)
 {
     const struct graph_tensor *t = &b->graph->tensors[tensor];

@@ -34,7 +34,7 @@ static uint64_t share_of(const struct modeller *m, uint32_t line, int32_t stage)
     return repeat / stages + ((uint32_t)stage < repeat % stages);
 }
 
-/* The first and the last repeated line of PHASE; false: there is none. */
+/* The first and the last repeated line of PHASE; false: PHASE has no repeated line. */
 static bool find_layers(const struct graph *g, uint8_t phase, uint32_t *first, uint32_t *last)
 {
     bool found = false;

@@ -74,7 +74,7 @@ uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
     return sum;
 }
 
-/* Of a tensor whose rows end inside a byte, all is one piece. */
+/* A tensor that cannot be cut at whole bytes is one piece. */
 static weft_status sum_tensor(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor,
                               uint64_t *out)
 {

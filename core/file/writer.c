@@ -130,6 +130,10 @@ static weft_status choose_format(weft_checkpoint_writer *writer, const char *pat
     if ((writer->format == WEFT_FILE_RANKS) != (options->mesh != NULL))
         return wf_fail(WEFT_ERR_INVALID, "a mesh is given, but the format is not that of files per "
                                          "rank; or the other way round");
+    if (writer->format == WEFT_FILE_RANKS &&
+        (wf_ends_with(path, ".safetensors") || wf_ends_with(path, ".npy")))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "a file per rank needs a folder, but %s is the name of a file", path);
     if (options->mesh != NULL)
         WF_TRY(wf_require_kind(options->mesh, WF_KIND_MESH, "weft_checkpoint_options: mesh"));
     writer->mesh = weft_mesh_retain(options->mesh);

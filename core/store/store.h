@@ -52,7 +52,7 @@ weft_status wf_pieces_add(struct wf_pieces *pieces, const weft_spec *spec, size_
                           int32_t replicas, int32_t replica) WF_NODISCARD;
 void wf_pieces_free(struct wf_pieces *pieces);
 
-/* A pinned stage of one thread, for memory that the host cannot use.  All NULL if it can. */
+/* The buffers of a thread for memory that the host cannot use.  All are NULL if it can use it. */
 struct wf_stage {
     weft_context *context;
     char *memory; /* WF_STORE_PIECE bytes, pinned if the device has such memory */

@@ -1,5 +1,6 @@
 /* Any bytes as a file of a checkpoint: it is opened and read, or refused.  The first byte chooses
- * the file; the others of its folder are as weft writes them. */
+ * the file; the others of its folder are as weft writes them.  DCP has two files: the next two
+ * bytes are the length of .metadata, and its items follow that. */
 #include "fuzz.h"
 
 #include "file/file.h"
@@ -64,10 +65,26 @@ static void read_all(const weft_checkpoint *checkpoint)
     }
 }
 
+enum { NPY = 1, INDEX = 2, DCP = 5 };
+
+static void write_dcp(const uint8_t *bytes, size_t count)
+{
+    size_t first = count >= 2 ? (size_t)bytes[0] | (size_t)bytes[1] << 8 : 0;
+
+    if (count < 2) return;
+    if (first > count - 2) first = count - 2;
+    write_file(".metadata", bytes + 2, first);
+    write_file("__0_0.distcp", bytes + 2 + first, count - 2 - first);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"a.safetensors", "x.npy", "model.safetensors.index.json",
-                                        ".metadata", "rank-00000-of-00001.safetensors"};
+    static const char *const names[] = {"a.safetensors",
+                                        "x.npy",
+                                        "model.safetensors.index.json",
+                                        ".metadata",
+                                        "rank-00000-of-00001.safetensors",
+                                        "DCP"};
     static const char small[] = "\x40\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"U8\",\"shape\":[4],"
                                 "\"data_offsets\":[0,4]}}           1234";
     size_t kind = size > 0 ? data[0] % WF_COUNT(names) : 0;
@@ -80,9 +97,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (size == 0) return 0;
     remove_all();
-    write_file(names[kind], data + 1, size - 1);
-    if (kind == 2) write_file("b.safetensors", small, sizeof small - 1);
-    snprintf(path, sizeof path, "%s%s%s", folder, kind == 1 ? "/" : "", kind == 1 ? names[1] : "");
+    if (kind == DCP)
+        write_dcp(data + 1, size - 1);
+    else
+        write_file(names[kind], data + 1, size - 1);
+    if (kind == INDEX) write_file("b.safetensors", small, sizeof small - 1);
+    snprintf(path, sizeof path, "%s%s%s", folder, kind == NPY ? "/" : "",
+             kind == NPY ? names[1] : "");
     if (weft_checkpoint_open(path, &checkpoint) == WEFT_OK) {
         read_all(checkpoint);
         weft_checkpoint_close(&checkpoint);

@@ -95,6 +95,14 @@ static weft_status check_target(const struct wf_outputs *output)
 
 /* ---- the partial folder or file ---- */
 
+static weft_status fail_partial(const struct wf_outputs *output)
+{
+    if (errno == ENOENT)
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: the folder that it should be in does not exist",
+                       output->path);
+    return fail_system(output->partial);
+}
+
 static weft_status lock_partial(struct wf_outputs *output)
 {
     int flags =
@@ -102,7 +110,7 @@ static weft_status lock_partial(struct wf_outputs *output)
     int fd = open(output->partial, flags | O_CLOEXEC, 0666);
     struct stat mine, there;
 
-    if (fd < 0) return fail_system(output->partial);
+    if (fd < 0) return fail_partial(output);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         int error = errno;
         close(fd);
@@ -152,7 +160,7 @@ static weft_status make_partial(struct wf_outputs *output)
 {
     if (output->mode == WF_OUTPUT_JOIN) return join_partial(output);
     if (output->is_folder && mkdir(output->partial, 0777) != 0 && errno != EEXIST)
-        return fail_system(output->partial);
+        return fail_partial(output);
     WF_TRY(lock_partial(output));
     if (output->mode == WF_OUTPUT_RESUME) return WEFT_OK;
     WF_TRY(wf_journals_remove(output->path)); /* before the files that they describe */
@@ -366,7 +374,7 @@ static weft_status sync_files(struct wf_outputs *output)
     return WEFT_OK;
 }
 
-/* The new files have their names.  Old ones that cannot be removed are no failure. */
+/* The new files have their names.  If old files cannot be removed, the commit still succeeds. */
 static void remove_old(struct wf_outputs *output, const char *old)
 {
     output->committed = true;

@@ -1,7 +1,7 @@
 /* ring.h - reads of which the kernel does several at once (io_uring).
  *
- * A ring only makes reads faster.  Where the kernel has no io_uring, or does not permit it, there
- * is no ring, and the caller reads without it. */
+ * A ring only makes reads faster.  Where the kernel has no io_uring, or does not permit it,
+ * wf_rings_take returns NULL, and the caller reads without a ring. */
 #ifndef WEFT_FILE_RING_H
 #define WEFT_FILE_RING_H
 

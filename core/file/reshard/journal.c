@@ -1,14 +1,15 @@
 /* journal.c - see journal.h.
  *
- * A file has a header, a checksum per step if they are wanted, and a bit per step.  Bits are only
- * ever set, after the bytes and checksums of their steps were flushed.  So a write of the bits that
- * is cut short is harmless. */
+ * A file has a header and two records, which are written in turn: a write that is cut short leaves
+ * the record before.  A record has a number, a check over its contents, a checksum per step if they
+ * are wanted, and a bit per step.  A bit is set after the bytes of its step were flushed. */
 #include "file/io/at.h"
 #include "file/reshard/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,9 +19,15 @@ struct header {
     uint64_t digest, buffer, steps, sums;
     uint64_t run;   /* the same in all journals of a run, and in no other */
     uint64_t parts; /* the most processes that the run has had */
+    uint64_t check; /* of the fields before it */
 };
 
-static const char magic[16] = "weft-journal 3\n";
+struct record {
+    uint64_t number; /* from 1; the largest valid one counts */
+    uint64_t check;
+};
+
+static const char magic[16] = "weft-journal 4\n";
 
 enum { MOST_PARTS = 1 << 20 };
 
@@ -43,18 +50,92 @@ static weft_status write_at(const struct wf_journal *journal, const void *source
     return wf_write_at(journal->fd, source, bytes, offset) ? WEFT_OK : fail_journal(journal->path);
 }
 
-static uint64_t bits_offset(const struct wf_journal *journal)
+static weft_status fail_damaged(const char *path)
 {
-    return sizeof(struct header) + (journal->sums != NULL ? journal->steps * 8 : 0);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s is damaged, so the run cannot be resumed; without resume, it begins anew",
+                   path);
+}
+
+/* ---- records ---- */
+
+static uint64_t sums_bytes(const struct wf_journal *journal)
+{
+    return journal->sums != NULL ? journal->steps * 8 : 0;
+}
+
+static uint64_t record_offset(const struct wf_journal *journal, uint64_t number)
+{
+    return sizeof(struct header) +
+           number % 2 * (sizeof(struct record) + sums_bytes(journal) + journal->words * 8);
+}
+
+/* The check of record NUMBER with the steps of `copy`.  SUMS of other steps may change meanwhile.
+ */
+static uint64_t record_check(const struct wf_journal *journal, uint64_t number,
+                             const _Atomic uint64_t *sums)
+{
+    uint64_t check = wf_hash(number, journal->copy, (size_t)journal->words * 8);
+
+    for (uint64_t step = 0; step < journal->steps && sums != NULL; step++)
+        if ((journal->copy[step / 64] >> step % 64 & 1) != 0)
+            check = wf_hash_mix(check, atomic_load_explicit(&sums[step], memory_order_relaxed));
+    return check;
+}
+
+/* Write the steps of `copy` to the place of the record before the last one. */
+static weft_status write_record(struct wf_journal *journal)
+{
+    struct record record = {.number = journal->number + 1};
+    uint64_t at = record_offset(journal, record.number);
+
+    record.check = record_check(journal, record.number, journal->sums);
+    WF_TRY(write_at(journal, &record, sizeof record, at));
+    at += sizeof record;
+    if (journal->sums != NULL)
+        WF_TRY(write_at(journal, (const void *)journal->sums, (size_t)sums_bytes(journal), at));
+    WF_TRY(write_at(journal, journal->copy, (size_t)journal->words * 8, at + sums_bytes(journal)));
+    if (fdatasync(journal->fd) != 0) return fail_journal(journal->path);
+    journal->number = record.number;
+    return WEFT_OK;
+}
+
+/* Read the record at the place of NUMBER to SUMS and `copy`; *FOUND is its number, or 0 if it is
+ * not a whole record. */
+static weft_status read_record(struct wf_journal *journal, int fd, const char *path,
+                               uint64_t number, _Atomic uint64_t *sums, uint64_t *found)
+{
+    uint64_t at = record_offset(journal, number), bits = at + sizeof(struct record);
+    struct record record = {0};
+    weft_status status = read_at(fd, path, &record, sizeof record, at);
+
+    *found = 0;
+    if (status == WEFT_OK && sums != NULL)
+        status = read_at(fd, path, (void *)sums, (size_t)sums_bytes(journal), bits);
+    bits += sums_bytes(journal);
+    if (status == WEFT_OK)
+        status = read_at(fd, path, journal->copy, (size_t)journal->words * 8, bits);
+    if (status == WEFT_ERR_PARSE) return WEFT_OK;
+    WF_TRY(status);
+    if (record.number % 2 == number % 2 &&
+        record.check == record_check(journal, record.number, sums))
+        *found = record.number;
+    return WEFT_OK;
 }
 
 /* ---- begin ---- */
 
+static uint64_t header_check(const struct header *header)
+{
+    return wf_hash(1, header, offsetof(struct header, check));
+}
+
 static weft_status read_header(int fd, const char *path, struct header *out)
 {
     WF_TRY(read_at(fd, path, out, sizeof *out, 0));
-    if (memcmp(out->magic, magic, sizeof magic) == 0) return WEFT_OK;
-    return wf_fail(WEFT_ERR_PARSE, "%s is not a journal of weft", path);
+    if (memcmp(out->magic, magic, sizeof magic) != 0)
+        return wf_fail(WEFT_ERR_PARSE, "%s is not a journal of weft", path);
+    return out->check == header_check(out) ? WEFT_OK : fail_damaged(path);
 }
 
 weft_status wf_journal_peek(const char *path, struct wf_journal_plan *out)
@@ -90,25 +171,34 @@ static weft_status allocate(struct wf_journal *journal, bool sums)
     return WEFT_OK;
 }
 
-/* Add the steps of the journal FD, whose header was read. */
-static weft_status load(struct wf_journal *journal, int fd, const char *path)
+/* Read the last record of the journal FD to SUMS and `copy`; *NUMBER is its number. */
+static weft_status read_last(struct wf_journal *journal, int fd, const char *path,
+                             _Atomic uint64_t *sums, uint64_t *number)
 {
-    uint64_t *sums = NULL;
+    uint64_t even = 0, odd = 0;
+
+    WF_TRY(read_record(journal, fd, path, 0, sums, &even));
+    WF_TRY(read_record(journal, fd, path, 1, sums, &odd));
+    *number = even > odd ? even : odd;
+    if (*number == 0) return fail_damaged(path);
+    return even > odd ? read_record(journal, fd, path, 0, sums, &even) : WEFT_OK;
+}
+
+/* Add the steps of the journal FD, whose header was read; *NUMBER is that of its last record. */
+static weft_status load(struct wf_journal *journal, int fd, const char *path, uint64_t *number)
+{
+    _Atomic uint64_t *sums = NULL;
     weft_status status;
 
     if (journal->sums != NULL) {
         sums = wf_calloc((size_t)journal->steps, sizeof *sums);
         if (sums == NULL) return wf_fail_memory((size_t)journal->steps * sizeof *sums);
     }
-    status = sums == NULL
-                 ? WEFT_OK
-                 : read_at(fd, path, sums, (size_t)journal->steps * 8, sizeof(struct header));
-    if (status == WEFT_OK)
-        status = read_at(fd, path, journal->copy, (size_t)journal->words * 8, bits_offset(journal));
+    status = read_last(journal, fd, path, sums, number);
     for (uint64_t step = 0; step < journal->steps && status == WEFT_OK; step++)
         if ((journal->copy[step / 64] >> step % 64 & 1) != 0)
-            wf_journal_add(journal, step, sums != NULL ? sums[step] : 0);
-    wf_free(sums);
+            wf_journal_add(journal, step, sums != NULL ? atomic_load(&sums[step]) : 0);
+    wf_free((void *)sums);
     return status;
 }
 
@@ -124,6 +214,7 @@ static weft_status load_other(struct wf_journal *journal, const char *path, int3
     char *other = wf_journal_path(path, part);
     struct header header;
     weft_status status;
+    uint64_t number;
     int fd;
 
     if (other == NULL) return wf_fail_memory(strlen(path) + 32);
@@ -133,24 +224,21 @@ static weft_status load_other(struct wf_journal *journal, const char *path, int3
         status = WEFT_OK;
     else if (fd >= 0 && status == WEFT_OK && header.run == run &&
              is_of(&header, plan, journal->sums != NULL))
-        status = load(journal, fd, other);
+        status = load(journal, fd, other, &number);
     if (fd >= 0) close(fd);
     wf_free(other);
     return status;
 }
 
 /* Write the steps that JOURNAL has, and then the header: without it, this is not a journal. */
-static weft_status begin_file(struct wf_journal *journal, const struct header *header)
+static weft_status begin_file(struct wf_journal *journal, struct header *header)
 {
     for (uint64_t i = 0; i < journal->words; i++) {
         journal->copy[i] = atomic_load(&journal->done[i]);
         journal->recorded += (uint64_t)__builtin_popcountll(journal->copy[i]);
     }
-    if (journal->sums != NULL)
-        WF_TRY(write_at(journal, (const void *)journal->sums, (size_t)journal->steps * 8,
-                        sizeof *header));
-    WF_TRY(write_at(journal, journal->copy, (size_t)journal->words * 8, bits_offset(journal)));
-    if (fdatasync(journal->fd) != 0) return fail_journal(journal->path);
+    WF_TRY(write_record(journal));
+    header->check = header_check(header);
     WF_TRY(write_at(journal, header, sizeof *header, 0));
     return fdatasync(journal->fd) == 0 ? WEFT_OK : fail_journal(journal->path);
 }
@@ -173,7 +261,7 @@ static weft_status begin_first(struct wf_journal *journal, const char *path, int
         WF_TRY(read_header(journal->fd, journal->path, &header));
         if (!is_of(&header, plan, journal->sums != NULL))
             return wf_fail(WEFT_ERR_INVALID, "%s belongs to another run", journal->path);
-        WF_TRY(load(journal, journal->fd, journal->path));
+        WF_TRY(load(journal, journal->fd, journal->path, &journal->number));
         for (uint64_t other = 1; other < header.parts && other < MOST_PARTS; other++)
             WF_TRY(load_other(journal, path, (int32_t)other, plan, header.run));
         if (header.parts < (uint64_t)parts) header.parts = (uint64_t)parts;
@@ -189,6 +277,7 @@ static weft_status begin_other(struct wf_journal *journal, const char *path,
     char *first = wf_journal_path(path, 0);
     struct header header;
     weft_status status;
+    uint64_t number;
     int fd;
 
     if (first == NULL) return wf_fail_memory(strlen(path) + 32);
@@ -196,7 +285,7 @@ static weft_status begin_other(struct wf_journal *journal, const char *path,
     status = fd >= 0 ? read_header(fd, first, &header) : fail_journal(first);
     if (status == WEFT_OK && !is_of(&header, plan, journal->sums != NULL))
         status = wf_fail(WEFT_ERR_INVALID, "%s belongs to another run", first);
-    if (status == WEFT_OK && resume) status = load(journal, fd, first);
+    if (status == WEFT_OK && resume) status = load(journal, fd, first, &number);
     if (fd >= 0) close(fd);
     wf_free(first);
     WF_TRY(status);
@@ -238,20 +327,6 @@ void wf_journal_add(struct wf_journal *journal, uint64_t step, uint64_t sum)
                              memory_order_release);
 }
 
-/* Flush the steps that are in `copy`, then write that they are done.  All is written every time, so
- * a journal that could not be written can be written again. */
-static weft_status record(struct wf_journal *journal, struct wf_outputs *output)
-{
-    WF_TRY(wf_outputs_flush(output));
-    if (journal->sums != NULL) {
-        WF_TRY(write_at(journal, (const void *)journal->sums, (size_t)journal->steps * 8,
-                        sizeof(struct header)));
-        if (fdatasync(journal->fd) != 0) return fail_journal(journal->path);
-    }
-    WF_TRY(write_at(journal, journal->copy, (size_t)journal->words * 8, bits_offset(journal)));
-    return fdatasync(journal->fd) == 0 ? WEFT_OK : fail_journal(journal->path);
-}
-
 weft_status wf_journal_record(struct wf_journal *journal, struct wf_outputs *output)
 {
     uint64_t count = 0;
@@ -261,7 +336,8 @@ weft_status wf_journal_record(struct wf_journal *journal, struct wf_outputs *out
         count += (uint64_t)__builtin_popcountll(journal->copy[i]);
     }
     if (count == journal->recorded) return WEFT_OK;
-    WF_TRY(record(journal, output));
+    WF_TRY(wf_outputs_flush(output));
+    WF_TRY(write_record(journal));
     journal->recorded = count;
     return WEFT_OK;
 }

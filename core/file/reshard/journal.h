@@ -19,6 +19,7 @@ struct wf_journal {
     _Atomic uint64_t *sums; /* checksum per step; NULL: none are kept */
     uint64_t *copy;         /* of `done`, while the files are flushed */
     uint64_t recorded;      /* steps in the file */
+    uint64_t number;        /* of the last record in the file; 0: none */
     uint64_t others; /* of the first process: journals of other processes, to be removed too */
 };
 
@@ -28,7 +29,8 @@ struct wf_journal_plan {
     uint64_t buffer, steps;
 };
 
-/* Read the plan of the journal at PATH.weft-journal.  WEFT_ERR_NOT_FOUND: it does not exist. */
+/* Read the plan of the journal at PATH.weft-journal.  WEFT_ERR_NOT_FOUND: it does not exist.
+ * WEFT_ERR_PARSE: it is not a journal, or its process ended before the first record. */
 weft_status wf_journal_peek(const char *path, struct wf_journal_plan *out) WF_NODISCARD;
 /* Begin the journal of process PART of PARTS for PATH.  With RESUME, with the steps that all
  * journals of an earlier run of PLAN have.  The first process calls it before the others. */

@@ -122,7 +122,7 @@ WEFT_API int64_t weft_cp_plan_length(const weft_cp_plan *plan, int32_t coordinat
 /* Pairs of a query and a key that COORDINATE computes, as in weft_cp_plan_info.  [any thread] */
 WEFT_API uint64_t weft_cp_plan_work(const weft_cp_plan *plan, int32_t coordinate);
 /* Write the rest of the run of consecutive indices that contains place POSITION of COORDINATE's
- * shard.  False if there is none.  Runs are in the order of the shard.  [any thread]
+ * shard.  False if POSITION is not in the shard.  Runs are in the order of the shard.  [any thread]
  *     for (int64_t at = 0; weft_cp_plan_run(plan, c, at, &run); at += run.length) ... */
 WEFT_API bool weft_cp_plan_run(const weft_cp_plan *plan, int32_t coordinate, int64_t position,
                                weft_run *out);
@@ -146,8 +146,8 @@ typedef struct weft_cp_problem {
 
 /* Write the problems of COORDINATE in step STEP, at most CAPACITY, to PROBLEMS, and their number to
  * *COUNT.  PROBLEMS may be NULL if CAPACITY is 0.  Every pair of a query and a key that it sees is
- * in exactly one problem.  With HEADS a query is an index of the sequence.  WEFT_ERR_INVALID: there
- * is no such coordinate or step.  [any thread] */
+ * in exactly one problem.  With HEADS a query is an index of the sequence.  WEFT_ERR_INVALID:
+ * COORDINATE or STEP is out of range.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_plan_problems(const weft_cp_plan *plan,
                                                           int32_t coordinate, int32_t step,
                                                           weft_cp_problem *problems,

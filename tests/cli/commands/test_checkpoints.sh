@@ -83,6 +83,21 @@ expect 1 'but weft.json has' "$weft" verify sums2
 fails 1 'weft.json: No such file' "$weft" verify hf
 fails 1 'checksums are written to a folder' "$weft" reshard hf one.safetensors --verify
 
+# A weft.json without checksums proves nothing; one that is a pipe is not waited for.
+echo '{"checksum": "weft-1"}' >sums/weft.json
+fails 1 'it has no "tensors" behind "checksum"' "$weft" verify sums
+echo '{"tensors": {}, "checksum": "weft-1"}' >sums/weft.json
+fails 1 'it has no "tensors" behind "checksum"' "$weft" verify sums
+rm sums/weft.json && mkfifo sums/weft.json
+fails 1 'weft.json is not a regular file' timeout 20 "$weft" verify sums
+
+# Names of tensors may have anything; a terminal is not told to do it.
+python3 -c 'import json, struct
+h = json.dumps({"a\x1b[31m\nb": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+open("names.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"1")'
+contains 'a?[31m?b' "$weft" inspect names.safetensors
+expect 1 'a?[31m?b' "$weft" verify names.safetensors hf
+
 # All layouts that come with weft are well formed: a name that none of them has is refused.
 python3 -c 'import struct; h = b"{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"
 open("t.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"1")'
@@ -97,7 +112,10 @@ fails 1 'no pattern of the layout matches' "$weft" inspect hf --layout gpt2
 printf 'mesh tp=7\n* R\n' >llama.layout
 json "$weft" inspect hf --layout llama.layout --json -- 'len(it["ranks"]) == 7'
 rm llama.layout
-fails 2 'none: No such file' "$weft" reshard hf new --layout none
+json "$weft" inspect hf --layout llama --mesh tp=3 --json -- 'len(it["ranks"]) == 3'
+fails 2 'none: No such file or directory; weft has these layouts: gpt2.layout, llama.layout' \
+    "$weft" reshard hf new --layout none
+fails 2 'weft has these rules: fuse-gate-up.rules, fuse-qkv.rules' "$weft" reshard hf new --rules fuse-qvk
 fails 2 './llama: No such file' "$weft" reshard hf new --layout ./llama
 
 # Differences are named.
@@ -123,8 +141,18 @@ limit='ulimit -v 131072'
 if grep -qaE '__(asan|tsan)_init' "$weft"; then limit=true; fi # sanitizers reserve terabytes
 contains 'written in' bash -c "$limit && '$weft' reshard large.safetensors bounded --layout columns.layout --memory 16M -j 2"
 contains 'the same' "$weft" verify large.safetensors bounded
-
 rm -rf bounded
+
+# The same for rows that end inside a byte.
+python3 - <<'PY'
+import json, struct
+text = json.dumps({"w": {"dtype": "F4", "shape": [16384, 16385], "data_offsets": [0, 16384 * 16385 // 2]}}).encode()
+with open("halves.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text)
+    file.truncate(8 + len(text) + 16384 * 16385 // 2)
+PY
+contains 'the same' bash -c "$limit && '$weft' verify halves.safetensors halves.safetensors"
+rm halves.safetensors
 
 # A run that is killed at any moment leaves nothing that looks complete, and does not hinder the next.
 python3 - <<'PY'
@@ -173,6 +201,8 @@ fails 1 'config.json' bash -c "touch tp4/config.json && '$weft' reshard hf tp4 -
 fails 3 'bytes are needed: File too large' bash -c "ulimit -f 1 && '$weft' reshard hf new"
 if [[ -e new.weft-partial ]]; then not_so "a file that may not be so large leaves nothing"; fi
 fails 2 'give --layout too' "$weft" reshard hf new --mesh tp=2
+fails 1 'a file per rank needs a folder' "$weft" reshard hf new.safetensors --layout llama
+fails 3 'nowhere/new: the folder that it should be in does not exist' "$weft" reshard hf nowhere/new
 fails 2 'must have as many' "$weft" reshard hf new --layout "$layouts/llama.layout" --mesh 2x2
 fails 2 'the source or the target is missing' "$weft" reshard hf
 fails 2 'one or two checkpoints are needed' "$weft" verify

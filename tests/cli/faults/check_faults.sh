@@ -176,7 +176,7 @@ one_rank() # FAULT of rank 1, number of ranks
     "$weft" run -n "$2" bash -c 'if [[ $WEFT_RANK -eq 1 ]]; then export WEFT_TEST_FAULT=$1 LD_PRELOAD=$2; fi; shift 2
         exec "$@"' - "$1" "$library" "$weft" reshard "${options[@]}"
 }
-fails 3 'Input/output error' one_rank pwrite:4:EIO 3
+fails 3 'Input/output error' one_rank pwrite:5:EIO 3
 if [[ -e out ]]; then not_so "rank 1 fails: there is nothing at the target"; fi
 one_rank pwrite:4:kill 3 >said 2>&1 && not_so "rank 1 is killed, so the job fails"
 if [[ -e out ]]; then not_so "rank 1 is killed: there is nothing at the target"; fi
@@ -190,7 +190,7 @@ resumed_by() # ranks
     lines=$("$weft" run --no-prefix -n "$1" "$weft" reshard "${options[@]}" --resume --json) && tail -1 <<<"$lines"
 }
 for ranks in 3 1 2 5; do
-    fails 3 'the same command with --resume continues' one_rank pwrite:4:EIO 3
+    fails 3 'the same command with --resume continues' one_rank pwrite:5:EIO 3
     for journal in out.weft-journal out.weft-journal-1 out.weft-journal-2; do
         if [[ ! -e $journal ]]; then not_so "a job that fails leaves $journal"; fi
     done

@@ -122,14 +122,65 @@ START_TEST(other_journals_are_refused)
             "belongs to another run");
     REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, true, true), WEFT_ERR_INVALID,
             "belongs to another run");
-    ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 60), 0);
-    REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, false, true), WEFT_ERR_PARSE,
-            "is cut short");
+    ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 90), 0);
+    REFUSED(wf_journal_begin(&journal, path, 0, 1, &plan, false, true), WEFT_ERR_INVALID,
+            "is damaged");
     ck_assert_int_eq(truncate(folder_path(&folder, "other.weft-journal"), 20), 0);
     REFUSED(wf_journal_peek(path, &found), WEFT_ERR_PARSE, "is cut short");
     folder_write(&folder, "other.weft-journal",
-                 "0123456789012345678901234567890123456789012345678901234567890123456789", 70);
+                 "01234567890123456789012345678901234567890123456789012345678901234567890123456789",
+                 80);
     REFUSED(wf_journal_peek(path, &found), WEFT_ERR_PARSE, "is not a journal of weft");
+}
+END_TEST
+
+/* Whatever byte is damaged, a journal has no step that was not recorded: it is refused, or the
+ * record before counts. */
+START_TEST(damaged_journals_have_no_other_steps)
+{
+    static const struct wf_journal_plan small = {.digest = 77, .buffer = 1 << 20, .steps = 3};
+    char path[300];
+    struct wf_outputs output;
+    int refused = 0, earlier = 0;
+    struct wf_journal journal;
+    unsigned char bytes[512];
+    FILE *file;
+    size_t count;
+
+    snprintf(path, sizeof path, "%s", folder_path(&folder, "damaged"));
+    output = begin_output(path);
+    OK(wf_journal_begin(&journal, path, 0, 1, &small, true, false));
+    wf_journal_add(&journal, 1, 11);
+    OK(wf_journal_record(&journal, &output));
+    wf_journal_add(&journal, 2, 12);
+    OK(wf_journal_record(&journal, &output));
+    wf_journal_end(&journal, true);
+    file = fopen(folder_path(&folder, "damaged.weft-journal"), "rb");
+    ck_assert_ptr_nonnull(file);
+    count = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    for (size_t i = 0; i < count; i++) {
+        weft_status status;
+        bytes[i] ^= 0x11;
+        folder_write(&folder, "damaged.weft-journal", (const char *)bytes, count);
+        bytes[i] ^= 0x11;
+        status = wf_journal_begin(&journal, path, 0, 1, &small, true, true);
+        if (status != WEFT_OK) {
+            ck_assert(status == WEFT_ERR_INVALID || status == WEFT_ERR_PARSE);
+            refused++;
+            continue;
+        }
+        ck_assert(!wf_journal_has(&journal, 0));
+        ck_assert(wf_journal_has(&journal, 1) && atomic_load(&journal.sums[1]) == 11);
+        if (wf_journal_has(&journal, 2))
+            ck_assert_uint_eq(atomic_load(&journal.sums[2]), 12);
+        else
+            earlier++;
+        wf_journal_end(&journal, true);
+    }
+    ck_assert_int_ge(refused, 72);
+    ck_assert_int_ge(earlier, 32);
+    wf_outputs_end(&output);
 }
 END_TEST
 
@@ -217,5 +268,5 @@ END_TEST
 
 SUITE(file_journal, steps_are_remembered_when_they_are_recorded,
       steps_whose_flush_failed_are_never_recorded, only_files_that_were_written_are_flushed,
-      other_journals_are_refused, a_new_output_has_no_journal,
+      other_journals_are_refused, damaged_journals_have_no_other_steps, a_new_output_has_no_journal,
       a_new_output_removes_the_journals_of_all_processes, memory_may_run_out_anywhere)
