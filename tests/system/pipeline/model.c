@@ -64,7 +64,7 @@ static void write_bytes(uint64_t h, const weft_pipeline_tensor *t)
 /* What callbacks read has arrived, and ranks take different times. */
 static weft_status begin_call(const struct model *model, const weft_pipeline_call *call)
 {
-    if (model->context != NULL && call->stream != NULL)
+    if (model->context != NULL)
         WF_TRY(weft_stream_wait(model->context, call->stream, WEFT_FOREVER));
     EXPECT(!model->sharded || model->gathered[call->stage]);
     EXPECT((call->input_count == 0) || call->stage > 0);

@@ -1,7 +1,8 @@
 /* pipeline_rank.c - one rank of `weft run -n 4 pipeline_rank WHAT`:
  *
  *     random  random pipelines, compared with a serial loop
- *     lost    rank 2 kills itself in a backward action; the others must learn of it */
+ *     lost    rank 2 kills itself in a backward action; the others must learn of it
+ *     time    on 1 to 4 ranks: nanoseconds of an action whose callback does nothing */
 #include "model.h"
 
 #include <signal.h>
@@ -68,15 +69,64 @@ static int lose_rank(weft_context *ctx)
     return code;
 }
 
+static weft_status do_nothing(void *user, const weft_pipeline_call *call)
+{
+    (void)user, (void)call;
+    return WEFT_OK;
+}
+
+/* Nanoseconds of an action of the fastest of several runs. */
+static double action_ns(weft_pipeline *pipeline)
+{
+    weft_pipeline_info info = {.struct_size = sizeof info};
+    double best = 1e30;
+
+    for (int i = 0; i < 20; i++) {
+        uint64_t begun = wf_now_ns(), taken;
+
+        if (weft_pipeline_run(pipeline) != WEFT_OK) return -1;
+        taken = wf_now_ns() - begun;
+        if ((double)taken < best) best = (double)taken;
+    }
+    return weft_pipeline_get(pipeline, &info) == WEFT_OK ? best / (double)info.actions : -1;
+}
+
+static int time_actions(weft_context *ctx, const char *name)
+{
+    weft_pipeline_values values[2 * RANKS] = {{0}};
+    weft_pipeline_options options = {.struct_size = sizeof options,
+                                     .forward = do_nothing,
+                                     .backward = do_nothing,
+                                     .values = values};
+    weft_schedule *schedule;
+    weft_pipeline *pipeline;
+    double ns;
+
+    for (int s = 0; s < 2 * RANKS; s++)
+        values[s] = (weft_pipeline_values){
+            .count = 1, .tensors = {{.dtype = WEFT_DTYPE_F32, .dims = 1, .shape = {16}}}};
+    if (weft_schedule_create(name, weft_size(ctx), 2, 256, &schedule) != WEFT_OK ||
+        weft_pipeline_create(weft_world(ctx), schedule, &options, &pipeline) != WEFT_OK)
+        return fail("the pipeline");
+    ns = action_ns(pipeline);
+    if (weft_rank(ctx) == 0) printf("%s, %d ranks: %.0f ns an action\n", name, weft_size(ctx), ns);
+    weft_pipeline_release(&pipeline);
+    weft_schedule_release(&schedule);
+    return ns > 0 ? 0 : fail("weft_pipeline_run");
+}
+
 int main(int argc, char **argv)
 {
     weft_context *ctx;
     int code;
 
     if (weft_init(NULL, &ctx) != WEFT_OK) return fail("weft_init");
-    if (weft_size(ctx) != RANKS || argc != 2)
+    if (argc != 2 || (weft_size(ctx) != RANKS && strcmp(argv[1], "time") != 0))
         return fail("usage: weft run -n 4 pipeline_rank WHAT");
-    code = strcmp(argv[1], "lost") == 0 ? lose_rank(ctx) : run_random(ctx);
+    if (strcmp(argv[1], "time") == 0)
+        code = time_actions(ctx, "looped-bfs") + time_actions(ctx, "zb1p");
+    else
+        code = strcmp(argv[1], "lost") == 0 ? lose_rank(ctx) : run_random(ctx);
     if (code == 0) printf("rank %d is done\n", weft_rank(ctx));
     weft_context_release(&ctx);
     return code;
