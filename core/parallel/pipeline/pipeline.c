@@ -40,7 +40,6 @@ static void end_with_comm(struct wf_dependent *self, const char *cause)
 
     free_resources(pipeline);
     pipeline->context = NULL;
-    pipeline->comm = NULL;
     pipeline->made = wf_ended(WF_KIND_PIPELINE);
     snprintf(pipeline->ended, sizeof pipeline->ended, "%s", cause);
 }
@@ -53,6 +52,7 @@ void weft_pipeline_release(weft_pipeline **pipeline)
     mine = *pipeline;
     *pipeline = NULL;
     if (mine->made == wf_ended(WF_KIND_PIPELINE)) {
+        weft_comm_release(&mine->comm);
         free_pipeline(mine);
         return;
     }
