@@ -35,6 +35,7 @@ void model_values(uint64_t seed, int32_t stage, weft_pipeline_values *out);
 /* One random pipeline, the same on all ranks. */
 struct drawn {
     char name[16];
+    char text[16384]; /* of a schedule "csv" */
     int32_t ranks, chunks, microbatches;
     uint32_t flags; /* enum weft_lower */
     uint64_t seed;
@@ -47,8 +48,9 @@ struct drawn {
 
 extern struct drawn drawn;
 
-/* Draw a pipeline of RANKS ranks, with schedule number KIND of weft_schedule_known.  The caller
- * releases drawn.schedule. */
+/* Draw a pipeline of RANKS ranks, with schedule number KIND of weft_schedule_known, or, if there is
+ * none, with stages on random ranks and actions in a random order.  The caller releases
+ * drawn.schedule. */
 void draw_pipeline(struct random *r, int32_t ranks, uint32_t kind);
 /* The pipeline as text, for failures. */
 const char *drawn_text(void);
