@@ -198,6 +198,39 @@ START_TEST(a_shape_that_changes_is_an_error_on_all_ranks)
 }
 END_TEST
 
+/* ---- a rank that ends ---- */
+
+static weft_status results[RANKS];
+
+static weft_status leave_early(void *unused)
+{
+    struct job job = {0};
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(begin(&job, "1f1b"));
+    rank = weft_rank(job.ctx);
+    job.options.user = &job.model;
+    WF_TRY(make(&job));
+    WF_TRY(weft_pipeline_run(job.pipeline));
+    if (rank == 1) {
+        end(&job);
+        return weft_fail(WEFT_ERR_INTERNAL, "this rank ends");
+    }
+    results[rank] = weft_pipeline_run(job.pipeline);
+    HOLDS(results[rank] == WEFT_OK || strstr(weft_last_error(), "rank 1") != NULL);
+    return end(&job);
+}
+
+START_TEST(when_a_rank_ends_the_others_do_not_wait_for_it)
+{
+    ck_assert_int_eq(weft_threads_run(RANKS, leave_early, NULL), WEFT_ERR_INTERNAL);
+    ck_assert_msg(strstr(weft_last_error(), "this rank ends") != NULL, "%s", weft_last_error());
+    for (int32_t rank = 0; rank < RANKS; rank++)
+        ck_assert_msg(rank == 1 || results[rank] != WEFT_OK, "rank %d", rank);
+}
+END_TEST
+
 /* ---- memory ---- */
 
 static weft_status lack_memory(void *unused)
@@ -230,4 +263,5 @@ END_TEST
 
 SUITE(pipeline_faults, the_error_of_a_callback_reaches_all_ranks,
       ranks_that_differ_are_found_before_anything_runs,
-      a_shape_that_changes_is_an_error_on_all_ranks, without_memory_on_one_rank_all_get_the_error)
+      a_shape_that_changes_is_an_error_on_all_ranks, when_a_rank_ends_the_others_do_not_wait_for_it,
+      without_memory_on_one_rank_all_get_the_error)
