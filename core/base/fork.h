@@ -41,6 +41,7 @@ enum wf_kind {
     WF_KIND_CP_PLAN,
     WF_KIND_CP,
     WF_KIND_STYLES,
+    WF_KIND_PIPELINE,
 };
 
 /* The first member of an object that every process may use, also a fork. */

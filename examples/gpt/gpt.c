@@ -3,10 +3,12 @@
  *     weft run -n 4 gpt                a shard of each parameter on every rank
  *     weft run -n 4 gpt rep=2,dp=2     replicas of sharded parameters (HSDP)
  *     gpt                              one rank, for comparison
+ *     weft run -n 4 gpt --schedule zbv      a pipeline of stages: pipeline.c
  *
  * This file has the distribution; kernels.c has the model and computes on the host, so a CPU
  * backend is needed.  The loss is the same for every mesh, up to rounding. */
 #include "kernels.h"
+#include "pipeline.h"
 
 #include <weft/weft.h>
 
@@ -217,6 +219,7 @@ int main(int argc, char **argv)
     struct batch *batch;
     char text[32];
 
+    if (argc > 1 && strcmp(argv[1], "--schedule") == 0) return pipeline_main(argc, argv);
     MUST(weft_init(NULL, &ctx));
     snprintf(text, sizeof text, "dp=%d", weft_size(ctx));
     MUST(weft_mesh_parse(argc > 1 ? argv[1] : text, &mesh));

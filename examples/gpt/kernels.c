@@ -286,6 +286,8 @@ static float head_backward(const float *const *p, float *const *g, struct batch 
     linear(normal, p[2], NULL, logits, rows, WIDTH, LETTERS);
     for (int r = 0; r < rows; r++)
         loss += (double)cross_entropy(logits + r * LETTERS, batch->next[r], rows);
+    for (int i = 0; i < rows * LETTERS; i++)
+        logits[i] *= batch->loss_scale;
     memset(dnormal, 0, (size_t)(rows * WIDTH) * sizeof *dnormal);
     memset(batch->slope, 0, (size_t)(rows * WIDTH) * sizeof *dnormal);
     linear_backward(normal, p[2], logits, dnormal, g[2], NULL, rows, WIDTH, LETTERS);
@@ -363,6 +365,7 @@ struct batch *batch_create(int count)
 
     if (batch == NULL) abort();
     batch->count = count;
+    batch->loss_scale = 1;
     batch->letters = calloc(2 * rows, sizeof *batch->letters);
     batch->room = calloc(rows * (2 * INSIDE + (BLOCKS + 1) * WIDTH), sizeof *batch->room);
     if (batch->letters == NULL || batch->room == NULL) abort();

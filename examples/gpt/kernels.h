@@ -35,6 +35,7 @@ struct batch {
     float *inputs[BLOCKS]; /* of each block, COUNT x LENGTH x WIDTH; the head's is the last */
     float *slope;          /* of the loss by the output of the block, which backward replaces */
     float *room;           /* for the inside of a block */
+    float loss_scale;      /* the head multiplies the slope of the loss by it; 1 at first */
 };
 
 struct batch *batch_create(int count);

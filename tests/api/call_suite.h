@@ -65,8 +65,9 @@ struct world {
     weft_fsdp_group *group, *groups[1];
     weft_fsdp_param params[1];
     weft_tensor *gradients[1];
-    weft_schedule *schedule;
+    weft_schedule *schedule, *lone_schedule;
     weft_timeline *timeline;
+    weft_pipeline *pipeline;
     weft_action action;
     weft_node nodes[3];
     weft_reorder *reorder;
@@ -127,6 +128,7 @@ void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
 void *op_call(struct world *w, int at);
 void *cp_sizes(struct world *w, int at);
+void *pipeline_options(struct world *w, int at);
 void *cp_tensors(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);

@@ -56,7 +56,8 @@ OPTIONAL = {
     ("weft_action_print", "next"): "NEXT may be NULL",
     ("weft_clip_grad_norm", "total"): "TOTAL may be NULL",
 }
-REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
+# The number of ranks, and callbacks, have no default.
+REQUIRED_OPTIONS = {"weft_rendezvous_open", "weft_pipeline_create"}
 
 # The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {
@@ -175,7 +176,9 @@ OBJECTS = {
     ("weft_fsdp_group_release", "group"): "w->group",
     "weft_schedule *": "w->schedule", "weft_timeline *": "w->timeline",
     "const weft_action *": "&w->action", "weft_reorder *": "w->reorder",
-    "const weft_node *": "w->nodes",
+    "const weft_node *": "w->nodes", "weft_pipeline *": "w->pipeline",
+    ("weft_pipeline_create", "schedule"): "w->lone_schedule",
+    "const weft_pipeline_options *": "pipeline_options(w, %d)",
     "weft_saving *": "w->saving", "weft_cp_plan *": "w->cp_plan", "weft_cp *": "w->cp",
     "weft_styles *": "w->styles", "const weft_style *": "options(w, %d, sizeof(weft_style))",
     "const weft_cp_sizes *": "cp_sizes(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
@@ -251,7 +254,7 @@ OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has 
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *", "enum weft_op_moves *",
            "weft_placement *", "weft_symm_device *", "weft_dl_dtype *", "const weft_action **",
-           "weft_cp_problem *", "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
+           "weft_cp_problem *", "weft_pipeline_values *", "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}
 ABI_INFO = {"weft_device_info", "weft_pointer_info"}  # struct_size is a uint32_t

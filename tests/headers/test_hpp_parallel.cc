@@ -1,4 +1,4 @@
-/* test_hpp_parallel.cc - context parallel and styles through weft.hpp, on one rank. */
+/* test_hpp_parallel.cc - context parallel, styles and pipelines through weft.hpp, on one rank. */
 #include <weft/weft.hpp>
 
 #include <stdio.h>
@@ -32,10 +32,41 @@ static void test_styles()
     CHECK(weft::style_layouts::create(row, WEFT_STYLE_OUTPUT, whole, 1).code() == WEFT_ERR_INVALID);
 }
 
+static weft_status count_call(void *user, const weft_pipeline_call *call)
+{
+    *static_cast<int *>(user) += call->kind == WEFT_ACTION_F ? 1 : 100;
+    return WEFT_OK;
+}
+
+static weft_status state_shapes(void *, int32_t, const weft_pipeline_values *,
+                                weft_pipeline_values *out)
+{
+    out->count = 1;
+    out->tensors[0].dtype = WEFT_DTYPE_F32;
+    return WEFT_OK;
+}
+
+static void test_pipeline(const weft::context &ctx)
+{
+    weft::schedule schedule = weft::schedule::create("looped-bfs", 1, 2, 3).value();
+    weft_pipeline_options options = weft::sized<weft_pipeline_options>();
+    int calls = 0;
+
+    options.user = &calls;
+    CHECK(weft::pipeline::create(ctx.world(), schedule, options).code() == WEFT_ERR_INVALID);
+    options.forward = options.backward = count_call;
+    options.shapes = state_shapes;
+    weft::pipeline pipeline = weft::pipeline::create(ctx.world(), schedule, options).value();
+    CHECK(pipeline.run() && calls == 606 && pipeline.info()->directions == 0);
+    CHECK(pipeline.values(0)->count == 1 && pipeline.values(1).code() == WEFT_ERR_INVALID);
+    CHECK(weft::pipeline().run().code() == WEFT_ERR_INVALID);
+}
+
 int main()
 {
     test_styles();
     weft::context ctx = weft::context::init().value();
+    test_pipeline(ctx);
     weft::mesh mesh = weft::mesh::parse("cp=1").value();
     weft_cp_options causal = weft::sized<weft_cp_options>();
     weft_cp_sizes sizes = weft::sized<weft_cp_sizes>();

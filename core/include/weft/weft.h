@@ -29,6 +29,7 @@
 #include "phases.h"
 #include "fsdp.h"
 #include "context_parallel.h"
+#include "pipeline.h"
 #include "clip.h"
 #include "style.h"
 #include "ring.h"

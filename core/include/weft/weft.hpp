@@ -1531,6 +1531,38 @@ public:
     }
 };
 
+/* ---- pipelines -------------------------------------------------------------------- */
+
+/* Move-only.  A schedule that the ranks of a communicator run (pipeline.h). */
+class pipeline
+    : public detail::unique<detail::ref<weft_pipeline>, weft_pipeline, weft_pipeline_release>
+{
+public:
+    using unique::unique;
+
+    /* Collective. */
+    static result<pipeline> create(comm_ref comm, const weft::schedule &schedule,
+                                   const weft_pipeline_options &options)
+    {
+        return detail::make<pipeline>(weft_pipeline_create, comm.get(), schedule.get(), &options);
+    }
+    /* Collective.  The callbacks of the options are called for each action of this rank. */
+    status run() const { return weft_pipeline_run(raw_); }
+    result<weft_pipeline_info> info() const
+    {
+        return detail::describe<weft_pipeline_info>(weft_pipeline_get, raw_);
+    }
+    /* What STAGE passes on. */
+    result<weft_pipeline_values> values(int32_t stage) const
+    {
+        weft_pipeline_values out{};
+        status done = weft_pipeline_values_get(raw_, stage, &out);
+
+        if (!done) return done;
+        return out;
+    }
+};
+
 /* ---- styles ----------------------------------------------------------------------- */
 
 /* The four layouts of one part of a module (style.h). */

@@ -1,0 +1,150 @@
+/* pipeline.h - run a schedule: the stages of a model on the ranks of a communicator.
+ *
+ *     weft_pipeline_options options = {.struct_size = sizeof options, .user = model,
+ *                                      .forward = forward, .backward = backward, .shapes = shapes};
+ *     TRY(weft_schedule_create("1f1b", weft_comm_size(comm), 0, 16, &schedule));
+ *     TRY(weft_pipeline_create(comm, schedule, &options, &pipeline));
+ *     for each step: TRY(weft_pipeline_run(pipeline)); update the parameters ...
+ *
+ * The engine computes, in callbacks; weft calls them in the order of the schedule and moves tensors
+ * between stages.  The tensors that stage s passes to stage s + 1 for one microbatch are its
+ * outputs, and the inputs of stage s + 1.  Their gradients travel back.  Stage 0 has no inputs here
+ * and the last stage no outputs: the engine reads its data and computes the loss itself.
+ * docs/training/pipeline.md has an example.
+ *
+ * One thread at a time may use a pipeline.  Callbacks run on the thread that calls
+ * weft_pipeline_run. */
+#ifndef WEFT_PIPELINE_H
+#define WEFT_PIPELINE_H
+
+#include "comm.h"
+#include "schedule.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_PIPELINE_TENSORS 16 /* most tensors that a stage passes to the next one */
+
+/* A tensor that a stage passes to the next one, dense, or the gradient of one. */
+typedef struct weft_pipeline_tensor {
+    uint32_t dtype; /* enum weft_dtype */
+    int32_t dims;   /* 0 to WEFT_MAX_DIMS */
+    int64_t shape[WEFT_MAX_DIMS];
+    bool without_gradient; /* it travels forward only; so does a tensor that is not of floats */
+    /* A callback sets it for a gradient of an input that it has not computed: weft fills the
+     * gradient with zeros. */
+    bool absent;
+    void *memory; /* device memory of weft; NULL: a gradient that does not exist */
+} weft_pipeline_tensor;
+
+/* The tensors that one stage passes to the next one. */
+typedef struct weft_pipeline_values {
+    uint32_t count;
+    weft_pipeline_tensor tensors[WEFT_PIPELINE_TENSORS];
+} weft_pipeline_values;
+
+/* Parts of a backward action: B has both, I the first, W the second. */
+enum weft_pipeline_part { WEFT_PIPELINE_INPUTS = 1, WEFT_PIPELINE_WEIGHTS = 2 };
+
+/* What a callback is called for.  Arrays have `input_count` and `output_count` entries.  Memory is
+ * valid until the callback returns; that of inputs, outputs and output gradients is the same, with
+ * the same elements, from the first action of a stage and microbatch that has it to the last. */
+typedef struct weft_pipeline_call {
+    size_t struct_size;
+    weft_stream *stream; /* the callback posts its work to it, or completes it before it returns */
+    int32_t stage;
+    int32_t microbatch;    /* -1 for UNSHARD, RESHARD and REDUCE_GRAD */
+    uint32_t kind;         /* enum weft_action_kind */
+    uint32_t parts;        /* enum weft_pipeline_part; 0 unless it is a backward action */
+    bool is_last;          /* of a stage: its last forward, or its last gradients of weights */
+    uint32_t input_count;  /* 0 in stage 0 */
+    uint32_t output_count; /* 0 in the last stage */
+    const weft_pipeline_tensor *inputs;    /* of the stage */
+    weft_pipeline_tensor *outputs;         /* F writes their memory, backward actions may read it */
+    const weft_pipeline_tensor *d_outputs; /* gradients of the outputs; NULL in F */
+    weft_pipeline_tensor *d_inputs; /* of the inputs: B and I write their memory; otherwise NULL */
+    /* The last stage multiplies the gradient of the loss of a microbatch by it. */
+    double loss_scale;
+} weft_pipeline_call;
+
+typedef weft_status weft_pipeline_callback(void *user, const weft_pipeline_call *call);
+
+/* The same on all ranks, except callbacks and what they do.  A callback that returns another status
+ * than WEFT_OK sets the text of its error with weft_fail. */
+typedef struct weft_pipeline_options {
+    size_t struct_size;
+    void *user;           /* the first argument of every callback */
+    weft_stream *compute; /* on which callbacks compute; NULL: the default stream */
+    double loss_scale;    /* 0: 1 / microbatches, which gives the gradients of the mean loss */
+    weft_pipeline_callback *forward; /* F */
+    weft_pipeline_callback
+        *backward; /* B, I and W; gradients of weights add up over microbatches */
+    /* F and B that may run together (OVERLAP_F_B).  NULL, or if the second needs the result of the
+     * first: both callbacks above, one after the other. */
+    weft_status (*overlap)(void *user, const weft_pipeline_call *first,
+                           const weft_pipeline_call *second);
+    weft_pipeline_callback *unshard; /* begin to gather the parameters of the stage */
+    weft_pipeline_callback *reshard; /* free the gathered parameters */
+    weft_pipeline_callback *reduce; /* reduce the gradients of the stage over data-parallel ranks */
+    /* What stage s passes to stage s + 1, for each stage but the last; read during the call only.
+     * `memory` and `absent` are ignored.  NULL: SHAPES states it. */
+    const weft_pipeline_values *values;
+    /* Set *OUT to what STAGE passes on if it gets *IN, for each stage but the last, in order; only
+     * on the rank of the stage.  *OUT is zero before. */
+    weft_status (*shapes)(void *user, int32_t stage, const weft_pipeline_values *in,
+                          weft_pipeline_values *out);
+} weft_pipeline_options;
+
+typedef struct weft_pipeline weft_pipeline;
+
+/* Prepare SCHEDULE on this rank: rank r of COMM runs the actions of rank r.  A schedule of compute
+ * actions only is lowered first, with WEFT_LOWER_SHARDED if there is `unshard`, and
+ * WEFT_LOWER_REDUCE if there is `reduce`.  The call makes a communicator of all ranks, one for each
+ * direction between two ranks that exchange messages, and a stream for each of the latter, and
+ * allocates the memory of all tensors that are passed on.  Collective over COMM: either all ranks
+ * succeed, or all get the same error, before any callback but `shapes` is called.  COMM may be
+ * released or fail later.  The caller releases *OUT before the context.
+ * WEFT_ERR_INVALID: COMM has another number of ranks than SCHEDULE, or a callback or the shapes are
+ * missing.  WEFT_ERR_MISMATCH: ranks have different schedules, shapes or loss scales.
+ * WEFT_ERR_UNSUPPORTED: ranks are simulated. */
+WEFT_API WEFT_NODISCARD weft_status weft_pipeline_create(weft_comm *comm,
+                                                         const weft_schedule *schedule,
+                                                         const weft_pipeline_options *options,
+                                                         weft_pipeline **out);
+/* Wait for the work of *PIPELINE, free it and set *PIPELINE to NULL.  Accepts NULL and a pointer to
+ * NULL. */
+WEFT_API void weft_pipeline_release(weft_pipeline **pipeline);
+
+/* Run all actions of this rank, once each.  Collective over the ranks of PIPELINE: the call returns
+ * when the actions of all ranks are complete.  It allocates nothing, except that a backend may for
+ * messages.  If a callback fails, all ranks get an error: this rank with the status of the
+ * callback, the others WEFT_ERR_ABORTED; all texts name the rank, the stage and the microbatch.  A
+ * lost rank is WEFT_ERR_PEER.  After an error PIPELINE can only be released.
+ * WEFT_ERR_MISMATCH: a callback has set another dtype or shape of an output or of a gradient of an
+ * input; these are the same for all microbatches. */
+WEFT_API WEFT_NODISCARD weft_status weft_pipeline_run(weft_pipeline *pipeline);
+
+typedef struct weft_pipeline_info {
+    size_t struct_size;
+    const weft_schedule *schedule; /* lowered; valid as long as the pipeline */
+    size_t actions;                /* of this rank */
+    uint32_t directions;           /* directions in which this rank sends or receives */
+    uint32_t pieces;               /* of memory for tensors that are passed on */
+    uint64_t bytes;                /* of these */
+    uint64_t sent, received;       /* bytes of a run */
+} weft_pipeline_info;
+
+/* Copy the properties of PIPELINE on this rank to *OUT, whose struct_size the caller sets. */
+WEFT_API WEFT_NODISCARD weft_status weft_pipeline_get(const weft_pipeline *pipeline,
+                                                      weft_pipeline_info *out);
+/* Set *OUT to what STAGE passes on, without memory.  WEFT_ERR_INVALID: it is not a stage, or the
+ * last one. */
+WEFT_API WEFT_NODISCARD weft_status weft_pipeline_values_get(const weft_pipeline *pipeline,
+                                                             int32_t stage,
+                                                             weft_pipeline_values *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,382 @@
+/* pipeline.c - pipelines: their life, and what ranks agree on. */
+#include "pipeline.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char function[] = "weft_pipeline_create";
+
+weft_status wf_pipeline_check(const weft_pipeline *pipeline, const char *name)
+{
+    if (pipeline == NULL) return wf_fail_null(name, "pipeline");
+    if (wf_is_usable(pipeline->made, WF_KIND_PIPELINE)) return WEFT_OK;
+    if (pipeline->made == wf_ended(WF_KIND_PIPELINE))
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s; the pipeline ended with it", name,
+                       pipeline->ended);
+    return wf_fail_unusable(name, "pipeline", pipeline->made, WF_KIND_PIPELINE);
+}
+
+/* ---- life ---- */
+
+static void free_resources(weft_pipeline *pipeline)
+{
+    wf_channels_close(pipeline); /* waits for messages, which end if the communicator has failed */
+    wf_slots_free(pipeline);
+}
+
+static void free_pipeline(weft_pipeline *pipeline)
+{
+    wf_free(pipeline->boundaries);
+    wf_free(pipeline->steps);
+    weft_schedule_release(&pipeline->schedule);
+    pipeline->made = wf_released(WF_KIND_PIPELINE);
+    wf_free(pipeline);
+}
+
+static void end_with_comm(struct wf_dependent *self, const char *cause)
+{
+    weft_pipeline *pipeline = (void *)((char *)self - offsetof(weft_pipeline, dependent));
+
+    free_resources(pipeline);
+    pipeline->context = NULL;
+    pipeline->made = wf_ended(WF_KIND_PIPELINE);
+    snprintf(pipeline->ended, sizeof pipeline->ended, "%s", cause);
+}
+
+void weft_pipeline_release(weft_pipeline **pipeline)
+{
+    weft_pipeline *mine;
+
+    if (pipeline == NULL || *pipeline == NULL) return;
+    mine = *pipeline;
+    *pipeline = NULL;
+    if (mine->made == wf_ended(WF_KIND_PIPELINE)) {
+        weft_comm_release(&mine->comm);
+        free_pipeline(mine);
+        return;
+    }
+    if (!wf_is_usable(mine->made, WF_KIND_PIPELINE)) {
+        wf_warn_unusable("weft_pipeline_release", mine->made, WF_KIND_PIPELINE);
+        return;
+    }
+    wf_dependent_remove(&mine->dependent);
+    free_resources(mine);
+    weft_comm_release(&mine->comm);
+    free_pipeline(mine);
+}
+
+/* ---- what ranks agree on ---- */
+
+weft_status wf_pipeline_agree(weft_pipeline *pipeline, const char *step, weft_status status,
+                              weft_blob blob, struct wf_gathered *out)
+{
+    char label[200];
+
+    snprintf(label, sizeof label, "%s on %s (%s)", function, pipeline->comm->name, step);
+    return wf_fail_named(wf_comm_agree(pipeline->comm, label, status, blob, out), function);
+}
+
+/* What all ranks have in common. */
+struct common {
+    uint64_t digest;
+    uint64_t values; /* hash of the given ones */
+    double loss_scale;
+    int32_t stages, microbatches;
+    int32_t learns;
+    char name[20];
+};
+
+static struct common common_of(const weft_pipeline *pipeline, const weft_schedule_info *info)
+{
+    const weft_pipeline_options *o = &pipeline->options;
+    struct common common;
+
+    memset(&common, 0, sizeof common);
+    common.digest = info->digest;
+    common.loss_scale = o->loss_scale;
+    common.stages = info->stages;
+    common.microbatches = info->microbatches;
+    common.learns = o->values == NULL;
+    snprintf(common.name, sizeof common.name, "%s", info->name);
+    for (int32_t s = 0; o->values != NULL && s + 1 < info->stages; s++)
+        common.values = wf_hash(common.values, &pipeline->boundaries[s].values,
+                                sizeof pipeline->boundaries[s].values);
+    return common;
+}
+
+static weft_status compare(const weft_comm *comm, const struct common *mine,
+                           const struct wf_gathered *got)
+{
+    for (int32_t i = 0; i < got->count; i++) {
+        struct common theirs;
+
+        if (got->blobs[i].bytes != sizeof theirs)
+            return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d sent no schedule", function, i);
+        memcpy(&theirs, got->blobs[i].data, sizeof theirs);
+        if (theirs.digest != mine->digest)
+            return wf_fail(
+                WEFT_ERR_MISMATCH,
+                "%s: ranks %d and %d of %s have different schedules: %s of %d stages and "
+                "%d microbatches, and %s of %d stages and %d microbatches; equal "
+                "schedules have equal actions of all ranks",
+                function, comm->rank, i, comm->name, mine->name, mine->stages, mine->microbatches,
+                theirs.name, theirs.stages, theirs.microbatches);
+        if (theirs.learns != mine->learns || theirs.values != mine->values)
+            return wf_fail(WEFT_ERR_MISMATCH,
+                           "%s: ranks %d and %d of %s state different shapes between stages",
+                           function, comm->rank, i, comm->name);
+        if (theirs.loss_scale != mine->loss_scale)
+            return wf_fail(WEFT_ERR_MISMATCH,
+                           "%s: ranks %d and %d of %s have different loss scales: %g and %g",
+                           function, comm->rank, i, comm->name, mine->loss_scale,
+                           theirs.loss_scale);
+    }
+    return WEFT_OK;
+}
+
+/* ---- creation ---- */
+
+/* The kinds of actions in SCHEDULE, a bit each. */
+static weft_status kinds_of(const weft_schedule *schedule, int32_t ranks, uint32_t *out)
+{
+    const weft_action *actions;
+    size_t count;
+
+    *out = 0;
+    for (int32_t rank = 0; rank < ranks; rank++) {
+        WF_TRY(weft_schedule_actions(schedule, rank, &actions, &count));
+        for (size_t i = 0; i < count; i++)
+            *out |= 1u << actions[i].kind;
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_callbacks(const weft_pipeline_options *o, uint32_t kinds)
+{
+    const struct {
+        const char *name;
+        bool is_set;
+        uint32_t kinds;
+    } needed[] = {
+        {"forward", o->forward != NULL, 1u << WEFT_ACTION_F},
+        {"backward", o->backward != NULL, 7u << WEFT_ACTION_B},
+        {"unshard", o->unshard != NULL, 1u << WEFT_ACTION_UNSHARD},
+        {"reshard", o->reshard != NULL, 1u << WEFT_ACTION_RESHARD},
+        {"reduce", o->reduce != NULL, 1u << WEFT_ACTION_REDUCE_GRAD},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(needed); i++)
+        if (!needed[i].is_set && (kinds & needed[i].kinds) != 0)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "the callback `%s` is NULL, and the schedule has actions for it",
+                           needed[i].name);
+    return WEFT_OK;
+}
+
+/* Set the schedule of PIPELINE: SCHEDULE, lowered. */
+static weft_status lower(weft_pipeline *pipeline, const weft_schedule *schedule)
+{
+    const weft_pipeline_options *o = &pipeline->options;
+    weft_schedule_info info = {.struct_size = sizeof info};
+    uint32_t kinds, flags;
+
+    WF_TRY(weft_schedule_get(schedule, &info));
+    WF_TRY(kinds_of(schedule, info.ranks, &kinds));
+    if (kinds >> (WEFT_ACTION_W + 1) == 0) {
+        flags = (o->unshard != NULL ? (uint32_t)WEFT_LOWER_SHARDED : 0) |
+                (o->reduce != NULL ? (uint32_t)WEFT_LOWER_REDUCE : 0);
+        WF_TRY(weft_schedule_lower(schedule, flags, &pipeline->schedule));
+        WF_TRY(kinds_of(pipeline->schedule, info.ranks, &kinds));
+    } else if (info.lowered) {
+        pipeline->schedule = weft_schedule_retain(schedule);
+    } else {
+        return wf_fail(WEFT_ERR_INVALID, "the schedule has neither sends nor compute actions only");
+    }
+    return check_callbacks(o, kinds);
+}
+
+static weft_status check_shapes(const weft_pipeline *pipeline)
+{
+    const weft_pipeline_options *o = &pipeline->options;
+
+    if (pipeline->stages == 1) return WEFT_OK;
+    if (o->values == NULL && o->shapes == NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "what stages pass on is missing: set `values` or the callback `shapes`");
+    if (o->values != NULL && o->shapes != NULL)
+        return wf_fail(WEFT_ERR_INVALID, "both `values` and `shapes` are set; one of them must be "
+                                         "NULL");
+    return WEFT_OK;
+}
+
+/* What this rank can check and compute alone. */
+static weft_status read_options(weft_pipeline *pipeline, const weft_comm *comm,
+                                const weft_schedule *schedule, const weft_pipeline_options *options)
+{
+    weft_schedule_info info = {.struct_size = sizeof info};
+    weft_pipeline_options *o = &pipeline->options;
+
+    WF_TRY(wf_options_read("weft_pipeline_options", options, o, sizeof *o));
+    WF_TRY(wf_stream_check(pipeline->context, o->compute, function));
+    WF_TRY(weft_schedule_get(schedule, &info));
+    if (info.ranks != comm->size)
+        return wf_fail(WEFT_ERR_INVALID, "the schedule has %d ranks, and %s has %d", info.ranks,
+                       comm->name, comm->size);
+    WF_TRY(lower(pipeline, schedule));
+    pipeline->ranks = info.ranks;
+    pipeline->stages = info.stages;
+    pipeline->microbatches = info.microbatches;
+    if (o->loss_scale == 0) o->loss_scale = 1.0 / (double)info.microbatches;
+    pipeline->is_inline =
+        o->compute == NULL && (pipeline->context->features & WEFT_FEATURE_INLINE) != 0;
+    WF_TRY(check_shapes(pipeline));
+    pipeline->boundaries = wf_calloc((size_t)info.stages, sizeof *pipeline->boundaries);
+    if (pipeline->boundaries == NULL)
+        return wf_fail_memory((size_t)info.stages * sizeof *pipeline->boundaries);
+    WF_TRY(weft_schedule_actions(pipeline->schedule, comm->rank, &pipeline->actions,
+                                 &pipeline->action_count));
+    pipeline->steps = wf_calloc(pipeline->action_count + 1, sizeof *pipeline->steps);
+    if (pipeline->steps == NULL)
+        return wf_fail_memory(pipeline->action_count * sizeof *pipeline->steps);
+    return o->values != NULL ? wf_pipeline_shapes(pipeline) : WEFT_OK;
+}
+
+/* All ranks of COMM have the same schedule.  STATUS is how it went here. */
+static weft_status agree_on_schedule(weft_comm *comm, const weft_pipeline *pipeline,
+                                     weft_status status)
+{
+    weft_schedule_info info = {.struct_size = sizeof info, .name = ""};
+    struct common mine = {0};
+    struct wf_gathered got;
+    char label[200];
+
+    if (status == WEFT_OK) status = weft_schedule_get(pipeline->schedule, &info);
+    if (status == WEFT_OK) mine = common_of(pipeline, &info);
+    snprintf(label, sizeof label, "%s on %s (schedule)", function, comm->name);
+    WF_TRY(wf_fail_named(wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got),
+                         function));
+    status = compare(comm, &mine, &got);
+    wf_gathered_free(&got);
+    return status;
+}
+
+static weft_status agree_on_status(weft_pipeline *pipeline, const char *step, weft_status status)
+{
+    struct wf_gathered got;
+
+    WF_TRY(wf_pipeline_agree(pipeline, step, status, (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+/* A communicator of the ranks of PARENT, in their order. */
+static weft_status make_comm(weft_comm *parent, weft_comm **out)
+{
+    const weft_subcomm_options options = {.struct_size = sizeof options, .name = "pipeline"};
+
+    return wf_fail_named(weft_comm_split(parent, 0, 0, &options, out), function);
+}
+
+static weft_status prepare(weft_pipeline *pipeline)
+{
+    struct wf_order order = {0};
+    weft_status status = wf_order_make(pipeline->schedule, &order);
+
+    if (status == WEFT_OK) status = wf_channels_list(pipeline);
+    if (status == WEFT_OK) status = wf_slots_make(pipeline, &order);
+    wf_order_free(&order);
+    return status;
+}
+
+static weft_status make(weft_pipeline *pipeline, weft_comm *parent, const weft_schedule *schedule,
+                        const weft_pipeline_options *options)
+{
+    WF_TRY(agree_on_schedule(parent, pipeline, read_options(pipeline, parent, schedule, options)));
+    WF_TRY(make_comm(parent, &pipeline->comm));
+    if (pipeline->options.values == NULL) WF_TRY(wf_pipeline_shapes(pipeline));
+    pipeline->options.values = NULL;
+    WF_TRY(agree_on_status(pipeline, "memory", prepare(pipeline)));
+    return agree_on_status(pipeline, "channels", wf_channels_open(pipeline, WEFT_OK));
+}
+
+weft_status weft_pipeline_create(weft_comm *comm, const weft_schedule *schedule,
+                                 const weft_pipeline_options *options, weft_pipeline **out)
+{
+    weft_pipeline *pipeline;
+    weft_status status;
+
+    WF_TRY(wf_comm_check(comm, function));
+    if (schedule == NULL) return wf_fail_null(function, "schedule");
+    if (options == NULL) return wf_fail_null(function, "options");
+    if (out == NULL) return wf_fail_null(function, "out");
+    if (comm->context->is_simulated)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "%s: ranks are simulated and do not communicate; weft_timeline_create needs "
+                       "no ranks",
+                       function);
+    pipeline = wf_calloc(1, sizeof *pipeline);
+    if (pipeline == NULL) {
+        struct wf_gathered got;
+
+        return wf_fail_named(wf_comm_agree(comm, function, wf_fail_memory(sizeof *pipeline),
+                                           (weft_blob){"", 0}, &got),
+                             function);
+    }
+    pipeline->made = wf_made_now(WF_KIND_PIPELINE);
+    pipeline->context = comm->context;
+    status = make(pipeline, comm, schedule, options);
+    if (status != WEFT_OK) {
+        free_resources(pipeline);
+        weft_comm_release(&pipeline->comm);
+        free_pipeline(pipeline);
+        return status;
+    }
+    pipeline->dependent.end = end_with_comm;
+    wf_dependent_add(&pipeline->dependent, pipeline->comm);
+    *out = pipeline;
+    return WEFT_OK;
+}
+
+/* ---- properties ---- */
+
+weft_status weft_pipeline_get(const weft_pipeline *pipeline, weft_pipeline_info *out)
+{
+    weft_pipeline_info info = {.struct_size = sizeof info};
+
+    WF_TRY(wf_pipeline_check(pipeline, "weft_pipeline_get"));
+    if (out == NULL) return wf_fail_null("weft_pipeline_get", "out");
+    info.schedule = pipeline->schedule;
+    info.actions = pipeline->action_count;
+    info.directions = (uint32_t)pipeline->channel_count;
+    info.pieces = pipeline->slot_count;
+    for (uint32_t i = 0; i < pipeline->slot_count; i++)
+        info.bytes += pipeline->boundaries[pipeline->slots[i].boundary].bytes;
+    for (size_t i = 0; i < pipeline->action_count; i++) {
+        uint8_t kind = pipeline->actions[i].kind;
+        const struct wf_boundary *boundary;
+
+        if (pipeline->steps[i].channel < 0) continue;
+        boundary = &pipeline->boundaries[pipeline->slots[pipeline->steps[i].inputs].boundary];
+        if (kind == WEFT_ACTION_SEND_F) info.sent += boundary->bytes;
+        if (kind == WEFT_ACTION_SEND_B) info.sent += boundary->grad_bytes;
+        if (kind == WEFT_ACTION_RECV_F) info.received += boundary->bytes;
+        if (kind == WEFT_ACTION_RECV_B) info.received += boundary->grad_bytes;
+    }
+    return wf_fail_named(wf_info_write("weft_pipeline_info", &info, sizeof info, out),
+                         "weft_pipeline_get");
+}
+
+weft_status weft_pipeline_values_get(const weft_pipeline *pipeline, int32_t stage,
+                                     weft_pipeline_values *out)
+{
+    const char *name = "weft_pipeline_values_get";
+
+    WF_TRY(wf_pipeline_check(pipeline, name));
+    if (out == NULL) return wf_fail_null(name, "out");
+    if (stage < 0 || stage + 1 >= pipeline->stages)
+        return wf_fail(WEFT_ERR_INVALID, "%s: stage %d passes nothing on; the stages are 0 to %d",
+                       name, stage, pipeline->stages - 1);
+    *out = pipeline->boundaries[stage].values;
+    return WEFT_OK;
+}

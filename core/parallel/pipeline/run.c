@@ -1,0 +1,313 @@
+/* run.c - one run: the actions of this rank, in order.
+ *
+ * Sends and receives are posted and not waited for.  An action waits for what it reads, and for the
+ * last send from the memory that it writes; the schedule ensures that the other rank has received
+ * that by then. */
+#include "pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char function[] = "weft_pipeline_run";
+
+/* ---- waiting ---- */
+
+/* Make STREAM wait for *WORK, unless it is NULL, and release it. */
+static weft_status wait_on(weft_stream *stream, weft_work **work)
+{
+    weft_status status;
+
+    if (*work == NULL) return WEFT_OK;
+    status = weft_stream_wait_work(stream, *work);
+    weft_work_release(work);
+    return status;
+}
+
+/* Make the computation wait for *WORK, unless it is NULL, and release it. */
+static weft_status await(weft_pipeline *pipeline, weft_work **work)
+{
+    weft_status status;
+
+    if (!pipeline->is_inline) return wait_on(pipeline->options.compute, work);
+    if (*work == NULL) return WEFT_OK;
+    status = weft_work_wait(*work, WEFT_FOREVER);
+    weft_work_release(work);
+    return status;
+}
+
+static weft_status await_slot(weft_pipeline *pipeline, uint32_t slot, bool written)
+{
+    if (slot == WF_NO_SLOT) return WEFT_OK;
+    WF_TRY(await(pipeline, &pipeline->slots[slot].arriving));
+    return written ? await(pipeline, &pipeline->slots[slot].leaving) : WEFT_OK;
+}
+
+static weft_status await_memory(weft_pipeline *pipeline, size_t index)
+{
+    const struct wf_pipeline_step *step = &pipeline->steps[index];
+
+    WF_TRY(await_slot(pipeline, step->inputs, false));
+    WF_TRY(await_slot(pipeline, step->d_outputs, false));
+    WF_TRY(await_slot(pipeline, step->outputs, pipeline->actions[index].kind == WEFT_ACTION_F));
+    return await_slot(pipeline, step->d_inputs, true);
+}
+
+/* Work that is posted to the stream of CHANNEL starts after the callbacks so far. */
+static weft_status follow_compute(weft_pipeline *pipeline, const struct wf_channel *channel)
+{
+    weft_work *work = NULL;
+
+    if (pipeline->is_inline) return WEFT_OK;
+    WF_TRY(wf_work_record(pipeline->context, pipeline->options.compute, function, &work));
+    return wait_on(channel->stream, &work);
+}
+
+/* ---- messages ---- */
+
+static weft_status pass_on(weft_pipeline *pipeline, size_t index)
+{
+    const struct wf_pipeline_step *step = &pipeline->steps[index];
+    const struct wf_channel *channel = &pipeline->channels[step->channel];
+    struct wf_slot *slot = &pipeline->slots[step->inputs];
+    const struct wf_boundary *boundary = &pipeline->boundaries[slot->boundary];
+    uint8_t kind = pipeline->actions[index].kind;
+    bool sends = kind == WEFT_ACTION_SEND_F || kind == WEFT_ACTION_SEND_B;
+    bool forward = kind == WEFT_ACTION_SEND_F || kind == WEFT_ACTION_RECV_F;
+    uint64_t bytes = forward ? boundary->bytes : boundary->grad_bytes;
+    weft_work **work = sends ? &slot->leaving : &slot->arriving;
+
+    WF_TRY(follow_compute(pipeline, channel));
+    WF_TRY(wait_on(channel->stream, &slot->leaving));
+    if (sends)
+        WF_TRY(weft_send(channel->comm, slot->memory, bytes, WEFT_DTYPE_U8, channel->peer, 0,
+                         channel->stream));
+    else
+        WF_TRY(weft_receive(channel->comm, slot->memory, bytes, WEFT_DTYPE_U8, channel->peer, 0,
+                            channel->stream));
+    return wf_work_record(pipeline->context, channel->stream, function, work);
+}
+
+/* ---- callbacks ---- */
+
+static weft_pipeline_tensor *tensors_of(const weft_pipeline *pipeline, uint32_t slot, bool gradient)
+{
+    if (slot == WF_NO_SLOT) return NULL;
+    return gradient ? pipeline->slots[slot].gradients : pipeline->slots[slot].values;
+}
+
+static uint32_t count_of(const weft_pipeline *pipeline, uint32_t slot)
+{
+    return slot == WF_NO_SLOT ? 0
+                              : pipeline->boundaries[pipeline->slots[slot].boundary].values.count;
+}
+
+static weft_pipeline_call call_of(const weft_pipeline *pipeline, size_t index)
+{
+    static const uint32_t parts[] = {[WEFT_ACTION_B] = WEFT_PIPELINE_INPUTS | WEFT_PIPELINE_WEIGHTS,
+                                     [WEFT_ACTION_I] = WEFT_PIPELINE_INPUTS,
+                                     [WEFT_ACTION_W] = WEFT_PIPELINE_WEIGHTS};
+    const struct wf_pipeline_step *step = &pipeline->steps[index];
+    const weft_action *action = &pipeline->actions[index];
+
+    return (weft_pipeline_call){
+        .struct_size = sizeof(weft_pipeline_call),
+        .stream = pipeline->options.compute,
+        .stage = action->stage,
+        .microbatch = action->microbatch,
+        .kind = action->kind,
+        .parts = action->kind <= WEFT_ACTION_W ? parts[action->kind] : 0,
+        .is_last = step->is_last,
+        .input_count = count_of(pipeline, step->inputs),
+        .output_count = count_of(pipeline, step->outputs),
+        .inputs = tensors_of(pipeline, step->inputs, false),
+        .outputs = tensors_of(pipeline, step->outputs, false),
+        .d_outputs = tensors_of(pipeline, step->d_outputs, true),
+        .d_inputs = tensors_of(pipeline, step->d_inputs, true),
+        .loss_scale = pipeline->options.loss_scale,
+    };
+}
+
+static weft_status refuse_shape(const weft_pipeline_tensor *have, const weft_pipeline_tensor *want,
+                                const char *what, uint32_t index)
+{
+    struct wf_text had = {0}, wanted = {0};
+    weft_status status;
+
+    wf_pipeline_tensor_print(&had, have);
+    wf_pipeline_tensor_print(&wanted, want);
+    status =
+        wf_fail(WEFT_ERR_MISMATCH,
+                "%s %u is %s; it must be %s, as for all microbatches: shapes do not change", what,
+                index, had.failed ? "another" : had.data, wanted.failed ? "the same" : wanted.data);
+    wf_text_free(&had);
+    wf_text_free(&wanted);
+    return status;
+}
+
+/* The callback has made what was agreed on. */
+static weft_status check_made(weft_pipeline *pipeline, uint32_t slot, bool gradient)
+{
+    weft_pipeline_tensor *made = tensors_of(pipeline, slot, gradient);
+    const struct wf_boundary *boundary;
+
+    if (made == NULL) return WEFT_OK;
+    boundary = &pipeline->boundaries[pipeline->slots[slot].boundary];
+    for (uint32_t i = 0; i < boundary->values.count; i++) {
+        const weft_pipeline_tensor *want = &boundary->values.tensors[i];
+        void *memory = (char *)pipeline->slots[slot].memory + boundary->offsets[i];
+
+        if (!wf_pipeline_tensor_fits(&made[i], want))
+            return refuse_shape(&made[i], want, gradient ? "the gradient of input" : "output", i);
+        if (made[i].absent && gradient && !want->without_gradient) {
+            uint64_t bytes = wf_dtype_bytes(want->dtype);
+
+            for (int32_t d = 0; d < want->dims; d++)
+                bytes *= (uint64_t)want->shape[d];
+            WF_TRY(
+                weft_memory_fill(pipeline->context, memory, 0, bytes, pipeline->options.compute));
+        }
+        made[i].absent = false;
+        made[i].without_gradient = want->without_gradient;
+        made[i].memory = gradient && want->without_gradient ? NULL : memory;
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_results(weft_pipeline *pipeline, size_t index)
+{
+    const struct wf_pipeline_step *step = &pipeline->steps[index];
+
+    if (pipeline->actions[index].kind == WEFT_ACTION_F)
+        return check_made(pipeline, step->outputs, false);
+    return check_made(pipeline, step->d_inputs, true);
+}
+
+static weft_status call_back(weft_pipeline *pipeline, size_t index)
+{
+    const weft_pipeline_options *o = &pipeline->options;
+    weft_pipeline_callback *const callbacks[] = {
+        [WEFT_ACTION_F] = o->forward,          [WEFT_ACTION_B] = o->backward,
+        [WEFT_ACTION_I] = o->backward,         [WEFT_ACTION_W] = o->backward,
+        [WEFT_ACTION_UNSHARD] = o->unshard,    [WEFT_ACTION_RESHARD] = o->reshard,
+        [WEFT_ACTION_REDUCE_GRAD] = o->reduce,
+    };
+    weft_pipeline_call call;
+
+    WF_TRY(await_memory(pipeline, index));
+    call = call_of(pipeline, index);
+    WF_TRY(callbacks[call.kind](o->user, &call));
+    return check_results(pipeline, index);
+}
+
+/* Two actions that may run together. */
+static weft_status call_both(weft_pipeline *pipeline, size_t index)
+{
+    const weft_pipeline_options *o = &pipeline->options;
+    weft_pipeline_call first, second;
+
+    WF_TRY(await_memory(pipeline, index));
+    WF_TRY(await_memory(pipeline, index + 1));
+    first = call_of(pipeline, index);
+    second = call_of(pipeline, index + 1);
+    WF_TRY(o->overlap(o->user, &first, &second));
+    WF_TRY(check_results(pipeline, index));
+    return check_results(pipeline, index + 1);
+}
+
+/* Two actions run together, and the second does not need the first. */
+static bool are_together(const weft_pipeline *pipeline, size_t index)
+{
+    const weft_action *a = &pipeline->actions[index];
+
+    return a->with_next != 0 && pipeline->options.overlap != NULL &&
+           a[0].microbatch != a[1].microbatch;
+}
+
+/* ---- the run ---- */
+
+/* "stage 2, microbatch 5 (2B5): ..." */
+static weft_status name_action(const weft_pipeline *pipeline, size_t index, bool together,
+                               weft_status status)
+{
+    const weft_action *a = &pipeline->actions[index];
+    char text[96] = "";
+
+    if (weft_action_print(a, together ? a + 1 : NULL, text, sizeof text, NULL) != WEFT_OK)
+        text[0] = '\0';
+    if (together)
+        return wf_fail_context(status, "stages %d and %d, microbatches %d and %d (%s)", a[0].stage,
+                               a[1].stage, a[0].microbatch, a[1].microbatch, text);
+    if (a->microbatch < 0) return wf_fail_context(status, "stage %d (%s)", a->stage, text);
+    return wf_fail_context(status, "stage %d, microbatch %d (%s)", a->stage, a->microbatch, text);
+}
+
+static weft_status run_actions(weft_pipeline *pipeline)
+{
+    for (size_t i = 0; i < pipeline->action_count; i++) {
+        bool together = are_together(pipeline, i);
+        weft_status status;
+
+        if (wf_comm_has_failed(pipeline->comm)) return wf_comm_cause(pipeline->comm);
+        if (pipeline->steps[i].channel >= 0)
+            status = pass_on(pipeline, i);
+        else
+            status = together ? call_both(pipeline, i) : call_back(pipeline, i);
+        if (status != WEFT_OK && wf_comm_has_failed(pipeline->comm))
+            return wf_comm_cause(pipeline->comm); /* another rank's error, or it was lost */
+        if (status != WEFT_OK) return name_action(pipeline, i, together, status);
+        i += together;
+    }
+    return WEFT_OK;
+}
+
+/* Wait for the messages of this rank, and for the other ranks. */
+static weft_status finish(weft_pipeline *pipeline)
+{
+    WF_TRY(wf_channels_drain(pipeline));
+    WF_TRY(weft_barrier(pipeline->comm, pipeline->options.compute));
+    if (pipeline->is_inline) return WEFT_OK;
+    return weft_stream_wait(pipeline->context, pipeline->options.compute, WEFT_FOREVER);
+}
+
+static void release_works(weft_pipeline *pipeline)
+{
+    for (uint32_t i = 0; i < pipeline->slot_count; i++) {
+        weft_work_release(&pipeline->slots[i].arriving);
+        weft_work_release(&pipeline->slots[i].leaving);
+    }
+}
+
+/* The communicator has failed, and the messages with it.  They no longer use the memory of slots,
+ * and the error of the run is the last one. */
+static void end_messages(weft_pipeline *pipeline, weft_status status)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    if (wf_channels_drain(pipeline) != WEFT_OK)
+        wf_log(WF_LOG_DEBUG, "messages of a pipeline ended: %s", weft_last_error());
+    (void)wf_fail(status, "%s", text);
+}
+
+weft_status weft_pipeline_run(weft_pipeline *pipeline)
+{
+    weft_status status;
+
+    WF_TRY(wf_pipeline_check(pipeline, function));
+    WF_TRY(wf_fail_named(wf_comm_cause(pipeline->comm), function));
+    if (pipeline->state != WF_PIPELINE_READY)
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s", function,
+                       pipeline->state == WF_PIPELINE_RUNS
+                           ? "a callback has called it for the pipeline that runs"
+                           : "an earlier run has failed; release the pipeline");
+    pipeline->state = WF_PIPELINE_RUNS;
+    status = run_actions(pipeline);
+    if (status == WEFT_OK) status = finish(pipeline);
+    if (status != WEFT_OK) {
+        status = wf_comm_give_up(pipeline->comm, status, function);
+        end_messages(pipeline, status);
+    }
+    release_works(pipeline);
+    pipeline->state = status == WEFT_OK ? WF_PIPELINE_READY : WF_PIPELINE_FAILED;
+    return status;
+}

@@ -1,0 +1,425 @@
+/* pipeline.c - see pipeline.h.
+ *
+ *     weft run -n 4 gpt --schedule zbv                  four ranks, two stages on each
+ *     weft run -n 4 gpt --schedule 1f1b pp=2,dp=2       two pipelines, which share each stage's
+ *                                                       parameters and its gradients
+ *
+ * weft_pipeline_run calls `compute_forward` and `compute_backward` in the order of the schedule.  A
+ * stage keeps nothing between its actions: the backward pass computes its inside again from its
+ * inputs, which weft holds. */
+#include "pipeline.h"
+
+#include "kernels.h"
+
+#include <weft/weft.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != WEFT_OK) {                                                                   \
+            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
+            exit(EXIT_FAILURE);                                                                    \
+        }                                                                                          \
+    } while (0)
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        weft_status status_ = (call);                                                              \
+        if (status_ != WEFT_OK) return status_;                                                    \
+    } while (0)
+
+enum { STEPS = 50, SEQUENCES = 12 }; /* sequences of a step, on all ranks together */
+
+/* A block of the model, if this rank has it, with the moments of the optimizer. */
+struct block {
+    int count;
+    weft_tensor *stored[MOST_PARAMETERS], *first[MOST_PARAMETERS], *second[MOST_PARAMETERS];
+    weft_tensor *gradients[MOST_PARAMETERS]; /* sums over microbatches; NULL: none yet */
+    float *dropped[MOST_PARAMETERS];         /* for gradients that nobody wants */
+    weft_fsdp_group *group;
+};
+
+struct model {
+    weft_context *ctx;
+    weft_mesh *mesh, *shards; /* all ranks; those that share this rank's parameters */
+    weft_fsdp *fsdp;
+    weft_comm *line; /* the ranks of this pipeline */
+    int32_t rank, stages, microbatches, shares;
+    struct block blocks[BLOCKS];
+    struct batch *batch; /* one microbatch */
+    int64_t sequence;    /* the first of this step and pipeline */
+    float loss;          /* sum over microbatches; the last stage has it */
+};
+
+/* ---- distribution: 1. which stage has which blocks ---- */
+
+/* The first stage has the embedding, the last one the head; some have none. */
+static int32_t stage_of(const struct model *model, int block)
+{
+    if (model->stages <= BLOCKS) return block * model->stages / BLOCKS;
+    return block * (model->stages - 1) / (BLOCKS - 1);
+}
+
+static bool has_block(const struct model *model, const weft_schedule *schedule, int block)
+{
+    return weft_schedule_rank_of(schedule, stage_of(model, block)) == model->rank;
+}
+
+/* A tensor whose rows are split among the ranks that share the stage. */
+static weft_tensor *make(const struct model *model, const struct parameter *p)
+{
+    const int64_t shape[2] = {p->rows, p->columns};
+    weft_placement replicated[WEFT_MAX_AXES] = {{0}};
+    weft_spec *whole, *sharded;
+    weft_tensor *tensor;
+
+    MUST(weft_spec_create(model->shards, WEFT_DTYPE_F32, p->columns > 0 ? 2 : 1, shape, replicated,
+                          &whole));
+    MUST(weft_fsdp_shard_spec(whole, "dp", 0, &sharded));
+    MUST(weft_tensor_create(model->ctx, sharded, NULL, &tensor));
+    MUST(weft_tensor_fill(tensor, 0, NULL));
+    weft_spec_release(&whole);
+    weft_spec_release(&sharded);
+    return tensor;
+}
+
+static void make_block(struct model *model, int index)
+{
+    struct block *block = &model->blocks[index];
+    const struct parameter *p = parameters_of(index, &block->count);
+    const weft_fsdp_group_options options = {.struct_size = sizeof options, .shard = "dp"};
+    weft_fsdp_param params[MOST_PARAMETERS] = {{0}};
+
+    for (int i = 0; i < block->count; i++) {
+        weft_random random = {.seed = (uint64_t)(100 * index + i)};
+
+        params[i].tensor = block->stored[i] = make(model, &p[i]);
+        block->first[i] = make(model, &p[i]);
+        block->second[i] = make(model, &p[i]);
+        block->dropped[i] = calloc((size_t)p[i].rows * (size_t)(p[i].columns + 1), sizeof(float));
+        MUST(weft_tensor_fill(block->stored[i], (double)p[i].start, NULL));
+        if (p[i].deviation > 0) /* the same numbers on any number of ranks */
+            MUST(weft_tensor_normal(block->stored[i], &random, 0, (double)p[i].deviation, NULL));
+    }
+    MUST(weft_fsdp_group_create(model->fsdp, (uint32_t)block->count, params, &options,
+                                &block->group));
+}
+
+static void end_block(struct block *block)
+{
+    weft_fsdp_group_release(&block->group);
+    for (int i = 0; i < block->count; i++) {
+        weft_tensor_release(&block->stored[i]);
+        weft_tensor_release(&block->first[i]);
+        weft_tensor_release(&block->second[i]);
+        free(block->dropped[i]);
+    }
+}
+
+/* ---- distribution: 2. parameters and gradients of a stage ---- */
+
+static weft_status unshard(void *user, const weft_pipeline_call *call)
+{
+    struct model *model = user;
+
+    for (int b = 0; b < BLOCKS; b++)
+        if (stage_of(model, b) == call->stage)
+            TRY(weft_fsdp_unshard_begin(model->blocks[b].group, WEFT_FSDP_FORWARD));
+    return WEFT_OK;
+}
+
+static weft_status reshard(void *user, const weft_pipeline_call *call)
+{
+    struct model *model = user;
+
+    for (int b = 0; b < BLOCKS; b++)
+        if (stage_of(model, b) == call->stage) TRY(weft_fsdp_reshard(model->blocks[b].group));
+    return WEFT_OK;
+}
+
+static weft_status reduce(void *user, const weft_pipeline_call *call)
+{
+    struct model *model = user;
+
+    for (int b = 0; b < BLOCKS; b++) {
+        struct block *block = &model->blocks[b];
+
+        if (stage_of(model, b) != call->stage) continue;
+        TRY(weft_fsdp_reduce_begin(block->group, block->gradients, WEFT_FSDP_KEEP));
+        for (int i = 0; i < block->count; i++)
+            weft_tensor_release(&block->gradients[i]);
+    }
+    return WEFT_OK;
+}
+
+/* Wait for the gathered parameters of BLOCK. */
+static weft_status take_parameters(const struct model *model, const struct block *block,
+                                   const float **whole)
+{
+    weft_fsdp_group_info info = {.struct_size = sizeof info};
+
+    TRY(weft_fsdp_group_get(block->group, &info));
+    if (info.state == WEFT_FSDP_GATHERING) {
+        TRY(weft_fsdp_unshard_end(block->group));
+        TRY(weft_stream_wait(model->ctx, NULL, WEFT_FOREVER)); /* the kernels compute on the host */
+    }
+    for (int i = 0; i < block->count; i++)
+        whole[i] = weft_tensor_memory(weft_fsdp_parameter(block->group, (uint32_t)i));
+    return WEFT_OK;
+}
+
+/* Where BLOCK's gradients are added up, or, if they are not wanted, dropped. */
+static weft_status take_gradients(struct block *block, bool wanted, float **out)
+{
+    for (int i = 0; i < block->count; i++) {
+        if (wanted && block->gradients[i] == NULL)
+            TRY(weft_fsdp_gradient_create(block->group, (uint32_t)i, &block->gradients[i]));
+        out[i] = wanted ? weft_tensor_memory(block->gradients[i]) : block->dropped[i];
+    }
+    return WEFT_OK;
+}
+
+/* ---- distribution: 3. the computation of a stage ---- */
+
+/* Set the input of each block of the stage, and the output of the stage. */
+static weft_status compute_inside(struct model *model, const weft_pipeline_call *call, float *out)
+{
+    const float *whole[MOST_PARAMETERS];
+    struct batch *batch = model->batch;
+    size_t bytes = (size_t)batch->count * LENGTH * WIDTH * sizeof(float);
+    int first = 0, next;
+
+    while (first < BLOCKS && stage_of(model, first) < call->stage)
+        first++;
+    next = first;
+    batch_fill(batch, model->sequence + (int64_t)call->microbatch * batch->count);
+    if (call->stage > 0) memcpy(batch->inputs[first], call->inputs[0].memory, bytes);
+    for (; next < BLOCKS - 1 && stage_of(model, next) == call->stage; next++) {
+        TRY(take_parameters(model, &model->blocks[next], whole));
+        forward(next, whole, batch);
+    }
+    if (out != NULL) memcpy(out, batch->inputs[next], bytes);
+    return WEFT_OK;
+}
+
+static weft_status compute_forward(void *user, const weft_pipeline_call *call)
+{
+    if (call->output_count == 0) return WEFT_OK; /* the last stage computes in its backward pass */
+    return compute_inside(user, call, call->outputs[0].memory);
+}
+
+/* The kernels compute gradients of inputs and of weights at once.  If only one of them is asked
+ * for, the other is dropped. */
+static weft_status compute_backward(void *user, const weft_pipeline_call *call)
+{
+    struct model *model = user;
+    struct batch *batch = model->batch;
+    size_t bytes = (size_t)batch->count * LENGTH * WIDTH * sizeof(float);
+    bool wanted = (call->parts & WEFT_PIPELINE_WEIGHTS) != 0;
+    const float *whole[MOST_PARAMETERS];
+    float *gradients[MOST_PARAMETERS];
+
+    TRY(compute_inside(model, call, NULL));
+    if (call->output_count > 0) memcpy(batch->slope, call->d_outputs[0].memory, bytes);
+    batch->loss_scale = (float)call->loss_scale;
+    for (int b = BLOCKS - 1; b >= 0; b--) {
+        float loss;
+
+        if (stage_of(model, b) != call->stage) continue;
+        TRY(take_parameters(model, &model->blocks[b], whole));
+        TRY(take_gradients(&model->blocks[b], wanted, gradients));
+        loss = backward(b, whole, gradients, batch);
+        if (wanted) model->loss += loss;
+    }
+    if (call->d_inputs != NULL) memcpy(call->d_inputs[0].memory, batch->slope, bytes);
+    return WEFT_OK;
+}
+
+static weft_status shapes(void *user, int32_t stage, const weft_pipeline_values *in,
+                          weft_pipeline_values *out)
+{
+    const struct model *model = user;
+
+    (void)stage, (void)in;
+    out->count = 1;
+    out->tensors[0].dtype = WEFT_DTYPE_F32;
+    out->tensors[0].dims = 3;
+    out->tensors[0].shape[0] = model->batch->count;
+    out->tensors[0].shape[1] = LENGTH;
+    out->tensors[0].shape[2] = WIDTH;
+    return WEFT_OK;
+}
+
+/* ---- a step ---- */
+
+static void update(struct model *model, int step)
+{
+    weft_clip_options options = {.struct_size = sizeof options, .stages = model->line};
+    weft_tensor *gradients[BLOCKS * MOST_PARAMETERS] = {NULL};
+    uint32_t found = 0;
+
+    for (int b = 0; b < BLOCKS; b++) {
+        if (model->blocks[b].group == NULL) continue;
+        MUST(weft_fsdp_reduce_end(model->blocks[b].group));
+        for (int i = 0; i < model->blocks[b].count; i++)
+            gradients[found++] = weft_fsdp_gradient(model->blocks[b].group, (uint32_t)i);
+    }
+    MUST(weft_clip_grad_norm(model->ctx, found, gradients, 1.0, &options, NULL, NULL));
+    MUST(weft_stream_wait(model->ctx, NULL, WEFT_FOREVER));
+    for (int b = 0; b < BLOCKS; b++) {
+        const struct block *block = &model->blocks[b];
+
+        if (block->group == NULL) continue;
+        for (int i = 0; i < block->count; i++)
+            adamw(weft_tensor_shard(block->stored[i])->elements,
+                  weft_tensor_memory(block->stored[i]),
+                  weft_tensor_memory(weft_fsdp_gradient(block->group, (uint32_t)i)),
+                  weft_tensor_memory(block->first[i]), weft_tensor_memory(block->second[i]), step);
+        MUST(weft_fsdp_gradients_clear(block->group));
+    }
+}
+
+/* The mean of the losses of all microbatches, on every rank. */
+static float mean_of(const struct model *model)
+{
+    float loss = model->loss / (float)(model->microbatches * model->shares);
+
+    MUST(weft_all_reduce(weft_world(model->ctx), &loss, &loss, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM,
+                         NULL));
+    return loss;
+}
+
+static void train(struct model *model, weft_pipeline *pipeline, int32_t share, int steps)
+{
+    for (int step = 1; step <= steps; step++) {
+        float loss;
+
+        model->sequence = (int64_t)step * SEQUENCES + share * (SEQUENCES / model->shares);
+        model->loss = 0;
+        MUST(weft_pipeline_run(pipeline));
+        loss = mean_of(model);
+        update(model, step);
+        if (weft_rank(model->ctx) == 0 && step % 10 == 0)
+            printf("step %d loss %.6f\n", step, (double)loss);
+    }
+}
+
+/* ---- the program ---- */
+
+struct arguments {
+    const char *schedule, *mesh;
+    int32_t chunks, microbatches; /* 0: the default */
+    int32_t steps;
+};
+
+static int32_t number_of(const char *text)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    if (*end != '\0' || value < 1 || value > 1 << 20) {
+        fprintf(stderr, "%s is not a number of 1 or more\n", text);
+        exit(EXIT_FAILURE);
+    }
+    return (int32_t)value;
+}
+
+static struct arguments arguments_of(int argc, char **argv)
+{
+    struct arguments given = {.steps = STEPS};
+
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+        if (strcmp(argv[i], "--schedule") == 0)
+            given.schedule = value, i++;
+        else if (strcmp(argv[i], "--chunks") == 0)
+            given.chunks = number_of(value), i++;
+        else if (strcmp(argv[i], "--microbatches") == 0)
+            given.microbatches = number_of(value), i++;
+        else if (strcmp(argv[i], "--steps") == 0)
+            given.steps = number_of(value), i++;
+        else
+            given.mesh = argv[i];
+    }
+    return given;
+}
+
+/* The mesh has the axes pp, along which stages are, and dp; without one of them, it has one rank.
+ */
+static void make_mesh(struct model *model, const char *given)
+{
+    char text[128], whole[192];
+
+    snprintf(text, sizeof text, "pp=%d", weft_size(model->ctx));
+    if (given == NULL) given = text;
+    snprintf(whole, sizeof whole, "%s%s%s", strstr(given, "pp=") == NULL ? "pp=1," : "", given,
+             strstr(given, "dp=") == NULL ? ",dp=1" : "");
+    MUST(weft_mesh_parse(whole, &model->mesh));
+    if (weft_mesh_size(model->mesh) != weft_size(model->ctx)) {
+        fprintf(stderr, "the mesh %s must have all ranks\n", whole);
+        exit(EXIT_FAILURE);
+    }
+    MUST(weft_mesh_slice(model->mesh, "dp", weft_rank(model->ctx), &model->shards));
+    MUST(weft_comm_along(weft_world(model->ctx), model->mesh, "pp", &model->line));
+    model->rank = weft_comm_rank(model->line);
+    model->shares = weft_mesh_size(model->shards);
+}
+
+static weft_schedule *make_schedule(struct model *model, const struct arguments *given)
+{
+    weft_schedule_info info = {.struct_size = sizeof info};
+    int32_t sequences = SEQUENCES / model->shares; /* of a pipeline */
+    weft_schedule *schedule;
+
+    model->microbatches = given->microbatches > 0 ? given->microbatches : sequences;
+    if (SEQUENCES % model->shares != 0 || sequences % model->microbatches != 0) {
+        fprintf(stderr, "dp x microbatches must divide %d\n", SEQUENCES);
+        exit(EXIT_FAILURE);
+    }
+    MUST(weft_schedule_create(given->schedule, weft_comm_size(model->line), given->chunks,
+                              model->microbatches, &schedule));
+    MUST(weft_schedule_get(schedule, &info));
+    model->stages = info.stages;
+    model->batch = batch_create(sequences / model->microbatches);
+    return schedule;
+}
+
+int pipeline_main(int argc, char **argv)
+{
+    struct arguments given = arguments_of(argc, argv);
+    struct model model = {0};
+    weft_pipeline_options options = {.struct_size = sizeof options,
+                                     .user = &model,
+                                     .forward = compute_forward,
+                                     .backward = compute_backward,
+                                     .unshard = unshard,
+                                     .reshard = reshard,
+                                     .reduce = reduce,
+                                     .shapes = shapes};
+    int32_t coord[WEFT_MAX_AXES];
+    weft_pipeline *pipeline;
+    weft_schedule *schedule;
+
+    MUST(weft_init(NULL, &model.ctx));
+    make_mesh(&model, given.mesh);
+    schedule = make_schedule(&model, &given);
+    MUST(weft_fsdp_create(model.ctx, NULL, &model.fsdp));
+    for (int b = 0; b < BLOCKS; b++)
+        if (has_block(&model, schedule, b)) make_block(&model, b);
+    MUST(weft_pipeline_create(model.line, schedule, &options, &pipeline));
+    MUST(weft_mesh_coord_of(model.shards, weft_rank(model.ctx), coord));
+    train(&model, pipeline, coord[0], given.steps);
+    weft_pipeline_release(&pipeline);
+    weft_schedule_release(&schedule);
+    for (int b = 0; b < BLOCKS; b++)
+        end_block(&model.blocks[b]);
+    weft_fsdp_release(&model.fsdp);
+    batch_free(model.batch);
+    weft_mesh_release(&model.shards);
+    weft_mesh_release(&model.mesh);
+    weft_context_release(&model.ctx);
+    return EXIT_SUCCESS;
+}

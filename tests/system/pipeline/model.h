@@ -1,0 +1,60 @@
+/* model.h - a model whose stages hash what they get, so that any wrong, late or lost byte changes
+ * the gradients of weights; and random pipelines of it. */
+#ifndef WEFT_TESTS_PIPELINE_MODEL_H
+#define WEFT_TESTS_PIPELINE_MODEL_H
+
+#include "support/random.h"
+#include "weft/weft.h"
+
+enum { MOST_STAGES = 16, MOST_MICROBATCHES = 24, RUNS = 2 };
+
+/* One rank's part of the model, or all of it. */
+struct model {
+    uint64_t seed;
+    int32_t stages;
+    uint64_t gradient[MOST_STAGES]; /* sum over microbatches */
+    int32_t forwards[MOST_STAGES], inputs[MOST_STAGES], weights[MOST_STAGES];
+    int32_t lasts[MOST_STAGES];          /* calls that are the last of their kind */
+    bool gathered[MOST_STAGES], sharded; /* SHARDED: UNSHARD must come before a computation */
+    int32_t reduced[MOST_STAGES];
+    int32_t pairs; /* that the callback `overlap` took */
+    weft_context *context;
+};
+
+/* The callbacks of a pipeline; USER is a struct model. */
+weft_status model_forward(void *user, const weft_pipeline_call *call);
+weft_status model_backward(void *user, const weft_pipeline_call *call);
+weft_status model_overlap(void *user, const weft_pipeline_call *first,
+                          const weft_pipeline_call *second);
+weft_status model_unshard(void *user, const weft_pipeline_call *call);
+weft_status model_reshard(void *user, const weft_pipeline_call *call);
+weft_status model_reduce(void *user, const weft_pipeline_call *call);
+/* What STAGE of the model with SEED passes on. */
+void model_values(uint64_t seed, int32_t stage, weft_pipeline_values *out);
+
+/* One random pipeline, the same on all ranks. */
+struct drawn {
+    char name[16];
+    char text[16384]; /* of a schedule "csv" */
+    int32_t ranks, chunks, microbatches;
+    uint32_t flags; /* enum weft_lower */
+    uint64_t seed;
+    double loss_scale;
+    bool lowers, learns, overlaps, has_stream;
+    weft_schedule *schedule;
+    int32_t stages;
+    struct model serial; /* gradients by one loop over microbatches and stages */
+};
+
+extern struct drawn drawn;
+
+/* Draw a pipeline of RANKS ranks, with schedule number KIND of weft_schedule_known, or, if there is
+ * none, with stages on random ranks and actions in a random order.  The caller releases
+ * drawn.schedule. */
+void draw_pipeline(struct random *r, int32_t ranks, uint32_t kind);
+/* The pipeline as text, for failures. */
+const char *drawn_text(void);
+/* Run the pipeline on this rank of COMM, RUNS times, and compare with the serial model. */
+weft_status run_drawn(weft_comm *comm);
+
+#endif

@@ -1,0 +1,241 @@
+/* Calls of a pipeline on one rank: what is refused, and what is left behind. */
+#include "../tensor/holds.h"
+#include "model.h"
+
+#include "support/suite.h"
+#include "weft/launch.h"
+
+struct one {
+    weft_context *ctx;
+    weft_schedule *schedule; /* one rank, two stages, two microbatches */
+    struct model model;
+    weft_pipeline_values values[1];
+    weft_pipeline_options options;
+    weft_pipeline *pipeline;
+};
+
+static weft_status begin(struct one *one)
+{
+    WF_TRY(weft_init(NULL, &one->ctx));
+    WF_TRY(weft_schedule_create("looped-bfs", 1, 2, 2, &one->schedule));
+    one->model = (struct model){.seed = 5, .stages = 2};
+    one->values[0] =
+        (weft_pipeline_values){.count = 2,
+                               .tensors = {{.dtype = WEFT_DTYPE_F32, .dims = 2, .shape = {3, 5}},
+                                           {.dtype = WEFT_DTYPE_I32, .dims = 1, .shape = {3}}}};
+    one->options = (weft_pipeline_options){.struct_size = sizeof one->options,
+                                           .user = &one->model,
+                                           .forward = model_forward,
+                                           .backward = model_backward,
+                                           .values = one->values};
+    return WEFT_OK;
+}
+
+static weft_status end(struct one *one)
+{
+    weft_memory_info memory = {.struct_size = sizeof memory};
+
+    weft_pipeline_release(&one->pipeline);
+    HOLDS(one->pipeline == NULL);
+    weft_pipeline_release(&one->pipeline);
+    weft_pipeline_release(NULL);
+    WF_TRY(weft_memory_get(one->ctx, &memory));
+    HOLDS(memory.pieces == 0 && memory.bytes == 0);
+    weft_schedule_release(&one->schedule);
+    weft_context_release(&one->ctx);
+    return WEFT_OK;
+}
+
+static weft_status make(struct one *one)
+{
+    return weft_pipeline_create(weft_world(one->ctx), one->schedule, &one->options, &one->pipeline);
+}
+
+/* ---- what is refused ---- */
+
+static weft_status refuse_shapes(struct one *one)
+{
+    one->options.values = NULL;
+    REFUSES(make(one), "set `values` or the callback `shapes`");
+    one->options.values = one->values;
+    one->values[0].tensors[0].dims = 9;
+    REFUSES(make(one), "output 0 of stage 0 is dtype 11 with 9 dimensions");
+    one->values[0].tensors[0].dims = 2;
+    one->values[0].tensors[1].shape[0] = -3;
+    REFUSES(make(one), "output 1 of stage 0 is i32[-3]");
+    one->values[0].tensors[1].shape[0] = INT64_MAX;
+    REFUSES(make(one), "output 1 of stage 0");
+    one->values[0].count = WEFT_PIPELINE_TENSORS + 1;
+    REFUSES(make(one), "stage 0 passes on 17 tensors; at most 16");
+    return WEFT_OK;
+}
+
+static weft_status refuse(void *unused)
+{
+    weft_pipeline_values values;
+    weft_schedule *two, *lowered;
+    struct one one = {0};
+
+    (void)unused;
+    WF_TRY(begin(&one));
+    WF_TRY(weft_schedule_create("1f1b", 2, 0, 2, &two));
+    REFUSES(weft_pipeline_create(weft_world(one.ctx), two, &one.options, &one.pipeline),
+            "the schedule has 2 ranks, and world");
+    weft_schedule_release(&two);
+    one.options.backward = NULL;
+    REFUSES(make(&one), "the callback `backward` is NULL");
+    one.options.backward = model_backward;
+    WF_TRY(weft_schedule_lower(one.schedule, WEFT_LOWER_REDUCE, &lowered));
+    REFUSES(weft_pipeline_create(weft_world(one.ctx), lowered, &one.options, &one.pipeline),
+            "the callback `reduce` is NULL");
+    weft_schedule_release(&lowered);
+    WF_TRY(make(&one));
+    REFUSES(weft_pipeline_values_get(one.pipeline, 1, &values), "stage 1 passes nothing on");
+    REFUSES(weft_pipeline_values_get(one.pipeline, -1, &values), "stage -1 passes nothing on");
+    weft_pipeline_release(&one.pipeline);
+    WF_TRY(refuse_shapes(&one));
+    return end(&one);
+}
+
+START_TEST(wrong_options_are_refused)
+{
+    ck_assert_msg(weft_threads_run(1, refuse, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- callbacks that do wrong ---- */
+
+static weft_status run_inside(void *user, const weft_pipeline_call *call)
+{
+    struct one *one = user;
+
+    (void)call;
+    return weft_pipeline_run(one->pipeline);
+}
+
+static weft_status change_dtype(void *user, const weft_pipeline_call *call)
+{
+    (void)user;
+    if (call->microbatch == 1 && call->output_count > 0) call->outputs[1].dtype = WEFT_DTYPE_F64;
+    return WEFT_OK;
+}
+
+static weft_status change_gradient(void *user, const weft_pipeline_call *call)
+{
+    (void)user;
+    if (call->input_count > 0) call->d_inputs[0].shape[1] = 4;
+    return WEFT_OK;
+}
+
+static weft_status misuse(void *unused)
+{
+    struct one one = {0};
+
+    (void)unused;
+    WF_TRY(begin(&one));
+    one.options.user = &one;
+    one.options.forward = run_inside;
+    WF_TRY(make(&one));
+    REFUSES(weft_pipeline_run(one.pipeline), "stage 0, microbatch 0 (0F0): weft_pipeline_run: a "
+                                             "callback has called it");
+    REFUSES(weft_pipeline_run(one.pipeline), "an earlier run has failed");
+    weft_pipeline_release(&one.pipeline);
+    one.options.forward = change_dtype;
+    WF_TRY(make(&one));
+    FAILS(weft_pipeline_run(one.pipeline), WEFT_ERR_MISMATCH,
+          "stage 0, microbatch 1 (0F1): output 1 is f64[3]; it must be i32[3]");
+    weft_pipeline_release(&one.pipeline);
+    one.options.user = &one.model;
+    one.options.forward = model_forward;
+    one.options.backward = change_gradient;
+    WF_TRY(make(&one));
+    FAILS(weft_pipeline_run(one.pipeline), WEFT_ERR_MISMATCH,
+          "the gradient of input 0 is f32[3,4]; it must be f32[3,5]");
+    return end(&one);
+}
+
+START_TEST(a_callback_that_does_wrong_is_named)
+{
+    ck_assert_msg(weft_threads_run(1, misuse, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- memory ---- */
+
+/* GPipe holds every microbatch, 1F1B with one rank one of them. */
+static weft_status measure(void *unused)
+{
+    weft_pipeline_info info = {.struct_size = sizeof info};
+    struct one one = {0};
+
+    (void)unused;
+    WF_TRY(begin(&one));
+    weft_schedule_release(&one.schedule);
+    WF_TRY(weft_schedule_parse("0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1,0F2,1F2,1B2,0B2", &one.schedule));
+    WF_TRY(make(&one));
+    WF_TRY(weft_pipeline_get(one.pipeline, &info));
+    HOLDS(info.pieces == 2); /* tensors and gradients of one microbatch */
+    HOLDS(info.bytes == 2 * 512 && info.sent == 0 && info.received == 0 && info.actions == 12);
+    weft_pipeline_release(&one.pipeline);
+    weft_schedule_release(&one.schedule);
+    WF_TRY(weft_schedule_create("looped-bfs", 1, 2, 9, &one.schedule));
+    WF_TRY(make(&one));
+    WF_TRY(weft_pipeline_get(one.pipeline, &info));
+    HOLDS(info.pieces == 18);
+    return end(&one);
+}
+
+START_TEST(memory_is_what_the_schedule_holds)
+{
+    ck_assert_msg(weft_threads_run(1, measure, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+static weft_status outlive(void *unused)
+{
+    struct one one = {0};
+
+    (void)unused;
+    WF_TRY(begin(&one));
+    WF_TRY(make(&one));
+    weft_context_release(&one.ctx);
+    REFUSES(weft_pipeline_run(one.pipeline), "the pipeline ended with it");
+    weft_pipeline_release(&one.pipeline);
+    weft_schedule_release(&one.schedule);
+    return WEFT_OK;
+}
+
+START_TEST(a_pipeline_refuses_calls_after_its_context)
+{
+    ck_assert_msg(weft_threads_run(1, outlive, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* Each allocation of the creation fails once. */
+static weft_status lack_memory(void *unused)
+{
+    struct one one = {0};
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(begin(&one));
+    for (uint64_t at = 1;; at++) {
+        wf_mem_fail_at(at);
+        status = make(&one);
+        wf_mem_fail_at(0);
+        if (status == WEFT_OK) break;
+        HOLDS(at < 10000);
+    }
+    WF_TRY(weft_pipeline_run(one.pipeline));
+    return end(&one);
+}
+
+START_TEST(without_memory_nothing_is_left_behind)
+{
+    ck_assert_msg(weft_threads_run(1, lack_memory, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+SUITE(pipeline_calls, wrong_options_are_refused, a_callback_that_does_wrong_is_named,
+      memory_is_what_the_schedule_holds, a_pipeline_refuses_calls_after_its_context,
+      without_memory_nothing_is_left_behind)

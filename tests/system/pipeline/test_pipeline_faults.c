@@ -1,0 +1,267 @@
+/* Ranks that fail, or that do not do the same: every rank gets an error that says why. */
+#include "../tensor/holds.h"
+#include "model.h"
+
+#include "support/suite.h"
+#include "weft/launch.h"
+
+enum { RANKS = 4 };
+
+struct job {
+    weft_context *ctx;
+    weft_schedule *schedule;
+    struct model model;
+    weft_pipeline_values values[MOST_STAGES];
+    weft_pipeline_options options;
+    weft_pipeline *pipeline;
+};
+
+static weft_status begin(struct job *job, const char *name)
+{
+    WF_TRY(weft_init(NULL, &job->ctx));
+    WF_TRY(weft_schedule_create(name, RANKS, 0, 8, &job->schedule));
+    job->model = (struct model){.seed = 11, .stages = RANKS, .context = job->ctx};
+    for (int32_t s = 0; s < MOST_STAGES; s++)
+        model_values(job->model.seed, s, &job->values[s]);
+    job->options = (weft_pipeline_options){.struct_size = sizeof job->options,
+                                           .user = job,
+                                           .forward = model_forward,
+                                           .backward = model_backward,
+                                           .values = job->values};
+    return WEFT_OK;
+}
+
+static weft_status make(struct job *job)
+{
+    return weft_pipeline_create(weft_world(job->ctx), job->schedule, &job->options, &job->pipeline);
+}
+
+static weft_status end(struct job *job)
+{
+    weft_pipeline_release(&job->pipeline);
+    weft_schedule_release(&job->schedule);
+    weft_context_release(&job->ctx);
+    return WEFT_OK;
+}
+
+/* ---- callbacks that fail ---- */
+
+static int32_t failing_stage, failing_microbatch;
+static bool fails_backward;
+
+static weft_status forward(void *user, const weft_pipeline_call *call)
+{
+    struct job *job = user;
+
+    if (!fails_backward && call->stage == failing_stage && call->microbatch == failing_microbatch)
+        return weft_fail(WEFT_ERR_SYSTEM, "the kernel has no power");
+    return model_forward(&job->model, call);
+}
+
+static weft_status backward(void *user, const weft_pipeline_call *call)
+{
+    struct job *job = user;
+
+    if (fails_backward && call->stage == failing_stage && call->microbatch == failing_microbatch)
+        return weft_fail(WEFT_ERR_SYSTEM, "the kernel has no power");
+    return model_backward(&job->model, call);
+}
+
+static weft_status fail_one(void *unused)
+{
+    struct job job = {0};
+    char where[64];
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(begin(&job, "1f1b"));
+    rank = weft_rank(job.ctx);
+    job.options.forward = forward;
+    job.options.backward = backward;
+    WF_TRY(make(&job));
+    snprintf(where, sizeof where, "rank %d: stage %d, microbatch %d (%d%s%d): the kernel",
+             failing_stage, failing_stage, failing_microbatch, failing_stage,
+             fails_backward ? "B" : "F", failing_microbatch);
+    FAILS(weft_pipeline_run(job.pipeline),
+          rank == failing_stage ? WEFT_ERR_SYSTEM : WEFT_ERR_ABORTED, where);
+    HOLDS(weft_pipeline_run(job.pipeline) != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), where) != NULL);
+    HOLDS(weft_comm_async_error(weft_world(job.ctx)) == WEFT_OK);
+    return end(&job);
+}
+
+START_TEST(the_error_of_a_callback_reaches_all_ranks)
+{
+    static const struct {
+        int32_t stage, microbatch;
+        bool backward;
+    } places[] = {{0, 0, false}, {3, 7, false}, {1, 3, true}, {0, 7, true}, {2, 5, false}};
+
+    for (size_t i = 0; i < WF_COUNT(places); i++) {
+        failing_stage = places[i].stage;
+        failing_microbatch = places[i].microbatch;
+        fails_backward = places[i].backward;
+        ck_assert_msg(weft_threads_run(RANKS, fail_one, NULL) == WEFT_OK, "%s", weft_last_error());
+    }
+}
+END_TEST
+
+/* ---- ranks that differ ---- */
+
+static weft_status differ(void *unused)
+{
+    struct job job = {0};
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(begin(&job, "1f1b"));
+    rank = weft_rank(job.ctx);
+    if (rank == 2) {
+        weft_schedule_release(&job.schedule);
+        WF_TRY(weft_schedule_create("gpipe", RANKS, 0, 8, &job.schedule));
+    }
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "have different schedules");
+    HOLDS(strstr(weft_last_error(), "gpipe of 4 stages and 8 microbatches") != NULL);
+    if (rank == 2) {
+        weft_schedule_release(&job.schedule);
+        WF_TRY(weft_schedule_create("1f1b", RANKS, 0, 8, &job.schedule));
+        job.values[1].count = 1;
+        job.values[1].tensors[0] = (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F16};
+    }
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "state different shapes between stages");
+    if (rank == 2) model_values(job.model.seed, 1, &job.values[1]);
+    if (rank == 1) job.options.loss_scale = 2;
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "different loss scales");
+    job.options.loss_scale = 0;
+    if (rank == 1) job.options.forward = NULL;
+    HOLDS(make(&job) == WEFT_ERR_INVALID);
+    HOLDS(strstr(weft_last_error(), "the callback `forward` is NULL") != NULL);
+    job.options.forward = model_forward;
+    job.options.user = &job.model;
+    WF_TRY(make(&job)); /* nothing of the refused calls is left */
+    WF_TRY(weft_pipeline_run(job.pipeline));
+    return end(&job);
+}
+
+START_TEST(ranks_that_differ_are_found_before_anything_runs)
+{
+    ck_assert_msg(weft_threads_run(RANKS, differ, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- shapes ---- */
+
+static weft_status state(void *user, int32_t stage, const weft_pipeline_values *in,
+                         weft_pipeline_values *out)
+{
+    (void)user, (void)in;
+    if (stage == 2) return weft_fail(WEFT_ERR_UNSUPPORTED, "the stage is too small");
+    out->count = 1;
+    return WEFT_OK;
+}
+
+static weft_status shrink(void *user, const weft_pipeline_call *call)
+{
+    struct job *job = user;
+
+    if (call->stage == 1 && call->microbatch == 6) call->outputs[0].shape[0] -= 1;
+    return model_forward(&job->model, call);
+}
+
+static weft_status change(void *unused)
+{
+    struct job job = {0};
+
+    (void)unused;
+    WF_TRY(begin(&job, "1f1b"));
+    job.options.values = NULL;
+    job.options.shapes = state;
+    FAILS(make(&job), WEFT_ERR_UNSUPPORTED, "the shapes of stage 2: the stage is too small");
+    for (int32_t s = 0; s < MOST_STAGES; s++)
+        job.values[s] = (weft_pipeline_values){
+            .count = 1, .tensors = {{.dtype = WEFT_DTYPE_F32, .dims = 1, .shape = {6}}}};
+    job.options.values = job.values;
+    job.options.shapes = NULL;
+    job.options.forward = shrink;
+    job.options.backward = backward;
+    failing_stage = -1;
+    WF_TRY(make(&job));
+    FAILS(weft_pipeline_run(job.pipeline),
+          weft_rank(job.ctx) == 1 ? WEFT_ERR_MISMATCH : WEFT_ERR_ABORTED,
+          "stage 1, microbatch 6 (1F6): output 0 is f32[5]; it must be f32[6]");
+    return end(&job);
+}
+
+START_TEST(a_shape_that_changes_is_an_error_on_all_ranks)
+{
+    ck_assert_msg(weft_threads_run(RANKS, change, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- a rank that ends ---- */
+
+static weft_status results[RANKS];
+
+static weft_status leave_early(void *unused)
+{
+    struct job job = {0};
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(begin(&job, "1f1b"));
+    rank = weft_rank(job.ctx);
+    job.options.user = &job.model;
+    WF_TRY(make(&job));
+    WF_TRY(weft_pipeline_run(job.pipeline));
+    if (rank == 1) {
+        end(&job);
+        return weft_fail(WEFT_ERR_INTERNAL, "this rank ends");
+    }
+    results[rank] = weft_pipeline_run(job.pipeline);
+    HOLDS(results[rank] == WEFT_OK || strstr(weft_last_error(), "rank 1") != NULL);
+    return end(&job);
+}
+
+START_TEST(when_a_rank_ends_the_others_do_not_wait_for_it)
+{
+    ck_assert_int_eq(weft_threads_run(RANKS, leave_early, NULL), WEFT_ERR_INTERNAL);
+    ck_assert_msg(strstr(weft_last_error(), "this rank ends") != NULL, "%s", weft_last_error());
+    for (int32_t rank = 0; rank < RANKS; rank++)
+        ck_assert_msg(rank == 1 || results[rank] != WEFT_OK, "rank %d", rank);
+}
+END_TEST
+
+/* ---- memory ---- */
+
+static weft_status lack_memory(void *unused)
+{
+    struct job job = {0};
+
+    (void)unused;
+    WF_TRY(begin(&job, "zb1p"));
+    job.model.stages = 2 * RANKS;
+    job.options.user = &job.model;
+    for (uint64_t at = 1; at < 12; at++) {
+        weft_status status;
+
+        if (weft_rank(job.ctx) == 1) wf_mem_fail_at(at);
+        status = make(&job);
+        wf_mem_fail_at(0);
+        HOLDS(status != WEFT_OK);
+        HOLDS(job.pipeline == NULL);
+    }
+    WF_TRY(make(&job));
+    WF_TRY(weft_pipeline_run(job.pipeline));
+    return end(&job);
+}
+
+START_TEST(without_memory_on_one_rank_all_get_the_error)
+{
+    ck_assert_msg(weft_threads_run(RANKS, lack_memory, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+SUITE(pipeline_faults, the_error_of_a_callback_reaches_all_ranks,
+      ranks_that_differ_are_found_before_anything_runs,
+      a_shape_that_changes_is_an_error_on_all_ranks, when_a_rank_ends_the_others_do_not_wait_for_it,
+      without_memory_on_one_rank_all_get_the_error)

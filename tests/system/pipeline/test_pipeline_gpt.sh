@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The example GPT as a pipeline: its loss is that of one rank, within 1e-4 of it, with every schedule.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1 gpt=$2
+export WEFT_BACKEND=gloo-cpu WEFT_CPU_HEAP=1073741824 # tsan has little address space
+
+# loss STEP COMMAND...
+loss() {
+    local step=$1
+    shift
+    "$@" 2>&1 | sed -n "s/.*step $step loss //p"
+}
+
+# close WANT HAVE WHAT: the losses are about equal.
+close() {
+    check=$((check + 1))
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 1 && (a - b) ^ 2 <= (1e-4 * a) ^ 2) }' ||
+        not_so "the loss is $1 on one rank and ${2:-none} with $3"
+}
+
+alone=$("$gpt")
+ten=$(loss 10 echo "$alone") fifty=$(loss 50 echo "$alone")
+for schedule in gpipe 1f1b interleaved looped-bfs zb1p zbv dualpipev; do
+    close "$ten" "$(loss 10 "$weft" run -n 2 "$gpt" --schedule "$schedule" --steps 10)" "$schedule"
+done
+close "$ten" "$(loss 10 "$weft" run -n 4 "$gpt" --schedule zbv --steps 10)" 'zbv on 4 ranks'
+close "$fifty" "$(loss 50 "$weft" run -n 4 "$gpt" --schedule zb1p pp=2,dp=2)" 'zb1p and pp=2,dp=2'
+finish
