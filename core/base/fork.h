@@ -41,6 +41,8 @@ enum wf_kind {
     WF_KIND_CP_PLAN,
     WF_KIND_CP,
     WF_KIND_STYLES,
+    WF_KIND_EXPERTS,
+    WF_KIND_ROUTING,
 };
 
 /* The first member of an object that every process may use, also a fork. */

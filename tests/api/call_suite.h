@@ -73,6 +73,8 @@ struct world {
     weft_cp_plan *cp_plan;
     weft_cp *cp;
     weft_styles *styles;
+    weft_experts *experts;
+    weft_routing *routing;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;
@@ -127,6 +129,7 @@ void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
 void *op_call(struct world *w, int at);
 void *cp_sizes(struct world *w, int at);
+void *experts_options(struct world *w, int at);
 void *cp_tensors(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);

@@ -182,6 +182,8 @@ void make_world(struct world *w)
     MUST(weft_cp_plan_create(w->mesh, "0", 4, NULL, &w->cp_plan));
     MUST(weft_styles_parse("mesh 1\n* 0 R\n", NULL, &w->styles));
     MUST(weft_cp_create(w->context, w->cp_plan, cp_sizes(w, 0), &w->cp));
+    MUST(weft_experts_create(w->context, w->mesh, "0", experts_options(w, 0), &w->experts));
+    MUST(weft_experts_route(w->experts, w->sizes64, NULL, &w->routing));
 }
 
 void prepare_call(struct world *w, const char *function)
@@ -243,6 +245,13 @@ void *cp_sizes(struct world *w, int at)
 
     sizes.dtype = WEFT_DTYPE_F32;
     return memcpy(options(w, at, 0), &sizes, sizeof sizes);
+}
+
+void *experts_options(struct world *w, int at)
+{
+    weft_experts_options experts = {.struct_size = sizeof experts, .experts = 1};
+
+    return memcpy(options(w, at, 0), &experts, sizeof experts);
 }
 
 void *cp_tensors(struct world *w, int at)

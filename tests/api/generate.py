@@ -56,7 +56,7 @@ OPTIONAL = {
     ("weft_action_print", "next"): "NEXT may be NULL",
     ("weft_clip_grad_norm", "total"): "TOTAL may be NULL",
 }
-REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
+REQUIRED_OPTIONS = {"weft_rendezvous_open", "weft_experts_create"}  # numbers without a default
 
 # The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {
@@ -102,7 +102,7 @@ NUMBERS = {
     ("weft_move_batch", "count"): "1",
     ("weft_checkpoint_create", "count"): "1",
     ("weft_cp_plan_create", "length"): "4", ("weft_cp_plan_problems", "capacity"): "1",
-    ("weft_fail", "status"): "WEFT_ERR_INVALID",
+    ("weft_fail", "status"): "WEFT_ERR_INVALID", ("*", "width"): "1",
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
@@ -180,6 +180,9 @@ OBJECTS = {
     "weft_styles *": "w->styles", "const weft_style *": "options(w, %d, sizeof(weft_style))",
     "const weft_cp_sizes *": "cp_sizes(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
     "weft_status (*)(void *, const weft_cp_call *)": "cp_kernel",
+    "weft_experts *": "w->experts", "weft_routing *": "w->routing",
+    "const weft_experts_options *": "experts_options(w, %d)",
+    ("*", "tokens"): "w->buffer", ("*", "received"): "w->target", ("*", "outputs"): "w->target",
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
     ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_grad_norm", "total"): "w->target",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
@@ -241,7 +244,7 @@ TEXTS = {
     ("weft_styles_apply", "name"): "t",
     ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
     ("weft_save", "path"): "/proc/none/x", ("weft_save_begin", "path"): "/proc/none/x",
-    ("weft_fsdp_shard_spec", "axes"): "0",
+    ("weft_fsdp_shard_spec", "axes"): "0", ("weft_experts_create", "axis"): "0",
 }
 OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has no value
                       ("weft_cost_table_parse", "text"): "w->costs_text",

@@ -1,4 +1,4 @@
-/* test_hpp_parallel.cc - context parallel and styles through weft.hpp, on one rank. */
+/* test_hpp_parallel.cc - context parallel, styles and experts through weft.hpp, on one rank. */
 #include <weft/weft.hpp>
 
 #include <stdio.h>
@@ -32,10 +32,28 @@ static void test_styles()
     CHECK(weft::style_layouts::create(row, WEFT_STYLE_OUTPUT, whole, 1).code() == WEFT_ERR_INVALID);
 }
 
+static void test_experts(weft::context_ref ctx)
+{
+    weft::mesh mesh = weft::mesh::parse("ep=1").value();
+    weft_experts_options options = weft::sized<weft_experts_options>();
+    float tokens[6] = {1, 2, 3, 4, 5, 6}, received[4] = {};
+    int64_t counts[] = {1, 2};
+
+    options.experts = 2;
+    options.capacity = 1;
+    weft::experts experts = weft::experts::create(ctx, mesh, "ep", options).value();
+    weft::routing routing = experts.route(counts).value();
+    CHECK(routing.info()->received == 2 && routing.info()->tokens == 3);
+    CHECK(routing.dispatch<float>(2, tokens, received) && received[2] == 3);
+    CHECK(routing.combine<float>(2, received, tokens) && tokens[2] == 3 && tokens[5] == 0);
+    CHECK(routing.layout(WEFT_DTYPE_F32, 2).value().shape()[0] == 2);
+}
+
 int main()
 {
     test_styles();
     weft::context ctx = weft::context::init().value();
+    test_experts(ctx);
     weft::mesh mesh = weft::mesh::parse("cp=1").value();
     weft_cp_options causal = weft::sized<weft_cp_options>();
     weft_cp_sizes sizes = weft::sized<weft_cp_sizes>();

@@ -29,6 +29,7 @@
 #include "phases.h"
 #include "fsdp.h"
 #include "context_parallel.h"
+#include "experts.h"
 #include "clip.h"
 #include "style.h"
 #include "ring.h"

@@ -1533,6 +1533,51 @@ public:
 
 /* ---- styles ----------------------------------------------------------------------- */
 
+/* Move-only.  Where the tokens of one step travel (experts.h). */
+class routing : public detail::unique<detail::ref<weft_routing>, weft_routing, weft_routing_release>
+{
+public:
+    using unique::unique;
+
+    result<weft_routing_info> info() const
+    {
+        return detail::describe<weft_routing_info>(weft_routing_get, raw_);
+    }
+    template <class T>
+    status dispatch(int64_t width, const T *tokens, T *received, stream_ref stream = {}) const
+    {
+        return weft_routing_dispatch(raw_, dtype_of<T>(), width, tokens, received, stream.get());
+    }
+    template <class T>
+    status combine(int64_t width, const T *outputs, T *tokens, stream_ref stream = {}) const
+    {
+        return weft_routing_combine(raw_, dtype_of<T>(), width, outputs, tokens, stream.get());
+    }
+    /* The layout of the received tokens of all ranks. */
+    result<spec> layout(weft_dtype dtype, int64_t width, stream_ref stream = {}) const
+    {
+        return detail::make<spec>(weft_routing_spec, raw_, dtype, width, stream.get());
+    }
+};
+
+/* Move-only.  Experts on the ranks of a mesh axis (experts.h). */
+class experts : public detail::unique<detail::ref<weft_experts>, weft_experts, weft_experts_release>
+{
+public:
+    using unique::unique;
+
+    static result<experts> create(context_ref context, const mesh &mesh, const char *axis,
+                                  const weft_experts_options &options)
+    {
+        return detail::make<experts>(weft_experts_create, context.get(), mesh.get(), axis,
+                                     &options);
+    }
+    result<routing> route(const int64_t *counts, stream_ref stream = {}) const
+    {
+        return detail::make<routing>(weft_experts_route, raw_, counts, stream.get());
+    }
+};
+
 /* The four layouts of one part of a module (style.h). */
 struct style_layouts {
     spec from, to, gradient_from, gradient_to;
