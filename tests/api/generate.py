@@ -27,6 +27,8 @@ OPTIONAL = {
     ("weft_op_backward_apply", "user"): "passed to the caller's function",
     ("weft_cp_forward", "user"): "passed to the caller's function",
     ("weft_cp_backward", "user"): "passed to the caller's function",
+    ("weft_overlap_gather", "user"): "passed to the caller's function",
+    ("weft_overlap_reduce_scatter", "user"): "passed to the caller's function",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_free_on", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
@@ -56,7 +58,7 @@ OPTIONAL = {
     ("weft_action_print", "next"): "NEXT may be NULL",
     ("weft_clip_grad_norm", "total"): "TOTAL may be NULL",
 }
-REQUIRED_OPTIONS = {"weft_rendezvous_open", "weft_experts_create"}  # numbers without a default
+REQUIRED_OPTIONS = {"weft_rendezvous_open", "weft_experts_create", "weft_overlap_create"}  # no defaults
 
 # The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {
@@ -182,6 +184,12 @@ OBJECTS = {
     "weft_status (*)(void *, const weft_cp_call *)": "cp_kernel",
     "weft_experts *": "w->experts", "weft_routing *": "w->routing",
     "const weft_experts_options *": "experts_options(w, %d)",
+    "weft_overlap_state *": "w->overlap", "const weft_overlap_call *": "overlap_call(w, %d)",
+    "const weft_overlap_options *": "overlap_options(w, %d)",
+    "weft_status (*)(void *, const weft_overlap_rows *)": "overlap_rows",
+    ("weft_overlap_gather", "user"): "w", ("weft_overlap_reduce_scatter", "user"): "w",
+    ("weft_overlap_gather", "input"): "w->buffer",
+    ("weft_overlap_reduce_scatter", "output"): "w->target",
     ("*", "tokens"): "w->buffer", ("*", "received"): "w->target", ("*", "outputs"): "w->target",
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
     ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_grad_norm", "total"): "w->target",
@@ -336,7 +344,7 @@ def pointer(function, result, kind, name, at):
     if kind == "const weft_collective_args *":
         return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
     if kind in ("const weft_op_call *", "const weft_cp_sizes *", "const weft_cp_tensors *",
-                "const weft_style *"):
+                "const weft_style *", "const weft_overlap_call *"):
         return "ROLE_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
     if struct.endswith("_options") or struct in ("weft_options", "weft_observer"):
         expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at

@@ -30,6 +30,7 @@
 #include "fsdp.h"
 #include "context_parallel.h"
 #include "experts.h"
+#include "overlap.h"
 #include "clip.h"
 #include "style.h"
 #include "ring.h"

@@ -1578,6 +1578,34 @@ public:
     }
 };
 
+/* Move-only.  Matmuls that run while rows travel (overlap.h). */
+class overlap_state : public detail::unique<detail::ref<weft_overlap_state>, weft_overlap_state,
+                                            weft_overlap_release>
+{
+public:
+    using unique::unique;
+    using engine = weft_status(void *user, const weft_overlap_rows *rows);
+
+    static result<overlap_state> create(comm_ref comm, const weft_overlap_options &options)
+    {
+        return detail::make<overlap_state>(weft_overlap_create, comm.get(), &options);
+    }
+    result<weft_overlap_info> info(const weft_overlap_call &call) const
+    {
+        return detail::describe<weft_overlap_info>(weft_overlap_get, raw_, &call);
+    }
+    status gather(const weft_overlap_call &call, const void *input, engine *consume, void *user,
+                  stream_ref stream = {}) const
+    {
+        return weft_overlap_gather(raw_, &call, input, consume, user, stream.get());
+    }
+    status reduce_scatter(const weft_overlap_call &call, engine *produce, void *user, void *output,
+                          stream_ref stream = {}) const
+    {
+        return weft_overlap_reduce_scatter(raw_, &call, produce, user, output, stream.get());
+    }
+};
+
 /* The four layouts of one part of a module (style.h). */
 struct style_layouts {
     spec from, to, gradient_from, gradient_to;

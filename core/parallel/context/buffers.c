@@ -186,7 +186,7 @@ weft_status weft_cp_restore(weft_cp *cp, enum weft_dtype dtype, int32_t dims, co
     if (status == WEFT_OK)
         status = weft_alloc_on(cp->context, (uint64_t)whole * wanted.element, stream, &staging);
     if (status == WEFT_OK) status = gather(cp, known, &r, staging, counts);
-    if (status != WEFT_OK) status = wf_cp_give_up(cp, status, r.function);
+    if (status != WEFT_OK) status = wf_comm_give_up(cp->comm, status, r.function);
     if (staging != NULL && weft_free_on(cp->context, staging, stream) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "weft_cp_restore: staging is not freed: %s", weft_last_error());
     wf_free(counts);

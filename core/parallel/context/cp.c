@@ -55,21 +55,6 @@ weft_status wf_cp_check(const weft_cp *cp, const char *name)
     return wf_fail_unusable(name, "cp", cp->made, WF_KIND_CP);
 }
 
-weft_status wf_cp_give_up(weft_cp *cp, weft_status status, const char *name)
-{
-    weft_comm *comm = cp->comm;
-    char text[sizeof comm->cause_text];
-
-    if (comm->size == 1 || wf_comm_has_failed(comm)) return wf_fail_named(status, name);
-    snprintf(text, sizeof text, "%s on %s: rank %d: %.700s", name, comm->name, comm->context->rank,
-             weft_last_error());
-    wf_comm_fail(comm, status, text);
-    if (comm->context->client != NULL)
-        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
-                        WEFT_ERR_ABORTED, text);
-    return wf_comm_cause(comm);
-}
-
 /* ---- life ---- */
 
 static void free_resources(weft_cp *cp)

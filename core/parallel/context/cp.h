@@ -167,8 +167,6 @@ weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream) WF_NODISCARD;
 /* Wait for *WORK, unless it is NULL, and release it. */
 weft_status wf_cp_wait(weft_work **work) WF_NODISCARD;
 weft_status wf_cp_check(const weft_cp *cp, const char *function) WF_NODISCARD;
-/* Only this rank fails: the others must not wait for it. */
-weft_status wf_cp_give_up(weft_cp *cp, weft_status status, const char *function);
 
 /* ---- compute.c ---- */
 

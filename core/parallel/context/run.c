@@ -56,7 +56,7 @@ static weft_status run(weft_cp *cp, const weft_cp_tensors *tensors,
     status = wf_cp_sync(cp, stream);
     if (status == WEFT_OK) status = cp->way->run(&pass);
     if (status == WEFT_OK) return WEFT_OK;
-    status = wf_cp_give_up(cp, status, function);
+    status = wf_comm_give_up(cp->comm, status, function);
     end_rotations(cp, status);
     return status;
 }
