@@ -352,10 +352,6 @@ weft_status wf_comm_cause(weft_comm *comm);
 void wf_comm_fail(weft_comm *comm, weft_status status, const char *text);
 /* The same with the context's lock held. */
 void wf_comm_fail_locked(weft_comm *comm, weft_status status, const char *text);
-/* FUNCTION fails on this rank only, with STATUS and the thread's last error: fail COMM on all
- * ranks, so that the others do not wait for this one.  They get WEFT_ERR_ABORTED, or a mismatch as
- * this one. Returns the cause. */
-weft_status wf_comm_give_up(weft_comm *comm, weft_status status, const char *function);
 /* COMM has just been listed: fail it if an abort arrived before.  The context's lock is held. */
 void wf_fault_apply_early(weft_comm *comm);
 /* Events of the client: a rank is gone, a communicator was aborted or failed elsewhere. */

@@ -398,17 +398,3 @@ weft_status weft_comm_async_error(weft_comm *comm)
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "an earlier operation");
     return comm->attached != NULL ? weft_comm_async_error(comm->attached) : WEFT_OK;
 }
-
-weft_status wf_comm_give_up(weft_comm *comm, weft_status status, const char *function)
-{
-    char text[sizeof comm->cause_text];
-
-    if (comm->size == 1 || wf_comm_has_failed(comm)) return wf_fail_named(status, function);
-    snprintf(text, sizeof text, "%s on %s: rank %d: %.700s", function, comm->name,
-             comm->context->rank, weft_last_error());
-    wf_comm_fail(comm, status, text);
-    if (comm->context->client != NULL)
-        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
-                        status == WEFT_ERR_MISMATCH ? status : WEFT_ERR_ABORTED, text);
-    return wf_comm_cause(comm);
-}
