@@ -36,9 +36,9 @@ struct wf_agreement wf_agreement_of(weft_comm *comm, const char *label);
 weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,
                           struct wf_gathered *out) WF_NODISCARD;
 
-/* FUNCTION fails on this rank only, with STATUS and the thread's last error: fail COMM on all ranks,
- * so that the others do not wait for this one.  They get WEFT_ERR_ABORTED, or a mismatch as this
- * one.  Returns the cause. */
+/* FUNCTION fails on this rank only, with STATUS and the thread's last error: fail COMM on all
+ * ranks, so that the others do not wait for this one.  They get WEFT_ERR_ABORTED, or a mismatch as
+ * this one.  Returns the cause. */
 weft_status wf_comm_give_up(weft_comm *comm, weft_status status, const char *function);
 
 #endif
