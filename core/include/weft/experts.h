@@ -83,12 +83,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_routing_get(const weft_routing *routing
 /* Post the dispatch of TOKENS, [tokens, width] ordered by expert, to STREAM.  RECEIVED, [received,
  * width], gets the tokens of the first expert of this rank, then those of the next.  The tokens of
  * one expert are ordered by rank, and those of one rank as they were there.  Collective over the
- * ranks along the axis: as many weft_all_to_all_v in one call group as the rank with most experts
- * has experts.  No plan is made and nothing is copied on the way.  TOKENS and RECEIVED do not
- * overlap.  Memory of 0 tokens may be NULL.
- * WEFT_ERR_INVALID: WIDTH is below 1, or the tokens are larger than memory can be.
- * WEFT_ERR_MISMATCH: on all ranks, if ranks pass different widths or dtypes and the backend
- * compares them (gloo-cpu does; on others as comm.h says). */
+ * ranks along the axis: one weft_all_to_all_v or, if a rank has several experts, one call group
+ * with a message for each expert and rank that have tokens.  No plan is made and nothing is packed.
+ * TOKENS and RECEIVED do not overlap.  Memory of 0 tokens may be NULL. WEFT_ERR_INVALID: WIDTH is
+ * below 1, or the tokens are larger than memory can be. WEFT_ERR_MISMATCH: on all ranks, if ranks
+ * pass different widths or dtypes and the backend compares them (gloo-cpu does; on others as comm.h
+ * says). */
 WEFT_API WEFT_NODISCARD weft_status weft_routing_dispatch(weft_routing *routing,
                                                           enum weft_dtype dtype, int64_t width,
                                                           const void *tokens, void *received,

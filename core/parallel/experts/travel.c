@@ -1,7 +1,9 @@
-/* travel.c - dispatch and combine: one weft_all_to_all_v for each expert that a rank may have.
+/* travel.c - dispatch and combine.
  *
- * The exchange of expert i of every rank takes each token straight from the sender's order, by
- * expert, to the receiver's order, by expert and then by rank. */
+ * Every token goes straight from the sender's order, by expert, to the receiver's order, by expert
+ * and then by rank.  If each rank has one expert, that is one weft_all_to_all_v.  If a rank has
+ * several, two ranks exchange several blocks, and one call group has a message for each: ranks then
+ * wait for each other once, not once per expert. */
 #include "experts.h"
 
 /* One direction of one call. */
@@ -49,21 +51,51 @@ static void fill_lists(const struct travel *t, int32_t index, const struct lists
     }
 }
 
-static weft_status post(const struct travel *t)
+/* The tokens between this rank and PEER, by L, as messages or, to this rank itself, as a copy. */
+static weft_status post_pair(const struct travel *t, const struct lists *l, int32_t peer)
+{
+    const weft_experts *e = t->routing->experts;
+    size_t element = wf_dtype_bytes(t->dtype);
+    uint64_t sent = t->back ? l->away[peer] : l->home[peer],
+             sent_at = t->back ? l->away_offsets[peer] : l->home_offsets[peer],
+             got = t->back ? l->home[peer] : l->away[peer],
+             got_at = t->back ? l->home_offsets[peer] : l->away_offsets[peer];
+    const char *from = (const char *)t->from + sent_at * element;
+    char *to = (char *)t->to + got_at * element;
+
+    if (peer == e->comm->rank)
+        return sent == 0 ? WEFT_OK
+                         : weft_memory_copy(e->context, from, to, sent * element, t->stream);
+    if (sent > 0) WF_TRY(weft_send(e->comm, from, sent, t->dtype, peer, 0, t->stream));
+    return got == 0 ? WEFT_OK : weft_receive(e->comm, to, got, t->dtype, peer, 0, t->stream);
+}
+
+static weft_status post_messages(const struct travel *t)
 {
     const weft_experts *e = t->routing->experts;
     struct lists l = lists_of(e);
-    weft_status status = WEFT_OK;
     int64_t at = 0;
 
-    for (int32_t i = 0; i < e->chunk && status == WEFT_OK; i++) {
+    for (int32_t i = 0; i < e->chunk; i++) {
         fill_lists(t, i, &l, &at);
-        status = t->back ? weft_all_to_all_v(e->comm, t->from, l.away, l.away_offsets, t->to,
-                                             l.home, l.home_offsets, t->dtype, t->stream)
-                         : weft_all_to_all_v(e->comm, t->from, l.home, l.home_offsets, t->to,
-                                             l.away, l.away_offsets, t->dtype, t->stream);
+        for (int32_t step = 0; step < e->comm->size; step++)
+            WF_TRY(post_pair(t, &l, (e->comm->rank + step) % e->comm->size));
     }
-    return status;
+    return WEFT_OK;
+}
+
+static weft_status post_exchange(const struct travel *t)
+{
+    const weft_experts *e = t->routing->experts;
+    struct lists l = lists_of(e);
+    int64_t at = 0;
+
+    fill_lists(t, 0, &l, &at);
+    if (t->back)
+        return weft_all_to_all_v(e->comm, t->from, l.away, l.away_offsets, t->to, l.home,
+                                 l.home_offsets, t->dtype, t->stream);
+    return weft_all_to_all_v(e->comm, t->from, l.home, l.home_offsets, t->to, l.away,
+                             l.away_offsets, t->dtype, t->stream);
 }
 
 static weft_status post_together(const struct travel *t)
@@ -71,9 +103,9 @@ static weft_status post_together(const struct travel *t)
     weft_comm *comm = t->routing->experts->comm;
     weft_status status, ended;
 
-    if (t->routing->experts->chunk == 1) return post(t);
+    if (t->routing->experts->chunk == 1) return post_exchange(t);
     WF_TRY(weft_group_begin(comm));
-    status = post(t);
+    status = post_messages(t);
     ended = weft_group_end(comm); /* the first error of the group */
     return status == WEFT_OK ? ended : status;
 }
