@@ -90,7 +90,13 @@ static const char *name_of_kind(uint64_t kind)
                                         "weft_comm",
                                         "weft_saving",
                                         "weft_fsdp",
-                                        "weft_fsdp_group"};
+                                        "weft_fsdp_group",
+                                        "weft_cp_plan",
+                                        "weft_cp",
+                                        "weft_styles",
+                                        "weft_experts",
+                                        "weft_routing",
+                                        "weft_overlap_state"};
     uint64_t index = kind - WF_KIND_CONTEXT;
 
     return index < WF_COUNT(names) ? names[index] : NULL;

@@ -42,6 +42,9 @@ enum wf_kind {
     WF_KIND_CP,
     WF_KIND_STYLES,
     WF_KIND_PIPELINE,
+    WF_KIND_EXPERTS,
+    WF_KIND_ROUTING,
+    WF_KIND_OVERLAP,
 };
 
 /* The first member of an object that every process may use, also a fork. */

@@ -409,6 +409,6 @@ weft_status wf_comm_give_up(weft_comm *comm, weft_status status, const char *fun
     wf_comm_fail(comm, status, text);
     if (comm->context->client != NULL)
         wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
-                        WEFT_ERR_ABORTED, text);
+                        status == WEFT_ERR_MISMATCH ? status : WEFT_ERR_ABORTED, text);
     return wf_comm_cause(comm);
 }

@@ -3,54 +3,38 @@
  *     weft run -n 4 gpt                a shard of each parameter on every rank
  *     weft run -n 4 gpt rep=2,dp=2     replicas of sharded parameters (HSDP)
  *     gpt                              one rank, for comparison
- *     weft run -n 4 gpt --schedule zbv      a pipeline of stages: pipeline.c
+ *     weft run -n 8 gpt --mesh dp=2,cp=2,tp=2 [--sp]    context and tensor parallel: parallel.c
+ *     weft run -n 4 gpt --schedule zbv                  a pipeline of stages: pipeline.c
  *
  * This file has the distribution; kernels.c has the model and computes on the host, so a CPU
  * backend is needed.  The loss is the same for every mesh, up to rounding. */
-#include "kernels.h"
+#include "gpt.h"
 #include "pipeline.h"
 
-#include <weft/weft.h>
-
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        if ((call) != WEFT_OK) {                                                                   \
-            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
-            exit(EXIT_FAILURE);                                                                    \
-        }                                                                                          \
-    } while (0)
-
-enum { STEPS = 50, SEQUENCES = 12 }; /* sequences of a step, on all ranks together */
-
-/* The parameters of a block of the model, with the moments of the optimizer. */
-struct block {
-    int count;
-    weft_tensor *stored[MOST_PARAMETERS], *first[MOST_PARAMETERS], *second[MOST_PARAMETERS];
-    weft_fsdp_group *group;
-};
-
-static weft_context *ctx;
-static weft_mesh *mesh;
-static weft_fsdp *fsdp;
-static struct block blocks[BLOCKS];
+weft_context *ctx;
+weft_mesh *mesh;
+weft_fsdp *fsdp;
+struct block blocks[BLOCKS];
 
 /* ---- distribution: 1. where parameters are ---- */
 
-/* A tensor whose rows are split along the axis "dp". */
+/* A tensor whose rows are split along the axis "dp", and on an axis "tp" as the parameter says. */
 static weft_tensor *make(const struct parameter *p, const char *name)
 {
     const weft_tensor_options options = {.struct_size = sizeof options, .name = name};
     const int64_t shape[2] = {p->rows, p->columns};
-    weft_placement replicated[WEFT_MAX_AXES] = {{0}};
+    weft_placement placements[WEFT_MAX_AXES] = {{0}};
     weft_spec *whole, *sharded;
     weft_tensor *tensor;
+    int32_t tp = weft_mesh_axes(mesh);
 
-    MUST(weft_spec_create(mesh, WEFT_DTYPE_F32, p->columns > 0 ? 2 : 1, shape, replicated, &whole));
+    if (p->tp != NULL && weft_mesh_find_axis(mesh, "tp", &tp) == WEFT_OK)
+        MUST(weft_placements_parse(p->tp, 1, &placements[tp]));
+    MUST(weft_spec_create(mesh, WEFT_DTYPE_F32, p->columns > 0 ? 2 : 1, shape, placements, &whole));
+    weft_placements_free(weft_mesh_axes(mesh), placements);
     MUST(weft_fsdp_shard_spec(whole, "dp", 0, &sharded));
     MUST(weft_tensor_create(ctx, sharded, &options, &tensor));
     MUST(weft_tensor_fill(tensor, 0, NULL));
@@ -59,7 +43,7 @@ static weft_tensor *make(const struct parameter *p, const char *name)
     return tensor;
 }
 
-static void make_block(int index, bool replicas)
+void make_block(int index, const char *replicas)
 {
     struct block *block = &blocks[index];
     const struct parameter *p = parameters_of(index, &block->count);
@@ -80,12 +64,12 @@ static void make_block(int index, bool replicas)
     }
     snprintf(name, sizeof name, "block%d", index);
     options.name = name;
-    options.replicate = replicas ? "rep" : NULL;
+    options.replicate = replicas;
     MUST(weft_fsdp_group_create(fsdp, (uint32_t)block->count, params, &options, &block->group));
 }
 
 /* While a block computes, the next one is gathered.  The backward pass begins with the head. */
-static void set_prefetch(void)
+void set_prefetch(void)
 {
     for (int b = 0; b + 2 < BLOCKS; b++)
         MUST(weft_fsdp_prefetch_set(blocks[b].group, WEFT_FSDP_FORWARD, 1, &blocks[b + 1].group));
@@ -95,8 +79,7 @@ static void set_prefetch(void)
 
 /* ---- distribution: 2. a step ---- */
 
-/* Gather the parameters of a block, unless they are on the way. */
-static void gather(const struct block *block, enum weft_fsdp_phase phase, const float **whole)
+void gather(const struct block *block, enum weft_fsdp_phase phase, const float **whole)
 {
     weft_fsdp_group_info info = {.struct_size = sizeof info};
 
@@ -139,7 +122,7 @@ static float backward_all(struct batch *batch)
     return loss;
 }
 
-static void update_all(int step)
+void update_all(int step)
 {
     weft_tensor *gradients[BLOCKS * MOST_PARAMETERS] = {NULL};
     uint32_t found = 0;
@@ -204,7 +187,7 @@ static void train(struct batch *batch, int64_t first)
            (unsigned long long)counts.received / STEPS, (unsigned long long)memory.bytes_peak);
 }
 
-static void end_block(struct block *block)
+void end_block(struct block *block)
 {
     weft_fsdp_group_release(&block->group);
     for (int i = 0; i < block->count; i++) {
@@ -221,6 +204,17 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "--schedule") == 0) return pipeline_main(argc, argv);
     MUST(weft_init(NULL, &ctx));
+    if (argc > 2 && strcmp(argv[1], "--mesh") == 0) {
+        bool is_split = argc > 3 && strcmp(argv[3], "--sp") == 0;
+
+        if (argc > 3 + is_split) {
+            fprintf(stderr, "%s is not known\n", argv[3 + is_split]);
+            return EXIT_FAILURE;
+        }
+        train_parallel(argv[2], is_split, STEPS);
+        weft_context_release(&ctx);
+        return EXIT_SUCCESS;
+    }
     snprintf(text, sizeof text, "dp=%d", weft_size(ctx));
     MUST(weft_mesh_parse(argc > 1 ? argv[1] : text, &mesh));
     if (weft_mesh_size(mesh) != weft_size(ctx) || SEQUENCES % weft_size(ctx) != 0) {
@@ -231,7 +225,7 @@ int main(int argc, char **argv)
     batch = batch_create(SEQUENCES / weft_size(ctx));
     MUST(weft_fsdp_create(ctx, NULL, &fsdp));
     for (int b = 0; b < BLOCKS; b++)
-        make_block(b, weft_mesh_axes(mesh) > 1);
+        make_block(b, weft_mesh_axes(mesh) > 1 ? "rep" : NULL);
     set_prefetch();
     train(batch, (int64_t)weft_rank(ctx) * batch->count);
     for (int b = 0; b < BLOCKS; b++)

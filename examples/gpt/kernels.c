@@ -6,22 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HIDDEN = 4 * WIDTH, HEAD = WIDTH / HEADS };
-
 /* ---- parameters ---- */
 
-static const struct parameter embedding[] = {{"letters", LETTERS, WIDTH, 0.1F, 0},
-                                             {"places", LENGTH, WIDTH, 0.1F, 0}};
-enum { NORM1, SHIFT1, QKV, QKV_BIAS, OUT, OUT_BIAS, NORM2, SHIFT2, UP, UP_BIAS, DOWN, DOWN_BIAS };
+static const struct parameter embedding[] = {{"letters", LETTERS, WIDTH, 0.1F, 0, NULL},
+                                             {"places", LENGTH, WIDTH, 0.1F, 0, NULL}};
 static const struct parameter layer[] = {
-    {"norm1", WIDTH, 0, 0, 1},          {"shift1", WIDTH, 0, 0, 0},
-    {"qkv", 3 * WIDTH, WIDTH, 0.1F, 0}, {"qkv_bias", 3 * WIDTH, 0, 0, 0},
-    {"out", WIDTH, WIDTH, 0.1F, 0},     {"out_bias", WIDTH, 0, 0, 0},
-    {"norm2", WIDTH, 0, 0, 1},          {"shift2", WIDTH, 0, 0, 0},
-    {"up", HIDDEN, WIDTH, 0.1F, 0},     {"up_bias", HIDDEN, 0, 0, 0},
-    {"down", WIDTH, HIDDEN, 0.1F, 0},   {"down_bias", WIDTH, 0, 0, 0}};
-static const struct parameter head[] = {
-    {"norm", WIDTH, 0, 0, 1}, {"shift", WIDTH, 0, 0, 0}, {"head", LETTERS, WIDTH, 0.1F, 0}};
+    {"norm1", WIDTH, 0, 0, 1, NULL},
+    {"shift1", WIDTH, 0, 0, 0, NULL},
+    {"qkv", 3 * WIDTH, WIDTH, 0.1F, 0, "B(0;30,30,30)"}, /* some heads of each of the three */
+    {"qkv_bias", 3 * WIDTH, 0, 0, 0, "B(0;30,30,30)"},
+    {"out", WIDTH, WIDTH, 0.1F, 0, "S(1)"},
+    {"out_bias", WIDTH, 0, 0, 0, NULL},
+    {"norm2", WIDTH, 0, 0, 1, NULL},
+    {"shift2", WIDTH, 0, 0, 0, NULL},
+    {"up", HIDDEN, WIDTH, 0.1F, 0, "S(0)"},
+    {"up_bias", HIDDEN, 0, 0, 0, "S(0)"},
+    {"down", WIDTH, HIDDEN, 0.1F, 0, "S(1)"},
+    {"down_bias", WIDTH, 0, 0, 0, NULL}};
+static const struct parameter head[] = {{"norm", WIDTH, 0, 0, 1, NULL},
+                                        {"shift", WIDTH, 0, 0, 0, NULL},
+                                        {"head", LETTERS, WIDTH, 0.1F, 0, NULL}};
 
 const struct parameter *parameters_of(int block, int *count)
 {
@@ -29,11 +33,10 @@ const struct parameter *parameters_of(int block, int *count)
     return block == 0 ? embedding : block == BLOCKS - 1 ? head : layer;
 }
 
-/* ---- kernels; backward ones add to the slopes of what they have read ---- */
+/* ---- kernels ---- */
 
-/* Y = X W' + B, of ROWS x INPUTS and OUTPUTS x INPUTS elements; B may be NULL. */
-static void linear(const float *x, const float *w, const float *b, float *y, int rows, int inputs,
-                   int outputs)
+void linear(const float *x, const float *w, const float *b, float *y, int rows, int inputs,
+            int outputs)
 {
     for (int r = 0; r < rows; r++)
         for (int o = 0; o < outputs; o++) {
@@ -45,8 +48,8 @@ static void linear(const float *x, const float *w, const float *b, float *y, int
         }
 }
 
-static void linear_backward(const float *x, const float *w, const float *dy, float *dx, float *dw,
-                            float *db, int rows, int inputs, int outputs)
+void linear_backward(const float *x, const float *w, const float *dy, float *dx, float *dw,
+                     float *db, int rows, int inputs, int outputs)
 {
     for (int r = 0; r < rows; r++)
         for (int o = 0; o < outputs; o++) {
@@ -72,7 +75,7 @@ static void moments(const float *x, float *mean, float *scale)
     *scale = 1 / sqrtf(square / WIDTH + 1e-5F);
 }
 
-static void norm(const float *x, const float *w, const float *b, float *y, int rows)
+void norm(const float *x, const float *w, const float *b, float *y, int rows)
 {
     for (int r = 0; r < rows; r++, x += WIDTH, y += WIDTH) {
         float mean, scale;
@@ -83,8 +86,8 @@ static void norm(const float *x, const float *w, const float *b, float *y, int r
     }
 }
 
-static void norm_backward(const float *x, const float *w, const float *dy, float *dx, float *dw,
-                          float *db, int rows)
+void norm_backward(const float *x, const float *w, const float *dy, float *dx, float *dw, float *db,
+                   int rows)
 {
     for (int r = 0; r < rows; r++, x += WIDTH, dy += WIDTH, dx += WIDTH) {
         float mean, scale, sum = 0, product = 0;
@@ -103,12 +106,12 @@ static void norm_backward(const float *x, const float *w, const float *dy, float
     }
 }
 
-static float gelu(float x)
+float gelu(float x)
 {
     return 0.5F * x * (1 + erff(x * 0.70710678F));
 }
 
-static float gelu_slope(float x)
+float gelu_slope(float x)
 {
     return 0.5F * (1 + erff(x * 0.70710678F)) + x * 0.39894228F * expf(-0.5F * x * x);
 }
@@ -260,8 +263,7 @@ static void embed_backward(float *const *g, const struct batch *batch)
         }
 }
 
-/* Replace LOGITS of the letter NEXT by the slopes of its loss, and return the loss. */
-static float cross_entropy(float *logits, int next, int rows)
+float cross_entropy(float *logits, int next, float rows)
 {
     float most = -INFINITY, sum = 0, loss;
 
@@ -271,7 +273,7 @@ static float cross_entropy(float *logits, int next, int rows)
         sum += expf(logits[i] - most);
     loss = logf(sum) + most - logits[next];
     for (int i = 0; i < LETTERS; i++)
-        logits[i] = (expf(logits[i] - most) / sum - (float)(i == next)) / (float)rows;
+        logits[i] = (expf(logits[i] - most) / sum - (float)(i == next)) / rows;
     return loss;
 }
 
@@ -285,7 +287,7 @@ static float head_backward(const float *const *p, float *const *g, struct batch 
     norm(x, p[0], p[1], normal, rows);
     linear(normal, p[2], NULL, logits, rows, WIDTH, LETTERS);
     for (int r = 0; r < rows; r++)
-        loss += (double)cross_entropy(logits + r * LETTERS, batch->next[r], rows);
+        loss += (double)cross_entropy(logits + r * LETTERS, batch->next[r], (float)rows);
     for (int i = 0; i < rows * LETTERS; i++)
         logits[i] *= batch->loss_scale;
     memset(dnormal, 0, (size_t)(rows * WIDTH) * sizeof *dnormal);

@@ -12,7 +12,9 @@ enum {
     LAYERS = 2,
     BLOCKS = LAYERS + 2, /* the embedding, the layers, the head */
     WIDTH = 30,
-    HEADS = 3,
+    HEADS = 6,
+    HEAD = WIDTH / HEADS,
+    HIDDEN = 4 * WIDTH,
     LENGTH = 16, /* letters of a sequence */
     LETTERS = 29,
     MOST_PARAMETERS = 12
@@ -23,7 +25,11 @@ struct parameter {
     int rows, columns; /* COLUMNS 0: a vector */
     float deviation;   /* of its first elements; 0: they are all START */
     float start;
+    const char *tp; /* its placement on an axis "tp"; NULL: replicated */
 };
+
+/* The parameters of a layer. */
+enum { NORM1, SHIFT1, QKV, QKV_BIAS, OUT, OUT_BIAS, NORM2, SHIFT2, UP, UP_BIAS, DOWN, DOWN_BIAS };
 
 /* The COUNT parameters of block BLOCK. */
 const struct parameter *parameters_of(int block, int *count);
@@ -53,5 +59,21 @@ float backward(int block, const float *const *parameters, float *const *gradient
 /* One step of AdamW for COUNT elements; STEP counts from 1.  FIRST and SECOND are its moments. */
 void adamw(int64_t count, float *elements, const float *gradient, float *first, float *second,
            int step);
+
+/* ---- parts of blocks, for layers.c; backward ones add to the slopes of what they have read ----
+ */
+
+/* Y = X W' + B, of ROWS x INPUTS and OUTPUTS x INPUTS elements; B may be NULL. */
+void linear(const float *x, const float *w, const float *b, float *y, int rows, int inputs,
+            int outputs);
+void linear_backward(const float *x, const float *w, const float *dy, float *dx, float *dw,
+                     float *db, int rows, int inputs, int outputs);
+void norm(const float *x, const float *w, const float *b, float *y, int rows);
+void norm_backward(const float *x, const float *w, const float *dy, float *dx, float *dw, float *db,
+                   int rows);
+float gelu(float x);
+float gelu_slope(float x);
+/* Replace LOGITS of the letter NEXT by the slopes of its loss over ROWS, and return the loss. */
+float cross_entropy(float *logits, int next, float rows);
 
 #endif

@@ -74,6 +74,9 @@ struct world {
     weft_cp_plan *cp_plan;
     weft_cp *cp;
     weft_styles *styles;
+    weft_experts *experts;
+    weft_routing *routing;
+    weft_overlap_state *overlap;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_observation *observation;
@@ -129,6 +132,9 @@ void *collective_args(struct world *w, int at);
 void *op_call(struct world *w, int at);
 void *cp_sizes(struct world *w, int at);
 void *pipeline_options(struct world *w, int at);
+void *experts_options(struct world *w, int at);
+void *overlap_options(struct world *w, int at);
+void *overlap_call(struct world *w, int at);
 void *cp_tensors(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_counts *begun_counts(struct world *w);
@@ -143,6 +149,7 @@ weft_status rank_main(void *argument);
 void dump_line(void *argument, const char *text);
 weft_status op_kernel(void *user, const weft_op_run *run);
 weft_status cp_kernel(void *user, const weft_cp_call *call);
+weft_status overlap_rows(void *user, const weft_overlap_rows *rows);
 weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity);
 
 #endif

@@ -184,6 +184,9 @@ void make_world(struct world *w)
     MUST(weft_cp_plan_create(w->mesh, "0", 4, NULL, &w->cp_plan));
     MUST(weft_styles_parse("mesh 1\n* 0 R\n", NULL, &w->styles));
     MUST(weft_cp_create(w->context, w->cp_plan, cp_sizes(w, 0), &w->cp));
+    MUST(weft_experts_create(w->context, w->mesh, "0", experts_options(w, 0), &w->experts));
+    MUST(weft_experts_route(w->experts, w->sizes64, NULL, &w->routing));
+    MUST(weft_overlap_create(w->comm, overlap_options(w, 0), &w->overlap));
 }
 
 void prepare_call(struct world *w, const char *function)
@@ -262,6 +265,28 @@ void *pipeline_options(struct world *w, int at)
     return memcpy(options(w, at, 0), &given, sizeof given);
 }
 
+void *experts_options(struct world *w, int at)
+{
+    weft_experts_options experts = {.struct_size = sizeof experts, .experts = 1};
+
+    return memcpy(options(w, at, 0), &experts, sizeof experts);
+}
+
+void *overlap_options(struct world *w, int at)
+{
+    weft_overlap_options overlap = {.struct_size = sizeof overlap, .bytes = 16};
+
+    return memcpy(options(w, at, 0), &overlap, sizeof overlap);
+}
+
+void *overlap_call(struct world *w, int at)
+{
+    weft_overlap_call call = {
+        .struct_size = sizeof call, .rows = 1, .width = 1, .dtype = WEFT_DTYPE_F32};
+
+    return memcpy(options(w, at, 0), &call, sizeof call);
+}
+
 void *cp_tensors(struct world *w, int at)
 {
     weft_cp_tensors tensors = {.struct_size = sizeof tensors};
@@ -338,6 +363,13 @@ weft_status op_kernel(void *user, const weft_op_run *run)
 {
     (void)user;
     (void)run;
+    return WEFT_OK;
+}
+
+weft_status overlap_rows(void *user, const weft_overlap_rows *rows)
+{
+    (void)user;
+    (void)rows;
     return WEFT_OK;
 }
 

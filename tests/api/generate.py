@@ -27,6 +27,8 @@ OPTIONAL = {
     ("weft_op_backward_apply", "user"): "passed to the caller's function",
     ("weft_cp_forward", "user"): "passed to the caller's function",
     ("weft_cp_backward", "user"): "passed to the caller's function",
+    ("weft_overlap_gather", "user"): "passed to the caller's function",
+    ("weft_overlap_reduce_scatter", "user"): "passed to the caller's function",
     ("weft_free", "pointer"): "accepts NULL",
     ("weft_free_on", "pointer"): "accepts NULL",
     ("weft_pointer_get", "pointer"): "memory that the backend does not know",
@@ -57,7 +59,7 @@ OPTIONAL = {
     ("weft_clip_grad_norm", "total"): "TOTAL may be NULL",
 }
 # The number of ranks, and callbacks, have no default.
-REQUIRED_OPTIONS = {"weft_rendezvous_open", "weft_pipeline_create"}
+REQUIRED_OPTIONS = {"weft_rendezvous_open", "weft_pipeline_create", "weft_experts_create", "weft_overlap_create"}
 
 # The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {
@@ -103,7 +105,7 @@ NUMBERS = {
     ("weft_move_batch", "count"): "1",
     ("weft_checkpoint_create", "count"): "1",
     ("weft_cp_plan_create", "length"): "4", ("weft_cp_plan_problems", "capacity"): "1",
-    ("weft_fail", "status"): "WEFT_ERR_INVALID",
+    ("weft_fail", "status"): "WEFT_ERR_INVALID", ("*", "width"): "1",
     ("weft_log_to", "sink"): "NULL",
     ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
     ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
@@ -183,6 +185,15 @@ OBJECTS = {
     "weft_styles *": "w->styles", "const weft_style *": "options(w, %d, sizeof(weft_style))",
     "const weft_cp_sizes *": "cp_sizes(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
     "weft_status (*)(void *, const weft_cp_call *)": "cp_kernel",
+    "weft_experts *": "w->experts", "weft_routing *": "w->routing",
+    "const weft_experts_options *": "experts_options(w, %d)",
+    "weft_overlap_state *": "w->overlap", "const weft_overlap_call *": "overlap_call(w, %d)",
+    "const weft_overlap_options *": "overlap_options(w, %d)",
+    "weft_status (*)(void *, const weft_overlap_rows *)": "overlap_rows",
+    ("weft_overlap_gather", "user"): "w", ("weft_overlap_reduce_scatter", "user"): "w",
+    ("weft_overlap_gather", "input"): "w->buffer",
+    ("weft_overlap_reduce_scatter", "output"): "w->target",
+    ("*", "tokens"): "w->buffer", ("*", "received"): "w->target", ("*", "outputs"): "w->target",
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
     ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_grad_norm", "total"): "w->target",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
@@ -244,7 +255,7 @@ TEXTS = {
     ("weft_styles_apply", "name"): "t",
     ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
     ("weft_save", "path"): "/proc/none/x", ("weft_save_begin", "path"): "/proc/none/x",
-    ("weft_fsdp_shard_spec", "axes"): "0",
+    ("weft_fsdp_shard_spec", "axes"): "0", ("weft_experts_create", "axis"): "0",
 }
 OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has no value
                       ("weft_cost_table_parse", "text"): "w->costs_text",
@@ -336,7 +347,7 @@ def pointer(function, result, kind, name, at):
     if kind == "const weft_collective_args *":
         return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
     if kind in ("const weft_op_call *", "const weft_cp_sizes *", "const weft_cp_tensors *",
-                "const weft_style *"):
+                "const weft_style *", "const weft_overlap_call *"):
         return "ROLE_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
     if struct.endswith("_options") or struct in ("weft_options", "weft_observer"):
         expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at

@@ -1,4 +1,5 @@
-/* test_hpp_parallel.cc - context parallel, styles and pipelines through weft.hpp, on one rank. */
+/* test_hpp_parallel.cc - context parallel, styles, pipelines, experts and overlap through weft.hpp, on
+ * one rank. */
 #include <weft/weft.hpp>
 
 #include <stdio.h>
@@ -62,11 +63,58 @@ static void test_pipeline(const weft::context &ctx)
     CHECK(weft::pipeline().run().code() == WEFT_ERR_INVALID);
 }
 
+static void test_experts(weft::context_ref ctx)
+{
+    weft::mesh mesh = weft::mesh::parse("ep=1").value();
+    weft_experts_options options = weft::sized<weft_experts_options>();
+    float tokens[6] = {1, 2, 3, 4, 5, 6}, received[4] = {};
+    int64_t counts[] = {1, 2};
+
+    options.experts = 2;
+    options.capacity = 1;
+    weft::experts experts = weft::experts::create(ctx, mesh, "ep", options).value();
+    weft::routing routing = experts.route(counts).value();
+    CHECK(routing.info()->received == 2 && routing.info()->tokens == 3);
+    CHECK(routing.dispatch<float>(2, tokens, received) && received[2] == 3);
+    CHECK(routing.combine<float>(2, received, tokens) && tokens[2] == 3 && tokens[5] == 0);
+    CHECK(routing.layout(WEFT_DTYPE_F32, 2).value().shape()[0] == 2);
+}
+
+static weft_status double_rows(void *user, const weft_overlap_rows *rows)
+{
+    static_cast<float *>(user)[rows->first] = 2 * *static_cast<float *>(rows->memory);
+    return WEFT_OK;
+}
+
+static weft_status one(void *, const weft_overlap_rows *rows)
+{
+    for (int64_t i = 0; i < rows->count; i++)
+        static_cast<float *>(rows->memory)[i] = 1;
+    return WEFT_OK;
+}
+
+static void test_overlap(weft::context_ref ctx)
+{
+    weft_overlap_options options = weft::sized<weft_overlap_options>();
+    weft_overlap_call call = weft::sized<weft_overlap_call>();
+    float input = 3, output[1] = {};
+
+    options.bytes = 4;
+    call.rows = call.width = 1;
+    call.dtype = WEFT_DTYPE_F32;
+    weft::overlap_state overlap = weft::overlap_state::create(ctx.world(), options).value();
+    CHECK(overlap.info(call)->gather_chunks == 0);
+    CHECK(overlap.gather(call, &input, double_rows, output) && output[0] == 6);
+    CHECK(overlap.reduce_scatter(call, one, nullptr, output) && output[0] == 1);
+}
+
 int main()
 {
     test_styles();
     weft::context ctx = weft::context::init().value();
     test_pipeline(ctx);
+    test_experts(ctx);
+    test_overlap(ctx);
     weft::mesh mesh = weft::mesh::parse("cp=1").value();
     weft_cp_options causal = weft::sized<weft_cp_options>();
     weft_cp_sizes sizes = weft::sized<weft_cp_sizes>();

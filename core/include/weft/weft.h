@@ -30,6 +30,8 @@
 #include "fsdp.h"
 #include "context_parallel.h"
 #include "pipeline.h"
+#include "experts.h"
+#include "overlap.h"
 #include "clip.h"
 #include "style.h"
 #include "ring.h"

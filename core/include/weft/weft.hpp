@@ -1565,6 +1565,79 @@ public:
 
 /* ---- styles ----------------------------------------------------------------------- */
 
+/* Move-only.  Where the tokens of one step travel (experts.h). */
+class routing : public detail::unique<detail::ref<weft_routing>, weft_routing, weft_routing_release>
+{
+public:
+    using unique::unique;
+
+    result<weft_routing_info> info() const
+    {
+        return detail::describe<weft_routing_info>(weft_routing_get, raw_);
+    }
+    template <class T>
+    status dispatch(int64_t width, const T *tokens, T *received, stream_ref stream = {}) const
+    {
+        return weft_routing_dispatch(raw_, dtype_of<T>(), width, tokens, received, stream.get());
+    }
+    template <class T>
+    status combine(int64_t width, const T *outputs, T *tokens, stream_ref stream = {}) const
+    {
+        return weft_routing_combine(raw_, dtype_of<T>(), width, outputs, tokens, stream.get());
+    }
+    /* The layout of the received tokens of all ranks. */
+    result<spec> layout(weft_dtype dtype, int64_t width, stream_ref stream = {}) const
+    {
+        return detail::make<spec>(weft_routing_spec, raw_, dtype, width, stream.get());
+    }
+};
+
+/* Move-only.  Experts on the ranks of a mesh axis (experts.h). */
+class experts : public detail::unique<detail::ref<weft_experts>, weft_experts, weft_experts_release>
+{
+public:
+    using unique::unique;
+
+    static result<experts> create(context_ref context, const mesh &mesh, const char *axis,
+                                  const weft_experts_options &options)
+    {
+        return detail::make<experts>(weft_experts_create, context.get(), mesh.get(), axis,
+                                     &options);
+    }
+    result<routing> route(const int64_t *counts, stream_ref stream = {}) const
+    {
+        return detail::make<routing>(weft_experts_route, raw_, counts, stream.get());
+    }
+};
+
+/* Move-only.  Matmuls that run while rows travel (overlap.h). */
+class overlap_state : public detail::unique<detail::ref<weft_overlap_state>, weft_overlap_state,
+                                            weft_overlap_release>
+{
+public:
+    using unique::unique;
+    using engine = weft_status(void *user, const weft_overlap_rows *rows);
+
+    static result<overlap_state> create(comm_ref comm, const weft_overlap_options &options)
+    {
+        return detail::make<overlap_state>(weft_overlap_create, comm.get(), &options);
+    }
+    result<weft_overlap_info> info(const weft_overlap_call &call) const
+    {
+        return detail::describe<weft_overlap_info>(weft_overlap_get, raw_, &call);
+    }
+    status gather(const weft_overlap_call &call, const void *input, engine *consume, void *user,
+                  stream_ref stream = {}) const
+    {
+        return weft_overlap_gather(raw_, &call, input, consume, user, stream.get());
+    }
+    status reduce_scatter(const weft_overlap_call &call, engine *produce, void *user, void *output,
+                          stream_ref stream = {}) const
+    {
+        return weft_overlap_reduce_scatter(raw_, &call, produce, user, output, stream.get());
+    }
+};
+
 /* The four layouts of one part of a module (style.h). */
 struct style_layouts {
     spec from, to, gradient_from, gradient_to;

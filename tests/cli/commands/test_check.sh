@@ -137,6 +137,22 @@ is '# Written by weft check --style.
 mesh tp=2
 l0.q_proj.weight                     R
 *q_proj.weight                       S(0)' cat "$layout"
+# `weft reshard` reads the layout file and cuts a checkpoint as it says.
+folder=$(mktemp -d)
+trap 'rm -rf "$graph" "$layout" "$style" "$folder"' EXIT
+python3 - "$folder/in.safetensors" <<'END' || not_so 'no checkpoint'
+import json, struct, sys
+
+places = {"a.weight": [0, 64], "b.weight": [64, 128]}
+header = json.dumps({k: {"dtype": "F32", "shape": [4, 4], "data_offsets": v} for k, v in places.items()}).encode()
+with open(sys.argv[1], "wb") as file:
+    file.write(struct.pack("<Q", len(header)) + header + struct.pack("<32f", *range(32)))
+END
+"$weft" reshard "$folder/in.safetensors" "$folder/out" --layout "$layout" >/dev/null 2>&1 || not_so 'reshard by a style'
+contains 'S(0),R       a.weight' "$weft" inspect "$folder/out"
+contains 'S(0),S(1)    b.weight' "$weft" inspect "$folder/out"
+contains 'mesh dp=2,tp=2' "$weft" inspect "$folder/out"
+expect 0 'the same: 2 tensors' "$weft" verify "$folder/in.safetensors" "$folder/out"
 # A value is moved where its style says; a bias follows its module.
 printf 'mesh tp=2\nw tp column\nb tp column\ny tp R\n' >"$style"
 write 'input x f32[4,8]' 'param w f32[6,8]' 'param b f32[6]' 'y = linear(x, w, b)' 'output y'

@@ -1,0 +1,116 @@
+/* experts.h - tokens that travel to the ranks of their experts, and back.
+ *
+ *     TRY(weft_experts_create(ctx, mesh, "ep", &options, &experts));
+ *     ... per step: the router orders this rank's tokens by expert, and counts them ...
+ *     TRY(weft_experts_route(experts, counts, stream, &routing));
+ *     TRY(weft_routing_get(routing, &info));
+ *     TRY(weft_routing_dispatch(routing, WEFT_DTYPE_BF16, width, tokens, received, stream));
+ *     ... the engine's grouped matmul: info.counts[i] rows for expert info.first_expert + i ...
+ *     TRY(weft_routing_combine(routing, WEFT_DTYPE_BF16, width, outputs, tokens, stream));
+ *     weft_routing_release(&routing);
+ *
+ * A token is a row of WIDTH elements.  The experts 0 .. experts - 1 are shared among the ranks of a
+ * mesh axis as S(0) shares the first dimension of their weights.  Each of the two is the backward
+ * of the other: the gradient of received tokens goes back by a combine, the gradient of combined
+ * tokens by a dispatch. */
+#ifndef WEFT_EXPERTS_H
+#define WEFT_EXPERTS_H
+
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Experts on the ranks of an axis.  Routings count as parts of their experts: one thread at a time
+ * uses them. */
+typedef struct weft_experts weft_experts;
+/* Where the tokens of one step travel. */
+typedef struct weft_routing weft_routing;
+
+#define WEFT_EXPERTS_MAX        65536
+#define WEFT_EXPERTS_MAX_TOKENS (INT64_C(1) << 40) /* of one rank in one step */
+
+/* The same on all ranks along the axis. */
+typedef struct weft_experts_options {
+    size_t struct_size;
+    int32_t experts; /* on all ranks together, 1 to WEFT_EXPERTS_MAX.  A rank may have none */
+    /* Tokens that one rank sends to one expert, at most.  The tokens of the expert that come after
+     * them are dropped: they are not sent, and a combine sets their rows to 0.  0: no limit. */
+    int64_t capacity;
+} weft_experts_options;
+
+/* Prepare experts on axis AXIS (a name or an index) of MESH.  Collective over the ranks of MESH. Of
+ * the ranks along the axis, either all succeed or all get the same error.  The caller releases *OUT
+ * before CONTEXT.
+ * WEFT_ERR_INVALID: this rank is not in MESH, or OPTIONS are outside their ranges.
+ * WEFT_ERR_MISMATCH: ranks have different options.  WEFT_ERR_UNSUPPORTED: ranks are simulated. */
+WEFT_API WEFT_NODISCARD weft_status weft_experts_create(weft_context *context,
+                                                        const weft_mesh *mesh, const char *axis,
+                                                        const weft_experts_options *options,
+                                                        weft_experts **out);
+/* Free *EXPERTS and set it to NULL.  Its routings refuse every call from then on, and must still be
+ * released.  All work of its routings must be complete.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_experts_release(weft_experts **experts);
+
+/* Exchange counts.  This rank has counts[i] tokens for expert i, for each of all experts; its
+ * tokens are ordered by expert.  Collective over the ranks along the axis: one all-to-all on
+ * STREAM, for which the call waits.  In the steady state it allocates nothing.  The caller releases
+ * *OUT. WEFT_ERR_INVALID: a rank has a negative count, or more than WEFT_EXPERTS_MAX_TOKENS tokens.
+ * WEFT_ERR_NO_MEMORY: a rank has no memory.  Both are the same error on all ranks, which names the
+ * rank, and the experts stay usable. */
+WEFT_API WEFT_NODISCARD weft_status weft_experts_route(weft_experts *experts, const int64_t *counts,
+                                                       weft_stream *stream, weft_routing **out);
+/* Release *ROUTING and set it to NULL.  Work that was posted goes on.  Accepts NULL and a pointer
+ * to NULL. */
+WEFT_API void weft_routing_release(weft_routing **routing);
+
+typedef struct weft_routing_info {
+    size_t struct_size;
+    int64_t tokens;                /* of this rank: the sum of its counts */
+    int64_t sent;                  /* of these, without the dropped ones */
+    int64_t received;              /* by this rank */
+    int32_t first_expert, experts; /* those of this rank */
+    /* Borrowed: tokens received for each expert of this rank, and of these from each rank along the
+     * axis: by_rank[i * ranks + rank]. */
+    const int64_t *counts, *by_rank;
+} weft_routing_info;
+
+/* Set *OUT, whose struct_size the caller sets. */
+WEFT_API WEFT_NODISCARD weft_status weft_routing_get(const weft_routing *routing,
+                                                     weft_routing_info *out);
+
+/* Post the dispatch of TOKENS, [tokens, width] ordered by expert, to STREAM.  RECEIVED, [received,
+ * width], gets the tokens of the first expert of this rank, then those of the next.  The tokens of
+ * one expert are ordered by rank, and those of one rank as they were there.  Collective over the
+ * ranks along the axis: one weft_all_to_all_v or, if a rank has several experts, one call group
+ * with a message for each expert and rank that have tokens.  No plan is made and nothing is packed.
+ * TOKENS and RECEIVED do not overlap.  Memory of 0 tokens may be NULL. WEFT_ERR_INVALID: WIDTH is
+ * below 1, or the tokens are larger than memory can be. WEFT_ERR_MISMATCH: on all ranks, if ranks
+ * pass different widths or dtypes and the backend compares them (gloo-cpu does; on others as comm.h
+ * says). */
+WEFT_API WEFT_NODISCARD weft_status weft_routing_dispatch(weft_routing *routing,
+                                                          enum weft_dtype dtype, int64_t width,
+                                                          const void *tokens, void *received,
+                                                          weft_stream *stream);
+/* The reverse: post the combine of OUTPUTS, [received, width] in the order of RECEIVED above, to
+ * STREAM.  TOKENS, [tokens, width], gets them in the order that this rank's tokens had.  Rows of
+ * dropped tokens become 0.  Otherwise as weft_routing_dispatch. */
+WEFT_API WEFT_NODISCARD weft_status weft_routing_combine(weft_routing *routing,
+                                                         enum weft_dtype dtype, int64_t width,
+                                                         const void *outputs, void *tokens,
+                                                         weft_stream *stream);
+
+/* Create the layout of the received tokens of all ranks along the axis: a tensor of [tokens of all
+ * ranks, width] on the mesh of these ranks, with the placement G(0; tokens of each rank).
+ * weft_tensor_wrap makes a tensor of it and RECEIVED.  Collective over the ranks along the axis:
+ * one all-gather of a number on STREAM, for which the call waits.  The caller releases *OUT.
+ * WEFT_ERR_INVALID: WIDTH is below 1, or the tensor is larger than memory can be. */
+WEFT_API WEFT_NODISCARD weft_status weft_routing_spec(weft_routing *routing, enum weft_dtype dtype,
+                                                      int64_t width, weft_stream *stream,
+                                                      weft_spec **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,117 @@
+/* overlap.h - matmuls that run while their input is gathered, or while their output is reduced.
+ *
+ *     TRY(weft_overlap_create(comm, &options, &overlap));                       (once)
+ *     weft_overlap_call call = {sizeof call, .rows = 8192, .width = 4096, .dtype = WEFT_DTYPE_BF16,
+ *                               .flops = 2 * 4096 * columns};
+ *     TRY(weft_overlap_gather(overlap, &call, shard, multiply, &weights, stream));
+ *     TRY(weft_overlap_reduce_scatter(overlap, &call, multiply_back, &weights, shard, stream));
+ *
+ * A tensor has rows.  The ranks of the communicator share them as S(0) shares a dimension: each has
+ * the next ceil(rows / ranks).  The engine computes a range of rows per call of its function. */
+#ifndef WEFT_OVERLAP_H
+#define WEFT_OVERLAP_H
+
+#include "comm.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_overlap_state weft_overlap_state;
+
+#define WEFT_OVERLAP_MAX_CHUNKS 16
+
+/* The same on all ranks. */
+typedef struct weft_overlap_options {
+    size_t struct_size;
+    uint64_t bytes; /* of the largest tensor: ranks x ceil(rows / ranks) x bytes of a row */
+    bool messages;  /* use messages, also where there is symmetric memory */
+} weft_overlap_options;
+
+/* Prepare calls on COMM: a stream, and memory of about three times the bytes of OPTIONS, two thirds
+ * of which are symmetric memory where COMM has it.  Collective: either all ranks succeed or all get
+ * the same error.  The caller releases *OUT before COMM.
+ * WEFT_ERR_INVALID: `bytes` is 0 or above 2^60.  WEFT_ERR_MISMATCH: ranks have different options.
+ */
+WEFT_API WEFT_NODISCARD weft_status weft_overlap_create(weft_comm *comm,
+                                                        const weft_overlap_options *options,
+                                                        weft_overlap_state **out);
+/* Free *OVERLAP and set it to NULL.  Collective, as weft_symm_release.  Accepts NULL and a pointer
+ * to NULL. */
+WEFT_API void weft_overlap_release(weft_overlap_state **overlap);
+
+enum {
+    WEFT_OVERLAP_BY_COSTS = 0,
+    WEFT_OVERLAP_PLAIN = -1 /* the collective and the engine's function, one after the other */
+};
+
+/* One call.  The same on all ranks. */
+typedef struct weft_overlap_call {
+    size_t struct_size;
+    int64_t rows, width; /* of the whole tensor; at least 0 and 1 */
+    uint32_t dtype;
+    int32_t chunks; /* of each rank's rows: 1 to WEFT_OVERLAP_MAX_CHUNKS, or one of the above */
+    /* Floating-point operations that the engine does for one row, all its matmuls together.  0: not
+     * known; BY_COSTS then is PLAIN. */
+    uint64_t flops;
+} weft_overlap_call;
+
+/* Rows that the engine computes.  All pointers are valid until its function returns. */
+typedef struct weft_overlap_rows {
+    size_t struct_size;
+    weft_context *context;
+    weft_stream *stream;  /* the function posts its work to it, or completes it before it returns */
+    int64_t first, count; /* of the rows of the whole tensor; COUNT is at least 1 */
+    void *memory; /* [count, width], dense: to be read (gather) or written (reduce-scatter) */
+} weft_overlap_rows;
+
+/* Gather the rows of INPUT, this rank's shard, from all ranks, and call CONSUME with USER for them:
+ * first for those of this rank, then for those of the other ranks as they arrive, in chunks.  Each
+ * row is in exactly one call.  Several matmuls of the same input share one gather: CONSUME computes
+ * them all.  With PLAIN, CONSUME is called once, after the gather.  The rows that it reads are not
+ * kept.  Collective.  INPUT may be NULL if this rank has no rows.  A result of CONSUME other than
+ * WEFT_OK fails the call, and the communicator on all ranks; CONSUME sets the text with weft_fail.
+ * The work on STREAM is complete when the call returns on a backend whose memory the host reads.
+ * WEFT_ERR_INVALID: the call contradicts its ranges, or needs more bytes than were prepared.
+ * WEFT_ERR_MISMATCH: ranks make different calls; the communicator then has failed on all ranks. */
+WEFT_API WEFT_NODISCARD weft_status
+weft_overlap_gather(weft_overlap_state *overlap, const weft_overlap_call *call, const void *input,
+                    weft_status (*consume)(void *user, const weft_overlap_rows *rows), void *user,
+                    weft_stream *stream);
+
+/* Call PRODUCE with USER for all rows, each in exactly one call: first for those of the other
+ * ranks, in chunks, which travel while PRODUCE computes the next ones, then for those of this rank.
+ * Set OUTPUT, this rank's shard, to the sum of what all ranks have produced for it, with the bits
+ * of weft_reduce_scatter_v.  With PLAIN, PRODUCE is called once, before the reduce-scatter.
+ * Otherwise as weft_overlap_gather. */
+WEFT_API WEFT_NODISCARD weft_status
+weft_overlap_reduce_scatter(weft_overlap_state *overlap, const weft_overlap_call *call,
+                            weft_status (*produce)(void *user, const weft_overlap_rows *rows),
+                            void *user, void *output, weft_stream *stream);
+
+/* How a call would run, and why. */
+typedef struct weft_overlap_info {
+    size_t struct_size;
+    bool symmetric; /* rows travel through symmetric memory, otherwise as messages */
+    /* Whether rows can travel while a rank computes: the host reads the backend's memory, and every
+     * rank has a second processor.  BY_COSTS otherwise is PLAIN. */
+    bool concurrent;
+    int32_t gather_chunks, reduce_scatter_chunks; /* 0: PLAIN */
+    /* Predictions of the cost table in nanoseconds; UINT64_MAX: not known.  Those with overlap are
+     * for the best number of chunks, or the one of the call. */
+    uint64_t compute_ns;
+    uint64_t gather_plain_ns, gather_overlapped_ns;
+    uint64_t reduce_scatter_plain_ns, reduce_scatter_overlapped_ns;
+} weft_overlap_info;
+
+/* Set *OUT, whose struct_size the caller sets.  Local. */
+WEFT_API WEFT_NODISCARD weft_status weft_overlap_get(const weft_overlap_state *overlap,
+                                                     const weft_overlap_call *call,
+                                                     weft_overlap_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

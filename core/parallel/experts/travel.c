@@ -1,0 +1,178 @@
+/* travel.c - dispatch and combine.
+ *
+ * Every token goes straight from the sender's order, by expert, to the receiver's order, by expert
+ * and then by rank.  If each rank has one expert, that is one weft_all_to_all_v.  If a rank has
+ * several, two ranks exchange several blocks, and one call group has a message for each: ranks then
+ * wait for each other once, not once per expert. */
+#include "experts.h"
+
+/* One direction of one call. */
+struct travel {
+    weft_routing *routing;
+    const char *function;
+    enum weft_dtype dtype;
+    int64_t width;
+    const void *from;
+    void *to;
+    bool back;
+    weft_stream *stream;
+};
+
+/* Counts and offsets in elements, by rank, of the tokens at home and at the experts. */
+struct lists {
+    uint64_t *home, *home_offsets, *away, *away_offsets;
+};
+
+static struct lists lists_of(const weft_experts *e)
+{
+    size_t ranks = (size_t)e->comm->size;
+
+    return (struct lists){e->lists, e->lists + ranks, e->lists + 2 * ranks, e->lists + 3 * ranks};
+}
+
+/* The tokens of expert INDEX of every rank.  *AT: tokens of earlier experts of this rank. */
+static void fill_lists(const struct travel *t, int32_t index, const struct lists *l, int64_t *at)
+{
+    const weft_routing *routing = t->routing;
+    const weft_experts *e = routing->experts;
+    uint64_t width = (uint64_t)t->width;
+
+    for (int32_t rank = 0; rank < e->comm->size; rank++) {
+        int64_t expert = (int64_t)rank * e->chunk + index;
+        int64_t received =
+            index < e->mine ? routing->by_rank[(int64_t)index * e->comm->size + rank] : 0;
+        bool exists = expert < e->options.experts;
+
+        l->home[rank] = exists ? (uint64_t)wf_routing_kept(routing, (int32_t)expert) * width : 0;
+        l->home_offsets[rank] = exists ? (uint64_t)routing->start[expert] * width : 0;
+        l->away[rank] = (uint64_t)received * width;
+        l->away_offsets[rank] = (uint64_t)*at * width;
+        *at += received;
+    }
+}
+
+/* The tokens between this rank and PEER, by L, as messages or, to this rank itself, as a copy. */
+static weft_status post_pair(const struct travel *t, const struct lists *l, int32_t peer)
+{
+    const weft_experts *e = t->routing->experts;
+    size_t element = wf_dtype_bytes(t->dtype);
+    uint64_t sent = t->back ? l->away[peer] : l->home[peer],
+             sent_at = t->back ? l->away_offsets[peer] : l->home_offsets[peer],
+             got = t->back ? l->home[peer] : l->away[peer],
+             got_at = t->back ? l->home_offsets[peer] : l->away_offsets[peer];
+    const char *from = (const char *)t->from + sent_at * element;
+    char *to = (char *)t->to + got_at * element;
+
+    if (peer == e->comm->rank)
+        return sent == 0 ? WEFT_OK
+                         : weft_memory_copy(e->context, from, to, sent * element, t->stream);
+    if (sent > 0) WF_TRY(weft_send(e->comm, from, sent, t->dtype, peer, 0, t->stream));
+    return got == 0 ? WEFT_OK : weft_receive(e->comm, to, got, t->dtype, peer, 0, t->stream);
+}
+
+static weft_status post_messages(const struct travel *t)
+{
+    const weft_experts *e = t->routing->experts;
+    struct lists l = lists_of(e);
+    int64_t at = 0;
+
+    for (int32_t i = 0; i < e->chunk; i++) {
+        fill_lists(t, i, &l, &at);
+        for (int32_t step = 0; step < e->comm->size; step++)
+            WF_TRY(post_pair(t, &l, (e->comm->rank + step) % e->comm->size));
+    }
+    return WEFT_OK;
+}
+
+static weft_status post_exchange(const struct travel *t)
+{
+    const weft_experts *e = t->routing->experts;
+    struct lists l = lists_of(e);
+    int64_t at = 0;
+
+    fill_lists(t, 0, &l, &at);
+    if (t->back)
+        return weft_all_to_all_v(e->comm, t->from, l.away, l.away_offsets, t->to, l.home,
+                                 l.home_offsets, t->dtype, t->stream);
+    return weft_all_to_all_v(e->comm, t->from, l.home, l.home_offsets, t->to, l.away,
+                             l.away_offsets, t->dtype, t->stream);
+}
+
+static weft_status post_together(const struct travel *t)
+{
+    weft_comm *comm = t->routing->experts->comm;
+    weft_status status, ended;
+
+    if (t->routing->experts->chunk == 1) return post_exchange(t);
+    WF_TRY(weft_group_begin(comm));
+    status = post_messages(t);
+    ended = weft_group_end(comm); /* the first error of the group */
+    return status == WEFT_OK ? ended : status;
+}
+
+static weft_status clear_dropped(const struct travel *t)
+{
+    const weft_routing *routing = t->routing;
+    uint64_t row = (uint64_t)t->width * wf_dtype_bytes(t->dtype);
+
+    if (routing->sent == wf_routing_tokens(routing)) return WEFT_OK;
+    for (int32_t i = 0; i < routing->experts->options.experts; i++) {
+        int64_t first = routing->start[i] + wf_routing_kept(routing, i);
+        uint64_t dropped = (uint64_t)(routing->start[i + 1] - first);
+
+        if (dropped > 0)
+            WF_TRY(weft_memory_fill(routing->experts->context,
+                                    (char *)t->to + (uint64_t)first * row, 0, dropped * row,
+                                    t->stream));
+    }
+    return WEFT_OK;
+}
+
+static weft_status check(const struct travel *t)
+{
+    const weft_routing *routing = t->routing;
+    int64_t at_home = wf_routing_tokens(routing), away = routing->received, bytes;
+
+    WF_TRY(wf_stream_check(routing->experts->context, t->stream, t->function));
+    if (t->dtype >= WEFT_DTYPE_COUNT)
+        return wf_fail(WEFT_ERR_INVALID, "%s: dtype %d is not known", t->function, (int)t->dtype);
+    if (t->width < 1)
+        return wf_fail(WEFT_ERR_INVALID, "%s: width is %lld; it must be at least 1", t->function,
+                       (long long)t->width);
+    if (!wf_mul_i64(wf_max_i64(at_home, away), (int64_t)wf_dtype_bytes(t->dtype), &bytes) ||
+        !wf_mul_i64(bytes, t->width, &bytes))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: %lld tokens of width %lld are larger than memory can be", t->function,
+                       (long long)wf_max_i64(at_home, away), (long long)t->width);
+    if (t->from == NULL && (t->back ? away : at_home) > 0)
+        return wf_fail_null(t->function, t->back ? "outputs" : "tokens");
+    if (t->to == NULL && (t->back ? at_home : away) > 0)
+        return wf_fail_null(t->function, t->back ? "tokens" : "received");
+    return WEFT_OK;
+}
+
+static weft_status run(const struct travel *t)
+{
+    WF_TRY(wf_routing_check(t->routing, t->function));
+    WF_TRY(check(t));
+    WF_TRY(wf_fail_named(post_together(t), t->function));
+    return t->back ? wf_fail_named(clear_dropped(t), t->function) : WEFT_OK;
+}
+
+weft_status weft_routing_dispatch(weft_routing *routing, enum weft_dtype dtype, int64_t width,
+                                  const void *tokens, void *received, weft_stream *stream)
+{
+    struct travel t = {routing, "weft_routing_dispatch", dtype, width, tokens, received, false,
+                       stream};
+
+    return run(&t);
+}
+
+weft_status weft_routing_combine(weft_routing *routing, enum weft_dtype dtype, int64_t width,
+                                 const void *outputs, void *tokens, weft_stream *stream)
+{
+    struct travel t = {routing, "weft_routing_combine", dtype, width, outputs, tokens, true,
+                       stream};
+
+    return run(&t);
+}

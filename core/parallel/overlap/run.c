@@ -1,0 +1,229 @@
+/* run.c - gather and reduce-scatter, with overlap and without. */
+#include "overlap.h"
+
+#include "base/number.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Call the engine's function for PIECE at MEMORY. */
+static weft_status compute(const struct wf_overlap_run *run, struct wf_overlap_piece piece,
+                           const void *memory)
+{
+    weft_overlap_rows rows = {sizeof rows, run->overlap->context, run->stream,
+                              piece.first, piece.count,           (void *)(uintptr_t)memory};
+
+    return piece.count > 0 ? run->compute(run->user, &rows) : WEFT_OK;
+}
+
+static const struct wf_overlap_way *way_of(const struct wf_overlap_run *run)
+{
+    return run->overlap->symm != NULL ? &wf_overlap_windows : &wf_overlap_messages;
+}
+
+/* ---- gather ---- */
+
+static weft_status gather(struct wf_overlap_run *run, const char *input)
+{
+    weft_overlap_state *o = run->overlap;
+    const struct wf_overlap_way *way = way_of(run);
+
+    for (int32_t step = 1; step < o->comm->size; step++)
+        for (int32_t chunk = 0; chunk < run->chunks; chunk++) {
+            uint64_t offset = wf_overlap_sent(run, step, chunk).offset;
+            WF_TRY(way->post(run, step, chunk, input == NULL ? NULL : input + offset));
+        }
+    WF_TRY(compute(run, wf_overlap_share_of(run, o->comm->rank), input));
+    for (int32_t step = 1; step < o->comm->size; step++)
+        for (int32_t chunk = 0; chunk < run->chunks; chunk++) {
+            struct wf_overlap_piece piece = wf_overlap_got(run, step, chunk);
+            const char *slot = o->memory + wf_overlap_slot(run, wf_overlap_before(run, step));
+
+            WF_TRY(way->arrive(run, step, chunk));
+            WF_TRY(compute(run, piece, slot + piece.offset));
+        }
+    WF_TRY(wf_overlap_sync(o, run->stream));
+    WF_TRY(way->end(run));
+    return wf_overlap_sync(o, o->side);
+}
+
+/* Set the counts and offsets of all ranks' rows, in elements. */
+static void set_lists(const struct wf_overlap_run *run)
+{
+    weft_overlap_state *o = run->overlap;
+    uint64_t width = (uint64_t)run->call.width;
+
+    for (int32_t i = 0; i < o->comm->size; i++) {
+        struct wf_overlap_piece piece = wf_overlap_share_of(run, i);
+
+        o->counts[i] = (uint64_t)piece.count * width;
+        o->offsets[i] = (uint64_t)piece.first * width;
+    }
+}
+
+/* Memory for all rows.  Ranks that are ahead may write to the half of the next call that overlaps,
+ * and no rank writes to the half of the last one. */
+static char *room_for_all(const struct wf_overlap_run *run)
+{
+    return run->overlap->memory + wf_overlap_slot(run, 0);
+}
+
+static struct wf_overlap_piece all_rows(const struct wf_overlap_run *run)
+{
+    return (struct wf_overlap_piece){.count = run->call.rows};
+}
+
+static weft_status gather_plain(struct wf_overlap_run *run, const char *input)
+{
+    weft_overlap_state *o = run->overlap;
+
+    set_lists(run);
+    WF_TRY(weft_all_gather_v(o->comm, input, room_for_all(run), o->counts, o->offsets,
+                             (enum weft_dtype)run->call.dtype, run->stream));
+    WF_TRY(wf_overlap_sync(o, run->stream));
+    WF_TRY(compute(run, all_rows(run), room_for_all(run)));
+    return wf_overlap_sync(o, run->stream);
+}
+
+/* ---- reduce-scatter ---- */
+
+static weft_status wait_for(weft_work **work)
+{
+    weft_status status = *work == NULL ? WEFT_OK : weft_work_wait(*work, WEFT_FOREVER);
+
+    weft_work_release(work);
+    return status;
+}
+
+/* Produce the pieces of the other ranks and send them. */
+static weft_status produce_others(struct wf_overlap_run *run)
+{
+    weft_overlap_state *o = run->overlap;
+    int turn = 0;
+
+    for (int32_t step = 1; step < o->comm->size; step++)
+        for (int32_t chunk = 0; chunk < run->chunks; chunk++, turn ^= 1) {
+            WF_TRY(wait_for(&o->busy[turn]));
+            WF_TRY(compute(run, wf_overlap_sent(run, step, chunk), o->products[turn]));
+            WF_TRY(wf_overlap_sync(o, run->stream));
+            WF_TRY(way_of(run)->post(run, step, chunk, o->products[turn]));
+            WF_TRY(weft_work_record(o->context, o->side, &o->busy[turn]));
+        }
+    return WEFT_OK;
+}
+
+/* Add up what all ranks have produced for CHUNK of this rank's rows, in the order of the ranks.
+ * This rank's own part is in OUTPUT. */
+static weft_status add_up(struct wf_overlap_run *run, int32_t chunk, char *output)
+{
+    weft_overlap_state *o = run->overlap;
+    int32_t size = o->comm->size, mine = o->comm->rank;
+    struct wf_overlap_piece piece = wf_overlap_piece_of(run, mine, chunk);
+    struct wf_reduction sum = {run->call.dtype, WEFT_REDUCE_SUM, (uint32_t)size, 0};
+    size_t count = (size_t)piece.count * (size_t)run->call.width;
+
+    for (int32_t step = 1; step < size; step++)
+        WF_TRY(way_of(run)->arrive(run, step, chunk));
+    if (count == 0) return WEFT_OK;
+    for (int32_t i = 0; i < size; i++)
+        o->sources[i] = (i == mine ? output : o->memory + wf_overlap_slot(run, i)) + piece.offset;
+    wf_elements_reduce(&sum, o->sources, output + piece.offset, count);
+    return WEFT_OK;
+}
+
+static weft_status scatter(struct wf_overlap_run *run, char *output)
+{
+    weft_overlap_state *o = run->overlap;
+
+    WF_TRY(produce_others(run));
+    WF_TRY(compute(run, wf_overlap_share_of(run, o->comm->rank), output));
+    WF_TRY(wf_overlap_sync(o, run->stream));
+    for (int32_t chunk = 0; chunk < run->chunks; chunk++)
+        WF_TRY(add_up(run, chunk, output));
+    WF_TRY(way_of(run)->end(run));
+    WF_TRY(wait_for(&o->busy[0]));
+    WF_TRY(wait_for(&o->busy[1]));
+    return wf_overlap_sync(o, o->side);
+}
+
+static weft_status scatter_plain(struct wf_overlap_run *run, char *output)
+{
+    weft_overlap_state *o = run->overlap;
+
+    WF_TRY(compute(run, all_rows(run), room_for_all(run)));
+    set_lists(run);
+    WF_TRY(weft_reduce_scatter_v(o->comm, room_for_all(run), output, o->counts, o->offsets,
+                                 (enum weft_dtype)run->call.dtype, WEFT_REDUCE_SUM, run->stream));
+    return wf_overlap_sync(o, run->stream);
+}
+
+/* ---- calls ---- */
+
+/* The communicator has failed, and what was posted with it.  It no longer uses the caller's memory,
+ * and the error of the call is the last one. */
+static void end_pieces(weft_overlap_state *o, weft_status status)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    if (weft_stream_wait(o->context, o->side, WEFT_FOREVER) != WEFT_OK)
+        wf_log(WF_LOG_DEBUG, "pieces ended: %s", weft_last_error());
+    for (int i = 0; i < 2; i++)
+        weft_work_release(&o->busy[i]);
+    for (int32_t i = 0; o->works != NULL && i < (o->comm->size - 1) * WEFT_OVERLAP_MAX_CHUNKS; i++)
+        weft_work_release(&o->works[i]);
+    (void)wf_fail(status, "%s", text);
+}
+
+static weft_status run_call(weft_overlap_state *o, const weft_overlap_call *call,
+                            struct wf_overlap_run *run, const void *input, void *output)
+{
+    const void *memory = run->is_gather ? input : output;
+    weft_status status;
+
+    WF_TRY(wf_overlap_check(o, run->function));
+    WF_TRY(wf_overlap_prepare(o, call, run));
+    if (run->compute == NULL)
+        return wf_fail_null(run->function, run->is_gather ? "consume" : "produce");
+    if (memory == NULL && wf_overlap_share_of(run, o->comm->rank).count > 0)
+        return wf_fail_null(run->function, run->is_gather ? "input" : "output");
+    WF_TRY(wf_stream_check(o->context, run->stream, run->function));
+    WF_TRY(wf_fail_named(wf_comm_cause(o->comm), run->function));
+    status = wf_overlap_sync(o, run->stream);
+    if (run->chunks > 0) o->calls++;
+    if (status == WEFT_OK && run->is_gather)
+        status = run->chunks > 0 ? gather(run, input) : gather_plain(run, input);
+    else if (status == WEFT_OK)
+        status = run->chunks > 0 ? scatter(run, output) : scatter_plain(run, output);
+    if (status == WEFT_OK) return WEFT_OK;
+    status = wf_comm_give_up(o->comm, status, run->function);
+    end_pieces(o, status);
+    return status;
+}
+
+weft_status weft_overlap_gather(weft_overlap_state *overlap, const weft_overlap_call *call,
+                                const void *input,
+                                weft_status (*consume)(void *user, const weft_overlap_rows *rows),
+                                void *user, weft_stream *stream)
+{
+    struct wf_overlap_run run = {.function = "weft_overlap_gather",
+                                 .is_gather = true,
+                                 .compute = consume,
+                                 .user = user,
+                                 .stream = stream};
+
+    return run_call(overlap, call, &run, input, NULL);
+}
+
+weft_status weft_overlap_reduce_scatter(weft_overlap_state *overlap, const weft_overlap_call *call,
+                                        weft_status (*produce)(void *user,
+                                                               const weft_overlap_rows *rows),
+                                        void *user, void *output, weft_stream *stream)
+{
+    struct wf_overlap_run run = {.function = "weft_overlap_reduce_scatter",
+                                 .compute = produce,
+                                 .user = user,
+                                 .stream = stream};
+
+    return run_call(overlap, call, &run, NULL, output);
+}

@@ -1,0 +1,269 @@
+/* parallel.c - the GPT trained over several axes of a mesh:
+ *
+ *     dp   ranks have other sequences, and shards of the parameters (fully sharded data parallel)
+ *     cp   ranks have other places of the same sequences (context parallel)
+ *     tp   ranks have other heads and hidden elements of the same rows (tensor parallel); with --sp
+ *          they also share the rows between matmuls (sequence parallel)
+ *
+ * The loss is that of one rank, up to rounding. */
+#include "layers.h"
+
+#include <string.h>
+
+/* The job as one rank sees it. */
+struct job {
+    int dp, cp, tp;   /* sizes of the axes */
+    int32_t coord[3]; /* of this rank */
+    struct part part;
+    int index[LENGTH];   /* of the places of this rank, in the sequence */
+    struct batch *batch; /* whole sequences */
+    struct activations layers[LAYERS];
+    float *last, *slope; /* own rows: the input of the head, and the slope */
+};
+
+static int axis_size(const weft_mesh *given, const char *name)
+{
+    int32_t axis;
+
+    return weft_mesh_find_axis(given, name, &axis) == WEFT_OK ? weft_mesh_axis_size(given, axis)
+                                                              : 1;
+}
+
+/* The mesh with all three axes, of which TEXT names some. */
+static void make_mesh(struct job *job, const char *text)
+{
+    char all[64];
+    weft_mesh *given;
+
+    MUST(weft_mesh_parse(text, &given));
+    job->dp = axis_size(given, "dp");
+    job->cp = axis_size(given, "cp");
+    job->tp = axis_size(given, "tp");
+    if (job->dp * job->cp * job->tp != weft_mesh_size(given) ||
+        weft_mesh_size(given) != weft_size(ctx) || SEQUENCES % job->dp != 0 ||
+        HEADS % job->tp != 0) {
+        fprintf(
+            stderr,
+            "%s: a mesh has all ranks on the axes dp, cp and tp; dp divides %d, tp divides %d\n",
+            text, SEQUENCES, HEADS);
+        exit(EXIT_FAILURE);
+    }
+    weft_mesh_release(&given);
+    snprintf(all, sizeof all, "dp=%d,cp=%d,tp=%d", job->dp, job->cp, job->tp);
+    MUST(weft_mesh_parse(all, &mesh));
+    MUST(weft_mesh_coord_of(mesh, weft_rank(ctx), job->coord));
+}
+
+static void make_attention(struct job *job)
+{
+    weft_cp_options causal = {
+        .struct_size = sizeof causal, .mask = WEFT_CP_CAUSAL, .balance = WEFT_CP_HEAD_TAIL};
+    struct part *part = &job->part;
+    weft_cp_sizes sizes = {.struct_size = sizeof sizes,
+                           .batch = part->count,
+                           .heads = HEADS / job->tp,
+                           .depth = HEAD,
+                           .dtype = WEFT_DTYPE_F32,
+                           .sequence_dim = 1};
+    weft_cp_plan *plan;
+    weft_run run;
+
+    MUST(weft_cp_plan_create(mesh, "cp", LENGTH, &causal, &plan));
+    for (int64_t at = 0; weft_cp_plan_run(plan, job->coord[1], at, &run); at += run.length)
+        for (int64_t i = 0; i < run.length; i++)
+            job->index[at + i] = (int)(run.start + i);
+    part->places = (int)weft_cp_plan_length(plan, job->coord[1]);
+    MUST(weft_cp_create(ctx, plan, &sizes, &part->cp));
+    weft_cp_plan_release(&plan);
+}
+
+static void make_part(struct job *job, bool is_split)
+{
+    struct part *part = &job->part;
+    weft_overlap_options options = {.struct_size = sizeof options};
+    int share;
+
+    part->count = SEQUENCES / job->dp;
+    part->width = WIDTH / job->tp;
+    part->hidden = HIDDEN / job->tp;
+    make_attention(job);
+    part->rows = part->own = part->count * part->places;
+    MUST(weft_comm_along(weft_world(ctx), mesh, "tp", &part->tp));
+    if (!is_split) return;
+    share = (part->rows + job->tp - 1) / job->tp;
+    part->first = share * job->coord[2] < part->rows ? share * job->coord[2] : part->rows;
+    part->own = share < part->rows - part->first ? share : part->rows - part->first;
+    options.bytes = (uint64_t)(job->tp * share * WIDTH) * sizeof(float);
+    MUST(weft_overlap_create(part->tp, &options, &part->overlap));
+}
+
+/* ---- the embedding and the head, for the own rows ---- */
+
+/* Where the letter of own row R is in the batch. */
+static int letter_of(const struct job *job, int r)
+{
+    int row = job->part.first + r, places = job->part.places;
+
+    return row / places * LENGTH + job->index[row % places];
+}
+
+static void embed_part(const struct job *job, const float *const *p, float *y)
+{
+    for (int r = 0; r < job->part.own; r++) {
+        int at = letter_of(job, r);
+
+        for (int i = 0; i < WIDTH; i++)
+            y[r * WIDTH + i] =
+                p[0][job->batch->letters[at] * WIDTH + i] + p[1][at % LENGTH * WIDTH + i];
+    }
+}
+
+static void embed_backward_part(const struct job *job, float *const *g)
+{
+    for (int r = 0; r < job->part.own; r++) {
+        int at = letter_of(job, r);
+
+        for (int i = 0; i < WIDTH; i++) {
+            g[0][job->batch->letters[at] * WIDTH + i] += job->slope[r * WIDTH + i];
+            g[1][at % LENGTH * WIDTH + i] += job->slope[r * WIDTH + i];
+        }
+    }
+}
+
+/* Begin the slope and return the loss of the own rows, such that the mean over dp and cp is that of
+ * all rows. */
+static float head_backward_part(const struct job *job, const float *const *p, float *const *g)
+{
+    int own = job->part.own;
+    float rows = (float)(job->part.count * LENGTH) / (float)job->cp;
+    size_t bytes = (size_t)(own * WIDTH) * sizeof(float);
+    float *normal = malloc(bytes + 1), *dnormal = calloc(bytes + 1, 1);
+    float *logits = malloc((size_t)(own * LETTERS) * sizeof *logits + 1);
+    double loss = 0;
+
+    if (normal == NULL || dnormal == NULL || logits == NULL) abort();
+    norm(job->last, p[0], p[1], normal, own);
+    linear(normal, p[2], NULL, logits, own, WIDTH, LETTERS);
+    for (int r = 0; r < own; r++)
+        loss +=
+            (double)cross_entropy(logits + r * LETTERS, job->batch->next[letter_of(job, r)], rows);
+    memset(job->slope, 0, bytes);
+    linear_backward(normal, p[2], logits, dnormal, g[2], NULL, own, WIDTH, LETTERS);
+    norm_backward(job->last, p[0], dnormal, job->slope, g[0], g[1], own);
+    free(normal);
+    free(dnormal);
+    free(logits);
+    return (float)(loss / (double)rows);
+}
+
+/* ---- a step ---- */
+
+static void forward_parallel(struct job *job)
+{
+    const float *whole[MOST_PARAMETERS];
+
+    for (int b = 0; b + 1 < BLOCKS; b++) { /* the head is done in the backward pass */
+        float *next = b == LAYERS ? job->last : job->layers[b].x;
+
+        gather(&blocks[b], WEFT_FSDP_FORWARD, whole);
+        if (b == 0)
+            embed_part(job, whole, next);
+        else
+            layer_forward_part(&job->part, whole, &job->layers[b - 1], next);
+        MUST(weft_fsdp_reshard(blocks[b].group));
+    }
+}
+
+static float backward_block(struct job *job, int b, const float *const *whole, float *const *memory)
+{
+    if (b == BLOCKS - 1) return head_backward_part(job, whole, memory);
+    if (b == 0)
+        embed_backward_part(job, memory);
+    else
+        layer_backward_part(&job->part, whole, memory, &job->layers[b - 1], job->slope);
+    return 0;
+}
+
+/* With sequence parallel the ranks of tp have gradients of other rows. */
+static void add_rows_of_tp(const struct job *job, const struct parameter *p, float *memory)
+{
+    uint64_t elements = (uint64_t)p->rows * (uint64_t)(p->columns > 0 ? p->columns : 1);
+
+    if (job->part.overlap != NULL && p->tp == NULL)
+        MUST(weft_all_reduce(job->part.tp, memory, memory, elements, WEFT_DTYPE_F32,
+                             WEFT_REDUCE_SUM, NULL));
+}
+
+static float backward_parallel(struct job *job)
+{
+    const float *whole[MOST_PARAMETERS];
+    float *memory[MOST_PARAMETERS], loss = 0;
+    weft_tensor *gradients[MOST_PARAMETERS];
+
+    for (int b = BLOCKS - 1; b >= 0; b--) {
+        const struct parameter *p = parameters_of(b, &blocks[b].count);
+
+        gather(&blocks[b], WEFT_FSDP_BACKWARD, whole);
+        for (int i = 0; i < blocks[b].count; i++) {
+            MUST(weft_fsdp_gradient_create(blocks[b].group, (uint32_t)i, &gradients[i]));
+            memory[i] = weft_tensor_memory(gradients[i]);
+        }
+        loss += backward_block(job, b, whole, memory);
+        for (int i = 0; i < blocks[b].count; i++)
+            add_rows_of_tp(job, &p[i], memory[i]);
+        MUST(weft_fsdp_reduce_begin(blocks[b].group, gradients, 0));
+        for (int i = 0; i < blocks[b].count; i++)
+            weft_tensor_release(&gradients[i]);
+    }
+    return loss;
+}
+
+/* The loss of all rows, of which each rank has LOSS. */
+static float loss_of_all(const struct job *job, float loss)
+{
+    int copies = job->part.overlap != NULL ? 1 : job->tp;
+
+    MUST(weft_all_reduce(weft_world(ctx), &loss, &loss, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    return loss / (float)(job->dp * job->cp * copies);
+}
+
+void train_parallel(const char *text, bool is_split, int steps)
+{
+    static struct job job;
+    size_t own;
+
+    make_mesh(&job, text);
+    make_part(&job, is_split);
+    own = (size_t)(job.part.own * WIDTH);
+    job.batch = batch_create(job.part.count);
+    job.last = calloc(own + 1, sizeof *job.last);
+    job.slope = calloc(own + 1, sizeof *job.slope);
+    if (job.last == NULL || job.slope == NULL) abort();
+    for (int i = 0; i < LAYERS; i++)
+        job.layers[i] = activations_create(&job.part);
+    MUST(weft_fsdp_create(ctx, NULL, &fsdp));
+    for (int b = 0; b < BLOCKS; b++)
+        make_block(b, "cp");
+    set_prefetch();
+    for (int step = 1; step <= steps; step++) {
+        float loss;
+
+        batch_fill(job.batch, (int64_t)step * SEQUENCES + job.coord[0] * job.part.count);
+        forward_parallel(&job);
+        loss = loss_of_all(&job, backward_parallel(&job));
+        update_all(step);
+        if (weft_rank(ctx) == 0 && step % 10 == 0)
+            printf("step %d loss %.6f\n", step, (double)loss);
+    }
+    for (int b = 0; b < BLOCKS; b++)
+        end_block(&blocks[b]);
+    weft_fsdp_release(&fsdp);
+    for (int i = 0; i < LAYERS; i++)
+        activations_free(&job.layers[i]);
+    free(job.last);
+    free(job.slope);
+    batch_free(job.batch);
+    weft_overlap_release(&job.part.overlap);
+    weft_cp_release(&job.part.cp);
+    weft_mesh_release(&mesh);
+}

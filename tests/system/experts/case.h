@@ -1,0 +1,251 @@
+/* case.h - random routings of tokens, the same on all ranks, compared with a serial reference. */
+#ifndef WEFT_TESTS_EXPERTS_CASE_H
+#define WEFT_TESTS_EXPERTS_CASE_H
+
+#include "support/expect.h"
+#include "support/random.h"
+#include "weft/weft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS_MOST = 4, EXPERTS_MOST = 9, COUNT_MOST = 6, WIDTH_MOST = 5, CODE_MOST = 120 };
+
+struct routing_case {
+    int32_t ranks, others; /* along the axis, and of another axis */
+    char mesh[32];
+    weft_experts_options options;
+    int64_t width;
+    enum weft_dtype dtype;
+    bool uses_stream;
+    int64_t counts[2][RANKS_MOST][EXPERTS_MOST]; /* by coordinate of the other axis */
+};
+
+static struct routing_case drawn;
+
+static inline void draw_case(struct random *r, int32_t ranks, int32_t others)
+{
+    static const enum weft_dtype dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_U8, WEFT_DTYPE_I64};
+
+    drawn = (struct routing_case){.ranks = ranks, .others = others};
+    drawn.options = (weft_experts_options){sizeof drawn.options, random_in(r, 1, EXPERTS_MOST),
+                                           random_chance(r, 2) ? random_in(r, 1, COUNT_MOST) : 0};
+    drawn.width = random_in(r, 1, WIDTH_MOST);
+    drawn.dtype = dtypes[random_in(r, 0, 2)];
+    drawn.uses_stream = random_chance(r, 2);
+    if (random_chance(r, 2))
+        snprintf(drawn.mesh, sizeof drawn.mesh, "ep=%d,dp=%d", ranks, others);
+    else
+        snprintf(drawn.mesh, sizeof drawn.mesh, "dp=%d,ep=%d", others, ranks);
+    for (int32_t d = 0; d < others; d++)
+        for (int32_t i = 0; i < ranks; i++)
+            for (int32_t e = 0; e < drawn.options.experts; e++)
+                drawn.counts[d][i][e] = random_chance(r, 3) ? 0 : random_in(r, 0, COUNT_MOST);
+}
+
+/* The case as text, for failures. */
+static inline const char *case_text(void)
+{
+    static char text[2048];
+    int at = snprintf(text, sizeof text,
+                      "mesh %s, %d experts, capacity %lld, width %lld, dtype %s, counts",
+                      drawn.mesh, drawn.options.experts, (long long)drawn.options.capacity,
+                      (long long)drawn.width, weft_dtype_name(drawn.dtype));
+
+    for (int32_t d = 0; d < drawn.others; d++)
+        for (int32_t i = 0; i < drawn.ranks; i++) {
+            at += snprintf(text + at, sizeof text - (size_t)at, " dp%d/ep%d:", d, i);
+            for (int32_t e = 0; e < drawn.options.experts; e++)
+                at += snprintf(text + at, sizeof text - (size_t)at, "%s%lld", e == 0 ? "" : ",",
+                               (long long)drawn.counts[d][i][e]);
+        }
+    return text;
+}
+
+/* ---- elements ---- */
+
+static inline void set(void *memory, int64_t index, int64_t value)
+{
+    if (drawn.dtype == WEFT_DTYPE_F32) ((float *)memory)[index] = (float)value;
+    if (drawn.dtype == WEFT_DTYPE_U8) ((uint8_t *)memory)[index] = (uint8_t)value;
+    if (drawn.dtype == WEFT_DTYPE_I64) ((int64_t *)memory)[index] = value;
+}
+
+static inline int64_t get(const void *memory, int64_t index)
+{
+    if (drawn.dtype == WEFT_DTYPE_F32) return (int64_t)((const float *)memory)[index];
+    if (drawn.dtype == WEFT_DTYPE_U8) return ((const uint8_t *)memory)[index];
+    return ((const int64_t *)memory)[index];
+}
+
+/* Element COLUMN of token TOKEN of RANK for EXPERT: not 0, and below CODE_MOST. */
+static inline int64_t code_of(int32_t rank, int32_t expert, int64_t token, int64_t column)
+{
+    return 1 + (rank * 41 + expert * 13 + token * 7 + column) % (CODE_MOST - 1);
+}
+
+static inline int64_t kept(int64_t count)
+{
+    int64_t capacity = drawn.options.capacity;
+
+    return capacity > 0 && count > capacity ? capacity : count;
+}
+
+/* ---- one rank ---- */
+
+struct memory {
+    void *tokens, *received;
+};
+
+static inline weft_status check_info(const weft_routing *routing, int32_t mine,
+                                     int64_t (*counts)[EXPERTS_MOST])
+{
+    weft_routing_info info = {.struct_size = sizeof info};
+    int64_t total = drawn.options.experts, chunk = (total + drawn.ranks - 1) / drawn.ranks;
+    int64_t first = wf_min_i64(mine * chunk, total), tokens = 0, sent = 0, received = 0;
+
+    EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
+    EXPECT(info.first_expert == first && info.experts == wf_min_i64(chunk, total - first));
+    for (int64_t e = 0; e < total; e++) {
+        tokens += counts[mine][e];
+        sent += kept(counts[mine][e]);
+    }
+    for (int32_t i = 0; i < info.experts; i++) {
+        int64_t sum = 0;
+
+        for (int32_t from = 0; from < drawn.ranks; from++) {
+            int64_t count = kept(counts[from][first + i]);
+
+            EXPECT(info.by_rank[i * drawn.ranks + from] == count);
+            sum += count;
+        }
+        EXPECT(info.counts[i] == sum);
+        received += sum;
+    }
+    EXPECT(info.tokens == tokens && info.sent == sent && info.received == received);
+    return WEFT_OK;
+}
+
+/* Set or compare all elements of this rank's tokens, plus ADD; a dropped token is 0 then. */
+static inline weft_status visit_tokens(struct memory *m, int32_t mine, const int64_t *counts,
+                                       bool writes, int64_t add)
+{
+    int64_t at = 0;
+
+    for (int32_t e = 0; e < drawn.options.experts; e++)
+        for (int64_t k = 0; k < counts[e]; k++)
+            for (int64_t c = 0; c < drawn.width; c++, at++) {
+                int64_t code = code_of(mine, e, k, c);
+
+                if (writes)
+                    set(m->tokens, at, code);
+                else
+                    EXPECT(get(m->tokens, at) == (k < kept(counts[e]) ? code + add : 0));
+            }
+    return WEFT_OK;
+}
+
+/* Compare the received tokens, and add ADD to them. */
+static inline weft_status visit_received(struct memory *m, int32_t first, int32_t experts,
+                                         int64_t (*counts)[EXPERTS_MOST], int64_t add)
+{
+    int64_t at = 0;
+
+    for (int32_t e = first; e < first + experts; e++)
+        for (int32_t from = 0; from < drawn.ranks; from++)
+            for (int64_t k = 0; k < kept(counts[from][e]); k++)
+                for (int64_t c = 0; c < drawn.width; c++, at++) {
+                    EXPECT(get(m->received, at) == code_of(from, e, k, c));
+                    set(m->received, at, code_of(from, e, k, c) + add);
+                }
+    return WEFT_OK;
+}
+
+/* The received tokens of all ranks as one tensor, gathered on all of them. */
+static inline weft_status check_tensor(weft_context *ctx, weft_routing *routing,
+                                       const struct memory *m, int64_t (*counts)[EXPERTS_MOST])
+{
+    weft_spec *spec, *everywhere;
+    weft_tensor *tensor, *whole;
+    int64_t at = 0;
+
+    EXPECT(weft_routing_spec(routing, drawn.dtype, drawn.width, NULL, &spec) == WEFT_OK);
+    EXPECT(weft_tensor_wrap(ctx, spec, m->received, NULL, &tensor) == WEFT_OK);
+    EXPECT(weft_spec_create(weft_spec_mesh(spec), drawn.dtype, 2, weft_spec_shape(spec),
+                            (weft_placement[]){{0}}, &everywhere) == WEFT_OK);
+    EXPECT(weft_tensor_move(tensor, everywhere, NULL, &whole) == WEFT_OK);
+    for (int32_t e = 0; e < drawn.options.experts; e++)
+        for (int32_t from = 0; from < drawn.ranks; from++)
+            for (int64_t k = 0; k < kept(counts[from][e]); k++)
+                for (int64_t c = 0; c < drawn.width; c++, at++)
+                    EXPECT(get(weft_tensor_memory(whole), at) == code_of(from, e, k, c));
+    EXPECT(weft_spec_shape(spec)[0] * drawn.width == at);
+    weft_tensor_release(&whole);
+    weft_tensor_release(&tensor);
+    weft_spec_release(&everywhere);
+    weft_spec_release(&spec);
+    return WEFT_OK;
+}
+
+static inline weft_status travel(weft_context *ctx, weft_routing *routing, struct memory *m,
+                                 int32_t mine, int64_t (*counts)[EXPERTS_MOST], weft_stream *stream)
+{
+    weft_routing_info info = {.struct_size = sizeof info};
+
+    EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
+    WF_TRY(visit_tokens(m, mine, counts[mine], true, 0));
+    EXPECT(weft_routing_dispatch(routing, drawn.dtype, drawn.width, m->tokens, m->received,
+                                 stream) == WEFT_OK);
+    EXPECT(weft_stream_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
+    WF_TRY(check_tensor(ctx, routing, m, counts));
+    WF_TRY(visit_received(m, info.first_expert, info.experts, counts, 3));
+    EXPECT(weft_routing_combine(routing, drawn.dtype, drawn.width, m->received, m->tokens,
+                                stream) == WEFT_OK);
+    EXPECT(weft_stream_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
+    return visit_tokens(m, mine, counts[mine], false, 3);
+}
+
+static inline weft_status run_step(weft_context *ctx, weft_experts *experts, int32_t mine,
+                                   int64_t (*counts)[EXPERTS_MOST], weft_stream *stream)
+{
+    weft_routing_info info = {.struct_size = sizeof info};
+    struct memory m;
+    weft_routing *routing;
+    weft_status status;
+
+    EXPECT(weft_experts_route(experts, counts[mine], stream, &routing) == WEFT_OK);
+    EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
+    m.tokens = calloc((size_t)(info.tokens * drawn.width) + 1, 8);
+    m.received = calloc((size_t)(info.received * drawn.width) + 1, 8);
+    status = check_info(routing, mine, counts);
+    if (status == WEFT_OK) status = travel(ctx, routing, &m, mine, counts, stream);
+    free(m.tokens);
+    free(m.received);
+    weft_routing_release(&routing);
+    return status;
+}
+
+/* Run the case on this rank. */
+static inline weft_status run_case(weft_context *ctx)
+{
+    int32_t coord[WEFT_MAX_AXES], axis;
+    weft_experts *experts;
+    weft_mesh *mesh;
+    weft_stream *stream = NULL;
+    weft_status status = WEFT_OK;
+
+    EXPECT(weft_mesh_parse(drawn.mesh, &mesh) == WEFT_OK);
+    EXPECT(weft_mesh_find_axis(mesh, "ep", &axis) == WEFT_OK);
+    EXPECT(weft_mesh_coord_of(mesh, weft_rank(ctx), coord) == WEFT_OK);
+    EXPECT(weft_experts_create(ctx, mesh, "ep", &drawn.options, &experts) == WEFT_OK);
+    if (drawn.uses_stream) EXPECT(weft_stream_create(ctx, &stream) == WEFT_OK);
+    for (int again = 0; again < 2 && status == WEFT_OK; again++)
+        status = run_step(ctx, experts, coord[axis], drawn.counts[coord[1 - axis]], stream);
+    weft_stream_release(ctx, &stream);
+    weft_experts_release(&experts);
+    weft_mesh_release(&mesh);
+    return status;
+}
+
+#endif

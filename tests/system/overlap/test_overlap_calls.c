@@ -1,0 +1,330 @@
+/* What calls that overlap communicate, that they overlap, and how they fail. */
+#include "case.h"
+
+#include "parallel/overlap/overlap.h"
+#include "support/suite.h"
+
+#include <sched.h>
+#include <time.h>
+
+enum { RANKS = 3, ROWS = 12, WIDTH = 4 };
+
+#define CALL_OF(rows, width, dtype, chunks, flops)                                                 \
+    (&(weft_overlap_call){sizeof(weft_overlap_call), rows, width, dtype, chunks, flops})
+#define CALL(chunks) CALL_OF(ROWS, WIDTH, WEFT_DTYPE_F32, chunks, 0)
+
+/* One rank of a job of RANKS ranks. */
+struct rank {
+    weft_context *ctx;
+    weft_overlap_state *overlap;
+    struct engine engine;
+    float shard[ROWS * WIDTH];
+};
+
+static weft_status join(struct rank *r, bool messages)
+{
+    weft_overlap_options options = {sizeof options, ROWS * WIDTH * 4, messages};
+
+    memset(r, 0, sizeof *r);
+    EXPECT(weft_init(NULL, &r->ctx) == WEFT_OK);
+    EXPECT(weft_overlap_create(weft_world(r->ctx), &options, &r->overlap) == WEFT_OK);
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        r->shard[i] = (float)weft_rank(r->ctx) + 1;
+    r->engine.rank = weft_rank(r->ctx);
+    return WEFT_OK;
+}
+
+static weft_status leave(struct rank *r)
+{
+    weft_overlap_release(&r->overlap);
+    weft_context_release(&r->ctx);
+    return WEFT_OK;
+}
+
+static void run_ranks(weft_status (*rank_main)(void *), void *argument)
+{
+    weft_status status = weft_threads_run(RANKS, rank_main, argument);
+
+    ck_assert_msg(status == WEFT_OK, "%s", weft_last_error());
+}
+
+/* ---- what is communicated ---- */
+
+static weft_status count_calls(struct rank *r, const weft_overlap_call *call, weft_counts *counts)
+{
+    r->engine.call = call;
+    *counts = (weft_counts){.struct_size = sizeof *counts};
+    EXPECT(weft_counts_begin(r->ctx, counts) == WEFT_OK);
+    EXPECT(weft_overlap_gather(r->overlap, call, r->shard, consume, &r->engine, NULL) == WEFT_OK);
+    EXPECT(weft_overlap_reduce_scatter(r->overlap, call, produce, &r->engine, r->shard, NULL) ==
+           WEFT_OK);
+    EXPECT(weft_counts_end(r->ctx, counts) == WEFT_OK);
+    return WEFT_OK;
+}
+
+static weft_status count_main(void *argument)
+{
+    const bool *messages = argument;
+    static _Thread_local struct rank r;
+    weft_counts counts;
+
+    WF_TRY(join(&r, *messages));
+    EXPECT((r.overlap->symm == NULL) == *messages);
+    WF_TRY(count_calls(&r, CALL(2), &counts));
+    EXPECT(counts.operations[WEFT_OP_SEND] == (*messages ? 2 * 2 * (RANKS - 1) : 0));
+    EXPECT(counts.operations[WEFT_OP_BARRIER] == 0 && counts.operations[WEFT_OP_ALL_GATHER_V] == 0);
+    WF_TRY(count_calls(&r, CALL(WEFT_OVERLAP_PLAIN), &counts));
+    EXPECT(counts.operations[WEFT_OP_SEND] == 0);
+    EXPECT(counts.operations[WEFT_OP_ALL_GATHER_V] == 1);
+    EXPECT(counts.operations[WEFT_OP_REDUCE_SCATTER_V] == 1);
+    return leave(&r);
+}
+
+START_TEST(calls_communicate_as_stated)
+{
+    bool messages = false;
+
+    run_ranks(count_main, &messages);
+    messages = true;
+    run_ranks(count_main, &messages);
+}
+END_TEST
+
+/* ---- overlap ---- */
+
+/* Computes the rows of this rank only when rows of all others have arrived. */
+static weft_status consume_late(void *user, const weft_overlap_rows *rows)
+{
+    struct rank *r = user;
+    time_t begin = time(NULL);
+
+    for (int32_t i = 0; rows->first / (ROWS / RANKS) == r->engine.rank && i < RANKS; i++) {
+        size_t half = r->overlap->symm != NULL ? ROWS * WIDTH * sizeof(float) : 0;
+        const volatile float *slot =
+            (const float *)(void *)(r->overlap->memory + half) + i * (ROWS / RANKS) * WIDTH;
+
+        while (i != r->engine.rank && *slot != (float)i + 1) {
+            if (time(NULL) - begin > 300) return weft_fail(WEFT_ERR_TIMEOUT, "no rows arrived");
+            sched_yield();
+        }
+    }
+    return consume(&r->engine, rows);
+}
+
+static weft_status late_main(void *argument)
+{
+    const bool *messages = argument;
+    static _Thread_local struct rank r;
+
+    WF_TRY(join(&r, *messages));
+    r.engine.call = CALL(2);
+    EXPECT(weft_overlap_gather(r.overlap, r.engine.call, r.shard, consume_late, &r, NULL) ==
+           WEFT_OK);
+    return leave(&r);
+}
+
+START_TEST(rows_travel_while_the_engine_computes)
+{
+    bool messages = false;
+
+    run_ranks(late_main, &messages);
+    messages = true;
+    run_ranks(late_main, &messages);
+}
+END_TEST
+
+/* Rank 0 consumes the rows of a plain call after rank 1 has put those of the next call. */
+static weft_status consume_last(void *user, const weft_overlap_rows *rows)
+{
+    struct rank *r = user;
+    const volatile float *next =
+        (const float *)(void *)r->overlap->memory + ROWS / RANKS * WIDTH; /* of rank 1 */
+    const float *first = rows->memory;
+    time_t begin = time(NULL);
+
+    while (r->engine.rank == 0 && *next != 100) {
+        if (time(NULL) - begin > 300) return weft_fail(WEFT_ERR_TIMEOUT, "no rows arrived");
+        sched_yield();
+    }
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        EXPECT(first[i] == (float)(i / (ROWS / RANKS * WIDTH)) + 1);
+    return WEFT_OK;
+}
+
+static weft_status ahead_main(void *unused)
+{
+    static _Thread_local struct rank r;
+
+    (void)unused;
+    WF_TRY(join(&r, false));
+    r.engine.call = CALL(1);
+    EXPECT(weft_overlap_gather(r.overlap, CALL(1), r.shard, consume, &r.engine, NULL) == WEFT_OK);
+    EXPECT(weft_overlap_gather(r.overlap, CALL(WEFT_OVERLAP_PLAIN), r.shard, consume_last, &r,
+                               NULL) == WEFT_OK);
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        r.shard[i] = 100;
+    EXPECT(weft_overlap_gather(r.overlap, CALL(1), r.shard, consume, &r.engine, NULL) == WEFT_OK);
+    return leave(&r);
+}
+
+START_TEST(a_rank_that_is_ahead_does_not_write_to_rows_in_use)
+{
+    run_ranks(ahead_main, NULL);
+}
+END_TEST
+
+/* ---- choices ---- */
+
+static weft_status choice_main(void *unused)
+{
+    static _Thread_local struct rank r;
+    weft_overlap_info info = {.struct_size = sizeof info};
+
+    (void)unused;
+    WF_TRY(join(&r, false));
+    EXPECT(weft_overlap_get(r.overlap, CALL(3), &info) == WEFT_OK);
+    EXPECT(info.symmetric && info.gather_chunks == 3 && info.reduce_scatter_chunks == 3);
+    EXPECT(info.compute_ns == UINT64_MAX && info.gather_plain_ns == UINT64_MAX);
+    EXPECT(weft_overlap_get(r.overlap,
+                            CALL_OF(ROWS, WIDTH, WEFT_DTYPE_F32, WEFT_OVERLAP_BY_COSTS, 1),
+                            &info) == WEFT_OK);
+    EXPECT(info.gather_chunks == 0); /* a few bytes */
+    EXPECT(info.gather_overlapped_ns >= info.gather_plain_ns);
+    EXPECT(weft_overlap_get(r.overlap,
+                            CALL_OF(ROWS, WIDTH, WEFT_DTYPE_F32, WEFT_OVERLAP_BY_COSTS, 0),
+                            &info) == WEFT_OK);
+    EXPECT(info.gather_chunks == 0 && info.reduce_scatter_chunks == 0);
+    r.overlap->bytes = UINT64_C(1) << 40; /* memory is not used here */
+    r.overlap->concurrent = false;
+    EXPECT(weft_overlap_get(
+               r.overlap, CALL_OF(1 << 20, 1 << 10, WEFT_DTYPE_F32, WEFT_OVERLAP_BY_COSTS, 1 << 14),
+               &info) == WEFT_OK);
+    EXPECT(info.gather_chunks == 0 && info.gather_overlapped_ns < info.gather_plain_ns);
+    r.overlap->concurrent = true;
+    EXPECT(weft_overlap_get(
+               r.overlap, CALL_OF(1 << 20, 1 << 10, WEFT_DTYPE_F32, WEFT_OVERLAP_BY_COSTS, 1 << 14),
+               &info) == WEFT_OK);
+    EXPECT(info.gather_chunks > 1);
+    return leave(&r);
+}
+
+START_TEST(chunks_follow_from_costs)
+{
+    run_ranks(choice_main, NULL);
+}
+END_TEST
+
+/* ---- refusals and failures ---- */
+
+static bool refused(weft_status got, weft_status wanted, const char *text)
+{
+    return got == wanted && strstr(weft_last_error(), text) != NULL;
+}
+
+static weft_status refuse_main(void *unused)
+{
+    static _Thread_local struct rank r;
+    weft_overlap_options options = {sizeof options, 0, false};
+    weft_overlap_state *none = NULL;
+
+    (void)unused;
+    WF_TRY(join(&r, false));
+    EXPECT(refused(weft_overlap_create(weft_world(r.ctx), &options, &none), WEFT_ERR_INVALID,
+                   "bytes is 0"));
+    options.bytes = 64 + (uint64_t)(weft_rank(r.ctx) == 1);
+    EXPECT(refused(weft_overlap_create(weft_world(r.ctx), &options, &none), WEFT_ERR_MISMATCH,
+                   "has 64 bytes, rank 1 has 65 bytes"));
+    EXPECT(refused(weft_overlap_gather(r.overlap,
+                                       CALL_OF(-1, WIDTH, WEFT_DTYPE_F32, WEFT_OVERLAP_BY_COSTS, 0),
+                                       r.shard, consume, &r.engine, NULL),
+                   WEFT_ERR_INVALID, "-1 rows"));
+    EXPECT(refused(
+        weft_overlap_gather(r.overlap,
+                            CALL_OF(ROWS + 1, WIDTH, WEFT_DTYPE_F32, WEFT_OVERLAP_BY_COSTS, 0),
+                            r.shard, consume, &r.engine, NULL),
+        WEFT_ERR_INVALID, "need 240 bytes"));
+    EXPECT(refused(weft_overlap_gather(r.overlap, CALL(17), r.shard, consume, &r.engine, NULL),
+                   WEFT_ERR_INVALID, "17 chunks"));
+    EXPECT(
+        refused(weft_overlap_gather(r.overlap, CALL_OF(ROWS, WIDTH, 99, WEFT_OVERLAP_BY_COSTS, 0),
+                                    r.shard, consume, &r.engine, NULL),
+                WEFT_ERR_INVALID, "dtype 99"));
+    EXPECT(refused(weft_overlap_gather(r.overlap, CALL(1), NULL, consume, &r.engine, NULL),
+                   WEFT_ERR_INVALID, "input is NULL"));
+    weft_context_release(&r.ctx);
+    EXPECT(refused(weft_overlap_gather(r.overlap, CALL(1), r.shard, consume, &r.engine, NULL),
+                   WEFT_ERR_INVALID, "the overlap ended with it"));
+    return leave(&r);
+}
+
+START_TEST(wrong_calls_are_refused)
+{
+    run_ranks(refuse_main, NULL);
+}
+END_TEST
+
+static weft_status differ_main(void *argument)
+{
+    const bool *messages = argument;
+    static _Thread_local struct rank r;
+    const weft_overlap_call *call;
+    weft_status status;
+
+    WF_TRY(join(&r, *messages));
+    call = weft_rank(r.ctx) == 1 ? CALL_OF(3, WIDTH, WEFT_DTYPE_F32, 1, 0) : CALL(1);
+    r.engine.call = call;
+    do /* all ranks are of the same length */
+        status = weft_overlap_gather(r.overlap, call, r.shard, consume, &r.engine, NULL);
+    while (status == WEFT_OK);
+    EXPECT(status == WEFT_ERR_MISMATCH);
+    return leave(&r);
+}
+
+START_TEST(calls_that_differ_are_an_error_on_all_ranks)
+{
+    bool messages = false;
+
+    run_ranks(differ_main, &messages);
+    messages = true;
+    run_ranks(differ_main, &messages);
+}
+END_TEST
+
+static weft_status produce_badly(void *user, const weft_overlap_rows *rows)
+{
+    const struct rank *r = user;
+
+    (void)rows;
+    return r->engine.rank == 1 ? weft_fail(WEFT_ERR_NO_MEMORY, "no room for products") : WEFT_OK;
+}
+
+static weft_status fail_main(void *argument)
+{
+    const bool *messages = argument;
+    static _Thread_local struct rank r;
+    weft_status status;
+
+    WF_TRY(join(&r, *messages));
+    do
+        status = weft_overlap_reduce_scatter(r.overlap, CALL(2), produce_badly, &r, r.shard, NULL);
+    while (status == WEFT_OK);
+    EXPECT(strstr(weft_last_error(), "no room for products") != NULL);
+    EXPECT(status == (weft_rank(r.ctx) == 1 ? WEFT_ERR_NO_MEMORY : WEFT_ERR_ABORTED));
+    EXPECT(weft_overlap_gather(r.overlap, CALL(1), r.shard, consume, &r.engine, NULL) == status);
+    return leave(&r);
+}
+
+START_TEST(a_function_that_fails_fails_all_ranks)
+{
+    bool messages = false;
+
+    run_ranks(fail_main, &messages);
+    messages = true;
+    run_ranks(fail_main, &messages);
+}
+END_TEST
+
+SUITE(overlap_calls, calls_communicate_as_stated, rows_travel_while_the_engine_computes,
+      a_rank_that_is_ahead_does_not_write_to_rows_in_use, chunks_follow_from_costs,
+      wrong_calls_are_refused, calls_that_differ_are_an_error_on_all_ranks,
+      a_function_that_fails_fails_all_ranks)
