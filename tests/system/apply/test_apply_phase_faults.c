@@ -227,7 +227,7 @@ static weft_status refuse_calls(void *unused)
     inputs[1] = NULL;
     REFUSES(APPLY(&call, inputs), "inputs[1]");
     inputs[1] = rows;
-    REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32, for which it is not defined");
+    REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32; expected i64");
     FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
           "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
     HOLDS(out == NULL);
