@@ -234,6 +234,10 @@ weft_status phase_kernel(void *user, const weft_op_run *run)
     (void)user;
     if (phase == NULL) return whole_kernel(run);
     phase++;
+    if (starts(run->name, "cumsum")) return cumsum_kernel(run);
+    if (strstr(run->name, "_norm") != NULL && strcmp(phase, "sum") != 0 &&
+        strcmp(phase, "squares") != 0)
+        return norm_kernel(run);
     if (strcmp(phase, "candidates") == 0 || strcmp(phase, "pick") == 0) return pairs_kernel(run);
     walk_begin(w, run, x, reduced_dims(run, x));
     if (strcmp(phase, "finish") == 0) return finish(run, w);
