@@ -11,7 +11,7 @@
 enum { INPUTS = 6, OUTPUTS = 3, DIMS = 3, TEXT = 256 };
 
 /* What an input is drawn from. */
-enum draw { VALUES, SPECIALS, CLASSES, INDICES, ONE };
+enum draw { VALUES, SPECIALS, CLASSES, INDICES, ONE, WEIGHTS };
 
 struct kind {
     const char *name;
@@ -46,6 +46,8 @@ static const struct kind operators[] = {
     {"topk", 1, 2, {SPECIALS}, "x"},
     {"cross_entropy", 2, 3, {VALUES, CLASSES}, "xr"},
     {"cross_entropy_bwd", 5, 1, {VALUES, VALUES, CLASSES, VALUES, ONE}, "gxrrs"},
+    {"cross_entropy", 3, 3, {VALUES, CLASSES, WEIGHTS}, "xrc"},
+    {"cross_entropy_bwd", 6, 1, {VALUES, VALUES, CLASSES, VALUES, ONE, WEIGHTS}, "gxrrsc"},
     {"embedding", 2, 1, {VALUES, INDICES}, "tl"},
     {"gather", 2, 1, {VALUES, INDICES}, "xx"},
 };
@@ -252,6 +254,8 @@ static weft_status fill(void *user, const weft_op_run *run)
             ((int64_t *)out->memory)[i] = (int64_t)(random % (uint64_t)f->classes);
         else if (f->draw == SPECIALS)
             ((float *)out->memory)[i] = special(random, i);
+        else if (f->draw == WEIGHTS)
+            ((float *)out->memory)[i] = (float)(random % 4) / 2 + 0.5f;
         else
             ((float *)out->memory)[i] = f->draw == ONE ? 3 : (float)(random % 7) / 4 - 0.5f;
     }
