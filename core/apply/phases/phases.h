@@ -15,7 +15,7 @@
 
 #define WF_PHASES_FUNCTION "weft_op_apply_phases"
 
-enum { WF_PHASE_INPUTS = 8, WF_PHASE_OUTPUTS = 3, WF_PHASES_HELD = 32 };
+enum { WF_PHASE_INPUTS = 8, WF_PHASE_OUTPUTS = WEFT_OP_PHASES_OUTPUTS, WF_PHASES_HELD = 32 };
 
 /* One call. */
 struct wf_phases {

@@ -182,6 +182,8 @@ END_TEST
 
 static weft_status refuse_calls(void *unused)
 {
+    const weft_op_attr first = {.name = "dims", .kind = WEFT_ATTR_INT, .integer = 0};
+    const weft_op_attr last = {.name = "dims", .kind = WEFT_ATTR_INT, .integer = -1};
     const weft_op_attr wrong_dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 2};
     const weft_op_attr unknown = {.name = "dimm", .kind = WEFT_ATTR_INT};
     const weft_op_attr twice[] = {dim_1, dim_1};
@@ -228,6 +230,10 @@ static weft_status refuse_calls(void *unused)
     REFUSES(APPLY(&call, inputs), "inputs[1]");
     inputs[1] = rows;
     REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32; expected i64");
+    call = call_of("rms_norm", 1, &first, 1);
+    REFUSES(APPLY(&call, &rows), "the attribute dims must list the last dimensions of x");
+    call = call_of("rms_norm", 2, &last, 1);
+    REFUSES(APPLY(&call, inputs), "input 1 has the shape [4,8]; expected [8]");
     FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
           "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
     HOLDS(out == NULL);
