@@ -20,7 +20,7 @@ static bool is_rms(const weft_op_run *run)
     return run->name[0] == 'r';
 }
 
-/* The elements of a row; run->count is for averages, which the whole operator has not. */
+/* The elements of a row.  The whole operator has no average, so run->count is not their number. */
 static double count_of(const weft_op_run *run)
 {
     uint32_t reduced = reduced_dims(run, &run->inputs[0]);

@@ -1,4 +1,4 @@
-/* What a kernel is told, and what becomes of the status that it returns. */
+/* The count that a kernel gets, and the errors of kernels that fail. */
 #include "kernels.h"
 #include "support/suite.h"
 #include "weft/context.h"

@@ -182,8 +182,6 @@ END_TEST
 
 static weft_status refuse_calls(void *unused)
 {
-    const weft_op_attr first = {.name = "dims", .kind = WEFT_ATTR_INT, .integer = 0};
-    const weft_op_attr last = {.name = "dims", .kind = WEFT_ATTR_INT, .integer = -1};
     const weft_op_attr wrong_dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 2};
     const weft_op_attr unknown = {.name = "dimm", .kind = WEFT_ATTR_INT};
     const weft_op_attr twice[] = {dim_1, dim_1};
@@ -230,10 +228,6 @@ static weft_status refuse_calls(void *unused)
     REFUSES(APPLY(&call, inputs), "inputs[1]");
     inputs[1] = rows;
     REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32; expected i64");
-    call = call_of("rms_norm", 1, &first, 1);
-    REFUSES(APPLY(&call, &rows), "the attribute dims must list the last dimensions of x");
-    call = call_of("rms_norm", 2, &last, 1);
-    REFUSES(APPLY(&call, inputs), "input 1 has the shape [4,8]; expected [8]");
     FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
           "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
     HOLDS(out == NULL);
@@ -246,9 +240,36 @@ static weft_status refuse_calls(void *unused)
     return WEFT_OK;
 }
 
+static weft_status refuse_norms(void *unused)
+{
+    const weft_op_attr dims[] = {{.name = "dims", .kind = WEFT_ATTR_INT, .integer = 0},
+                                 {.name = "dims", .kind = WEFT_ATTR_INT, .integer = -1}};
+    const weft_op_call first = call_of("rms_norm", 1, &dims[0], 1);
+    const weft_op_call last = call_of("rms_norm", 2, &dims[1], 1);
+    weft_tensor *inputs[2], *out = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4,8] S(0)", &inputs[0]));
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &inputs[1]));
+    REFUSES(weft_op_apply_phases(context, &first, inputs, phase_kernel, NULL, NULL, &out),
+            "the attribute dims must list the last dimensions of x");
+    weft_tensor_release(&inputs[0]);
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &inputs[0]));
+    REFUSES(weft_op_apply_phases(context, &last, inputs, phase_kernel, NULL, NULL, &out),
+            "input 1 has the shape [4,8]; expected [8]");
+    HOLDS(out == NULL);
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
 START_TEST(wrong_calls_are_refused)
 {
     run_on(2, refuse_calls, NULL);
+    run_on(2, refuse_norms, NULL);
 }
 END_TEST
 
