@@ -352,8 +352,9 @@ static weft_status call_kernel(struct application *a, int32_t local, kernel_func
                        .attr_count = a->call.attr_count,
                        .inputs = a->locals,
                        .outputs = a->locals + a->inputs,
-                       .count = wf_local_count(a->tensors[0], a->tensors[a->inputs]),
+                       .count = wf_choice_count(a->choice),
                        .choice = a->choice};
+    uint64_t failures = wf_failure_count();
     weft_status status;
 
     set_locals(a, local);
@@ -362,7 +363,7 @@ static weft_status call_kernel(struct application *a, int32_t local, kernel_func
     run.attrs = a->attrs.values;
     status = kernel(user, &run);
     if (status == WEFT_OK) return WEFT_OK;
-    return wf_fail_context(status, "the kernel returned %s", weft_status_name(status));
+    return wf_fail_callback(status, failures, "the kernel");
 }
 
 static weft_status compute(struct application *a, kernel_function *kernel, void *user)

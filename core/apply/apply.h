@@ -88,9 +88,6 @@ weft_status wf_local_attrs_set(struct wf_local_attrs *out, const weft_op_call *c
                                const weft_op_choice *choice, const weft_op_local *inputs,
                                const weft_op_local *outputs) WF_NODISCARD;
 void wf_local_attrs_free(struct wf_local_attrs *attrs);
-/* The elements of INPUT, which may be NULL, for each element of OUTPUT, divided by the number of
- * ranks that OUTPUT averages over and INPUT does not. */
-double wf_local_count(const weft_tensor *input, const weft_tensor *output);
 
 extern const struct wf_module wf_apply_module;
 

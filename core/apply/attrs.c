@@ -100,19 +100,3 @@ void wf_local_attrs_free(struct wf_local_attrs *attrs)
     wf_free(attrs->memory);
     attrs->memory = NULL;
 }
-
-double wf_local_count(const weft_tensor *input, const weft_tensor *output)
-{
-    const struct wf_layout *to = &output->spec->layout;
-    double count = 1;
-
-    if (input == NULL) return count;
-    if (weft_spec_elements(output->spec) > 0)
-        count = (double)weft_spec_elements(input->spec) / (double)weft_spec_elements(output->spec);
-    for (int32_t a = 0; a < to->mesh->axes; a++)
-        if (to->placements[a].kind == WEFT_PLACE_PARTIAL &&
-            to->placements[a].reduction == WEFT_REDUCE_AVG &&
-            input->spec->layout.placements[a].kind != WEFT_PLACE_PARTIAL)
-            count /= to->mesh->axis[a].size;
-    return count;
-}

@@ -48,6 +48,14 @@ weft_status wf_fail_named(weft_status status, const char *function);
  * ". Return STATUS. */
 weft_status wf_fail_about(weft_status status, const char *function, const char *about);
 
+/* The number of error texts that the calling thread has set. */
+uint64_t wf_failure_count(void);
+
+/* A function of the program, called WHAT in the text, returned STATUS, which is not WEFT_OK, when
+ * wf_failure_count was BEFORE.  The text is the one that the function has set, or that of STATUS.
+ * Returns STATUS, or WEFT_ERR_INVALID for a number that is not an error. */
+weft_status wf_fail_callback(weft_status status, uint64_t before, const char *what) WF_NODISCARD;
+
 /* WEFT_ERR_NO_MEMORY with the byte count in the text. */
 weft_status wf_fail_memory(size_t bytes);
 

@@ -19,6 +19,7 @@ static _Thread_local struct {
     char text[2048];
     char vendor[32];
     int64_t code;
+    uint64_t count; /* texts set so far */
 } last;
 
 static const struct {
@@ -64,6 +65,7 @@ static void set_error(const char *vendor, int64_t code, const char *text)
 {
     size_t length = strnlen(text, sizeof last.text - 1);
 
+    last.count++;
     memmove(last.text, text, length); /* TEXT may be last.text itself */
     last.text[length] = '\0';
     if (vendor != last.vendor)
@@ -141,6 +143,29 @@ weft_status wf_fail_about(weft_status status, const char *function, const char *
 
     if (begins) memmove(last.text, last.text + length + 2, strlen(last.text + length + 2) + 1);
     return wf_fail_named(wf_fail_context(status, "%s", about), function);
+}
+
+uint64_t wf_failure_count(void)
+{
+    return last.count;
+}
+
+static bool is_error(weft_status status)
+{
+    for (size_t i = 0; i < WF_COUNT(statuses); i++)
+        if (statuses[i].status == status) return status < 0;
+    return false;
+}
+
+weft_status wf_fail_callback(weft_status status, uint64_t before, const char *what)
+{
+    if (!is_error(status))
+        return wf_fail(WEFT_ERR_INVALID, "%s returned %d, which is not an error of weft", what,
+                       (int)status);
+    if (last.count == before)
+        return wf_fail(status, "%s returned %s: %s", what, weft_status_name(status),
+                       weft_status_text(status));
+    return wf_fail_context(status, "%s returned %s", what, weft_status_name(status));
 }
 
 weft_status wf_fail_memory(size_t bytes)

@@ -5,6 +5,8 @@
  * the same for both.  Only inputs of the call are moved. */
 #include "chain.h"
 
+#include "ops.h"
+
 #include <string.h>
 
 enum { CHAIN_ATTRS = 16 /* of one call */ };
@@ -138,9 +140,11 @@ static weft_status fill_choice(const struct wf_chain *c, const weft_op_choice *c
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = c->options->costs};
     weft_op_choice_info info = {.struct_size = sizeof info};
+    double count = 1;
     uint32_t at = 0;
 
-    for (uint32_t step = 0; step < c->step_count; step++)
+    for (uint32_t step = 0; step < c->step_count; step++) {
+        count *= wf_choice_count(parts[step]);
         for (uint32_t i = step > 0 ? 1 : 0; i < c->steps[step].inputs; i++, at++) {
             const weft_spec *given = c->call->inputs[at],
                             *spec = weft_op_choice_input(parts[step], i);
@@ -149,6 +153,8 @@ static weft_status fill_choice(const struct wf_chain *c, const weft_op_choice *c
                 WF_TRY(weft_plan_create(given, spec, &options, &plan));
             wf_choice_set_input(choice, at, spec, plan);
         }
+    }
+    wf_choice_set_count(choice, count);
     WF_TRY(weft_op_choice_get(parts[c->step_count - 1], &info));
     for (uint32_t i = 0; i < info.outputs; i++)
         wf_choice_set_output(choice, i, weft_op_choice_output(parts[c->step_count - 1], i));

@@ -21,6 +21,7 @@ struct weft_op_choice {
     weft_plan **moves;
     struct mark *marks;
     uint32_t *memories; /* per output: 1 + the input whose memory it is; 0: its own */
+    double count;       /* of wf_choice_count */
     uint32_t size_count;
     struct wf_local_size sizes[WF_LOCAL_SIZES];
 };
@@ -41,6 +42,7 @@ weft_status wf_choice_make(const struct wf_rule *rule, uint32_t inputs, uint32_t
                                          .inputs = inputs,
                                          .outputs = outputs,
                                          .local = 1};
+    choice->count = 1;
     choice->specs = (weft_spec **)(void *)(choice + 1);
     choice->gradients = (_Atomic(weft_spec *) *)(void *)(choice->specs + tensors);
     choice->moves = (weft_plan **)(void *)(choice->specs + 2 * tensors);
@@ -179,6 +181,27 @@ static void set_sizes(weft_op_choice *choice, const struct wf_solver *solver)
     }
 }
 
+/* The elements that one element of the first output is reduced from, divided by the ranks that
+ * split a factor which this output averages. */
+static double count_of(const struct wf_op *op, const struct wf_solution *solution)
+{
+    const struct wf_op_tensor *output = &op->tensors[op->input_count];
+    uint64_t reduced = output->sources & ~output->factors;
+    double count = 1;
+
+    for (uint32_t f = 0; f < op->factor_count; f++)
+        if ((reduced >> f & 1) != 0) count *= (double)op->factors[f].size;
+    for (int32_t a = 0; a < op->mesh->axes; a++) {
+        const struct wf_row *row = solution->rows[a];
+        struct wf_entry entry = wf_row_entry(op, row, op->input_count);
+
+        if (row->kind != WF_ROW_PARTIAL && entry.kind == WF_ENTRY_PARTIAL &&
+            entry.value == WEFT_REDUCE_AVG)
+            count /= op->mesh->axis[a].size;
+    }
+    return count;
+}
+
 weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver,
                           struct wf_solution *solution)
 {
@@ -205,8 +228,20 @@ weft_status wf_choice_add(weft_op_choice *choice, const struct wf_solver *solver
     }
     choice->info.cost_ns = wf_add_capped(choice->info.cost_ns, solution->cost_ns);
     choice->info.output_ns = wf_add_capped(choice->info.output_ns, solution->output_ns);
-    if (solver->element == 0) set_sizes(choice, solver);
+    if (solver->element > 0) return WEFT_OK;
+    set_sizes(choice, solver);
+    if (solver->op.output_count > 0) choice->count = count_of(&solver->op, solution);
     return WEFT_OK;
+}
+
+double wf_choice_count(const weft_op_choice *choice)
+{
+    return choice->count;
+}
+
+void wf_choice_set_count(weft_op_choice *choice, double count)
+{
+    choice->count = count;
 }
 
 const struct wf_local_size *wf_choice_local_sizes(const weft_op_choice *choice, uint32_t *count)

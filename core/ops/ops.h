@@ -16,5 +16,8 @@ bool wf_op_attr_matters(const char *name, const char *attr);
 const uint32_t *wf_choice_memories(const weft_op_choice *choice);
 /* The attributes of CHOICE's call that are sizes of parts, *COUNT of them. */
 const struct wf_local_size *wf_choice_local_sizes(const weft_op_choice *choice, uint32_t *count);
+/* What a kernel divides its sum by to get an average: the elements of the whole row, divided by the
+ * number of ranks over whose contributions the first output is the average. */
+double wf_choice_count(const weft_op_choice *choice);
 
 #endif

@@ -127,22 +127,34 @@ static void add_tensor(const weft_mesh *mesh, uint32_t dtype, int32_t dims, cons
     wf_text_add(out, " on a mesh of %d ranks", mesh->size);
 }
 
-/* A tensor that the options fix to a spec of another shape, dtype or mesh. */
+/* The spec that tensor I must have: that of the memory it is written to, or that which the options
+ * fix.  NULL: any.  *REASON is put before it in the text. */
+static const weft_spec *demanded_spec(const struct wf_solver *solver, uint32_t i,
+                                      const char **reason)
+{
+    const struct wf_op *op = &solver->op;
+    int memory = i < op->input_count ? -1 : op->tensors[i].inplace;
+
+    *reason = memory >= 0 ? "the memory of" : "the spec that is fixed for";
+    return memory >= 0 ? op->tensors[memory].given : wf_solver_fixed(solver, i);
+}
+
+/* A tensor that must have a spec of another shape, dtype or mesh. */
 static bool add_unlike(const struct wf_solver *solver, struct wf_text *out)
 {
     const struct wf_op *op = &solver->op;
 
     for (uint32_t i = 0; i < op->input_count + op->output_count; i++) {
         const struct wf_op_tensor *t = &op->tensors[i];
-        const weft_spec *fixed = wf_solver_fixed(solver, i);
-        if (fixed == NULL || !t->present) continue;
-        if (fixed->layout.mesh == op->mesh && fixed->layout.dtype == t->dtype &&
-            fixed->layout.dims == t->dims &&
-            memcmp(fixed->layout.shape, t->shape, t->dims * sizeof t->shape[0]) == 0)
+        const char *reason;
+        const weft_spec *spec = demanded_spec(solver, i, &reason);
+        if (spec == NULL || !t->present) continue;
+        if (spec->layout.mesh == op->mesh && spec->layout.dtype == t->dtype &&
+            spec->layout.dims == t->dims &&
+            memcmp(spec->layout.shape, t->shape, t->dims * sizeof t->shape[0]) == 0)
             continue;
-        wf_text_add(out, "the spec that is fixed for %.*s is ",
-                    WF_WORD(op->rule, wf_op_name(op, t)));
-        add_tensor(fixed->layout.mesh, fixed->layout.dtype, fixed->layout.dims, fixed->layout.shape,
+        wf_text_add(out, "%s %.*s is ", reason, WF_WORD(op->rule, wf_op_name(op, t)));
+        add_tensor(spec->layout.mesh, spec->layout.dtype, spec->layout.dims, spec->layout.shape,
                    out);
         wf_text_add(out, ", and %.*s is ", WF_WORD(op->rule, wf_op_name(op, t)));
         add_tensor(op->mesh, t->dtype, t->dims, t->shape, out);

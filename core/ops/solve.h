@@ -191,6 +191,8 @@ void wf_choice_set_input(weft_op_choice *choice, uint32_t index, const weft_spec
 void wf_choice_set_output(weft_op_choice *choice, uint32_t index, const weft_spec *spec);
 /* Output OUTPUT has the memory of input INPUT. */
 void wf_choice_set_memory(weft_op_choice *choice, uint32_t output, uint32_t input);
+/* Set the number that wf_choice_count returns. */
+void wf_choice_set_count(weft_op_choice *choice, double count);
 /* Set the time of the moves of outputs. */
 void wf_choice_set_output_ns(weft_op_choice *choice, uint64_t ns);
 /* The gradient of tensor INDEX, inputs, then outputs, which is valid as long as CHOICE; NULL: it

@@ -129,6 +129,7 @@ static uint64_t bound_move(const struct wf_pricing *p, const weft_spec *from,
     int64_t common = 1;
     uint64_t missing;
 
+    if (from->elements == 0) return 0;
     wf_layout_largest(to, coord);
     wf_shard_at(&from->layout, coord, &have);
     wf_shard_at(to, coord, &want);

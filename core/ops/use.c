@@ -199,20 +199,18 @@ static weft_status ask(const struct use *u, const weft_op_call *call, struct wf_
                            .parts = op->mesh->axis[axis].size};
     char *text = wf_alloc(TEXT_BYTES);
     struct wf_scan scan = {text, 0};
+    uint64_t failures = wf_failure_count();
     weft_status status;
 
     if (text == NULL) return wf_fail_memory(TEXT_BYTES);
     text[0] = text[TEXT_BYTES - 1] = '\0';
     status = u->rows(u->argument, &query, text, TEXT_BYTES - 1);
-    if (status != WEFT_OK)
-        status = wf_fail(status, "operator %.100s: the function of \"use %s\" failed: %s", op->name,
-                         u->name, weft_status_name(status));
-    while (status == WEFT_OK && !wf_scan_end(&scan)) {
+    if (status != WEFT_OK) status = wf_fail_callback(status, failures, "it");
+    while (status == WEFT_OK && !wf_scan_end(&scan))
         status = read_row(op, axis, &scan, out);
-        if (status != WEFT_OK)
-            status = wf_fail_context(status, "operator %.100s: the function of \"use %s\"",
-                                     op->name, u->name);
-    }
+    if (status != WEFT_OK)
+        status = wf_fail_context(status, "operator %.100s: the function of \"use %s\"", op->name,
+                                 u->name);
     wf_free(text);
     return status;
 }

@@ -1,4 +1,5 @@
 /* Operators at work through weft.hpp: a kernel that is a lambda, and the gradients of a call. */
+#include <string>
 #include <weft/weft.hpp>
 
 #include <stdio.h>
@@ -46,6 +47,29 @@ int main()
     CHECK(backward.spec_of(backward.gradient(1)) == spec && !backward.gradient(2));
     std::vector<weft::tensor> slopes = backward.apply(context, {a, b, c[0]}, {g}, multiply).value();
     CHECK(calls == 3 && slopes[0].as<float>()[0] == 15 && slopes[1].as<float>()[0] == 10);
+    weft_op_call loss = weft::sized<weft_op_call>();
+    weft_op_attr sum = {};
+    sum.name = "reduction";
+    sum.kind = WEFT_ATTR_TEXT;
+    sum.text = "sum";
+    loss.name = "cross_entropy";
+    loss.attrs = &sum;
+    loss.attr_count = 1;
+    weft::tensor x =
+        weft::tensor::create(context, weft::spec::parse(mesh, "f32[4,3] S(1)").value()).value();
+    weft::tensor t =
+        weft::tensor::create(context, weft::spec::parse(mesh, "i64[4] R").value()).value();
+    std::string phases;
+    auto note = [&phases](const weft_op_run &run) {
+        phases += std::string(run.name).substr(std::string("cross_entropy.").size()) + " ";
+        return WEFT_OK;
+    };
+    CHECK(weft::apply_phases(context, loss, {x, t}, note).value().size() == 2);
+    CHECK(phases == "max terms finish total ");
+    sum.text = "mean";
+    CHECK(weft::apply_phases(context, loss, {x, t}, note).value().size() == 3);
+    loss.name = "mul";
+    CHECK(weft::apply_phases(context, loss, {a, b}, note).code() == WEFT_ERR_UNSUPPORTED);
     mul.name = "no_such";
     CHECK(weft::apply(context, mul, {a, b}, multiply).code() == WEFT_ERR_NOT_FOUND);
     CHECK(weft::op_backward::create(mul).code() == WEFT_ERR_NOT_FOUND);

@@ -276,9 +276,8 @@ static inline void kernel_einsum(const char *eq, const struct part *in, struct p
     result = strstr(text, "->");
     *result = '\0';
     result += 2;
-    for (char *save = NULL, *t = strtok_r(text, ",", &save); t != NULL;
-         t = strtok_r(NULL, ",", &save))
-        snprintf(terms[count++], sizeof terms[0], "%s", t);
+    for (const char *t = text; t != NULL; t = strchr(t, ',') != NULL ? strchr(t, ',') + 1 : NULL)
+        snprintf(terms[count++], sizeof terms[0], "%.*s", (int)strcspn(t, ","), t);
     for (int k = 0; k < count; k++)
         for (int d = 0; terms[k][d] != '\0'; d++)
             size[(int)terms[k][d]] = in[k].shape[d];

@@ -103,3 +103,13 @@ weft_status wf_phases_align_rows(struct wf_phases *p, uint32_t input, bool keep)
     if (status != WEFT_OK) return wf_phases_give_up(p, status);
     return wf_phases_align(p, input, rows);
 }
+
+weft_status wf_phases_align_columns(struct wf_phases *p, uint32_t input)
+{
+    weft_spec *columns = NULL;
+    weft_status status =
+        wf_columns_spec(p->x, p->reduced, WEFT_REDUCE_COUNT, p->x->layout.dtype, &columns);
+
+    if (status != WEFT_OK) return wf_phases_give_up(p, status);
+    return wf_phases_align(p, input, columns);
+}

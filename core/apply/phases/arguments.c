@@ -81,9 +81,11 @@ static weft_status check_dtype(const struct wf_phases *p, uint32_t input)
     else
         fits = wf_dtype_is_float(dtype) || (p->op->any_type && !wf_dtype_is_complex(dtype));
     if (fits) return WEFT_OK;
-    return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
-                                       "input %u has the dtype %s, for which it is not defined",
-                                       input, weft_dtype_name((enum weft_dtype)dtype)));
+    return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID, "input %u has the dtype %s; expected %s",
+                                       input, weft_dtype_name((enum weft_dtype)dtype),
+                                       p->op->index > 0 && input == p->op->index ? "i64"
+                                       : p->op->any_type ? "a dtype with an order"
+                                                         : "a floating-point dtype"));
 }
 
 weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *inputs)

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-/* The phase "candidates": SLOTS values with indices from each rank, then gathered. */
-static weft_status gather_candidates(struct wf_phases *p, int64_t slots, weft_tensor **pairs)
+weft_status wf_phase_candidates(struct wf_phases *p, const char *phase, int64_t slots,
+                                uint32_t dtype, weft_tensor **pairs)
 {
-    const uint32_t dtypes[2] = {p->x->layout.dtype, WEFT_DTYPE_I64};
+    const uint32_t dtypes[2] = {dtype, WEFT_DTYPE_I64};
     weft_spec *parts[2] = {NULL}, *whole[2] = {NULL};
     weft_status status = WEFT_OK;
 
@@ -19,7 +19,7 @@ static weft_status gather_candidates(struct wf_phases *p, int64_t slots, weft_te
             status = wf_candidates_spec(p->x, p->reduced, slots, false, dtypes[i], &whole[i]);
     }
     if (status == WEFT_OK) {
-        status = wf_phase(p, "candidates", 1, p->inputs, 2, parts, pairs);
+        status = wf_phase(p, phase, 1, p->inputs, 2, parts, pairs);
         if (status == WEFT_OK) return wf_phases_move(p, 2, pairs, whole);
     } else {
         status = wf_phases_give_up(p, status);
@@ -56,7 +56,7 @@ weft_status wf_phases_best(struct wf_phases *p, weft_tensor **outputs)
 
     if (wf_rows_length(p->x, p->reduced) == 0)
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID, "its rows have no elements"));
-    WF_TRY(gather_candidates(p, 1, pairs));
+    WF_TRY(wf_phase_candidates(p, "candidates", 1, p->x->layout.dtype, pairs));
     status = wf_rows_spec(p->x, p->reduced, p->keepdim, WEFT_REDUCE_COUNT, p->x->layout.dtype,
                           &specs[0]);
     if (status == WEFT_OK)
@@ -77,7 +77,7 @@ weft_status wf_phases_topk(struct wf_phases *p, weft_tensor **outputs)
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                            "it needs the attribute k, an integer from 0 to %lld",
                                            (long long)size));
-    WF_TRY(gather_candidates(p, k < most ? k : most, pairs));
+    WF_TRY(wf_phase_candidates(p, "candidates", k < most ? k : most, p->x->layout.dtype, pairs));
     status = wf_resized_spec(p->x, dim, k, p->x->layout.dtype, &specs[0]);
     if (status == WEFT_OK) status = wf_resized_spec(p->x, dim, k, WEFT_DTYPE_I64, &specs[1]);
     return pick(p, pairs, status, specs, outputs);

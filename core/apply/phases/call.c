@@ -18,13 +18,18 @@ static const struct wf_phased operators[] = {
     {"var_mean", "dims keepdim correction unbiased ", 1, 1, 0, 0, 2, false, wf_phases_var},
     {"std_mean", "dims keepdim correction unbiased ", 1, 1, 0, 0, 2, false, wf_phases_var},
     {"var_bwd", "dims keepdim correction unbiased ", 3, 3, 1, 0, 0, false, wf_phases_rows_bwd},
+    {"layer_norm", "dims eps ", 1, 3, 0, 0, 3, false, wf_phases_layer_norm},
+    {"layer_norm_bwd", "dims eps ", 4, 6, 1, 0, 3, false, wf_phases_layer_norm_bwd},
+    {"rms_norm", "dims eps ", 1, 2, 0, 0, 2, false, wf_phases_rms_norm},
+    {"rms_norm_bwd", "dims eps ", 3, 4, 1, 0, 2, false, wf_phases_rms_norm_bwd},
+    {"cumsum", "dim ", 1, 1, 0, 0, 1, true, wf_phases_cumsum},
     {"argmax", "dims keepdim ", 1, 1, 0, 0, 1, true, wf_phases_best},
     {"argmin", "dims keepdim ", 1, 1, 0, 0, 1, true, wf_phases_best},
     {"max_dim", "dims keepdim ", 1, 1, 0, 0, 2, true, wf_phases_best},
     {"min_dim", "dims keepdim ", 1, 1, 0, 0, 2, true, wf_phases_best},
     {"topk", "dim k largest sorted ", 1, 1, 0, 0, 2, true, wf_phases_topk},
-    {"cross_entropy", "reduction ignore_index ", 2, 2, 0, 1, 0, false, wf_phases_cross_entropy},
-    {"cross_entropy_bwd", "reduction ignore_index ", 4, 5, 1, 2, 0, false,
+    {"cross_entropy", "reduction ignore_index ", 2, 3, 0, 1, 0, false, wf_phases_cross_entropy},
+    {"cross_entropy_bwd", "reduction ignore_index ", 4, 6, 1, 2, 0, false,
      wf_phases_cross_entropy_bwd},
     {"embedding", "", 2, 2, 0, 0, 1, true, NULL},
     {"gather", "", 2, 2, 0, 0, 1, true, NULL},
@@ -60,10 +65,13 @@ static weft_status apply_whole(struct wf_phases *p, weft_tensor *const *inputs,
     return WEFT_OK;
 }
 
-/* If only the gradient of a softmax is split, the other input is cut to its layout. */
+/* If only the gradient of a softmax or a norm is split, the other input is cut to its layout. */
 static void choose_main(struct wf_phases *p)
 {
-    if (p->op->run != wf_phases_softmax_bwd || wf_rows_are_split(p->x, p->reduced) ||
+    bool like_x = p->op->main == 1 && p->op->outputs > 0 &&
+                  p->inputs[0]->spec->layout.dims == p->x->layout.dims;
+
+    if (!like_x || wf_rows_are_split(p->x, p->reduced) ||
         !wf_rows_are_split(p->inputs[0]->spec, p->reduced))
         return;
     p->main = 0;

@@ -46,64 +46,100 @@ static weft_status scalar_spec(struct wf_phases *p, uint32_t reduction, weft_spe
     return status == WEFT_OK ? WEFT_OK : wf_phases_give_up(p, status);
 }
 
-/* Sum the loss LOSS of each target, and count the targets that count. */
-static weft_status add_up(struct wf_phases *p, weft_tensor *loss, weft_tensor **sum_count)
+/* Sum the loss of each target, and count the targets that count or, with WEIGHTS of the targets,
+ * sum these. */
+static weft_status add_up(struct wf_phases *p, weft_tensor *loss, weft_tensor *weights,
+                          weft_tensor **sum_count)
 {
-    weft_tensor *in[2] = {loss, p->inputs[1]};
+    weft_tensor *in[3] = {loss, p->inputs[1], weights};
     weft_spec *spec = NULL;
 
     WF_TRY(scalar_spec(p, WEFT_REDUCE_SUM, &spec));
-    return wf_phase_statistics(p, "total", spec, 2, in, 2, sum_count);
+    return wf_phase_statistics(p, "total", spec, weights != NULL ? 3 : 2, in, 2, sum_count);
+}
+
+/* COUNT statistics of each target, which travel as one tensor. */
+static weft_status row_statistics(struct wf_phases *p, const char *phase, uint32_t inputs,
+                                  weft_tensor *const *in, uint32_t count, weft_tensor **out)
+{
+    weft_spec *spec = NULL;
+    weft_status status =
+        wf_rows_spec(p->x, p->reduced, false, WEFT_REDUCE_SUM, p->statistic, &spec);
+
+    if (status != WEFT_OK) return wf_phases_give_up(p, status);
+    return wf_phase_statistics(p, phase, spec, inputs, in, count, out);
+}
+
+/* The loss of each target and the logarithm of the sum of exponentials, the first two OUTPUTS.
+ * *WEIGHTS becomes the weight of each target; NULL without weights of classes. */
+static weft_status each_loss(struct wf_phases *p, weft_tensor **outputs, weft_tensor **weights)
+{
+    bool weighted = p->inputs[2] != NULL;
+    weft_tensor *in[4] = {p->inputs[0], NULL, p->inputs[1], p->inputs[2]};
+    weft_tensor *rows[5] = {NULL}, *terms[3] = {NULL};
+
+    WF_TRY(wf_phase_reduce(p, "max", WEFT_REDUCE_MAX, 1, in, &rows[0]));
+    in[1] = rows[0];
+    WF_TRY(row_statistics(p, "terms", weighted ? 4 : 3, in, weighted ? 3 : 2, terms));
+    rows[1] = terms[0];
+    rows[2] = terms[1];
+    rows[3] = p->inputs[1];
+    rows[4] = *weights = terms[2];
+    return wf_phase_finish_rows(p, p->statistic, weighted ? 5 : 4, rows, 2, outputs);
 }
 
 weft_status wf_phases_cross_entropy(struct wf_phases *p, weft_tensor **outputs)
 {
-    weft_tensor *in[3] = {p->inputs[0], NULL, NULL}, *rows[4], *sum_count[2];
+    weft_tensor *sum_count[2], *weights = NULL;
     enum reduction reduction = NONE;
     weft_spec *spec = NULL;
-    weft_status status;
 
     WF_TRY(read_attrs(p, &reduction));
     WF_TRY(wf_phases_align_rows(p, 1, false));
-    WF_TRY(wf_phase_reduce(p, "max", WEFT_REDUCE_MAX, 1, in, &rows[0]));
-    in[1] = rows[0];
-    in[2] = rows[3] = p->inputs[1];
-    status = wf_rows_spec(p->x, p->reduced, false, WEFT_REDUCE_SUM, p->statistic, &spec);
-    if (status != WEFT_OK) return wf_phases_give_up(p, status);
-    WF_TRY(wf_phase_statistics(p, "terms", spec, 3, in, 2, &rows[1]));
-    WF_TRY(wf_phase_finish_rows(p, p->statistic, 4, rows, 2, outputs));
+    WF_TRY(wf_phases_align_columns(p, 2));
+    WF_TRY(each_loss(p, outputs, &weights));
     outputs[2] = NULL;
     if (reduction == NONE) return WEFT_OK;
-    WF_TRY(add_up(p, outputs[0], sum_count));
+    WF_TRY(add_up(p, outputs[0], weights, sum_count));
     outputs[0] = sum_count[0];
     if (reduction == SUM) return WEFT_OK;
     outputs[2] = sum_count[1];
-    spec = NULL;
     WF_TRY(scalar_spec(p, WEFT_REDUCE_COUNT, &spec));
     return wf_phase(p, "mean", 2, sum_count, 1, &spec, outputs);
 }
 
-weft_status wf_phases_cross_entropy_bwd(struct wf_phases *p, weft_tensor **outputs)
+/* Bring the inputs g t e z to the layout of x. */
+static weft_status align_bwd(struct wf_phases *p, enum reduction reduction)
 {
-    enum reduction reduction = NONE;
     weft_spec *spec = NULL;
     weft_status status;
+
+    WF_TRY(wf_phases_align_rows(p, 2, false));
+    WF_TRY(wf_phases_align_rows(p, 3, false));
+    WF_TRY(wf_phases_align_columns(p, 5));
+    if (reduction == NONE) return wf_phases_align_rows(p, 0, false);
+    WF_TRY(scalar_spec(p, WEFT_REDUCE_COUNT, &spec));
+    status = wf_phases_align(p, 0, weft_spec_retain(spec));
+    if (status == WEFT_OK) status = wf_phases_align(p, 4, weft_spec_retain(spec));
+    weft_spec_release(&spec);
+    return status;
+}
+
+weft_status wf_phases_cross_entropy_bwd(struct wf_phases *p, weft_tensor **outputs)
+{
+    weft_tensor *weights[2];
+    enum reduction reduction = NONE;
+    uint32_t count = p->call.input_count < 5 ? p->call.input_count : 5;
 
     WF_TRY(read_attrs(p, &reduction));
     if ((reduction == MEAN) != (p->inputs[4] != NULL))
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                            "input 4, the number of targets, belongs to the "
                                            "reduction mean and to no other"));
-    WF_TRY(wf_phases_align_rows(p, 2, false));
-    WF_TRY(wf_phases_align_rows(p, 3, false));
-    if (reduction == NONE) {
-        WF_TRY(wf_phases_align_rows(p, 0, false));
-    } else {
-        WF_TRY(scalar_spec(p, WEFT_REDUCE_COUNT, &spec));
-        status = wf_phases_align(p, 0, weft_spec_retain(spec));
-        if (status == WEFT_OK) status = wf_phases_align(p, 4, weft_spec_retain(spec));
-        weft_spec_release(&spec);
-        WF_TRY(status);
-    }
-    return wf_phase_finish(p, p->call.input_count, p->inputs, outputs);
+    WF_TRY(align_bwd(p, reduction));
+    if (p->inputs[5] == NULL) return wf_phase_finish(p, count, p->inputs, outputs);
+    weights[0] = p->inputs[5];
+    weights[1] = p->inputs[2];
+    WF_TRY(wf_phase_reduce(p, "weight", WEFT_REDUCE_SUM, 2, weights, &p->inputs[5]));
+    return wf_phase_finish(p, 6, p->inputs, outputs);
 }

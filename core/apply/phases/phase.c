@@ -95,6 +95,7 @@ static weft_status call_kernel(struct wf_phases *p, const char *phase, int32_t l
                        .outputs = locals + inputs,
                        .attrs = p->call.attrs,
                        .count = (double)wf_rows_length(p->x, p->reduced)};
+    uint64_t failures = wf_failure_count();
     weft_status status;
 
     snprintf(name, sizeof name, "%s.%s", p->op->name, phase);
@@ -104,8 +105,8 @@ static weft_status call_kernel(struct wf_phases *p, const char *phase, int32_t l
         locals[inputs + i] = local_of(out[i], local);
     status = p->kernel(p->user, &run);
     if (status == WEFT_OK) return WEFT_OK;
-    return wf_fail_context(status, "phase %s: the kernel returned %s", phase,
-                           weft_status_name(status));
+    snprintf(name, sizeof name, "phase %s: the kernel", phase);
+    return wf_fail_callback(status, failures, name);
 }
 
 static weft_status compute(struct wf_phases *p, const char *phase, int32_t local, uint32_t inputs,

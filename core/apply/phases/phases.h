@@ -6,7 +6,7 @@
  *     align.c     inputs in the layouts that the operator needs
  *     rows.c      layouts of statistics and candidates
  *     phase.c     one phase: its outputs, the kernel, the move
- *     softmax.c moments.c best.c loss.c   the operators */
+ *     softmax.c moments.c norm.c scan.c best.c loss.c   the operators */
 #ifndef WEFT_APPLY_PHASES_PHASES_H
 #define WEFT_APPLY_PHASES_PHASES_H
 
@@ -15,7 +15,7 @@
 
 #define WF_PHASES_FUNCTION "weft_op_apply_phases"
 
-enum { WF_PHASE_INPUTS = 5, WF_PHASE_OUTPUTS = 3, WF_PHASES_HELD = 32 };
+enum { WF_PHASE_INPUTS = 8, WF_PHASE_OUTPUTS = WEFT_OP_PHASES_OUTPUTS, WF_PHASES_HELD = 32 };
 
 /* One call. */
 struct wf_phases {
@@ -79,6 +79,12 @@ weft_status wf_resized_spec(const weft_spec *spec, int32_t dim, int64_t size, ui
                             weft_spec **out) WF_NODISCARD;
 /* SPEC with a first dimension of COUNT elements. */
 weft_status wf_stacked_spec(const weft_spec *spec, uint32_t count, weft_spec **out) WF_NODISCARD;
+/* The dimensions REDUCED of SPEC alone, in the layout that they have there.  The axes that split
+ * other dimensions become P(REDUCTION); R if it is WEFT_REDUCE_COUNT. */
+weft_status wf_columns_spec(const weft_spec *spec, uint32_t reduced, uint32_t reduction,
+                            uint32_t dtype, weft_spec **out) WF_NODISCARD;
+/* The most runs of indices that a rank has in dimension DIM. */
+int64_t wf_most_runs(const weft_spec *spec, int32_t dim);
 /* SPEC with R in place of partials. */
 weft_status wf_complete_spec(const weft_spec *spec, weft_spec **out) WF_NODISCARD;
 /* The elements of dimension DIM that the rank with the most has. */
@@ -91,6 +97,8 @@ int64_t wf_largest_part(const weft_spec *spec, int32_t dim);
 weft_status wf_phases_align(struct wf_phases *p, uint32_t input, weft_spec *spec) WF_NODISCARD;
 /* The same, to the rows of x: its layout without the reduced dimensions. */
 weft_status wf_phases_align_rows(struct wf_phases *p, uint32_t input, bool keep) WF_NODISCARD;
+/* The same, to one row of x: a tensor of the reduced dimensions. */
+weft_status wf_phases_align_columns(struct wf_phases *p, uint32_t input) WF_NODISCARD;
 
 /* ---- phase.c ---- */
 
@@ -124,6 +132,13 @@ weft_status wf_phase_finish_rows(struct wf_phases *p, uint32_t dtype, uint32_t i
                                  weft_tensor *const *in, uint32_t outputs,
                                  weft_tensor **out) WF_NODISCARD;
 
+/* ---- best.c ---- */
+
+/* The phase PHASE: SLOTS values of DTYPE with indices from each rank along the axes that split a
+ * row of x, then gathered: PAIRS are the values and the indices. */
+weft_status wf_phase_candidates(struct wf_phases *p, const char *phase, int64_t slots,
+                                uint32_t dtype, weft_tensor **pairs) WF_NODISCARD;
+
 /* ---- the operators ---- */
 
 weft_status wf_phases_softmax(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
@@ -131,6 +146,11 @@ weft_status wf_phases_softmax_bwd(struct wf_phases *p, weft_tensor **outputs) WF
 weft_status wf_phases_logsumexp(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
 weft_status wf_phases_var(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
 weft_status wf_phases_rows_bwd(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
+weft_status wf_phases_layer_norm(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
+weft_status wf_phases_layer_norm_bwd(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
+weft_status wf_phases_rms_norm(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
+weft_status wf_phases_rms_norm_bwd(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
+weft_status wf_phases_cumsum(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
 weft_status wf_phases_best(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
 weft_status wf_phases_topk(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;
 weft_status wf_phases_cross_entropy(struct wf_phases *p, weft_tensor **outputs) WF_NODISCARD;

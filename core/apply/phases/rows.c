@@ -112,6 +112,43 @@ weft_status wf_stacked_spec(const weft_spec *spec, uint32_t count, weft_spec **o
     return wf_spec_intern(&layout, out);
 }
 
+weft_status wf_columns_spec(const weft_spec *spec, uint32_t reduced, uint32_t reduction,
+                            uint32_t dtype, weft_spec **out)
+{
+    uint32_t all = (1u << spec->layout.dims) - 1;
+
+    return wf_rows_spec(spec, all & ~reduced, false, reduction, dtype, out);
+}
+
+static int64_t count_runs(const weft_spec *spec, int32_t rank, int32_t dim)
+{
+    int64_t count = 0;
+    weft_run run;
+
+    for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at += run.length)
+        count++;
+    return count;
+}
+
+int64_t wf_most_runs(const weft_spec *spec, int32_t dim)
+{
+    const weft_mesh *mesh = spec->layout.mesh;
+    bool consecutive = true;
+    int64_t most = 1;
+
+    for (int32_t a = 0; a < mesh->axes; a++) {
+        const weft_placement *p = &spec->layout.placements[a];
+        if (wf_placement_splits(p) && p->dim == dim)
+            consecutive =
+                consecutive && (p->kind == WEFT_PLACE_SHARD || p->kind == WEFT_PLACE_SIZES);
+    }
+    for (int32_t i = 0; !consecutive && i < mesh->size; i++) {
+        int64_t runs = count_runs(spec, weft_mesh_rank_at(mesh, i), dim);
+        if (runs > most) most = runs;
+    }
+    return most;
+}
+
 weft_status wf_complete_spec(const weft_spec *spec, weft_spec **out)
 {
     struct wf_layout layout = rows_of(spec, 0, true, (weft_placement){0}, spec->layout.dtype);

@@ -50,7 +50,10 @@ typedef struct weft_op_run {
     /* The attributes of the call.  Those that are sizes of factors in the rule are sizes of this
      * rank's part, and a list `shape` is the shape of the first output's shard. */
     const weft_op_attr *attrs;
-    double count;                 /* an average divides the sum of this rank's elements by it */
+    /* What an average divides the sum of this rank's elements by: the sizes of all factors of the
+     * rule that the first output is reduced over, divided by the number of ranks over whose
+     * contributions the output is the average, P(avg).  For lists, that of the first element. */
+    double count;
     const weft_op_choice *choice; /* the strategy */
 } weft_op_run;
 
@@ -64,9 +67,10 @@ typedef struct weft_op_run {
  * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
  * ranks are simulated, one call after the other.
  * Another result than WEFT_OK fails the call on this rank; KERNEL sets the text of its error with
- * weft_fail.  It must not call functions that are collective.  It is not called if the shards of
- * all inputs of a rank are empty because of their layouts, and the rank's outputs are partial: they
- * are then set to the identity of their reduction.
+ * weft_fail.  A number that is not an error of weft is answered as WEFT_ERR_INVALID.  It must not
+ * call functions that are collective.  It is not called if the shards of all inputs of a rank are
+ * empty because of their layouts, and the rank's outputs are partial: they are then set to the
+ * identity of their reduction.
  *
  * The first call on a mesh is collective: its ranks compare their rules (WEFT_ERR_MISMATCH).  A
  * call with moves is collective over the mesh.

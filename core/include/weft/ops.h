@@ -184,10 +184,10 @@ typedef struct weft_op_options {
     const weft_spec *const *wanted_outputs;
 } weft_op_options;
 
-/* Find out whether the inputs of CALL are legal without communication.  *OUT has the layouts of the
- * outputs.  OPTIONS may be NULL.  The caller releases *OUT.
- * WEFT_ERR_NOT_FOUND: the operator has no rule.
- * WEFT_ERR_INVALID: CALL does not fit the rule.
+/* Find out whether the inputs of CALL are legal without communication.  The answer depends on the
+ * placements: it is the same for tensors without elements and on axes of one rank, where no move
+ * communicates.  *OUT has the layouts of the outputs.  OPTIONS may be NULL.  The caller releases
+ * *OUT. WEFT_ERR_NOT_FOUND: the operator has no rule. WEFT_ERR_INVALID: CALL does not fit the rule.
  * WEFT_ERR_MISMATCH: the inputs are not legal; the error text names an input, its placement, the
  * placements that the other inputs allow, and the cheapest move that makes the call legal. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
@@ -196,11 +196,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
 
 /* Find the cheapest strategy for CALL, with the moves of its inputs.  A strategy that needs no move
  * is taken first, then one whose changes need no communication; if OPTIONS price the moves of
- * outputs, only where these take no time.  Among equal costs, the one that changes fewest inputs is
- * taken, then the first in the order of weft_op_list.  OPTIONS may be NULL.  The caller releases
- * *OUT.  Errors as in weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude every strategy;
- * WEFT_ERR_UNSUPPORTED: inputs must be moved, and the rows of the axes have more than 262,144
- * combinations, which are not compared.  A rule with 8 rows has that many on 6 axes. */
+ * outputs, only where these take no time.  An input in parts, or with an owner, becomes partial
+ * only if the call has no other strategy: that move costs little and leaves more to reduce.  Among
+ * equal costs, the one that changes fewest inputs is taken, then the first in the order of
+ * weft_op_list.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in weft_op_check;
+ * WEFT_ERR_MISMATCH: OPTIONS exclude every strategy; WEFT_ERR_UNSUPPORTED: inputs must be moved,
+ * and the rows of the axes have more than 262,144 combinations, which are not compared.  A rule
+ * with 8 rows has that many on 6 axes. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_propose(const weft_op_call *call,
                                                     const weft_op_options *options,
                                                     weft_op_choice **out);

@@ -22,6 +22,9 @@
 extern "C" {
 #endif
 
+/* The most outputs that an operator has here. */
+enum { WEFT_OP_PHASES_OUTPUTS = 3 };
+
 /* Apply the operator of CALL to INPUTS as weft_op_apply does, but split dimensions stay split.
  * The operators, with their inputs, attributes and outputs, are:
  *
@@ -32,22 +35,32 @@ extern "C" {
  *     var std                            x           dims keepdim correction unbiased   v
  *     var_mean std_mean                  x           the same                 v m
  *     var_bwd                            g x m       the same                 d
+ *     layer_norm                         x w? b?     dims eps                 y m r
+ *     layer_norm_bwd                     g x m r w? b?   the same             dx dw db
+ *     rms_norm                           x w?        dims eps                 y r
+ *     rms_norm_bwd                       g x r w?    the same                 dx dw
+ *     cumsum                             x           dim                      y
  *     argmax argmin                      x           dims keepdim             i
  *     max_dim min_dim                    x           dims keepdim             v i
  *     topk                               x           dim k largest sorted     v i
- *     cross_entropy                      x t         reduction ignore_index   l e z
- *     cross_entropy_bwd                  g x t e z?  the same                 d
+ *     cross_entropy                      x t w?      reduction ignore_index   l e z
+ *     cross_entropy_bwd                  g x t e z? w?   the same             d
  *     embedding gather index_select      as in their rules
  *
- * x of a softmax's backward is y, or g if only g is split.
+ * x of a softmax's backward is y, or g if only g is split.  The backward of a norm takes the layout
+ * of g if only g is split.  The dimensions of a norm are the last ones of x; w and b have these
+ * dimensions, m and r the others and size 1 in place of these.  dw and db have the dtype of g.
  * `dim` is needed; `dims` is a number or a list, and all dimensions without it.  Classes of a cross
  * entropy are dimension 1 of x; targets t are i64; `reduction` is "none", "sum" or "mean"; e is the
  * logarithm of the sum of exponentials, which cross_entropy_bwd needs, and z, the number of targets
- * that count, is NULL unless `reduction` is "mean".  l, e and z are f64 if x is, and f32 otherwise.
+ * that count, is NULL unless `reduction` is "mean".  w has a weight for each class: the loss of a
+ * target is multiplied by the weight of its class, and z is the sum of the weights of the targets
+ * that count.  l, e and z are f64 if x is, and f32 otherwise.
  *
  * Outputs are complete: partial on no axis, and replicated over axes that split a dimension which
- * the output lacks.  Outputs with the dimensions of x have the layout of x.  OUTPUTS has room for
- * all of them; the caller releases them.  *OUTPUTS is not written if the call fails.
+ * the output lacks.  Outputs with the dimensions of x have the layout of x; dw and db have that of
+ * x in their dimensions.  OUTPUTS has room for all of them; the caller releases them.  *OUTPUTS is
+ * not written if the call fails.
  *
  * KERNEL is called once per phase on each rank that has an element of the phase's output.
  * run->name is `OPERATOR.PHASE`, run->attrs are those of the call, run->choice is NULL, and
@@ -58,11 +71,14 @@ extern "C" {
  * and var_bwd, which have no such form, always have phases.
  *
  * A phase moves its statistics over the axes that split the dimensions as one batch: two values of
- * each row for softmax, log_softmax, logsumexp and var, one for the backward of a softmax, three of
- * each target for cross_entropy and none for its backward; for the others K values with indices
- * from each rank along these axes, with K 1 or, for topk, the smaller of k and the length of the
- * largest part.  Inputs that are not in the layout of x are moved as weft_op_moves_set permits, and
- * are cut without communication where they are replicated.  If x is partial it must move too.
+ * each row for softmax, log_softmax, logsumexp, var, layer_norm and the backward of layer_norm; one
+ * for rms_norm and the backward of a softmax and of rms_norm; three of each target for
+ * cross_entropy and none for its backward, with weights one more for each; for the others K values
+ * with indices from each rank along these axes: K is 1, for topk the smaller of k and the length of
+ * the largest part, and for cumsum the most runs of indices that a rank has.  The gradients dw and
+ * db are summed over the axes that split other dimensions.  Inputs that are not in the layout of x
+ * are moved as weft_op_moves_set permits, and are cut without communication where they are
+ * replicated.  If x is partial it must move too.
  *
  * Collective over the mesh.  Errors that follow from the arguments come alike on all ranks:
  * WEFT_ERR_UNSUPPORTED: the operator has no phases.  WEFT_ERR_INVALID: inputs or attributes do not

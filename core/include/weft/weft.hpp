@@ -1159,6 +1159,27 @@ result<std::vector<tensor>> apply(context_ref context, weft_op_call call,
     return detail::own_tensors(outputs);
 }
 
+/* The same, but split dimensions stay split (phases.h).  Absent outputs at the end are left out: a
+ * cross entropy has two outputs, or three with the reduction "mean". */
+template <class Kernel>
+result<std::vector<tensor>> apply_phases(context_ref context, weft_op_call call,
+                                         const std::vector<tensor> &inputs, Kernel &&kernel,
+                                         stream_ref stream = {})
+{
+    std::vector<weft_tensor *> raw = detail::raw_tensors(inputs);
+    std::vector<weft_tensor *> outputs(WEFT_OP_PHASES_OUTPUTS, nullptr);
+
+    call.inputs = nullptr;
+    call.input_count = static_cast<uint32_t>(raw.size());
+    status done = weft_op_apply_phases(
+        context.get(), &call, raw.data(), detail::run_kernel<std::remove_reference_t<Kernel>>,
+        const_cast<void *>(static_cast<const void *>(&kernel)), stream.get(), outputs.data());
+    if (!done) return done;
+    while (!outputs.empty() && outputs.back() == nullptr)
+        outputs.pop_back();
+    return detail::own_tensors(outputs);
+}
+
 /* Move-only.  The calls that compute the gradients of a call (ops.h). */
 class op_backward : public detail::unique<detail::ref<weft_op_backward>, weft_op_backward,
                                           weft_op_backward_release>

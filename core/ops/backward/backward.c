@@ -74,6 +74,32 @@ static bool is_rounded(const weft_op_call *call)
     return mode != NULL && mode->kind == WEFT_ATTR_TEXT && strcmp(mode->text, "none") != 0;
 }
 
+/* True if CALL reads the values of OPERAND, and not its shape alone. */
+static bool reads_values(const weft_op_call *call, uint32_t operand)
+{
+    return !(operand == 0 &&
+             (strcmp(call->name, "copy") == 0 || strcmp(call->name, "zeros_like") == 0));
+}
+
+/* A product with a complex tensor would need its conjugate, which the formulas lack. */
+static weft_status check_complex(const struct wf_derivation *d)
+{
+    const weft_op_backward *b = d->backward;
+
+    for (uint32_t i = 0; i < b->info.calls; i++)
+        for (uint32_t k = 0; k < b->calls[i].call->input_count; k++) {
+            weft_op_operand operand = b->calls[i].operands[k];
+            const weft_spec *spec = wf_backward_spec(b, operand);
+
+            if (spec != NULL && operand.source <= WEFT_OP_FROM_OUTPUT &&
+                wf_dtype_is_complex(spec->layout.dtype) && reads_values(b->calls[i].call, k))
+                return wf_fail(WEFT_ERR_UNSUPPORTED,
+                               "operator %.100s: its gradients are known for real numbers only",
+                               d->forward->name);
+        }
+    return WEFT_OK;
+}
+
 static weft_status derive(struct wf_derivation *d)
 {
     const char *formula = d->is_registered ? NULL : wf_formula_find(d->forward);
@@ -82,14 +108,10 @@ static weft_status derive(struct wf_derivation *d)
     if (is_rounded(d->forward))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "operator %.100s: a rounded result has no gradient",
                        d->forward->name);
-    for (uint32_t i = 0; i < d->backward->info.inputs; i++)
-        if (d->backward->inputs[i] != NULL && wf_derive_wants(d, i) &&
-            wf_dtype_is_complex(d->backward->inputs[i]->layout.dtype))
-            return wf_fail(WEFT_ERR_UNSUPPORTED,
-                           "operator %.100s: the gradient of input %u is not known, because the "
-                           "input is complex",
-                           d->forward->name, i);
-    if (formula != NULL) return wf_formula_evaluate(d, formula);
+    if (formula != NULL || (!d->is_registered && strcmp(d->forward->name, "einsum") == 0)) {
+        WF_TRY(formula != NULL ? wf_formula_evaluate(d, formula) : wf_einsum_evaluate(d));
+        return check_complex(d);
+    }
     WF_TRY(wf_written_evaluate(d, &found));
     if (found) return WEFT_OK;
     return wf_fail(WEFT_ERR_UNSUPPORTED,

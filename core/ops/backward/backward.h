@@ -2,6 +2,7 @@
  *
  *     formulas.c  the gradients of operators, as text
  *     evaluate.c  reads a formula and makes its calls
+ *     einsum.c    the gradients of einsum, which depend on its equation
  *     values.c    attributes of these calls
  *     steps.c     the list of calls, with the layouts of their results
  *     written.c   gradients by an operator NAME_bwd, whose tensors have the names of NAME's
@@ -54,6 +55,10 @@ const char *wf_formula_find(const weft_op_call *call);
 /* ---- evaluate.c ---- */
 
 weft_status wf_formula_evaluate(struct wf_derivation *d, const char *formula) WF_NODISCARD;
+
+/* ---- einsum.c ---- */
+
+weft_status wf_einsum_evaluate(struct wf_derivation *d) WF_NODISCARD;
 
 /* ---- values.c ---- */
 

@@ -11,6 +11,7 @@
  *     shape(x), kept(x)         the shape of x; the same with size 1 for dimensions `dims`
  *     size(x), sizes(x)         the size of dimension `dim` of x, and of each tensor of a list
  *     rows(x), number(x)        the size of dimension 0; how many tensors a list has
+ *     dtype(x)                  the name of its dtype
  *     count                     elements of the first input for each of the first output
  *     inverse(order)            the inverse of a permutation
  *     w?                        w, or nothing if the rule has no w
@@ -54,6 +55,7 @@ static const char *const formulas[] = {
     "add_scalar sub_scalar shift: a = g",
     "rsub_scalar: a = scaled(neg(g), alpha)",
     "cast: a = g",
+    "dropout: x = dropout_bwd(g, m, *)",
     "add: a = g; b = scaled(g, alpha)",
     "sub: a = g; b = scaled(neg(g), alpha)",
     "rsub: a = scaled(neg(g), alpha); b = g",
@@ -71,6 +73,10 @@ static const char *const formulas[] = {
     /* reductions and scans */
     "sum: x = copy(x, reshape(g, shape=kept(x)))",
     "mean: x = copy(x, div_scalar(reshape(g, shape=kept(x)), s=count))",
+    /* elements that are equal to the result share its gradient */
+    ("amax amin max min: x = mul(cast(eq(x, reshape(y, shape=kept(x))), to=dtype(x)),"
+    " div(reshape(g, shape=kept(x)),"
+    " sum(cast(eq(x, reshape(y, shape=kept(x))), to=dtype(x)), dims=dims, keepdim=1)))"),
     "logsumexp: x = mul(reshape(g, shape=kept(x)), exp(sub(x, reshape(y, shape=kept(x)))))",
     "softmax: x = softmax_bwd(g, y, dim=dim)",
     "log_softmax: x = log_softmax_bwd(g, y, dim=dim)",
@@ -84,6 +90,7 @@ static const char *const formulas[] = {
     "group_norm: x w b = group_norm_bwd(g, x, m, r, w, *)",
     "mse_loss: a = mse_loss_bwd(g, a, b, *); b = neg(mse_loss_bwd(g, a, b, *))",
     "nll_loss: x = nll_loss_bwd(g, x, t, w?, z, *)",
+    "cross_entropy: x = cross_entropy_bwd(g, x, t, *)",
     "sdpa: q k v = sdpa_bwd(g, q, k, v, o, l, m, *)",
     "sdpa_gqa: q k v = sdpa_gqa_bwd(g, q, k, v, o, l, *)",
     "rope: x = rope(g, c, neg(n), *)",
@@ -101,6 +108,10 @@ static const char *const formulas[] = {
     ("baddbmm: c = scaled(g, beta); a = scaled(bmm(g, transpose(b, dims=[-2,-1])), alpha);"
     " b = scaled(bmm(transpose(a, dims=[-2,-1]), g), alpha)"),
     "grouped_mm_3d: x = bmm(g, transpose(w, dims=[-2,-1])); w = bmm(transpose(x, dims=[-2,-1]), g)",
+    /* windows */
+    "conv: x f b = conv_bwd(g, x, f, *)",
+    "max_pool: x = max_pool_bwd(g, x, i, *)",
+    "avg_pool: x = avg_pool_bwd(g, x, *)",
     /* lookup */
     "embedding: w = embedding_bwd(g, i, w, v=rows(w), *)",
     "gather: x = scatter_add(zeros_like(x), i, g, dim=dim)",

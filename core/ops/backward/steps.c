@@ -154,6 +154,44 @@ static weft_status keep_call(weft_op_backward *b, const weft_op_call *call,
     return WEFT_OK;
 }
 
+static bool same_attr(const weft_op_attr *a, const weft_op_attr *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind) return false;
+    if (a->kind == WEFT_ATTR_TEXT) return strcmp(a->text, b->text) == 0;
+    if (a->kind == WEFT_ATTR_LIST)
+        return a->count == b->count &&
+               (a->count == 0 || memcmp(a->list, b->list, a->count * sizeof *a->list) == 0);
+    return a->kind == WEFT_ATTR_INT ? a->integer == b->integer
+                                    : memcmp(&a->real, &b->real, sizeof a->real) == 0;
+}
+
+static bool same_call(const weft_op_gradient_call *known, const weft_op_call *call,
+                      const struct wf_operands *operands)
+{
+    if (strcmp(known->call->name, call->name) != 0 || known->call->input_count != operands->count ||
+        known->call->attr_count != call->attr_count)
+        return false;
+    for (uint32_t i = 0; i < operands->count; i++)
+        if (known->operands[i].source != operands->list[i].source ||
+            known->operands[i].index != operands->list[i].index)
+            return false;
+    for (uint32_t i = 0; i < call->attr_count; i++)
+        if (!same_attr(&known->call->attrs[i], &call->attrs[i])) return false;
+    return true;
+}
+
+/* True if a call before is the same: *RESULT is its first result. */
+static bool is_known(const weft_op_backward *b, const weft_op_call *call,
+                     const struct wf_operands *operands, weft_op_operand *result)
+{
+    for (uint32_t i = 0; i < b->info.calls; i++)
+        if (b->calls[i].result_count == 1 && same_call(&b->calls[i], call, operands)) {
+            *result = (weft_op_operand){WEFT_OP_FROM_RESULT, b->calls[i].first_result};
+            return true;
+        }
+    return false;
+}
+
 weft_status wf_step_add(struct wf_derivation *d, weft_op_call *call,
                         const struct wf_operands *operands, weft_op_operand *result)
 {
@@ -163,6 +201,7 @@ weft_status wf_step_add(struct wf_derivation *d, weft_op_call *call,
     weft_op_choice *choice = NULL;
     weft_status status;
 
+    if (is_known(b, call, operands, result)) return WEFT_OK;
     if (specs == NULL || list == NULL) return wf_fail_memory(operands->count * sizeof *list);
     call->inputs = specs;
     call->input_count = operands->count;

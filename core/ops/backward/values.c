@@ -160,6 +160,14 @@ static weft_status add_inverse(struct wf_derivation *d, struct wf_scan *scan, co
     return wf_value_add_list(d, name, inverse, count, call);
 }
 
+static weft_status add_dtype(struct wf_derivation *d, const char *name, uint32_t dtype,
+                             weft_op_call *call)
+{
+    const weft_op_attr attr = {.kind = WEFT_ATTR_TEXT, .text = weft_dtype_name(dtype)};
+
+    return wf_value_add(d, name, &attr, call);
+}
+
 /* "shape(x)" and the like, from behind the parenthesis. */
 static weft_status add_function(struct wf_derivation *d, struct wf_scan *scan, const char *name,
                                 const char *word, size_t length, weft_op_call *call)
@@ -177,6 +185,8 @@ static weft_status add_function(struct wf_derivation *d, struct wf_scan *scan, c
     layout = &wf_backward_spec(d->backward, one.list[0])->layout;
     if (length == 5 && memcmp(word, "shape", 5) == 0)
         return wf_value_add_list(d, name, layout->shape, (uint32_t)layout->dims, call);
+    if (length == 5 && memcmp(word, "dtype", 5) == 0)
+        return add_dtype(d, name, layout->dtype, call);
     if (length == 4 && memcmp(word, "rows", 4) == 0)
         return wf_value_add_int(d, name, layout->shape[0], call);
     if (length == 4 && memcmp(word, "size", 4) == 0)

@@ -27,12 +27,16 @@ weft_status wf_attrs_check(const char *function, const weft_op_call *call)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.attrs is NULL", function);
     for (uint32_t i = 0; i < call->attr_count; i++) {
         const weft_op_attr *a = &call->attrs[i];
+        const char *wrong = a->name == NULL                                                ? "name"
+                            : a->kind > WEFT_ATTR_TEXT                                     ? "kind"
+                            : a->kind == WEFT_ATTR_TEXT && a->text == NULL                 ? "text"
+                            : a->kind == WEFT_ATTR_LIST && a->list == NULL && a->count > 0 ? "list"
+                                                                                           : NULL;
 
-        if (a->name == NULL || a->kind > WEFT_ATTR_TEXT ||
-            (a->kind == WEFT_ATTR_TEXT && a->text == NULL) ||
-            (a->kind == WEFT_ATTR_LIST && a->list == NULL && a->count > 0))
-            return wf_fail(WEFT_ERR_INVALID, "%s: attribute %u has no name or no value", function,
-                           i);
+        if (wrong != NULL)
+            return wf_fail(WEFT_ERR_INVALID, "%s: attribute %u, %.50s: its %s is %s", function, i,
+                           a->name != NULL ? a->name : "without a name", wrong,
+                           a->kind > WEFT_ATTR_TEXT ? "not one of enum weft_attr_kind" : "NULL");
     }
     return WEFT_OK;
 }

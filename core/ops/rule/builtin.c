@@ -87,9 +87,10 @@ const char *const wf_op_builtin[] = {
     "addcdiv(value): t[..] a[..] b[..] -> c[..]; lin t+a; aff t | a; mono t; type float c",
     "lerp: a[..] b[..] w[..] -> c[..]; lin a+b; aff a | b | w; type float c",
     "lerp_scalar(weight): a[..] b[..] -> c[..]; lin a+b; aff a | b; type float c",
-    "gelu_bwd silu_bwd threshold_bwd sigmoid_bwd tanh_bwd logit_bwd elu_bwd dropout_bwd"
+    "gelu_bwd silu_bwd threshold_bwd sigmoid_bwd tanh_bwd logit_bwd elu_bwd"
     "(approximate,threshold,alpha,scale,input_scale,is_result):"
     " g[..] y[..] -> d[..]; lin g; type float d",
+    "dropout_bwd(scale,p,train): g[..] m[..] -> d[..]; lin g; type float d",
     "copy: a[..] x[..] -> y[..]; shape a; pass x; type a y",
     "rrelu: x[..] n[..] -> y[..]; rand",
     /* ---- made from shapes ---- */
@@ -202,6 +203,11 @@ const char *const wf_op_builtin[] = {
     "cross_entropy(reduction=sum): x[n v] t[n] -> l[]; sum n; whole v; use lossparallel",
     /* each part would divide by its own count */
     "cross_entropy(reduction=mean): x[n v] t[n] -> l[]; whole n v; use lossparallel",
+    /* e, the logarithm of the sum of exponentials, and z, the targets that count, save work */
+    "cross_entropy_bwd(reduction=none,ignore_index): g[n] x[n v] t[n] e?[n] z?[] -> d[n v]; whole v;"
+    " lin g",
+    "cross_entropy_bwd(reduction=sum): g[] x[n v] t[n] e?[n] z?[] -> d[n v]; whole v; lin g",
+    "cross_entropy_bwd(reduction=mean): g[] x[n v] t[n] e?[n] z?[] -> d[n v]; whole n v; lin g",
     /* ---- contractions ---- */
     "einsum(eq): x*[X..] -> y[Y..]; make einsum",
     "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b",

@@ -160,12 +160,13 @@ weft_status wf_cp_compute(const struct wf_cp_pass *pass, int32_t step, struct wf
     const struct wf_cp_problems *problems = &cp->steps[step];
 
     for (size_t i = 0; i < problems->count; i++) {
+        uint64_t failures = wf_failure_count();
         weft_cp_call call;
         weft_status status;
 
         describe(pass, &problems->items[i], keys, &call);
         status = pass->kernel(pass->user, &call);
-        if (status != WEFT_OK) return wf_fail_context(status, "the kernel");
+        if (status != WEFT_OK) return wf_fail_callback(status, failures, "the kernel");
         WF_TRY(wf_cp_sync(cp, pass->stream));
         if (!pass->backward) {
             merge(pass, &call);

@@ -3,6 +3,7 @@
 #ifndef WEFT_TESTS_GRADIENT_KERNELS_H
 #define WEFT_TESTS_GRADIENT_KERNELS_H
 
+#include "support/op_kernels_windows.h"
 #include "support/op_kernels_data.h"
 #include "weft/apply.h"
 
@@ -294,6 +295,20 @@ static const struct {
     {"linear", k_rows_linear},
     {"addmm", k_addmm},
     {"einsum", k_einsum},
+    {"eq", k_eq},
+    {"cast", k_copy1},
+    {"amax", k_amax},
+    {"amin", k_amin},
+    {"dropout", k_dropout},
+    {"dropout_bwd", k_dropout_bwd},
+    {"cross_entropy", k_cross_entropy},
+    {"cross_entropy_bwd", k_cross_entropy_bwd},
+    {"conv", k_conv},
+    {"conv_bwd", k_conv_bwd},
+    {"max_pool", k_max_pool},
+    {"max_pool_bwd", k_max_pool_bwd},
+    {"avg_pool", k_avg_pool},
+    {"avg_pool_bwd", k_avg_pool_bwd},
     {"embedding", k_embedding},
     {"embedding_bwd", k_embedding_bwd},
     {"gather", k_gather},

@@ -8,16 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { INPUTS = 5, OUTPUTS = 3, DIMS = 3, TEXT = 256 };
+enum { INPUTS = 6, OUTPUTS = 3, DIMS = 3, TEXT = 256 };
 
 /* The source of the values of an input. */
-enum draw { VALUES, SPECIALS, CLASSES, INDICES, ONE };
+enum draw { VALUES, SPECIALS, CLASSES, INDICES, ONE, WEIGHTS };
 
 struct kind {
     const char *name;
     uint32_t inputs, outputs;
     enum draw draws[INPUTS];
-    char kinds[INPUTS + 1]; /* x: as x; r: rows of x; s: a scalar; l: a list; t: a table */
+    char kinds[INPUTS + 1]; /* x: as x; r: rows of x; k: the same with size 1 in place of the
+                             * others; c: one row; s: a scalar; l: a list; t: a table */
 };
 
 static const struct kind operators[] = {
@@ -33,6 +34,11 @@ static const struct kind operators[] = {
     {"var_mean", 1, 2, {VALUES}, "x"},
     {"std_mean", 1, 2, {SPECIALS}, "x"},
     {"var_bwd", 3, 1, {VALUES, VALUES, VALUES}, "rxr"},
+    {"layer_norm", 3, 3, {VALUES, VALUES, VALUES}, "xcc"},
+    {"layer_norm_bwd", 6, 3, {VALUES, VALUES, VALUES, VALUES, VALUES, VALUES}, "xxkkcc"},
+    {"rms_norm", 2, 2, {VALUES, VALUES}, "xc"},
+    {"rms_norm_bwd", 4, 2, {VALUES, VALUES, VALUES, VALUES}, "xxkc"},
+    {"cumsum", 1, 1, {VALUES}, "x"},
     {"argmax", 1, 1, {SPECIALS}, "x"},
     {"argmin", 1, 1, {SPECIALS}, "x"},
     {"max_dim", 1, 2, {SPECIALS}, "x"},
@@ -40,6 +46,8 @@ static const struct kind operators[] = {
     {"topk", 1, 2, {SPECIALS}, "x"},
     {"cross_entropy", 2, 3, {VALUES, CLASSES}, "xr"},
     {"cross_entropy_bwd", 5, 1, {VALUES, VALUES, CLASSES, VALUES, ONE}, "gxrrs"},
+    {"cross_entropy", 3, 3, {VALUES, CLASSES, WEIGHTS}, "xrc"},
+    {"cross_entropy_bwd", 6, 1, {VALUES, VALUES, CLASSES, VALUES, ONE, WEIGHTS}, "gxrrsc"},
     {"embedding", 2, 1, {VALUES, INDICES}, "tl"},
     {"gather", 2, 1, {VALUES, INDICES}, "xx"},
 };
@@ -117,6 +125,22 @@ static void draw_dims(struct trial *t)
     if (draw(t, 2) == 0) add_int(t, "keepdim", 1);
 }
 
+/* The last dimensions, from `dim` on. */
+static void draw_last_dims(struct trial *t)
+{
+    t->dim_count = 0;
+    t->reduced = 0;
+    for (int64_t d = t->dim; d < t->dims; d++) {
+        t->dim_list[t->dim_count++] = d;
+        t->reduced |= 1u << d;
+    }
+    add_attr(
+        t, (weft_op_attr){
+               .name = "dims", .kind = WEFT_ATTR_LIST, .list = t->dim_list, .count = t->dim_count});
+    snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), " dims from %lld",
+             (long long)t->dim);
+}
+
 static void draw_attrs(struct trial *t)
 {
     static const char *const reductions[] = {"none", "sum", "mean"};
@@ -129,8 +153,10 @@ static void draw_attrs(struct trial *t)
         add_attr(t,
                  (weft_op_attr){.name = "reduction", .kind = WEFT_ATTR_TEXT, .text = t->reduction});
         if (draw(t, 2) == 0) add_int(t, "ignore_index", 1);
-    } else if (strstr(t->kind->name, "softmax") != NULL || is(t, "gather")) {
+    } else if (strstr(t->kind->name, "softmax") != NULL || is(t, "gather") || is(t, "cumsum")) {
         add_int(t, "dim", t->dim);
+    } else if (strstr(t->kind->name, "_norm") != NULL) {
+        draw_last_dims(t);
     } else if (is(t, "topk")) {
         add_int(t, "dim", t->dim);
         add_int(t, "k", (int64_t)draw(t, (uint32_t)t->shape[t->dim] + 1));
@@ -228,6 +254,8 @@ static weft_status fill(void *user, const weft_op_run *run)
             ((int64_t *)out->memory)[i] = (int64_t)(random % (uint64_t)f->classes);
         else if (f->draw == SPECIALS)
             ((float *)out->memory)[i] = special(random, i);
+        else if (f->draw == WEIGHTS)
+            ((float *)out->memory)[i] = (float)(random % 4) / 2 + 0.5f;
         else
             ((float *)out->memory)[i] = f->draw == ONE ? 3 : (float)(random % 7) / 4 - 0.5f;
     }
@@ -309,9 +337,14 @@ static weft_status make_input(struct trial *t, uint32_t input, weft_tensor **who
     case 's':
         if (strcmp(t->reduction, "mean") != 0) return WEFT_OK;
         break;
+    case 'c':
+        for (int32_t d = 0; d < t->dims; d++)
+            if ((t->reduced >> d & 1) != 0) shape[dims++] = t->shape[d];
+        break;
     case 'g':
         if (strcmp(t->reduction, "none") != 0) break; /* fall through */
     default:
+        keep = keep || t->kind->kinds[input] == 'k';
         for (int32_t d = 0; d < t->dims; d++)
             if ((t->reduced >> d & 1) == 0 || keep)
                 shape[dims++] = (t->reduced >> d & 1) == 0 ? t->shape[d] : 1;

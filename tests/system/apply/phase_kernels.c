@@ -75,6 +75,7 @@ static weft_status terms(const weft_op_run *run, struct walk *w)
 
     fill(sum, 0);
     fill(hit, 0);
+    if (run->output_count > 2) fill(hit + 1, 0);
     for (const float *x; (x = walk_next(w)) != NULL;) {
         float above = *x - shift_of(floats(&run->inputs[1])[w->row]);
         int64_t target = integers(&run->inputs[2])[w->row];
@@ -82,7 +83,10 @@ static weft_status terms(const weft_op_run *run, struct walk *w)
         if (target != ignored && (target < 0 || target >= classes))
             return weft_fail(WEFT_ERR_INVALID, "target %lld is not a class", (long long)target);
         floats(sum)[w->row] += expf(above);
-        if (target == w->index) floats(hit)[w->row] = above;
+        if (target != w->index) continue;
+        floats(hit)[w->row] = above;
+        if (run->output_count > 2)
+            floats(hit + 1)[w->row] = floats(&run->inputs[3])[w->at[1] * run->inputs[3].strides[0]];
     }
     return WEFT_OK;
 }
@@ -160,8 +164,9 @@ static void finish_loss(const weft_op_run *run)
     for (int64_t i = 0; i < run->outputs[0].shard->elements; i++) {
         float log_sum = logf(floats(&run->inputs[1])[i]);
         bool counts = integers(&run->inputs[3])[i] != ignored;
+        float weight = run->input_count > 4 ? floats(&run->inputs[4])[i] : 1;
 
-        floats(&run->outputs[0])[i] = counts ? log_sum - floats(&run->inputs[2])[i] : 0;
+        floats(&run->outputs[0])[i] = counts ? weight * (log_sum - floats(&run->inputs[2])[i]) : 0;
         floats(&run->outputs[1])[i] = log_sum + shift_of(floats(&run->inputs[0])[i]);
     }
 }
@@ -174,7 +179,8 @@ static void total_loss(const weft_op_run *run)
     fill(&run->outputs[1], 0);
     for (int64_t i = 0; i < run->inputs[0].shard->elements; i++) {
         *floats(&run->outputs[0]) += floats(&run->inputs[0])[i];
-        *floats(&run->outputs[1]) += integers(&run->inputs[1])[i] != ignored ? 1 : 0;
+        if (integers(&run->inputs[1])[i] != ignored)
+            *floats(&run->outputs[1]) += run->input_count > 2 ? floats(&run->inputs[2])[i] : 1;
     }
 }
 
@@ -192,8 +198,24 @@ static void finish_loss_bwd(const weft_op_run *run, struct walk *w)
         float p = expf(*x - floats(&run->inputs[3])[w->row]);
         float scale = (each ? floats(g)[w->row] : *floats(g)) / count;
 
+        if (run->input_count > 5) scale *= floats(&run->inputs[5])[w->row];
         *d++ = target == ignored ? 0 : scale * (p - (target == w->index ? 1 : 0));
     }
+}
+
+/* The weight of each target whose class this rank has. */
+static void weigh(const weft_op_run *run)
+{
+    const weft_op_local *weights = &run->inputs[0], *out = &run->outputs[0];
+    weft_run some;
+
+    fill(out, 0);
+    for (int64_t at = 0; weft_spec_run(weights->spec, run->rank, 0, at, &some); at += some.length)
+        for (int64_t i = 0; i < out->shard->elements; i++) {
+            int64_t class = integers(&run->inputs[1])[i] - some.start;
+            if (class >= 0 && class < some.length)
+                floats(out)[i] = floats(weights)[(at + class) * weights->strides[0]];
+        }
 }
 
 /* ---- the phase by name ---- */
@@ -234,7 +256,15 @@ weft_status phase_kernel(void *user, const weft_op_run *run)
     (void)user;
     if (phase == NULL) return whole_kernel(run);
     phase++;
+    if (starts(run->name, "cumsum")) return cumsum_kernel(run);
+    if (strstr(run->name, "_norm") != NULL && strcmp(phase, "sum") != 0 &&
+        strcmp(phase, "squares") != 0)
+        return norm_kernel(run);
     if (strcmp(phase, "candidates") == 0 || strcmp(phase, "pick") == 0) return pairs_kernel(run);
+    if (strcmp(phase, "weight") == 0) {
+        weigh(run);
+        return WEFT_OK;
+    }
     walk_begin(w, run, x, reduced_dims(run, x));
     if (strcmp(phase, "finish") == 0) return finish(run, w);
     if (strcmp(phase, "terms") == 0) return terms(run, w);

@@ -49,6 +49,11 @@ weft_status pairs_kernel(const weft_op_run *run);
 /* y = x at the indices in one dimension; what this rank does not have counts as 0. */
 weft_status gather_kernel(const weft_op_run *run);
 
+/* ---- norms.c ---- */
+
+weft_status norm_kernel(const weft_op_run *run);
+weft_status cumsum_kernel(const weft_op_run *run);
+
 /* ---- whole.c ---- */
 
 weft_status whole_kernel(const weft_op_run *run);

@@ -69,6 +69,31 @@ START_TEST(only_wanted_gradients_are_computed)
 }
 END_TEST
 
+START_TEST(equal_calls_are_made_once)
+{
+    weft_op_backward *b = backward_of("amax", "2", "f64[4,6] S(0)", "dims=1", NULL);
+    weft_op_backward_info info = {.struct_size = sizeof info};
+
+    ck_assert_int_eq(weft_op_backward_get(b, &info), WEFT_OK);
+    ck_assert_uint_eq(info.calls, 7); /* reshape, eq, cast; reshape, sum, div; mul */
+    ck_assert_str_eq(gradient_layout(b, 0), "f64[4,6] S(0)");
+    weft_op_backward_release(&b);
+}
+END_TEST
+
+START_TEST(the_equations_of_gradients_follow_from_that_of_einsum)
+{
+    weft_op_backward *b =
+        backward_of("einsum", "2", "f64[4,6] S(1) ; f64[6,3] S(0)", "eq=ij,jk", NULL);
+
+    ck_assert_str_eq(weft_op_backward_call(b, 0)->call->attrs[0].text, "ik,jk->ij");
+    ck_assert_str_eq(weft_op_backward_call(b, 1)->call->attrs[0].text, "ik,ij->jk");
+    ck_assert_str_eq(gradient_layout(b, 0), "f64[4,6] S(1)");
+    ck_assert_str_eq(gradient_layout(b, 1), "f64[6,3] S(0)");
+    weft_op_backward_release(&b);
+}
+END_TEST
+
 START_TEST(operators_of_the_program_have_gradients_by_a_rule_of_their_own)
 {
     weft_op_backward *b;
@@ -175,7 +200,10 @@ START_TEST(calls_without_known_gradients_are_refused)
            "register an operator argsort_bwd");
     refuse("relu_", "f32[4] R", "", WEFT_ERR_UNSUPPORTED, "not of forms in place");
     refuse("div", "f32[4] R ; f32[4] R", "rounding_mode=floor", WEFT_ERR_UNSUPPORTED, "rounded");
-    refuse("mul", "c64[4] R ; c64[4] R", "", WEFT_ERR_UNSUPPORTED, "the input is complex");
+    refuse("einsum", "f32[2,4] R ; f32[2,4] R", "eq=...i,...i->...", WEFT_ERR_UNSUPPORTED,
+           "an equation with an ellipsis");
+    refuse("max_pool", "f32[2,4,8] R", "kernel=2,", WEFT_ERR_INVALID, "input i is missing");
+    refuse("mul", "c64[4] R ; c64[4] R", "", WEFT_ERR_UNSUPPORTED, "for real numbers only");
     refuse("mm", "f32[4,5] R", "", WEFT_ERR_INVALID, "mm");
     refuse("exp", "i64[4] R ; i64[4] R", "", WEFT_ERR_INVALID, "exp");
     refuse("no_such", "f32[4] R", "", WEFT_ERR_NOT_FOUND, "no_such");
@@ -233,7 +261,8 @@ START_TEST(without_memory_nothing_leaks)
 }
 END_TEST
 
-SUITE(apply_backward_calls, only_wanted_gradients_are_computed,
+SUITE(apply_backward_calls, only_wanted_gradients_are_computed, equal_calls_are_made_once,
+      the_equations_of_gradients_follow_from_that_of_einsum,
       operators_of_the_program_have_gradients_by_a_rule_of_their_own,
       lists_of_a_rule_have_gradients, a_rule_of_the_program_comes_before_the_gradients_of_weft,
       attributes_at_their_limits_have_gradients, an_empty_list_of_dimensions_is_all_of_them,

@@ -227,7 +227,7 @@ static weft_status refuse_calls(void *unused)
     inputs[1] = NULL;
     REFUSES(APPLY(&call, inputs), "inputs[1]");
     inputs[1] = rows;
-    REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32, for which it is not defined");
+    REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32; expected i64");
     FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
           "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
     HOLDS(out == NULL);
@@ -240,9 +240,36 @@ static weft_status refuse_calls(void *unused)
     return WEFT_OK;
 }
 
+static weft_status refuse_norms(void *unused)
+{
+    const weft_op_attr dims[] = {{.name = "dims", .kind = WEFT_ATTR_INT, .integer = 0},
+                                 {.name = "dims", .kind = WEFT_ATTR_INT, .integer = -1}};
+    const weft_op_call first = call_of("rms_norm", 1, &dims[0], 1);
+    const weft_op_call last = call_of("rms_norm", 2, &dims[1], 1);
+    weft_tensor *inputs[2], *out = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4,8] S(0)", &inputs[0]));
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &inputs[1]));
+    REFUSES(weft_op_apply_phases(context, &first, inputs, phase_kernel, NULL, NULL, &out),
+            "the attribute dims must list the last dimensions of x");
+    weft_tensor_release(&inputs[0]);
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &inputs[0]));
+    REFUSES(weft_op_apply_phases(context, &last, inputs, phase_kernel, NULL, NULL, &out),
+            "input 1 has the shape [4,8]; expected [8]");
+    HOLDS(out == NULL);
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
 START_TEST(wrong_calls_are_refused)
 {
     run_on(2, refuse_calls, NULL);
+    run_on(2, refuse_norms, NULL);
 }
 END_TEST
 
@@ -253,7 +280,7 @@ static weft_status refuse_attributes(void *unused)
     const struct {
         const weft_op_attr *attr;
         const char *reason;
-    } cases[] = {{&nothing, "weft_op_apply_phases: attribute 0 has no name or no value"},
+    } cases[] = {{&nothing, "weft_op_apply_phases: attribute 0, dims: its list is NULL"},
                  {&text, "attribute keepdim is true; it must be true or false"},
                  {NULL, "weft_op_call.attrs is NULL"}};
     weft_tensor *x, *out = NULL;

@@ -109,6 +109,39 @@ static weft_status count_softmax(weft_context *context)
     return WEFT_OK;
 }
 
+static weft_status count_norms(weft_context *context)
+{
+    const weft_op_attr dims = {.name = "dims", .kind = WEFT_ATTR_INT, .integer = 1};
+    const weft_op_call norm = call_of("layer_norm", 3, &dims, 1);
+    const weft_op_call rms = call_of("rms_norm", 2, &dims, 1);
+    const weft_op_call back = call_of("layer_norm_bwd", 5, &dims, 1);
+    const weft_op_call scan = call_of("cumsum", 1, &dim_1, 1);
+    weft_tensor *x[5] = {NULL}, *y[3] = {NULL}, *d[3] = {NULL};
+    weft_counts counts;
+
+    WF_TRY(make(context, "dp=1,tp=4", "f32[8,64] R,S(1)", &x[0]));
+    WF_TRY(make(context, "dp=1,tp=4", "f32[64] R,S(0)", &x[1])); /* there is no bias */
+    WF_TRY(count(context, &norm, x, y, &counts));
+    HOLDS(prints(y[0], "f32[8,64] R,S(1)") && prints(y[2], "f32[8,1] R,R"));
+    HOLDS(reductions(&counts) == 2 && counts.sent == 2 * ROWS * sizeof(float));
+    x[2] = y[1], x[3] = y[2], x[4] = x[1], x[1] = y[0];
+    WF_TRY(count(context, &back, x, d, &counts));
+    HOLDS(prints(d[0], "f32[8,64] R,S(1)") && prints(d[2], "f32[64] R,S(0)"));
+    HOLDS(reductions(&counts) == 1 && counts.sent == 2 * ROWS * sizeof(float));
+    release(3, d);
+    release(3, y);
+    x[1] = x[4];
+    WF_TRY(count(context, &rms, x, y, &counts));
+    HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    release(2, y);
+    WF_TRY(count(context, &scan, x, y, &counts));
+    HOLDS(prints(y[0], "f32[8,64] R,S(1)"));
+    HOLDS(counts.received <= 4 * ROWS * (sizeof(float) + sizeof(int64_t)));
+    release(1, y);
+    release(2, x);
+    return WEFT_OK;
+}
+
 static weft_status count_best(weft_context *context)
 {
     const weft_op_attr attrs[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 3}};
@@ -157,6 +190,7 @@ static weft_status count_all(void *unused)
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(count_softmax(context));
+    WF_TRY(count_norms(context));
     WF_TRY(count_best(context));
     WF_TRY(count_loss(context));
     weft_context_release(&context);

@@ -84,6 +84,8 @@ weft_status whole_kernel(const weft_op_run *run)
 
     if (strncmp(run->name, "arg", 3) == 0 || strstr(run->name, "_dim") != NULL || is(run, "topk"))
         return pairs_kernel(run);
+    if (strstr(run->name, "_norm") != NULL) return norm_kernel(run);
+    if (is(run, "cumsum")) return cumsum_kernel(run);
     if (is(run, "gather")) return gather_kernel(run);
     if (is(run, "embedding")) return plain_kernel(NULL, run);
     walk_begin(w, run, x, reduced_dims(run, x));

@@ -4,6 +4,7 @@
  * inputs are split in all ways, uneven ones among them, or have an owner; contributions of partial
  * inputs are random. */
 #include "support/op_kernels_data.h"
+#include "support/op_kernels_windows.h"
 #include "support/random_layout.h"
 #include "support/suite.h"
 
@@ -151,6 +152,11 @@ static const struct op_case known[] = {
     {"sdpa_gqa_bwd", k_sdpa_bwd,
      "f32[2,6,a,2] ; f32[2,6,a,2] ; f32[2,3,a,2] ; f32[2,3,a,2] ; f32[2,6,a,2] ; f32[2,6,a]", "r=2",
      0, -1, 0},
+    {"dropout_bwd", k_mul, "f32[a,b] ; bool[a,b]", "p=0", 0, -2, 0},
+    {"cross_entropy_bwd", k_cross_entropy_bwd, "f32[a] ; f32[a,b] ; i64[a] ; - ; -",
+     "reduction=none", 0, -2, 'b'},
+    {"cross_entropy_bwd", k_cross_entropy_bwd, "f32[] ; f32[a,b] ; i64[a] ; - ; -", "reduction=sum",
+     0, -2, 'b'},
     {"conv", k_conv, "f32[a,b,8] ; f32[c,b,3] ; f32[c]", "", 0, -2, 0},
     {"conv", k_conv, "f32[a,b,8] ; f32[c,b,2] ; -", "stride=2,", 0, -2, 0},
     {"avg_pool", k_avg_pool, "f32[a,b,6]", "kernel=2,", 0, -2, 0},

@@ -23,12 +23,19 @@ START_TEST(the_cheaper_input_moves)
                      "R ; S(1) -> S(1)");
     ck_assert_str_eq(op_propose("softmax", "4", "f32[4096,64] S(1)", "dim=1"), "S(0) -> S(0)");
     ck_assert_str_eq(op_propose("exp", "4", "f32[64,64] P(sum)", ""), "S(0) -> S(0)");
+    /* nothing travels of a tensor without elements */
+    ck_assert_str_eq(op_propose("mm", "2x2", "f32[0,6] P(avg),R ; f32[6,4] S(1),S(0)", ""),
+                     "R,S(1) ; S(1),S(0) -> S(1),P(sum)");
     /* a part does not become a contribution */
     ck_assert_str_eq(op_propose("reshape", "4", "f32[12,8] S(1)", "shape=16,6"), "S(0) -> S(0)");
     ck_assert_str_eq(op_propose("reshape", "4", "f32[3,8] S(1)", "shape=8,3"), "R -> R");
     /* unless there is no other way */
     ck_assert_str_eq(op_propose("add_", "2", "f32[5,7] P(sum) ; f32[5,7] S(0)", ""),
                      "P(sum) ; P(sum) -> P(sum)");
+    /* what is written in place has the shape of its memory */
+    ck_assert_ptr_nonnull(strstr(op_propose("mm_", "4", "f32[8,6] S(0) ; f32[6,4] R", ""),
+                                 "the memory of c is f32[8,6] on a mesh of 4 ranks, and c is "
+                                 "f32[8,4] on a mesh of 4 ranks"));
     /* what is written in place stays */
     ck_assert_str_eq(op_propose("add_", "4", "f32[64] S(0) ; f32[64] P(sum)", ""),
                      "S(0) ; S(0) -> S(0)");

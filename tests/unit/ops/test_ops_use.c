@@ -127,7 +127,7 @@ START_TEST(malformed_rows_are_refused)
     begin_use(&a, "");
     a.status = WEFT_ERR_UNSUPPORTED;
     ck_assert_ptr_nonnull(strstr(op_check("turned", "2", "f32[4,6] S(1)", "dim=1"),
-                                 "the function of \"use turned\" failed"));
+                                 "the function of \"use turned\": it returned ERR_UNSUPPORTED: "));
     end_use();
     ck_assert_int_eq(weft_op_use_register("", answer_rows, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_op_use_register("x", NULL, NULL), WEFT_ERR_INVALID);
