@@ -182,8 +182,10 @@ enum weft_fsdp_reduce_flags {
  * elements of gradients, which have no gaps.  Reduced gradients are added to those that
  * weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags.  WEFT_ERR_INVALID: a
  * reduction of GROUP has begun and not ended, or a gradient does not fit.  WEFT_ERR_MISMATCH:
- * different gradients are absent on different ranks, without `absent_as_zero`; a rank on which all
- * are absent does not take part, and the others get an error at their time limit.
+ * different gradients are absent on different ranks, without `absent_as_zero`.  A rank that has
+ * reduced such gradients before posts its work and gets WEFT_OK: the work fails, as
+ * weft_redistribute states, and the next reduction returns the error.  A rank on which all are
+ * absent does not take part, and the others get an error at their time limit.
  * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements, which `divide`,
  * `sum_only`, a reduce_dtype other than f32 and bf16, and accumulation need. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group,

@@ -112,4 +112,37 @@ START_TEST(gradients_of_one_parameter_have_one_layout)
 }
 END_TEST
 
-SUITE(fsdp_gradients, gradients_of_one_parameter_have_one_layout)
+/* ---- gradients that are absent on one rank ---- */
+
+/* After a reduction of both gradients, rank 1 lacks one of them. */
+static weft_status lack_one_later(void *unused)
+{
+    struct model model = {0};
+    weft_tensor *gradients[2] = {NULL}, *given[2];
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(begin(&model, "dp=4", "f32[6,4] S(0)", false, NULL));
+    for (int i = 0; i < 2; i++)
+        WF_TRY(make_gradient(&model, "f32[6,4] P", &gradients[i]));
+    WF_TRY(reduce(model.group, gradients, 0));
+    given[0] = weft_rank(model.context) == 1 ? NULL : gradients[0];
+    given[1] = gradients[1];
+    status = reduce(model.group, given, 0);
+    HOLDS(status == WEFT_ERR_MISMATCH || (status == WEFT_OK && weft_rank(model.context) != 1));
+    (void)!weft_stream_wait(model.context, NULL, WEFT_FOREVER);
+    FAILS(reduce(model.group, given, 0), WEFT_ERR_MISMATCH, "rank 1");
+    for (int i = 0; i < 2; i++)
+        weft_tensor_release(&gradients[i]);
+    return end(&model);
+}
+
+START_TEST(ranks_that_lack_different_gradients_later_get_an_error)
+{
+    ck_assert_msg(weft_threads_run(RANKS, lack_one_later, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
+SUITE(fsdp_gradients, gradients_of_one_parameter_have_one_layout,
+      ranks_that_lack_different_gradients_later_get_an_error)
