@@ -91,11 +91,17 @@ static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *co
     return WEFT_OK;
 }
 
-static weft_status sum_all(weft_fsdp_group *group, weft_tensor *const *gradients,
-                           const char *function)
+/* Add up what has to be added up on this rank: all gradients, or those of parameters that have a
+ * sum. */
+static weft_status sum_gradients(weft_fsdp_group *group, weft_tensor *const *gradients, bool all,
+                                 const char *function)
 {
+    weft_fsdp *fsdp = group->fsdp;
+
+    WF_TRY(wf_fsdp_follow(fsdp, fsdp->compute, fsdp->reduce, function));
+    WF_TRY(wf_fsdp_sum_shared(group, gradients, function));
     for (uint32_t i = 0; i < group->count; i++)
-        if (wf_fsdp_is_first(group, i))
+        if (wf_fsdp_is_first(group, i) && (all || group->params[i].sum != NULL))
             WF_TRY(wf_fsdp_sum(group, &group->params[i], gradients[i], function));
     return WEFT_OK;
 }
@@ -103,21 +109,14 @@ static weft_status sum_all(weft_fsdp_group *group, weft_tensor *const *gradients
 static weft_status reduce_all(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
                               const char *function)
 {
+    bool is_local = (flags & WEFT_FSDP_LOCAL) != 0;
     weft_fsdp *fsdp = group->fsdp;
+    weft_status status = WEFT_OK;
 
-    if ((flags & WEFT_FSDP_KEEP) == 0) WF_TRY(wf_fsdp_drop(group, function));
-    WF_TRY(wf_fsdp_follow(fsdp, fsdp->compute, fsdp->reduce, function));
-    WF_TRY(wf_fsdp_sum_shared(group, gradients, function));
-    if ((flags & WEFT_FSDP_LOCAL) != 0) {
-        WF_TRY(sum_all(group, gradients, function));
-    } else {
-        for (uint32_t i = 0; i < group->count; i++) /* with what was summed before */
-            if (wf_fsdp_is_first(group, i) && group->params[i].sum != NULL)
-                WF_TRY(wf_fsdp_sum(group, &group->params[i], gradients[i], function));
-        WF_TRY(wf_fsdp_reduce(group, gradients, flags, function));
-        if ((flags & WEFT_FSDP_SHARD_ONLY) == 0) WF_TRY(wf_fsdp_reduce_partials(group, function));
-    }
-    if (fsdp->reduce == fsdp->compute) return WEFT_OK;
+    if ((flags & WEFT_FSDP_KEEP) == 0) status = wf_fsdp_drop(group, function);
+    if (status == WEFT_OK) status = sum_gradients(group, gradients, is_local, function);
+    if (!is_local) status = wf_fsdp_reduce(group, gradients, flags, status, function);
+    if (status != WEFT_OK || fsdp->reduce == fsdp->compute) return status;
     return wf_work_record(fsdp->context, fsdp->reduce, function, &group->reduce_work);
 }
 
