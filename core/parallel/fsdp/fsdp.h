@@ -86,8 +86,8 @@ weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *l
                            const char *function) WF_NODISCARD;
 /* One more group is gathered: wait until the limit allows it. */
 weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
-/* The memory of a gathered group is freed after the work that is on the compute stream now. */
-weft_status wf_fsdp_leave(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
+/* The memory of a gathered group is freed after the work that is on STREAM now. */
+weft_status wf_fsdp_leave(weft_fsdp *fsdp, weft_stream *stream, const char *function) WF_NODISCARD;
 
 /* ---- group.c ---- */
 

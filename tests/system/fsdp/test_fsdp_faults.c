@@ -1,6 +1,7 @@
 /* Errors of one rank: all ranks get an error, and the shards are intact. */
 #include "serial.h"
 #include "../tensor/holds.h"
+#include "parallel/fsdp/fsdp.h"
 #include "support/suite.h"
 #include "weft/launch.h"
 
@@ -163,6 +164,47 @@ START_TEST(without_memory_to_reduce_no_rank_waits)
 }
 END_TEST
 
+/* ---- a compute stream that ended too early ---- */
+
+static weft_status end_the_compute_stream(void *unused)
+{
+    weft_fsdp_options options = {.struct_size = sizeof options, .groups_max = 1};
+    weft_memory_info before = {.struct_size = sizeof before}, after = before;
+    weft_fsdp_group_info info = {.struct_size = sizeof info};
+    weft_fsdp_param param = {0};
+    weft_stream *compute = NULL;
+    struct model model = {0};
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &model.context));
+    WF_TRY(weft_mesh_parse("dp=3", &model.mesh));
+    WF_TRY(weft_spec_parse(model.mesh, "f32[7,3] S(0)", &model.spec));
+    WF_TRY(weft_stream_create(model.context, &compute));
+    options.compute = compute;
+    WF_TRY(weft_fsdp_create(model.context, &options, &model.fsdp));
+    WF_TRY(weft_tensor_create(model.context, model.spec, NULL, &model.params[0]));
+    param.tensor = model.params[0];
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, NULL, &model.groups[0]));
+    WF_TRY(weft_memory_get(model.context, &before));
+    WF_TRY(weft_fsdp_unshard_begin(model.groups[0], WEFT_FSDP_FORWARD));
+    weft_stream_release(model.context, &compute);
+    REFUSES(weft_fsdp_reshard(model.groups[0]), "stream");
+    WF_TRY(weft_memory_get(model.context, &after));
+    HOLDS(after.bytes == before.bytes);
+    WF_TRY(weft_fsdp_group_get(model.groups[0], &info));
+    HOLDS(info.state == WEFT_FSDP_SHARDED && info.bytes_gathered == 0);
+    HOLDS(model.fsdp->groups_gathered == 0);
+    release(&model);
+    return WEFT_OK;
+}
+
+START_TEST(without_its_compute_stream_a_group_frees_its_memory)
+{
+    ck_assert_msg(weft_threads_run(RANKS, end_the_compute_stream, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
 /* ---- ranks that do not do the same ---- */
 
 static weft_status skip_a_group(void *unused)
@@ -250,5 +292,6 @@ START_TEST(a_nan_stays_where_it_is)
 END_TEST
 
 SUITE(fsdp_faults, without_memory_on_one_rank_all_get_the_error,
-      without_memory_to_reduce_no_rank_waits, a_rank_that_skips_a_group_is_found,
-      when_a_rank_ends_the_others_do_not_wait_for_it, a_nan_stays_where_it_is)
+      without_memory_to_reduce_no_rank_waits, without_its_compute_stream_a_group_frees_its_memory,
+      a_rank_that_skips_a_group_is_found, when_a_rank_ends_the_others_do_not_wait_for_it,
+      a_nan_stays_where_it_is)
