@@ -177,12 +177,17 @@ enum weft_fsdp_reduce_flags {
 /* Begin to reduce GRADIENTS, one tensor per parameter of GROUP, after the work that is on the
  * compute stream now.  NULL is an absent gradient; that of a frozen parameter must be absent.  A
  * gradient has the shape and the mesh of its parameter, P(sum) on the shard and replicate axes, any
- * placement on other axes, and any dtype of floats; gradients of one group may differ in it.  The
- * call may change the elements of gradients, which have no gaps.  Reduced gradients are added to
- * those that weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags. WEFT_ERR_INVALID:
- * a reduction of GROUP has begun and not ended, or a gradient does not fit. WEFT_ERR_MISMATCH:
- * different gradients are absent on different ranks, without `absent_as_zero`; a rank on which all
- * are absent does not take part, and the others get an error at their time limit.
+ * placement on other axes, and any dtype of floats; gradients of one group may differ in it.
+ * Gradients of a tensor that is listed twice have the same placements.  The call may change the
+ * elements of gradients, which have no gaps.  Reduced gradients are added to those that
+ * weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags.  WEFT_ERR_INVALID: a
+ * reduction of GROUP has begun and not ended, or a gradient does not fit.  WEFT_ERR_MISMATCH:
+ * different gradients are absent on different ranks, without `absent_as_zero`.  A rank that has
+ * reduced such gradients before posts its work and gets WEFT_OK: the work fails, as
+ * weft_redistribute states, and the next reduction returns the error.  A rank on which all are
+ * absent does not take part, and the others get an error at their time limit.
+ * If a rank fails otherwise, such as without memory, the communicator of reducing fails, and all
+ * ranks get the error, from this call or from the next reduction.
  * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements, which `divide`,
  * `sum_only`, a reduce_dtype other than f32 and bf16, and accumulation need. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group,

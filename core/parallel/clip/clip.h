@@ -19,6 +19,8 @@ struct wf_clip_state {
     void *stage;  /* WF_CLIP_STAGE bytes; NULL: not needed yet, or the host uses device memory */
     double *sums; /* SUM_ROOM numbers */
     uint32_t sum_room;
+    void *outgrown[32]; /* sums of before; each time the room more than doubles */
+    uint32_t outgrown_count;
     bool was_used;
     weft_stream *stream; /* of the last job */
 };

@@ -22,6 +22,8 @@ static void destroy(weft_context *context)
 
     free_pinned(context, state->stage);
     free_pinned(context, state->sums);
+    for (uint32_t i = 0; i < state->outgrown_count; i++)
+        free_pinned(context, state->outgrown[i]);
     wf_free(state);
     context->kept[WF_MODULE_PARALLEL] = NULL;
 }
@@ -52,18 +54,15 @@ static weft_status follow(weft_context *context, struct wf_clip_state *state, we
     return WEFT_OK;
 }
 
-/* Room for COUNT sums.  Memory that is too small is freed when the last job has ended. */
-static weft_status give_sums(weft_context *context, struct wf_clip_state *state, uint32_t count,
-                             weft_stream *stream)
+/* Room for COUNT sums.  Jobs before may still use memory that is too small now. */
+static weft_status give_sums(weft_context *context, struct wf_clip_state *state, uint32_t count)
 {
     uint32_t room = 2 * count;
     void *sums = NULL;
 
     if (count <= state->sum_room) return WEFT_OK;
     WF_TRY(take_pinned(context, room * sizeof *state->sums, &sums));
-    if (state->sums != NULL)
-        WF_TRY(context->plugin->device->stream_wait(context->device, stream, WEFT_FOREVER));
-    free_pinned(context, state->sums);
+    if (state->sums != NULL) state->outgrown[state->outgrown_count++] = state->sums;
     state->sums = sums;
     state->sum_room = room;
     return WEFT_OK;
@@ -76,7 +75,7 @@ weft_status wf_clip_memory(weft_context *context, uint32_t count, weft_stream *s
     bool needs_stage = (context->features & WEFT_FEATURE_HOST_MEMORY) == 0;
 
     WF_TRY(follow(context, state, stream));
-    WF_TRY(give_sums(context, state, count, stream));
+    WF_TRY(give_sums(context, state, count));
     if (needs_stage && state->stage == NULL)
         WF_TRY(take_pinned(context, WF_CLIP_STAGE, &state->stage));
     *out = state;

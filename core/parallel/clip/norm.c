@@ -202,7 +202,7 @@ static weft_status add_stages(const struct clipping *c)
     const weft_device_table *table = c->context->plugin->device;
     double *total = &c->job->sums[c->job->sum_count];
     void *memory = NULL;
-    weft_status status;
+    weft_status status, given;
 
     if (c->options.stages == NULL) return WEFT_OK;
     WF_TRY(wf_memory_take(c->context, sizeof *total, c->stream, "weft_clip_grad_norm", &memory));
@@ -213,8 +213,8 @@ static weft_status add_stages(const struct clipping *c)
                             isinf(c->options.p) ? WEFT_REDUCE_MAX : WEFT_REDUCE_SUM, c->stream);
     if (status == WEFT_OK)
         status = table->copy(c->context->device, total, memory, sizeof *total, c->stream);
-    if (status != WEFT_OK) return status;
-    return wf_memory_give(c->context, memory, c->stream, "weft_clip_grad_norm");
+    given = wf_memory_give(c->context, memory, c->stream, "weft_clip_grad_norm");
+    return status != WEFT_OK ? status : given;
 }
 
 /* Post everything that leads to the norm and the factor. */

@@ -148,6 +148,7 @@ weft_status weft_cp_shard(weft_cp *cp, enum weft_dtype dtype, int32_t dims, cons
     elements = wanted.outer * cp->held[cp->coordinate] * wanted.inner;
     WF_TRY(check_memory(&r, elements, elements));
     WF_TRY(wf_fail_named(find_shape(cp, &wanted, &known), r.function));
+    WF_TRY(wf_fail_named(wf_cp_use(cp, stream), r.function));
     return wf_fail_named(wf_cp_copies_run(cp, &known->shard, &source, &target, stream), r.function);
 }
 
@@ -183,6 +184,7 @@ weft_status weft_cp_restore(weft_cp *cp, enum weft_dtype dtype, int32_t dims, co
     counts = wf_calloc((size_t)cp->plan->ranks, 2 * sizeof *counts);
     status = counts != NULL ? find_shape(cp, &wanted, &known)
                             : wf_fail_memory((size_t)cp->plan->ranks * 2 * sizeof *counts);
+    if (status == WEFT_OK) status = wf_cp_use(cp, stream);
     if (status == WEFT_OK)
         status = weft_alloc_on(cp->context, (uint64_t)whole * wanted.element, stream, &staging);
     if (status == WEFT_OK) status = gather(cp, known, &r, staging, counts);

@@ -55,12 +55,50 @@ weft_status wf_cp_check(const weft_cp *cp, const char *name)
     return wf_fail_unusable(name, "cp", cp->made, WF_KIND_CP);
 }
 
+weft_status wf_cp_use(weft_cp *cp, weft_stream *stream)
+{
+    struct wf_cp_used *used = cp->used;
+
+    while (used != NULL && used->stream != stream)
+        used = used->next;
+    if (used != NULL) return WEFT_OK;
+    used = wf_alloc(sizeof *used);
+    if (used == NULL) return wf_fail_memory(sizeof *used);
+    *used = (struct wf_cp_used){cp->used, stream};
+    cp->used = used;
+    return WEFT_OK;
+}
+
 /* ---- life ---- */
+
+/* Wait for the work on the caller's streams, which uses lists and scratch.  False: it goes on.  A
+ * stream that was released has ended its work. */
+static bool end_work(weft_cp *cp)
+{
+    const weft_device_table *device = cp->context->plugin->device;
+    bool has_ended = true;
+
+    while (cp->used != NULL) {
+        struct wf_cp_used *used = cp->used;
+
+        if (wf_stream_check(cp->context, used->stream, "weft_cp_release") == WEFT_OK &&
+            device->stream_wait(cp->context->device, used->stream, cp->context->timeout_ns) ==
+                WEFT_ERR_TIMEOUT)
+            has_ended = false;
+        cp->used = used->next;
+        wf_free(used);
+    }
+    return has_ended;
+}
 
 static void free_resources(weft_cp *cp)
 {
     /* Rotations that wait for a lost rank end with the communicator's failure. */
     weft_stream_release(cp->context, &cp->side);
+    if (!end_work(cp)) {
+        wf_log(WF_LOG_WARNING, "weft_cp_release: memory is not freed: %s", weft_last_error());
+        return;
+    }
     wf_cp_shapes_free(cp);
     if (cp->state != NULL && cp->way->clear != NULL) cp->way->clear(cp);
     wf_free(cp->state);

@@ -117,6 +117,12 @@ extern const struct wf_cp_way wf_cp_ring, wf_cp_gather, wf_cp_heads;
 
 enum { WF_CP_PIECES = 24 };
 
+/* A stream of the caller on which work of an attention was posted. */
+struct wf_cp_used {
+    struct wf_cp_used *next;
+    weft_stream *stream;
+};
+
 struct weft_cp {
     uint64_t made; /* of fork.h; ended: the communicator was released */
     struct wf_dependent dependent;
@@ -138,6 +144,7 @@ struct weft_cp {
     const struct wf_cp_way *way;
     void *state;
     struct wf_cp_shape *shapes; /* of buffers.c */
+    struct wf_cp_used *used;    /* each stream once */
 };
 
 /* One pass of an attention. */
@@ -162,6 +169,8 @@ struct wf_cp_keys {
 
 /* Allocate scratch of COUNT items, which ends with CP. */
 weft_status wf_cp_scratch(weft_cp *cp, int64_t count, size_t bytes, void *out) WF_NODISCARD;
+/* CP is about to post work to STREAM, which weft_cp_release then waits for. */
+weft_status wf_cp_use(weft_cp *cp, weft_stream *stream) WF_NODISCARD;
 /* Wait for the work on STREAM. */
 weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream) WF_NODISCARD;
 /* Wait for *WORK, unless it is NULL, and release it. */

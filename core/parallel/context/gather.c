@@ -94,8 +94,9 @@ static weft_status gather_keys(const struct wf_cp_pass *pass)
     }
     WF_TRY(weft_all_gather_v(cp->comm, g->sent, g->arrived, g->counts, g->offsets,
                              (enum weft_dtype)cp->sizes.dtype, pass->stream));
-    return wf_cp_copies_run(cp, &g->place, (const void *[]){g->arrived}, (void *[]){g->k, g->v},
-                            pass->stream);
+    WF_TRY(wf_cp_copies_run(cp, &g->place, (const void *[]){g->arrived}, (void *[]){g->k, g->v},
+                            pass->stream));
+    return wf_cp_sync(cp, pass->stream); /* a rank without problems does not wait again */
 }
 
 static weft_status reduce_gradients(const struct wf_cp_pass *pass)

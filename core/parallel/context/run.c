@@ -53,7 +53,8 @@ static weft_status run(weft_cp *cp, const weft_cp_tensors *tensors,
     WF_TRY(wf_stream_check(cp->context, stream, function));
     WF_TRY(check_memory(cp, &pass.t, backward, function));
     WF_TRY(wf_fail_named(wf_comm_cause(cp->comm), function));
-    status = wf_cp_sync(cp, stream);
+    status = wf_cp_use(cp, stream);
+    if (status == WEFT_OK) status = wf_cp_sync(cp, stream);
     if (status == WEFT_OK) status = cp->way->run(&pass);
     if (status == WEFT_OK) return WEFT_OK;
     status = wf_comm_give_up(cp->comm, status, function);

@@ -7,6 +7,7 @@
 #include "exec/bound.h"
 #include "exec/context/kept.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void free_exchange(struct wf_exchange *exchange)
@@ -72,6 +73,20 @@ static weft_status make_plan(const struct wf_exchange_query *query, weft_plan **
     return weft_plan_create_batch(query->count, query->from, query->to, &options, out);
 }
 
+weft_status wf_channel_give_up(weft_comm *channel, weft_status status, const char *function)
+{
+    char text[sizeof channel->cause_text];
+
+    if (channel == NULL || channel->size == 1 || wf_comm_has_failed(channel)) return status;
+    snprintf(text, sizeof text, "%s on %s: rank %d: %.700s", function, channel->name,
+             channel->context->rank, weft_last_error());
+    wf_comm_fail(channel, status, text);
+    if (channel->context->client != NULL)
+        wf_client_abort(channel->context->client, channel->number, channel->world_ranks,
+                        channel->size, WEFT_ERR_ABORTED, text);
+    return wf_comm_cause(channel);
+}
+
 /* ---- ranks ---- */
 
 static void mark_ranks(const weft_mesh *mesh, unsigned char *among)
@@ -111,11 +126,12 @@ static weft_status bind(const struct wf_exchange_query *query, struct wf_exchang
 
     call.given = (weft_bind_options){.struct_size = sizeof call.given, .name = query->name};
     ranks = wf_calloc((size_t)query->context->size, sizeof *ranks);
-    if (ranks == NULL) return wf_fail_memory((size_t)query->context->size * sizeof *ranks);
-    listed = list_ranks(query, ranks, &count, &has_part);
+    listed = ranks != NULL ? list_ranks(query, ranks, &count, &has_part)
+                           : wf_fail_memory((size_t)query->context->size * sizeof *ranks);
     if (listed != WEFT_OK || !has_part) {
         wf_free(ranks);
-        return listed != WEFT_OK ? listed : status;
+        return listed != WEFT_OK ? wf_channel_give_up(query->channel, listed, query->function)
+                                 : status;
     }
     status = wf_comm_group(query->channel, query->function, ranks, count, status, &call.team);
     wf_free(ranks);

@@ -49,6 +49,10 @@ weft_status wf_exchange_run(struct wf_exchange *exchange, weft_stream *stream,
 /* This rank cannot run EXCHANGE: the other ranks get an error too.  Returns it. */
 weft_status wf_exchange_give_up(struct wf_exchange *exchange, weft_status status,
                                 const char *function) WF_NODISCARD;
+/* This rank does not take part in the next exchange on CHANNEL, which may be NULL: it fails on all
+ * ranks.  Returns the error. */
+weft_status wf_channel_give_up(weft_comm *channel, weft_status status,
+                               const char *function) WF_NODISCARD;
 void wf_exchanges_free(struct wf_exchange **list);
 
 /* ---- root.c ---- */
@@ -82,8 +86,8 @@ weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *l
                            const char *function) WF_NODISCARD;
 /* One more group is gathered: wait until the limit allows it. */
 weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
-/* The memory of a gathered group is freed after the work that is on the compute stream now. */
-weft_status wf_fsdp_leave(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
+/* The memory of a gathered group is freed after the work that is on STREAM now. */
+weft_status wf_fsdp_leave(weft_fsdp *fsdp, weft_stream *stream, const char *function) WF_NODISCARD;
 
 /* ---- group.c ---- */
 
@@ -222,11 +226,11 @@ weft_status wf_fsdp_sum_shared(weft_fsdp_group *group, weft_tensor *const *gradi
 
 /* ---- reduce.c ---- */
 
-/* Reduce GRADIENTS, or the sums of parameters that have one. */
+/* Reduce GRADIENTS, or the sums of parameters that have one; then, without WEFT_FSDP_SHARD_ONLY,
+ * reduce what was reduced along the shard axes only along the replicate axes too.  STATUS is this
+ * rank's result so far: if it fails, the other ranks do not wait for it. */
 weft_status wf_fsdp_reduce(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
-                           const char *function) WF_NODISCARD;
-/* Reduce what was reduced along the shard axes only along the replicate axes too. */
-weft_status wf_fsdp_reduce_partials(weft_fsdp_group *group, const char *function) WF_NODISCARD;
+                           weft_status status, const char *function) WF_NODISCARD;
 
 /* A gradient on its way from one layout to another. */
 struct wf_fsdp_item {

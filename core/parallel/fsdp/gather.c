@@ -123,8 +123,10 @@ static weft_status post_gather(weft_fsdp_group *group, enum way way, struct wf_e
     if (status == WEFT_OK) status = run_exchange(group, exchange, way, fsdp->gather, function);
     if (status == WEFT_OK && fsdp->gather != fsdp->compute)
         status = wf_work_record(fsdp->context, fsdp->gather, function, &group->gather_work);
-    if (status == WEFT_OK && way == FROM_KEPT)
+    if (status == WEFT_OK && way == FROM_KEPT) {
+        group->state = WEFT_FSDP_SHARDED;
         status = give_block(group, true, fsdp->gather, function);
+    }
     if (status != WEFT_OK) /* its own error is reported */
         (void)!give_block(group, false, fsdp->gather, function);
     return status;
@@ -230,30 +232,46 @@ weft_status weft_fsdp_prefetch_set(weft_fsdp_group *group, enum weft_fsdp_phase 
 
 /* ---- resharding ---- */
 
+/* Free the gathered parameters in the order of STREAM.  The group is no longer among the gathered
+ * ones, also after an error. */
+static weft_status end_gathered(weft_fsdp_group *group, weft_stream *stream, const char *function)
+{
+    weft_status given = give_block(group, false, stream, function);
+    weft_status left = wf_fsdp_leave(group->fsdp, stream, function);
+
+    return given != WEFT_OK ? given : left;
+}
+
 weft_status wf_fsdp_drop(weft_fsdp_group *group, const char *function)
 {
     weft_fsdp *fsdp = group->fsdp;
+    weft_status joined = WEFT_OK, ended;
 
-    if (group->state == WEFT_FSDP_GATHERING) WF_TRY(join_gather(group));
+    if (group->state == WEFT_FSDP_GATHERING) joined = join_gather(group);
     if (group->state == WEFT_FSDP_PART_KEPT) {
         group->state = WEFT_FSDP_SHARDED;
         return give_block(group, true, fsdp->compute, function);
     }
     if (group->state != WEFT_FSDP_GATHERED) return WEFT_OK;
     group->state = WEFT_FSDP_SHARDED;
-    WF_TRY(give_block(group, false, fsdp->compute, function));
-    return wf_fsdp_leave(fsdp, function);
+    /* The compute stream has not used what it could not wait for. */
+    ended = end_gathered(group, joined == WEFT_OK ? fsdp->compute : fsdp->gather, function);
+    return joined != WEFT_OK ? joined : ended;
+}
+
+static void log_failure(weft_status status)
+{
+    if (status != WEFT_OK) wf_log(WF_LOG_WARNING, "%s", weft_last_error());
 }
 
 void wf_fsdp_wait(weft_fsdp_group *group)
 {
     weft_fsdp *fsdp = group->fsdp;
-    weft_status status = wf_fsdp_drop(group, "weft_fsdp_group_release");
     weft_stream *const streams[] = {fsdp->gather, fsdp->reduce, fsdp->compute};
 
-    for (size_t i = 0; status == WEFT_OK && i < WF_COUNT(streams); i++)
-        status = weft_stream_wait(fsdp->context, streams[i], fsdp->context->timeout_ns);
-    if (status != WEFT_OK) wf_log(WF_LOG_WARNING, "%s", weft_last_error());
+    log_failure(wf_fsdp_drop(group, "weft_fsdp_group_release"));
+    for (size_t i = 0; i < WF_COUNT(streams); i++)
+        log_failure(weft_stream_wait(fsdp->context, streams[i], fsdp->context->timeout_ns));
 }
 
 weft_status weft_fsdp_reshard(weft_fsdp_group *group)
@@ -314,8 +332,7 @@ static weft_status keep_part(weft_fsdp_group *group, int32_t ranks, const char *
         return status;
     }
     group->state = WEFT_FSDP_PART_KEPT;
-    WF_TRY(give_block(group, false, fsdp->compute, function));
-    return wf_fsdp_leave(fsdp, function);
+    return end_gathered(group, fsdp->compute, function);
 }
 
 weft_status weft_fsdp_reshard_to(weft_fsdp_group *group, int32_t ranks)

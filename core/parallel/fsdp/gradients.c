@@ -3,6 +3,15 @@
 
 #include "base/number.h"
 
+static bool has_placements(const weft_tensor *tensor, const weft_tensor *other)
+{
+    const struct wf_layout *is = &tensor->spec->layout, *of = &other->spec->layout;
+
+    for (int32_t a = 0; a < is->mesh->axes; a++)
+        if (!wf_placement_same(&is->placements[a], &of->placements[a])) return false;
+    return true;
+}
+
 static weft_status check_layout(const struct wf_fsdp_param *param, const weft_tensor *gradient)
 {
     const struct wf_layout *is = &gradient->spec->layout, *of = &param->stored->spec->layout;
@@ -28,28 +37,39 @@ static weft_status check_layout(const struct wf_fsdp_param *param, const weft_te
              is->placements[a].reduction != WEFT_REDUCE_SUM))
             return wf_fail(WEFT_ERR_INVALID,
                            "the gradient is not P(sum) on axis %d, along which data differs", a);
-    if (param->sum != NULL) {
-        const struct wf_layout *sum = &param->sum->spec->layout;
-
-        for (int32_t a = 0; a < is->mesh->axes; a++)
-            if (!wf_placement_same(&is->placements[a], &sum->placements[a]))
-                return wf_fail(WEFT_ERR_INVALID, "the gradient has another layout than the sum of "
-                                                 "those before");
-    }
+    if (param->sum != NULL && !has_placements(gradient, param->sum))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the gradient has another layout than the sum of those before");
     return WEFT_OK;
 }
 
+/* The gradients of a parameter that is listed again are added up, so they have one layout. */
+static weft_status check_shared(const weft_fsdp_group *group, uint32_t index,
+                                weft_tensor *const *gradients)
+{
+    uint32_t same_as = group->params[index].same_as, first = same_as;
+
+    while (group->params[first].same_as != same_as || gradients[first] == NULL)
+        first++;
+    if (has_placements(gradients[index], gradients[first])) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "the gradient has another layout than that of parameter %u, the same tensor",
+                   first);
+}
+
 static weft_status check_gradient(const weft_fsdp_group *group, uint32_t index,
-                                  const weft_tensor *gradient, const char *function)
+                                  weft_tensor *const *gradients, const char *function)
 {
     const struct wf_fsdp_param *param = &group->params[group->params[index].same_as];
+    const weft_tensor *gradient = gradients[index];
 
     WF_TRY(wf_tensor_check(gradient, function, "gradient"));
     if (gradient->context != group->fsdp->context)
         return wf_fail(WEFT_ERR_INVALID, "the gradient belongs to another context");
     if (param->frozen)
         return wf_fail(WEFT_ERR_INVALID, "the parameter is frozen; its gradient must be NULL");
-    return check_layout(param, gradient);
+    WF_TRY(check_layout(param, gradient));
+    return check_shared(group, index, gradients);
 }
 
 static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *const *gradients,
@@ -64,18 +84,24 @@ static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *co
         return wf_fail(WEFT_ERR_INVALID, "a reduction has begun; weft_fsdp_reduce_end is missing");
     for (uint32_t i = 0; i < group->count; i++)
         if (gradients[i] != NULL) {
-            weft_status status = check_gradient(group, i, gradients[i], function);
+            weft_status status = check_gradient(group, i, gradients, function);
 
             if (status != WEFT_OK) return wf_fail_context(status, "parameter %u", i);
         }
     return WEFT_OK;
 }
 
-static weft_status sum_all(weft_fsdp_group *group, weft_tensor *const *gradients,
-                           const char *function)
+/* Add up what has to be added up on this rank: all gradients, or those of parameters that have a
+ * sum. */
+static weft_status sum_gradients(weft_fsdp_group *group, weft_tensor *const *gradients, bool all,
+                                 const char *function)
 {
+    weft_fsdp *fsdp = group->fsdp;
+
+    WF_TRY(wf_fsdp_follow(fsdp, fsdp->compute, fsdp->reduce, function));
+    WF_TRY(wf_fsdp_sum_shared(group, gradients, function));
     for (uint32_t i = 0; i < group->count; i++)
-        if (wf_fsdp_is_first(group, i))
+        if (wf_fsdp_is_first(group, i) && (all || group->params[i].sum != NULL))
             WF_TRY(wf_fsdp_sum(group, &group->params[i], gradients[i], function));
     return WEFT_OK;
 }
@@ -83,21 +109,14 @@ static weft_status sum_all(weft_fsdp_group *group, weft_tensor *const *gradients
 static weft_status reduce_all(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
                               const char *function)
 {
+    bool is_local = (flags & WEFT_FSDP_LOCAL) != 0;
     weft_fsdp *fsdp = group->fsdp;
+    weft_status status = WEFT_OK;
 
-    if ((flags & WEFT_FSDP_KEEP) == 0) WF_TRY(wf_fsdp_drop(group, function));
-    WF_TRY(wf_fsdp_follow(fsdp, fsdp->compute, fsdp->reduce, function));
-    WF_TRY(wf_fsdp_sum_shared(group, gradients, function));
-    if ((flags & WEFT_FSDP_LOCAL) != 0) {
-        WF_TRY(sum_all(group, gradients, function));
-    } else {
-        for (uint32_t i = 0; i < group->count; i++) /* with what was summed before */
-            if (wf_fsdp_is_first(group, i) && group->params[i].sum != NULL)
-                WF_TRY(wf_fsdp_sum(group, &group->params[i], gradients[i], function));
-        WF_TRY(wf_fsdp_reduce(group, gradients, flags, function));
-        if ((flags & WEFT_FSDP_SHARD_ONLY) == 0) WF_TRY(wf_fsdp_reduce_partials(group, function));
-    }
-    if (fsdp->reduce == fsdp->compute) return WEFT_OK;
+    if ((flags & WEFT_FSDP_KEEP) == 0) status = wf_fsdp_drop(group, function);
+    if (status == WEFT_OK) status = sum_gradients(group, gradients, is_local, function);
+    if (!is_local) status = wf_fsdp_reduce(group, gradients, flags, status, function);
+    if (status != WEFT_OK || fsdp->reduce == fsdp->compute) return status;
     return wf_work_record(fsdp->context, fsdp->reduce, function, &group->reduce_work);
 }
 

@@ -15,6 +15,29 @@ static bool can_widen(uint32_t from, uint32_t to)
     return from == to || wf_dtype_bytes(to) > wf_dtype_bytes(from);
 }
 
+/* True if other ranks may wait for this one in a reduction of GRADIENTS. */
+static bool is_awaited(const weft_fsdp_group *group, weft_tensor *const *gradients)
+{
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct wf_fsdp_param *param = &group->params[group->params[i].same_as];
+        bool travels = gradients[i] != NULL || param->sum != NULL || param->partial != NULL ||
+                       (group->absent_as_zero && !param->frozen);
+
+        if (travels && param->stored->local_count > 0 && param->stored->spec->layout.mesh->size > 1)
+            return true;
+    }
+    return false;
+}
+
+/* This rank has failed with STATUS before an exchange.  An invalid argument is one on all ranks;
+ * after any other error the other ranks would wait. */
+static weft_status give_up(const weft_fsdp_group *group, weft_tensor *const *gradients,
+                           weft_status status, const char *function)
+{
+    if (status == WEFT_ERR_INVALID || !is_awaited(group, gradients)) return status;
+    return wf_channel_give_up(group->fsdp->reduce_comm, status, function);
+}
+
 /* ---- items: what travels ---- */
 
 static bool stays_partial(const struct wf_fsdp_param *param, uint32_t flags)
@@ -111,6 +134,11 @@ static weft_status set_item(weft_fsdp_group *group, uint32_t index, weft_tensor 
                       item->stays_partial));
     item->from = weft_spec_retain(param->route.from);
     item->to = weft_spec_retain(param->route.to);
+    if (param->partial != NULL && param->partial->spec != item->to)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "parameter %u: the gradient has another dtype than the one that was reduced "
+                       "with WEFT_FSDP_SHARD_ONLY before",
+                       index);
     return WEFT_OK;
 }
 
@@ -210,11 +238,6 @@ static weft_status keep_partial(weft_fsdp_group *group, struct wf_fsdp_item *ite
 {
     struct wf_fsdp_param *param = &group->params[item->index];
 
-    if (param->partial != NULL && param->partial->spec != item->to)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "parameter %u: the gradient has another dtype than the one that was reduced "
-                       "with WEFT_FSDP_SHARD_ONLY before",
-                       item->index);
     if (param->partial != NULL)
         return wf_fsdp_add(item->target, param->partial, group->fsdp->reduce);
     param->partial = item->target;
@@ -222,19 +245,19 @@ static weft_status keep_partial(weft_fsdp_group *group, struct wf_fsdp_item *ite
     return WEFT_OK;
 }
 
-/* Reduce the first COUNT items as one exchange.  STATUS is this rank's result so far. */
-static weft_status post_items(weft_fsdp_group *group, uint32_t count, weft_status status,
-                              const char *function)
+/* Reduce the first COUNT items as one exchange. */
+static weft_status post_items(weft_fsdp_group *group, uint32_t count, const char *function)
 {
     struct wf_exchange *exchange = NULL;
+    weft_status status = WEFT_OK;
 
-    if (count == 0) return status;
+    if (count == 0) return WEFT_OK;
     for (uint32_t i = 0; i < count; i++) {
         group->from[i] = group->items[i].from;
         group->to[i] = group->items[i].to;
     }
-    WF_TRY(wf_fsdp_exchange(group, &group->reductions, count, function, status, &exchange));
-    for (uint32_t i = 0; i < count && status == WEFT_OK; i++) {
+    WF_TRY(wf_fsdp_exchange(group, &group->reductions, count, function, WEFT_OK, &exchange));
+    for (uint32_t i = 0; i < count; i++) {
         status = set_source(group, &group->items[i], function);
         if (status == WEFT_OK) status = set_target(group, &group->items[i], function);
         if (status != WEFT_OK) return wf_exchange_give_up(exchange, status, function);
@@ -242,6 +265,13 @@ static weft_status post_items(weft_fsdp_group *group, uint32_t count, weft_statu
         exchange->targets[i] = group->items[i].target->held;
     }
     return wf_exchange_run(exchange, group->fsdp->reduce, function);
+}
+
+static bool has_partials(const weft_fsdp_group *group)
+{
+    for (uint32_t i = 0; i < group->count; i++)
+        if (group->params[i].partial != NULL) return true;
+    return false;
 }
 
 /* Take the results of the first COUNT items. */
@@ -262,43 +292,63 @@ static weft_status take_results(weft_fsdp_group *group, uint32_t count, const ch
     return WEFT_OK;
 }
 
-weft_status wf_fsdp_reduce(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
-                           const char *function)
+static weft_status reduce(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
+                          weft_status status, const char *function)
 {
     uint32_t count = 0;
-    weft_status status = set_items(group, gradients, flags, &count);
 
-    status = status == WEFT_OK ? post_items(group, count, status, function) : status;
-    if (status == WEFT_OK) status = take_results(group, count, function);
+    if (status == WEFT_OK) status = set_items(group, gradients, flags, &count);
+    status = status == WEFT_OK ? post_items(group, count, function)
+                               : give_up(group, gradients, status, function);
+    if (status == WEFT_OK) {
+        status = take_results(group, count, function);
+        if (status != WEFT_OK && (flags & WEFT_FSDP_SHARD_ONLY) == 0 && has_partials(group))
+            status = give_up(group, gradients, status, function);
+    }
     clear_items(group, count);
     return status;
 }
 
-/* Reduce what was reduced along the shard axes only along the replicate axes too. */
-weft_status wf_fsdp_reduce_partials(weft_fsdp_group *group, const char *function)
+static weft_status set_partials(weft_fsdp_group *group, uint32_t *count)
 {
-    uint32_t count = 0;
-    weft_status status = WEFT_OK;
-
-    for (uint32_t i = 0; i < group->count && status == WEFT_OK; i++) {
+    for (uint32_t i = 0; i < group->count; i++) {
         const struct wf_fsdp_param *param = &group->params[i];
-        struct wf_fsdp_item *item = &group->items[count];
+        struct wf_fsdp_item *item = &group->items[*count];
         uint32_t dtype;
 
         if (param->partial == NULL) continue;
         dtype = param->partial->spec->layout.dtype;
-        count++;
+        (*count)++;
         *item = (struct wf_fsdp_item){.index = i, .source = param->partial};
         item->division =
             wf_fsdp_division(dtype, param->ranks, param->replicas, group->divide, group->sum_only);
         item->division.before = 1; /* was done */
         item->from = weft_spec_retain(param->partial->spec);
-        status = weft_spec_with_dtype(param->stored->spec, (enum weft_dtype)dtype, &item->to);
+        WF_TRY(weft_spec_with_dtype(param->stored->spec, (enum weft_dtype)dtype, &item->to));
     }
-    if (status == WEFT_OK) status = post_items(group, count, status, function);
+    return WEFT_OK;
+}
+
+/* Reduce what was reduced along the shard axes only along the replicate axes too. */
+static weft_status reduce_partials(weft_fsdp_group *group, weft_tensor *const *gradients,
+                                   const char *function)
+{
+    uint32_t count = 0;
+    weft_status status = set_partials(group, &count);
+
+    status = status == WEFT_OK ? post_items(group, count, function)
+                               : give_up(group, gradients, status, function);
     if (status == WEFT_OK) status = take_results(group, count, function);
     clear_items(group, count);
     for (uint32_t i = 0; i < group->count && status == WEFT_OK; i++)
         wf_fsdp_free(group, &group->params[i].partial);
     return status;
+}
+
+weft_status wf_fsdp_reduce(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags,
+                           weft_status status, const char *function)
+{
+    WF_TRY(reduce(group, gradients, flags, status, function));
+    if ((flags & WEFT_FSDP_SHARD_ONLY) != 0) return WEFT_OK;
+    return reduce_partials(group, gradients, function);
 }

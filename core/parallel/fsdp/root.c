@@ -55,7 +55,7 @@ weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function)
     return WEFT_OK;
 }
 
-weft_status wf_fsdp_leave(weft_fsdp *fsdp, const char *function)
+weft_status wf_fsdp_leave(weft_fsdp *fsdp, weft_stream *stream, const char *function)
 {
     struct wf_fsdp_freed *freed;
     weft_status status;
@@ -64,7 +64,7 @@ weft_status wf_fsdp_leave(weft_fsdp *fsdp, const char *function)
     if (fsdp->groups_max == 0) return WEFT_OK;
     freed = wf_calloc(1, sizeof *freed);
     if (freed == NULL) return wf_fail_memory(sizeof *freed);
-    status = wf_work_record(fsdp->context, fsdp->compute, function, &freed->work);
+    status = wf_work_record(fsdp->context, stream, function, &freed->work);
     if (status != WEFT_OK) {
         wf_free(freed);
         return status;

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <time.h>
 
 enum { RANKS = 3, LENGTH = 24, DEPTH = 4, MOST = LENGTH * 6 * DEPTH };
@@ -179,6 +180,92 @@ START_TEST(a_mask_without_blocks_gives_zero)
 }
 END_TEST
 
+/* ---- work on the caller's streams ---- */
+
+static atomic_bool may_go_on, is_releasing;
+
+static void wait_until_it_may(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&may_go_on))
+        sched_yield();
+}
+
+/* Let the others reach the call that they make next. */
+static void pause_shortly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+}
+
+/* The streams of rank 0 go on only when it waits for them in weft_cp_release. */
+static weft_status release_main(void *unused)
+{
+    static _Thread_local struct rank r;
+    weft_stream *streams[2] = {NULL};
+    int64_t shape = LENGTH;
+
+    (void)unused;
+    WF_TRY(join(&r, NULL));
+    EXPECT(weft_cp_create(r.ctx, r.plan, SIZES, &r.cp) == WEFT_OK);
+    if (weft_rank(r.ctx) != 0) {
+        while (!atomic_load(&is_releasing))
+            sched_yield();
+        pause_shortly();
+        atomic_store(&may_go_on, true);
+        return leave(&r);
+    }
+    for (int i = 0; i < 2; i++) {
+        EXPECT(weft_stream_create(r.ctx, &streams[i]) == WEFT_OK);
+        EXPECT(r.ctx->plugin->device->stream_call(r.ctx->device, streams[i], wait_until_it_may,
+                                                  NULL) == WEFT_OK);
+        EXPECT(weft_cp_shard(r.cp, WEFT_DTYPE_F32, 1, &shape, 0, r.q, i == 0 ? r.out : r.lse,
+                             streams[i]) == WEFT_OK);
+    }
+    atomic_store(&is_releasing, true);
+    weft_cp_release(&r.cp);
+    for (int i = 0; i < 2; i++) {
+        bool is_complete = weft_stream_test(r.ctx, streams[i]) == WEFT_OK;
+
+        atomic_store(&may_go_on, true);
+        weft_stream_release(r.ctx, &streams[i]);
+        EXPECT(is_complete);
+    }
+    return leave(&r);
+}
+
+START_TEST(a_release_waits_for_the_streams_of_the_caller)
+{
+    atomic_store(&may_go_on, false);
+    atomic_store(&is_releasing, false);
+    run_ranks(release_main, NULL);
+}
+END_TEST
+
+/* Rank 0 computes nothing, and the others come later. */
+static weft_status complete_main(void *unused)
+{
+    static _Thread_local struct rank r;
+    weft_stream *stream = NULL;
+    bool is_complete;
+
+    (void)unused;
+    WF_TRY(join(&r, OPTIONS(.mask = WEFT_CP_BLOCKS, .variant = WEFT_CP_GATHER, .block_size = 4)));
+    EXPECT(weft_cp_create(r.ctx, r.plan, SIZES, &r.cp) == WEFT_OK);
+    EXPECT(weft_stream_create(r.ctx, &stream) == WEFT_OK);
+    if (weft_rank(r.ctx) != 0) pause_shortly();
+    EXPECT(weft_cp_forward(r.cp, &r.tensors, attend, NULL, stream) == WEFT_OK);
+    is_complete = weft_stream_test(r.ctx, stream) == WEFT_OK;
+    weft_stream_release(r.ctx, &stream);
+    EXPECT(is_complete);
+    return leave(&r);
+}
+
+START_TEST(a_pass_without_problems_is_complete_when_it_returns)
+{
+    run_ranks(complete_main, NULL);
+}
+END_TEST
+
 /* ---- refusals ---- */
 
 static bool refused(weft_status got, weft_status wanted, const char *text)
@@ -344,6 +431,7 @@ END_TEST
 
 SUITE(cp_calls, passes_communicate_as_stated_and_allocate_nothing,
       keys_travel_while_the_kernel_runs, a_mask_without_blocks_gives_zero,
-      wrong_sizes_are_refused_on_all_ranks, wrong_calls_are_refused,
-      simulated_ranks_have_plans_only, a_kernel_that_fails_fails_all_ranks,
+      a_release_waits_for_the_streams_of_the_caller,
+      a_pass_without_problems_is_complete_when_it_returns, wrong_sizes_are_refused_on_all_ranks,
+      wrong_calls_are_refused, simulated_ranks_have_plans_only, a_kernel_that_fails_fails_all_ranks,
       a_lost_rank_ends_the_ring)

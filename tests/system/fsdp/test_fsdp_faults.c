@@ -1,6 +1,7 @@
 /* Errors of one rank: all ranks get an error, and the shards are intact. */
 #include "serial.h"
 #include "../tensor/holds.h"
+#include "parallel/fsdp/fsdp.h"
 #include "support/suite.h"
 #include "weft/launch.h"
 
@@ -90,6 +91,120 @@ START_TEST(without_memory_on_one_rank_all_get_the_error)
 }
 END_TEST
 
+/* ---- no memory in a reduction ---- */
+
+/* Rank 1 has no memory for its allocation AT in a reduction. */
+struct shortage {
+    uint64_t at;
+    bool is_first; /* the reduction is the first one; otherwise all ranks have its exchange */
+    bool happens;
+};
+
+/* One parameter that is listed twice, so that its gradients are added up before they travel. */
+static weft_status begin_shared(struct model *model, weft_tensor **gradients)
+{
+    const weft_fsdp_options options = {.struct_size = sizeof options, .one_stream = true};
+    const weft_options limits = {.struct_size = sizeof limits, .timeout_ns = 20 * WF_SECOND_NS};
+    weft_fsdp_param params[2] = {{0}};
+
+    WF_TRY(weft_init(&limits, &model->context));
+    WF_TRY(weft_mesh_parse("dp=3", &model->mesh));
+    WF_TRY(weft_spec_parse(model->mesh, "f32[7,3] S(0)", &model->spec));
+    WF_TRY(weft_fsdp_create(model->context, &options, &model->fsdp));
+    WF_TRY(weft_tensor_create(model->context, model->spec, NULL, &model->params[0]));
+    params[0].tensor = params[1].tensor = model->params[0];
+    WF_TRY(weft_fsdp_group_create(model->fsdp, 2, params, NULL, &model->groups[0]));
+    for (uint32_t i = 0; i < 2; i++)
+        WF_TRY(weft_fsdp_gradient_create(model->groups[0], i, &gradients[i]));
+    return WEFT_OK;
+}
+
+static weft_status reduce(weft_fsdp_group *group, weft_tensor *const *gradients)
+{
+    WF_TRY(weft_fsdp_reduce_begin(group, gradients, 0));
+    return weft_fsdp_reduce_end(group);
+}
+
+static weft_status lack_memory_to_reduce(void *user)
+{
+    struct shortage *shortage = user;
+    struct model model = {0};
+    weft_tensor *gradients[2] = {NULL};
+    weft_status status;
+
+    WF_TRY(begin_shared(&model, gradients));
+    if (!shortage->is_first) WF_TRY(reduce(model.groups[0], gradients));
+    if (weft_rank(model.context) == 1) wf_mem_fail_at(shortage->at);
+    status = reduce(model.groups[0], gradients);
+    if (weft_rank(model.context) == 1) {
+        shortage->happens = wf_mem_made() >= shortage->at;
+        wf_mem_fail_at(0);
+        HOLDS((status != WEFT_OK) == shortage->happens);
+    }
+    HOLDS(status != WEFT_ERR_TIMEOUT);
+    if (status != WEFT_OK) HOLDS(strstr(weft_last_error(), "memory") != NULL);
+    if (shortage->at == 1) HOLDS(status != WEFT_OK);
+    for (int i = 0; i < 2; i++)
+        weft_tensor_release(&gradients[i]);
+    release(&model);
+    return WEFT_OK;
+}
+
+START_TEST(without_memory_to_reduce_no_rank_waits)
+{
+    struct shortage shortage = {.happens = true};
+
+    for (shortage.at = 1; shortage.happens; shortage.at++)
+        ck_assert_msg(weft_threads_run(RANKS, lack_memory_to_reduce, &shortage) == WEFT_OK,
+                      "allocation %llu: %s", (unsigned long long)shortage.at, weft_last_error());
+    shortage.is_first = true;
+    for (shortage.at = 1; shortage.at <= 8; shortage.at++)
+        ck_assert_msg(weft_threads_run(RANKS, lack_memory_to_reduce, &shortage) == WEFT_OK,
+                      "allocation %llu: %s", (unsigned long long)shortage.at, weft_last_error());
+}
+END_TEST
+
+/* ---- a compute stream that ended too early ---- */
+
+static weft_status end_the_compute_stream(void *unused)
+{
+    weft_fsdp_options options = {.struct_size = sizeof options, .groups_max = 1};
+    weft_memory_info before = {.struct_size = sizeof before}, after = before;
+    weft_fsdp_group_info info = {.struct_size = sizeof info};
+    weft_fsdp_param param = {0};
+    weft_stream *compute = NULL;
+    struct model model = {0};
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &model.context));
+    WF_TRY(weft_mesh_parse("dp=3", &model.mesh));
+    WF_TRY(weft_spec_parse(model.mesh, "f32[7,3] S(0)", &model.spec));
+    WF_TRY(weft_stream_create(model.context, &compute));
+    options.compute = compute;
+    WF_TRY(weft_fsdp_create(model.context, &options, &model.fsdp));
+    WF_TRY(weft_tensor_create(model.context, model.spec, NULL, &model.params[0]));
+    param.tensor = model.params[0];
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, NULL, &model.groups[0]));
+    WF_TRY(weft_memory_get(model.context, &before));
+    WF_TRY(weft_fsdp_unshard_begin(model.groups[0], WEFT_FSDP_FORWARD));
+    weft_stream_release(model.context, &compute);
+    REFUSES(weft_fsdp_reshard(model.groups[0]), "stream");
+    WF_TRY(weft_memory_get(model.context, &after));
+    HOLDS(after.bytes == before.bytes);
+    WF_TRY(weft_fsdp_group_get(model.groups[0], &info));
+    HOLDS(info.state == WEFT_FSDP_SHARDED && info.bytes_gathered == 0);
+    HOLDS(model.fsdp->groups_gathered == 0);
+    release(&model);
+    return WEFT_OK;
+}
+
+START_TEST(without_its_compute_stream_a_group_frees_its_memory)
+{
+    ck_assert_msg(weft_threads_run(RANKS, end_the_compute_stream, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
 /* ---- ranks that do not do the same ---- */
 
 static weft_status skip_a_group(void *unused)
@@ -176,5 +291,7 @@ START_TEST(a_nan_stays_where_it_is)
 }
 END_TEST
 
-SUITE(fsdp_faults, without_memory_on_one_rank_all_get_the_error, a_rank_that_skips_a_group_is_found,
-      when_a_rank_ends_the_others_do_not_wait_for_it, a_nan_stays_where_it_is)
+SUITE(fsdp_faults, without_memory_on_one_rank_all_get_the_error,
+      without_memory_to_reduce_no_rank_waits, without_its_compute_stream_a_group_frees_its_memory,
+      a_rank_that_skips_a_group_is_found, when_a_rank_ends_the_others_do_not_wait_for_it,
+      a_nan_stays_where_it_is)
