@@ -123,10 +123,11 @@ WEFT_API void weft_fsdp_group_release(weft_fsdp_group **group);
 
 enum weft_fsdp_phase { WEFT_FSDP_FORWARD = 0, WEFT_FSDP_BACKWARD = 1 };
 
-/* Begin to gather the parameters of GROUP, after the work that is on the compute stream now.
- * WEFT_ERR_INVALID: they are gathered already.  If a rank has no memory for the gathered
- * parameters, the communicator of gathering fails, all ranks get the error, and the shards stay as
- * they are. */
+/* Begin to gather the parameters of GROUP, after the work that is on the compute stream now.  It
+ * does nothing if weft_fsdp_unshard_end of another group has begun it (weft_fsdp_prefetch_set).
+ * WEFT_ERR_INVALID: they are gathered, or this call was made, already.  If a rank has no memory for
+ * the gathered parameters, the communicator of gathering fails, all ranks get the error, and the
+ * shards stay as they are. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_begin(weft_fsdp_group *group,
                                                             enum weft_fsdp_phase phase);
 /* Make the compute stream wait for the gathered parameters, then begin to gather the groups that
@@ -147,8 +148,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard(weft_fsdp_group *group);
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard_to(weft_fsdp_group *group, int32_t ranks);
 
 /* In PHASE, weft_fsdp_unshard_end of GROUP begins to gather the COUNT groups TARGETS, in this
- * order.  TARGETS is copied; these groups must be released after GROUP, or GROUP's list set again
- * before.  COUNT 0 ends it. */
+ * order.  TARGETS is copied; a group that is released is no longer in the list.  COUNT 0 ends it.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_prefetch_set(weft_fsdp_group *group,
                                                            enum weft_fsdp_phase phase,
                                                            uint32_t count,

@@ -67,16 +67,19 @@ struct weft_fsdp {
     bool owns_streams;
     weft_comm *gather_comm, *reduce_comm; /* NULL if ranks are simulated */
     uint32_t groups_max, groups_gathered;
-    uint32_t group_count;                     /* that exist */
+    weft_fsdp_group *groups;                  /* that exist */
     bool is_released;                         /* by the caller; it ends with its last group */
     struct wf_fsdp_freed *freed, **freed_end; /* oldest first */
     uint32_t freed_count;
 };
 
 weft_status wf_fsdp_check(const weft_fsdp *fsdp, const char *function) WF_NODISCARD;
-/* FSDP has one more group, or one less. */
-void wf_fsdp_join(weft_fsdp *fsdp);
-void wf_fsdp_part(weft_fsdp *fsdp);
+/* GROUP is one of FSDP's groups. */
+void wf_fsdp_join(weft_fsdp *fsdp, weft_fsdp_group *group);
+/* GROUP is not one of FSDP's groups any more, nor in their lists. */
+void wf_fsdp_part(weft_fsdp *fsdp, const weft_fsdp_group *group);
+/* Free FSDP if the caller has released it and it has no group. */
+void wf_fsdp_end_if_unused(weft_fsdp *fsdp);
 /* Work on LATER begins after the work that is on EARLIER now. */
 weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *later,
                            const char *function) WF_NODISCARD;
@@ -116,6 +119,7 @@ struct wf_fsdp_list {
 struct weft_fsdp_group {
     uint64_t made;
     weft_fsdp *fsdp;
+    weft_fsdp_group *next; /* of FSDP's groups */
     struct wf_dependent dependent;
     char *name;
     uint32_t count;
@@ -126,6 +130,7 @@ struct weft_fsdp_group {
 
     enum weft_fsdp_state state;
     enum weft_fsdp_phase phase; /* of the last gather */
+    bool was_prefetched; /* the gather was begun for another group; the caller may begin it */
     bool reducing;
     void *gathered_block, *kept_block;
     uint64_t gathered_room, kept_room; /* bytes of the blocks */

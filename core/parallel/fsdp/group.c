@@ -315,7 +315,7 @@ weft_status weft_fsdp_group_create(weft_fsdp *fsdp, uint32_t count, const weft_f
     }
     for (uint32_t i = 0; i < count; i++)
         group->params[i].stored->is_grouped = true;
-    wf_fsdp_join(fsdp);
+    wf_fsdp_join(fsdp, group);
     group->made = wf_made_now(WF_KIND_FSDP_GROUP);
     group->dependent.end = end_group;
     wf_dependent_add(&group->dependent, fsdp->context->world);
@@ -342,6 +342,7 @@ void weft_fsdp_group_release(weft_fsdp_group **group)
         wf_fsdp_wait(mine);
     }
     fsdp = mine->fsdp;
+    wf_fsdp_part(fsdp, mine);
     free_group(mine);
-    wf_fsdp_part(fsdp);
+    wf_fsdp_end_if_unused(fsdp);
 }

@@ -365,6 +365,10 @@ static weft_status prefetch(void *unused)
         REFUSES(weft_fsdp_unshard_begin(groups[2], WEFT_FSDP_FORWARD), "groups_max");
         WF_TRY(weft_fsdp_reshard(groups[0]));
         WF_TRY(weft_fsdp_unshard_begin(groups[2], WEFT_FSDP_FORWARD));
+        if (step > 0) { /* it may be called for a group that is prefetched, once */
+            WF_TRY(weft_fsdp_unshard_begin(groups[1], WEFT_FSDP_FORWARD));
+            REFUSES(weft_fsdp_unshard_begin(groups[1], WEFT_FSDP_FORWARD), "being gathered");
+        }
         WF_TRY(weft_fsdp_unshard_end(groups[1]));
         WF_TRY(weft_fsdp_reshard(groups[1]));
         WF_TRY(weft_fsdp_unshard_begin(groups[0], WEFT_FSDP_BACKWARD));
@@ -374,8 +378,11 @@ static weft_status prefetch(void *unused)
         WF_TRY(weft_fsdp_reshard(groups[0]));
         WF_TRY(weft_fsdp_reshard(groups[2]));
     }
-    for (int i = 0; i < 3; i++)
-        weft_fsdp_group_release(&groups[i]);
+    weft_fsdp_group_release(&groups[1]); /* it is not prefetched any more */
+    WF_TRY(weft_fsdp_unshard_begin(groups[0], WEFT_FSDP_FORWARD));
+    WF_TRY(weft_fsdp_unshard_end(groups[0]));
+    weft_fsdp_group_release(&groups[0]);
+    weft_fsdp_group_release(&groups[2]);
     weft_tensor_release(&extra);
     return end(&model);
 }
