@@ -54,7 +54,8 @@ typedef struct weft_fsdp_options {
     bool one_stream;
     /* The most groups whose gathered parameters may use memory at the same time.  A gather that
      * would exceed it first waits, on the host, until the device has finished with the group that
-     * was resharded first.  If no group was resharded, it is WEFT_ERR_INVALID.  0: no limit. */
+     * was resharded first.  If no group was resharded, weft_fsdp_unshard_begin is WEFT_ERR_INVALID,
+     * and no group is prefetched.  0: no limit. */
     uint32_t groups_max;
 } weft_fsdp_options;
 
@@ -109,8 +110,9 @@ typedef struct weft_fsdp_group_options {
  * only.  PARAMS is read during the call only; OPTIONS may be NULL.  Collective over the ranks of
  * the meshes; an error is the same on all of them.  The caller releases *OUT before CONTEXT.
  * WEFT_ERR_INVALID: an axis does not exist, is both a shard and a replicate axis, or a parameter is
- * not replicated along a replicate axis; a parameter is partial, has gaps, or is in another group.
- * WEFT_ERR_MISMATCH: ranks have different parameters. */
+ * not replicated along a replicate axis; a parameter is partial, has gaps, is in another group, or
+ * is listed twice with different axes or `frozen`.  WEFT_ERR_MISMATCH: ranks have different
+ * parameters or options. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_group_create(weft_fsdp *fsdp, uint32_t count,
                                                            const weft_fsdp_param *params,
                                                            const weft_fsdp_group_options *options,
@@ -181,7 +183,8 @@ enum weft_fsdp_reduce_flags {
  * placement on other axes, and any dtype of floats; gradients of one group may differ in it.  The
  * call may change the elements of gradients, which have no gaps.  Reduced gradients are added to
  * those that weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags. WEFT_ERR_INVALID:
- * a reduction of GROUP has begun and not ended, or a gradient does not fit. WEFT_ERR_MISMATCH:
+ * a reduction of GROUP has begun and not ended, a gradient does not fit, or two parameters have the
+ * same one. WEFT_ERR_MISMATCH:
  * different gradients are absent on different ranks, without `absent_as_zero`; a rank on which all
  * are absent does not take part, and the others get an error at their time limit.
  * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements, which `divide`,
@@ -194,8 +197,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_end(weft_fsdp_group *group)
 /* The reduced gradient of parameter INDEX, in the layout of the stored parameter.  Borrowed; NULL
  * if nothing was reduced since weft_fsdp_gradients_clear, or a reduction has not ended. */
 WEFT_API weft_tensor *weft_fsdp_gradient(const weft_fsdp_group *group, uint32_t index);
-/* Forget the reduced gradients.  Their memory is used again by the next reduction, which must begin
- * after the work that reads them is on the compute stream. */
+/* Forget the reduced gradients, and the sums that wait for a later reduction.  The memory of
+ * reduced gradients is used again by the next reduction, which must begin after the work that reads
+ * them is on the compute stream. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group);
 
 /* ---- state ----------------------------------------------------------------------- */
@@ -221,13 +225,13 @@ typedef struct weft_fsdp_group_info {
     uint32_t state;       /* enum weft_fsdp_state */
     bool reducing;        /* a reduction has begun and not ended */
     uint64_t bytes_shard; /* of the stored parameters, which the group does not allocate */
-    /* What the group has allocated, in bytes.  The sum of the four is what weft_memory_get counts
-     * for it between calls.  With simulated ranks, of all ranks. */
+    /* Bytes that the group has allocated.  Between calls, weft_memory_get counts the sum of these
+     * four for it.  If ranks are simulated, they are the bytes of all ranks. */
     uint64_t bytes_gathered;  /* of gathered parameters */
     uint64_t bytes_kept;      /* of parts of them that were kept */
     uint64_t bytes_gradients; /* of reduced gradients */
     uint64_t bytes_sums;      /* of gradients that wait for a later reduction */
-    uint64_t bytes_peak;      /* the largest sum of the four, with what calls allocate meanwhile */
+    uint64_t bytes_peak;      /* the largest sum of the four, also during calls */
     /* Bytes that the busiest rank receives when the parameters are gathered, from their shards. */
     uint64_t bytes_received;
 } weft_fsdp_group_info;

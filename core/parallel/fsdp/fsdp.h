@@ -36,6 +36,7 @@ struct wf_exchange_query {
     weft_context *context;
     weft_comm *channel; /* has the ranks of the world; NULL if ranks are simulated */
     const char *name, *function;
+    const char *options; /* what else must be equal on all ranks, as text; NULL: nothing */
     uint32_t count;
     const weft_spec *const *from, *const *to;
 };
@@ -83,6 +84,8 @@ void wf_fsdp_end_if_unused(weft_fsdp *fsdp);
 /* Work on LATER begins after the work that is on EARLIER now. */
 weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *later,
                            const char *function) WF_NODISCARD;
+/* The limit allows one more group to be gathered. */
+bool wf_fsdp_has_room(const weft_fsdp *fsdp);
 /* One more group is gathered: wait until the limit allows it. */
 weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
 /* The memory of a gathered group is freed after the work that is on the compute stream now. */
@@ -100,6 +103,7 @@ struct wf_fsdp_route {
 struct wf_fsdp_param {
     uint32_t same_as;          /* the first index of the same tensor */
     bool frozen, has_gradient; /* HAS_GRADIENT: GRADIENT has been reduced since the last clear */
+    bool asked_frozen;         /* by the caller; FROZEN is also a parameter that is not of floats */
     uint32_t shard, replicate; /* axes, a bit each */
     int32_t ranks, replicas;   /* along them */
     weft_tensor *stored;
@@ -152,7 +156,8 @@ static inline bool wf_fsdp_is_first(const weft_fsdp_group *group, uint32_t index
 }
 
 /* The exchange of the first COUNT layouts in GROUP's FROM and TO, on the communicator of LIST,
- * GATHERS or REDUCTIONS.  STATUS is this rank's result so far. */
+ * GATHERS or REDUCTIONS.  The first one of GROUP also compares its options.  STATUS is this rank's
+ * result so far. */
 weft_status wf_fsdp_exchange(weft_fsdp_group *group, struct wf_exchange **list, uint32_t count,
                              const char *function, weft_status status,
                              struct wf_exchange **out) WF_NODISCARD;

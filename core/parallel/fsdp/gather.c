@@ -188,7 +188,7 @@ static weft_status prefetch(const weft_fsdp_group *group, const char *function)
 {
     const struct wf_fsdp_list *list = &group->prefetch[group->phase];
 
-    for (uint32_t i = 0; i < list->count; i++)
+    for (uint32_t i = 0; i < list->count && wf_fsdp_has_room(group->fsdp); i++)
         if (list->groups[i]->state < WEFT_FSDP_GATHERING) {
             WF_TRY(begin_gather(list->groups[i], group->phase, function));
             list->groups[i]->was_prefetched = true;

@@ -52,6 +52,17 @@ static weft_status check_gradient(const weft_fsdp_group *group, uint32_t index,
     return check_layout(param, gradient);
 }
 
+/* A gradient is scaled in place, so it cannot be that of two parameters. */
+static weft_status check_once(const weft_fsdp_group *group, weft_tensor *const *gradients,
+                              uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (gradients[i] == gradients[index] &&
+            group->params[i].same_as != group->params[index].same_as)
+            return wf_fail(WEFT_ERR_INVALID, "the gradient is that of parameter %u too", i);
+    return WEFT_OK;
+}
+
 static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *const *gradients,
                                    uint32_t flags, const char *function)
 {
@@ -66,6 +77,7 @@ static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *co
         if (gradients[i] != NULL) {
             weft_status status = check_gradient(group, i, gradients[i], function);
 
+            if (status == WEFT_OK) status = check_once(group, gradients, i);
             if (status != WEFT_OK) return wf_fail_context(status, "parameter %u", i);
         }
     return WEFT_OK;
@@ -154,8 +166,11 @@ weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group)
             group,
             wf_fail(WEFT_ERR_INVALID, "a reduction has begun; weft_fsdp_reduce_end is missing"),
             function);
-    for (uint32_t i = 0; i < group->count; i++)
+    for (uint32_t i = 0; i < group->count; i++) {
         group->params[i].has_gradient = false;
+        wf_fsdp_free(group, &group->params[i].sum);
+        wf_fsdp_free(group, &group->params[i].partial);
+    }
     return WEFT_OK;
 }
 

@@ -42,13 +42,18 @@ static weft_status take_freed(weft_fsdp *fsdp)
     return WEFT_OK;
 }
 
+bool wf_fsdp_has_room(const weft_fsdp *fsdp)
+{
+    return fsdp->groups_max == 0 || fsdp->groups_gathered < fsdp->groups_max;
+}
+
 weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function)
 {
-    if (fsdp->groups_max > 0 && fsdp->groups_gathered >= fsdp->groups_max)
+    if (!wf_fsdp_has_room(fsdp))
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s: %u groups are gathered, as many as groups_max permits; "
-                       "weft_fsdp_reshard one of them first",
-                       function, fsdp->groups_gathered);
+                       "%s: groups_max is %u, and so many groups are gathered; weft_fsdp_reshard "
+                       "one of them first",
+                       function, fsdp->groups_max);
     while (fsdp->groups_max > 0 && fsdp->groups_gathered + fsdp->freed_count >= fsdp->groups_max)
         WF_TRY(take_freed(fsdp));
     fsdp->groups_gathered++;

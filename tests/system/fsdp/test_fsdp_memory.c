@@ -6,7 +6,7 @@
 #include "support/suite.h"
 #include "weft/launch.h"
 
-enum { RANKS = 4, GROUPS = 3, STEPS = 6 };
+enum { RANKS = 4, GROUPS = 3, STEPS = 4 };
 
 struct model {
     weft_context *context;
