@@ -27,7 +27,9 @@ static weft_status check_layout(const struct wf_fsdp_param *param, const weft_te
             (is->placements[a].kind != WEFT_PLACE_PARTIAL ||
              is->placements[a].reduction != WEFT_REDUCE_SUM))
             return wf_fail(WEFT_ERR_INVALID,
-                           "the gradient is not P(sum) on axis %d, along which data differs", a);
+                           "the gradient is not P(sum) on axis %d, along which data differs; "
+                           "weft_fsdp_gradient_create makes one that fits",
+                           a);
     if (param->sum != NULL) {
         const struct wf_layout *sum = &param->sum->spec->layout;
 
