@@ -58,9 +58,6 @@ if ! find_torch; then
     exit 77
 fi
 
-# Both sides by one NCCL.
-wheel_nccl() { "$python" -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null; }
-
 run_weft() {
     if [ -n "$gpu" ]; then
         WEFT_BACKEND=${WEFT_BACKEND:-nccl} WEFT_SHARE_GPU=1 WEFT_NCCL_LIB=${WEFT_NCCL_LIB:-$(wheel_nccl)} \

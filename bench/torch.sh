@@ -16,3 +16,9 @@ find_torch() {
     fi
     python=$venv/bin/python
 }
+
+# The NCCL of PyTorch, so that both sides use one.
+wheel_nccl()
+{
+    "$python" -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null
+}

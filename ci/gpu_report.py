@@ -137,10 +137,32 @@ def placement_goal(results):
                 max(ratios.values()) <= 1.1)
 
 
+def fsdp_goals(least, overlap=None):
+    """LEAST: how many times as fast as FSDP2 a step is.  OVERLAP: the most time of a step with compute."""
+    def of(result):
+        rows = {row["what"]: row for row in result["rows"]}
+        step, clip, longer = rows["step"], rows["clip"], rows["overlap"]["of_longer"]
+        found = []
+        if overlap is not None:
+            found.append(goal(f"with compute as long as communication, a step takes {overlap} times the longer one",
+                              longer, longer <= overlap))
+        if "ratio" not in step:  # without PyTorch
+            return found
+        host = step["fsdp2_host_ns"] / step["host_ns"]
+        return found + [
+            goal(f"the communication of a training step, {step['ranks']} ranks: {least} times as fast as FSDP2 over "
+                 "NCCL, 5 times less time of the host", {"step": round(step["ratio"], 2), "host": round(host, 1)},
+                 step["ratio"] >= least and host >= 5),
+            goal("clipping 1,500 tensors: 20 times as fast as PyTorch", round(clip["ratio"], 1), clip["ratio"] >= 20)]
+    return of
+
+
 GOALS = {"nvshmem_rate_4": rate_goal, "nvshmem_against_nccl": against_nccl_goal,
          "kernels": kernel_goals, "cost_2": cost_goals, "dtensor": dtensor_goal,
          "placements_nccl_2": placement_goal, "placements_nvshmem_2": placement_goal,
-         "placements_nvshmem_4": placement_goal}
+         "placements_nvshmem_4": placement_goal,
+         "fsdp_speed_nccl_2": fsdp_goals(1), "fsdp_speed_nccl_4": fsdp_goals(1),
+         "fsdp_speed_nvshmem_2": fsdp_goals(10, 1.2), "fsdp_speed_nvshmem_4": fsdp_goals(10, 1.2)}
 
 
 def goals(parts):

@@ -13,6 +13,7 @@ struct plan_name {
     uint32_t refused;  /* as in wf_bind_call, of its backend */
     uint32_t tensors;  /* of a batch; 0: it is not a batch */
     char text[240];    /* truncated if longer */
+    char options[200]; /* as in wf_bind_call; truncated if longer */
 };
 
 static void name_plan(const struct wf_bind_call *call, const weft_plan *plan, struct plan_name *out)
@@ -26,6 +27,7 @@ static void name_plan(const struct wf_bind_call *call, const weft_plan *plan, st
     out->packed = call->given.packed;
     out->in_place = call->given.in_place;
     wf_plan_name(plan, true, out->text, sizeof out->text);
+    if (call->options != NULL) snprintf(out->options, sizeof out->options, "%s", call->options);
 }
 
 /* The number in the call's communicator of rank NUMBER of the team. */
@@ -57,6 +59,10 @@ static weft_status compare_plans(const struct wf_bind_call *call, const struct p
         return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d binds %s in place, rank %d does not",
                        call->function, theirs->in_place ? i : comm->rank, mine->text,
                        theirs->in_place ? comm->rank : i);
+    if (strcmp(theirs->options, mine->options) != 0)
+        return wf_fail(WEFT_ERR_MISMATCH,
+                       "%s: ranks have different options: %s on rank %d, %s on rank %d",
+                       call->function, theirs->options, i, mine->options, comm->rank);
     return WEFT_OK;
 }
 
@@ -331,7 +337,7 @@ struct difference {
 static void read_plan(weft_blob blob, struct plan_name *out)
 {
     memcpy(out, blob.data, sizeof *out);
-    out->text[sizeof out->text - 1] = '\0';
+    out->text[sizeof out->text - 1] = out->options[sizeof out->options - 1] = '\0';
 }
 
 /* Compare the plans that the ranks have shown. */

@@ -153,6 +153,7 @@ struct wf_bind_call {
     bool sized_only;             /* only the size of the scratch is wanted; nothing is created */
     bool is_cached;              /* for moves */
     const weft_move_item *named; /* the tensors of a batch that has names; NULL: it has none */
+    const char *options;         /* what else must be equal on all ranks, as text; NULL: nothing */
     const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
     uint32_t casts;                  /* enum wf_cast_ways that all ranks have */
     uint32_t refused; /* dtypes, a bit each, whose all-reduces the backend of a rank refuses */

@@ -81,10 +81,7 @@ void set_prefetch(void)
 
 void gather(const struct block *block, enum weft_fsdp_phase phase, const float **whole)
 {
-    weft_fsdp_group_info info = {.struct_size = sizeof info};
-
-    MUST(weft_fsdp_group_get(block->group, &info));
-    if (info.state == WEFT_FSDP_SHARDED) MUST(weft_fsdp_unshard_begin(block->group, phase));
+    MUST(weft_fsdp_unshard_begin(block->group, phase));
     MUST(weft_fsdp_unshard_end(block->group));
     MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER)); /* the kernels compute on the host */
     for (int i = 0; i < block->count; i++)

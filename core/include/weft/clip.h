@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* What happens if the norm is infinite or not a number. */
+/* The treatment of gradients whose norm is infinite or not a number. */
 enum weft_clip_nonfinite {
     WEFT_CLIP_SCALE = 0, /* the gradients are scaled as always, so they become 0 or NaN */
     WEFT_CLIP_KEEP = 1,  /* the gradients stay as they are */
@@ -38,13 +38,14 @@ typedef struct weft_clip_options {
 } weft_clip_options;
 
 /* Multiply the COUNT gradients TENSORS by max_norm / (norm + 1e-6) if that is below 1.  The norm is
- * that of all their elements together, added up in f64; with p INFINITY, NaN counts as infinite.
- * NULL tensors are skipped; without any the norm is 0.  Collective over the ranks of all meshes:
- * one small all-reduce for each set of axes that splits a gradient, all in one batch.  All work is
- * in the order of STREAM, and nothing waits.  TOTAL, device memory of one double, is set to the
- * norm before clipping on every rank of the meshes; it may be NULL.  OPTIONS may be NULL.
- * WEFT_ERR_INVALID: a tensor is not of floats, is partial, is listed twice, or belongs to another
- * context; max_norm is negative or not a number; p is not above 0. */
+ * that of all their elements together.  Powers are added up in f64; a sum beyond its range makes
+ * the norm infinite.  With p INFINITY, NaN counts as infinite. NULL tensors are skipped; without
+ * any the norm is 0.  Collective over the ranks of all meshes: one small all-reduce for each set of
+ * axes that splits a gradient, all in one batch.  All work is in the order of STREAM, and nothing
+ * waits.  TOTAL, device memory of one double, is set to the norm before clipping on every rank of
+ * the meshes; it may be NULL.  OPTIONS may be NULL. WEFT_ERR_INVALID: a tensor is not of floats, is
+ * partial, is listed twice, or belongs to another context; max_norm is negative or not a number; p
+ * is not above 0. */
 WEFT_API WEFT_NODISCARD weft_status weft_clip_grad_norm(weft_context *context, uint32_t count,
                                                         weft_tensor *const *tensors,
                                                         double max_norm,

@@ -54,7 +54,8 @@ typedef struct weft_fsdp_options {
     bool one_stream;
     /* The most groups whose gathered parameters may use memory at the same time.  A gather that
      * would exceed it first waits, on the host, until the device has finished with the group that
-     * was resharded first.  If no group was resharded, it is WEFT_ERR_INVALID.  0: no limit. */
+     * was resharded first.  If no group was resharded, weft_fsdp_unshard_begin is WEFT_ERR_INVALID,
+     * and no group is prefetched.  0: no limit. */
     uint32_t groups_max;
 } weft_fsdp_options;
 
@@ -109,8 +110,9 @@ typedef struct weft_fsdp_group_options {
  * only.  PARAMS is read during the call only; OPTIONS may be NULL.  Collective over the ranks of
  * the meshes; an error is the same on all of them.  The caller releases *OUT before CONTEXT.
  * WEFT_ERR_INVALID: an axis does not exist, is both a shard and a replicate axis, or a parameter is
- * not replicated along a replicate axis; a parameter is partial, has gaps, or is in another group.
- * WEFT_ERR_MISMATCH: ranks have different parameters. */
+ * not replicated along a replicate axis; a parameter is partial, has gaps, is in another group, or
+ * is listed twice with different axes or `frozen`.  WEFT_ERR_MISMATCH: ranks have different
+ * parameters or options. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_group_create(weft_fsdp *fsdp, uint32_t count,
                                                            const weft_fsdp_param *params,
                                                            const weft_fsdp_group_options *options,
@@ -123,10 +125,11 @@ WEFT_API void weft_fsdp_group_release(weft_fsdp_group **group);
 
 enum weft_fsdp_phase { WEFT_FSDP_FORWARD = 0, WEFT_FSDP_BACKWARD = 1 };
 
-/* Begin to gather the parameters of GROUP, after the work that is on the compute stream now.
- * WEFT_ERR_INVALID: they are gathered already.  If a rank has no memory for the gathered
- * parameters, the communicator of gathering fails, all ranks get the error, and the shards stay as
- * they are. */
+/* Begin to gather the parameters of GROUP, after the work that is on the compute stream now.  It
+ * does nothing if weft_fsdp_unshard_end of another group has begun it (weft_fsdp_prefetch_set).
+ * WEFT_ERR_INVALID: they are gathered, or this call was made, already.  If a rank has no memory for
+ * the gathered parameters, the communicator of gathering fails, all ranks get the error, and the
+ * shards stay as they are. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_begin(weft_fsdp_group *group,
                                                             enum weft_fsdp_phase phase);
 /* Make the compute stream wait for the gathered parameters, then begin to gather the groups that
@@ -147,8 +150,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard(weft_fsdp_group *group);
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard_to(weft_fsdp_group *group, int32_t ranks);
 
 /* In PHASE, weft_fsdp_unshard_end of GROUP begins to gather the COUNT groups TARGETS, in this
- * order.  TARGETS is copied; these groups must be released after GROUP, or GROUP's list set again
- * before.  COUNT 0 ends it. */
+ * order.  TARGETS is copied; a group that is released is no longer in the list.  COUNT 0 ends it.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_prefetch_set(weft_fsdp_group *group,
                                                            enum weft_fsdp_phase phase,
                                                            uint32_t count,
@@ -181,11 +184,11 @@ enum weft_fsdp_reduce_flags {
  * Gradients of a tensor that is listed twice have the same placements.  The call may change the
  * elements of gradients, which have no gaps.  Reduced gradients are added to those that
  * weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags.  WEFT_ERR_INVALID: a
- * reduction of GROUP has begun and not ended, or a gradient does not fit.  WEFT_ERR_MISMATCH:
- * different gradients are absent on different ranks, without `absent_as_zero`.  A rank that has
- * reduced such gradients before posts its work and gets WEFT_OK: the work fails, as
- * weft_redistribute states, and the next reduction returns the error.  A rank on which all are
- * absent does not take part, and the others get an error at their time limit.
+ * reduction of GROUP has begun and not ended, a gradient does not fit, or two parameters have the
+ * same one.  WEFT_ERR_MISMATCH: different gradients are absent on different ranks, without
+ * `absent_as_zero`.  A rank that has reduced such gradients before posts its work and gets WEFT_OK:
+ * the work fails, as weft_redistribute states, and the next reduction returns the error.  A rank on
+ * which all are absent does not take part, and the others get an error at their time limit.
  * If a rank fails otherwise, such as without memory, the communicator of reducing fails, and all
  * ranks get the error, from this call or from the next reduction.
  * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements, which `divide`,
@@ -198,8 +201,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_end(weft_fsdp_group *group)
 /* The reduced gradient of parameter INDEX, in the layout of the stored parameter.  Borrowed; NULL
  * if nothing was reduced since weft_fsdp_gradients_clear, or a reduction has not ended. */
 WEFT_API weft_tensor *weft_fsdp_gradient(const weft_fsdp_group *group, uint32_t index);
-/* Forget the reduced gradients.  Their memory is used again by the next reduction, which must begin
- * after the work that reads them is on the compute stream. */
+/* Forget the reduced gradients, and the sums that wait for a later reduction.  The memory of
+ * reduced gradients is used again by the next reduction, which must begin after the work that reads
+ * them is on the compute stream. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group);
 
 /* ---- state ----------------------------------------------------------------------- */
@@ -225,13 +229,13 @@ typedef struct weft_fsdp_group_info {
     uint32_t state;       /* enum weft_fsdp_state */
     bool reducing;        /* a reduction has begun and not ended */
     uint64_t bytes_shard; /* of the stored parameters, which the group does not allocate */
-    /* What the group has allocated, in bytes.  The sum of the four is what weft_memory_get counts
-     * for it between calls.  With simulated ranks, of all ranks. */
+    /* Bytes that the group has allocated.  Between calls, weft_memory_get counts the sum of these
+     * four for it.  If ranks are simulated, they are the bytes of all ranks. */
     uint64_t bytes_gathered;  /* of gathered parameters */
     uint64_t bytes_kept;      /* of parts of them that were kept */
     uint64_t bytes_gradients; /* of reduced gradients */
     uint64_t bytes_sums;      /* of gradients that wait for a later reduction */
-    uint64_t bytes_peak;      /* the largest sum of the four, with what calls allocate meanwhile */
+    uint64_t bytes_peak;      /* the largest sum of the four, also during calls */
     /* Bytes that the busiest rank receives when the parameters are gathered, from their shards. */
     uint64_t bytes_received;
 } weft_fsdp_group_info;

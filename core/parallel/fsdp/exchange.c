@@ -119,7 +119,8 @@ static weft_status list_ranks(const struct wf_exchange_query *query, int32_t *ra
 static weft_status bind(const struct wf_exchange_query *query, struct wf_exchange *exchange,
                         weft_status status)
 {
-    struct wf_bind_call call = {.function = query->function, .parent = query->channel};
+    struct wf_bind_call call = {
+        .function = query->function, .parent = query->channel, .options = query->options};
     int32_t *ranks, count = 0;
     bool has_part = false;
     weft_status listed;

@@ -36,6 +36,7 @@ struct wf_exchange_query {
     weft_context *context;
     weft_comm *channel; /* has the ranks of the world; NULL if ranks are simulated */
     const char *name, *function;
+    const char *options; /* what else must be equal on all ranks, as text; NULL: nothing */
     uint32_t count;
     const weft_spec *const *from, *const *to;
 };
@@ -71,19 +72,24 @@ struct weft_fsdp {
     bool owns_streams;
     weft_comm *gather_comm, *reduce_comm; /* NULL if ranks are simulated */
     uint32_t groups_max, groups_gathered;
-    uint32_t group_count;                     /* that exist */
+    weft_fsdp_group *groups;                  /* that exist */
     bool is_released;                         /* by the caller; it ends with its last group */
     struct wf_fsdp_freed *freed, **freed_end; /* oldest first */
     uint32_t freed_count;
 };
 
 weft_status wf_fsdp_check(const weft_fsdp *fsdp, const char *function) WF_NODISCARD;
-/* FSDP has one more group, or one less. */
-void wf_fsdp_join(weft_fsdp *fsdp);
-void wf_fsdp_part(weft_fsdp *fsdp);
+/* GROUP is one of FSDP's groups. */
+void wf_fsdp_join(weft_fsdp *fsdp, weft_fsdp_group *group);
+/* GROUP is not one of FSDP's groups any more, nor in their lists. */
+void wf_fsdp_part(weft_fsdp *fsdp, const weft_fsdp_group *group);
+/* Free FSDP if the caller has released it and it has no group. */
+void wf_fsdp_end_if_unused(weft_fsdp *fsdp);
 /* Work on LATER begins after the work that is on EARLIER now. */
 weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *later,
                            const char *function) WF_NODISCARD;
+/* The limit allows one more group to be gathered. */
+bool wf_fsdp_has_room(const weft_fsdp *fsdp);
 /* One more group is gathered: wait until the limit allows it. */
 weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function) WF_NODISCARD;
 /* The memory of a gathered group is freed after the work that is on STREAM now. */
@@ -101,6 +107,7 @@ struct wf_fsdp_route {
 struct wf_fsdp_param {
     uint32_t same_as;          /* the first index of the same tensor */
     bool frozen, has_gradient; /* HAS_GRADIENT: GRADIENT has been reduced since the last clear */
+    bool asked_frozen;         /* by the caller; FROZEN is also a parameter that is not of floats */
     uint32_t shard, replicate; /* axes, a bit each */
     int32_t ranks, replicas;   /* along them */
     weft_tensor *stored;
@@ -120,6 +127,7 @@ struct wf_fsdp_list {
 struct weft_fsdp_group {
     uint64_t made;
     weft_fsdp *fsdp;
+    weft_fsdp_group *next; /* of FSDP's groups */
     struct wf_dependent dependent;
     char *name;
     uint32_t count;
@@ -130,6 +138,7 @@ struct weft_fsdp_group {
 
     enum weft_fsdp_state state;
     enum weft_fsdp_phase phase; /* of the last gather */
+    bool was_prefetched; /* the gather was begun for another group; the caller may begin it */
     bool reducing;
     void *gathered_block, *kept_block;
     uint64_t gathered_room, kept_room; /* bytes of the blocks */
@@ -151,7 +160,8 @@ static inline bool wf_fsdp_is_first(const weft_fsdp_group *group, uint32_t index
 }
 
 /* The exchange of the first COUNT layouts in GROUP's FROM and TO, on the communicator of LIST,
- * GATHERS or REDUCTIONS.  STATUS is this rank's result so far. */
+ * GATHERS or REDUCTIONS.  The first one of GROUP also compares its options.  STATUS is this rank's
+ * result so far. */
 weft_status wf_fsdp_exchange(weft_fsdp_group *group, struct wf_exchange **list, uint32_t count,
                              const char *function, weft_status status,
                              struct wf_exchange **out) WF_NODISCARD;

@@ -132,21 +132,13 @@ static weft_status post_gather(weft_fsdp_group *group, enum way way, struct wf_e
     return status;
 }
 
-weft_status weft_fsdp_unshard_begin(weft_fsdp_group *group, enum weft_fsdp_phase phase)
+static weft_status begin_gather(weft_fsdp_group *group, enum weft_fsdp_phase phase,
+                                const char *function)
 {
-    static const char function[] = "weft_fsdp_unshard_begin";
     struct wf_exchange *exchange = NULL;
     weft_status status;
     enum way way;
 
-    WF_TRY(wf_fsdp_group_check(group, function));
-    if (phase != WEFT_FSDP_FORWARD && phase != WEFT_FSDP_BACKWARD)
-        return refuse(group, function, "phase is neither WEFT_FSDP_FORWARD nor WEFT_FSDP_BACKWARD");
-    if (group->state == WEFT_FSDP_GATHERING)
-        return refuse(group, function,
-                      "the parameters are being gathered; weft_fsdp_unshard_end is missing");
-    if (group->state == WEFT_FSDP_GATHERED)
-        return refuse(group, function, "the parameters are gathered; weft_fsdp_reshard is missing");
     way = group->state == WEFT_FSDP_PART_KEPT ? FROM_KEPT : FROM_STORED;
     WF_TRY(wf_fsdp_fail(group, find_exchange(group, way, function, &exchange), function));
     WF_TRY(wf_fsdp_fail(group, wf_fsdp_enter(group->fsdp, function), function));
@@ -156,6 +148,24 @@ weft_status weft_fsdp_unshard_begin(weft_fsdp_group *group, enum weft_fsdp_phase
         return wf_fsdp_fail(group, status, function);
     }
     group->state = WEFT_FSDP_GATHERING;
+    group->phase = phase;
+    return WEFT_OK;
+}
+
+weft_status weft_fsdp_unshard_begin(weft_fsdp_group *group, enum weft_fsdp_phase phase)
+{
+    static const char function[] = "weft_fsdp_unshard_begin";
+
+    WF_TRY(wf_fsdp_group_check(group, function));
+    if (phase != WEFT_FSDP_FORWARD && phase != WEFT_FSDP_BACKWARD)
+        return refuse(group, function, "phase is neither WEFT_FSDP_FORWARD nor WEFT_FSDP_BACKWARD");
+    if (group->state == WEFT_FSDP_GATHERED)
+        return refuse(group, function, "the parameters are gathered; weft_fsdp_reshard is missing");
+    if (group->state != WEFT_FSDP_GATHERING) return begin_gather(group, phase, function);
+    if (!group->was_prefetched)
+        return refuse(group, function,
+                      "the parameters are being gathered; weft_fsdp_unshard_end is missing");
+    group->was_prefetched = false;
     group->phase = phase;
     return WEFT_OK;
 }
@@ -172,16 +182,19 @@ static weft_status join_gather(weft_fsdp_group *group)
         if (wf_fsdp_is_first(group, i))
             wf_tensor_use(group->params[i].gathered, group->fsdp->compute);
     group->state = WEFT_FSDP_GATHERED;
+    group->was_prefetched = false;
     return status;
 }
 
-static weft_status prefetch(const weft_fsdp_group *group)
+static weft_status prefetch(const weft_fsdp_group *group, const char *function)
 {
     const struct wf_fsdp_list *list = &group->prefetch[group->phase];
 
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->groups[i]->state < WEFT_FSDP_GATHERING)
-            WF_TRY(weft_fsdp_unshard_begin(list->groups[i], group->phase));
+    for (uint32_t i = 0; i < list->count && wf_fsdp_has_room(group->fsdp); i++)
+        if (list->groups[i]->state < WEFT_FSDP_GATHERING) {
+            WF_TRY(begin_gather(list->groups[i], group->phase, function));
+            list->groups[i]->was_prefetched = true;
+        }
     return WEFT_OK;
 }
 
@@ -195,7 +208,7 @@ weft_status weft_fsdp_unshard_end(weft_fsdp_group *group)
     if (group->state != WEFT_FSDP_GATHERING)
         return refuse(group, function, "no gather has begun; weft_fsdp_unshard_begin is missing");
     WF_TRY(wf_fsdp_fail(group, join_gather(group), function));
-    return prefetch(group);
+    return prefetch(group, function);
 }
 
 weft_tensor *weft_fsdp_parameter(const weft_fsdp_group *group, uint32_t index)

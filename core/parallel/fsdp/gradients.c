@@ -36,7 +36,9 @@ static weft_status check_layout(const struct wf_fsdp_param *param, const weft_te
             (is->placements[a].kind != WEFT_PLACE_PARTIAL ||
              is->placements[a].reduction != WEFT_REDUCE_SUM))
             return wf_fail(WEFT_ERR_INVALID,
-                           "the gradient is not P(sum) on axis %d, along which data differs", a);
+                           "the gradient is not P(sum) on axis %d, along which data differs; "
+                           "weft_fsdp_gradient_create makes one that fits",
+                           a);
     if (param->sum != NULL && !has_placements(gradient, param->sum))
         return wf_fail(WEFT_ERR_INVALID,
                        "the gradient has another layout than the sum of those before");
@@ -72,6 +74,17 @@ static weft_status check_gradient(const weft_fsdp_group *group, uint32_t index,
     return check_shared(group, index, gradients);
 }
 
+/* A gradient is scaled in place, so it cannot be that of two parameters. */
+static weft_status check_once(const weft_fsdp_group *group, weft_tensor *const *gradients,
+                              uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (gradients[i] == gradients[index] &&
+            group->params[i].same_as != group->params[index].same_as)
+            return wf_fail(WEFT_ERR_INVALID, "the gradient is that of parameter %u too", i);
+    return WEFT_OK;
+}
+
 static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *const *gradients,
                                    uint32_t flags, const char *function)
 {
@@ -86,6 +99,7 @@ static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *co
         if (gradients[i] != NULL) {
             weft_status status = check_gradient(group, i, gradients, function);
 
+            if (status == WEFT_OK) status = check_once(group, gradients, i);
             if (status != WEFT_OK) return wf_fail_context(status, "parameter %u", i);
         }
     return WEFT_OK;
@@ -173,8 +187,11 @@ weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group)
             group,
             wf_fail(WEFT_ERR_INVALID, "a reduction has begun; weft_fsdp_reduce_end is missing"),
             function);
-    for (uint32_t i = 0; i < group->count; i++)
+    for (uint32_t i = 0; i < group->count; i++) {
         group->params[i].has_gradient = false;
+        wf_fsdp_free(group, &group->params[i].sum);
+        wf_fsdp_free(group, &group->params[i].partial);
+    }
     return WEFT_OK;
 }
 

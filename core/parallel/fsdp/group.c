@@ -24,7 +24,7 @@ weft_status wf_fsdp_fail(const weft_fsdp_group *group, weft_status status, const
 
     if (status == WEFT_OK) return WEFT_OK;
     if (group->name == NULL) return wf_fail_named(status, function);
-    snprintf(about, sizeof about, "group \"%s\"", group->name);
+    snprintf(about, sizeof about, "group \"%.200s\"", group->name);
     return wf_fail_about(status, function, about);
 }
 
@@ -101,13 +101,19 @@ static weft_status make_param(const weft_fsdp_group *group, struct wf_fsdp_param
 }
 
 /* PARAM is that of index SAME_AS, listed again. */
-static void share_param(const weft_fsdp_group *group, struct wf_fsdp_param *param)
+static weft_status share_param(const weft_fsdp_group *group, struct wf_fsdp_param *param)
 {
     const struct wf_fsdp_param *first = &group->params[param->same_as];
 
+    if (param->shard != first->shard || param->replicate != first->replicate ||
+        param->asked_frozen != first->asked_frozen)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the tensor is parameter %u too, with other axes or another `frozen`",
+                       param->same_as);
     param->gathered = first->gathered;
     param->gradient_spec = first->gradient_spec;
     param->frozen = first->frozen;
+    return WEFT_OK;
 }
 
 static weft_status add_param(weft_fsdp_group *group, uint32_t index, const weft_fsdp_param *given,
@@ -119,14 +125,11 @@ static weft_status add_param(weft_fsdp_group *group, uint32_t index, const weft_
 
     while (group->params[param->same_as].stored != given->tensor)
         param->same_as++;
-    if (param->same_as < index) {
-        share_param(group, param);
-        return WEFT_OK;
-    }
-    param->frozen = given->frozen;
+    param->frozen = param->asked_frozen = given->frozen;
     WF_TRY(check_stored(param->stored));
     WF_TRY(set_axes(param, given->shard != NULL ? given->shard : shard,
                     given->replicate != NULL ? given->replicate : options->replicate));
+    if (param->same_as < index) return share_param(group, param);
     WF_TRY(make_param(group, param));
     room = wf_tensor_room(param->gathered);
     if (room > INT64_MAX - 64 - group->gathered_room)
@@ -215,11 +218,36 @@ static weft_status make_lists(weft_fsdp_group *group, uint32_t count)
     return WEFT_OK;
 }
 
+static const char *dtype_text(int32_t dtype)
+{
+    return dtype >= 0 ? weft_dtype_name((enum weft_dtype)dtype) : "of the tensor";
+}
+
+/* Print what must be equal on all ranks, besides the layouts of stored and gathered parameters. */
+static void print_options(const weft_fsdp_group *group, char *out, size_t room)
+{
+    uint64_t digest = 0;
+
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct wf_fsdp_param *param = &group->params[i];
+
+        digest = wf_hash_mix(digest, (uint64_t)param->shard << 32 | param->replicate);
+        digest = wf_hash_mix(digest, (uint64_t)param->same_as << 1 | param->frozen);
+    }
+    snprintf(out, room,
+             "divide %.17g, sum_only %d, absent_as_zero %d, reduce_dtype %s, gradient_dtype %s, "
+             "axes and frozen parameters %016llx",
+             group->divide, group->sum_only, group->absent_as_zero, dtype_text(group->reduce_dtype),
+             dtype_text(group->gradient_dtype), (unsigned long long)digest);
+}
+
 weft_status wf_fsdp_exchange(weft_fsdp_group *group, struct wf_exchange **list, uint32_t count,
                              const char *function, weft_status status, struct wf_exchange **out)
 {
+    char options[200];
     const struct wf_exchange_query query = {
         .context = group->fsdp->context,
+        .options = group->gathers == NULL ? options : NULL,
         .channel = list == &group->gathers ? group->fsdp->gather_comm : group->fsdp->reduce_comm,
         .name = group->name,
         .function = function,
@@ -228,6 +256,7 @@ weft_status wf_fsdp_exchange(weft_fsdp_group *group, struct wf_exchange **list, 
         .to = group->to,
     };
 
+    if (query.options != NULL) print_options(group, options, sizeof options);
     return wf_exchange_find(list, &query, status, out);
 }
 
@@ -315,7 +344,7 @@ weft_status weft_fsdp_group_create(weft_fsdp *fsdp, uint32_t count, const weft_f
     }
     for (uint32_t i = 0; i < count; i++)
         group->params[i].stored->is_grouped = true;
-    wf_fsdp_join(fsdp);
+    wf_fsdp_join(fsdp, group);
     group->made = wf_made_now(WF_KIND_FSDP_GROUP);
     group->dependent.end = end_group;
     wf_dependent_add(&group->dependent, fsdp->context->world);
@@ -342,6 +371,7 @@ void weft_fsdp_group_release(weft_fsdp_group **group)
         wf_fsdp_wait(mine);
     }
     fsdp = mine->fsdp;
+    wf_fsdp_part(fsdp, mine);
     free_group(mine);
-    wf_fsdp_part(fsdp);
+    wf_fsdp_end_if_unused(fsdp);
 }

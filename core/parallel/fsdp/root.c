@@ -42,13 +42,18 @@ static weft_status take_freed(weft_fsdp *fsdp)
     return WEFT_OK;
 }
 
+bool wf_fsdp_has_room(const weft_fsdp *fsdp)
+{
+    return fsdp->groups_max == 0 || fsdp->groups_gathered < fsdp->groups_max;
+}
+
 weft_status wf_fsdp_enter(weft_fsdp *fsdp, const char *function)
 {
-    if (fsdp->groups_max > 0 && fsdp->groups_gathered >= fsdp->groups_max)
+    if (!wf_fsdp_has_room(fsdp))
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s: %u groups are gathered, as many as groups_max permits; "
-                       "weft_fsdp_reshard one of them first",
-                       function, fsdp->groups_gathered);
+                       "%s: groups_max is %u, and so many groups are gathered; weft_fsdp_reshard "
+                       "one of them first",
+                       function, fsdp->groups_max);
     while (fsdp->groups_max > 0 && fsdp->groups_gathered + fsdp->freed_count >= fsdp->groups_max)
         WF_TRY(take_freed(fsdp));
     fsdp->groups_gathered++;
@@ -162,13 +167,6 @@ weft_status weft_fsdp_create(weft_context *context, const weft_fsdp_options *opt
     return WEFT_OK;
 }
 
-static void end_if_unused(weft_fsdp *fsdp)
-{
-    if (!fsdp->is_released || fsdp->group_count > 0) return;
-    wf_dependent_remove(&fsdp->dependent);
-    free_fsdp(fsdp);
-}
-
 void weft_fsdp_release(weft_fsdp **fsdp)
 {
     weft_fsdp *mine = fsdp != NULL ? *fsdp : NULL;
@@ -180,16 +178,39 @@ void weft_fsdp_release(weft_fsdp **fsdp)
     }
     *fsdp = NULL;
     mine->is_released = true;
-    end_if_unused(mine);
+    wf_fsdp_end_if_unused(mine);
 }
 
-void wf_fsdp_join(weft_fsdp *fsdp)
+void wf_fsdp_join(weft_fsdp *fsdp, weft_fsdp_group *group)
 {
-    fsdp->group_count++;
+    group->next = fsdp->groups;
+    fsdp->groups = group;
 }
 
-void wf_fsdp_part(weft_fsdp *fsdp)
+static void remove_from_list(struct wf_fsdp_list *list, const weft_fsdp_group *group)
 {
-    fsdp->group_count--;
-    end_if_unused(fsdp);
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->groups[i] != group) list->groups[left++] = list->groups[i];
+    list->count = left;
+}
+
+void wf_fsdp_part(weft_fsdp *fsdp, const weft_fsdp_group *group)
+{
+    weft_fsdp_group **at = &fsdp->groups;
+
+    while (*at != group)
+        at = &(*at)->next;
+    *at = group->next;
+    for (weft_fsdp_group *other = fsdp->groups; other != NULL; other = other->next)
+        for (int phase = 0; phase < 2; phase++)
+            remove_from_list(&other->prefetch[phase], group);
+}
+
+void wf_fsdp_end_if_unused(weft_fsdp *fsdp)
+{
+    if (!fsdp->is_released || fsdp->groups != NULL) return;
+    wf_dependent_remove(&fsdp->dependent);
+    free_fsdp(fsdp);
 }

@@ -1,10 +1,10 @@
 /* Random gradients on random meshes: the norm counts each element once, and every element is scaled
  * by the same factor, on threads and on simulated ranks. */
 #include "../fsdp/serial.h"
+#include "support/job.h"
 #include "support/random_layout.h"
 #include "support/suite.h"
 #include "weft/clip.h"
-#include "weft/launch.h"
 
 enum { RANKS = 6, MOST = 6 };
 
@@ -131,28 +131,6 @@ static weft_status run_case(weft_context *context)
     return WEFT_OK;
 }
 
-static weft_status run_real(void *unused)
-{
-    weft_context *context;
-
-    (void)unused;
-    WF_TRY(weft_init(NULL, &context));
-    WF_TRY(run_case(context));
-    weft_context_release(&context);
-    return WEFT_OK;
-}
-
-static weft_status run_simulated(void)
-{
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
-    weft_context *context;
-
-    WF_TRY(weft_init(&options, &context));
-    WF_TRY(run_case(context));
-    weft_context_release(&context);
-    return WEFT_OK;
-}
-
 static const char *describe(const struct random *r)
 {
     static char text[32768];
@@ -173,8 +151,8 @@ START_TEST(gradients_of_any_layout_are_clipped_by_their_norm)
 
     for (int left = test_cases(60); left > 0; left--) {
         draw_case(&r);
-        ck_assert_msg(run_simulated() == WEFT_OK, "simulated: %s", describe(&r));
-        ck_assert_msg(weft_threads_run(RANKS, run_real, NULL) == WEFT_OK, "%s", describe(&r));
+        ck_assert_msg(job_of_simulated(RANKS, run_case) == WEFT_OK, "simulated: %s", describe(&r));
+        ck_assert_msg(job_of_threads(RANKS, run_case) == WEFT_OK, "%s", describe(&r));
         for (uint32_t i = 0; i < now.count; i++)
             weft_spec_release(&now.specs[i]);
     }

@@ -1,148 +1,158 @@
-/* Gradients that differ: in their layouts, and from rank to rank. */
-#include "serial.h"
-#include "../tensor/holds.h"
+/* Gradients of groups on ranks that are threads: of shared and frozen parameters, absent ones,
+ * those that cannot be, and those that are not wanted any more. */
+#include "model.h"
 #include "support/suite.h"
 #include "weft/launch.h"
 
-enum { RANKS = 4 };
+/* ---- shared and frozen parameters ---- */
 
-/* Two parameters of one group, in which the first may be listed twice. */
-struct model {
-    weft_context *context;
-    weft_mesh *mesh;
-    weft_spec *spec;
-    weft_tensor *params[2];
-    weft_fsdp *fsdp;
-    weft_fsdp_group *group;
-};
-
-static weft_status begin(struct model *model, const char *mesh, const char *spec, bool is_shared,
-                         const weft_fsdp_group_options *options)
+static weft_status share_a_parameter(void *unused)
 {
-    weft_fsdp_param params[2] = {{0}};
+    struct model model = {0};
+    weft_fsdp_param params[3] = {{0}};
+    weft_tensor *gradients[3] = {NULL};
+    struct elements of = {.which = 0, .rounds = 2, .factor = 0.25, .tolerance = 1e-6};
 
-    WF_TRY(weft_init(NULL, &model->context));
-    WF_TRY(weft_mesh_parse(mesh, &model->mesh));
-    WF_TRY(weft_spec_parse(model->mesh, spec, &model->spec));
-    for (int i = 0; i < 2; i++) {
-        WF_TRY(weft_tensor_create(model->context, model->spec, NULL, &model->params[i]));
-        WF_TRY(weft_tensor_fill(model->params[i], 0, NULL));
-        params[i].tensor = model->params[is_shared ? 0 : i];
+    (void)unused;
+    WF_TRY(begin(&model, NULL, NULL));
+    weft_fsdp_group_release(&model.group);
+    params[0].tensor = params[2].tensor = model.params[0];
+    params[1] = (weft_fsdp_param){.tensor = model.params[1], .frozen = true};
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 3, params, NULL, &model.group));
+    WF_TRY(weft_fsdp_unshard_begin(model.group, WEFT_FSDP_FORWARD));
+    WF_TRY(weft_fsdp_unshard_end(model.group));
+    HOLDS(weft_fsdp_parameter(model.group, 0) == weft_fsdp_parameter(model.group, 2));
+    HOLDS(weft_fsdp_gradient_spec(model.group, 1) == NULL);
+    REFUSES(weft_fsdp_gradient_create(model.group, 1, &gradients[1]), "frozen");
+    of.spec = weft_fsdp_gradient_spec(model.group, 0);
+    for (uint32_t i = 0; i < 3; i += 2) {
+        of.round = i / 2;
+        WF_TRY(weft_fsdp_gradient_create(model.group, i, &gradients[i]));
+        WF_TRY(each_element(gradients[i], set_gradient, &of));
     }
-    WF_TRY(weft_fsdp_create(model->context, NULL, &model->fsdp));
-    return weft_fsdp_group_create(model->fsdp, 2, params, options, &model->group);
-}
-
-static weft_status end(struct model *model)
-{
-    weft_fsdp_group_release(&model->group);
-    weft_fsdp_release(&model->fsdp);
-    for (int i = 0; i < 2; i++)
-        weft_tensor_release(&model->params[i]);
-    weft_spec_release(&model->spec);
-    weft_mesh_release(&model->mesh);
-    weft_context_release(&model->context);
-    return WEFT_OK;
-}
-
-/* A gradient of ones in the layout TEXT. */
-static weft_status make_gradient(const struct model *model, const char *text, weft_tensor **out)
-{
-    weft_spec *spec = NULL;
-    weft_status status;
-
-    WF_TRY(weft_spec_parse(model->mesh, text, &spec));
-    status = weft_tensor_create(model->context, spec, NULL, out);
-    weft_spec_release(&spec);
-    if (status != WEFT_OK) return status;
-    return weft_tensor_fill(*out, 1, NULL);
-}
-
-static weft_status reduce(weft_fsdp_group *group, weft_tensor *const *gradients, uint32_t flags)
-{
-    WF_TRY(weft_fsdp_reduce_begin(group, gradients, flags));
-    return weft_fsdp_reduce_end(group);
-}
-
-/* All elements that this rank has of the reduced gradient INDEX are VALUE. */
-static weft_status check_reduced(const struct model *model, uint32_t index, float value)
-{
-    weft_tensor *reduced = weft_fsdp_gradient(model->group, index);
-    const float *elements = weft_tensor_memory(reduced);
-
-    WF_TRY(weft_stream_wait(model->context, NULL, WEFT_FOREVER));
-    for (int64_t i = 0; i < weft_tensor_shard(reduced)->elements; i++)
-        HOLDS(elements[i] == value);
-    return WEFT_OK;
-}
-
-/* ---- gradients of one parameter ---- */
-
-static weft_status share_with_two_layouts(void *unused)
-{
-    static const char *const layouts[] = {"f32[6,4] P,S(0)", "f32[6,4] P,R", "f32[6,4] P,P",
-                                          "bf16[6,4] P,R"};
-    const weft_fsdp_group_options options = {.struct_size = sizeof options, .sum_only = true};
-    struct model model = {0};
-    weft_tensor *of[WF_COUNT(layouts)] = {NULL};
-
-    (void)unused;
-    WF_TRY(begin(&model, "dp=2,tp=2", "f32[6,4] S(0),R", true, &options));
-    for (size_t i = 0; i < WF_COUNT(layouts); i++)
-        WF_TRY(make_gradient(&model, layouts[i], &of[i]));
-    for (size_t i = 0; i < 3; i++)
-        for (size_t j = 0; j < 3; j++) {
-            weft_tensor *const both[2] = {of[i], of[j]};
-
-            if (i == j) continue;
-            REFUSES(weft_fsdp_reduce_begin(model.group, both, 0), "parameter 1");
-            REFUSES(weft_fsdp_reduce_begin(model.group, both, WEFT_FSDP_LOCAL), "layout");
-        }
-    WF_TRY(reduce(model.group, (weft_tensor *const[]){of[1], of[3]}, 0));
-    WF_TRY(check_reduced(&model, 0, 2));
-    for (size_t i = 0; i < WF_COUNT(layouts); i++)
-        weft_tensor_release(&of[i]);
+    WF_TRY(weft_fsdp_reduce_begin(model.group, gradients, 0));
+    WF_TRY(weft_fsdp_reduce_end(model.group));
+    HOLDS(weft_fsdp_gradient(model.group, 0) == weft_fsdp_gradient(model.group, 2));
+    HOLDS(weft_fsdp_gradient(model.group, 1) == NULL);
+    WF_TRY(each_element(weft_fsdp_gradient(model.group, 2), check_gradient, &of));
+    gradients[1] = gradients[0];
+    REFUSES(weft_fsdp_reduce_begin(model.group, gradients, 0), "frozen");
+    gradients[1] = NULL;
+    weft_tensor_release(&gradients[0]);
+    weft_tensor_release(&gradients[2]);
     return end(&model);
 }
 
-START_TEST(gradients_of_one_parameter_have_one_layout)
+START_TEST(a_shared_parameter_is_gathered_once_and_its_gradients_are_added)
 {
-    ck_assert_msg(weft_threads_run(RANKS, share_with_two_layouts, NULL) == WEFT_OK, "%s",
+    ck_assert_msg(weft_threads_run(RANKS, share_a_parameter, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
 END_TEST
 
-/* ---- gradients that are absent on one rank ---- */
+/* ---- gradients that cannot be, and that are not wanted any more ---- */
 
-/* After a reduction of both gradients, rank 1 lacks one of them. */
-static weft_status lack_one_later(void *unused)
+static weft_status share_a_gradient(void *unused)
 {
+    weft_fsdp_group_options options = {.struct_size = sizeof options, .divide = 3};
     struct model model = {0};
-    weft_tensor *gradients[2] = {NULL}, *given[2];
-    weft_status status;
+    weft_fsdp_param params[2] = {{0}};
+    weft_tensor *twin = NULL, *gradients[2] = {NULL};
 
     (void)unused;
-    WF_TRY(begin(&model, "dp=4", "f32[6,4] S(0)", false, NULL));
-    for (int i = 0; i < 2; i++)
-        WF_TRY(make_gradient(&model, "f32[6,4] P", &gradients[i]));
-    WF_TRY(reduce(model.group, gradients, 0));
-    given[0] = weft_rank(model.context) == 1 ? NULL : gradients[0];
-    given[1] = gradients[1];
-    status = reduce(model.group, given, 0);
-    HOLDS(status == WEFT_ERR_MISMATCH || (status == WEFT_OK && weft_rank(model.context) != 1));
-    (void)!weft_stream_wait(model.context, NULL, WEFT_FOREVER);
-    FAILS(reduce(model.group, given, 0), WEFT_ERR_MISMATCH, "rank 1");
-    for (int i = 0; i < 2; i++)
-        weft_tensor_release(&gradients[i]);
+    WF_TRY(begin(&model, NULL, NULL));
+    weft_fsdp_group_release(&model.group);
+    WF_TRY(weft_tensor_create(model.context, model.specs[0], NULL, &twin));
+    params[0].tensor = model.params[0];
+    params[1].tensor = twin;
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 2, params, &options, &model.group));
+    WF_TRY(weft_fsdp_gradient_create(model.group, 0, &gradients[0]));
+    gradients[1] = gradients[0]; /* it would be divided twice */
+    REFUSES(weft_fsdp_reduce_begin(model.group, gradients, 0), "that of parameter 0 too");
+    weft_tensor_release(&gradients[0]);
+    weft_tensor_release(&twin);
     return end(&model);
 }
 
-START_TEST(ranks_that_lack_different_gradients_later_get_an_error)
+START_TEST(a_gradient_of_two_parameters_is_refused)
 {
-    ck_assert_msg(weft_threads_run(RANKS, lack_one_later, NULL) == WEFT_OK, "%s",
+    ck_assert_msg(weft_threads_run(RANKS, share_a_gradient, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
 END_TEST
 
-SUITE(fsdp_gradients, gradients_of_one_parameter_have_one_layout,
-      ranks_that_lack_different_gradients_later_get_an_error)
+static weft_status forget_sums(void *unused)
+{
+    struct elements of = {.rounds = 2, .factor = 0.25, .tolerance = 1e-6};
+    const bool present[2] = {false, true};
+    weft_fsdp_group_info info = {.struct_size = sizeof info};
+    struct model model = {0};
+
+    (void)unused;
+    WF_TRY(begin(&model, NULL, NULL));
+    for (uint64_t round = 0; round < 2; round++) {
+        WF_TRY(make_gradients(&model, round));
+        WF_TRY(
+            weft_fsdp_reduce_begin(model.group, model.gradients, round == 0 ? WEFT_FSDP_LOCAL : 0));
+        WF_TRY(weft_fsdp_reduce_end(model.group));
+        for (int i = 0; i < 2; i++)
+            weft_tensor_release(&model.gradients[i]);
+        if (round > 0) continue;
+        WF_TRY(weft_fsdp_gradients_clear(model.group));
+        WF_TRY(weft_fsdp_group_get(model.group, &info));
+        HOLDS(info.bytes_sums == 0);
+    }
+    of.spec = weft_fsdp_gradient_spec(model.group, 0);
+    of.present = present;
+    WF_TRY(each_element(weft_fsdp_gradient(model.group, 0), check_gradient, &of));
+    return end(&model);
+}
+
+START_TEST(sums_that_are_cleared_are_not_reduced)
+{
+    ck_assert_msg(weft_threads_run(RANKS, forget_sums, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* ---- absent gradients ---- */
+
+/* Rank 1 has no gradient of parameter 0. */
+static weft_status lack_a_gradient(void *as_zero)
+{
+    const weft_fsdp_group_options options = {
+        .struct_size = sizeof options, .absent_as_zero = as_zero != NULL, .divide = 1};
+    struct model model = {0};
+    weft_tensor *gradients[2];
+
+    WF_TRY(begin(&model, NULL, &options));
+    for (uint32_t i = 0; i < 2; i++) {
+        WF_TRY(weft_fsdp_gradient_create(model.group, i, &model.gradients[i]));
+        WF_TRY(weft_tensor_fill(model.gradients[i], 2, NULL));
+        gradients[i] = model.gradients[i];
+    }
+    if (weft_rank(model.context) == 1) gradients[0] = NULL;
+    if (as_zero == NULL) {
+        FAILS(weft_fsdp_reduce_begin(model.group, gradients, 0), WEFT_ERR_MISMATCH, "rank");
+        return end(&model);
+    }
+    WF_TRY(weft_fsdp_reduce_begin(model.group, gradients, WEFT_FSDP_LOCAL));
+    WF_TRY(weft_fsdp_reduce_end(model.group));
+    WF_TRY(weft_fsdp_reduce_begin(model.group, gradients, 0));
+    WF_TRY(weft_fsdp_reduce_end(model.group));
+    WF_TRY(weft_stream_wait(model.context, NULL, WEFT_FOREVER));
+    if (weft_tensor_shard(weft_fsdp_gradient(model.group, 0))->elements > 0)
+        HOLDS(*(float *)weft_tensor_memory(weft_fsdp_gradient(model.group, 0)) == 12);
+    return end(&model);
+}
+
+START_TEST(absent_gradients_count_as_zeros_or_must_agree)
+{
+    ck_assert_msg(weft_threads_run(RANKS, lack_a_gradient, "") == WEFT_OK, "%s", weft_last_error());
+    ck_assert_msg(weft_threads_run(RANKS, lack_a_gradient, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
+SUITE(fsdp_gradients, a_shared_parameter_is_gathered_once_and_its_gradients_are_added,
+      a_gradient_of_two_parameters_is_refused, sums_that_are_cleared_are_not_reduced,
+      absent_gradients_count_as_zeros_or_must_agree)

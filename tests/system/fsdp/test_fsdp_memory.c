@@ -1,13 +1,12 @@
-/* Memory that a group has freed may be overwritten at once: training steps with several groups,
- * prefetch and streams, in which every block that can be allocated is filled with NaN between the
- * calls.  Steps repeat the blocks of the step before. */
-#include "parallel/fsdp/fsdp.h"
+/* Training steps with several groups, prefetch and streams: with an allocator that spoils freed
+ * memory they compute the same, and they repeat the blocks of the step before. */
 #include "serial.h"
 #include "../tensor/holds.h"
+#include "support/poison.h"
 #include "support/suite.h"
 #include "weft/launch.h"
 
-enum { RANKS = 4, GROUPS = 3, STEPS = 6 };
+enum { RANKS = 4, GROUPS = 3, STEPS = 4 };
 
 struct model {
     weft_context *context;
@@ -15,10 +14,11 @@ struct model {
     weft_mesh *mesh;
     weft_spec *specs[GROUPS];
     weft_tensor *params[GROUPS];
+    weft_tensor *seen[GROUPS], *given[GROUPS]; /* what is computed with, and contributions */
     weft_fsdp *fsdp;
     weft_fsdp_group *groups[GROUPS];
-    weft_stream *fsdp_streams[2];
     bool poisons;
+    struct poison_plugin plugin;
 };
 
 static weft_status begin(struct model *model)
@@ -26,12 +26,11 @@ static weft_status begin(struct model *model)
     static const char *const texts[GROUPS] = {"f32[701,3] R,S(0)", "f32[5,300] R,S(1)",
                                               "f32[2000] R,S(0)"};
     weft_fsdp_options options = {.struct_size = sizeof options};
-    weft_fsdp_group_options group_options = {.struct_size = sizeof group_options,
-                                             .shard = "dp",
-                                             .replicate = "rep",
-                                             .reduce_dtype = "f64"};
+    weft_fsdp_group_options group_options = {
+        .struct_size = sizeof group_options, .shard = "dp", .replicate = "rep"};
 
     WF_TRY(weft_init(NULL, &model->context));
+    if (model->poisons) poison_begin(model->context, &model->plugin);
     WF_TRY(weft_stream_create(model->context, &model->compute));
     options.compute = model->compute;
     WF_TRY(weft_mesh_parse("rep=2,dp=2", &model->mesh));
@@ -44,6 +43,8 @@ static weft_status begin(struct model *model)
         WF_TRY(weft_tensor_create(model->context, model->specs[i], NULL, &model->params[i]));
         WF_TRY(each_element(model->params[i], set_parameter, &of));
         param.tensor = model->params[i];
+        group_options.reduce_dtype =
+            i == 0 ? "f64" : NULL; /* of a copy, or of the gradient itself */
         WF_TRY(weft_fsdp_group_create(model->fsdp, 1, &param, &group_options, &model->groups[i]));
     }
     for (int i = 0; i + 1 < GROUPS; i++) {
@@ -60,75 +61,94 @@ static weft_status end(struct model *model)
     for (int i = GROUPS - 1; i >= 0; i--) {
         weft_fsdp_group_release(&model->groups[i]);
         weft_tensor_release(&model->params[i]);
+        weft_tensor_release(&model->seen[i]);
+        weft_tensor_release(&model->given[i]);
         weft_spec_release(&model->specs[i]);
     }
     weft_fsdp_release(&model->fsdp);
+    WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
     weft_stream_release(model->context, &model->compute);
+    if (model->poisons) WF_TRY(poison_end(model->context, &model->plugin));
     weft_mesh_release(&model->mesh);
     weft_context_release(&model->context);
     return WEFT_OK;
 }
 
-/* Fill memory that was freed on any stream: blocks of the sizes in use, in the order of each. */
-static weft_status poison(struct model *model)
+/* Bytes of SOURCE are copied to TARGET, of the same shape, on the compute stream. */
+static weft_status post_copy(struct model *model, weft_tensor *source, weft_tensor *target)
 {
-    weft_stream *const streams[] = {model->compute, model->fsdp_streams[0], model->fsdp_streams[1]};
+    const weft_spec *spec = weft_tensor_spec(source);
 
-    for (size_t s = 0; model->poisons && s < WF_COUNT(streams); s++)
-        for (uint64_t bytes = 2048; bytes <= 32768; bytes *= 2) {
-            void *memory = NULL;
-
-            WF_TRY(weft_alloc_on(model->context, bytes, streams[s], &memory));
-            WF_TRY(weft_memory_fill(model->context, memory, 0xff, bytes, streams[s]));
-            WF_TRY(weft_free_on(model->context, memory, streams[s]));
-        }
-    return WEFT_OK;
+    return weft_memory_copy(model->context, weft_tensor_memory(source), weft_tensor_memory(target),
+                            weft_spec_shard_bytes(spec, weft_rank(model->context)), model->compute);
 }
 
+/* The compute stream reads the gathered parameter, when the device gets there. */
 static weft_status use_parameter(struct model *model, int index)
 {
-    struct elements of = {.which = (uint64_t)index};
+    weft_tensor *parameter;
 
     WF_TRY(weft_fsdp_unshard_end(model->groups[index]));
-    WF_TRY(poison(model));
+    parameter = weft_fsdp_parameter(model->groups[index], 0);
+    if (model->seen[index] == NULL)
+        WF_TRY(weft_tensor_create(model->context, weft_tensor_spec(parameter), NULL,
+                                  &model->seen[index]));
+    return post_copy(model, parameter, model->seen[index]);
+}
+
+static weft_status check_seen(struct model *model)
+{
     WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
-    return each_element(weft_fsdp_parameter(model->groups[index], 0), check_parameter, &of);
+    for (int i = 0; i < GROUPS; i++) {
+        struct elements of = {.which = (uint64_t)i};
+
+        WF_TRY(each_element(model->seen[i], check_parameter, &of));
+        WF_TRY(weft_tensor_fill(model->seen[i], 0, model->compute));
+    }
+    return WEFT_OK;
 }
 
 static weft_status forward(struct model *model)
 {
     WF_TRY(weft_fsdp_unshard_begin(model->groups[0], WEFT_FSDP_FORWARD));
     for (int i = 0; i < GROUPS; i++) {
-        WF_TRY(poison(model));
         WF_TRY(use_parameter(model, i));
         WF_TRY(weft_fsdp_reshard(model->groups[i]));
-        WF_TRY(poison(model));
+    }
+    return check_seen(model);
+}
+
+/* The contributions of ROUND, which the compute stream copies. */
+static weft_status make_contributions(struct model *model, uint64_t round)
+{
+    for (int i = 0; i < GROUPS; i++) {
+        struct elements of = {.which = (uint64_t)i,
+                              .round = round,
+                              .spec = weft_fsdp_gradient_spec(model->groups[i], 0)};
+
+        if (model->given[i] == NULL)
+            WF_TRY(weft_tensor_create(model->context, of.spec, NULL, &model->given[i]));
+        WF_TRY(each_element(model->given[i], set_gradient, &of));
     }
     return WEFT_OK;
 }
 
 static weft_status backward(struct model *model, uint64_t round, uint32_t flags)
 {
+    WF_TRY(make_contributions(model, round));
     WF_TRY(weft_fsdp_unshard_begin(model->groups[GROUPS - 1], WEFT_FSDP_BACKWARD));
     for (int i = GROUPS - 1; i >= 0; i--) {
-        struct elements of = {.which = (uint64_t)i,
-                              .round = round,
-                              .spec = weft_fsdp_gradient_spec(model->groups[i], 0)};
         weft_tensor *gradient = NULL;
 
         WF_TRY(use_parameter(model, i));
         WF_TRY(weft_fsdp_gradient_create(model->groups[i], 0, &gradient));
-        WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
-        WF_TRY(each_element(gradient, set_gradient, &of));
+        WF_TRY(post_copy(model, model->given[i], gradient));
         WF_TRY(weft_fsdp_reduce_begin(model->groups[i], &gradient, flags));
         weft_tensor_release(&gradient);
-        WF_TRY(poison(model));
     }
-    for (int i = 0; i < GROUPS; i++) {
-        WF_TRY(poison(model));
+    for (int i = 0; i < GROUPS; i++)
         WF_TRY(weft_fsdp_reduce_end(model->groups[i]));
-    }
-    return WEFT_OK;
+    return check_seen(model);
 }
 
 static weft_status check_step(struct model *model)
@@ -153,8 +173,6 @@ static weft_status train(void *poisons)
     weft_memory_info before = {.struct_size = sizeof before}, after = before;
 
     WF_TRY(begin(&model));
-    model.fsdp_streams[0] = model.fsdp->gather;
-    model.fsdp_streams[1] = model.fsdp->reduce;
     for (int step = 0; step < STEPS; step++) {
         WF_TRY(forward(&model));
         WF_TRY(backward(&model, 0, WEFT_FSDP_LOCAL));

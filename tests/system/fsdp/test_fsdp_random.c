@@ -1,9 +1,9 @@
 /* Random groups: parameters of all layouts and dtypes are gathered and are what they were, and
  * gradients are reduced to what a serial sum gives, on threads and on simulated ranks. */
 #include "serial.h"
+#include "support/job.h"
 #include "support/random_layout.h"
 #include "support/suite.h"
-#include "weft/launch.h"
 
 enum { RANKS = 6, MOST = 5, ROUNDS = 3 };
 
@@ -64,6 +64,16 @@ static weft_placement draw_split(struct random *r, int32_t dims)
     return placement;
 }
 
+/* List sizes of some splits.  Shard axes split last, so that a list of another axis is also one of
+ * the gathered tensor. */
+static void draw_lists(struct random *r, const weft_mesh *mesh, int32_t dims, const int64_t *shape,
+                       int32_t dp, weft_placement *placements)
+{
+    for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
+        if (wf_placement_splits(&placements[a])) placements[a].turn = a == dp ? 2 : 1;
+    random_lists(r, mesh, dims, shape, placements);
+}
+
 static weft_spec *draw_spec(struct random *r, const weft_mesh *mesh)
 {
     weft_placement placements[WEFT_MAX_AXES] = {{0}};
@@ -76,6 +86,7 @@ static weft_spec *draw_spec(struct random *r, const weft_mesh *mesh)
     ck_assert_int_eq(weft_mesh_find_axis(mesh, "dp", &dp), WEFT_OK);
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
         if (strcmp(weft_mesh_axis_name(mesh, a), "rep") != 0) placements[a] = draw_split(r, dims);
+    if (random_chance(r, 2)) draw_lists(r, mesh, dims, shape, dp, placements);
     if (random_chance(r, 6))
         placements[dp] = (weft_placement){
             .kind = WEFT_PLACE_OWNER, .owner = random_in(r, 0, weft_mesh_axis_size(mesh, dp) - 1)};
@@ -325,36 +336,14 @@ static weft_status run_case(weft_context *context)
     return WEFT_OK;
 }
 
-static weft_status run_real(void *unused)
-{
-    weft_context *context;
-
-    (void)unused;
-    WF_TRY(weft_init(NULL, &context));
-    WF_TRY(run_case(context));
-    weft_context_release(&context);
-    return WEFT_OK;
-}
-
-static weft_status run_simulated(void)
-{
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
-    weft_context *context;
-
-    WF_TRY(weft_init(&options, &context));
-    WF_TRY(run_case(context));
-    weft_context_release(&context);
-    return WEFT_OK;
-}
-
 START_TEST(a_group_gathers_its_parameters_and_reduces_their_gradients)
 {
     struct random r = random_begin("a_group_gathers_its_parameters_and_reduces_their_gradients");
 
     for (int left = test_cases(60); left > 0; left--) {
         draw_case(&r);
-        ck_assert_msg(run_simulated() == WEFT_OK, "simulated: %s", describe(&r));
-        ck_assert_msg(weft_threads_run(RANKS, run_real, NULL) == WEFT_OK, "%s", describe(&r));
+        ck_assert_msg(job_of_simulated(RANKS, run_case) == WEFT_OK, "simulated: %s", describe(&r));
+        ck_assert_msg(job_of_threads(RANKS, run_case) == WEFT_OK, "%s", describe(&r));
         clear_case();
     }
 }

@@ -1,0 +1,247 @@
+/* fsdp_speed.c - sharded parameters with the shapes of a GPT-2 of 124 million, timed as
+ * bench/fsdp.py times PyTorch's FSDP2: all ranks begin together, and the slowest one counts.
+ *
+ *     weft run -n 2 fsdp_speed BOARD [ROUNDS [DIVISOR]]         (5 and 1)
+ *
+ * DIVISOR makes the parameters smaller.  Prints JSON.  The rows:
+ *     unshard, reduce   one block alone, with the time of a copy by all ranks at once that reads
+ * and writes as many bytes step              the communication of a training step, and the time of
+ * the calling thread overlap           the same with compute of the same length: random numbers,
+ * which are arithmetic, drawn on the compute stream clip              the norm of 1,500 gradients
+ * of 64 x 64 */
+#include "board.h"
+#include "fsdp_model.h"
+#include "weft/clip.h"
+#include "weft/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MOST_ROUNDS = 200, WARM_UP = 2, CLIPPED = 1500 };
+
+static struct model model;
+static int rounds = 5;
+
+static uint64_t thread_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Times of the slowest rank, in nanoseconds. */
+struct timing {
+    double median, least;
+};
+
+/* Time RUN; PREPARE, which may be NULL, is not timed. */
+static struct timing time_of(void (*prepare)(void), void (*run)(void))
+{
+    double samples[MOST_ROUNDS], middle;
+
+    for (int i = -WARM_UP; i < rounds; i++) {
+        uint64_t begin;
+
+        if (prepare != NULL) prepare();
+        rank_wait();
+        board_meet();
+        begin = now_ns();
+        run();
+        rank_wait();
+        begin = board_maximum(now_ns() - begin);
+        if (i >= 0) samples[i] = (double)begin;
+    }
+    middle = median(samples, rounds); /* sorts */
+    return (struct timing){middle, samples[0]};
+}
+
+/* ---- one block ---- */
+
+static void *copied[2];
+static uint64_t copied_bytes;
+static weft_tensor *gradients[MODEL_MOST];
+
+static void copy_once(void)
+{
+    must(weft_memory_copy(context, copied[0], copied[1], copied_bytes, stream), "weft_memory_copy");
+}
+
+static void reshard_block(void)
+{
+    must(weft_fsdp_reshard(model.groups[0]), "weft_fsdp_reshard");
+}
+
+static void gather_block(void)
+{
+    model_gather(&model, 0);
+}
+
+static void reduce_block(void)
+{
+    model_reduce(&model, 0, gradients);
+}
+
+/* TIME is that of a call that reads and writes BYTES, read and written together. */
+static void print_block(const char *what, struct timing time, uint64_t bytes)
+{
+    struct timing copy;
+
+    copied_bytes = bytes / 2;
+    copy = time_of(NULL, copy_once);
+    if (weft_rank(context) != 0) return;
+    row_begin();
+    printf("{\"what\": \"%s\", \"ranks\": %d, \"bytes\": %llu, \"median_ns\": %.0f, "
+           "\"min_ns\": %.0f, \"copy_min_ns\": %.0f, \"of_copy\": %.3f}",
+           what, weft_size(context), (unsigned long long)bytes, time.median, time.least, copy.least,
+           copy.least / time.least);
+}
+
+/* A gather reads the whole block and writes it.  A reduction reads what all ranks have of a shard,
+ * which is as much as the block, and writes the shard. */
+static void measure_block(void)
+{
+    uint64_t whole = model.bytes[0], shard = whole / (uint64_t)weft_size(context);
+
+    for (int i = 0; i < 2; i++) {
+        must(weft_alloc(context, whole, WEFT_MEMORY_DEVICE, &copied[i]), "weft_alloc");
+        must(weft_memory_fill(context, copied[i], 1, whole, stream), "weft_memory_fill");
+    }
+    print_block("unshard", time_of(reshard_block, gather_block), 2 * whole);
+    reshard_block();
+    for (uint32_t i = 0; i < model.counts[0]; i++)
+        must(weft_fsdp_gradient_create(model.groups[0], i, &gradients[i]),
+             "weft_fsdp_gradient_create");
+    print_block("reduce", time_of(NULL, reduce_block), whole + shard);
+    for (uint32_t i = 0; i < model.counts[0]; i++)
+        weft_tensor_release(&gradients[i]);
+    for (int i = 0; i < 2; i++)
+        must(weft_free(context, copied[i]), "weft_free");
+}
+
+/* ---- a step ---- */
+
+static weft_tensor *drawn;
+static int draws; /* of a block in one pass */
+
+static void compute(void)
+{
+    weft_random numbers = {.seed = 1};
+
+    for (int i = 0; i < draws; i++)
+        must(weft_tensor_truncated_normal(drawn, &numbers, 0, 1, -2, 2, stream), "draw");
+}
+
+static void compute_all(void)
+{
+    for (int i = 0; i < 2 * MODEL_BLOCKS; i++)
+        compute();
+}
+
+static uint64_t host_ns; /* of the calling thread, in the last round on this rank */
+
+static void step(void)
+{
+    uint64_t begin = thread_ns();
+
+    model_step(&model, NULL);
+    host_ns = thread_ns() - begin;
+}
+
+static void step_with_compute(void)
+{
+    model_step(&model, compute);
+}
+
+/* ALONE: the least time of a step without compute. */
+static void print_overlap(double alone)
+{
+    double computing, both;
+
+    draws = 1;
+    computing = time_of(NULL, compute_all).least;
+    draws = (int)(alone / computing + 0.5);
+    if (draws < 1) draws = 1;
+    computing = time_of(NULL, compute_all).least;
+    both = time_of(NULL, step_with_compute).least;
+    if (weft_rank(context) != 0) return;
+    row_begin();
+    printf("{\"what\": \"overlap\", \"ranks\": %d, \"communication_min_ns\": %.0f, "
+           "\"compute_min_ns\": %.0f, \"min_ns\": %.0f, \"of_longer\": %.3f}",
+           weft_size(context), alone, computing, both,
+           both / (alone > computing ? alone : computing));
+}
+
+static void print_time(const char *what, struct timing time)
+{
+    if (weft_rank(context) != 0) return;
+    row_begin();
+    printf("{\"what\": \"%s\", \"ranks\": %d, \"median_ns\": %.0f, \"min_ns\": %.0f, "
+           "\"host_ns\": %llu}",
+           what, weft_size(context), time.median, time.least, (unsigned long long)host_ns);
+}
+
+static void measure_step(void)
+{
+    struct timing time = time_of(NULL, step);
+    weft_spec *spec = NULL;
+
+    print_time("step", time);
+    must(weft_spec_parse(mesh, "f32[65536] R", &spec), "weft_spec_parse");
+    must(weft_tensor_create(context, spec, NULL, &drawn), "weft_tensor_create");
+    print_overlap(time.least);
+    weft_tensor_release(&drawn);
+    weft_spec_release(&spec);
+}
+
+/* ---- clipping ---- */
+
+static weft_tensor *clipped[CLIPPED];
+
+static void clip_once(void)
+{
+    uint64_t begin = thread_ns();
+
+    must(weft_clip_grad_norm(context, CLIPPED, clipped, 1.0, NULL, stream, NULL), "clip");
+    host_ns = thread_ns() - begin;
+}
+
+static void measure_clip(void)
+{
+    weft_spec *spec = NULL;
+
+    must(weft_spec_parse(mesh, "f32[64,64] S(0)", &spec), "weft_spec_parse");
+    for (int i = 0; i < CLIPPED; i++) {
+        must(weft_tensor_create(context, spec, NULL, &clipped[i]), "weft_tensor_create");
+        must(weft_tensor_fill(clipped[i], 1, stream), "weft_tensor_fill");
+    }
+    print_time("clip", time_of(NULL, clip_once));
+    for (int i = 0; i < CLIPPED; i++)
+        weft_tensor_release(&clipped[i]);
+    weft_spec_release(&spec);
+}
+
+int main(int argc, char **argv)
+{
+    int divisor = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 1;
+
+    if (argc > 2) rounds = (int)strtol(argv[2], NULL, 10);
+    if (argc < 2 || rounds < 1 || rounds > MOST_ROUNDS || divisor < 1) {
+        fprintf(stderr, "usage: weft run -n RANKS fsdp_speed BOARD [ROUNDS [DIVISOR]]\n");
+        return 2;
+    }
+    rank_begin();
+    board_open(argv[1], weft_rank(context), weft_size(context), 0);
+    if (weft_rank(context) == 0)
+        printf("{\"backend\": \"%s\", \"rows\": [", weft_context_plugin(context)->name);
+    model_begin(&model, divisor);
+    measure_block();
+    measure_step();
+    model_end(&model);
+    measure_clip();
+    if (weft_rank(context) == 0) printf("\n]}\n");
+    board_meet();
+    rank_end();
+    return 0;
+}
