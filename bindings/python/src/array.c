@@ -143,7 +143,7 @@ static int read_format(const char *format, Py_ssize_t bytes, enum weft_dtype *ou
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (letter[0] == formats[i].letter && letter[1] == 0) dtype = formats[i].dtype;
     if (dtype.lanes != 0) return check(weft_dtype_from_dlpack(dtype, out));
-    PyErr_Format(PyExc_TypeError, "the buffer has format '%s', which is no dtype of weft",
+    PyErr_Format(PyExc_TypeError, "the buffer has format '%s'; weft has no dtype for it",
                  format != NULL ? format : "");
     return -1;
 }
@@ -160,8 +160,10 @@ static int open_buffer(PyObject *object, struct array *array)
     for (int i = 0; i < view->ndim; i++) {
         array->shape[i] = view->shape[i];
         if (view->strides[i] % view->itemsize != 0) {
-            PyErr_Format(PyExc_BufferError, "stride %d of the buffer is no multiple of an element",
-                         i);
+            PyErr_Format(PyExc_BufferError,
+                         "stride %d of the buffer is %zd bytes; it must be a multiple of the %zd "
+                         "bytes of an element",
+                         i, view->strides[i], view->itemsize);
             return -1;
         }
         strides[i] = view->strides[i] / view->itemsize;
