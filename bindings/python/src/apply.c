@@ -4,6 +4,7 @@
  * Their memory is the kernel's until it returns, so an array that outlives the kernel is an error.
  */
 #include "opcall.h"
+#include "interrupt.h"
 
 #include <stdlib.h>
 
@@ -247,11 +248,12 @@ static PyObject *run(context_object *context, struct opcall *call, struct kernel
         PyMem_Free(outputs);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_op_apply(context->raw, &call->call, (weft_tensor *const *)call->inputs.raw,
-                      kernel_call, kernel, stream, outputs);
+    WAIT_BEGIN
+    status = weft_op_apply(context->raw, &call->call, (weft_tensor *const *)call->inputs.raw,
+                           kernel_call, kernel, stream, outputs);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS result =
+    WAIT_END
+    result =
         status == WEFT_OK ? tensors_wrap(outputs, count, context) : kernel_raise(kernel, status);
     PyMem_Free(outputs);
     return result;

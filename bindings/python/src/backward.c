@@ -1,5 +1,6 @@
 /* backward.c - weft.Backward: the calls that compute the gradients of a call. */
 #include "opcall.h"
+#include "interrupt.h"
 
 static weft_op_backward *raw_of(PyObject *self)
 {
@@ -154,11 +155,13 @@ static PyObject *run(PyObject *self, context_object *context, struct handles *fo
         PyMem_Free(outputs);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = weft_op_backward_apply(
-        context->raw, raw_of(self), (weft_tensor *const *)forward->raw,
-        (weft_tensor *const *)gradients->raw, kernel_call, kernel, stream, outputs);
+    WAIT_BEGIN
+    status = weft_op_backward_apply(context->raw, raw_of(self), (weft_tensor *const *)forward->raw,
+                                    (weft_tensor *const *)gradients->raw, kernel_call, kernel,
+                                    stream, outputs);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS result =
+    WAIT_END
+    result =
         status == WEFT_OK ? tensors_wrap(outputs, count, context) : kernel_raise(kernel, status);
     PyMem_Free(outputs);
     return result;

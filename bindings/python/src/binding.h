@@ -17,7 +17,7 @@
 struct binding {
     PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm;
     PyTypeObject *choice, *backward, *shard, *checkpoint, *layout, *rules, *saving, *writer;
-    PyTypeObject *fsdp, *group, *counts, *trace;
+    PyTypeObject *fsdp, *group, *counts, *trace, *work;
     PyObject *error_of; /* weft._errors.error_of(code, name, text) */
 };
 
@@ -46,12 +46,14 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD weft_plan *raw;
+    PyObject *options; /* (minimize, memory_limit, costs) of weft.Plan; NULL: none were given */
 } plan_object;
 
 typedef struct context_object {
     PyObject_HEAD weft_context *raw; /* NULL: it was closed */
     Py_ssize_t used;                 /* objects that need the context */
     PyObject *layouts;               /* a dictionary for weft.redistribute */
+    struct context_object *next;     /* of interrupt.c */
 } context_object;
 
 typedef struct {
@@ -76,6 +78,11 @@ typedef struct {
 PyObject *raise_status(weft_status status);
 /* 0, or -1 with the exception of STATUS. */
 int check(weft_status status);
+
+/* ---- library.c ---- */
+
+/* 0, or -1 with ImportError if another libweft is loaded in this process. */
+int refuse_second_library(void);
 
 /* ---- objects.c ---- */
 
@@ -102,6 +109,9 @@ void object_free(PyObject *object);
 PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context);
 /* Free such an object, whose RAW is released. */
 void dependent_free(PyObject *object);
+
+/* The result of a function of weft._pictures with these arguments, a tuple. */
+PyObject *picture_of(const char *function, const char *format, ...);
 
 /* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
 bool is_of(PyObject *object, PyTypeObject *type, const char *name);
@@ -155,6 +165,7 @@ int reshard_functions_add(PyObject *module);
 int fsdp_types_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
+int work_type_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

@@ -1,5 +1,6 @@
 /* checkpoint.c - weft.Checkpoint: named tensors in files, read in parts of any size. */
 #include "checkpoint.h"
+#include "interrupt.h"
 
 #include <string.h>
 
@@ -79,8 +80,10 @@ static PyObject *checkpoint_new(PyTypeObject *type, PyObject *args, PyObject *kw
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:Checkpoint", names, PyUnicode_FSConverter,
                                      &path))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_checkpoint_open(PyBytes_AsString(path), &raw);
-    Py_END_ALLOW_THREADS Py_DECREF(path);
+    WAIT_BEGIN
+    status = weft_checkpoint_open(PyBytes_AsString(path), &raw);
+    WAIT_END
+    Py_DECREF(path);
     return status == WEFT_OK ? wrap(type, raw, NULL) : raise_status(status);
 }
 
@@ -298,8 +301,10 @@ static PyObject *checkpoint_read_into(PyObject *self, PyObject *args, PyObject *
         open_target(target, bytes_of(&tensor, start, extent), &array) < 0)
         return NULL;
     raw = checkpoint_of(self);
-    Py_BEGIN_ALLOW_THREADS status = weft_checkpoint_read(raw, index, start, extent, array.data);
-    Py_END_ALLOW_THREADS array_close(&array);
+    WAIT_BEGIN
+    status = weft_checkpoint_read(raw, index, start, extent, array.data);
+    WAIT_END
+    array_close(&array);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -322,8 +327,10 @@ static PyObject *checkpoint_read_shard(PyObject *self, PyObject *args, PyObject 
         open_target(target, weft_spec_shard_bytes(spec, rank), &array) < 0)
         return NULL;
     raw = checkpoint_of(self);
-    Py_BEGIN_ALLOW_THREADS status = weft_checkpoint_read_shard(raw, index, spec, rank, array.data);
-    Py_END_ALLOW_THREADS array_close(&array);
+    WAIT_BEGIN
+    status = weft_checkpoint_read_shard(raw, index, spec, rank, array.data);
+    WAIT_END
+    array_close(&array);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -338,9 +345,10 @@ static PyObject *checkpoint_checksum(PyObject *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "s:checksum", &name) || find(self, name, &index) < 0) return NULL;
     raw = checkpoint_of(self);
-    Py_BEGIN_ALLOW_THREADS status = weft_checkpoint_checksum(raw, index, &sum);
-    Py_END_ALLOW_THREADS return status == WEFT_OK ? PyLong_FromUnsignedLongLong(sum)
-                                                  : raise_status(status);
+    WAIT_BEGIN
+    status = weft_checkpoint_checksum(raw, index, &sum);
+    WAIT_END
+    return status == WEFT_OK ? PyLong_FromUnsignedLongLong(sum) : raise_status(status);
 }
 
 static PyObject *checkpoint_check_replicas(PyObject *self, PyObject *args)
@@ -353,8 +361,10 @@ static PyObject *checkpoint_check_replicas(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s:check_replicas", &name) || find(self, name, &index) < 0)
         return NULL;
     raw = checkpoint_of(self);
-    Py_BEGIN_ALLOW_THREADS status = weft_checkpoint_check_replicas(raw, index);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_BEGIN
+    status = weft_checkpoint_check_replicas(raw, index);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 

@@ -1,5 +1,6 @@
 /* choice.c - rules of operators, and weft.Choice: a strategy for one call. */
 #include "opcall.h"
+#include "interrupt.h"
 
 /* ---- rules ---- */
 
@@ -147,8 +148,10 @@ static PyObject *ask(PyObject *args, PyObject *kwargs, ask_function function)
     weft_status status;
 
     if (open_question(args, kwargs, &question) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = function(&question.call.call, &question.options, &raw);
-    Py_END_ALLOW_THREADS close_question(&question);
+    WAIT_BEGIN
+    status = function(&question.call.call, &question.options, &raw);
+    WAIT_END
+    close_question(&question);
     return status == WEFT_OK ? choice_wrap(raw) : raise_status(status);
 }
 
@@ -173,9 +176,10 @@ static PyObject *op_list(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     if (open_question(args, kwargs, &question) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_op_list_create(&question.call.call, &question.options, &raw);
-    Py_END_ALLOW_THREADS close_question(&question);
+    WAIT_BEGIN
+    status = weft_op_list_create(&question.call.call, &question.options, &raw);
+    WAIT_END
+    close_question(&question);
     if (status != WEFT_OK) return raise_status(status);
     list = PyList_New(weft_op_list_count(raw));
     for (uint32_t i = 0; list != NULL && i < weft_op_list_count(raw); i++) {

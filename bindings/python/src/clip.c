@@ -1,5 +1,6 @@
 /* clip.c - gradients clipped by their norm, or by value. */
 #include "tensor.h"
+#include "interrupt.h"
 
 #include <string.h>
 
@@ -62,9 +63,11 @@ static PyObject *clip_grad_norm(PyObject *module, PyObject *args, PyObject *kwar
         handles_close(&tensors);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = clip(context->raw, &tensors, max_norm, &options, stream, &norm);
+    WAIT_BEGIN
+    status = clip(context->raw, &tensors, max_norm, &options, stream, &norm);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS handles_close(&tensors);
+    WAIT_END
+    handles_close(&tensors);
     return status == WEFT_OK ? PyFloat_FromDouble(norm) : raise_status(status);
 }
 
@@ -89,10 +92,12 @@ static PyObject *clip_grad_value(PyObject *module, PyObject *args, PyObject *kwa
         handles_close(&tensors);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = weft_clip_grad_value(
-        context->raw, tensors.count, (weft_tensor *const *)tensors.raw, most, stream);
+    WAIT_BEGIN
+    status = weft_clip_grad_value(context->raw, tensors.count, (weft_tensor *const *)tensors.raw,
+                                  most, stream);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS handles_close(&tensors);
+    WAIT_END
+    handles_close(&tensors);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }

@@ -1,5 +1,6 @@
 /* comm.c - weft._weft.Communicator, the base of weft.Comm. */
 #include "array.h"
+#include "interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,9 +64,10 @@ static PyObject *comm_split(PyObject *self, PyObject *args, PyObject *kwargs)
                                      &options.name, &timeout))
         return NULL;
     options.timeout_ns = (int64_t)(timeout * 1e9);
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_comm_split(self_of(self)->raw, colour, key, &options, &raw);
-    Py_END_ALLOW_THREADS return made(self, status, raw, true);
+    WAIT_BEGIN
+    status = weft_comm_split(self_of(self)->raw, colour, key, &options, &raw);
+    WAIT_END
+    return made(self, status, raw, true);
 }
 
 static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -97,9 +99,10 @@ static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     options.timeout_ns = (int64_t)(timeout * 1e9);
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_comm_create(self_of(self)->raw, (int32_t)count, ranks, &options, &raw);
-    Py_END_ALLOW_THREADS PyMem_Free(ranks);
+    WAIT_BEGIN
+    status = weft_comm_create(self_of(self)->raw, (int32_t)count, ranks, &options, &raw);
+    WAIT_END
+    PyMem_Free(ranks);
     return made(self, status, raw, true);
 }
 
@@ -114,8 +117,10 @@ static PyObject *comm_along(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "Os:along", &mesh, &axes)) return NULL;
     on = mesh_of(mesh, "mesh");
     if (on == NULL) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_comm_along(self_of(self)->raw, on, axes, &raw);
-    Py_END_ALLOW_THREADS return made(self, status, raw, false);
+    WAIT_BEGIN
+    status = weft_comm_along(self_of(self)->raw, on, axes, &raw);
+    WAIT_END
+    return made(self, status, raw, false);
 }
 
 /* ---- collectives ---- */
@@ -329,9 +334,10 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
             stream_of(stream, context, &on, &call.owned) == 0;
     if (ready) {
         call.args.stream = on;
-        Py_BEGIN_ALLOW_THREADS status = weft_collective(comm, &call.args);
+        WAIT_BEGIN
+        status = weft_collective(comm, &call.args);
         weft_stream_release(context->raw, &call.owned);
-        Py_END_ALLOW_THREADS
+        WAIT_END
     }
     close_call(&call);
     if (!ready) return NULL;
@@ -370,10 +376,11 @@ static PyObject *message(PyObject *self, PyObject *args, PyObject *kwargs, bool 
         if (is_open) array_close(&array);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        post(self_of(self)->raw, array.data, elements(&array), array.dtype, peer, tag, on);
+    WAIT_BEGIN
+    status = post(self_of(self)->raw, array.data, elements(&array), array.dtype, peer, tag, on);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS array_close(&array);
+    WAIT_END
+    array_close(&array);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -392,8 +399,10 @@ static PyObject *group(PyObject *self, weft_status (*call)(weft_comm *))
 {
     weft_status status;
 
-    Py_BEGIN_ALLOW_THREADS status = call(self_of(self)->raw);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_BEGIN
+    status = call(self_of(self)->raw);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 

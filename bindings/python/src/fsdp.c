@@ -1,5 +1,6 @@
 /* fsdp.c - weft.FSDP and its groups: parameters that are whole only while a layer uses them. */
 #include "tensor.h"
+#include "interrupt.h"
 
 #include <string.h>
 
@@ -31,8 +32,10 @@ static PyObject *fsdp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (compute != Py_None) options.compute = ((stream_object *)compute)->raw;
     options.one_stream = one_stream;
     options.groups_max = most;
-    Py_BEGIN_ALLOW_THREADS status = weft_fsdp_create(context->raw, &options, &raw);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_BEGIN
+    status = weft_fsdp_create(context->raw, &options, &raw);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     self = dependent_new(type, raw, context);
     if (self == NULL) weft_fsdp_release(&raw);
     return self;
@@ -42,8 +45,10 @@ static void fsdp_dealloc(PyObject *self)
 {
     weft_fsdp *raw = ((dependent_object *)self)->raw;
 
-    Py_BEGIN_ALLOW_THREADS weft_fsdp_release(&raw);
-    Py_END_ALLOW_THREADS dependent_free(self);
+    WAIT_BEGIN
+    weft_fsdp_release(&raw);
+    WAIT_END
+    dependent_free(self);
 }
 
 static PyObject *shard_spec(PyObject *type, PyObject *args, PyObject *kwargs)
@@ -103,9 +108,11 @@ static PyObject *make_group(PyObject *fsdp, const struct handles *tensors, PyObj
     PyObject *self;
 
     if (params == NULL) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_fsdp_group_create(((dependent_object *)fsdp)->raw,
-                                                           tensors->count, params, options, &raw);
-    Py_END_ALLOW_THREADS PyMem_Free(params);
+    WAIT_BEGIN
+    status = weft_fsdp_group_create(((dependent_object *)fsdp)->raw, tensors->count, params,
+                                    options, &raw);
+    WAIT_END
+    PyMem_Free(params);
     if (status != WEFT_OK) return raise_status(status);
     self = dependent_new(binding.group, raw, context);
     if (self == NULL) {
@@ -144,8 +151,10 @@ static void group_dealloc(PyObject *object)
 {
     group_object *self = group_of(object);
 
-    Py_BEGIN_ALLOW_THREADS weft_fsdp_group_release(&self->raw);
-    Py_END_ALLOW_THREADS Py_XDECREF(self->fsdp);
+    WAIT_BEGIN
+    weft_fsdp_group_release(&self->raw);
+    WAIT_END
+    Py_XDECREF(self->fsdp);
     dependent_free(object);
 }
 
@@ -163,10 +172,12 @@ static PyObject *group_unshard(PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|pp:unshard", names, &backward, &wait))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_fsdp_unshard_begin(
-        group_of(self)->raw, backward ? WEFT_FSDP_BACKWARD : WEFT_FSDP_FORWARD);
+    WAIT_BEGIN
+    status = weft_fsdp_unshard_begin(group_of(self)->raw,
+                                     backward ? WEFT_FSDP_BACKWARD : WEFT_FSDP_FORWARD);
     if (status == WEFT_OK && wait) status = weft_fsdp_unshard_end(group_of(self)->raw);
-    Py_END_ALLOW_THREADS return done(status);
+    WAIT_END
+    return done(status);
 }
 
 static PyObject *group_unshard_end(PyObject *self, PyObject *unused)
@@ -174,8 +185,10 @@ static PyObject *group_unshard_end(PyObject *self, PyObject *unused)
     weft_status status;
 
     (void)unused;
-    Py_BEGIN_ALLOW_THREADS status = weft_fsdp_unshard_end(group_of(self)->raw);
-    Py_END_ALLOW_THREADS return done(status);
+    WAIT_BEGIN
+    status = weft_fsdp_unshard_end(group_of(self)->raw);
+    WAIT_END
+    return done(status);
 }
 
 static PyObject *group_reshard(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -185,9 +198,11 @@ static PyObject *group_reshard(PyObject *self, PyObject *args, PyObject *kwargs)
     int ranks = 0;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i:reshard", names, &ranks)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = ranks > 0 ? weft_fsdp_reshard_to(group_of(self)->raw, ranks)
-                                              : weft_fsdp_reshard(group_of(self)->raw);
-    Py_END_ALLOW_THREADS return done(status);
+    WAIT_BEGIN
+    status = ranks > 0 ? weft_fsdp_reshard_to(group_of(self)->raw, ranks)
+                       : weft_fsdp_reshard(group_of(self)->raw);
+    WAIT_END
+    return done(status);
 }
 
 /* The tensor RAW, which the group owns, with a reference of its own; None for NULL. */
@@ -274,10 +289,12 @@ static PyObject *group_reduce(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     flags = (keep ? WEFT_FSDP_KEEP : 0u) | (local ? WEFT_FSDP_LOCAL : 0u) |
             (shard_only ? WEFT_FSDP_SHARD_ONLY : 0u);
-    Py_BEGIN_ALLOW_THREADS status =
+    WAIT_BEGIN
+    status =
         weft_fsdp_reduce_begin(group_of(self)->raw, (weft_tensor *const *)gradients.raw, flags);
     if (status == WEFT_OK && wait) status = weft_fsdp_reduce_end(group_of(self)->raw);
-    Py_END_ALLOW_THREADS handles_close(&gradients);
+    WAIT_END
+    handles_close(&gradients);
     return done(status);
 }
 
@@ -286,8 +303,10 @@ static PyObject *group_reduce_end(PyObject *self, PyObject *unused)
     weft_status status;
 
     (void)unused;
-    Py_BEGIN_ALLOW_THREADS status = weft_fsdp_reduce_end(group_of(self)->raw);
-    Py_END_ALLOW_THREADS return done(status);
+    WAIT_BEGIN
+    status = weft_fsdp_reduce_end(group_of(self)->raw);
+    WAIT_END
+    return done(status);
 }
 
 static PyObject *group_gradients_clear(PyObject *self, PyObject *unused)

@@ -1,5 +1,6 @@
 /* move.c - arrays moved between layouts: weft.move_array, and weft.Move for hot loops. */
 #include "tensor.h"
+#include "interrupt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,10 +87,11 @@ static int run_one(context_object *context, const weft_spec *from, const struct 
     weft_status status;
 
     if (choose_stream(stream, source, context, &raw, &owned) < 0) return -1;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
+    WAIT_BEGIN
+    status = weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS return check(status);
+    WAIT_END
+    return check(status);
 }
 
 static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -202,13 +204,14 @@ static int bind(bound_object *self)
     weft_status status;
 
     options.costs = weft_context_costs(self->context->raw);
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
-                               (const weft_spec *const *)self->to, &options, &plan);
+    WAIT_BEGIN
+    status = weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
+                                    (const weft_spec *const *)self->to, &options, &plan);
     if (status == WEFT_OK)
         status = weft_plan_bind(plan, weft_world(self->context->raw), NULL, &self->raw);
     weft_plan_release(&plan);
-    Py_END_ALLOW_THREADS return check(status);
+    WAIT_END
+    return check(status);
 }
 
 static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -276,10 +279,11 @@ static int run_bound(bound_object *self, PyObject *stream)
     weft_status status;
 
     if (choose_stream(stream, &self->arrays[0], self->context, &raw, &owned) < 0) return -1;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_redistribute_batch(self->raw, self->sources, self->targets, raw, NULL);
+    WAIT_BEGIN
+    status = weft_redistribute_batch(self->raw, self->sources, self->targets, raw, NULL);
     weft_stream_release(self->context->raw, &owned);
-    Py_END_ALLOW_THREADS return check(status);
+    WAIT_END
+    return check(status);
 }
 
 static int check_length(PyObject *list, uint32_t count, const char *name)

@@ -1,5 +1,6 @@
 /* store.c - tensors of all ranks from checkpoints and to them, and resharding of files. */
 #include "checkpoint.h"
+#include "interrupt.h"
 
 /* ---- loading ---- */
 
@@ -16,8 +17,10 @@ static PyObject *load_all(context_object *context, weft_checkpoint *from, weft_l
     count = options->names != NULL ? options->count : (size_t)info.tensors;
     tensors = PyMem_Calloc(count + 1, sizeof *tensors);
     if (tensors == NULL) return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS status = weft_load(context->raw, from, layout, options, tensors);
-    Py_END_ALLOW_THREADS result =
+    WAIT_BEGIN
+    status = weft_load(context->raw, from, layout, options, tensors);
+    WAIT_END
+    result =
         status == WEFT_OK ? tensors_wrap(tensors, (uint32_t)count, context) : raise_status(status);
     PyMem_Free(tensors);
     return result;
@@ -123,10 +126,11 @@ static PyObject *save(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     if (read_save(args, kwargs, &call) == 0) {
-        Py_BEGIN_ALLOW_THREADS status =
+        WAIT_BEGIN
+        status =
             weft_save(call.context->raw, PyBytes_AsString(call.path),
                       (weft_tensor *const *)call.tensors.raw, call.tensors.count, &call.options);
-        Py_END_ALLOW_THREADS
+        WAIT_END
     }
     if (status != WEFT_OK) raise_status(status);
     close_save(&call);
@@ -143,10 +147,11 @@ static PyObject *save_begin(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     if (read_save(args, kwargs, &call) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = weft_save_begin(
-            call.context->raw, PyBytes_AsString(call.path), (weft_tensor *const *)call.tensors.raw,
-            call.tensors.count, &call.options, &raw);
-        Py_END_ALLOW_THREADS
+        WAIT_BEGIN
+        status = weft_save_begin(call.context->raw, PyBytes_AsString(call.path),
+                                 (weft_tensor *const *)call.tensors.raw, call.tensors.count,
+                                 &call.options, &raw);
+        WAIT_END
     }
     if (status != WEFT_OK) raise_status(status);
     if (raw != NULL) {
@@ -168,8 +173,10 @@ static void saving_dealloc(PyObject *self)
 {
     weft_saving *raw = saving_of(self);
 
-    Py_BEGIN_ALLOW_THREADS weft_saving_release(&raw);
-    Py_END_ALLOW_THREADS dependent_free(self);
+    WAIT_BEGIN
+    weft_saving_release(&raw);
+    WAIT_END
+    dependent_free(self);
 }
 
 static PyObject *saving_wait(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -179,9 +186,11 @@ static PyObject *saving_wait(PyObject *self, PyObject *args, PyObject *kwargs)
     weft_status status;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|d:wait", names, &timeout)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
+    WAIT_BEGIN
+    status =
         weft_saving_wait(saving_of(self), timeout < 0 ? WEFT_FOREVER : (int64_t)(timeout * 1e9));
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 

@@ -1,6 +1,7 @@
 /* tensor.c - weft.Tensor: layouts, moves, views, comparison and text.  draw.c and share.c add
  * random numbers and DLPack. */
 #include "tensor.h"
+#include "interrupt.h"
 
 #include "array.h"
 
@@ -200,9 +201,11 @@ static PyObject *tensor_move(PyObject *self, PyObject *args, PyObject *kwargs)
         weft_spec_release(&layout);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = weft_tensor_move(tensor_raw(self), layout, on, &raw);
+    WAIT_BEGIN
+    status = weft_tensor_move(tensor_raw(self), layout, on, &raw);
     weft_stream_release(context_at(self)->raw, &owned);
-    Py_END_ALLOW_THREADS weft_spec_release(&layout);
+    WAIT_END
+    weft_spec_release(&layout);
     return status == WEFT_OK ? tensor_wrap(raw, context_at(self)) : raise_status(status);
 }
 
@@ -217,10 +220,11 @@ static PyObject *tensor_move_into(PyObject *self, PyObject *args, PyObject *kwar
                                      &stream) ||
         stream_of(stream, context_at(self), &on, &owned) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_tensor_move_into(tensor_raw(self), tensor_raw(target), on, NULL);
+    WAIT_BEGIN
+    status = weft_tensor_move_into(tensor_raw(self), tensor_raw(target), on, NULL);
     weft_stream_release(context_at(self)->raw, &owned);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 
@@ -232,9 +236,10 @@ static PyObject *tensor_full(PyObject *self, PyObject *args, PyObject *kwargs)
     int rank = WEFT_EVERY_RANK;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i:full", names, &rank)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_tensor_full(tensor_raw(self), rank, NULL, &raw);
-    Py_END_ALLOW_THREADS return status == WEFT_OK ? tensor_wrap(raw, context_at(self))
-                                                  : raise_status(status);
+    WAIT_BEGIN
+    status = weft_tensor_full(tensor_raw(self), rank, NULL, &raw);
+    WAIT_END
+    return status == WEFT_OK ? tensor_wrap(raw, context_at(self)) : raise_status(status);
 }
 
 /* ---- views ---- */
@@ -288,9 +293,10 @@ static PyObject *tensor_from_host(PyObject *self, PyObject *source)
     Py_buffer view;
 
     if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    WAIT_BEGIN
+    status = weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    WAIT_END
+    PyBuffer_Release(&view);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -301,9 +307,10 @@ static PyObject *tensor_to_host(PyObject *self, PyObject *target)
     Py_buffer view;
 
     if (PyObject_GetBuffer(target, &view, PyBUF_WRITABLE) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    WAIT_BEGIN
+    status = weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    WAIT_END
+    PyBuffer_Release(&view);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -316,9 +323,10 @@ static PyObject *tensor_compare(PyObject *self, PyObject *args)
     int32_t dims;
 
     if (!PyArg_ParseTuple(args, "O!:compare", binding.tensor, &other)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_tensor_compare(tensor_raw(self), tensor_raw(other), NULL, &info);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_BEGIN
+    status = weft_tensor_compare(tensor_raw(self), tensor_raw(other), NULL, &info);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     dims = weft_spec_dims(weft_tensor_spec(tensor_raw(self)));
     index = tuple_of(dims, info.index);
     if (index == NULL) return NULL;

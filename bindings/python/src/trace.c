@@ -8,6 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An object of TYPE that uses CONTEXT between its begin and its end only. */
+static PyObject *observer_new(PyTypeObject *type, context_object *context)
+{
+    dependent_object *self = object_new(type);
+
+    if (self != NULL) self->context = (context_object *)Py_NewRef((PyObject *)context);
+    return (PyObject *)self;
+}
+
+static void observer_free(PyObject *self)
+{
+    Py_XDECREF((PyObject *)((dependent_object *)self)->context);
+    object_free(self);
+}
+
+static int refuse_begin(PyObject *self)
+{
+    if (((dependent_object *)self)->raw == NULL)
+        return context_of((PyObject *)((dependent_object *)self)->context) != NULL ? 0 : -1;
+    PyErr_SetString(PyExc_RuntimeError, "the block has begun");
+    return -1;
+}
+
 /* ---- counts ---- */
 
 typedef struct {
@@ -29,22 +52,24 @@ static PyObject *counts_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Counts", names, &given)) return NULL;
     context = context_of(given);
-    return context != NULL ? dependent_new(type, NULL, context) : NULL;
+    return context != NULL ? observer_new(type, context) : NULL;
 }
 
 static weft_status end_counts(counts_object *self)
 {
-    weft_status status = WEFT_OK;
+    weft_status status;
 
-    if (self->raw != NULL) status = weft_counts_end(self->context->raw, self->raw);
+    if (self->raw == NULL) return WEFT_OK;
+    status = weft_counts_end(self->context->raw, self->raw);
     self->raw = NULL;
+    self->context->used--;
     return status;
 }
 
 static void counts_dealloc(PyObject *self)
 {
-    if (counts_of(self)->context != NULL) (void)!end_counts(counts_of(self));
-    dependent_free(self);
+    (void)!end_counts(counts_of(self));
+    observer_free(self);
 }
 
 static PyObject *counts_begin(PyObject *object, PyObject *unused)
@@ -52,13 +77,11 @@ static PyObject *counts_begin(PyObject *object, PyObject *unused)
     counts_object *self = counts_of(object);
 
     (void)unused;
-    if (self->raw != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the counting has begun");
-        return NULL;
-    }
+    if (refuse_begin(object) < 0) return NULL;
     self->counts = (weft_counts){.struct_size = sizeof self->counts};
     if (check(weft_counts_begin(self->context->raw, &self->counts)) < 0) return NULL;
     self->raw = &self->counts;
+    self->context->used++;
     return Py_NewRef(object);
 }
 
@@ -139,7 +162,9 @@ typedef struct {
     PyObject_HEAD weft_observation *raw; /* while it observes */
     context_object *context;
     weft_record *records;
+    PyObject *list; /* of the records, after the end */
     unsigned long long capacity;
+    int32_t rank;
     _Atomic(unsigned long long) used; /* may exceed the capacity: those records are lost */
 } trace_object;
 
@@ -166,21 +191,26 @@ static PyObject *trace_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|K:Trace", names, &given, &capacity))
         return NULL;
     context = context_of(given);
-    self = context != NULL ? dependent_new(type, NULL, context) : NULL;
+    self = context != NULL ? observer_new(type, context) : NULL;
     if (self == NULL) return NULL;
     trace_of(self)->capacity = capacity;
-    trace_of(self)->records = calloc(capacity > 0 ? capacity : 1, sizeof(weft_record));
-    if (trace_of(self)->records != NULL) return self;
-    Py_DECREF(self);
-    return PyErr_NoMemory();
+    trace_of(self)->rank = weft_rank(context->raw);
+    return self;
 }
 
 /* It waits for callbacks on other threads, which do not wait for the GIL. */
+static void stop(trace_object *self)
+{
+    if (self->raw != NULL) self->context->used--;
+    weft_observation_release(&self->raw);
+}
+
 static void trace_dealloc(PyObject *self)
 {
-    weft_observation_release(&trace_of(self)->raw);
+    stop(trace_of(self));
     free(trace_of(self)->records);
-    dependent_free(self);
+    Py_XDECREF(trace_of(self)->list);
+    observer_free(self);
 }
 
 static PyObject *trace_begin(PyObject *object, PyObject *unused)
@@ -190,20 +220,15 @@ static PyObject *trace_begin(PyObject *object, PyObject *unused)
         .struct_size = sizeof observer, .self = self, .finished = keep_record};
 
     (void)unused;
-    if (self->raw != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the trace has begun");
-        return NULL;
-    }
+    if (refuse_begin(object) < 0) return NULL;
+    if (self->records == NULL)
+        self->records = calloc(self->capacity > 0 ? self->capacity : 1, sizeof *self->records);
+    if (self->records == NULL) return PyErr_NoMemory();
     atomic_store(&self->used, 0);
+    Py_CLEAR(self->list);
     if (check(weft_observe(self->context->raw, &observer, &self->raw)) < 0) return NULL;
+    self->context->used++;
     return Py_NewRef(object);
-}
-
-static PyObject *trace_end(PyObject *self, PyObject *args)
-{
-    (void)args;
-    weft_observation_release(&trace_of(self)->raw);
-    Py_RETURN_NONE;
 }
 
 static PyObject *record_to_python(weft_context *context, const weft_record *record)
@@ -222,17 +247,11 @@ static PyObject *record_to_python(weft_context *context, const weft_record *reco
         (int)record->status);
 }
 
-static PyObject *trace_records(PyObject *object, void *closure)
+static PyObject *records_to_python(trace_object *self)
 {
-    trace_object *self = trace_of(object);
     unsigned long long used = atomic_load(&self->used);
     PyObject *list;
 
-    (void)closure;
-    if (self->raw != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the trace has not ended");
-        return NULL;
-    }
     if (used > self->capacity) used = self->capacity;
     list = PyList_New((Py_ssize_t)used);
     for (unsigned long long i = 0; list != NULL && i < used; i++) {
@@ -241,6 +260,29 @@ static PyObject *trace_records(PyObject *object, void *closure)
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);
     }
     return list;
+}
+
+static PyObject *trace_end(PyObject *object, PyObject *args)
+{
+    trace_object *self = trace_of(object);
+
+    (void)args;
+    if (self->raw == NULL) Py_RETURN_NONE;
+    weft_observation_release(&self->raw);
+    self->context->used--;
+    self->list = records_to_python(self);
+    free(self->records);
+    self->records = NULL;
+    if (self->list == NULL) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *trace_records(PyObject *self, void *closure)
+{
+    (void)closure;
+    if (trace_of(self)->list != NULL) return Py_NewRef(trace_of(self)->list);
+    PyErr_SetString(PyExc_RuntimeError, "the trace has not ended");
+    return NULL;
 }
 
 static PyObject *trace_lost(PyObject *object, void *closure)
@@ -252,10 +294,10 @@ static PyObject *trace_lost(PyObject *object, void *closure)
     return PyLong_FromUnsignedLongLong(used > self->capacity ? used - self->capacity : 0);
 }
 
-static PyObject *get_context(PyObject *self, void *closure)
+static PyObject *trace_rank(PyObject *self, void *closure)
 {
     (void)closure;
-    return Py_NewRef((PyObject *)trace_of(self)->context);
+    return PyLong_FromLong(trace_of(self)->rank);
 }
 
 static PyObject *dump(PyObject *module, PyObject *args)
@@ -280,7 +322,7 @@ int trace_types_add(PyObject *module)
         {0}};
     static PyGetSetDef properties[] = {
         {"records", trace_records, NULL, "A dictionary per operation that has finished.", NULL},
-        {"context", get_context, NULL, "The context.", NULL},
+        {"rank", trace_rank, NULL, "The rank whose operations these are.", NULL},
         {"lost", trace_lost, NULL, "Operations for which there was no room.", NULL},
         {0}};
     static PyMethodDef methods[] = {{"__enter__", trace_begin, METH_NOARGS, NULL},

@@ -1,5 +1,6 @@
 /* writer.c - weft.Writer: a new checkpoint, written in parts. */
 #include "checkpoint.h"
+#include "interrupt.h"
 
 typedef struct {
     PyObject_HEAD weft_checkpoint_writer *raw; /* NULL: it was closed */
@@ -90,9 +91,11 @@ static PyObject *make(PyTypeObject *type, PyObject *path, const struct entries *
         return NULL;
     }
     self->names = names;
-    Py_BEGIN_ALLOW_THREADS status = weft_checkpoint_create(
-        PyBytes_AsString(path), entries->list, (size_t)entries->count, options, &self->raw);
-    Py_END_ALLOW_THREADS if (status == WEFT_OK) return (PyObject *)self;
+    WAIT_BEGIN
+    status = weft_checkpoint_create(PyBytes_AsString(path), entries->list, (size_t)entries->count,
+                                    options, &self->raw);
+    WAIT_END
+    if (status == WEFT_OK) return (PyObject *)self;
     Py_DECREF((PyObject *)self);
     return raise_status(status);
 }
@@ -186,9 +189,9 @@ static PyObject *writer_write(PyObject *self, PyObject *args, PyObject *kwargs)
     else if (array.device.type != WEFT_DL_CPU)
         PyErr_SetString(PyExc_ValueError, "array is not in host memory");
     else if (read_box(self, name, offset, &array, &index, start) == 0) {
-        Py_BEGIN_ALLOW_THREADS status =
-            weft_checkpoint_write(raw, index, start, array.shape, array.data);
-        Py_END_ALLOW_THREADS
+        WAIT_BEGIN
+        status = weft_checkpoint_write(raw, index, start, array.shape, array.data);
+        WAIT_END
     }
     array_close(&array);
     if (PyErr_Occurred()) return NULL;
@@ -203,8 +206,10 @@ static PyObject *writer_commit(PyObject *self, PyObject *unused)
 
     (void)unused;
     if (raw == NULL) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_checkpoint_commit(raw);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_BEGIN
+    status = weft_checkpoint_commit(raw);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 

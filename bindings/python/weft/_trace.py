@@ -13,10 +13,9 @@ class Trace(_weft.Trace):
 
     def save(self, path):
         """Write the records as JSON that Perfetto and chrome://tracing show."""
-        rank = self.context.rank
         events = [
             {
-                "name": record["text"], "cat": record["operation"], "ph": "X", "pid": rank,
+                "name": record["text"], "cat": record["operation"], "ph": "X", "pid": self.rank,
                 "tid": record["comm"] or "rank", "ts": start / 1000,
                 "dur": (record["finished_ns"] - start) / 1000,
                 "args": {key: record[key] for key in ("label", "sent", "received", "sequence")},
