@@ -31,7 +31,8 @@ def bound_move(context, count):
     move = weft.Move(context, [source] * count, [target] * count)
     inputs = [np.ones(16, np.float32) for _ in range(count)]
     outputs = [np.empty(16, np.float32) for _ in range(count)]
-    return best(lambda: move(inputs, outputs), 20000)
+    fixed = move.fix(inputs, outputs)
+    return best(lambda: move(inputs, outputs), 20000), best(fixed, 20000)
 
 
 def redistribute(context):
@@ -60,10 +61,12 @@ def growth(context, calls):
 def main():
     with weft.Context("gloo-cpu") as context:
         empty = best(lambda: None, 100000)
-        one, nine = bound_move(context, 1), bound_move(context, 9)
+        (one, one_fixed), (nine, nine_fixed) = bound_move(context, 1), bound_move(context, 9)
         print(f"a call of an empty function         {empty:8.0f} ns")
         print(f"bound move of 1 tensor              {one - empty:8.0f} ns, with C")
         print(f"each further tensor                 {(nine - one) / 8:8.0f} ns, with C")
+        print(f"fixed move of 1 tensor              {one_fixed - empty:8.0f} ns, with C")
+        print(f"each further tensor                 {(nine_fixed - one_fixed) / 8:8.0f} ns, with C")
         print(f"weft.redistribute from the cache    {redistribute(context) - empty:8.0f} ns, with C")
         print(f"10^6 calls add                      {growth(context, 10**6):8d} KiB")
     print(f"import weft                         {import_ms():8.1f} ms")

@@ -17,7 +17,7 @@
 struct binding {
     PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm;
     PyTypeObject *choice, *backward, *shard, *checkpoint, *layout, *rules, *saving, *writer;
-    PyTypeObject *fsdp, *group, *counts, *trace, *work;
+    PyTypeObject *fsdp, *group, *counts, *trace, *work, *fixed;
     PyObject *error_of; /* weft._errors.error_of(code, name, text) */
 };
 

@@ -135,9 +135,13 @@ static PyObject *context_enter(PyObject *self, PyObject *unused)
     return Py_NewRef(self);
 }
 
+/* An exception of the block is not replaced: the context then ends with the objects that use it. */
 static PyObject *context_exit(PyObject *self, PyObject *args)
 {
-    (void)args;
+    PyObject *kind, *value, *traceback;
+
+    if (!PyArg_ParseTuple(args, "OOO:__exit__", &kind, &value, &traceback)) return NULL;
+    if (kind != Py_None && self_of(self)->used > 0) Py_RETURN_NONE;
     return context_close(self, NULL);
 }
 

@@ -17,8 +17,8 @@ from ._files import Checkpoint, load, reshard, save, save_begin, verify
 from ._random import Random
 from ._trace import Trace, counts, dump, trace
 from ._weft import (
-    FSDP, Context, Counts, FSDPGroup, Layout, Mesh, Move, Plan, Rules, Saving, Spec, Stream, Tensor,
-    Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
+    FSDP, Context, Counts, FixedMove, FSDPGroup, Layout, Mesh, Move, Plan, Rules, Saving, Spec, Stream,
+    Tensor, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
 )  # fmt: skip
 from ._weft import version as __version__
 
