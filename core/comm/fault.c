@@ -375,16 +375,33 @@ void wf_fault_apply_early(weft_comm *comm)
             apply_abort(comm, early[i].status, early[i].text, early[i].complete);
 }
 
-void weft_comm_abort(weft_comm *comm)
+/* COMM fails here, and on its other ranks when the report arrives.  The context's lock is held. */
+static void abort_locked(weft_comm *comm)
 {
     char text[256];
 
-    if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)) return;
     snprintf(text, sizeof text, "%s was aborted by rank %d", comm->name, comm->context->rank);
-    wf_comm_fail(comm, WEFT_ERR_ABORTED, text);
+    wf_comm_fail_locked(comm, WEFT_ERR_ABORTED, text);
     if (comm->context->client != NULL && comm->size > 1)
         wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
                         WEFT_ERR_ABORTED, text);
+}
+
+void weft_comm_abort(weft_comm *comm)
+{
+    if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)) return;
+    pthread_mutex_lock(&comm->context->lock);
+    abort_locked(comm);
+    unlock(comm->context);
+}
+
+void weft_context_abort(weft_context *context)
+{
+    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT)) return;
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        if (wf_is_usable(comm->made, WF_KIND_COMM)) abort_locked(comm);
+    unlock(context);
 }
 
 weft_status weft_comm_async_error(weft_comm *comm)

@@ -1,6 +1,7 @@
 /* array.c - see array.h. */
 #include "array.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ---- the exchange table ---- */
@@ -143,7 +144,7 @@ static int read_format(const char *format, Py_ssize_t bytes, enum weft_dtype *ou
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (letter[0] == formats[i].letter && letter[1] == 0) dtype = formats[i].dtype;
     if (dtype.lanes != 0) return check(weft_dtype_from_dlpack(dtype, out));
-    PyErr_Format(PyExc_TypeError, "the buffer has format '%s', which is no dtype of weft",
+    PyErr_Format(PyExc_TypeError, "the buffer has format '%s'; weft has no dtype for it",
                  format != NULL ? format : "");
     return -1;
 }
@@ -160,8 +161,10 @@ static int open_buffer(PyObject *object, struct array *array)
     for (int i = 0; i < view->ndim; i++) {
         array->shape[i] = view->shape[i];
         if (view->strides[i] % view->itemsize != 0) {
-            PyErr_Format(PyExc_BufferError, "stride %d of the buffer is no multiple of an element",
-                         i);
+            PyErr_Format(PyExc_BufferError,
+                         "stride %d of the buffer is %zd bytes; it must be a multiple of the %zd "
+                         "bytes of an element",
+                         i, view->strides[i], view->itemsize);
             return -1;
         }
         strides[i] = view->strides[i] / view->itemsize;
@@ -197,27 +200,44 @@ static int open_exchange(PyObject *object, struct array *array)
     return take_dl(array, &array->managed->tensor);
 }
 
+/* The buffer of OBJECT, which is faster than __dlpack__; false: it has none that weft can read. */
+static bool try_buffer(PyObject *object, struct array *out)
+{
+    if (!PyObject_CheckBuffer(object)) return false;
+    if (open_buffer(object, out) == 0) return true;
+    array_close(out);
+    return false;
+}
+
+static int refuse_object(PyObject *object)
+{
+    PyObject *name;
+
+    if (PyErr_Occurred()) return -1; /* of the buffer */
+    name = PyType_GetName(Py_TYPE(object));
+    if (name != NULL)
+        PyErr_Format(PyExc_TypeError,
+                     "%U is not an array: it has neither __dlpack__ nor the buffer protocol", name);
+    Py_XDECREF(name);
+    return -1;
+}
+
 int array_open(PyObject *object, PyObject *stream, struct array *out)
 {
     int result;
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(struct array, view));
+    out->has_view = false;
     out->exchange = find_exchange(Py_TYPE(object));
     if (out->exchange != NULL) {
         result = open_exchange(object, out);
+    } else if (try_buffer(object, out)) {
+        return 0;
     } else if (PyObject_HasAttrString(object, "__dlpack__")) {
+        PyErr_Clear();
         result = open_dlpack(object, stream, out);
-    } else if (PyObject_CheckBuffer(object)) {
-        result = open_buffer(object, out);
     } else {
-        PyObject *name = PyType_GetName(Py_TYPE(object));
-
-        if (name != NULL)
-            PyErr_Format(PyExc_TypeError,
-                         "%U is not an array: it has neither __dlpack__ nor the buffer protocol",
-                         name);
-        Py_XDECREF(name);
-        return -1;
+        return refuse_object(object);
     }
     if (result < 0) array_close(out);
     return result;

@@ -1,7 +1,7 @@
 /* array.h - arrays of other libraries: their memory, without copies.
  *
  * An array is read through the first of these that its type has: the exchange table of DLPack 1.3,
- * __dlpack__, the buffer protocol, __cuda_array_interface__. */
+ * the buffer protocol, __dlpack__. */
 #ifndef WEFT_PYTHON_ARRAY_H
 #define WEFT_PYTHON_ARRAY_H
 

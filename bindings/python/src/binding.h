@@ -15,13 +15,26 @@
 #include <stdint.h>
 
 struct binding {
-    PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm, *work;
+    PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm;
+    PyTypeObject *choice, *backward, *shard, *checkpoint, *layout, *rules, *saving, *writer;
+    PyTypeObject *fsdp, *group, *counts, *trace, *work, *fixed;
     PyObject *error_of; /* weft._errors.error_of(code, name, text) */
 };
 
 extern struct binding binding;
 
 /* ---- objects: a handle of weft, and the Python object that must outlive it ---- */
+
+/* Every object begins so. */
+typedef struct {
+    PyObject_HEAD void *raw;
+} any_object;
+
+/* An object that a context must outlive. */
+typedef struct {
+    PyObject_HEAD void *raw;
+    struct context_object *context;
+} dependent_object;
 
 typedef struct {
     PyObject_HEAD weft_mesh *raw;
@@ -33,12 +46,14 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD weft_plan *raw;
+    PyObject *options; /* (minimize, memory_limit, costs) of weft.Plan; NULL: none were given */
 } plan_object;
 
-typedef struct {
+typedef struct context_object {
     PyObject_HEAD weft_context *raw; /* NULL: it was closed */
     Py_ssize_t used;                 /* objects that need the context */
     PyObject *layouts;               /* a dictionary for weft.redistribute */
+    struct context_object *next;     /* of interrupt.c */
 } context_object;
 
 typedef struct {
@@ -51,12 +66,23 @@ typedef struct {
     context_object *context;
 } tensor_object;
 
+typedef struct {
+    PyObject_HEAD weft_comm *raw;
+    context_object *context;
+    bool is_owned;
+} comm_object;
+
 /* ---- errors.c ---- */
 
 /* Set the exception of STATUS with the text of weft_last_error.  Returns NULL. */
 PyObject *raise_status(weft_status status);
 /* 0, or -1 with the exception of STATUS. */
 int check(weft_status status);
+
+/* ---- library.c ---- */
+
+/* 0, or -1 with ImportError if another libweft is loaded in this process. */
+int refuse_second_library(void);
 
 /* ---- objects.c ---- */
 
@@ -75,8 +101,41 @@ PyObject *text_of(print_function print, const void *object);
 weft_mesh *mesh_of(PyObject *object, const char *name);
 weft_spec *spec_of(PyObject *object, const char *name);
 
-/* Free OBJECT, whose members are released. */
+/* A new object of TYPE whose members are 0, and its end, when its members are released. */
+void *object_new(PyTypeObject *type);
 void object_free(PyObject *object);
+
+/* A new object of TYPE with RAW, which CONTEXT must outlive; NULL: the caller still has RAW. */
+PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context);
+/* Free such an object, whose RAW is released. */
+void dependent_free(PyObject *object);
+
+/* The result of a function of weft._pictures with these arguments, a tuple. */
+PyObject *picture_of(const char *function, const char *format, ...);
+
+/* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
+bool is_of(PyObject *object, PyTypeObject *type, const char *name);
+
+/* The handles of a list of objects.  The objects live until handles_close. */
+struct handles {
+    PyObject *items;
+    void **raw;
+    uint32_t count;
+};
+
+/* Read LIST, whose items are of TYPE, or None if it is OPTIONAL; None for LIST has no handles. NAME
+ * is the argument's name.  After a failure there is nothing to close. */
+int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *name,
+                 struct handles *out);
+void handles_close(struct handles *handles);
+
+/* The texts of a list of str; they live as long as *ITEMS.  PyMem_Free frees them. */
+const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32_t *count);
+
+/* A tuple of COUNT numbers. */
+PyObject *tuple_of(int32_t count, const int64_t *numbers);
+/* Up to WEFT_MAX_DIMS numbers of a sequence; their count, or -1. */
+int32_t numbers_of(PyObject *sequence, int64_t *out);
 
 /* ---- context.c ---- */
 
@@ -95,6 +154,20 @@ int context_type_add(PyObject *module);
 int tensor_type_add(PyObject *module);
 int comm_type_add(PyObject *module);
 int array_functions_add(PyObject *module);
+int choice_type_add(PyObject *module);
+int apply_functions_add(PyObject *module);
+int backward_type_add(PyObject *module);
+int checkpoint_type_add(PyObject *module);
+int writer_type_add(PyObject *module);
+int layout_types_add(PyObject *module);
+int store_functions_add(PyObject *module);
+int reshard_functions_add(PyObject *module);
+int fsdp_types_add(PyObject *module);
+int clip_functions_add(PyObject *module);
+int trace_types_add(PyObject *module);
+int work_type_add(PyObject *module);
+
+#define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
 /* Create the type of SPEC and add it to MODULE; *OUT keeps a reference. */
 int type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out);

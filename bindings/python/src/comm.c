@@ -1,14 +1,9 @@
 /* comm.c - weft._weft.Communicator, the base of weft.Comm. */
 #include "array.h"
+#include "interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct {
-    PyObject_HEAD weft_comm *raw;
-    context_object *context;
-    bool is_owned;
-} comm_object;
 
 static comm_object *self_of(PyObject *self)
 {
@@ -18,18 +13,13 @@ static comm_object *self_of(PyObject *self)
 /* A communicator of TYPE; it takes over RAW if it is OWNED. */
 static PyObject *new_comm(PyTypeObject *type, weft_comm *raw, context_object *context, bool owned)
 {
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    comm_object *self = (comm_object *)allocate(type, 0);
+    PyObject *self = dependent_new(type, raw, context);
 
-    if (self == NULL) {
-        if (owned) weft_comm_release(&raw);
-        return NULL;
-    }
-    self->raw = raw;
-    self->is_owned = owned;
-    self->context = (context_object *)Py_NewRef((PyObject *)context);
-    context->used++;
-    return (PyObject *)self;
+    if (self != NULL)
+        self_of(self)->is_owned = owned;
+    else if (owned)
+        weft_comm_release(&raw);
+    return self;
 }
 
 static PyObject *comm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -49,11 +39,7 @@ static void comm_dealloc(PyObject *object)
     comm_object *self = self_of(object);
 
     if (self->is_owned) weft_comm_release(&self->raw);
-    if (self->context != NULL) {
-        self->context->used--;
-        Py_DECREF((PyObject *)self->context);
-    }
-    object_free(object);
+    dependent_free(object);
 }
 
 /* ---- communicators of communicators ---- */
@@ -78,9 +64,10 @@ static PyObject *comm_split(PyObject *self, PyObject *args, PyObject *kwargs)
                                      &options.name, &timeout))
         return NULL;
     options.timeout_ns = (int64_t)(timeout * 1e9);
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_comm_split(self_of(self)->raw, colour, key, &options, &raw);
-    Py_END_ALLOW_THREADS return made(self, status, raw, true);
+    WAIT_BEGIN
+    status = weft_comm_split(self_of(self)->raw, colour, key, &options, &raw);
+    WAIT_END
+    return made(self, status, raw, true);
 }
 
 static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -112,9 +99,10 @@ static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     options.timeout_ns = (int64_t)(timeout * 1e9);
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_comm_create(self_of(self)->raw, (int32_t)count, ranks, &options, &raw);
-    Py_END_ALLOW_THREADS PyMem_Free(ranks);
+    WAIT_BEGIN
+    status = weft_comm_create(self_of(self)->raw, (int32_t)count, ranks, &options, &raw);
+    WAIT_END
+    PyMem_Free(ranks);
     return made(self, status, raw, true);
 }
 
@@ -129,8 +117,10 @@ static PyObject *comm_along(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "Os:along", &mesh, &axes)) return NULL;
     on = mesh_of(mesh, "mesh");
     if (on == NULL) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_comm_along(self_of(self)->raw, on, axes, &raw);
-    Py_END_ALLOW_THREADS return made(self, status, raw, false);
+    WAIT_BEGIN
+    status = weft_comm_along(self_of(self)->raw, on, axes, &raw);
+    WAIT_END
+    return made(self, status, raw, false);
 }
 
 /* ---- collectives ---- */
@@ -190,58 +180,51 @@ static uint64_t elements(const struct array *array)
     return (uint64_t)count;
 }
 
-/* Elements per rank and peer, from the array that has as many; *ROOM is what the other one needs.
- */
+/* How many elements each array of a collective has, as multiples of the count. */
+enum extent { UNEVEN, ONCE, EACH_RANK };
+
+struct extents {
+    enum extent send, recv;
+    bool send_on_root, recv_on_root; /* other ranks have no such array */
+};
+
+static const struct extents *extents_of(uint32_t collective)
+{
+    static const struct extents all[WEFT_COLL_COUNT] = {
+        [WEFT_COLL_ALL_REDUCE] = {ONCE, ONCE, false, false},
+        [WEFT_COLL_BROADCAST] = {ONCE, ONCE, true, false},
+        [WEFT_COLL_REDUCE] = {ONCE, ONCE, false, true},
+        [WEFT_COLL_ALL_GATHER] = {ONCE, EACH_RANK, false, false},
+        [WEFT_COLL_GATHER] = {ONCE, EACH_RANK, false, true},
+        [WEFT_COLL_REDUCE_SCATTER] = {EACH_RANK, ONCE, false, false},
+        [WEFT_COLL_SCATTER] = {EACH_RANK, ONCE, true, false},
+        [WEFT_COLL_ALL_TO_ALL] = {EACH_RANK, EACH_RANK, false, false},
+    };
+
+    return &all[collective];
+}
+
+/* Set the count from an array that every rank has, and compare both arrays with it. */
 static int read_count(struct call *call, uint64_t size, bool is_root)
 {
+    const struct extents *extents = extents_of(call->args.collective);
     uint64_t send = call->has_send ? elements(&call->send) : 0;
     uint64_t recv = call->has_recv ? elements(&call->recv) : 0;
-    uint64_t wanted_send = 0, wanted_recv = 0;
-    bool needs_send = true, needs_recv = true;
+    bool needs_send = !extents->send_on_root || is_root;
+    bool needs_recv = !extents->recv_on_root || is_root;
+    bool by_send = extents->recv_on_root || extents->recv == EACH_RANK;
+    uint64_t given = by_send ? send : recv, wanted_send, wanted_recv;
 
-    switch (call->args.collective) {
-    case WEFT_COLL_ALL_REDUCE:
-        wanted_send = wanted_recv = call->args.count = recv;
-        break;
-    case WEFT_COLL_BROADCAST:
-        wanted_send = wanted_recv = call->args.count = recv;
-        needs_send = is_root;
-        break;
-    case WEFT_COLL_REDUCE:
-        wanted_send = wanted_recv = call->args.count = send;
-        needs_recv = is_root;
-        break;
-    case WEFT_COLL_ALL_GATHER:
-        wanted_send = call->args.count = send;
-        wanted_recv = send * size;
-        break;
-    case WEFT_COLL_GATHER:
-        wanted_send = call->args.count = send;
-        wanted_recv = send * size;
-        needs_recv = is_root;
-        break;
-    case WEFT_COLL_REDUCE_SCATTER:
-        wanted_recv = call->args.count = recv;
-        wanted_send = recv * size;
-        break;
-    case WEFT_COLL_SCATTER:
-        wanted_recv = call->args.count = recv;
-        wanted_send = recv * size;
-        needs_send = is_root;
-        break;
-    case WEFT_COLL_ALL_TO_ALL:
-        call->args.count = send / size;
-        wanted_send = wanted_recv = call->args.count * size;
-        break;
-    default:
-        return 0;
-    }
+    if (extents->send == UNEVEN) return 0;
+    call->args.count = (by_send ? extents->send : extents->recv) == ONCE ? given : given / size;
+    wanted_send = !needs_send ? 0 : call->args.count * (extents->send == ONCE ? 1 : size);
+    wanted_recv = !needs_recv ? 0 : call->args.count * (extents->recv == ONCE ? 1 : size);
     if ((!needs_send || (call->has_send && send == wanted_send)) &&
         (!needs_recv || (call->has_recv && recv == wanted_recv)))
         return 0;
     PyErr_Format(PyExc_ValueError,
                  "send has %llu elements and recv %llu; %llu ranks need %llu and %llu", send, recv,
-                 size, needs_send ? wanted_send : 0, needs_recv ? wanted_recv : 0);
+                 size, wanted_send, wanted_recv);
     return -1;
 }
 
@@ -351,9 +334,10 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
             stream_of(stream, context, &on, &call.owned) == 0;
     if (ready) {
         call.args.stream = on;
-        Py_BEGIN_ALLOW_THREADS status = weft_collective(comm, &call.args);
+        WAIT_BEGIN
+        status = weft_collective(comm, &call.args);
         weft_stream_release(context->raw, &call.owned);
-        Py_END_ALLOW_THREADS
+        WAIT_END
     }
     close_call(&call);
     if (!ready) return NULL;
@@ -392,10 +376,11 @@ static PyObject *message(PyObject *self, PyObject *args, PyObject *kwargs, bool 
         if (is_open) array_close(&array);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        post(self_of(self)->raw, array.data, elements(&array), array.dtype, peer, tag, on);
+    WAIT_BEGIN
+    status = post(self_of(self)->raw, array.data, elements(&array), array.dtype, peer, tag, on);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS array_close(&array);
+    WAIT_END
+    array_close(&array);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -414,8 +399,10 @@ static PyObject *group(PyObject *self, weft_status (*call)(weft_comm *))
 {
     weft_status status;
 
-    Py_BEGIN_ALLOW_THREADS status = call(self_of(self)->raw);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_BEGIN
+    status = call(self_of(self)->raw);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 
@@ -466,7 +453,6 @@ static PyObject *get_context(PyObject *self, void *closure)
 
 int comm_type_add(PyObject *module)
 {
-#define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
     static PyGetSetDef properties[] = {
         {"rank", get_rank, NULL, "This rank's number in the communicator.", NULL},
         {"size", get_size, NULL, "The number of ranks.", NULL},

@@ -1,5 +1,6 @@
 /* context.c - weft.Context and weft.Stream. */
 #include "binding.h"
+#include "interrupt.h"
 
 #include <string.h>
 
@@ -64,6 +65,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
                                      &options.plugin_path, &device, &timeout, &simulated,
                                      &function))
         return NULL;
+    if (refuse_second_library() < 0) return NULL;
     options.rank = rank;
     options.size = size;
     options.simulated_ranks = simulated;
@@ -72,14 +74,18 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     if (device >= 0) options.device = &chosen;
     exchange.self = function;
     if (function != Py_None) options.exchange = &exchange;
-    Py_BEGIN_ALLOW_THREADS status = weft_init(&options, &raw);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_BEGIN
+    status = weft_init(&options, &raw);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     self = allocate(type, 0);
     if (self == NULL)
         weft_context_release(&raw);
     else
         self_of(self)->raw = raw;
-    if (self != NULL && (self_of(self)->layouts = PyDict_New()) == NULL) Py_CLEAR(self);
+    if (self != NULL &&
+        ((self_of(self)->layouts = PyDict_New()) == NULL || interrupt_add(self_of(self)) < 0))
+        Py_CLEAR(self);
     return self;
 }
 
@@ -87,9 +93,11 @@ static void release(context_object *self)
 {
     weft_context *raw = self->raw;
 
+    interrupt_remove(self);
     self->raw = NULL;
-    Py_BEGIN_ALLOW_THREADS weft_context_release(&raw);
-    Py_END_ALLOW_THREADS
+    WAIT_BEGIN
+    weft_context_release(&raw);
+    WAIT_END
 }
 
 static void context_dealloc(PyObject *self)
@@ -114,15 +122,26 @@ static PyObject *context_close(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *context_abort(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    weft_context_abort(self_of(self)->raw);
+    Py_RETURN_NONE;
+}
+
 static PyObject *context_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return Py_NewRef(self);
 }
 
+/* An exception of the block is not replaced: the context then ends with the objects that use it. */
 static PyObject *context_exit(PyObject *self, PyObject *args)
 {
-    (void)args;
+    PyObject *kind, *value, *traceback;
+
+    if (!PyArg_ParseTuple(args, "OOO:__exit__", &kind, &value, &traceback)) return NULL;
+    if (kind != Py_None && self_of(self)->used > 0) Py_RETURN_NONE;
     return context_close(self, NULL);
 }
 
@@ -199,9 +218,11 @@ static PyObject *context_wait(PyObject *self, PyObject *args, PyObject *kwargs)
     if (context == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:wait", names, &stream))
         return NULL;
     if (stream_of(stream, context, &raw, &owned) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
+    WAIT_BEGIN
+    status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 
@@ -320,6 +341,8 @@ int context_type_add(PyObject *module)
     static PyMethodDef methods[] = {
         {"close", context_close, METH_NOARGS,
          "close()\n\nLeave the job.  Tensors, streams and moves of the context must be gone."},
+        {"abort", context_abort, METH_NOARGS,
+         "abort()\n\nMake all communicators of the context fail, on all their ranks."},
         {"wait", (PyCFunction)(void (*)(void))context_wait, METH_VARARGS | METH_KEYWORDS,
          "wait(stream=None)\n\nWait for the work on a stream."},
         {"__enter__", context_enter, METH_NOARGS, NULL},

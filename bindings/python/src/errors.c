@@ -5,6 +5,7 @@ PyObject *raise_status(weft_status status)
 {
     PyObject *error;
 
+    if (status == WEFT_ERR_ABORTED && PyErr_CheckSignals() < 0) return NULL;
     error = PyObject_CallFunction(binding.error_of, "iss", (int)status, weft_status_name(status),
                                   weft_last_error());
     if (error == NULL) return NULL;

@@ -23,18 +23,22 @@ static int refuse_other_library(void)
 
 static int module_exec(PyObject *module)
 {
+    static int (*const parts[])(PyObject *) = {
+        mesh_type_add,       spec_type_add,       plan_type_add,         context_type_add,
+        tensor_type_add,     comm_type_add,       array_functions_add,   choice_type_add,
+        apply_functions_add, backward_type_add,   checkpoint_type_add,   writer_type_add,
+        layout_types_add,    store_functions_add, reshard_functions_add, fsdp_types_add,
+        clip_functions_add,  trace_types_add,     work_type_add};
     PyObject *errors;
 
-    if (refuse_others() < 0 || refuse_other_library() < 0) return -1;
+    if (refuse_others() < 0 || refuse_other_library() < 0 || refuse_second_library() < 0) return -1;
     errors = PyImport_ImportModule("weft._errors");
     if (errors == NULL) return -1;
     binding.error_of = PyObject_GetAttrString(errors, "error_of");
     Py_DECREF(errors);
     if (binding.error_of == NULL) return -1;
-    if (mesh_type_add(module) < 0 || spec_type_add(module) < 0 || plan_type_add(module) < 0 ||
-        context_type_add(module) < 0 || tensor_type_add(module) < 0 || comm_type_add(module) < 0 ||
-        array_functions_add(module) < 0)
-        return -1;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i](module) < 0) return -1;
     return PyModule_AddStringConstant(module, "version", weft_version());
 }
 

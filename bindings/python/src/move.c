@@ -1,5 +1,6 @@
 /* move.c - arrays moved between layouts: weft.move_array, and weft.Move for hot loops. */
 #include "tensor.h"
+#include "interrupt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,18 +26,22 @@ static PyObject *describe(PyObject *module, PyObject *object)
     return result;
 }
 
+static bool has_shape(const struct array *array, const weft_shard *shard)
+{
+    if (array->dims != shard->dims) return false;
+    for (int32_t i = 0; i < shard->dims; i++)
+        if (array->shape[i] != shard->shape[i]) return false;
+    return true;
+}
+
 int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, const char *name)
 {
     char found[256], wanted[256];
     weft_shard shard;
     size_t at = 0, end = 0;
-    bool fits = array->dtype == weft_spec_dtype(spec);
 
     weft_spec_shard(spec, rank, &shard);
-    fits = fits && array->dims == shard.dims;
-    for (int32_t i = 0; fits && i < shard.dims; i++)
-        fits = array->shape[i] == shard.shape[i];
-    if (fits) return 0;
+    if (array->dtype == weft_spec_dtype(spec) && has_shape(array, &shard)) return 0;
     for (int32_t i = 0; i < array->dims; i++)
         at += (size_t)snprintf(found + at, sizeof found - at, "%s%lld", i > 0 ? "," : "",
                                (long long)array->shape[i]);
@@ -86,10 +91,11 @@ static int run_one(context_object *context, const weft_spec *from, const struct 
     weft_status status;
 
     if (choose_stream(stream, source, context, &raw, &owned) < 0) return -1;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
+    WAIT_BEGIN
+    status = weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
     weft_stream_release(context->raw, &owned);
-    Py_END_ALLOW_THREADS return check(status);
+    WAIT_END
+    return check(status);
 }
 
 static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -136,14 +142,45 @@ fail:
 
 /* ---- bound moves ---- */
 
+/* The arrays of a call: COUNT sources, then COUNT targets. */
+struct opened {
+    struct array *arrays;
+    const void **sources;
+    void **targets;
+    uint32_t count; /* of arrays that are open */
+};
+
+static void close_arrays(struct opened *opened)
+{
+    while (opened->count > 0)
+        array_close(&opened->arrays[--opened->count]);
+}
+
+static void free_arrays(struct opened *opened)
+{
+    close_arrays(opened);
+    free(opened->arrays);
+    free(opened->sources);
+    free(opened->targets);
+}
+
+static int allocate_arrays(struct opened *opened, uint32_t count)
+{
+    opened->arrays = calloc(2 * (size_t)count, sizeof *opened->arrays);
+    opened->sources = calloc(count, sizeof *opened->sources);
+    opened->targets = calloc(count, sizeof *opened->targets);
+    if (opened->arrays != NULL && opened->sources != NULL && opened->targets != NULL) return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
 typedef struct {
     PyObject_HEAD context_object *context;
     weft_bound *raw;
     uint32_t count;
     weft_spec **from, **to;
-    struct array *arrays; /* COUNT sources, then COUNT targets */
-    const void **sources;
-    void **targets;
+    weft_shard *shards;   /* of this rank: COUNT sources, then COUNT targets */
+    struct opened memory; /* of a call */
 } bound_object;
 
 static void bound_dealloc(PyObject *object)
@@ -157,9 +194,8 @@ static void bound_dealloc(PyObject *object)
     }
     free(self->from);
     free(self->to);
-    free(self->arrays);
-    free(self->sources);
-    free(self->targets);
+    free(self->shards);
+    free_arrays(&self->memory);
     if (self->context != NULL) {
         self->context->used--;
         Py_DECREF(self->context);
@@ -171,12 +207,9 @@ static int allocate(bound_object *self, uint32_t count)
 {
     self->from = calloc(count, sizeof *self->from);
     self->to = calloc(count, sizeof *self->to);
-    self->arrays = calloc(2 * (size_t)count, sizeof *self->arrays);
-    self->sources = calloc(count, sizeof *self->sources);
-    self->targets = calloc(count, sizeof *self->targets);
-    if (self->from != NULL && self->to != NULL && self->arrays != NULL && self->sources != NULL &&
-        self->targets != NULL)
-        return 0;
+    self->shards = calloc(2 * (size_t)count, sizeof *self->shards);
+    if (self->from != NULL && self->to != NULL && self->shards != NULL)
+        return allocate_arrays(&self->memory, count);
     PyErr_NoMemory();
     return -1;
 }
@@ -202,13 +235,24 @@ static int bind(bound_object *self)
     weft_status status;
 
     options.costs = weft_context_costs(self->context->raw);
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
-                               (const weft_spec *const *)self->to, &options, &plan);
+    WAIT_BEGIN
+    status = weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
+                                    (const weft_spec *const *)self->to, &options, &plan);
     if (status == WEFT_OK)
         status = weft_plan_bind(plan, weft_world(self->context->raw), NULL, &self->raw);
     weft_plan_release(&plan);
-    Py_END_ALLOW_THREADS return check(status);
+    WAIT_END
+    return check(status);
+}
+
+static void note_shards(bound_object *self)
+{
+    int32_t rank = weft_rank(self->context->raw);
+
+    for (uint32_t i = 0; i < self->count; i++) {
+        weft_spec_shard(self->from[i], rank, &self->shards[i]);
+        weft_spec_shard(self->to[i], rank, &self->shards[self->count + i]);
+    }
 }
 
 static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -238,48 +282,59 @@ static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (allocate(self, (uint32_t)count) == 0) {
         self->count = (uint32_t)count;
         if (take_specs(sources, self->from, self->count, "sources") == 0 &&
-            take_specs(targets, self->to, self->count, "targets") == 0 && bind(self) == 0)
+            take_specs(targets, self->to, self->count, "targets") == 0 && bind(self) == 0) {
+            note_shards(self);
             return (PyObject *)self;
+        }
     }
     Py_DECREF(self);
     return NULL;
 }
 
-/* Open the arrays of LIST; *OPENED counts them. */
-static int open_list(bound_object *self, PyObject *list, bool written, uint32_t *opened)
+/* Open ITEM as the next array of OPENED. */
+static int open_item(bound_object *self, PyObject *item, bool written, struct opened *opened)
 {
-    int32_t rank = weft_rank(self->context->raw);
+    struct array *array = &opened->arrays[opened->count];
+    const weft_shard *shard = &self->shards[opened->count];
+    uint32_t i = written ? opened->count - self->count : opened->count;
+    const weft_spec *spec = written ? self->to[i] : self->from[i];
     const char *name = written ? "target" : "source";
 
+    if (array_open(item, NULL, array) < 0) return -1;
+    opened->count++;
+    if ((array->dtype != weft_spec_dtype(spec) || !has_shape(array, shard)) &&
+        shard_fits(array, spec, weft_rank(self->context->raw), name) < 0)
+        return -1;
+    if (written)
+        opened->targets[i] = array->data;
+    else
+        opened->sources[i] = array->data;
+    return check_dense(array, name, written);
+}
+
+static int open_list(bound_object *self, PyObject *list, bool written, struct opened *opened)
+{
     for (uint32_t i = 0; i < self->count; i++) {
-        struct array *array = &self->arrays[*opened];
         PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
-        int result = item != NULL ? array_open(item, NULL, array) : -1;
+        int result = item != NULL ? open_item(self, item, written, opened) : -1;
 
         Py_XDECREF(item);
         if (result < 0) return -1;
-        ++*opened;
-        if (shard_fits(array, written ? self->to[i] : self->from[i], rank, name) < 0 ||
-            check_dense(array, name, written) < 0)
-            return -1;
-        if (written)
-            self->targets[i] = array->data;
-        else
-            self->sources[i] = array->data;
     }
     return 0;
 }
 
-static int run_bound(bound_object *self, PyObject *stream)
+static int run_bound(bound_object *self, struct opened *opened, PyObject *stream)
 {
     weft_stream *raw, *owned;
     weft_status status;
 
-    if (choose_stream(stream, &self->arrays[0], self->context, &raw, &owned) < 0) return -1;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_redistribute_batch(self->raw, self->sources, self->targets, raw, NULL);
+    if (choose_stream(stream, &opened->arrays[0], self->context, &raw, &owned) < 0) return -1;
+    WAIT_BEGIN
+    status = weft_redistribute_batch(self->raw, opened->sources, opened->targets, raw, NULL);
     weft_stream_release(self->context->raw, &owned);
-    Py_END_ALLOW_THREADS return check(status);
+    WAIT_END
+    return check(status);
 }
 
 static int check_length(PyObject *list, uint32_t count, const char *name)
@@ -297,7 +352,7 @@ static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
     static char *names[] = {"sources", "targets", "stream", NULL};
     bound_object *self = (bound_object *)object;
     PyObject *sources, *targets, *stream = Py_None;
-    uint32_t opened = 0;
+    struct opened *opened = &self->memory;
     int failed;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:Move", names, &sources, &targets, &stream))
@@ -305,12 +360,78 @@ static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
     if (check_length(sources, self->count, "sources") < 0 ||
         check_length(targets, self->count, "targets") < 0)
         return NULL;
-    failed = open_list(self, sources, false, &opened) < 0 ||
-             open_list(self, targets, true, &opened) < 0 || run_bound(self, stream) < 0;
-    while (opened > 0)
-        array_close(&self->arrays[--opened]);
+    if (opened->count > 0) {
+        PyErr_SetString(PyExc_RuntimeError, "another thread runs the move");
+        return NULL;
+    }
+    failed = open_list(self, sources, false, opened) < 0 ||
+             open_list(self, targets, true, opened) < 0 || run_bound(self, opened, stream) < 0;
+    close_arrays(opened);
     if (failed) return NULL;
     Py_RETURN_NONE;
+}
+
+/* ---- bound moves of fixed arrays ---- */
+
+typedef struct {
+    PyObject_HEAD bound_object *move;
+    struct opened memory;
+} fixed_object;
+
+static void fixed_dealloc(PyObject *object)
+{
+    fixed_object *self = (fixed_object *)object;
+
+    free_arrays(&self->memory);
+    Py_XDECREF((PyObject *)self->move);
+    object_free(object);
+}
+
+static PyObject *bound_fix(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"sources", "targets", NULL};
+    bound_object *move = (bound_object *)object;
+    PyObject *sources, *targets;
+    fixed_object *self;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:fix", names, &sources, &targets))
+        return NULL;
+    if (check_length(sources, move->count, "sources") < 0 ||
+        check_length(targets, move->count, "targets") < 0)
+        return NULL;
+    self = object_new(binding.fixed);
+    if (self == NULL) return NULL;
+    self->move = (bound_object *)Py_NewRef(object);
+    if (allocate_arrays(&self->memory, move->count) == 0 &&
+        open_list(move, sources, false, &self->memory) == 0 &&
+        open_list(move, targets, true, &self->memory) == 0)
+        return (PyObject *)self;
+    Py_DECREF((PyObject *)self);
+    return NULL;
+}
+
+static PyObject *fixed_call(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"stream", NULL};
+    fixed_object *self = (fixed_object *)object;
+    PyObject *stream = Py_None;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:FixedMove", names, &stream)) return NULL;
+    if (run_bound(self->move, &self->memory, stream) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static int fixed_type_add(PyObject *module)
+{
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "A bound move of arrays that it keeps: call it with stream=None."},
+        {Py_tp_dealloc, fixed_dealloc},
+        {Py_tp_call, fixed_call},
+        {0, NULL}};
+    static PyType_Spec spec = {"weft.FixedMove", sizeof(fixed_object), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+    return type_add(module, &spec, &binding.fixed);
 }
 
 int array_functions_add(PyObject *module)
@@ -322,6 +443,11 @@ int array_functions_add(PyObject *module)
          "move_array(context, array, source, target, out=None, stream=None)\n\n"
          "Move this rank's shard from one layout to another.  Collective."},
         {0}};
+    static PyMethodDef methods[] = {
+        {"fix", KEYWORDS(bound_fix),
+         "fix(sources, targets)\n\nA function that moves these arrays; it keeps them, and reads "
+         "their addresses once."},
+        {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc,
          "Move(context, sources, targets)\n\nA plan that is bound once and called often: "
@@ -329,9 +455,11 @@ int array_functions_add(PyObject *module)
         {Py_tp_new, bound_new},
         {Py_tp_dealloc, bound_dealloc},
         {Py_tp_call, bound_call},
+        {Py_tp_methods, methods},
         {0, NULL}};
     static PyType_Spec spec = {"weft.Move", sizeof(bound_object), 0, Py_TPFLAGS_DEFAULT, slots};
 
     if (PyModule_AddFunctions(module, functions) < 0) return -1;
+    if (fixed_type_add(module) < 0) return -1;
     return type_add(module, &spec, &binding.bound);
 }

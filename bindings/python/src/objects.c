@@ -1,6 +1,7 @@
 /* objects.c - handles of weft as Python objects. */
 #include "binding.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 void object_free(PyObject *object)
@@ -12,16 +13,38 @@ void object_free(PyObject *object)
     Py_DECREF(type);
 }
 
-static PyObject *new_object(PyTypeObject *type)
+void *object_new(PyTypeObject *type)
 {
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
 
     return allocate(type, 0);
 }
 
+PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context)
+{
+    dependent_object *self = object_new(type);
+
+    if (self == NULL) return NULL;
+    self->raw = raw;
+    self->context = (context_object *)Py_NewRef((PyObject *)context);
+    context->used++;
+    return (PyObject *)self;
+}
+
+void dependent_free(PyObject *object)
+{
+    context_object *context = ((dependent_object *)object)->context;
+
+    if (context != NULL) {
+        context->used--;
+        Py_DECREF((PyObject *)context);
+    }
+    object_free(object);
+}
+
 PyObject *mesh_wrap(weft_mesh *raw)
 {
-    PyObject *object = new_object(binding.mesh);
+    PyObject *object = object_new(binding.mesh);
 
     if (object == NULL)
         weft_mesh_release(&raw);
@@ -32,7 +55,7 @@ PyObject *mesh_wrap(weft_mesh *raw)
 
 PyObject *spec_wrap(weft_spec *raw)
 {
-    PyObject *object = new_object(binding.spec);
+    PyObject *object = object_new(binding.spec);
 
     if (object == NULL)
         weft_spec_release(&raw);
@@ -43,7 +66,7 @@ PyObject *spec_wrap(weft_spec *raw)
 
 PyObject *plan_wrap(weft_plan *raw)
 {
-    PyObject *object = new_object(binding.plan);
+    PyObject *object = object_new(binding.plan);
 
     if (object == NULL)
         weft_plan_release(&raw);
@@ -70,7 +93,7 @@ PyObject *text_of(print_function print, const void *object)
     return text;
 }
 
-static bool is_of(PyObject *object, PyTypeObject *type, const char *name)
+bool is_of(PyObject *object, PyTypeObject *type, const char *name)
 {
     PyObject *found, *wanted;
 
@@ -101,4 +124,109 @@ int type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
     if (type == NULL) return -1;
     *out = (PyTypeObject *)type;
     return PyModule_AddType(module, *out);
+}
+
+PyObject *picture_of(const char *function, const char *format, ...)
+{
+    PyObject *module = PyImport_ImportModule("weft._pictures"), *call = NULL, *arguments = NULL;
+    PyObject *result = NULL;
+    va_list values;
+
+    if (module != NULL) call = PyObject_GetAttrString(module, function);
+    va_start(values, format);
+    if (call != NULL) arguments = Py_VaBuildValue(format, values);
+    va_end(values);
+    if (arguments != NULL) result = PyObject_Call(call, arguments, NULL);
+    Py_XDECREF(module);
+    Py_XDECREF(call);
+    Py_XDECREF(arguments);
+    return result;
+}
+
+/* ---- lists ---- */
+
+static int handle_of(PyObject *item, PyTypeObject *type, bool optional, const char *name,
+                     void **out)
+{
+    if (optional && item == Py_None) return 0;
+    if (!is_of(item, type, name)) return -1;
+    *out = ((any_object *)item)->raw;
+    return 0;
+}
+
+int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *name,
+                 struct handles *out)
+{
+    *out = (struct handles){0};
+    if (list == Py_None) return 0;
+    out->items = PySequence_Tuple(list);
+    if (out->items == NULL) return -1;
+    out->count = (uint32_t)PyTuple_Size(out->items);
+    out->raw = PyMem_Calloc((size_t)out->count + 1, sizeof *out->raw);
+    if (out->raw == NULL) PyErr_NoMemory();
+    for (uint32_t i = 0; out->raw != NULL && i < out->count; i++)
+        if (handle_of(PyTuple_GetItem(out->items, (Py_ssize_t)i), type, optional, name,
+                      &out->raw[i]) < 0)
+            break;
+    if (!PyErr_Occurred()) return 0;
+    handles_close(out);
+    return -1;
+}
+
+void handles_close(struct handles *handles)
+{
+    PyMem_Free(handles->raw);
+    Py_CLEAR(handles->items);
+    handles->raw = NULL;
+    handles->count = 0;
+}
+
+const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32_t *count)
+{
+    const char **texts;
+
+    if (PyUnicode_Check(list)) {
+        PyErr_Format(PyExc_TypeError, "%s must be a list of str", name);
+        return NULL;
+    }
+    *items = PySequence_Tuple(list);
+    if (*items == NULL) return NULL;
+    *count = (uint32_t)PyTuple_Size(*items);
+    texts = PyMem_Calloc((size_t)*count + 1, sizeof *texts);
+    if (texts == NULL) PyErr_NoMemory();
+    for (uint32_t i = 0; texts != NULL && i < *count; i++) {
+        texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(*items, (Py_ssize_t)i), NULL);
+        if (texts[i] == NULL) break;
+    }
+    if (!PyErr_Occurred()) return texts;
+    PyMem_Free(texts);
+    Py_CLEAR(*items);
+    return NULL;
+}
+
+PyObject *tuple_of(int32_t count, const int64_t *numbers)
+{
+    PyObject *tuple = PyTuple_New(count);
+
+    for (int32_t i = 0; tuple != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromLongLong(numbers[i]);
+
+        if (number == NULL || PyTuple_SetItem(tuple, i, number) < 0) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+int32_t numbers_of(PyObject *sequence, int64_t *out)
+{
+    Py_ssize_t count = PySequence_Size(sequence);
+
+    if (count > WEFT_MAX_DIMS)
+        PyErr_Format(PyExc_ValueError, "a shape has at most %d dimensions", WEFT_MAX_DIMS);
+    for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
+        PyObject *number = PySequence_GetItem(sequence, i);
+
+        out[i] = number != NULL ? PyLong_AsLongLong(number) : -1;
+        Py_XDECREF(number);
+    }
+    return PyErr_Occurred() ? -1 : (int32_t)count;
 }

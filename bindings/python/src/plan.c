@@ -1,5 +1,6 @@
 /* plan.c - weft.Plan. */
 #include "binding.h"
+#include "interrupt.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     static char *names[] = {"source", "target", "minimize", "memory_limit", "costs", NULL};
     weft_plan_options options = {.struct_size = sizeof options};
     const char *goal = "time", *costs = NULL;
-    PyObject *source, *target;
+    PyObject *source, *target, *self;
     weft_spec *from, *to;
     weft_cost_table *table = NULL;
     weft_plan *raw = NULL;
@@ -43,14 +44,22 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     options.memory_limit = limit;
     if (check(weft_cost_table_open(costs, &table)) < 0) return NULL;
     options.costs = table;
-    Py_BEGIN_ALLOW_THREADS status = weft_plan_create(from, to, &options, &raw);
-    Py_END_ALLOW_THREADS weft_cost_table_release(&table);
-    return status == WEFT_OK ? plan_wrap(raw) : raise_status(status);
+    WAIT_BEGIN
+    status = weft_plan_create(from, to, &options, &raw);
+    WAIT_END
+    weft_cost_table_release(&table);
+    if (status != WEFT_OK) return raise_status(status);
+    self = plan_wrap(raw);
+    if (self == NULL) return NULL;
+    ((plan_object *)self)->options = Py_BuildValue("(sKz)", goal, limit, costs);
+    if (((plan_object *)self)->options == NULL) Py_CLEAR(self);
+    return self;
 }
 
 static void plan_dealloc(PyObject *self)
 {
     weft_plan_release(&((plan_object *)self)->raw);
+    Py_XDECREF(((plan_object *)self)->options);
     object_free(self);
 }
 
@@ -124,6 +133,14 @@ static PyObject *get_lower_bound(PyObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
+static PyObject *plan_picture(PyObject *self, PyObject *unused)
+{
+    PyObject *options = ((plan_object *)self)->options;
+
+    (void)unused;
+    return picture_of("of_plan", "(OO)", self, options != NULL ? options : Py_None);
+}
+
 int plan_type_add(PyObject *module)
 {
 #define AT(field) (void *)offsetof(weft_plan_info, field)
@@ -142,7 +159,10 @@ int plan_type_add(PyObject *module)
         {0}};
 #undef AT
     static PyMethodDef methods[] = {
-        {"json", plan_json, METH_NOARGS, "json()\n\nThe plan as a JSON object."}, {0}};
+        {"_repr_svg_", plan_picture, METH_NOARGS,
+         "_repr_svg_()\n\nA picture of the steps, for notebooks."},
+        {"json", plan_json, METH_NOARGS, "json()\n\nThe plan as a JSON object."},
+        {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Plan(source, target, minimize=\"time\", memory_limit=0, costs=None)\n\nThe "
                     "steps that take a tensor from one layout to another.  Nothing is moved."},

@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-/* A capsule's memory: weft's struct, and the tensor that keeps the context. */
+/* A capsule's memory: a struct of weft, and the object that keeps its memory. */
 struct shared {
     weft_dl_versioned outer;
     weft_dl_unversioned old;
     weft_dl_versioned *inner;
-    PyObject *tensor;
+    PyObject *owner;
 };
 
 /* Consumers may call it without the GIL, and when the interpreter has ended. */
@@ -19,7 +19,7 @@ static void drop(struct shared *shared)
     if (!Py_IsInitialized()) return;
     state = PyGILState_Ensure();
     shared->inner->deleter(shared->inner);
-    Py_DECREF(shared->tensor);
+    Py_DECREF(shared->owner);
     free(shared);
     PyGILState_Release(state);
 }
@@ -47,26 +47,6 @@ static void capsule_destroy(PyObject *capsule)
     }
 }
 
-static struct shared *share(PyObject *self)
-{
-    struct shared *shared = calloc(1, sizeof *shared);
-
-    if (shared == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    if (check(weft_tensor_to_dlpack(tensor_raw(self), NULL, &shared->inner)) < 0) {
-        free(shared);
-        return NULL;
-    }
-    shared->tensor = Py_NewRef(self);
-    shared->outer = *shared->inner;
-    shared->outer.manager_ctx = shared;
-    shared->outer.deleter = delete_versioned;
-    shared->old = (weft_dl_unversioned){shared->inner->tensor, shared, delete_old};
-    return shared;
-}
-
 /* Whether *VERSION, None or a pair, permits the versioned form. */
 static int wants_versions(PyObject *version, bool *out)
 {
@@ -81,27 +61,53 @@ static int wants_versions(PyObject *version, bool *out)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *capsule_of(struct shared *shared, weft_dl_versioned *inner, PyObject *owner,
+                            bool versioned)
+{
+    PyObject *capsule;
+
+    shared->inner = inner;
+    shared->owner = Py_NewRef(owner);
+    shared->outer = *inner;
+    shared->outer.manager_ctx = shared;
+    shared->outer.deleter = delete_versioned;
+    shared->old = (weft_dl_unversioned){inner->tensor, shared, delete_old};
+    capsule = versioned ? PyCapsule_New(&shared->outer, "dltensor_versioned", capsule_destroy)
+                        : PyCapsule_New(&shared->old, "dltensor", capsule_destroy);
+    if (capsule == NULL) drop(shared);
+    return capsule;
+}
+
+PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
-    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None, *capsule;
+    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
     struct shared *shared;
     bool versioned;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version,
                                      &device, &copy) ||
         wants_versions(version, &versioned) < 0)
-        return NULL;
+        goto fail;
     if (copy == Py_True) {
         PyErr_SetString(PyExc_BufferError, "a tensor of weft is shared without a copy");
-        return NULL;
+        goto fail;
     }
-    shared = share(self);
-    if (shared == NULL) return NULL;
-    capsule = versioned ? PyCapsule_New(&shared->outer, "dltensor_versioned", capsule_destroy)
-                        : PyCapsule_New(&shared->old, "dltensor", capsule_destroy);
-    if (capsule == NULL) drop(shared);
-    return capsule;
+    shared = calloc(1, sizeof *shared);
+    if (shared != NULL) return capsule_of(shared, inner, owner, versioned);
+    PyErr_NoMemory();
+
+fail:
+    inner->deleter(inner);
+    return NULL;
+}
+
+PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    weft_dl_versioned *inner = NULL;
+
+    if (check(weft_tensor_to_dlpack(tensor_raw(self), NULL, &inner)) < 0) return NULL;
+    return share_capsule(inner, self, args, kwargs);
 }
 
 PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)

@@ -236,6 +236,15 @@ static PyObject *spec_gradient(PyObject *self, PyObject *unused)
     return derived(self, weft_spec_gradient);
 }
 
+static PyObject *spec_gradient_of_move(PyObject *self, PyObject *gradient)
+{
+    weft_spec *arrives = spec_of(gradient, "gradient"), *raw = NULL;
+
+    if (arrives == NULL || check(weft_spec_gradient_of_move(raw_of(self), arrives, &raw)) < 0)
+        return NULL;
+    return spec_wrap(raw);
+}
+
 static PyObject *spec_order_to_strides(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -246,6 +255,12 @@ static PyObject *spec_strides_to_order(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return derived(self, weft_spec_strides_to_order);
+}
+
+static PyObject *spec_picture(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return picture_of("of_spec", "(O)", self);
 }
 
 int spec_type_add(PyObject *module)
@@ -266,10 +281,15 @@ int spec_type_add(PyObject *module)
          "shapes: dims sizes for each rank of the mesh."},
         {"shard", spec_shard, METH_VARARGS,
          "shard(rank)\n\nThe shape of a rank's shard and its first global index: (shape, offset)."},
+        {"_repr_svg_", spec_picture, METH_NOARGS,
+         "_repr_svg_()\n\nA picture of what each rank holds, for notebooks."},
         {"dual", spec_dual, METH_NOARGS,
          "dual()\n\nThe layout of the gradient before the gradients of copies are added."},
         {"gradient", spec_gradient, METH_NOARGS,
          "gradient()\n\nThe layout that the gradient has by default."},
+        {"gradient_of_move", spec_gradient_of_move, METH_O,
+         "gradient_of_move(gradient)\n\nThe layout to which the gradient of a move from here is "
+         "moved back, if it arrives in the layout `gradient`."},
         {"order_to_strides", spec_order_to_strides, METH_NOARGS,
          "order_to_strides()\n\nThe same layout with the order of splits written as strides."},
         {"strides_to_order", spec_strides_to_order, METH_NOARGS,

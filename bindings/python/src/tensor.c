@@ -1,6 +1,7 @@
 /* tensor.c - weft.Tensor: layouts, moves, views, comparison and text.  draw.c and share.c add
  * random numbers and DLPack. */
 #include "tensor.h"
+#include "interrupt.h"
 
 #include "array.h"
 
@@ -13,29 +14,37 @@ weft_tensor *tensor_raw(PyObject *self)
 
 PyObject *tensor_wrap(weft_tensor *raw, context_object *context)
 {
-    allocfunc allocate = (allocfunc)PyType_GetSlot(binding.tensor, Py_tp_alloc);
-    tensor_object *self = (tensor_object *)allocate(binding.tensor, 0);
+    PyObject *self = dependent_new(binding.tensor, raw, context);
 
-    if (self == NULL) {
-        weft_tensor_release(&raw);
-        return NULL;
+    if (self == NULL) weft_tensor_release(&raw);
+    return self;
+}
+
+PyObject *tensors_wrap(weft_tensor **raw, uint32_t count, context_object *context)
+{
+    PyObject *tuple = PyTuple_New(count);
+
+    for (uint32_t i = 0; i < count; i++) {
+        PyObject *item = Py_None;
+
+        if (raw[i] != NULL)
+            item = tensor_wrap(raw[i], context); /* it takes RAW over, also without memory */
+        else
+            Py_INCREF(item);
+        if (tuple == NULL || item == NULL) {
+            Py_XDECREF(item);
+            Py_CLEAR(tuple);
+        } else {
+            PyTuple_SetItem(tuple, (Py_ssize_t)i, item);
+        }
     }
-    self->raw = raw;
-    self->context = (context_object *)Py_NewRef((PyObject *)context);
-    context->used++;
-    return (PyObject *)self;
+    return tuple;
 }
 
 static void tensor_dealloc(PyObject *object)
 {
-    tensor_object *self = (tensor_object *)object;
-
-    weft_tensor_release(&self->raw);
-    if (self->context != NULL) {
-        self->context->used--;
-        Py_DECREF((PyObject *)self->context);
-    }
-    object_free(object);
+    weft_tensor_release(&((tensor_object *)object)->raw);
+    dependent_free(object);
 }
 
 static context_object *context_at(PyObject *self)
@@ -192,9 +201,11 @@ static PyObject *tensor_move(PyObject *self, PyObject *args, PyObject *kwargs)
         weft_spec_release(&layout);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = weft_tensor_move(tensor_raw(self), layout, on, &raw);
+    WAIT_BEGIN
+    status = weft_tensor_move(tensor_raw(self), layout, on, &raw);
     weft_stream_release(context_at(self)->raw, &owned);
-    Py_END_ALLOW_THREADS weft_spec_release(&layout);
+    WAIT_END
+    weft_spec_release(&layout);
     return status == WEFT_OK ? tensor_wrap(raw, context_at(self)) : raise_status(status);
 }
 
@@ -209,10 +220,11 @@ static PyObject *tensor_move_into(PyObject *self, PyObject *args, PyObject *kwar
                                      &stream) ||
         stream_of(stream, context_at(self), &on, &owned) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_tensor_move_into(tensor_raw(self), tensor_raw(target), on, NULL);
+    WAIT_BEGIN
+    status = weft_tensor_move_into(tensor_raw(self), tensor_raw(target), on, NULL);
     weft_stream_release(context_at(self)->raw, &owned);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 
@@ -224,9 +236,10 @@ static PyObject *tensor_full(PyObject *self, PyObject *args, PyObject *kwargs)
     int rank = WEFT_EVERY_RANK;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i:full", names, &rank)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = weft_tensor_full(tensor_raw(self), rank, NULL, &raw);
-    Py_END_ALLOW_THREADS return status == WEFT_OK ? tensor_wrap(raw, context_at(self))
-                                                  : raise_status(status);
+    WAIT_BEGIN
+    status = weft_tensor_full(tensor_raw(self), rank, NULL, &raw);
+    WAIT_END
+    return status == WEFT_OK ? tensor_wrap(raw, context_at(self)) : raise_status(status);
 }
 
 /* ---- views ---- */
@@ -255,20 +268,11 @@ static PyObject *tensor_transpose(PyObject *self, PyObject *args)
 static PyObject *tensor_reshape(PyObject *self, PyObject *sizes)
 {
     int64_t shape[WEFT_MAX_DIMS];
-    Py_ssize_t dims = PySequence_Size(sizes);
+    int32_t dims = numbers_of(sizes, shape);
     weft_tensor *raw = NULL;
 
     if (dims < 0) return NULL;
-    if (dims > WEFT_MAX_DIMS)
-        return PyErr_Format(PyExc_ValueError, "a shape has at most %d dimensions", WEFT_MAX_DIMS);
-    for (Py_ssize_t i = 0; i < dims; i++) {
-        PyObject *size = PySequence_GetItem(sizes, i);
-
-        shape[i] = size != NULL ? PyLong_AsLongLong(size) : -1;
-        Py_XDECREF(size);
-        if (PyErr_Occurred()) return NULL;
-    }
-    if (check(weft_tensor_reshape(tensor_raw(self), (int32_t)dims, shape, &raw)) < 0) return NULL;
+    if (check(weft_tensor_reshape(tensor_raw(self), dims, shape, &raw)) < 0) return NULL;
     return tensor_wrap(raw, context_at(self));
 }
 
@@ -289,9 +293,10 @@ static PyObject *tensor_from_host(PyObject *self, PyObject *source)
     Py_buffer view;
 
     if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    WAIT_BEGIN
+    status = weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    WAIT_END
+    PyBuffer_Release(&view);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -302,9 +307,10 @@ static PyObject *tensor_to_host(PyObject *self, PyObject *target)
     Py_buffer view;
 
     if (PyObject_GetBuffer(target, &view, PyBUF_WRITABLE) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    WAIT_BEGIN
+    status = weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
+    WAIT_END
+    PyBuffer_Release(&view);
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -317,16 +323,12 @@ static PyObject *tensor_compare(PyObject *self, PyObject *args)
     int32_t dims;
 
     if (!PyArg_ParseTuple(args, "O!:compare", binding.tensor, &other)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        weft_tensor_compare(tensor_raw(self), tensor_raw(other), NULL, &info);
-    Py_END_ALLOW_THREADS if (status != WEFT_OK) return raise_status(status);
+    WAIT_BEGIN
+    status = weft_tensor_compare(tensor_raw(self), tensor_raw(other), NULL, &info);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
     dims = weft_spec_dims(weft_tensor_spec(tensor_raw(self)));
-    index = PyTuple_New(dims);
-    for (int32_t i = 0; index != NULL && i < dims; i++) {
-        PyObject *value = PyLong_FromLongLong(info.index[i]);
-
-        if (value == NULL || PyTuple_SetItem(index, i, value) < 0) Py_CLEAR(index);
-    }
+    index = tuple_of(dims, info.index);
     if (index == NULL) return NULL;
     return Py_BuildValue("{s:O,s:K,s:d,s:i,s:N}", "equal", info.equal ? Py_True : Py_False,
                          "differing", info.differing, "largest", info.largest, "rank",
@@ -335,7 +337,6 @@ static PyObject *tensor_compare(PyObject *self, PyObject *args)
 
 int tensor_type_add(PyObject *module)
 {
-#define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
     static PyGetSetDef properties[] = {
         {"spec", get_spec, NULL, "The layout.", NULL},
         {"name", get_name, NULL, "The name in messages; \"\" if it has none.", NULL},

@@ -7,6 +7,8 @@
 weft_tensor *tensor_raw(PyObject *self);
 /* A new reference; it takes over the caller's reference to RAW, also if it fails. */
 PyObject *tensor_wrap(weft_tensor *raw, context_object *context);
+/* The tuple of COUNT such tensors; NULL becomes None.  It takes over all references. */
+PyObject *tensors_wrap(weft_tensor **raw, uint32_t count, context_object *context);
 
 /* ---- move.c ---- */
 
@@ -37,6 +39,10 @@ PyObject *tensor_integers(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* ---- share.c ---- */
 
+/* The capsule of INNER, which it takes over, also if it fails, and calls its deleter with the GIL.
+ * OWNER lives as long as the capsule; ARGS and KWARGS are those of __dlpack__. */
+PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *args,
+                        PyObject *kwargs);
 PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused);
 

@@ -63,6 +63,23 @@ def test_ranks_move_their_shards(ranks):
     """)
 
 
+def test_a_move_of_fixed_arrays_keeps_them(alone):
+    move = weft.Move(alone, [weft.spec("f32[6] S(0)", "1")] * 2, [weft.spec("f32[6] R", "1")] * 2)
+    sources, targets = [np.arange(6, dtype=np.float32) + i for i in range(2)], [np.zeros(6, np.float32) for _ in range(2)]
+    fixed = move.fix(sources, targets)
+    with pytest.raises(ValueError):
+        sources[0].resize(100)  # its memory is in use
+    for _ in range(2):
+        sources[1] += 1
+        fixed()
+        assert np.array_equal(targets[0], sources[0]) and np.array_equal(targets[1], sources[1])
+    with pytest.raises(ValueError, match="1 arrays; the move has 2"):
+        move.fix(sources[:1], targets)
+    with pytest.raises(ValueError, match="target is f32"):
+        move.fix(sources, [np.zeros(5, np.float32)] * 2)
+    del fixed, move
+
+
 def test_calls_do_not_grow_memory(alone):
     x = np.arange(6, dtype=np.float32)
     y = np.empty_like(x)

@@ -55,3 +55,12 @@ def test_errors_are_exceptions_of_their_status():
         weft.mesh("dp=2").slice("tp", 0)
     with pytest.raises(TypeError, match="mesh must be a weft.Mesh, not str"):
         weft.Spec("f32[8] R", "2")
+
+
+def test_layouts_and_plans_have_pictures():
+    spec = weft.spec("f32[8,16] S(0),S(1)", "dp=2,tp=4")
+    assert spec._repr_svg_().startswith("<svg")
+    plan = weft.plan("f32[7,10]", "2x3", "P(sum),P(sum)", "S(0),S(1)", minimize="bytes")
+    assert plan._repr_svg_().startswith("<svg")
+    cross = weft.Plan(weft.spec("f32[8] S(0)", "2@0,1"), weft.spec("bf16[8] R", "2@2,3"))
+    assert "<svg" in cross._repr_svg_()

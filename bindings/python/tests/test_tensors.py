@@ -52,6 +52,15 @@ def test_a_context_in_use_is_not_closed(simulated):
     gc.collect()
 
 
+def test_an_exception_of_a_block_is_not_replaced():
+    with pytest.raises(KeyError):
+        with weft.Context(simulated_ranks=2) as context:
+            tensor = weft.Tensor(context, weft.spec("f32[4] R", "2"))
+            raise KeyError(tensor.name)
+    del tensor
+    context.close()
+
+
 def test_memory_is_shared_with_numpy(alone):
     np = pytest.importorskip("numpy")
     x = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -1,123 +1,51 @@
 """torch.distributed over weft: the same programs as over Gloo, with the same results."""
 
+import pathlib
+import re
 import subprocess
 import sys
 import textwrap
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
-PROGRAMS = {
-    "collectives": """
-        x = torch.arange(6.0) * (rank + 1)
-        dist.all_reduce(x)
-        keep(x)
-        dist.all_reduce(x, op=dist.ReduceOp.MAX)
-        keep(x)
-        dist.broadcast(x, src=1)
-        parts = [torch.empty(6) for _ in range(size)]
-        dist.all_gather(parts, torch.arange(6.0) + rank)
-        keep(*parts)
-        whole = torch.empty(6 * size)
-        dist.all_gather_into_tensor(whole, torch.arange(6.0) - rank)
-        keep(whole)
-        part = torch.empty(3)
-        dist.reduce_scatter_tensor(part, torch.arange(3.0 * size) * (rank + 1))
-        keep(part)
-        dist.reduce(x, dst=0)
-        gathered = [torch.empty(2) for _ in range(size)] if rank == 0 else None
-        dist.gather(torch.full((2,), float(rank)), gathered, dst=0)
-        if rank == 0:
-            keep(x, *gathered)
-        mine = torch.empty(2)
-        dist.scatter(mine, list(torch.arange(2.0 * size).split(2)) if rank == 0 else None, src=0)
-        keep(mine)
-        dist.barrier()
-    """,
-    "messages": """
-        token = torch.full((5,), float(rank))
-        if rank == 0:
-            dist.send(token, 1)
-        elif rank == 1:
-            dist.recv(token, 0)
-        keep(token)
-    """,
-    "groups": """
-        pair = dist.new_group([0, 1])
-        x = torch.ones(3) * (rank + 2)
-        if rank < 2:
-            dist.all_reduce(x, group=pair)
-        keep(x)
-        objects = [None] * size
-        dist.all_gather_object(objects, {"rank": rank})
-        keep(torch.tensor([o["rank"] for o in objects]))
-    """,
-    "dtensor": """
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-
-        mesh = init_device_mesh("cpu", (size,))
-        torch.manual_seed(0)
-        w = distribute_tensor(torch.randn(7, 6), mesh, [Shard(0)])
-        v = w.redistribute(mesh, [Shard(1)])
-        keep(v.full_tensor(), (w @ v.redistribute(mesh, [Replicate()]).T).full_tensor())
-    """,
-    "ddp": """
-        torch.manual_seed(0)
-        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 3))
-        for step in range(3):
-            loss = model(torch.full((2, 4), float(rank + step))).square().sum()
-            model.zero_grad()
-            loss.backward()
-            with torch.no_grad():
-                for p in model.parameters():
-                    p -= 0.01 * p.grad
-        keep(*[p.detach() for p in model.parameters()])
-    """,
-}
-
-FRAME = """
-import sys
-import torch
-import torch.distributed as dist
-
-backend, path = sys.argv[1:]
-if backend == "weft":
-    import weft.torch
-dist.init_process_group(backend)
-rank, size = dist.get_rank(), dist.get_world_size()
-kept = []
-keep = lambda *tensors: kept.extend(t.clone() for t in tensors)
-{program}
-torch.save(kept, f"{{path}}.{{rank}}")
-dist.destroy_process_group()
-"""
+PROGRAMS = pathlib.Path(__file__).parent / "torch_programs.py"
+NAMES = re.search(r"PROGRAMS = \[(.*?)\]", PROGRAMS.read_text(), re.DOTALL)[1].replace(",", " ").split()
+RANKS = 3
 
 
-def run(tmp_path, backend, ranks, program):
-    import torch
-
-    script = tmp_path / f"over_{backend}.py"
-    script.write_text(FRAME.format(program=textwrap.dedent(program)))
-    path = tmp_path / backend
+def torchrun(ranks, *command):
     done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
-         str(ranks), script, backend, path],
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), *command],
         capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    return [torch.load(f"{path}.{rank}") for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_results_equal_gloo(tmp_path, name):
-    import torch
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The folder with what all programs keep, over Gloo and over weft."""
+    folder = tmp_path_factory.mktemp("results")
+    failures = {}
+    for backend in ("weft", "gloo"):
+        try:
+            torchrun(RANKS, PROGRAMS, backend, folder / backend)
+        except AssertionError as error:
+            failures[backend] = error
+    return folder, failures
 
-    ours = run(tmp_path, "weft", 3, PROGRAMS[name])
-    theirs = run(tmp_path, "gloo", 3, PROGRAMS[name])
-    for mine, other in zip(ours, theirs, strict=True):
-        assert len(mine) == len(other)
-        for a, b in zip(mine, other):
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_equal_gloo(results, name):
+    folder, failures = results
+    for rank in range(RANKS):
+        kept = []
+        for backend in ("weft", "gloo"):
+            path = folder / f"{backend}.{name}.{rank}"
+            assert path.exists(), failures.get(backend)
+            kept.append(torch.load(path))
+        assert len(kept[0]) == len(kept[1]) > 0 or name == "groups"
+        for a, b in zip(*kept, strict=True):
             torch.testing.assert_close(a, b)
 
 
@@ -132,3 +60,70 @@ def test_results_are_torch_tensors():
         assert isinstance(y, torch.Tensor) and torch.equal(x, y)
         with pytest.raises(ValueError, match="requires grad"):
             weft.redistribute(torch.ones(3, requires_grad=True), "1", "S(0)", "R", context=context)
+
+
+def test_dtensors_are_converted_and_moved(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent("""
+        import torch, torch.distributed as dist, weft
+        import weft.torch as wt
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+        from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+        from torch.distributed.tensor.placement_types import _StridedShard
+        from weft.torch._redistribute import move_local
+
+        dist.init_process_group("weft")
+        rank = dist.get_rank()
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        assert str(wt.to_mesh(mesh)) == "dp=2,tp=2" and str(wt.to_mesh(mesh["tp"])) in ("tp=2", "tp=2@2-3")
+        torch.manual_seed(0)
+        whole = torch.randn(7, 6)
+
+        # every layout to every layout, equal to DTensor's own
+        layouts = [[Shard(0), Shard(1)], [Replicate(), Shard(0)], [Shard(0), Shard(0)], [Shard(1), Replicate()]]
+        for source in layouts:
+            x = distribute_tensor(whole, mesh, source)
+            assert wt.from_spec(wt.to_spec(x)) == x.placements
+            assert torch.equal(wt.full_tensor(x), whole)
+            for target in layouts:
+                y = wt.redistribute(x, mesh, target)
+                assert torch.equal(y.to_local(), x.redistribute(mesh, target).to_local()), (source, target)
+
+        # partial and strided placements
+        p = DTensor.from_local(torch.full((4, 4), float(rank)), mesh, [Partial(), Replicate()], run_check=False)
+        assert torch.equal(wt.redistribute(p, mesh, [Shard(0), Replicate()]).full_tensor(), p.full_tensor())
+        strided = weft.spec("f32[8,6] S(0)[1],S(0)[0]", "dp=2,tp=2")
+        assert wt.from_spec(strided) == (_StridedShard(0, split_factor=2), Shard(0))
+        assert wt.to_placements(wt.from_spec(strided)) == "SS(0,2),S(0)"
+        assert wt.to_placements([Shard(0), Shard(0)], ((0, (1, 0)),)) == "S(0)[1],S(0)[0]"
+
+        # another mesh, memory that is shared
+        line = init_device_mesh("cpu", (4,))
+        x = distribute_tensor(whole, mesh, [Shard(0), Shard(1)])
+        moved = wt.redistribute(x, line, [Shard(1)])
+        assert torch.equal(moved.full_tensor(), whole)
+        tensor = wt.from_dtensor(x)
+        tensor.fill(3)
+        assert (x.to_local() == 3).all()
+        back = wt.to_dtensor(tensor, mesh)
+        assert back.to_local().data_ptr() == x.to_local().data_ptr() and back.placements == x.placements
+
+        # gradients equal those of DTensor
+        for source, target in (([Shard(0), Replicate()], [Replicate(), Replicate()]),
+                               ([Replicate(), Replicate()], [Shard(1), Shard(0)])):
+            gradients = []
+            for move in (wt.redistribute, lambda t, m, p: t.redistribute(m, p)):
+                leaf = distribute_tensor(whole, mesh, source).requires_grad_()
+                (move(leaf, mesh, target) * 2).sum().full_tensor().backward()
+                gradients.append(leaf.grad.full_tensor())
+            assert torch.equal(*gradients) and gradients[0].abs().sum() == 2 * whole.numel()
+
+        # the fake kernel has the shape of the shard
+        with FakeTensorMode():
+            fake = move_local(torch.empty(7, 6), "4", "f32[7,6] R", "4", "f32[7,6] S(0)")
+            assert tuple(fake.shape) == ((1 if rank == 3 else 2), 6)
+        del tensor, back
+        dist.destroy_process_group()
+    """))
+    torchrun(4, program)

@@ -13,7 +13,13 @@ from array import array as _array
 from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
-from ._weft import Context, Mesh, Move, Plan, Spec, Stream, Tensor, describe, move_array
+from ._files import Checkpoint, load, reshard, save, save_begin, verify
+from ._random import Random
+from ._trace import Trace, counts, dump, trace
+from ._weft import (
+    FSDP, Context, Counts, FixedMove, FSDPGroup, Layout, Mesh, Move, Plan, Rules, Saving, Spec, Stream,
+    Tensor, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
+)  # fmt: skip
 from ._weft import version as __version__
 
 _current = None

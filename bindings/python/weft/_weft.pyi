@@ -1,4 +1,5 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, final
 
@@ -49,8 +50,10 @@ class Spec:
         self, placements: str | None = None, mesh: Mesh | None = None, dtype: str | None = None
     ) -> Spec: ...
     def shard(self, rank: int, /) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
+    def _repr_svg_(self) -> str | None: ...
     def dual(self) -> Spec: ...
     def gradient(self) -> Spec: ...
+    def gradient_of_move(self, gradient: Spec, /) -> Spec: ...
     def order_to_strides(self) -> Spec: ...
     def strides_to_order(self) -> Spec: ...
 
@@ -83,6 +86,7 @@ class Plan:
     @property
     def lower_bound(self) -> int: ...
     def json(self) -> str: ...
+    def _repr_svg_(self) -> str | None: ...
 
 @final
 class Context:
@@ -115,6 +119,7 @@ class Context:
     @property
     def _layouts(self) -> dict[Any, Any]: ...
     def close(self) -> None: ...
+    def abort(self) -> None: ...
     def wait(self, stream: _StreamLike = None) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -185,6 +190,12 @@ class Move:
         self, sources: Sequence[_Array], targets: Sequence[_Array], stream: _StreamLike = None
     ) -> None: ...
 
+    def fix(self, sources: Sequence[_Array], targets: Sequence[_Array]) -> FixedMove: ...
+
+@final
+class FixedMove:
+    def __call__(self, stream: _StreamLike = None) -> None: ...
+
 @disjoint_base
 class Communicator:
     def __new__(cls, context: Context) -> Self: ...
@@ -230,3 +241,372 @@ def move_array(
     out: _Array = None,
     stream: _StreamLike = None,
 ) -> _Array: ...
+
+# ---- operators ----
+
+_Kernel: TypeAlias = Callable[
+    [str, int, tuple[Shard | None, ...], tuple[Shard, ...], dict[str, Any], float, int], object
+]
+_Outputs: TypeAlias = Sequence[tuple[str, Sequence[int]]] | None
+_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
+
+@final
+class Choice:
+    @property
+    def rule(self) -> str: ...
+    @property
+    def inputs(self) -> tuple[Spec | None, ...]: ...
+    @property
+    def outputs(self) -> tuple[Spec, ...]: ...
+    @property
+    def gradients(self) -> tuple[Spec | None, ...]: ...
+    @property
+    def output_gradients(self) -> tuple[Spec | None, ...]: ...
+    @property
+    def moves(self) -> tuple[Plan | None, ...]: ...
+    @property
+    def memory(self) -> tuple[int | None, ...]: ...
+    @property
+    def local(self) -> bool: ...
+    @property
+    def cost_ns(self) -> int: ...
+    @property
+    def output_ns(self) -> int: ...
+
+@final
+class Shard:
+    @property
+    def spec(self) -> Spec: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def offset(self) -> tuple[int, ...]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+@disjoint_base
+class Backward:
+    def __new__(
+        cls,
+        name: str,
+        inputs: Sequence[Spec | None],
+        attrs: Mapping[str, Any] | None = None,
+        outputs: _Outputs = None,
+        wanted: Sequence[bool] | None = None,
+    ) -> Self: ...
+    @property
+    def calls(self) -> tuple[tuple[str, dict[str, Any], tuple[tuple[str, int], ...]], ...]: ...
+    @property
+    def gradients(self) -> tuple[Spec | None, ...]: ...
+    @property
+    def local(self) -> bool: ...
+    @property
+    def cost_ns(self) -> int: ...
+    def apply(
+        self,
+        context: Context,
+        forward: Sequence[Tensor | None],
+        gradients: Sequence[Tensor | None],
+        kernel: _Kernel,
+        stream: _StreamLike = None,
+    ) -> tuple[Tensor | None, ...]: ...
+
+def op_register(text: str, replace: bool = False) -> None: ...
+def op_remove(name: str, /) -> None: ...
+def op_text(kind: str, text: str | None = None, /) -> str: ...
+def op_digest() -> int: ...
+def op_fallback_count() -> int: ...
+def op_cache_clear() -> None: ...
+def op_check(
+    name: str,
+    inputs: Sequence[Spec | None],
+    attrs: Mapping[str, Any] | None = None,
+    outputs: _Outputs = None,
+    mesh: Mesh | None = None,
+    flags: int = 0,
+    memory_limit: int = 0,
+    costs: str | None = None,
+    fixed_inputs: Sequence[Spec | None] | None = None,
+    fixed_outputs: Sequence[Spec | None] | None = None,
+    wanted_outputs: Sequence[Spec | None] | None = None,
+) -> Choice: ...
+def op_propose(
+    name: str,
+    inputs: Sequence[Spec | None],
+    attrs: Mapping[str, Any] | None = None,
+    outputs: _Outputs = None,
+    mesh: Mesh | None = None,
+    flags: int = 0,
+    memory_limit: int = 0,
+    costs: str | None = None,
+    fixed_inputs: Sequence[Spec | None] | None = None,
+    fixed_outputs: Sequence[Spec | None] | None = None,
+    wanted_outputs: Sequence[Spec | None] | None = None,
+) -> Choice: ...
+def op_list(
+    name: str,
+    inputs: Sequence[Spec | None],
+    attrs: Mapping[str, Any] | None = None,
+    outputs: _Outputs = None,
+    mesh: Mesh | None = None,
+    flags: int = 0,
+    memory_limit: int = 0,
+    costs: str | None = None,
+    fixed_inputs: Sequence[Spec | None] | None = None,
+    fixed_outputs: Sequence[Spec | None] | None = None,
+    wanted_outputs: Sequence[Spec | None] | None = None,
+) -> list[Choice]: ...
+def op_apply(
+    context: Context,
+    name: str,
+    inputs: Sequence[Tensor | None],
+    kernel: _Kernel,
+    attrs: Mapping[str, Any] | None = None,
+    outputs: _Outputs = None,
+    mesh: Mesh | None = None,
+    stream: _StreamLike = None,
+) -> tuple[Tensor, ...]: ...
+def op_moves_set(context: Context, moves: int, /) -> int: ...
+
+# ---- checkpoints ----
+
+@disjoint_base
+class Checkpoint:
+    def __new__(cls, path: _Path) -> Self: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def files(self) -> int: ...
+    @property
+    def mesh(self) -> Mesh | None: ...
+    @property
+    def metadata(self) -> dict[str, str]: ...
+    def describe(self, name: str, /) -> dict[str, Any]: ...
+    def read_into(
+        self,
+        name: str,
+        target: _Array,
+        offset: Sequence[int] | None = None,
+        sizes: Sequence[int] | None = None,
+    ) -> None: ...
+    def read_shard(self, name: str, target: _Array, spec: Spec, rank: int) -> None: ...
+    def checksum(self, name: str, /) -> int: ...
+    def check_replicas(self, name: str, /) -> None: ...
+    def map(self, rules: Rules, /) -> Self: ...
+
+@final
+class Writer:
+    def __new__(
+        cls,
+        path: _Path,
+        entries: Sequence[
+            tuple[str, str, Sequence[int]] | tuple[str, str, Sequence[int], str | None]
+        ],
+        format: str | None = None,
+        replace: bool = False,
+        mesh: Mesh | None = None,
+        file_bytes: int = 0,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Self: ...
+    def write(self, name: str, array: _Array, offset: Sequence[int] | None = None) -> None: ...
+    def commit(self) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Layout:
+    def __new__(cls, text: str, mesh: Mesh | None = None) -> Self: ...
+    @classmethod
+    def open(cls, path: _Path, mesh: Mesh | None = None) -> Self: ...
+    @property
+    def mesh(self) -> Mesh: ...
+    def find(self, name: str, /) -> str: ...
+
+@final
+class Rules:
+    def __new__(cls, text: str, values: str | None = None) -> Self: ...
+    @classmethod
+    def open(cls, path: _Path, values: str | None = None) -> Self: ...
+
+@final
+class Saving:
+    def wait(self, timeout: float = -1) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+
+def load(
+    context: Context,
+    checkpoint: Checkpoint,
+    layout: Layout,
+    names: Sequence[str] | None = None,
+    jobs: int = 0,
+) -> tuple[Tensor, ...]: ...
+def save(
+    context: Context,
+    path: _Path,
+    tensors: Sequence[Tensor],
+    names: Sequence[str] | None = None,
+    layout: Layout | None = None,
+    format: str | None = None,
+    replace: bool = False,
+    file_bytes: int = 0,
+    metadata: Mapping[str, str] | None = None,
+    stream: _StreamLike = None,
+    jobs: int = 0,
+) -> None: ...
+def save_begin(
+    context: Context,
+    path: _Path,
+    tensors: Sequence[Tensor],
+    names: Sequence[str] | None = None,
+    layout: Layout | None = None,
+    format: str | None = None,
+    replace: bool = False,
+    file_bytes: int = 0,
+    metadata: Mapping[str, str] | None = None,
+    stream: _StreamLike = None,
+    jobs: int = 0,
+) -> Saving: ...
+def reshard(
+    checkpoint: Checkpoint,
+    path: _Path,
+    layout: Layout | None = None,
+    format: str | None = None,
+    replace: bool = False,
+    file_bytes: int = 0,
+    checksums: bool = False,
+    keep: bool = False,
+    resume: bool = False,
+    memory: int = 0,
+    jobs: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+    dry: bool = False,
+) -> dict[str, int]: ...
+
+# ---- training ----
+
+@final
+class FSDP:
+    def __new__(
+        cls,
+        context: Context,
+        compute: Stream | None = None,
+        one_stream: bool = False,
+        groups_max: int = 0,
+    ) -> Self: ...
+    @staticmethod
+    def shard_spec(spec: Spec, axes: str, dim: int = 0) -> Spec: ...
+    def group(
+        self,
+        tensors: Sequence[Tensor],
+        *,
+        name: str | None = None,
+        shard: str | None = None,
+        replicate: str | None = None,
+        gather_dtype: str | None = None,
+        reduce_dtype: str | None = None,
+        gradient_dtype: str | None = None,
+        divide: float = 0,
+        sum_only: bool = False,
+        absent_as_zero: bool = False,
+        frozen: Sequence[int] | None = None,
+    ) -> FSDPGroup: ...
+
+@final
+class FSDPGroup:
+    def __len__(self) -> int: ...
+    def unshard(self, backward: bool = False, wait: bool = True) -> None: ...
+    def unshard_end(self) -> None: ...
+    def reshard(self, ranks: int = 0) -> None: ...
+    def parameter(self, index: int, /) -> Tensor | None: ...
+    def prefetch(self, groups: Sequence[FSDPGroup], backward: bool = False) -> None: ...
+    def gradient_spec(self, index: int, /) -> Spec | None: ...
+    def gradient_create(self, index: int, /) -> Tensor: ...
+    def reduce(
+        self,
+        gradients: Sequence[Tensor | None],
+        keep: bool = False,
+        local: bool = False,
+        shard_only: bool = False,
+        wait: bool = True,
+    ) -> None: ...
+    def reduce_end(self) -> None: ...
+    def gradient(self, index: int, /) -> Tensor | None: ...
+    def gradients_clear(self) -> None: ...
+    def rebind(self, index: int, tensor: Tensor, /) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+
+def clip_grad_norm(
+    context: Context,
+    tensors: Sequence[Tensor | None],
+    max_norm: float,
+    p: float = 2,
+    nonfinite: Literal["scale", "keep", "zero", "error"] = "scale",
+    reduce_partials: bool = False,
+    stages: Communicator | None = None,
+    stream: _StreamLike = None,
+) -> float: ...
+def clip_grad_value(
+    context: Context, tensors: Sequence[Tensor | None], most: float, stream: _StreamLike = None
+) -> None: ...
+
+# ---- observation ----
+
+@final
+class Counts:
+    def __new__(cls, context: Context) -> Self: ...
+    @property
+    def result(self) -> dict[str, Any]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@disjoint_base
+class Trace:
+    def __new__(cls, context: Context, capacity: int = 65536) -> Self: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def records(self) -> list[dict[str, Any]]: ...
+    @property
+    def lost(self) -> int: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+def dump(context: Context, prefix: str | None = None, /) -> None: ...
+
+@final
+class Work:
+    def __new__(cls, context: Context, stream: _StreamLike = None) -> Self: ...
+    def wait(self, timeout: float = -1) -> None: ...
+    def test(self) -> bool: ...
+    def hold(self, stream: Stream, /) -> None: ...
+    def elapsed(self, later: Work, /) -> int: ...

@@ -134,6 +134,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_async_error(weft_comm *comm);
  * call does not block and may be repeated.  The caller still releases COMM.  [any thread] */
 WEFT_API void weft_comm_abort(weft_comm *comm);
 
+/* Abort every communicator that CONTEXT has now, the world too, as weft_comm_abort does.  A thread
+ * that waits in a call on one of them, for work of one of them, or for its ranks to take a step
+ * together, returns with WEFT_ERR_ABORTED.  It is for a program that must stop, such as after an
+ * interrupt.  Communicators that are being created are not aborted; the time limit ends that.
+ * Accepts NULL.  [any thread] */
+WEFT_API void weft_context_abort(weft_context *context);
+
 /* Call LINE(ARGUMENT, text) once for each line of a report.  The report lists the recent operations
  * of this rank.  Then it has one line for each other rank of COMM: the operation that the rank has
  * reached, or a note that the rank did not answer within about a second.  A rank of the job outside

@@ -867,6 +867,8 @@ public:
     }
     /* Count the operations between the two calls (trace.h).  COUNTS stays at its place; begin sets
      * its struct_size. */
+    /* Abort all communicators. */
+    void abort() const { weft_context_abort(raw_); }
     status begin_counts(weft_counts &counts) const
     {
         counts = sized<weft_counts>();

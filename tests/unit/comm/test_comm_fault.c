@@ -111,6 +111,35 @@ START_TEST(an_abort_reaches_the_other_ranks)
 }
 END_TEST
 
+/* Rank 1 hangs in a collective of the world; rank 0 aborts its context, which has two
+ * communicators. */
+static void abort_all_elsewhere(struct world_rank *self)
+{
+    weft_comm *part = NULL;
+
+    ck_assert_int_eq(weft_comm_split(weft_world(self->context), 0, 0, NULL, &part), WEFT_OK);
+    if (self->rank == 0) {
+        fake_sleep_ms(50);
+        weft_context_abort(self->context);
+        ck_assert_int_eq(weft_comm_async_error(part), WEFT_ERR_ABORTED);
+    }
+    reduce_once(self);
+    while (weft_comm_async_error(part) == WEFT_OK)
+        fake_sleep_ms(1);
+    ck_assert_int_eq(weft_comm_async_error(part), WEFT_ERR_ABORTED);
+    weft_comm_release(&part);
+}
+
+START_TEST(an_abort_of_a_context_ends_all_its_communicators)
+{
+    fake_reset();
+    fake.hangs = 1;
+    world_run(ranks, 2, abort_all_elsewhere, NULL);
+    all_saw(ranks, 2, WEFT_ERR_ABORTED, "world was aborted by rank 0");
+    weft_context_abort(NULL);
+}
+END_TEST
+
 /* Rank 1 detects a mismatch while rank 0 waits, then leaves. */
 START_TEST(a_mismatch_reaches_the_other_ranks)
 {
@@ -392,7 +421,8 @@ END_TEST
 SUITE(comm_fault, an_error_that_cannot_pass_sticks_with_its_words,
       an_error_that_passes_does_not_stick, missing_memory_sticks_if_the_backend_is_stuck_with_it,
       an_abort_ends_later_calls, an_abort_reaches_the_other_ranks,
-      a_mismatch_reaches_the_other_ranks, a_rank_that_fails_ends_what_the_others_wait_for,
+      an_abort_of_a_context_ends_all_its_communicators, a_mismatch_reaches_the_other_ranks,
+      a_rank_that_fails_ends_what_the_others_wait_for,
       remaining_ranks_continue_without_the_lost_rank, a_mismatch_does_not_end_an_earlier_collective,
       a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks,
       a_rank_has_one_text_of_a_mismatch, a_failure_ends_a_step_of_another_thread,

@@ -1,9 +1,18 @@
-"""PyTorch over weft: torch.distributed.init_process_group("weft") works after this import."""
+"""PyTorch over weft and beside it.
+
+After this import, torch.distributed.init_process_group("weft") works.  Layouts of DTensor and of weft are
+converted, and weft moves DTensors between them.
+"""
 
 import torch.distributed
 
+from ._dtensor import from_dtensor, from_spec, to_device_mesh, to_dtensor, to_mesh, to_placements, to_spec
 from ._group import ProcessGroup, create
+from ._redistribute import full_tensor, redistribute
 
 torch.distributed.Backend.register_backend("weft", create, extended_api=True, devices=["cpu", "cuda"])
 
-__all__ = ["ProcessGroup"]
+__all__ = [
+    "ProcessGroup", "from_dtensor", "from_spec", "full_tensor", "redistribute", "to_device_mesh", "to_dtensor",
+    "to_mesh", "to_placements", "to_spec",
+]  # fmt: skip

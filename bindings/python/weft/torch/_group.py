@@ -1,5 +1,7 @@
 """A process group of torch.distributed whose collectives weft performs."""
 
+import contextlib
+
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Backend, Work
@@ -51,6 +53,42 @@ class Done(Work):
         return self._future
 
 
+class Message(Work):
+    """A message that is under way on a stream of its own."""
+
+    def __init__(self, work, tensors, finish):
+        super().__init__()
+        self._work, self._tensors, self._finish = work, tensors, finish
+
+    def wait(self, timeout=None):
+        """Wait until the message has arrived, or the tensor that was sent may change."""
+        seconds = timeout.total_seconds() if timeout is not None else 0
+        self._work.wait(seconds if seconds > 0 else -1)
+        if self._finish is not None:
+            self._finish()
+            self._finish = None
+        return True
+
+    def is_completed(self):
+        """Whether wait would return at once."""
+        return self._work.test()
+
+    def is_success(self):
+        """Whether the message is complete without an error."""
+        return self._work.test()
+
+    def result(self):
+        """The tensors of the message."""
+        return self._tensors
+
+    def get_future(self):
+        """A future with the tensors; the call waits for the message."""
+        self.wait()
+        future = torch.futures.Future()
+        future.set_result(self._tensors)
+        return future
+
+
 def written(tensor):
     """A contiguous tensor to write to, and the tensor to copy it to afterwards, if there is one."""
     if tensor.is_contiguous():
@@ -64,7 +102,8 @@ class ProcessGroup(Backend):
     def __init__(self, comm):
         super().__init__(comm.rank, comm.size)
         self._comm = comm
-        self._held = []  # while calls are coalesced: what was posted
+        self._streams = {}  # of messages on the CPU, by direction and peer
+        self._held = None  # while calls are coalesced: what follows their end
 
     def getBackendName(self):  # noqa: N802, D102
         return "weft"
@@ -72,15 +111,58 @@ class ProcessGroup(Backend):
     def name(self):  # noqa: D102
         return "weft"
 
-    def _run(self, collective, send, recv, result, **options):
+    def _run(self, collective, send, recv, **options):
         """Post a collective.  The views of complex and dense data are those of DLPack."""
-        self._comm.collective(
-            collective,
-            None if send is None else send.detach(),
-            None if recv is None else recv.detach(),
-            **options,
-        )
-        return Done(result)
+        given = None if send is None else send.detach()
+        taken = None if recv is None else recv.detach()
+        self._comm.collective(collective, given, taken, **options)
+        if self._held is not None:
+            self._held.append(lambda: (given, taken))  # they live until the end
+
+    def _copy(self, target, source):
+        """Copy what a collective has written to the tensor that it is for, if that is another one."""
+        if target is None:
+            return
+        if self._held is None:
+            target.copy_(source)
+        else:
+            self._held.append(lambda: target.copy_(source))
+
+    def _split(self, block, targets):
+        """Copy the parts of a block, one after the other, to tensors."""
+        for target, part in zip(targets, block.split([target.numel() for target in targets])):
+            self._copy(target, part.view(target.shape))
+
+    # ---- coalesced calls: they start together at the end ----
+
+    supports_coalescing = True
+
+    def start_coalescing(self, device=None):
+        self._comm.group_begin()
+        self._held = []
+
+    @contextlib.contextmanager
+    def _together(self):
+        """Calls in the block start together."""
+        if self._held is not None:
+            yield
+            return
+        self.start_coalescing()
+        try:
+            yield
+        except BaseException:
+            self._held = None
+            with contextlib.suppress(weft.Error):
+                self._comm.group_end()
+            raise
+        self.end_coalescing()
+
+    def end_coalescing(self, device=None):
+        held, self._held = self._held, None
+        self._comm.group_end()
+        for follow in held:
+            follow()
+        return Done([])
 
     # ---- one tensor ----
 
@@ -90,13 +172,13 @@ class ProcessGroup(Backend):
             data, target = written(tensor)
             if target is not None:
                 data.copy_(tensor)
-            self._run("all_reduce", data, data, tensors, op=op)
-            if target is not None:
-                target.copy_(data)
+            self._run("all_reduce", data, data, op=op)
+            self._copy(target, data)
         return Done(tensors)
 
     def allreduce_coalesced(self, tensors, options=None):
-        return self.allreduce(tensors, options)
+        with self._together():
+            return self.allreduce(tensors, options)
 
     def broadcast(self, tensors, options):
         for tensor in tensors:
@@ -104,9 +186,8 @@ class ProcessGroup(Backend):
             if target is not None:
                 data.copy_(tensor)
             root = options.rootRank
-            self._run("broadcast", data if self.rank() == root else None, data, tensors, root=root)
-            if target is not None:
-                target.copy_(data)
+            self._run("broadcast", data if self.rank() == root else None, data, root=root)
+            self._copy(target, data)
         return Done(tensors)
 
     def reduce(self, tensors, options):
@@ -116,19 +197,18 @@ class ProcessGroup(Backend):
             data.copy_(tensor)
         is_root = self.rank() == options.rootRank
         self._run(
-            "reduce", data, data if is_root else None, tensors,
+            "reduce", data, data if is_root else None,
             op=reduction_of(options.reduceOp), root=options.rootRank)  # fmt: skip
-        if target is not None and is_root:
-            target.copy_(data)
+        if is_root:
+            self._copy(target, data)
         return Done(tensors)
 
     # ---- gathers ----
 
     def _allgather_base(self, output, source, options=None):
         data, target = written(output)
-        self._run("all_gather", source.contiguous(), data, [output])
-        if target is not None:
-            target.copy_(data)
+        self._run("all_gather", source.contiguous(), data)
+        self._copy(target, data)
         return Done([output])
 
     def allgather(self, outputs, sources, options=None):
@@ -137,21 +217,22 @@ class ProcessGroup(Backend):
             block = torch.empty(sum(counts), dtype=source.dtype, device=source.device)
             mine = source.contiguous().reshape(-1)
             if len(set(counts)) == 1:
-                self._run("all_gather", mine, block, targets)
+                self._run("all_gather", mine, block)
             else:
-                self._run("all_gather_v", mine, block, targets, recv_counts=counts)
-            for target, part in zip(targets, block.split(counts)):
-                target.copy_(part.view(target.shape))
+                self._run("all_gather_v", mine, block, recv_counts=counts)
+            self._split(block, targets)
         return Done(outputs)
 
     def allgather_into_tensor_coalesced(self, outputs, sources, options=None):
-        for output, source in zip(outputs, sources):
-            self._allgather_base(output, source)
+        with self._together():
+            for output, source in zip(outputs, sources):
+                self._allgather_base(output, source)
         return Done(outputs)
 
     def allgather_coalesced(self, outputs, sources, options=None):
-        for number, source in enumerate(sources):
-            self.allgather([[targets[number] for targets in outputs]], [source])
+        with self._together():
+            for number, source in enumerate(sources):
+                self.allgather([[targets[number] for targets in outputs]], [source])
         return Done(outputs)
 
     def gather(self, outputs, sources, options):
@@ -159,10 +240,9 @@ class ProcessGroup(Backend):
         mine = source.contiguous().reshape(-1)
         is_root = self.rank() == options.rootRank
         block = torch.empty(mine.numel() * self.size(), dtype=mine.dtype, device=mine.device) if is_root else None
-        self._run("gather", mine, block, outputs, root=options.rootRank)
+        self._run("gather", mine, block, root=options.rootRank)
         if is_root:
-            for target, part in zip(outputs[0], block.split(mine.numel())):
-                target.copy_(part.view(target.shape))
+            self._split(block, outputs[0])
         return Done(outputs)
 
     # ---- scatters ----
@@ -170,9 +250,8 @@ class ProcessGroup(Backend):
     def _reduce_scatter_base(self, output, source, options=None):
         op = reduction_of(options.reduceOp) if options is not None else "sum"
         data, target = written(output)
-        self._run("reduce_scatter", source.contiguous(), data, [output], op=op)
-        if target is not None:
-            target.copy_(data)
+        self._run("reduce_scatter", source.contiguous(), data, op=op)
+        self._copy(target, data)
         return Done([output])
 
     def reduce_scatter(self, outputs, sources, options):
@@ -182,16 +261,16 @@ class ProcessGroup(Backend):
             block = torch.cat([part.reshape(-1) for part in parts])
             data, target = written(output)
             if len(set(counts)) == 1:
-                self._run("reduce_scatter", block, data, outputs, op=op)
+                self._run("reduce_scatter", block, data, op=op)
             else:
-                self._run("reduce_scatter_v", block, data, outputs, op=op, send_counts=counts)
-            if target is not None:
-                target.copy_(data)
+                self._run("reduce_scatter_v", block, data, op=op, send_counts=counts)
+            self._copy(target, data)
         return Done(outputs)
 
     def reduce_scatter_tensor_coalesced(self, outputs, sources, options=None):
-        for output, source in zip(outputs, sources):
-            self._reduce_scatter_base(output, source, options)
+        with self._together():
+            for output, source in zip(outputs, sources):
+                self._reduce_scatter_base(output, source, options)
         return Done(outputs)
 
     def scatter(self, outputs, sources, options):
@@ -199,9 +278,8 @@ class ProcessGroup(Backend):
         is_root = self.rank() == options.rootRank
         block = torch.cat([part.reshape(-1) for part in sources[0]]) if is_root else None
         data, target = written(output)
-        self._run("scatter", block, data, outputs, root=options.rootRank)
-        if target is not None:
-            target.copy_(data)
+        self._run("scatter", block, data, root=options.rootRank)
+        self._copy(target, data)
         return Done(outputs)
 
     # ---- exchanges ----
@@ -210,18 +288,17 @@ class ProcessGroup(Backend):
         data, target = written(output)
         given = source.contiguous()
         if not output_splits and not input_splits:
-            self._run("all_to_all", given, data, [output])
+            self._run("all_to_all", given, data)
         else:
             row_in = given.numel() // given.shape[0] if given.shape[0] else 0
             row_out = data.numel() // data.shape[0] if data.shape[0] else 0
             sends = input_splits or [given.shape[0] // self.size()] * self.size()
             receives = output_splits or [data.shape[0] // self.size()] * self.size()
             self._run(
-                "all_to_all_v", given, data, [output],
+                "all_to_all_v", given, data,
                 send_counts=[count * row_in for count in sends],
                 recv_counts=[count * row_out for count in receives])  # fmt: skip
-        if target is not None:
-            target.copy_(data)
+        self._copy(target, data)
         return Done([output])
 
     def alltoall(self, outputs, sources, options=None):
@@ -229,25 +306,40 @@ class ProcessGroup(Backend):
         receives = [part.numel() for part in outputs]
         block = torch.cat([part.reshape(-1) for part in sources])
         data = torch.empty(sum(receives), dtype=block.dtype, device=block.device)
-        self._run("all_to_all_v", block, data, outputs, send_counts=sends, recv_counts=receives)
-        for target, part in zip(outputs, data.split(receives)):
-            target.copy_(part.view(target.shape))
+        self._run("all_to_all_v", block, data, send_counts=sends, recv_counts=receives)
+        self._split(data, outputs)
         return Done(outputs)
 
     # ---- messages ----
 
+    def _stream(self, tensor, direction, peer):
+        """A stream for messages in one direction, so that no message waits for another one but its own kind."""
+        if tensor.device.type != "cpu" or self._held is not None:
+            return None
+        stream = self._streams.get((direction, peer))
+        if stream is None:
+            stream = self._streams[direction, peer] = weft.Stream(self._comm.context)
+        return stream
+
+    def _message(self, post, tensors, data, stream, peer, tag, finish):
+        post(data.detach(), peer, tag, stream)
+        if self._held is not None:
+            self._held.append(lambda: (data, finish and finish()))
+            return Done(tensors)
+        work = weft.Work(self._comm.context, stream)
+        return Message(work, [data, *tensors], finish)
+
     def send(self, tensors, peer, tag=0):
         (tensor,) = tensors
-        self._comm.send(tensor.detach().contiguous(), peer, tag)
-        return Done(tensors)
+        stream = self._stream(tensor, "send", peer)
+        return self._message(self._comm.send, tensors, tensor.contiguous(), stream, peer, tag, None)
 
     def recv(self, tensors, peer, tag=0):
         (tensor,) = tensors
         data, target = written(tensor)
-        self._comm.receive(data.detach(), peer, tag)
-        if target is not None:
-            target.copy_(data)
-        return Done(tensors)
+        finish = None if target is None else lambda: target.copy_(data)
+        stream = self._stream(tensor, "receive", peer)
+        return self._message(self._comm.receive, tensors, data, stream, peer, tag, finish)
 
     def barrier(self, options=None):
         self._comm.barrier()

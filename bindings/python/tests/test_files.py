@@ -1,0 +1,108 @@
+"""Checkpoints: written, read, loaded, saved, resharded and compared."""
+
+import pytest
+
+import weft
+
+np = pytest.importorskip("numpy")
+
+LAYOUT = "mesh tp=4\n*.weight S(0)\n* R\n"
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A checkpoint of three tensors, and its arrays."""
+    generator = np.random.default_rng(0)
+    arrays = {
+        "a.weight": generator.standard_normal((8, 6)).astype(np.float32),
+        "b.weight": generator.standard_normal((5, 3)).astype(np.float64),
+        "c.bias": np.arange(7, dtype=np.int32),
+    }
+    path = tmp_path / "model.safetensors"
+    entries = [(name, {"f4": "f32", "f8": "f64", "i4": "i32"}[array.dtype.str[1:]], array.shape)
+               for name, array in arrays.items()]  # fmt: skip
+    with weft.Writer(path, entries, metadata={"note": "test"}) as writer:
+        for name, array in arrays.items():
+            writer.write(name, array[:2].copy())
+            writer.write(name, array[2:].copy(), offset=(2,) + (0,) * (array.ndim - 1))
+    return path, arrays
+
+
+def test_what_was_written_is_read(model):
+    path, arrays = model
+    checkpoint = weft.Checkpoint(path)
+    assert checkpoint.names == sorted(arrays) and checkpoint.format == "safetensors"
+    assert checkpoint.metadata == {"note": "test"} and len(checkpoint) == 3
+    for name, array in arrays.items():
+        assert np.array_equal(np.asarray(checkpoint.read(name)), array)
+    part = np.empty((3, 2), np.float32)
+    checkpoint.read("a.weight", (4, 1), (3, 2), out=part)
+    assert np.array_equal(part, arrays["a.weight"][4:7, 1:3])
+    shard = np.empty((2, 6), np.float32)
+    checkpoint.read_shard("a.weight", shard, weft.spec("f32[8,6] S(0)", "4"), 3)
+    assert np.array_equal(shard, arrays["a.weight"][6:])
+    with pytest.raises(ValueError, match="192 bytes are read, but target has 24"):
+        checkpoint.read("a.weight", out=part)
+    with pytest.raises(weft.NotFoundError, match="a.weight"):
+        checkpoint.read("a.weigth")
+
+
+def test_a_writer_without_commit_leaves_nothing(tmp_path):
+    path = tmp_path / "lost.safetensors"
+    with pytest.raises(KeyError):
+        with weft.Writer(path, [("x", "f32", (4,))]):
+            raise KeyError("stop")
+    with pytest.raises(weft.InvalidError, match="x"):
+        with weft.Writer(path, [("x", "f32", (4,))]) as writer:
+            writer.write("x", np.ones(2, np.float32))
+    assert not any(tmp_path.iterdir())
+
+
+def test_tensors_are_loaded_and_saved(model, tmp_path, ranks):
+    path, _ = model
+    layout = tmp_path / "two.layout"
+    layout.write_text(LAYOUT.replace("tp=4", "tp=2"))
+    ranks(2, f"""
+        import numpy as np, weft
+        context = weft.init()
+        tensors = weft.load({str(path)!r}, {str(layout)!r})
+        assert list(tensors) == ["a.weight", "b.weight", "c.bias"]
+        assert str(tensors["a.weight"].spec) == "f32[8,6] S(0)" and tensors["c.bias"].spec.placements == "R"
+        assert np.from_dlpack(tensors["a.weight"]).shape == (4, 6)
+        (only,) = weft.load({str(path)!r}, "S(1)", "tp=2", ["b.weight"]).values()
+        assert str(only.spec) == "f64[5,3] S(1)"
+        copy = {str(tmp_path / "copy.safetensors")!r}
+        weft.save(copy, tensors)
+        assert weft.verify({str(path)!r}, copy) == []
+        try:
+            weft.save(copy, tensors)
+        except weft.InvalidError as error:
+            assert "exists" in str(error), error
+        else:
+            raise AssertionError("it was replaced")
+        saving = weft.save_begin({str(tmp_path / "ranks")!r}, tensors, layout=weft.Layout.open({str(layout)!r}))
+        saving.wait()
+        assert saving.state()["ended"]
+        tensors["c.bias"].fill(1)
+        weft.save(copy, tensors, replace=True)
+    """)
+    assert weft.verify(path, tmp_path / "ranks") == []
+    assert weft.verify(path, tmp_path / "copy.safetensors") == ["c.bias has other elements"]
+
+
+def test_checkpoints_are_resharded(model, tmp_path):
+    path, arrays = model
+    seen = []
+    figures = weft.reshard(path, tmp_path / "ranks", LAYOUT, progress=lambda done, total: seen.append((done, total)))
+    assert figures["tensors"] == 3 and figures["read"] == sum(a.nbytes for a in arrays.values())
+    ranks = weft.Checkpoint(tmp_path / "ranks")
+    assert ranks.format == "ranks" and str(ranks.mesh) == "tp=4"
+    assert str(ranks.describe("a.weight")["spec"]) == "f32[8,6] S(0)"
+    assert weft.verify(path, ranks) == []
+    rules = weft.Rules("x.weight = a.weight\n* = *\n")
+    weft.reshard(path, tmp_path / "renamed.safetensors", rules=rules)
+    assert weft.Checkpoint(tmp_path / "renamed.safetensors").names == ["b.weight", "c.bias", "x.weight"]
+    with pytest.raises(weft.AbortedError):
+        weft.reshard(path, tmp_path / "stopped", LAYOUT, progress=lambda done, total: False)
+    with pytest.raises(ZeroDivisionError):
+        weft.reshard(path, tmp_path / "failed", LAYOUT, progress=lambda done, total: 1 / 0)

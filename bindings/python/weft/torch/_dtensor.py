@@ -1,0 +1,134 @@
+"""Layouts of DTensor as layouts of weft, and back."""
+
+import re
+
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor.placement_types import _StridedShard
+
+import weft
+
+REDUCTIONS = {"sum": "sum", "avg": "avg", "product": "prod", "min": "min", "max": "max"}
+PLACEMENT = re.compile(r"(?P<kind>R|SS|S|P)(?:\((?P<values>[^)]*)\))?(?:\[(?P<turn>\d+)\])?")
+
+
+# ---- meshes ----
+
+
+def to_mesh(device_mesh):
+    """The mesh of weft with the ranks and the names of a DeviceMesh."""
+    ranks = device_mesh.mesh
+    names = device_mesh.mesh_dim_names
+    sizes = "x".join(map(str, ranks.shape))
+    if names:
+        sizes = ",".join(f"{name}={size}" for name, size in zip(names, ranks.shape))
+    return weft.mesh(f"{sizes}@{','.join(map(str, ranks.flatten().tolist()))}")
+
+
+def to_device_mesh(mesh, device_type="cpu"):
+    """The DeviceMesh with the ranks and the names of a mesh of weft.  Collective, as DeviceMesh is."""
+    mesh = weft.mesh(mesh)
+    names = mesh.names if any(mesh.names) else None
+    return DeviceMesh(device_type, torch.tensor(mesh.ranks).reshape(mesh.shape), mesh_dim_names=names)
+
+
+# ---- placements ----
+
+
+def _turns(shard_order):
+    """(tensor dimension, mesh dimension) -> turn, for dimensions whose splits are not in the default order."""
+    turns = {}
+    for tensor_dim, mesh_dims in shard_order or ():
+        if list(mesh_dims) != sorted(mesh_dims):
+            turns.update({(tensor_dim, mesh_dim): turn for turn, mesh_dim in enumerate(mesh_dims)})
+    return turns
+
+
+def to_placements(placements, shard_order=None):
+    """The text of placements of DTensor, in the order in which `shard_order` splits.
+
+    >>> from torch.distributed.tensor import Replicate, Shard
+    >>> to_placements([Shard(0), Replicate()])
+    'S(0),R'
+    """
+    turns, texts = _turns(shard_order), []
+    for axis, placement in enumerate(placements):
+        if isinstance(placement, _StridedShard):
+            texts.append(f"SS({placement.dim},{placement.split_factor})")
+        elif isinstance(placement, Shard):
+            turn = turns.get((placement.dim, axis))
+            texts.append(f"S({placement.dim})" + ("" if turn is None else f"[{turn}]"))
+        elif isinstance(placement, Replicate):
+            texts.append("R")
+        elif type(placement) is Partial and placement.reduce_op in REDUCTIONS:
+            texts.append(f"P({REDUCTIONS[placement.reduce_op]})")
+        else:
+            raise weft.UnsupportedError(f"weft has no placement for {placement}")
+    return ",".join(texts)
+
+
+def _placement_of(text):
+    match = PLACEMENT.fullmatch(text)
+    if match is None or match["turn"]:
+        raise weft.UnsupportedError(f"DTensor has no placement for {text}")
+    if match["kind"] == "R":
+        return Replicate()
+    if match["kind"] == "P":
+        names = {name: other for other, name in REDUCTIONS.items()}
+        if match["values"] not in names:
+            raise weft.UnsupportedError(f"DTensor has no partial placement for {text}")
+        return Partial(names[match["values"]])
+    numbers = [int(number) for number in match["values"].split(",")]
+    return Shard(numbers[0]) if match["kind"] == "S" else _StridedShard(numbers[0], split_factor=numbers[1])
+
+
+def from_spec(spec):
+    """The placements of DTensor for a layout of weft.  Splits in another order become strided ones."""
+    if "[" in spec.placements:
+        spec = spec.order_to_strides()
+    return tuple(_placement_of(text) for text in re.findall(r"[A-Z]+(?:\([^)]*\))?(?:\[\d+\])?", spec.placements))
+
+
+# ---- tensors ----
+
+
+def _text(dtype, shape, placements):
+    return f"{dtype}[{','.join(map(str, shape))}] {placements}"
+
+
+def to_spec(tensor):
+    """The layout of a DTensor."""
+    dtype, _ = weft.describe(tensor.to_local().detach())
+    order = getattr(tensor._spec, "shard_order", None)
+    placements = to_placements(tensor.placements, order)
+    return weft.Spec(_text(dtype, tensor.shape, placements), to_mesh(tensor.device_mesh))
+
+
+def from_dtensor(tensor, context=None, name=None):
+    """A tensor of weft with the memory of a DTensor's shard."""
+    context = weft.current() if context is None else context
+    return weft.Tensor.wrap(context, to_spec(tensor), tensor.to_local().detach(), name)
+
+
+def _strides(shape):
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * shape[i + 1]
+    return tuple(strides)
+
+
+def wrap_local(local, device_mesh, spec):
+    """The DTensor with this shard in a layout of weft."""
+    return DTensor.from_local(
+        local, device_mesh, from_spec(spec), run_check=False, shape=torch.Size(spec.shape),
+        stride=_strides(spec.shape))  # fmt: skip
+
+
+def to_dtensor(tensor, device_mesh=None):
+    """The DTensor with the memory of a tensor of weft.  Without a DeviceMesh, one is made: collective."""
+    if device_mesh is None:
+        device_mesh = to_device_mesh(tensor.spec.mesh)
+    elif to_mesh(device_mesh).ranks != tensor.spec.mesh.ranks:
+        raise ValueError(f"the tensor is on {tensor.spec.mesh}, but device_mesh is {to_mesh(device_mesh)}")
+    return wrap_local(torch.from_dlpack(tensor), device_mesh, tensor.spec)
