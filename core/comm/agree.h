@@ -36,9 +36,9 @@ struct wf_agreement wf_agreement_of(weft_comm *comm, const char *label);
 weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,
                           struct wf_gathered *out) WF_NODISCARD;
 
-/* fault.c: FUNCTION has failed on this rank alone, with STATUS and the thread's last error: COMM fails
- * on all ranks, so that none waits for this one.  The others get WEFT_ERR_ABORTED, or a mismatch as
- * this one.  Returns the cause; if COMM has failed before, STATUS. */
+/* fault.c: FUNCTION has failed on this rank alone, with STATUS and the thread's last error: COMM
+ * fails on all ranks, so that none waits for this one.  The others get WEFT_ERR_ABORTED, or a
+ * mismatch as this one.  Returns the cause; if COMM has failed before, STATUS. */
 weft_status wf_comm_give_up(weft_comm *comm, weft_status status, const char *function);
 
 #endif

@@ -1,5 +1,5 @@
-/* test_hpp_parallel.cc - context parallel, styles, pipelines, experts and overlap through weft.hpp, on
- * one rank. */
+/* test_hpp_parallel.cc - context parallel, styles, pipelines, experts and overlap through weft.hpp,
+ * on one rank. */
 #include <weft/weft.hpp>
 
 #include <stdio.h>
