@@ -265,9 +265,11 @@ struct wf_loads {
     int32_t coord[WF_LOADS_MAX][WEFT_MAX_AXES];
     uint64_t wants[WF_LOADS_MAX]; /* elements */
     uint64_t element;             /* bytes of the narrower dtype */
-    /* Ranks along the target's partials form a group; its leader is the first one. */
+    /* Ranks along the target's sums form a group; its leader is the first one. */
     int32_t groups, group[WF_LOADS_MAX], leader[WF_LOADS_MAX];
     int64_t group_size;
+    bool idle[WF_LOADS_MAX];     /* the rank need not receive anything */
+    uint64_t part[WF_LOADS_MAX]; /* elements that some rank of a group must hold, at least */
     struct wf_load_dim *lists;
     int32_t list_count, list_room;
 };
@@ -278,6 +280,7 @@ struct wf_load_state {
     uint64_t elements[WF_LOADS_MAX], common[WF_LOADS_MAX];
     uint64_t missing[WF_LOADS_MAX]; /* bytes that a group must still receive, at least */
     uint64_t total;                 /* bytes that all ranks must still receive, at least */
+    bool pending;                   /* no rank has an element of the target */
 };
 
 weft_status wf_loads_open(struct wf_loads *loads, const struct wf_problem *problem) WF_NODISCARD;

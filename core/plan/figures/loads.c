@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { WAYS_MAX = 64 }; /* to share elements along dimensions; of more, no bound is computed */
+
 /* ---- the ranks ---- */
 
 /* Coordinate number I of COUNT, spread over SIZE. */
@@ -54,24 +56,87 @@ static void choose_ranks(struct wf_loads *loads)
     }
 }
 
-/* Ranks along the target's partials form a group, which holds its elements together. */
+/* True if a sum along axis I of the target may be shared among the ranks along it. */
+static bool is_shared(const struct wf_problem *problem, int32_t i)
+{
+    struct wf_code code = problem->target.axis[i];
+
+    return code.kind == WF_CODE_PARTIAL && code.value == WEFT_REDUCE_SUM;
+}
+
+/* Ranks along the target's sums form a group, which holds its elements together.  Along other
+ * partials, which no step makes of shards, the ranks at coordinate 0 hold them, and the others may
+ * receive nothing. */
 static void choose_groups(struct wf_loads *loads)
 {
     const struct wf_problem *problem = loads->problem;
 
     loads->group_size = 1;
     for (int32_t i = 0; i < problem->axes; i++)
-        if (problem->target.axis[i].kind == WF_CODE_PARTIAL) loads->group_size *= problem->size[i];
+        if (is_shared(problem, i)) loads->group_size *= problem->size[i];
     for (int32_t r = 0; r < loads->ranks; r++) {
         int32_t first[WEFT_MAX_AXES], g = 0;
         memcpy(first, loads->coord[r], sizeof first);
-        for (int32_t i = 0; i < problem->axes; i++)
-            if (problem->target.axis[i].kind == WF_CODE_PARTIAL) first[problem->mesh_axis[i]] = 0;
+        for (int32_t i = 0; i < problem->axes; i++) {
+            if (is_shared(problem, i))
+                first[problem->mesh_axis[i]] = 0;
+            else if (problem->target.axis[i].kind == WF_CODE_PARTIAL)
+                loads->idle[r] |= first[problem->mesh_axis[i]] != 0;
+        }
         while (g < loads->groups &&
                memcmp(loads->coord[loads->leader[g]], first, sizeof first) != 0)
             g++;
         if (g == loads->groups) loads->leader[loads->groups++] = r;
         loads->group[r] = g;
+    }
+}
+
+/* The largest of the parts of SHAPE that sharing it among the axes of AXES leaves, at least: each
+ * axis divides the indices of one dimension, and some part has no less than the mean. */
+static uint64_t least_part(const struct wf_loads *loads, uint32_t axes, const int64_t *shape,
+                           const int64_t *parts)
+{
+    const struct wf_problem *problem = loads->problem;
+    uint64_t least = UINT64_MAX, part = 1;
+    int32_t axis = 0;
+
+    for (int32_t d = 0; d < problem->dims && axes == 0; d++)
+        part *= (uint64_t)((shape[d] + parts[d] - 1) / parts[d]);
+    if (axes == 0) return part;
+    while (!(axes >> axis & 1))
+        axis++;
+    for (int32_t d = 0; d < problem->dims; d++) {
+        int64_t more[WEFT_MAX_DIMS];
+        memcpy(more, parts, sizeof more);
+        more[d] *= problem->size[axis];
+        part = least_part(loads, axes & ~(UINT32_C(1) << axis), shape, more);
+        if (part < least) least = part;
+    }
+    return least;
+}
+
+/* Set what some rank of each group must hold.  A step makes a sum of shards, so the ranks of a
+ * group share its elements along dimensions; contributions that the source has are where they are.
+ */
+static void choose_parts(struct wf_loads *loads)
+{
+    const struct wf_problem *problem = loads->problem;
+    static const int64_t whole[WEFT_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    uint32_t axes = 0;
+    int64_t ways = 1;
+    struct wf_shard wants;
+
+    for (int32_t i = 0; i < problem->axes; i++) {
+        if (!is_shared(problem, i)) continue;
+        if (problem->source.axis[i].kind == WF_CODE_PARTIAL) return;
+        axes |= UINT32_C(1) << i;
+        ways *= problem->dims;
+    }
+    if (loads->group_size == 1 || ways == 0 || ways > WAYS_MAX) return;
+    for (int32_t g = 0; g < loads->groups; g++) {
+        if (loads->idle[loads->leader[g]]) continue;
+        wf_shard_at(&loads->target, loads->coord[loads->leader[g]], &wants);
+        if (wants.elements > 0) loads->part[g] = least_part(loads, axes, wants.shape, whole);
     }
 }
 
@@ -159,6 +224,7 @@ weft_status wf_loads_open(struct wf_loads *loads, const struct wf_problem *probl
     loads->dims = wf_table_dims(&loads->target);
     choose_ranks(loads);
     choose_groups(loads);
+    choose_parts(loads);
     WF_TRY(wf_loads_measure(loads, &problem->target, &target));
     memcpy(loads->wants, target.elements, sizeof loads->wants);
     return WEFT_OK;
@@ -184,17 +250,26 @@ static uint64_t pending_of(const struct wf_problem *problem, const struct wf_sta
     return holders;
 }
 
-/* Messages that the reduction of all elements needs, and that bring its values to all ranks. */
-static uint64_t reduction_total(const struct wf_loads *loads, uint64_t holders)
+/* Messages that the reduction of all elements needs, and that bring its values to all ranks.  Ranks
+ * along the target's partials, of which KEPT have a contribution, hold a value together.  All other
+ * contributions must leave their ranks before the first of these groups has it, and each further
+ * group then needs one message more. */
+static uint64_t reduction_total(const struct wf_loads *loads, const struct wf_state *state,
+                                uint64_t holders)
 {
     const struct wf_problem *problem = loads->problem;
-    uint64_t values = (uint64_t)problem->from->elements, wanted = 1;
+    uint64_t values = (uint64_t)problem->from->elements, wanted = 1, kept = 1;
 
-    if (holders == 1 || loads->group_size > 1) return 0;
-    for (int32_t i = 0; i < problem->axes; i++)
-        if (problem->target.axis[i].kind == WF_CODE_REPLICATE)
-            wanted = wf_mul_capped(wanted, (uint64_t)problem->size[i]);
-    return wf_mul_capped(wf_mul_capped(values, holders + wanted - 2), loads->element);
+    if (holders == 1) return 0;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        uint64_t size = (uint64_t)problem->size[i];
+        struct wf_code to = problem->target.axis[i];
+        if (to.kind == WF_CODE_REPLICATE) wanted = wf_mul_capped(wanted, size);
+        if (to.kind == WF_CODE_PARTIAL && state->axis[i].kind == WF_CODE_PARTIAL)
+            kept = wf_mul_capped(kept, size);
+    }
+    values = wf_mul_capped(values, wf_add_capped(wf_mul_capped(holders - 1, kept), wanted - 1));
+    return wf_mul_capped(values, loads->element);
 }
 
 /* Does a rank besides the leader of a group add to what the group holds?  Replicas do not. */
@@ -203,7 +278,7 @@ static bool adds_elements(const struct wf_loads *loads, const struct wf_state *s
     const struct wf_problem *problem = loads->problem;
 
     for (int32_t i = 0; i < problem->axes; i++)
-        if (problem->target.axis[i].kind == WF_CODE_PARTIAL && !wf_code_splits(state->axis[i]) &&
+        if (is_shared(problem, i) && !wf_code_splits(state->axis[i]) &&
             loads->coord[rank][problem->mesh_axis[i]] != 0)
             return false;
     return true;
@@ -233,9 +308,10 @@ weft_status wf_loads_measure(struct wf_loads *loads, const struct wf_state *stat
     uint64_t holders = pending_of(loads->problem, state);
 
     WF_TRY(list_elements(loads, state, out));
-    out->total = reduction_total(loads, holders);
+    out->pending = holders > 1;
+    out->total = reduction_total(loads, state, holders);
     for (int32_t g = 0; g < loads->groups; g++)
-        out->missing[g] = loads->wants[loads->leader[g]];
+        out->missing[g] = loads->idle[loads->leader[g]] ? 0 : loads->wants[loads->leader[g]];
     for (int32_t r = 0; r < loads->ranks && holders == 1; r++) {
         uint64_t *missing = &out->missing[loads->group[r]], held = out->common[r];
         if (loads->group_size > 1 && !adds_elements(loads, state, r)) continue;
@@ -246,29 +322,48 @@ weft_status wf_loads_measure(struct wf_loads *loads, const struct wf_state *stat
     return WEFT_OK;
 }
 
-/* As wf_loads_bound, with partials in the target. */
+/* The mean of what all ranks receive, SUM of it before STATE. */
+static uint64_t bound_mean(const struct wf_loads *loads, uint64_t sum,
+                           const struct wf_load_state *state)
+{
+    uint64_t unit = loads->element, ranks = (uint64_t)loads->ranks;
+
+    if (state->total == 0) return 0;
+    if (loads->all) return (wf_add_capped(sum, state->total) / unit + ranks - 1) / ranks * unit;
+    return sum / ranks + state->total / (uint64_t)loads->target.mesh->size;
+}
+
+/* As wf_loads_bound, with sums in the target. */
 static uint64_t bound_groups(const struct wf_loads *loads, const uint64_t *loaded,
                              const struct wf_load_state *state)
 {
-    uint64_t sums[WF_LOADS_MAX] = {0}, most = 0, unit = loads->element;
-    uint64_t ranks = (uint64_t)loads->group_size;
+    uint64_t sums[WF_LOADS_MAX] = {0}, most = 0, sum = 0, unit = loads->element, mean;
+    uint64_t ranks = (uint64_t)loads->group_size, parts[WF_LOADS_MAX];
 
+    memset(parts, 0xff, sizeof parts);
     for (int32_t r = 0; r < loads->ranks; r++) {
+        uint64_t part = loads->part[loads->group[r]] * unit;
+        uint64_t held = state->pending ? 0 : state->common[r] * unit;
+        part = wf_add_capped(loaded[r], part > held ? part - held : 0);
+        if (part < parts[loads->group[r]]) parts[loads->group[r]] = part;
         if (loaded[r] > most) most = loaded[r];
         sums[loads->group[r]] = wf_add_capped(sums[loads->group[r]], loaded[r]);
+        sum = wf_add_capped(sum, loaded[r]);
     }
     for (int32_t g = 0; g < loads->groups && loads->all; g++) {
         uint64_t all = wf_add_capped(sums[g], state->missing[g]);
-        uint64_t mean = (all / unit + ranks - 1) / ranks * unit;
+        mean = (all / unit + ranks - 1) / ranks * unit;
         if (mean > most) most = mean;
+        if (parts[g] > most) most = parts[g];
     }
-    return most;
+    mean = bound_mean(loads, sum, state);
+    return mean > most ? mean : most;
 }
 
 uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
                         const struct wf_load_state *state)
 {
-    uint64_t most = 0, sum = 0, unit = loads->element, ranks = (uint64_t)loads->ranks, mean;
+    uint64_t most = 0, sum = 0, mean;
 
     if (loads->group_size > 1) return bound_groups(loads, loaded, state);
     for (int32_t r = 0; r < loads->ranks; r++) {
@@ -276,11 +371,7 @@ uint64_t wf_loads_bound(const struct wf_loads *loads, const uint64_t *loaded,
         if (mine > most) most = mine;
         sum = wf_add_capped(sum, loaded[r]);
     }
-    if (state->total == 0) return most;
-    if (loads->all)
-        mean = (wf_add_capped(sum, state->total) / unit + ranks - 1) / ranks * unit;
-    else
-        mean = sum / ranks + state->total / (uint64_t)loads->target.mesh->size;
+    mean = bound_mean(loads, sum, state);
     return mean > most ? mean : most;
 }
 

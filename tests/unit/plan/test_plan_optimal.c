@@ -203,7 +203,8 @@ static uint64_t random_below(uint64_t *seed, uint64_t n)
     return (*seed >> 33) % n;
 }
 
-static void random_placements(uint64_t *seed, int axes, int dims, char *out, size_t capacity)
+static void random_placements(uint64_t *seed, int axes, int dims, const char *partial, char *out,
+                              size_t capacity)
 {
     size_t at = 0;
 
@@ -213,7 +214,7 @@ static void random_placements(uint64_t *seed, int axes, int dims, char *out, siz
         if (kind == 0)
             at += (size_t)snprintf(out + at, capacity - at, "R");
         else if (kind == 1)
-            at += (size_t)snprintf(out + at, capacity - at, "P");
+            at += (size_t)snprintf(out + at, capacity - at, "%s", partial);
         else if (kind == 2)
             at += (size_t)snprintf(out + at, capacity - at, "SS(%d,2)",
                                    (int)random_below(seed, (uint64_t)dims));
@@ -265,6 +266,7 @@ static void compare_exact(uint64_t *seed, int ranks, uint32_t minimize)
 {
     int axes = 1 + (int)random_below(seed, 3), dims = 1 + (int)random_below(seed, 3), size = 1;
     struct question q = {.dtype = "f32", .minimize = minimize, .costs = "default"};
+    const char *partial;
 
     for (int a = 0; a < axes; a++) {
         int most = ranks / size < 6 ? ranks / size : 6;
@@ -276,8 +278,9 @@ static void compare_exact(uint64_t *seed, int ranks, uint32_t minimize)
     for (int d = 0; d < dims; d++)
         snprintf(q.shape + strlen(q.shape), sizeof q.shape - strlen(q.shape), "%s%d",
                  d > 0 ? "," : "", 1 + (int)random_below(seed, 30));
-    random_placements(seed, axes, dims, q.from, sizeof q.from);
-    random_placements(seed, axes, dims, q.to, sizeof q.to);
+    partial = random_below(seed, 2) == 0 ? "P" : "P(max)"; /* no step makes P(max) of shards */
+    random_placements(seed, axes, dims, partial, q.from, sizeof q.from);
+    random_placements(seed, axes, dims, partial, q.to, sizeof q.to);
     compare_answers(&q);
 }
 
@@ -293,8 +296,8 @@ static void compare_with_exhaustive(uint64_t *seed)
     for (int d = 0; d < dims; d++)
         snprintf(q.shape + strlen(q.shape), sizeof q.shape - strlen(q.shape), "%s%d",
                  d > 0 ? "," : "", 1 + (int)random_below(seed, 600));
-    random_placements(seed, axes, dims, q.from, sizeof q.from);
-    random_placements(seed, axes, dims, q.to, sizeof q.to);
+    random_placements(seed, axes, dims, "P", q.from, sizeof q.from);
+    random_placements(seed, axes, dims, "P", q.to, sizeof q.to);
     q.costs = tables[random_below(seed, 3)];
     q.minimize = (uint32_t)random_below(seed, 2);
     compare_answers(&q);

@@ -116,6 +116,10 @@ START_TEST(bytes_are_least_through_other_layouts)
         {"2x2", "13", "S(0)[1],SS(0,3)[0]", "S(0),P", 8},
         {"4x3", "1,24", "SS(1,3),S(0)", "R,P", 32},
         {"6x2", "24", "S(0),O(0)", "R,P", 48},
+        /* too much work without the bounds for partials of the target */
+        {"4x8x2", "5,260,33", "R,S(1),P(max)", "SS(0,6),R,P(max)", 152460},
+        {"4x4x4", "40,1,28", "O(0),SS(2,2),SS(0,4)", "O(3),P(max),O(0)", 4480},
+        {"4x4x4", "22,149,38", "SS(1,3),SS(2,3),P(sum)", "R,P(max),R", 517144},
     };
     char text[2048];
 
