@@ -172,9 +172,33 @@ static weft_status run_out_of_memory(void)
     return WEFT_OK;
 }
 
+static weft_status run_norms_out_of_memory(void)
+{
+    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    const weft_op_attr dims = {.name = "dims", .kind = WEFT_ATTR_INT, .integer = 1};
+    const weft_op_call norm = call_of("layer_norm_bwd", 5, &dims, 1);
+    const weft_op_call scan = call_of("cumsum", 1, &dim_1, 1);
+    weft_context *context;
+    weft_tensor *inputs[5];
+
+    WF_TRY(weft_init(&options, &context));
+    for (int i = 0; i < 2; i++)
+        WF_TRY(make(context, "2x2", "f32[4,8] S(0),S(1)", &inputs[i]));
+    for (int i = 2; i < 4; i++)
+        WF_TRY(make(context, "2x2", "f32[4,1] S(0),R", &inputs[i]));
+    WF_TRY(make(context, "2x2", "f32[8] R,R", &inputs[4]));
+    WF_TRY(starve(context, &norm, inputs, 3));
+    WF_TRY(starve(context, &scan, inputs, 1));
+    for (int i = 0; i < 5; i++)
+        weft_tensor_release(&inputs[i]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
 START_TEST(a_call_without_memory_fails_and_keeps_nothing)
 {
     ck_assert_msg(run_out_of_memory() == WEFT_OK, "%s", weft_last_error());
+    ck_assert_msg(run_norms_out_of_memory() == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST
 
