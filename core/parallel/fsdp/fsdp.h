@@ -100,6 +100,7 @@ struct wf_fsdp_route {
 
 struct wf_fsdp_param {
     uint32_t same_as;          /* the first index of the same tensor */
+    bool is_shared;            /* of the first one: the tensor is listed again */
     bool frozen, has_gradient; /* HAS_GRADIENT: GRADIENT has been reduced since the last clear */
     uint32_t shard, replicate; /* axes, a bit each */
     int32_t ranks, replicas;   /* along them */

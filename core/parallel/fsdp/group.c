@@ -101,10 +101,11 @@ static weft_status make_param(const weft_fsdp_group *group, struct wf_fsdp_param
 }
 
 /* PARAM is that of index SAME_AS, listed again. */
-static void share_param(const weft_fsdp_group *group, struct wf_fsdp_param *param)
+static void share_param(weft_fsdp_group *group, struct wf_fsdp_param *param)
 {
-    const struct wf_fsdp_param *first = &group->params[param->same_as];
+    struct wf_fsdp_param *first = &group->params[param->same_as];
 
+    first->is_shared = true;
     param->gathered = first->gathered;
     param->gradient_spec = first->gradient_spec;
     param->frozen = first->frozen;
