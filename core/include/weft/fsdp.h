@@ -101,7 +101,8 @@ typedef struct weft_fsdp_group_options {
     double divide;
     bool sum_only; /* divide after the sum, never before or during it */
     /* A gradient that is absent on this rank counts as zeros, so that ranks may differ in which are
-     * absent.  Otherwise they must not differ, and a gradient that all lack is not reduced. */
+     * absent; every gradient then has the layout and dtype of weft_fsdp_gradient_spec.  Otherwise
+     * ranks must not differ, and a gradient that all lack is not reduced. */
     bool absent_as_zero;
 } weft_fsdp_group_options;
 

@@ -106,6 +106,7 @@ struct wf_fsdp_route {
 
 struct wf_fsdp_param {
     uint32_t same_as;          /* the first index of the same tensor */
+    bool is_shared;            /* of the first one: the tensor is listed again */
     bool frozen, has_gradient; /* HAS_GRADIENT: GRADIENT has been reduced since the last clear */
     bool asked_frozen;         /* by the caller; FROZEN is also a parameter that is not of floats */
     uint32_t shard, replicate; /* axes, a bit each */

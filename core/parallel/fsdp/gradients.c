@@ -71,6 +71,11 @@ static weft_status check_gradient(const weft_fsdp_group *group, uint32_t index,
     if (param->frozen)
         return wf_fail(WEFT_ERR_INVALID, "the parameter is frozen; its gradient must be NULL");
     WF_TRY(check_layout(param, gradient));
+    if (group->absent_as_zero && gradient->spec != param->gradient_spec)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "the gradient has another layout or dtype than weft_fsdp_gradient_spec, which "
+            "`absent_as_zero` needs");
     return check_shared(group, index, gradients);
 }
 
@@ -105,6 +110,13 @@ static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *co
     return WEFT_OK;
 }
 
+/* True if a reduction takes the sum of PARAM.  That does not depend on which gradients this rank
+ * lacks, if ranks may differ in it. */
+static bool has_sum(const weft_fsdp_group *group, const struct wf_fsdp_param *param)
+{
+    return param->sum != NULL || (param->is_shared && group->absent_as_zero);
+}
+
 /* Add up what has to be added up on this rank: all gradients, or those of parameters that have a
  * sum. */
 static weft_status sum_gradients(weft_fsdp_group *group, weft_tensor *const *gradients, bool all,
@@ -115,7 +127,7 @@ static weft_status sum_gradients(weft_fsdp_group *group, weft_tensor *const *gra
     WF_TRY(wf_fsdp_follow(fsdp, fsdp->compute, fsdp->reduce, function));
     WF_TRY(wf_fsdp_sum_shared(group, gradients, function));
     for (uint32_t i = 0; i < group->count; i++)
-        if (wf_fsdp_is_first(group, i) && (all || group->params[i].sum != NULL))
+        if (wf_fsdp_is_first(group, i) && (all || has_sum(group, &group->params[i])))
             WF_TRY(wf_fsdp_sum(group, &group->params[i], gradients[i], function));
     return WEFT_OK;
 }

@@ -101,15 +101,16 @@ static weft_status make_param(const weft_fsdp_group *group, struct wf_fsdp_param
 }
 
 /* PARAM is that of index SAME_AS, listed again. */
-static weft_status share_param(const weft_fsdp_group *group, struct wf_fsdp_param *param)
+static weft_status share_param(weft_fsdp_group *group, struct wf_fsdp_param *param)
 {
-    const struct wf_fsdp_param *first = &group->params[param->same_as];
+    struct wf_fsdp_param *first = &group->params[param->same_as];
 
     if (param->shard != first->shard || param->replicate != first->replicate ||
         param->asked_frozen != first->asked_frozen)
         return wf_fail(WEFT_ERR_INVALID,
                        "the tensor is parameter %u too, with other axes or another `frozen`",
                        param->same_as);
+    first->is_shared = true;
     param->gathered = first->gathered;
     param->gradient_spec = first->gradient_spec;
     param->frozen = first->frozen;

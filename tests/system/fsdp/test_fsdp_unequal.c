@@ -144,5 +144,47 @@ START_TEST(ranks_that_lack_different_gradients_later_get_an_error)
 }
 END_TEST
 
-SUITE(fsdp_unequal, gradients_of_one_parameter_have_one_layout,
+/* Bits of the gradients that a rank has of a parameter that is listed twice. */
+static const int present[2][RANKS] = {{1, 2, 3, 0}, {3, 0, 1, 2}};
+
+static weft_status lack_shared_ones(void *unused)
+{
+    const weft_fsdp_group_options options = {.struct_size = sizeof options,
+                                             .gather_dtype = "bf16",
+                                             .reduce_dtype = "f32",
+                                             .divide = 1,
+                                             .absent_as_zero = true};
+    struct model model = {0};
+    weft_tensor *gradients[2] = {NULL}, *wide = NULL;
+
+    (void)unused;
+    WF_TRY(begin(&model, "dp=4", "f32[6,4] S(0)", true, &options));
+    for (int i = 0; i < 2; i++)
+        WF_TRY(make_gradient(&model, "bf16[6,4] P", &gradients[i]));
+    WF_TRY(make_gradient(&model, "f32[6,4] P", &wide));
+    REFUSES(weft_fsdp_reduce_begin(model.group, (weft_tensor *[]){wide, NULL}, 0),
+            "absent_as_zero");
+    for (int round = 0; round < 2; round++) {
+        int mine = present[round][weft_rank(model.context)];
+        weft_tensor *const given[2] = {mine & 1 ? gradients[0] : NULL,
+                                       mine & 2 ? gradients[1] : NULL};
+
+        WF_TRY(reduce(model.group, given, 0));
+        WF_TRY(check_reduced(&model, 0, (float)(4 * (round + 1))));
+    }
+    for (int i = 0; i < 2; i++)
+        weft_tensor_release(&gradients[i]);
+    weft_tensor_release(&wide);
+    return end(&model);
+}
+
+START_TEST(absent_gradients_of_a_shared_parameter_count_as_zeros)
+{
+    ck_assert_msg(weft_threads_run(RANKS, lack_shared_ones, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
+SUITE(fsdp_unequal, absent_gradients_of_a_shared_parameter_count_as_zeros,
+      gradients_of_one_parameter_have_one_layout,
       ranks_that_lack_different_gradients_later_get_an_error)
