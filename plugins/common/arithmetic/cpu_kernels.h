@@ -103,6 +103,18 @@ REAL(f64, double)
             return;                                                                                \
         }                                                                                          \
         INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = s[i] + v[i] / n;                     \
+    }                                                                                              \
+    static void divide_pair_##name(void *target, const void *left, const void *right,              \
+                                   uint32_t parts, size_t count)                                   \
+    {                                                                                              \
+        type *t = target, n = (type)parts, reciprocal = (type)1 / n;                               \
+        const type *l = left, *r = right;                                                          \
+        if ((parts & (parts - 1)) == 0) {                                                          \
+            INDEPENDENT for (size_t i = 0; i < count; i++) t[i] =                                  \
+                l[i] * reciprocal + r[i] * reciprocal;                                             \
+            return;                                                                                \
+        }                                                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = l[i] / n + r[i] / n;                 \
     }
 
 DIVIDE(f32, float)
@@ -151,6 +163,11 @@ static void limit_f32(float *data, float largest, size_t count)
                                   uint32_t parts, size_t count)                                    \
     {                                                                                              \
         divide_add_##part(target, sum, value, parts, 2 * count);                                   \
+    }                                                                                              \
+    static void divide_pair_##name(void *target, const void *left, const void *right,              \
+                                   uint32_t parts, size_t count)                                   \
+    {                                                                                              \
+        divide_pair_##part(target, left, right, parts, 2 * count);                                 \
     }                                                                                              \
     static void mean_add_##name(void *target, const void *sum, const void *value, uint32_t parts,  \
                                 size_t count)                                                      \
@@ -210,14 +227,15 @@ COMPLEX(c128, double, f64)
 #define ROW_REAL(name)                                                                             \
     {                                                                                              \
         .binary = {add_##name, multiply_##name, least_##name, most_##name},                        \
-        .divide = divide_##name, .divide_add = divide_add_##name, .mean_add = mean_add_##name,     \
-        .scale = scale_##name, .scale_add = scale_add_##name                                       \
+        .divide = divide_##name, .divide_add = divide_add_##name,                                  \
+        .divide_pair = divide_pair_##name, .mean_add = mean_add_##name, .scale = scale_##name,     \
+        .scale_add = scale_add_##name                                                              \
     }
 #define ROW_COMPLEX(name)                                                                          \
     {                                                                                              \
         .binary = {add_##name, multiply_##name}, .divide = divide_##name,                          \
-        .divide_add = divide_add_##name, .mean_add = mean_add_##name, .scale = scale_##name,       \
-        .scale_add = scale_add_##name                                                              \
+        .divide_add = divide_add_##name, .divide_pair = divide_pair_##name,                        \
+        .mean_add = mean_add_##name, .scale = scale_##name, .scale_add = scale_add_##name          \
     }
 
 const struct cpu_kernels LEVEL = {

@@ -136,9 +136,14 @@ static bool may_exceed(const struct cpu_reducer *reducer)
 static void combine_divided(const struct block *block, void *partial, void *target)
 {
     uint32_t size = block->reducer->size;
-    uint32_t parts = block->reducer->divided ? 1 : parts_of(block->reducer);
+    uint32_t parts = block->reducer->divided ? 1 : parts_of(block->reducer), k = 0;
 
-    for (uint32_t k = 0; k < size; k++) {
+    if (size > 1 && !block->exceeds) { /* the first two in one pass */
+        block->arithmetic->divide_pair(size > 2 ? partial : target, source_of(block, 0, partial),
+                                       source_of(block, 1, block->wide), parts, block->count);
+        k = 2;
+    }
+    for (; k < size; k++) {
         void *next = k + 1 < size ? partial : target;
         const void *source = source_of(block, k, block->wide);
 

@@ -41,10 +41,11 @@ struct cpu_averaging {
  * first. */
 struct cpu_arithmetic {
     cpu_binary_kernel *binary[CPU_BINARIES];
-    cpu_divide_kernel *divide; /* not for integers; the next two neither */
+    cpu_divide_kernel *divide; /* not for integers; the next three neither */
     cpu_divide_add_kernel *divide_add;
     cpu_divide_add_kernel
         *mean_add; /* the same for a mean: finite numbers do not become infinite */
+    cpu_divide_add_kernel *divide_pair; /* target = sum / parts + value / parts */
     cpu_scale_kernel *scale;
     cpu_scale_add_kernel *scale_add;
     cpu_convert_kernel *widen, *narrow; /* f16, bf16 and f8 only: from and to f32 */
