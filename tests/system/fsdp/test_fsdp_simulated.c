@@ -1,5 +1,7 @@
 /* Parameters on 1,024 simulated ranks: each receives the bytes that it lacks and no more, and
- * gathers and reduces what a serial sum gives. */
+ * gathers and reduces what a serial sum gives.  A reduction receives the other ranks' contributions
+ * to a shard and no more. */
+#include "parallel/fsdp/fsdp.h"
 #include "serial.h"
 #include "support/suite.h"
 
@@ -85,4 +87,51 @@ START_TEST(bytes_and_values_of_1024_ranks)
 }
 END_TEST
 
-SUITE(fsdp_simulated, bytes_and_values_of_1024_ranks)
+/* The bytes that rank 0 receives, which has the largest shard of each parameter. */
+START_TEST(a_reduction_receives_no_byte_more_than_it_must)
+{
+    enum { FEW = 16 };
+    const char *const texts[PARAMS] = {"f32[1501,2] S(0)", "f32[2,300] S(1)", "f32[40] S(0)"};
+    weft_options options = {.struct_size = sizeof options, .simulated_ranks = FEW};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_tensor *tensors[PARAMS], *gradients[PARAMS];
+    weft_fsdp_param params[PARAMS] = {{0}};
+    uint64_t least = 0;
+    weft_context *context;
+    weft_fsdp_group *group;
+    weft_mesh *mesh;
+    weft_fsdp *fsdp;
+
+    MUST(weft_init(&options, &context));
+    MUST(weft_mesh_parse("dp=16", &mesh));
+    MUST(weft_fsdp_create(context, NULL, &fsdp));
+    for (int i = 0; i < PARAMS; i++) {
+        weft_spec *spec;
+
+        MUST(weft_spec_parse(mesh, texts[i], &spec));
+        MUST(weft_tensor_create(context, spec, NULL, &tensors[i]));
+        params[i].tensor = tensors[i];
+        least += (FEW - 1) * weft_spec_shard_bytes(spec, 0);
+        weft_spec_release(&spec);
+    }
+    MUST(weft_fsdp_group_create(fsdp, PARAMS, params, NULL, &group));
+    for (uint32_t i = 0; i < PARAMS; i++)
+        MUST(weft_fsdp_gradient_create(group, i, &gradients[i]));
+    MUST(weft_fsdp_reduce_begin(group, gradients, 0));
+    MUST(weft_fsdp_reduce_end(group));
+    MUST(weft_plan_get(group->reductions->plan, &info));
+    ck_assert(info.exact);
+    ck_assert_uint_eq(info.bytes_received_max, least);
+    weft_fsdp_group_release(&group);
+    weft_fsdp_release(&fsdp);
+    for (int i = 0; i < PARAMS; i++) {
+        weft_tensor_release(&gradients[i]);
+        weft_tensor_release(&tensors[i]);
+    }
+    weft_mesh_release(&mesh);
+    weft_context_release(&context);
+}
+END_TEST
+
+SUITE(fsdp_simulated, bytes_and_values_of_1024_ranks,
+      a_reduction_receives_no_byte_more_than_it_must)
