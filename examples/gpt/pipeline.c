@@ -4,12 +4,15 @@
  *     weft run -n 4 gpt --schedule 1f1b pp=2,dp=2       two pipelines, which share each stage's
  *                                                       parameters and its gradients
  *
+ *     weft run -n 2 gpt --schedule 1f1b --times FILE    write measured times for `weft step FILE`
+ *
  * weft_pipeline_run calls `compute_forward` and `compute_backward` in the order of the schedule.  A
  * stage keeps nothing between its actions: the backward pass computes its inside again from its
  * inputs, which weft holds. */
 #include "pipeline.h"
 
 #include "kernels.h"
+#include "times.h"
 
 #include <weft/weft.h>
 
@@ -51,6 +54,7 @@ struct model {
     struct batch *batch; /* one microbatch */
     int64_t sequence;    /* the first of this step and pipeline */
     float loss;          /* sum over microbatches; the last stage has it */
+    struct times times;
 };
 
 /* ---- distribution: 1. which stage has which blocks ---- */
@@ -183,6 +187,20 @@ static weft_status take_gradients(struct block *block, bool wanted, float **out)
 
 /* ---- distribution: 3. the computation of a stage ---- */
 
+/* Note the time of BLOCK, which has begun at BEGUN.  A backward action computes forward AGAIN. */
+static void note_time(struct model *model, const weft_pipeline_call *call, int block, double begun,
+                      bool again)
+{
+    double taken = seconds_now() - begun;
+
+    if (call->kind == WEFT_ACTION_F) times_add(&model->times, FORWARD, block, taken, 1);
+    if (call->kind == WEFT_ACTION_B) taken /= 2; /* half for each of the two parts */
+    if ((call->parts & WEFT_PIPELINE_INPUTS) != 0)
+        times_add(&model->times, INPUTS, block, taken, !again);
+    if ((call->parts & WEFT_PIPELINE_WEIGHTS) != 0)
+        times_add(&model->times, WEIGHTS, block, taken, !again);
+}
+
 /* Set the input of each block of the stage, and the output of the stage. */
 static weft_status compute_inside(struct model *model, const weft_pipeline_call *call, float *out)
 {
@@ -197,8 +215,11 @@ static weft_status compute_inside(struct model *model, const weft_pipeline_call 
     batch_fill(batch, model->sequence + (int64_t)call->microbatch * batch->count);
     if (call->stage > 0) memcpy(batch->inputs[first], call->inputs[0].memory, bytes);
     for (; next < BLOCKS - 1 && stage_of(model, next) == call->stage; next++) {
+        double begun = seconds_now();
+
         TRY(take_parameters(model, &model->blocks[next], whole));
         forward(next, whole, batch);
+        note_time(model, call, next, begun, true);
     }
     if (out != NULL) memcpy(out, batch->inputs[next], bytes);
     return WEFT_OK;
@@ -206,8 +227,8 @@ static weft_status compute_inside(struct model *model, const weft_pipeline_call 
 
 static weft_status compute_forward(void *user, const weft_pipeline_call *call)
 {
-    if (call->output_count == 0) return WEFT_OK; /* the last stage computes in its backward pass */
-    return compute_inside(user, call, call->outputs[0].memory);
+    /* The head computes in its backward pass. */
+    return compute_inside(user, call, call->output_count > 0 ? call->outputs[0].memory : NULL);
 }
 
 /* The kernels compute gradients of inputs and of weights at once.  If only one of them is asked
@@ -225,6 +246,7 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
     if (call->output_count > 0) memcpy(batch->slope, call->d_outputs[0].memory, bytes);
     batch->loss_scale = (float)call->loss_scale;
     for (int b = BLOCKS - 1; b >= 0; b--) {
+        double begun = seconds_now();
         float loss;
 
         if (stage_of(model, b) != call->stage) continue;
@@ -232,6 +254,7 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
         TRY(take_gradients(&model->blocks[b], wanted, gradients));
         loss = backward(b, whole, gradients, batch);
         if (wanted) model->loss += loss;
+        note_time(model, call, b, begun, false);
     }
     if (call->d_inputs != NULL) memcpy(call->d_inputs[0].memory, batch->slope, bytes);
     return WEFT_OK;
@@ -270,6 +293,7 @@ static void update(struct model *model, int step)
     MUST(weft_stream_wait(model->ctx, NULL, WEFT_FOREVER));
     for (int b = 0; b < BLOCKS; b++) {
         const struct block *block = &model->blocks[b];
+        double begun = seconds_now();
 
         if (block->group == NULL) continue;
         for (int i = 0; i < block->count; i++)
@@ -278,6 +302,7 @@ static void update(struct model *model, int step)
                   weft_tensor_memory(weft_fsdp_gradient(block->group, (uint32_t)i)),
                   weft_tensor_memory(block->first[i]), weft_tensor_memory(block->second[i]), step);
         MUST(weft_fsdp_gradients_clear(block->group));
+        times_add(&model->times, UPDATE, b, seconds_now() - begun, 1);
     }
 }
 
@@ -294,13 +319,16 @@ static float mean_of(const struct model *model)
 static void train(struct model *model, weft_pipeline *pipeline, int32_t share, int steps)
 {
     for (int step = 1; step <= steps; step++) {
+        double begun;
         float loss;
 
         model->sequence = (int64_t)step * SEQUENCES + share * (SEQUENCES / model->shares);
         model->loss = 0;
+        begun = seconds_now();
         MUST(weft_pipeline_run(pipeline));
         loss = mean_of(model);
         update(model, step);
+        if (step > 1) model->times.step += (float)(seconds_now() - begun), model->times.steps++;
         if (weft_rank(model->ctx) == 0 && step % 10 == 0)
             printf("step %d loss %.6f\n", step, (double)loss);
     }
@@ -309,8 +337,8 @@ static void train(struct model *model, weft_pipeline *pipeline, int32_t share, i
 /* ---- the program ---- */
 
 struct arguments {
-    const char *schedule, *mesh;
-    int32_t chunks, microbatches; /* 0: the default */
+    const char *schedule, *mesh, *times; /* NULL: not given */
+    int32_t chunks, microbatches;        /* 0: the default */
     int32_t steps;
 };
 
@@ -339,6 +367,8 @@ static struct arguments arguments_of(int argc, char **argv)
             given.chunks = number_of(value), i++;
         else if (strcmp(argv[i], "--microbatches") == 0)
             given.microbatches = number_of(value), i++;
+        else if (strcmp(argv[i], "--times") == 0)
+            given.times = value, i++;
         else if (strcmp(argv[i], "--steps") == 0)
             given.steps = number_of(value), i++;
         else
@@ -412,6 +442,10 @@ int pipeline_main(int argc, char **argv)
     MUST(weft_pipeline_create(model.line, schedule, &options, &pipeline));
     MUST(weft_mesh_coord_of(model.shards, weft_rank(model.ctx), coord));
     train(&model, pipeline, coord[0], given.steps);
+    MUST(times_sum(model.ctx, &model.times));
+    if (weft_rank(model.ctx) == 0 && given.times != NULL &&
+        !times_write(&model.times, model.batch->count, given.times))
+        fprintf(stderr, "%s cannot be written\n", given.times);
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&schedule);
     for (int b = 0; b < BLOCKS; b++)

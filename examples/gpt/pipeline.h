@@ -2,7 +2,8 @@
 #ifndef EXAMPLES_GPT_PIPELINE_H
 #define EXAMPLES_GPT_PIPELINE_H
 
-/* gpt --schedule NAME [--chunks V] [--microbatches M] [--steps N] [MESH]; the exit code. */
+/* gpt --schedule NAME [--chunks V] [--microbatches M] [--steps N] [--times FILE] [MESH]; the exit
+ * code. */
 int pipeline_main(int argc, char **argv);
 
 #endif

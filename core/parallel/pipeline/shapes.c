@@ -89,7 +89,15 @@ static weft_status take_values(int32_t stage, const weft_pipeline_values *given,
 
 static bool is_like(const struct wf_boundary *a, const struct wf_boundary *b)
 {
-    return memcmp(&a->values, &b->values, sizeof a->values) == 0;
+    bool same = a->values.count == b->values.count;
+
+    for (uint32_t i = 0; same && i < a->values.count; i++) {
+        const weft_pipeline_tensor *one = &a->values.tensors[i], *other = &b->values.tensors[i];
+
+        same =
+            wf_pipeline_tensor_fits(one, other) && one->without_gradient == other->without_gradient;
+    }
+    return same;
 }
 
 /* ---- all of them ---- */

@@ -25,4 +25,13 @@ for schedule in gpipe 1f1b interleaved looped-bfs zb1p zbv dualpipev; do
 done
 close "$ten" "$(loss 10 "$weft" run -n 4 "$gpt" --schedule zbv --steps 10)" 'zbv on 4 ranks'
 close "$fifty" "$(loss 50 "$weft" run -n 4 "$gpt" --schedule zb1p pp=2,dp=2)" 'zb1p and pp=2,dp=2'
+
+# Measured times are a graph that `weft step` reads.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$weft" run -n 2 "$gpt" --schedule zb1p --steps 2 --times "$folder/gpt.graph" >/dev/null ||
+    not_so 'gpt --times fails'
+contains '# gpt: a microbatch of 1 sequences; measured step:' cat "$folder/gpt.graph"
+contains '1f1b: 2 stages on 2 pipeline ranks, 12 microbatches' \
+    "$weft" step "$folder/gpt.graph" --mesh pp=2,dp=1 --schedule 1f1b --microbatches 12 --costs cpu
 finish
