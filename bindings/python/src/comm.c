@@ -1,6 +1,6 @@
 /* comm.c - weft._weft.Communicator, the base of weft.Comm. */
 #include "array.h"
-#include "interrupt.h"
+#include "comm_info.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,29 +132,6 @@ struct call {
     uint64_t *lists; /* send counts, send offsets, receive counts, receive offsets */
     weft_stream *owned;
 };
-
-static int find_name(const char *name, const char *const *names, uint32_t count, const char *what,
-                     uint32_t *out)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        *out = i;
-        if (strcmp(names[i], name) == 0) return 0;
-    }
-    PyErr_Format(PyExc_ValueError, "%s is not a %s of weft", name, what);
-    return -1;
-}
-
-static int read_names(const char *collective, const char *reduction, weft_collective_args *args)
-{
-#define NAME(name, value, text) text,
-    static const char *const collectives[] = {WEFT_COLLECTIVE_LIST(NAME)};
-    static const char *const reductions[] = {WEFT_REDUCTION_LIST(NAME)};
-#undef NAME
-
-    if (find_name(collective, collectives, WEFT_COLL_COUNT, "collective", &args->collective) < 0)
-        return -1;
-    return find_name(reduction, reductions, WEFT_REDUCE_COUNT, "reduction", &args->reduction);
-}
 
 static int open_side(PyObject *object, bool written, const char *name, struct array *array,
                      bool *is_open)
@@ -326,7 +303,7 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
         return NULL;
     call.args.root = root;
     call.args.count = count;
-    ready = read_names(name, reduction, &call.args) == 0 &&
+    ready = read_names(name, reduction, &call.args.collective, &call.args.reduction) == 0 &&
             open_side(send, false, "send", &call.send, &call.has_send) == 0 &&
             open_side(recv, true, "recv", &call.recv, &call.has_recv) == 0 &&
             check_sides(&call) == 0 && read_lists(&call, send_counts, recv_counts, size) == 0 &&
@@ -471,7 +448,7 @@ int comm_type_add(PyObject *module)
         {"group_begin", comm_group_begin, METH_NOARGS, "group_begin()"},
         {"group_end", comm_group_end, METH_NOARGS, "group_end()"},
         {"abort", comm_abort, METH_NOARGS, "abort()"},
-        {0}};
+        COMM_INFO_METHODS{0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Communicator(context)\n\nThe communicator of all ranks."},
         {Py_tp_new, comm_new},

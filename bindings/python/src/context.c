@@ -226,6 +226,47 @@ static PyObject *context_wait(PyObject *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
+static PyObject *get_device(PyObject *self, void *closure)
+{
+    weft_device_info info = {.struct_size = sizeof info};
+    context_object *context = context_of(self);
+
+    (void)closure;
+    if (context == NULL || check(weft_device_get(context->raw, &info)) < 0) return NULL;
+    return Py_BuildValue("{s:s,s:s,s:i,s:K,s:K}", "name", info.name, "uuid", info.uuid, "device",
+                         (int)info.device, "memory_total", info.memory_total, "memory_free",
+                         info.memory_free);
+}
+
+static PyObject *get_memory(PyObject *self, void *closure)
+{
+    weft_memory_info info = {.struct_size = sizeof info};
+    weft_move_info moves = {.struct_size = sizeof moves};
+    context_object *context = context_of(self);
+
+    (void)closure;
+    if (context == NULL || check(weft_memory_get(context->raw, &info)) < 0 ||
+        check(weft_move_get(context->raw, &moves)) < 0)
+        return NULL;
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:I}", "pieces", info.pieces, "bytes", info.bytes,
+                         "bytes_peak", info.bytes_peak, "scratch_bytes", moves.scratch_bytes,
+                         "bound_moves", moves.bound);
+}
+
+static PyObject *context_clear_moves(PyObject *self, PyObject *unused)
+{
+    context_object *context = context_of(self);
+    weft_status status;
+
+    (void)unused;
+    if (context == NULL) return NULL;
+    WAIT_BEGIN
+    status = weft_move_clear(context->raw);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
 /* ---- streams ---- */
 
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -336,11 +377,15 @@ int context_type_add(PyObject *module)
         {"local_size", get_local_size, NULL, "The number of ranks on this host.", NULL},
         {"backend", get_backend, NULL, "The name of the plugin that communicates.", NULL},
         {"_layouts", get_layouts, NULL, "The layouts that weft.redistribute has used.", NULL},
+        {"device", get_device, NULL, "The name and the memory of the device.", NULL},
+        {"memory", get_memory, NULL, "The memory of tensors and moves, in bytes.", NULL},
         {"closed", get_closed, NULL, "Whether close was called.", NULL},
         {0}};
     static PyMethodDef methods[] = {
         {"close", context_close, METH_NOARGS,
          "close()\n\nLeave the job.  Tensors, streams and moves of the context must be gone."},
+        {"clear_moves", context_clear_moves, METH_NOARGS,
+         "clear_moves()\n\nRelease the plans of moves and their scratch.  Collective."},
         {"abort", context_abort, METH_NOARGS,
          "abort()\n\nMake all communicators of the context fail, on all their ranks."},
         {"wait", (PyCFunction)(void (*)(void))context_wait, METH_VARARGS | METH_KEYWORDS,

@@ -133,6 +133,41 @@ static PyObject *get_lower_bound(PyObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
+static PyObject *step_to_python(const weft_step_info *step)
+{
+    PyObject *from, *to;
+
+    from = step->from != NULL ? spec_wrap(weft_spec_retain(step->from)) : Py_NewRef(Py_None);
+    to = step->to != NULL ? spec_wrap(weft_spec_retain(step->to)) : Py_NewRef(Py_None);
+    if (from == NULL || to == NULL) {
+        Py_XDECREF(from);
+        Py_XDECREF(to);
+        return NULL;
+    }
+    return Py_BuildValue("{s:s,s:N,s:N,s:K,s:K,s:K,s:K}", "kind",
+                         weft_step_name((enum weft_step_kind)step->kind), "source", from, "target",
+                         to, "bytes_sent", step->bytes_sent, "bytes_received", step->bytes_received,
+                         "scratch_bytes", step->scratch_bytes, "cost_ns", step->cost_ns);
+}
+
+static PyObject *get_steps(PyObject *self, void *closure)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+    PyObject *list;
+
+    (void)closure;
+    if (check(weft_plan_get(raw_of(self), &info)) < 0) return NULL;
+    list = PyList_New(info.steps);
+    for (uint32_t i = 0; list != NULL && i < info.steps; i++) {
+        weft_step_info step = {.struct_size = sizeof step};
+        PyObject *item = NULL;
+
+        if (check(weft_plan_step_get(raw_of(self), i, &step)) == 0) item = step_to_python(&step);
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyObject *plan_picture(PyObject *self, PyObject *unused)
 {
     PyObject *options = ((plan_object *)self)->options;
@@ -145,6 +180,7 @@ int plan_type_add(PyObject *module)
 {
 #define AT(field) (void *)offsetof(weft_plan_info, field)
     static PyGetSetDef properties[] = {
+        {"steps", get_steps, NULL, "A dictionary per step.", NULL},
         {"source", get_source, NULL, "The layout that the plan begins with.", NULL},
         {"target", get_target, NULL, "The layout that the plan ends with.", NULL},
         {"cost_ns", get_number, NULL, "The predicted time in nanoseconds.", AT(cost_ns)},

@@ -263,6 +263,24 @@ static PyObject *spec_picture(PyObject *self, PyObject *unused)
     return picture_of("of_spec", "(O)", self);
 }
 
+static PyObject *spec_runs(PyObject *self, PyObject *args)
+{
+    PyObject *list;
+    int rank, dim;
+    weft_run run;
+
+    if (!PyArg_ParseTuple(args, "ii:runs", &rank, &dim)) return NULL;
+    list = PyList_New(0);
+    for (int64_t at = 0; list != NULL && weft_spec_run(raw_of(self), rank, dim, at, &run);
+         at += run.length) {
+        PyObject *item = Py_BuildValue("(LL)", (long long)run.start, (long long)run.length);
+
+        if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
 int spec_type_add(PyObject *module)
 {
     static PyGetSetDef properties[] = {
@@ -281,6 +299,9 @@ int spec_type_add(PyObject *module)
          "shapes: dims sizes for each rank of the mesh."},
         {"shard", spec_shard, METH_VARARGS,
          "shard(rank)\n\nThe shape of a rank's shard and its first global index: (shape, offset)."},
+        {"runs", spec_runs, METH_VARARGS,
+         "runs(rank, dim)\n\nThe global indices of a dimension that a rank holds: (start, "
+         "length)."},
         {"_repr_svg_", spec_picture, METH_NOARGS,
          "_repr_svg_()\n\nA picture of what each rank holds, for notebooks."},
         {"dual", spec_dual, METH_NOARGS,

@@ -15,6 +15,10 @@ def test_meshes_are_equal_by_value():
     assert mesh.ranks == tuple(range(8)) and mesh.coordinate(6) == (1, 2)
     assert repr(mesh) == "weft.mesh('dp=2,tp=4')" and str(mesh.slice("tp", 5)) == "tp=4@4-7"
     assert mesh.flatten("dp,tp", "all").names == ("all",)
+    assert mesh.rank((1, 2)) == 6 and mesh.find_axis("tp") == 1
+    assert str(mesh.unflatten(1, [2, 2], ["a", "b"])) == "dp=2,a=2,b=2"
+    assert mesh.concatenate(mesh.slice("dp", 0), mesh.slice("tp", 0)) == mesh
+    assert (mesh.hosts, mesh.devices_per_host, mesh.host_of(7)) == (1, 0, 0)
 
 
 def test_specs_have_their_parts():
@@ -24,7 +28,7 @@ def test_specs_have_their_parts():
     assert spec.with_("R,S(1)").placements == "R,S(1)"
     assert spec.with_(dtype="f32").dtype == "f32"
     assert spec.with_(mesh=weft.mesh("2x4")).mesh == weft.mesh("2x4")
-    assert spec.shard(5) == ((4, 6), (4, 0))
+    assert spec.shard(5) == ((4, 6), (4, 0)) and spec.runs(5, 0) == [(4, 4)]
     assert weft.spec("f32[4] R,P(sum)", mesh).dual().placements == "P(sum),R"
     assert weft.spec("f32[4] R,P(sum)", mesh).gradient().placements == "R,R"
     assert eval(repr(spec)) == spec
@@ -39,6 +43,8 @@ def test_plans_have_exact_figures():
     plan = weft.plan("bf16[4096,4096]", "dp=2,tp=4", "S(0),R", "R,S(1)")
     assert plan.bytes_received_max == plan.lower_bound == 4096 * 4096 // 8 * 2 and plan.exact
     assert json.loads(plan.json())["from"] == "S(0),R"
+    assert sum(step["bytes_received"] for step in plan.steps) >= plan.bytes_received_max
+    assert plan.steps[0]["source"] == plan.source and plan.steps[-1]["target"] == plan.target
     assert str(plan.source) == "bf16[4096,4096] S(0),R" and plan.target.placements == "R,S(1)"
     least = weft.plan("f32[7,10]", "2x3", "P(sum),P(sum)", "S(0),S(1)", minimize="bytes")
     assert least.least and least.bytes_received_max == 288

@@ -15,12 +15,25 @@ REDUCTIONS = {
 }  # fmt: skip
 
 
+SUM = dist.ReduceOp.SUM
+
+
 def reduction_of(op):
     """The name of a reduction of torch."""
-    name = REDUCTIONS.get(getattr(op, "op", op))
+    kind = getattr(op, "op", op)
+    if kind == SUM:
+        return "sum"
+    name = REDUCTIONS.get(kind)
     if name is None:
         raise ValueError(f"weft has no reduction {op}")
     return name
+
+
+def finished(result):
+    """A future that has its result."""
+    future = torch.futures.Future()
+    future.set_result(result)
+    return future
 
 
 class Done(Work):
@@ -28,9 +41,7 @@ class Done(Work):
 
     def __init__(self, result):
         super().__init__()
-        self._future = torch.futures.Future()
         self._result = result
-        self._future.set_result(result)
 
     def wait(self, timeout=None):
         """The current stream is already ordered after the collective."""
@@ -50,7 +61,7 @@ class Done(Work):
 
     def get_future(self):
         """A future that has the tensors that were written."""
-        return self._future
+        return finished(self._result)
 
 
 class Message(Work):
@@ -84,9 +95,7 @@ class Message(Work):
     def get_future(self):
         """A future with the tensors; the call waits for the message."""
         self.wait()
-        future = torch.futures.Future()
-        future.set_result(self._tensors)
-        return future
+        return finished(self._tensors)
 
 
 def written(tensor):
@@ -113,8 +122,8 @@ class ProcessGroup(Backend):
 
     def _run(self, collective, send, recv, **options):
         """Post a collective.  The views of complex and dense data are those of DLPack."""
-        given = None if send is None else send.detach()
-        taken = None if recv is None else recv.detach()
+        given = send.detach() if send is not None and send.requires_grad else send
+        taken = given if recv is send else recv.detach() if recv is not None and recv.requires_grad else recv
         self._comm.collective(collective, given, taken, **options)
         if self._held is not None:
             self._held.append(lambda: (given, taken))  # they live until the end
