@@ -223,6 +223,10 @@ static int read_counts(PyObject *list, uint64_t size, uint64_t *counts, uint64_t
         if (PyErr_Occurred()) return -1;
         offsets[i] = *total;
         *total += counts[i];
+        if (*total < counts[i]) {
+            PyErr_SetString(PyExc_OverflowError, "the counts add up to more than 2^64");
+            return -1;
+        }
     }
     return 0;
 }
@@ -259,6 +263,28 @@ static int read_lists(struct call *call, PyObject *send, PyObject *recv, uint64_
         }
     }
     return 0;
+}
+
+/* Compare the array whose size a collective with counts does not state, with what RANK moves. */
+static int check_uneven(const struct call *call, int32_t rank)
+{
+    const weft_collective_args *args = &call->args;
+    uint32_t which = args->collective;
+    bool is_send = which == WEFT_COLL_ALL_GATHER_V || which == WEFT_COLL_GATHER_V;
+    const struct array *array = is_send ? &call->send : &call->recv;
+    bool has_array = is_send ? call->has_send : call->has_recv;
+    uint64_t moved = args->count, have = has_array ? elements(array) : 0;
+
+    if (which == WEFT_COLL_ALL_GATHER_V && args->recv_counts != NULL)
+        moved = args->recv_counts[rank];
+    else if (which == WEFT_COLL_REDUCE_SCATTER_V && args->send_counts != NULL)
+        moved = args->send_counts[rank];
+    else if (which != WEFT_COLL_GATHER_V && which != WEFT_COLL_SCATTER_V)
+        return 0;
+    if (moved <= have) return 0;
+    PyErr_Format(PyExc_ValueError, "%s has %llu elements; this rank needs %llu",
+                 is_send ? "send" : "recv", have, moved);
+    return -1;
 }
 
 static int check_sides(struct call *call)
@@ -308,6 +334,7 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
             open_side(recv, true, "recv", &call.recv, &call.has_recv) == 0 &&
             check_sides(&call) == 0 && read_lists(&call, send_counts, recv_counts, size) == 0 &&
             read_count(&call, size, weft_comm_rank(comm) == root) == 0 &&
+            check_uneven(&call, weft_comm_rank(comm)) == 0 &&
             stream_of(stream, context, &on, &call.owned) == 0;
     if (ready) {
         call.args.stream = on;
@@ -348,6 +375,10 @@ static PyObject *message(PyObject *self, PyObject *args, PyObject *kwargs, bool 
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi|IO", names, &object, &peer, &tag, &stream))
         return NULL;
+    if (object == Py_None) {
+        PyErr_SetString(PyExc_TypeError, "array is None");
+        return NULL;
+    }
     if (open_side(object, written, "array", &array, &is_open) < 0 ||
         stream_of(stream, context, &on, &owned) < 0) {
         if (is_open) array_close(&array);

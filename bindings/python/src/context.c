@@ -23,21 +23,32 @@ context_object *context_of(PyObject *object)
 }
 
 /* The caller's all-gather: a function of bytes that returns the bytes of all ranks, joined. */
+struct gatherer {
+    PyObject *function;
+    int ranks;
+};
+
 static weft_status gather_by_call(void *self, const void *mine, void *all, uint64_t bytes)
 {
+    const struct gatherer *gatherer = self;
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *result = PyObject_CallFunction(self, "y#", mine, (Py_ssize_t)bytes);
+    PyObject *result = PyObject_CallFunction(gatherer->function, "y#", mine, (Py_ssize_t)bytes);
     weft_status status = WEFT_ERR_INVALID;
     char *chars = NULL;
     Py_ssize_t length = 0;
 
     if (result != NULL && PyBytes_AsStringAndSize(result, &chars, &length) == 0 &&
-        (uint64_t)length % bytes == 0 && length > 0) {
+        (uint64_t)length == (uint64_t)gatherer->ranks * bytes) {
         memcpy(all, chars, (size_t)length);
         status = WEFT_OK;
-    } else {
-        PyErr_WriteUnraisable(self);
+    } else if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(gatherer->function);
         status = weft_fail(WEFT_ERR_INVALID, "the function `exchange` failed");
+    } else {
+        status = weft_fail(WEFT_ERR_INVALID,
+                           "the function `exchange` returned %lld bytes for %llu of each of %d "
+                           "ranks",
+                           (long long)length, (unsigned long long)bytes, gatherer->ranks);
     }
     Py_XDECREF(result);
     PyGILState_Release(state);
@@ -55,6 +66,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     int32_t chosen;
     double timeout = 0;
     weft_exchange exchange = {.all_gather = gather_by_call};
+    struct gatherer gatherer;
     PyObject *function = Py_None;
     weft_context *raw = NULL;
     weft_status status;
@@ -72,7 +84,8 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     options.timeout_ns = (int64_t)(timeout * 1e9);
     chosen = device;
     if (device >= 0) options.device = &chosen;
-    exchange.self = function;
+    gatherer = (struct gatherer){function, size};
+    exchange.self = &gatherer;
     if (function != Py_None) options.exchange = &exchange;
     WAIT_BEGIN
     status = weft_init(&options, &raw);
@@ -113,8 +126,8 @@ static PyObject *context_close(PyObject *self, PyObject *unused)
     PyDict_Clear(self_of(self)->layouts); /* it has tensors, which use the context */
     if (self_of(self)->used > 0) {
         PyErr_Format(PyExc_RuntimeError,
-                     "the context cannot be closed: %zd of its tensors, streams and moves are in "
-                     "use; delete them first",
+                     "the context cannot be closed: %zd of its tensors, streams, moves and "
+                     "communicators are in use; delete them first",
                      self_of(self)->used);
         return NULL;
     }

@@ -65,6 +65,8 @@ def test_arrays_of_other_sizes_are_refused(ranks):
             (lambda: world.all_reduce(np.ones((4, 4))[:, 0]), "not contiguous"),
             (lambda: world.collective("all_reduc"), "not a collective"),
             (lambda: world.all_gather_v(np.ones(3), np.ones(3), [4]), "add up to 4"),
+            (lambda: world.all_gather_v(np.ones(0), np.ones(3), [3]), "send has 0 elements; this rank needs 3"),
+            (lambda: world.reduce_scatter_v(np.ones(3), np.ones(0), [3]), "recv has 0 elements; this rank needs 3"),
         ):
             try:
                 call()
@@ -72,6 +74,32 @@ def test_arrays_of_other_sizes_are_refused(ranks):
                 assert text in str(error), error
             else:
                 raise AssertionError(text)
+    """)
+
+
+def test_a_message_needs_an_array(ranks):
+    ranks(1, """
+        import weft
+        world = weft.Comm(weft.init())
+        for call in (world.send, world.receive):
+            try:
+                call(None, 0)
+            except TypeError as error:
+                assert "array is None" in str(error), error
+            else:
+                raise AssertionError(call)
+    """)
+
+
+def test_an_exchange_returns_the_bytes_of_all_ranks(ranks):
+    ranks(1, """
+        import weft
+        try:
+            weft.Context(rank=0, size=2, exchange=lambda mine: 100 * mine)
+        except weft.Error as error:
+            assert "for" in str(error) and "of each of 2 ranks" in str(error), error
+        else:
+            raise AssertionError("a wrong exchange")
     """)
 
 

@@ -10,7 +10,7 @@ from ._dtensor import from_dtensor, from_spec, to_device_mesh, to_dtensor, to_me
 from ._group import ProcessGroup, create
 from ._redistribute import full_tensor, redistribute
 
-torch.distributed.Backend.register_backend("weft", create, extended_api=True, devices=["cpu", "cuda"])
+torch.distributed.Backend.register_backend("weft", create, extended_api=True, devices=["cpu"])
 
 __all__ = [
     "ProcessGroup", "from_dtensor", "from_spec", "full_tensor", "redistribute", "to_device_mesh", "to_dtensor",
