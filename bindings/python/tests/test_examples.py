@@ -41,3 +41,9 @@ def test_fsdp_to_tensor_parallel():
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
         EXAMPLES / "fsdp_to_tp.py")  # fmt: skip
     assert "equals FSDP; this rank has up.weight (128, 64)" in output
+
+
+def test_fsdp_by_hooks():
+    pytest.importorskip("torch")
+    output = run(TOOL, "run", "-n", "3", "--", sys.executable, EXAMPLES / "fsdp_hooks.py")
+    assert "on 3 ranks the parameters equal those of one process" in output

@@ -127,3 +127,20 @@ def test_dtensors_are_converted_and_moved(tmp_path):
         dist.destroy_process_group()
     """))
     torchrun(4, program)
+
+
+def test_profiles_name_collectives(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent("""
+        import datetime, torch, torch.distributed as dist
+        import weft.torch
+
+        dist.init_process_group("weft", timeout=datetime.timedelta(seconds=50))
+        with torch.profiler.profile() as profile:
+            dist.all_reduce(torch.ones(4))
+        assert any(event.name == "weft:all_reduce" for event in profile.events())
+        backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+        assert backend.supports_coalescing and not backend.supports_splitting and backend.name() == "weft"
+        dist.destroy_process_group()
+    """))
+    torchrun(1, program)

@@ -124,7 +124,11 @@ class ProcessGroup(Backend):
         """Post a collective.  The views of complex and dense data are those of DLPack."""
         given = send.detach() if send is not None and send.requires_grad else send
         taken = given if recv is send else recv.detach() if recv is not None and recv.requires_grad else recv
-        self._comm.collective(collective, given, taken, **options)
+        if torch.autograd._profiler_enabled():
+            with torch.profiler.record_function(f"weft:{collective}"):
+                self._comm.collective(collective, given, taken, **options)
+        else:
+            self._comm.collective(collective, given, taken, **options)
         if self._held is not None:
             self._held.append(lambda: (given, taken))  # they live until the end
 
@@ -144,7 +148,10 @@ class ProcessGroup(Backend):
 
     # ---- coalesced calls: they start together at the end ----
 
+    # Attributes, because the property of the base class asks the derived class, which is itself.
     supports_coalescing = True
+    supports_splitting = supports_shrinking = supports_tensor_alloc = supports_window = False
+    supports_abort_hooks = supports_completion_hooks = supports_reconfigure = False
 
     def start_coalescing(self, device=None):
         self._comm.group_begin()
