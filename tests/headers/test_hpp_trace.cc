@@ -41,5 +41,7 @@ int main()
             found++;
         }
     CHECK(found == 1);
+    ctx.abort();
+    CHECK(weft_barrier(ctx.world().get(), nullptr) == WEFT_ERR_ABORTED);
     return 0;
 }
