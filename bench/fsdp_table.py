@@ -22,11 +22,12 @@ def read(paths):
 def compare(ours, theirs):
     for key in sorted(ours):
         row = {"ranks": key[0], "what": key[1], "weft_ns": ours[key]["min_ns"]}
-        for name in ("of_copy", "of_longer", "host_ns"):
+        for name in ("of_copy", "of_longer", "cpu_ns", "host_ns"):
             if name in ours[key]:
                 row[name] = ours[key][name]
         if key in theirs:
-            row["fsdp2_ns"], row["fsdp2_host_ns"] = theirs[key]["min_ns"], theirs[key]["host_ns"]
+            for name in ("min_ns", "cpu_ns", "host_ns"):
+                row["fsdp2_" + name.replace("min_", "")] = theirs[key][name]
             row["ratio"] = row["fsdp2_ns"] / row["weft_ns"]
         yield row
 
@@ -36,8 +37,12 @@ def note(row):
         return f"{row['of_copy']:.2f} of the rate of a copy"
     if "of_longer" in row:
         return f"{row['of_longer']:.2f} of the longer one of compute and communication"
-    host = f"host {row['host_ns'] / 1000:.0f} us"
-    return host + (f", FSDP2's {row['fsdp2_host_ns'] / 1000:.0f} us" if "ratio" in row else "")
+    def times(side, prefix):
+        cpu, host = row[prefix + "cpu_ns"] / 1000, row[prefix + "host_ns"] / 1000
+        return f"{side}: {cpu:.0f} us of processors, {host:.0f} us of the caller"
+
+    return "; ".join(times(side, prefix) for side, prefix in (("weft", ""), ("FSDP2", "fsdp2_"))
+                     if prefix + "cpu_ns" in row)
 
 
 def main():
