@@ -203,7 +203,7 @@ const struct cli_command cli_inspect = {
     .options =
         (const struct cli_option[]){
             {"layout", "FILE", "print what each rank of this layout would read too", 0},
-            CLI_LAYOUT_MESH,
+            CLI_MESH, /* in place of that of the layout */
             CLI_RULES,
             CLI_JSON,
             {0}},

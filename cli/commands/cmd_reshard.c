@@ -221,7 +221,7 @@ const struct cli_command cli_reshard = {
              "write a file per rank in this layout (default: whole tensors, as a Hugging Face "
              "folder, or one file if TO ends in .safetensors)",
              0},
-            CLI_LAYOUT_MESH,
+            CLI_MESH, /* in place of that of the layout */
             CLI_RULES,
             {"memory", "SIZE", "the most memory for buffers (default: 256M)", 0},
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},

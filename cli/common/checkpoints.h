@@ -15,10 +15,6 @@ struct cli_checkpoint {
     {                                                                                              \
         "set", "LIST", "values for the rules, such as heads=32,kv_heads=8", 0                      \
     }
-#define CLI_LAYOUT_MESH                                                                            \
-    {                                                                                              \
-        "mesh", "M", "in place of the mesh of the layout: tp=8, dp=2,tp=4", 0                      \
-    }
 /* clang-format on */
 
 /* Read the layout of --layout, with the mesh of --mesh if that is given; *OUT is NULL without

@@ -98,8 +98,8 @@ static weft_status check_target(const struct wf_outputs *output)
 static weft_status fail_partial(const struct wf_outputs *output)
 {
     if (errno == ENOENT)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s: the folder that it should be in does not exist",
-                       output->path);
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: its folder does not exist: %s", output->path,
+                       strerror(errno));
     return fail_system(output->partial);
 }
 

@@ -12,8 +12,17 @@
 /* ---- one rank ---- */
 
 /* One rank's part of a step. */
+enum { TABLE_RANKS = 64 };
+
+/* Shards of the source and of the target, of a mesh with few ranks. */
+struct table {
+    uint64_t known[2]; /* bit per rank */
+    struct wf_shard shards[2][TABLE_RANKS];
+};
+
 struct part {
     const struct wf_step *step;
+    struct table *table;
     bool is_cast[2]; /* outgoing, incoming messages change the dtype as they are packed */
     bool gathers, scatters;
     uint64_t holders;
@@ -22,6 +31,25 @@ struct part {
     int64_t weight;      /* of a message: those with many runs take longer */
     int64_t messages;    /* compared so far, by weight */
 };
+
+/* The shard of LAYOUT, one of the step's, at COORD: from the table, or in ROOM. */
+static const struct wf_shard *find_shard(const struct part *part, const struct wf_layout *layout,
+                                         const int32_t *coord, struct wf_shard *room)
+{
+    int side = layout == &part->step->to->layout;
+    int32_t at = 0;
+
+    if (layout->mesh->size > TABLE_RANKS) {
+        wf_shard_at(layout, coord, room);
+        return room;
+    }
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        at = at * (int32_t)layout->mesh->axis[a].size + coord[a];
+    if (!(part->table->known[side] >> at & 1))
+        wf_shard_at(layout, coord, &part->table->shards[side][at]);
+    part->table->known[side] |= UINT64_C(1) << at;
+    return &part->table->shards[side][at];
+}
 
 /* All messages of one side. */
 struct side {
@@ -54,16 +82,16 @@ static bool shares_evenly(const struct part *part, const struct wf_layout *layou
                           const int32_t *coord)
 {
     int32_t member[WEFT_MAX_AXES];
-    struct wf_shard shard;
+    struct wf_shard room;
     int64_t elements = -1;
 
     if (part->alike) return true;
     for (int32_t a = 0; a < layout->mesh->axes; a++)
         member[a] = part->step->axes >> a & 1 ? 0 : coord[a];
     do {
-        wf_shard_at(layout, member, &shard);
-        if (elements >= 0 && shard.elements != elements) return false;
-        elements = shard.elements;
+        const struct wf_shard *shard = find_shard(part, layout, member, &room);
+        if (elements >= 0 && shard->elements != elements) return false;
+        elements = shard->elements;
     } while (wf_coord_next(layout->mesh, part->step->axes, member));
     return true;
 }
@@ -102,7 +130,7 @@ static void add_group(struct part *part, const struct wf_shard *mine,
                       bool in_order, struct side *side)
 {
     int32_t member[WEFT_MAX_AXES];
-    struct wf_shard theirs;
+    struct wf_shard room;
     struct wf_cuts cuts;
 
     cuts.fixed = cuts.done = 0;
@@ -115,8 +143,7 @@ static void add_group(struct part *part, const struct wf_shard *mine,
         return;
     }
     do {
-        wf_shard_at(layout, member, &theirs);
-        add_message(side, mine, &theirs, &cuts, in_order);
+        add_message(side, mine, find_shard(part, layout, member, &room), &cuts, in_order);
         part->messages += part->weight;
     } while (wf_coord_next(layout->mesh, axes, member));
 }
@@ -164,8 +191,7 @@ static void add_readers_across(struct part *part, const struct wf_shard *has, co
                               source[a] == coord[a]);
         part->messages += part->weight;
         if (!reads || gets_identity(part, target)) continue;
-        wf_shard_at(&to->layout, target, &wants);
-        add_message(side, has, &wants, &cuts, false);
+        add_message(side, has, find_shard(part, &to->layout, target, &wants), &cuts, false);
     }
 }
 
@@ -217,36 +243,37 @@ static void stage_rank(struct part *part, const int32_t *source, const int32_t *
                        struct side *out, struct side *in)
 {
     const struct wf_layout *from = &part->step->from->layout, *to = &part->step->to->layout;
+    const struct wf_shard *has = NULL, *wants = NULL;
     int32_t chosen[WEFT_MAX_AXES];
-    struct wf_shard has, wants;
+    struct wf_shard rooms[2];
     struct wf_cuts cuts;
 
     *out = (struct side){.in_tensor = !part->is_cast[0]};
     *in = (struct side){.in_tensor = !part->is_cast[1]};
-    if (source != NULL) wf_shard_at(from, source, &has);
-    if (target != NULL) wf_shard_at(to, target, &wants);
+    if (source != NULL) has = find_shard(part, from, source, &rooms[0]);
+    if (target != NULL) wants = find_shard(part, to, target, &rooms[1]);
     if (part->gathers) {
-        add_group(part, &wants, from, source, part->step->axes, shares_evenly(part, from, source),
+        add_group(part, wants, from, source, part->step->axes, shares_evenly(part, from, source),
                   in);
         return;
     }
     if (part->scatters && shares_evenly(part, to, source)) {
-        add_group(part, &has, to, source, part->step->axes, true, out);
+        add_group(part, has, to, source, part->step->axes, true, out);
         cuts.fixed = cuts.done = 0;
-        add_message(in, &wants, &has, &cuts, false);
+        add_message(in, wants, has, &cuts, false);
         return;
     }
     if (source != NULL && from->mesh == to->mesh)
-        add_readers(part, &has, source, out);
+        add_readers(part, has, source, out);
     else if (source != NULL)
-        add_readers_across(part, &has, source, out);
+        add_readers_across(part, has, source, out);
     if (target == NULL || gets_identity(part, target)) return;
     if (from->mesh == to->mesh)
         memcpy(chosen, target, sizeof chosen);
     else
         wf_copy_choose(part->step->from, part->step->to, wf_mesh_rank(to->mesh, target), target,
                        chosen);
-    add_sources(part, &wants, chosen, in);
+    add_sources(part, wants, chosen, in);
 }
 
 /* True if the step has messages that may be staged.  Other collectives work on whole shards. */
@@ -256,13 +283,14 @@ static bool has_messages(const struct wf_step *step, bool one_sided)
            step->kind != WEFT_STEP_BROADCAST && step->kind != WEFT_STEP_REDUCE;
 }
 
-static uint64_t shard_bytes(const weft_spec *spec, const int32_t *coord, uint32_t dtype)
+static uint64_t shard_bytes(const struct part *part, const weft_spec *spec, const int32_t *coord,
+                            uint32_t dtype)
 {
-    struct wf_shard shard;
+    struct wf_shard room;
 
     if (coord == NULL) return 0;
-    wf_shard_at(&spec->layout, coord, &shard);
-    return wf_scratch_align((uint64_t)shard.elements * wf_dtype_bytes(dtype));
+    return wf_scratch_align((uint64_t)find_shard(part, &spec->layout, coord, &room)->elements *
+                            wf_dtype_bytes(dtype));
 }
 
 /* How a step casts. */
@@ -294,8 +322,8 @@ static uint64_t rank_scratch(struct part *part, const struct casting *casting, b
     const struct wf_step *step = part->step;
     uint32_t dtype = wf_step_dtype(step);
     bool before = casting->place == WEFT_CAST_BEFORE;
-    uint64_t in = own[0] ? shard_bytes(step->from, source, step->from->layout.dtype) : 0;
-    uint64_t out = own[1] ? shard_bytes(step->to, target, step->to->layout.dtype) : 0;
+    uint64_t in = own[0] ? shard_bytes(part, step->from, source, step->from->layout.dtype) : 0;
+    uint64_t out = own[1] ? shard_bytes(part, step->to, target, step->to->layout.dtype) : 0;
     uint64_t staging = 0, between, first, second;
     struct side sides[2];
 
@@ -306,8 +334,8 @@ static uint64_t rank_scratch(struct part *part, const struct casting *casting, b
                                                  staged_of(&sides[i]), wf_dtype_bytes(dtype))));
     }
     if (!casting->split) return wf_add_capped(wf_add_capped(in, out), staging);
-    between =
-        before ? shard_bytes(step->from, source, dtype) : shard_bytes(step->to, target, dtype);
+    between = before ? shard_bytes(part, step->from, source, dtype)
+                     : shard_bytes(part, step->to, target, dtype);
     first = wf_add_capped(wf_add_capped(in, between), before ? 0 : staging);
     second = wf_add_capped(wf_add_capped(out, between), before ? staging : 0);
     return first > second ? first : second;
@@ -363,16 +391,16 @@ struct seen {
 };
 
 /* True if a rank with the shapes of the one at COORD was seen.  Adds them otherwise. */
-static bool was_seen(struct seen *seen, const struct wf_step *step, const int32_t *coord)
+static bool was_seen(struct seen *seen, const struct part *part, const int32_t *coord)
 {
-    const weft_spec *specs[] = {step->from, step->to};
+    const weft_spec *specs[] = {part->step->from, part->step->to};
     int64_t shapes[2][WEFT_MAX_DIMS + 1] = {{0}};
-    struct wf_shard shard;
+    struct wf_shard room;
 
     for (int i = 0; i < 2; i++) {
-        wf_shard_at(&specs[i]->layout, coord, &shard);
-        memcpy(shapes[i], shard.shape, (size_t)shard.dims * sizeof shapes[i][0]);
-        shapes[i][WEFT_MAX_DIMS] = shard.elements;
+        const struct wf_shard *shard = find_shard(part, &specs[i]->layout, coord, &room);
+        memcpy(shapes[i], shard->shape, (size_t)shard->dims * sizeof shapes[i][0]);
+        shapes[i][WEFT_MAX_DIMS] = shard->elements;
     }
     for (int32_t i = 0; i < seen->count; i++)
         if (memcmp(seen->shapes[i], shapes, sizeof shapes) == 0) return true;
@@ -407,7 +435,7 @@ static bool scratch_on_one_mesh(struct part *part, const struct casting *casting
     if (!first && wf_steps_ranges(step, 1, range) > WF_DISTINCT_MAX) return false;
     do {
         uint64_t mine;
-        if (alike && !first && was_seen(&seen, step, coord)) continue;
+        if (alike && !first && was_seen(&seen, part, coord)) continue;
         mine = rank_scratch(part, casting, one_sided, coord, coord, own);
         if (mine > most) most = mine;
         if (part->messages > WF_SCRATCH_MESSAGES) return false;
@@ -447,9 +475,12 @@ bool wf_step_scratch_count(const struct wf_step *step, bool one_sided, bool firs
 {
     struct casting casting = find_casting(step, one_sided);
     bool own[2] = {!first, !last}, counted;
+    struct table table;
     struct part part;
 
     open_part(&part, step);
+    table.known[0] = table.known[1] = 0;
+    part.table = &table;
     if (!casting.split && casting.place != WEFT_CAST_NONE)
         part.is_cast[casting.place == WEFT_CAST_AFTER] = true;
     if (step->from->layout.mesh == step->to->layout.mesh)

@@ -202,7 +202,7 @@ fails 3 'bytes are needed: File too large' bash -c "ulimit -f 1 && '$weft' resha
 if [[ -e new.weft-partial ]]; then not_so "a file that may not be so large leaves nothing"; fi
 fails 2 'give --layout too' "$weft" reshard hf new --mesh tp=2
 fails 1 'a file per rank needs a folder' "$weft" reshard hf new.safetensors --layout llama
-fails 3 'nowhere/new: the folder that it should be in does not exist' "$weft" reshard hf nowhere/new
+fails 3 'nowhere/new: its folder does not exist' "$weft" reshard hf nowhere/new
 fails 2 'must have as many' "$weft" reshard hf new --layout "$layouts/llama.layout" --mesh 2x2
 fails 2 'the source or the target is missing' "$weft" reshard hf
 fails 2 'one or two checkpoints are needed' "$weft" verify
