@@ -11,46 +11,28 @@
  * inputs, which weft holds. */
 #include "pipeline.h"
 
-#include "kernels.h"
+#include "gpt.h"
 #include "times.h"
 
-#include <weft/weft.h>
-
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        if ((call) != WEFT_OK) {                                                                   \
-            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
-            exit(EXIT_FAILURE);                                                                    \
-        }                                                                                          \
-    } while (0)
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         weft_status status_ = (call);                                                              \
         if (status_ != WEFT_OK) return status_;                                                    \
     } while (0)
 
-enum { STEPS = 50, SEQUENCES = 12 }; /* sequences of a step, on all ranks together */
-
-/* A block of the model, if this rank has it, with the moments of the optimizer. */
-struct block {
-    int count;
-    weft_tensor *stored[MOST_PARAMETERS], *first[MOST_PARAMETERS], *second[MOST_PARAMETERS];
-    weft_tensor *gradients[MOST_PARAMETERS]; /* sums over microbatches; NULL: none yet */
+/* The gradients of a block that this rank has. */
+struct sums {
+    weft_tensor *gradients[MOST_PARAMETERS]; /* over microbatches; NULL: none yet */
     float *dropped[MOST_PARAMETERS];         /* for gradients that nobody wants */
-    weft_fsdp_group *group;
 };
 
 struct model {
-    weft_context *ctx;
-    weft_mesh *mesh, *shards; /* all ranks; those that share this rank's parameters */
-    weft_fsdp *fsdp;
+    weft_mesh *all;  /* ranks; `mesh` has those that share this rank's parameters */
     weft_comm *line; /* the ranks of this pipeline */
     int32_t rank, stages, microbatches, shares;
-    struct block blocks[BLOCKS];
+    struct sums sums[BLOCKS];
     struct batch *batch; /* one microbatch */
     int64_t sequence;    /* the first of this step and pipeline */
     float loss;          /* sum over microbatches; the last stage has it */
@@ -71,55 +53,13 @@ static bool has_block(const struct model *model, const weft_schedule *schedule, 
     return weft_schedule_rank_of(schedule, stage_of(model, block)) == model->rank;
 }
 
-/* A tensor whose rows are split among the ranks that share the stage. */
-static weft_tensor *make(const struct model *model, const struct parameter *p)
+static void make_sums(struct model *model, int index)
 {
-    const int64_t shape[2] = {p->rows, p->columns};
-    weft_placement replicated[WEFT_MAX_AXES] = {{0}};
-    weft_spec *whole, *sharded;
-    weft_tensor *tensor;
+    const struct parameter *p = parameters_of(index, &blocks[index].count);
 
-    MUST(weft_spec_create(model->shards, WEFT_DTYPE_F32, p->columns > 0 ? 2 : 1, shape, replicated,
-                          &whole));
-    MUST(weft_fsdp_shard_spec(whole, "dp", 0, &sharded));
-    MUST(weft_tensor_create(model->ctx, sharded, NULL, &tensor));
-    MUST(weft_tensor_fill(tensor, 0, NULL));
-    weft_spec_release(&whole);
-    weft_spec_release(&sharded);
-    return tensor;
-}
-
-static void make_block(struct model *model, int index)
-{
-    struct block *block = &model->blocks[index];
-    const struct parameter *p = parameters_of(index, &block->count);
-    const weft_fsdp_group_options options = {.struct_size = sizeof options, .shard = "dp"};
-    weft_fsdp_param params[MOST_PARAMETERS] = {{0}};
-
-    for (int i = 0; i < block->count; i++) {
-        weft_random random = {.seed = (uint64_t)(100 * index + i)};
-
-        params[i].tensor = block->stored[i] = make(model, &p[i]);
-        block->first[i] = make(model, &p[i]);
-        block->second[i] = make(model, &p[i]);
-        block->dropped[i] = calloc((size_t)p[i].rows * (size_t)(p[i].columns + 1), sizeof(float));
-        MUST(weft_tensor_fill(block->stored[i], (double)p[i].start, NULL));
-        if (p[i].deviation > 0) /* the same numbers on any number of ranks */
-            MUST(weft_tensor_normal(block->stored[i], &random, 0, (double)p[i].deviation, NULL));
-    }
-    MUST(weft_fsdp_group_create(model->fsdp, (uint32_t)block->count, params, &options,
-                                &block->group));
-}
-
-static void end_block(struct block *block)
-{
-    weft_fsdp_group_release(&block->group);
-    for (int i = 0; i < block->count; i++) {
-        weft_tensor_release(&block->stored[i]);
-        weft_tensor_release(&block->first[i]);
-        weft_tensor_release(&block->second[i]);
-        free(block->dropped[i]);
-    }
+    for (int i = 0; i < blocks[index].count; i++)
+        model->sums[index].dropped[i] =
+            calloc((size_t)p[i].rows * (size_t)(p[i].columns + 1), sizeof(float));
 }
 
 /* ---- distribution: 2. parameters and gradients of a stage ---- */
@@ -130,7 +70,7 @@ static weft_status unshard(void *user, const weft_pipeline_call *call)
 
     for (int b = 0; b < BLOCKS; b++)
         if (stage_of(model, b) == call->stage)
-            TRY(weft_fsdp_unshard_begin(model->blocks[b].group, WEFT_FSDP_FORWARD));
+            TRY(weft_fsdp_unshard_begin(blocks[b].group, WEFT_FSDP_FORWARD));
     return WEFT_OK;
 }
 
@@ -139,7 +79,7 @@ static weft_status reshard(void *user, const weft_pipeline_call *call)
     struct model *model = user;
 
     for (int b = 0; b < BLOCKS; b++)
-        if (stage_of(model, b) == call->stage) TRY(weft_fsdp_reshard(model->blocks[b].group));
+        if (stage_of(model, b) == call->stage) TRY(weft_fsdp_reshard(blocks[b].group));
     return WEFT_OK;
 }
 
@@ -148,39 +88,40 @@ static weft_status reduce(void *user, const weft_pipeline_call *call)
     struct model *model = user;
 
     for (int b = 0; b < BLOCKS; b++) {
-        struct block *block = &model->blocks[b];
+        weft_tensor **gradients = model->sums[b].gradients;
 
         if (stage_of(model, b) != call->stage) continue;
-        TRY(weft_fsdp_reduce_begin(block->group, block->gradients, WEFT_FSDP_KEEP));
-        for (int i = 0; i < block->count; i++)
-            weft_tensor_release(&block->gradients[i]);
+        TRY(weft_fsdp_reduce_begin(blocks[b].group, gradients, WEFT_FSDP_KEEP));
+        for (int i = 0; i < blocks[b].count; i++)
+            weft_tensor_release(&gradients[i]);
     }
     return WEFT_OK;
 }
 
 /* Wait for the gathered parameters of BLOCK. */
-static weft_status take_parameters(const struct model *model, const struct block *block,
-                                   const float **whole)
+static weft_status take_parameters(const struct block *block, const float **whole)
 {
     weft_fsdp_group_info info = {.struct_size = sizeof info};
 
     TRY(weft_fsdp_group_get(block->group, &info));
     if (info.state == WEFT_FSDP_GATHERING) {
         TRY(weft_fsdp_unshard_end(block->group));
-        TRY(weft_stream_wait(model->ctx, NULL, WEFT_FOREVER)); /* the kernels compute on the host */
+        TRY(weft_stream_wait(ctx, NULL, WEFT_FOREVER)); /* the kernels compute on the host */
     }
     for (int i = 0; i < block->count; i++)
         whole[i] = weft_tensor_memory(weft_fsdp_parameter(block->group, (uint32_t)i));
     return WEFT_OK;
 }
 
-/* Where BLOCK's gradients are added up, or, if they are not wanted, dropped. */
-static weft_status take_gradients(struct block *block, bool wanted, float **out)
+/* Where the gradients of block INDEX are added up, or, if they are not wanted, dropped. */
+static weft_status take_gradients(struct model *model, int index, bool wanted, float **out)
 {
-    for (int i = 0; i < block->count; i++) {
-        if (wanted && block->gradients[i] == NULL)
-            TRY(weft_fsdp_gradient_create(block->group, (uint32_t)i, &block->gradients[i]));
-        out[i] = wanted ? weft_tensor_memory(block->gradients[i]) : block->dropped[i];
+    struct sums *sums = &model->sums[index];
+
+    for (int i = 0; i < blocks[index].count; i++) {
+        if (wanted && sums->gradients[i] == NULL)
+            TRY(weft_fsdp_gradient_create(blocks[index].group, (uint32_t)i, &sums->gradients[i]));
+        out[i] = wanted ? weft_tensor_memory(sums->gradients[i]) : sums->dropped[i];
     }
     return WEFT_OK;
 }
@@ -217,7 +158,7 @@ static weft_status compute_inside(struct model *model, const weft_pipeline_call 
     for (; next < BLOCKS - 1 && stage_of(model, next) == call->stage; next++) {
         double begun = seconds_now();
 
-        TRY(take_parameters(model, &model->blocks[next], whole));
+        TRY(take_parameters(&blocks[next], whole));
         forward(next, whole, batch);
         note_time(model, call, next, begun, true);
     }
@@ -250,8 +191,8 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
         float loss;
 
         if (stage_of(model, b) != call->stage) continue;
-        TRY(take_parameters(model, &model->blocks[b], whole));
-        TRY(take_gradients(&model->blocks[b], wanted, gradients));
+        TRY(take_parameters(&blocks[b], whole));
+        TRY(take_gradients(model, b, wanted, gradients));
         loss = backward(b, whole, gradients, batch);
         if (wanted) model->loss += loss;
         note_time(model, call, b, begun, false);
@@ -284,15 +225,15 @@ static void update(struct model *model, int step)
     uint32_t found = 0;
 
     for (int b = 0; b < BLOCKS; b++) {
-        if (model->blocks[b].group == NULL) continue;
-        MUST(weft_fsdp_reduce_end(model->blocks[b].group));
-        for (int i = 0; i < model->blocks[b].count; i++)
-            gradients[found++] = weft_fsdp_gradient(model->blocks[b].group, (uint32_t)i);
+        if (blocks[b].group == NULL) continue;
+        MUST(weft_fsdp_reduce_end(blocks[b].group));
+        for (int i = 0; i < blocks[b].count; i++)
+            gradients[found++] = weft_fsdp_gradient(blocks[b].group, (uint32_t)i);
     }
-    MUST(weft_clip_grad_norm(model->ctx, found, gradients, 1.0, &options, NULL, NULL));
-    MUST(weft_stream_wait(model->ctx, NULL, WEFT_FOREVER));
+    MUST(weft_clip_grad_norm(ctx, found, gradients, 1.0, &options, NULL, NULL));
+    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
     for (int b = 0; b < BLOCKS; b++) {
-        const struct block *block = &model->blocks[b];
+        const struct block *block = &blocks[b];
         double begun = seconds_now();
 
         if (block->group == NULL) continue;
@@ -311,8 +252,7 @@ static float mean_of(const struct model *model)
 {
     float loss = model->loss / (float)(model->microbatches * model->shares);
 
-    MUST(weft_all_reduce(weft_world(model->ctx), &loss, &loss, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM,
-                         NULL));
+    MUST(weft_all_reduce(weft_world(ctx), &loss, &loss, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
     return loss;
 }
 
@@ -329,7 +269,7 @@ static void train(struct model *model, weft_pipeline *pipeline, int32_t share, i
         loss = mean_of(model);
         update(model, step);
         if (step > 1) model->times.step += (float)(seconds_now() - begun), model->times.steps++;
-        if (weft_rank(model->ctx) == 0 && step % 10 == 0)
+        if (weft_rank(ctx) == 0 && step % 10 == 0)
             printf("step %d loss %.6f\n", step, (double)loss);
     }
 }
@@ -383,19 +323,19 @@ static void make_mesh(struct model *model, const char *given)
 {
     char text[128], whole[192];
 
-    snprintf(text, sizeof text, "pp=%d", weft_size(model->ctx));
+    snprintf(text, sizeof text, "pp=%d", weft_size(ctx));
     if (given == NULL) given = text;
     snprintf(whole, sizeof whole, "%s%s%s", strstr(given, "pp=") == NULL ? "pp=1," : "", given,
              strstr(given, "dp=") == NULL ? ",dp=1" : "");
-    MUST(weft_mesh_parse(whole, &model->mesh));
-    if (weft_mesh_size(model->mesh) != weft_size(model->ctx)) {
+    MUST(weft_mesh_parse(whole, &model->all));
+    if (weft_mesh_size(model->all) != weft_size(ctx)) {
         fprintf(stderr, "the mesh %s must have all ranks\n", whole);
         exit(EXIT_FAILURE);
     }
-    MUST(weft_mesh_slice(model->mesh, "dp", weft_rank(model->ctx), &model->shards));
-    MUST(weft_comm_along(weft_world(model->ctx), model->mesh, "pp", &model->line));
+    MUST(weft_mesh_slice(model->all, "dp", weft_rank(ctx), &mesh));
+    MUST(weft_comm_along(weft_world(ctx), model->all, "pp", &model->line));
     model->rank = weft_comm_rank(model->line);
-    model->shares = weft_mesh_size(model->shards);
+    model->shares = weft_mesh_size(mesh);
 }
 
 static weft_schedule *make_schedule(struct model *model, const struct arguments *given)
@@ -433,27 +373,33 @@ int pipeline_main(int argc, char **argv)
     weft_pipeline *pipeline;
     weft_schedule *schedule;
 
-    MUST(weft_init(NULL, &model.ctx));
+    MUST(weft_init(NULL, &ctx));
     make_mesh(&model, given.mesh);
     schedule = make_schedule(&model, &given);
-    MUST(weft_fsdp_create(model.ctx, NULL, &model.fsdp));
+    MUST(weft_fsdp_create(ctx, NULL, &fsdp));
     for (int b = 0; b < BLOCKS; b++)
-        if (has_block(&model, schedule, b)) make_block(&model, b);
+        if (has_block(&model, schedule, b)) {
+            make_block(b, NULL);
+            make_sums(&model, b);
+        }
     MUST(weft_pipeline_create(model.line, schedule, &options, &pipeline));
-    MUST(weft_mesh_coord_of(model.shards, weft_rank(model.ctx), coord));
+    MUST(weft_mesh_coord_of(mesh, weft_rank(ctx), coord));
     train(&model, pipeline, coord[0], given.steps);
-    MUST(times_sum(model.ctx, &model.times));
-    if (weft_rank(model.ctx) == 0 && given.times != NULL &&
+    MUST(times_sum(ctx, &model.times));
+    if (weft_rank(ctx) == 0 && given.times != NULL &&
         !times_write(&model.times, model.batch->count, given.times))
         fprintf(stderr, "%s cannot be written\n", given.times);
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&schedule);
-    for (int b = 0; b < BLOCKS; b++)
-        end_block(&model.blocks[b]);
-    weft_fsdp_release(&model.fsdp);
+    for (int b = 0; b < BLOCKS; b++) {
+        end_block(&blocks[b]);
+        for (int i = 0; i < MOST_PARAMETERS; i++)
+            free(model.sums[b].dropped[i]);
+    }
+    weft_fsdp_release(&fsdp);
     batch_free(model.batch);
-    weft_mesh_release(&model.shards);
-    weft_mesh_release(&model.mesh);
-    weft_context_release(&model.ctx);
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&model.all);
+    weft_context_release(&ctx);
     return EXIT_SUCCESS;
 }
