@@ -134,8 +134,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_begin(weft_fsdp_group *gro
  * weft_fsdp_prefetch_set lists for the phase, unless they are gathered. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_end(weft_fsdp_group *group);
 /* The gathered parameter INDEX, in its gathered layout: a tensor of the group, valid until the
- * parameters are resharded.  It may be changed, but the shards are not.  Borrowed; NULL unless the
- * parameters are gathered and weft_fsdp_unshard_end was called. */
+ * parameters are resharded.  Views of it end then too; memory that was exported must not be used
+ * any more.  It may be changed, but the shards are not.  Borrowed; NULL unless the parameters are
+ * gathered and weft_fsdp_unshard_end was called. */
 WEFT_API weft_tensor *weft_fsdp_parameter(const weft_fsdp_group *group, uint32_t index);
 
 /* Free the gathered parameters, after the work that is on the compute stream now.  It does nothing
