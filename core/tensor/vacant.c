@@ -52,6 +52,7 @@ void wf_tensor_retire(weft_tensor **tensor, const char *cause)
 {
     if (*tensor == NULL) return;
     wf_dependent_remove(&(*tensor)->dependent);
+    if ((*tensor)->context != NULL) wf_dense_free(*tensor);
     refuse_calls(*tensor, cause);
     weft_tensor_release(tensor);
 }
