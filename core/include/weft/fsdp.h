@@ -98,7 +98,9 @@ typedef struct weft_fsdp_group_options {
      * shard and replicate axes, which gives the mean.  docs/training/fsdp.md states when and in
      * which dtype. */
     double divide;
-    bool sum_only; /* divide after the sum, never before or during it */
+    /* Divide after the sum, never before or during it.  It has no effect on gradients that are
+     * added up in another dtype than f32 and bf16, which are divided before and after. */
+    bool sum_only;
     /* A gradient that is absent on this rank counts as zeros, so that ranks may differ in which are
      * absent; every gradient then has the layout and dtype of weft_fsdp_gradient_spec.  Otherwise
      * ranks must not differ, and a gradient that all lack is not reduced. */
