@@ -211,8 +211,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradients_clear(weft_fsdp_group *g
 /* TENSOR, of the same layout, replaces stored parameter INDEX: the group keeps a reference to it
  * and releases the one before.  For the parameter's own tensor it does nothing.  Elements of stored
  * parameters may be set at any time between weft_fsdp_reshard and the next gather, which takes what
- * is there.  WEFT_ERR_INVALID: TENSOR has another layout, or the parameters are gathered.  Not
- * collective, but all ranks make the same call. */
+ * is there.  WEFT_ERR_INVALID: TENSOR has another layout, or the parameters are gathered, or parts
+ * of them are kept.  Not collective, but all ranks make the same call. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_rebind(weft_fsdp_group *group, uint32_t index,
                                                      weft_tensor *tensor);
 
