@@ -14,7 +14,7 @@
  *     then, for each layer:
  *         TRY(weft_fsdp_reduce_end(layer));
  *         update the shards with weft_fsdp_gradient(layer, i) ...
- *         weft_fsdp_gradients_clear(layer);
+ *         TRY(weft_fsdp_gradients_clear(layer));
  *
  * A parameter is a tensor (tensor.h) in the layout in which it is stored between its uses: its
  * shard axes split it, along any dimension and also unevenly, or one owner holds it, or it is
@@ -151,8 +151,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard(weft_fsdp_group *group);
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard_to(weft_fsdp_group *group, int32_t ranks);
 
 /* In PHASE, weft_fsdp_unshard_end of GROUP begins to gather the COUNT groups TARGETS, in this
- * order.  TARGETS is copied; these groups must be released after GROUP, or GROUP's list set again
- * before.  COUNT 0 ends it. */
+ * order.  TARGETS is copied.  After the release of one of these groups, GROUP's list must be set
+ * again before its next weft_fsdp_unshard_end in PHASE.  COUNT 0 ends it. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_prefetch_set(weft_fsdp_group *group,
                                                            enum weft_fsdp_phase phase,
                                                            uint32_t count,
