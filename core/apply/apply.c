@@ -64,7 +64,7 @@ static weft_status read_inputs(struct application *a, weft_tensor *const *inputs
     for (uint32_t i = 0; i < a->inputs; i++) {
         a->specs[i] = NULL;
         if (inputs[i] == NULL) continue;
-        if (!wf_is_usable(inputs[i]->made, WF_KIND_TENSOR)) {
+        if (!wf_tensor_is_usable(inputs[i])) {
             snprintf(what, sizeof what, "inputs[%u]", i);
             return wf_tensor_check(inputs[i], function, what);
         }

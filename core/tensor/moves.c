@@ -9,9 +9,9 @@
 weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
                           const char *function)
 {
-    if (tensor == NULL || !wf_is_usable(tensor->made, WF_KIND_TENSOR))
+    if (tensor == NULL || !wf_tensor_is_usable(tensor))
         return wf_tensor_check(tensor, function, "tensor");
-    if (target == NULL || !wf_is_usable(target->made, WF_KIND_TENSOR))
+    if (target == NULL || !wf_tensor_is_usable(target))
         return wf_tensor_check(target, function, "target");
     if (target->is_read_only) return wf_tensor_check_writable(target, function);
     if (tensor->context == target->context) return WEFT_OK;

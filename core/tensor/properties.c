@@ -19,7 +19,9 @@ const char *weft_tensor_name(const weft_tensor *tensor)
 
 void *weft_tensor_memory(const weft_tensor *tensor)
 {
-    return tensor != NULL ? tensor->locals[0].memory : NULL;
+    bool has_memory = tensor != NULL && (tensor->base == NULL || wf_view_is_current(tensor));
+
+    return has_memory ? tensor->locals[0].memory : NULL;
 }
 
 const int64_t *weft_tensor_strides(const weft_tensor *tensor)

@@ -9,7 +9,12 @@
 weft_status wf_tensor_check(const weft_tensor *tensor, const char *function, const char *argument)
 {
     if (tensor == NULL) return wf_fail_null(function, argument);
-    if (wf_is_usable(tensor->made, WF_KIND_TENSOR)) return WEFT_OK;
+    if (wf_tensor_is_usable(tensor)) return WEFT_OK;
+    if (wf_is_usable(tensor->made, WF_KIND_TENSOR))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: %s cannot be used any more: it is a view of a tensor that lost its "
+                       "memory, as by weft_fsdp_reshard",
+                       function, argument);
     if (tensor->made == wf_ended(WF_KIND_TENSOR))
         return wf_fail(WEFT_ERR_INVALID, "%s: %s cannot be used any more: %s", function, argument,
                        tensor->ended);
@@ -464,6 +469,7 @@ weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, wf_view_pla
     }
     tensor->is_read_only = base->is_read_only;
     tensor->base = weft_tensor_retain(base);
+    tensor->base_vacated = base->vacated;
     wf_tensor_finish(tensor, out);
     return WEFT_OK;
 }

@@ -60,8 +60,10 @@ struct weft_tensor {
 
     struct wf_dependent dependent; /* of the world communicator */
     char ended[WF_CAUSE];
-    void *block; /* the tensor's own memory, of all its shards here; NULL: none */
-    void *given; /* the caller's memory, for RELEASE */
+    uint32_t vacated;      /* how often it lost its memory: see vacant.c */
+    uint32_t base_vacated; /* of a view: that of BASE when the view was made */
+    void *block;           /* the tensor's own memory, of all its shards here; NULL: none */
+    void *given;           /* the caller's memory, for RELEASE */
     void (*release)(void *argument, void *memory);
     void *argument;
     char *name; /* NULL: none */
@@ -74,6 +76,13 @@ struct weft_tensor {
     struct wf_local own;
 };
 
+/* True if VIEW's memory is still that of the tensors of which it is a view. */
+bool wf_view_is_current(const weft_tensor *view);
+static inline bool wf_tensor_is_usable(const weft_tensor *tensor)
+{
+    return wf_is_usable(tensor->made, WF_KIND_TENSOR) &&
+           (tensor->base == NULL || wf_view_is_current(tensor));
+}
 /* WEFT_ERR_INVALID by FUNCTION if TENSOR, its argument named ARGUMENT, cannot be used. */
 weft_status wf_tensor_check(const weft_tensor *tensor, const char *function,
                             const char *argument) WF_NODISCARD;

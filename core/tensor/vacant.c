@@ -1,6 +1,7 @@
 /* vacant.c - tensors whose memory comes and goes, in a block of their owner.
  *
- * While such a tensor is vacant it is marked as ended, so that every call with it is refused. */
+ * While such a tensor is vacant it is marked as ended, so that every call with it is refused.  Its
+ * views know how often it was vacated before, and are refused from the next time on. */
 #include "tensor.h"
 
 #include <stdio.h>
@@ -33,16 +34,25 @@ void wf_tensor_vacate(weft_tensor *tensor, const char *cause)
     for (int32_t i = 0; i < tensor->local_count; i++)
         tensor->locals[i].memory = NULL;
     wf_locals_finish(tensor);
+    tensor->vacated++;
     /* Lists of tensors remember memory. */
     atomic_fetch_add_explicit(&wf_exec_state(tensor->context)->tensors_ended, 1,
                               memory_order_relaxed);
     refuse_calls(tensor, cause);
 }
 
+bool wf_view_is_current(const weft_tensor *view)
+{
+    while (view->base != NULL && view->base_vacated == view->base->vacated)
+        view = view->base;
+    return view->base == NULL;
+}
+
 void wf_tensor_retire(weft_tensor **tensor, const char *cause)
 {
     if (*tensor == NULL) return;
     wf_dependent_remove(&(*tensor)->dependent);
+    if ((*tensor)->context != NULL) wf_dense_free(*tensor);
     refuse_calls(*tensor, cause);
     weft_tensor_release(tensor);
 }

@@ -14,7 +14,7 @@
  *     then, for each layer:
  *         TRY(weft_fsdp_reduce_end(layer));
  *         update the shards with weft_fsdp_gradient(layer, i) ...
- *         weft_fsdp_gradients_clear(layer);
+ *         TRY(weft_fsdp_gradients_clear(layer));
  *
  * A parameter is a tensor (tensor.h) in the layout in which it is stored between its uses: its
  * shard axes split it, along any dimension and also unevenly, or one owner holds it, or it is
@@ -99,7 +99,9 @@ typedef struct weft_fsdp_group_options {
      * shard and replicate axes, which gives the mean.  docs/training/fsdp.md states when and in
      * which dtype. */
     double divide;
-    bool sum_only; /* divide after the sum, never before or during it */
+    /* Divide after the sum, never before or during it.  It has no effect on gradients that are
+     * added up in another dtype than f32 and bf16, which are divided before and after. */
+    bool sum_only;
     /* A gradient that is absent on this rank counts as zeros, so that ranks may differ in which are
      * absent; every gradient then has the layout and dtype of weft_fsdp_gradient_spec.  Otherwise
      * ranks must not differ, and a gradient that all lack is not reduced. */
@@ -137,8 +139,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_begin(weft_fsdp_group *gro
  * weft_fsdp_prefetch_set lists for the phase, unless they are gathered. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_end(weft_fsdp_group *group);
 /* The gathered parameter INDEX, in its gathered layout: a tensor of the group, valid until the
- * parameters are resharded.  It may be changed, but the shards are not.  Borrowed; NULL unless the
- * parameters are gathered and weft_fsdp_unshard_end was called. */
+ * parameters are resharded.  Views of it end then too; memory that was exported must not be used
+ * any more.  It may be changed, but the shards are not.  Borrowed; NULL unless the parameters are
+ * gathered and weft_fsdp_unshard_end was called. */
 WEFT_API weft_tensor *weft_fsdp_parameter(const weft_fsdp_group *group, uint32_t index);
 
 /* Free the gathered parameters, after the work that is on the compute stream now.  It does nothing
@@ -212,8 +215,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradients_clear(weft_fsdp_group *g
 /* TENSOR, of the same layout, replaces stored parameter INDEX: the group keeps a reference to it
  * and releases the one before.  For the parameter's own tensor it does nothing.  Elements of stored
  * parameters may be set at any time between weft_fsdp_reshard and the next gather, which takes what
- * is there.  WEFT_ERR_INVALID: TENSOR has another layout, or the parameters are gathered.  Not
- * collective, but all ranks make the same call. */
+ * is there.  WEFT_ERR_INVALID: TENSOR has another layout, or the parameters are gathered, or parts
+ * of them are kept.  Not collective, but all ranks make the same call. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_rebind(weft_fsdp_group *group, uint32_t index,
                                                      weft_tensor *tensor);
 

@@ -259,16 +259,19 @@ weft_status weft_cp_plan_get(const weft_cp_plan *plan, weft_cp_plan_info *out)
     info.ranks = plan->ranks;
     info.steps = wf_cp_steps(plan);
     info.length = plan->length;
-    for (int32_t c = 0; c < plan->ranks; c++) {
+    for (int32_t c = 0; c < plan->ranks; c++)
+        info.longest = wf_max_i64(info.longest, wf_cp_held(plan, c));
+    if (plan->variant == WEFT_CP_HEADS) { /* all have the same queries and keys, of their heads */
+        uint64_t ranks = (uint64_t)plan->ranks;
+
+        info.work_total = wf_cp_work(plan, 0);
+        info.work_largest = info.work_total / ranks + (info.work_total % ranks != 0);
+    }
+    for (int32_t c = 0; plan->variant != WEFT_CP_HEADS && c < plan->ranks; c++) {
         uint64_t work = wf_cp_work(plan, c);
 
-        info.longest = wf_max_i64(info.longest, wf_cp_held(plan, c));
         info.work_total = wf_add_capped(info.work_total, work);
         if (work > info.work_largest) info.work_largest = work;
-        if (plan->variant != WEFT_CP_HEADS) continue;
-        info.work_total = work; /* every rank has the same queries and keys, of its own heads */
-        info.work_largest = (work + (uint64_t)plan->ranks - 1) / (uint64_t)plan->ranks;
-        info.longest = wf_cp_held(plan, 0);
     }
     return wf_info_write("weft_cp_plan_info", &info, sizeof info, out);
 }

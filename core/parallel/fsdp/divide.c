@@ -1,13 +1,15 @@
 /* divide.c - what gradients are divided by, and when: before, during or after the sum. */
 #include "fsdp.h"
 
+#include <math.h>
+
 /* About the square root of TOTAL: the power of two that keeps both the contributions and their sum
  * in the range of a dtype with few bits for the exponent. */
 static double half_of(double total)
 {
     double half = 1;
 
-    while ((double)(int64_t)(total / half) * half == total && total / half > half)
+    while (floor(total / half) == total / half && total / half > half)
         half *= 2;
     return half;
 }

@@ -185,6 +185,8 @@ weft_status wf_fsdp_kept_spec(const weft_spec *gathered, const weft_placement *p
 
 /* ---- gather.c ---- */
 
+/* Bytes of TENSOR, rounded up, in the block of its group. */
+uint64_t wf_fsdp_room(const weft_tensor *tensor);
 /* Free what is gathered or kept, after the work that is on the compute stream now. */
 weft_status wf_fsdp_drop(weft_fsdp_group *group, const char *function) WF_NODISCARD;
 /* GROUP is released: drop it, and wait for all its work. */

@@ -16,6 +16,14 @@ static weft_status refuse(const weft_fsdp_group *group, const char *function, co
 
 enum { ALIGNMENT = 64 };
 
+uint64_t wf_fsdp_room(const weft_tensor *tensor)
+{
+    uint64_t bytes = wf_tensor_room(tensor);
+
+    if (bytes > INT64_MAX) return bytes;
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 /* Place the gathered parameters, or those that are kept, in BLOCK. */
 static void occupy(weft_fsdp_group *group, bool kept, void *block, weft_stream *stream)
 {
@@ -27,7 +35,7 @@ static void occupy(weft_fsdp_group *group, bool kept, void *block, weft_stream *
 
         if (!wf_fsdp_is_first(group, i)) continue;
         wf_tensor_occupy(tensor, at, stream);
-        at += (wf_tensor_room(tensor) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        at += wf_fsdp_room(tensor);
     }
 }
 
@@ -323,8 +331,7 @@ static weft_status make_all_kept(weft_fsdp_group *group, int32_t ranks)
     for (uint32_t i = 0; i < group->count; i++) {
         if (!wf_fsdp_is_first(group, i)) continue;
         WF_TRY(make_kept(&group->params[i], ranks));
-        group->kept_room +=
-            (wf_tensor_room(group->params[i].kept) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        group->kept_room += wf_fsdp_room(group->params[i].kept);
     }
     group->kept_ranks = ranks;
     return WEFT_OK;

@@ -132,10 +132,10 @@ static weft_status add_param(weft_fsdp_group *group, uint32_t index, const weft_
                     given->replicate != NULL ? given->replicate : options->replicate));
     if (param->same_as < index) return share_param(group, param);
     WF_TRY(make_param(group, param));
-    room = wf_tensor_room(param->gathered);
-    if (room > INT64_MAX - 64 - group->gathered_room)
+    room = wf_fsdp_room(param->gathered);
+    if (room > INT64_MAX - group->gathered_room)
         return wf_fail(WEFT_ERR_NO_MEMORY, "the gathered parameters have 2^63 bytes or more");
-    group->gathered_room += (room + 63) / 64 * 64;
+    group->gathered_room += room;
     return WEFT_OK;
 }
 

@@ -64,10 +64,12 @@ weft_status weft_fsdp_rebind(weft_fsdp_group *group, uint32_t index, weft_tensor
     before = group->params[index].stored;
     if (tensor == before) return WEFT_OK;
     if (group->state != WEFT_FSDP_SHARDED)
-        return wf_fsdp_fail(
-            group,
-            wf_fail(WEFT_ERR_INVALID, "the parameters are gathered; weft_fsdp_reshard first"),
-            function);
+        return wf_fsdp_fail(group,
+                            wf_fail(WEFT_ERR_INVALID, "%s; weft_fsdp_reshard first",
+                                    group->state == WEFT_FSDP_PART_KEPT
+                                        ? "parts of the parameters are kept"
+                                        : "the parameters are gathered"),
+                            function);
     if (tensor->context != group->fsdp->context || tensor->spec != before->spec ||
         !tensor->is_dense || tensor->is_grouped)
         return wf_fsdp_fail(group,

@@ -46,6 +46,8 @@ START_TEST(dtypes_with_a_small_range_divide_before_and_after)
         expect(given, 1 / known[i].before, WEFT_REDUCE_SUM, WEFT_REDUCE_SUM, 1 / known[i].after);
         expect(counted, 1 / known[i].before, WEFT_REDUCE_SUM, WEFT_REDUCE_SUM, 1 / known[i].after);
     }
+    expect(wf_fsdp_division(WEFT_DTYPE_F64, 1, 1, 0x1p66, true), 0x1p-33, WEFT_REDUCE_SUM,
+           WEFT_REDUCE_SUM, 0x1p-33);
     expect(wf_fsdp_division(WEFT_DTYPE_F16, 1, 1, 0, false), 1, WEFT_REDUCE_SUM, WEFT_REDUCE_SUM,
            1);
 }

@@ -195,7 +195,7 @@ static void check_case(const struct cp_case *c)
     weft_cp_plan *plan = make_case(c);
     weft_cp_plan_info info = {.struct_size = sizeof info};
     uint64_t total = 0, largest = 0;
-    int64_t held = 0;
+    int64_t held = 0, longest = 0;
 
     HOLDS(c, weft_cp_plan_get(plan, &info) == WEFT_OK);
     memset(seen, 0, sizeof seen);
@@ -203,6 +203,7 @@ static void check_case(const struct cp_case *c)
         uint64_t work = 0;
 
         held += weft_cp_plan_length(plan, i);
+        longest = wf_max_i64(longest, weft_cp_plan_length(plan, i));
         if (c->options.variant == WEFT_CP_HEADS && i > 0) continue;
         for (int32_t step = 0; step < info.steps; step++)
             mark_step(c, plan, i, step, &work);
@@ -210,7 +211,7 @@ static void check_case(const struct cp_case *c)
         largest = work > largest ? work : largest;
         if (c->options.variant != WEFT_CP_HEADS) HOLDS(c, work == weft_cp_plan_work(plan, i));
     }
-    HOLDS(c, held == c->length && total == info.work_total);
+    HOLDS(c, held == c->length && longest == info.longest && total == info.work_total);
     if (c->options.variant != WEFT_CP_HEADS) HOLDS(c, largest == info.work_largest);
     for (int64_t q = 0; q < c->length; q++)
         for (int64_t k = 0; k < c->length; k++)
