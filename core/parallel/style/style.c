@@ -10,25 +10,28 @@
 static const char function[] = "weft_style_layouts";
 static const char *const part_names[] = {"weight", "bias", "input", "output"};
 
-/* The placement of SPEC on one axis, as text. */
+/* A placement on one axis, as text. */
 struct placed {
-    char text[64];
+    const char *given; /* of the caller, or a constant; NULL: `made` is the text */
+    char made[16];
 };
 
 static struct placed split(int32_t dim)
 {
-    struct placed p;
+    struct placed p = {.given = NULL};
 
-    snprintf(p.text, sizeof p.text, "S(%d)", dim);
+    snprintf(p.made, sizeof p.made, "S(%d)", dim);
     return p;
 }
 
 static struct placed plain(const char *text)
 {
-    struct placed p;
+    return (struct placed){.given = text};
+}
 
-    snprintf(p.text, sizeof p.text, "%s", text);
-    return p;
+static const char *text_of(const struct placed *p)
+{
+    return p->given != NULL ? p->given : p->made;
 }
 
 static weft_status refuse_dims(enum weft_style_part part, const weft_spec *spec, const char *needs)
@@ -96,7 +99,7 @@ static weft_status place(const weft_style *s, enum weft_style_part part, const w
     if (part >= WEFT_STYLE_INPUT) WF_TRY(place_value(s, part, spec, from));
     *to = *from;
     if (part == WEFT_STYLE_INPUT && s->given != NULL) *from = plain(s->given);
-    if (part == WEFT_STYLE_OUTPUT && strcmp(from->text, "P") == 0) *to = plain("R");
+    if (part == WEFT_STYLE_OUTPUT && strcmp(text_of(from), "P") == 0) *to = plain("R");
     if (part == WEFT_STYLE_OUTPUT && s->passed != NULL) *to = plain(s->passed);
     return WEFT_OK;
 }
@@ -146,8 +149,8 @@ weft_status wf_style_place(const weft_style *style, enum weft_style_part part,
 
     WF_TRY(check(style, part, spec, axis));
     WF_TRY(place(style, part, spec, &texts[0], &texts[1]));
-    WF_TRY(wf_fail_named(with_placement(spec, axis, texts[0].text, from), function));
-    status = wf_fail_named(with_placement(spec, axis, texts[1].text, to), function);
+    WF_TRY(wf_fail_named(with_placement(spec, axis, text_of(&texts[0]), from), function));
+    status = wf_fail_named(with_placement(spec, axis, text_of(&texts[1]), to), function);
     if (status != WEFT_OK) weft_spec_release(from);
     return status;
 }

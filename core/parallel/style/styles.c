@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELD = 128 }; /* bytes of a style, without the end */
-
 struct line {
     char *pattern;
     int32_t axis;
     uint32_t number; /* in the text, from 1 */
     weft_style style;
-    char passed[FIELD + 1]; /* of PLACED */
+    char *passed; /* the style as text; the placement of PLACED */
 };
 
 struct weft_styles {
@@ -103,6 +101,7 @@ static weft_status read_style(struct line *line)
         {"sequence", WEFT_STYLE_SEQUENCE, false},       {"loss", WEFT_STYLE_LOSS, false}};
     weft_placement placement[1];
     const char *text = line->passed;
+    weft_status status;
 
     line->style = (weft_style){.struct_size = sizeof line->style};
     for (size_t i = 0; i < WF_COUNT(names); i++)
@@ -115,7 +114,9 @@ static weft_status read_style(struct line *line)
         line->style.kind = WEFT_STYLE_SEQUENCE;
         return WEFT_OK;
     }
-    if (weft_placements_parse(text, 1, placement) != WEFT_OK)
+    status = weft_placements_parse(text, 1, placement);
+    if (status == WEFT_ERR_NO_MEMORY) return status;
+    if (status != WEFT_OK)
         return fail_line(line->number,
                          "column, row, column(embedding), row(embedding), sequence, sequence(D), "
                          "loss, or a placement",
@@ -163,7 +164,6 @@ static weft_status read_line(weft_styles *styles, struct piece text, uint32_t nu
 
     if (axis.length == 0 || text.length == 0)
         return fail_line(number, "a pattern, an axis and a style", pattern);
-    if (text.length > FIELD) return fail_line(number, "a style", text);
     if (styles->count == styles->room) {
         size_t room = styles->room * 2 + 16;
         struct line *lines = wf_realloc(styles->lines, room * sizeof *lines);
@@ -172,16 +172,15 @@ static weft_status read_line(weft_styles *styles, struct piece text, uint32_t nu
         styles->lines = lines;
         styles->room = room;
     }
-    line = &styles->lines[styles->count];
+    line = &styles->lines[styles->count++];
     memset(line, 0, sizeof *line);
     line->number = number;
-    memcpy(line->passed, text.start, text.length);
-    WF_TRY(find_axis(styles, axis, line));
-    WF_TRY(read_style(line));
     line->pattern = wf_strndup(pattern.start, pattern.length);
-    if (line->pattern == NULL) return wf_fail_memory(pattern.length);
-    styles->count++;
-    return WEFT_OK;
+    line->passed = wf_strndup(text.start, text.length);
+    if (line->pattern == NULL || line->passed == NULL)
+        return wf_fail_memory(pattern.length + text.length);
+    WF_TRY(find_axis(styles, axis, line));
+    return read_style(line);
 }
 
 static weft_status read_text(weft_styles *styles, const char *text, const weft_mesh *mesh)
@@ -230,8 +229,10 @@ void weft_styles_release(weft_styles **styles)
         wf_warn_unusable("weft_styles_release", object->made, WF_KIND_STYLES);
         return;
     }
-    for (size_t i = 0; i < object->count; i++)
+    for (size_t i = 0; i < object->count; i++) {
         wf_free(object->lines[i].pattern);
+        wf_free(object->lines[i].passed);
+    }
     wf_free(object->lines);
     weft_mesh_release(&object->mesh);
     object->made = wf_released(WF_KIND_STYLES);

@@ -229,6 +229,39 @@ START_TEST(a_list_gives_layouts_by_name_and_axis)
 }
 END_TEST
 
+/* One size for each of 32 ranks: the text of the placement has 164 bytes. */
+START_TEST(placements_may_be_long)
+{
+    static const char tensor[] = "f32[160032] R";
+    weft_spec *spec = NULL, *want = NULL, *styled = NULL, *out[WEFT_STYLE_LAYOUTS];
+    char placed[256] = "G(0;", text[320];
+    weft_styles *styles;
+
+    for (int i = 0; i < 32; i++)
+        strcat(placed, i == 0 ? "5001" : ",5001");
+    strcat(placed, ")");
+    snprintf(text, sizeof text, "mesh tp=32\nw tp %s\n", placed);
+    ck_assert_msg(weft_styles_parse(text, NULL, &styles) == WEFT_OK, "%s", weft_last_error());
+    ck_assert_int_eq(weft_spec_parse(weft_styles_mesh(styles), tensor, &spec), WEFT_OK);
+    ck_assert_msg(weft_spec_with(spec, placed, &want) == WEFT_OK, "%s", weft_last_error());
+    ck_assert_msg(weft_styles_apply(styles, "w", WEFT_STYLE_WEIGHT, spec, &styled) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_ptr_eq(styled, want);
+    ck_assert_msg(
+        weft_style_layouts(STYLE(.kind = WEFT_STYLE_PLACED, .passed = placed, .given = "R"),
+                           WEFT_STYLE_WEIGHT, spec, 0, out) == WEFT_OK,
+        "%s", weft_last_error());
+    ck_assert_ptr_eq(out[WEFT_STYLE_FROM], spec);
+    ck_assert_ptr_eq(out[WEFT_STYLE_TO], want);
+    for (int i = 0; i < WEFT_STYLE_LAYOUTS; i++)
+        weft_spec_release(&out[i]);
+    weft_spec_release(&styled);
+    weft_spec_release(&want);
+    weft_spec_release(&spec);
+    weft_styles_release(&styles);
+}
+END_TEST
+
 static void refuse_text(const char *text, const char *expected)
 {
     weft_styles *styles = NULL;
@@ -270,5 +303,5 @@ END_TEST
 
 SUITE(parallel_style, column_splits_outputs, row_splits_inputs, sequence_loss_and_placed,
       modules_communicate_no_more_than_published, styles_that_do_not_fit_are_refused,
-      a_list_gives_layouts_by_name_and_axis, malformed_lists_are_refused_with_the_line,
-      no_allocation_failure_leaks)
+      a_list_gives_layouts_by_name_and_axis, placements_may_be_long,
+      malformed_lists_are_refused_with_the_line, no_allocation_failure_leaks)
