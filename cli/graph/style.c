@@ -25,8 +25,8 @@ weft_status graph_style(const struct graph *g, int32_t tensor, uint8_t kind, wef
 struct entry {
     const char *pattern; /* of the styles, or a name */
     char *placements;
-    const char *name;  /* of the parameter */
-    bool is_ambiguous; /* parameters with this pattern have different placements */
+    const char *name; /* of the parameter */
+    bool is_named;    /* the pattern is the name */
 };
 
 /* The longest pattern that gives NAME a layout; NAME itself if none does. */
@@ -52,27 +52,64 @@ static weft_status set_entry(const struct graph *g, const struct graph_tensor *t
     return wf_text_take(&placements, &out->placements);
 }
 
-static void mark_ambiguous(struct entry *entries, size_t count)
+static void name_entry(struct entry *entry)
 {
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < count; j++)
-            if (strcmp(entries[i].pattern, entries[j].pattern) == 0 &&
-                strcmp(entries[i].placements, entries[j].placements) != 0)
-                entries[i].is_ambiguous = true;
-    for (size_t i = 0; i < count; i++)
-        if (entries[i].is_ambiguous) entries[i].pattern = entries[i].name;
+    entry->pattern = entry->name;
+    entry->is_named = true;
 }
 
-/* Names first, then longer patterns before shorter ones: each parameter's own pattern is the first
- * that matches it. */
+/* Parameters with the same pattern and different placements get lines of their own. */
+static void name_ambiguous(struct entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *pattern = entries[i].pattern;
+        bool ambiguous = false;
+
+        for (size_t j = i + 1; j < count && !entries[i].is_named; j++)
+            if (strcmp(pattern, entries[j].pattern) == 0 &&
+                strcmp(entries[i].placements, entries[j].placements) != 0)
+                ambiguous = true;
+        for (size_t j = i; j < count && ambiguous; j++)
+            if (strcmp(pattern, entries[j].pattern) == 0) name_entry(&entries[j]);
+    }
+}
+
+/* Names first, then longer patterns before shorter ones. */
 static int compare_entries(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
     size_t m = strlen(x->pattern), n = strlen(y->pattern);
 
-    if (x->is_ambiguous != y->is_ambiguous) return x->is_ambiguous ? -1 : 1;
+    if (x->is_named != y->is_named) return x->is_named ? -1 : 1;
     if (m != n) return m > n ? -1 : 1;
     return strcmp(x->pattern, y->pattern);
+}
+
+/* The line of the file that gives ENTRY its layout. */
+static const struct entry *find_first(const struct entry *entries, const struct entry *entry)
+{
+    while (!wf_pattern_matches(entries->pattern, entry->name))
+        entries++;
+    return entries;
+}
+
+/* Sort ENTRIES into the order of the file.  A parameter to which the pattern of others gives
+ * another layout gets a line of its own.  Its pattern may leave the file, so all are looked at
+ * again. */
+static void order_entries(struct entry *entries, size_t count)
+{
+    bool again = true;
+
+    while (again) {
+        again = false;
+        qsort(entries, count, sizeof *entries, compare_entries);
+        for (size_t i = 0; i < count; i++) {
+            struct entry *entry = &entries[i];
+            if (strcmp(find_first(entries, entry)->placements, entry->placements) == 0) continue;
+            name_entry(entry);
+            again = true;
+        }
+    }
 }
 
 static weft_status add_entries(const struct graph *g, struct entry *entries, size_t count,
@@ -81,8 +118,8 @@ static weft_status add_entries(const struct graph *g, struct entry *entries, siz
     char mesh[4096];
 
     WF_TRY(weft_mesh_print(g->mesh, mesh, sizeof mesh, NULL));
-    mark_ambiguous(entries, count);
-    qsort(entries, count, sizeof *entries, compare_entries);
+    name_ambiguous(entries, count);
+    order_entries(entries, count);
     wf_text_add(out, "# Written by weft check --style.\nmesh %s\n", mesh);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || strcmp(entries[i].pattern, entries[i - 1].pattern) != 0)

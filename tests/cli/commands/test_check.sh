@@ -129,6 +129,14 @@ write 'param a.weight f32[4,4]' 'param b.weight f32[4,4]' 'c = mm(a.weight, b.we
 check "$graph" --style "$style" --layout-out "$layout" >/dev/null || not_so 'a graph with two patterns'
 contains 'a.weight                             S(0),R' cat "$layout"
 contains 'b.weight                             S(0),S(1)' cat "$layout"
+# So is a parameter to which a longer pattern of a later line would give another layout.
+printf 'mesh tp=2\nl0.* tp R\n*q_proj.weight tp column\n' >"$style"
+write 'param l0.q_proj.weight f32[4,4]' 'param l1.q_proj.weight f32[4,4]' 'c = mm(l0.q_proj.weight, l1.q_proj.weight)' 'output c'
+check "$graph" --style "$style" --layout-out "$layout" >/dev/null || not_so 'a short pattern before a long one'
+is '# Written by weft check --style.
+mesh tp=2
+l0.q_proj.weight                     R
+*q_proj.weight                       S(0)' cat "$layout"
 # A value is moved where its style says; a bias follows its module.
 printf 'mesh tp=2\nw tp column\nb tp column\ny tp R\n' >"$style"
 write 'input x f32[4,8]' 'param w f32[6,8]' 'param b f32[6]' 'y = linear(x, w, b)' 'output y'
