@@ -75,6 +75,15 @@ static weft_status find_comm(const struct builder *b, const struct graph_line *l
 
 /* ---- nodes ---- */
 
+/* A line that computes and moves tensors is one node of communication, because nothing can be put
+ * between its moves and its compute.  Its clause `time` is compute, unless a clause `comm` says
+ * that the line communicates. */
+static void note_compute(struct program *p, const struct graph_line *line, const weft_node *node)
+{
+    if (line->kind != GRAPH_CALL || line->comm != NULL || node->comm < 0) return;
+    if (line->time_ns != GRAPH_UNKNOWN) p->compute += wf_mul_capped(line->time_ns, line->repeat);
+}
+
 /* Bytes of the results of LINE on the first rank. */
 static uint64_t bytes_of(const struct graph *g, const struct graph_line *line)
 {
@@ -174,6 +183,7 @@ static weft_status add_node(struct builder *b, uint32_t index)
     if (line->kind <= GRAPH_PARAM) node->flags |= WEFT_NODE_GIVEN;
     if (is_kept(b, index)) node->flags |= WEFT_NODE_KEPT;
     WF_TRY(find_comm(b, line, &node->comm));
+    note_compute(b->program, line, node);
     if (line->kind == GRAPH_WAIT) node->comm = -1;
     if (line->kind == GRAPH_START && node->comm < 0)
         return wf_fail(WEFT_ERR_INVALID, "graph line %u: the start moves nothing", line->number);

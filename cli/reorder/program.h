@@ -10,6 +10,7 @@ struct program {
     int32_t *inputs;           /* of all nodes */
     char **comms;              /* names of communicators, by number */
     int32_t comm_count;
+    uint64_t compute; /* ns of compute in nodes of communication, whose lines also move tensors */
 };
 
 /* The caller frees *OUT, also after a failure. */

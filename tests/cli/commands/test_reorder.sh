@@ -28,6 +28,17 @@ write 'mesh tp=2' 'input x f32[8] S(0) ; alloc 1K' 'a = relu(x) ; time 1.5us ; a
     'b = relu(a) ; time 2 ms ; comm ring' 'output b'
 json reorder "$graph" --json -- 'it["time_before_ns"] == 1500 + 2000000 and it["exposed_before_ns"] == 2000000' \
     'it["peak_before"] == 3 * 1024 and it["collectives"] == []'
+# Of a line that computes and moves its inputs or its result, the moves alone are exposed, in every order.
+for line in 'y = relu(x) ; to R' 'y = mm(x, x)'; do
+    write 'mesh tp=2' 'input x f32[8,8] S(0)' 'input z f32[8,8] S(0)' "$line" 'h = start(z) ; to R ; time 1us' 'v = wait(h)' 'output v'
+    moves=$(reorder "$graph" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["exposed_before_ns"])')
+    ((moves > 1000)) || not_so "$line communicates"
+    write 'mesh tp=2' 'input x f32[8,8] S(0)' 'input z f32[8,8] S(0)' "$line ; time 1ms" 'h = start(z) ; to R ; time 1us' 'v = wait(h)' 'output v'
+    for pass in iterative raise sink list; do
+        json reorder "$graph" --pass $pass --json -- "it['exposed_before_ns'] == it['exposed_after_ns'] == $moves" \
+            "it['time_before_ns'] == it['time_after_ns'] == $moves + 1000000"
+    done
+done
 # A send that the text marks as communication is not passed by a start.
 write 'mesh tp=2' 'input x f32[8] S(0)' 'a = relu(x) ; time 1ms' 's = relu(a) ; comm ring ; time 1us' \
     'h = start(x) ; to R ; time 1ms' 'y = wait(h)' 'output y' 'output s'
