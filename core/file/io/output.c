@@ -139,32 +139,6 @@ static weft_status clear_partial(struct wf_outputs *output)
     return status;
 }
 
-char *wf_journal_path(const char *path, int32_t part)
-{
-    char tail[32];
-
-    snprintf(tail, sizeof tail, part > 0 ? "%s-%d" : "%s", WF_JOURNAL, part);
-    return wf_output_path(path, tail);
-}
-
-/* Remove the journals of all processes of an earlier run. */
-static weft_status remove_journals(const struct wf_outputs *output)
-{
-    weft_status status = WEFT_OK;
-    bool more = true;
-
-    for (int32_t part = 0; status == WEFT_OK && more; part++) {
-        char *journal = wf_journal_path(output->path, part);
-        if (journal == NULL) return wf_fail_memory(strlen(output->path) + 32);
-        if (unlink(journal) != 0) {
-            more = part == 0;
-            if (errno != ENOENT) status = fail_system(journal);
-        }
-        wf_free(journal);
-    }
-    return status;
-}
-
 /* Open what another process has made and locked. */
 static weft_status join_partial(struct wf_outputs *output)
 {
@@ -181,7 +155,7 @@ static weft_status make_partial(struct wf_outputs *output)
         return fail_system(output->partial);
     WF_TRY(lock_partial(output));
     if (output->mode == WF_OUTPUT_RESUME) return WEFT_OK;
-    WF_TRY(remove_journals(output)); /* before the files that they describe */
+    WF_TRY(wf_journals_remove(output->path)); /* before the files that they describe */
     return clear_partial(output);
 }
 

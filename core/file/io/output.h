@@ -39,6 +39,9 @@ char *wf_output_path(const char *path, const char *tail) WF_NODISCARD;
 /* The journal of process PART: PATH.weft-journal, PATH.weft-journal-1 and so on; NULL: no memory.
  */
 char *wf_journal_path(const char *path, int32_t part) WF_NODISCARD;
+/* Remove the journals of all processes.  In a folder that may not be listed, only the first one,
+ * without which the others mean nothing. */
+weft_status wf_journals_remove(const char *path) WF_NODISCARD;
 
 /* Begin COUNT files, which wf_outputs_open opens.  WEFT_ERR_INVALID: PATH exists and may not be
  * replaced, or another process writes to it.  What an interrupted run left is removed, with its

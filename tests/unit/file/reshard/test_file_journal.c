@@ -163,6 +163,36 @@ START_TEST(a_new_output_has_no_journal)
 }
 END_TEST
 
+/* Of three processes, the second one ended before it had a journal. */
+START_TEST(a_new_output_removes_the_journals_of_all_processes)
+{
+    struct wf_outputs output;
+    struct wf_journal journal;
+    char path[300];
+
+    snprintf(path, sizeof path, "%s", folder_path(&folder, "three"));
+    output = begin_output(path);
+    for (int32_t part = 0; part < 3; part += 2) {
+        OK(wf_journal_begin(&journal, path, part, 3, &plan, false, false));
+        wf_journal_end(&journal, true);
+    }
+    folder_write(&folder, "three.weft-journal-2b", "", 0);
+    folder_write(&folder, "three.weft-journal-", "", 0);
+    folder_write(&folder, "thre.weft-journal-2", "", 0);
+    output.keep = true;
+    wf_outputs_end(&output);
+    ck_assert(path_exists(folder_path(&folder, "three.weft-journal-2")));
+
+    output = begin_output(path);
+    ck_assert(!path_exists(folder_path(&folder, "three.weft-journal")));
+    ck_assert(!path_exists(folder_path(&folder, "three.weft-journal-2")));
+    ck_assert(path_exists(folder_path(&folder, "three.weft-journal-2b")));
+    ck_assert(path_exists(folder_path(&folder, "three.weft-journal-")));
+    ck_assert(path_exists(folder_path(&folder, "thre.weft-journal-2")));
+    wf_outputs_end(&output);
+}
+END_TEST
+
 static weft_status begin_and_end(void *path)
 {
     struct wf_journal_plan found;
@@ -187,4 +217,5 @@ END_TEST
 
 SUITE(file_journal, steps_are_remembered_when_they_are_recorded,
       steps_whose_flush_failed_are_never_recorded, only_files_that_were_written_are_flushed,
-      other_journals_are_refused, a_new_output_has_no_journal, memory_may_run_out_anywhere)
+      other_journals_are_refused, a_new_output_has_no_journal,
+      a_new_output_removes_the_journals_of_all_processes, memory_may_run_out_anywhere)
