@@ -12,10 +12,15 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#if __has_include(<linux/io_uring.h>)
+#include <linux/io_uring.h>
+#endif
 
 enum { FILE_BYTES = (12 << 20) + 4321 };
 
-static int refused_setups, failing_enters;
+static int refused_setups, failing_enters, enters;
 
 long syscall(long number, ...)
 {
@@ -40,8 +45,24 @@ long syscall(long number, ...)
         errno = ENOMEM;
         return -1;
     }
+    enters += number == SYS_io_uring_enter;
     memcpy(&real, &found, sizeof real);
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* This machine permits rings, and has what they need. */
+static bool rings_work(void)
+{
+#ifdef IORING_FEAT_RW_CUR_POS
+    const uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_RW_CUR_POS;
+    struct io_uring_params params = {0};
+    int fd = (int)syscall(SYS_io_uring_setup, 8, &params);
+
+    if (fd >= 0) close(fd);
+    return fd >= 0 && (params.features & needed) == needed;
+#else
+    return false;
+#endif
 }
 
 static char *content; /* of the file "numbers" */
@@ -75,6 +96,26 @@ static void check_ranges(struct wf_inputs *inputs)
     }
     free(got);
 }
+
+START_TEST(long_reads_use_a_ring_where_there_can_be_one)
+{
+    struct wf_inputs inputs;
+    bool can_be = rings_work();
+    uint32_t index;
+
+    write_numbers();
+    OK(wf_inputs_begin(&inputs, folder.path));
+    OK(wf_inputs_add(&inputs, "numbers", &index));
+    enters = 0;
+    OK(wf_inputs_read(&inputs, index, 0, content, WF_RING_LEAST - 1));
+    ck_assert_int_eq(enters, 0);
+    OK(wf_inputs_read(&inputs, index, 0, content, FILE_BYTES));
+    ck_assert_msg((enters > 0) == can_be, "%d calls", enters);
+    ck_assert_int_eq(inputs.rings.idle != NULL, can_be);
+    wf_inputs_end(&inputs);
+    free(content);
+}
+END_TEST
 
 START_TEST(both_ways_read_the_same_bytes)
 {
@@ -167,5 +208,6 @@ START_TEST(a_forked_process_reads_without_the_ring)
 }
 END_TEST
 
-SUITE(file_ring, both_ways_read_the_same_bytes, requests_that_are_not_taken_are_read_without_a_ring,
+SUITE(file_ring, long_reads_use_a_ring_where_there_can_be_one, both_ways_read_the_same_bytes,
+      requests_that_are_not_taken_are_read_without_a_ring,
       the_end_of_the_file_and_errors_end_the_read, a_forked_process_reads_without_the_ring)
