@@ -306,7 +306,9 @@ typedef struct weft_reshard_info {
     int32_t jobs;
     int32_t reserved;
     uint64_t resumed; /* after a run: bytes of elements that an earlier run had written */
-    uint64_t kept;    /* after a failure: steps that `resume` need not do again, of this process */
+    /* After a failure: steps that `resume` need not do again, as far as this process knows: its own
+     * and, if it resumed an earlier run, all of that run. */
+    uint64_t kept;
 } weft_reshard_info;
 
 /* Write the properties of the plan to *OUT. */
