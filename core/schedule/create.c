@@ -7,14 +7,15 @@ static const struct {
     const char *name;
     wf_generator *generate;
     int32_t least_chunks, most_chunks, default_chunks;
+    int32_t actions; /* at least, of a stage for a microbatch */
 } known[] = {
-    {"gpipe", wf_gpipe, 1, 1, 1},
-    {"1f1b", wf_1f1b, 1, 1, 1},
-    {"interleaved", wf_interleaved, 1, INT32_MAX, 2},
-    {"looped-bfs", wf_looped_bfs, 1, INT32_MAX, 2},
-    {"zb1p", wf_zb1p, 1, INT32_MAX, 2},
-    {"zbv", wf_zbv, 2, 2, 2},
-    {"dualpipev", wf_dualpipev, 2, 2, 2},
+    {"gpipe", wf_gpipe, 1, 1, 1, 2},
+    {"1f1b", wf_1f1b, 1, 1, 1, 2},
+    {"interleaved", wf_interleaved, 1, INT32_MAX, 2, 2},
+    {"looped-bfs", wf_looped_bfs, 1, INT32_MAX, 2, 2},
+    {"zb1p", wf_zb1p, 1, INT32_MAX, 2, 3},
+    {"zbv", wf_zbv, 2, 2, 2, 3},
+    {"dualpipev", wf_dualpipev, 2, 2, 2, 2}, /* some backwards have two halves */
 };
 
 const char *weft_schedule_known(uint32_t index)
@@ -74,7 +75,8 @@ static weft_status check_shape(size_t kind, const struct wf_shape *shape)
                        name, known[kind].most_chunks == INT32_MAX ? "at least" : "exactly",
                        known[kind].least_chunks);
     if (!wf_mul_i64(shape->ranks, shape->chunks, &work) ||
-        !wf_mul_i64(work, shape->microbatches, &work) || work > WEFT_SCHEDULE_ACTIONS / 3)
+        !wf_mul_i64(work, shape->microbatches, &work) ||
+        work > WEFT_SCHEDULE_ACTIONS / known[kind].actions)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_schedule_create: %d ranks, %d chunks and %d microbatches make more "
                        "than %lld actions",

@@ -137,6 +137,11 @@ START_TEST(numbers_without_a_schedule_are_refused)
         {"gpipe", 5000, 1, 8, "5000 ranks; from 1 to 4096"},
         {"gpipe", 4, 1, 0, "0 microbatches"},
         {"looped-bfs", 4096, INT32_MAX, INT32_MAX, "more than"},
+        /* 2 or 3 actions for each of 14,000,000 and more: the most is 33,554,432 */
+        {"interleaved", 4, 250000, 14, "in 3 rounds"},
+        {"zb1p", 4, 250000, 14, "more than"},
+        {"dualpipev", 4096, 2, 1800, "needs at least 8192 microbatches"},
+        {"gpipe", 4096, 1, 4097, "more than"},
         {"1F1B", 4, 1, 8, "did you mean 1f1b?"},
     };
 
