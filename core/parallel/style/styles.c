@@ -129,11 +129,12 @@ static weft_status read_style(struct line *line)
 static weft_status read_mesh(weft_styles *styles, struct piece line, uint32_t number,
                              const weft_mesh *mesh)
 {
-    char *text;
+    struct piece all = line;
     weft_status status;
+    char *text;
 
     if (!is_word(take_field(&line), "mesh") || line.length == 0)
-        return fail_line(number, "the mesh, such as \"mesh dp=2,tp=4\"", line);
+        return fail_line(number, "the mesh, such as \"mesh dp=2,tp=4\"", all);
     text = wf_strndup(line.start, line.length);
     if (text == NULL) return wf_fail_memory(line.length);
     status = weft_mesh_parse(text, &styles->mesh);

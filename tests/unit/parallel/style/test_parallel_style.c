@@ -275,6 +275,7 @@ START_TEST(malformed_lists_are_refused_with_the_line)
 {
     refuse_text("", "no line gives the mesh");
     refuse_text("x dp S(0)\n", "styles line 1: expected the mesh");
+    refuse_text("msh dp=2\n", "found \"msh dp=2\"");
     refuse_text("mesh dp=2\n\nx tp S(0)\n", "styles line 3");
     refuse_text("mesh dp=2\nx dp\n", "styles line 2: expected a pattern, an axis and a style");
     refuse_text("mesh dp=2\nx dp rows\n", "found \"rows\"");
