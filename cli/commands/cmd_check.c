@@ -64,7 +64,6 @@ static bool read_styles(const struct cli_command *command, const struct cli_args
         *exit_code = CLI_USAGE;
         return false;
     }
-    wf_text_append(&text, "", 0);
     if (!cli_read_file(command, path, &text, exit_code)) {
         wf_text_free(&text);
         return false;
@@ -90,7 +89,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     if (!read_styles(command, &args, &styles, &exit_code)) return exit_code;
-    wf_text_append(&text, "", 0);
     if (cli_read_file(command, args.rest[0], &text, &exit_code))
         exit_code = check(command, &args, text.data, styles);
     wf_text_free(&text);

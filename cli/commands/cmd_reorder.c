@@ -70,7 +70,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!read_pass(command, &args, &options.pass)) return CLI_USAGE;
     if (!cli_size(command, &args, "memory", 0, &memory)) return CLI_USAGE;
     options.memory_limit = (uint64_t)memory;
-    wf_text_append(&text, "", 0);
     if (cli_read_file(command, args.rest[0], &text, &exit_code)) {
         status = reorder(command, &args, &options, text.data, &out);
         exit_code =

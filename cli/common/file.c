@@ -17,6 +17,7 @@ bool cli_read_file(const struct cli_command *command, const char *path, struct w
         *exit_code = cli_fail_file(command, path, errno);
         return false;
     }
+    wf_text_append(out, "", 0); /* an empty file is a text too */
     errno = 0;
     while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
         wf_text_append(out, bytes, count);

@@ -160,4 +160,5 @@ printf 'mesh 2\n\0' >"$graph"
 fails 1 'is not text' check "$graph"
 fails 3 'No such file' check "$graph.absent"
 fails 2 'give a file' check
+fails 1 'no line gives the mesh' check /dev/null
 finish

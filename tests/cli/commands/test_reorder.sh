@@ -73,4 +73,5 @@ write 'mesh tp=2' 'input x f32[8] S(0)' 'a = relu(x) ; alloc much'
 fails 1 'expected a size' reorder "$graph"
 fails 2 'give a file with a graph' reorder
 fails 2 '--pass is iterative, raise, sink or list, not up' reorder "$graph" --pass up
+fails 1 'no line gives the mesh' reorder /dev/null
 finish
