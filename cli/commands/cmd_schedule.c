@@ -2,6 +2,7 @@
 #include "common/cli.h"
 
 #include "schedule/drawing.h"
+#include "schedule/request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,38 +23,45 @@ static bool is_file(const char *word)
     return strcmp(word, "-") == 0 || strpbrk(word, "./") != NULL;
 }
 
+/* The schedule of the file PATH. */
+static bool read_schedule(const struct cli_command *command, const struct cli_args *args,
+                          const char *path, weft_schedule **out, int *exit_code)
+{
+    static const char *const sizes[] = {"ranks", "chunks", "microbatches"};
+    struct wf_text text = {0};
+    weft_status status;
+
+    for (size_t i = 0; i < WF_COUNT(sizes); i++)
+        if (cli_has(command, args, sizes[i])) {
+            cli_complain(command, "--%s is for a schedule by name; a file has its own sizes",
+                         sizes[i]);
+            *exit_code = CLI_USAGE;
+            return false;
+        }
+    if (!cli_read_file(command, path, &text, exit_code)) {
+        wf_text_free(&text);
+        return false;
+    }
+    status = weft_schedule_parse(text.data, out);
+    wf_text_free(&text);
+    if (status != WEFT_OK) *exit_code = cli_fail(command, status);
+    return status == WEFT_OK;
+}
+
 /* The schedule that the arguments name. */
 static bool make(const struct cli_command *command, const struct cli_args *args,
                  weft_schedule **out, int *exit_code)
 {
-    const char *path = args->rest_count > 0 && is_file(args->rest[0]) ? args->rest[0] : NULL;
-    int64_t ranks, chunks, microbatches;
-    struct wf_text text = {0};
-    weft_status status;
+    int64_t ranks;
 
     *exit_code = CLI_USAGE;
     if (args->rest_count == 0) {
         fprintf(stderr, "weft schedule: give the name of a schedule, or a CSV file\n");
         return false;
     }
+    if (is_file(args->rest[0])) return read_schedule(command, args, args->rest[0], out, exit_code);
     if (!cli_int(command, args, "ranks", 1, WEFT_SCHEDULE_RANKS, 4, &ranks)) return false;
-    if (!cli_int(command, args, "chunks", 0, INT32_MAX, 0, &chunks)) return false;
-    if (!cli_int(command, args, "microbatches", 1, INT32_MAX, 2 * ranks, &microbatches))
-        return false;
-    if (path == NULL) {
-        status = weft_schedule_create(args->rest[0], (int32_t)ranks, (int32_t)chunks,
-                                      (int32_t)microbatches, out);
-    } else {
-        wf_text_append(&text, "", 0);
-        if (!cli_read_file(command, path, &text, exit_code)) {
-            wf_text_free(&text);
-            return false;
-        }
-        status = weft_schedule_parse(text.data, out);
-        wf_text_free(&text);
-    }
-    if (status != WEFT_OK) *exit_code = cli_fail(command, status);
-    return status == WEFT_OK;
+    return schedule_make(command, args, args->rest[0], (int32_t)ranks, 2 * ranks, out, exit_code);
 }
 
 /* Replace *SCHEDULE by what the options make of it. */

@@ -1,6 +1,7 @@
 /* cmd_step.c - `weft step GRAPH`: what a training step costs on a mesh. */
 #include "common/cli.h"
 
+#include "schedule/request.h"
 #include "step/step.h"
 
 #include <stdlib.h>
@@ -83,22 +84,28 @@ static bool read_stragglers(const struct cli_command *command, const char *text,
 static bool read_options(const struct cli_command *command, const struct cli_args *args,
                          struct step_request *out)
 {
-    const char *name = cli_value(command, args, "schedule");
-    int64_t chunks, microbatches, memory, jitter, seed;
+    int64_t memory, jitter, seed;
 
-    if (!cli_int(command, args, "chunks", 0, INT32_MAX, 0, &chunks) ||
-        !cli_int(command, args, "microbatches", 1, INT32_MAX, 1, &microbatches) ||
-        !cli_int(command, args, "jitter", 0, 1000, 0, &jitter) ||
+    if (!cli_int(command, args, "jitter", 0, 1000, 0, &jitter) ||
         !cli_int(command, args, "seed", 0, INT64_MAX, 1, &seed) ||
         !cli_size(command, args, "memory", 0, &memory))
         return false;
-    out->schedule = name != NULL ? name : "1f1b";
-    out->chunks = (int32_t)chunks;
-    out->microbatches = (int32_t)microbatches;
     out->memory_limit = (uint64_t)memory;
     out->jitter = (double)jitter / 100;
     out->seed = (uint64_t)seed;
     return read_stragglers(command, cli_value(command, args, "straggler"), out);
+}
+
+/* The schedule of the mesh's pipeline; without one, a step has one microbatch unless told. */
+static bool make_schedule(const struct cli_command *command, const struct cli_args *args,
+                          struct step_request *request, int *exit_code)
+{
+    const char *name = cli_value(command, args, "schedule");
+    int32_t axis = request->pipeline;
+    int32_t ranks = axis >= 0 ? weft_mesh_axis_size(request->mesh, axis) : 1;
+
+    return schedule_make(command, args, name != NULL ? name : "1f1b", ranks,
+                         axis >= 0 ? 2 * (int64_t)ranks : 1, &request->schedule, exit_code);
 }
 
 /* ---- the command ---- */
@@ -155,10 +162,15 @@ static int simulate(const struct cli_command *command, const struct cli_args *ar
     if (status == WEFT_OK) status = graph_read(text, NULL, &graph);
     if (status == WEFT_OK) status = read_mesh(&graph, cli_value(command, args, "mesh"), request);
     if (status == WEFT_OK) status = graph_check(&graph, costs, false);
-    if (status == WEFT_OK) status = step_simulate(&graph, request, &result);
-    exit_code =
-        status == WEFT_OK ? print(command, args, request, &result) : cli_fail(command, status);
+    if (status != WEFT_OK) {
+        exit_code = cli_fail(command, status);
+    } else if (make_schedule(command, args, request, &exit_code)) {
+        status = step_simulate(&graph, request, &result);
+        exit_code =
+            status == WEFT_OK ? print(command, args, request, &result) : cli_fail(command, status);
+    }
     step_free(&result);
+    weft_schedule_release(&request->schedule);
     graph_free(&graph);
     weft_mesh_release(&request->mesh);
     weft_mesh_release(&request->inner);
@@ -179,7 +191,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     if (!read_options(command, &args, &request)) return CLI_USAGE;
-    wf_text_append(&text, "", 0);
     if (cli_read_file(command, args.rest[0], &text, &exit_code))
         exit_code = simulate(command, &args, &request, text.data);
     wf_text_free(&text);
@@ -197,7 +208,8 @@ const struct cli_command cli_step = {
             CLI_MESH,
             {"schedule", "S", "the pipeline's schedule, as in weft schedule (default: 1f1b)", 0},
             {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
-            {"microbatches", "N", "microbatches of a step (default: 1)", 0},
+            {"microbatches", "N",
+             "microbatches of a step (default: twice the size of pp; 1 without pp)", 0},
             {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",
              0},
             {"memory", "SIZE", "exit with 1 if a rank holds more", 0},

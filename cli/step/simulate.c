@@ -249,19 +249,9 @@ static void summarize(struct simulator *s)
         r->utilisation = work / s->info.ranks / (rate * (double)r->time * 1e-9);
 }
 
-static weft_status make_schedule(struct simulator *s)
+static weft_status lower_schedule(struct simulator *s)
 {
-    const struct step_request *request = s->request;
-    int32_t ranks =
-        request->pipeline >= 0 ? weft_mesh_axis_size(request->mesh, request->pipeline) : 1;
-    weft_schedule *compute = NULL;
-    weft_status status;
-
-    WF_TRY(weft_schedule_create(request->schedule, ranks, request->chunks, request->microbatches,
-                                &compute));
-    status = weft_schedule_lower(compute, WEFT_LOWER_REDUCE, &s->result->schedule);
-    weft_schedule_release(&compute);
-    if (status != WEFT_OK) return status;
+    WF_TRY(weft_schedule_lower(s->request->schedule, WEFT_LOWER_REDUCE, &s->result->schedule));
     s->info.struct_size = sizeof s->info;
     return weft_schedule_get(s->result->schedule, &s->info);
 }
@@ -275,7 +265,7 @@ weft_status step_simulate(const struct graph *graph, const struct step_request *
     weft_status status;
 
     memset(out, 0, sizeof *out);
-    WF_TRY(make_schedule(&s));
+    WF_TRY(lower_schedule(&s));
     out->stages = wf_calloc((size_t)s.info.stages, sizeof *out->stages);
     out->ranks = wf_calloc((size_t)s.info.ranks, sizeof *out->ranks);
     out->update = wf_calloc((size_t)s.info.ranks, sizeof *out->update);

@@ -21,11 +21,10 @@ struct step_stage {
 };
 
 struct step_request {
-    weft_mesh *mesh;  /* all axes */
-    weft_mesh *inner; /* the ranks of a stage */
-    int32_t pipeline; /* the axis of stages; -1: none */
-    const char *schedule;
-    int32_t chunks, microbatches;
+    weft_mesh *mesh;         /* all axes */
+    weft_mesh *inner;        /* the ranks of a stage */
+    int32_t pipeline;        /* the axis of stages; -1: none */
+    weft_schedule *schedule; /* compute actions */
     const weft_cost_table *costs;
     uint64_t memory_limit; /* bytes on a rank; 0: none */
     double jitter;         /* a rank is slower by a random share up to this */
@@ -45,16 +44,17 @@ struct step_result {
     weft_schedule *schedule;
     weft_timeline *timeline; /* of the slowest pipeline */
     struct step_stage *stages;
-    struct step_rank *ranks;  /* by coordinate on the pipeline axis */
-    uint64_t *update;         /* ns, by the same */
-    uint64_t boundary;        /* bytes that a stage sends to the next */
-    uint64_t time;            /* ns of the step */
-    uint64_t bubble, exposed; /* ns on the rank with the most: idle; waiting for communication */
-    uint64_t peak;            /* bytes on the rank that holds most */
-    int32_t pipelines;        /* simulated */
-    uint32_t sync_axes;       /* bit per axis of the inner mesh whose ranks wait for each other */
-    double flops;             /* of the step, of all ranks */
-    double utilisation;       /* of the operations that the ranks could do; 0: not known */
+    struct step_rank *ranks; /* by coordinate on the pipeline axis */
+    uint64_t *update;        /* ns, by the same */
+    uint64_t boundary;       /* bytes that a stage sends to the next */
+    uint64_t time;           /* ns of the step */
+    uint64_t bubble;         /* ns without compute and update, on average over pipeline ranks */
+    uint64_t exposed;        /* ns of waiting for communication, on the rank that waits most */
+    uint64_t peak;           /* bytes on the rank that holds most */
+    int32_t pipelines;       /* simulated */
+    uint32_t sync_axes;      /* bit per axis of the inner mesh whose ranks wait for each other */
+    double flops;            /* of the step, of all ranks */
+    double utilisation;      /* of the operations that the ranks could do; 0: not known */
 };
 
 /* ---- work.c ---- */

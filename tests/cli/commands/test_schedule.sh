@@ -34,11 +34,15 @@ contains 'too large for text' schedule gpipe -n 64 --microbatches 1024
 write '0F0,0B0,0F1,0B1' '1F0,1F1,1B0,1B1'
 fails 1 'rank 0, action 2 (0B0): it waits for 1B0 of rank 1, which waits for 0F1 of rank 0' schedule "$file"
 fails 1 'the rank would hold 8, and its memory limit is 7' schedule gpipe --limit 7
-fails 1 'did you mean zbv?' schedule zvb
-fails 1 'dualpipev on 4 ranks needs at least 8 microbatches, not 4' schedule dualpipev --microbatches 4
+fails 2 'did you mean zbv?' schedule zvb
+fails 2 'dualpipev on 4 ranks needs at least 8 microbatches, not 4' schedule dualpipev --microbatches 4
 fails 2 'give the name of a schedule, or a CSV file' schedule
 write '0F0,0B0' '1F0,1B0'
 is "$(schedule "$file" --csv)" bash -c "'$weft' schedule - --csv <'$file'"
+for option in --ranks --chunks --microbatches; do
+    fails 2 "$option is for a schedule by name" schedule "$file" $option 2
+done
+fails 1 'the text has no actions' schedule - </dev/null
 fails 2 'give only one of' schedule zbv --json --csv
 fails 2 '--ranks' schedule zbv --ranks 0
 fails 3 'No such file' schedule /nonexistent/x.csv

@@ -116,6 +116,15 @@ step "$graph" --mesh pp=4,tp=2 --microbatches 8 --schedule zbv --trace "$out" >/
 json cat "$out" -- 'sum(one["ph"] == "X" and one["name"] != "update" for one in it["traceEvents"]) == 8 * 8 * 3 + 8' \
     'all(one["dur"] > 0 for one in it["traceEvents"] if one["ph"] == "X")'
 expect 1 'a rank holds ' step "$graph" --mesh pp=4,tp=2 --memory 1K
+# Sizes and names are as in weft schedule: twice as many microbatches as ranks of the pipeline.
+for name in gpipe 1f1b dualpipev; do
+    json step "$graph" --mesh pp=4,tp=2 --schedule $name --json -- "it['schedule'] == '$name' and it['microbatches'] == 8"
+done
+json step "$graph" --json -- 'it["microbatches"] == 1'
+fails 2 'did you mean zbv?' step "$graph" --mesh pp=4,tp=2 --schedule zvb
+fails 2 'dualpipev on 4 ranks needs at least 8 microbatches, not 7' \
+    step "$graph" --mesh pp=4,tp=2 --schedule dualpipev --microbatches 7
+fails 1 'no line gives the mesh' step /dev/null
 fails 1 'the graph'"'"'s mesh has the axis tp' step "$graph" --mesh pp=4
 fails 1 'only pp may be added' step "$graph" --mesh pp=4,dp=2,tp=2
 write 'mesh tp=2' 'input x f32[8,8] S(0)' 'y = relu(x)' 'output y'
