@@ -1,6 +1,7 @@
 /* kernel_draws.c - random numbers of regions: every bit is defined by docs/random.md.
  *
- * The expected elements are computed one by one.  Compiled without fused multiply-add. */
+ * The expected elements are computed one by one, with the formulas that plugins may compile too;
+ * known_draws.c would find an error in these.  Compiled without fused multiply-add. */
 #include "conform/checks/kernel_draws.h"
 
 #include "common/arithmetic/random_formulas.h"
@@ -293,6 +294,7 @@ void kit_kernel_draws(struct kit *kit)
             draw_regions(kit, ROW, distribution, dtype, 0);
             draw_regions(kit, ROW, distribution, dtype, ahead);
             draw_regions(kit, STRIDED, distribution, dtype, 0);
+            kit_known_draw(kit, distribution, dtype, names[distribution]);
         }
     for (uint32_t which = 0; kit_region_list(which, 1, &list); which++)
         if (which != ROW && which != STRIDED)

@@ -18,7 +18,7 @@ struct placed {
 
 static struct placed split(int32_t dim)
 {
-    struct placed p = {NULL};
+    struct placed p = {.given = NULL};
 
     snprintf(p.made, sizeof p.made, "S(%d)", dim);
     return p;
