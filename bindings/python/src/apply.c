@@ -207,15 +207,12 @@ PyObject *kernel_raise(struct kernel *kernel, weft_status status)
 
 /* ---- applying ---- */
 
-/* How many outputs the call has.  The cache of choices makes the question cheap. */
+/* How many outputs the call of tensors has. */
 static int count_outputs(const struct opcall *call, uint32_t *out)
 {
-    weft_op_options options = {.struct_size = sizeof options};
-    weft_op_choice_info info = {.struct_size = sizeof info};
     weft_op_call question = call->call;
     const weft_spec **specs = PyMem_Calloc((size_t)call->inputs.count + 1, sizeof *specs);
-    weft_op_choice *choice = NULL;
-    weft_status status;
+    int result;
 
     if (specs == NULL) {
         PyErr_NoMemory();
@@ -224,12 +221,9 @@ static int count_outputs(const struct opcall *call, uint32_t *out)
     for (uint32_t i = 0; i < call->inputs.count; i++)
         specs[i] = weft_tensor_spec(call->inputs.raw[i]);
     question.inputs = specs;
-    status = weft_op_propose(&question, &options, &choice);
-    if (status == WEFT_OK) status = weft_op_choice_get(choice, &info);
-    weft_op_choice_release(&choice);
+    result = opcall_count_outputs(&question, out);
     PyMem_Free(specs);
-    *out = info.outputs;
-    return check(status);
+    return result;
 }
 
 static PyObject *run(context_object *context, struct opcall *call, struct kernel *kernel,

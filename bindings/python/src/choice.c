@@ -105,6 +105,27 @@ static void close_question(struct question *question)
     weft_cost_table_release(&question->costs);
 }
 
+static int check_count(const struct handles *list, uint32_t wanted, const char *name)
+{
+    if (list->items == NULL || list->count == wanted) return 0;
+    PyErr_Format(PyExc_ValueError, "%s has %u entries; the call needs %u", name, list->count,
+                 wanted);
+    return -1;
+}
+
+/* C reads an entry of these lists for each input or output. */
+static int check_counts(const struct question *question)
+{
+    uint32_t outputs;
+
+    if (check_count(&question->fixed_inputs, question->call.inputs.count, "fixed_inputs") < 0)
+        return -1;
+    if (question->fixed_outputs.items == NULL && question->wanted_outputs.items == NULL) return 0;
+    if (opcall_count_outputs(&question->call.call, &outputs) < 0) return -1;
+    if (check_count(&question->fixed_outputs, outputs, "fixed_outputs") < 0) return -1;
+    return check_count(&question->wanted_outputs, outputs, "wanted_outputs");
+}
+
 static int open_question(PyObject *args, PyObject *kwargs, struct question *out)
 {
     static char *names[] = {"name",         "inputs",        "attrs",          "outputs",
@@ -125,7 +146,7 @@ static int open_question(PyObject *args, PyObject *kwargs, struct question *out)
     if (handles_open(fixed_inputs, binding.spec, true, "fixed_inputs", &out->fixed_inputs) < 0 ||
         handles_open(fixed_outputs, binding.spec, true, "fixed_outputs", &out->fixed_outputs) < 0 ||
         handles_open(wanted, binding.spec, true, "wanted_outputs", &out->wanted_outputs) < 0 ||
-        check(weft_cost_table_open(costs, &out->costs)) < 0) {
+        check_counts(out) < 0 || check(weft_cost_table_open(costs, &out->costs)) < 0) {
         close_question(out);
         return -1;
     }

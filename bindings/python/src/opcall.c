@@ -39,6 +39,10 @@ static int read_attr(PyObject *pair, weft_op_attr *attr, int64_t *numbers)
 {
     PyObject *value = PyTuple_GetItem(pair, 1);
 
+    if (!PyUnicode_Check(PyTuple_GetItem(pair, 0))) {
+        PyErr_SetString(PyExc_TypeError, "the name of an attribute must be a str");
+        return -1;
+    }
     attr->name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(pair, 0), NULL);
     if (attr->name == NULL) return -1;
     if (PyLong_Check(value)) {
@@ -184,4 +188,16 @@ void opcall_close(struct opcall *call)
     PyMem_Free(call->numbers);
     PyMem_Free(call->outputs);
     memset(call, 0, sizeof *call);
+}
+
+int opcall_count_outputs(const weft_op_call *call, uint32_t *out)
+{
+    weft_op_choice_info info = {.struct_size = sizeof info};
+    weft_op_choice *choice = NULL;
+    weft_status status = weft_op_propose(call, NULL, &choice);
+
+    if (status == WEFT_OK) status = weft_op_choice_get(choice, &info);
+    weft_op_choice_release(&choice);
+    *out = info.outputs;
+    return check(status);
 }

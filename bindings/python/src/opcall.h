@@ -21,6 +21,9 @@ int opcall_open(const char *name, PyObject *inputs, PyTypeObject *type, PyObject
                 PyObject *outputs, PyObject *mesh, struct opcall *out);
 void opcall_close(struct opcall *call);
 
+/* How many outputs CALL has.  The cache of choices makes the question cheap. */
+int opcall_count_outputs(const weft_op_call *call, uint32_t *out);
+
 /* The dictionary of COUNT attributes. */
 PyObject *attrs_to_python(const weft_op_attr *attrs, uint32_t count);
 

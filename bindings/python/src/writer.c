@@ -2,9 +2,11 @@
 #include "checkpoint.h"
 #include "interrupt.h"
 
+#include <ctype.h>
+
 typedef struct {
     PyObject_HEAD weft_checkpoint_writer *raw; /* NULL: it was closed */
-    PyObject *names;                           /* name -> (index, shape) */
+    PyObject *names;                           /* name -> (index, shape, dtype) */
 } writer_object;
 
 static weft_checkpoint_writer *writer_of(PyObject *self)
@@ -63,14 +65,28 @@ static int open_entries(PyObject *given, struct entries *out)
     return -1;
 }
 
-/* The number of each entry by its name. */
+/* The dtype of weft with the NAME of weft or of safetensors ("F8_E4M3"); WEFT_DTYPE_COUNT: none. */
+static enum weft_dtype dtype_of(const char *name)
+{
+    enum weft_dtype dtype;
+    char plain[32];
+    size_t length = 0;
+
+    for (; *name != 0 && length + 1 < sizeof plain; name++)
+        if (*name != '_') plain[length++] = (char)tolower((unsigned char)*name);
+    plain[length] = 0;
+    return weft_dtype_parse(plain, &dtype) == WEFT_OK ? dtype : WEFT_DTYPE_COUNT;
+}
+
+/* The number, the shape and the dtype of each entry by its name. */
 static PyObject *index_names(const struct entries *entries)
 {
     PyObject *names = PyDict_New();
 
     for (Py_ssize_t i = 0; names != NULL && i < entries->count; i++) {
         PyObject *value =
-            Py_BuildValue("(nN)", i, tuple_of(entries->list[i].dims, entries->list[i].shape));
+            Py_BuildValue("(nNi)", i, tuple_of(entries->list[i].dims, entries->list[i].shape),
+                          (int)dtype_of(entries->list[i].dtype));
 
         if (value == NULL || PyDict_SetItemString(names, entries->list[i].name, value) < 0)
             Py_CLEAR(names);
@@ -151,12 +167,20 @@ static int read_box(PyObject *self, const char *name, PyObject *offset, const st
     Py_ssize_t number;
     PyObject *shape;
     int32_t dims = array->dims;
+    int dtype;
 
     if (entry == NULL) {
         PyErr_Format(PyExc_KeyError, "the checkpoint has no tensor '%s'", name);
         return -1;
     }
-    if (!PyArg_ParseTuple(entry, "nO", &number, &shape)) return -1;
+    if (!PyArg_ParseTuple(entry, "nOi", &number, &shape, &dtype)) return -1;
+    if ((int)array->dtype != dtype) {
+        PyErr_Format(PyExc_TypeError, "tensor %s is %s, the array %s", name,
+                     dtype < WEFT_DTYPE_COUNT ? weft_dtype_name((enum weft_dtype)dtype)
+                                              : "of a dtype that arrays do not have",
+                     weft_dtype_name(array->dtype));
+        return -1;
+    }
     for (int32_t i = 0; i < array->dims; i++)
         start[i] = 0;
     if (offset != Py_None && (dims = numbers_of(offset, start)) < 0) return -1;

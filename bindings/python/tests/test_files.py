@@ -55,6 +55,9 @@ def test_a_writer_without_commit_leaves_nothing(tmp_path):
     with pytest.raises(weft.InvalidError, match="x"):
         with weft.Writer(path, [("x", "f32", (4,))]) as writer:
             writer.write("x", np.ones(2, np.float32))
+    with pytest.raises(TypeError, match="tensor x is bf16, the array f64"):
+        with weft.Writer(path, [("x", "BF16", (4,))]) as writer:
+            writer.write("x", np.ones(4))
     assert not any(tmp_path.iterdir())
 
 

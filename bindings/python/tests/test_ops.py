@@ -29,6 +29,16 @@ def test_layouts_of_outputs_follow_from_rules():
     assert {("f32[8,32] S(0)",), ("f32[8,32] S(1)",), ("f32[8,32] P(sum)",)} <= found
 
 
+def test_lists_have_an_entry_for_each_tensor():
+    x = weft.spec("f32[8,8] R", "4")
+    for name, length in (("fixed_inputs", 2), ("fixed_outputs", 1), ("wanted_outputs", 1)):
+        with pytest.raises(ValueError, match=f"{name} has {length + 1} entries; the call needs {length}"):
+            ops.propose("mm", [x, x], **{name: [None] * (length + 1)})
+        ops.propose("mm", [x, x], **{name: [None] * length})
+    with pytest.raises(TypeError, match="name of an attribute"):
+        ops.check("mm", [x, x], {1: 2})
+
+
 def test_rules_are_registered_and_removed():
     before = ops.digest()
     ops.register("twice_python: a[m n] -> b[m n]; lin a")
