@@ -217,7 +217,7 @@ weft_status weft_experts_create(weft_context *context, const weft_mesh *mesh, co
 {
     weft_experts_options o = {0};
     char index[16];
-    weft_comm *comm;
+    weft_comm *comm = NULL;
     weft_status status;
     weft_experts *e;
 

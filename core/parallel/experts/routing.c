@@ -114,7 +114,7 @@ static void write_words(weft_experts *e, int64_t fault, int64_t value, const wef
         words[WF_EXPERTS_FAULT] = fault;
         words[WF_EXPERTS_VALUE] = value;
     }
-    for (int32_t i = 0; fault == NONE && i < e->options.experts; i++)
+    for (int32_t i = 0; routing != NULL && i < e->options.experts; i++)
         e->sent[(size_t)(i / e->chunk) * words_per_rank(e) + WF_EXPERTS_COUNTS +
                 (size_t)(i % e->chunk)] = wf_routing_kept(routing, i);
 }
