@@ -6,7 +6,7 @@
 #include "weft/context.h"
 #include "weft/launch.h"
 
-/* What a job does with its context. */
+/* The work of a job with its context. */
 typedef weft_status job_function(weft_context *context);
 
 static inline weft_status job_with(const weft_options *options, job_function *run)

@@ -23,7 +23,7 @@ static struct {
     uint64_t blocks;
 } poison = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What a context has in place of its plugin. */
+/* This takes the place of the plugin of a context. */
 struct poison_plugin {
     const weft_plugin *real;
     weft_plugin plugin;

@@ -47,12 +47,14 @@ typedef struct weft_pipeline_values {
 /* Parts of a backward action: B has both, I the first, W the second. */
 enum weft_pipeline_part { WEFT_PIPELINE_INPUTS = 1, WEFT_PIPELINE_WEIGHTS = 2 };
 
-/* What a callback is called for.  Arrays have `input_count` and `output_count` entries.  Memory is
+/* The arguments of a callback.  Arrays have `input_count` and `output_count` entries.  Memory is
  * valid until the callback returns; that of inputs, outputs and output gradients is the same, with
  * the same elements, from the first action of a stage and microbatch that has it to the last. */
 typedef struct weft_pipeline_call {
     size_t struct_size;
-    weft_stream *stream; /* the callback posts its work to it, or completes it before it returns */
+    /* Inputs are complete in the order of this stream.  The callback posts its work to it, or waits
+     * for it and completes its work before it returns. */
+    weft_stream *stream;
     int32_t stage;
     int32_t microbatch;    /* -1 for UNSHARD, RESHARD and REDUCE_GRAD */
     uint32_t kind;         /* enum weft_action_kind */

@@ -119,7 +119,7 @@ static weft_status check_options(const weft_experts_options *o)
     return WEFT_OK;
 }
 
-/* What all ranks along the axis must have in common. */
+/* These values must be equal on all ranks along the axis. */
 struct name {
     int64_t experts, capacity;
 };

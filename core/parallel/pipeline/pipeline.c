@@ -77,7 +77,7 @@ weft_status wf_pipeline_agree(weft_pipeline *pipeline, const char *step, weft_st
     return wf_fail_named(wf_comm_agree(pipeline->comm, label, status, blob, out), function);
 }
 
-/* What all ranks have in common. */
+/* These values must be equal on all ranks. */
 struct common {
     uint64_t digest;
     uint64_t values; /* hash of the given ones */
@@ -210,7 +210,7 @@ static weft_status check_shapes(const weft_pipeline *pipeline)
     return WEFT_OK;
 }
 
-/* What this rank can check and compute alone. */
+/* Check and compute all that needs no other rank. */
 static weft_status read_options(weft_pipeline *pipeline, const weft_comm *comm,
                                 const weft_schedule *schedule, const weft_pipeline_options *options)
 {

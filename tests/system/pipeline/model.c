@@ -61,7 +61,7 @@ static void write_bytes(uint64_t h, const weft_pipeline_tensor *t)
 
 /* ---- computation ---- */
 
-/* What callbacks read has arrived, and ranks take different times. */
+/* Check that the inputs have arrived, and take a time that differs between ranks. */
 static weft_status begin_call(const struct model *model, const weft_pipeline_call *call)
 {
     if (model->context != NULL)
