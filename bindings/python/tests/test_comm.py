@@ -116,7 +116,7 @@ def test_a_rank_that_ends_is_named(tmp_path):
         "world = weft.Comm(context)\n"
         "if rank == 1: raise KeyError('lost')\n"
         "try: world.all_reduce(np.ones(4))\n"
-        "except weft.Error as error: print('survivor:', type(error).__name__, error)\n"
+        "except weft.Error as error: print('survivor:', type(error).__name__, error.rank, error)\n"
     )
     processes = [
         subprocess.Popen(
@@ -125,5 +125,5 @@ def test_a_rank_that_ends_is_named(tmp_path):
         for rank in range(2)
     ]  # fmt: skip
     outputs = [process.communicate(timeout=60)[0] for process in processes]
-    assert "survivor: PeerError" in outputs[0] and "rank 1" in outputs[0], outputs
+    assert "survivor: PeerError 1 " in outputs[0] and "rank 1" in outputs[0], outputs
     assert "KeyError: 'lost'" in outputs[1]

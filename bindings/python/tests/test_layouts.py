@@ -56,6 +56,7 @@ def test_errors_are_exceptions_of_their_status():
     with pytest.raises(weft.ParseError, match="position 6") as caught:
         weft.spec("f32[8", "2")
     assert caught.value.code == -13 and caught.value.name == "ERR_PARSE"
+    assert caught.value.rank is None
     assert isinstance(caught.value, ValueError) and isinstance(caught.value, weft.Error)
     with pytest.raises(weft.NotFoundError):
         weft.mesh("dp=2").slice("tp", 0)

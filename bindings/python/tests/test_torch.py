@@ -103,6 +103,8 @@ def test_dtensors_are_converted_and_moved(tmp_path):
         x = distribute_tensor(whole, mesh, [Shard(0), Shard(1)])
         moved = wt.redistribute(x, line, [Shard(1)])
         assert torch.equal(moved.full_tensor(), whole)
+        some = wt.full_tensor(x, ranks=[0, 3])
+        assert torch.equal(some, whole) if rank in (0, 3) else some.numel() == 0
         tensor = wt.from_dtensor(x)
         tensor.fill(3)
         assert (x.to_local() == 3).all()

@@ -1,13 +1,19 @@
 """The exceptions of weft: one class for each status of the C library."""
 
 import builtins
+import re
 
 
 class Error(Exception):
-    """A call of weft failed.  `code` is the status, `name` its name, such as "ERR_TIMEOUT"."""
+    """A call of weft failed.
+
+    `code` is the status, `name` its name, such as "ERR_TIMEOUT", and `rank` the first rank that the text
+    names, or None.
+    """
 
     code = 0
     name = ""
+    rank: int | None = None
 
 
 class InvalidError(Error, ValueError):
@@ -104,4 +110,6 @@ def error_of(code, name, text):
     error = BY_CODE.get(code, Error)(text)
     error.code = code
     error.name = name
+    named = re.search(r"\brank (\d+)\b", text)
+    error.rank = int(named[1]) if named else None
     return error

@@ -277,15 +277,18 @@ static void release_works(weft_pipeline *pipeline)
     }
 }
 
-/* The communicator has failed, and the messages with it.  They no longer use the memory of slots,
- * and the error of the run is the last one. */
-static void end_messages(weft_pipeline *pipeline, weft_status status)
+/* The communicator has failed, and the messages with it.  They and the work of callbacks no longer
+ * use the memory of slots, and the error of the run is the last one. */
+static void end_work(weft_pipeline *pipeline, weft_status status)
 {
     char text[1024];
 
     snprintf(text, sizeof text, "%s", weft_last_error());
     if (wf_channels_drain(pipeline) != WEFT_OK)
         wf_log(WF_LOG_DEBUG, "messages of a pipeline ended: %s", weft_last_error());
+    if (!pipeline->is_inline &&
+        weft_stream_wait(pipeline->context, pipeline->options.compute, WEFT_FOREVER) != WEFT_OK)
+        wf_log(WF_LOG_DEBUG, "the work of a pipeline ended: %s", weft_last_error());
     (void)wf_fail(status, "%s", text);
 }
 
@@ -305,7 +308,7 @@ weft_status weft_pipeline_run(weft_pipeline *pipeline)
     if (status == WEFT_OK) status = finish(pipeline);
     if (status != WEFT_OK) {
         status = wf_comm_give_up(pipeline->comm, status, function);
-        end_messages(pipeline, status);
+        end_work(pipeline, status);
     }
     release_works(pipeline);
     pipeline->state = status == WEFT_OK ? WF_PIPELINE_READY : WF_PIPELINE_FAILED;

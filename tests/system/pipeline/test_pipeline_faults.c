@@ -47,7 +47,7 @@ static weft_status end(struct job *job)
 /* ---- callbacks that fail ---- */
 
 static int32_t failing_stage, failing_microbatch;
-static bool fails_backward;
+static bool fails_backward, has_stream;
 
 static weft_status forward(void *user, const weft_pipeline_call *call)
 {
@@ -78,6 +78,7 @@ static weft_status fail_one(void *unused)
     rank = weft_rank(job.ctx);
     job.options.forward = forward;
     job.options.backward = backward;
+    if (has_stream) WF_TRY(weft_stream_create(job.ctx, &job.options.compute));
     WF_TRY(make(&job));
     snprintf(where, sizeof where, "rank %d: stage %d, microbatch %d (%d%s%d): the kernel",
              failing_stage, failing_stage, failing_microbatch, failing_stage,
@@ -87,6 +88,8 @@ static weft_status fail_one(void *unused)
     HOLDS(weft_pipeline_run(job.pipeline) != WEFT_OK);
     HOLDS(strstr(weft_last_error(), where) != NULL);
     HOLDS(weft_comm_async_error(weft_world(job.ctx)) == WEFT_OK);
+    weft_pipeline_release(&job.pipeline);
+    weft_stream_release(job.ctx, &job.options.compute);
     return end(&job);
 }
 
@@ -101,6 +104,7 @@ START_TEST(the_error_of_a_callback_reaches_all_ranks)
         failing_stage = places[i].stage;
         failing_microbatch = places[i].microbatch;
         fails_backward = places[i].backward;
+        has_stream = i % 2 == 1;
         ck_assert_msg(weft_threads_run(RANKS, fail_one, NULL) == WEFT_OK, "%s", weft_last_error());
     }
 }
