@@ -109,6 +109,28 @@ static weft_status count_softmax(weft_context *context)
     return WEFT_OK;
 }
 
+/* Sums of integers, also those of runs, are i64. */
+static weft_status expect_i64(void *user, const weft_op_run *run)
+{
+    (void)user;
+    return weft_spec_dtype(run->outputs[0].spec) == WEFT_DTYPE_I64
+               ? WEFT_OK
+               : weft_fail(WEFT_ERR_INTERNAL, "%s is not i64", run->name);
+}
+
+static weft_status sum_integers(weft_context *context)
+{
+    const weft_op_call scan = call_of("cumsum", 1, &dim_1, 1);
+    weft_tensor *x, *y = NULL;
+
+    WF_TRY(make(context, "4", "i32[8,64] S(1)", &x));
+    WF_TRY(weft_op_apply_phases(context, &scan, &x, expect_i64, NULL, NULL, &y));
+    HOLDS(prints(y, "i64[8,64] S(1)"));
+    weft_tensor_release(&x);
+    weft_tensor_release(&y);
+    return WEFT_OK;
+}
+
 static weft_status count_norms(weft_context *context)
 {
     const weft_op_attr dims = {.name = "dims", .kind = WEFT_ATTR_INT, .integer = 1};
@@ -191,6 +213,7 @@ static weft_status count_all(void *unused)
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(count_softmax(context));
     WF_TRY(count_norms(context));
+    WF_TRY(sum_integers(context));
     WF_TRY(count_best(context));
     WF_TRY(count_loss(context));
     weft_context_release(&context);
