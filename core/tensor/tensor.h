@@ -77,7 +77,12 @@ struct weft_tensor {
 };
 
 /* True if VIEW's memory is still that of the tensors of which it is a view. */
-bool wf_view_is_current(const weft_tensor *view);
+static inline bool wf_view_is_current(const weft_tensor *view)
+{
+    while (view->base != NULL && view->base_vacated == view->base->vacated)
+        view = view->base;
+    return view->base == NULL;
+}
 static inline bool wf_tensor_is_usable(const weft_tensor *tensor)
 {
     return wf_is_usable(tensor->made, WF_KIND_TENSOR) &&

@@ -41,13 +41,6 @@ void wf_tensor_vacate(weft_tensor *tensor, const char *cause)
     refuse_calls(tensor, cause);
 }
 
-bool wf_view_is_current(const weft_tensor *view)
-{
-    while (view->base != NULL && view->base_vacated == view->base->vacated)
-        view = view->base;
-    return view->base == NULL;
-}
-
 void wf_tensor_retire(weft_tensor **tensor, const char *cause)
 {
     if (*tensor == NULL) return;
