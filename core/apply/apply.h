@@ -42,7 +42,7 @@ weft_status wf_apply_agree(weft_context *context, const weft_spec *spec) WF_NODI
 
 /* ---- apply.c ---- */
 
-enum { WF_ANY_OUTPUTS = UINT32_MAX };
+#define WF_ANY_OUTPUTS UINT32_MAX
 
 /* weft_op_apply of an operator with KNOWN outputs.  WEFT_ERR_INVALID: its rule has another
  * number. */
