@@ -2,6 +2,7 @@
  * are too long for the cache of ops, and are compared where they are. */
 #include "apply.h"
 
+#include "ops/bind/attrs.h"
 #include "ops/ops.h"
 
 #include <string.h>
@@ -19,30 +20,6 @@ struct wf_long_call {
 
 /* ---- attributes ---- */
 
-static uint64_t bits_of(double real)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &real, sizeof bits);
-    return bits;
-}
-
-static bool same_value(const weft_op_attr *a, const weft_op_attr *b)
-{
-    if (a->kind != b->kind) return false;
-    switch (a->kind) {
-    case WEFT_ATTR_INT:
-        return a->integer == b->integer;
-    case WEFT_ATTR_REAL:
-        return bits_of(a->real) == bits_of(b->real);
-    case WEFT_ATTR_LIST:
-        return a->count == b->count &&
-               (a->count == 0 || memcmp(a->list, b->list, a->count * sizeof *a->list) == 0);
-    default:
-        return strcmp(a->text, b->text) == 0;
-    }
-}
-
 static bool same_attrs(const struct wf_long_call *kept, const weft_op_call *call)
 {
     if (kept->attr_count != call->attr_count) return false;
@@ -51,7 +28,7 @@ static bool same_attrs(const struct wf_long_call *kept, const weft_op_call *call
 
         if (attr->name == NULL || strcmp(kept->attrs[i].name, attr->name) != 0) return false;
         if (kept->attrs[i].kind != attr->kind) return false;
-        if (kept->matters[i] && !same_value(&kept->attrs[i], attr)) return false;
+        if (kept->matters[i] && !wf_attr_same_value(&kept->attrs[i], attr)) return false;
     }
     return true;
 }

@@ -234,7 +234,7 @@ void train_parallel(const char *text, bool is_split, int steps)
 
     make_mesh(&job, text);
     make_part(&job, is_split);
-    own = (size_t)(job.part.own * WIDTH);
+    own = (size_t)job.part.own * WIDTH;
     job.batch = batch_create(job.part.count);
     job.last = calloc(own + 1, sizeof *job.last);
     job.slope = calloc(own + 1, sizeof *job.slope);

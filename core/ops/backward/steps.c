@@ -154,17 +154,6 @@ static weft_status keep_call(weft_op_backward *b, const weft_op_call *call,
     return WEFT_OK;
 }
 
-static bool same_attr(const weft_op_attr *a, const weft_op_attr *b)
-{
-    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind) return false;
-    if (a->kind == WEFT_ATTR_TEXT) return strcmp(a->text, b->text) == 0;
-    if (a->kind == WEFT_ATTR_LIST)
-        return a->count == b->count &&
-               (a->count == 0 || memcmp(a->list, b->list, a->count * sizeof *a->list) == 0);
-    return a->kind == WEFT_ATTR_INT ? a->integer == b->integer
-                                    : memcmp(&a->real, &b->real, sizeof a->real) == 0;
-}
-
 static bool same_call(const weft_op_gradient_call *known, const weft_op_call *call,
                       const struct wf_operands *operands)
 {
@@ -176,7 +165,9 @@ static bool same_call(const weft_op_gradient_call *known, const weft_op_call *ca
             known->operands[i].index != operands->list[i].index)
             return false;
     for (uint32_t i = 0; i < call->attr_count; i++)
-        if (!same_attr(&known->call->attrs[i], &call->attrs[i])) return false;
+        if (strcmp(known->call->attrs[i].name, call->attrs[i].name) != 0 ||
+            !wf_attr_same_value(&known->call->attrs[i], &call->attrs[i]))
+            return false;
     return true;
 }
 

@@ -49,6 +49,30 @@ const weft_op_attr *wf_attr_find(const weft_op_call *call, const char *name, siz
     return NULL;
 }
 
+static uint64_t bits_of(double real)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &real, sizeof bits);
+    return bits;
+}
+
+bool wf_attr_same_value(const weft_op_attr *a, const weft_op_attr *b)
+{
+    if (a->kind != b->kind) return false;
+    switch (a->kind) {
+    case WEFT_ATTR_INT:
+        return a->integer == b->integer;
+    case WEFT_ATTR_REAL:
+        return bits_of(a->real) == bits_of(b->real);
+    case WEFT_ATTR_LIST:
+        return a->count == b->count &&
+               (a->count == 0 || memcmp(a->list, b->list, a->count * sizeof *a->list) == 0);
+    default:
+        return strcmp(a->text, b->text) == 0;
+    }
+}
+
 bool wf_attr_number(const weft_op_attr *attr, double *out)
 {
     if (attr->kind == WEFT_ATTR_INT)

@@ -8,6 +8,8 @@
 /* WEFT_ERR_INVALID: an attribute has no name, an unknown kind, or no value. */
 weft_status wf_attrs_check(const char *function, const weft_op_call *call) WF_NODISCARD;
 const weft_op_attr *wf_attr_find(const weft_op_call *call, const char *name, size_t length);
+/* The kinds and values are the same; reals have the same bits. */
+bool wf_attr_same_value(const weft_op_attr *a, const weft_op_attr *b);
 /* True if the attribute is a number; a list of one number is one. */
 bool wf_attr_number(const weft_op_attr *attr, double *out);
 /* False if the attribute is absent, is not a number, or has a fraction. */
