@@ -59,6 +59,14 @@ static enum gpu_kernel kernel_of(const weft_draw *draw, uint32_t *variant)
                                                   : GPU_KERNEL_DRAW_INTEGERS;
 }
 
+/* RANGE 0 is all values of the word; kernels of at most four bytes get their number. */
+static uint64_t range_of(const weft_draw *draw)
+{
+    bool is_short = plug_dtype_bytes(draw->dtype) <= 4;
+
+    return draw->range == 0 && is_short ? UINT64_C(1) << 32 : draw->range;
+}
+
 static void set_args(const weft_draw *draw, struct wk_draw_args *args)
 {
     *args = (struct wk_draw_args){
@@ -77,7 +85,7 @@ static void set_args(const weft_draw *draw, struct wk_draw_args *args)
         .width = draw->width,
         .threshold = draw->threshold,
         .least = draw->least,
-        .range = draw->range,
+        .range = range_of(draw),
     };
     for (uint32_t r = 0; r < WK_DRAW_ROUNDS; r++) {
         args->keys[r][0] = (uint32_t)draw->seed + r * PHILOX_WEYL_0;
