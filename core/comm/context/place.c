@@ -188,15 +188,17 @@ static weft_status find_by_exchange(const struct way *way)
     struct wf_job_key key;
     struct card mine, *cards = wf_calloc((size_t)context->size, sizeof *cards);
     weft_status status;
+    uint64_t failures;
 
     if (cards == NULL) return wf_fail_memory((size_t)context->size * sizeof *cards);
     memset(&mine, 0, sizeof mine); /* its padding crosses the wire too */
     mine.host = wf_identity(context->config->host_id).host;
     if (context->rank == 0) mine.status = offer(way, &mine);
     if (mine.status != WEFT_OK) snprintf(mine.text, sizeof mine.text, "%s", weft_last_error());
+    failures = wf_failure_count();
     status = exchange->all_gather(exchange->self, &mine, cards, sizeof mine);
     if (status != WEFT_OK)
-        status = wf_fail(status, "weft_init: weft_options.exchange failed");
+        status = wf_fail_callback(status, failures, "weft_init: weft_options.exchange");
     else
         status = check_cards(cards, context->size);
     if (status == WEFT_OK)
