@@ -73,7 +73,8 @@ static int take_dl(struct array *array, const weft_dl_tensor *dl)
 
 /* ---- __dlpack__ ---- */
 
-static PyObject *call_dlpack(PyObject *object, PyObject *stream)
+/* Without a stream, a producer orders its work before the default stream of its device. */
+static PyObject *call_dlpack(PyObject *object)
 {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = NULL, *words = NULL;
     PyObject *capsule = NULL;
@@ -81,9 +82,7 @@ static PyObject *call_dlpack(PyObject *object, PyObject *stream)
     if (method == NULL) return NULL;
     none = PyTuple_New(0);
     words = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
-    if (none != NULL && words != NULL &&
-        (stream == NULL || PyDict_SetItemString(words, "stream", stream) == 0))
-        capsule = PyObject_Call(method, none, words);
+    if (none != NULL && words != NULL) capsule = PyObject_Call(method, none, words);
     if (capsule == NULL && words != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear(); /* a producer from before DLPack 1.0 */
         if (PyDict_DelItemString(words, "max_version") == 0)
@@ -95,9 +94,9 @@ static PyObject *call_dlpack(PyObject *object, PyObject *stream)
     return capsule;
 }
 
-static int open_dlpack(PyObject *object, PyObject *stream, struct array *array)
+static int open_dlpack(PyObject *object, struct array *array)
 {
-    PyObject *capsule = call_dlpack(object, stream);
+    PyObject *capsule = call_dlpack(object);
     const weft_dl_tensor *dl = NULL;
 
     if (capsule == NULL) return -1;
@@ -222,7 +221,7 @@ static int refuse_object(PyObject *object)
     return -1;
 }
 
-int array_open(PyObject *object, PyObject *stream, struct array *out)
+int array_open(PyObject *object, struct array *out)
 {
     int result;
 
@@ -235,7 +234,7 @@ int array_open(PyObject *object, PyObject *stream, struct array *out)
         return 0;
     } else if (PyObject_HasAttrString(object, "__dlpack__")) {
         PyErr_Clear();
-        result = open_dlpack(object, stream, out);
+        result = open_dlpack(object, out);
     } else {
         return refuse_object(object);
     }
@@ -305,6 +304,6 @@ PyObject *array_empty(PyObject *like, const struct array *opened, int32_t dims,
     if (check(weft_dtype_to_dlpack(dtype, &prototype.dtype)) < 0) return NULL;
     object = opened->exchange != NULL ? exchange_empty(opened, &prototype)
                                       : python_empty(like, dims, shape, dtype);
-    if (object != NULL && array_open(object, NULL, out) < 0) Py_CLEAR(object);
+    if (object != NULL && array_open(object, out) < 0) Py_CLEAR(object);
     return object;
 }

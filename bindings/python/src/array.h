@@ -33,9 +33,8 @@ struct array {
     bool has_view;
 };
 
-/* Read OBJECT.  The caller closes *OUT after success.  With a STREAM that is not NULL, a producer
- * without the exchange table orders its work before that stream, as __dlpack__ states. */
-int array_open(PyObject *object, PyObject *stream, struct array *out);
+/* Read OBJECT.  The caller closes *OUT after success. */
+int array_open(PyObject *object, struct array *out);
 void array_close(struct array *array);
 
 /* A new array of the library of LIKE, on its device, with this shape and dtype; *OUT is it, opened.

@@ -264,7 +264,7 @@ static int open_target(PyObject *target, uint64_t needed, struct array *out)
 {
     uint64_t bytes;
 
-    if (array_open(target, NULL, out) < 0) return -1;
+    if (array_open(target, out) < 0) return -1;
     bytes = weft_dtype_bytes(out->dtype);
     for (int32_t i = 0; i < out->dims; i++)
         bytes *= (uint64_t)out->shape[i];

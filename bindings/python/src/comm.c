@@ -137,7 +137,7 @@ static int open_side(PyObject *object, bool written, const char *name, struct ar
                      bool *is_open)
 {
     if (object == Py_None) return 0;
-    if (array_open(object, NULL, array) < 0) return -1;
+    if (array_open(object, array) < 0) return -1;
     *is_open = true;
     if (!array->is_dense)
         PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);

@@ -14,7 +14,7 @@ static PyObject *describe(PyObject *module, PyObject *object)
     PyObject *shape, *result = NULL;
 
     (void)module;
-    if (array_open(object, NULL, &array) < 0) return NULL;
+    if (array_open(object, &array) < 0) return NULL;
     shape = PyTuple_New(array.dims);
     for (int32_t i = 0; shape != NULL && i < array.dims; i++) {
         PyObject *size = PyLong_FromLongLong(array.shape[i]);
@@ -115,7 +115,7 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
     context = context_of(given);
     from = context != NULL ? spec_of(source, "source") : NULL;
     to = from != NULL ? spec_of(target, "target") : NULL;
-    if (to == NULL || array_open(object, NULL, &in) < 0) return NULL;
+    if (to == NULL || array_open(object, &in) < 0) return NULL;
     if (shard_fits(&in, from, weft_rank(context->raw), "array") < 0 ||
         check_dense(&in, "array", false) < 0)
         goto fail;
@@ -124,7 +124,7 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
         out = array_empty(object, &in, shard.dims, shard.shape, weft_spec_dtype(to), &result);
         if (out == NULL) goto fail;
     } else {
-        if (array_open(out, NULL, &result) < 0) goto fail;
+        if (array_open(out, &result) < 0) goto fail;
         Py_INCREF(out);
     }
     failed = shard_fits(&result, to, weft_rank(context->raw), "out") < 0 ||
@@ -300,7 +300,7 @@ static int open_item(bound_object *self, PyObject *item, bool written, struct op
     const weft_spec *spec = written ? self->to[i] : self->from[i];
     const char *name = written ? "target" : "source";
 
-    if (array_open(item, NULL, array) < 0) return -1;
+    if (array_open(item, array) < 0) return -1;
     opened->count++;
     if ((array->dtype != weft_spec_dtype(spec) || !has_shape(array, shard)) &&
         shard_fits(array, spec, weft_rank(self->context->raw), name) < 0)

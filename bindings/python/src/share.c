@@ -78,6 +78,20 @@ static PyObject *capsule_of(struct shared *shared, weft_dl_versioned *inner, PyO
     return capsule;
 }
 
+/* DEVICE is None, or the type and number of the tensor's own device. */
+static int check_device(const weft_dl_versioned *inner, PyObject *device)
+{
+    const weft_dl_device *own = &inner->tensor.device;
+    int type, number;
+
+    if (device == Py_None) return 0;
+    if (!PyArg_ParseTuple(device, "ii:dl_device", &type, &number)) return -1;
+    if (type == (int)own->type && number == (int)own->id) return 0;
+    PyErr_Format(PyExc_BufferError, "the tensor is on device (%d, %d), not on (%d, %d)",
+                 (int)own->type, (int)own->id, type, number);
+    return -1;
+}
+
 PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -87,7 +101,7 @@ PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *arg
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version,
                                      &device, &copy) ||
-        wants_versions(version, &versioned) < 0)
+        wants_versions(version, &versioned) < 0 || check_device(inner, device) < 0)
         goto fail;
     if (copy == Py_True) {
         PyErr_SetString(PyExc_BufferError, "a tensor of weft is shared without a copy");

@@ -115,7 +115,7 @@ static PyObject *tensor_wrap_array(PyObject *type, PyObject *args, PyObject *kwa
     if (layout == NULL) return NULL;
     wrapped = calloc(1, sizeof *wrapped);
     if (wrapped == NULL) return PyErr_NoMemory();
-    if (array_open(array, NULL, &wrapped->array) < 0) {
+    if (array_open(array, &wrapped->array) < 0) {
         free(wrapped);
         return NULL;
     }

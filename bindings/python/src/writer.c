@@ -207,7 +207,7 @@ static PyObject *writer_write(PyObject *self, PyObject *args, PyObject *kwargs)
     if (raw == NULL ||
         !PyArg_ParseTupleAndKeywords(args, kwargs, "sO|O:write", names, &name, &object, &offset))
         return NULL;
-    if (array_open(object, NULL, &array) < 0) return NULL;
+    if (array_open(object, &array) < 0) return NULL;
     if (!array.is_dense)
         PyErr_SetString(PyExc_ValueError, "array is not contiguous in row-major order");
     else if (array.device.type != WEFT_DL_CPU)

@@ -81,3 +81,12 @@ def test_memory_is_shared_with_numpy(alone):
     assert (kept == 2).all()
     del kept
     gc.collect()
+
+
+def test_memory_is_shared_on_its_own_device_only(alone):
+    tensor = weft.Tensor(alone, weft.spec("f32[4] R", "1"))
+    assert tensor.__dlpack__(dl_device=(1, 0)) is not None
+    with pytest.raises(BufferError, match=r"on device \(1, 0\), not on \(2, 0\)"):
+        tensor.__dlpack__(dl_device=(2, 0))
+    del tensor
+    gc.collect()
