@@ -67,8 +67,8 @@ CALLS = {
 def test_an_interrupt_ends_a_wait(tmp_path, call):
     body = f"""
         if rank == 0:
-            say("waits")
             try:
+                say("waits")
                 {CALLS[call]}
             except KeyboardInterrupt:
                 say("interrupted")
