@@ -84,6 +84,7 @@ static weft_status check_dtype(const struct wf_phases *p, uint32_t input)
     return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID, "input %u has the dtype %s; expected %s",
                                        input, weft_dtype_name((enum weft_dtype)dtype),
                                        p->op->index > 0 && input == p->op->index ? "i64"
+                                       : p->op->run == wf_phases_cumsum          ? "a real dtype"
                                        : p->op->any_type ? "a dtype with an order"
                                                          : "a floating-point dtype"));
 }

@@ -10,10 +10,11 @@ enum { CLASSES = 1 }; /* the dimension of the logits */
 
 enum reduction { NONE, SUM, MEAN };
 
+static const char *const reduction_names[] = {[NONE] = "none", [SUM] = "sum", [MEAN] = "mean"};
+
 /* Set p->reduced, and *OUT to the attribute `reduction`. */
 static weft_status read_attrs(struct wf_phases *p, enum reduction *out)
 {
-    static const char *const names[] = {[NONE] = "none", [SUM] = "sum", [MEAN] = "mean"};
     const weft_op_attr *attr = wf_attr_find(&p->call, "reduction", strlen("reduction"));
 
     if (p->x->layout.dims <= CLASSES)
@@ -23,8 +24,9 @@ static weft_status read_attrs(struct wf_phases *p, enum reduction *out)
                                            p->main, p->x->layout.dims));
     p->reduced = 1u << CLASSES;
     p->keepdim = false;
-    for (uint32_t i = 0; attr != NULL && attr->kind == WEFT_ATTR_TEXT && i < WF_COUNT(names); i++)
-        if (attr->text != NULL && strcmp(attr->text, names[i]) == 0) {
+    for (uint32_t i = 0;
+         attr != NULL && attr->kind == WEFT_ATTR_TEXT && i < WF_COUNT(reduction_names); i++)
+        if (attr->text != NULL && strcmp(attr->text, reduction_names[i]) == 0) {
             *out = (enum reduction)i;
             return WEFT_OK;
         }
@@ -133,9 +135,10 @@ weft_status wf_phases_cross_entropy_bwd(struct wf_phases *p, weft_tensor **outpu
 
     WF_TRY(read_attrs(p, &reduction));
     if ((reduction == MEAN) != (p->inputs[4] != NULL))
-        return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
-                                           "input 4, the number of targets, belongs to the "
-                                           "reduction mean and to no other"));
+        return wf_phases_refuse(
+            p, reduction == MEAN ? wf_fail(WEFT_ERR_INVALID, "reduction mean needs input 4, z")
+                                 : wf_fail(WEFT_ERR_INVALID, "reduction %s must not have input 4",
+                                           reduction_names[reduction]));
     WF_TRY(align_bwd(p, reduction));
     if (p->inputs[5] == NULL) return wf_phase_finish(p, count, p->inputs, outputs);
     weights[0] = p->inputs[5];

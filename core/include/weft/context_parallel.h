@@ -160,7 +160,7 @@ typedef struct weft_cp weft_cp;
 /* The tensors of an attention.  The same on all ranks along the axis. */
 typedef struct weft_cp_sizes {
     size_t struct_size;
-    int64_t batch, heads, depth; /* of this rank's queries; at least 1 */
+    int64_t batch, heads, depth; /* of this rank's queries; at least 1; product below 2^27 */
     int64_t key_heads;           /* divides HEADS; 0: as HEADS.  Query head h uses key head
                                   * h / (heads / key_heads) */
     uint32_t dtype;              /* WEFT_DTYPE_F32, F16 or BF16 */

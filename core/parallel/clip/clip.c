@@ -9,7 +9,9 @@
 
 /* ---- arguments ---- */
 
-static weft_status check_partial(const weft_tensor *tensor, bool allowed)
+enum partials { PARTIALS_REFUSED, PARTIALS_BY_OPTION, PARTIALS_ALLOWED };
+
+static weft_status check_partial(const weft_tensor *tensor, enum partials partials)
 {
     const struct wf_layout *layout = &tensor->spec->layout;
 
@@ -17,11 +19,10 @@ static weft_status check_partial(const weft_tensor *tensor, bool allowed)
         const weft_placement *placement = &layout->placements[a];
 
         if (placement->kind != WEFT_PLACE_PARTIAL) continue;
-        if (!allowed)
+        if (partials != PARTIALS_ALLOWED)
             return wf_fail(WEFT_ERR_INVALID,
-                           "the gradient is partial on axis %d: reduce it first, or set "
-                           "`reduce_partials`",
-                           a);
+                           "the gradient is partial on axis %d: reduce it first%s", a,
+                           partials == PARTIALS_BY_OPTION ? ", or set `reduce_partials`" : "");
         if (placement->reduction != WEFT_REDUCE_SUM && placement->reduction != WEFT_REDUCE_AVG)
             return wf_fail(WEFT_ERR_INVALID,
                            "the gradient is P(%s) on axis %d; expected a sum or "
@@ -32,7 +33,8 @@ static weft_status check_partial(const weft_tensor *tensor, bool allowed)
 }
 
 static weft_status check_tensors(const weft_context *context, uint32_t count,
-                                 weft_tensor *const *tensors, bool partials, const char *function)
+                                 weft_tensor *const *tensors, enum partials partials,
+                                 const char *function)
 {
     if (count > 0 && tensors == NULL) return wf_fail_null(function, "tensors");
     for (uint32_t i = 0; i < count; i++) {
@@ -150,7 +152,8 @@ weft_status weft_clip_grad_norm(weft_context *context, uint32_t count, weft_tens
         return wf_fail(WEFT_ERR_INVALID,
                        "%s: nonfinite is %u; expected a value of enum weft_clip_nonfinite", what,
                        given.nonfinite);
-    WF_TRY(check_tensors(context, count, tensors, given.reduce_partials, what));
+    WF_TRY(check_tensors(context, count, tensors,
+                         given.reduce_partials ? PARTIALS_ALLOWED : PARTIALS_BY_OPTION, what));
     WF_TRY(wf_fail_named(check_twice(count, tensors), what));
     return wf_fail_named(wf_clip_by_norm(context, count, tensors, max_norm, &given, stream, total),
                          what);
@@ -168,7 +171,7 @@ weft_status weft_clip_grad_value(weft_context *context, uint32_t count, weft_ten
     WF_TRY(wf_stream_check(context, stream, what));
     if (!(most >= 0))
         return wf_fail(WEFT_ERR_INVALID, "%s: most is %g; expected 0 or more", what, most);
-    WF_TRY(check_tensors(context, count, tensors, false, what));
+    WF_TRY(check_tensors(context, count, tensors, PARTIALS_REFUSED, what));
     WF_TRY(wf_fail_named(wf_clip_begin(context, 1, most, stream, &job), what));
     job->by_value = true;
     for (uint32_t i = 0; i < count && status == WEFT_OK; i++)

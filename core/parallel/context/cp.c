@@ -169,9 +169,11 @@ static weft_status check_sizes(const weft_cp_sizes *s)
                                                    : "is not known");
     if (s->sequence_dim != 1 && s->sequence_dim != 2)
         return wf_fail(WEFT_ERR_INVALID, "sequence_dim is %d; it must be 1 or 2", s->sequence_dim);
-    if (!wf_mul_i64(s->batch, s->heads, &elements) || !wf_mul_i64(elements, s->depth, &elements) ||
-        elements > INT64_MAX / 32 / WEFT_CP_MAX_LENGTH)
-        return wf_fail(WEFT_ERR_INVALID, "batch x heads x depth is larger than memory can be");
+    if (!wf_mul_i64(s->batch, s->heads, &elements) || !wf_mul_i64(elements, s->depth, &elements))
+        elements = INT64_MAX;
+    if (elements > INT64_MAX / 32 / WEFT_CP_MAX_LENGTH)
+        return wf_fail(WEFT_ERR_INVALID, "batch x heads x depth is %s%lld; it must be below 2^27",
+                       elements == INT64_MAX ? "at least " : "", (long long)elements);
     return WEFT_OK;
 }
 

@@ -7,8 +7,9 @@
 static weft_status refuse(const char *work)
 {
     return wf_fail(WEFT_ERR_UNSUPPORTED,
-                   "the backend has no kernel that can %s elements; without `divide`, `sum_only`, "
-                   "accumulation and a reduce_dtype other than f32 and bf16 none is needed",
+                   "the backend has no kernel that can %s elements; kernels are needed for "
+                   "`divide`, `sum_only`, accumulation, a tensor that is listed twice, and sums in "
+                   "another dtype than f32 and bf16",
                    work);
 }
 

@@ -68,14 +68,14 @@ weft_status weft_fsdp_rebind(weft_fsdp_group *group, uint32_t index, weft_tensor
                             wf_fail(WEFT_ERR_INVALID, "%s; weft_fsdp_reshard first",
                                     group->state == WEFT_FSDP_PART_KEPT
                                         ? "parts of the parameters are kept"
-                                        : "the parameters are gathered"),
+                                        : "the parameters are gathered or being gathered"),
                             function);
     if (tensor->context != group->fsdp->context || tensor->spec != before->spec ||
         !tensor->is_dense || tensor->is_grouped)
         return wf_fsdp_fail(group,
                             wf_fail(WEFT_ERR_INVALID, "parameter %u cannot become a tensor %s",
                                     index,
-                                    tensor->is_grouped  ? "of another group"
+                                    tensor->is_grouped  ? "that is a parameter of a group already"
                                     : !tensor->is_dense ? "with gaps"
                                                         : "of another layout or context; "
                                                           "weft_tensor_move_into copies it"),

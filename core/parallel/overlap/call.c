@@ -58,8 +58,11 @@ static weft_status fill(weft_overlap_state *o, const weft_overlap_call *given,
     run->overlap = o;
     run->share = call->rows / ranks + (call->rows % ranks != 0);
     if (!wf_mul_i64(call->width, (int64_t)wf_dtype_bytes(call->dtype), &row) ||
-        !wf_mul_i64(run->share, ranks, &bytes) || !wf_mul_i64(bytes, row, &bytes) ||
-        (uint64_t)bytes > o->bytes)
+        !wf_mul_i64(run->share, ranks, &bytes) || !wf_mul_i64(bytes, row, &bytes))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%lld rows of width %lld need more than 2^63 bytes; %llu were prepared",
+                       (long long)call->rows, (long long)call->width, (unsigned long long)o->bytes);
+    if ((uint64_t)bytes > o->bytes)
         return wf_fail(
             WEFT_ERR_INVALID,
             "%lld rows of width %lld need %lld bytes (ranks x ceil(rows / ranks) x row); "

@@ -12,8 +12,13 @@ static weft_status compute(const struct wf_overlap_run *run, struct wf_overlap_p
 {
     weft_overlap_rows rows = {sizeof rows, run->overlap->context, run->stream,
                               piece.first, piece.count,           (void *)(uintptr_t)memory};
+    uint64_t failures = wf_failure_count();
+    weft_status status;
 
-    return piece.count > 0 ? run->compute(run->user, &rows) : WEFT_OK;
+    if (piece.count == 0) return WEFT_OK;
+    status = run->compute(run->user, &rows);
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_fail_callback(status, failures, run->is_gather ? "consume" : "produce");
 }
 
 static const struct wf_overlap_way *way_of(const struct wf_overlap_run *run)

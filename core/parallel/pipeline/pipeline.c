@@ -2,6 +2,7 @@
 #include "pipeline.h"
 
 #include <stddef.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,11 +119,16 @@ static weft_status compare(const weft_comm *comm, const struct common *mine,
             return wf_fail(
                 WEFT_ERR_MISMATCH,
                 "%s: ranks %d and %d of %s have different schedules: %s of %d stages and "
-                "%d microbatches, and %s of %d stages and %d microbatches; equal "
-                "schedules have equal actions of all ranks",
+                "%d microbatches, and %s of %d stages and %d microbatches; their actions differ, "
+                "or only one of them has the callback `unshard` or `reduce`",
                 function, comm->rank, i, comm->name, mine->name, mine->stages, mine->microbatches,
                 theirs.name, theirs.stages, theirs.microbatches);
-        if (theirs.learns != mine->learns || theirs.values != mine->values)
+        if (theirs.learns != mine->learns)
+            return wf_fail(WEFT_ERR_MISMATCH,
+                           "%s: of ranks %d and %d of %s, one has `values` and the other has the "
+                           "callback `shapes`",
+                           function, comm->rank, i, comm->name);
+        if (theirs.values != mine->values)
             return wf_fail(WEFT_ERR_MISMATCH,
                            "%s: ranks %d and %d of %s state different shapes between stages",
                            function, comm->rank, i, comm->name);
@@ -191,7 +197,9 @@ static weft_status lower(weft_pipeline *pipeline, const weft_schedule *schedule)
     } else if (info.lowered) {
         pipeline->schedule = weft_schedule_retain(schedule);
     } else {
-        return wf_fail(WEFT_ERR_INVALID, "the schedule has neither sends nor compute actions only");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the schedule has other actions than F, B, I and W, but no sends; pass "
+                       "compute actions only, or a lowered schedule");
     }
     return check_callbacks(o, kinds);
 }
@@ -227,6 +235,7 @@ static weft_status read_options(weft_pipeline *pipeline, const weft_comm *comm,
     pipeline->ranks = info.ranks;
     pipeline->stages = info.stages;
     pipeline->microbatches = info.microbatches;
+    if (isnan(o->loss_scale)) return wf_fail(WEFT_ERR_INVALID, "loss_scale is not a number");
     if (o->loss_scale == 0) o->loss_scale = 1.0 / (double)info.microbatches;
     pipeline->is_inline =
         o->compute == NULL && (pipeline->context->features & WEFT_FEATURE_INLINE) != 0;

@@ -192,10 +192,14 @@ static weft_status call_back(weft_pipeline *pipeline, size_t index)
         [WEFT_ACTION_REDUCE_GRAD] = o->reduce,
     };
     weft_pipeline_call call;
+    weft_status status;
+    uint64_t failures;
 
     WF_TRY(await_memory(pipeline, index));
     call = call_of(pipeline, index);
-    WF_TRY(callbacks[call.kind](o->user, &call));
+    failures = wf_failure_count();
+    status = callbacks[call.kind](o->user, &call);
+    if (status != WEFT_OK) return wf_fail_callback(status, failures, "the callback");
     return check_results(pipeline, index);
 }
 
@@ -204,12 +208,16 @@ static weft_status call_both(weft_pipeline *pipeline, size_t index)
 {
     const weft_pipeline_options *o = &pipeline->options;
     weft_pipeline_call first, second;
+    weft_status status;
+    uint64_t failures;
 
     WF_TRY(await_memory(pipeline, index));
     WF_TRY(await_memory(pipeline, index + 1));
     first = call_of(pipeline, index);
     second = call_of(pipeline, index + 1);
-    WF_TRY(o->overlap(o->user, &first, &second));
+    failures = wf_failure_count();
+    status = o->overlap(o->user, &first, &second);
+    if (status != WEFT_OK) return wf_fail_callback(status, failures, "the callback `overlap`");
     WF_TRY(check_results(pipeline, index));
     return check_results(pipeline, index + 1);
 }

@@ -37,17 +37,19 @@ static weft_status check_tensor(int32_t stage, uint32_t index, const weft_pipeli
                                 int64_t *bytes)
 {
     bool valid = t->dtype < WEFT_DTYPE_COUNT && t->dims >= 0 && t->dims <= WEFT_MAX_DIMS;
+    bool fits = true;
     struct wf_text text = {0};
     weft_status status;
 
     *bytes = valid ? (int64_t)wf_dtype_bytes(t->dtype) : 0;
     for (int32_t i = 0; valid && i < t->dims; i++)
-        valid =
-            t->shape[i] >= 0 && wf_mul_i64(*bytes, t->shape[i], bytes) && *bytes <= INT64_MAX / 64;
-    if (valid) return WEFT_OK;
+        valid = t->shape[i] >= 0;
+    for (int32_t i = 0; valid && fits && i < t->dims; i++)
+        fits = wf_mul_i64(*bytes, t->shape[i], bytes) && *bytes <= INT64_MAX / 64;
+    if (valid && fits) return WEFT_OK;
     wf_pipeline_tensor_print(&text, t);
-    status = wf_fail(WEFT_ERR_INVALID, "output %u of stage %d is %s, which is not a tensor", index,
-                     stage, text.failed ? "wrong" : text.data);
+    status = wf_fail(WEFT_ERR_INVALID, "output %u of stage %d is %s, which %s", index, stage,
+                     text.failed ? "wrong" : text.data, valid ? "is too large" : "is not a tensor");
     wf_text_free(&text);
     return status;
 }
@@ -108,11 +110,14 @@ static weft_status ask(weft_pipeline *pipeline, int32_t stage)
     static const weft_pipeline_values none;
     const weft_pipeline_options *o = &pipeline->options;
     weft_pipeline_values in = stage > 0 ? pipeline->boundaries[stage - 1].values : none, out;
+    uint64_t failures = wf_failure_count();
     weft_status status;
 
     memset(&out, 0, sizeof out);
     status = o->shapes(o->user, stage, &in, &out);
-    if (status != WEFT_OK) return wf_fail_context(status, "the shapes of stage %d", stage);
+    if (status != WEFT_OK)
+        return wf_fail_context(wf_fail_callback(status, failures, "the callback"),
+                               "the shapes of stage %d", stage);
     return take_values(stage, &out, &pipeline->boundaries[stage]);
 }
 

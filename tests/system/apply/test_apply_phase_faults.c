@@ -290,8 +290,39 @@ static weft_status refuse_norms(void *unused)
     return WEFT_OK;
 }
 
+static weft_status refuse_losses_and_sums(void *unused)
+{
+    const weft_op_attr mean = {.name = "reduction", .kind = WEFT_ATTR_TEXT, .text = "mean"};
+    const weft_op_attr sum = {.name = "reduction", .kind = WEFT_ATTR_TEXT, .text = "sum"};
+    const weft_op_call without = call_of("cross_entropy_bwd", 4, &mean, 1);
+    const weft_op_call with = call_of("cross_entropy_bwd", 5, &sum, 1);
+    const weft_op_call cumsum = call_of("cumsum", 1, &dim_1, 1);
+    weft_tensor *x, *targets, *complex, *out = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
+    WF_TRY(make(context, "2", "i64[4] R", &targets));
+    WF_TRY(make(context, "2", "c64[4,8] S(1)", &complex));
+    weft_tensor *const inputs[] = {x, x, targets, x, x};
+    REFUSES(weft_op_apply_phases(context, &without, inputs, phase_kernel, NULL, NULL, &out),
+            "reduction mean needs input 4, z");
+    REFUSES(weft_op_apply_phases(context, &with, inputs, phase_kernel, NULL, NULL, &out),
+            "reduction sum must not have input 4");
+    REFUSES(weft_op_apply_phases(context, &cumsum, &complex, phase_kernel, NULL, NULL, &out),
+            "expected a real dtype");
+    HOLDS(out == NULL);
+    weft_tensor_release(&x);
+    weft_tensor_release(&targets);
+    weft_tensor_release(&complex);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
 START_TEST(wrong_calls_are_refused)
 {
+    run_on(2, refuse_losses_and_sums, NULL);
     run_on(2, refuse_calls, NULL);
     run_on(2, refuse_norms, NULL);
 }

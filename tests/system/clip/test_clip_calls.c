@@ -83,8 +83,10 @@ static weft_status refuse(void *unused)
     WF_TRY(weft_spec_parse(model.mesh, "f32[6] P", &spec));
     WF_TRY(weft_tensor_create(model.context, spec, NULL, &partial));
     weft_spec_release(&spec);
-    REFUSES(weft_clip_grad_norm(model.context, 1, &partial, 1, NULL, NULL, NULL), "partial");
+    REFUSES(weft_clip_grad_norm(model.context, 1, &partial, 1, NULL, NULL, NULL),
+            "reduce it first, or set `reduce_partials`");
     REFUSES(weft_clip_grad_value(model.context, 1, &partial, 1, NULL), "partial");
+    HOLDS(strstr(weft_last_error(), "reduce_partials") == NULL);
     REFUSES(weft_clip_grad_value(model.context, 1, twice, -1, NULL), "most");
     WF_TRY(weft_clip_grad_norm(model.context, 1, &none, 1, NULL, NULL, NULL)); /* all skipped */
     weft_tensor_release(&integers);

@@ -295,7 +295,11 @@ static weft_status create_main(void *unused)
                    WEFT_ERR_INVALID, "sequence_dim is 3"));
     EXPECT(refused(
         weft_cp_create(r.ctx, r.plan, SIZES_OF(INT64_MAX / 2, 6, 3, 4, WEFT_DTYPE_F32, 0), &none),
-        WEFT_ERR_INVALID, "larger than memory"));
+        WEFT_ERR_INVALID,
+        "batch x heads x depth is at least 9223372036854775807; it must be below"));
+    EXPECT(
+        refused(weft_cp_create(r.ctx, r.plan, SIZES_OF(1 << 25, 6, 3, 4, WEFT_DTYPE_F32, 0), &none),
+                WEFT_ERR_INVALID, "batch x heads x depth is 805306368; it must be below 2^27"));
     EXPECT(refused(
         weft_cp_create(r.ctx, r.plan, SIZES_OF(1, 6, 3, odd ? 8 : 4, WEFT_DTYPE_F32, 0), &none),
         WEFT_ERR_MISMATCH, "different sizes"));

@@ -120,7 +120,8 @@ static weft_status resume(void *unused)
         WF_TRY(check_gathered(&model));
     }
     for (uint32_t i = 0; i < PARAMS; i++) { /* the group keeps them */
-        REFUSES(weft_fsdp_rebind(model.group, 1 - i, loaded[i]), "another group");
+        REFUSES(weft_fsdp_rebind(model.group, 1 - i, loaded[i]),
+                "that is a parameter of a group already");
         weft_tensor_release(&loaded[i]);
     }
     WF_TRY(check_gathered(&model));

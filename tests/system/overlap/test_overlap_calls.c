@@ -243,6 +243,10 @@ static weft_status refuse_main(void *unused)
                             CALL_OF(ROWS + 1, WIDTH, WEFT_DTYPE_F32, WEFT_OVERLAP_BY_COSTS, 0),
                             r.shard, consume, &r.engine, NULL),
         WEFT_ERR_INVALID, "need 240 bytes"));
+    EXPECT(
+        refused(weft_overlap_gather(r.overlap, CALL_OF(INT64_MAX / 2, WIDTH, WEFT_DTYPE_F32, 1, 0),
+                                    r.shard, consume, &r.engine, NULL),
+                WEFT_ERR_INVALID, "need more than 2^63 bytes"));
     EXPECT(refused(weft_overlap_gather(r.overlap, CALL(17), r.shard, consume, &r.engine, NULL),
                    WEFT_ERR_INVALID, "17 chunks"));
     EXPECT(
@@ -295,7 +299,7 @@ static weft_status produce_badly(void *user, const weft_overlap_rows *rows)
     const struct rank *r = user;
 
     (void)rows;
-    return r->engine.rank == 1 ? weft_fail(WEFT_ERR_NO_MEMORY, "no room for products") : WEFT_OK;
+    return r->engine.rank == 1 ? WEFT_ERR_NO_MEMORY : WEFT_OK;
 }
 
 static weft_status fail_main(void *argument)
@@ -308,7 +312,7 @@ static weft_status fail_main(void *argument)
     do
         status = weft_overlap_reduce_scatter(r.overlap, CALL(2), produce_badly, &r, r.shard, NULL);
     while (status == WEFT_OK);
-    EXPECT(strstr(weft_last_error(), "no room for products") != NULL);
+    EXPECT(strstr(weft_last_error(), "produce returned ERR_NO_MEMORY") != NULL);
     EXPECT(status == (weft_rank(r.ctx) == 1 ? WEFT_ERR_NO_MEMORY : WEFT_ERR_ABORTED));
     EXPECT(weft_overlap_gather(r.overlap, CALL(1), r.shard, consume, &r.engine, NULL) == status);
     return leave(&r);

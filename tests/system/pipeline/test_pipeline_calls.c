@@ -136,8 +136,9 @@ static weft_status misuse(void *unused)
     one.options.user = &one;
     one.options.forward = run_inside;
     WF_TRY(make(&one));
-    REFUSES(weft_pipeline_run(one.pipeline), "stage 0, microbatch 0 (0F0): weft_pipeline_run: a "
-                                             "callback has called it");
+    REFUSES(weft_pipeline_run(one.pipeline),
+            "stage 0, microbatch 0 (0F0): the callback returned ERR_INVALID: weft_pipeline_run: a "
+            "callback has called it");
     REFUSES(weft_pipeline_run(one.pipeline), "an earlier run has failed");
     weft_pipeline_release(&one.pipeline);
     one.options.forward = change_dtype;

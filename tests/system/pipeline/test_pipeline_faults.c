@@ -5,6 +5,8 @@
 #include "support/suite.h"
 #include "weft/launch.h"
 
+#include <math.h>
+
 enum { RANKS = 4 };
 
 struct job {
@@ -80,11 +82,12 @@ static weft_status fail_one(void *unused)
     job.options.backward = backward;
     if (has_stream) WF_TRY(weft_stream_create(job.ctx, &job.options.compute));
     WF_TRY(make(&job));
-    snprintf(where, sizeof where, "rank %d: stage %d, microbatch %d (%d%s%d): the kernel",
+    snprintf(where, sizeof where, "rank %d: stage %d, microbatch %d (%d%s%d): the callback",
              failing_stage, failing_stage, failing_microbatch, failing_stage,
              fails_backward ? "B" : "F", failing_microbatch);
     FAILS(weft_pipeline_run(job.pipeline),
           rank == failing_stage ? WEFT_ERR_SYSTEM : WEFT_ERR_ABORTED, where);
+    HOLDS(strstr(weft_last_error(), "the callback returned ERR_SYSTEM: the kernel has no") != NULL);
     HOLDS(weft_pipeline_run(job.pipeline) != WEFT_OK);
     HOLDS(strstr(weft_last_error(), where) != NULL);
     HOLDS(weft_comm_async_error(weft_world(job.ctx)) == WEFT_OK);
@@ -112,6 +115,21 @@ END_TEST
 
 /* ---- ranks that differ ---- */
 
+static weft_status state(void *user, int32_t stage, const weft_pipeline_values *in,
+                         weft_pipeline_values *out)
+{
+    (void)user, (void)in;
+    if (stage == 2) return weft_fail(WEFT_ERR_UNSUPPORTED, "the stage is too small");
+    out->count = 1;
+    return WEFT_OK;
+}
+
+static weft_status reduce(void *user, const weft_pipeline_call *call)
+{
+    (void)user, (void)call;
+    return WEFT_OK;
+}
+
 static weft_status differ(void *unused)
 {
     struct job job = {0};
@@ -136,7 +154,25 @@ static weft_status differ(void *unused)
     if (rank == 2) model_values(job.model.seed, 1, &job.values[1]);
     if (rank == 1) job.options.loss_scale = 2;
     FAILS(make(&job), WEFT_ERR_MISMATCH, "different loss scales");
+    job.options.loss_scale = rank == 1 ? NAN : 2;
+    FAILS(make(&job), WEFT_ERR_INVALID, "loss_scale is not a number");
     job.options.loss_scale = 0;
+    if (rank == 3) job.options.reduce = reduce;
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "only one of them has the callback `unshard` or `reduce`");
+    job.options.reduce = NULL;
+    if (rank == 3) {
+        job.options.values = NULL;
+        job.options.shapes = state;
+    }
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "one has `values` and the other has the callback");
+    job.options.values = job.values;
+    job.options.shapes = NULL;
+    job.values[1].count = 1;
+    job.values[1].tensors[0] =
+        (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F16, .dims = 2, .shape = {INT64_MAX, 2}};
+    FAILS(make(&job), WEFT_ERR_INVALID,
+          "output 0 of stage 1 is f16[9223372036854775807,2], which is too large");
+    model_values(job.model.seed, 1, &job.values[1]);
     if (rank == 1) job.options.forward = NULL;
     HOLDS(make(&job) == WEFT_ERR_INVALID);
     HOLDS(strstr(weft_last_error(), "the callback `forward` is NULL") != NULL);
@@ -155,13 +191,11 @@ END_TEST
 
 /* ---- shapes ---- */
 
-static weft_status state(void *user, int32_t stage, const weft_pipeline_values *in,
-                         weft_pipeline_values *out)
+static weft_status state_silently(void *user, int32_t stage, const weft_pipeline_values *in,
+                                  weft_pipeline_values *out)
 {
-    (void)user, (void)in;
-    if (stage == 2) return weft_fail(WEFT_ERR_UNSUPPORTED, "the stage is too small");
-    out->count = 1;
-    return WEFT_OK;
+    (void)user, (void)in, (void)out;
+    return stage == 2 ? (weft_status)7 : WEFT_OK;
 }
 
 static weft_status shrink(void *user, const weft_pipeline_call *call)
@@ -180,7 +214,12 @@ static weft_status change(void *unused)
     WF_TRY(begin(&job, "1f1b"));
     job.options.values = NULL;
     job.options.shapes = state;
-    FAILS(make(&job), WEFT_ERR_UNSUPPORTED, "the shapes of stage 2: the stage is too small");
+    FAILS(make(&job), WEFT_ERR_UNSUPPORTED,
+          "the shapes of stage 2: the callback returned ERR_UNSUPPORTED: the stage is too "
+          "small");
+    job.options.shapes = state_silently;
+    FAILS(make(&job), WEFT_ERR_INVALID,
+          "the shapes of stage 2: the callback returned 7, which is not an error");
     for (int32_t s = 0; s < MOST_STAGES; s++)
         job.values[s] = (weft_pipeline_values){
             .count = 1, .tensors = {{.dtype = WEFT_DTYPE_F32, .dims = 1, .shape = {6}}}};
@@ -191,7 +230,7 @@ static weft_status change(void *unused)
     failing_stage = -1;
     WF_TRY(make(&job));
     FAILS(weft_pipeline_run(job.pipeline), WEFT_ERR_MISMATCH,
-          "stage 1, microbatch 6 (1F6): output 0 is f32[5]; it must be f32[6]");
+          "rank 1: stage 1, microbatch 6 (1F6): output 0 is f32[5]; it must be f32[6]");
     return end(&job);
 }
 
