@@ -47,6 +47,22 @@ static int check(const struct cli_command *command, const struct cli_args *args,
     return exit_code;
 }
 
+/* The complaint about options that exclude each other; NULL: there is none. */
+static const char *find_contradiction(const struct cli_command *command,
+                                      const struct cli_args *args)
+{
+    const char *style = cli_value(command, args, "style"),
+               *layout = cli_value(command, args, "layout-out");
+
+    if (style == NULL && (layout != NULL || cli_has(command, args, "mesh")))
+        return "--mesh and --layout-out need --style";
+    if (style != NULL && strcmp(style, "-") == 0 && strcmp(args->rest[0], "-") == 0)
+        return "the graph and the styles cannot both be standard input";
+    if (layout != NULL && strcmp(layout, "-") == 0 && cli_has(command, args, "json"))
+        return "--json needs standard output for itself; give --layout-out a file";
+    return NULL;
+}
+
 /* Read the styles that --style names, on the mesh of --mesh if it is given.  False after printing
  * an error. */
 static bool read_styles(const struct cli_command *command, const struct cli_args *args,
@@ -58,12 +74,7 @@ static bool read_styles(const struct cli_command *command, const struct cli_args
     weft_mesh *mesh = NULL;
     weft_status status = WEFT_OK;
 
-    if (path == NULL) {
-        if (mesh_text == NULL && !cli_has(command, args, "layout-out")) return true;
-        cli_complain(command, "--mesh and --layout-out need --style");
-        *exit_code = CLI_USAGE;
-        return false;
-    }
+    if (path == NULL) return true;
     if (!cli_read_file(command, path, &text, exit_code)) {
         wf_text_free(&text);
         return false;
@@ -81,11 +92,17 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct wf_text text = {0};
     struct cli_args args;
     weft_styles *styles = NULL;
+    const char *complaint;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (args.rest_count == 0) {
         fprintf(stderr, "weft check: give a file with a graph; - is standard input\n");
+        return CLI_USAGE;
+    }
+    complaint = find_contradiction(command, &args);
+    if (complaint != NULL) {
+        cli_complain(command, "%s", complaint);
         return CLI_USAGE;
     }
     if (!read_styles(command, &args, &styles, &exit_code)) return exit_code;

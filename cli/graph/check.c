@@ -42,6 +42,8 @@ static bool add_placement(const char *placements, int32_t index, struct wf_text 
 static weft_status apply_keeps(const struct graph *g, int32_t tensor, bool written,
                                weft_spec **spec)
 {
+    uint32_t kept[WEFT_MAX_AXES] = {0}; /* the line that gives the placement on an axis */
+
     for (const struct graph_keep *k = g->keeps; k != NULL; k = k->next) {
         struct wf_text with = {0}, before = {0};
         weft_spec *changed = NULL;
@@ -65,15 +67,15 @@ static weft_status apply_keeps(const struct graph *g, int32_t tensor, bool writt
         if (status != WEFT_OK)
             return wf_fail_context(status, "graph line %u: keep %.100s", k->line,
                                    g->tensors[tensor].name);
-        if (written && changed != *spec) {
-            status = wf_fail(WEFT_ERR_INVALID,
-                             "graph line %u: keep %.100s on %.50s=%.100s contradicts its layout, "
-                             "which line %u writes",
-                             k->line, g->tensors[tensor].name, k->axis, k->placement,
-                             g->tensors[tensor].line);
+        if ((written || kept[axis] != 0) && changed != *spec) {
             weft_spec_release(&changed);
-            return status;
+            return wf_fail(WEFT_ERR_INVALID,
+                           "graph line %u: keep %.100s on %.50s=%.100s contradicts its layout, "
+                           "which line %u writes",
+                           k->line, g->tensors[tensor].name, k->axis, k->placement,
+                           kept[axis] != 0 ? kept[axis] : g->tensors[tensor].line);
         }
+        kept[axis] = k->line;
         weft_spec_release(spec);
         *spec = changed;
     }
@@ -103,49 +105,6 @@ static weft_status declare_tensor(struct checker *c, struct graph_line *line)
     if (status != WEFT_OK) return fail_line(line, status);
     WF_TRY(graph_style(g, line->outputs[0], line->kind, &t->spec));
     return apply_keeps(g, line->outputs[0], end == NULL || end[1] != '\0', &t->spec);
-}
-
-/* ---- memory ---- */
-
-static const weft_spec *declared_spec(const struct graph *g, const struct graph_line *line)
-{
-    bool declares = line->kind == GRAPH_INPUT || line->kind == GRAPH_PARAM;
-
-    return declares ? g->tensors[line->outputs[0]].spec : NULL;
-}
-
-/* Bytes of the inputs and parameters on RANK. */
-static uint64_t held_by(const struct graph *g, int32_t rank)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < g->line_count; i++) {
-        const weft_spec *spec = declared_spec(g, &g->lines[i]);
-        if (spec != NULL)
-            sum = wf_add_capped(
-                sum, wf_mul_capped(weft_spec_shard_bytes(spec, rank), g->lines[i].repeat));
-    }
-    return sum;
-}
-
-/* Find the bytes on the rank that holds most: the first one, unless sizes are listed or a tensor
- * has an owner. */
-static void count_held(struct graph *g)
-{
-    int32_t ranks = 1;
-
-    for (uint32_t i = 0; i < g->line_count; i++) {
-        const weft_spec *spec = declared_spec(g, &g->lines[i]);
-        for (int32_t a = 0; spec != NULL && a < weft_mesh_axes(g->mesh); a++) {
-            uint32_t kind = weft_spec_placements(spec)[a].kind;
-            if (kind == WEFT_PLACE_SIZES || kind == WEFT_PLACE_OWNER)
-                ranks = weft_mesh_size(g->mesh);
-        }
-    }
-    for (int32_t i = 0; i < ranks && g->mesh != NULL; i++) {
-        uint64_t bytes = held_by(g, weft_mesh_rank_at(g->mesh, i));
-        if (bytes > g->held) g->held = bytes;
-    }
 }
 
 /* ---- moves ---- */
@@ -347,8 +306,8 @@ static weft_status check_form(const struct checker *c, const struct graph_line *
     bool guards = line->kind == GRAPH_START; /* inputs behind the first must exist only */
 
     if (line->kind == GRAPH_OUTPUT ||
-        (line->input_count >= 1 && (line->input_count == 1 || guards) && line->output_count == 1 &&
-         line->inputs[0] >= 0 && line->outputs[0] >= 0 &&
+        (line->attr_count == 0 && line->input_count >= 1 && (line->input_count == 1 || guards) &&
+         line->output_count == 1 && line->inputs[0] >= 0 && line->outputs[0] >= 0 &&
          (line->kind == GRAPH_WAIT ? line->spec == NULL
                                    : line->spec != NULL || c->graph->styles != NULL)))
         return WEFT_OK;
@@ -374,7 +333,7 @@ static weft_status check_line(struct checker *c, struct graph_line *line)
     else
         WF_TRY(copy_input(c, line));
     for (uint32_t i = 0; i < line->output_count; i++) {
-        if (line->spec != NULL && line->output_count > 1)
+        if (line->spec != NULL && (line->output_count > 1 || line->outputs[i] < 0))
             return fail_line(line, wf_fail(WEFT_ERR_INVALID,
                                            "`to` needs a line with one result, which has a name"));
         if (line->outputs[i] >= 0) WF_TRY(demand_layout(c, line, i));
@@ -394,6 +353,5 @@ weft_status graph_check(struct graph *g, const weft_cost_table *costs, bool stri
         g->bytes = wf_add_capped(g->bytes, wf_mul_capped(line->bytes, line->repeat));
         g->cost_ns = wf_add_capped(g->cost_ns, wf_mul_capped(line->cost_ns, line->repeat));
     }
-    count_held(g);
-    return WEFT_OK;
+    return graph_count_held(g);
 }

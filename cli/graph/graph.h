@@ -8,8 +8,8 @@
  *     output y
  *
  * table.c keeps the tensors by name, read.c reads lines and call.c the calls in them; check.c finds
- * the layouts line by line, print.c prints them.  With a list of styles, mesh and layouts come from
- * it instead (style.c). */
+ * the layouts line by line, held.c the memory, print.c prints them.  With a list of styles, mesh
+ * and layouts come from it instead (style.c). */
 #ifndef WEFT_CLI_GRAPH_H
 #define WEFT_CLI_GRAPH_H
 
@@ -49,6 +49,7 @@ struct graph_line {
     uint32_t number; /* in the file, from 1 */
     uint8_t kind;
     uint8_t phase; /* enum graph_phase */
+    bool repeated; /* a clause gives `repeat` */
     uint32_t repeat;
     const char *op;   /* CALL */
     const char *spec; /* INPUT and PARAM: the spec; OUTPUT and `to`: placements, or NULL */
@@ -119,6 +120,11 @@ weft_status graph_style(const struct graph *g, int32_t tensor, uint8_t kind,
                         weft_spec **spec) WF_NODISCARD;
 /* Append the layout file of the parameters of G, which has been checked. */
 weft_status graph_add_layout(const struct graph *g, struct wf_text *out) WF_NODISCARD;
+
+/* ---- held.c ---- */
+
+/* Set G->held. */
+weft_status graph_count_held(struct graph *g) WF_NODISCARD;
 
 /* ---- table.c ---- */
 

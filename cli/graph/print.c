@@ -20,6 +20,14 @@ static const char *name_of(const struct graph *g, int32_t tensor)
     return tensor >= 0 ? g->tensors[tensor].name : "_";
 }
 
+/* The spec of result INDEX of LINE, which may have no name. */
+static const weft_spec *spec_of(const struct graph *g, const struct graph_line *line,
+                                uint32_t index)
+{
+    return line->outputs[index] >= 0 ? g->tensors[line->outputs[index]].spec
+                                     : weft_op_choice_output(line->choice, index);
+}
+
 /* Call ADD for each move of LINE: of its inputs, then of its results. */
 static weft_status each_move(const struct graph *g, const struct graph_line *line,
                              weft_status (*add)(const char *, const weft_plan_info *, void *),
@@ -70,8 +78,7 @@ static weft_status add_line(const struct graph *g, const struct graph_line *line
     } else {
         for (uint32_t i = 0; i < line->output_count; i++) {
             wf_text_add(out, "%s%s: ", i > 0 ? ", " : "", name_of(g, line->outputs[i]));
-            if (line->outputs[i] >= 0)
-                WF_TRY(add_spec(g->tensors[line->outputs[i]].spec, false, out));
+            WF_TRY(add_spec(spec_of(g, line, i), false, out));
         }
         wf_text_add(out, " = %s(", line->op);
         for (uint32_t i = 0; i < line->input_count; i++)
@@ -102,7 +109,9 @@ weft_status graph_add_text(const struct graph *g, struct wf_text *out)
     wf_text_add(out, " received by a rank, ");
     wf_text_time(out, g->cost_ns);
     wf_text_add(out, ", repeats included\n");
-    if (g->refused > 0) wf_text_add(out, "%u lines need moves\n", g->refused);
+    if (g->refused > 0)
+        wf_text_add(out, g->refused == 1 ? "%u line needs moves\n" : "%u lines need moves\n",
+                    g->refused);
     return wf_text_status(out);
 }
 
@@ -150,9 +159,7 @@ static weft_status json_line(const struct graph *g, const struct graph_line *lin
     for (uint32_t i = 0; i < line->output_count; i++) {
         wf_json_begin(json, NULL, '{');
         wf_json_string(json, "name", name_of(g, line->outputs[i]));
-        json_spec(json, "spec",
-                  line->outputs[i] >= 0 ? g->tensors[line->outputs[i]].spec
-                                        : weft_op_choice_output(line->choice, i));
+        json_spec(json, "spec", spec_of(g, line, i));
         wf_json_end(json, '}');
     }
     wf_json_end(json, ']');
@@ -169,11 +176,9 @@ static weft_status json_line(const struct graph *g, const struct graph_line *lin
 weft_status graph_add_json(const struct graph *g, struct wf_text *out)
 {
     struct wf_json json = {.out = out};
-    char mesh[512];
 
-    WF_TRY(weft_mesh_print(g->mesh, mesh, sizeof mesh, NULL));
     wf_json_begin(&json, NULL, '{');
-    wf_json_string(&json, "mesh", mesh);
+    describe_json_mesh(&json, "mesh", g->mesh);
     wf_json_begin(&json, "lines", '[');
     for (uint32_t i = 0; i < g->line_count; i++)
         WF_TRY(json_line(g, &g->lines[i], &json));

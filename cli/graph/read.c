@@ -35,18 +35,22 @@ static weft_status read_repeat(struct graph_reader *r, struct graph_line *line)
     struct wf_scan before = r->scan;
     int64_t count;
 
-    if (line->repeat > 1) return wf_scan_refuse(&before, "graph", "the line has two clauses x");
+    if (line->repeated) return wf_scan_refuse(&before, "graph", "the line has two clauses x");
     WF_TRY(wf_scan_int(&r->scan, "how often the line is repeated", &count));
     if (count < 1 || count > GRAPH_REPEATS)
         return wf_scan_refuse(&before, "graph", "a line is repeated 1 to %d times", GRAPH_REPEATS);
     line->repeat = (uint32_t)count;
+    line->repeated = true;
     return WEFT_OK;
 }
 
 static weft_status read_memory(struct graph_reader *r)
 {
-    size_t taken = cli_scan_size(r->scan.text + r->scan.at, &r->graph->memory);
+    size_t taken;
 
+    if (r->graph->memory != 0)
+        return wf_scan_refuse(&r->scan, "graph", "the graph has two clauses memory");
+    taken = cli_scan_size(r->scan.text + r->scan.at, &r->graph->memory);
     if (taken == 0) return graph_fail(r, "a size such as 60G");
     r->scan.at += taken;
     return WEFT_OK;
@@ -90,6 +94,8 @@ static weft_status read_shapes(struct graph_reader *r, struct graph_line *line)
 {
     weft_op_tensor shapes[16];
 
+    if (line->given_count > 0)
+        return wf_scan_refuse(&r->scan, "graph", "the line has two clauses out");
     do {
         weft_op_tensor *t = &shapes[line->given_count];
         const char *name;

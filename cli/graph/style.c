@@ -115,12 +115,11 @@ static void order_entries(struct entry *entries, size_t count)
 static weft_status add_entries(const struct graph *g, struct entry *entries, size_t count,
                                struct wf_text *out)
 {
-    char mesh[4096];
-
-    WF_TRY(weft_mesh_print(g->mesh, mesh, sizeof mesh, NULL));
     name_ambiguous(entries, count);
     order_entries(entries, count);
-    wf_text_add(out, "# Written by weft check --style.\nmesh %s\n", mesh);
+    wf_text_add(out, "# Written by weft check --style.\nmesh ");
+    describe_mesh(g->mesh, out);
+    wf_text_char(out, '\n');
     for (size_t i = 0; i < count; i++)
         if (i == 0 || strcmp(entries[i].pattern, entries[i - 1].pattern) != 0)
             wf_text_add(out, "%-36s %s\n", entries[i].pattern, entries[i].placements);

@@ -78,6 +78,7 @@ static weft_status read_flops(struct graph_reader *r, struct graph_line *line)
     char *end;
     double value;
 
+    if (line->flops >= 0) return refuse_twice(r, "flops");
     WF_TRY(graph_take_text(r, &text));
     value = strtod(text, &end);
     if (strcmp(text, "auto") == 0) return WEFT_OK;

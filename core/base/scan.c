@@ -128,6 +128,8 @@ weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const cha
 
     if (next == '\0')
         snprintf(found, sizeof found, ", found the end");
+    else if (next == '\n' || next == '\r')
+        snprintf(found, sizeof found, ", found the end of the line");
     else if ((unsigned char)next < 0x20 || (unsigned char)next >= 0x7f)
         snprintf(found, sizeof found, ", found byte 0x%02x", (unsigned char)next);
     else

@@ -177,4 +177,42 @@ fails 1 'is not text' check "$graph"
 fails 3 'No such file' check "$graph.absent"
 fails 2 'give a file' check
 fails 1 'no line gives the mesh' check /dev/null
+# A mesh with a long list of ranks is printed whole.
+ranks=$(seq -s, 1023 -1 0)
+write "mesh 32x32@$ranks" 'input x f32[4] R,R' 'y = relu(x)'
+json check "$graph" --json -- "it[\"mesh\"] == \"32x32@$ranks\""
+printf '%s\n' "mesh 32x32@$ranks" '* 0 S(0)' >"$style"
+write 'param w f32[64,64]'
+expect 0 '' check "$graph" --style "$style" --layout-out "$layout"
+contains "mesh 32x32@$ranks" cat "$layout"
+
+# Memory is counted on few ranks where a tensor has an owner, whatever the size of the mesh.
+write 'mesh 2147483647' 'input x f32[4] O(3)' 'input y f32[4] O(2147483646) ; x2' 'z = relu(x)'
+expect 0 'inputs and parameters: 32 B on the rank' timeout 10 "$weft" check "$graph"
+write 'mesh 4x3' 'input x f32[6] O(3),S(0)' 'input y f32[6,2] R,G(0;1,2,3)' 'input z f32[4] O(3),O(1)' 'r = relu(x)'
+expect 0 'inputs and parameters: 40 B on the rank' check "$graph"
+
+# Clauses that contradict each other, and clauses without effect.
+write 'mesh 2' 'input x f32[4,8] R' 'y = rfft(x, dims=[1]) ; out c64[4,5] ; out c64[4,5]'
+fails 1 'the line has two clauses out' check "$graph"
+write 'mesh 2' 'input x f32[4] R' 'y = relu(x) ; x1 ; x2'
+fails 1 'the line has two clauses x' check "$graph"
+write 'mesh 2' 'input x f32[4] R ; memory 8' 'y = relu(x) ; memory 100'
+fails 1 'the graph has two clauses memory' check "$graph"
+write 'mesh 2' 'input x f32[4] R' 'y = relu(x) ; flops 1 ; flops 2'
+fails 1 'the line has two clauses flops' check "$graph"
+write 'mesh tp=2' 'input x f32[4]' 'y = relu(x) ; keep y on tp=S(0)' 'z = relu(y) ; keep y on 0=R'
+fails 1 'contradicts its layout, which line 4 writes' check "$graph"
+write 'mesh 2' 'input x f32[4] S(0)' '_ = relu(x) ; to R'
+fails 1 '`to` needs a line with one result, which has a name' check "$graph"
+write 'mesh 2' 'input x f32[4] S(0)' 'y = move(x, dim=3) ; to R'
+fails 1 'a move is written y = move(x) ; to S(0)' check "$graph"
+write 'mesh 2' 'input x f32[4] R' 'a, _ = split(x, sizes=[2,2], dim=0)'
+contains 'a: f32[2] R, _: f32[2] R = split(x)' check "$graph"
+write 'mesh 2' 'input x f32[4] R' 'y = relu(x'
+fails 1 'expected "," or ")", found the end of the line' check "$graph"
+write 'mesh 2' 'input x f32[4] S(0)' 'y = softmax(x, dim=0)'
+expect 1 '1 line needs moves' check "$graph" --strict
+fails 2 'cannot both be standard input' check - --style -
+fails 2 '--json needs standard output' check "$graph" --style "$style" --layout-out - --json
 finish

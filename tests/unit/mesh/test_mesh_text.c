@@ -81,7 +81,7 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
         {"2x2/", "position 5: expected the number of devices per host"},
         {"2x2/4x", "position 6: expected the end, found 'x'"},
         {"2x2 ", "position 4: expected the end, found ' '"},
-        {"2x2@0,1,2,3\n", "position 12: expected the end, found byte 0x0a"},
+        {"2x2@0,1,2,3\n", "position 12: expected the end, found the end of the line"},
         {"40000x40000@0,1-1599999999",
          "a list of 1600000000 ranks is too long; the maximum is 16777216"},
     };
