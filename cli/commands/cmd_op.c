@@ -20,24 +20,53 @@ static char *list_names(weft_status *status)
     return names;
 }
 
+/* Append each line of LINES: to JSON as a string, or without JSON to TEXT behind INDENT. */
+static void add_lines(char *lines, const char *indent, struct wf_json *json, struct wf_text *text)
+{
+    char *save = NULL;
+
+    for (char *line = strtok_r(lines, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) {
+        if (json != NULL)
+            wf_json_string(json, NULL, line);
+        else
+            wf_text_add(text, "%s%s\n", indent, line);
+    }
+}
+
+static weft_status add_rules(const char *name, const char *indent, struct wf_json *json,
+                             struct wf_text *text)
+{
+    char rules[16384];
+
+    WF_TRY(weft_op_print(name, rules, sizeof rules, NULL));
+    add_lines(rules, indent, json, text);
+    return WEFT_OK;
+}
+
 /* The names of all operators, or a document with their rules. */
-static int print_all(const struct cli_command *command, bool rules)
+static int print_all(const struct cli_command *command, bool rules, bool as_json)
 {
     struct wf_text text = {0};
+    struct wf_json writer = {.out = &text}, *json = as_json ? &writer : NULL;
     weft_status status;
-    char *names = list_names(&status), rule[16384], *save = NULL;
+    char *names = list_names(&status), *save = NULL;
 
-    if (rules)
+    if (as_json) {
+        wf_json_begin(json, NULL, '{');
+        wf_json_begin(json, rules ? "rules" : "operators", '[');
+    } else if (rules) {
         wf_text_add(&text, "# The rules of all operators\n\n`weft op --rules` writes this list; "
                            "[operators.md](operators.md) explains it.\n\n");
-    for (char *name = names != NULL ? strtok_r(names, "\n", &save) : NULL;
-         name != NULL && status == WEFT_OK; name = strtok_r(NULL, "\n", &save)) {
-        if (rules) status = weft_op_print(name, rule, sizeof rule, NULL);
-        for (char *at = rule, *end; rules && at != NULL; at = end != NULL ? end + 1 : NULL) {
-            end = strchr(at, '\n');
-            wf_text_add(&text, "    %.*s\n", end != NULL ? (int)(end - at) : (int)strlen(at), at);
-        }
-        if (!rules) wf_text_add(&text, "%s\n", name);
+    }
+    if (status == WEFT_OK && !rules) add_lines(names, "", json, &text);
+    for (char *name = status == WEFT_OK && rules ? strtok_r(names, "\n", &save) : NULL;
+         name != NULL && status == WEFT_OK; name = strtok_r(NULL, "\n", &save))
+        status = add_rules(name, "    ", json, &text);
+    if (as_json) {
+        wf_json_end(json, ']');
+        wf_json_end(json, '}');
+        wf_text_char(&text, '\n');
     }
     wf_free(names);
     if (status == WEFT_OK) return cli_print(command, stdout, &text);
@@ -45,7 +74,22 @@ static int print_all(const struct cli_command *command, bool rules)
     return cli_fail(command, status);
 }
 
-static int explain(const struct cli_command *command, const char *name)
+static weft_status add_explanation(const char *name, const char *words, struct wf_text *out)
+{
+    struct wf_json json = {.out = out};
+
+    wf_json_begin(&json, NULL, '{');
+    wf_json_string(&json, "op", name);
+    wf_json_begin(&json, "rules", '[');
+    WF_TRY(add_rules(name, "", &json, out));
+    wf_json_end(&json, ']');
+    wf_json_string(&json, "explanation", words);
+    wf_json_end(&json, '}');
+    wf_text_char(out, '\n');
+    return WEFT_OK;
+}
+
+static int explain(const struct cli_command *command, const char *name, bool json)
 {
     struct wf_text text = {0};
     size_t length;
@@ -56,9 +100,12 @@ static int explain(const struct cli_command *command, const char *name)
     words = wf_alloc(length + 1);
     status =
         words != NULL ? weft_op_explain(name, words, length + 1, NULL) : wf_fail_memory(length + 1);
-    if (status == WEFT_OK) wf_text_append(&text, words, strlen(words));
+    if (status == WEFT_OK && json) status = add_explanation(name, words, &text);
+    if (status == WEFT_OK && !json) wf_text_append(&text, words, strlen(words));
     wf_free(words);
-    return status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
+    if (status == WEFT_OK) return cli_print(command, stdout, &text);
+    wf_text_free(&text);
+    return cli_fail(command, status);
 }
 
 static int answer(const struct cli_command *command, const struct cli_args *args,
@@ -98,36 +145,54 @@ static int answer_records(const struct cli_command *command, const struct cli_ar
     return exit_code;
 }
 
-/* True if an option describes a call, which needs a mesh. */
+/* True if an option describes a call. */
 static bool has_call(const struct cli_command *command, const struct cli_args *args)
 {
-    static const char *const options[] = {"input", "output",     "attr",          "want",
-                                          "check", "strategies", "price-partials"};
+    static const char *const options[] = {"mesh", "input", "output",     "attr",
+                                          "want", "check", "strategies", "price-partials"};
 
     for (size_t i = 0; i < WF_COUNT(options); i++)
         if (cli_has(command, args, options[i])) return true;
     return false;
 }
 
+/* The complaint about a command line that asks for nothing, or for several things; NULL: there is
+ * none. */
+static const char *find_contradiction(const struct cli_command *command,
+                                      const struct cli_args *args)
+{
+    int files = cli_has(command, args, "list") + cli_has(command, args, "rules") +
+                cli_has(command, args, "records");
+
+    if (files == 0) return args->rest_count == 0 ? "give the name of an operator, or --list" : NULL;
+    if (files > 1) return "--list, --rules and --records exclude each other";
+    if (args->rest_count > 0 || has_call(command, args))
+        return "--list, --rules and --records take no operator and no call";
+    return NULL;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct op_request request;
     struct cli_args args;
+    const char *complaint;
     weft_status status;
+    bool json;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (cli_has(command, &args, "list") || cli_has(command, &args, "rules"))
-        return print_all(command, cli_has(command, &args, "rules"));
-    if (cli_has(command, &args, "records")) return answer_records(command, &args);
-    if (args.rest_count == 0) {
-        fprintf(stderr, "weft op: give the name of an operator, or --list\n");
+    complaint = find_contradiction(command, &args);
+    if (complaint != NULL) {
+        cli_complain(command, "%s", complaint);
         return CLI_USAGE;
     }
     status = op_request_register(argc, argv);
     if (status != WEFT_OK) return cli_fail(command, status);
-    if (!cli_has(command, &args, "mesh") && !has_call(command, &args))
-        return explain(command, args.rest[0]);
+    json = cli_has(command, &args, "json");
+    if (cli_has(command, &args, "list") || cli_has(command, &args, "rules"))
+        return print_all(command, cli_has(command, &args, "rules"), json);
+    if (cli_has(command, &args, "records")) return answer_records(command, &args);
+    if (!has_call(command, &args)) return explain(command, args.rest[0], json);
     if (!op_request_read(command, &args, argc, argv, &request, &exit_code)) return exit_code;
     exit_code = answer(command, &args, &request);
     op_request_free(&request);

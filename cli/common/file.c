@@ -19,8 +19,10 @@ bool cli_read_file(const struct cli_command *command, const char *path, struct w
     }
     wf_text_append(out, "", 0); /* an empty file is a text too */
     errno = 0;
-    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
+    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0) {
         wf_text_append(out, bytes, count);
+        if (memchr(bytes, '\0', count) != NULL) break; /* not text; it may be endless */
+    }
     error = ferror(file) ? errno : 0;
     if (file != stdin) (void)fclose(file);
     if (error == 0 && wf_text_status(out) == WEFT_OK && strlen(out->data) == out->length)

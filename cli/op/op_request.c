@@ -1,6 +1,7 @@
 /* op_request.c - specs and attributes of an operator's call, from repeated options. */
 #include "op_request.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,15 +36,16 @@ static bool read_list(const char *text, int64_t **out, uint32_t *count)
     if (list == NULL) return false;
     for (text += bracketed; *text != '\0' && *text != ']';) {
         char *end;
+        errno = 0;
         list[(*count)++] = strtoll(text, &end, 10);
-        if (end == text || (*end != ',' && *end != ']' && *end != '\0')) {
+        if (end == text || errno != 0 || (*end != ',' && *end != (bracketed ? ']' : '\0'))) {
             wf_free(list);
             return false;
         }
         listed = listed || *end == ',';
         text = *end == ',' ? end + 1 : end;
     }
-    if (!listed) {
+    if (!listed || strcmp(text, bracketed ? "]" : "") != 0) {
         wf_free(list);
         return false;
     }
@@ -74,8 +76,9 @@ static bool read_attr(struct op_request *r, const char *text)
         a->list = r->lists[at];
         return true;
     }
+    errno = 0;
     a->integer = strtoll(value, &end, 10);
-    if (*value != '\0' && *end == '\0') {
+    if (*value != '\0' && *end == '\0' && errno == 0) {
         a->kind = WEFT_ATTR_INT;
         return true;
     }
@@ -159,7 +162,9 @@ static bool read_repeated(const struct cli_command *command, int argc, char **ar
         if (taken) continue;
         value = value_at(argc, argv, "attr", &i);
         if (value != NULL) {
-            if (r->call.attr_count == OP_ATTRS_MAX || !read_attr(r, value))
+            if (r->call.attr_count == OP_ATTRS_MAX)
+                return fail_usage(command, exit_code, "too many attributes:", value);
+            if (!read_attr(r, value))
                 return fail_usage(command, exit_code, "expected --attr NAME=VALUE, not", value);
             continue;
         }

@@ -20,6 +20,18 @@ static weft_status read_text(const struct wf_json_value *root, const char *key, 
     return WEFT_OK;
 }
 
+/* The member KEY, which is of KIND; NULL: it is absent or null. */
+static weft_status read_member(const struct wf_json_value *root, const char *key,
+                               enum wf_json_kind kind, const struct wf_json_value **out)
+{
+    const struct wf_json_value *v = wf_json_find(root, key);
+
+    *out = v != NULL && v->kind == kind ? v : NULL;
+    if (v == NULL || v->kind == kind || v->kind == WF_JSON_NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_PARSE, "\"%s\" must be %s", key,
+                   kind == WF_JSON_ARRAY ? "a list" : "an object");
+}
+
 /* "[8,12]" of an array; false: it has other things than numbers. */
 static bool add_numbers(struct wf_text *out, const struct wf_json_value *list, const char *between)
 {
@@ -54,10 +66,9 @@ static void add_placements(struct wf_text *out, const char *at)
         if (strncmp(at, "product", 7) == 0) {
             wf_text_append(out, "prod", 4);
             at += 7;
-        } else if (strncmp(at, "MP(sum,", 7) == 0) {
+        } else if (strncmp(at, "MP(sum,", 7) == 0 && strchr(at, ')') != NULL) {
             wf_text_append(out, "P(sum)", 6);
-            at += 7 + strcspn(at + 7, ")");
-            at += *at == ')';
+            at = strchr(at, ')') + 1;
         } else {
             wf_text_char(out, *at++);
         }
@@ -152,10 +163,8 @@ weft_status op_record_read(const char *line, struct op_record *r, struct op_requ
     WF_TRY(read_text(root, "id", false, &r->id));
     WF_TRY(read_text(root, "op", true, &r->op));
     WF_TRY(read_text(root, "aten", false, &r->aten));
-    r->params = wf_json_find(root, "params");
-    r->args = wf_json_find(root, "args");
-    if (r->params != NULL && r->params->kind != WF_JSON_OBJECT) r->params = NULL;
-    if (r->args != NULL && r->args->kind != WF_JSON_ARRAY) r->args = NULL;
+    WF_TRY(read_member(root, "params", WF_JSON_OBJECT, &r->params));
+    WF_TRY(read_member(root, "args", WF_JSON_ARRAY, &r->args));
     WF_TRY(read_mesh(root, &q->mesh));
     q->call.mesh = q->mesh;
     WF_TRY(read_tensors(root, r, q));

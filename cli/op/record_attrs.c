@@ -100,8 +100,11 @@ static weft_status add_value(struct op_request *q, const char *name, const struc
     if (v->kind != WF_JSON_ARRAY) return WEFT_OK;
     list = add_list(q, name, v->count);
     if (list == NULL) return wf_fail_memory(v->count * sizeof *list);
-    for (const struct wf_json_value *m = v->first; m != NULL; m = m->next)
-        list[i++] = m->kind == WF_JSON_INT ? m->integer : 0;
+    for (const struct wf_json_value *m = v->first; m != NULL; m = m->next) {
+        if (m->kind != WF_JSON_INT && m->kind != WF_JSON_BOOL)
+            return wf_fail(WEFT_ERR_PARSE, "\"%.50s\" must be a list of whole numbers", v->key);
+        list[i++] = m->integer;
+    }
     return WEFT_OK;
 }
 
@@ -159,14 +162,33 @@ static weft_status add_sizes(const struct op_record *r, struct op_request *q)
 static weft_status add_normalized(const struct op_record *r, struct op_request *q)
 {
     const struct wf_json_value *shape = wf_json_find(r->params, "normalized_shape");
-    int64_t *list;
+    int64_t *list, at = shape != NULL ? shape->count : 0;
 
     if (shape == NULL || shape->kind != WF_JSON_ARRAY) return WEFT_OK;
+    for (const struct wf_json_value *s = shape->first; s != NULL; s = s->next, at--)
+        if (s->kind != WF_JSON_INT || size_of(r, -at) != s->integer)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "\"normalized_shape\" must be the end of the first tensor's shape");
     list = add_list(q, "dims", shape->count);
     if (list == NULL) return wf_fail_memory(shape->count * sizeof *list);
     for (uint32_t i = 0; i < shape->count; i++)
         list[i] = (int64_t)i - (int64_t)shape->count;
     return WEFT_OK;
+}
+
+/* The parameter NAME, a dimension of X, counted from 0. */
+static weft_status read_dim(const struct op_record *r, const weft_op_tensor *x, const char *name,
+                            int64_t fallback, int64_t *out)
+{
+    const struct wf_json_value *v = wf_json_find(r->params, name);
+    int64_t dim = v != NULL ? v->integer : fallback, dims = x->dims > 0 ? x->dims : 1;
+
+    if (v != NULL && v->kind != WF_JSON_INT)
+        return wf_fail(WEFT_ERR_PARSE, "\"%s\" must be a dimension", name);
+    *out = dim < 0 ? dim + dims : dim;
+    if (*out >= 0 && *out < dims) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "\"%s\" is %lld, and the tensor has %d dimensions", name,
+                   (long long)dim, x->dims);
 }
 
 /* The target shape of flatten and unflatten, and the order of movedim. */
@@ -175,12 +197,12 @@ static weft_status add_shape(const struct op_record *r, struct op_request *q)
     const struct wf_json_value *sizes = wf_json_find(r->params, "sizes"), *s;
     const weft_op_tensor *x = r->in_count > 0 ? &r->in[0] : NULL;
     bool flatten = strcmp(r->op, "flatten") == 0, move = strcmp(r->op, "movedim") == 0;
-    int64_t first = op_record_int(r, flatten ? "start" : move ? "src" : "dim", 0);
-    int64_t last = op_record_int(r, move ? "dst" : "end", -1), *list, at = 0;
+    int64_t first = 0, last = 0, *list, at = 0;
 
     if (x == NULL || (!flatten && !move && strcmp(r->op, "unflatten") != 0)) return WEFT_OK;
-    first += first < 0 ? x->dims : 0;
-    last += last < 0 ? x->dims : 0;
+    WF_TRY(read_dim(r, x, flatten ? "start" : move ? "src" : "dim", 0, &first));
+    WF_TRY(read_dim(r, x, move ? "dst" : "end", -1, &last));
+    if (flatten && first > last) return wf_fail(WEFT_ERR_INVALID, "\"start\" comes behind \"end\"");
     list = add_list(q, move ? "order" : "shape", WEFT_MAX_DIMS * 2);
     if (list == NULL) return wf_fail_memory(WEFT_MAX_DIMS * 2 * sizeof *list);
     for (int32_t d = 0; d < x->dims; d++) {
@@ -197,6 +219,7 @@ static weft_status add_shape(const struct op_record *r, struct op_request *q)
             list[at++] = s->integer;
     }
     if (move && at == last) list[at++] = first;
+    if (flatten && x->dims == 0) list[at++] = 1;
     q->attrs[q->call.attr_count - 1].count = (uint32_t)at;
     return WEFT_OK;
 }
@@ -239,8 +262,13 @@ static weft_status add_special(const struct op_record *r, struct op_request *q)
     if (strcmp(r->op, "unbind") == 0) add_int(q, "count", size_of(r, dim));
     if (strcmp(r->op, "narrow") == 0) {
         int64_t start = op_record_int(r, "start", 0), length = op_record_int(r, "length", 0);
-        if (__builtin_add_overflow(start, length, &length)) length = INT64_MAX;
-        add_int(q, "end", length);
+        int64_t size = size_of(r, dim);
+        if (start < 0 && start >= -size) start += size;
+        if (start < 0 || length < 0 || start > size || length > size - start)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "narrow: start %lld and length %lld are outside of the size %lld",
+                           (long long)start, (long long)length, (long long)size);
+        add_int(q, "end", start + length);
     }
     if (strcmp(r->op, "hstack") == 0) add_int(q, "dim", r->in_count > 0 && r->in[0].dims > 1);
     if (strncmp(r->op, "index_fill", 10) == 0 && r->args != NULL && r->args->count > 3) {

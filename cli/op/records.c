@@ -50,6 +50,20 @@ static weft_status add_answer(const struct op_record *r, struct op_request *q, s
     return status;
 }
 
+/* Append the answer that is the last error, which is STATUS. */
+static weft_status add_error(const char *id, weft_status status, struct wf_text *out)
+{
+    struct wf_json json = {.out = out};
+
+    if (status == WEFT_ERR_NO_MEMORY) return status;
+    wf_json_begin(&json, NULL, '{');
+    wf_json_string(&json, "id", id);
+    wf_json_string(&json, "error", weft_last_error());
+    wf_json_end(&json, '}');
+    wf_text_char(out, '\n');
+    return wf_text_status(out);
+}
+
 weft_status op_record_answer(const char *line, const weft_cost_table *costs, struct wf_text *out)
 {
     struct op_record *record = wf_alloc(sizeof *record);
@@ -68,19 +82,18 @@ weft_status op_record_answer(const char *line, const weft_cost_table *costs, str
     wf_json_begin(&json, NULL, '{');
     wf_json_string(&json, "id", record->id);
     if (status == WEFT_OK) status = add_answer(record, request, &json);
-    if (status != WEFT_OK && status != WEFT_ERR_NO_MEMORY) {
+    if (status == WEFT_OK) {
+        wf_json_end(&json, '}');
+        wf_text_char(out, '\n');
+        status = wf_text_status(out);
+    } else {
         out->length = begin; /* what was written of the answer */
-        json = (struct wf_json){.out = out};
-        wf_json_begin(&json, NULL, '{');
-        wf_json_string(&json, "id", record->id);
-        wf_json_string(&json, "error", weft_last_error());
+        status = add_error(record->id, status, out);
     }
-    wf_json_end(&json, '}');
-    wf_text_char(out, '\n');
     op_record_free(record, request);
     wf_free(record);
     wf_free(request);
-    return status == WEFT_ERR_NO_MEMORY ? status : wf_text_status(out);
+    return status;
 }
 
 int op_records_answer(const struct cli_command *command, const char *path,
@@ -89,15 +102,20 @@ int op_records_answer(const struct cli_command *command, const char *path,
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     char *line = NULL;
     size_t room = 0;
+    ssize_t length;
     int exit_code = CLI_OK, error;
 
     if (file == NULL) return cli_fail_file(command, path, errno);
     errno = 0;
-    while (exit_code == CLI_OK && getline(&line, &room, file) >= 0) {
+    while (exit_code == CLI_OK && (length = getline(&line, &room, file)) >= 0) {
         struct wf_text text = {0};
         weft_status status;
-        if (line[strspn(line, " \t\r\n")] == '\0') continue;
-        status = op_record_answer(line, costs, &text);
+        if (strlen(line) != (size_t)length)
+            status = add_error(NULL, wf_fail(WEFT_ERR_PARSE, "the record has a NUL byte"), &text);
+        else if (line[strspn(line, " \t\r\n")] == '\0')
+            continue;
+        else
+            status = op_record_answer(line, costs, &text);
         if (status == WEFT_OK)
             exit_code = cli_print(command, stdout, &text);
         else

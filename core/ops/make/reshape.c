@@ -183,8 +183,13 @@ static weft_status read_shape(const struct wf_maker *m, int64_t *shape, uint32_t
         shape[d] = list[d];
         if (list[d] == -1 && open < 0)
             open = (int)d;
-        else if (list[d] < 0 || !wf_mul_i64(known, list[d], &known))
+        else if (list[d] == -1)
+            return wf_op_refuse(m->op, "attribute shape has the size -1 twice");
+        else if (list[d] < 0)
             return wf_op_refuse(m->op, "attribute shape has the size %lld", (long long)list[d]);
+        else if (!wf_mul_i64(known, list[d], &known))
+            return wf_op_refuse(m->op, "the sizes of attribute shape multiply to more than "
+                                       "2^63 - 1");
     }
     if (open >= 0 && known > 0 && total % known == 0) {
         shape[open] = total / known;
@@ -193,8 +198,9 @@ static weft_status read_shape(const struct wf_maker *m, int64_t *shape, uint32_t
     if (known == total && (open < 0 || shape[open] >= 0)) return WEFT_OK;
     return wf_op_refuse(m->op,
                         "x has %lld elements, and the sizes of attribute shape multiply to "
-                        "%lld",
-                        (long long)total, (long long)known);
+                        "%lld%s",
+                        (long long)total, (long long)known,
+                        open >= 0 ? " without the -1, which no single size replaces" : "");
 }
 
 weft_status wf_make_reshape(struct wf_maker *m)

@@ -174,6 +174,7 @@ write 'input x f32[8,4] S(0)'
 fails 1 'no line gives the mesh' check "$graph"
 printf 'mesh 2\n\0' >"$graph"
 fails 1 'is not text' check "$graph"
+fails 1 '/dev/zero is not text' timeout 10 "$weft" check /dev/zero
 fails 3 'No such file' check "$graph.absent"
 fails 2 'give a file' check
 fails 1 'no line gives the mesh' check /dev/null

@@ -108,4 +108,57 @@ fails 3 'No such file' op --records "$records.absent"
 sizes=$(seq -s, 1 400)
 json op relu --mesh 400 --input "f32[80200] G(0;$sizes)" --check --json -- \
     "it[\"chosen\"][\"outputs\"] == [\"f32[80200] G(0;$sizes)\"]"
+
+# --json prints one object, whatever is asked for; a rule of one's own is for every form.
+json op mm --json -- 'it["op"] == "mm" and it["rules"] == ["mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b"]' \
+    '"split k: a and b are split" in it["explanation"]'
+json op --list --json -- '"softmax" in it["operators"] and "mm" in it["operators"]'
+json op --rules --json -- '"mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b" in it["rules"]'
+contains 'shifted' op --list --rule 'shifted: x[a b] -> y[a b]; whole a; pass x'
+fails 2 'take no operator and no call' op --list mm
+fails 2 'take no operator and no call' op --rules --mesh 2
+fails 2 'take no operator and no call' op --records /dev/null mm
+fails 2 'exclude each other' op --list --rules
+
+# Attributes that are not what they seem.
+for shape in '[24' '[24]x' '4,6]x' '[4,6' '99999999999999999999,'; do
+    fails 1 'attribute shape must be a list of numbers' op reshape --mesh 2 --attr "shape=$shape" --input 'f32[4,6] S(0)'
+done
+fails 1 'attribute dims must be a dimension' op sum --mesh 2 --attr dims=99999999999999999999 --input 'f32[4] R'
+fails 1 'attribute shape has the size -1 twice' op reshape --mesh 2 --attr shape=-1,-1 --input 'f32[4,6] R'
+fails 1 'multiply to more than 2^63 - 1' op reshape --mesh 2 --attr shape=4294967296,4294967296 --input 'f32[4,6] R'
+fails 1 'multiply to 0 without the -1, which no single size replaces' \
+    op reshape --mesh 2 --attr shape=-1,0 --input 'f32[0,6] R'
+attributes=()
+for i in {1..33}; do attributes+=(--attr "a$i=1"); done
+fails 2 'too many attributes: "a33=1"' op relu --mesh 2 "${attributes[@]}" --input 'f32[4] R'
+
+# Records that lie.
+cat >"$records" <<'LINES'
+{"id":"a","op":"sum","params":{"dim":[1.5]},"mesh":[2],"in":[[[4,6],"f32","S(0)"]]}
+{"id":"b","op":"sum","params":"x","mesh":[2],"in":[[[4,6],"f32","S(0)"]]}
+{"id":"c","op":"sum","args":"x","mesh":[2],"in":[[[4,6],"f32","S(0)"]]}
+{"id":"d","op":"narrow","aten":"composite","params":{"dim":0,"start":-1,"length":1},"mesh":[2],"in":[[[4,6],"f32","R"]]}
+{"id":"e","op":"narrow","aten":"composite","params":{"dim":0,"start":3,"length":2},"mesh":[2],"in":[[[4,6],"f32","R"]]}
+{"id":"f","op":"movedim","aten":"composite","params":{"src":[0,1],"dst":[1,2]},"mesh":[2],"in":[[[4,6,2],"f32","R"]]}
+{"id":"g","op":"unflatten","aten":"composite","params":{"dim":9,"sizes":[2,3]},"mesh":[2],"in":[[[4,6],"f32","R"]]}
+{"id":"h","op":"flatten","aten":"composite","params":{"start":1,"end":0},"mesh":[2],"in":[[[4,6],"f32","R"]]}
+{"id":"i","op":"flatten","aten":"composite","mesh":[2],"in":[[[],"f32","R"]]}
+{"id":"j","op":"layer_norm","aten":"aten.native_layer_norm.default","params":{"normalized_shape":[7]},"mesh":[2],"in":[[[4,6],"f32","R"]]}
+{"id":"k","op":"relu","mesh":[2],"in":[[[4],"f32","MP(sum,"]]}
+{"id":"l","op":"mine","mesh":[2],"in":[[[4,4],"f32","S(1)"]]}
+LINES
+printf '{"id":"m","op":"relu","mesh":[2],"in":[[[4],"f32","R"]]}\0 and more\n' >>"$records"
+lies() {
+    op --rule 'mine: x[a b] -> y[a b]; whole a; pass x' --records "$records" |
+        python3 -c 'import json, sys; print(json.dumps([json.loads(line) for line in sys.stdin]))'
+}
+json lies -- 'len(it) == 13' 'it[0]["error"] == "\"dim\" must be a list of whole numbers"' \
+    'it[1]["error"] == "\"params\" must be an object" and it[2]["error"] == "\"args\" must be a list"' \
+    'it[3]["chosen"]["outputs"] == ["f32[1,6] R"]' '"outside of the size 4" in it[4]["error"]' \
+    'it[5]["error"] == "\"src\" must be a dimension"' \
+    'it[6]["error"] == "\"dim\" is 9, and the tensor has 2 dimensions"' \
+    'it[7]["error"] == "\"start\" comes behind \"end\""' 'it[8]["chosen"]["outputs"] == ["f32[1] R"]' \
+    '"end of the first tensor" in it[9]["error"]' '"is not a placement" in it[10]["error"]' \
+    'it[11]["chosen"]["outputs"] == ["f32[4,4] S(1)"]' 'it[12] == {"id": None, "error": "the record has a NUL byte"}'
 finish
