@@ -195,9 +195,9 @@ enum weft_fsdp_reduce_flags {
  * which all are absent does not take part, and the others get an error at their time limit.
  * If a rank fails otherwise, such as without memory, the communicator of reducing fails, and all
  * ranks get the error, from this call or from the next reduction.
- * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements.  Kernels are needed for
- * `divide`, `sum_only`, accumulation, a tensor that is listed twice, and sums in another dtype than
- * f32 and bf16. */
+ * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements.  Kernels are needed
+ * for `divide`, `sum_only`, accumulation, a tensor that is listed twice, and sums in another dtype
+ * than f32 and bf16. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group,
                                                            weft_tensor *const *gradients,
                                                            uint32_t flags);
