@@ -4,7 +4,7 @@
  *     TRY(weft_clip_grad_norm(ctx, count, gradients, 1.0, NULL, stream, total));
  *
  * Gradients are tensors of floats, on any meshes and in any layouts.  Each element of the whole
- * tensors counts once, however many ranks hold it. */
+ * tensors counts once, however many ranks hold it.  Threads as in tensor.h. */
 #ifndef WEFT_CLIP_H
 #define WEFT_CLIP_H
 
@@ -39,13 +39,16 @@ typedef struct weft_clip_options {
 
 /* Multiply the COUNT gradients TENSORS by max_norm / (norm + 1e-6) if that is below 1.  The norm is
  * that of all their elements together.  Powers are added up in f64; a sum beyond its range makes
- * the norm infinite.  With p INFINITY, NaN counts as infinite. NULL tensors are skipped; without
+ * the norm infinite.  With p INFINITY, NaN counts as infinite.  NULL tensors are skipped; without
  * any the norm is 0.  Collective over the ranks of all meshes: one small all-reduce for each set of
- * axes that splits a gradient, all in one batch.  All work is in the order of STREAM, and nothing
- * waits.  TOTAL, device memory of one double, is set to the norm before clipping on every rank of
- * the meshes; it may be NULL.  OPTIONS may be NULL. WEFT_ERR_INVALID: a tensor is not of floats, is
- * partial, is listed twice, or belongs to another context; max_norm is negative or not a number; p
- * is not above 0. */
+ * axes that splits a gradient, all in one batch.  All ranks of all meshes pass the same tensors in
+ * the same order.  The same entries are NULL on all of them.  All work is in the order of STREAM.
+ * The first call with new layouts waits for the other ranks.  With `reduce_partials`, each call
+ * waits for them.  With WEFT_CLIP_ERROR, the call waits for STREAM.  Otherwise nothing waits.
+ * TOTAL, device memory of one double, is set to the norm before clipping; it may be NULL.  On a
+ * rank outside all meshes it is 0, unless `stages` adds other norms.  OPTIONS may be NULL.
+ * WEFT_ERR_INVALID: a tensor is not of floats, is partial, is listed twice, or belongs to another
+ * context; max_norm is negative or not a number; p is not above 0. */
 WEFT_API WEFT_NODISCARD weft_status weft_clip_grad_norm(weft_context *context, uint32_t count,
                                                         weft_tensor *const *tensors,
                                                         double max_norm,

@@ -144,10 +144,10 @@ typedef struct weft_cp_problem {
     int64_t query_index, key_index;
 } weft_cp_problem;
 
-/* Write the problems of COORDINATE in step STEP, at most CAPACITY, to PROBLEMS, and their number to
- * *COUNT.  PROBLEMS may be NULL if CAPACITY is 0.  Every pair of a query and a key that it sees is
- * in exactly one problem.  With HEADS a query is an index of the sequence.  WEFT_ERR_INVALID:
- * COORDINATE or STEP is out of range.  [any thread] */
+/* Find the problems of COORDINATE in step STEP.  Set *COUNT to the number of all problems.  Write
+ * the first CAPACITY of them to PROBLEMS.  PROBLEMS may be NULL if CAPACITY is 0.  Every pair of a
+ * query and a key that it sees is in exactly one problem.  With HEADS a query is an index of the
+ * sequence.  WEFT_ERR_INVALID: COORDINATE or STEP is out of range.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_plan_problems(const weft_cp_plan *plan,
                                                           int32_t coordinate, int32_t step,
                                                           weft_cp_problem *problems,
@@ -169,12 +169,15 @@ typedef struct weft_cp_sizes {
 } weft_cp_sizes;
 
 /* Prepare the attention of PLAN on this rank: its communicator, a stream for communication, and
- * scratch.  Collective over the ranks of the plan's mesh.  Of the ranks along the axis, either all
- * succeed or all get the same error.  *OUT keeps a reference to PLAN.  The caller releases *OUT
- * before CONTEXT. WEFT_ERR_INVALID: this rank is not in the mesh, or SIZES contradict each other;
- * with HEADS, the number of ranks does not divide the heads or the key heads.  WEFT_ERR_MISMATCH:
- * ranks have different plans or sizes.  WEFT_ERR_UNSUPPORTED: the host cannot read the backend's
- * memory, where results are merged; or ranks are simulated. */
+ * scratch.  One thread at a time may use a weft_cp, and no other thread uses its communicator then.
+ * The calls are calls on the communicator that weft_comm_along returns for the axis.  If it fails,
+ * it fails for all its users.  Collective over the ranks of the plan's mesh.  Of the ranks along
+ * the axis, either all succeed or all get the same error.  NULL arguments and a rank outside the
+ * mesh fail on this rank alone.  The other ranks then get WEFT_ERR_TIMEOUT.  *OUT keeps a reference
+ * to PLAN.  The caller releases *OUT before CONTEXT.  WEFT_ERR_INVALID: this rank is not in the
+ * mesh, or SIZES contradict each other; with HEADS, the number of ranks does not divide the heads
+ * or the key heads.  WEFT_ERR_MISMATCH: ranks have different plans or sizes.  WEFT_ERR_UNSUPPORTED:
+ * the host cannot read the backend's memory, where results are merged; or ranks are simulated. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_create(weft_context *context, const weft_cp_plan *plan,
                                                    const weft_cp_sizes *sizes, weft_cp **out);
 /* Wait for the work of *CP, free it and set *CP to NULL.  Accepts NULL and a pointer to NULL. */
@@ -187,7 +190,8 @@ typedef struct weft_cp_local {
     int64_t batch, head, sequence;
 } weft_cp_local;
 
-/* What the engine's kernel computes.  All pointers are valid until it returns. */
+/* What the engine's kernel computes.  The struct and the problem are valid until it returns.  The
+ * memory of tensors stays valid for the work that the kernel has posted to `stream`. */
 typedef struct weft_cp_call {
     size_t struct_size;
     weft_context *context;
@@ -218,12 +222,12 @@ typedef struct weft_cp_tensors {
     void *d_q, *d_k, *d_v; /* backward writes them */
 } weft_cp_tensors;
 
-/* Post the attention of TENSORS to STREAM.  Collective over the ranks along the axis.  KERNEL is
- * called with USER for each problem of this rank, in order; it fails the call, and the communicator
- * of CP on all ranks, if it returns another result than WEFT_OK, and sets the text of its error
- * with weft_fail.  The memory of TENSORS is in use until the work on STREAM is complete.
- * Accumulation is in f32.  A query that sees no key gets OUT 0 and LSE -infinity.  Pointers of
- * empty shards may be NULL.
+/* Compute the attention of TENSORS.  The call first waits for the work on STREAM.  It returns when
+ * this rank's results are complete.  Collective over the ranks along the axis.  KERNEL is called
+ * with USER for each problem of this rank, in order; it fails the call, and the communicator of CP
+ * on all ranks, if it returns another result than WEFT_OK, and sets the text of its error with
+ * weft_fail.  Accumulation is in f32.  A query that sees no key gets OUT 0 and LSE -infinity.
+ * Pointers of empty shards may be NULL.
  * A call allocates nothing, except that a backend may do so for a call group of RING.  RING: one
  * rotation of keys and values per step but the last, while the kernel computes.  GATHER: one
  * all-gather.  HEADS: two all-to-alls. */
@@ -231,9 +235,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_cp_forward(weft_cp *cp, const weft_cp_t
                                                     weft_status (*kernel)(void *user,
                                                                           const weft_cp_call *call),
                                                     void *user, weft_stream *stream);
-/* Post the gradients of the attention, from OUT and LSE of weft_cp_forward and the gradient D_OUT.
- * RING: rotations as forward, and one rotation of f32 gradients per step.  GATHER: one all-gather
- * and one reduce-scatter.  HEADS: two all-to-alls.  Otherwise as weft_cp_forward. */
+/* Compute the gradients of the attention, from OUT and LSE of weft_cp_forward and the gradient
+ * D_OUT.  RING: rotations as forward, and one rotation of f32 gradients per step.  GATHER: one
+ * all-gather and one reduce-scatter.  HEADS: two all-to-alls.  Otherwise as weft_cp_forward. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_backward(
     weft_cp *cp, const weft_cp_tensors *tensors,
     weft_status (*kernel)(void *user, const weft_cp_call *call), void *user, weft_stream *stream);
@@ -248,7 +252,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_cp_shard(weft_cp *cp, enum weft_dtype d
                                                   const void *source, void *target,
                                                   weft_stream *stream);
 /* The reverse: make the whole buffer at TARGET, on every rank, of the shards at SOURCE.  Collective
- * over the ranks along the axis: one all-gather. */
+ * over the ranks along the axis: one all-gather.  Each call allocates memory for the whole buffer
+ * in the order of STREAM.  A failure after the checks of arguments fails the communicator. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_restore(weft_cp *cp, enum weft_dtype dtype,
                                                     int32_t dims, const int64_t *shape, int32_t dim,
                                                     const void *source, void *target,

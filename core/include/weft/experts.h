@@ -40,11 +40,14 @@ typedef struct weft_experts_options {
     int64_t capacity;
 } weft_experts_options;
 
-/* Prepare experts on axis AXIS (a name or an index) of MESH.  Collective over the ranks of MESH. Of
- * the ranks along the axis, either all succeed or all get the same error.  The caller releases *OUT
- * before CONTEXT.
- * WEFT_ERR_INVALID: this rank is not in MESH, or OPTIONS are outside their ranges.
- * WEFT_ERR_MISMATCH: ranks have different options.  WEFT_ERR_UNSUPPORTED: ranks are simulated. */
+/* Prepare experts on axis AXIS (a name or an index) of MESH.  Collective over the ranks of MESH.
+ * The calls are calls on the communicator that weft_comm_along returns for the axis.  If it fails,
+ * it fails for all its users.  Of the ranks along the axis, either all succeed or all get the same
+ * error.  NULL arguments, a bad struct_size, an axis that MESH lacks and a rank outside MESH fail
+ * on this rank alone.  The other ranks then get WEFT_ERR_TIMEOUT.  The caller releases *OUT before
+ * CONTEXT.  WEFT_ERR_NOT_FOUND: the mesh has no such axis.  WEFT_ERR_INVALID: this rank is not in
+ * MESH, or OPTIONS are outside their ranges.  WEFT_ERR_MISMATCH: ranks have different options.
+ * WEFT_ERR_UNSUPPORTED: ranks are simulated. */
 WEFT_API WEFT_NODISCARD weft_status weft_experts_create(weft_context *context,
                                                         const weft_mesh *mesh, const char *axis,
                                                         const weft_experts_options *options,
@@ -71,8 +74,8 @@ typedef struct weft_routing_info {
     int64_t sent;                  /* of these, without the dropped ones */
     int64_t received;              /* by this rank */
     int32_t first_expert, experts; /* those of this rank */
-    /* Borrowed: tokens received for each expert of this rank, and of these from each rank along the
-     * axis: by_rank[i * ranks + rank]. */
+    /* Borrowed until the routing or its experts are released: tokens received for each expert of
+     * this rank, and of these from each rank along the axis: by_rank[i * ranks + rank]. */
     const int64_t *counts, *by_rank;
 } weft_routing_info;
 

@@ -28,11 +28,12 @@
  * meshes.
  *
  * The caller drives the order.  All ranks of the meshes of a group make the same calls with it in
- * the same order; so do ranks of different groups with the calls on one weft_fsdp.  A rank outside
- * the meshes may make the calls too.  Gathering and reducing each have a communicator and a stream
- * of their own, so both overlap with the work on the compute stream.  A call that is out of order
- * is WEFT_ERR_INVALID, changes nothing, and its text names the state of the group and the call that
- * is missing.  If ranks are simulated (context.h), everything works in one process.
+ * the same order.  Two ranks that share several groups of one weft_fsdp make the calls with these
+ * groups in the same order.  A rank outside the meshes may make the calls too.  Gathering and
+ * reducing each have a communicator and a stream of their own, so both overlap with the work on the
+ * compute stream.  A call that is out of order is WEFT_ERR_INVALID, changes nothing, and its text
+ * names the state of the group and the call that is missing.  If ranks are simulated (context.h),
+ * everything works in one process.
  *
  * One thread at a time may use a weft_fsdp and its groups; as to other moves, see move.h. */
 #ifndef WEFT_FSDP_H
@@ -52,10 +53,11 @@ typedef struct weft_fsdp_options {
     weft_stream *compute; /* on which the caller computes; NULL: the default stream */
     /* Gather and reduce on the compute stream, instead of on streams of their own. */
     bool one_stream;
-    /* The most groups whose gathered parameters may use memory at the same time.  A gather that
-     * would exceed it first waits, on the host, until the device has finished with the group that
-     * was resharded first.  If no group was resharded, weft_fsdp_unshard_begin is WEFT_ERR_INVALID,
-     * and no group is prefetched.  0: no limit. */
+    /* The most groups whose gathered parameters may use memory at the same time.  If `groups_max`
+     * groups are gathered now, weft_fsdp_unshard_begin is WEFT_ERR_INVALID, and no group is
+     * prefetched.  If fewer are gathered, but resharded groups still use memory, the call waits on
+     * the host for the oldest.  weft_fsdp_unshard_end can wait in this way before it prefetches.
+     * 0: no limit. */
     uint32_t groups_max;
 } weft_fsdp_options;
 
@@ -72,7 +74,8 @@ WEFT_API void weft_fsdp_release(weft_fsdp **fsdp);
 /* Create the layout in which the axes that AXES lists ("dp", "dp,cp", or by index "0") also split
  * dimension DIM of a tensor of layout SPEC, after the axes that split it already.  SPEC has R on
  * them.  A gather over these axes then moves data along them only.  The caller releases *OUT.
- * WEFT_ERR_INVALID: SPEC has no dimension DIM, or another placement than R.  [any thread] */
+ * WEFT_ERR_INVALID: SPEC has no dimension DIM, or another placement than R.  WEFT_ERR_NOT_FOUND:
+ * the mesh has no such axis.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_shard_spec(const weft_spec *spec, const char *axes,
                                                          int32_t dim, weft_spec **out);
 
@@ -111,17 +114,19 @@ typedef struct weft_fsdp_group_options {
 /* Create a group of COUNT parameters, at least 1.  A tensor that is listed twice is one shared
  * parameter: it is gathered once, and its gradients are added up.  A tensor may be in one group
  * only.  PARAMS is read during the call only; OPTIONS may be NULL.  Collective over the ranks of
- * the meshes; an error is the same on all of them.  The caller releases *OUT before CONTEXT.
- * WEFT_ERR_INVALID: an axis does not exist, is both a shard and a replicate axis, or a parameter is
- * not replicated along a replicate axis; a parameter is partial, has gaps, is in another group, or
- * is listed twice with different axes or `frozen`.  WEFT_ERR_MISMATCH: ranks have different
- * parameters or options. */
+ * the meshes; an error is the same on all of them.  NULL arguments, a COUNT of 0, a bad struct_size
+ * and a tensor of another context fail on this rank alone.  The other ranks then get
+ * WEFT_ERR_TIMEOUT.  The caller releases *OUT before CONTEXT.
+ * WEFT_ERR_NOT_FOUND: the mesh has no such axis.  WEFT_ERR_INVALID: an axis is both a shard and a
+ * replicate axis, or a parameter is not replicated along a replicate axis; a parameter is partial,
+ * has gaps, is in another group, or is listed twice with different axes or `frozen`.
+ * WEFT_ERR_MISMATCH: ranks have different parameters or options. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_group_create(weft_fsdp *fsdp, uint32_t count,
                                                            const weft_fsdp_param *params,
                                                            const weft_fsdp_group_options *options,
                                                            weft_fsdp_group **out);
-/* Free GROUP, its gathered parameters and gradients, and set *GROUP to NULL.  The stored parameters
- * stay.  Accepts NULL and a pointer to NULL. */
+/* Wait on the host for the work of GROUP, free it with its gathered parameters and gradients, and
+ * set *GROUP to NULL.  The stored parameters stay.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_fsdp_group_release(weft_fsdp_group **group);
 
 /* ---- gathering ------------------------------------------------------------------- */
@@ -130,9 +135,10 @@ enum weft_fsdp_phase { WEFT_FSDP_FORWARD = 0, WEFT_FSDP_BACKWARD = 1 };
 
 /* Begin to gather the parameters of GROUP, after the work that is on the compute stream now.  It
  * does nothing if weft_fsdp_unshard_end of another group has begun it (weft_fsdp_prefetch_set).
- * WEFT_ERR_INVALID: they are gathered, or this call was made, already.  If a rank has no memory for
- * the gathered parameters, the communicator of gathering fails, all ranks get the error, and the
- * shards stay as they are. */
+ * WEFT_ERR_INVALID: they are gathered, or this call was made, already.  The first gather after
+ * weft_fsdp_reshard_to with another number of ranks waits for the other ranks.  If a rank has no
+ * memory for the gathered parameters, the communicator of gathering fails, and the shards stay as
+ * they are.  The other ranks get WEFT_ERR_ABORTED with its text, from this call or a later one. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_begin(weft_fsdp_group *group,
                                                             enum weft_fsdp_phase phase);
 /* Make the compute stream wait for the gathered parameters, then begin to gather the groups that
@@ -148,9 +154,13 @@ WEFT_API weft_tensor *weft_fsdp_parameter(const weft_fsdp_group *group, uint32_t
  * if only the shards are left. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard(weft_fsdp_group *group);
 /* The same, but keep a part of each gathered parameter, so that the next gather takes it from RANKS
- * consecutive ranks of the shard axis only.  RANKS divides the size of the axis; 1 keeps the
- * parameters gathered.  The kept parts are not affected if the shards change: weft_fsdp_reshard
- * frees them.  WEFT_ERR_UNSUPPORTED: a parameter has several shard axes. */
+ * consecutive ranks of the shard axis only.  1 keeps the parameters gathered: the next
+ * weft_fsdp_unshard_begin is then WEFT_ERR_INVALID.  The first call with another RANKS waits for
+ * the other ranks.  The kept parts are not affected if the shards change: weft_fsdp_reshard frees
+ * them.
+ * WEFT_ERR_INVALID: RANKS is below 1 or does not divide the size of the axis, or the parameters are
+ * not gathered.  WEFT_ERR_UNSUPPORTED: a parameter has several shard axes or none, or its mesh has
+ * WEFT_MAX_AXES axes. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard_to(weft_fsdp_group *group, int32_t ranks);
 
 /* In PHASE, weft_fsdp_unshard_end of GROUP begins to gather the COUNT groups TARGETS, in this
@@ -174,10 +184,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradient_create(weft_fsdp_group *g
 enum weft_fsdp_reduce_flags {
     WEFT_FSDP_KEEP = 1, /* keep the parameters gathered; otherwise they are resharded first */
     /* Do not communicate: add the gradients to sums on this rank.  The next reduction without the
-     * flag includes them. */
+     * flag includes them.  Until then the gradients of a parameter have the same placements. */
     WEFT_FSDP_LOCAL = 2,
     /* Reduce along the shard axes only, and keep the results.  The next reduction without the flag
-     * includes them, and reduces along the replicate axes. */
+     * includes them, and reduces along the replicate axes.  Until then the gradients of a parameter
+     * have the same dtype, unless there is a `reduce_dtype`. */
     WEFT_FSDP_SHARD_ONLY = 4
 };
 
@@ -186,15 +197,18 @@ enum weft_fsdp_reduce_flags {
  * gradient has the shape and the mesh of its parameter, P(sum) on the shard and replicate axes, any
  * placement on other axes, and any dtype of floats; gradients of one group may differ in it.
  * Gradients of a tensor that is listed twice have the same placements.  The call may change the
- * elements of gradients, which have no gaps.  Reduced gradients are added to those that
- * weft_fsdp_gradient has, if any.  FLAGS: enum weft_fsdp_reduce_flags.  WEFT_ERR_INVALID: a
- * reduction of GROUP has begun and not ended, a gradient does not fit, or two parameters have the
- * same one.  WEFT_ERR_MISMATCH: different gradients are absent on different ranks, without
- * `absent_as_zero`.  A rank that has reduced such gradients before posts its work and gets WEFT_OK:
- * the work fails, as weft_redistribute states, and the next reduction returns the error.  A rank on
- * which all are absent does not take part, and the others get an error at their time limit.
- * If a rank fails otherwise, such as without memory, the communicator of reducing fails, and all
- * ranks get the error, from this call or from the next reduction.
+ * elements of gradients, which have no gaps.  The memory of a gradient of weft_tensor_wrap stays
+ * valid until the reduction is complete.  The first reduction of a new set of gradients waits for
+ * the other ranks.  Each call needs a weft_fsdp_reduce_end, also with WEFT_FSDP_LOCAL.  Reduced
+ * gradients are added to those that weft_fsdp_gradient has, if any.  FLAGS: enum
+ * weft_fsdp_reduce_flags.
+ * WEFT_ERR_INVALID: a reduction of GROUP has begun and not ended, a gradient does not fit, or two
+ * parameters have the same one.  WEFT_ERR_MISMATCH: different gradients are absent on different
+ * ranks, without `absent_as_zero`.  A rank that has reduced such gradients before posts its work
+ * and gets WEFT_OK: the work fails, as weft_redistribute states, and the next reduction returns the
+ * error.  A rank on which all are absent does not take part, and the others get an error at their
+ * time limit.  If a rank fails otherwise, such as without memory, the communicator of reducing
+ * fails.  The other ranks get WEFT_ERR_ABORTED with its text, from this call or a later one.
  * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements.  Kernels are needed
  * for `divide`, `sum_only`, accumulation, a tensor that is listed twice, and sums in another dtype
  * than f32 and bf16. */

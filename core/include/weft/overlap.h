@@ -7,7 +7,8 @@
  *     TRY(weft_overlap_reduce_scatter(overlap, &call, multiply_back, &weights, shard, stream));
  *
  * A tensor has rows.  The ranks of the communicator share them as S(0) shares a dimension: each has
- * the next ceil(rows / ranks).  The engine computes a range of rows per call of its function. */
+ * the next ceil(rows / ranks).  The engine computes a range of rows per call of its function.  One
+ * thread at a time may use a weft_overlap_state, and no other thread uses its communicator then. */
 #ifndef WEFT_OVERLAP_H
 #define WEFT_OVERLAP_H
 
@@ -30,9 +31,11 @@ typedef struct weft_overlap_options {
     bool messages;  /* use messages, also where there is symmetric memory */
 } weft_overlap_options;
 
-/* Prepare calls on COMM: a stream, and memory of about three times the bytes of OPTIONS, two thirds
- * of which are symmetric memory where COMM has it.  Collective: either all ranks succeed or all get
- * the same error.  The caller releases *OUT before COMM.
+/* Prepare calls on COMM: a stream and memory.  With symmetric memory it is (2 + 2 / ranks) x
+ * `bytes`, otherwise (1 + 2 / ranks) x `bytes`.  Where the host does not read the backend's memory,
+ * it is 1 x `bytes`, and there is no stream.  Collective: either all ranks succeed or all get the
+ * same error.  NULL arguments and a bad struct_size fail on this rank alone.  The other ranks then
+ * get WEFT_ERR_TIMEOUT.  The caller releases *OUT before COMM.
  * WEFT_ERR_INVALID: `bytes` is 0 or above 2^60.  WEFT_ERR_MISMATCH: ranks have different options.
  */
 WEFT_API WEFT_NODISCARD weft_status weft_overlap_create(weft_comm *comm,
@@ -52,13 +55,16 @@ typedef struct weft_overlap_call {
     size_t struct_size;
     int64_t rows, width; /* of the whole tensor; at least 0 and 1 */
     uint32_t dtype;
-    int32_t chunks; /* of each rank's rows: 1 to WEFT_OVERLAP_MAX_CHUNKS, or one of the above */
+    /* Of each rank's rows: 1 to WEFT_OVERLAP_MAX_CHUNKS, or one of the above.  The call runs as
+     * PLAIN if COMM has one rank, or if the host does not read the backend's memory. */
+    int32_t chunks;
     /* Floating-point operations that the engine does for one row, all its matmuls together.  0: not
      * known; BY_COSTS then is PLAIN. */
     uint64_t flops;
 } weft_overlap_call;
 
-/* Rows that the engine computes.  All pointers are valid until its function returns. */
+/* Rows that the engine computes.  The struct is valid until the function returns.  The memory of
+ * the rows stays valid for the work that the function has posted to `stream`. */
 typedef struct weft_overlap_rows {
     size_t struct_size;
     weft_context *context;
@@ -73,9 +79,12 @@ typedef struct weft_overlap_rows {
  * them all.  With PLAIN, CONSUME is called once, after the gather.  The rows that it reads are not
  * kept.  Collective.  INPUT may be NULL if this rank has no rows.  A result of CONSUME other than
  * WEFT_OK fails the call, and the communicator on all ranks; CONSUME sets the text with weft_fail.
- * The work on STREAM is complete when the call returns on a backend whose memory the host reads.
- * WEFT_ERR_INVALID: the call contradicts its ranges, or needs more bytes than were prepared.
- * WEFT_ERR_MISMATCH: ranks make different calls; the communicator then has failed on all ranks. */
+ * The other ranks get WEFT_ERR_ABORTED, or WEFT_ERR_MISMATCH if that is the result.  The call waits
+ * for STREAM before it begins.  The work is complete when the call returns.  WEFT_ERR_INVALID: the
+ * call contradicts its ranges, or needs more bytes than were prepared.  WEFT_ERR_MISMATCH: ranks
+ * make different calls; the communicator then has failed on all ranks.  This is found with
+ * symmetric memory.  With messages, only different sizes or dtypes are found; otherwise the data is
+ * undefined or the call ends with WEFT_ERR_TIMEOUT. */
 WEFT_API WEFT_NODISCARD weft_status
 weft_overlap_gather(weft_overlap_state *overlap, const weft_overlap_call *call, const void *input,
                     weft_status (*consume)(void *user, const weft_overlap_rows *rows), void *user,
@@ -96,7 +105,8 @@ typedef struct weft_overlap_info {
     size_t struct_size;
     bool symmetric; /* rows travel through symmetric memory, otherwise as messages */
     /* Whether rows can travel while a rank computes: the host reads the backend's memory, and every
-     * rank has a second processor.  BY_COSTS otherwise is PLAIN. */
+     * rank has a second processor.  BY_COSTS otherwise is PLAIN.  If the host does not read the
+     * memory, every call is. */
     bool concurrent;
     int32_t gather_chunks, reduce_scatter_chunks; /* 0: PLAIN */
     /* Predictions of the cost table in nanoseconds; UINT64_MAX: not known.  Those with overlap are

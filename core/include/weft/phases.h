@@ -50,17 +50,20 @@ enum { WEFT_OP_PHASES_OUTPUTS = 3 };
  * x of a softmax's backward is y, or g if only g is split.  The backward of a norm takes the layout
  * of g if only g is split.  The dimensions of a norm are the last ones of x; w and b have these
  * dimensions, m and r the others and size 1 in place of these.  dw and db have the dtype of g.
- * `dim` is needed; `dims` is a number or a list, and all dimensions without it.  Classes of a cross
- * entropy are dimension 1 of x; targets t are i64; `reduction` is "none", "sum" or "mean"; e is the
- * logarithm of the sum of exponentials, which cross_entropy_bwd needs, and z, the number of targets
- * that count, is NULL unless `reduction` is "mean".  w has a weight for each class: the loss of a
- * target is multiplied by the weight of its class, and z is the sum of the weights of the targets
- * that count.  l, e and z are f64 if x is, and f32 otherwise.
+ * Indices i are i64.  cumsum of integers is i64.  layer_norm_bwd ignores b and always makes dw and
+ * db.  `dim` is needed; `dims` is a number or a list, and all dimensions without it.  Classes of a
+ * cross entropy are dimension 1 of x; targets t are i64; `reduction` is "none", "sum" or "mean"; e
+ * is the logarithm of the sum of exponentials, which cross_entropy_bwd needs, and z, the number of
+ * targets that count, is NULL unless `reduction` is "mean".  w has a weight for each class: the
+ * loss of a target is multiplied by the weight of its class, and z is the sum of the weights of the
+ * targets that count.  l, e and z are f64 if x is, and f32 otherwise.
  *
- * Outputs are complete: partial on no axis, and replicated over axes that split a dimension which
- * the output lacks.  Outputs with the dimensions of x have the layout of x; dw and db have that of
- * x in their dimensions.  OUTPUTS has room for all of them; the caller releases them.  *OUTPUTS is
- * not written if the call fails.
+ * Outputs are complete: partial on no axis.  In v, i, m, r, l, e, z and y of logsumexp, the axes
+ * that split a reduced dimension of x, or `dim` of topk, are R.  l of the reductions sum and mean,
+ * and z, are one number, R on the axes that split targets.  Other outputs have the layout of x; dw
+ * and db have that of x in their dimensions.  embedding, gather and index_select have the outputs
+ * of weft_op_apply; if these are partial, they are reduced, even if moves are refused.  OUTPUTS has
+ * room for all of them; the caller releases them.  *OUTPUTS is not written if the call fails.
  *
  * KERNEL is called once per phase on each rank that has an element of the phase's output.
  * run->name is `OPERATOR.PHASE`, run->attrs are those of the call, run->choice is NULL, and
@@ -70,22 +73,19 @@ enum { WEFT_OP_PHASES_OUTPUTS = 3 };
  * call of KERNEL that has the operator's own name; cross_entropy, cross_entropy_bwd, logsumexp_bwd
  * and var_bwd, which have no such form, always have phases.
  *
- * A phase moves its statistics over the axes that split the dimensions as one batch: two values of
- * each row for softmax, log_softmax, logsumexp, var, layer_norm and the backward of layer_norm; one
- * for rms_norm and the backward of a softmax and of rms_norm; three of each target for
- * cross_entropy and none for its backward, with weights one more for each; for the others K values
- * with indices from each rank along these axes: K is 1, for topk the smaller of k and the length of
- * the largest part, and for cumsum the most runs of indices that a rank has.  The gradients dw and
- * db are summed over the axes that split other dimensions.  Inputs that are not in the layout of x
- * are moved as weft_op_moves_set permits, and are cut without communication where they are
- * replicated.  If x is partial it must move too.
+ * Each phase that communicates moves one batch.  docs/engine-guide.md lists the values of each
+ * phase.  cross_entropy with `sum` or `mean` also sums two numbers over the axes that split
+ * targets.  The gradients dw and db are summed over the axes that split other dimensions.  Inputs
+ * that are not in the layout of x are moved as weft_op_moves_set permits, and are cut without
+ * communication where they are replicated.  If x is partial it must move too.
  *
  * Collective over the mesh.  Errors that follow from the arguments come alike on all ranks:
  * WEFT_ERR_UNSUPPORTED: the operator has no phases.  WEFT_ERR_INVALID: inputs or attributes do not
  * fit the operator, or a tensor belongs to another context or mesh.  WEFT_ERR_MISMATCH: an input
  * must be moved and moves are not permitted; the error text has the layout and the price.  Other
- * errors as in weft_op_apply: if KERNEL fails on one rank, the next phase that communicates fails
- * on all ranks with the operator's name. */
+ * errors as in weft_op_apply: if KERNEL fails on one rank, the world communicator fails.  The next
+ * phase that communicates, or the next collective call after the last phase, then fails on all
+ * ranks with the operator's name. */
 WEFT_API WEFT_NODISCARD weft_status
 weft_op_apply_phases(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
                      weft_status (*kernel)(void *user, const weft_op_run *run), void *user,

@@ -31,7 +31,8 @@ typedef struct weft_pipeline_tensor {
     uint32_t dtype; /* enum weft_dtype */
     int32_t dims;   /* 0 to WEFT_MAX_DIMS */
     int64_t shape[WEFT_MAX_DIMS];
-    bool without_gradient; /* it travels forward only; so does a tensor that is not of floats */
+    /* It travels forward only.  A tensor of integers or booleans travels forward only. */
+    bool without_gradient;
     /* A callback sets it for a gradient of an input that it has not computed: weft fills the
      * gradient with zeros. */
     bool absent;
@@ -47,13 +48,15 @@ typedef struct weft_pipeline_values {
 /* Parts of a backward action: B has both, I the first, W the second. */
 enum weft_pipeline_part { WEFT_PIPELINE_INPUTS = 1, WEFT_PIPELINE_WEIGHTS = 2 };
 
-/* The arguments of a callback.  Arrays have `input_count` and `output_count` entries.  Memory is
- * valid until the callback returns; that of inputs, outputs and output gradients is the same, with
- * the same elements, from the first action of a stage and microbatch that has it to the last. */
+/* The arguments of a callback.  Arrays have `input_count` and `output_count` entries.  The structs
+ * and arrays are valid until the callback returns.  The memory of tensors stays valid for the work
+ * that the callback has posted to `stream`.  The memory of inputs, outputs and output gradients is
+ * the same, with the same elements, from the first action of a stage and microbatch that has it to
+ * the last. */
 typedef struct weft_pipeline_call {
     size_t struct_size;
-    /* Inputs are complete in the order of this stream.  The callback posts its work to it, or waits
-     * for it and completes its work before it returns. */
+    /* Inputs are complete in the order of this stream; NULL: the default stream.  The callback
+     * posts its work to it, or waits for it and completes its work before it returns. */
     weft_stream *stream;
     int32_t stage;
     int32_t microbatch;    /* -1 for UNSHARD, RESHARD and REDUCE_GRAD */
@@ -72,13 +75,16 @@ typedef struct weft_pipeline_call {
 
 typedef weft_status weft_pipeline_callback(void *user, const weft_pipeline_call *call);
 
-/* The same on all ranks, except callbacks and what they do.  A callback that returns another status
- * than WEFT_OK sets the text of its error with weft_fail. */
+/* The numbers and the values are the same on all ranks.  All ranks set the same callbacks among
+ * `unshard`, `reduce` and `shapes`.  The work of a callback may differ between ranks.  A callback
+ * that returns another status than WEFT_OK sets the text of its error with weft_fail.  A callback
+ * must not release the pipeline. */
 typedef struct weft_pipeline_options {
     size_t struct_size;
     void *user;           /* the first argument of every callback */
     weft_stream *compute; /* on which callbacks compute; NULL: the default stream */
-    double loss_scale;    /* 0: 1 / microbatches, which gives the gradients of the mean loss */
+    /* 0: 1 / microbatches, which gives the gradients of the mean loss.  Not NaN. */
+    double loss_scale;
     weft_pipeline_callback *forward; /* F */
     weft_pipeline_callback
         *backward; /* B, I and W; gradients of weights add up over microbatches */
@@ -90,7 +96,8 @@ typedef struct weft_pipeline_options {
     weft_pipeline_callback *reshard; /* free the gathered parameters */
     weft_pipeline_callback *reduce; /* reduce the gradients of the stage over data-parallel ranks */
     /* What stage s passes to stage s + 1, for each stage but the last; read during the call only.
-     * `memory` and `absent` are ignored.  NULL: SHAPES states it. */
+     * `memory` and `absent` are ignored.  NULL: SHAPES states it.  One of `values` and SHAPES is
+     * NULL. */
     const weft_pipeline_values *values;
     /* Set *OUT to what STAGE passes on if it gets *IN, for each stage but the last, in order; only
      * on the rank of the stage.  *OUT is zero before. */
@@ -105,24 +112,29 @@ typedef struct weft_pipeline weft_pipeline;
  * WEFT_LOWER_REDUCE if there is `reduce`.  The call makes a communicator of all ranks, one for each
  * direction between two ranks that exchange messages, and a stream for each of the latter, and
  * allocates the memory of all tensors that are passed on.  Collective over COMM: either all ranks
- * succeed, or all get the same error, before any callback but `shapes` is called.  COMM may be
- * released or fail later.  The caller releases *OUT before the context.
- * WEFT_ERR_INVALID: COMM has another number of ranks than SCHEDULE, or a callback or the shapes are
- * missing.  WEFT_ERR_MISMATCH: ranks have different schedules, shapes or loss scales.
+ * succeed, or all get the same error, before any callback but `shapes` is called.  NULL arguments
+ * fail on this rank alone.  The other ranks then get WEFT_ERR_TIMEOUT.  COMM may be released or
+ * fail later.  SCHEDULE may be released after the call.  OPTIONS is copied; `user` and `compute`
+ * outlive the pipeline.  The caller releases *OUT before the context.  WEFT_ERR_INVALID: COMM has
+ * another number of ranks than SCHEDULE; a callback or the shapes are missing; `values` and
+ * `shapes` are both set; or the loss scale is not a number.  WEFT_ERR_MISMATCH: ranks have
+ * different schedules, callbacks among those above, shapes or loss scales.
  * WEFT_ERR_UNSUPPORTED: ranks are simulated. */
 WEFT_API WEFT_NODISCARD weft_status weft_pipeline_create(weft_comm *comm,
                                                          const weft_schedule *schedule,
                                                          const weft_pipeline_options *options,
                                                          weft_pipeline **out);
-/* Wait for the work of *PIPELINE, free it and set *PIPELINE to NULL.  Accepts NULL and a pointer to
- * NULL. */
+/* Wait for the messages of *PIPELINE, free it and set *PIPELINE to NULL.  Not collective.  Accepts
+ * NULL and a pointer to NULL. */
 WEFT_API void weft_pipeline_release(weft_pipeline **pipeline);
 
 /* Run all actions of this rank, once each.  Collective over the ranks of PIPELINE: the call returns
  * when the actions of all ranks are complete.  It allocates nothing, except that a backend may for
- * messages.  If a callback fails, all ranks get an error: this rank with the status of the
- * callback, the others WEFT_ERR_ABORTED; all texts name the rank, the stage and the microbatch.  A
- * lost rank is WEFT_ERR_PEER.  After an error PIPELINE can only be released.
+ * messages.  If a callback fails, all ranks get an error: this rank the status of the callback, the
+ * others WEFT_ERR_ABORTED.  If the status is WEFT_ERR_MISMATCH, all ranks get WEFT_ERR_MISMATCH.
+ * The texts name the rank, the stage and, if the action has one, the microbatch.  A lost rank is
+ * WEFT_ERR_PEER.  WEFT_ERR_TIMEOUT: a rank does not make the call within the time limit.  After an
+ * error PIPELINE can only be released.
  * WEFT_ERR_MISMATCH: a callback has set another dtype or shape of an output or of a gradient of an
  * input; these are the same for all microbatches. */
 WEFT_API WEFT_NODISCARD weft_status weft_pipeline_run(weft_pipeline *pipeline);
