@@ -59,10 +59,11 @@ uint32_t reduced_dims(const weft_op_run *run, const weft_op_local *x)
 
     if (strncmp(run->name, "cross_entropy", strlen("cross_entropy")) == 0) return 2;
     if (dim != NULL) return 1u << dim->integer;
-    if (dims == NULL) return (1u << x->shard->dims) - 1;
+    if (dims == NULL || x->shard->dims == 0 || (dims->kind == WEFT_ATTR_LIST && dims->count == 0))
+        return (1u << x->shard->dims) - 1;
     if (dims->kind == WEFT_ATTR_INT)
         return 1u << (dims->integer < 0 ? dims->integer + x->shard->dims : dims->integer);
     for (uint32_t i = 0; i < dims->count; i++)
-        set |= 1u << dims->list[i];
+        set |= 1u << (dims->list[i] < 0 ? dims->list[i] + x->shard->dims : dims->list[i]);
     return set;
 }
