@@ -24,7 +24,8 @@ static weft_status make_groups(void)
                                              .replicate = "rep",
                                              .reduce_dtype = "f64",
                                              .divide = 3};
-    weft_fsdp_options limit = {.struct_size = sizeof limit, .groups_max = 2};
+    /* On one stream, so that the number of allocations does not depend on the time of its work. */
+    weft_fsdp_options limit = {.struct_size = sizeof limit, .groups_max = 2, .one_stream = true};
     weft_fsdp_param params[3] = {
         {.tensor = model.params[0]}, {.tensor = model.params[1]}, {.tensor = model.params[0]}};
     weft_fsdp_param other = {.tensor = model.params[2]};
