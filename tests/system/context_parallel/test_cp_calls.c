@@ -3,6 +3,7 @@
 
 #include "parallel/context/cp.h"
 #include "support/expect.h"
+#include "support/peek.h"
 #include "support/suite.h"
 
 #include <math.h>
@@ -130,11 +131,11 @@ END_TEST
 static weft_status wait_for_keys(void *user, const weft_cp_call *call)
 {
     const struct rank *r = user;
-    const volatile float *next = r->cp->pieces[4]; /* after out, lse, d_k and d_v */
+    const float *next = r->cp->pieces[4]; /* after out, lse, d_k and d_v */
     float expected = (float)((weft_rank(r->ctx) + RANKS - 1) % RANKS) + 1;
     time_t begin = time(NULL);
 
-    while (call->problem->source == weft_rank(r->ctx) && *next != expected) {
+    while (call->problem->source == weft_rank(r->ctx) && peek(next) != expected) {
         if (time(NULL) - begin > 300) return weft_fail(WEFT_ERR_TIMEOUT, "no keys arrived");
         sched_yield();
     }

@@ -2,6 +2,7 @@
 #include "case.h"
 
 #include "parallel/overlap/overlap.h"
+#include "support/peek.h"
 #include "support/suite.h"
 
 #include <sched.h>
@@ -100,10 +101,10 @@ static weft_status consume_late(void *user, const weft_overlap_rows *rows)
 
     for (int32_t i = 0; rows->first / (ROWS / RANKS) == r->engine.rank && i < RANKS; i++) {
         size_t half = r->overlap->symm != NULL ? ROWS * WIDTH * sizeof(float) : 0;
-        const volatile float *slot =
+        const float *slot =
             (const float *)(void *)(r->overlap->memory + half) + i * (ROWS / RANKS) * WIDTH;
 
-        while (i != r->engine.rank && *slot != (float)i + 1) {
+        while (i != r->engine.rank && peek(slot) != (float)i + 1) {
             if (time(NULL) - begin > 300) return weft_fail(WEFT_ERR_TIMEOUT, "no rows arrived");
             sched_yield();
         }
@@ -137,12 +138,12 @@ END_TEST
 static weft_status consume_last(void *user, const weft_overlap_rows *rows)
 {
     struct rank *r = user;
-    const volatile float *next =
+    const float *next =
         (const float *)(void *)r->overlap->memory + ROWS / RANKS * WIDTH; /* of rank 1 */
     const float *first = rows->memory;
     time_t begin = time(NULL);
 
-    while (r->engine.rank == 0 && *next != 100) {
+    while (r->engine.rank == 0 && peek(next) != 100) {
         if (time(NULL) - begin > 300) return weft_fail(WEFT_ERR_TIMEOUT, "no rows arrived");
         sched_yield();
     }
