@@ -4,6 +4,7 @@ plugins=$WEFT_PLUGIN_PATH # lib.sh clears the variables of weft
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1 rank=$2
 export WEFT_BACKEND=gloo-cpu WEFT_CHECK=1 WEFT_PLUGIN_PATH=$plugins
+export WEFT_CPU_HEAP=1073741824 # tsan has little address space
 run() { "$weft" run -n 4 --keep-going --timeout 600 "$rank" "$@"; }
 
 random=$(run random 2>&1) || not_so "exit code $? of random: $random"
