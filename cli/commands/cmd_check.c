@@ -47,7 +47,7 @@ static int check(const struct cli_command *command, const struct cli_args *args,
     return exit_code;
 }
 
-/* The complaint about options that exclude each other; NULL: there is none. */
+/* The complaint about options that exclude each other; NULL if none do. */
 static const char *find_contradiction(const struct cli_command *command,
                                       const struct cli_args *args)
 {

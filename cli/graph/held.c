@@ -80,7 +80,7 @@ static weft_status find_candidates(const struct graph *g, int32_t axis, struct c
     return WEFT_OK;
 }
 
-/* Set AXES to the next combination of coordinates; false: there is none. */
+/* Set AXES to the next combination of coordinates; false after the last one. */
 static bool advance(struct candidates *axes, int32_t count)
 {
     for (int32_t a = count - 1; a >= 0; a--) {

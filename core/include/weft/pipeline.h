@@ -33,8 +33,8 @@ typedef struct weft_pipeline_tensor {
     int64_t shape[WEFT_MAX_DIMS];
     /* It travels forward only.  A tensor of integers or booleans travels forward only. */
     bool without_gradient;
-    /* A callback sets it for a gradient of an input that it has not computed: weft fills the
-     * gradient with zeros. */
+    /* A callback that leaves out the gradient of an input sets it: weft fills the gradient with
+     * zeros. */
     bool absent;
     void *memory; /* device memory of weft; NULL: a gradient that does not exist */
 } weft_pipeline_tensor;

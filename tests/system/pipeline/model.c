@@ -260,7 +260,7 @@ static weft_status run_serial(struct model *model, int32_t microbatches, double 
 
 enum { NOTHING, DID_F, DID_I, DID_W };
 
-/* A random action of RANK that can run now, as text; false: there is none. */
+/* A random action of RANK that can run now, as text; false if none can. */
 static bool take_action(struct random *r, const int32_t *rank_of, uint8_t (*done)[MOST_STAGES],
                         int32_t rank, char *out, size_t bytes)
 {
