@@ -53,6 +53,8 @@ static weft_status consume_nothing(void *user, const weft_overlap_rows *rows)
     return WEFT_OK;
 }
 
+static char said[1024]; /* by the gather that failed */
+
 /* Gathers until one fails, which is the result; rank DIFFERENT has more rows than the others. */
 static weft_status gather_until_failed(weft_context *ctx, int32_t different,
                                        weft_status (*compute)(void *user,
@@ -76,16 +78,18 @@ static weft_status gather_until_failed(weft_context *ctx, int32_t different,
     do /* rows of a rank may have arrived before it failed */
         status = weft_overlap_gather(overlap, &call, input, compute, &rank, NULL);
     while (status == WEFT_OK);
-    fprintf(stderr, "rank %d: %s\n", rank, weft_last_error());
+    snprintf(said, sizeof said, "%s", weft_last_error());
+    fprintf(stderr, "rank %d: %s\n", rank, said);
     weft_overlap_release(&overlap);
-    return weft_free(ctx, input) == WEFT_OK ? status : WEFT_OK;
+    if (weft_free(ctx, input) != WEFT_OK) (void)fail("weft_free");
+    return status;
 }
 
 static int lose_rank(weft_context *ctx)
 {
     weft_status status = gather_until_failed(ctx, -1, consume_or_die);
 
-    return status == WEFT_ERR_PEER && strstr(weft_last_error(), "rank 2 is gone") != NULL ? 0 : 1;
+    return status == WEFT_ERR_PEER && strstr(said, "rank 2 is gone") != NULL ? 0 : 1;
 }
 
 static int differ(weft_context *ctx)
