@@ -163,7 +163,7 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
     }
     if (op->factor_count > known) wf_op_settle_factors(op, call);
     mark_factors(op);
-    return WEFT_OK;
+    return wf_op_check_attrs(op, call);
 }
 
 /* ---- the rule ---- */

@@ -255,7 +255,7 @@ weft_status wf_make_index_put(struct wf_maker *m)
     if (count < 3) return wf_op_refuse(m->op, "the call needs x, indices and values");
     WF_TRY(count_index_dims(m, count - 1, &index_dims));
     WF_TRY(read_positions(m, count - 2, &indexed, &adjacent));
-    (void)wf_attr_int(m->call, "accumulate", &accumulate);
+    WF_TRY(wf_attr_read_int(m->op, m->call, "accumulate", &accumulate));
     add_table(m, "x", indexed);
     wf_text_add(m->out, " i*~[");
     add_index_dims(m, index_dims, &any);
