@@ -75,7 +75,8 @@ static weft_status make_transpose(struct wf_maker *m)
     }
     if (m->dims == 0) return make_order(m, order);
     if (a < 0 || b < 0 || a >= m->dims || b >= m->dims)
-        return wf_op_refuse(m->op, "attribute dims is outside of the %d dimensions of x", m->dims);
+        return wf_op_refuse(m->op, "attribute dims is outside of the dimensions of x, which has %d",
+                            m->dims);
     for (int32_t d = 0; d < m->dims; d++)
         order[d] = d == a ? b : d == b ? a : d;
     return make_order(m, order);
@@ -96,8 +97,8 @@ static weft_status make_squeeze(struct wf_maker *m)
         for (uint32_t i = 0; i < count; i++) {
             int64_t d = list[i] < 0 ? list[i] + m->dims : list[i];
             if (d < 0 || (d >= m->dims && m->dims > 0))
-                return wf_op_refuse(m->op, "attribute dims lists %lld, and x has %d dimensions",
-                                    (long long)list[i], m->dims);
+                return wf_op_refuse(m->op, "attribute dims lists %lld, and x has %d dimension%s",
+                                    (long long)list[i], m->dims, m->dims == 1 ? "" : "s");
             chosen |= UINT32_C(1) << d;
         }
     }

@@ -118,7 +118,7 @@ static weft_status shape_of(const struct wf_maker *m, uint32_t i, const int64_t 
 
     if (spec == NULL || spec->layout.dims != m->dims || m->dims < 3)
         return wf_op_refuse(m->op,
-                            "input %u must have the %d dimensions of the first, and at "
+                            "input %u must have as many dimensions as the first, %d, and at "
                             "least 3",
                             i, m->dims);
     *out = spec->layout.shape;

@@ -53,7 +53,7 @@ json check "$graph" --strict --json -- 'it["held_bytes"] == 4 * (64 + 20) and it
 
 # Errors name the line.
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = linear(x)'
-fails 1 'graph line 3: weft_op_propose: operator linear: the call has 1 inputs' check "$graph"
+fails 1 'graph line 3: weft_op_propose: operator linear: the call has 1 input;' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(z)'
 fails 1 'graph line 3 "y = relu(z)", position 10: no line above defines z' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'x = relu(x)'

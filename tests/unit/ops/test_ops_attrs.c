@@ -83,6 +83,12 @@ static const struct row shape_limits[] = {
      "the call has 2 outputs, and dimension 0 of x has size 3"},
     {"unbind", "f32[3,4] S(1)", "dim=0 count=3",
      "=S(1) -> f32[4] S(0) ; f32[4] S(0) ; f32[4] S(0)"},
+    {"stack", "f32[8,4] R ; f32[8,5] R", "dim=0",
+     "dimension 1 of tensor 1 of the list has size 5, that of another 4"},
+    {"stack", "f32[8,4] R ; f32[8] R", "dim=0",
+     "tensor 1 of the list has 1 dimension, another has 2"},
+    {"softmax", "f32[8] R", "dim=1", "the tensor has 1 dimension"},
+    {"einsum", "f32[8] R", "eq=i,i->i", "attribute eq has 2 operands, and the call has 1 input"},
     {"roll", "f32[8,4] S(0)", "dims=1 shifts=-1", "=S(0) -> f32[8,4] S(0)"},
     {"roll", "f32[8,4] S(0)", "dims=1", "attribute shifts is missing"},
     {"roll", "f32[8,4] S(0)", "dims=1 shifts=1,2", "attribute shifts has 2 entries; it needs 1"},
@@ -138,17 +144,21 @@ START_TEST(rules_of_the_program_have_limits_too)
         {"pick", "f32[8,4] S(1)", "index=-1", "=S(1) -> f32[4] S(0)"},
         {"pick", "f32[8,4] S(1)", "index=8", "attribute index is 8"},
         {"pick_k", "f32[8] R", "index=0", "\"check index\" of its rule needs the factor k"},
+        {"pick_list", "f32[8,4] R ; f32[8,5] R", "",
+         "factor j is 4 in dimension 1 of tensor 0 of x, and 5 in dimension 1 of tensor 1 of x"},
         {"pick_x", "f32[8] R", "", "the clause \"check nothing\" is not known"},
     };
 
     ck_assert_int_eq(weft_op_register("pick(index): x[k ..] -> y[..]; whole k; check index\n"
                                       "pick_k(index): x[i] -> y[i]; check index\n"
-                                      "pick_x: x[i] -> y[i]; check nothing"),
+                                      "pick_x: x[i] -> y[i]; check nothing\n"
+                                      "pick_list: x*[i j] -> y[i j]"),
                      WEFT_OK);
     check_rows(rows, WF_COUNT(rows));
     ck_assert_int_eq(weft_op_remove("pick"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("pick_k"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("pick_x"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("pick_list"), WEFT_OK);
 }
 END_TEST
 
