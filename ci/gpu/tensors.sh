@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # tensors.sh - the parts of ci/gpu.sh that use tensors: random numbers with the bits of processors, what tensors do,
-# operators by kernels of the device, checkpoints of device memory.  Sourced by it.
+# operators by kernels of the device, in phases too, checkpoints of device memory.  Sourced by it.
 
 # engine N: operators and checkpoints by N ranks.
 engine()
@@ -34,7 +34,7 @@ tensor_parts()
         gpu_part "draws_$backend" 60 "${self[@]}" tensors_of "$backend" 2 ranks 2 draw_check 1003003 device
         gpu_part "tensors_${backend}_2" 40 "${self[@]}" tensors_of "$backend" 2 ranks 2 tensor_check
         gpu_part "tensors_${backend}_4" 60 "${self[@]}" tensors_of "$backend" 4 ranks 4 tensor_check
-        gpu_part "engine_$backend" 40 "${self[@]}" tensors_of "$backend" 2 engine 2
+        gpu_part "engine_$backend" 90 "${self[@]}" tensors_of "$backend" 2 engine 2
     done
     end_mps
 }
