@@ -59,6 +59,7 @@ gpipe 1 33
 interleaved 2 57
 zb1p 2 51
 zbv 2 51
+dualpipev 2 51
 END
 # A line without a time needs the rates of the table: 2 * 8 * 8 * 8 operations at 10^12 a second.
 write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R' 'y = linear(x, w)' 'output y'
