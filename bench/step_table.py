@@ -65,4 +65,5 @@ def main():
         print(f"{most} ranks share {given.processors} processors, so measured steps are longer than predicted")
 
 
-main()
+if __name__ == "__main__":
+    main()
