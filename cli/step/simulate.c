@@ -275,8 +275,7 @@ weft_status step_simulate(const struct graph *graph, const struct step_request *
     s.options = (weft_timeline_options){.struct_size = sizeof s.options, .stages = s.costs};
     status = out->stages != NULL && out->ranks != NULL && out->update != NULL && s.costs != NULL &&
                      ranks != NULL && update != NULL
-                 ? step_model(graph, request->costs, s.info.stages, out->stages, &out->boundary,
-                              &out->sync_axes)
+                 ? step_model(graph, request->costs, s.info.stages, out)
                  : wf_fail_memory((size_t)s.info.stages * sizeof *out->stages);
     if (status == WEFT_OK) status = price_messages(&s);
     if (status == WEFT_OK) status = find_factors(&s);

@@ -37,6 +37,11 @@ static inline bool wf_action_computes(const weft_action *a)
     return a->kind <= WEFT_ACTION_W;
 }
 
+/* A rank that runs a pair in order sends the first result before the second action begins.  The
+ * index of that send, if ACTIONS[INDEX] is the first of a pair and no other send comes before it;
+ * else 0. */
+size_t wf_send_between(const weft_action *actions, size_t count, size_t index);
+
 /* ---- draft.c: rows of actions that grow ---- */
 
 struct wf_row {
