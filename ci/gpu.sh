@@ -9,7 +9,7 @@
 # side.  What checks runs together, what measures runs alone.  Each part has a time limit, a log
 # beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run, and GPU_PARTS
 # names the groups of parts to run (measure_all check_all nvshmem_parts trace_parts placement_parts
-# tensor_parts fsdp_parts parallel_parts).
+# tensor_parts fsdp_parts parallel_parts python_parts).
 # WEFT_COMMIT names the commit where there is no git to ask.
 source "$(dirname "$0")/lib.sh"
 self=("$root/ci/gpu.sh" --part)
@@ -28,6 +28,7 @@ source "$root/ci/gpu/placements.sh"
 source "$root/ci/gpu/tensors.sh"
 source "$root/ci/gpu/fsdp.sh"
 source "$root/ci/gpu/parallel.sh"
+source "$root/ci/gpu/python.sh"
 
 # ---- the MPS daemon, in a folder of its own ----
 
@@ -175,7 +176,7 @@ run_parts()
     if [[ -n $(failed_parts) ]]; then return; fi
     gpu_part info 30 "$weft" info --json
     for group in ${GPU_PARTS:-measure_all tensor_parts check_all nvshmem_parts trace_parts placement_parts fsdp_parts \
-        parallel_parts}; do
+        parallel_parts python_parts}; do
         "$group"
     done
 }

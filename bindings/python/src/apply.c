@@ -14,6 +14,7 @@ typedef struct {
     int32_t dims;
     int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS], offset[WEFT_MAX_DIMS];
     weft_dl_dtype dtype;
+    weft_dl_device device;
     Py_ssize_t exported; /* arrays of other libraries that use the memory */
     bool is_open, is_read_only;
 } shard_object;
@@ -54,7 +55,7 @@ static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs
     managed->deleter = end_export;
     managed->flags = self->is_read_only ? WEFT_DL_READ_ONLY : 0;
     managed->tensor = (weft_dl_tensor){.data = self->data,
-                                       .device = {WEFT_DL_CPU, 0},
+                                       .device = self->device,
                                        .ndim = self->dims,
                                        .dtype = self->dtype,
                                        .shape = self->shape,
@@ -65,9 +66,8 @@ static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs
 
 static PyObject *shard_device(PyObject *self, PyObject *unused)
 {
-    (void)self;
     (void)unused;
-    return Py_BuildValue("(ii)", WEFT_DL_CPU, 0);
+    return Py_BuildValue("(ii)", (int)self_of(self)->device.type, (int)self_of(self)->device.id);
 }
 
 static PyObject *get_spec(PyObject *self, void *closure)
@@ -90,7 +90,7 @@ static PyObject *get_offset(PyObject *self, void *closure)
 
 /* ---- calling the function ---- */
 
-static PyObject *shard_new(const weft_op_local *local, bool is_read_only)
+static PyObject *shard_new(const weft_op_local *local, weft_dl_device device, bool is_read_only)
 {
     shard_object *self;
 
@@ -110,6 +110,7 @@ static PyObject *shard_new(const weft_op_local *local, bool is_read_only)
         self->strides[i] = local->strides[i];
         self->offset[i] = local->shard->offset[i];
     }
+    self->device = device;
     self->is_open = true;
     self->is_read_only = is_read_only;
     return (PyObject *)self;
@@ -123,14 +124,14 @@ static bool is_written(const weft_op_run *run, uint32_t input)
     return false;
 }
 
-static PyObject *shards_of(const weft_op_run *run, bool outputs)
+static PyObject *shards_of(const weft_op_run *run, weft_dl_device device, bool outputs)
 {
     uint32_t count = outputs ? run->output_count : run->input_count;
     const weft_op_local *locals = outputs ? run->outputs : run->inputs;
     PyObject *tuple = PyTuple_New(count);
 
     for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *item = shard_new(&locals[i], !outputs && !is_written(run, i));
+        PyObject *item = shard_new(&locals[i], device, !outputs && !is_written(run, i));
 
         if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
     }
@@ -174,7 +175,8 @@ weft_status kernel_call(void *user, const weft_op_run *run)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     struct kernel *kernel = user;
-    PyObject *inputs = shards_of(run, false), *outputs = shards_of(run, true), *result = NULL;
+    PyObject *inputs = shards_of(run, kernel->device, false);
+    PyObject *outputs = shards_of(run, kernel->device, true), *result = NULL;
     PyObject *attrs = attrs_to_python(run->attrs, run->attr_count);
     weft_status status = WEFT_OK;
     Py_ssize_t kept;
@@ -272,6 +274,7 @@ static PyObject *op_apply(PyObject *module, PyObject *args, PyObject *kwargs)
     if (context == NULL ||
         opcall_open(name, inputs, binding.tensor, attrs, outputs, mesh, &call) < 0)
         return NULL;
+    kernel.device = context->device;
     result = run(context, &call, &kernel, stream);
     opcall_close(&call);
     return result;

@@ -182,6 +182,7 @@ static PyObject *backward_apply(PyObject *self, PyObject *args, PyObject *kwargs
     context = context_of(given);
     if (context == NULL || handles_open(forward, binding.tensor, true, "forward", &tensors) < 0)
         return NULL;
+    kernel.device = context->device;
     if (handles_open(gradients, binding.tensor, true, "gradients", &slopes) == 0) {
         if (tensors.count != info.inputs + info.outputs || slopes.count != info.outputs)
             PyErr_Format(PyExc_ValueError,

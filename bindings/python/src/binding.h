@@ -53,6 +53,7 @@ typedef struct context_object {
     PyObject_HEAD weft_context *raw; /* NULL: it was closed */
     Py_ssize_t used;                 /* objects that need the context */
     PyObject *layouts;               /* a dictionary for weft.redistribute */
+    weft_dl_device device;           /* where its backend works */
     struct context_object *next;     /* of interrupt.c */
 } context_object;
 
@@ -154,6 +155,7 @@ int context_type_add(PyObject *module);
 int tensor_type_add(PyObject *module);
 int comm_type_add(PyObject *module);
 int array_functions_add(PyObject *module);
+int bound_types_add(PyObject *module);
 int choice_type_add(PyObject *module);
 int apply_functions_add(PyObject *module);
 int backward_type_add(PyObject *module);

@@ -35,6 +35,7 @@ PyObject *choice_wrap(weft_op_choice *raw);
 /* A function of Python as a kernel, and the exception that it raised. */
 struct kernel {
     PyObject *function;
+    weft_dl_device device; /* of the shards */
     PyObject *kind, *value, *traceback;
 };
 

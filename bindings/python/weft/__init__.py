@@ -23,14 +23,22 @@ from ._weft import (
 from ._weft import version as __version__
 
 _current = None
+_contexts = []  # those that are left when the process ends
+
+
+def _adopt(context):
+    """Leave the job of a context when the process ends.  It becomes the current one if there is none."""
+    global _current
+    _contexts[:] = [other for other in _contexts if not other.closed] + [context]
+    if _current is None or _current.closed:
+        _current = context
 
 
 def init(backend=None, **options):
     """Join the job, and make its context the current one.  Collective."""
-    global _current
     if _current is not None and not _current.closed:
         raise RuntimeError("weft.init was called before; weft.current() is its context")
-    _current = Context(backend, **options)
+    _adopt(Context(backend, **options))
     return _current
 
 
@@ -42,11 +50,15 @@ def current():
 
 
 def _leave():
-    if _current is not None and not _current.closed:
+    """Leave all jobs.  Those on devices are left even if tensors are in use: the vendors' libraries end next."""
+    for context in reversed(_contexts):
+        if context.closed:
+            continue
         try:
-            _current.close()
+            context.close()
         except RuntimeError:
-            pass  # the process ends; tensors that are still in use end with it
+            if context.kind != "cpu":
+                context._leave()
 
 
 _atexit.register(_leave)
