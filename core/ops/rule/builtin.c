@@ -258,6 +258,10 @@ const char *const wf_op_builtin[] = {
     " size Y size; lin x; type float y; check spatial",
     "avg_pool_bwd(kernel,stride,padding,ceil_mode,count_include_pad,divisor_override):"
     " g[n c Y..] x[n c X..] -> d[n c X..]; halo X Y; lin g; shape x",
+    "interpolate_bwd adaptive_avg_pool_bwd(mode,align_corners): g[n c Y..] x[n c X..]"
+    " -> d[n c X..]; halo X Y; lin g; shape x",
+    "adaptive_max_pool(size): x[n c X..] -> y[n c Y..] i[n c Y..]; halo X Y; size Y size; type i64 i;"
+    " check spatial",
     "grid_sample(mode,padding_mode,align_corners): x[n c X..] g[n Y.. z]"
     " -> y[n c Y..]; halo X Y; whole z; lin x",
     "grid_sample_bwd: d[n c Y..] x[n c X..] g[n Y.. z] -> dx[n c X..] dg[n Y.. z]; sum c;"

@@ -160,6 +160,12 @@ static const struct op_case known[] = {
     {"conv", k_conv, "f32[a,b,8] ; f32[c,b,3] ; f32[c]", "", 0, -2, 0},
     {"conv", k_conv, "f32[a,b,8] ; f32[c,b,2] ; -", "stride=2,", 0, -2, 0},
     {"avg_pool", k_avg_pool, "f32[a,b,6]", "kernel=2,", 0, -2, 0},
+    {"adaptive_avg_pool", k_resample, "f32[a,b,7]", "size=3,", 0, -2, 0},
+    {"adaptive_avg_pool_bwd", k_resample_bwd, "f32[a,b,3] ; f32[a,b,7]", "", 0, -2, 0},
+    {"adaptive_max_pool", k_adaptive_max_pool, "f32[a,b,7]", "size=3,", 0, -2, 0},
+    {"interpolate", k_resample, "f32[a,b,5]", "size=8, mode=nearest", 0, -2, 0},
+    {"interpolate", k_resample, "f32[a,b,5]", "size=8, mode=linear", 0, -2, 0},
+    {"interpolate_bwd", k_resample_bwd, "f32[a,b,8] ; f32[a,b,5]", "mode=linear", 0, -2, 0},
 };
 
 /* Rules that are wrong, under a name of their own, with the kernel and the inputs of a case. */
