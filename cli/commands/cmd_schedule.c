@@ -97,6 +97,10 @@ static weft_status lower(const struct cli_command *command, const struct cli_arg
 static weft_status describe(const struct cli_command *command, const struct cli_args *args,
                             const weft_timeline *timeline, struct wf_text *out)
 {
+    if (cli_has(command, args, "waits")) {
+        ADD_PRINTED(weft_schedule_print_waits, weft_timeline_schedule(timeline), out);
+        return WEFT_OK;
+    }
     if (cli_has(command, args, "csv")) {
         ADD_PRINTED(weft_schedule_print, weft_timeline_schedule(timeline), out);
         return WEFT_OK;
@@ -144,6 +148,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
         fprintf(stderr, "weft schedule: give only one of --json, --csv and --svg\n");
         return CLI_USAGE;
     }
+    if (cli_has(command, &args, "waits") && !cli_has(command, &args, "csv")) {
+        fprintf(stderr, "weft schedule: --waits is for --csv\n");
+        return CLI_USAGE;
+    }
     if (!cli_int(command, &args, "limit", 1, INT64_MAX, 0, &limit)) return CLI_USAGE;
     if (!make(command, &args, &schedule, &exit_code)) return exit_code;
     exit_code = print(command, &args, &schedule, limit);
@@ -168,6 +176,7 @@ const struct cli_command cli_schedule = {
             {"late-receives", NULL, "post each receive right before it is needed", 0},
             {"limit", "N", "refuse schedules with more than N activations on a rank", 0},
             {"csv", NULL, "print CSV, as PyTorch reads it", 0},
+            {"waits", NULL, "print waits for sends too, which PyTorch 2.15 needs", 0},
             CLI_SVG,
             CLI_JSON,
             {0}},
