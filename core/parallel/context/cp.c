@@ -250,6 +250,7 @@ static weft_status read_sizes(weft_cp *cp, const weft_cp_sizes *sizes)
     if (cp->sizes.key_heads == 0) cp->sizes.key_heads = cp->sizes.heads;
     if (cp->sizes.sequence_dim == 0) cp->sizes.sequence_dim = 2;
     WF_TRY(check_sizes(&cp->sizes));
+    WF_TRY(wf_cp_ask_merges(cp->context, cp->sizes.dtype));
     return check_heads(cp->plan, &cp->sizes);
 }
 
@@ -305,11 +306,6 @@ static weft_status check_context(weft_context *context, const weft_cp_plan *plan
                        "%s: ranks are simulated and do not communicate; the functions of "
                        "weft_cp_plan work without ranks",
                        function);
-    if ((context->features & WEFT_FEATURE_HOST_MEMORY) == 0)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "%s: weft merges results of attention on the host, which cannot read the "
-                       "memory of backend %s",
-                       function, context->plugin->name);
     if (weft_mesh_coord_of(plan->mesh, context->rank, coord) != WEFT_OK)
         return wf_fail_about(WEFT_ERR_INVALID, function, "the mesh of the plan");
     return WEFT_OK;
@@ -339,6 +335,7 @@ weft_status weft_cp_create(weft_context *context, const weft_cp_plan *plan,
     }
     cp->made = wf_made_now(WF_KIND_CP);
     cp->context = context;
+    cp->on_device = (context->features & WEFT_FEATURE_HOST_MEMORY) == 0;
     cp->comm = comm;
     cp->plan = weft_cp_plan_retain(plan);
     cp->way = ways[plan->variant];
