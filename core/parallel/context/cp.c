@@ -30,22 +30,6 @@ weft_status wf_cp_scratch(weft_cp *cp, int64_t count, size_t bytes, void *out)
     return WEFT_OK;
 }
 
-weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream)
-{
-    if (stream == NULL && (cp->context->features & WEFT_FEATURE_INLINE) != 0) return WEFT_OK;
-    return weft_stream_wait(cp->context, stream, WEFT_FOREVER);
-}
-
-weft_status wf_cp_wait(weft_work **work)
-{
-    weft_status status;
-
-    if (*work == NULL) return WEFT_OK;
-    status = weft_work_wait(*work, WEFT_FOREVER);
-    weft_work_release(work);
-    return status;
-}
-
 weft_status wf_cp_check(const weft_cp *cp, const char *name)
 {
     if (cp == NULL) return wf_fail_null(name, "cp");

@@ -173,10 +173,6 @@ struct wf_cp_keys {
 weft_status wf_cp_scratch(weft_cp *cp, int64_t count, size_t bytes, void *out) WF_NODISCARD;
 /* CP is about to post work to STREAM, which weft_cp_release then waits for. */
 weft_status wf_cp_use(weft_cp *cp, weft_stream *stream) WF_NODISCARD;
-/* Wait for the work on STREAM. */
-weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream) WF_NODISCARD;
-/* Wait for *WORK, unless it is NULL, and release it. */
-weft_status wf_cp_wait(weft_work **work) WF_NODISCARD;
 weft_status wf_cp_check(const weft_cp *cp, const char *function) WF_NODISCARD;
 
 /* ---- compute.c ---- */
@@ -209,6 +205,10 @@ void wf_cp_add(const struct wf_cp_box *box, uint32_t dtype, const weft_cp_local 
 
 /* ---- memory.c ---- */
 
+/* Wait for the work on STREAM. */
+weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream) WF_NODISCARD;
+/* Wait for *WORK, unless it is NULL, and release it. */
+weft_status wf_cp_wait(weft_work **work) WF_NODISCARD;
 /* WEFT_ERR_UNSUPPORTED if neither the host nor the device merges results of DTYPE in the backend's
  * memory. */
 weft_status wf_cp_ask_merges(const weft_context *context, uint32_t dtype) WF_NODISCARD;

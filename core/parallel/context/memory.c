@@ -1,10 +1,27 @@
-/* memory.c - work on elements of the backend's memory, by kernels of the device or by the host. */
+/* memory.c - work on elements of the backend's memory, by kernels of the device or by the host; and
+ * waiting for it. */
 #include "cp.h"
 
 #include "base/number.h"
 
 #include <math.h>
 #include <string.h>
+
+weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream)
+{
+    if (stream == NULL && (cp->context->features & WEFT_FEATURE_INLINE) != 0) return WEFT_OK;
+    return weft_stream_wait(cp->context, stream, WEFT_FOREVER);
+}
+
+weft_status wf_cp_wait(weft_work **work)
+{
+    weft_status status;
+
+    if (*work == NULL) return WEFT_OK;
+    status = weft_work_wait(*work, WEFT_FOREVER);
+    weft_work_release(work);
+    return status;
+}
 
 weft_status wf_cp_ask_merges(const weft_context *context, uint32_t dtype)
 {
