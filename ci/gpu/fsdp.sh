@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# fsdp.sh - the parts of ci/gpu.sh with sharded parameters and clipping, on nccl and on nvshmem; sourced by it.
+# fsdp.sh - the parts of ci/gpu.sh with sharded parameters, clipping and attention, on nccl and on nvshmem; sourced by it.
 
 # fsdp_of BACKEND N COMMAND...: on the backend, as one of N ranks that share the device.
 fsdp_of()
@@ -23,6 +23,7 @@ fsdp_parts()
     for backend in "${backends[@]}"; do
         for n in 2 4; do
             gpu_part "fsdp_${backend}_$n" 60 "${self[@]}" fsdp_of "$backend" "$n" ranks "$n" fsdp_check
+            gpu_part "cp_${backend}_$n" 60 "${self[@]}" fsdp_of "$backend" "$n" ranks "$n" cp_check
         done
     done
     for backend in "${backends[@]}"; do
