@@ -159,7 +159,7 @@ def fsdp_goals(least, overlap=None):
 
 def overlap_goal(result):
     """The call that costs have chosen, of the shapes whose gather takes 50 to 100 % of the matmul's time."""
-    rows = [row for row in result["rows"] if row["what"] == "gather" and row["by_costs"]
+    rows = [row for row in result["rows"] if row["what"] == "gather" and row["by_costs"] and row["symmetric"]
             and 0.5 <= row["communication_of_matmul"] <= 1]
     have = {f"{row['rows']} x {row['width']} x {row['columns']}": row["of_longer"] for row in rows}
     return goal("a matmul of gathered rows takes 1.3 times the longer of gather and matmul", have,

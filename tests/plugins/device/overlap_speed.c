@@ -99,9 +99,9 @@ static void set_columns(struct matmul *m, int64_t columns)
     m->call.flops = (uint64_t)(2 * m->call.width * columns);
 }
 
-static void begin(struct matmul *m, int64_t rows, int64_t width)
+static void begin(struct matmul *m, int64_t rows, int64_t width, bool messages)
 {
-    weft_overlap_options options = {.struct_size = sizeof options};
+    weft_overlap_options options = {.struct_size = sizeof options, .messages = messages};
     int64_t ranks = weft_size(context), share = (rows + ranks - 1) / ranks;
 
     options.bytes = bytes_of(ranks * share * width);
@@ -205,7 +205,7 @@ static void print_row(const struct matmul *m, int32_t asked, double communicatio
            taken / plain);
 }
 
-static void measure(bool is_gather, int64_t rows, int64_t width)
+static void measure(bool is_gather, int64_t rows, int64_t width, bool messages)
 {
     static const int32_t asked[] = {WEFT_OVERLAP_BY_COSTS, 1, 2, 4};
     struct matmul m = {.is_gather = is_gather};
@@ -213,7 +213,7 @@ static void measure(bool is_gather, int64_t rows, int64_t width)
     uint64_t bytes;
     char *expected;
 
-    begin(&m, rows, width);
+    begin(&m, rows, width, messages);
     communication = speed_of(communicate, &m, rounds);
     matmul = choose_columns(&m, communication);
     m.call.chunks = WEFT_OVERLAP_PLAIN;
@@ -251,9 +251,11 @@ int main(int argc, char **argv)
         rows = compute_dtype() == WEFT_DTYPE_BF16 ? 16384 : 8192;
         width = compute_dtype() == WEFT_DTYPE_BF16 ? 4096 : 256;
     }
-    measure(true, rows, width);
-    measure(true, rows / 2, 2 * width);
-    measure(false, rows, width);
+    measure(true, rows, width, false);
+    measure(true, rows / 2, 2 * width, false);
+    measure(false, rows, width, false);
+    measure(true, rows, width, true);
+    measure(false, rows, width, true);
     if (weft_rank(context) == 0) printf("\n]}\n");
     board_meet();
     rank_end();
