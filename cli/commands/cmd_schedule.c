@@ -17,37 +17,6 @@ static const struct {
               {"late-receives", WEFT_LOWER_LATE},
               {"lower", 0}};
 
-/* "-", and words with a dot or a slash, are files. */
-static bool is_file(const char *word)
-{
-    return strcmp(word, "-") == 0 || strpbrk(word, "./") != NULL;
-}
-
-/* The schedule of the file PATH. */
-static bool read_schedule(const struct cli_command *command, const struct cli_args *args,
-                          const char *path, weft_schedule **out, int *exit_code)
-{
-    static const char *const sizes[] = {"ranks", "chunks", "microbatches"};
-    struct wf_text text = {0};
-    weft_status status;
-
-    for (size_t i = 0; i < WF_COUNT(sizes); i++)
-        if (cli_has(command, args, sizes[i])) {
-            cli_complain(command, "--%s is for a schedule by name; a file has its own sizes",
-                         sizes[i]);
-            *exit_code = CLI_USAGE;
-            return false;
-        }
-    if (!cli_read_file(command, path, &text, exit_code)) {
-        wf_text_free(&text);
-        return false;
-    }
-    status = weft_schedule_parse(text.data, out);
-    wf_text_free(&text);
-    if (status != WEFT_OK) *exit_code = cli_fail(command, status);
-    return status == WEFT_OK;
-}
-
 /* The schedule that the arguments name. */
 static bool make(const struct cli_command *command, const struct cli_args *args,
                  weft_schedule **out, int *exit_code)
@@ -59,7 +28,12 @@ static bool make(const struct cli_command *command, const struct cli_args *args,
         fprintf(stderr, "weft schedule: give the name of a schedule, or a CSV file\n");
         return false;
     }
-    if (is_file(args->rest[0])) return read_schedule(command, args, args->rest[0], out, exit_code);
+    if (schedule_is_file(args->rest[0])) {
+        if (!cli_has(command, args, "ranks"))
+            return schedule_read(command, args, args->rest[0], out, exit_code);
+        cli_complain(command, "--ranks is for a schedule by name; a file has its own sizes");
+        return false;
+    }
     if (!cli_int(command, args, "ranks", 1, WEFT_SCHEDULE_RANKS, 4, &ranks)) return false;
     return schedule_make(command, args, args->rest[0], (int32_t)ranks, 2 * ranks, out, exit_code);
 }

@@ -249,9 +249,26 @@ static void summarize(struct simulator *s)
         r->utilisation = work / s->info.ranks / (rate * (double)r->time * 1e-9);
 }
 
+/* A file may have all actions already. */
+static bool is_lowered(const weft_schedule *schedule)
+{
+    const weft_action *actions = NULL;
+    size_t count = 0;
+
+    for (int32_t r = 0; weft_schedule_actions(schedule, r, &actions, &count) == WEFT_OK; r++)
+        for (size_t i = 0; i < count; i++)
+            if (actions[i].kind > WEFT_ACTION_W) return true;
+    return false;
+}
+
 static weft_status lower_schedule(struct simulator *s)
 {
-    WF_TRY(weft_schedule_lower(s->request->schedule, WEFT_LOWER_REDUCE, &s->result->schedule));
+    weft_schedule *given = s->request->schedule;
+
+    if (is_lowered(given))
+        s->result->schedule = weft_schedule_retain(given);
+    else
+        WF_TRY(weft_schedule_lower(given, WEFT_LOWER_REDUCE, &s->result->schedule));
     s->info.struct_size = sizeof s->info;
     return weft_schedule_get(s->result->schedule, &s->info);
 }

@@ -24,7 +24,7 @@ struct step_request {
     weft_mesh *mesh;         /* all axes */
     weft_mesh *inner;        /* the ranks of a stage */
     int32_t pipeline;        /* the axis of stages; -1: none */
-    weft_schedule *schedule; /* compute actions */
+    weft_schedule *schedule; /* compute actions, or all */
     const weft_cost_table *costs;
     uint64_t memory_limit; /* bytes on a rank; 0: none */
     double jitter;         /* a rank is slower by a random share up to this */

@@ -5,7 +5,7 @@ weft=$1
 graphs=$(dirname "$0")/../../../examples/graphs
 graph=$(mktemp)
 out=$(mktemp)
-trap 'rm -f "$graph" "$out"' EXIT
+trap 'rm -f "$graph" "$graph.csv" "$out"' EXIT
 step() { "$weft" step "$@"; }
 write() { printf '%s\n' "$@" >"$graph"; }
 model() {
@@ -70,6 +70,16 @@ zb1p 2 51
 zbv 2 51
 dualpipev 2 51
 END
+# A schedule from a file, with compute actions or with all of them, is as one by name.
+for options in '' '--lower --reduce'; do
+    # shellcheck disable=SC2086
+    "$weft" schedule zbv --ranks 4 --microbatches 8 $options --csv >"$graph.csv" || not_so "zbv $options"
+    json step "$graph" --costs "$out" --mesh pp=4,tp=1 --schedule "$graph.csv" --json -- \
+        'it["time_ns"] == 51 * 1000000 and it["schedule"] == "csv" and it["microbatches"] == 8'
+    fails 2 'has 4 ranks, and the axis pp 2' step "$graph" --mesh pp=2,tp=1 --schedule "$graph.csv"
+done
+fails 2 '--microbatches is for a schedule by name' step "$graph" --mesh pp=4,tp=1 --schedule "$graph.csv" --microbatches 8
+fails 3 'No such file' step "$graph" --mesh pp=4,tp=1 --schedule /nonexistent/x.csv
 # A line without a time needs the rates of the table: 2 * 8 * 8 * 8 operations at 10^12 a second.
 write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R' 'y = linear(x, w)' 'output y'
 json step "$graph" --costs "$out" --json -- 'it["flops"] == 1024 and it["time_ns"] == 1'
