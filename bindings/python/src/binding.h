@@ -135,6 +135,10 @@ void handles_close(struct handles *handles);
 /* The texts of a list of str; they live as long as *ITEMS.  PyMem_Free frees them. */
 const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32_t *count);
 
+/* The tuple of COUNT items that MAKE returns, called with SELF and the number of the item. */
+PyObject *tuple_made(PyObject *self, uint32_t count, PyObject *(*make)(PyObject *self, uint32_t i));
+/* SPEC as a Python object; None for NULL. */
+PyObject *spec_or_none(const weft_spec *spec);
 /* A tuple of COUNT numbers. */
 PyObject *tuple_of(int32_t count, const int64_t *numbers);
 /* Up to WEFT_MAX_DIMS numbers of a sequence; their count, or -1. */
