@@ -14,11 +14,13 @@ from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
 from ._files import Checkpoint, load, reshard, save, save_begin, verify
+from ._pipeline import Action, Pipeline
 from ._random import Random
 from ._trace import Trace, counts, dump, trace
 from ._weft import (
-    FSDP, Context, Counts, FixedMove, FSDPGroup, Layout, Mesh, Move, Plan, Rules, Saving, Spec, Stream,
-    Tensor, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
+    FSDP, Context, Counts, Experts, FixedMove, FSDPGroup, Layout, Mesh, Move, Overlap, Plan, Routing, Rules, Saving,
+    Schedule, Spec, Stream, Styles, Symm, Tensor, Timeline, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
+    style_layouts,
 )  # fmt: skip
 from ._weft import version as __version__
 
