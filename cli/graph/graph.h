@@ -122,6 +122,12 @@ weft_status graph_style(const struct graph *g, int32_t tensor, uint8_t kind,
 /* Append the layout file of the parameters of G, which has been checked. */
 weft_status graph_add_layout(const struct graph *g, struct wf_text *out) WF_NODISCARD;
 
+/* ---- unmatched.c ---- */
+
+/* Append a line for each line of STYLES, the text of the styles of G, that matches no name of G. */
+weft_status graph_add_unmatched(const struct graph *g, const char *styles,
+                                struct wf_text *out) WF_NODISCARD;
+
 /* ---- held.c ---- */
 
 /* Set G->held. */

@@ -78,7 +78,8 @@ typedef struct weft_cp_options {
     uint32_t block_count;
     int64_t window; /* WINDOW: at least 1 */
     /* The lengths of consecutive documents, none negative, which add up to the length of the
-     * sequence.  A query sees keys of its own document only.  NULL: one document. */
+     * sequence.  A query sees keys of its own document only.  NULL, with the count 0: one document.
+     */
     const int64_t *documents;
     size_t document_count;
     const int64_t *order; /* PERMUTED: place i holds index order[i]; every index once */
@@ -213,7 +214,8 @@ typedef struct weft_cp_call {
     weft_cp_local d_out, d_q, d_k, d_v;
 } weft_cp_call;
 
-/* This rank's shards, dense, in the layout of the sizes.  LSE is f32[batch, heads, sequence]. */
+/* This rank's shards, dense, in the layout of the sizes.  LSE is f32[batch, heads, sequence].  What
+ * a pass writes does not overlap anything else here (WEFT_ERR_INVALID). */
 typedef struct weft_cp_tensors {
     size_t struct_size;
     const void *q, *k, *v;

@@ -1,28 +1,73 @@
 /* run.c - one pass of an attention. */
 #include "cp.h"
 
+#include "base/range.h"
+
 #include <stdio.h>
+#include <string.h>
 
 struct argument {
     const char *name;
     const void *memory;
-    bool is_backward;
+    uint64_t bytes;
+    bool is_backward, is_written;
 };
+
+enum { ARGUMENTS = 9 };
+
+static void list_arguments(const weft_cp *cp, const weft_cp_tensors *t, bool backward,
+                           struct argument *out)
+{
+    const weft_cp_sizes *s = &cp->sizes;
+    uint64_t held = (uint64_t)cp->held[cp->coordinate],
+             rows = (uint64_t)(s->batch * s->heads) * held,
+             q = rows * (uint64_t)s->depth * cp->element,
+             k = (uint64_t)(s->batch * s->key_heads * s->depth) * held * cp->element;
+    const struct argument all[ARGUMENTS] = {
+        {"q", t->q, q, false, false},
+        {"k", t->k, k, false, false},
+        {"v", t->v, k, false, false},
+        {"out", t->out, q, false, !backward},
+        {"lse", t->lse, rows * sizeof(float), false, !backward},
+        {"d_out", t->d_out, q, true, false},
+        {"d_q", t->d_q, q, true, true},
+        {"d_k", t->d_k, k, true, true},
+        {"d_v", t->d_v, k, true, true},
+    };
+
+    memcpy(out, all, sizeof all);
+}
+
+/* What a pass writes overlaps nothing else. */
+static weft_status check_overlap(const struct argument *all, size_t count, const char *function)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count && all[i].is_written; j++)
+            if (i != j &&
+                wf_ranges_overlap(all[i].memory, all[i].bytes, all[j].memory, all[j].bytes))
+                return wf_fail(WEFT_ERR_INVALID,
+                               "%s: weft_cp_tensors.%s, which is written (%llu bytes at %p), and "
+                               "weft_cp_tensors.%s (%llu bytes at %p) overlap",
+                               function, all[i].name, (unsigned long long)all[i].bytes,
+                               all[i].memory, all[j].name, (unsigned long long)all[j].bytes,
+                               all[j].memory);
+    return WEFT_OK;
+}
 
 static weft_status check_memory(const weft_cp *cp, const weft_cp_tensors *t, bool backward,
                                 const char *function)
 {
-    const struct argument arguments[] = {
-        {"q", t->q, false},     {"k", t->k, false},     {"v", t->v, false},
-        {"out", t->out, false}, {"lse", t->lse, false}, {"d_out", t->d_out, true},
-        {"d_q", t->d_q, true},  {"d_k", t->d_k, true},  {"d_v", t->d_v, true},
-    };
+    struct argument all[ARGUMENTS];
+    size_t count = 0;
 
-    for (size_t i = 0; i < WF_COUNT(arguments) && cp->held[cp->coordinate] > 0; i++)
-        if (arguments[i].memory == NULL && (backward || !arguments[i].is_backward))
+    list_arguments(cp, t, backward, all);
+    while (count < ARGUMENTS && (backward || !all[count].is_backward))
+        count++;
+    for (size_t i = 0; i < count; i++)
+        if (all[i].memory == NULL && all[i].bytes > 0)
             return wf_fail(WEFT_ERR_INVALID, "%s: weft_cp_tensors.%s is NULL", function,
-                           arguments[i].name);
-    return WEFT_OK;
+                           all[i].name);
+    return check_overlap(all, count, function);
 }
 
 /* The communicator has failed, and the rotations with it.  They no longer use the caller's memory,

@@ -157,6 +157,10 @@ l0.q_proj.weight                     R
 printf 'mesh tp=2\nw tp column\nb tp column\ny tp R\n' >"$style"
 write 'input x f32[4,8]' 'param w f32[6,8]' 'param b f32[6]' 'y = linear(x, w, b)' 'output y'
 expect 0 'move y from S(1) to R' check "$graph" --style "$style" --strict
+# A line that matches nothing is told, and so is its number.
+is '' bash -c '"$@" 2>&1 >/dev/null' - "$weft" check "$graph" --style "$style"
+printf '# styles\nmesh tp=2\nw tp column\n  v.weigth tp column # misspelt\nb tp column\n' >"$style"
+contains 'styles line 4: no name of the graph matches v.weigth' check "$graph" --style "$style"
 printf 'mesh tp=2\nw tp rows\n' >"$style"
 fails 1 'styles line 2: expected column, row' check "$graph" --style "$style"
 printf 'mesh tp=2\nb tp S(1)\n' >"$style"

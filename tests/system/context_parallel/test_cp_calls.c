@@ -334,6 +334,13 @@ static weft_status call_main(void *unused)
     EXPECT(refused(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
                    "weft_cp_tensors.k is NULL"));
     r.tensors.k = r.k;
+    r.tensors.out = (void *)(uintptr_t)r.tensors.q; /* in place */
+    EXPECT(refused(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
+                   "weft_cp_tensors.out, which is written"));
+    r.tensors.out = r.out;
+    r.tensors.d_v = r.tensors.d_k;
+    EXPECT(refused(weft_cp_backward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
+                   "overlap"));
     r.tensors.d_v = NULL;
     EXPECT(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL) == WEFT_OK);
     EXPECT(refused(weft_cp_backward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,

@@ -213,6 +213,11 @@ static weft_status call_wrongly(struct rank *r)
                    WEFT_ERR_INVALID, "tokens is NULL"));
     EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, NULL, r->tokens, NULL),
                    WEFT_ERR_INVALID, "outputs is NULL"));
+    EXPECT(refused(
+        weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens + 1, NULL),
+        WEFT_ERR_INVALID, "overlap"));
+    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens, NULL),
+                   WEFT_ERR_INVALID, "overlap"));
     EXPECT(refused(weft_routing_spec(r->routing, WEFT_DTYPE_F32, 0, NULL, &spec), WEFT_ERR_INVALID,
                    "width is 0"));
     weft_experts_release(&r->experts);
