@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CASES = 600, RANKS = 4, MOST = 10, DIMS = 2, LARGEST = 5 };
+enum { CASES = 420, RANKS = 4, MOST = 10, DIMS = 2, LARGEST = 5 };
 
 /* ---- numbers of three dtypes ---- */
 
