@@ -18,7 +18,8 @@ struct binding {
     PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm;
     PyTypeObject *choice, *backward, *shard, *checkpoint, *layout, *rules, *saving, *writer;
     PyTypeObject *fsdp, *group, *counts, *trace, *work, *fixed;
-    PyTypeObject *schedule, *timeline, *styles, *symm, *pipeline, *overlap, *experts, *routing;
+    PyTypeObject *schedule, *timeline, *styles, *symm, *pipeline, *overlap, *experts, *routing,
+        *attention, *attention_plan;
     PyObject *error_of; /* weft._errors.error_of(code, name, text) */
 };
 
@@ -181,6 +182,7 @@ int symm_type_add(PyObject *module);
 int overlap_type_add(PyObject *module);
 int experts_types_add(PyObject *module);
 int pipeline_type_add(PyObject *module);
+int attention_types_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

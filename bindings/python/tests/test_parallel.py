@@ -226,3 +226,66 @@ def test_a_pipeline_trains(ranks):
         del world
         context.close()
     """)
+
+
+def test_attention_over_a_shared_sequence(ranks):
+    """A causal attention of two ranks, forward and backward, equals that of one process."""
+    ranks(2, """
+        import numpy as np, pytest, weft
+        context = weft.init("gloo-cpu")
+        rank, length, batch, heads, depth = context.rank, 12, 1, 2, 4
+        rng = np.random.default_rng(3)
+        q, k, v, d_out = (rng.normal(size=(batch, heads, length, depth)).astype(np.float32) for _ in range(4))
+        scores = q @ k.swapaxes(2, 3)
+        scores[..., np.triu(np.ones((length, length), bool), 1)] = -np.inf
+        p = np.exp(scores - scores.max(-1, keepdims=True)); p /= p.sum(-1, keepdims=True)
+        out = p @ v
+        d_p = d_out @ v.swapaxes(2, 3)
+        d_s = p * (d_p - (d_p * p).sum(-1, keepdims=True))
+        expected = [out, d_s @ k, d_s.swapaxes(2, 3) @ q, p.swapaxes(2, 3) @ d_out]
+
+        def kernel(problem):
+            a, b, c, o, lse = (np.from_dlpack(t) for t in problem.tensors[:5])
+            s = a @ b.swapaxes(2, 3)
+            if problem.mask == "causal":
+                i, j = np.ogrid[:s.shape[2], :s.shape[3]]
+                s[..., j > i + problem.diagonal] = -np.inf
+            if not problem.is_backward:
+                top = np.maximum(s.max(-1, keepdims=True), -1e30)
+                e = np.exp(s - top)
+                total = e.sum(-1, keepdims=True)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    o[:] = np.where(total > 0, e @ c / total, 0)
+                    lse[:] = np.where(total > 0, np.log(total) + top, -np.inf)[..., 0]
+                return
+            w = np.exp(s - lse[..., None])
+            g, d_q, d_k, d_v = (np.from_dlpack(t) for t in problem.tensors[5:])
+            d = w * (g @ c.swapaxes(2, 3) - (g * o).sum(-1, keepdims=True))
+            d_q[:], d_k[:], d_v[:] = d @ b, d.swapaxes(2, 3) @ a, w.swapaxes(2, 3) @ g
+
+        for variant in ("ring", "gather"):
+            plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", length, "causal", "head_tail", variant)
+            assert plan.info["length"] == length and sum(n for _, n in plan.runs(rank)) == 6
+            attention = weft.Attention(context, plan, batch, heads, depth, "f32")
+            mine = [np.empty((batch, heads, 6, depth), np.float32) for _ in range(4)]
+            for whole, part in zip((q, k, v, d_out), mine):
+                attention.shard(whole, part, 2)
+            o, lse = np.empty_like(mine[0]), np.empty((batch, heads, 6), np.float32)
+            attention.forward(kernel, *mine[:3], o, lse)
+            gradients = [np.empty_like(o) for _ in range(3)]
+            attention.backward(kernel, *mine[:3], o, lse, mine[3], *gradients)
+            for part, whole in zip((o, *gradients), expected):
+                restored = np.empty_like(q)
+                attention.restore(part, restored, 2)
+                np.testing.assert_allclose(restored, whole, rtol=1e-4, atol=1e-5)
+            for call in (lambda: attention.forward(kernel, q, *mine[1:3], o, lse), lambda: attention.shard(q, q.copy(), 2),
+                         lambda: attention.shard(q, mine[0], 9), lambda: attention.run(kernel, (q,), None)):
+                with pytest.raises(ValueError):
+                    call()
+            del attention
+        with pytest.raises(ValueError, match="mask"):
+            weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "diagonal")
+        with pytest.raises(weft.NotFoundError):
+            weft.AttentionPlan(weft.mesh("cp=2"), "tp", 4)
+        context.close()
+    """)

@@ -10,6 +10,7 @@
 import atexit as _atexit
 from array import array as _array
 
+from ._attention import Attention, Problem
 from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
@@ -18,7 +19,7 @@ from ._pipeline import Action, Pipeline
 from ._random import Random
 from ._trace import Trace, counts, dump, trace
 from ._weft import (
-    FSDP, Context, Counts, Experts, FixedMove, FSDPGroup, Layout, Mesh, Move, Overlap, Plan, Routing, Rules, Saving,
+    FSDP, AttentionPlan, Context, Counts, Experts, FixedMove, FSDPGroup, Layout, Mesh, Move, Overlap, Plan, Routing, Rules, Saving,
     Schedule, Spec, Stream, Styles, Symm, Tensor, Timeline, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
     style_layouts,
 )  # fmt: skip

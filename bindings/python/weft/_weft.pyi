@@ -790,3 +790,40 @@ class Pipeline:
     @property
     def schedule(self) -> Schedule: ...
     def run(self) -> None: ...
+
+@final
+class AttentionPlan:
+    def __new__(
+        cls,
+        mesh: Mesh,
+        axis: str,
+        length: int,
+        mask: str = "full",
+        balance: str = "contiguous",
+        variant: str = "ring",
+        window: int = 0,
+        documents: Sequence[int] | None = None,
+    ) -> Self: ...
+    @property
+    def info(self) -> dict[str, int]: ...
+    def runs(self, coordinate: int, /) -> list[tuple[int, int]]: ...
+    def work(self, coordinate: int, /) -> int: ...
+
+@disjoint_base
+class Attention:
+    def __new__(
+        cls,
+        context: Context,
+        plan: AttentionPlan,
+        batch: int,
+        heads: int,
+        depth: int,
+        dtype: str,
+        key_heads: int = 0,
+        sequence_dim: int = 2,
+    ) -> Self: ...
+    def run(
+        self, function: Callable[..., Any], tensors: tuple[_Array, ...], stream: _StreamLike, /
+    ) -> None: ...
+    def shard(self, source: _Array, target: _Array, dim: int, stream: _StreamLike = None) -> None: ...
+    def restore(self, source: _Array, target: _Array, dim: int, stream: _StreamLike = None) -> None: ...

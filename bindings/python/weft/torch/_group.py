@@ -111,8 +111,11 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
 
     # Attributes, because the property of the base class asks the derived class, which is itself.
     supports_coalescing = True
-    supports_splitting = supports_shrinking = supports_tensor_alloc = supports_window = False
+    supports_splitting = supports_shrinking = supports_window = False
     supports_abort_hooks = supports_completion_hooks = supports_reconfigure = supports_time_estimate = False
+
+    def supports_tensor_alloc(self, device):
+        return False
 
     def start_coalescing(self, device=None):
         self._held_on = torch.device("cpu") if device is None else torch.device(device)
