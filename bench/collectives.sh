@@ -8,13 +8,11 @@
 # that is possible; a peer that cannot be had is left out, with the reason.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(dirname "$here")
-build=$root/build
+# shellcheck source=bench/lib.sh
+. "$(dirname "$0")/lib.sh"
 rounds=3
 budget_ms=100
 ranks_list="2 4"
-json=
 gloo_mtu=16384
 
 while [ $# -gt 0 ]; do
@@ -29,13 +27,10 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/weft-collectives.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+begin collectives
 mkdir "$work/rows"
 cores=$(nproc)
 
-say() { echo "collectives: $*" >&2; }
 leave_out() { say "$1 left out: $2"; echo "$1: $2" >>"$work/left-out"; }
 
 # need COMMAND-OR-FILE PACKAGE...
@@ -46,15 +41,6 @@ need() {
     say "installing $*"
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" \
         >"$work/apt.log" 2>&1 || return 1
-}
-
-build_weft() {
-    if [ ! -x "$build/bin/weft" ]; then
-        say "building weft in $build"
-        cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEFT_BUILD_TESTS=OFF >&2
-        cmake --build "$build" -j "$cores" >&2
-    fi
-    weft=$build/bin/weft
 }
 
 shared="$here/peers/peer.c $root/cli/timing/loop.c $root/cli/bench/pattern.c"
@@ -140,7 +126,8 @@ run_gloo() { # ROUND RANKS
     done
 }
 
-build_weft
+build_weft bin/weft
+weft=$build/bin/weft
 build_mpi openmpi openmpi-bin libopenmpi-dev
 build_mpi mpich mpich libmpich-dev
 build_gloo
@@ -164,4 +151,4 @@ while [ "$round" -le "$rounds" ]; do
     round=$((round + 1))
 done
 
-python3 "$here/collectives_table.py" $json "$work"
+python3 "$here/collectives_table.py" ${json:+--json} "$work"

@@ -10,16 +10,12 @@
 # directory.  Where it cannot be had the script says so and ends with code 77.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(dirname "$here")
-build=$root/build
+# shellcheck source=bench/lib.sh
+. "$(dirname "$0")/lib.sh"
 rounds=2
 budget_ms=300
 ranks_list="2 4"
 sizes=
-python=python3
-json=
-gpu=
 
 while [ $# -gt 0 ]; do
     case $1 in
@@ -39,30 +35,16 @@ done
 if [ -z "$sizes" ]; then
     if [ -n "$gpu" ]; then sizes=64,1024,8192; else sizes=64,1024,4096; fi
 fi
-work=$(mktemp -d "${TMPDIR:-/tmp}/weft-dtensor.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
-
-say() { echo "dtensor: $*" >&2; }
-# shellcheck source=bench/torch.sh
-. "$root/bench/torch.sh"
-
-if [ ! -x "$build/bin/weft" ]; then
-    say "building weft in $build"
-    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEFT_BUILD_TESTS=OFF \
-        ${gpu:+-DWEFT_BUILD_GPU_CHECKS=ON} >&2
-    cmake --build "$build" -j "$(nproc)" >&2
-fi
+begin dtensor
+build_weft bin/weft ${gpu:+-DWEFT_BUILD_GPU_CHECKS=ON}
 if ! find_torch; then
-    say "left out: PyTorch could not be installed: $(tail -n 1 "$work/pip.log" 2>/dev/null)"
+    say_without_torch
     exit 77
 fi
 
 run_weft() {
     if [ -n "$gpu" ]; then
-        WEFT_BACKEND=${WEFT_BACKEND:-nccl} WEFT_SHARE_GPU=1 WEFT_NCCL_LIB=${WEFT_NCCL_LIB:-$(wheel_nccl)} \
-            "$build/bin/weft" run -n "$1" --no-prefix "$build/tests/redistribute_speed" "$work/board" "$sizes" \
-            "$budget_ms"
+        on_ranks "$1" "$build/tests/redistribute_speed" "$work/board" "$sizes" "$budget_ms"
     else
         WEFT_BACKEND=gloo-cpu "$build/bin/weft" bench redistribute --ranks "$1" --sizes "$sizes" \
             --budget-ms "$budget_ms" --json
@@ -76,7 +58,7 @@ while [ $round -lt "$rounds" ]; do
         say "round $round of $rounds, $ranks ranks"
         run_weft "$ranks" >"$work/weft-$round-$ranks.json"
         OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node "$ranks" \
-            "$here/dtensor.py" "$sizes" "$budget_ms" "$work/dtensor-$round-$ranks.json" $gpu \
+            "$here/dtensor.py" "$sizes" "$budget_ms" "$work/dtensor-$round-$ranks.json" ${gpu:+cuda} \
             2>"$work/torch.log" || { cat "$work/torch.log" >&2; exit 1; }
     done
 done

@@ -8,12 +8,9 @@
 # table has weft's side only.  The last line is the time of `weft check` of a training step.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(dirname "$here")
-build=$root/build
+# shellcheck source=bench/lib.sh
+. "$(dirname "$0")/lib.sh"
 budget_ms=300
-python=python3
-json=
 
 while [ $# -gt 0 ]; do
     case $1 in
@@ -26,26 +23,15 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/weft-ops.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
-
-say() { echo "ops: $*" >&2; }
-# shellcheck source=bench/torch.sh
-. "$root/bench/torch.sh"
-
-if [ ! -x "$build/bin/weft" ]; then
-    say "building weft in $build"
-    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEFT_BUILD_TESTS=OFF >&2
-    cmake --build "$build" -j "$(nproc)" >&2
-fi
+begin ops
+build_weft bin/weft
 "$build/bin/weft" bench ops --budget-ms "$budget_ms" --json >"$work/weft.json"
 if find_torch; then
     OMP_NUM_THREADS=1 "$python" "$here/ops.py" "$work/weft.json" "$budget_ms" >"$work/dtensor.json"
-    "$python" "$here/ops_table.py" $json "$work/weft.json" "$work/dtensor.json"
+    "$python" "$here/ops_table.py" ${json:+--json} "$work/weft.json" "$work/dtensor.json"
 else
-    say "left out: PyTorch could not be installed: $(tail -n 1 "$work/pip.log" 2>/dev/null)"
-    "$python" "$here/ops_table.py" $json "$work/weft.json"
+    say_without_torch
+    "$python" "$here/ops_table.py" ${json:+--json} "$work/weft.json"
 fi
 if [ -z "$json" ]; then
     python3 -c 'import subprocess, sys, time

@@ -9,8 +9,9 @@
 # the whole process.  --torch also compares with PyTorch, without its start: a DCP checkpoint is loaded and saved again,
 # and its consolidation script makes whole tensors of four ranks' files.  --folder /dev/shm keeps disks out of it.
 set -euo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build folder=${TMPDIR:-/tmp} gigabytes=4 rounds=3 json='' torch='' python=${PYTHON:-python3}
+# shellcheck source=bench/lib.sh
+. "$(dirname "$0")/lib.sh"
+folder=${TMPDIR:-/tmp} gigabytes=4 rounds=3 torch='' python=${PYTHON:-python3}
 while (($#)); do
     case $1 in
     --build) build=$2; shift ;;
@@ -24,9 +25,7 @@ while (($#)); do
     shift
 done
 weft=$(realpath "$build")/bin/weft
-work=$(mktemp -d "$folder/weft-reshard.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+TMPDIR=$folder begin reshard
 cd "$work"
 
 # Layers of Llama-3-8B, 436 MB each in bf16, until there are enough bytes; a file of at most 2 GB each.
@@ -90,10 +89,7 @@ PY
     sync
 }
 if [[ $torch ]]; then
-    say() { printf '%s\n' "$*" >&2; }
-    # shellcheck source=bench/torch.sh disable=SC1091
-    . "$root/bench/torch.sh"
-    find_torch || { say "PyTorch cannot be installed here"; exit 77; }
+    find_torch || { say_without_torch; exit 77; }
     "$weft" reshard hf tp4 --layout tp4.layout >&2
     "$weft" inspect hf --json | "$python" -c 'import json, sys
 json.dump([t["name"] for t in json.load(sys.stdin)["tensors"]], open("tp4.names", "w"))'

@@ -2,13 +2,8 @@
 # parallel.sh - the parts of ci/gpu.sh with experts, overlapped matmuls and context parallel, on nccl and on nvshmem;
 # sourced by it.
 
-# parallel_of BACKEND N COMMAND...: on the backend, as one of N ranks that share the device.
-parallel_of()
-{
-    local backend=$1 n=$2
-    shift 2
-    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / n)) WEFT_NVSHMEM_HEAP=4G WEFT_BACKEND=$backend "$@"
-}
+# parallel_of BACKEND N COMMAND...: on_backend with symmetric memory for large tensors.
+parallel_of() { WEFT_NVSHMEM_HEAP=4G on_backend "$@"; }
 
 # The file of cuBLAS: CUBLAS_LIB, CUDA's, or a Python environment's; empty if there is none.
 cublas_library()
@@ -25,13 +20,8 @@ PYTHON
 
 parallel_parts()
 {
-    local backend n program backends=(nccl)
-    if WEFT_NVSHMEM_LIB=$(nvshmem_library); then
-        export WEFT_NVSHMEM_LIB
-        backends+=(nvshmem)
-    fi
-    CUBLAS_LIB=$(cublas_library)
-    export CUBLAS_LIB
+    local backend n program
+    find_backends
     start_mps
     for backend in "${backends[@]}"; do
         for n in 2 4; do
@@ -39,8 +29,19 @@ parallel_parts()
                 gpu_part "${program}_${backend}_$n" 30 "${self[@]}" parallel_of "$backend" "$n" \
                     ranks "$n" "${program}_rank" random
             done
+            gpu_part "cp_kernels_${backend}_$n" 60 "${self[@]}" parallel_of "$backend" "$n" ranks "$n" cp_check
         done
     done
+    end_mps
+}
+
+parallel_speeds()
+{
+    local backend n
+    find_backends
+    CUBLAS_LIB=$(cublas_library)
+    export CUBLAS_LIB
+    start_mps
     for backend in "${backends[@]}"; do
         gpu_part "overlap_speed_$backend" 30 "${self[@]}" parallel_of "$backend" 4 ranks 4 overlap_speed "$(board)"
         gpu_part "experts_speed_$backend" 30 "${self[@]}" parallel_of "$backend" 4 ranks 4 experts_speed "$(board)" 65536

@@ -37,10 +37,11 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
 
 struct graph_tensor {
     const char *name;
-    uint32_t line;  /* that defines it */
-    bool hidden;    /* the tensor that an output line leaves: no other line can use it */
-    bool started;   /* its move is not waited for yet */
-    uint32_t freed; /* the line that frees it; 0: none */
+    uint32_t line;   /* that defines it */
+    bool hidden;     /* the tensor that an output line leaves: no other line can use it */
+    bool started;    /* the result of a start: only a wait can use it */
+    uint32_t waited; /* the line that waits for it; 0: none */
+    uint32_t freed;  /* the line that frees it; 0: none */
     weft_spec *spec;
 };
 

@@ -3,7 +3,7 @@
 #include "tensor.h"
 #include "interrupt.h"
 
-#include "array.h"
+#include "place.h"
 
 #include <stdlib.h>
 
@@ -126,6 +126,7 @@ static PyObject *tensor_wrap_array(PyObject *type, PyObject *args, PyObject *kwa
     options.strides = wrapped->array.strides;
     if (shard_fits(&wrapped->array, layout, weft_rank(context->raw), "array") < 0 ||
         writable(&wrapped->array, "array") < 0 ||
+        place_fits(&wrapped->array, context, "array") < 0 ||
         check(weft_tensor_wrap(context->raw, layout, wrapped->array.data, &options, &raw)) < 0) {
         release_wrapped(wrapped, NULL);
         return NULL;
@@ -341,6 +342,8 @@ int tensor_type_add(PyObject *module)
         {"spec", get_spec, NULL, "The layout.", NULL},
         {"name", get_name, NULL, "The name in messages; \"\" if it has none.", NULL},
         {"context", get_context, NULL, "The context.", NULL},
+        {"__cuda_array_interface__", tensor_cuda_array, NULL,
+         "This rank's shard on a CUDA device; its work is on the default stream.", NULL},
         {0}};
     static PyMethodDef methods[] = {
         {"wrap", KEYWORDS(tensor_wrap_array) | METH_CLASS,

@@ -1,5 +1,6 @@
 """torch.distributed over weft: the same programs as over Gloo, with the same results."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -15,10 +16,10 @@ NAMES = re.search(r"PROGRAMS = \[(.*?)\]", PROGRAMS.read_text(), re.DOTALL)[1].r
 RANKS = 3
 
 
-def torchrun(ranks, *command):
+def torchrun(ranks, *command, **variables):
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), *command],
-        capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
+        env={**os.environ, **variables}, capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -146,3 +147,54 @@ def test_profiles_name_collectives(tmp_path):
         dist.destroy_process_group()
     """))
     torchrun(1, program)
+
+
+DEVICES = """
+    import torch, torch.distributed as dist, weft
+    import weft.torch as wt
+
+    torch.cuda.current_device = lambda: 0  # the device is simulated: PyTorch does not see it
+    dist.init_process_group("weft")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+
+    class Array:
+        def __init__(self, tensor): self._tensor, self.__cuda_array_interface__ = tensor, tensor.__cuda_array_interface__
+"""
+
+
+def test_each_kind_of_device_has_a_context(tmp_path, device):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(DEVICES + """
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2, 2] and weft.current().backend == "gloo-cpu"
+    pair = dist.new_group([1, 0])
+    for one in (group, pair._get_backend(torch.device("cpu"))):
+        comm = one._comm(torch.device("cuda", 0))
+        assert comm.context.backend == "nccl" and wt.context_for("cuda") is comm.context is not wt.context_for("cpu")
+        assert comm is one._comm(torch.device("cuda", 0)) and comm.world_rank(comm.rank) == rank
+        tensor = weft.Tensor(comm.context, weft.spec("f32[4] R", weft.mesh("2")))
+        tensor.fill(rank + 1)
+        comm.all_reduce(Array(tensor))
+        out = bytearray(16)
+        tensor.to_host(out)
+        assert memoryview(out).cast("f").tolist() == [3.0] * 4
+        del tensor, comm
+    dist.destroy_process_group()
+    """))
+    torchrun(2, program, STANDIN_DEVICES="1", WEFT_SHARE_GPU="1", **device)
+
+
+def test_a_backend_of_the_cpu_refuses_devices(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(DEVICES + """
+    try: group._comm(torch.device("cuda", 0))
+    except weft.UnsupportedError as error: assert "WEFT_BACKEND has chosen gloo-cpu" in str(error), error
+    else: raise AssertionError("no error")
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2, 2]
+    dist.destroy_process_group()
+    """))
+    torchrun(2, program, WEFT_BACKEND="gloo-cpu")

@@ -11,6 +11,11 @@ BUFFER_FORMATS = {
 }  # fmt: skip
 
 
+def share(like, tensor):
+    """An array of the library of `like` with the memory of a tensor of weft; without a library, the tensor."""
+    return like.__array_namespace__().from_dlpack(tensor) if hasattr(like, "__array_namespace__") else tensor
+
+
 def empty(like, shape, dtype):
     """An array of the library of `like`, on its device.  Its elements are not set."""
     if hasattr(like, "__array_namespace__"):

@@ -178,7 +178,8 @@ typedef struct weft_cp_sizes {
  * to PLAN.  The caller releases *OUT before CONTEXT.  WEFT_ERR_INVALID: this rank is not in the
  * mesh, or SIZES contradict each other; with HEADS, the number of ranks does not divide the heads
  * or the key heads.  WEFT_ERR_MISMATCH: ranks have different plans or sizes.  WEFT_ERR_UNSUPPORTED:
- * the host cannot read the backend's memory, where results are merged; or ranks are simulated. */
+ * the backend has no kernel that merges results, and the host cannot read its memory; or ranks are
+ * simulated. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_create(weft_context *context, const weft_cp_plan *plan,
                                                    const weft_cp_sizes *sizes, weft_cp **out);
 /* Wait for the work of *CP, free it and set *CP to NULL.  Accepts NULL and a pointer to NULL. */

@@ -2,6 +2,7 @@
 #include "op.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- factors ---- */
@@ -48,23 +49,38 @@ static const struct wf_op_tensor *first_with(const struct wf_op *op, const struc
     return NULL;
 }
 
+/* "x", or "tensor 1 of x" if x is a list. */
+static void name_tensor(const struct wf_op *op, const struct wf_op_tensor *tensor, char *out,
+                        size_t bytes)
+{
+    struct wf_word name = wf_op_name(op, tensor);
+    int member = 0;
+
+    while (tensor - member > op->tensors && tensor[-member - 1].slot == tensor->slot)
+        member++;
+    if (op->rule->slots[tensor->slot].list)
+        snprintf(out, bytes, "tensor %d of %.*s", member, WF_WORD(op->rule, name));
+    else
+        snprintf(out, bytes, "%.*s", WF_WORD(op->rule, name));
+}
+
 static weft_status refuse_size(const struct wf_op *op, const struct wf_op_factor *f,
                                const struct wf_op_tensor *tensor, int dim)
 {
     const struct wf_op_tensor *other;
-    char name[40];
+    char name[40], here[64], there[64];
     int at = 0;
 
     wf_op_name_factor(op, f, name, sizeof name);
+    name_tensor(op, tensor, here, sizeof here);
     other = first_with(op, f, &at);
     if (other == NULL)
-        return wf_op_refuse(op, "factor %s is %lld, but dimension %d of %.*s has size %lld", name,
-                            (long long)f->size, dim, WF_WORD(op->rule, wf_op_name(op, tensor)),
-                            (long long)tensor->shape[dim]);
+        return wf_op_refuse(op, "factor %s is %lld, but dimension %d of %s has size %lld", name,
+                            (long long)f->size, dim, here, (long long)tensor->shape[dim]);
+    name_tensor(op, other, there, sizeof there);
     return wf_op_refuse(
-        op, "factor %s is %lld in dimension %d of %.*s, and %lld in dimension %d of %.*s", name,
-        (long long)f->size, at, WF_WORD(op->rule, wf_op_name(op, other)),
-        (long long)tensor->shape[dim], dim, WF_WORD(op->rule, wf_op_name(op, tensor)));
+        op, "factor %s is %lld in dimension %d of %s, and %lld in dimension %d of %s", name,
+        (long long)f->size, at, there, (long long)tensor->shape[dim], dim, here);
 }
 
 /* Dimension DIM of TENSOR, of one factor, has its size. */

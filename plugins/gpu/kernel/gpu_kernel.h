@@ -56,6 +56,15 @@ enum gpu_kernel { /* the kernels of plugins/kernels, by family */
                   GPU_KERNEL_DRAW_TRUNCATED,
                   GPU_KERNEL_DRAW_CHOICE,
                   GPU_KERNEL_DRAW_INTEGERS,
+                  GPU_KERNEL_SPAN_POWERS_ONE,
+                  GPU_KERNEL_SPAN_POWERS_TWO,
+                  GPU_KERNEL_SPAN_POWERS_ANY,
+                  GPU_KERNEL_SPAN_POWERS_LARGEST,
+                  GPU_KERNEL_SPAN_SUMS,
+                  GPU_KERNEL_SPAN_LIMIT,
+                  GPU_KERNEL_SPAN_CLAMP,
+                  GPU_KERNEL_SPAN_TABLE,
+                  GPU_KERNEL_MERGE,
                   GPU_KERNEL_SIGNAL,
                   GPU_KERNEL_AWAIT_SIGNAL
 };
@@ -150,6 +159,20 @@ weft_status gpu_regions_cast(void *list, uint32_t from, uint32_t to, const void 
 /* ---- gpu_regions_draw.c ---- */
 
 weft_status gpu_regions_draw(void *list, const weft_draw *draw, void *const *targets, void *stream);
+
+/* ---- gpu_spans.c ---- */
+
+weft_status gpu_spans_create(void *device, uint64_t count, const weft_span *spans, uint32_t sums,
+                             void **out);
+void gpu_spans_destroy(void *list);
+weft_status gpu_spans_powers(void *list, void *const *memory, double p, double *sums, void *stream);
+weft_status gpu_spans_limit(void *list, void *const *memory, const weft_norm_limit *limit,
+                            const double *sum, double *norm, void *stream);
+weft_status gpu_spans_clamp(void *list, void *const *memory, double most, void *stream);
+
+/* ---- gpu_merge.c ---- */
+
+weft_status gpu_merge_rows(void *device, const weft_merge *merge, void *stream);
 
 extern const weft_kernel_table gpu_kernel_table;
 

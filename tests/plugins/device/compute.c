@@ -16,6 +16,11 @@ static bool is_cuda(void)
     return place == ON_CUDA;
 }
 
+bool compute_is_immediate(void)
+{
+    return place == ON_PROCESSOR;
+}
+
 const char *compute_name(void)
 {
     static const char *const names[] = {"processor", "cuBLAS", "copies"};
@@ -124,7 +129,7 @@ static void open_cuda(void *library)
     check_call(cuda.function_get(&spin, module, "spin"), "cuModuleGetFunction");
 }
 
-void compute_begin(void)
+void compute_begin(bool with_matmuls)
 {
     weft_device_info info = {.struct_size = sizeof info};
     void *library;
@@ -136,6 +141,7 @@ void compute_begin(void)
     if (library == NULL) return;
     open_cuda(library);
     place = ON_CUDA;
+    if (!with_matmuls) return;
     library = open_blas();
     find(library, "cublasCreate_v2", &cuda.blas_create);
     find(library, "cublasSetStream_v2", &cuda.blas_set_stream);

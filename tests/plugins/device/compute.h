@@ -6,9 +6,14 @@
 
 #include "rank.h"
 
-/* Choose for the backend of rank.h.  CUBLAS_LIB names the library, with a path or without one. Ends
- * the program with code 77 if an NVIDIA device has no cuBLAS. */
-void compute_begin(void);
+#include <stdbool.h>
+
+/* Choose for the backend of rank.h, WITH_MATMULS or for arithmetic alone.  CUBLAS_LIB names the
+ * library of matmuls, with a path or without one. Ends the program with code 77 if an NVIDIA device
+ * needs cuBLAS and there is none. */
+void compute_begin(bool with_matmuls);
+/* True: compute_spin computes in the call, on a processor; the stream does not order it. */
+bool compute_is_immediate(void);
 /* "processor", "cuBLAS" or "copies". */
 const char *compute_name(void);
 /* Of the elements of matmuls: bf16 with cuBLAS, otherwise f32. */

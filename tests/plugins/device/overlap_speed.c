@@ -242,7 +242,7 @@ int main(int argc, char **argv)
         return 2;
     }
     rank_begin();
-    compute_begin();
+    compute_begin(true);
     board_open(argv[1], weft_rank(context), weft_size(context), 0);
     if (weft_rank(context) == 0)
         printf("{\"backend\": \"%s\", \"compute\": \"%s\", \"rows\": [",

@@ -179,7 +179,7 @@ int main(int argc, char **argv)
         return 2;
     }
     rank_begin();
-    compute_begin();
+    compute_begin(false);
     board_open(argv[1], weft_rank(context), weft_size(context), 0);
     measure();
     if (weft_rank(context) == 0) printf("\n]}\n");

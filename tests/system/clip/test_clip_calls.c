@@ -129,6 +129,47 @@ START_TEST(gradients_are_scaled_only_if_their_norm_is_too_large)
 }
 END_TEST
 
+/* A device keeps lists of the sizes of gradients; there are more here than it keeps. */
+static weft_status clip_many_sizes(void *unused)
+{
+    enum { SIZES = 11 };
+    weft_tensor *tensors[SIZES] = {NULL};
+    weft_stream *streams[2] = {NULL};
+    struct model model = {0};
+    double norm = 0;
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[6] S(0)"));
+    WF_TRY(weft_stream_create(model.context, &streams[1]));
+    for (uint32_t i = 0; i < SIZES; i++)
+        WF_TRY(
+            weft_tensor_create(model.context, weft_tensor_spec(model.tensor), NULL, &tensors[i]));
+    for (uint32_t round = 0; round < 3; round++)
+        for (uint32_t count = 1; count <= SIZES; count++) {
+            weft_stream *stream = streams[(round + count) % 2];
+
+            for (uint32_t i = 0; i < count; i++)
+                WF_TRY(weft_tensor_fill(tensors[i], 2, stream));
+            WF_TRY(weft_clip_grad_norm(model.context, count, tensors, sqrt(6 * count), NULL, stream,
+                                       model.total));
+            WF_TRY(weft_stream_wait(model.context, stream, WEFT_FOREVER));
+            WF_TRY(read_total(&model, &norm));
+            HOLDS(fabs(norm - sqrt(24 * count)) < 1e-12);
+            WF_TRY(all_are(tensors[count - 1], 1));
+        }
+    for (uint32_t i = 0; i < SIZES; i++)
+        weft_tensor_release(&tensors[i]);
+    weft_stream_release(model.context, &streams[1]);
+    return end(&model);
+}
+
+START_TEST(gradients_of_many_sizes_take_turns)
+{
+    ck_assert_msg(weft_threads_run(RANKS, clip_many_sizes, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
 /* ---- values that are not finite ---- */
 
 static weft_status clip_nonfinite(void *unused)
@@ -232,5 +273,5 @@ START_TEST(stages_have_one_norm)
 END_TEST
 
 SUITE(clip_calls, wrong_arguments_are_refused, gradients_are_scaled_only_if_their_norm_is_too_large,
-      a_norm_that_is_not_finite_has_the_chosen_effect, elements_between_gaps_are_clipped,
-      stages_have_one_norm)
+      gradients_of_many_sizes_take_turns, a_norm_that_is_not_finite_has_the_chosen_effect,
+      elements_between_gaps_are_clipped, stages_have_one_norm)
