@@ -48,11 +48,17 @@ static weft_status post(struct wf_overlap_run *run, int32_t step, int32_t chunk,
 static weft_status arrive(struct wf_overlap_run *run, int32_t step, int32_t chunk)
 {
     weft_overlap_state *o = run->overlap;
+    int32_t peer = wf_overlap_before(run, step);
     weft_stream *stream = o->by_streams ? run->stream : NULL;
+    weft_status status = weft_symm_wait_from(o->symm, peer, channel_of(run), WEFT_COMPARE_GE,
+                                             signal_of(run, chunk), 0, stream);
 
-    WF_TRY(weft_symm_wait_from(o->symm, wf_overlap_before(run, step), channel_of(run),
-                               WEFT_COMPARE_GE, signal_of(run, chunk), 0, stream));
-    return o->by_streams ? WEFT_OK : wf_overlap_sync(o, NULL);
+    if (status == WEFT_OK && !o->by_streams) status = wf_overlap_sync(o, NULL);
+    if (status != WEFT_ERR_TIMEOUT) return status;
+    return wf_fail_context(status,
+                           "chunk %d of rank %d of %s did not arrive: that rank has not made the "
+                           "call, or its call is plain",
+                           chunk, peer, o->comm->name);
 }
 
 /* The last signal of PEER in this call has come.  PEER cannot signal for the next use of this half

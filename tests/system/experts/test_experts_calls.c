@@ -221,7 +221,8 @@ static weft_status call_wrongly(struct rank *r)
     EXPECT(refused(weft_routing_spec(r->routing, WEFT_DTYPE_F32, 0, NULL, &spec), WEFT_ERR_INVALID,
                    "width is 0"));
     weft_experts_release(&r->experts);
-    EXPECT(refused(weft_routing_get(r->routing, &info), WEFT_ERR_INVALID, "released"));
+    EXPECT(refused(weft_routing_get(r->routing, &info), WEFT_ERR_INVALID,
+                   "experts is a weft_experts that was released"));
     return WEFT_OK;
 }
 
