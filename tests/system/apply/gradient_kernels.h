@@ -92,7 +92,7 @@ static inline void k_einsum(const weft_op_call *call, const struct part *in, str
         for (; *begin != '\0' && *begin != ',' && *begin != '-'; begin++)
             letters += *begin >= 'a';
         dims = (size_t)t->dims - letters;
-        memcpy(eq + used, "pqrs" + (4 - dims), dims);
+        memcpy(eq + used, &"pqrs"[4 - dims], dims);
         eq[used + dims] = '\0';
         at += 2;
     }
