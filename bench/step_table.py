@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""step_table.py [--json] --costs FILE --processors N ROWS - the table of bench/step.sh.
+"""step_table.py [--json] --costs FILE --simulator FILE --processors N ROWS - the table of bench/step.sh.
 
 A row has the ranks, the mesh, the mode, the microseconds of a step on one rank and on all ranks, and the JSON of
 `weft step`.  Rows of the same mesh and mode are rounds; each side has its least time."""
@@ -43,13 +43,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--costs", required=True)
+    parser.add_argument("--simulator", required=True, help="seconds and MiB of weft step for 2^20 ranks")
     parser.add_argument("--processors", type=int, required=True)
     parser.add_argument("rows")
     given = parser.parse_args()
     cases, table = read(given.rows), rates(given.costs)
+    with open(given.simulator, encoding="ascii") as file:
+        seconds, mib = map(float, file.read().split())
     within = sum(case["within"] for case in cases)
     if given.json:
-        print(json.dumps({"processors": given.processors, "rates": table, "cases": cases, "within": within}, indent=1))
+        print(json.dumps({"processors": given.processors, "rates": table, "cases": cases, "within": within,
+                          "simulator_s": round(seconds, 3), "simulator_mib": round(mib, 1)}, indent=1))
         return
     print(f"{given.processors} processors; calibrated: flops {table.get('flops', 0)} (millions/s), "
           f"memory {table.get('memory', 0)} (fs/byte); times in us")
@@ -60,6 +64,7 @@ def main():
               f"{case['predicted_us']:11.0f}{case['measured_us']:10.0f}{case['ratio']:7.2f}"
               f"{case['bubble_us']:9.0f}{case['exposed_us']:9.0f}")
     print(f"predictions within {LIMIT:.0%} of the measured step: {within} of {len(cases)}")
+    print(f"weft step for 2^20 ranks: {seconds:.2f} s, {mib:.0f} MiB, with the start of the process")
     most = max(case["ranks"] for case in cases)
     if given.processors < most:
         print(f"{most} ranks share {given.processors} processors, so measured steps are longer than predicted")

@@ -21,12 +21,15 @@ def run(folder, rows, *options):
     costs, path = os.path.join(folder, "costs"), os.path.join(folder, "rows")
     with open(costs, "w", encoding="ascii") as file:
         file.write("weft-cost 1\nname here\nflops 28000\nmemory 18000\n")
+    simulator = os.path.join(folder, "simulator")
+    with open(simulator, "w", encoding="ascii") as file:
+        file.write("0.3 7.5\n")
     with open(path, "w", encoding="ascii") as file:
         for head, step in rows:
             file.write(f"{head} {json.dumps(step)}\n")
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        sys.argv[1:] = [*options, "--costs", costs, "--processors", "2", path]
+        sys.argv[1:] = [*options, "--simulator", simulator, "--costs", costs, "--processors", "2", path]
         table.main()
     return out.getvalue()
 
@@ -42,7 +45,7 @@ def main():
         assert it["rates"] == {"flops": 28000, "memory": 18000} and it["within"] == 1, it
         text = run(folder, rows)
         for part in ("predictions within 25% of the measured step: 1 of 2", "4 ranks share 2 processors",
-                     "sharded parameters", "calibrated: flops 28000"):
+                     "sharded parameters", "calibrated: flops 28000", "2^20 ranks: 0.30 s, 8 MiB"):
             assert part in text, (part, text)
     done = subprocess.run([os.path.join(bench, "step.sh"), "--json", "--build", build, "--ranks", "2", "--rounds", "1",
                            "--steps", "3"], capture_output=True, text=True, check=False)

@@ -51,4 +51,7 @@ fails 1 'the text has no actions' schedule - </dev/null
 fails 2 'give only one of' schedule zbv --json --csv
 fails 2 '--ranks' schedule zbv --ranks 0
 fails 3 'No such file' schedule /nonexistent/x.csv
+json "$weft" bench schedule --budget-ms 1 --json -- 'len(it["rows"]) == 12' \
+    'all(row["median_ns"] > 0 and row["limit_ns"] in (5 * 10**8, 2 * 10**8) for row in it["rows"])'
+contains 'zbv, the same' "$weft" bench schedule --budget-ms 1
 finish
