@@ -3,24 +3,31 @@
 # weft beside NCCL, and its speed on the CPU.  CMake alone builds the extension; programs are plain scripts.  Sourced.
 programs=$root/bindings/python/tests
 
+# Without Python's headers the tree stays as it was.
 build_python()
 {
-    cmake -S . -B "$tree" -DWEFT_BUILD_PYTHON=ON && cmake --build "$tree" -j "$jobs" --target weft_python
+    if ! cmake -S . -B "$tree" -DWEFT_BUILD_PYTHON=ON; then
+        cmake -S . -B "$tree" -DWEFT_BUILD_PYTHON=OFF
+        return 1
+    fi
+    cmake --build "$tree" -j "$jobs" --target weft_python
 }
 
-# python_of BACKEND COMMAND...: with the package of the build tree; a fault prints the stacks.
+# python_of BACKEND N COMMAND...: N ranks that share the device, with the package of the build tree; a fault prints the
+# stacks.
 python_of()
 {
-    local backend=$1
-    shift
-    PYTHONPATH=$root/$tree/python PYTHONFAULTHANDLER=1 OMP_NUM_THREADS=1 WEFT_BACKEND=$backend "$@"
+    local backend=$1 n=$2
+    shift 2
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / n)) PYTHONPATH=$root/$tree/python PYTHONFAULTHANDLER=1 \
+        OMP_NUM_THREADS=1 WEFT_BACKEND=$backend "$@"
 }
-arrays() { python_of "$1" "$weft" run -n "$2" --no-prefix python3 "$programs/gpu/arrays.py" "$3"; }
+arrays() { python_of "$1" "$2" "$weft" run -n "$2" --no-prefix python3 "$programs/gpu/arrays.py" "$3"; }
 torch_ranks()
 {
     local backend=$1 n=$2
     shift 2
-    python_of "$backend" python3 -m torch.distributed.run --standalone --nproc-per-node "$n" "$@"
+    python_of "$backend" "$n" python3 -m torch.distributed.run --standalone --nproc-per-node "$n" "$@"
 }
 
 # The programs that run over Gloo and weft on the CPU, over NCCL and weft on the device.
@@ -51,7 +58,7 @@ python_parts()
     gpu_part python_group_2 90 "${self[@]}" torch_ranks nccl 2 "$programs/gpu/group.py"
     gpu_part python_group_4 120 "${self[@]}" torch_ranks nccl 4 "$programs/gpu/group.py"
     gpu_part python_programs_2 150 "${self[@]}" torch_programs nccl 2
-    gpu_part python_speed_2 60 "${self[@]}" python_of auto python3 bench/python/group.py 2
-    gpu_part python_speed_4 90 "${self[@]}" python_of auto python3 bench/python/group.py 4
+    gpu_part python_speed_2 60 "${self[@]}" python_of auto 2 python3 bench/python/group.py 2
+    gpu_part python_speed_4 90 "${self[@]}" python_of auto 4 python3 bench/python/group.py 4
     end_mps
 }

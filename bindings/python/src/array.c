@@ -95,6 +95,18 @@ static PyObject *call_dlpack(PyObject *object)
     return capsule;
 }
 
+/* Arrays of JAX cannot be written, whatever version of DLPack they are exported in. */
+static bool is_immutable(PyObject *object)
+{
+    PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
+    const char *name = module != NULL ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
+    bool is = name != NULL && strncmp(name, "jax", 3) == 0;
+
+    PyErr_Clear();
+    Py_XDECREF(module);
+    return is;
+}
+
 static int open_dlpack(PyObject *object, struct array *array)
 {
     PyObject *capsule = call_dlpack(object);
@@ -112,6 +124,7 @@ static int open_dlpack(PyObject *object, struct array *array)
     } else if (PyCapsule_IsValid(capsule, "dltensor")) {
         array->unversioned = PyCapsule_GetPointer(capsule, "dltensor");
         PyCapsule_SetName(capsule, "used_dltensor");
+        array->is_read_only = is_immutable(object);
         dl = &array->unversioned->tensor;
     } else {
         PyErr_SetString(PyExc_BufferError, "__dlpack__ returned no DLPack capsule");

@@ -145,3 +145,34 @@ half.all_reduce(Array(x), stream=stream)
 keep = [x, stream, half]
 keep.append(keep)
 """, **device)
+
+
+def test_results_of_an_immutable_library_share_a_tensor(ranks, device):
+    """Such as JAX, whose arrays nobody may write; here with a capsule that does not say so."""
+    ranks(2, HEAD + """
+class Frozen:
+    __module__ = "jaxlib.simulated"
+    device = None
+    def __init__(self, tensor): self._tensor = tensor
+    def __dlpack__(self, stream=None): return self._tensor.__dlpack__(stream=stream)
+    def __dlpack_device__(self): return self._tensor.__dlpack_device__()
+    def __array_namespace__(self): return Library
+
+class Library:
+    float32 = "f32"
+    empty = lambda shape, dtype, device: Frozen(make("f32[4,6] S(1)", np.zeros((4, 3), np.float32)))
+    from_dlpack = Frozen
+
+whole = np.arange(24, dtype=np.float32).reshape(4, 6)
+x = Frozen(make("f32[4,6] S(0)", whole[2 * rank:2 * rank + 2]))
+stream = weft.Stream(context)
+for words in ({}, {"stream": stream}):
+    y = weft.redistribute(x, weft.mesh("tp=2"), "S(0)", "S(1)", shape=(4, 6), **words)
+    assert type(y) is Frozen and np.array_equal(look(y._tensor), whole[:, 3 * rank:3 * rank + 3])
+with pytest.raises(ValueError, match="out is read-only"):
+    weft.redistribute(x, weft.mesh("tp=2"), "S(0)", "S(1)", shape=(4, 6), out=y)
+with pytest.raises(ValueError, match="recv is read-only"):
+    world.all_reduce(x)
+del x, y, stream, words, world
+context.close()
+""", **device)
