@@ -299,8 +299,25 @@ static int fixed_type_add(PyObject *module)
     return type_add(module, &spec, &binding.fixed);
 }
 
+static PyObject *get_scratch(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLongLong(weft_bound_scratch(((bound_object *)self)->raw));
+}
+
+static PyObject *get_packed(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(weft_bound_is_packed(((bound_object *)self)->raw));
+}
+
 int bound_types_add(PyObject *module)
 {
+    static PyGetSetDef properties[] = {
+        {"scratch_bytes", get_scratch, NULL, "The scratch of this rank, in bytes.", NULL},
+        {"is_packed", get_packed, NULL,
+         "Whether ranks pack and send; otherwise they read each other's memory.", NULL},
+        {0}};
     static PyMethodDef methods[] = {
         {"fix", KEYWORDS(bound_fix),
          "fix(sources, targets)\n\nA function that moves these arrays; it keeps them, and reads "
@@ -314,6 +331,7 @@ int bound_types_add(PyObject *module)
         {Py_tp_dealloc, bound_dealloc},
         {Py_tp_call, bound_call},
         {Py_tp_methods, methods},
+        {Py_tp_getset, properties},
         {0, NULL}};
     static PyType_Spec spec = {"weft.Move", sizeof(bound_object), 0, Py_TPFLAGS_DEFAULT, slots};
 

@@ -304,6 +304,17 @@ static PyObject *stream_cuda(PyObject *object, PyObject *unused)
     return Py_BuildValue("(iN)", 0, PyLong_FromVoidPtr(native));
 }
 
+static PyObject *stream_test(PyObject *object, PyObject *unused)
+{
+    stream_object *self = (stream_object *)object;
+    weft_status status = weft_stream_test(self->context->raw, self->raw);
+
+    (void)unused;
+    if (status == WEFT_IN_PROGRESS) Py_RETURN_FALSE;
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_TRUE;
+}
+
 /* The vendor's stream with the number NUMBER. */
 static int wrap_native(PyObject *value, context_object *context, weft_stream **out,
                        weft_stream **owned)
@@ -345,9 +356,11 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 static int stream_type_add(PyObject *module)
 {
-    static PyMethodDef methods[] = {{"__cuda_stream__", stream_cuda, METH_NOARGS,
-                                     "The version of the protocol and the stream."},
-                                    {0}};
+    static PyMethodDef methods[] = {
+        {"__cuda_stream__", stream_cuda, METH_NOARGS,
+         "The version of the protocol and the stream."},
+        {"test", stream_test, METH_NOARGS, "test()\n\nWhether all its work is complete."},
+        {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Stream(context)\n\nAn in-order queue of work on the context's device."},
         {Py_tp_new, stream_new},

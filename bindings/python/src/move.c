@@ -92,15 +92,14 @@ static PyObject *share_with(PyObject *like, weft_tensor *raw, context_object *co
     return result;
 }
 
-/* Wait for a stream that the caller has given.  Consumers wait for the default stream themselves.
- */
-static int wait_for(PyObject *stream, context_object *context)
+/* Wait until the elements of SOURCE have been moved: not every library orders its reads after the
+ * stream of a producer. */
+static int wait_for(PyObject *stream, const struct array *source, context_object *context)
 {
     weft_stream *raw, *owned;
     weft_status status;
 
-    if (stream == Py_None) return 0;
-    if (stream_of(stream, context, &raw, &owned) < 0) return -1;
+    if (place_stream(stream, source, context, &raw, &owned) < 0) return -1;
     WAIT_BEGIN
     status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
     weft_stream_release(context->raw, &owned);
@@ -118,7 +117,7 @@ static PyObject *move_immutable(context_object *context, PyObject *like, const s
 
     if (check(weft_tensor_create(context->raw, to, NULL, &tensor)) < 0) return NULL;
     target.data = weft_tensor_memory(tensor);
-    if (run_one(context, from, in, to, &target, stream) < 0 || wait_for(stream, context) < 0) {
+    if (run_one(context, from, in, to, &target, stream) < 0 || wait_for(stream, in, context) < 0) {
         weft_tensor_release(&tensor);
         return NULL;
     }

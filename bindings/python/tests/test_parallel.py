@@ -30,16 +30,16 @@ def test_schedules_are_made_printed_and_simulated():
 
     for call, error, text in (
         (lambda: weft.Schedule("zigzag", 2, 4), weft.NotFoundError, "1f1b"),
-        (lambda: weft.Schedule.parse("0F0,0F0"), weft.InvalidError, ""),
-        (lambda: weft.Schedule.parse("0X0"), weft.ParseError, ""),
-        (lambda: schedule.actions(2), weft.InvalidError, ""),
-        (lambda: lowered.lower(), weft.InvalidError, ""),
+        (lambda: weft.Schedule.parse("0F0,0F0"), weft.InvalidError, None),
+        (lambda: weft.Schedule.parse("0X0"), weft.ParseError, None),
+        (lambda: schedule.actions(2), weft.InvalidError, None),
+        (lambda: lowered.lower(), weft.InvalidError, None),
         (lambda: schedule.simulate([{}]), ValueError, "each of 2 stages"),
         (lambda: schedule.simulate([1, 2]), TypeError, "dictionaries"),
         (lambda: schedule.simulate([{"foward": 1}, {}]), TypeError, "foward"),
         (lambda: weft.Schedule("gpipe", 2, 4).simulate(memory_limit=1), weft.InvalidError, "rank"),
-        (lambda: timeline.span(0, 99), weft.InvalidError, ""),
-        (lambda: weft.Timeline(), TypeError, ""),
+        (lambda: timeline.span(0, 99), weft.InvalidError, None),
+        (lambda: weft.Timeline(), TypeError, None),
     ):
         with pytest.raises(error, match=text):
             call()

@@ -55,6 +55,8 @@ def dtypes(rank, size, keep):
         dist.all_reduce(x)
         keep(x.to(torch.float64))
     strided = (torch.arange(12.0) * (rank + 1)).reshape(3, 4).t()
+    if dist.get_backend() == "nccl":  # it takes contiguous tensors alone
+        strided = strided.contiguous()
     dist.all_reduce(strided)
     keep(strided)
 

@@ -38,7 +38,9 @@ def reductions(group):
 
 def shapes(group):
     rank, size = dist.get_rank(), dist.get_world_size()
-    columns = (torch.arange(12.0, device="cuda") * (rank + 1)).reshape(3, 4).t()  # not contiguous
+    columns = (torch.arange(12.0, device="cuda") * (rank + 1)).reshape(3, 4).t()
+    if dist.get_backend(group) == "nccl":  # it takes contiguous tensors alone
+        columns = columns.contiguous()
     dist.all_reduce(columns, group=group)
     whole = torch.empty(size * 5, device="cuda")
     dist.all_gather_into_tensor(whole, torch.arange(5.0, device="cuda") + rank, group=group)
