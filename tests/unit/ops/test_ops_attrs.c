@@ -119,7 +119,7 @@ static const struct row shape_limits[] = {
     {"pad", "f32[8] R", "pad=7,7 mode=reflect", "-> f32[22] R"},
     {"pad", "f32[8] R", "pad=8,0 mode=reflect", "attribute pad is 8 with mode reflect"},
     {"pad", "f32[8] R", "pad=9,0 mode=circular", "attribute pad is 9 with mode circular"},
-    {"cross", "f32[8,4] R ; f32[8,4] R", "dim=0", "factor k is 3, but dimension 0 of a has size 8"},
+    {"cross", "f32[8,4] R ; f32[8,4] R", "dim=0", "factor k is 3, and 8 in dimension 0 of a"},
     {"conv", "f32[2,4,8] R ; f32[4,4,3] R", "groups=0", "groups is 0; it must be at least 1"},
     {"conv", "f32[2,4,8] R ; f32[4,4,3] R", "stride=1,2", "attribute stride has 2 entries"},
     {"conv", "f32[2,4,8] R ; f32[4,4,9] R", "",
