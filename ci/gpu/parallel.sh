@@ -2,8 +2,8 @@
 # parallel.sh - the parts of ci/gpu.sh with experts, overlapped matmuls and context parallel, on nccl and on nvshmem;
 # sourced by it.
 
-# parallel_of BACKEND N COMMAND...: on_backend with symmetric memory for large tensors.
-parallel_of() { WEFT_NVSHMEM_HEAP=4G on_backend "$@"; }
+# parallel_of BACKEND N COMMAND...: on_backend with symmetric memory for large tensors, and few random cases.
+parallel_of() { WEFT_NVSHMEM_HEAP=4G WEFT_TEST_CASES=10 on_backend "$@"; }
 
 # The file of cuBLAS: CUBLAS_LIB, CUDA's, or a Python environment's; empty if there is none.
 cublas_library()

@@ -39,9 +39,10 @@ static bool is_supported(weft_context *ctx)
 static int run_random(weft_context *ctx)
 {
     struct random r = random_begin("cp_rank");
+    int cases = test_cases(CASES);
 
     if (!is_supported(ctx)) return SKIPPED;
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < cases; i++) {
         int32_t ranks = 1 << random_in(&r, 0, weft_size(ctx) / 2);
         weft_status status;
 

@@ -1,7 +1,8 @@
 /* staged.c - the kernel of attention.c for any backend: tensors of a device are copied to host
  * memory and back. */
 #include "attention.h"
-#include "support/device_memory.h"
+
+#include "base/base.h"
 
 #include <stdlib.h>
 
@@ -31,7 +32,17 @@ static weft_status stage(const weft_cp_call *call, struct staged *s)
     s->host = malloc(bytes + 1);
     if (s->host == NULL) return weft_fail(WEFT_ERR_NO_MEMORY, "no memory for a tensor");
     s->local->memory = s->host;
-    return memory_copy(call->context, s->device, s->host, bytes, call->stream);
+    if (bytes == 0) return WEFT_OK;
+    return weft_memory_copy(call->context, s->device, s->host, bytes, call->stream);
+}
+
+/* Post the copy of a result. */
+static weft_status unstage(const weft_cp_call *call, const struct staged *s)
+{
+    size_t bytes = bytes_of(call, s);
+
+    if (!s->is_written || bytes == 0) return WEFT_OK;
+    return weft_memory_copy(call->context, s->host, s->device, bytes, call->stream);
 }
 
 static weft_status attend_copies(weft_cp_call *call)
@@ -57,13 +68,13 @@ static weft_status attend_copies(weft_cp_call *call)
         all[i].device = all[i].local->memory;
         status = stage(call, &all[i]);
     }
+    if (status == WEFT_OK) status = weft_stream_wait(call->context, call->stream, WEFT_FOREVER);
     if (status == WEFT_OK) status = attend(NULL, call);
-    for (size_t i = 0; i < count; i++) {
-        if (status == WEFT_OK && all[i].is_written)
-            status = memory_copy(call->context, all[i].host, all[i].device, bytes_of(call, &all[i]),
-                                 call->stream);
+    for (size_t i = 0; i < count && status == WEFT_OK; i++)
+        status = unstage(call, &all[i]);
+    if (status == WEFT_OK) status = weft_stream_wait(call->context, call->stream, WEFT_FOREVER);
+    for (size_t i = 0; i < count; i++)
         free(all[i].host);
-    }
     return status;
 }
 
