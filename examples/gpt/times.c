@@ -1,7 +1,7 @@
 /* times.c - see times.h.  Each block is one line of the graph, and a line of its gradients of
  * inputs and one of its gradients of weights; `weft step` takes their times and the shapes of what
- * stages pass on.  A layer that a mesh shares is two pairs of matmuls, so that its communication is
- * that of the example. */
+ * stages pass on.  What a rank does besides its blocks is a line of the update.  A layer that a
+ * mesh shares is two pairs of matmuls, so that its communication is that of the example. */
 #include "times.h"
 
 #include <stdio.h>
@@ -43,8 +43,9 @@ weft_status times_sum(weft_context *ctx, struct times *times)
                                          MOST_SAMPLES * (sizeof(struct sample) / sizeof(float)),
                                          WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
 
+    times->ranks = weft_size(ctx);
     for (int i = 0; i < times->count; i++)
-        times->samples[i].step /= (float)weft_size(ctx);
+        times->samples[i].step /= (float)times->ranks;
     return status;
 }
 
@@ -90,6 +91,25 @@ static double call_us(const struct times *times, enum timed part, int first, int
     return median(values, count);
 }
 
+/* Microseconds of a step in which one rank does something else than blocks; among several ranks it
+ * also waits, so that it is not known. */
+static double other_us(const struct times *times)
+{
+    double values[MOST_SAMPLES];
+    int count = 0;
+
+    for (int i = times->count > 1; i < times->count && times->ranks <= 1; i++) {
+        const struct sample *sample = &times->samples[i];
+        double rest = (double)sample->step;
+
+        for (int part = 0; part < PARTS; part++)
+            for (int b = 0; b < BLOCKS; b++)
+                rest -= (double)sample->seconds[part][b];
+        values[count++] = rest > 0 ? 1e6 * rest : 0;
+    }
+    return median(values, count);
+}
+
 /* ---- graphs ---- */
 
 enum { HEAD_BLOCK = BLOCKS - 1 };
@@ -120,7 +140,9 @@ static void write_lines(const struct times *t, int sequences, FILE *out)
     fprintf(out, "w.new = sub(w, dw) ; time %.3fus ; x%d\n", call_us(t, UPDATE, 1, LAYERS), LAYERS);
     fprintf(out, "head.new = sub(head, dhead) ; time %.3fus\n",
             call_us(t, UPDATE, HEAD_BLOCK, HEAD_BLOCK));
-    fprintf(out, "output emb.new\noutput w.new\noutput head.new\n");
+    fprintf(out, "# what a rank does besides\nother = sub(w, dw) ; time %.3fus ; x%d\n",
+            other_us(t) / LAYERS, LAYERS);
+    fprintf(out, "output emb.new\noutput w.new\noutput head.new\noutput other\n");
 }
 
 bool times_write(const struct times *times, int sequences, const char *path)
@@ -201,6 +223,8 @@ static void write_mesh_update(const struct times *t, int dp, int tp, FILE *out)
                 weights[i].name, weights[i].name, part, LAYERS, weights[i].name);
     fprintf(out, "head.new = sub(head, dhead) ; time %.3fus\noutput head.new\n",
             call_us(t, UPDATE, HEAD_BLOCK, HEAD_BLOCK) / dp);
+    fprintf(out, "# what a rank does besides\nother = sub(emb, demb) ; time %.3fus\noutput other\n",
+            other_us(t));
 }
 
 bool times_write_mesh(const struct times *times, int sequences, int dp, int tp, const char *path)

@@ -19,6 +19,7 @@ struct sample {
 struct times {
     struct sample samples[MOST_SAMPLES]; /* of the first steps */
     int count;
+    int ranks; /* that the samples are sums of; 0: of this rank alone */
 };
 
 double seconds_now(void);

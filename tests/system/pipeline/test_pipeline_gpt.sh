@@ -38,6 +38,7 @@ contains '1f1b: 2 stages on 2 pipeline ranks, 12 microbatches' \
 for given in '' '--mesh dp=1'; do
     # shellcheck disable=SC2086
     contains 'median step ' "$gpt" $given --steps 3 --times "$folder/mesh.graph" --for dp=2,tp=3
+    contains 'other = sub(emb, demb) ; time ' cat "$folder/mesh.graph"
     json "$weft" step "$folder/mesh.graph" --costs cpu --json -- 'it["ranks"] == 6 and it["layers"] == 2' \
         'it["stage"][0]["communication_ns"] > 0 and it["stage"][0]["reduce_ns"] > 0' 'it["time_ns"] > it["exposed_ns"]'
 done
