@@ -6,6 +6,13 @@
 
 #include <math.h>
 
+static bool has_spans(const weft_kernel_table *kernels)
+{
+    return kernels != NULL && kernels->spans_create != NULL && kernels->spans_destroy != NULL &&
+           kernels->spans_powers != NULL && kernels->spans_limit != NULL &&
+           kernels->spans_clamp != NULL;
+}
+
 weft_status wf_clip_ask_device(weft_context *context, bool *out)
 {
     const weft_kernel_table *kernels = context->plugin->kernel;
@@ -13,7 +20,7 @@ weft_status wf_clip_ask_device(weft_context *context, bool *out)
     void *list = NULL;
 
     *out = false;
-    if (kernels == NULL || kernels->spans_create == NULL) return WEFT_OK;
+    if (!has_spans(kernels)) return WEFT_OK;
     status = kernels->spans_create(context->device, 0, NULL, 0, &list);
     if (status == WEFT_ERR_UNSUPPORTED) return WEFT_OK;
     WF_TRY(status);

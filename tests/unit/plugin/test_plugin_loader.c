@@ -49,7 +49,7 @@ START_TEST(each_wrong_plugin_is_refused_for_its_own_reason)
         {"null", WEFT_REASON_ENTRY_REFUSED, "gives no reason"},
         {"misnamed", WEFT_REASON_NAME_MISMATCH, "calls itself \"other\""},
         {"major", WEFT_REASON_ABI_MAJOR, "ABI 8.5; this weft has 1.5"},
-        {"needs-newer", WEFT_REASON_ABI_MINOR, "needs a host of plugin ABI 1.9"},
+        {"needs-newer", WEFT_REASON_ABI_MINOR, "needs a host of plugin ABI 1.10"},
         {"fingerprint", WEFT_REASON_FINGERPRINT, "comm table has the fingerprint"},
         {"descriptor-small", WEFT_REASON_MALFORMED, "claims 16 bytes"},
         {"descriptor-large", WEFT_REASON_MALFORMED, "claims 4294967295 bytes"},
