@@ -2,7 +2,6 @@
 #include "op.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- factors ---- */
@@ -50,37 +49,43 @@ static const struct wf_op_tensor *first_with(const struct wf_op *op, const struc
 }
 
 /* "x", or "tensor 1 of x" if x is a list. */
-static void name_tensor(const struct wf_op *op, const struct wf_op_tensor *tensor, char *out,
-                        size_t bytes)
+static void add_tensor(const struct wf_op *op, const struct wf_op_tensor *tensor,
+                       struct wf_text *out)
 {
-    struct wf_word name = wf_op_name(op, tensor);
     int member = 0;
 
     while (tensor - member > op->tensors && tensor[-member - 1].slot == tensor->slot)
         member++;
-    if (op->rule->slots[tensor->slot].list)
-        snprintf(out, bytes, "tensor %d of %.*s", member, WF_WORD(op->rule, name));
-    else
-        snprintf(out, bytes, "%.*s", WF_WORD(op->rule, name));
+    if (op->rule->slots[tensor->slot].list) wf_text_add(out, "tensor %d of ", member);
+    wf_text_add(out, "%.*s", WF_WORD(op->rule, wf_op_name(op, tensor)));
 }
 
 static weft_status refuse_size(const struct wf_op *op, const struct wf_op_factor *f,
                                const struct wf_op_tensor *tensor, int dim)
 {
     const struct wf_op_tensor *other;
-    char name[40], here[64], there[64];
+    struct wf_text text = {0};
+    weft_status status;
+    char name[40];
     int at = 0;
 
     wf_op_name_factor(op, f, name, sizeof name);
-    name_tensor(op, tensor, here, sizeof here);
     other = first_with(op, f, &at);
-    if (other == NULL)
-        return wf_op_refuse(op, "factor %s is %lld, but dimension %d of %s has size %lld", name,
-                            (long long)f->size, dim, here, (long long)tensor->shape[dim]);
-    name_tensor(op, other, there, sizeof there);
-    return wf_op_refuse(
-        op, "factor %s is %lld in dimension %d of %s, and %lld in dimension %d of %s", name,
-        (long long)f->size, at, there, (long long)tensor->shape[dim], dim, here);
+    wf_text_add(&text, "factor %s is %lld", name, (long long)f->size);
+    if (other == NULL) {
+        wf_text_add(&text, ", but dimension %d of ", dim);
+        add_tensor(op, tensor, &text);
+        wf_text_add(&text, " has size %lld", (long long)tensor->shape[dim]);
+    } else {
+        wf_text_add(&text, " in dimension %d of ", at);
+        add_tensor(op, other, &text);
+        wf_text_add(&text, ", and %lld in dimension %d of ", (long long)tensor->shape[dim], dim);
+        add_tensor(op, tensor, &text);
+    }
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = wf_op_refuse(op, "%s", text.data);
+    wf_text_free(&text);
+    return status;
 }
 
 /* Dimension DIM of TENSOR, of one factor, has its size. */
