@@ -145,7 +145,7 @@ static weft_status check_picks(const struct wf_op *op, const weft_op_call *call)
     return picks.size <= seat.size ? WEFT_OK : refuse_number(op, "k", picks.size, &seat);
 }
 
-/* An index as large as x at most, and as the source, except along dim in x. */
+/* An index as large as x at most, and as the source, except along dim in x; or an empty one. */
 static weft_status check_scatter(const struct wf_op *op, const weft_op_call *call)
 {
     const struct wf_op_tensor *index = &op->tensors[1];
@@ -154,6 +154,8 @@ static weft_status check_scatter(const struct wf_op *op, const weft_op_call *cal
     if (op->input_count < 2) return refuse_rule(op, "j");
     WF_TRY(wf_attr_read_int(op, call, "dim", &dim));
     if (dim < 0) dim += index->dims;
+    for (int d = 0; d < index->dims; d++)
+        if (index->shape[d] == 0) return WEFT_OK;
     for (uint32_t i = 0; i < op->input_count; i++) {
         const struct wf_op_tensor *t = &op->tensors[i];
         for (int d = 0; d < index->dims && d < t->dims && t->present; d++)

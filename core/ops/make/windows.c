@@ -13,7 +13,8 @@ struct windows {
     bool tiled[WEFT_MAX_DIMS];
 };
 
-/* Entry I of a list with an entry for each spatial dimension, or with one for all. */
+/* Entry I of a list with an entry for each spatial dimension, or with one for all.  An empty list
+ * leaves *OUT as it is. */
 static weft_status read_entry(const struct wf_maker *m, const char *name, int32_t i, int64_t least,
                               int64_t *out)
 {
@@ -24,6 +25,7 @@ static weft_status read_entry(const struct wf_maker *m, const char *name, int32_
     if (attr == NULL) return WEFT_OK;
     if (!wf_attr_list(attr, &list, &count))
         return wf_op_refuse(m->op, "attribute %s must be a list of numbers", name);
+    if (count == 0) return WEFT_OK;
     if (count != 1 && (int32_t)count != m->dims - 2)
         return wf_op_refuse(m->op,
                             "attribute %s has %u entries, and x has %d dimension%s behind "
@@ -45,7 +47,7 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
     WF_TRY(wf_attr_read_int(m->op, m->call, "transposed", &transposed));
     WF_TRY(wf_attr_read_int(m->op, m->call, "ceil_mode", &ceil_mode));
     for (int32_t i = 0; i < w->count; i++) {
-        int64_t stride, padding = 0, dilation = 1, span;
+        int64_t stride, padding = 0, dilation = 1, span, room;
         w->in[i] = shape[2 + i];
         w->kernel[i] = 1;
         if (kernel != NULL)
@@ -59,7 +61,8 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
         if (w->kernel[i] > INT32_MAX || w->in[i] > INT64_MAX / 4)
             return wf_op_refuse(m->op, "dimension %d is too large", 2 + i);
         span = dilation * (w->kernel[i] - 1) + 1;
-        if (transposed == 0 && w->in[i] + 2 * padding < span)
+        room = w->in[i] + 2 * padding - span + (ceil_mode != 0 ? stride - 1 : 0);
+        if (transposed == 0 && room < 0)
             return wf_op_refuse(m->op,
                                 "dimension %d of x has size %lld with its padding, and a "
                                 "window has %lld",
@@ -69,11 +72,9 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
                                 "attribute padding has the entry %lld; the maximum is half "
                                 "of the window, %lld",
                                 (long long)padding, (long long)(w->kernel[i] / 2));
-        w->out[i] = (w->in[i] + 2 * padding - span) / stride + 1;
-        /* one more window, if it begins inside of the dimension or its left padding */
-        if (ceil_mode != 0 && w->out[i] > 0 && (w->in[i] + 2 * padding - span) % stride != 0 &&
-            w->out[i] * stride < w->in[i] + padding)
-            w->out[i]++;
+        w->out[i] = room / stride + 1;
+        /* a window begins inside of the dimension or its left padding */
+        if (ceil_mode != 0 && (w->out[i] - 1) * stride >= w->in[i] + padding) w->out[i]--;
         if (transposed != 0) w->out[i] = -1;
         w->tiled[i] = transposed == 0 && padding == 0 && dilation == 1 && stride == w->kernel[i] &&
                       stride > 0 && w->in[i] % stride == 0;

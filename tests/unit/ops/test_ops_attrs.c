@@ -194,6 +194,10 @@ START_TEST(attributes_decide_which_partials_hold)
         {"max_pool", "f32[2,4,8] P(sum)", "kernel=2,", "!"},
         {"max_pool", "f32[2,4,8] P(max)", "kernel=2,", "-> f32[2,4,4] P(max)"},
         {"max_pool", "f32[2,4,7] R", "kernel=2, ceil_mode=1", "-> f32[2,4,4] R"},
+        {"max_pool", "f32[2,4,2] R", "kernel=3, stride=2, ceil_mode=1", "-> f32[2,4,1] R"},
+        {"max_pool", "f32[2,4,2] R", "kernel=3, stride=2,", "a window has 3"},
+        {"avg_pool", "f32[2,4,1] R", "kernel=3, ceil_mode=1", "-> f32[2,4,1] R"},
+        {"scatter_add", "f32[3,4] R ; i64[5,0] R ; f32[5,0] R", "dim=1", "-> f32[3,4] R"},
     };
 
     check_rows(rows, WF_COUNT(rows));
