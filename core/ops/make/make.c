@@ -127,7 +127,7 @@ static weft_status make_expand(struct wf_maker *m)
     begin_dims(m, x);
     for (int32_t d = 0; d < (int32_t)count; d++) {
         int64_t from = d < added ? 1 : m->shape[d - added], to = shape[d] == -1 ? from : shape[d];
-        if (to < 0 || (shape[d] == -1 && d < added))
+        if (to < 0 || (d < added && shape[d] == -1))
             return wf_op_refuse(m->op,
                                 "attribute shape has the entry %lld at %d; -1 keeps the size of a "
                                 "dimension of x",
