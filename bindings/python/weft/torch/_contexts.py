@@ -57,7 +57,7 @@ def _close(context):
         context.close()
     except RuntimeError as error:
         raise RuntimeError(
-            f"torch.distributed was initialized again with another rank or size, but objects use the context of its job "
+            "torch.distributed was initialized again with another rank or size, but objects use the context of the job "
             f"before, in which this process was rank {rank} of {size}: {error}") from error
 
 
@@ -123,6 +123,6 @@ def context_for(device):
         context = weft._current
         if _job is not None and _place(context) != _job[1:3]:
             raise RuntimeError(
-                f"{context} is the current context, but this process is rank {_job[1]} of {_job[2]} in torch.distributed")
+                f"the current context is {context}, but torch.distributed has rank {_job[1]} of {_job[2]}")
     _made[kind] = context
     return context
