@@ -130,6 +130,7 @@ static weft_status call_kernel(void *user, const weft_cp_call *call)
     struct kernel *kernel = user;
     PyObject *tensors = locals_of(call, kernel->device), *result = NULL;
     weft_status status;
+    Py_ssize_t kept;
 
     if (tensors != NULL)
         result = PyObject_CallFunction(
@@ -139,7 +140,8 @@ static weft_status call_kernel(void *user, const weft_cp_call *call)
             (long long)call->first_head, (long long)call->first_key_head,
             call->backward ? Py_True : Py_False, tensors,
             PyLong_FromVoidPtr(weft_stream_native(call->context, call->stream)));
-    status = kernel_end(kernel, result != NULL ? shards_close(tensors) : 0, "an attention");
+    kept = shards_close(tensors);
+    status = kernel_end(kernel, result != NULL ? kept : 0, "an attention");
     Py_XDECREF(result);
     Py_XDECREF(tensors);
     PyGILState_Release(state);

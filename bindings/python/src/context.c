@@ -288,7 +288,9 @@ static void stream_dealloc(PyObject *object)
     stream_object *self = (stream_object *)object;
 
     if (self->context != NULL) {
+        WAIT_BEGIN
         weft_stream_release(self->context->raw, &self->raw);
+        WAIT_END
         self->context->used--;
         Py_DECREF(self->context);
     }

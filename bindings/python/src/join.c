@@ -35,13 +35,16 @@ struct joining {
 static weft_status gather_by_call(void *self, const void *mine, void *all, uint64_t bytes)
 {
     const struct joining *joining = self;
-    PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *result = PyObject_CallFunction(joining->function, "y#", mine, (Py_ssize_t)bytes);
     int ranks = joining->options.size;
     weft_status status = WEFT_ERR_INVALID;
+    PyGILState_STATE state;
     char *chars = NULL;
     Py_ssize_t length = 0;
+    PyObject *result;
 
+    if (!Py_IsInitialized()) return weft_fail(WEFT_ERR_ABORTED, "the interpreter has ended");
+    state = PyGILState_Ensure();
+    result = PyObject_CallFunction(joining->function, "y#", mine, (Py_ssize_t)bytes);
     if (result != NULL && PyBytes_AsStringAndSize(result, &chars, &length) == 0 &&
         (uint64_t)length == (uint64_t)ranks * bytes) {
         memcpy(all, chars, (size_t)length);
@@ -136,6 +139,7 @@ static void *work(void *argument)
     pthread_mutex_unlock(&joining->lock);
     if (!is_abandoned) return NULL;
     weft_context_release(&joining->raw);
+    if (!Py_IsInitialized()) return NULL; /* the process ends */
     state = PyGILState_Ensure();
     joining_free(joining);
     PyGILState_Release(state);

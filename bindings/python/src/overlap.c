@@ -8,6 +8,7 @@ typedef struct {
     PyObject_HEAD weft_overlap_state *raw; /* NULL: it was closed */
     context_object *context;
     PyObject *comm; /* which outlives it */
+    int running;    /* calls that use RAW */
 } overlap_object;
 
 static overlap_object *self_of(PyObject *self)
@@ -55,10 +56,16 @@ static PyObject *overlap_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 static PyObject *overlap_close(PyObject *object, PyObject *unused)
 {
     overlap_object *self = self_of(object);
+    weft_overlap_state *raw = self->raw;
 
     (void)unused;
+    if (self->running > 0) {
+        PyErr_SetString(PyExc_RuntimeError, "a call of the overlap is running");
+        return NULL;
+    }
+    self->raw = NULL;
     WAIT_BEGIN
-    weft_overlap_release(&self->raw);
+    weft_overlap_release(&raw);
     WAIT_END
     Py_RETURN_NONE;
 }
@@ -92,19 +99,46 @@ static weft_status call_rows(void *user, const weft_overlap_rows *rows)
                                                       .device = run->kernel.device,
                                                       .is_read_only = !run->writes});
     weft_status status;
+    Py_ssize_t kept;
 
     if (shard != NULL)
         result = PyObject_CallFunction(
             run->kernel.function, "OLN", shard, (long long)rows->first,
             PyLong_FromVoidPtr(weft_stream_native(rows->context, rows->stream)));
-    status = kernel_end(&run->kernel, result != NULL ? shard_close(shard) : 0, "an overlap");
+    kept = shard_close(shard);
+    status = kernel_end(&run->kernel, result != NULL ? kept : 0, "an overlap");
     Py_XDECREF(result);
     Py_XDECREF(shard);
     PyGILState_Release(state);
     return status;
 }
 
-/* Rows and chunks of a call whose shard is ARRAY, [rows of this rank, width]. */
+/* The number of rows that RANK of RANKS has of ROWS, which is more than 0. */
+static int64_t share_of(int64_t rows, int64_t ranks, int64_t rank)
+{
+    int64_t share = rows / ranks + (rows % ranks != 0);
+    int64_t before = rank <= rows / share ? rank * share : rows;
+
+    return rows - before < share ? rows - before : share;
+}
+
+static int check_rows(PyObject *self, const struct array *array, int64_t rows)
+{
+    const weft_comm *comm = ((comm_object *)self_of(self)->comm)->raw;
+    int64_t wanted;
+
+    if (rows < 0) {
+        PyErr_SetString(PyExc_ValueError, "rows must not be negative");
+        return -1;
+    }
+    wanted = rows > 0 ? share_of(rows, weft_comm_size(comm), weft_comm_rank(comm)) : 0;
+    if (array->shape[0] == wanted) return 0;
+    PyErr_Format(PyExc_ValueError, "the shard has %lld rows; this rank's share of %lld is %lld",
+                 (long long)array->shape[0], (long long)rows, (long long)wanted);
+    return -1;
+}
+
+/* Width and dtype of a call whose shard is ARRAY, [rows of this rank, width]. */
 static int read_call(PyObject *self, const struct array *array, bool written,
                      weft_overlap_call *call)
 {
@@ -114,7 +148,8 @@ static int read_call(PyObject *self, const struct array *array, bool written,
     }
     call->width = array->shape[1];
     call->dtype = array->dtype;
-    if (check_dense(array, "shard", written) < 0) return -1;
+    if (check_rows(self, array, call->rows) < 0 || check_dense(array, "shard", written) < 0)
+        return -1;
     return place_fits(array, self_of(self)->context, "shard");
 }
 
@@ -147,11 +182,13 @@ static PyObject *run_call(PyObject *self, PyObject *args, PyObject *kwargs, bool
         array_close(&array);
         return NULL;
     }
+    self_of(self)->running++;
     WAIT_BEGIN
     status = writes ? weft_overlap_reduce_scatter(raw, &call, call_rows, &run, array.data, stream)
                     : weft_overlap_gather(raw, &call, array.data, call_rows, &run, stream);
     weft_stream_release(context->raw, &owned);
     WAIT_END
+    self_of(self)->running--;
     array_close(&array);
     if (status != WEFT_OK) return kernel_raise(&run.kernel, status);
     Py_RETURN_NONE;

@@ -47,16 +47,19 @@ static PyObject *tensors_of(const weft_pipeline_tensor *tensors, uint32_t count,
 /* RESULT is None, or the numbers of the inputs whose gradients the function has left out. */
 static void take_absent(PyObject *result, const weft_pipeline_call *call)
 {
-    int64_t numbers[WEFT_MAX_DIMS];
-    int32_t count = result != NULL && result != Py_None ? numbers_of(result, numbers) : 0;
+    Py_ssize_t count = result != NULL && result != Py_None ? PySequence_Size(result) : 0;
 
-    for (int32_t i = 0; i < count; i++) {
-        if (call->d_inputs == NULL || numbers[i] < 0 || numbers[i] >= call->input_count) {
-            PyErr_Format(PyExc_ValueError, "the stage has no gradient of input %lld",
-                         (long long)numbers[i]);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(result, i);
+        long long number = item != NULL ? PyLong_AsLongLong(item) : -1;
+
+        Py_XDECREF(item);
+        if (PyErr_Occurred()) return;
+        if (call->d_inputs == NULL || number < 0 || number >= call->input_count) {
+            PyErr_Format(PyExc_ValueError, "the stage has no gradient of input %lld", number);
             return;
         }
-        call->d_inputs[numbers[i]].absent = true;
+        call->d_inputs[number].absent = true;
     }
 }
 
@@ -129,6 +132,11 @@ static int read_tensor(PyObject *item, weft_pipeline_tensor *out)
     PyObject *shape;
     int without = 0;
 
+    if (item != NULL && !PyTuple_Check(item)) {
+        PyErr_SetString(PyExc_TypeError, "a value is a tuple of dtype, shape and, if it has no "
+                                         "gradient, True");
+        return -1;
+    }
     if (item == NULL || !PyArg_ParseTuple(item, "sO|p:values", &text, &shape, &without) ||
         check(weft_dtype_parse(text, &dtype)) < 0)
         return -1;
@@ -239,15 +247,41 @@ static PyObject *pipeline_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return raise_status(status);
 }
 
+/* Functions often have the pipeline among their variables. */
+static int pipeline_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    pipeline_object *self = self_of(object);
+
+    Py_VISIT(Py_TYPE(object));
+    for (int i = 0; i < FUNCTIONS; i++)
+        Py_VISIT(self->functions[i]);
+    Py_VISIT(self->kernel.kind);
+    Py_VISIT(self->kernel.value);
+    Py_VISIT(self->kernel.traceback);
+    return 0;
+}
+
+static int pipeline_clear(PyObject *object)
+{
+    pipeline_object *self = self_of(object);
+
+    for (int i = 0; i < FUNCTIONS; i++)
+        Py_CLEAR(self->functions[i]);
+    Py_CLEAR(self->kernel.kind);
+    Py_CLEAR(self->kernel.value);
+    Py_CLEAR(self->kernel.traceback);
+    return 0;
+}
+
 static void pipeline_dealloc(PyObject *object)
 {
     pipeline_object *self = self_of(object);
 
+    PyObject_GC_UnTrack(object);
     WAIT_BEGIN
     weft_pipeline_release(&self->raw);
     WAIT_END
-    for (int i = 0; i < FUNCTIONS; i++)
-        Py_XDECREF(self->functions[i]);
+    pipeline_clear(object);
     if (self->context != NULL) {
         self->context->used--;
         Py_DECREF((PyObject *)self->context);
@@ -303,11 +337,14 @@ int pipeline_type_add(PyObject *module)
                     "reshard=None, reduce=None, loss_scale=0)"},
         {Py_tp_new, pipeline_new},
         {Py_tp_dealloc, pipeline_dealloc},
+        {Py_tp_traverse, pipeline_traverse},
+        {Py_tp_clear, pipeline_clear},
         {Py_tp_getset, properties},
         {Py_tp_methods, methods},
         {0, NULL}};
     static PyType_Spec spec = {"weft._weft.Pipeline", sizeof(pipeline_object), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                               slots};
 
     return type_add(module, &spec, &binding.pipeline);
 }

@@ -157,19 +157,23 @@ static int read_cost(PyObject *item, weft_stage_cost *out)
 {
     static char *names[] = {"forward", "input",  "weight",     "send_forward", "send_backward",
                             "unshard", "reduce", "activation", "parameters",   NULL};
-    unsigned long long values[9] = {0};
+    long long values[9] = {0};
     PyObject *none = PyTuple_New(0);
     int is_read = none != NULL && item != NULL && PyDict_Check(item) &&
-                  PyArg_ParseTupleAndKeywords(none, item, "|$KKKKKKKKK:costs", names, &values[0],
+                  PyArg_ParseTupleAndKeywords(none, item, "|$LLLLLLLLL:costs", names, &values[0],
                                               &values[1], &values[2], &values[3], &values[4],
                                               &values[5], &values[6], &values[7], &values[8]);
 
     Py_XDECREF(none);
-    *out = (weft_stage_cost){values[0], values[1], values[2], values[3], values[4],
-                             values[5], values[6], values[7], values[8]};
     if (!is_read && !PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "costs must be a list of dictionaries, one per stage");
-    return is_read ? 0 : -1;
+    for (int i = 0; is_read && i < 9; i++)
+        if (values[i] < 0) PyErr_Format(PyExc_ValueError, "the cost %s is negative", names[i]);
+    if (PyErr_Occurred()) return -1;
+    *out = (weft_stage_cost){(uint64_t)values[0], (uint64_t)values[1], (uint64_t)values[2],
+                             (uint64_t)values[3], (uint64_t)values[4], (uint64_t)values[5],
+                             (uint64_t)values[6], (uint64_t)values[7], (uint64_t)values[8]};
+    return 0;
 }
 
 static int read_costs(PyObject *list, int32_t stages, weft_stage_cost **out)

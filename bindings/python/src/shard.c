@@ -10,8 +10,10 @@ typedef struct {
     int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS], offset[WEFT_MAX_DIMS];
     weft_dl_dtype dtype;
     weft_dl_device device;
-    Py_ssize_t exported; /* arrays of other libraries that use the memory */
-    bool is_open, is_read_only;
+    PyObject *owner;      /* of the memory; NULL: a call */
+    struct shard_use own; /* without an owner */
+    struct shard_use *use;
+    bool is_read_only;
 } shard_object;
 
 static shard_object *self_of(PyObject *self)
@@ -22,6 +24,7 @@ static shard_object *self_of(PyObject *self)
 static void shard_dealloc(PyObject *self)
 {
     Py_XDECREF(self_of(self)->spec);
+    Py_XDECREF(self_of(self)->owner);
     object_free(self);
 }
 
@@ -31,7 +34,7 @@ static void end_export(weft_dl_versioned *managed)
 {
     PyObject *shard = managed->manager_ctx;
 
-    self_of(shard)->exported--;
+    self_of(shard)->use->exported--;
     Py_DECREF(shard);
     free(managed);
 }
@@ -41,8 +44,10 @@ static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs
     shard_object *self = self_of(object);
     weft_dl_versioned *managed;
 
-    if (!self->is_open) {
-        PyErr_SetString(PyExc_BufferError, "the kernel has returned; its shards cannot be used");
+    if (self->use->is_closed) {
+        PyErr_SetString(PyExc_BufferError,
+                        self->owner != NULL ? "the memory was closed; it cannot be used"
+                                            : "the kernel has returned; its shards cannot be used");
         return NULL;
     }
     managed = calloc(1, sizeof *managed);
@@ -57,7 +62,7 @@ static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs
                                        .dtype = self->dtype,
                                        .shape = self->shape,
                                        .strides = self->strides};
-    self->exported++;
+    self->use->exported++;
     return share_capsule(managed, object, args, kwargs);
 }
 
@@ -110,7 +115,8 @@ PyObject *shard_new(const struct shard_facts *facts)
         dense *= facts->shape[i];
     }
     self->device = facts->device;
-    self->is_open = true;
+    self->owner = Py_XNewRef(facts->owner);
+    self->use = facts->use != NULL ? facts->use : &self->own;
     self->is_read_only = facts->is_read_only;
     return (PyObject *)self;
 }
@@ -118,13 +124,8 @@ PyObject *shard_new(const struct shard_facts *facts)
 Py_ssize_t shard_close(PyObject *shard)
 {
     if (shard == NULL || shard == Py_None) return 0;
-    self_of(shard)->is_open = false;
-    return self_of(shard)->exported;
-}
-
-Py_ssize_t shard_exports(PyObject *shard)
-{
-    return self_of(shard)->exported;
+    self_of(shard)->use->is_closed = true;
+    return self_of(shard)->use->exported;
 }
 
 Py_ssize_t shards_close(PyObject *shards)

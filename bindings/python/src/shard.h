@@ -5,6 +5,12 @@
 
 #include "tensor.h"
 
+/* How memory is used that outlives a call. */
+struct shard_use {
+    Py_ssize_t exported; /* arrays of other libraries */
+    bool is_closed;
+};
+
 struct shard_facts {
     void *data; /* NULL: it is empty */
     int32_t dims;
@@ -15,6 +21,8 @@ struct shard_facts {
     weft_dl_device device;
     const weft_spec *spec; /* of the whole tensor; NULL: none */
     bool is_read_only;
+    PyObject *owner;       /* of DATA and USE, which the shard and its arrays keep; NULL: a call */
+    struct shard_use *use; /* of OWNER */
 };
 
 /* A weft.Shard, which is open. */
@@ -23,8 +31,6 @@ PyObject *shard_new(const struct shard_facts *facts);
  * memory.  NULL and None are no shards. */
 Py_ssize_t shard_close(PyObject *shard);
 Py_ssize_t shards_close(PyObject *shards);
-/* The number of arrays that use the memory of a shard. */
-Py_ssize_t shard_exports(PyObject *shard);
 
 /* A function of Python that weft calls, and the exception that it raised. */
 struct kernel {

@@ -86,6 +86,10 @@ static int check_device(const weft_dl_versioned *inner, PyObject *device)
     int type, number;
 
     if (device == Py_None) return 0;
+    if (!PyTuple_Check(device)) {
+        PyErr_SetString(PyExc_TypeError, "dl_device must be None or a tuple (type, number)");
+        return -1;
+    }
     if (!PyArg_ParseTuple(device, "ii:dl_device", &type, &number)) return -1;
     if (type == (int)own->type && number == (int)own->id) return 0;
     PyErr_Format(PyExc_BufferError, "the tensor is on device (%d, %d), not on (%d, %d)",

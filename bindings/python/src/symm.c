@@ -8,8 +8,8 @@
 typedef struct {
     PyObject_HEAD weft_symm *raw; /* NULL: it was closed */
     context_object *context;
-    PyObject *comm;   /* which outlives the memory */
-    PyObject *shards; /* of this rank and its peers, by rank: a dictionary */
+    PyObject *comm;       /* which outlives the memory */
+    struct shard_use use; /* by arrays, which keep this object */
 } symm_object;
 
 static symm_object *self_of(PyObject *self)
@@ -40,10 +40,7 @@ static PyObject *symm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         !is_of(comm, binding.comm, "comm"))
         return NULL;
     self = (symm_object *)allocate(type, 0);
-    if (self == NULL || (self->shards = PyDict_New()) == NULL) {
-        Py_XDECREF((PyObject *)self);
-        return NULL;
-    }
+    if (self == NULL) return NULL;
     options.channels = channels;
     WAIT_BEGIN
     status = weft_symm_create(((comm_object *)comm)->raw, bytes, &options, &raw);
@@ -58,38 +55,22 @@ static PyObject *symm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* The number of arrays that use the memory. */
-static Py_ssize_t count_arrays(symm_object *self)
-{
-    PyObject *key, *shard;
-    Py_ssize_t at = 0, kept = 0;
-
-    while (self->shards != NULL && PyDict_Next(self->shards, &at, &key, &shard))
-        kept += shard_exports(shard);
-    return kept;
-}
-
 static void release(symm_object *self)
 {
     weft_symm *raw = self->raw;
-    PyObject *key, *shard;
-    Py_ssize_t at = 0;
 
     self->raw = NULL;
-    while (self->shards != NULL && PyDict_Next(self->shards, &at, &key, &shard))
-        shard_close(shard);
+    self->use.is_closed = true;
     WAIT_BEGIN
     weft_symm_release(&raw);
     WAIT_END
 }
 
-/* Memory that arrays still use ends with the communicator. */
 static void symm_dealloc(PyObject *object)
 {
     symm_object *self = self_of(object);
 
-    if (self->raw != NULL && count_arrays(self) == 0) release(self);
-    Py_XDECREF(self->shards);
+    if (self->raw != NULL) release(self);
     Py_XDECREF(self->comm);
     object_free(object);
 }
@@ -99,9 +80,9 @@ static PyObject *symm_close(PyObject *object, PyObject *unused)
     symm_object *self = self_of(object);
 
     (void)unused;
-    if (count_arrays(self) > 0) {
+    if (self->use.exported > 0) {
         PyErr_Format(PyExc_BufferError, "%zd arrays use the symmetric memory; delete them first",
-                     count_arrays(self));
+                     self->use.exported);
         return NULL;
     }
     if (self->raw != NULL) release(self);
@@ -130,7 +111,7 @@ static PyObject *symm_memory(PyObject *object, PyObject *args)
 {
     symm_object *self = self_of(object);
     weft_symm *raw = raw_of(object);
-    PyObject *key = Py_None, *shard;
+    PyObject *key = Py_None;
     int64_t bytes;
     void *data;
 
@@ -143,16 +124,14 @@ static PyObject *symm_memory(PyObject *object, PyObject *args)
         data = weft_symm_peer(raw, (int32_t)peer);
         if (data == NULL) Py_RETURN_NONE;
     }
-    shard = PyDict_GetItemWithError(self->shards, key);
-    if (shard != NULL || PyErr_Occurred()) return Py_XNewRef(shard);
     bytes = (int64_t)weft_symm_bytes(raw);
-    shard = shard_new(&(struct shard_facts){.data = data,
-                                            .dims = 1,
-                                            .shape = &bytes,
-                                            .dtype = WEFT_DTYPE_U8,
-                                            .device = self->context->device});
-    if (shard != NULL && PyDict_SetItem(self->shards, key, shard) < 0) Py_CLEAR(shard);
-    return shard;
+    return shard_new(&(struct shard_facts){.data = data,
+                                           .dims = 1,
+                                           .shape = &bytes,
+                                           .dtype = WEFT_DTYPE_U8,
+                                           .device = self->context->device,
+                                           .owner = object,
+                                           .use = &self->use});
 }
 
 static PyObject *get_info(PyObject *self, void *closure)
@@ -284,6 +263,10 @@ static PyObject *symm_put(PyObject *self, PyObject *args, PyObject *kwargs)
                                      &offset, &signal, &op, &on) ||
         find_choice(op, signals, 2, &post.choice) < 0)
         return NULL;
+    if (signal != Py_None && !PyTuple_Check(signal)) {
+        PyErr_SetString(PyExc_TypeError, "signal must be None or a tuple (channel, value)");
+        return NULL;
+    }
     if (signal != Py_None && !PyArg_ParseTuple(signal, "IK:signal", &post.channel, &value))
         return NULL;
     post.offset = offset;

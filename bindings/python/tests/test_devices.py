@@ -70,8 +70,11 @@ for words in ({"stream": number}, {"stream": Queue(stream)}, {"stream": stream},
     work.hold(number)
     work.hold(other)
 assert np.array_equal(look(total), np.full(8, 48.0))
+wrapped = weft.Tensor.wrap(context, total.spec, Array(total, stream=number))
+wrapped.fill(5)
+assert np.array_equal(look(total), np.full(8, 5.0))
 capsule = total.__dlpack__(stream=number, max_version=(1, 1))
-del capsule, x, y, out, total, stream, other, work, array, world
+del capsule, wrapped, x, y, out, total, stream, other, work, array, world
 context.close()
 """, **device)
 

@@ -37,6 +37,7 @@ def test_schedules_are_made_printed_and_simulated():
         (lambda: schedule.simulate([{}]), ValueError, "each of 2 stages"),
         (lambda: schedule.simulate([1, 2]), TypeError, "dictionaries"),
         (lambda: schedule.simulate([{"foward": 1}, {}]), TypeError, "foward"),
+        (lambda: schedule.simulate([{"weight": -1}, {}]), ValueError, "weight is negative"),
         (lambda: weft.Schedule("gpipe", 2, 4).simulate(memory_limit=1), weft.InvalidError, "rank"),
         (lambda: timeline.span(0, 99), weft.InvalidError, None),
         (lambda: weft.Timeline(), TypeError, None),
@@ -92,6 +93,10 @@ def test_symmetric_memory(ranks):
                 symm.put(np.ones((4, 4))[:, 1], other)
             with pytest.raises(weft.InvalidError):
                 symm.put(np.ones(4096), other)
+            with pytest.raises(TypeError, match="tuple"):
+                symm.put(np.ones(4), other, signal=[0, 7])
+            with pytest.raises(TypeError, match="tuple"):
+                symm.memory().__dlpack__(dl_device=[1, 0])
             peer = symm.memory(other)
             if peer is not None:
                 theirs = np.from_dlpack(peer)
@@ -99,8 +104,28 @@ def test_symmetric_memory(ranks):
                 del theirs
             symm.barrier()
             del mine
+            memory = symm.memory()
         with pytest.raises(RuntimeError, match="closed"):
             symm.barrier()
+        with pytest.raises(BufferError, match="closed"):
+            np.from_dlpack(memory)
+    """)
+
+
+def test_arrays_keep_symmetric_memory(ranks):
+    ranks(2, """
+        import gc, numpy as np, weft
+        context = weft.init("gloo-cpu")
+        world = weft.Comm(context)
+        mine = np.from_dlpack(weft.Symm(world.split(0), 64).memory())
+        gc.collect()
+        mine[:] = 7
+        assert (mine == 7).all()
+        memory = weft.Symm(world, 64).memory()
+        np.from_dlpack(memory)[:] = 1
+        assert (np.from_dlpack(memory) == 1).all()
+        del mine, memory, world
+        context.close()
     """)
 
 
@@ -129,10 +154,29 @@ def test_overlapped_matmuls(ranks):
         assert "gather_plain_ns" in overlap.predict(rows, 4, "f32", flops=100)
         with pytest.raises(ValueError, match="two dimensions"):
             overlap.gather(np.ones(4, np.float32), rows, consume)
-        def fail(shard, first, stream): raise KeyError("no weights")
+        for count in (1, 3, 5):
+            for call, function in ((overlap.gather, consume), (overlap.reduce_scatter, produce)):
+                with pytest.raises(ValueError, match=f"{count} rows; this rank's share of 8 is 4"):
+                    call(np.zeros((count, 4), np.float32), rows, function)
+        with pytest.raises(ValueError, match="negative"):
+            overlap.gather(np.ones((4, 4), np.float32), -8, consume)
+        uneven = np.zeros((4 - rank, 4), np.float32)
+        overlap.reduce_scatter(uneven, 7, produce)
+        assert np.array_equal(uneven, whole[4 * rank:7][:4] * 3)
+        def close(shard, first, stream):
+            with pytest.raises(RuntimeError, match="running"):
+                overlap.close()
+        overlap.gather(whole[4 * rank:4 * rank + 4], rows, close)
+        left = []
+        def fail(shard, first, stream):
+            left.append(shard)
+            raise KeyError("no weights")
         with pytest.raises(KeyError if rank == 1 else weft.AbortedError):
             overlap.gather(whole[4 * rank:4 * rank + 4], rows, fail if rank == 1 else consume, chunks=-1)
             world.barrier()
+        for shard in left:
+            with pytest.raises(BufferError, match="has returned"):
+                np.from_dlpack(shard)
         overlap.close()
         with pytest.raises(RuntimeError, match="closed"):
             overlap.predict(rows, 4, "f32")
@@ -223,6 +267,38 @@ def test_a_pipeline_trains(ranks):
         for values in ([], [["f32[3"]], [["f99[3]"]], [["f32[3]"] * 17]):
             with pytest.raises((ValueError, weft.Error)):
                 weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), values, forward, backward)
+        with pytest.raises(TypeError, match="tuple"):
+            weft._weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [[["f32", (3,)]]], forward, backward)
+        del world
+        context.close()
+    """)
+
+
+def test_a_pipeline_with_many_tensors_that_its_functions_use(ranks):
+    ranks(2, """
+        import gc, numpy as np, pytest, weft
+        context = weft.init("gloo-cpu")
+        world = weft.Comm(context)
+
+        def train():
+            seen = []
+            def forward(action):
+                for output in action.outputs:
+                    np.from_dlpack(output)[:] = 1
+            def backward(action):
+                assert pipeline.info["actions"] > 0
+                seen.append([float(np.from_dlpack(gradient).sum()) for gradient in action.d_outputs])
+                if action.stage == 1:
+                    np.from_dlpack(action.d_inputs[15])[:] = 1
+                    return range(15)
+            pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 1), [["f32[3]"] * 16], forward, backward)
+            pipeline.run()
+            return seen
+
+        seen = train()
+        expected = [[0] * 15 + [3]] if world.rank == 0 else [[]]
+        assert seen == expected, seen
+        gc.collect()
         del world
         context.close()
     """)

@@ -663,7 +663,7 @@ class Schedule:
         self, *, sharded: bool = False, reduce: bool = False, merge: bool = False, late: bool = False
     ) -> Schedule: ...
     def simulate(
-        self, costs: Sequence[Mapping[str, int]] | None = None, memory_limit: int = 0
+        self, costs: Sequence[dict[str, int]] | None = None, memory_limit: int = 0
     ) -> Timeline: ...
 
 @final

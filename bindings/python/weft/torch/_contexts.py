@@ -1,5 +1,6 @@
 """The contexts of a job of torch.distributed: one for each kind of memory that its tensors are in."""
 
+import gc
 import os
 
 import torch
@@ -28,14 +29,42 @@ def exchange_through(store, rank, size, name):
 
 
 def join(store, rank, size, timeout):
-    """Note the job whose contexts are made when they are used."""
+    """Note the job whose contexts are made when they are used.  Those of a job before it that differs are closed."""
     global _job
+    for kind, context in list(_made.items()):
+        if not context.closed and _place(context) == (rank, size):
+            continue
+        if not context.closed:
+            _close(context)
+        del _made[kind]
     _job = (store, rank, size, timeout)
 
 
 def joined():
     """Whether the job of torch.distributed is known."""
-    return _job is not None
+    return _job is not None and not _is_over()
+
+
+def _place(context):
+    return context.rank, context.size
+
+
+def _close(context):
+    """Close the context of a job that is over.  Groups that were destroyed may wait for the garbage collector."""
+    rank, size = _place(context)
+    gc.collect()
+    try:
+        context.close()
+    except RuntimeError as error:
+        raise RuntimeError(
+            "torch.distributed was initialized again with another rank or size, but objects use the context of the job "
+            f"before, in which this process was rank {rank} of {size}: {error}") from error
+
+
+def _is_over():
+    """Whether torch.distributed was initialized again, with another rank or size than the job that is known has."""
+    group = dist.group.WORLD
+    return _job is not None and group is not None and (group.rank(), group.size()) != _job[1:3]
 
 
 def _backend_for(kind):
@@ -70,9 +99,16 @@ def _make(kind):
     return context
 
 
+def _join_default():
+    group = dist.group.WORLD
+    join(dist.distributed_c10d._get_default_store(), group.rank(), group.size(), 0)
+
+
 def context_for(device):
     """The context for tensors on a device.  If it is not yet there, all ranks of the job make it: collective."""
     kind = torch.device(device).type
+    if _is_over():
+        _join_default()
     context = _made.get(kind)
     if _serves(context, kind):
         return context
@@ -80,12 +116,13 @@ def context_for(device):
         if _job is None and not dist.is_initialized():
             return weft.current()
         if _job is None:
-            group = dist.group.WORLD
-            store = dist.distributed_c10d._get_default_store()
-            join(store, group.rank(), group.size(), 0)
+            _join_default()
         context = _make(kind)
         weft._adopt(context)
     else:
         context = weft._current
+        if _job is not None and _place(context) != _job[1:3]:
+            raise RuntimeError(
+                f"the current context is {context}, but torch.distributed has rank {_job[1]} of {_job[2]}")
     _made[kind] = context
     return context

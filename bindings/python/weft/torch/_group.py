@@ -10,7 +10,7 @@ from torch._C._distributed_c10d import Backend
 import weft
 
 from ._contexts import context_for, join, joined
-from ._works import Done, Message, Posted, current_stream
+from ._works import Done, Message, Posted, current_stream, is_over
 
 REDUCTIONS = {
     dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "prod", dist.ReduceOp.MIN: "min",
@@ -34,7 +34,9 @@ def reduction_of(op):
 
 
 def written(tensor):
-    """A contiguous tensor to write to, and the tensor to copy it to afterwards, if there is one."""
+    """A contiguous tensor to write to, and the tensor to copy it to afterwards, if there is one; without gradients."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     if tensor.is_contiguous():
         return tensor, None
     return torch.empty_like(tensor, memory_format=torch.contiguous_format), tensor
@@ -47,13 +49,16 @@ IS_BACKEND = hasattr(Backend, "split")
 class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
     """Ranks of a job, with a communicator of weft for each kind of device that tensors are on."""
 
-    def __init__(self, members, rank, timeout):
+    def __init__(self, members, rank, timeout, is_first):
         super().__init__(rank, len(members))
         self._members, self._timeout = members, timeout
+        self._is_first = is_first  # of the job: it uses the communicator of all ranks itself
+        self._streams = {}  # of messages on the CPU, by direction and peer; the members below outlive them
+        self._under_way = []  # messages on the CPU: their work, and the tensors that must live until its end
         self._comms = {}  # by the type of a device
-        self._streams = {}  # of messages on the CPU, by direction and peer
         self._held = None  # while calls are coalesced: what follows their end
         self._held_on = None  # while calls are coalesced: their device
+        self._held_depth = 0  # coalesced blocks inside of the first one
 
     def getBackendName(self):  # noqa: N802, D102
         return "weft"
@@ -66,7 +71,7 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
         comm = self._comms.get(device.type)
         if comm is None:
             world = weft.Comm(context_for(device))
-            if self._members != list(range(world.size)):
+            if not self._is_first:
                 world = world.create(self._members, timeout=self._timeout)
             comm = self._comms[device.type] = world
         return comm
@@ -97,6 +102,7 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
         """Copy what a collective has written to the tensor that it is for, if that is another one."""
         if target is None:
             return
+        target = target.detach()
         if self._held is None:
             target.copy_(source)
         else:
@@ -118,6 +124,9 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
         return False
 
     def start_coalescing(self, device=None):
+        if self._held is not None:
+            self._held_depth += 1
+            return
         self._held_on = torch.device("cpu") if device is None else torch.device(device)
         self._comm(self._held_on).group_begin()
         self._held = []
@@ -132,13 +141,16 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
         try:
             yield
         except BaseException:
-            self._held = None
+            self._held, self._held_depth = None, 0
             with contextlib.suppress(weft.Error):
                 self._comm(self._held_on).group_end()
             raise
         self.end_coalescing()
 
     def end_coalescing(self, device=None):
+        if self._held_depth > 0:
+            self._held_depth -= 1
+            return Done([])
         held, self._held = self._held, None
         self._comm(self._held_on).group_end()
         for follow in held:
@@ -152,7 +164,7 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
         for tensor in tensors:
             data, target = written(tensor)
             if target is not None:
-                data.copy_(tensor)
+                data.copy_(target)
             self._run("all_reduce", data, data, op=op)
             self._copy(target, data)
         return self._done(tensors, tensors[0].device)
@@ -166,7 +178,7 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
         for tensor in tensors:
             data, target = written(tensor)
             if target is not None:
-                data.copy_(tensor)
+                data.copy_(target)
             root = opts.rootRank
             self._run("broadcast", data if self.rank() == root else None, data, root=root)
             self._copy(target, data)
@@ -176,7 +188,7 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
         (tensor,) = tensors
         data, target = written(tensor)
         if target is not None:
-            data.copy_(tensor)
+            data.copy_(target)
         is_root = self.rank() == opts.rootRank
         self._run(
             "reduce", data, data if is_root else None,
@@ -305,6 +317,11 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
             stream = self._streams[direction, peer] = weft.Stream(comm.context)
         return stream
 
+    def _keep(self, work, tensors):
+        """Keep the tensors of a message until a message after its end, also if the caller keeps no work object."""
+        self._under_way = [entry for entry in self._under_way if not is_over(entry[0])]
+        self._under_way.append((work, tensors))
+
     def _message(self, direction, tensors, data, peer, tag, finish):
         device = data.device
         comm = self._comm(device)
@@ -315,7 +332,9 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
             self._held.append(lambda: (data, finish and finish()))
             return Done(tensors)
         if device.type == "cpu":
-            return Message(weft.Work(comm.context, stream), [data, *tensors], finish)
+            work = weft.Work(comm.context, stream)
+            self._keep(work, [data, *tensors])
+            return Message(work, [data, *tensors], finish)
         if finish is not None:
             finish()
         return self._done(tensors, device)
@@ -412,11 +431,12 @@ def create(options, group_options=None):
     """The backend of a new group, as torch.distributed calls it."""
     size, timeout = options.group_size, options.timeout.total_seconds()
     members = list(options.global_ranks_in_group or range(size))
-    is_first = not dist.is_initialized()
-    if is_first or not joined():
-        if members != list(range(size if is_first else dist.get_world_size())):
+    is_default = not dist.is_initialized()
+    is_first = is_default or not joined()
+    if is_first:
+        if members != list(range(size if is_default else dist.get_world_size())):
             raise RuntimeError("the first group of a job with weft must have all its ranks")
         join(options.store, options.group_rank, size, timeout)
-    group = ProcessGroup(members, options.group_rank, timeout)
+    group = ProcessGroup(members, options.group_rank, timeout, is_first)
     group._comm(torch.device("cpu"))
     return group

@@ -18,6 +18,14 @@ def current_stream(device):
     return torch.cuda.current_stream(device).cuda_stream
 
 
+def is_over(work):
+    """Whether a weft.Work is complete or has failed."""
+    try:
+        return work.test()
+    except weft.Error:
+        return True
+
+
 class Done(Work):
     """A collective that is complete."""
 
