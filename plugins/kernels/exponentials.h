@@ -59,9 +59,10 @@ WK_DEVICE double wk_log(double x)
     return log_f64(x);
 }
 
-/* X^P, for X of 0 or more and P above 0.  NaN stays. */
+/* X^P, for X of 0 or more and P above 0.  NaN stays.  1 to any P, also an infinite one, is 1. */
 WK_DEVICE double wk_raise(double x, double p)
 {
+    if (x == 1) return 1;
     return x > 0 ? wk_exp(p * wk_log(x)) : x;
 }
 

@@ -214,8 +214,9 @@ typedef struct weft_cp_call {
     weft_cp_local d_out, d_q, d_k, d_v;
 } weft_cp_call;
 
-/* This rank's shards, dense, in the layout of the sizes.  LSE is f32[batch, heads, sequence].  What
- * a pass writes does not overlap anything else here (WEFT_ERR_INVALID). */
+/* This rank's shards, dense, in the layout of the sizes.  LSE is f32[batch, heads, sequence].
+ * WEFT_ERR_INVALID: memory is not aligned to its elements, or what a pass writes overlaps anything
+ * else here. */
 typedef struct weft_cp_tensors {
     size_t struct_size;
     const void *q, *k, *v;
@@ -230,7 +231,7 @@ typedef struct weft_cp_tensors {
  * with USER for each problem of this rank, in order; it fails the call, and the communicator of CP
  * on all ranks, if it returns another result than WEFT_OK, and sets the text of its error with
  * weft_fail.  Accumulation is in f32.  A query that sees no key gets OUT 0 and LSE -infinity.
- * Pointers of empty shards may be NULL.
+ * Pointers of empty shards may be NULL.  After an error no work of the call uses the tensors.
  * A call allocates nothing, except that a backend may do so for a call group of RING.  RING: one
  * rotation of keys and values per step but the last, while the kernel computes.  GATHER: one
  * all-gather.  HEADS: two all-to-alls. */

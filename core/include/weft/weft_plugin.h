@@ -654,9 +654,9 @@ typedef struct weft_kernel_table {
                                 void *stream);
     /* Since 1.5: prepares a list of spans with SUMS sums, to be run many times. The caller owns
      * *LIST and ends it with spans_destroy. Runs of one list follow each other in stream order,
-     * also if they are on different streams. Spans of one list do not overlap. optional: a plugin
-     * has all functions of spans or none; weft does their work in host memory if there are none, or
-     * if this function returns WEFT_ERR_UNSUPPORTED. [any] */
+     * also if they are on different streams. Spans of one list do not overlap. A plugin takes all
+     * float dtypes, or returns WEFT_ERR_UNSUPPORTED. optional: all functions of spans or none; weft
+     * does their work in host memory if there are none, or after WEFT_ERR_UNSUPPORTED. [any] */
     weft_status (*spans_create)(void *device, uint64_t count, const weft_span *spans, uint32_t sums,
                                 void **list);
     void (*spans_destroy)(void *list);

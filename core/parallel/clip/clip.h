@@ -1,10 +1,11 @@
 /* clip.h - gradients clipped by their norm, or by value.
  *
- *     clip.c    the calls: arguments, elements of tensors as pieces of a job
- *     norm.c    the norm of tensors on any meshes
- *     job.c     the work on elements, in stream order: by the device, or else by the host
- *     device.c  the same by kernels of the device
- *     module.c  memory and lists that jobs of a context share */
+ *     clip.c      the calls: arguments, elements of tensors as pieces of a job
+ *     distinct.c  the check that tensors have memory of their own
+ *     norm.c      the norm of tensors on any meshes
+ *     job.c       the work on elements, in stream order: by the device, or else by the host
+ *     device.c    the same by kernels of the device
+ *     module.c    memory and lists that jobs of a context share */
 #ifndef WEFT_PARALLEL_CLIP_CLIP_H
 #define WEFT_PARALLEL_CLIP_CLIP_H
 
@@ -45,7 +46,7 @@ weft_status wf_clip_memory(weft_context *context, uint32_t count, weft_stream *s
                            struct wf_clip_state **out) WF_NODISCARD;
 
 /* The list of COUNT SPANS with SUMS sums: a kept one, or a new one in place of the one that was not
- * used for longest.  The state owns it. */
+ * used for longest, whose end waits for the device.  The state owns it. */
 weft_status wf_clip_list(weft_context *context, uint64_t count, const weft_span *spans,
                          uint32_t sums, void **out) WF_NODISCARD;
 
@@ -114,6 +115,11 @@ weft_status wf_clip_add_tensor(struct wf_clip_job *job, weft_tensor *tensor, uin
 /* Copy the changed elements of tensors with gaps back. */
 weft_status wf_clip_unpack(uint32_t count, weft_tensor *const *tensors,
                            weft_stream *stream) WF_NODISCARD;
+
+/* ---- distinct.c ---- */
+
+/* WEFT_ERR_INVALID: a tensor is listed twice, or the memory here of two shards overlaps. */
+weft_status wf_clip_check_distinct(uint32_t count, weft_tensor *const *tensors) WF_NODISCARD;
 
 /* ---- norm.c ---- */
 

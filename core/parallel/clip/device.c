@@ -4,6 +4,8 @@
  * the list again. */
 #include "clip.h"
 
+#include "base/number.h"
+
 #include <math.h>
 
 static bool has_spans(const weft_kernel_table *kernels)
@@ -16,12 +18,16 @@ static bool has_spans(const weft_kernel_table *kernels)
 weft_status wf_clip_ask_device(weft_context *context, bool *out)
 {
     const weft_kernel_table *kernels = context->plugin->kernel;
+    weft_span spans[WEFT_DTYPE_COUNT];
+    uint64_t count = 0;
     weft_status status;
     void *list = NULL;
 
     *out = false;
     if (!has_spans(kernels)) return WEFT_OK;
-    status = kernels->spans_create(context->device, 0, NULL, 0, &list);
+    for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++)
+        if (wf_dtype_is_float(dtype)) spans[count++] = (weft_span){.count = 1, .dtype = dtype};
+    status = kernels->spans_create(context->device, count, spans, 1, &list);
     if (status == WEFT_ERR_UNSUPPORTED) return WEFT_OK;
     WF_TRY(status);
     kernels->spans_destroy(list);

@@ -140,6 +140,8 @@ static weft_status run(const struct wf_cp_pass *pass)
     keys.d_k = ring->sums[0];
     keys.d_v = keys.d_k + count;
     if (pass->backward) WF_TRY(wf_cp_clear(pass, keys.d_k, 2 * (size_t)count));
+    /* Sums travel on another stream, and a rank without problems of step 0 does not wait again. */
+    if (pass->backward && cp->on_device) WF_TRY(wf_cp_sync(cp, pass->stream));
     status = WEFT_OK;
     for (int32_t step = 0; step < cp->plan->ranks && status == WEFT_OK; step++)
         status = take_step(pass, step, &keys, &moving);

@@ -130,16 +130,20 @@ static weft_status clear_dropped(const struct travel *t)
     return WEFT_OK;
 }
 
-/* A token would be overwritten before it has left. */
+/* A token would be overwritten before it has left.  Whether it would depends on the counts of this
+ * rank, so the other ranks may be on their way. */
 static weft_status check_overlap(const struct travel *t, int64_t sent, int64_t got)
 {
     uint64_t row = (uint64_t)t->width * wf_dtype_bytes(t->dtype);
 
     if (!wf_ranges_overlap(t->from, (uint64_t)sent * row, t->to, (uint64_t)got * row))
         return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s: %s (%lld rows at %p) and %s (%lld rows at %p) overlap",
-                   t->function, t->back ? "outputs" : "tokens", (long long)sent, t->from,
-                   t->back ? "tokens" : "received", (long long)got, t->to);
+    return wf_comm_give_up(t->routing->experts->comm,
+                           wf_fail(WEFT_ERR_INVALID,
+                                   "%s (%lld rows at %p) and %s (%lld rows at %p) overlap",
+                                   t->back ? "outputs" : "tokens", (long long)sent, t->from,
+                                   t->back ? "tokens" : "received", (long long)got, t->to),
+                           t->function);
 }
 
 static weft_status check(const struct travel *t)

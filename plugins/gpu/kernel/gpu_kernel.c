@@ -133,6 +133,17 @@ weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family,
     return gpu_module_launch(device->kernels, family, variant, blocks, args, stream);
 }
 
+weft_status gpu_kernels_offer(struct gpu_device *device, enum gpu_kernel first,
+                              enum gpu_kernel last, uint32_t variant)
+{
+    vendor_function function;
+
+    PLUG_TRY(check_kernels(device));
+    for (uint32_t family = first; family <= (uint32_t)last; family++)
+        PLUG_TRY(gpu_module_function(device->kernels, family, variant, &function));
+    return WEFT_OK;
+}
+
 weft_status gpu_signals_load(struct gpu_device *device)
 {
     PLUG_TRY(check_kernels(device));

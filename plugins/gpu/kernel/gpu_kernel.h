@@ -72,6 +72,10 @@ enum gpu_kernel { /* the kernels of plugins/kernels, by family */
 /* Launch the member of FAMILY for VARIANT, a word size or a dtype, with ARGS.  Within a scope. */
 weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family, uint32_t variant,
                               uint64_t blocks, const void *args, vendor_stream stream);
+/* WEFT_ERR_UNSUPPORTED unless the kernels of DEVICE have those of the families FIRST to LAST for
+ * VARIANT.  An image of an older version lacks some.  Within a scope. */
+weft_status gpu_kernels_offer(struct gpu_device *device, enum gpu_kernel first,
+                              enum gpu_kernel last, uint32_t variant);
 /* Load the kernels of signals before any of them runs.  Loading waits for running kernels, and one
  * of these may wait for a signal.  Within a scope. */
 weft_status gpu_signals_load(struct gpu_device *device);

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-static weft_status check_merge(const struct gpu_device *device, const weft_merge *merge)
+static weft_status check_merge(const weft_merge *merge)
 {
     if (merge->dtype < WEFT_DTYPE_F16 || merge->dtype > WEFT_DTYPE_F8E5M2 ||
-        merge->dtype == WEFT_DTYPE_F64 || device->kernels == NULL)
+        merge->dtype == WEFT_DTYPE_F64)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "results of %s cannot be merged",
                          plug_dtype_name(merge->dtype));
     if (merge->extent[0] < 0 || merge->extent[1] < 0 || merge->extent[2] < 0 || merge->depth < 0 ||
@@ -37,20 +37,22 @@ weft_status gpu_merge_rows(void *opened, const weft_merge *merge, void *stream)
     struct gpu_scope scope;
     weft_status status;
 
-    PLUG_TRY(check_merge(device, merge));
+    PLUG_TRY(check_merge(merge));
     args.extent[0] = (uint64_t)merge->extent[1];
     args.extent[1] = (uint64_t)merge->extent[2];
     args.rows = (uint64_t)merge->extent[0] * args.extent[0] * args.extent[1];
-    if (args.rows == 0) return WEFT_OK;
-    PLUG_TRY(check_rows(merge));
+    if (args.rows > 0) PLUG_TRY(check_rows(merge));
     set_rows(&merge->out, &args.out, args.out_stride);
     set_rows(&merge->lse, &args.lse, args.lse_stride);
     set_rows(&merge->total, &args.total, args.total_stride);
     set_rows(&merge->total_lse, &args.total_lse, args.total_lse_stride);
     PLUG_TRY(gpu_enter(device, &scope));
-    status = gpu_kernel_launch(device, GPU_KERNEL_MERGE, merge->dtype,
-                               (args.rows + WK_MERGE_ROWS - 1) / WK_MERGE_ROWS, &args,
-                               gpu_native(stream));
+    if (args.rows == 0)
+        status = gpu_kernels_offer(device, GPU_KERNEL_MERGE, GPU_KERNEL_MERGE, merge->dtype);
+    else
+        status = gpu_kernel_launch(device, GPU_KERNEL_MERGE, merge->dtype,
+                                   (args.rows + WK_MERGE_ROWS - 1) / WK_MERGE_ROWS, &args,
+                                   gpu_native(stream));
     gpu_leave(&scope);
     return status;
 }

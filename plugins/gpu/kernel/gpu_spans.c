@@ -25,13 +25,21 @@ struct gpu_spans {
 
 /* ---- creation ---- */
 
-static weft_status check_spans(const struct gpu_device *device, uint64_t count,
-                               const weft_span *spans, uint32_t sums)
+static weft_status check_kernels(struct gpu_device *device)
+{
+    struct gpu_scope scope;
+    weft_status status;
+
+    PLUG_TRY(gpu_enter(device, &scope));
+    status = gpu_kernels_offer(device, GPU_KERNEL_SPAN_POWERS_ONE, GPU_KERNEL_SPAN_TABLE, 1);
+    gpu_leave(&scope);
+    return status;
+}
+
+static weft_status check_spans(uint64_t count, const weft_span *spans, uint32_t sums)
 {
     uint64_t tiles = 0;
 
-    if (device->kernels == NULL)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "no kernels for %s", device->name);
     for (uint64_t i = 0; i < count; i++) {
         if (spans[i].dtype < WEFT_DTYPE_F16 || spans[i].dtype > WEFT_DTYPE_F8E5M2)
             return plug_fail(WEFT_ERR_UNSUPPORTED, "span %llu is of %s; expected floats",
@@ -136,7 +144,8 @@ weft_status gpu_spans_create(void *opened, uint64_t count, const weft_span *span
     struct gpu_spans *list;
     weft_status status;
 
-    PLUG_TRY(check_spans(opened, count, spans, sums));
+    PLUG_TRY(check_kernels(opened));
+    PLUG_TRY(check_spans(count, spans, sums));
     list = plug_new(sizeof *list);
     if (list == NULL) return WEFT_ERR_NO_MEMORY;
     list->device = opened;

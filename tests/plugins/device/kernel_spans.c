@@ -2,6 +2,7 @@
 #include "kernel_spans.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +29,23 @@ static void expect(bool claim, const char *what, uint64_t index, double got, dou
     exit(1);
 }
 
+/* Functions of ABI 1.5: the table of an older plugin ends before them. */
 static bool has_spans(const struct kernel_run *run)
 {
-    return run->plugin->kernel != NULL && run->plugin->kernel->spans_create != NULL;
+    const weft_kernel_table *kernels = run->plugin->kernel;
+
+    return kernels != NULL &&
+           kernels->struct_size >= offsetof(weft_kernel_table, spans_clamp) + sizeof(void *) &&
+           kernels->spans_create != NULL;
+}
+
+static bool has_merges(const struct kernel_run *run)
+{
+    const weft_kernel_table *kernels = run->plugin->kernel;
+
+    return kernels != NULL &&
+           kernels->struct_size >= offsetof(weft_kernel_table, merge_rows) + sizeof(void *) &&
+           kernels->merge_rows != NULL;
 }
 
 /* ---- spans ---- */
@@ -165,7 +180,7 @@ static void check_merges(const struct kernel_run *run)
                         .extent = {BATCH, HEADS, ROWS},
                         .depth = DEPTH};
 
-    if (run->plugin->kernel == NULL || run->plugin->kernel->merge_rows == NULL) {
+    if (!has_merges(run)) {
         free(host);
         return;
     }
@@ -282,7 +297,7 @@ static void time_merges(const struct kernel_run *run, uint64_t bytes, double cop
     struct job job = {.run = run};
     char *memory;
 
-    if (run->plugin->kernel == NULL || run->plugin->kernel->merge_rows == NULL) return;
+    if (!has_merges(run)) return;
     memory = device_memory(run->plugin, run->device, 6 * elements + 8 * (uint64_t)rows);
     must(run->plugin->device->fill(run->device, memory, 0, 6 * elements + 8 * (uint64_t)rows,
                                    run->stream),

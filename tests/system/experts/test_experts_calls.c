@@ -213,11 +213,6 @@ static weft_status call_wrongly(struct rank *r)
                    WEFT_ERR_INVALID, "tokens is NULL"));
     EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, NULL, r->tokens, NULL),
                    WEFT_ERR_INVALID, "outputs is NULL"));
-    EXPECT(refused(
-        weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens + 1, NULL),
-        WEFT_ERR_INVALID, "overlap"));
-    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens, NULL),
-                   WEFT_ERR_INVALID, "overlap"));
     EXPECT(refused(weft_routing_spec(r->routing, WEFT_DTYPE_F32, 0, NULL, &spec), WEFT_ERR_INVALID,
                    "width is 0"));
     weft_experts_release(&r->experts);
@@ -243,6 +238,27 @@ static weft_status differ_in_width(struct rank *r)
 START_TEST(widths_that_differ_are_an_error_on_all_ranks)
 {
     run_ranks(differ_in_width);
+}
+END_TEST
+
+static weft_status overlap_on_one(struct rank *r)
+{
+    WF_TRY(route(r));
+    if (weft_rank(r->ctx) != 1) {
+        EXPECT(refused(dispatch(r, 1), WEFT_ERR_ABORTED, "overlap"));
+        return WEFT_OK;
+    }
+    EXPECT(refused(
+        weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens + 1, NULL),
+        WEFT_ERR_INVALID, "overlap"));
+    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens, NULL),
+                   WEFT_ERR_INVALID, "weft_routing_combine: outputs"));
+    return WEFT_OK;
+}
+
+START_TEST(memory_that_overlaps_on_one_rank_is_an_error_on_all)
+{
+    run_ranks(overlap_on_one);
 }
 END_TEST
 
@@ -294,5 +310,6 @@ END_TEST
 
 SUITE(experts_calls, a_step_communicates_as_stated, options_that_differ_are_refused_on_all_ranks,
       counts_of_one_rank_that_are_wrong_are_an_error_on_all, wrong_calls_are_refused,
-      widths_that_differ_are_an_error_on_all_ranks, experts_end_with_their_context,
+      widths_that_differ_are_an_error_on_all_ranks,
+      memory_that_overlaps_on_one_rank_is_an_error_on_all, experts_end_with_their_context,
       a_lost_rank_ends_the_dispatch, simulated_ranks_have_no_experts)
