@@ -47,7 +47,7 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
     WF_TRY(wf_attr_read_int(m->op, m->call, "transposed", &transposed));
     WF_TRY(wf_attr_read_int(m->op, m->call, "ceil_mode", &ceil_mode));
     for (int32_t i = 0; i < w->count; i++) {
-        int64_t stride, padding = 0, dilation = 1, span, room;
+        int64_t stride, padding = 0, dilation = 1, span, padded, room;
         w->in[i] = shape[2 + i];
         w->kernel[i] = 1;
         if (kernel != NULL)
@@ -61,12 +61,13 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
         if (w->kernel[i] > INT32_MAX || w->in[i] > INT64_MAX / 4)
             return wf_op_refuse(m->op, "dimension %d is too large", 2 + i);
         span = dilation * (w->kernel[i] - 1) + 1;
-        room = w->in[i] + 2 * padding - span + (ceil_mode != 0 ? stride - 1 : 0);
+        padded = w->in[i] + 2 * padding;
+        room = padded - span + (ceil_mode != 0 ? stride - 1 : 0);
         if (transposed == 0 && room < 0)
             return wf_op_refuse(m->op,
                                 "dimension %d of x has size %lld with its padding, and a "
                                 "window has %lld",
-                                2 + i, (long long)(w->in[i] + 2 * padding), (long long)span);
+                                2 + i, (long long)padded, (long long)span);
         if (kernel == NULL && 2 * padding > w->kernel[i])
             return wf_op_refuse(m->op,
                                 "attribute padding has the entry %lld; the maximum is half "
