@@ -30,7 +30,7 @@ ENUM_OF_NAME = {
     "reduction": "weft_reduction", "collective": "weft_collective", "level": "weft_support_level",
     "features": "weft_feature", "kind": "weft_memory_kind", "flags": "weft_comm_flag",
     "op": "weft_signal_op", "compare": "weft_compare", "weft_status": "weft_status_code",
-    "distribution": "weft_distribution",
+    "distribution": "weft_distribution", "nonfinite": "weft_nonfinite",
 }
 
 

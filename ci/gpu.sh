@@ -8,8 +8,8 @@
 # each looks like a host of its own to NCCL, and the CUDA MPS daemon lets their kernels run side by
 # side.  What checks runs together, what measures runs alone.  Each part has a time limit, a log
 # beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run, and GPU_PARTS
-# names the groups of parts to run (measure_all check_all nvshmem_parts trace_parts placement_parts
-# tensor_parts fsdp_parts).
+# names the groups of parts to run (measure_all check_all kernel_parts nvshmem_parts trace_parts
+# placement_parts tensor_parts fsdp_parts fsdp_speeds parallel_parts parallel_speeds python_parts).
 # WEFT_COMMIT names the commit where there is no git to ask.
 source "$(dirname "$0")/lib.sh"
 self=("$root/ci/gpu.sh" --part)
@@ -27,6 +27,8 @@ source "$root/ci/gpu/traces.sh"
 source "$root/ci/gpu/placements.sh"
 source "$root/ci/gpu/tensors.sh"
 source "$root/ci/gpu/fsdp.sh"
+source "$root/ci/gpu/parallel.sh"
+source "$root/ci/gpu/python.sh"
 
 # ---- the MPS daemon, in a folder of its own ----
 
@@ -96,6 +98,22 @@ ranks()
     "$weft" run -n "$n" --no-prefix "$tests/$program" "$@"
 }
 board() { mktemp -u; }
+# on_backend BACKEND N COMMAND...: as one of N ranks that share the device.
+on_backend()
+{
+    local backend=$1 n=$2
+    shift 2
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / n)) WEFT_BACKEND=$backend "$@"
+}
+# Set backends to nccl, and nvshmem if this machine has it.
+find_backends()
+{
+    backends=(nccl)
+    if WEFT_NVSHMEM_LIB=$(nvshmem_library); then
+        export WEFT_NVSHMEM_LIB
+        backends+=(nvshmem)
+    fi
+}
 
 sanitize()
 {
@@ -125,6 +143,13 @@ scenarios()
 with_windows() { WEFT_NCCL_WINDOWS=1 symm "$1" --rounds 50; }
 symm() { ranks "$1" symm_suite "${@:2}"; }
 
+kernel_parts()
+{
+    also memcheck 60 "${self[@]}" sanitize memcheck "$tests/kernel_check" "$plugin" --cases 40 --bytes 0
+    also racecheck 60 "${self[@]}" sanitize racecheck "$tests/kernel_check" "$plugin" --cases 20 --bytes 0
+    all_done
+}
+
 check_all()
 {
     export WEFT_NCCL_WINDOWS=0
@@ -147,9 +172,7 @@ check_all()
     gpu_part scenarios 60 "${self[@]}" scenarios
     gpu_part symm_4 60 "${self[@]}" symm 4 --rounds 100
     end_mps
-    also memcheck 60 "${self[@]}" sanitize memcheck "$tests/kernel_check" "$plugin" --cases 40 --bytes 0
-    also racecheck 60 "${self[@]}" sanitize racecheck "$tests/kernel_check" "$plugin" --cases 20 --bytes 0
-    all_done
+    kernel_parts
     gpu_part windows_1 40 "${self[@]}" with_windows 1
     start_mps
     gpu_part windows_2 60 "${self[@]}" with_windows 2
@@ -173,7 +196,8 @@ run_parts()
     gpu_part build "${GPU_BUILD_SECONDS:-240}" "${self[@]}" build_tree
     if [[ -n $(failed_parts) ]]; then return; fi
     gpu_part info 30 "$weft" info --json
-    for group in ${GPU_PARTS:-measure_all tensor_parts check_all nvshmem_parts trace_parts placement_parts fsdp_parts}; do
+    for group in ${GPU_PARTS:-measure_all tensor_parts check_all nvshmem_parts trace_parts placement_parts fsdp_parts \
+        fsdp_speeds parallel_parts parallel_speeds python_parts}; do
         "$group"
     done
 }

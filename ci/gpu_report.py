@@ -157,12 +157,34 @@ def fsdp_goals(least, overlap=None):
     return of
 
 
+def overlap_goal(result):
+    """The call that costs have chosen, of the shapes whose gather takes 50 to 100 % of the matmul's time."""
+    rows = [row for row in result["rows"] if row["what"] == "gather" and row["by_costs"] and row["symmetric"]
+            and 0.5 <= row["communication_of_matmul"] <= 1]
+    have = {f"{row['rows']} x {row['width']} x {row['columns']}": row["of_longer"] for row in rows}
+    return goal("a matmul of gathered rows takes 1.3 times the longer of gather and matmul", have,
+                bool(have) and max(have.values()) <= 1.3)
+
+
+def ring_goal(result):
+    longer = result["rows"][0]["of_longer"]
+    return goal("with attention as long as a rotation, a step of a ring takes 1.2 times the longer one", longer,
+                longer <= 1.2)
+
+
+def experts_goal(result):
+    have = {f"{row['what']}, {row['per_rank']} experts per rank": row["of_exchange"] for row in result["rows"]}
+    return goal("dispatch and combine within 10 % of one exchange", have, max(have.values()) <= 1.1)
+
+
 GOALS = {"nvshmem_rate_4": rate_goal, "nvshmem_against_nccl": against_nccl_goal,
          "kernels": kernel_goals, "cost_2": cost_goals, "dtensor": dtensor_goal,
          "placements_nccl_2": placement_goal, "placements_nvshmem_2": placement_goal,
          "placements_nvshmem_4": placement_goal,
          "fsdp_speed_nccl_2": fsdp_goals(1), "fsdp_speed_nccl_4": fsdp_goals(1),
-         "fsdp_speed_nvshmem_2": fsdp_goals(10, 1.2), "fsdp_speed_nvshmem_4": fsdp_goals(10, 1.2)}
+         "fsdp_speed_nvshmem_2": fsdp_goals(10, 1.2), "fsdp_speed_nvshmem_4": fsdp_goals(10, 1.2),
+         "overlap_speed_nvshmem": overlap_goal, "experts_speed_nvshmem": experts_goal,
+         "experts_speed_nccl": experts_goal, "ring_speed_nvshmem_2": ring_goal, "ring_speed_nvshmem_4": ring_goal}
 
 
 def goals(parts):

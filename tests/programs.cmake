@@ -7,7 +7,8 @@ function(weft_inside_program name)
   weft_compile_options(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/core
                                              ${PROJECT_SOURCE_DIR}/core/include)
-  target_link_libraries(${name} PRIVATE PkgConfig::CHECK Threads::Threads ${CMAKE_DL_LIBS} m)
+  target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:PkgConfig::CHECK> Threads::Threads
+                                        ${CMAKE_DL_LIBS} m)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 

@@ -20,6 +20,28 @@ else:
         print(time.monotonic_ns(), flush=True)
 """
 
+ALONE = """
+import sys, time, weft
+print("ready", flush=True)
+try:
+    weft.init("gloo-cpu", rank=1, size=2, rendezvous=sys.argv[1], token="0123456789abcdef")
+except KeyboardInterrupt:
+    print(time.monotonic_ns(), flush=True)
+"""
+
+
+def measure_init(number):
+    """Seconds from the signal to the exception, in weft.init without the other rank."""
+    place = f"unix:weft-interrupt-init-{os.getpid()}-{number}"
+    rank = subprocess.Popen([sys.executable, "-c", ALONE, place], stdout=subprocess.PIPE, text=True)
+    rank.stdout.readline()
+    time.sleep(0.5)
+    begin = time.monotonic_ns()
+    rank.send_signal(signal.SIGINT)
+    end = int(rank.stdout.readline())
+    rank.communicate()
+    return (end - begin) / 1e9
+
 
 def measure(number):
     """Seconds from the signal to the exception."""
@@ -41,8 +63,9 @@ def measure(number):
 
 
 def main():
-    times = sorted(measure(number) for number in range(5))
-    print(f"from the signal to KeyboardInterrupt: {times[0]:.3f} s, at most {times[-1]:.3f} s")
+    for name, function in (("a collective", measure), ("weft.init", measure_init)):
+        times = sorted(function(number) for number in range(5))
+        print(f"{name}: from the signal to KeyboardInterrupt {times[0]:.3f} s, at most {times[-1]:.3f} s")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # tensors.sh - the parts of ci/gpu.sh that use tensors: random numbers with the bits of processors, what tensors do,
-# operators by kernels of the device, checkpoints of device memory.  Sourced by it.
+# operators by kernels of the device, in phases too, checkpoints of device memory.  Sourced by it.
 
 # engine N: operators and checkpoints by N ranks.
 engine()
@@ -12,29 +12,18 @@ engine()
     return "$code"
 }
 
-# tensors_of BACKEND N COMMAND...: on the backend, as one of N ranks that share the device.
-tensors_of()
-{
-    local backend=$1 n=$2
-    shift 2
-    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / n)) WEFT_BACKEND=$backend "$@"
-}
-
 tensor_parts()
 {
-    local backend backends=(nccl)
-    if WEFT_NVSHMEM_LIB=$(nvshmem_library); then
-        export WEFT_NVSHMEM_LIB
-        backends+=(nvshmem)
-    fi
+    local backend
+    find_backends
     gpu_part draws_memcheck 150 "${self[@]}" sanitize memcheck --report-api-errors no --target-processes all \
         "$weft" run -n 1 --no-prefix "$tests/draw_check" 20011 device
     start_mps
     for backend in "${backends[@]}"; do
-        gpu_part "draws_$backend" 60 "${self[@]}" tensors_of "$backend" 2 ranks 2 draw_check 1003003 device
-        gpu_part "tensors_${backend}_2" 40 "${self[@]}" tensors_of "$backend" 2 ranks 2 tensor_check
-        gpu_part "tensors_${backend}_4" 60 "${self[@]}" tensors_of "$backend" 4 ranks 4 tensor_check
-        gpu_part "engine_$backend" 40 "${self[@]}" tensors_of "$backend" 2 engine 2
+        gpu_part "draws_$backend" 60 "${self[@]}" on_backend "$backend" 2 ranks 2 draw_check 1003003 device
+        gpu_part "tensors_${backend}_2" 40 "${self[@]}" on_backend "$backend" 2 ranks 2 tensor_check
+        gpu_part "tensors_${backend}_4" 60 "${self[@]}" on_backend "$backend" 4 ranks 4 tensor_check
+        gpu_part "engine_$backend" 90 "${self[@]}" on_backend "$backend" 2 engine 2
     done
     end_mps
 }

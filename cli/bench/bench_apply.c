@@ -7,14 +7,15 @@
 enum { MEMBERS = 1500, LISTS = 5, ROUNDS = 5 };
 
 static const struct row {
-    const char *name, *op;
+    const char *name, *op, *spec;
     uint32_t inputs;
     bool keeps_outputs;
     uint64_t limit_ns;
 } rows[] = {
-    {"3 inputs, 1 output", "addcmul", 3, true, 400},
-    {"in place, 2 inputs", "mul_", 2, false, 0},
-    {"AdamW of 1500 parameters", "adamw", LISTS *MEMBERS, false, 100000},
+    {"3 inputs, 1 output", "addcmul", "f32[16,4] S(0),R", 3, true, 400},
+    {"3 inputs, output of 1 MiB", "addcmul", "f32[512,512] S(0),R", 3, true, 400},
+    {"in place, 2 inputs", "mul_", "f32[16,4] S(0),R", 2, false, 0},
+    {"AdamW of 1500 parameters", "adamw", "f32[16,4] S(0),R", LISTS *MEMBERS, false, 100000},
 };
 
 struct subject {
@@ -60,7 +61,7 @@ static weft_status prepare(const struct row *row, struct subject *s)
     }
     WF_TRY(weft_init(&alone, &s->context));
     WF_TRY(weft_mesh_parse("1x1", &mesh));
-    status = weft_spec_parse(mesh, "f32[16,4] S(0),R", &spec);
+    status = weft_spec_parse(mesh, row->spec, &spec);
     if (status == WEFT_OK) status = weft_spec_parse(mesh, "f32[] R,R", &scalar);
     for (uint32_t i = 0; i < row->inputs && status == WEFT_OK; i++)
         status =

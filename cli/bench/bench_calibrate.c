@@ -53,6 +53,8 @@ static weft_status add_table(const struct calibration *found, struct wf_text *ou
     for (int link = 0; link < COST_LINKS; link++)
         if (!found->measured[link])
             wf_text_add(out, "# %s: not measured, as in table %s\n", links[link], found->base);
+    if (!found->computed)
+        wf_text_add(out, "# flops and memory: not measured, as in table %s\n", found->base);
     WF_TRY(weft_cost_table_print(found->table, NULL, 0, &length));
     table = wf_alloc(length + 1);
     if (table == NULL) return wf_fail_memory(length + 1);

@@ -21,8 +21,25 @@ static int write_layout(const struct cli_command *command, const struct cli_args
     return cli_fail(command, status);
 }
 
+/* Styles, and the text that they were read from. */
+struct styles {
+    weft_styles *list; /* NULL: none are given */
+    struct wf_text text;
+};
+
+static weft_status tell_unmatched(const struct graph *graph, const struct styles *styles)
+{
+    struct wf_text out = {0};
+    weft_status status = WEFT_OK;
+
+    if (styles->list != NULL) status = graph_add_unmatched(graph, styles->text.data, &out);
+    if (status == WEFT_OK && out.data != NULL) fputs(out.data, stderr);
+    wf_text_free(&out);
+    return status;
+}
+
 static int check(const struct cli_command *command, const struct cli_args *args, const char *text,
-                 const weft_styles *styles)
+                 const struct styles *styles)
 {
     bool json = cli_has(command, args, "json"), strict = cli_has(command, args, "strict"), fits;
     struct wf_text out = {0};
@@ -33,7 +50,8 @@ static int check(const struct cli_command *command, const struct cli_args *args,
 
     memset(&graph, 0, sizeof graph);
     status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
-    if (status == WEFT_OK) status = graph_read(text, styles, &graph);
+    if (status == WEFT_OK) status = graph_read(text, styles->list, &graph);
+    if (status == WEFT_OK) status = tell_unmatched(&graph, styles);
     if (status == WEFT_OK) status = graph_check(&graph, costs, strict);
     if (status == WEFT_OK)
         status = json ? graph_add_json(&graph, &out) : graph_add_text(&graph, &out);
@@ -66,23 +84,18 @@ static const char *find_contradiction(const struct cli_command *command,
 /* Read the styles that --style names, on the mesh of --mesh if it is given.  False after printing
  * an error. */
 static bool read_styles(const struct cli_command *command, const struct cli_args *args,
-                        weft_styles **out, int *exit_code)
+                        struct styles *out, int *exit_code)
 {
     const char *path = cli_value(command, args, "style"),
                *mesh_text = cli_value(command, args, "mesh");
-    struct wf_text text = {0};
     weft_mesh *mesh = NULL;
     weft_status status = WEFT_OK;
 
     if (path == NULL) return true;
-    if (!cli_read_file(command, path, &text, exit_code)) {
-        wf_text_free(&text);
-        return false;
-    }
+    if (!cli_read_file(command, path, &out->text, exit_code)) return false;
     if (mesh_text != NULL) status = weft_mesh_parse(mesh_text, &mesh);
-    if (status == WEFT_OK) status = weft_styles_parse(text.data, mesh, out);
+    if (status == WEFT_OK) status = weft_styles_parse(out->text.data, mesh, &out->list);
     weft_mesh_release(&mesh);
-    wf_text_free(&text);
     if (status != WEFT_OK) *exit_code = cli_fail(command, status);
     return status == WEFT_OK;
 }
@@ -91,7 +104,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct wf_text text = {0};
     struct cli_args args;
-    weft_styles *styles = NULL;
+    struct styles styles = {0};
     const char *complaint;
     int exit_code;
 
@@ -105,11 +118,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
         cli_complain(command, "%s", complaint);
         return CLI_USAGE;
     }
-    if (!read_styles(command, &args, &styles, &exit_code)) return exit_code;
-    if (cli_read_file(command, args.rest[0], &text, &exit_code))
-        exit_code = check(command, &args, text.data, styles);
+    if (read_styles(command, &args, &styles, &exit_code) &&
+        cli_read_file(command, args.rest[0], &text, &exit_code))
+        exit_code = check(command, &args, text.data, &styles);
     wf_text_free(&text);
-    weft_styles_release(&styles);
+    wf_text_free(&styles.text);
+    weft_styles_release(&styles.list);
     return exit_code;
 }
 

@@ -17,37 +17,6 @@ static const struct {
               {"late-receives", WEFT_LOWER_LATE},
               {"lower", 0}};
 
-/* "-", and words with a dot or a slash, are files. */
-static bool is_file(const char *word)
-{
-    return strcmp(word, "-") == 0 || strpbrk(word, "./") != NULL;
-}
-
-/* The schedule of the file PATH. */
-static bool read_schedule(const struct cli_command *command, const struct cli_args *args,
-                          const char *path, weft_schedule **out, int *exit_code)
-{
-    static const char *const sizes[] = {"ranks", "chunks", "microbatches"};
-    struct wf_text text = {0};
-    weft_status status;
-
-    for (size_t i = 0; i < WF_COUNT(sizes); i++)
-        if (cli_has(command, args, sizes[i])) {
-            cli_complain(command, "--%s is for a schedule by name; a file has its own sizes",
-                         sizes[i]);
-            *exit_code = CLI_USAGE;
-            return false;
-        }
-    if (!cli_read_file(command, path, &text, exit_code)) {
-        wf_text_free(&text);
-        return false;
-    }
-    status = weft_schedule_parse(text.data, out);
-    wf_text_free(&text);
-    if (status != WEFT_OK) *exit_code = cli_fail(command, status);
-    return status == WEFT_OK;
-}
-
 /* The schedule that the arguments name. */
 static bool make(const struct cli_command *command, const struct cli_args *args,
                  weft_schedule **out, int *exit_code)
@@ -59,7 +28,12 @@ static bool make(const struct cli_command *command, const struct cli_args *args,
         fprintf(stderr, "weft schedule: give the name of a schedule, or a CSV file\n");
         return false;
     }
-    if (is_file(args->rest[0])) return read_schedule(command, args, args->rest[0], out, exit_code);
+    if (schedule_is_file(args->rest[0])) {
+        if (!cli_has(command, args, "ranks"))
+            return schedule_read(command, args, args->rest[0], out, exit_code);
+        cli_complain(command, "--ranks is for a schedule by name; a file has its own sizes");
+        return false;
+    }
     if (!cli_int(command, args, "ranks", 1, WEFT_SCHEDULE_RANKS, 4, &ranks)) return false;
     return schedule_make(command, args, args->rest[0], (int32_t)ranks, 2 * ranks, out, exit_code);
 }
@@ -97,6 +71,10 @@ static weft_status lower(const struct cli_command *command, const struct cli_arg
 static weft_status describe(const struct cli_command *command, const struct cli_args *args,
                             const weft_timeline *timeline, struct wf_text *out)
 {
+    if (cli_has(command, args, "waits")) {
+        ADD_PRINTED(weft_schedule_print_waits, weft_timeline_schedule(timeline), out);
+        return WEFT_OK;
+    }
     if (cli_has(command, args, "csv")) {
         ADD_PRINTED(weft_schedule_print, weft_timeline_schedule(timeline), out);
         return WEFT_OK;
@@ -144,6 +122,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
         fprintf(stderr, "weft schedule: give only one of --json, --csv and --svg\n");
         return CLI_USAGE;
     }
+    if (cli_has(command, &args, "waits") && !cli_has(command, &args, "csv")) {
+        fprintf(stderr, "weft schedule: --waits is for --csv\n");
+        return CLI_USAGE;
+    }
     if (!cli_int(command, &args, "limit", 1, INT64_MAX, 0, &limit)) return CLI_USAGE;
     if (!make(command, &args, &schedule, &exit_code)) return exit_code;
     exit_code = print(command, &args, &schedule, limit);
@@ -168,6 +150,7 @@ const struct cli_command cli_schedule = {
             {"late-receives", NULL, "post each receive right before it is needed", 0},
             {"limit", "N", "refuse schedules with more than N activations on a rank", 0},
             {"csv", NULL, "print CSV, as PyTorch reads it", 0},
+            {"waits", NULL, "print waits for sends too, which PyTorch 2.15 needs", 0},
             CLI_SVG,
             CLI_JSON,
             {0}},

@@ -103,7 +103,17 @@ static bool make_schedule(const struct cli_command *command, const struct cli_ar
     const char *name = cli_value(command, args, "schedule");
     int32_t axis = request->pipeline;
     int32_t ranks = axis >= 0 ? weft_mesh_axis_size(request->mesh, axis) : 1;
+    weft_schedule_info info = {.struct_size = sizeof info};
 
+    if (name != NULL && schedule_is_file(name)) {
+        if (!schedule_read(command, args, name, &request->schedule, exit_code)) return false;
+        *exit_code = CLI_USAGE;
+        if (weft_schedule_get(request->schedule, &info) == WEFT_OK && info.ranks == ranks)
+            return true;
+        cli_complain(command, "the schedule %s has %d ranks, and the axis pp %d", name, info.ranks,
+                     ranks);
+        return false;
+    }
     return schedule_make(command, args, name != NULL ? name : "1f1b", ranks,
                          axis >= 0 ? 2 * (int64_t)ranks : 1, &request->schedule, exit_code);
 }
@@ -206,7 +216,7 @@ const struct cli_command cli_step = {
     .options =
         (const struct cli_option[]){
             CLI_MESH,
-            {"schedule", "S", "the pipeline's schedule, as in weft schedule (default: 1f1b)", 0},
+            {"schedule", "S", "the pipeline's schedule, or a CSV file of one (default: 1f1b)", 0},
             {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
             {"microbatches", "N",
              "microbatches of a step (default: twice the size of pp; 1 without pp)", 0},

@@ -197,10 +197,33 @@ static weft_status check_started(const struct checker *c, const struct graph_lin
         const struct graph_tensor *t =
             line->inputs[i] >= 0 ? &c->graph->tensors[line->inputs[i]] : NULL;
         if (t == NULL || t->started == waits) continue;
-        return fail_line(line, wf_fail(WEFT_ERR_INVALID,
-                                       waits ? "%.100s is not the result of a start"
-                                             : "%.100s is started, and not waited for yet",
-                                       t->name));
+        return fail_line(line,
+                         wf_fail(WEFT_ERR_INVALID,
+                                 waits            ? "%.100s is not the result of a start"
+                                 : t->waited == 0 ? "%.100s is started, and not waited for yet"
+                                                  : "%.100s is started; use the result of its wait",
+                                 t->name));
+    }
+    return WEFT_OK;
+}
+
+/* A start has one wait. */
+static weft_status note_wait(const struct graph_line *line, struct graph_tensor *started)
+{
+    if (started->waited != 0)
+        return fail_line(line, wf_fail(WEFT_ERR_INVALID, "line %u waits for %.100s already",
+                                       started->waited, started->name));
+    started->waited = line->number;
+    return WEFT_OK;
+}
+
+static weft_status check_waits(const struct graph *g)
+{
+    for (uint32_t i = 0; i < g->line_count; i++) {
+        const struct graph_line *line = &g->lines[i];
+        if (line->kind == GRAPH_START && g->tensors[line->outputs[0]].waited == 0)
+            return fail_line(line, wf_fail(WEFT_ERR_INVALID, "no line waits for %.100s",
+                                           g->tensors[line->outputs[0]].name));
     }
     return WEFT_OK;
 }
@@ -319,6 +342,7 @@ static weft_status copy_input(const struct checker *c, struct graph_line *line)
 {
     WF_TRY(check_form(c, line));
     WF_TRY(check_started(c, line));
+    if (line->kind == GRAPH_WAIT) WF_TRY(note_wait(line, &c->graph->tensors[line->inputs[0]]));
     c->graph->tensors[line->outputs[0]].spec =
         weft_spec_retain(c->graph->tensors[line->inputs[0]].spec);
     c->graph->tensors[line->outputs[0]].started = line->kind == GRAPH_START;
@@ -353,5 +377,6 @@ weft_status graph_check(struct graph *g, const weft_cost_table *costs, bool stri
         g->bytes = wf_add_capped(g->bytes, wf_mul_capped(line->bytes, line->repeat));
         g->cost_ns = wf_add_capped(g->cost_ns, wf_mul_capped(line->cost_ns, line->repeat));
     }
+    WF_TRY(check_waits(g));
     return graph_count_held(g);
 }

@@ -37,10 +37,11 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
 
 struct graph_tensor {
     const char *name;
-    uint32_t line;  /* that defines it */
-    bool hidden;    /* the tensor that an output line leaves: no other line can use it */
-    bool started;   /* its move is not waited for yet */
-    uint32_t freed; /* the line that frees it; 0: none */
+    uint32_t line;   /* that defines it */
+    bool hidden;     /* the tensor that an output line leaves: no other line can use it */
+    bool started;    /* the result of a start: only a wait can use it */
+    uint32_t waited; /* the line that waits for it; 0: none */
+    uint32_t freed;  /* the line that frees it; 0: none */
     weft_spec *spec;
 };
 
@@ -120,6 +121,12 @@ weft_status graph_style(const struct graph *g, int32_t tensor, uint8_t kind,
                         weft_spec **spec) WF_NODISCARD;
 /* Append the layout file of the parameters of G, which has been checked. */
 weft_status graph_add_layout(const struct graph *g, struct wf_text *out) WF_NODISCARD;
+
+/* ---- unmatched.c ---- */
+
+/* Append a line for each line of STYLES, the text of the styles of G, that matches no name of G. */
+weft_status graph_add_unmatched(const struct graph *g, const char *styles,
+                                struct wf_text *out) WF_NODISCARD;
 
 /* ---- held.c ---- */
 

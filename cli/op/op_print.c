@@ -239,7 +239,8 @@ static weft_status add_strategies(const struct op_request *r, const weft_op_list
 
     if (list == NULL) return WEFT_OK;
     prices = begin_prices(r);
-    wf_text_add(out, "%u strategies:\n", weft_op_list_count(list));
+    wf_text_add(out, weft_op_list_count(list) == 1 ? "%u strategy:\n" : "%u strategies:\n",
+                weft_op_list_count(list));
     for (uint32_t i = 0; status == WEFT_OK && i < weft_op_list_count(list); i++)
         status = add_strategy(&prices, weft_op_list_choice(list, i), outputs, out);
     wf_free(prices.known);

@@ -187,8 +187,8 @@ static weft_status read_dim(const struct op_record *r, const weft_op_tensor *x, 
         return wf_fail(WEFT_ERR_PARSE, "\"%s\" must be a dimension", name);
     *out = dim < 0 ? dim + dims : dim;
     if (*out >= 0 && *out < dims) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "\"%s\" is %lld, and the tensor has %d dimensions", name,
-                   (long long)dim, x->dims);
+    return wf_fail(WEFT_ERR_INVALID, "\"%s\" is %lld, and the tensor has %d dimension%s", name,
+                   (long long)dim, x->dims, x->dims == 1 ? "" : "s");
 }
 
 /* The target shape of flatten and unflatten, and the order of movedim. */

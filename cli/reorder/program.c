@@ -7,7 +7,6 @@ struct builder {
     struct program *program;
     const struct graph *graph;
     int32_t *line_of;  /* by tensor: the index of the line that defines it */
-    int32_t *wait_of;  /* by tensor: the index of the line that waits for it; 0: none */
     int32_t *last_use; /* by tensor: its last use, 1 + the index of an input; 0: none */
     int32_t *next_use; /* by input: the use before, as in last_use */
     int32_t *user;     /* by input: the index of its line */
@@ -133,27 +132,6 @@ static weft_status add_inputs(struct builder *b, uint32_t index)
     return WEFT_OK;
 }
 
-/* Each start has one wait. */
-static weft_status check_waits(const struct builder *b)
-{
-    const struct graph *g = b->graph;
-
-    for (uint32_t i = 0; i < g->line_count; i++) {
-        int32_t *wait = g->lines[i].kind == GRAPH_WAIT ? &b->wait_of[g->lines[i].inputs[0]] : NULL;
-        if (wait == NULL) continue;
-        if (*wait != 0)
-            return wf_fail(WEFT_ERR_INVALID, "graph line %u: line %u waits for %.100s already",
-                           g->lines[i].number, g->lines[*wait].number,
-                           g->tensors[g->lines[i].inputs[0]].name);
-        *wait = (int32_t)i;
-    }
-    for (uint32_t i = 0; i < g->line_count; i++)
-        if (g->lines[i].kind == GRAPH_START && b->wait_of[g->lines[i].outputs[0]] == 0)
-            return wf_fail(WEFT_ERR_INVALID, "graph line %u: no line waits for %.100s",
-                           g->lines[i].number, g->tensors[g->lines[i].outputs[0]].name);
-    return WEFT_OK;
-}
-
 /* Lines whose results stay: what an output line names, and what is given and not freed. */
 static bool is_kept(const struct builder *b, uint32_t index)
 {
@@ -231,16 +209,14 @@ static weft_status build(struct builder *b)
     /* a tensor is freed once, so frees add no more than all inputs and one for each tensor */
     p->inputs = wf_alloc((2 * inputs + tensors) * sizeof *p->inputs);
     b->line_of = wf_calloc(tensors, sizeof *b->line_of);
-    b->wait_of = wf_calloc(tensors, sizeof *b->wait_of);
     b->last_use = wf_calloc(tensors, sizeof *b->last_use);
     b->next_use = wf_calloc(inputs, sizeof *b->next_use);
     b->user = wf_calloc(inputs, sizeof *b->user);
     b->noted = wf_calloc((size_t)g->line_count + 1, sizeof *b->noted);
-    if (p->nodes == NULL || p->inputs == NULL || b->line_of == NULL || b->wait_of == NULL ||
-        b->last_use == NULL || b->next_use == NULL || b->user == NULL || b->noted == NULL)
+    if (p->nodes == NULL || p->inputs == NULL || b->line_of == NULL || b->last_use == NULL ||
+        b->next_use == NULL || b->user == NULL || b->noted == NULL)
         return wf_fail_memory(inputs * sizeof *p->inputs);
     find_uses(b);
-    WF_TRY(check_waits(b));
     for (uint32_t i = 0; i < g->line_count; i++)
         WF_TRY(add_node(b, i));
     return WEFT_OK;
@@ -254,7 +230,6 @@ weft_status program_create(const struct graph *graph, struct program *out)
     *out = (struct program){.graph = graph};
     status = build(&b);
     wf_free(b.line_of);
-    wf_free(b.wait_of);
     wf_free(b.last_use);
     wf_free(b.next_use);
     wf_free(b.user);

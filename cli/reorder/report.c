@@ -49,6 +49,8 @@ weft_status program_add_text(const struct program *p, const weft_reorder *reorde
     add_change(out, ", peak", info.peak_before, info.peak_after, wf_text_bytes);
     wf_text_add(out, "\n%" PRIu32 " collectives; digest of the order %016" PRIx64 "\n",
                 info.collectives, info.digest);
+    if (info.collectives == 0)
+        wf_text_add(out, "note: no line has `start`; moves of other lines stay where they are\n");
     for (uint32_t i = 0; i < info.collectives; i++) {
         WF_TRY(weft_reorder_collective_get(reorder, i, &c));
         wf_text_add(out, "line %" PRIu32 ", %s on %s, ", line_of(p, c.start)->number,

@@ -1,6 +1,37 @@
 /* request.c - see request.h. */
 #include "schedule/request.h"
 
+#include <string.h>
+
+bool schedule_is_file(const char *word)
+{
+    return strcmp(word, "-") == 0 || strpbrk(word, "./") != NULL;
+}
+
+bool schedule_read(const struct cli_command *command, const struct cli_args *args, const char *path,
+                   weft_schedule **out, int *exit_code)
+{
+    static const char *const sizes[] = {"chunks", "microbatches"};
+    struct wf_text text = {0};
+    weft_status status;
+
+    for (size_t i = 0; i < WF_COUNT(sizes); i++)
+        if (cli_has(command, args, sizes[i])) {
+            cli_complain(command, "--%s is for a schedule by name; a file has its own sizes",
+                         sizes[i]);
+            *exit_code = CLI_USAGE;
+            return false;
+        }
+    if (!cli_read_file(command, path, &text, exit_code)) {
+        wf_text_free(&text);
+        return false;
+    }
+    status = weft_schedule_parse(text.data, out);
+    wf_text_free(&text);
+    if (status != WEFT_OK) *exit_code = cli_fail(command, status);
+    return status == WEFT_OK;
+}
+
 bool schedule_make(const struct cli_command *command, const struct cli_args *args, const char *name,
                    int32_t ranks, int64_t microbatches, weft_schedule **out, int *exit_code)
 {

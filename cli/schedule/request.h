@@ -10,4 +10,11 @@
 bool schedule_make(const struct cli_command *command, const struct cli_args *args, const char *name,
                    int32_t ranks, int64_t microbatches, weft_schedule **out, int *exit_code);
 
+/* WORD names a file of a schedule: "-", and words with a dot or a slash. */
+bool schedule_is_file(const char *word);
+/* Read the schedule of the file PATH, without --chunks and --microbatches.  The rest as in
+ * schedule_make. */
+bool schedule_read(const struct cli_command *command, const struct cli_args *args, const char *path,
+                   weft_schedule **out, int *exit_code);
+
 #endif

@@ -1,8 +1,9 @@
 /* model.c - the stages of a graph.
  *
- * Repeated lines are layers, which are dealt evenly to stages.  The other lines of the forward pass
- * are in the first stage if they come before the layers, and in the last stage if they come after;
- * those of the backward pass the other way round. */
+ * Repeated lines are layers, which are dealt evenly to stages; if there are more stages than
+ * layers, the last stages have none.  The other lines of the forward pass are in the first stage if
+ * they come before the layers, and in the last stage if they come after; those of the backward pass
+ * the other way round. */
 #include "step/step.h"
 
 #include <string.h>
@@ -65,10 +66,6 @@ static weft_status place_lines(struct modeller *m)
                        "the graph has no repeated layers (clause x32), which %d "
                        "stages could share",
                        m->count);
-    if (m->count > 1 && (uint32_t)m->count > g->lines[first[GRAPH_FORWARD]].repeat)
-        return wf_fail(WEFT_ERR_INVALID, "%d stages; graph line %u has %u layers for them",
-                       m->count, g->lines[first[GRAPH_FORWARD]].number,
-                       g->lines[first[GRAPH_FORWARD]].repeat);
     for (uint32_t i = 0; i < g->line_count; i++) {
         const struct graph_line *line = &g->lines[i];
         bool backward = line->phase == GRAPH_BACKWARD;
@@ -244,15 +241,15 @@ static void add_memory(struct modeller *m, uint32_t index)
 }
 
 /* The result that goes from layer to layer is what the first line of the layers reads. */
-static uint64_t find_boundary(const struct graph *g)
+static void describe_layers(const struct graph *g, struct step_result *out)
 {
     uint32_t first = 0, last = 0;
 
-    if (!find_layers(g, GRAPH_FORWARD, &first, &last) || g->lines[first].input_count == 0 ||
-        g->lines[first].inputs[0] < 0)
-        return 0;
-    return weft_spec_shard_bytes(g->tensors[g->lines[first].inputs[0]].spec,
-                                 weft_mesh_rank_at(g->mesh, 0));
+    if (!find_layers(g, GRAPH_FORWARD, &first, &last)) return;
+    out->layers = g->lines[first].repeat;
+    if (g->lines[first].input_count == 0 || g->lines[first].inputs[0] < 0) return;
+    out->boundary = weft_spec_shard_bytes(g->tensors[g->lines[first].inputs[0]].spec,
+                                          weft_mesh_rank_at(g->mesh, 0));
 }
 
 /* ---- all ---- */
@@ -291,12 +288,12 @@ static weft_status fill(struct modeller *m)
 }
 
 weft_status step_model(const struct graph *graph, const weft_cost_table *costs, int32_t stages,
-                       struct step_stage *out, uint64_t *boundary, uint32_t *sync_axes)
+                       struct step_result *out)
 {
-    struct modeller m = {.graph = graph, .costs = costs, .stages = out, .count = stages};
+    struct modeller m = {.graph = graph, .costs = costs, .stages = out->stages, .count = stages};
     weft_status status;
 
-    memset(out, 0, (size_t)stages * sizeof *out);
+    memset(out->stages, 0, (size_t)stages * sizeof *out->stages);
     m.used = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.used);
     m.owner = wf_calloc((size_t)graph->line_count + 1, sizeof *m.owner);
     m.phases = wf_calloc(3 * (size_t)stages, sizeof *m.phases);
@@ -307,8 +304,8 @@ weft_status step_model(const struct graph *graph, const weft_cost_table *costs, 
         status = fill(&m);
     else
         status = wf_fail_memory(graph->line_count * sizeof *m.owner);
-    *boundary = find_boundary(graph);
-    *sync_axes = m.sync_axes;
+    describe_layers(graph, out);
+    out->sync_axes = m.sync_axes;
     wf_free(m.used);
     wf_free(m.owner);
     wf_free(m.line_of);

@@ -16,6 +16,7 @@ static void add_share(struct wf_text *out, const char *what, uint64_t part, uint
 weft_status step_add_text(const struct step_request *request, const struct step_result *r,
                           struct wf_text *out)
 {
+    double rate = (double)weft_cost_table_flops(request->costs);
     weft_schedule_info info = {.struct_size = sizeof info};
 
     WF_TRY(weft_schedule_get(r->schedule, &info));
@@ -31,9 +32,13 @@ weft_status step_add_text(const struct step_request *request, const struct step_
     wf_text_bytes(out, r->peak);
     wf_text_add(out, " on the rank that holds most\n");
     if (r->utilisation > 0)
-        wf_text_add(out, "model FLOPs utilisation: %.1f %% of %.0f TFLOP/s\n", 100 * r->utilisation,
-                    (double)weft_cost_table_flops(request->costs) * 1e-12);
+        wf_text_add(out, "model FLOPs utilisation: %.1f %% of %.*f %s\n", 100 * r->utilisation,
+                    rate < 1e13, rate * (rate < 1e12 ? 1e-9 : 1e-12),
+                    rate < 1e12 ? "GFLOP/s" : "TFLOP/s");
     if (r->pipelines > 1) wf_text_add(out, "pipelines simulated: %d\n", r->pipelines);
+    if ((uint32_t)info.stages > r->layers && info.stages > 1)
+        wf_text_add(out, "note: the graph has %u layers; stages from %u on have none\n", r->layers,
+                    r->layers);
     wf_text_add(out, "stage  rank  forward     backward    reduce      update      parameters  "
                      "gradients   a microbatch\n");
     for (int32_t i = 0; i < info.stages; i++) {
@@ -91,6 +96,7 @@ weft_status step_add_json(const struct step_request *request, const struct step_
     wf_json_string(&json, "schedule", info.name);
     wf_json_int(&json, "stages", info.stages);
     wf_json_int(&json, "microbatches", info.microbatches);
+    wf_json_uint(&json, "layers", r->layers);
     wf_json_uint(&json, "time_ns", r->time);
     wf_json_uint(&json, "bubble_ns", r->bubble);
     wf_json_uint(&json, "exposed_ns", r->exposed);

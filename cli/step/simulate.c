@@ -249,9 +249,26 @@ static void summarize(struct simulator *s)
         r->utilisation = work / s->info.ranks / (rate * (double)r->time * 1e-9);
 }
 
+/* A file may have all actions already. */
+static bool is_lowered(const weft_schedule *schedule)
+{
+    const weft_action *actions = NULL;
+    size_t count = 0;
+
+    for (int32_t r = 0; weft_schedule_actions(schedule, r, &actions, &count) == WEFT_OK; r++)
+        for (size_t i = 0; i < count; i++)
+            if (actions[i].kind > WEFT_ACTION_W) return true;
+    return false;
+}
+
 static weft_status lower_schedule(struct simulator *s)
 {
-    WF_TRY(weft_schedule_lower(s->request->schedule, WEFT_LOWER_REDUCE, &s->result->schedule));
+    weft_schedule *given = s->request->schedule;
+
+    if (is_lowered(given))
+        s->result->schedule = weft_schedule_retain(given);
+    else
+        WF_TRY(weft_schedule_lower(given, WEFT_LOWER_REDUCE, &s->result->schedule));
     s->info.struct_size = sizeof s->info;
     return weft_schedule_get(s->result->schedule, &s->info);
 }
@@ -275,8 +292,7 @@ weft_status step_simulate(const struct graph *graph, const struct step_request *
     s.options = (weft_timeline_options){.struct_size = sizeof s.options, .stages = s.costs};
     status = out->stages != NULL && out->ranks != NULL && out->update != NULL && s.costs != NULL &&
                      ranks != NULL && update != NULL
-                 ? step_model(graph, request->costs, s.info.stages, out->stages, &out->boundary,
-                              &out->sync_axes)
+                 ? step_model(graph, request->costs, s.info.stages, out)
                  : wf_fail_memory((size_t)s.info.stages * sizeof *out->stages);
     if (status == WEFT_OK) status = price_messages(&s);
     if (status == WEFT_OK) status = find_factors(&s);

@@ -24,7 +24,7 @@ struct step_request {
     weft_mesh *mesh;         /* all axes */
     weft_mesh *inner;        /* the ranks of a stage */
     int32_t pipeline;        /* the axis of stages; -1: none */
-    weft_schedule *schedule; /* compute actions */
+    weft_schedule *schedule; /* compute actions, or all */
     const weft_cost_table *costs;
     uint64_t memory_limit; /* bytes on a rank; 0: none */
     double jitter;         /* a rank is slower by a random share up to this */
@@ -46,6 +46,7 @@ struct step_result {
     struct step_stage *stages;
     struct step_rank *ranks; /* by coordinate on the pipeline axis */
     uint64_t *update;        /* ns, by the same */
+    uint32_t layers;         /* that stages share; 0: the graph has no repeated lines */
     uint64_t boundary;       /* bytes that a stage sends to the next */
     uint64_t time;           /* ns of the step */
     uint64_t bubble;         /* ns without compute and update, on average over pipeline ranks */
@@ -68,11 +69,10 @@ weft_status step_compute_ns(const struct graph *graph, const struct graph_line *
 
 /* ---- model.c ---- */
 
-/* Find the costs of STAGES stages from GRAPH, which is checked; the array OUT has room for them.
- * BOUNDARY: bytes between stages; SYNC_AXES: axes on which lines communicate. */
+/* Set the costs of the STAGES stages of OUT, and its layers, boundary and sync_axes, from GRAPH,
+ * which is checked; OUT->stages has room for them. */
 weft_status step_model(const struct graph *graph, const weft_cost_table *costs, int32_t stages,
-                       struct step_stage *out, uint64_t *boundary,
-                       uint32_t *sync_axes) WF_NODISCARD;
+                       struct step_result *out) WF_NODISCARD;
 
 /* ---- simulate.c ---- */
 

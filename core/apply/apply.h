@@ -27,7 +27,8 @@ struct wf_apply_state {
     uint32_t mesh_count, mesh_room;
     struct wf_long_call *long_calls[WF_LONG_CALLS]; /* the last one first */
     _Atomic(weft_tensor *) spares[WF_SPARE_SETS][WF_SPARE_WAYS];
-    void *room; /* of the last call with many tensors */
+    _Atomic(uint64_t) spare_bytes; /* of their memory on this rank */
+    void *room;                    /* of the last call with many tensors */
     size_t room_bytes;
 };
 

@@ -3,7 +3,10 @@
  * order of one stream, as freed memory is. */
 #include "apply.h"
 
-enum { LARGEST = 1 << 16 /* bytes of a spare tensor */ };
+enum {
+    LARGEST = 1 << 20, /* bytes of a spare tensor */
+    ALL = 1 << 24      /* of the spare tensors of a context */
+};
 
 static _Atomic(weft_tensor *) *spares_of(struct wf_apply_state *state, const weft_spec *spec)
 {
@@ -12,14 +15,31 @@ static _Atomic(weft_tensor *) *spares_of(struct wf_apply_state *state, const wef
     return state->spares[(bits >> 6 ^ bits >> 12) % WF_SPARE_SETS];
 }
 
+static uint64_t bytes_of(const weft_tensor *tensor)
+{
+    return wf_local_bytes(tensor, &tensor->own);
+}
+
+/* Count BYTES as spare, unless they are too many. */
+static bool reserve(struct wf_apply_state *state, uint64_t bytes)
+{
+    if (atomic_fetch_add_explicit(&state->spare_bytes, bytes, memory_order_relaxed) + bytes <= ALL)
+        return true;
+    atomic_fetch_sub_explicit(&state->spare_bytes, bytes, memory_order_relaxed);
+    return false;
+}
+
 /* The last reference to TENSOR is gone.  [any thread] */
 static bool keep(weft_tensor *tensor)
 {
-    _Atomic(weft_tensor *) *spares = spares_of(wf_apply_state(tensor->context), tensor->spec);
+    struct wf_apply_state *state = wf_apply_state(tensor->context);
+    _Atomic(weft_tensor *) *spares = spares_of(state, tensor->spec);
+    uint64_t bytes = bytes_of(tensor);
 
     if (tensor->last_list != NULL || tensor->own.dense.memory != NULL) return false;
     if (wf_stream_check(tensor->context, tensor->stream, "weft_tensor_release") != WEFT_OK)
         return false;
+    if (!reserve(state, bytes)) return false;
     tensor->made = 0; /* refused until it is used again */
     for (int i = 0; i < WF_SPARE_WAYS; i++) {
         weft_tensor *none = NULL;
@@ -29,6 +49,7 @@ static bool keep(weft_tensor *tensor)
             return true;
     }
     tensor->made = wf_made_now(WF_KIND_TENSOR);
+    atomic_fetch_sub_explicit(&state->spare_bytes, bytes, memory_order_relaxed);
     return false;
 }
 
@@ -51,6 +72,7 @@ static weft_tensor *take(struct wf_apply_state *state, const weft_spec *spec,
 
         if (tensor == NULL || tensor->spec != spec || tensor->stream != stream) continue;
         atomic_store_explicit(&spares[i], NULL, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&state->spare_bytes, bytes_of(tensor), memory_order_relaxed);
         return tensor;
     }
     return NULL;
@@ -69,8 +91,7 @@ weft_status wf_output_make(weft_context *context, const weft_spec *spec, weft_st
         return WEFT_OK;
     }
     WF_TRY(wf_tensor_make(context, spec, NULL, stream, function, out));
-    if (!context->is_simulated && wf_local_bytes(*out, &(*out)->own) <= LARGEST)
-        (*out)->keep = keep;
+    if (!context->is_simulated && bytes_of(*out) <= LARGEST) (*out)->keep = keep;
     return WEFT_OK;
 }
 
@@ -82,6 +103,7 @@ static void free_spares(struct wf_apply_state *state, bool all, const void *stre
 
         if (tensor == NULL || (!all && tensor->stream != stream)) continue;
         atomic_store(spare, NULL);
+        atomic_fetch_sub(&state->spare_bytes, bytes_of(tensor));
         wf_tensor_free(tensor);
     }
 }

@@ -94,11 +94,13 @@ static const char *name_of_kind(uint64_t kind)
                                         "weft_cp_plan",
                                         "weft_cp",
                                         "weft_styles",
+                                        "weft_pipeline",
                                         "weft_experts",
                                         "weft_routing",
                                         "weft_overlap_state"};
     uint64_t index = kind - WF_KIND_CONTEXT;
 
+    _Static_assert(WF_COUNT(names) == WF_KIND_OVERLAP - WF_KIND_CONTEXT + 1, "a kind has no name");
     return index < WF_COUNT(names) ? names[index] : NULL;
 }
 

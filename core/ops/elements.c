@@ -26,8 +26,9 @@ weft_status wf_element_begin(const char *function, const struct wf_op_entry *ent
         out->has_shared = true;
     } else {
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s: operator %.100s: the call has %u inputs, and each element takes %u",
-                       function, call->name, call->input_count, lists);
+                       "%s: operator %.100s: the call has %u input%s, and each element takes %u",
+                       function, call->name, call->input_count, call->input_count == 1 ? "" : "s",
+                       lists);
     }
     out->call.inputs = out->inputs;
     out->call.input_count = lists;

@@ -281,8 +281,8 @@ static weft_status list_call(const struct wf_op_entry *entry, const weft_op_call
     if (wf_is_foreach(call->name)) {
         WF_TRY(wf_element_begin("weft_op_list_create", entry, call, &e));
         if (options->element >= e.members)
-            return wf_fail(WEFT_ERR_INVALID, "operator %.100s: the lists have %u tensors",
-                           call->name, e.members);
+            return wf_fail(WEFT_ERR_INVALID, "operator %.100s: the lists have %u tensor%s",
+                           call->name, e.members, e.members == 1 ? "" : "s");
         wf_element_set(&e, call, options->element);
         call = &e.call;
     } else if (wf_is_out(call->name, entry)) {

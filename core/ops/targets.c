@@ -324,7 +324,8 @@ weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
         wf_text_add(&text, "%s%s", i == 0 ? "" : ", and the output is ",
                     wf_dtype_name(layout->dtype));
         wf_shape_add_text(layout->dims, layout->shape, &text);
-        wf_text_add(&text, " on a mesh of %d ranks", layout->mesh->size);
+        wf_text_add(&text, " on a mesh of %d rank%s", layout->mesh->size,
+                    layout->mesh->size == 1 ? "" : "s");
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK)

@@ -81,6 +81,7 @@ static const struct accepted kernel_accepted[] = {
     {offsetof(weft_kernel_table, regions_average), UINT64_C(0xe9d8ce2c0645d831)}, /* 1.0 */
     {offsetof(weft_kernel_table, regions_cast), UINT64_C(0x10d1fa3f67e1e508)},    /* 1.1 */
     {offsetof(weft_kernel_table, regions_draw), UINT64_C(0xd39c31eab7b154bb)},    /* 1.2, 1.3 */
+    {offsetof(weft_kernel_table, spans_create), UINT64_C(0x1771963b77d2002c)},    /* 1.4 */
     {sizeof(weft_kernel_table), WEFT_KERNEL_SIGNATURE}};
 
 #define RULE(table, is_optional)                                                                   \

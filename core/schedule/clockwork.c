@@ -132,6 +132,25 @@ static void compute(struct machine *m, int32_t rank, const weft_action *a)
         wake(m, wf_schedule_peer(m->schedule, a->stage, a->kind == WEFT_ACTION_F ? 1 : -1));
 }
 
+/* When the message of A is sent. */
+static int64_t *sent_time(const struct machine *m, const weft_action *a)
+{
+    if (a->kind == WEFT_ACTION_SEND_F) return &cell_of(m, a->stage + 1, a->microbatch)->sent_f;
+    return &cell_of(m, a->stage - 1, a->microbatch)->sent_b;
+}
+
+/* Send the message INDEX of RANK, unless a pair has sent it. */
+static void post_send(struct machine *m, int32_t rank, size_t index)
+{
+    const weft_action *a = &m->schedule->actions[index];
+    int64_t *sent = sent_time(m, a), now = m->ranks[rank].clock;
+
+    if (*sent != NEVER) return;
+    *sent = now;
+    note(m, index, now, now);
+    wake(m, m->schedule->rank_of[a->stage + (a->kind == WEFT_ACTION_SEND_F ? 1 : -1)]);
+}
+
 static void communicate(struct machine *m, int32_t rank, const weft_action *a)
 {
     struct rank_state *r = &m->ranks[rank];
@@ -139,13 +158,9 @@ static void communicate(struct machine *m, int32_t rank, const weft_action *a)
 
     switch (a->kind) {
     case WEFT_ACTION_SEND_F:
-        cell_of(m, a->stage + 1, a->microbatch)->sent_f = begin;
-        wake(m, m->schedule->rank_of[a->stage + 1]);
-        break;
     case WEFT_ACTION_SEND_B:
-        cell_of(m, a->stage - 1, a->microbatch)->sent_b = begin;
-        wake(m, m->schedule->rank_of[a->stage - 1]);
-        break;
+        post_send(m, rank, r->at);
+        return;
     case WEFT_ACTION_RECV_F:
         cell_of(m, a->stage, a->microbatch)->received_f = begin;
         break;
@@ -178,15 +193,21 @@ static const weft_action *find_blocked(const struct machine *m, const weft_actio
 /* The first of two actions that may run together waits until the inputs of both exist. */
 static void advance(struct machine *m, int32_t rank)
 {
+    const weft_action *actions = m->schedule->actions;
     struct rank_state *r = &m->ranks[rank];
+    size_t end = m->schedule->first[rank + 1];
 
-    for (; r->at < m->schedule->first[rank + 1]; r->at++) {
-        const weft_action *a = &m->schedule->actions[r->at];
+    for (; r->at < end; r->at++) {
+        const weft_action *a = &actions[r->at];
+        size_t send;
         if (find_blocked(m, a) != NULL) return;
-        if (wf_action_computes(a))
-            compute(m, rank, a);
-        else
+        if (!wf_action_computes(a)) {
             communicate(m, rank, a);
+            continue;
+        }
+        compute(m, rank, a);
+        send = wf_send_between(actions, end, r->at);
+        if (send > 0) post_send(m, rank, send);
     }
     note_exposed(m, rank, r->lane - r->clock);
 }

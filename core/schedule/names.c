@@ -12,9 +12,18 @@ const char *weft_action_name(enum weft_action_kind kind)
     return (unsigned)kind < WEFT_ACTION_KINDS ? names[kind] : NULL;
 }
 
+const char *wf_text_kind_name(int kind)
+{
+    static const char *const names[] = {"WAIT_SEND_F", "WAIT_SEND_B", "WAIT_REDUCE_GRAD"};
+
+    if (kind < WF_WAIT_SEND_F || kind >= WF_TEXT_KINDS)
+        return weft_action_name((enum weft_action_kind)kind);
+    return names[kind - WF_WAIT_SEND_F];
+}
+
 static void add_one(struct wf_text *out, const weft_action *a)
 {
-    const char *name = weft_action_name((enum weft_action_kind)a->kind);
+    const char *name = wf_text_kind_name(a->kind);
 
     wf_text_add(out, "%d%s", a->stage, name != NULL ? name : "?");
     if (a->microbatch >= 0) wf_text_add(out, "%d", a->microbatch);

@@ -62,3 +62,20 @@ weft_status weft_schedule_actions(const weft_schedule *schedule, int32_t rank,
     *count = schedule->first[rank + 1] - schedule->first[rank];
     return WEFT_OK;
 }
+
+size_t wf_send_between(const weft_action *actions, size_t count, size_t index)
+{
+    const weft_action *first = &actions[index], *a;
+    uint8_t kind = first->kind == WEFT_ACTION_F ? WEFT_ACTION_SEND_F : WEFT_ACTION_SEND_B;
+    size_t i = index + 2;
+
+    if (first->with_next == 0) return 0;
+    while (i < count &&
+           (actions[i].kind == WEFT_ACTION_RECV_F || actions[i].kind == WEFT_ACTION_RECV_B))
+        i++;
+    a = &actions[i];
+    return i < count && a->kind == kind && a->stage == first->stage &&
+                   a->microbatch == first->microbatch
+               ? i
+               : 0;
+}

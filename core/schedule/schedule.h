@@ -32,10 +32,18 @@ static inline size_t wf_schedule_cell(const weft_schedule *s, const weft_action 
     return (size_t)a->stage * (size_t)s->microbatches + (size_t)a->microbatch;
 }
 
+/* Kinds that texts may have, but no schedule. */
+enum { WF_WAIT_SEND_F = WEFT_ACTION_KINDS, WF_WAIT_SEND_B, WF_WAIT_REDUCE_GRAD, WF_TEXT_KINDS };
+
 static inline bool wf_action_computes(const weft_action *a)
 {
     return a->kind <= WEFT_ACTION_W;
 }
+
+/* A rank that runs a pair in order sends the first result before the second action begins.  The
+ * index of that send, if ACTIONS[INDEX] is the first of a pair and no other send comes before it;
+ * else 0. */
+size_t wf_send_between(const weft_action *actions, size_t count, size_t index);
 
 /* ---- draft.c: rows of actions that grow ---- */
 
@@ -64,6 +72,9 @@ weft_status wf_draft_finish(struct wf_draft *draft, const char *name,
 
 /* ---- names.c ---- */
 
+/* As weft_action_name, for the kinds of texts too. */
+const char *wf_text_kind_name(int kind);
+
 /* Append "2F0"; with NEXT, which may be NULL, "(0F5;7B3)OVERLAP_F_B" if the two belong together. */
 void wf_action_add(struct wf_text *out, const weft_action *action, const weft_action *next);
 
@@ -78,11 +89,19 @@ wf_generator wf_gpipe, wf_1f1b, wf_looped_bfs, wf_interleaved, wf_zb1p, wf_zbv, 
 
 /* ---- valid.c ---- */
 
-/* Find the ranks of stages, and the first violation. */
+/* Find the ranks of stages, and the first violation.  Drops waits. */
 weft_status wf_schedule_validate(weft_schedule *schedule) WF_NODISCARD;
 /* WEFT_ERR_INVALID "rank 2, action 5 (3B1): ..." about action INDEX of all actions. */
 weft_status wf_schedule_refuse(const weft_schedule *schedule, size_t index, const char *format, ...)
     WF_PRINTF(3, 4);
+
+/* ---- waits.c ---- */
+
+void wf_waits_drop(weft_schedule *schedule);
+/* Append the waits that stand behind ACTION, each after a comma; at the end of a row, those that
+ * are left. */
+void wf_waits_add(struct wf_text *out, const weft_schedule *schedule, const weft_action *action);
+void wf_waits_end(struct wf_text *out, const weft_schedule *schedule, int32_t rank);
 
 /* ---- messages.c ---- */
 

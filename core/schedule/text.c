@@ -4,7 +4,8 @@
  *     field  = [ action | "(" action ";" action ")OVERLAP_F_B" ]    nothing: an idle slot
  *     action = STAGE KIND [ MICROBATCH ]
  *
- * A field may stand in quotes, and blanks around it.  Empty lines at the end are ignored. */
+ * A single action may be a wait (waits.c).  A field may stand in quotes, and blanks around it.
+ * Empty lines at the end are ignored. */
 #include "schedule.h"
 
 #include <string.h>
@@ -36,16 +37,16 @@ static weft_status read_kind(struct reader *r, uint8_t *out)
 {
     const char *found = NULL;
 
-    for (int kind = 0; kind < WEFT_ACTION_KINDS; kind++) {
-        const char *name = weft_action_name((enum weft_action_kind)kind);
+    for (int kind = 0; kind < WF_TEXT_KINDS; kind++) {
+        const char *name = wf_text_kind_name(kind);
         if (strncmp(r->scan.text + r->scan.at, name, strlen(name)) != 0) continue;
         if (found != NULL && strlen(found) > strlen(name)) continue;
         found = name;
         *out = (uint8_t)kind;
     }
     if (found == NULL)
-        return expected(r, "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD or "
-                           "REDUCE_GRAD");
+        return expected(r, "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, "
+                           "REDUCE_GRAD, WAIT_SEND_F, WAIT_SEND_B or WAIT_REDUCE_GRAD");
     r->scan.at += strlen(found);
     return WEFT_OK;
 }
@@ -55,7 +56,9 @@ static weft_status read_action(struct reader *r, weft_action *out)
     *out = (weft_action){.microbatch = -1};
     WF_TRY(read_number(r, "a stage", &out->stage));
     WF_TRY(read_kind(r, &out->kind));
-    if (out->kind <= WEFT_ACTION_RECV_B) return read_number(r, "a microbatch", &out->microbatch);
+    if (out->kind <= WEFT_ACTION_RECV_B || out->kind == WF_WAIT_SEND_F ||
+        out->kind == WF_WAIT_SEND_B)
+        return read_number(r, "a microbatch", &out->microbatch);
     return WEFT_OK;
 }
 
@@ -78,6 +81,9 @@ static weft_status read_field(struct reader *r)
     if (!wf_scan_char(&r->scan, ';')) return expected(r, ";");
     WF_TRY(read_action(r, &b));
     if (!wf_scan_word(&r->scan, ")OVERLAP_F_B")) return expected(r, ")OVERLAP_F_B");
+    if (a.kind >= WEFT_ACTION_KINDS || b.kind >= WEFT_ACTION_KINDS) /* a wait is dropped alone */
+        return wf_scan_refuse(&r->scan, "schedule",
+                              "OVERLAP_F_B takes one forward and one backward");
     a.with_next = 1;
     wf_draft_add(&r->draft, r->rank, a);
     wf_draft_add(&r->draft, r->rank, b);
@@ -124,21 +130,36 @@ weft_status weft_schedule_parse(const char *text, weft_schedule **out)
     return status;
 }
 
-weft_status weft_schedule_print(const weft_schedule *schedule, char *buffer, size_t capacity,
-                                size_t *length)
+static weft_status print(const weft_schedule *schedule, const char *function, bool with_waits,
+                         char *buffer, size_t capacity, size_t *length)
 {
     struct wf_text text = {0};
 
-    WF_TRY(wf_require(schedule, "weft_schedule_print: schedule"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_schedule_print: buffer"));
+    WF_TRY(wf_fail_named(wf_require(schedule, "schedule"), function));
+    if (capacity > 0) WF_TRY(wf_fail_named(wf_require(buffer, "buffer"), function));
     for (int32_t r = 0; r < schedule->ranks; r++) {
         for (size_t i = schedule->first[r]; i < schedule->first[r + 1]; i++) {
             const weft_action *a = &schedule->actions[i];
             if (i > schedule->first[r]) wf_text_char(&text, ',');
             wf_action_add(&text, a, a + 1);
+            if (with_waits) wf_waits_add(&text, schedule, a);
+            if (with_waits && a->with_next != 0) wf_waits_add(&text, schedule, a + 1);
             i += a->with_next;
         }
+        if (with_waits) wf_waits_end(&text, schedule, r);
         wf_text_char(&text, '\n');
     }
     return wf_text_copy_out(&text, buffer, capacity, length);
+}
+
+weft_status weft_schedule_print(const weft_schedule *schedule, char *buffer, size_t capacity,
+                                size_t *length)
+{
+    return print(schedule, "weft_schedule_print", false, buffer, capacity, length);
+}
+
+weft_status weft_schedule_print_waits(const weft_schedule *schedule, char *buffer, size_t capacity,
+                                      size_t *length)
+{
+    return print(schedule, "weft_schedule_print_waits", true, buffer, capacity, length);
 }

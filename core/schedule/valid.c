@@ -14,13 +14,13 @@ enum {
 };
 
 struct stage_state {
-    bool gathered, reduced;
-    int32_t weights; /* microbatches whose gradients of weights are computed */
+    bool gathered, reduced, awaited; /* AWAITED: the reduction */
+    int32_t weights;                 /* microbatches whose gradients of weights are computed */
 };
 
 struct checker {
     const weft_schedule *schedule;
-    uint8_t *cells; /* by stage and microbatch */
+    uint16_t *cells; /* by stage and microbatch */
     struct stage_state *stages;
     bool messages; /* the schedule has sends and receives */
 };
@@ -50,31 +50,29 @@ weft_status wf_schedule_refuse(const weft_schedule *s, size_t index, const char 
 
 /* ---- sizes, and the ranks of stages ---- */
 
-/* There are fewer forwards than stages times microbatches: name the first that is missing.  SEEN
- * has more bytes than there are forwards. */
-static weft_status fail_missing(const weft_schedule *s, size_t forwards, uint8_t *seen)
+/* There are fewer forwards than stages times microbatches: name the first that is missing.  COUNTS
+ * has more elements than there are forwards, so one of them belongs to a stage that lacks some. */
+static weft_status fail_missing(const weft_schedule *s, size_t forwards, uint32_t *counts)
 {
     size_t count = s->first[s->ranks], stage = 0, microbatch = 0;
 
-    for (;; stage++) {
-        size_t have = 0;
-        bool any = false;
-        memset(seen, 0, forwards + 1);
-        for (size_t i = 0; i < count; i++) {
-            const weft_action *a = &s->actions[i];
-            if (a->kind != WEFT_ACTION_F || (size_t)a->stage != stage) continue;
-            any = true;
-            if ((size_t)a->microbatch <= forwards && !seen[a->microbatch]) {
-                seen[a->microbatch] = 1;
-                have++;
-            }
-        }
-        if (!any)
-            return wf_fail(WEFT_ERR_INVALID, "schedule: no rank has a forward of stage %zu of %d",
-                           stage, s->stages);
-        if (have < (size_t)s->microbatches) break;
+    memset(counts, 0, (forwards + 1) * sizeof *counts);
+    for (size_t i = 0; i < count; i++)
+        if (s->actions[i].kind == WEFT_ACTION_F && (size_t)s->actions[i].stage <= forwards)
+            counts[s->actions[i].stage]++;
+    while (counts[stage] > 0 && counts[stage] >= (uint32_t)s->microbatches)
+        stage++;
+    if (counts[stage] == 0)
+        return wf_fail(WEFT_ERR_INVALID, "schedule: no rank has a forward of stage %zu of %d",
+                       stage, s->stages);
+    memset(counts, 0, (forwards + 1) * sizeof *counts);
+    for (size_t i = 0; i < count; i++) {
+        const weft_action *a = &s->actions[i];
+        if (a->kind == WEFT_ACTION_F && (size_t)a->stage == stage &&
+            (size_t)a->microbatch <= forwards)
+            counts[a->microbatch]++;
     }
-    while (seen[microbatch])
+    while (counts[microbatch] > 0)
         microbatch++;
     return wf_fail(WEFT_ERR_INVALID, "schedule: %zuF%zu is missing; there are %d microbatches",
                    stage, microbatch, s->microbatches);
@@ -84,7 +82,7 @@ static weft_status find_sizes(weft_schedule *s)
 {
     size_t forwards = 0;
     weft_status status;
-    uint8_t *seen;
+    uint32_t *counts;
 
     for (int32_t r = 0; r < s->ranks; r++)
         if (s->first[r] == s->first[r + 1])
@@ -96,10 +94,10 @@ static weft_status find_sizes(weft_schedule *s)
         forwards += a->kind == WEFT_ACTION_F;
     }
     if ((uint64_t)s->stages * (uint64_t)s->microbatches <= forwards && forwards > 0) return WEFT_OK;
-    seen = wf_alloc(forwards + 1);
-    if (seen == NULL) return wf_fail_memory(forwards + 1);
-    status = fail_missing(s, forwards, seen);
-    wf_free(seen);
+    counts = wf_alloc((forwards + 1) * sizeof *counts);
+    if (counts == NULL) return wf_fail_memory((forwards + 1) * sizeof *counts);
+    status = fail_missing(s, forwards, counts);
+    wf_free(counts);
     return status;
 }
 
@@ -125,7 +123,7 @@ static weft_status find_ranks(weft_schedule *s)
 static weft_status check_compute(const struct checker *c, size_t index, const weft_action *a)
 {
     const weft_schedule *s = c->schedule;
-    uint8_t did = c->cells[wf_schedule_cell(s, a)];
+    uint16_t did = c->cells[wf_schedule_cell(s, a)];
     bool forward = a->kind == WEFT_ACTION_F, weights = a->kind == WEFT_ACTION_W;
 
     if (s->sharded && !c->stages[a->stage].gathered)
@@ -149,7 +147,7 @@ static weft_status check_compute(const struct checker *c, size_t index, const we
 static weft_status check_message(const struct checker *c, size_t index, const weft_action *a)
 {
     const weft_schedule *s = c->schedule;
-    uint8_t did = c->cells[wf_schedule_cell(s, a)];
+    uint16_t did = c->cells[wf_schedule_cell(s, a)];
     bool up = a->kind == WEFT_ACTION_SEND_F || a->kind == WEFT_ACTION_RECV_B;
 
     if (wf_schedule_peer(s, a->stage, up ? 1 : -1) < 0)
@@ -159,6 +157,15 @@ static weft_status check_message(const struct checker *c, size_t index, const we
     if (a->kind == WEFT_ACTION_SEND_B && !(did & (DID_B | DID_I)))
         return wf_schedule_refuse(s, index, "no backward of it comes before");
     return WEFT_OK;
+}
+
+static weft_status check_wait(const struct checker *c, size_t index, const weft_action *a)
+{
+    uint8_t kind = a->kind == WF_WAIT_SEND_F ? WEFT_ACTION_SEND_F : WEFT_ACTION_SEND_B;
+
+    if (c->cells[wf_schedule_cell(c->schedule, a)] >> kind & 1) return WEFT_OK;
+    return wf_schedule_refuse(c->schedule, index, "no %d%s%d comes before it", a->stage,
+                              weft_action_name((enum weft_action_kind)kind), a->microbatch);
 }
 
 static weft_status check_stage(const struct checker *c, size_t index, const weft_action *a)
@@ -175,8 +182,14 @@ static weft_status check_stage(const struct checker *c, size_t index, const weft
     if (a->kind == WEFT_ACTION_REDUCE_GRAD && stage->weights < s->microbatches)
         return wf_schedule_refuse(s, index, "gradients of %d microbatches are missing",
                                   s->microbatches - stage->weights);
+    if (a->kind == WF_WAIT_REDUCE_GRAD && !stage->reduced)
+        return wf_schedule_refuse(s, index, "no %dREDUCE_GRAD comes before it", a->stage);
+    if (a->kind == WF_WAIT_REDUCE_GRAD && stage->awaited)
+        return wf_schedule_refuse(s, index, "the action comes twice");
     if (a->kind == WEFT_ACTION_REDUCE_GRAD)
         stage->reduced = true;
+    else if (a->kind == WF_WAIT_REDUCE_GRAD)
+        stage->awaited = true;
     else
         stage->gathered = a->kind == WEFT_ACTION_UNSHARD;
     return WEFT_OK;
@@ -201,14 +214,18 @@ static weft_status check_action(const struct checker *c, size_t index, size_t en
 {
     const weft_schedule *s = c->schedule;
     const weft_action *a = &s->actions[index];
-    uint8_t *did;
+    bool waits = a->kind == WF_WAIT_SEND_F || a->kind == WF_WAIT_SEND_B;
+    uint16_t *did;
 
     if (a->with_next != 0) WF_TRY(check_pair(s, index, end));
-    if (a->kind > WEFT_ACTION_RECV_B) return check_stage(c, index, a);
+    if (a->kind > WEFT_ACTION_RECV_B && !waits) return check_stage(c, index, a);
     did = &c->cells[wf_schedule_cell(s, a)];
     if (*did >> a->kind & 1) return wf_schedule_refuse(s, index, "the action comes twice");
-    WF_TRY(wf_action_computes(a) ? check_compute(c, index, a) : check_message(c, index, a));
-    *did |= (uint8_t)(1 << a->kind);
+    if (wf_action_computes(a))
+        WF_TRY(check_compute(c, index, a));
+    else
+        WF_TRY(waits ? check_wait(c, index, a) : check_message(c, index, a));
+    *did |= (uint16_t)(1 << a->kind);
     if (a->kind == WEFT_ACTION_B || a->kind == WEFT_ACTION_W) c->stages[a->stage].weights++;
     return WEFT_OK;
 }
@@ -219,7 +236,7 @@ static weft_status check_complete(const struct checker *c, int32_t stage, int32_
 {
     const weft_schedule *s = c->schedule;
     weft_action at = {.stage = stage, .microbatch = microbatch};
-    uint8_t did = c->cells[wf_schedule_cell(s, &at)];
+    uint16_t did = c->cells[wf_schedule_cell(s, &at)];
     const char *missing = NULL;
 
     if (!(did & DID_F))
@@ -267,11 +284,12 @@ weft_status wf_schedule_validate(weft_schedule *s)
     for (int32_t stage = 1; stage < s->stages; stage++)
         alone &= wf_schedule_peer(s, stage, -1) < 0;
     s->lowered = c.messages || alone;
-    c.cells = wf_calloc((size_t)s->stages, (size_t)s->microbatches);
+    c.cells = wf_calloc((size_t)s->stages * (size_t)s->microbatches, sizeof *c.cells);
     c.stages = wf_calloc((size_t)s->stages, sizeof *c.stages);
     status =
         c.cells != NULL && c.stages != NULL ? check_all(&c) : wf_fail_memory((size_t)s->stages);
     wf_free(c.cells);
     wf_free(c.stages);
+    wf_waits_drop(s);
     return status;
 }

@@ -5,6 +5,7 @@
  *     gpt                              one rank, for comparison
  *     weft run -n 8 gpt --mesh dp=2,cp=2,tp=2 [--sp]    context and tensor parallel: parallel.c
  *     weft run -n 4 gpt --schedule zbv                  a pipeline of stages: pipeline.c
+ *     gpt --times FILE --for dp=2,tp=2 [--mesh dp=1]    what `weft step FILE` predicts for a mesh
  *
  * This file has the distribution; kernels.c has the model and computes on the host, so a CPU
  * backend is needed.  The loss is the same for every mesh, up to rounding. */
@@ -12,12 +13,12 @@
 #include "pipeline.h"
 
 #include <string.h>
-#include <time.h>
 
 weft_context *ctx;
 weft_mesh *mesh;
 weft_fsdp *fsdp;
 struct block blocks[BLOCKS];
+struct times times;
 
 /* ---- distribution: 1. where parameters are ---- */
 
@@ -93,8 +94,12 @@ static void forward_all(struct batch *batch)
     const float *whole[MOST_PARAMETERS];
 
     for (int b = 0; b + 1 < BLOCKS; b++) { /* the head is done in the backward pass */
+        double begun;
+
         gather(&blocks[b], WEFT_FSDP_FORWARD, whole);
+        begun = seconds_now();
         forward(b, whole, batch);
+        times_add(&times, FORWARD, b, seconds_now() - begun, 1);
         MUST(weft_fsdp_reshard(blocks[b].group));
     }
 }
@@ -106,12 +111,16 @@ static float backward_all(struct batch *batch)
     weft_tensor *gradients[MOST_PARAMETERS];
 
     for (int b = BLOCKS - 1; b >= 0; b--) {
+        double begun;
+
         gather(&blocks[b], WEFT_FSDP_BACKWARD, whole);
         for (int i = 0; i < blocks[b].count; i++) {
             MUST(weft_fsdp_gradient_create(blocks[b].group, (uint32_t)i, &gradients[i]));
             memory[i] = weft_tensor_memory(gradients[i]);
         }
+        begun = seconds_now();
         loss += backward(b, whole, memory, batch);
+        times_add_backward(&times, b, seconds_now() - begun);
         MUST(weft_fsdp_reduce_begin(blocks[b].group, gradients, 0));
         for (int i = 0; i < blocks[b].count; i++)
             weft_tensor_release(&gradients[i]);
@@ -133,6 +142,7 @@ void update_all(int step)
     MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
     for (int b = BLOCKS - 1; b >= 0; b--) {
         const struct block *block = &blocks[b];
+        double begun = seconds_now();
 
         for (int i = 0; i < block->count; i++)
             adamw(weft_tensor_shard(block->stored[i])->elements,
@@ -140,6 +150,7 @@ void update_all(int step)
                   weft_tensor_memory(weft_fsdp_gradient(block->group, (uint32_t)i)),
                   weft_tensor_memory(block->first[i]), weft_tensor_memory(block->second[i]), step);
         MUST(weft_fsdp_gradients_clear(block->group));
+        times_add(&times, UPDATE, b, seconds_now() - begun, 1);
     }
 }
 
@@ -152,27 +163,22 @@ static float mean_of(float loss)
 
 /* ---- the program ---- */
 
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void train(struct batch *batch, int64_t first)
+static void train(struct batch *batch, int64_t first, int steps)
 {
     weft_counts counts = {.struct_size = sizeof counts};
     weft_memory_info memory = {.struct_size = sizeof memory};
-    double begun = seconds();
+    double begun = seconds_now();
     float loss = 0;
 
     MUST(weft_counts_begin(ctx, &counts));
-    for (int step = 1; step <= STEPS; step++) {
+    for (int step = 1; step <= steps; step++) {
+        double step_begun = seconds_now();
+
         batch_fill(batch, (int64_t)step * SEQUENCES + first);
         forward_all(batch);
         loss = mean_of(backward_all(batch));
         update_all(step);
+        times_end_step(&times, seconds_now() - step_begun);
         if (weft_rank(ctx) == 0 && step % 10 == 0)
             printf("step %d loss %.6f\n", step, (double)loss);
     }
@@ -180,8 +186,9 @@ static void train(struct batch *batch, int64_t first)
     MUST(weft_memory_get(ctx, &memory));
     if (weft_rank(ctx) != 0) return;
     printf("%.0f tokens/s, %llu bytes received a step, %llu bytes of memory at most\n",
-           STEPS * SEQUENCES * LENGTH / (seconds() - begun),
-           (unsigned long long)counts.received / STEPS, (unsigned long long)memory.bytes_peak);
+           steps * SEQUENCES * LENGTH / (seconds_now() - begun),
+           (unsigned long long)counts.received / (unsigned)steps,
+           (unsigned long long)memory.bytes_peak);
 }
 
 void end_block(struct block *block)
@@ -194,42 +201,61 @@ void end_block(struct block *block)
     }
 }
 
-int main(int argc, char **argv)
+static void train_sharded(const char *given, int steps)
 {
     struct batch *batch;
     char text[32];
 
-    if (argc > 1 && strcmp(argv[1], "--schedule") == 0) return pipeline_main(argc, argv);
-    MUST(weft_init(NULL, &ctx));
-    if (argc > 2 && strcmp(argv[1], "--mesh") == 0) {
-        bool is_split = argc > 3 && strcmp(argv[3], "--sp") == 0;
-
-        if (argc > 3 + is_split) {
-            fprintf(stderr, "%s is not known\n", argv[3 + is_split]);
-            return EXIT_FAILURE;
-        }
-        train_parallel(argv[2], is_split, STEPS);
-        weft_context_release(&ctx);
-        return EXIT_SUCCESS;
-    }
     snprintf(text, sizeof text, "dp=%d", weft_size(ctx));
-    MUST(weft_mesh_parse(argc > 1 ? argv[1] : text, &mesh));
+    MUST(weft_mesh_parse(given != NULL ? given : text, &mesh));
     if (weft_mesh_size(mesh) != weft_size(ctx) || SEQUENCES % weft_size(ctx) != 0) {
         fprintf(stderr, "the mesh must have all ranks, and their number must divide %d\n",
                 SEQUENCES);
-        return EXIT_FAILURE;
+        exit(EXIT_FAILURE);
     }
     batch = batch_create(SEQUENCES / weft_size(ctx));
     MUST(weft_fsdp_create(ctx, NULL, &fsdp));
     for (int b = 0; b < BLOCKS; b++)
         make_block(b, weft_mesh_axes(mesh) > 1 ? "rep" : NULL);
     set_prefetch();
-    train(batch, (int64_t)weft_rank(ctx) * batch->count);
+    train(batch, (int64_t)weft_rank(ctx) * batch->count, steps);
     for (int b = 0; b < BLOCKS; b++)
         end_block(&blocks[b]);
     weft_fsdp_release(&fsdp);
     batch_free(batch);
     weft_mesh_release(&mesh);
+}
+
+/* Print the time of a step and, if wanted, write what was measured. */
+static bool report(const struct arguments *given)
+{
+    weft_mesh *target = NULL;
+    bool written;
+
+    MUST(times_sum(ctx, &times));
+    if (weft_rank(ctx) != 0) return true;
+    printf("median step %.0f us\n", times_step_us(&times));
+    if (given->times == NULL) return true;
+    MUST(weft_mesh_parse(given->target != NULL ? given->target : "dp=1", &target));
+    written = weft_size(ctx) == 1 && times_write_mesh(&times, SEQUENCES, axis_size(target, "dp"),
+                                                      axis_size(target, "tp"), given->times);
+    weft_mesh_release(&target);
+    if (!written) fprintf(stderr, "%s is written by one rank, if it can be\n", given->times);
+    return written;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments given = arguments_of(argc, argv);
+    bool written;
+
+    if (given.schedule != NULL) return pipeline_main(&given);
+    MUST(weft_init(NULL, &ctx));
+    if (given.is_parallel)
+        train_parallel(given.mesh, given.is_split, given.steps);
+    else
+        train_sharded(given.mesh, given.steps);
+    written = report(&given);
     weft_context_release(&ctx);
-    return EXIT_SUCCESS;
+    return written ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -4,6 +4,7 @@
 #define EXAMPLES_GPT_GPT_H
 
 #include "kernels.h"
+#include "times.h"
 
 #include <weft/weft.h>
 
@@ -33,6 +34,7 @@ extern weft_context *ctx;
 extern weft_mesh *mesh;
 extern weft_fsdp *fsdp;
 extern struct block blocks[BLOCKS];
+extern struct times times;
 
 /* REPLICAS names the axis along which gradients are averaged besides "dp"; NULL: none. */
 void make_block(int index, const char *replicas);
@@ -47,5 +49,7 @@ void end_block(struct block *block);
 /* Train on the mesh TEXT, which has some of the axes dp, cp and tp; with IS_SPLIT, the ranks of tp
  * also share the rows between their matmuls. */
 void train_parallel(const char *text, bool is_split, int steps);
+/* The size of the axis NAME of GIVEN; 1 without it. */
+int axis_size(const weft_mesh *given, const char *name);
 
 #endif

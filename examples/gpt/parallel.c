@@ -21,7 +21,7 @@ struct job {
     float *last, *slope; /* own rows: the input of the head, and the slope */
 };
 
-static int axis_size(const weft_mesh *given, const char *name)
+int axis_size(const weft_mesh *given, const char *name)
 {
     int32_t axis;
 
@@ -165,11 +165,15 @@ static void forward_parallel(struct job *job)
     for (int b = 0; b + 1 < BLOCKS; b++) { /* the head is done in the backward pass */
         float *next = b == LAYERS ? job->last : job->layers[b].x;
 
+        double begun;
+
         gather(&blocks[b], WEFT_FSDP_FORWARD, whole);
+        begun = seconds_now();
         if (b == 0)
             embed_part(job, whole, next);
         else
             layer_forward_part(&job->part, whole, &job->layers[b - 1], next);
+        times_add(&times, FORWARD, b, seconds_now() - begun, 1);
         MUST(weft_fsdp_reshard(blocks[b].group));
     }
 }
@@ -202,13 +206,16 @@ static float backward_parallel(struct job *job)
 
     for (int b = BLOCKS - 1; b >= 0; b--) {
         const struct parameter *p = parameters_of(b, &blocks[b].count);
+        double begun;
 
         gather(&blocks[b], WEFT_FSDP_BACKWARD, whole);
         for (int i = 0; i < blocks[b].count; i++) {
             MUST(weft_fsdp_gradient_create(blocks[b].group, (uint32_t)i, &gradients[i]));
             memory[i] = weft_tensor_memory(gradients[i]);
         }
+        begun = seconds_now();
         loss += backward_block(job, b, whole, memory);
+        times_add_backward(&times, b, seconds_now() - begun);
         for (int i = 0; i < blocks[b].count; i++)
             add_rows_of_tp(job, &p[i], memory[i]);
         MUST(weft_fsdp_reduce_begin(blocks[b].group, gradients, 0));
@@ -246,12 +253,14 @@ void train_parallel(const char *text, bool is_split, int steps)
         make_block(b, "cp");
     set_prefetch();
     for (int step = 1; step <= steps; step++) {
+        double begun = seconds_now();
         float loss;
 
         batch_fill(job.batch, (int64_t)step * SEQUENCES + job.coord[0] * job.part.count);
         forward_parallel(&job);
         loss = loss_of_all(&job, backward_parallel(&job));
         update_all(step);
+        times_end_step(&times, seconds_now() - begun);
         if (weft_rank(ctx) == 0 && step % 10 == 0)
             printf("step %d loss %.6f\n", step, (double)loss);
     }

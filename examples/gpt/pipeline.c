@@ -12,7 +12,6 @@
 #include "pipeline.h"
 
 #include "gpt.h"
-#include "times.h"
 
 #include <string.h>
 
@@ -36,16 +35,21 @@ struct model {
     struct batch *batch; /* one microbatch */
     int64_t sequence;    /* the first of this step and pipeline */
     float loss;          /* sum over microbatches; the last stage has it */
-    struct times times;
 };
 
 /* ---- distribution: 1. which stage has which blocks ---- */
 
-/* The first stage has the embedding, the last one the head; some have none. */
+/* The first stage has the embedding, the last one the head.  Layers are dealt evenly, as `weft
+ * step` does: the first stages have one more, and if there are more stages than layers, the last
+ * stages have none. */
 static int32_t stage_of(const struct model *model, int block)
 {
-    if (model->stages <= BLOCKS) return block * model->stages / BLOCKS;
-    return block * (model->stages - 1) / (BLOCKS - 1);
+    int32_t layer = block - 1, each = LAYERS / model->stages, more = LAYERS % model->stages;
+
+    if (block == 0) return 0;
+    if (block == BLOCKS - 1) return model->stages - 1;
+    if (layer < more * (each + 1)) return layer / (each + 1);
+    return more + (layer - more * (each + 1)) / each;
 }
 
 static bool has_block(const struct model *model, const weft_schedule *schedule, int block)
@@ -129,17 +133,15 @@ static weft_status take_gradients(struct model *model, int index, bool wanted, f
 /* ---- distribution: 3. the computation of a stage ---- */
 
 /* Note the time of BLOCK, which has begun at BEGUN.  A backward action computes forward AGAIN. */
-static void note_time(struct model *model, const weft_pipeline_call *call, int block, double begun,
-                      bool again)
+static void note_time(const weft_pipeline_call *call, int block, double begun, bool again)
 {
     double taken = seconds_now() - begun;
 
-    if (call->kind == WEFT_ACTION_F) times_add(&model->times, FORWARD, block, taken, 1);
+    if (call->kind == WEFT_ACTION_F) times_add(&times, FORWARD, block, taken, 1);
     if (call->kind == WEFT_ACTION_B) taken /= 2; /* half for each of the two parts */
-    if ((call->parts & WEFT_PIPELINE_INPUTS) != 0)
-        times_add(&model->times, INPUTS, block, taken, !again);
+    if ((call->parts & WEFT_PIPELINE_INPUTS) != 0) times_add(&times, INPUTS, block, taken, !again);
     if ((call->parts & WEFT_PIPELINE_WEIGHTS) != 0)
-        times_add(&model->times, WEIGHTS, block, taken, !again);
+        times_add(&times, WEIGHTS, block, taken, !again);
 }
 
 /* Set the input of each block of the stage, and the output of the stage. */
@@ -160,7 +162,7 @@ static weft_status compute_inside(struct model *model, const weft_pipeline_call 
 
         TRY(take_parameters(&blocks[next], whole));
         forward(next, whole, batch);
-        note_time(model, call, next, begun, true);
+        note_time(call, next, begun, true);
     }
     if (out != NULL) memcpy(out, batch->inputs[next], bytes);
     return WEFT_OK;
@@ -195,7 +197,7 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
         TRY(take_gradients(model, b, wanted, gradients));
         loss = backward(b, whole, gradients, batch);
         if (wanted) model->loss += loss;
-        note_time(model, call, b, begun, false);
+        note_time(call, b, begun, false);
     }
     if (call->d_inputs != NULL) memcpy(call->d_inputs[0].memory, batch->slope, bytes);
     return WEFT_OK;
@@ -243,7 +245,7 @@ static void update(struct model *model, int step)
                   weft_tensor_memory(weft_fsdp_gradient(block->group, (uint32_t)i)),
                   weft_tensor_memory(block->first[i]), weft_tensor_memory(block->second[i]), step);
         MUST(weft_fsdp_gradients_clear(block->group));
-        times_add(&model->times, UPDATE, b, seconds_now() - begun, 1);
+        times_add(&times, UPDATE, b, seconds_now() - begun, 1);
     }
 }
 
@@ -268,54 +270,13 @@ static void train(struct model *model, weft_pipeline *pipeline, int32_t share, i
         MUST(weft_pipeline_run(pipeline));
         loss = mean_of(model);
         update(model, step);
-        if (step > 1) model->times.step += (float)(seconds_now() - begun), model->times.steps++;
+        times_end_step(&times, seconds_now() - begun);
         if (weft_rank(ctx) == 0 && step % 10 == 0)
             printf("step %d loss %.6f\n", step, (double)loss);
     }
 }
 
 /* ---- the program ---- */
-
-struct arguments {
-    const char *schedule, *mesh, *times; /* NULL: not given */
-    int32_t chunks, microbatches;        /* 0: the default */
-    int32_t steps;
-};
-
-static int32_t number_of(const char *text)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    if (*end != '\0' || value < 1 || value > 1 << 20) {
-        fprintf(stderr, "%s is not a number of 1 or more\n", text);
-        exit(EXIT_FAILURE);
-    }
-    return (int32_t)value;
-}
-
-static struct arguments arguments_of(int argc, char **argv)
-{
-    struct arguments given = {.steps = STEPS};
-
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-        if (strcmp(argv[i], "--schedule") == 0)
-            given.schedule = value, i++;
-        else if (strcmp(argv[i], "--chunks") == 0)
-            given.chunks = number_of(value), i++;
-        else if (strcmp(argv[i], "--microbatches") == 0)
-            given.microbatches = number_of(value), i++;
-        else if (strcmp(argv[i], "--times") == 0)
-            given.times = value, i++;
-        else if (strcmp(argv[i], "--steps") == 0)
-            given.steps = number_of(value), i++;
-        else
-            given.mesh = argv[i];
-    }
-    return given;
-}
 
 /* The mesh has the axes pp, along which stages are, and dp; without one of them, it has one rank.
  */
@@ -357,9 +318,8 @@ static weft_schedule *make_schedule(struct model *model, const struct arguments 
     return schedule;
 }
 
-int pipeline_main(int argc, char **argv)
+int pipeline_main(const struct arguments *given)
 {
-    struct arguments given = arguments_of(argc, argv);
     struct model model = {0};
     weft_pipeline_options options = {.struct_size = sizeof options,
                                      .user = &model,
@@ -374,8 +334,8 @@ int pipeline_main(int argc, char **argv)
     weft_schedule *schedule;
 
     MUST(weft_init(NULL, &ctx));
-    make_mesh(&model, given.mesh);
-    schedule = make_schedule(&model, &given);
+    make_mesh(&model, given->mesh);
+    schedule = make_schedule(&model, given);
     MUST(weft_fsdp_create(ctx, NULL, &fsdp));
     for (int b = 0; b < BLOCKS; b++)
         if (has_block(&model, schedule, b)) {
@@ -384,11 +344,12 @@ int pipeline_main(int argc, char **argv)
         }
     MUST(weft_pipeline_create(model.line, schedule, &options, &pipeline));
     MUST(weft_mesh_coord_of(mesh, weft_rank(ctx), coord));
-    train(&model, pipeline, coord[0], given.steps);
-    MUST(times_sum(ctx, &model.times));
-    if (weft_rank(ctx) == 0 && given.times != NULL &&
-        !times_write(&model.times, model.batch->count, given.times))
-        fprintf(stderr, "%s cannot be written\n", given.times);
+    train(&model, pipeline, coord[0], given->steps);
+    MUST(times_sum(ctx, &times));
+    if (weft_rank(ctx) == 0) printf("median step %.0f us\n", times_step_us(&times));
+    if (weft_rank(ctx) == 0 && given->times != NULL &&
+        !times_write(&times, model.batch->count, given->times))
+        fprintf(stderr, "%s cannot be written\n", given->times);
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&schedule);
     for (int b = 0; b < BLOCKS; b++) {

@@ -2,8 +2,9 @@
 #ifndef EXAMPLES_GPT_PIPELINE_H
 #define EXAMPLES_GPT_PIPELINE_H
 
-/* gpt --schedule NAME [--chunks V] [--microbatches M] [--steps N] [--times FILE] [MESH]; the exit
- * code. */
-int pipeline_main(int argc, char **argv);
+#include "arguments.h"
+
+/* Train as GIVEN says, and return the exit code. */
+int pipeline_main(const struct arguments *given);
 
 #endif

@@ -111,6 +111,55 @@ struct wk_draw_args {
     struct wk_buffers buffers; /* targets */
 };
 
+#define WK_SPAN_ELEMENTS 8192u /* maximum elements of a span that one block works on */
+
+/* COUNT elements of a span, from element FIRST on. */
+struct wk_span_tile {
+    uint64_t first;
+    uint32_t span, count, dtype, reserved;
+};
+
+enum wk_power { WK_POWER_ONE, WK_POWER_TWO, WK_POWER_ANY, WK_POWER_LARGEST };
+enum wk_nonfinite { WK_NONFINITE_SCALE, WK_NONFINITE_KEEP, WK_NONFINITE_ZERO };
+
+/* Powers: PARTIALS[b] is the sum of tile b.  Limits: *SUM is the sum of powers of all elements, and
+ * *NORM is set to their norm.  Clamps use MOST alone. */
+struct wk_spans_args {
+    const struct wk_span_tile *tiles;
+    const uint64_t *memory; /* the address of each span */
+    double *partials;
+    const double *sum;
+    double *norm;
+    double p, most;
+    uint32_t tile_count, power, nonfinite, reserved;
+};
+
+/* SUMS[b] combines PARTIALS from FIRST[b] to FIRST[b + 1]. */
+struct wk_span_sums_args {
+    const double *partials;
+    const uint32_t *first;
+    double *sums;
+    uint32_t power, reserved;
+};
+
+#define WK_SPAN_ADDRESSES 448u /* that arguments hold; arguments have at most 4096 bytes */
+
+/* Writes COUNT addresses of spans from entry FIRST of TABLE on. */
+struct wk_span_table_args {
+    uint64_t table, first, count;
+    uint64_t memory[WK_SPAN_ADDRESSES];
+};
+
+#define WK_MERGE_ROWS 32u /* that one block merges */
+
+/* Rows of weft_merge; addresses, and strides in elements.  Without LSE, OUT is added. */
+struct wk_merge_args {
+    uint64_t out, lse, total, total_lse;
+    int64_t out_stride[3], lse_stride[3], total_stride[3], total_lse_stride[3];
+    uint64_t rows, extent[2]; /* EXTENT: of the last two dimensions of rows */
+    uint32_t depth, reserved;
+};
+
 /* Writes COUNT buffer addresses from entry FIRST of TABLE on. */
 struct wk_table_args {
     uint64_t table, first, count;

@@ -4,6 +4,8 @@
 #include "elements.h"
 #include "regions_cast.h"
 #include "draws.h"
+#include "spans.h"
+#include "merges.h"
 #if !defined(__HIP__) /* no HIP plugin uses them */
 #include "signals.h"
 #endif

@@ -292,7 +292,11 @@ void *cp_tensors(struct world *w, int at)
     weft_cp_tensors tensors = {.struct_size = sizeof tensors};
 
     tensors.q = tensors.k = tensors.v = tensors.d_out = w->buffer;
-    tensors.out = tensors.lse = tensors.d_q = tensors.d_k = tensors.d_v = w->target;
+    tensors.out = w->targets[0];
+    tensors.lse = w->targets[1];
+    tensors.d_q = w->targets[2];
+    tensors.d_k = w->targets[3];
+    tensors.d_v = w->spare;
     return memcpy(options(w, at, 0), &tensors, sizeof tensors);
 }
 

@@ -14,6 +14,23 @@ static weft_schedule_info info_of(const weft_schedule *schedule)
     return info;
 }
 
+/* The text with waits is an equal schedule. */
+static void check_waits(const weft_schedule *schedule)
+{
+    weft_schedule *again = NULL;
+    size_t length;
+    char *text;
+
+    FUZZ_ASSERT(weft_schedule_print_waits(schedule, NULL, 0, &length) == WEFT_OK);
+    text = malloc(length + 1);
+    FUZZ_ASSERT(text != NULL &&
+                weft_schedule_print_waits(schedule, text, length + 1, NULL) == WEFT_OK);
+    FUZZ_ASSERT(weft_schedule_parse(text, &again) == WEFT_OK);
+    FUZZ_ASSERT(info_of(again).digest == info_of(schedule).digest);
+    weft_schedule_release(&again);
+    free(text);
+}
+
 static void check_schedule(const weft_schedule *schedule)
 {
     weft_schedule *again = NULL, *lowered = NULL;
@@ -27,6 +44,7 @@ static void check_schedule(const weft_schedule *schedule)
     FUZZ_ASSERT(weft_schedule_parse(text, &again) == WEFT_OK);
     FUZZ_ASSERT(info_of(again).digest == info_of(schedule).digest);
     FUZZ_ASSERT(weft_timeline_create(again, NULL, &timeline) == WEFT_OK);
+    check_waits(schedule);
     if (strpbrk(text, "SRU") == NULL) /* compute only */
         FUZZ_ASSERT(weft_schedule_lower(again, (uint32_t)length % 16, &lowered) == WEFT_OK);
     weft_timeline_release(&timeline);

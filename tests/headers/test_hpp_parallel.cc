@@ -120,6 +120,7 @@ int main()
     weft_cp_sizes sizes = weft::sized<weft_cp_sizes>();
     weft_cp_tensors tensors = weft::sized<weft_cp_tensors>();
     float values[4] = {1, 2, 3, 4}, shard[4] = {}, out[4] = {}, lse[4] = {};
+    float gradients[3][4] = {};
     int64_t shape[] = {1, 4};
 
     causal.mask = WEFT_CP_CAUSAL;
@@ -133,7 +134,9 @@ int main()
     tensors.q = tensors.k = tensors.v = tensors.d_out = shard;
     tensors.out = out;
     tensors.lse = lse;
-    tensors.d_q = tensors.d_k = tensors.d_v = values;
+    tensors.d_q = gradients[0];
+    tensors.d_k = gradients[1];
+    tensors.d_v = gradients[2];
     CHECK(cp.forward(tensors, refuse, nullptr).code() == WEFT_ERR_UNSUPPORTED);
     CHECK(cp.backward(tensors, refuse, nullptr).code() == WEFT_ERR_UNSUPPORTED);
     CHECK(weft::cp().forward(tensors, refuse, nullptr).code() == WEFT_ERR_INVALID);

@@ -19,6 +19,7 @@ int main()
     weft::timeline times = weft::timeline::create(zbv.lower(WEFT_LOWER_REDUCE).value()).value();
     CHECK(zbv.info()->stages == 4 && zbv.rank_of(3) == 0 && times.rank(1)->busy == 24);
     CHECK(weft::schedule::parse(zbv.text()->c_str())->info()->digest == zbv.info()->digest);
+    CHECK(zbv.text_with_waits().value() == zbv.text().value());
     CHECK(times.schedule().info()->lowered && times.info()->peak == 4 && !times.json()->empty());
     CHECK(zbv.actions(0)->second == 24 && zbv.actions(0)->first[0].kind == WEFT_ACTION_F);
     weft::schedule copy = zbv;

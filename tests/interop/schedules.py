@@ -48,10 +48,37 @@ def actions_of(text):
     return [[word for word in line.split(",") if word] for line in text.splitlines()]
 
 
-def check_ours(text, lowered, ranks, stages, microbatches):
+def rows_of(text):
+    return {rank: [theirs._Action.from_str(word) for word in row] for rank, row in enumerate(actions_of(text))}
+
+
+def write_rows(path, rows):
+    with open(path, "w", encoding="utf-8") as file:
+        for rank in sorted(rows):
+            file.write(",".join("" if action is None else str(action) for action in rows[rank]) + "\n")
+
+
+def check_waits(weft, words, rows, rank_of, stages, microbatches, folder):
+    """torch finds a wait for each send and reduction of weft's file; weft reads what torch lowers."""
+    if not hasattr(theirs, "_add_wait_send"):
+        return False
+    theirs._validate_send_waits(rows_of(run(weft, *words, "--reduce", "--waits")))
+    path = os.path.join(folder, "lowered.csv")
+    reduced = {rank: theirs._add_reduce_grad(list(row), microbatches) for rank, row in rows.items()}
+    write_rows(path, theirs._add_wait_send(theirs._add_send_recv(reduced, rank_of, stages)))
+    read = rows_of(run(weft, path, "--waits"))
+    theirs._validate_send_waits(read)
+    for rank, row in read.items():
+        count = {kind: sum(action.computation_type == kind for action in row)
+                 for kind in (theirs.REDUCE_GRAD, theirs.WAIT_REDUCE_GRAD)}
+        if len(set(count.values())) != 1 or 0 in count.values():
+            sys.exit(f"{words}: rank {rank} reduces and waits {count}")
+    return True
+
+
+def check_ours(weft, words, text, lowered, ranks, stages, microbatches, folder):
     """torch reads weft's TEXT, finds it valid, lowers it, and can carry both forms out."""
-    rows = {rank: [theirs._Action.from_str(word) for word in row]
-            for rank, row in enumerate(actions_of(text))}
+    rows = rows_of(text)
     count = sum(map(len, rows.values()))
     where = theirs._validate_schedule(rows, ranks, stages, microbatches)
 
@@ -59,12 +86,11 @@ def check_ours(text, lowered, ranks, stages, microbatches):
         return where[stage % stages]
 
     by_torch = theirs._add_send_recv(rows, rank_of, stages)
-    by_weft = {rank: [theirs._Action.from_str(word) for word in row]
-               for rank, row in enumerate(actions_of(lowered))}
+    by_weft = rows_of(lowered)
     if "OVERLAP" not in text:  # torch's simulator does not know pairs
         theirs._simulate_comms_compute(by_torch, rank_of, stages)
         theirs._simulate_comms_compute(by_weft, rank_of, stages)
-    return count
+    return count, check_waits(weft, words, rows_of(text), rank_of, stages, microbatches, folder)
 
 
 def check_theirs(weft, name, ranks, chunks, microbatches, ours, folder):
@@ -72,26 +98,25 @@ def check_theirs(weft, name, ranks, chunks, microbatches, ours, folder):
     kind = NAMES[name][0]
     schedule = kind([Stage(ranks, ranks * chunks, i) for i in range(chunks)], microbatches)
     path = os.path.join(folder, "theirs.csv")
-    with open(path, "w", encoding="utf-8") as file:
-        for rank in range(ranks):
-            row = schedule.pipeline_order[rank]
-            file.write(",".join("" if action is None else str(action) for action in row) + "\n")
+    write_rows(path, {rank: schedule.pipeline_order[rank] for rank in range(ranks)})
     if actions_of(run(weft, path)) != actions_of(ours):
         sys.exit(f"{name}, {ranks} ranks, {microbatches} microbatches: torch's schedule is another one")
 
 
 def main():
-    weft, count = sys.argv[1], 0
+    weft, count, with_waits = sys.argv[1], 0, False
     with tempfile.TemporaryDirectory() as folder:
         for name, (kind, chunks) in NAMES.items():
             for ranks, microbatches in SIZES:
                 words = (name, "--ranks", str(ranks), "--microbatches", str(microbatches))
                 ours = run(weft, *words)
                 lowered = run(weft, *words, "--lower")
-                count += check_ours(ours, lowered, ranks, ranks * chunks, microbatches)
+                more, with_waits = check_ours(weft, words, ours, lowered, ranks, ranks * chunks, microbatches, folder)
+                count += more
                 if kind is not None:
                     check_theirs(weft, name, ranks, chunks, microbatches, ours, folder)
-    print(f"schedules: {len(NAMES)} schedules of {len(SIZES)} sizes, {count} actions, both ways")
+    print(f"schedules: {len(NAMES)} schedules of {len(SIZES)} sizes, {count} actions, both ways, "
+          f"{'with' if with_waits else 'without'} waits")
 
 
 main()

@@ -276,11 +276,13 @@ static inline void kernel_einsum(const char *eq, const struct part *in, struct p
     result = strstr(text, "->");
     *result = '\0';
     result += 2;
-    for (const char *t = text; t != NULL; t = strchr(t, ',') != NULL ? strchr(t, ',') + 1 : NULL)
+    for (const char *t = text; t != NULL && count < 4;
+         t = strchr(t, ',') != NULL ? strchr(t, ',') + 1 : NULL)
         snprintf(terms[count++], sizeof terms[0], "%.*s", (int)strcspn(t, ","), t);
-    for (int k = 0; k < count; k++)
-        for (int d = 0; terms[k][d] != '\0'; d++)
-            size[(int)terms[k][d]] = in[k].shape[d];
+    for (int pass = 0; pass < 2; pass++) /* a size of 1 broadcasts */
+        for (int k = 0; k < count; k++)
+            for (int d = 0; terms[k][d] != '\0'; d++)
+                if (pass == 0 || in[k].size[d] != 1) size[(int)terms[k][d]] = in[k].shape[d];
     for (int l = 'a'; l <= 'z'; l++)
         for (int k = 0; k < count; k++)
             if (strchr(terms[k], l) != NULL && size[l] == 0) return;
@@ -289,7 +291,7 @@ static inline void kernel_einsum(const char *eq, const struct part *in, struct p
         double product = 1;
         for (int k = 0; k < count; k++) {
             for (int d = 0; terms[k][d] != '\0'; d++)
-                c[d] = at[(int)terms[k][d]];
+                c[d] = in[k].size[d] == 1 ? 0 : at[(int)terms[k][d]];
             product *= in[k].data[part_offset(&in[k], c)];
         }
         for (int d = 0; result[d] != '\0'; d++)

@@ -69,6 +69,69 @@ static inline void k_avg_pool_bwd(const weft_op_call *call, const struct part *i
     }
 }
 
+/* ---- another number of samples ---- */
+
+/* The share of sample I of FROM in sample J of TO. */
+static inline double sample_share(const weft_op_call *call, int64_t from, int64_t to, int64_t i,
+                                  int64_t j)
+{
+    const weft_op_attr *mode = kernel_attr(call, "mode");
+    double at = fmax(0, ((double)j + 0.5) * (double)from / (double)to - 0.5);
+    int64_t low = (int64_t)at, high = low + 1 < from ? low + 1 : from - 1;
+
+    if (strncmp(call->name, "adaptive", 8) == 0) {
+        int64_t start = j * from / to, end = ((j + 1) * from + to - 1) / to;
+        return i >= start && i < end ? 1 / (double)(end - start) : 0;
+    }
+    if (strcmp(mode->text, "nearest") == 0) return i == j * from / to;
+    return (i == low ? 1 - (at - (double)low) : 0) + (i == high ? at - (double)low : 0);
+}
+
+/* x[n c i] -> y[n c j] */
+static inline void k_resample(const weft_op_call *call, const struct part *in, struct part *out)
+{
+    for (int64_t k = 0; k < out->count; k++) {
+        int64_t c[3], j;
+        part_coord(out, k, c);
+        j = c[2];
+        for (c[2] = 0; c[2] < in->shape[2]; c[2]++)
+            out->data[k] += sample_share(call, in->shape[2], out->shape[2], c[2], j) *
+                            in->data[part_offset(in, c)];
+    }
+}
+
+/* g[n c j] x[n c i] -> d[n c i] */
+static inline void k_resample_bwd(const weft_op_call *call, const struct part *in, struct part *out)
+{
+    for (int64_t k = 0; k < in->count; k++) {
+        int64_t c[3], j;
+        part_coord(in, k, c);
+        j = c[2];
+        for (c[2] = 0; c[2] < out->shape[2]; c[2]++)
+            out->data[part_offset(out, c)] +=
+                sample_share(call, out->shape[2], in->shape[2], c[2], j) * in->data[k];
+    }
+}
+
+/* x[n c i] -> the largest element of each part, and where it is */
+static inline void k_adaptive_max_pool(const weft_op_call *call, const struct part *in,
+                                       struct part *out)
+{
+    for (int64_t k = 0; k < out->count; k++) {
+        int64_t c[3], j;
+        part_coord(out, k, c);
+        j = c[2];
+        out->data[k] = -INFINITY;
+        for (c[2] = 0; c[2] < in->shape[2]; c[2]++) {
+            double x = in->data[part_offset(in, c)];
+            if (sample_share(call, in->shape[2], out->shape[2], c[2], j) == 0 || x <= out->data[k])
+                continue;
+            out->data[k] = x;
+            out[1].data[k] = (double)c[2];
+        }
+    }
+}
+
 /* ---- dropout ---- */
 
 /* x -> y, and m, which follows from the global indices */

@@ -1,7 +1,7 @@
 /* array.h - arrays of other libraries: their memory, without copies.
  *
  * An array is read through the first of these that its type has: the exchange table of DLPack 1.3,
- * the buffer protocol, __dlpack__. */
+ * the buffer protocol, __dlpack__, __cuda_array_interface__. */
 #ifndef WEFT_PYTHON_ARRAY_H
 #define WEFT_PYTHON_ARRAY_H
 
@@ -19,6 +19,9 @@ struct exchange {
     int (*current_stream)(int32_t device_type, int32_t device, void **out);
 };
 
+/* The number of a device that an array does not state. */
+#define ANY_DEVICE (-1)
+
 struct array {
     void *data;
     int32_t dims;
@@ -29,7 +32,9 @@ struct array {
     const struct exchange *exchange;
     weft_dl_versioned *managed;
     weft_dl_unversioned *unversioned;
-    Py_buffer view;
+    bool has_native; /* the array states the stream that its work is on: NATIVE */
+    void *native;
+    Py_buffer view; /* the members before it are 0 in an array that was not opened */
     bool has_view;
 };
 

@@ -83,50 +83,39 @@ static PyObject *operand_to_python(const weft_op_operand *operand)
     return Py_BuildValue("(sI)", sources[operand->source], operand->index);
 }
 
-/* (name, attributes, operands) of call INDEX. */
-static PyObject *call_to_python(const weft_op_gradient_call *call)
+/* (name, attributes, operands) of a call. */
+static PyObject *call_at(PyObject *self, uint32_t i)
 {
+    const weft_op_gradient_call *call = weft_op_backward_call(raw_of(self), i);
     PyObject *operands = PyTuple_New(call->call->input_count);
 
-    for (uint32_t i = 0; operands != NULL && i < call->call->input_count; i++) {
-        PyObject *item = operand_to_python(&call->operands[i]);
+    for (uint32_t k = 0; operands != NULL && k < call->call->input_count; k++) {
+        PyObject *item = operand_to_python(&call->operands[k]);
 
-        if (item == NULL || PyTuple_SetItem(operands, (Py_ssize_t)i, item) < 0) Py_CLEAR(operands);
+        if (item == NULL || PyTuple_SetItem(operands, (Py_ssize_t)k, item) < 0) Py_CLEAR(operands);
     }
     if (operands == NULL) return NULL;
     return Py_BuildValue("(sNN)", call->call->name,
                          attrs_to_python(call->call->attrs, call->call->attr_count), operands);
 }
 
+static PyObject *gradient_at(PyObject *self, uint32_t i)
+{
+    const weft_op_operand *operand = weft_op_backward_gradient(raw_of(self), i);
+
+    return spec_or_none(operand != NULL ? weft_op_backward_spec(raw_of(self), operand) : NULL);
+}
+
 static PyObject *get_calls(PyObject *self, void *closure)
 {
-    uint32_t count = info_of(self).calls;
-    PyObject *tuple = PyTuple_New(count);
-
     (void)closure;
-    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *item = call_to_python(weft_op_backward_call(raw_of(self), i));
-
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
+    return tuple_made(self, info_of(self).calls, call_at);
 }
 
 static PyObject *get_gradients(PyObject *self, void *closure)
 {
-    uint32_t count = info_of(self).inputs;
-    PyObject *tuple = PyTuple_New(count);
-
     (void)closure;
-    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        const weft_op_operand *operand = weft_op_backward_gradient(raw_of(self), i);
-        const weft_spec *spec =
-            operand != NULL ? weft_op_backward_spec(raw_of(self), operand) : NULL;
-        PyObject *item = spec != NULL ? spec_wrap(weft_spec_retain(spec)) : Py_NewRef(Py_None);
-
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
+    return tuple_made(self, info_of(self).inputs, gradient_at);
 }
 
 static PyObject *get_local(PyObject *self, void *closure)
@@ -182,6 +171,7 @@ static PyObject *backward_apply(PyObject *self, PyObject *args, PyObject *kwargs
     context = context_of(given);
     if (context == NULL || handles_open(forward, binding.tensor, true, "forward", &tensors) < 0)
         return NULL;
+    kernel.device = context->device;
     if (handles_open(gradients, binding.tensor, true, "gradients", &slopes) == 0) {
         if (tensors.count != info.inputs + info.outputs || slopes.count != info.outputs)
             PyErr_Format(PyExc_ValueError,

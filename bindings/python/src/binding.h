@@ -18,6 +18,8 @@ struct binding {
     PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm;
     PyTypeObject *choice, *backward, *shard, *checkpoint, *layout, *rules, *saving, *writer;
     PyTypeObject *fsdp, *group, *counts, *trace, *work, *fixed;
+    PyTypeObject *schedule, *timeline, *styles, *symm, *pipeline, *overlap, *experts, *routing,
+        *attention, *attention_plan;
     PyObject *error_of; /* weft._errors.error_of(code, name, text) */
 };
 
@@ -53,6 +55,7 @@ typedef struct context_object {
     PyObject_HEAD weft_context *raw; /* NULL: it was closed */
     Py_ssize_t used;                 /* objects that need the context */
     PyObject *layouts;               /* a dictionary for weft.redistribute */
+    weft_dl_device device;           /* where its backend works */
     struct context_object *next;     /* of interrupt.c */
 } context_object;
 
@@ -90,6 +93,7 @@ int refuse_second_library(void);
 PyObject *mesh_wrap(weft_mesh *raw);
 PyObject *spec_wrap(weft_spec *raw);
 PyObject *plan_wrap(weft_plan *raw);
+PyObject *schedule_wrap(weft_schedule *raw);
 
 /* The text that PRINT writes of OBJECT. */
 typedef weft_status (*print_function)(const void *object, char *buffer, size_t capacity,
@@ -132,6 +136,10 @@ void handles_close(struct handles *handles);
 /* The texts of a list of str; they live as long as *ITEMS.  PyMem_Free frees them. */
 const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32_t *count);
 
+/* The tuple of COUNT items that MAKE returns, called with SELF and the number of the item. */
+PyObject *tuple_made(PyObject *self, uint32_t count, PyObject *(*make)(PyObject *self, uint32_t i));
+/* SPEC as a Python object; None for NULL. */
+PyObject *spec_or_none(const weft_spec *spec);
 /* A tuple of COUNT numbers. */
 PyObject *tuple_of(int32_t count, const int64_t *numbers);
 /* Up to WEFT_MAX_DIMS numbers of a sequence; their count, or -1. */
@@ -154,6 +162,7 @@ int context_type_add(PyObject *module);
 int tensor_type_add(PyObject *module);
 int comm_type_add(PyObject *module);
 int array_functions_add(PyObject *module);
+int bound_types_add(PyObject *module);
 int choice_type_add(PyObject *module);
 int apply_functions_add(PyObject *module);
 int backward_type_add(PyObject *module);
@@ -166,6 +175,14 @@ int fsdp_types_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int work_type_add(PyObject *module);
+int shard_type_add(PyObject *module);
+int schedule_types_add(PyObject *module);
+int style_types_add(PyObject *module);
+int symm_type_add(PyObject *module);
+int overlap_type_add(PyObject *module);
+int experts_types_add(PyObject *module);
+int pipeline_type_add(PyObject *module);
+int attention_types_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

@@ -246,78 +246,54 @@ static weft_op_choice_info info_of(PyObject *self)
     return info;
 }
 
-static PyObject *spec_or_none(const weft_spec *spec)
+static PyObject *input_at(PyObject *self, uint32_t i)
 {
-    if (spec == NULL) Py_RETURN_NONE;
-    return spec_wrap(weft_spec_retain(spec));
+    return spec_or_none(weft_op_choice_input(raw_of(self), i));
 }
 
-typedef const weft_spec *(*layout_function)(const weft_op_choice *, uint32_t);
-
-static PyObject *layouts(PyObject *self, uint32_t count, layout_function get)
+static PyObject *output_at(PyObject *self, uint32_t i)
 {
-    PyObject *tuple = PyTuple_New(count);
-
-    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *item = spec_or_none(get(raw_of(self), i));
-
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
+    return spec_or_none(weft_op_choice_output(raw_of(self), i));
 }
 
-static PyObject *get_inputs(PyObject *self, void *closure)
+static PyObject *gradient_at(PyObject *self, uint32_t i)
 {
-    (void)closure;
-    return layouts(self, info_of(self).inputs, weft_op_choice_input);
+    return spec_or_none(weft_op_choice_gradient(raw_of(self), i));
 }
 
-static PyObject *get_outputs(PyObject *self, void *closure)
+static PyObject *output_gradient_at(PyObject *self, uint32_t i)
 {
-    (void)closure;
-    return layouts(self, info_of(self).outputs, weft_op_choice_output);
+    return spec_or_none(weft_op_choice_output_gradient(raw_of(self), i));
 }
 
-static PyObject *get_gradients(PyObject *self, void *closure)
+static PyObject *move_at(PyObject *self, uint32_t i)
 {
-    (void)closure;
-    return layouts(self, info_of(self).inputs, weft_op_choice_gradient);
+    const weft_plan *plan = weft_op_choice_move(raw_of(self), i);
+
+    return plan != NULL ? plan_wrap(weft_plan_retain(plan)) : Py_NewRef(Py_None);
 }
 
-static PyObject *get_output_gradients(PyObject *self, void *closure)
+static PyObject *memory_at(PyObject *self, uint32_t i)
 {
-    (void)closure;
-    return layouts(self, info_of(self).outputs, weft_op_choice_output_gradient);
+    uint32_t input = weft_op_choice_memory(raw_of(self), i);
+
+    return input != UINT32_MAX ? PyLong_FromUnsignedLong(input) : Py_NewRef(Py_None);
 }
 
-static PyObject *get_moves(PyObject *self, void *closure)
+typedef PyObject *item_function(PyObject *self, uint32_t i);
+
+/* A property with an item for each input, or for each output. */
+struct items {
+    item_function *make;
+    bool by_output;
+};
+
+static PyObject *get_items(PyObject *self, void *closure)
 {
-    uint32_t count = info_of(self).inputs;
-    PyObject *tuple = PyTuple_New(count);
+    const struct items *items = closure;
+    weft_op_choice_info info = info_of(self);
 
-    (void)closure;
-    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        const weft_plan *plan = weft_op_choice_move(raw_of(self), i);
-        PyObject *item = plan != NULL ? plan_wrap(weft_plan_retain(plan)) : Py_NewRef(Py_None);
-
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-static PyObject *get_memory(PyObject *self, void *closure)
-{
-    uint32_t count = info_of(self).outputs;
-    PyObject *tuple = PyTuple_New(count);
-
-    (void)closure;
-    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        uint32_t input = weft_op_choice_memory(raw_of(self), i);
-        PyObject *item = input != UINT32_MAX ? PyLong_FromUnsignedLong(input) : Py_NewRef(Py_None);
-
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
+    return tuple_made(self, items->by_output ? info.outputs : info.inputs, items->make);
 }
 
 static PyObject *get_rule(PyObject *self, void *closure)
@@ -360,16 +336,24 @@ static PyMethodDef functions[] = {
 
 int choice_type_add(PyObject *module)
 {
+    static struct items inputs_items = {input_at, false};
+    static struct items outputs_items = {output_at, true};
+    static struct items gradients_items = {gradient_at, false};
+    static struct items output_gradients_items = {output_gradient_at, true};
+    static struct items moves_items = {move_at, false};
+    static struct items memory_items = {memory_at, true};
     static PyGetSetDef properties[] = {
         {"rule", get_rule, NULL, "The rule.", NULL},
-        {"inputs", get_inputs, NULL, "The layouts in which the operator reads its inputs.", NULL},
-        {"outputs", get_outputs, NULL, "The layouts of the outputs.", NULL},
-        {"gradients", get_gradients, NULL, "The layouts of the gradients of inputs.", NULL},
-        {"output_gradients", get_output_gradients, NULL, "The layouts of the gradients of outputs.",
-         NULL},
-        {"moves", get_moves, NULL, "The plan that moves each input; None: it is in place.", NULL},
-        {"memory", get_memory, NULL,
-         "The input whose memory each output is; None: it has memory of its own.", NULL},
+        {"inputs", get_items, NULL, "The layouts in which the operator reads its inputs.",
+         &inputs_items},
+        {"outputs", get_items, NULL, "The layouts of the outputs.", &outputs_items},
+        {"gradients", get_items, NULL, "The layouts of the gradients of inputs.", &gradients_items},
+        {"output_gradients", get_items, NULL, "The layouts of the gradients of outputs.",
+         &output_gradients_items},
+        {"moves", get_items, NULL, "The plan that moves each input; None: it is in place.",
+         &moves_items},
+        {"memory", get_items, NULL,
+         "The input whose memory each output is; None: it has memory of its own.", &memory_items},
         {"local", get_local, NULL, "Whether no move communicates.", NULL},
         {"cost_ns", get_cost, NULL, "The predicted time of the moves.", NULL},
         {"output_ns", get_output_cost, NULL, "The predicted time of moves of outputs.", NULL},

@@ -1,6 +1,6 @@
 /* comm.c - weft._weft.Communicator, the base of weft.Comm. */
-#include "array.h"
 #include "comm_info.h"
+#include "place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,8 +133,8 @@ struct call {
     weft_stream *owned;
 };
 
-static int open_side(PyObject *object, bool written, const char *name, struct array *array,
-                     bool *is_open)
+static int open_side(PyObject *object, bool written, const char *name, context_object *context,
+                     struct array *array, bool *is_open)
 {
     if (object == Py_None) return 0;
     if (array_open(object, array) < 0) return -1;
@@ -144,7 +144,7 @@ static int open_side(PyObject *object, bool written, const char *name, struct ar
     else if (written && array->is_read_only)
         PyErr_Format(PyExc_ValueError, "%s is read-only", name);
     else
-        return 0;
+        return place_fits(array, context, name);
     return -1;
 }
 
@@ -287,11 +287,16 @@ static int check_uneven(const struct call *call, int32_t rank)
     return -1;
 }
 
+/* An array of the call; NULL: it has none. */
+static const struct array *any_of(const struct call *call)
+{
+    if (call->has_send) return &call->send;
+    return call->has_recv ? &call->recv : NULL;
+}
+
 static int check_sides(struct call *call)
 {
-    const struct array *any = call->has_send ? &call->send : &call->recv;
-
-    call->args.dtype = any->dtype;
+    if (any_of(call) != NULL) call->args.dtype = any_of(call)->dtype;
     call->args.send = call->has_send ? call->send.data : NULL;
     call->args.recv = call->has_recv ? call->recv.data : NULL;
     if (!call->has_send || !call->has_recv || call->send.dtype == call->recv.dtype) return 0;
@@ -330,12 +335,12 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
     call.args.root = root;
     call.args.count = count;
     ready = read_names(name, reduction, &call.args.collective, &call.args.reduction) == 0 &&
-            open_side(send, false, "send", &call.send, &call.has_send) == 0 &&
-            open_side(recv, true, "recv", &call.recv, &call.has_recv) == 0 &&
+            open_side(send, false, "send", context, &call.send, &call.has_send) == 0 &&
+            open_side(recv, true, "recv", context, &call.recv, &call.has_recv) == 0 &&
             check_sides(&call) == 0 && read_lists(&call, send_counts, recv_counts, size) == 0 &&
             read_count(&call, size, weft_comm_rank(comm) == root) == 0 &&
             check_uneven(&call, weft_comm_rank(comm)) == 0 &&
-            stream_of(stream, context, &on, &call.owned) == 0;
+            place_stream(stream, any_of(&call), context, &on, &call.owned) == 0;
     if (ready) {
         call.args.stream = on;
         WAIT_BEGIN
@@ -379,8 +384,8 @@ static PyObject *message(PyObject *self, PyObject *args, PyObject *kwargs, bool 
         PyErr_SetString(PyExc_TypeError, "array is None");
         return NULL;
     }
-    if (open_side(object, written, "array", &array, &is_open) < 0 ||
-        stream_of(stream, context, &on, &owned) < 0) {
+    if (open_side(object, written, "array", context, &array, &is_open) < 0 ||
+        place_stream(stream, &array, context, &on, &owned) < 0) {
         if (is_open) array_close(&array);
         return NULL;
     }

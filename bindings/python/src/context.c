@@ -1,8 +1,8 @@
 /* context.c - weft.Context and weft.Stream. */
 #include "binding.h"
 #include "interrupt.h"
-
-#include <string.h>
+#include "join.h"
+#include "place.h"
 
 static context_object *self_of(PyObject *self)
 {
@@ -22,39 +22,6 @@ context_object *context_of(PyObject *object)
     return self_of(object);
 }
 
-/* The caller's all-gather: a function of bytes that returns the bytes of all ranks, joined. */
-struct gatherer {
-    PyObject *function;
-    int ranks;
-};
-
-static weft_status gather_by_call(void *self, const void *mine, void *all, uint64_t bytes)
-{
-    const struct gatherer *gatherer = self;
-    PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *result = PyObject_CallFunction(gatherer->function, "y#", mine, (Py_ssize_t)bytes);
-    weft_status status = WEFT_ERR_INVALID;
-    char *chars = NULL;
-    Py_ssize_t length = 0;
-
-    if (result != NULL && PyBytes_AsStringAndSize(result, &chars, &length) == 0 &&
-        (uint64_t)length == (uint64_t)gatherer->ranks * bytes) {
-        memcpy(all, chars, (size_t)length);
-        status = WEFT_OK;
-    } else if (PyErr_Occurred()) {
-        PyErr_WriteUnraisable(gatherer->function);
-        status = weft_fail(WEFT_ERR_INVALID, "the function `exchange` failed");
-    } else {
-        status = weft_fail(WEFT_ERR_INVALID,
-                           "the function `exchange` returned %lld bytes for %llu of each of %d "
-                           "ranks",
-                           (long long)length, (unsigned long long)bytes, gatherer->ranks);
-    }
-    Py_XDECREF(result);
-    PyGILState_Release(state);
-    return status;
-}
-
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"backend",         "rank",        "size",   "rendezvous",
@@ -65,11 +32,8 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     int rank = 0, size = 0, device = -1, simulated = 0;
     int32_t chosen;
     double timeout = 0;
-    weft_exchange exchange = {.all_gather = gather_by_call};
-    struct gatherer gatherer;
     PyObject *function = Py_None;
     weft_context *raw = NULL;
-    weft_status status;
     PyObject *self;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$iizzzidiO:Context", names, &options.backend,
@@ -84,20 +48,14 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     options.timeout_ns = (int64_t)(timeout * 1e9);
     chosen = device;
     if (device >= 0) options.device = &chosen;
-    gatherer = (struct gatherer){function, size};
-    exchange.self = &gatherer;
-    if (function != Py_None) options.exchange = &exchange;
-    WAIT_BEGIN
-    status = weft_init(&options, &raw);
-    WAIT_END
-    if (status != WEFT_OK) return raise_status(status);
+    if (join_job(&options, function, &raw) < 0) return NULL;
     self = allocate(type, 0);
     if (self == NULL)
         weft_context_release(&raw);
     else
         self_of(self)->raw = raw;
-    if (self != NULL &&
-        ((self_of(self)->layouts = PyDict_New()) == NULL || interrupt_add(self_of(self)) < 0))
+    if (self != NULL && ((self_of(self)->layouts = PyDict_New()) == NULL ||
+                         place_find(self_of(self)) < 0 || interrupt_add(self_of(self)) < 0))
         Py_CLEAR(self);
     return self;
 }
@@ -131,6 +89,15 @@ static PyObject *context_close(PyObject *self, PyObject *unused)
                      self_of(self)->used);
         return NULL;
     }
+    release(self_of(self));
+    Py_RETURN_NONE;
+}
+
+/* The process ends.  Objects that still use the context can only be deleted. */
+static PyObject *context_leave(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyDict_Clear(self_of(self)->layouts);
     release(self_of(self));
     Py_RETURN_NONE;
 }
@@ -197,6 +164,17 @@ static PyObject *get_backend(PyObject *self, void *closure)
     (void)closure;
     if (context == NULL) return NULL;
     return PyUnicode_FromString(weft_context_plugin(context->raw)->name);
+}
+
+static PyObject *get_kind(PyObject *self, void *closure)
+{
+    const context_object *context = context_of(self);
+
+    (void)closure;
+    if (context == NULL) return NULL;
+    return PyUnicode_FromString(context->device.type == WEFT_DL_CPU    ? "cpu"
+                                : context->device.type == WEFT_DL_CUDA ? "cuda"
+                                                                       : "rocm");
 }
 
 static PyObject *get_layouts(PyObject *self, void *closure)
@@ -310,7 +288,9 @@ static void stream_dealloc(PyObject *object)
     stream_object *self = (stream_object *)object;
 
     if (self->context != NULL) {
+        WAIT_BEGIN
         weft_stream_release(self->context->raw, &self->raw);
+        WAIT_END
         self->context->used--;
         Py_DECREF(self->context);
     }
@@ -324,6 +304,17 @@ static PyObject *stream_cuda(PyObject *object, PyObject *unused)
 
     (void)unused;
     return Py_BuildValue("(iN)", 0, PyLong_FromVoidPtr(native));
+}
+
+static PyObject *stream_test(PyObject *object, PyObject *unused)
+{
+    stream_object *self = (stream_object *)object;
+    weft_status status = weft_stream_test(self->context->raw, self->raw);
+
+    (void)unused;
+    if (status == WEFT_IN_PROGRESS) Py_RETURN_FALSE;
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_TRUE;
 }
 
 /* The vendor's stream with the number NUMBER. */
@@ -367,9 +358,11 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 static int stream_type_add(PyObject *module)
 {
-    static PyMethodDef methods[] = {{"__cuda_stream__", stream_cuda, METH_NOARGS,
-                                     "The version of the protocol and the stream."},
-                                    {0}};
+    static PyMethodDef methods[] = {
+        {"__cuda_stream__", stream_cuda, METH_NOARGS,
+         "The version of the protocol and the stream."},
+        {"test", stream_test, METH_NOARGS, "test()\n\nWhether all its work is complete."},
+        {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Stream(context)\n\nAn in-order queue of work on the context's device."},
         {Py_tp_new, stream_new},
@@ -389,6 +382,8 @@ int context_type_add(PyObject *module)
         {"local_rank", get_local_rank, NULL, "This process's rank on its host.", NULL},
         {"local_size", get_local_size, NULL, "The number of ranks on this host.", NULL},
         {"backend", get_backend, NULL, "The name of the plugin that communicates.", NULL},
+        {"kind", get_kind, NULL, "Where the backend's memory is: \"cpu\", \"cuda\" or \"rocm\".",
+         NULL},
         {"_layouts", get_layouts, NULL, "The layouts that weft.redistribute has used.", NULL},
         {"device", get_device, NULL, "The name and the memory of the device.", NULL},
         {"memory", get_memory, NULL, "The memory of tensors and moves, in bytes.", NULL},
@@ -397,6 +392,7 @@ int context_type_add(PyObject *module)
     static PyMethodDef methods[] = {
         {"close", context_close, METH_NOARGS,
          "close()\n\nLeave the job.  Tensors, streams and moves of the context must be gone."},
+        {"_leave", context_leave, METH_NOARGS, "Leave the job when the process ends."},
         {"clear_moves", context_clear_moves, METH_NOARGS,
          "clear_moves()\n\nRelease the plans of moves and their scratch.  Collective."},
         {"abort", context_abort, METH_NOARGS,

@@ -1,12 +1,9 @@
-/* move.c - arrays moved between layouts: weft.move_array, and weft.Move for hot loops. */
-#include "tensor.h"
+/* move.c - one array moved between layouts: weft.move_array. */
 #include "interrupt.h"
+#include "place.h"
+#include "tensor.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- one array ---- */
 
 static PyObject *describe(PyObject *module, PyObject *object)
 {
@@ -26,7 +23,7 @@ static PyObject *describe(PyObject *module, PyObject *object)
     return result;
 }
 
-static bool has_shape(const struct array *array, const weft_shard *shard)
+bool has_shape(const struct array *array, const weft_shard *shard)
 {
     if (array->dims != shard->dims) return false;
     for (int32_t i = 0; i < shard->dims; i++)
@@ -62,26 +59,11 @@ int writable(const struct array *array, const char *name)
     return -1;
 }
 
-static int check_dense(const struct array *array, const char *name, bool written)
+int check_dense(const struct array *array, const char *name, bool written)
 {
     if (array->is_dense) return written ? writable(array, name) : 0;
     PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);
     return -1;
-}
-
-/* The stream of STREAM, or without one the current stream of ARRAY's library. */
-static int choose_stream(PyObject *stream, const struct array *array, context_object *context,
-                         weft_stream **out, weft_stream **owned)
-{
-    void *native = NULL;
-
-    if (stream != Py_None || array->exchange == NULL || array->device.type == WEFT_DL_CPU)
-        return stream_of(stream, context, out, owned);
-    if (array->exchange->current_stream(array->device.type, array->device.id, &native) != 0)
-        return -1;
-    if (check(weft_stream_wrap(context->raw, native, owned)) < 0) return -1;
-    *out = *owned;
-    return 0;
 }
 
 static int run_one(context_object *context, const weft_spec *from, const struct array *source,
@@ -90,12 +72,56 @@ static int run_one(context_object *context, const weft_spec *from, const struct 
     weft_stream *raw, *owned;
     weft_status status;
 
-    if (choose_stream(stream, source, context, &raw, &owned) < 0) return -1;
+    if (place_stream(stream, source, context, &raw, &owned) < 0) return -1;
     WAIT_BEGIN
     status = weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
     weft_stream_release(context->raw, &owned);
     WAIT_END
     return check(status);
+}
+
+/* The array of the library of LIKE that has the memory of TENSOR, which this takes over. */
+static PyObject *share_with(PyObject *like, weft_tensor *raw, context_object *context)
+{
+    PyObject *tensor = tensor_wrap(raw, context), *module = NULL, *result = NULL;
+
+    if (tensor != NULL) module = PyImport_ImportModule("weft._arrays");
+    if (module != NULL) result = PyObject_CallMethod(module, "share", "OO", like, tensor);
+    Py_XDECREF(module);
+    Py_XDECREF(tensor);
+    return result;
+}
+
+/* Wait until the elements of SOURCE have been moved: not every library orders its reads after the
+ * stream of a producer. */
+static int wait_for(PyObject *stream, const struct array *source, context_object *context)
+{
+    weft_stream *raw, *owned;
+    weft_status status;
+
+    if (place_stream(stream, source, context, &raw, &owned) < 0) return -1;
+    WAIT_BEGIN
+    status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
+    weft_stream_release(context->raw, &owned);
+    WAIT_END
+    return check(status);
+}
+
+/* Move to a new array whose memory is a tensor's: LIKE's library has no arrays that others write.
+ */
+static PyObject *move_immutable(context_object *context, PyObject *like, const struct array *in,
+                                const weft_spec *from, const weft_spec *to, PyObject *stream)
+{
+    struct array target = {.device = context->device};
+    weft_tensor *tensor = NULL;
+
+    if (check(weft_tensor_create(context->raw, to, NULL, &tensor)) < 0) return NULL;
+    target.data = weft_tensor_memory(tensor);
+    if (run_one(context, from, in, to, &target, stream) < 0 || wait_for(stream, in, context) < 0) {
+        weft_tensor_release(&tensor);
+        return NULL;
+    }
+    return share_with(like, tensor, context);
 }
 
 static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -117,18 +143,30 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
     to = from != NULL ? spec_of(target, "target") : NULL;
     if (to == NULL || array_open(object, &in) < 0) return NULL;
     if (shard_fits(&in, from, weft_rank(context->raw), "array") < 0 ||
-        check_dense(&in, "array", false) < 0)
+        check_dense(&in, "array", false) < 0 || place_fits(&in, context, "array") < 0)
         goto fail;
+    if (out == Py_None && in.device.id == ANY_DEVICE) { /* of a library that makes no arrays */
+        out = move_immutable(context, object, &in, from, to, stream);
+        array_close(&in);
+        return out;
+    }
     if (out == Py_None) {
         weft_spec_shard(to, weft_rank(context->raw), &shard);
         out = array_empty(object, &in, shard.dims, shard.shape, weft_spec_dtype(to), &result);
         if (out == NULL) goto fail;
+        if (result.is_read_only) {
+            array_close(&result);
+            Py_DECREF(out);
+            out = move_immutable(context, object, &in, from, to, stream);
+            array_close(&in);
+            return out;
+        }
     } else {
         if (array_open(out, &result) < 0) goto fail;
         Py_INCREF(out);
     }
     failed = shard_fits(&result, to, weft_rank(context->raw), "out") < 0 ||
-             check_dense(&result, "out", true) < 0 ||
+             check_dense(&result, "out", true) < 0 || place_fits(&result, context, "out") < 0 ||
              run_one(context, from, &in, to, &result, stream) < 0;
     array_close(&result);
     array_close(&in);
@@ -140,326 +178,15 @@ fail:
     return NULL;
 }
 
-/* ---- bound moves ---- */
-
-/* The arrays of a call: COUNT sources, then COUNT targets. */
-struct opened {
-    struct array *arrays;
-    const void **sources;
-    void **targets;
-    uint32_t count; /* of arrays that are open */
-};
-
-static void close_arrays(struct opened *opened)
-{
-    while (opened->count > 0)
-        array_close(&opened->arrays[--opened->count]);
-}
-
-static void free_arrays(struct opened *opened)
-{
-    close_arrays(opened);
-    free(opened->arrays);
-    free(opened->sources);
-    free(opened->targets);
-}
-
-static int allocate_arrays(struct opened *opened, uint32_t count)
-{
-    opened->arrays = calloc(2 * (size_t)count, sizeof *opened->arrays);
-    opened->sources = calloc(count, sizeof *opened->sources);
-    opened->targets = calloc(count, sizeof *opened->targets);
-    if (opened->arrays != NULL && opened->sources != NULL && opened->targets != NULL) return 0;
-    PyErr_NoMemory();
-    return -1;
-}
-
-typedef struct {
-    PyObject_HEAD context_object *context;
-    weft_bound *raw;
-    uint32_t count;
-    weft_spec **from, **to;
-    weft_shard *shards;   /* of this rank: COUNT sources, then COUNT targets */
-    struct opened memory; /* of a call */
-} bound_object;
-
-static void bound_dealloc(PyObject *object)
-{
-    bound_object *self = (bound_object *)object;
-
-    weft_bound_release(&self->raw);
-    for (uint32_t i = 0; i < self->count; i++) {
-        weft_spec_release(&self->from[i]);
-        weft_spec_release(&self->to[i]);
-    }
-    free(self->from);
-    free(self->to);
-    free(self->shards);
-    free_arrays(&self->memory);
-    if (self->context != NULL) {
-        self->context->used--;
-        Py_DECREF(self->context);
-    }
-    object_free(object);
-}
-
-static int allocate(bound_object *self, uint32_t count)
-{
-    self->from = calloc(count, sizeof *self->from);
-    self->to = calloc(count, sizeof *self->to);
-    self->shards = calloc(2 * (size_t)count, sizeof *self->shards);
-    if (self->from != NULL && self->to != NULL && self->shards != NULL)
-        return allocate_arrays(&self->memory, count);
-    PyErr_NoMemory();
-    return -1;
-}
-
-/* The specs of LIST. */
-static int take_specs(PyObject *list, weft_spec **specs, uint32_t count, const char *name)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
-        weft_spec *spec = item != NULL ? spec_of(item, name) : NULL;
-
-        if (spec != NULL) specs[i] = weft_spec_retain(spec);
-        Py_XDECREF(item);
-        if (spec == NULL) return -1;
-    }
-    return 0;
-}
-
-static int bind(bound_object *self)
-{
-    weft_plan_options options = {.struct_size = sizeof options};
-    weft_plan *plan = NULL;
-    weft_status status;
-
-    options.costs = weft_context_costs(self->context->raw);
-    WAIT_BEGIN
-    status = weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
-                                    (const weft_spec *const *)self->to, &options, &plan);
-    if (status == WEFT_OK)
-        status = weft_plan_bind(plan, weft_world(self->context->raw), NULL, &self->raw);
-    weft_plan_release(&plan);
-    WAIT_END
-    return check(status);
-}
-
-static void note_shards(bound_object *self)
-{
-    int32_t rank = weft_rank(self->context->raw);
-
-    for (uint32_t i = 0; i < self->count; i++) {
-        weft_spec_shard(self->from[i], rank, &self->shards[i]);
-        weft_spec_shard(self->to[i], rank, &self->shards[self->count + i]);
-    }
-}
-
-static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"context", "sources", "targets", NULL};
-    allocfunc allocate_object = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    PyObject *given, *sources, *targets;
-    context_object *context;
-    bound_object *self;
-    Py_ssize_t count;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO:Move", names, &given, &sources, &targets))
-        return NULL;
-    context = context_of(given);
-    count = context != NULL ? PySequence_Size(sources) : -1;
-    if (count < 0) return NULL;
-    if (count == 0 || PySequence_Size(targets) != count) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError,
-                            "sources and targets must be lists of the same length, at least 1");
-        return NULL;
-    }
-    self = (bound_object *)allocate_object(type, 0);
-    if (self == NULL) return NULL;
-    self->context = (context_object *)Py_NewRef(given);
-    context->used++;
-    if (allocate(self, (uint32_t)count) == 0) {
-        self->count = (uint32_t)count;
-        if (take_specs(sources, self->from, self->count, "sources") == 0 &&
-            take_specs(targets, self->to, self->count, "targets") == 0 && bind(self) == 0) {
-            note_shards(self);
-            return (PyObject *)self;
-        }
-    }
-    Py_DECREF(self);
-    return NULL;
-}
-
-/* Open ITEM as the next array of OPENED. */
-static int open_item(bound_object *self, PyObject *item, bool written, struct opened *opened)
-{
-    struct array *array = &opened->arrays[opened->count];
-    const weft_shard *shard = &self->shards[opened->count];
-    uint32_t i = written ? opened->count - self->count : opened->count;
-    const weft_spec *spec = written ? self->to[i] : self->from[i];
-    const char *name = written ? "target" : "source";
-
-    if (array_open(item, array) < 0) return -1;
-    opened->count++;
-    if ((array->dtype != weft_spec_dtype(spec) || !has_shape(array, shard)) &&
-        shard_fits(array, spec, weft_rank(self->context->raw), name) < 0)
-        return -1;
-    if (written)
-        opened->targets[i] = array->data;
-    else
-        opened->sources[i] = array->data;
-    return check_dense(array, name, written);
-}
-
-static int open_list(bound_object *self, PyObject *list, bool written, struct opened *opened)
-{
-    for (uint32_t i = 0; i < self->count; i++) {
-        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
-        int result = item != NULL ? open_item(self, item, written, opened) : -1;
-
-        Py_XDECREF(item);
-        if (result < 0) return -1;
-    }
-    return 0;
-}
-
-static int run_bound(bound_object *self, struct opened *opened, PyObject *stream)
-{
-    weft_stream *raw, *owned;
-    weft_status status;
-
-    if (choose_stream(stream, &opened->arrays[0], self->context, &raw, &owned) < 0) return -1;
-    WAIT_BEGIN
-    status = weft_redistribute_batch(self->raw, opened->sources, opened->targets, raw, NULL);
-    weft_stream_release(self->context->raw, &owned);
-    WAIT_END
-    return check(status);
-}
-
-static int check_length(PyObject *list, uint32_t count, const char *name)
-{
-    Py_ssize_t length = PySequence_Size(list);
-
-    if (length == (Py_ssize_t)count) return 0;
-    if (length >= 0)
-        PyErr_Format(PyExc_ValueError, "%s has %zd arrays; the move has %u", name, length, count);
-    return -1;
-}
-
-static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"sources", "targets", "stream", NULL};
-    bound_object *self = (bound_object *)object;
-    PyObject *sources, *targets, *stream = Py_None;
-    struct opened *opened = &self->memory;
-    int failed;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:Move", names, &sources, &targets, &stream))
-        return NULL;
-    if (check_length(sources, self->count, "sources") < 0 ||
-        check_length(targets, self->count, "targets") < 0)
-        return NULL;
-    if (opened->count > 0) {
-        PyErr_SetString(PyExc_RuntimeError, "another thread runs the move");
-        return NULL;
-    }
-    failed = open_list(self, sources, false, opened) < 0 ||
-             open_list(self, targets, true, opened) < 0 || run_bound(self, opened, stream) < 0;
-    close_arrays(opened);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
-}
-
-/* ---- bound moves of fixed arrays ---- */
-
-typedef struct {
-    PyObject_HEAD bound_object *move;
-    struct opened memory;
-} fixed_object;
-
-static void fixed_dealloc(PyObject *object)
-{
-    fixed_object *self = (fixed_object *)object;
-
-    free_arrays(&self->memory);
-    Py_XDECREF((PyObject *)self->move);
-    object_free(object);
-}
-
-static PyObject *bound_fix(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"sources", "targets", NULL};
-    bound_object *move = (bound_object *)object;
-    PyObject *sources, *targets;
-    fixed_object *self;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:fix", names, &sources, &targets))
-        return NULL;
-    if (check_length(sources, move->count, "sources") < 0 ||
-        check_length(targets, move->count, "targets") < 0)
-        return NULL;
-    self = object_new(binding.fixed);
-    if (self == NULL) return NULL;
-    self->move = (bound_object *)Py_NewRef(object);
-    if (allocate_arrays(&self->memory, move->count) == 0 &&
-        open_list(move, sources, false, &self->memory) == 0 &&
-        open_list(move, targets, true, &self->memory) == 0)
-        return (PyObject *)self;
-    Py_DECREF((PyObject *)self);
-    return NULL;
-}
-
-static PyObject *fixed_call(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"stream", NULL};
-    fixed_object *self = (fixed_object *)object;
-    PyObject *stream = Py_None;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:FixedMove", names, &stream)) return NULL;
-    if (run_bound(self->move, &self->memory, stream) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
-static int fixed_type_add(PyObject *module)
-{
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, "A bound move of arrays that it keeps: call it with stream=None."},
-        {Py_tp_dealloc, fixed_dealloc},
-        {Py_tp_call, fixed_call},
-        {0, NULL}};
-    static PyType_Spec spec = {"weft.FixedMove", sizeof(fixed_object), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-
-    return type_add(module, &spec, &binding.fixed);
-}
-
 int array_functions_add(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"describe", describe, METH_O,
          "describe(array)\n\nThe dtype and the shape of an array: (\"f32\", (3, 4))."},
-        {"move_array", (PyCFunction)(void (*)(void))move_array, METH_VARARGS | METH_KEYWORDS,
+        {"move_array", KEYWORDS(move_array),
          "move_array(context, array, source, target, out=None, stream=None)\n\n"
          "Move this rank's shard from one layout to another.  Collective."},
         {0}};
-    static PyMethodDef methods[] = {
-        {"fix", KEYWORDS(bound_fix),
-         "fix(sources, targets)\n\nA function that moves these arrays; it keeps them, and reads "
-         "their addresses once."},
-        {0}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc,
-         "Move(context, sources, targets)\n\nA plan that is bound once and called often: "
-         "move(arrays, outs, stream=None).  Collective."},
-        {Py_tp_new, bound_new},
-        {Py_tp_dealloc, bound_dealloc},
-        {Py_tp_call, bound_call},
-        {Py_tp_methods, methods},
-        {0, NULL}};
-    static PyType_Spec spec = {"weft.Move", sizeof(bound_object), 0, Py_TPFLAGS_DEFAULT, slots};
 
-    if (PyModule_AddFunctions(module, functions) < 0) return -1;
-    if (fixed_type_add(module) < 0) return -1;
-    return type_add(module, &spec, &binding.bound);
+    return PyModule_AddFunctions(module, functions);
 }

@@ -2,7 +2,7 @@
 #ifndef WEFT_PYTHON_OPCALL_H
 #define WEFT_PYTHON_OPCALL_H
 
-#include "tensor.h"
+#include "shard.h"
 
 /* A call, and the objects that own what it points to. */
 struct opcall {
@@ -32,16 +32,8 @@ PyObject *choice_wrap(weft_op_choice *raw);
 
 /* ---- kernels (apply.c) ---- */
 
-/* A function of Python as a kernel, and the exception that it raised. */
-struct kernel {
-    PyObject *function;
-    PyObject *kind, *value, *traceback;
-};
-
 /* Call the function with the parts of RUN: name, rank, inputs, outputs, attributes, count and the
  * address of the stream. */
 weft_status kernel_call(void *user, const weft_op_run *run);
-/* Raise the exception of the kernel if it has one, otherwise that of STATUS.  Returns NULL. */
-PyObject *kernel_raise(struct kernel *kernel, weft_status status);
 
 #endif

@@ -1,6 +1,7 @@
 /* share.c - this rank's shard as a DLPack capsule. */
 #include "tensor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A capsule's memory: a struct of weft, and the object that keeps its memory. */
@@ -85,6 +86,10 @@ static int check_device(const weft_dl_versioned *inner, PyObject *device)
     int type, number;
 
     if (device == Py_None) return 0;
+    if (!PyTuple_Check(device)) {
+        PyErr_SetString(PyExc_TypeError, "dl_device must be None or a tuple (type, number)");
+        return -1;
+    }
     if (!PyArg_ParseTuple(device, "ii:dl_device", &type, &number)) return -1;
     if (type == (int)own->type && number == (int)own->id) return 0;
     PyErr_Format(PyExc_BufferError, "the tensor is on device (%d, %d), not on (%d, %d)",
@@ -116,11 +121,40 @@ fail:
     return NULL;
 }
 
+/* The stream with a number of DLPack's: None and 1 are the default stream, -1 waits for nothing. */
+static int consumer_of(PyObject *stream, context_object *context, weft_stream **out)
+{
+    long long number;
+
+    *out = NULL;
+    if (stream == NULL || stream == Py_None || context->device.type == WEFT_DL_CPU) return 0;
+    number = PyLong_AsLongLong(stream);
+    if (PyErr_Occurred()) return -1;
+    if (number >= -1 && number <= 1) return 0;
+    return check(weft_stream_wrap(context->raw, (void *)(intptr_t)number, out));
+}
+
+/* Share the shard of SELF with a consumer that uses it on STREAM, a number of DLPack's; or NULL. */
+static int export(PyObject *self, PyObject *stream, weft_dl_versioned **out)
+{
+    context_object *context = ((tensor_object *)self)->context;
+    weft_dlpack_options options = {.struct_size = sizeof options};
+    weft_status status;
+
+    options.device_type = context->device.type;
+    if (consumer_of(stream, context, &options.consumer) < 0) return -1;
+    status = weft_tensor_to_dlpack(tensor_raw(self), &options, out);
+    weft_stream_release(context->raw, &options.consumer);
+    return check(status);
+}
+
 PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     weft_dl_versioned *inner = NULL;
 
-    if (check(weft_tensor_to_dlpack(tensor_raw(self), NULL, &inner)) < 0) return NULL;
+    PyObject *stream = kwargs != NULL ? PyDict_GetItemString(kwargs, "stream") : NULL;
+
+    if (export(self, stream, &inner) < 0) return NULL;
     return share_capsule(inner, self, args, kwargs);
 }
 
@@ -130,8 +164,53 @@ PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
     weft_dl_device device;
 
     (void)unused;
-    if (check(weft_tensor_to_dlpack(tensor_raw(self), NULL, &managed)) < 0) return NULL;
+    if (export(self, NULL, &managed) < 0) return NULL;
     device = managed->tensor.device;
     managed->deleter(managed);
     return Py_BuildValue("(ii)", (int)device.type, (int)device.id);
+}
+
+/* ---- __cuda_array_interface__ ---- */
+
+/* The type string of NumPy; it has none for the small floating-point types. */
+static int write_typestr(weft_dl_dtype dtype, char *out, size_t size)
+{
+    static const char letters[] = "iuf??cb";
+    char letter = dtype.code < sizeof letters - 1 ? letters[dtype.code] : '?';
+
+    if (letter == '?') {
+        PyErr_SetString(PyExc_AttributeError,
+                        "__cuda_array_interface__ has no type for this dtype");
+        return -1;
+    }
+    snprintf(out, size, "%c%c%d", dtype.bits > 8 ? '<' : '|', letter, dtype.bits / 8);
+    return 0;
+}
+
+PyObject *tensor_cuda_array(PyObject *self, void *closure)
+{
+    const context_object *context = ((tensor_object *)self)->context;
+    weft_dl_versioned *managed = NULL;
+    int64_t strides[WEFT_MAX_DIMS];
+    PyObject *result = NULL;
+    char type[8];
+
+    (void)closure;
+    if (context->device.type != WEFT_DL_CUDA) {
+        PyErr_SetString(PyExc_AttributeError, "the tensor is not on a CUDA device");
+        return NULL;
+    }
+    if (export(self, NULL, &managed) < 0) return NULL;
+    for (int32_t i = 0; i < managed->tensor.ndim; i++)
+        strides[i] = managed->tensor.strides[i] * (managed->tensor.dtype.bits / 8);
+    if (write_typestr(managed->tensor.dtype, type, sizeof type) == 0)
+        result = Py_BuildValue(
+            "{s:N,s:N,s:s,s:(NO),s:i,s:i}", "shape",
+            tuple_of(managed->tensor.ndim, managed->tensor.shape), "strides",
+            tuple_of(managed->tensor.ndim, strides), "typestr", type, "data",
+            PyLong_FromVoidPtr((char *)managed->tensor.data + managed->tensor.byte_offset),
+            (managed->flags & WEFT_DL_READ_ONLY) != 0 ? Py_True : Py_False, "version", 3, "stream",
+            1);
+    managed->deleter(managed);
+    return result;
 }

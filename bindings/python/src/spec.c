@@ -88,6 +88,12 @@ static PyObject *get_shape(PyObject *self, void *closure)
     return sizes(weft_spec_dims(raw_of(self)), weft_spec_shape(raw_of(self)));
 }
 
+static PyObject *get_elements(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLongLong((unsigned long long)weft_spec_elements(raw_of(self)));
+}
+
 static PyObject *get_dtype(PyObject *self, void *closure)
 {
     (void)closure;
@@ -287,6 +293,7 @@ int spec_type_add(PyObject *module)
         {"mesh", get_mesh, NULL, "The mesh.", NULL},
         {"dtype", get_dtype, NULL, "The name of the dtype, such as \"bf16\".", NULL},
         {"shape", get_shape, NULL, "The sizes of the whole tensor.", NULL},
+        {"elements", get_elements, NULL, "The number of elements of the whole tensor.", NULL},
         {"placements", get_placements, NULL, "The placements as text, one per axis.", NULL},
         {0}};
     static PyMethodDef methods[] = {

@@ -3,7 +3,7 @@
 #include "tensor.h"
 #include "interrupt.h"
 
-#include "array.h"
+#include "place.h"
 
 #include <stdlib.h>
 
@@ -95,6 +95,22 @@ static void release_wrapped(void *argument, void *memory)
     PyGILState_Release(state);
 }
 
+/* Make the default stream wait for the work on ARRAY that its library has posted. */
+static int wait_for_array(const struct array *array, context_object *context)
+{
+    weft_stream *stream, *owned = NULL;
+    weft_work *work = NULL;
+    weft_status status;
+
+    if (place_stream(Py_None, array, context, &stream, &owned) < 0) return -1;
+    if (owned == NULL) return 0;
+    status = weft_work_record(context->raw, owned, &work);
+    if (status == WEFT_OK) status = weft_stream_wait_work(NULL, work);
+    weft_work_release(&work);
+    weft_stream_release(context->raw, &owned);
+    return check(status);
+}
+
 static PyObject *tensor_wrap_array(PyObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"context", "spec", "array", "name", "agree", NULL};
@@ -126,6 +142,8 @@ static PyObject *tensor_wrap_array(PyObject *type, PyObject *args, PyObject *kwa
     options.strides = wrapped->array.strides;
     if (shard_fits(&wrapped->array, layout, weft_rank(context->raw), "array") < 0 ||
         writable(&wrapped->array, "array") < 0 ||
+        place_fits(&wrapped->array, context, "array") < 0 ||
+        wait_for_array(&wrapped->array, context) < 0 ||
         check(weft_tensor_wrap(context->raw, layout, wrapped->array.data, &options, &raw)) < 0) {
         release_wrapped(wrapped, NULL);
         return NULL;
@@ -341,6 +359,8 @@ int tensor_type_add(PyObject *module)
         {"spec", get_spec, NULL, "The layout.", NULL},
         {"name", get_name, NULL, "The name in messages; \"\" if it has none.", NULL},
         {"context", get_context, NULL, "The context.", NULL},
+        {"__cuda_array_interface__", tensor_cuda_array, NULL,
+         "This rank's shard on a CUDA device; its work is on the default stream.", NULL},
         {0}};
     static PyMethodDef methods[] = {
         {"wrap", KEYWORDS(tensor_wrap_array) | METH_CLASS,

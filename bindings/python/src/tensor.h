@@ -14,6 +14,9 @@ PyObject *tensors_wrap(weft_tensor **raw, uint32_t count, context_object *contex
 
 /* 0 if ARRAY has the dtype and the shape of RANK's shard of SPEC.  NAME is the argument's name. */
 int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, const char *name);
+bool has_shape(const struct array *array, const weft_shard *shard);
+/* 0 if ARRAY is contiguous and, if WRITTEN is true, may be written. */
+int check_dense(const struct array *array, const char *name, bool written);
 /* 0 if ARRAY may be written. */
 int writable(const struct array *array, const char *name);
 
@@ -45,6 +48,7 @@ PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *arg
                         PyObject *kwargs);
 PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused);
+PyObject *tensor_cuda_array(PyObject *self, void *closure);
 
 #define SHARE_METHODS                                                                              \
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,       \

@@ -59,11 +59,16 @@ static PyObject *work_test(PyObject *self, PyObject *unused)
     Py_RETURN_TRUE;
 }
 
-static PyObject *work_hold(PyObject *self, PyObject *stream)
+static PyObject *work_hold(PyObject *self, PyObject *given)
 {
-    if (!is_of(stream, binding.stream, "stream") ||
-        check(weft_stream_wait_work(((stream_object *)stream)->raw, raw_of(self))) < 0)
-        return NULL;
+    context_object *context = ((dependent_object *)self)->context;
+    weft_stream *stream, *owned;
+    weft_status status;
+
+    if (stream_of(given, context, &stream, &owned) < 0) return NULL;
+    status = weft_stream_wait_work(stream, raw_of(self));
+    weft_stream_release(context->raw, &owned);
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 

@@ -65,6 +65,10 @@ def test_ranks_move_their_shards(ranks):
 
 def test_a_move_of_fixed_arrays_keeps_them(alone):
     move = weft.Move(alone, [weft.spec("f32[6] S(0)", "1")] * 2, [weft.spec("f32[6] R", "1")] * 2)
+    assert move.scratch_bytes >= 0 and move.is_packed in (True, False) and weft.spec("f32[3,4] R", "1").elements == 12
+    stream = weft.Stream(alone)
+    alone.wait(stream)
+    assert stream.test()
     sources, targets = [np.arange(6, dtype=np.float32) + i for i in range(2)], [np.zeros(6, np.float32) for _ in range(2)]
     fixed = move.fix(sources, targets)
     with pytest.raises(ValueError):
@@ -77,7 +81,7 @@ def test_a_move_of_fixed_arrays_keeps_them(alone):
         move.fix(sources[:1], targets)
     with pytest.raises(ValueError, match="target is f32"):
         move.fix(sources, [np.zeros(5, np.float32)] * 2)
-    del fixed, move
+    del fixed, move, stream
 
 
 def test_calls_do_not_grow_memory(alone):

@@ -6,7 +6,7 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["weft", "weft.ops", "weft.torch._dtensor"])
+@pytest.mark.parametrize("name", ["weft", "weft._weft", "weft.ops", "weft.torch._dtensor"])
 def test_docstrings(name):
     if "torch" in name:
         pytest.importorskip("torch")

@@ -94,6 +94,30 @@ def test_an_interrupt_ends_a_wait(tmp_path, call):
     assert "aborted by rank 0" in outputs[1] or "rank 0" in outputs[1], outputs
 
 
+def test_an_interrupt_ends_init(tmp_path):
+    """The other rank never joins.  The wait that is left behind does not keep the process."""
+    body = f"""
+        import os, signal, threading, time, weft
+        def interrupt():
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        try:
+            weft.init("gloo-cpu", rank=1, size=2, rendezvous="unix:weft-init-{os.getpid()}", token="0123456789abcdef")
+        except KeyboardInterrupt:
+            print("interrupted")
+        context = weft.Context("gloo-cpu", rank=0, size=1)
+        print(context.size)
+        context.close()
+    """
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(body))
+    done = subprocess.run(
+        [sys.executable, script], env={**os.environ, "WEFT_JOIN_TIMEOUT": str(LIMIT)}, capture_output=True, text=True,
+        timeout=LIMIT, check=False)  # fmt: skip
+    assert done.stdout == "interrupted\n1\n" and done.returncode == 0, done
+
+
 def test_a_handler_of_the_program_decides(tmp_path):
     body = """
         if rank == 0:

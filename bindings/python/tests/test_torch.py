@@ -1,5 +1,6 @@
 """torch.distributed over weft: the same programs as over Gloo, with the same results."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -15,10 +16,10 @@ NAMES = re.search(r"PROGRAMS = \[(.*?)\]", PROGRAMS.read_text(), re.DOTALL)[1].r
 RANKS = 3
 
 
-def torchrun(ranks, *command):
+def torchrun(ranks, *command, **variables):
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), *command],
-        capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
+        env={**os.environ, **variables}, capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -146,3 +147,164 @@ def test_profiles_name_collectives(tmp_path):
         dist.destroy_process_group()
     """))
     torchrun(1, program)
+
+
+def test_groups_with_all_ranks_have_messages_of_their_own(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent("""
+        import gc, torch, torch.distributed as dist
+        import weft.torch
+
+        dist.init_process_group("weft")
+        rank, groups = dist.get_rank(), [None, dist.new_group([0, 1]), dist.new_group([0, 1])]
+        if rank == 0:
+            for number, group in enumerate(groups):
+                dist.isend(torch.full((1 << 20,), float(number)), 1, group=group)  # nobody keeps tensor and work
+                gc.collect()
+                junk = [torch.full((1 << 20,), -1.0) for _ in range(4)]
+        else:
+            for number, group in reversed(list(enumerate(groups))):
+                x = torch.empty(1 << 20)
+                dist.recv(x, 0, group=group)
+                assert (x == number).all(), (number, x)
+        dist.barrier()
+        backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+        x = torch.ones(1)
+        (dist.isend if rank == 0 else dist.irecv)(x, 1 - rank).wait()
+        assert len(backend._under_way) == 1  # those before are over
+        dist.destroy_process_group()
+    """))
+    torchrun(2, program)
+
+
+def test_parameters_that_are_not_contiguous(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent("""
+        import torch, torch.distributed as dist
+        import weft.torch
+
+        dist.init_process_group("weft")
+        rank = dist.get_rank()
+        weight = torch.nn.Conv2d(3, 4, 2).to(memory_format=torch.channels_last).weight
+        assert not weight.is_contiguous() and weight.requires_grad
+        with torch.no_grad():
+            weight.fill_(rank + 1)
+        dist.broadcast(weight, 0)
+        assert (weight == 1).all() and weight.is_leaf and weight.grad_fn is None
+        dist.all_reduce(weight)
+        assert (weight == 2).all()
+        dist.reduce(weight, 1)
+        assert (weight == 2 + 2 * rank).all()
+        dist.all_gather([weight, torch.empty(4, 3, 2, 2)], torch.full((4, 3, 2, 2), float(rank + 5)))
+        assert (weight == 5).all() and weight.is_leaf
+        if rank == 0:
+            dist.send(weight + 1, 1)
+        else:
+            dist.recv(weight, 0)
+            assert (weight == 6).all()
+        dist.destroy_process_group()
+    """))
+    torchrun(2, program)
+
+
+def test_coalesced_calls_are_nested(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent("""
+        import torch, torch.distributed as dist
+        import weft.torch
+
+        dist.init_process_group("weft")
+        backend, device = dist.group.WORLD._get_backend(torch.device("cpu")), torch.device("cpu")
+        x, y, z = torch.ones(3), torch.ones(4), torch.ones(2, 2).t()
+        backend.start_coalescing(device)
+        dist.all_reduce(x)
+        backend.start_coalescing(device)
+        dist.all_reduce(y)
+        backend.end_coalescing(device)
+        dist.all_reduce(z)
+        backend.end_coalescing(device)
+        assert all((tensor == 2).all() for tensor in (x, y, z))
+        dist.all_reduce(x)
+        assert (x == 4).all()
+        dist.destroy_process_group()
+    """))
+    torchrun(2, program)
+
+
+def test_a_job_after_another(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent("""
+        import torch, torch.distributed as dist, weft
+        import weft.torch as wt
+
+        def reduce():
+            x = torch.ones(3)
+            dist.all_reduce(x)
+            return x[0].item()
+
+        dist.init_process_group("weft")
+        rank = dist.get_rank()
+        assert reduce() == 2
+        dist.destroy_process_group()
+
+        kept = weft.Stream(wt.context_for("cpu"))
+        try: dist.init_process_group("weft", store=dist.HashStore(), rank=0, world_size=1)
+        except RuntimeError as error: assert f"rank {rank} of 2" in str(error), error
+        else: raise AssertionError("no error")
+        del kept
+        dist.init_process_group("weft", store=dist.HashStore(), rank=0, world_size=1)
+        assert reduce() == 1 and wt.context_for("cpu").size == 1
+        dist.destroy_process_group()
+    """))
+    torchrun(2, program)
+
+
+DEVICES = """
+    import torch, torch.distributed as dist, weft
+    import weft.torch as wt
+
+    torch.cuda.current_device = lambda: 0  # the device is simulated: PyTorch does not see it
+    dist.init_process_group("weft")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+
+    class Array:
+        def __init__(self, tensor): self._tensor, self.__cuda_array_interface__ = tensor, tensor.__cuda_array_interface__
+"""
+
+
+def test_each_kind_of_device_has_a_context(tmp_path, device):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(DEVICES + """
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2, 2] and weft.current().backend == "gloo-cpu"
+    pair = dist.new_group([1, 0])
+    for one in (group, pair._get_backend(torch.device("cpu"))):
+        comm = one._comm(torch.device("cuda", 0))
+        assert comm.context.backend == "nccl" and wt.context_for("cuda") is comm.context is not wt.context_for("cpu")
+        assert comm is one._comm(torch.device("cuda", 0)) and comm.world_rank(comm.rank) == rank
+        tensor = weft.Tensor(comm.context, weft.spec("f32[4] R", weft.mesh("2")))
+        tensor.fill(rank + 1)
+        comm.all_reduce(Array(tensor))
+        out = bytearray(16)
+        tensor.to_host(out)
+        assert memoryview(out).cast("f").tolist() == [3.0] * 4
+        del tensor, comm
+    dist.destroy_process_group()
+    """))
+    torchrun(2, program, STANDIN_DEVICES="1", WEFT_SHARE_GPU="1", **device)
+
+
+def test_a_backend_of_the_cpu_refuses_devices(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(DEVICES + """
+    try: group._comm(torch.device("cuda", 0))
+    except weft.UnsupportedError as error: assert "WEFT_BACKEND has chosen gloo-cpu" in str(error), error
+    else: raise AssertionError("no error")
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2, 2]
+    dist.destroy_process_group()
+    """))
+    torchrun(2, program, WEFT_BACKEND="gloo-cpu")

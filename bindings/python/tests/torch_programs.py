@@ -1,8 +1,10 @@
-"""Programs over torch.distributed that tests run over Gloo and over weft: torch_programs.py BACKEND PATH [NAME...]
+"""Programs over torch.distributed that tests run over several backends: torch_programs.py BACKEND[@cuda] PATH [NAME...]
 
-Each gets rank, size and a function `keep` for the tensors that must be equal.
+Each gets rank, size and a function `keep` for the tensors that must be equal.  With @cuda, all tensors are on the CUDA
+device that the ranks share, and programs that need more than one device are left out.
 """
 
+import os
 import pathlib
 import sys
 import tempfile
@@ -16,6 +18,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+DEVICE = "cpu"
 
 
 def collectives(rank, size, keep):
@@ -51,6 +55,8 @@ def dtypes(rank, size, keep):
         dist.all_reduce(x)
         keep(x.to(torch.float64))
     strided = (torch.arange(12.0) * (rank + 1)).reshape(3, 4).t()
+    if dist.get_backend() == "nccl":  # it takes contiguous tensors alone
+        strided = strided.contiguous()
     dist.all_reduce(strided)
     keep(strided)
 
@@ -80,6 +86,11 @@ def messages(rank, size, keep):
     for work in works:
         work.wait()
     keep(received[:3], columns)
+
+
+def batches(rank, size, keep):
+    following, before = (rank + 1) % size, (rank - 1) % size
+    large, received = torch.full((1 << 18,), float(rank)), torch.empty(1 << 18)
     batch = [dist.P2POp(dist.isend, large, before), dist.P2POp(dist.irecv, received, following)]
     for work in dist.batch_isend_irecv(batch):
         work.wait()
@@ -134,14 +145,14 @@ def futures(rank, size, keep):
 
 
 def dtensor(rank, size, keep):
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = init_device_mesh(DEVICE, (size,))
     w = distribute_tensor(torch.randn(7, 6), mesh, [Shard(0)])
     v = w.redistribute(mesh, [Shard(1)])
     keep(v.full_tensor(), (w @ v.redistribute(mesh, [Replicate()]).T).full_tensor())
 
 
 def tensor_parallel(rank, size, keep):
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = init_device_mesh(DEVICE, (size,))
     model = nn.Sequential(nn.Linear(8, 12), nn.ReLU(), nn.Linear(12, 8))
     parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     model(torch.ones(4, 8)).square().sum().backward()
@@ -178,26 +189,26 @@ def train(model, rank, steps):
 
 
 def fsdp2(rank, size, keep):
-    model = make_sharded(init_device_mesh("cpu", (size,)))
+    model = make_sharded(init_device_mesh(DEVICE, (size,)))
     train(model, rank, 3)
     keep(*(p.full_tensor().detach() for p in model.parameters()))
 
 
 def fsdp2_mixed(rank, size, keep):
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    model = make_sharded(init_device_mesh("cpu", (size,)), mp_policy=policy, reshard_after_forward=False)
+    model = make_sharded(init_device_mesh(DEVICE, (size,)), mp_policy=policy, reshard_after_forward=False)
     train(model, rank, 2)
     keep(*(p.full_tensor().detach() for p in model.parameters()))
 
 
 def checkpoints(rank, size, keep):
-    model = make_sharded(init_device_mesh("cpu", (size,)))
+    model = make_sharded(init_device_mesh(DEVICE, (size,)))
     train(model, rank, 1)
     folder = [tempfile.mkdtemp() if rank == 0 else None]
     dist.broadcast_object_list(folder, src=0)
     dcp.save({"model": model.state_dict()}, checkpoint_id=folder[0])
     torch.manual_seed(9)
-    other = make_sharded(init_device_mesh("cpu", (size,)))
+    other = make_sharded(init_device_mesh(DEVICE, (size,)))
     state = {"model": other.state_dict()}
     dcp.load(state, checkpoint_id=folder[0])
     other.load_state_dict(state["model"])
@@ -207,23 +218,34 @@ def checkpoints(rank, size, keep):
 
 
 PROGRAMS = [
-    collectives, dtypes, uneven, messages, groups, objects, coalesced, functions, futures, dtensor,
+    collectives, dtypes, uneven, messages, batches, groups, objects, coalesced, functions, futures, dtensor,
     tensor_parallel, ddp, fsdp2, fsdp2_mixed, checkpoints,
 ]  # fmt: skip
 
 
+ON_ONE_DEVICE = [program for program in PROGRAMS if program is not messages]
+
+
 def main(backend, path, *names):
     """Run the programs, and write what each keeps to PATH.NAME.RANK."""
+    global DEVICE
+    backend, _, DEVICE = backend.partition("@")
+    DEVICE = DEVICE or "cpu"
+    if DEVICE == "cuda":
+        os.environ["NCCL_HOSTID"] = f"weft-{os.environ['RANK']}"  # ranks that share a device are hosts for NCCL
+        torch.cuda.set_device(0)
+        torch.set_default_device("cuda")
     if backend == "weft":
         import weft.torch  # noqa: F401
     dist.init_process_group(backend)
     rank = dist.get_rank()
-    for program in PROGRAMS:
+    for program in PROGRAMS if DEVICE == "cpu" else ON_ONE_DEVICE:
         if names and program.__name__ not in names:
             continue
         kept = []
         torch.manual_seed(0)
         program(rank, dist.get_world_size(), lambda *tensors: kept.extend(t.clone() for t in tensors))  # noqa: B023
+        kept = [tensor.cpu() for tensor in kept]
         torch.save(kept, pathlib.Path(f"{path}.{program.__name__}.{rank}"))
     dist.destroy_process_group()
 

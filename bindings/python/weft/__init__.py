@@ -10,27 +10,38 @@
 import atexit as _atexit
 from array import array as _array
 
+from ._attention import Attention, Problem
 from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
 from ._files import Checkpoint, load, reshard, save, save_begin, verify
+from ._pipeline import Action, Pipeline
 from ._random import Random
 from ._trace import Trace, counts, dump, trace
 from ._weft import (
-    FSDP, Context, Counts, FixedMove, FSDPGroup, Layout, Mesh, Move, Plan, Rules, Saving, Spec, Stream,
-    Tensor, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
+    FSDP, AttentionPlan, Context, Counts, Experts, FixedMove, FSDPGroup, Layout, Mesh, Move, Overlap, Plan, Routing, Rules, Saving,
+    Schedule, Spec, Stream, Styles, Symm, Tensor, Timeline, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
+    style_layouts,
 )  # fmt: skip
 from ._weft import version as __version__
 
 _current = None
+_contexts = []  # those that are left when the process ends
+
+
+def _adopt(context):
+    """Leave the job of a context when the process ends.  It becomes the current one if there is none."""
+    global _current
+    _contexts[:] = [other for other in _contexts if not other.closed] + [context]
+    if _current is None or _current.closed:
+        _current = context
 
 
 def init(backend=None, **options):
     """Join the job, and make its context the current one.  Collective."""
-    global _current
     if _current is not None and not _current.closed:
         raise RuntimeError("weft.init was called before; weft.current() is its context")
-    _current = Context(backend, **options)
+    _adopt(Context(backend, **options))
     return _current
 
 
@@ -42,11 +53,15 @@ def current():
 
 
 def _leave():
-    if _current is not None and not _current.closed:
+    """Leave all jobs.  Those on devices are left even if tensors are in use: the vendors' libraries end next."""
+    for context in reversed(_contexts):
+        if context.closed:
+            continue
         try:
-            _current.close()
+            context.close()
         except RuntimeError:
-            pass  # the process ends; tensors that are still in use end with it
+            if context.kind != "cpu":
+                context._leave()
 
 
 _atexit.register(_leave)

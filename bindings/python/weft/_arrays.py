@@ -1,5 +1,7 @@
 """New arrays of libraries that have no exchange table of DLPack."""
 
+import sys
+
 NUMPY_NAMES = {
     "bool": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32",
     "u32": "uint32", "i64": "int64", "u64": "uint64", "f16": "float16", "f32": "float32",
@@ -11,6 +13,19 @@ BUFFER_FORMATS = {
 }  # fmt: skip
 
 
+def library_of(like):
+    """The module of an array: the namespace of the array API standard, or the module of its type."""
+    if hasattr(like, "__array_namespace__"):
+        return like.__array_namespace__()
+    return sys.modules.get(type(like).__module__.partition(".")[0])
+
+
+def share(like, tensor):
+    """An array of the library of `like` with the memory of a tensor of weft; without a library, the tensor."""
+    library = library_of(like)
+    return library.from_dlpack(tensor) if hasattr(library, "from_dlpack") else tensor
+
+
 def empty(like, shape, dtype):
     """An array of the library of `like`, on its device.  Its elements are not set."""
     if hasattr(like, "__array_namespace__"):
@@ -19,8 +34,6 @@ def empty(like, shape, dtype):
             raise TypeError(f"{library.__name__} has no dtype for {dtype}")
         return library.empty(shape, dtype=getattr(library, NUMPY_NAMES[dtype]), device=like.device)
     if hasattr(like, "new_empty"):  # PyTorch before the exchange table
-        import sys
-
         torch = sys.modules["torch"]
         names = {**NUMPY_NAMES, "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
         return like.new_empty(shape, dtype=getattr(torch, names[dtype]))

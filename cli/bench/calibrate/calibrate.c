@@ -1,10 +1,11 @@
 /* calibrate.c - see calibrate.h.
  *
- * Local work is measured first.  Then each kind of step runs as a plan of one step, on two ranks
- * and on all ranks, with a small and a large tensor.  The times without the local work give the
- * latency per rank and the time per byte. */
+ * Local work is measured first, and compute if it is the host's.  Then each kind of step runs as a
+ * plan of one step, on two ranks and on all ranks, with a small and a large tensor.  The times
+ * without the local work give the latency per rank and the time per byte. */
 #include "bench/calibrate/calibrate.h"
 
+#include "bench/calibrate/compute.h"
 #include "timing/rank_sync.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ struct session {
     struct rank_sync sync;
     uint64_t budget_ns;
     struct cost_sheet *sheet;
+    bool on_host;           /* the backend's memory is that of the host */
     weft_cost_table *local; /* the costs of local work from SHEET; other costs are 0 */
     void (*progress)(void *self, const char *what);
     void *progress_self;
@@ -129,6 +131,38 @@ static weft_status time_local(struct timed *timed)
     return WEFT_OK;
 }
 
+/* ---- compute of the host ---- */
+
+static weft_status run_product(struct timed *timed)
+{
+    const float *a = timed->source, *b = a + COMPUTE_SIDE * COMPUTE_SIDE;
+
+    compute_product(a, b, timed->target);
+    return WEFT_OK;
+}
+
+static weft_status run_sum(struct timed *timed)
+{
+    compute_sum(timed->source, timed->target, LARGE_BYTES / sizeof(float));
+    return WEFT_OK;
+}
+
+/* The rates of all ranks at once, which share caches and memory. */
+static weft_status time_compute(struct timed *timed)
+{
+    struct cost_sheet *sheet = timed->session->sheet;
+    uint64_t ns = 0;
+
+    tell(timed->session, "compute of one rank");
+    timed->run = run_product;
+    WF_TRY(measure(timed, &ns));
+    sheet->flops = compute_product_flops() * 1000 / (ns > 0 ? ns : 1);
+    timed->run = run_sum;
+    WF_TRY(measure(timed, &ns));
+    sheet->memory = per_byte(ns, compute_sum_bytes(LARGE_BYTES / sizeof(float)));
+    return WEFT_OK;
+}
+
 static weft_status measure_local(struct session *s)
 {
     const weft_kernel_table *kernel = weft_context_plugin(s->context)->kernel;
@@ -145,6 +179,7 @@ static weft_status measure_local(struct session *s)
     WF_TRY(weft_memory_fill(s->context, timed.target, 0, LARGE_BYTES, NULL));
     tell(s, "copies and reductions of one rank");
     status = time_local(&timed);
+    if (status == WEFT_OK && s->on_host) status = time_compute(&timed);
     if (status != WEFT_OK) return status;
     local = *s->sheet;
     memset(local.rates, 0, sizeof local.rates);
@@ -362,11 +397,9 @@ weft_status calibrate(weft_context *context, uint64_t budget_ns, struct calibrat
     weft_status status;
 
     WF_TRY(weft_device_get(context, &device));
+    s.on_host = out->computed = (device.features & WEFT_FEATURE_HOST_MEMORY) != 0;
     snprintf(out->base, sizeof out->base, "%s",
-             WF_HAS(weft_context_plugin(context)->comm, pull) &&
-                     (device.features & WEFT_FEATURE_HOST_MEMORY) != 0
-                 ? "cpu"
-                 : "default");
+             WF_HAS(weft_context_plugin(context)->comm, pull) && s.on_host ? "cpu" : "default");
     WF_TRY(read_base(context, out->base, &sheet));
     status = measure_all(&s, out);
     weft_cost_table_release(&s.local);

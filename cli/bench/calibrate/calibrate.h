@@ -13,6 +13,7 @@ struct calibration {
     weft_cost_table *table;
     int32_t ranks, hosts;
     bool measured[COST_LINKS]; /* else the lines are those of BASE */
+    bool computed;             /* flops and memory are measured; the same */
     char base[32];
 };
 

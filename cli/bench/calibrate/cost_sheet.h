@@ -17,7 +17,7 @@ struct cost_sheet {
     char name[32];
     bool one_sided;              /* ranks read each other's memory */
     uint64_t copy, pack, reduce; /* femtoseconds per byte */
-    uint64_t flops, memory;      /* of compute; not measured, 0: not known */
+    uint64_t flops, memory;      /* of compute; 0: not known */
     struct cost_rate rates[WEFT_STEP_KINDS][COST_LINKS];
 };
 

@@ -6,6 +6,7 @@
 #include "conform/checks/kernel_casts.h"
 #include "conform/checks/kernel_draws.h"
 #include "conform/checks/kernel_numbers.h"
+#include "conform/checks/kernel_spans.h"
 #include "conform/checks/regions.h"
 
 #include <math.h>
@@ -296,4 +297,6 @@ void kit_level_kernel(struct kit *kit)
     kit_kernel_numbers(kit);
     kit_kernel_casts(kit);
     kit_kernel_draws(kit);
+    kit_kernel_spans(kit);
+    kit_kernel_merges(kit);
 }

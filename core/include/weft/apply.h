@@ -60,9 +60,10 @@ typedef struct weft_op_run {
 /* Apply the operator of CALL to INPUTS, call->input_count tensors of CONTEXT; an optional input
  * that is absent is NULL.  call->inputs is not used: the layouts are those of the tensors.  OUTPUTS
  * has room for all outputs of the operator; they are in the order of the rule, and the caller
- * releases them.  Memory of outputs of at most 64 KiB is kept for the next outputs of that layout
- * on the same stream: at most 64 such outputs of a context.  An output in place is its input with
- * one more reference.  OUTPUTS may be NULL if all outputs are in place.
+ * releases them.  Memory of outputs of at most 1 MiB on a rank is kept for the next outputs of
+ * that layout on the same stream: at most 64 such outputs of a context, and at most 16 MiB.  An
+ * output in place is its input with one more reference.  OUTPUTS may be NULL if all outputs are in
+ * place.
  *
  * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
  * ranks are simulated, one call after the other.

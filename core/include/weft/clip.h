@@ -4,7 +4,11 @@
  *     TRY(weft_clip_grad_norm(ctx, count, gradients, 1.0, NULL, stream, total));
  *
  * Gradients are tensors of floats, on any meshes and in any layouts.  Each element of the whole
- * tensors counts once, however many ranks hold it.  Threads as in tensor.h. */
+ * tensors counts once, however many ranks hold it.  Threads as in tensor.h.
+ *
+ * Gradients are in memory of their own.  Two shards on a rank that overlap are WEFT_ERR_INVALID on
+ * this rank, before anything is posted.  Of a shard with gaps only its first element is compared,
+ * as other gradients may be in the gaps. */
 #ifndef WEFT_CLIP_H
 #define WEFT_CLIP_H
 
@@ -44,7 +48,9 @@ typedef struct weft_clip_options {
  * axes that splits a gradient, all in one batch.  All ranks of all meshes pass the same tensors in
  * the same order.  The same entries are NULL on all of them.  All work is in the order of STREAM.
  * The first call with new layouts waits for the other ranks.  With `reduce_partials`, each call
- * waits for them.  With WEFT_CLIP_ERROR, the call waits for STREAM.  Otherwise nothing waits.
+ * waits for them.  With WEFT_CLIP_ERROR, the call waits for STREAM.  If a device does the work, a
+ * call with new sizes may free the list of earlier sizes (docs/training/clip.md), which waits for
+ * the device.  Otherwise nothing waits.
  * TOTAL, device memory of one double, is set to the norm before clipping; it may be NULL.  On a
  * rank outside all meshes it is 0, unless `stages` adds other norms.  OPTIONS may be NULL.
  * WEFT_ERR_INVALID: a tensor is not of floats, is partial, is listed twice, or belongs to another
@@ -57,7 +63,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_clip_grad_norm(weft_context *context, u
 
 /* Set every element of TENSORS that is below -MOST to -MOST, and every one above MOST to MOST, in
  * the order of STREAM.  NaN stays.  Local.  NULL tensors are skipped.  WEFT_ERR_INVALID: a tensor
- * is not of floats or is partial; MOST is negative or not a number. */
+ * is not of floats, is partial, or is listed twice; MOST is negative or not a number. */
 WEFT_API WEFT_NODISCARD weft_status weft_clip_grad_value(weft_context *context, uint32_t count,
                                                          weft_tensor *const *tensors, double most,
                                                          weft_stream *stream);

@@ -78,7 +78,8 @@ typedef struct weft_cp_options {
     uint32_t block_count;
     int64_t window; /* WINDOW: at least 1 */
     /* The lengths of consecutive documents, none negative, which add up to the length of the
-     * sequence.  A query sees keys of its own document only.  NULL: one document. */
+     * sequence.  A query sees keys of its own document only.  NULL, with the count 0: one document.
+     */
     const int64_t *documents;
     size_t document_count;
     const int64_t *order; /* PERMUTED: place i holds index order[i]; every index once */
@@ -177,7 +178,8 @@ typedef struct weft_cp_sizes {
  * to PLAN.  The caller releases *OUT before CONTEXT.  WEFT_ERR_INVALID: this rank is not in the
  * mesh, or SIZES contradict each other; with HEADS, the number of ranks does not divide the heads
  * or the key heads.  WEFT_ERR_MISMATCH: ranks have different plans or sizes.  WEFT_ERR_UNSUPPORTED:
- * the host cannot read the backend's memory, where results are merged; or ranks are simulated. */
+ * the backend has no kernel that merges results, and the host cannot read its memory; or ranks are
+ * simulated. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_create(weft_context *context, const weft_cp_plan *plan,
                                                    const weft_cp_sizes *sizes, weft_cp **out);
 /* Wait for the work of *CP, free it and set *CP to NULL.  Accepts NULL and a pointer to NULL. */
@@ -212,7 +214,9 @@ typedef struct weft_cp_call {
     weft_cp_local d_out, d_q, d_k, d_v;
 } weft_cp_call;
 
-/* This rank's shards, dense, in the layout of the sizes.  LSE is f32[batch, heads, sequence]. */
+/* This rank's shards, dense, in the layout of the sizes.  LSE is f32[batch, heads, sequence].
+ * WEFT_ERR_INVALID: memory is not aligned to its elements, or what a pass writes overlaps anything
+ * else here. */
 typedef struct weft_cp_tensors {
     size_t struct_size;
     const void *q, *k, *v;
@@ -227,7 +231,7 @@ typedef struct weft_cp_tensors {
  * with USER for each problem of this rank, in order; it fails the call, and the communicator of CP
  * on all ranks, if it returns another result than WEFT_OK, and sets the text of its error with
  * weft_fail.  Accumulation is in f32.  A query that sees no key gets OUT 0 and LSE -infinity.
- * Pointers of empty shards may be NULL.
+ * Pointers of empty shards may be NULL.  After an error no work of the call uses the tensors.
  * A call allocates nothing, except that a backend may do so for a call group of RING.  RING: one
  * rotation of keys and values per step but the last, while the kernel computes.  GATHER: one
  * all-gather.  HEADS: two all-to-alls. */

@@ -88,8 +88,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_routing_get(const weft_routing *routing
  * one expert are ordered by rank, and those of one rank as they were there.  Collective over the
  * ranks along the axis: one weft_all_to_all_v or, if a rank has several experts, one call group
  * with a message for each expert and rank that have tokens.  No plan is made and nothing is packed.
- * TOKENS and RECEIVED do not overlap.  Memory of 0 tokens may be NULL. WEFT_ERR_INVALID: WIDTH is
- * below 1, or the tokens are larger than memory can be. WEFT_ERR_MISMATCH: on all ranks, if ranks
+ * Memory of 0 tokens may be NULL.  WEFT_ERR_INVALID: WIDTH is below 1, the tokens are larger than
+ * memory can be, or TOKENS and RECEIVED overlap.  An overlap on a rank also fails the communicator:
+ * the other ranks get WEFT_ERR_ABORTED and its text.  WEFT_ERR_MISMATCH: on all ranks, if ranks
  * pass different widths or dtypes and the backend compares them (gloo-cpu does; on others as comm.h
  * says). */
 WEFT_API WEFT_NODISCARD weft_status weft_routing_dispatch(weft_routing *routing,

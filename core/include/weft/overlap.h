@@ -32,10 +32,9 @@ typedef struct weft_overlap_options {
 } weft_overlap_options;
 
 /* Prepare calls on COMM: a stream and memory.  With symmetric memory it is (2 + 2 / ranks) x
- * `bytes`, otherwise (1 + 2 / ranks) x `bytes`.  Where the host does not read the backend's memory,
- * it is 1 x `bytes`, and there is no stream.  Collective: either all ranks succeed or all get the
- * same error.  NULL arguments and a bad struct_size fail on this rank alone.  The other ranks then
- * get WEFT_ERR_TIMEOUT.  The caller releases *OUT before COMM.
+ * `bytes`, otherwise (1 + 2 / ranks) x `bytes`.  Collective: either all ranks succeed or all get
+ * the same error.  NULL arguments and a bad struct_size fail on this rank alone.  The other ranks
+ * then get WEFT_ERR_TIMEOUT.  The caller releases *OUT before COMM.
  * WEFT_ERR_INVALID: `bytes` is 0 or above 2^60.  WEFT_ERR_MISMATCH: ranks have different options.
  */
 WEFT_API WEFT_NODISCARD weft_status weft_overlap_create(weft_comm *comm,
@@ -56,7 +55,7 @@ typedef struct weft_overlap_call {
     int64_t rows, width; /* of the whole tensor; at least 0 and 1 */
     uint32_t dtype;
     /* Of each rank's rows: 1 to WEFT_OVERLAP_MAX_CHUNKS, or one of the above.  The call runs as
-     * PLAIN if COMM has one rank, or if the host does not read the backend's memory. */
+     * PLAIN if COMM has one rank; and a reduce-scatter does if a device has no kernel that adds. */
     int32_t chunks;
     /* Floating-point operations that the engine does for one row, all its matmuls together.  0: not
      * known; BY_COSTS then is PLAIN. */
@@ -70,7 +69,10 @@ typedef struct weft_overlap_rows {
     weft_context *context;
     weft_stream *stream;  /* the function posts its work to it, or completes it before it returns */
     int64_t first, count; /* of the rows of the whole tensor; COUNT is at least 1 */
-    void *memory; /* [count, width], dense: to be read (gather) or written (reduce-scatter) */
+    /* [count, width], dense: to be read (gather) or written (reduce-scatter).  If the host can read
+     * the backend's memory, the rows have arrived.  Otherwise they arrive in the order of `stream`:
+     * work on another stream must wait for the work on this one. */
+    void *memory;
 } weft_overlap_rows;
 
 /* Gather the rows of INPUT, this rank's shard, from all ranks, and call CONSUME with USER for them:
@@ -92,9 +94,10 @@ weft_overlap_gather(weft_overlap_state *overlap, const weft_overlap_call *call, 
 
 /* Call PRODUCE with USER for all rows, each in exactly one call: first for those of the other
  * ranks, in chunks, which travel while PRODUCE computes the next ones, then for those of this rank.
- * Set OUTPUT, this rank's shard, to the sum of what all ranks have produced for it, with the bits
- * of weft_reduce_scatter_v.  With PLAIN, PRODUCE is called once, before the reduce-scatter.
- * Otherwise as weft_overlap_gather. */
+ * Set OUTPUT, this rank's shard, to the sum of what all ranks have produced for it, added up in the
+ * order of the ranks.  On gloo-cpu within a host, and on nvshmem with weft's collectives, these are
+ * the bits of weft_reduce_scatter_v.  With PLAIN, PRODUCE is called once, before a
+ * weft_reduce_scatter_v.  Otherwise as weft_overlap_gather. */
 WEFT_API WEFT_NODISCARD weft_status
 weft_overlap_reduce_scatter(weft_overlap_state *overlap, const weft_overlap_call *call,
                             weft_status (*produce)(void *user, const weft_overlap_rows *rows),
@@ -104,9 +107,8 @@ weft_overlap_reduce_scatter(weft_overlap_state *overlap, const weft_overlap_call
 typedef struct weft_overlap_info {
     size_t struct_size;
     bool symmetric; /* rows travel through symmetric memory, otherwise as messages */
-    /* Whether rows can travel while a rank computes: the host reads the backend's memory, and every
-     * rank has a second processor.  BY_COSTS otherwise is PLAIN.  If the host does not read the
-     * memory, every call is. */
+    /* Whether rows can travel while a rank computes: on a device, and on processors if every rank
+     * has a second one.  BY_COSTS otherwise is PLAIN. */
     bool concurrent;
     int32_t gather_chunks, reduce_scatter_chunks; /* 0: PLAIN */
     /* Predictions of the cost table in nanoseconds; UINT64_MAX: not known.  Those with overlap are

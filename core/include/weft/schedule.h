@@ -67,16 +67,23 @@ WEFT_API WEFT_NODISCARD weft_status weft_schedule_create(const char *name, int32
                                                          weft_schedule **out);
 
 /* Create the schedule that TEXT describes, in the CSV format of PyTorch: one line per rank, actions
- * between commas, empty fields are ignored.  It may have compute actions only, or all actions.  Its
- * name is "csv".  The caller releases *OUT.
- * WEFT_ERR_PARSE: TEXT is malformed; the error text gives the position.
- * WEFT_ERR_INVALID: the schedule is not valid; the error text names the first violation. */
+ * between commas, empty fields are ignored.  It may have compute actions only, or all actions.
+ * WAIT_SEND_F, WAIT_SEND_B and WAIT_REDUCE_GRAD are checked and dropped: a pipeline waits by
+ * itself. Its name is "csv".  The caller releases *OUT. WEFT_ERR_PARSE: TEXT is malformed; the
+ * error text gives the position. WEFT_ERR_INVALID: the schedule is not valid; the error text names
+ * the first violation. */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_parse(const char *text, weft_schedule **out);
 
 /* Write SCHEDULE as such CSV text to BUFFER.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print
  * (mesh.h). */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_print(const weft_schedule *schedule, char *buffer,
                                                         size_t capacity, size_t *length);
+
+/* The same with a WAIT_SEND_F, WAIT_SEND_B or WAIT_REDUCE_GRAD for each send and each REDUCE_GRAD,
+ * which PyTorch 2.15 needs in a text with all actions, and earlier versions do not know. */
+WEFT_API WEFT_NODISCARD weft_status weft_schedule_print_waits(const weft_schedule *schedule,
+                                                              char *buffer, size_t capacity,
+                                                              size_t *length);
 
 /* Write ACTION, such as "2F0", or "(0F5;7B3)OVERLAP_F_B" with the action NEXT if ACTION->with_next
  * is set, to BUFFER.  NEXT may be NULL.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print. */

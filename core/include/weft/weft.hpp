@@ -561,6 +561,11 @@ public:
     }
     /* As CSV. */
     result<std::string> text() const { return detail::print(weft_schedule_print, raw_); }
+    /* The same with waits, for PyTorch. */
+    result<std::string> text_with_waits() const
+    {
+        return detail::print(weft_schedule_print_waits, raw_);
+    }
 };
 
 /* Shared.  A schedule with the times of its actions (schedule.h). */

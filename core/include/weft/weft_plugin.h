@@ -39,7 +39,7 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAJOR 1u
-#define WEFT_ABI_MINOR 4u
+#define WEFT_ABI_MINOR 5u
 
 /* Written by ci/fingerprints.py. The number of a table changes with every declaration that the
  * table uses. weft compares the numbers when it loads a plugin. */
@@ -47,7 +47,7 @@ extern "C" {
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0x025fe29db85c34e3)
 #define WEFT_COMM_SIGNATURE   UINT64_C(0xcd37dcfe5addd5c1)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
-#define WEFT_KERNEL_SIGNATURE UINT64_C(0x1771963b77d2002c)
+#define WEFT_KERNEL_SIGNATURE UINT64_C(0x2adff501bf55501b)
 /* fingerprints end */
 
 /* ---- vocabulary -------------------------------------------------------------- */
@@ -564,6 +564,45 @@ typedef struct weft_draw {
     uint8_t below[16], above[16]; /* one element of DTYPE each */
 } weft_draw;
 
+/* Since 1.5: COUNT elements of a float dtype, one after the other in memory. */
+typedef struct weft_span {
+    uint64_t count;
+    uint32_t dtype;
+    uint32_t sum; /* the sum to which spans_powers adds them */
+} weft_span;
+
+/* Since 1.5: the treatment of elements whose norm is infinite or not a number. */
+enum weft_nonfinite {
+    WEFT_NONFINITE_SCALE = 0, /* they are scaled all the same */
+    WEFT_NONFINITE_KEEP = 1,  /* they stay as they are */
+    WEFT_NONFINITE_ZERO = 2   /* they become 0 */
+};
+
+/* Since 1.5: elements are multiplied so that their norm is at most MOST. With norm = sum^(1/P), or
+ * the sum itself if P is infinite, the factor is MOST / (norm + 1e-6). Elements are not touched if
+ * the factor is 1 or more. */
+typedef struct weft_norm_limit {
+    uint32_t struct_size;
+    uint32_t nonfinite; /* enum weft_nonfinite */
+    double p, most;     /* P is above 0, MOST is not negative */
+} weft_norm_limit;
+
+/* Since 1.5: rows in memory with gaps. The elements of a row are adjacent. */
+typedef struct weft_rows {
+    void *memory;
+    int64_t stride[3]; /* in elements */
+} weft_rows;
+
+/* Since 1.5: partial results that become part of sums. There are extent[0] x extent[1] x extent[2]
+ * rows, each with one logarithm in LSE and DEPTH elements in OUT. */
+typedef struct weft_merge {
+    uint32_t struct_size;
+    uint32_t dtype; /* of OUT: floats of at most 32 bits */
+    int64_t extent[3], depth;
+    weft_rows out, lse;         /* added; LSE is f32 */
+    weft_rows total, total_lse; /* the sums, f32 */
+} weft_merge;
+
 /* All operations with a stream run in stream order. */
 typedef struct weft_kernel_table {
     uint32_t struct_size, reserved;
@@ -613,6 +652,34 @@ typedef struct weft_kernel_table {
      * supported. optional: weft draws in host memory. */
     weft_status (*regions_draw)(void *list, const weft_draw *draw, void *const *targets,
                                 void *stream);
+    /* Since 1.5: prepares a list of spans with SUMS sums, to be run many times. The caller owns
+     * *LIST and ends it with spans_destroy. Runs of one list follow each other in stream order,
+     * also if they are on different streams. Spans of one list do not overlap. A plugin takes all
+     * float dtypes, or returns WEFT_ERR_UNSUPPORTED. optional: all functions of spans or none; weft
+     * does their work in host memory if there are none, or after WEFT_ERR_UNSUPPORTED. [any] */
+    weft_status (*spans_create)(void *device, uint64_t count, const weft_span *spans, uint32_t sums,
+                                void **list);
+    void (*spans_destroy)(void *list);
+    /* Sets each of SUMS, f64 in device memory, to the sum of |x|^P over the elements of its spans;
+     * a sum without elements is 0. P is above 0. With P infinite, it is the largest |x|, and NaN
+     * counts as infinite. Powers are computed and added in f64. Equal elements in equal lists give
+     * equal bits. MEMORY has the address of each span; that of an empty span may be NULL. */
+    weft_status (*spans_powers)(void *list, void *const *memory, double p, double *sums,
+                                void *stream);
+    /* Multiplies all elements as LIMIT states. *SUM, in device memory, is a sum of powers. *NORM,
+     * in other device memory, is set to the norm. f64 is multiplied in f64, other dtypes in f32 by
+     * the factor rounded to f32, and converted as cast does. */
+    weft_status (*spans_limit)(void *list, void *const *memory, const weft_norm_limit *limit,
+                               const double *sum, double *norm, void *stream);
+    /* Elements above MOST become MOST, those below -MOST become -MOST, as cast converts them from
+     * f32 (f64: from f64). NaN stays NaN. MOST is not negative. */
+    weft_status (*spans_clamp)(void *list, void *const *memory, double most, void *stream);
+    /* Since 1.5: merges results of attention, o and l, into the sums O and L, row by row: with
+     * g = 1 / (1 + exp(L - l)), O + g (o - O) and log(exp(L) + exp(l)). If l is -infinity, the row
+     * keeps its sums and o is not used. If only L is -infinity, the row takes l, and g is 1. If
+     * lse.memory is NULL, o is added to O instead. Sums are f32; l is not NaN. A call without rows
+     * returns whether the merge is supported. optional: weft merges in host memory. */
+    weft_status (*merge_rows)(void *device, const weft_merge *merge, void *stream);
 } weft_kernel_table;
 
 /* ---- the plugin -------------------------------------------------------------- */

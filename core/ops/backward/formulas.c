@@ -112,6 +112,9 @@ static const char *const formulas[] = {
     "conv: x f b = conv_bwd(g, x, f, *)",
     "max_pool: x = max_pool_bwd(g, x, i, *)",
     "avg_pool: x = avg_pool_bwd(g, x, *)",
+    "adaptive_avg_pool: x = adaptive_avg_pool_bwd(g, x)",
+    "adaptive_max_pool: x = max_pool_bwd(g, x, i)",
+    "interpolate: x = interpolate_bwd(g, x, *)",
     /* lookup */
     "embedding: w = embedding_bwd(g, i, w, v=rows(w), *)",
     "gather: x = scatter_add(zeros_like(x), i, g, dim=dim)",

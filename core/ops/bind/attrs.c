@@ -101,6 +101,14 @@ bool wf_attr_int(const weft_op_call *call, const char *name, int64_t *out)
     return true;
 }
 
+weft_status wf_attr_read_int(const struct wf_op *op, const weft_op_call *call, const char *name,
+                             int64_t *out)
+{
+    if (wf_attr_find(call, name, strlen(name)) == NULL || wf_attr_int(call, name, out))
+        return WEFT_OK;
+    return wf_op_refuse(op, "attribute %s must be an integer", name);
+}
+
 bool wf_attr_list(const weft_op_attr *attr, const int64_t **list, uint32_t *count)
 {
     if (attr == NULL || (attr->kind != WEFT_ATTR_INT && attr->kind != WEFT_ATTR_LIST)) return false;
@@ -267,7 +275,7 @@ static bool matters_to(const struct wf_op_entry *entry, const char *attr)
     for (uint32_t i = 0; i < entry->rule_count; i++) {
         const struct wf_rule *rule = entry->rules[i];
 
-        if (rule->make.length > 0) return true;
+        if (rule->make.length > 0 || rule->check.length > 0) return true;
         for (int j = 0; j < rule->attr_count; j++)
             if (wf_word_is(rule, rule->attrs[j].name, attr) && is_used(rule, j)) return true;
     }

@@ -26,18 +26,19 @@ static weft_status count_members(const struct wf_op *op, const weft_op_call *cal
             least--;
         *out = 1;
         if (call->input_count >= least && call->input_count <= fixed) return WEFT_OK;
-        return wf_op_refuse(op, "the call has %u inputs; the rule takes %u%s%.*u",
-                            call->input_count, least, least < fixed ? " to " : "",
-                            least < fixed ? 1 : 0, least < fixed ? fixed : 0);
+        return wf_op_refuse(op, "the call has %u input%s; the rule takes %u%s%.*u",
+                            call->input_count, call->input_count == 1 ? "" : "s", least,
+                            least < fixed ? " to " : "", least < fixed ? 1 : 0,
+                            least < fixed ? fixed : 0);
     }
     if (call->input_count >= fixed && (call->input_count - fixed) % lists == 0 &&
         call->input_count > fixed && call->input_count <= WF_OP_TENSORS) {
         *out = (call->input_count - fixed) / lists;
         return WEFT_OK;
     }
-    return wf_op_refuse(op,
-                        "the call has %u inputs; the rule takes %u, and %u list%s of one length",
-                        call->input_count, fixed, lists, lists == 1 ? "" : "s");
+    return wf_op_refuse(
+        op, "the call has %u input%s; the rule takes %u, and %u list%s of one length",
+        call->input_count, call->input_count == 1 ? "" : "s", fixed, lists, lists == 1 ? "" : "s");
 }
 
 /* The number of tensors in each list of outputs. */
@@ -97,7 +98,7 @@ static weft_status take_tensors(struct wf_op *op, const weft_op_call *call, uint
     WF_TRY(count_members(op, call, &members));
     if (out && !in) WF_TRY(count_outputs(op, call, &results));
     if (in && out && element >= members)
-        return wf_op_refuse(op, "the lists have %u tensors", members);
+        return wf_op_refuse(op, "the lists have %u tensor%s", members, members == 1 ? "" : "s");
     room = (uint32_t)rule->input_count * (in && !out ? members : 1) + rule->output_count * results;
     op->tensors = room <= WF_OP_FEW ? op->few : wf_calloc(room, sizeof *op->tensors);
     if (op->tensors == NULL) return wf_fail_memory(room * sizeof *op->tensors);
@@ -163,7 +164,7 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
     }
     if (op->factor_count > known) wf_op_settle_factors(op, call);
     mark_factors(op);
-    return WEFT_OK;
+    return wf_op_check_attrs(op, call);
 }
 
 /* ---- the rule ---- */

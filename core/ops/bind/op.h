@@ -3,7 +3,8 @@
  *
  * attrs.c reads attributes, local.c finds those that are sizes of parts, spread.c finds the
  * dimensions of each tensor, sizes.c the factors and their sizes, and outputs.c the shapes of the
- * outputs.  The folder make writes the rules that depend on shapes. */
+ * outputs.  checks.c has the limits of attributes that depend on shapes; the folder make writes the
+ * rules that do. */
 #ifndef WEFT_OPS_OP_H
 #define WEFT_OPS_OP_H
 
@@ -74,6 +75,23 @@ void wf_attr_add_names(const struct wf_op_entry *entry, struct wf_text *out);
 /* WEFT_ERR_INVALID: CALL has an attribute that is not known, or has one twice. */
 weft_status wf_attr_check(const struct wf_op_entry *entry, const weft_op_call *call,
                           const struct wf_op *op) WF_NODISCARD;
+
+/* Set *OUT to attribute NAME, if the call has it.  WEFT_ERR_INVALID: it is not an integer. */
+weft_status wf_attr_read_int(const struct wf_op *op, const weft_op_call *call, const char *name,
+                             int64_t *out) WF_NODISCARD;
+
+/* ---- checks.c ---- */
+
+/* Indices of a dimension: START, START + STEP, ... */
+struct wf_slice {
+    int64_t start, step, count;
+};
+
+/* The slice that the attributes start, end and step take of SIZE indices. */
+weft_status wf_op_read_slice(const struct wf_op *op, const weft_op_call *call, int64_t size,
+                             struct wf_slice *out) WF_NODISCARD;
+/* WEFT_ERR_INVALID: an attribute is outside of the limits that the rule's clause `check` names. */
+weft_status wf_op_check_attrs(const struct wf_op *op, const weft_op_call *call) WF_NODISCARD;
 
 /* ---- bind.c ---- */
 

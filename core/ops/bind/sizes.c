@@ -48,23 +48,38 @@ static const struct wf_op_tensor *first_with(const struct wf_op *op, const struc
     return NULL;
 }
 
+/* Append " in dimension 2 of x", or " in dimension 2 of tensor 1 of x" if x is a list. */
+static void add_place(const struct wf_op *op, const struct wf_op_tensor *tensor, int dim,
+                      struct wf_text *out)
+{
+    int member = 0;
+
+    while (tensor - member > op->tensors && tensor[-member - 1].slot == tensor->slot)
+        member++;
+    wf_text_add(out, " in dimension %d of ", dim);
+    if (op->rule->slots[tensor->slot].list) wf_text_add(out, "tensor %d of ", member);
+    wf_text_add(out, "%.*s", WF_WORD(op->rule, wf_op_name(op, tensor)));
+}
+
 static weft_status refuse_size(const struct wf_op *op, const struct wf_op_factor *f,
                                const struct wf_op_tensor *tensor, int dim)
 {
     const struct wf_op_tensor *other;
+    struct wf_text text = {0};
+    weft_status status;
     char name[40];
     int at = 0;
 
     wf_op_name_factor(op, f, name, sizeof name);
     other = first_with(op, f, &at);
-    if (other == NULL)
-        return wf_op_refuse(op, "factor %s is %lld, but dimension %d of %.*s has size %lld", name,
-                            (long long)f->size, dim, WF_WORD(op->rule, wf_op_name(op, tensor)),
-                            (long long)tensor->shape[dim]);
-    return wf_op_refuse(
-        op, "factor %s is %lld in dimension %d of %.*s, and %lld in dimension %d of %.*s", name,
-        (long long)f->size, at, WF_WORD(op->rule, wf_op_name(op, other)),
-        (long long)tensor->shape[dim], dim, WF_WORD(op->rule, wf_op_name(op, tensor)));
+    wf_text_add(&text, "factor %s is %lld", name, (long long)f->size);
+    if (other != NULL) add_place(op, other, at, &text);
+    wf_text_add(&text, ", and %lld", (long long)tensor->shape[dim]);
+    add_place(op, tensor, dim, &text);
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = wf_op_refuse(op, "%s", text.data);
+    wf_text_free(&text);
+    return status;
 }
 
 /* Dimension DIM of TENSOR, of one factor, has its size. */

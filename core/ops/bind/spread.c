@@ -180,8 +180,9 @@ static weft_status place_between(struct wf_spread *s, const struct wf_op_tensor 
     for (int j = 0; j < width && j < s->position_count[attr]; j++) {
         int at = s->positions[attr][j];
         if (at >= tensor->dims || out[at].pattern != INT8_MIN)
-            return wf_op_refuse(s->op, "tensor %.*s has %d dimensions, too few for attribute %.*s",
+            return wf_op_refuse(s->op, "tensor %.*s has %d dimension%s, too few for attribute %.*s",
                                 WF_WORD(rule, slot->name), tensor->dims,
+                                tensor->dims == 1 ? "" : "s",
                                 WF_WORD(rule, rule->attrs[attr].name));
         out[at] = (struct wf_place){(int8_t)i, (uint8_t)j};
     }
@@ -229,8 +230,9 @@ static weft_status learn_run(struct wf_spread *s, const struct wf_op_tensor *ten
     int before = s->lengths[symbol];
 
     if (rule->symbols[symbol].kind == WF_SYMBOL_RUN && before >= 0 && before != length)
-        return wf_op_refuse(s->op, "run %.*s.. has %d dimensions, and %d in tensor %.*s",
-                            WF_WORD(rule, rule->symbols[symbol].name), before, length,
+        return wf_op_refuse(s->op, "run %.*s.. has %d dimension%s, and %d in tensor %.*s",
+                            WF_WORD(rule, rule->symbols[symbol].name), before,
+                            before == 1 ? "" : "s", length,
                             WF_WORD(rule, wf_op_name(s->op, tensor)));
     if (length > before) s->lengths[symbol] = (int8_t)length;
     return WEFT_OK;

@@ -11,6 +11,24 @@ static bool is_empty_vector(const weft_spec *spec)
     return spec->layout.dims == 1 && spec->layout.shape[0] == 0;
 }
 
+/* The tensors of the list have the shape of the maker, except in dimension DIM; -1: all of it. */
+static weft_status check_list(const struct wf_maker *m, int32_t dim)
+{
+    for (uint32_t i = 0; i < m->call->input_count; i++) {
+        const struct wf_layout *layout = &m->call->inputs[i]->layout;
+        if (layout->dims != m->dims)
+            return wf_op_refuse(m->op, "tensor %u of the list has %d dimension%s, another has %d",
+                                i, layout->dims, layout->dims == 1 ? "" : "s", m->dims);
+        for (int32_t d = 0; d < m->dims; d++)
+            if (d != dim && layout->shape[d] != m->shape[d])
+                return wf_op_refuse(m->op,
+                                    "dimension %d of tensor %u of the list has size %lld, that of "
+                                    "another %lld",
+                                    d, i, (long long)layout->shape[d], (long long)m->shape[d]);
+    }
+    return WEFT_OK;
+}
+
 weft_status wf_make_cat(struct wf_maker *m)
 {
     int32_t dim;
@@ -25,21 +43,13 @@ weft_status wf_make_cat(struct wf_maker *m)
     }
     WF_TRY(wf_maker_dim(m, "dim", m->dims, &dim));
     for (uint32_t i = 0; i < m->call->input_count; i++) {
-        const struct wf_layout *layout = &m->call->inputs[i]->layout;
         if (is_empty_vector(m->call->inputs[i]) && m->dims != 1)
             return wf_op_refuse(m->op, "tensor %u of the list has shape [0]; leave it out", i);
-        if (layout->dims != m->dims)
-            return wf_op_refuse(m->op, "tensor %u of the list has %d dimensions, another has %d", i,
-                                layout->dims, m->dims);
-        for (int32_t d = 0; d < m->dims; d++)
-            if (d != dim && layout->shape[d] != m->shape[d])
-                return wf_op_refuse(m->op,
-                                    "dimension %d of tensor %u of the list has size %lld, that of "
-                                    "another %lld",
-                                    d, i, (long long)layout->shape[d], (long long)m->shape[d]);
-        if (!wf_add_i64(total, layout->shape[dim], &total))
-            return wf_op_refuse(m->op, "the sizes of dimension %d add up beyond 2^63", dim);
     }
+    WF_TRY(check_list(m, dim));
+    for (uint32_t i = 0; i < m->call->input_count; i++)
+        if (!wf_add_i64(total, m->call->inputs[i]->layout.shape[dim], &total))
+            return wf_op_refuse(m->op, "the sizes of dimension %d add up beyond 2^63", dim);
     wf_text_add(m->out, " x*[");
     for (int32_t d = 0; d < m->dims; d++)
         wf_text_add(m->out, d == dim ? "%sk" : "%sf%d", d > 0 ? " " : "", d);
@@ -54,7 +64,11 @@ weft_status wf_make_stack(struct wf_maker *m)
 {
     int32_t dim;
 
+    for (uint32_t i = 0; i < m->call->input_count; i++)
+        if (m->call->inputs[i] == NULL)
+            return wf_op_refuse(m->op, "tensor %u of the list is missing", i);
     WF_TRY(wf_maker_dim(m, "dim", m->dims + 1, &dim));
+    WF_TRY(check_list(m, -1));
     wf_text_add(m->out, " x*[");
     for (int32_t d = 0; d < m->dims; d++)
         wf_text_add(m->out, "%sf%d", d > 0 ? " " : "", d);
@@ -128,8 +142,8 @@ static weft_status read_positions(const struct wf_maker *m, uint32_t indices, ui
 
     WF_TRY(wf_maker_list(m, "pos", &list, &count));
     if (count != indices)
-        return wf_op_refuse(m->op, "attribute pos lists %u dimensions, and the call has %u indices",
-                            count, indices);
+        return wf_op_refuse(m->op, "attribute pos lists %u dimension%s, and the call has %u ind%s",
+                            count, count == 1 ? "" : "s", indices, indices == 1 ? "ex" : "ices");
     *out = 0;
     *adjacent = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -255,7 +269,7 @@ weft_status wf_make_index_put(struct wf_maker *m)
     if (count < 3) return wf_op_refuse(m->op, "the call needs x, indices and values");
     WF_TRY(count_index_dims(m, count - 1, &index_dims));
     WF_TRY(read_positions(m, count - 2, &indexed, &adjacent));
-    (void)wf_attr_int(m->call, "accumulate", &accumulate);
+    WF_TRY(wf_attr_read_int(m->op, m->call, "accumulate", &accumulate));
     add_table(m, "x", indexed);
     wf_text_add(m->out, " i*~[");
     add_index_dims(m, index_dims, &any);
@@ -383,8 +397,9 @@ weft_status wf_make_einsum(struct wf_maker *m)
         at += length + 1;
     }
     if (operands != m->call->input_count)
-        return wf_op_refuse(m->op, "attribute eq has %u operands, and the call has %u inputs",
-                            operands, m->call->input_count);
+        return wf_op_refuse(m->op, "attribute eq has %u operand%s, and the call has %u input%s",
+                            operands, operands == 1 ? "" : "s", m->call->input_count,
+                            m->call->input_count == 1 ? "" : "s");
     wf_text_add(m->out, " ->  y");
     WF_TRY(add_result(m, &e));
     add_sums(m, &e);

@@ -11,6 +11,12 @@ static void begin_dims(struct wf_maker *m, struct wf_made_dim *made)
         made[d] = (struct wf_made_dim){1, {wf_maker_factor(m, m->shape[d])}};
 }
 
+static weft_status refuse_count(const struct wf_maker *m, const char *attr, uint32_t count)
+{
+    return wf_op_refuse(m->op, "attribute %s has %u entr%s, and x has %d dimension%s", attr, count,
+                        count == 1 ? "y" : "ies", m->dims, m->dims == 1 ? "" : "s");
+}
+
 static void write_pair(struct wf_maker *m, const struct wf_made_dim *x, int dims,
                        const struct wf_made_dim *y, const char *clauses)
 {
@@ -41,9 +47,7 @@ static weft_status make_permute(struct wf_maker *m)
     uint32_t count, seen = 0;
 
     WF_TRY(wf_maker_list(m, "order", &list, &count));
-    if ((int32_t)count != m->dims)
-        return wf_op_refuse(m->op, "attribute order has %u entries, and x has %d dimensions", count,
-                            m->dims);
+    if ((int32_t)count != m->dims) return refuse_count(m, "order", count);
     for (uint32_t d = 0; d < count; d++) {
         order[d] = list[d] < 0 ? list[d] + m->dims : list[d];
         if (order[d] < 0 || order[d] >= m->dims || (seen >> order[d] & 1) != 0)
@@ -71,7 +75,8 @@ static weft_status make_transpose(struct wf_maker *m)
     }
     if (m->dims == 0) return make_order(m, order);
     if (a < 0 || b < 0 || a >= m->dims || b >= m->dims)
-        return wf_op_refuse(m->op, "attribute dims is outside of the %d dimensions of x", m->dims);
+        return wf_op_refuse(m->op, "attribute dims is outside of the dimensions of x, which has %d",
+                            m->dims);
     for (int32_t d = 0; d < m->dims; d++)
         order[d] = d == a ? b : d == b ? a : d;
     return make_order(m, order);
@@ -92,8 +97,8 @@ static weft_status make_squeeze(struct wf_maker *m)
         for (uint32_t i = 0; i < count; i++) {
             int64_t d = list[i] < 0 ? list[i] + m->dims : list[i];
             if (d < 0 || (d >= m->dims && m->dims > 0))
-                return wf_op_refuse(m->op, "attribute dims lists %lld, and x has %d dimensions",
-                                    (long long)list[i], m->dims);
+                return wf_op_refuse(m->op, "attribute dims lists %lld, and x has %d dimension%s",
+                                    (long long)list[i], m->dims, m->dims == 1 ? "" : "s");
             chosen |= UINT32_C(1) << d;
         }
     }
@@ -118,12 +123,15 @@ static weft_status make_expand(struct wf_maker *m)
 
     WF_TRY(wf_maker_list(m, "shape", &shape, &count));
     added = (int32_t)count - m->dims;
-    if (added < 0)
-        return wf_op_refuse(m->op, "attribute shape has %u entries, and x has %d dimensions", count,
-                            m->dims);
+    if (added < 0) return refuse_count(m, "shape", count);
     begin_dims(m, x);
     for (int32_t d = 0; d < (int32_t)count; d++) {
-        int64_t from = d < added ? 1 : m->shape[d - added], to = shape[d] < 0 ? from : shape[d];
+        int64_t from = d < added ? 1 : m->shape[d - added], to = shape[d] == -1 ? from : shape[d];
+        if (to < 0 || (d < added && shape[d] == -1))
+            return wf_op_refuse(m->op,
+                                "attribute shape has the entry %lld at %d; -1 keeps the size of a "
+                                "dimension of x",
+                                (long long)shape[d], d);
         if (from != to && from != 1)
             return wf_op_refuse(m->op, "dimension %d of x has size %lld and cannot become %lld",
                                 d - added, (long long)from, (long long)to);
@@ -153,15 +161,16 @@ static weft_status make_repeats(struct wf_maker *m, bool interleave)
     WF_TRY(wf_maker_list(m, "repeats", &repeats, &count));
     if (interleave) {
         WF_TRY(wf_maker_dim(m, "dim", m->dims, &dim));
+        if (count != 1)
+            return wf_op_refuse(m->op, "attribute repeats has %u entries; it must be one number",
+                                count);
         for (int32_t d = 0; d < m->dims; d++)
-            all[d] = d == dim && count > 0 ? repeats[0] : 1;
+            all[d] = d == dim ? repeats[0] : 1;
         repeats = all;
         count = (uint32_t)m->dims;
     }
     added = (int32_t)count - m->dims;
-    if (added < 0)
-        return wf_op_refuse(m->op, "attribute repeats has %u entries, and x has %d dimensions",
-                            count, m->dims);
+    if (added < 0) return refuse_count(m, "repeats", count);
     begin_dims(m, x);
     for (int32_t d = 0; d < (int32_t)count; d++) {
         int r = -1;
@@ -204,6 +213,23 @@ static void cut_dim(struct wf_maker *m, const struct wf_made_dim *x, struct wf_m
     m->whole |= UINT32_C(1) << y[d].factor[0];
 }
 
+/* Entries that are taken from x must exist: PAD of them beside the first or last, or all of them.
+ */
+static weft_status check_mirror(const struct wf_maker *m, int d, int64_t pad)
+{
+    const weft_op_attr *mode = wf_attr_find(m->call, "mode", 4);
+    bool reflects, repeats;
+
+    if (mode == NULL || mode->kind != WEFT_ATTR_TEXT) return WEFT_OK;
+    reflects = strcmp(mode->text, "reflect") == 0;
+    repeats = strcmp(mode->text, "circular") == 0;
+    if ((!reflects || pad < m->shape[d]) && (!repeats || pad <= m->shape[d])) return WEFT_OK;
+    return wf_op_refuse(m->op,
+                        "attribute pad is %lld with mode %.20s, and dimension %d of x has "
+                        "size %lld",
+                        (long long)pad, mode->text, d, (long long)m->shape[d]);
+}
+
 static weft_status make_pad(struct wf_maker *m)
 {
     struct wf_made_dim x[WEFT_MAX_DIMS], y[WEFT_MAX_DIMS];
@@ -226,6 +252,7 @@ static weft_status make_pad(struct wf_maker *m)
         int d = m->dims - 1 - (int)(i / 2);
         int64_t size;
         if (pad[i] == 0 && pad[i + 1] == 0) continue;
+        WF_TRY(check_mirror(m, d, wf_max_i64(pad[i], pad[i + 1])));
         if (__builtin_add_overflow(m->shape[d], pad[i], &size) ||
             __builtin_add_overflow(size, pad[i + 1], &size) || size < 0)
             return wf_op_refuse(
@@ -240,11 +267,11 @@ static weft_status make_pad(struct wf_maker *m)
 static weft_status make_topk(struct wf_maker *m)
 {
     struct wf_made_dim x[WEFT_MAX_DIMS], y[WEFT_MAX_DIMS];
-    int64_t k;
+    int64_t k = 0;
     int32_t d;
 
     WF_TRY(wf_maker_dim(m, "dim", m->dims, &d));
-    if (!wf_attr_int(m->call, "k", &k)) return wf_op_refuse(m->op, "attribute k is missing");
+    WF_TRY(wf_maker_int(m, "k", &k));
     if (k < 0 || k > m->shape[d])
         return wf_op_refuse(m->op, "attribute k is %lld, and dimension %d of x has size %lld",
                             (long long)k, d, (long long)m->shape[d]);
@@ -263,36 +290,46 @@ static weft_status make_topk(struct wf_maker *m)
 static weft_status make_slice(struct wf_maker *m)
 {
     struct wf_made_dim x[WEFT_MAX_DIMS], y[WEFT_MAX_DIMS];
-    int64_t start = 0, end = INT64_MAX, step = 1, size, count;
+    struct wf_slice s;
+    int64_t size;
     int32_t d;
 
     WF_TRY(wf_maker_dim(m, "dim", m->dims, &d));
-    (void)wf_attr_int(m->call, "start", &start);
-    (void)wf_attr_int(m->call, "end", &end);
-    (void)wf_attr_int(m->call, "step", &step);
     size = m->shape[d];
-    if (step < 1)
-        return wf_op_refuse(m->op, "attribute step is %lld; it must be at least 1",
-                            (long long)step);
-    start = wf_max_i64(0, wf_min_i64(start < 0 ? start + size : start, size));
-    end = wf_max_i64(start, wf_min_i64(end < 0 ? end + size : end, size));
-    count = (end - start) / step + ((end - start) % step != 0);
+    WF_TRY(wf_op_read_slice(m->op, m->call, size, &s));
     begin_dims(m, x);
     memcpy(y, x, sizeof y);
-    if (count == size) { /* all of it */
-    } else if (size % step == 0 && count == size / step && step > 1) {
-        int z = wf_maker_factor(m, step); /* one index of each tile */
-        m->sizes[x[d].factor[0]] = count;
+    if (s.count == size) { /* all of it */
+    } else if (size % s.step == 0 && s.count == size / s.step && s.step > 1) {
+        int z = wf_maker_factor(m, s.step); /* one index of each tile */
+        m->sizes[x[d].factor[0]] = s.count;
         x[d].factor[x[d].count++] = z;
         m->whole |= UINT32_C(1) << z;
     } else {
-        cut_dim(m, x, y, d, count);
+        cut_dim(m, x, y, d, s.count);
     }
     write_pair(m, x, m->dims, y, "pass x");
-    if (step == 1 && count < size)
-        wf_text_add(m->out, "; parts f%d %lld f%d", x[d].factor[0], (long long)start,
+    if (s.step == 1 && s.count < size)
+        wf_text_add(m->out, "; parts f%d %lld f%d", x[d].factor[0], (long long)s.start,
                     y[d].factor[0]);
     return WEFT_OK;
+}
+
+/* A slice whose ends are inside of the dimension. */
+static weft_status make_narrow(struct wf_maker *m)
+{
+    static const char *const ends[] = {"start", "end"};
+    int32_t d;
+
+    WF_TRY(wf_maker_dim(m, "dim", m->dims, &d));
+    for (size_t i = 0; i < WF_COUNT(ends); i++) {
+        int64_t at = 0;
+        WF_TRY(wf_attr_read_int(m->op, m->call, ends[i], &at));
+        if (at < -m->shape[d] || at > m->shape[d])
+            return wf_op_refuse(m->op, "attribute %s is %lld, and dimension %d of x has size %lld",
+                                ends[i], (long long)at, d, (long long)m->shape[d]);
+    }
+    return make_slice(m);
 }
 
 weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const weft_op_call *call,
@@ -311,6 +348,7 @@ weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const
         {"interleave", make_interleave},
         {"pad", make_pad},
         {"slice", make_slice},
+        {"narrow", make_narrow},
         {"topk", make_topk},
         {"cat", wf_make_cat},
         {"split", wf_make_split},

@@ -36,6 +36,10 @@ void wf_maker_sizes(struct wf_maker *m);
 /* The numbers of attribute NAME; WEFT_ERR_INVALID: absent, or not a list. */
 weft_status wf_maker_list(const struct wf_maker *m, const char *name, const int64_t **list,
                           uint32_t *count) WF_NODISCARD;
+/* Attribute NAME, an integer; WEFT_ERR_INVALID: absent, or another kind. */
+weft_status wf_maker_int(const struct wf_maker *m, const char *name, int64_t *out) WF_NODISCARD;
+/* Attribute NAME, a dimension of a tensor of DIMS dimensions; a negative one counts from the end.
+ */
 weft_status wf_maker_dim(const struct wf_maker *m, const char *name, int32_t dims,
                          int32_t *out) WF_NODISCARD;
 

@@ -54,15 +54,21 @@ weft_status wf_maker_list(const struct wf_maker *m, const char *name, const int6
     return WEFT_OK;
 }
 
+weft_status wf_maker_int(const struct wf_maker *m, const char *name, int64_t *out)
+{
+    if (wf_attr_find(m->call, name, strlen(name)) == NULL)
+        return wf_op_refuse(m->op, "attribute %s is missing", name);
+    return wf_attr_read_int(m->op, m->call, name, out);
+}
+
 weft_status wf_maker_dim(const struct wf_maker *m, const char *name, int32_t dims, int32_t *out)
 {
-    int64_t dim;
+    int64_t dim = 0;
 
-    if (!wf_attr_int(m->call, name, &dim))
-        return wf_op_refuse(m->op, "attribute %s is missing", name);
+    WF_TRY(wf_maker_int(m, name, &dim));
     if (dim < -(int64_t)dims || dim >= dims)
-        return wf_op_refuse(m->op, "attribute %s is %lld, and the tensor has %d dimensions", name,
-                            (long long)dim, dims);
+        return wf_op_refuse(m->op, "attribute %s is %lld, and the tensor has %d dimension%s", name,
+                            (long long)dim, dims, dims == 1 ? "" : "s");
     *out = (int32_t)(dim < 0 ? dim + dims : dim);
     return WEFT_OK;
 }

@@ -197,9 +197,9 @@ static weft_status read_shape(const struct wf_maker *m, int64_t *shape, uint32_t
     }
     if (known == total && (open < 0 || shape[open] >= 0)) return WEFT_OK;
     return wf_op_refuse(m->op,
-                        "x has %lld elements, and the sizes of attribute shape multiply to "
+                        "x has %lld element%s, and the sizes of attribute shape multiply to "
                         "%lld%s",
-                        (long long)total, (long long)known,
+                        (long long)total, total == 1 ? "" : "s", (long long)known,
                         open >= 0 ? " without the -1, which no single size replaces" : "");
 }
 

@@ -33,11 +33,12 @@ static weft_status set_diagonal(struct wf_maker *m, struct wf_made_dim *x, struc
     int k;
 
     if (m->dims < 2)
-        return wf_op_refuse(m->op, "x has %d dimensions; it needs at least 2", m->dims);
+        return wf_op_refuse(m->op, "x has %d dimension%s; it needs at least 2", m->dims,
+                            m->dims == 1 ? "" : "s");
     WF_TRY(read_dim(m, "dim1", 0, &a));
     WF_TRY(read_dim(m, "dim2", 1, &b));
     if (a == b) return wf_op_refuse(m->op, "attributes dim1 and dim2 are both dimension %d", a);
-    (void)wf_attr_int(m->call, "offset", &offset);
+    WF_TRY(wf_attr_read_int(m->op, m->call, "offset", &offset));
     rows = m->shape[a];
     columns = m->shape[b];
     if (offset > columns || offset < -rows) offset = offset > 0 ? columns : -rows;
@@ -85,14 +86,15 @@ weft_status wf_make_diagonal_scatter(struct wf_maker *m)
 weft_status wf_make_unfold(struct wf_maker *m)
 {
     struct wf_made_dim x[WEFT_MAX_DIMS], y[WEFT_MAX_DIMS];
-    int64_t size, step = 1, windows;
+    int64_t size = 0, step = 1, windows;
     int32_t d;
     int w, n;
 
     WF_TRY(wf_maker_dim(m, "dim", m->dims, &d));
-    if (!wf_attr_int(m->call, "size", &size))
+    if (wf_attr_find(m->call, "size", 4) == NULL)
         return wf_op_refuse(m->op, "attribute size, that of a window, is missing");
-    (void)wf_attr_int(m->call, "step", &step);
+    WF_TRY(wf_attr_read_int(m->op, m->call, "size", &size));
+    WF_TRY(wf_attr_read_int(m->op, m->call, "step", &step));
     if (step < 1)
         return wf_op_refuse(m->op, "attribute step is %lld; it must be at least 1",
                             (long long)step);

@@ -13,7 +13,8 @@ struct windows {
     bool tiled[WEFT_MAX_DIMS];
 };
 
-/* Entry I of a list with an entry for each spatial dimension, or with one for all. */
+/* Entry I of a list with an entry for each spatial dimension, or with one for all.  An empty list
+ * leaves *OUT as it is. */
 static weft_status read_entry(const struct wf_maker *m, const char *name, int32_t i, int64_t least,
                               int64_t *out)
 {
@@ -25,7 +26,12 @@ static weft_status read_entry(const struct wf_maker *m, const char *name, int32_
     if (!wf_attr_list(attr, &list, &count))
         return wf_op_refuse(m->op, "attribute %s must be a list of numbers", name);
     if (count == 0) return WEFT_OK;
-    *out = list[count == 1 ? 0 : (uint32_t)i < count ? (uint32_t)i : count - 1];
+    if (count != 1 && (int32_t)count != m->dims - 2)
+        return wf_op_refuse(m->op,
+                            "attribute %s has %u entries, and x has %d dimension%s behind "
+                            "the first two",
+                            name, count, m->dims - 2, m->dims == 3 ? "" : "s");
+    *out = list[count == 1 ? 0 : i];
     if (*out < least || *out > INT32_MAX)
         return wf_op_refuse(m->op, "attribute %s has the entry %lld", name, (long long)*out);
     return WEFT_OK;
@@ -38,10 +44,10 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
 {
     int64_t transposed = 0, ceil_mode = 0;
 
-    (void)wf_attr_int(m->call, "transposed", &transposed);
-    (void)wf_attr_int(m->call, "ceil_mode", &ceil_mode);
+    WF_TRY(wf_attr_read_int(m->op, m->call, "transposed", &transposed));
+    WF_TRY(wf_attr_read_int(m->op, m->call, "ceil_mode", &ceil_mode));
     for (int32_t i = 0; i < w->count; i++) {
-        int64_t stride, padding = 0, dilation = 1, span;
+        int64_t stride, padding = 0, dilation = 1, span, padded, room;
         w->in[i] = shape[2 + i];
         w->kernel[i] = 1;
         if (kernel != NULL)
@@ -55,12 +61,21 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
         if (w->kernel[i] > INT32_MAX || w->in[i] > INT64_MAX / 4)
             return wf_op_refuse(m->op, "dimension %d is too large", 2 + i);
         span = dilation * (w->kernel[i] - 1) + 1;
-        w->out[i] =
-            w->in[i] + 2 * padding < span ? 0 : (w->in[i] + 2 * padding - span) / stride + 1;
-        /* one more window, if it begins inside of the dimension or its left padding */
-        if (ceil_mode != 0 && w->out[i] > 0 && (w->in[i] + 2 * padding - span) % stride != 0 &&
-            w->out[i] * stride < w->in[i] + padding)
-            w->out[i]++;
+        padded = w->in[i] + 2 * padding;
+        room = padded - span + (ceil_mode != 0 ? stride - 1 : 0);
+        if (transposed == 0 && room < 0)
+            return wf_op_refuse(m->op,
+                                "dimension %d of x has size %lld with its padding, and a "
+                                "window has %lld",
+                                2 + i, (long long)padded, (long long)span);
+        if (kernel == NULL && 2 * padding > w->kernel[i])
+            return wf_op_refuse(m->op,
+                                "attribute padding has the entry %lld; the maximum is half "
+                                "of the window, %lld",
+                                (long long)padding, (long long)(w->kernel[i] / 2));
+        w->out[i] = room / stride + 1;
+        /* a window begins inside of the dimension or its left padding */
+        if (ceil_mode != 0 && (w->out[i] - 1) * stride >= w->in[i] + padding) w->out[i]--;
         if (transposed != 0) w->out[i] = -1;
         w->tiled[i] = transposed == 0 && padding == 0 && dilation == 1 && stride == w->kernel[i] &&
                       stride > 0 && w->in[i] % stride == 0;
@@ -105,10 +120,19 @@ static weft_status shape_of(const struct wf_maker *m, uint32_t i, const int64_t 
 
     if (spec == NULL || spec->layout.dims != m->dims || m->dims < 3)
         return wf_op_refuse(m->op,
-                            "input %u must have the %d dimensions of the first, and at "
+                            "input %u must have as many dimensions as the first, %d, and at "
                             "least 3",
                             i, m->dims);
     *out = spec->layout.shape;
+    return WEFT_OK;
+}
+
+static weft_status read_groups(const struct wf_maker *m, int64_t *out)
+{
+    WF_TRY(wf_attr_read_int(m->op, m->call, "groups", out));
+    if (*out < 1)
+        return wf_op_refuse(m->op, "attribute groups is %lld; it must be at least 1",
+                            (long long)*out);
     return WEFT_OK;
 }
 
@@ -121,7 +145,7 @@ weft_status wf_make_conv(struct wf_maker *m)
 
     WF_TRY(shape_of(m, 1, &filter));
     WF_TRY(read_windows(m, m->shape, filter, &w));
-    (void)wf_attr_int(m->call, "groups", &groups);
+    WF_TRY(read_groups(m, &groups));
     g = groups != 1 ? "(g " : "";
     wf_text_add(m->out, " x[n %sc%s", g, groups != 1 ? ")" : "");
     add_inside(m, &w);
@@ -148,7 +172,7 @@ weft_status wf_make_conv_bwd(struct wf_maker *m)
     WF_TRY(shape_of(m, 1, &input));
     WF_TRY(shape_of(m, 2, &filter));
     WF_TRY(read_windows(m, input, filter, &w));
-    (void)wf_attr_int(m->call, "groups", &groups);
+    WF_TRY(read_groups(m, &groups));
     g = groups != 1 ? "(g " : "";
     end = groups != 1 ? ")" : "";
     for (int part = 0; part < 2; part++) {
@@ -176,7 +200,7 @@ static weft_status make_pool(struct wf_maker *m, bool is_max)
     if (wf_attr_find(m->call, "kernel", 6) == NULL)
         return wf_op_refuse(m->op, "attribute kernel is missing: the sizes of the windows");
     WF_TRY(read_windows(m, m->shape, NULL, &w));
-    (void)wf_attr_int(m->call, "indices", &indices);
+    WF_TRY(wf_attr_read_int(m->op, m->call, "indices", &indices));
     wf_text_add(m->out, " x[n c");
     add_inside(m, &w);
     for (int i = 0; i < (indices != 0 ? 2 : 1); i++) {

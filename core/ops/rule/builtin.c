@@ -134,8 +134,8 @@ const char *const wf_op_builtin[] = {
     "logsumexp(dims): x[.. K@dims ..] -> y[..]; whole K; use lse; type float y",
     "argmax argmin(dims): x[.. K@dims ..] -> i[..]; whole K; use argbest; type i64 i",
     "max_dim min_dim(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; use argbest; type i64 i",
-    "median_dim nanmedian_dim mode kthvalue(dims,k):"
-    " x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i",
+    "median_dim nanmedian_dim mode(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i",
+    "kthvalue(dims,k): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i; check rank",
     "median nanmedian(dims): x[.. K@dims ..] -> y[..]; whole K",
     "equal: a[..] b[..] -> y[]; all ..; type bool y",
     "item: x[..] -> y[..]; whole ..",
@@ -150,7 +150,8 @@ const char *const wf_op_builtin[] = {
     " type i64 i",
     "argsort(dim,descending,stable): x[.. k@dim ..] -> i[.. k ..]; whole k; type i64 i",
     "topk(dim,k,largest,sorted): x[X..] -> v[V..] i[I..]; make topk",
-    "flip roll(dims,shifts): x[.. K@dims ..] -> y[.. K ..]; whole K; pass x; use permute",
+    "flip(dims): x[.. K@dims ..] -> y[.. K ..]; whole K; pass x; use permute",
+    "roll(dims,shifts): x[.. K@dims ..] -> y[.. K ..]; whole K; pass x; use permute; check shifts",
     "fft(dims,norm): x[.. K@dims ..] -> y[.. K ..]; whole K; lin x; type complex y",
     "rfft(dims,norm): x[.. K@dims ..] -> y[.. J@dims ..]; whole K J; lin x; type complex y",
     "irfft(dims,norm): x[.. K@dims ..] -> y[.. J@dims ..]; whole K J; lin x; type real y",
@@ -251,11 +252,16 @@ const char *const wf_op_builtin[] = {
     "max_pool_bwd(kernel,stride,padding,dilation,ceil_mode): g[n c Y..] x[n c X..] i[n c Y..]"
     " -> d[n c X..]; halo X Y; lin g",
     "max_unpool: x[n c X..] i[n c X..] -> y[n c Y..]; halo X Y",
-    "interpolate(mode=nearest,size): x[n c X..] -> y[n c Y..]; halo X Y; size Y size; pass x",
+    "interpolate(mode=nearest,size): x[n c X..] -> y[n c Y..]; halo X Y; size Y size; pass x;"
+    " check spatial",
     "interpolate adaptive_avg_pool(size,mode,align_corners): x[n c X..] -> y[n c Y..]; halo X Y;"
-    " size Y size; lin x; type float y",
+    " size Y size; lin x; type float y; check spatial",
     "avg_pool_bwd(kernel,stride,padding,ceil_mode,count_include_pad,divisor_override):"
     " g[n c Y..] x[n c X..] -> d[n c X..]; halo X Y; lin g; shape x",
+    "interpolate_bwd adaptive_avg_pool_bwd(mode,align_corners): g[n c Y..] x[n c X..]"
+    " -> d[n c X..]; halo X Y; lin g; shape x",
+    "adaptive_max_pool(size): x[n c X..] -> y[n c Y..] i[n c Y..]; halo X Y; size Y size; type i64 i;"
+    " check spatial",
     "grid_sample(mode,padding_mode,align_corners): x[n c X..] g[n Y.. z]"
     " -> y[n c Y..]; halo X Y; whole z; lin x",
     "grid_sample_bwd: d[n c Y..] x[n c X..] g[n Y.. z] -> dx[n c X..] dg[n Y.. z]; sum c;"
@@ -274,36 +280,36 @@ const char *const wf_op_builtin[] = {
     "rope(z): x[b s h (p z)] c[s p] n[s p] -> y[b s h (p z)]; whole z; lin x",
     "rope_half(z): x[b s h (z p)] c[s p] n[s p] -> y[b s h (z p)]; whole z; lin x",
     "kv_write: c[b t h d] x[b s h d] i[s] -> y[b t h d]; own t; whole s; inplace y=c",
-    "moe_gate(k): x[t d] w[d e] -> p[t j] i[t j]; whole d e j; size j k; type i64 i",
+    "moe_gate(k): x[t d] w[d e] -> p[t j] i[t j]; whole d e j; size j k; type i64 i; check picks",
     /* ---- lookup ---- */
-    "embedding(padding_idx): w[v d] i[..] -> y[.. d]; mask v; pass w",
+    "embedding(padding_idx): w[v d] i[..] -> y[.. d]; mask v; pass w; check padding",
     /* t: the table, so that its gradient follows its layout */
     "embedding_bwd(v,scaled=1,padding_idx): g[.. d] i[..] t?[v d] -> w[v d]; whole ..; own v; lin g;"
-    " shape t",
+    " shape t; check padding",
     "embedding_bwd(v): g[.. d] i[..] t?[v d] -> w[v d]; sum ..; own v; lin g; shape t",
     "gather(dim): x[X..] i[I..] -> y[Y..]; make gather",
     "index_select(dim): x[B.. k@dim B..] i[j] -> y[B.. j@dim B..]; mask k; pass x",
     /* with duplicates among the indices, ranks may write different values of s: the greatest of them
      * is one of them, but their sum or average is not */
     "scatter(dim,reduce!=none): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j",
+    " whole j; check scatter",
     "scatter(dim,reduce): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; mono x",
+    " whole j; mono x; check scatter",
     "scatter_value(dim,v): x[B.. k@dim B..] i[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
-    " aff x; mono x",
+    " aff x; mono x; check scatter",
     "scatter_add(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " sum j; add x; lin x+s; aff x | s; mono x",
+    " sum j; add x; lin x+s; aff x | s; mono x; check scatter",
     /* only the rank with the index drops x */
     "scatter_reduce(dim,reduce,include_self=0): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; whole j",
+    " -> y[B.. k B..]; own k; whole j; check scatter",
     "scatter_reduce(dim,reduce=amax): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; max j; add x; hom max x+s | s; mono x",
+    " -> y[B.. k B..]; own k; max j; add x; hom max x+s | s; mono x; check scatter",
     "scatter_reduce(dim,reduce=amin): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; min j; add x; hom min x+s | s; mono x",
+    " -> y[B.. k B..]; own k; min j; add x; hom min x+s | s; mono x; check scatter",
     "scatter_reduce(dim,reduce=sum): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; sum j; add x; lin x+s; aff x | s; mono x",
+    " -> y[B.. k B..]; own k; sum j; add x; lin x+s; aff x | s; mono x; check scatter",
     "scatter_reduce(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j",
+    " whole j; check scatter",
     "index_add(dim,alpha): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; sum j;"
     " add x; lin x+s; aff x | s; mono x",
     "index_copy(dim): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
@@ -324,21 +330,22 @@ const char *const wf_op_builtin[] = {
     "repeat tile(repeats): x[X..] -> y[Y..]; make repeat",
     "repeat_interleave(dim,repeats): x[X..] -> y[Y..]; make interleave",
     "pad(pad,v,mode): x[X..] -> y[Y..]; make pad",
-    "select(dim,index): x[.. k@dim ..] -> y[..]; whole k; pass x",
+    "select(dim,index): x[.. k@dim ..] -> y[..]; whole k; pass x; check index",
     "select_bwd(dim,n,index): g[..] t?[.. k@dim ..] -> x[.. k@dim ..]; own k; size k n; pass g;"
-    " shape t",
-    "slice narrow(dim,start,end,step): x[X..] -> y[Y..]; make slice",
+    " shape t; check index",
+    "slice(dim,start,end,step): x[X..] -> y[Y..]; make slice",
+    "narrow(dim,start,end,step): x[X..] -> y[Y..]; make narrow",
     "slice_bwd(dim,n,start,end,step): g[.. j@dim ..] t?[.. k@dim ..] -> x[.. k@dim ..]; whole j;"
-    " own k; size k n; pass g; shape t",
+    " own k; size k n; pass g; shape t; check slice",
     "select_scatter(dim,index): x[.. k@dim ..] s[..] -> y[.. k ..]; own k; pass x+s; aff x | s;"
-    " mono x | s",
+    " mono x | s; check index",
     "slice_scatter(dim,start,end,step): x[.. k@dim ..] s[.. j@dim ..] -> y[.. k ..]; own k;"
-    " whole j; pass x+s; aff x | s; mono x | s",
+    " whole j; pass x+s; aff x | s; mono x | s; check slice",
     "diagonal_scatter(offset,dim1,dim2): x[X..] s[S..] -> y[Y..]; make diagonal_scatter",
     "cat concat(dim): x*[X..] -> y[Y..]; make cat",
     "stack(dim): x*[X..] -> y[Y..]; make stack",
     "split split_with_sizes chunk(dim,sizes): x[X..] -> y*[Y..]; make split",
-    "unbind(dim): x[.. k@dim ..] -> y*[..]; whole k; pass x",
+    "unbind(dim): x[.. k@dim ..] -> y*[..]; whole k; pass x; check unbind",
     "tril triu(diagonal): x[.. i j] -> y[.. i j]; here i j; pass x",
     "diagonal diagonal_copy(offset,dim1,dim2): x[X..] -> y[Y..]; make diagonal",
     "diag_embed(offset): x[.. k] -> y[.. i j]; whole i j k; pass x",
@@ -347,7 +354,8 @@ const char *const wf_op_builtin[] = {
     "index(pos): x[X..] i*[I..] -> y[Y..]; make index",
     "index_put(pos,accumulate): x[X..] i*[I..] v[V..] -> y[Y..]; make index_put",
     /* ---- linear algebra, sampling, optimizers ---- */
-    "multinomial(k,replacement): p[.. v] -> i[.. j]; whole v j; size j k; rand; type i64 i",
+    "multinomial(k,replacement): p[.. v] -> i[.. j]; whole v j; size j k; rand; type i64 i;"
+    " check picks",
     "svd(full_matrices): a[.. m n] -> u[.. m k] s[.. k] v[.. k n]; whole m n k",
     "qr: a[.. m n] -> q[.. m k] r[.. k n]; whole m n k",
     "eigh: a[.. m n] -> w[.. n] v[.. m n]; whole m n",
@@ -368,7 +376,7 @@ const char *const wf_op_builtin[] = {
     "lu: a[.. m n] -> p[.. m i] l[.. m k] u[.. k n]; whole m n i k",
     "lu_factor_ex ldl_factor_ex: a[.. m n] -> l[.. m n] p[.. k] e[..]; whole m n k; type i32 p e",
     "lu_unpack: a[.. m n] p[.. k] -> q[.. m i] l[.. m k] u[.. k n]; whole m n i k",
-    "cross(dim): a[.. k@dim ..] b[.. k@dim ..] -> c[.. k@dim ..]; whole k; lin a | b",
+    "cross(dim): a[.. k@dim ..] b[.. k@dim ..] -> c[.. k@dim ..]; whole k; size k 3; lin a | b",
     "cdist(p): a[.. i d] b[.. j d] -> y[.. i j]; whole d",
     "adam adamw(lr,beta1,beta2,weight_decay,maximize): p*[..] g*[..] m*[..] v*[..] t*[]"
     " -> p*[..] m*[..] v*[..]; inplace p=p m=m v=v",

@@ -5,7 +5,7 @@
  *            | "lin" G | "aff" G | "mono" G | "anti" G | "pass" G | "hom" kind G
  *            | "turn" kind kind G | "add" T | "shape" T { T } | "from" T { T }
  *            | "inplace" T "=" T { T "=" T } | "type" ( dtype | attr | T ) T { T }
- *            | "rand" | "use" ident | "make" ident
+ *            | "rand" | "use" ident | "make" ident | "check" ident
  *     F = { factor | NAME | ".." }        G = term { "|" term }        term = T { "+" T } */
 #include "rule.h"
 
@@ -347,9 +347,10 @@ static weft_status refuse_clause(const struct wf_scan *start, const struct wf_ru
                                  struct wf_word name)
 {
     static const char *const names[] = {
-        "sum",  "avg",  "max",  "min",   "prod", "all",     "any",  "norm", "whole", "own",  "mask",
-        "halo", "here", "even", "step",  "size", "parts",   "lin",  "aff",  "mono",  "anti", "pass",
-        "hom",  "turn", "add",  "shape", "from", "inplace", "type", "rand", "use",   "make"};
+        "sum",     "avg",  "max",  "min",  "prod", "all",  "any",  "norm",  "whole",
+        "own",     "mask", "halo", "here", "even", "step", "size", "parts", "lin",
+        "aff",     "mono", "anti", "pass", "hom",  "turn", "add",  "shape", "from",
+        "inplace", "type", "rand", "use",  "make", "check"};
     size_t length = name.length < 31 ? name.length : 31;
     char word[32];
     int nearest;
@@ -384,6 +385,7 @@ static weft_status read_clause(struct wf_rule_reader *r)
     if (wf_word_is(rule, name, "type")) return read_type(r);
     if (wf_word_is(rule, name, "use")) return read_ident(r, &rule->use);
     if (wf_word_is(rule, name, "make")) return read_ident(r, &rule->make);
+    if (wf_word_is(rule, name, "check")) return read_ident(r, &rule->check);
     if (!wf_word_is(rule, name, "rand")) return refuse_clause(&start, rule, name);
     rule->random = 1;
     return WEFT_OK;

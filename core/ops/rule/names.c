@@ -141,7 +141,7 @@ static const struct {
     {"special_shifted_chebyshev", "special_polynomial2"},
     {"upsample", "interpolate"},
     {"fractional_max_pool", "max_unpool"},
-    {"adaptive_max_pool", "max_unpool"},
+    {"adaptive_max_pool", "adaptive_max_pool"},
     {"max_pool", "max_pool"},
     {"avg_pool", "avg_pool"},
     {"max_unpool", "max_unpool"},

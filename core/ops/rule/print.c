@@ -233,4 +233,5 @@ void wf_rule_print(const struct wf_rule *rule, struct wf_text *out)
     if (rule->random) wf_text_append(out, "; rand", 6);
     add_name(rule, "use", rule->use, out);
     add_name(rule, "make", rule->make, out);
+    add_name(rule, "check", rule->check, out);
 }

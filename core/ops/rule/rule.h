@@ -146,7 +146,7 @@ struct wf_rule {
      * `parts` has the number of its inputs, or 0.  Such a line has nothing else. */
     uint8_t step_count;
     uint8_t random;
-    struct wf_word use, make; /* length 0: none */
+    struct wf_word use, make, check; /* length 0: none */
     struct wf_cut cut;
     struct wf_word *names;
     struct wf_rule_attr *attrs;

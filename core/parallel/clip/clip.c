@@ -3,10 +3,6 @@
 
 #include "base/number.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- arguments ---- */
 
 enum partials { PARTIALS_REFUSED, PARTIALS_BY_OPTION, PARTIALS_ALLOWED };
@@ -55,28 +51,6 @@ static weft_status check_tensors(const weft_context *context, uint32_t count,
             return wf_tensor_fail(tensor, wf_fail_context(status, "tensor %u", i), function);
     }
     return WEFT_OK;
-}
-
-static int compare_pointers(const void *a, const void *b)
-{
-    uintptr_t first = (uintptr_t) * (weft_tensor *const *)a;
-    uintptr_t second = (uintptr_t) * (weft_tensor *const *)b;
-
-    return (first > second) - (first < second);
-}
-
-static weft_status check_twice(uint32_t count, weft_tensor *const *tensors)
-{
-    weft_tensor **sorted = wf_calloc((size_t)count + 1, sizeof(*sorted));
-    bool twice = false;
-
-    if (sorted == NULL) return wf_fail_memory(count * sizeof(*sorted));
-    if (count > 0) memcpy(sorted, tensors, count * sizeof(*sorted));
-    qsort(sorted, count, sizeof(*sorted), compare_pointers);
-    for (uint32_t i = 1; i < count; i++)
-        twice = twice || (sorted[i] != NULL && sorted[i] == sorted[i - 1]);
-    wf_free(sorted);
-    return twice ? wf_fail(WEFT_ERR_INVALID, "a tensor is listed twice") : WEFT_OK;
 }
 
 /* ---- pieces ---- */
@@ -154,7 +128,7 @@ weft_status weft_clip_grad_norm(weft_context *context, uint32_t count, weft_tens
                        given.nonfinite);
     WF_TRY(check_tensors(context, count, tensors,
                          given.reduce_partials ? PARTIALS_ALLOWED : PARTIALS_BY_OPTION, what));
-    WF_TRY(wf_fail_named(check_twice(count, tensors), what));
+    WF_TRY(wf_fail_named(wf_clip_check_distinct(count, tensors), what));
     return wf_fail_named(wf_clip_by_norm(context, count, tensors, max_norm, &given, stream, total),
                          what);
 }
@@ -172,6 +146,7 @@ weft_status weft_clip_grad_value(weft_context *context, uint32_t count, weft_ten
     if (!(most >= 0))
         return wf_fail(WEFT_ERR_INVALID, "%s: most is %g; expected 0 or more", what, most);
     WF_TRY(check_tensors(context, count, tensors, PARTIALS_REFUSED, what));
+    WF_TRY(wf_fail_named(wf_clip_check_distinct(count, tensors), what));
     WF_TRY(wf_fail_named(wf_clip_begin(context, 1, most, stream, &job), what));
     job->by_value = true;
     for (uint32_t i = 0; i < count && status == WEFT_OK; i++)

@@ -1,9 +1,11 @@
 /* clip.h - gradients clipped by their norm, or by value.
  *
- *     clip.c    the calls: arguments, elements of tensors as pieces of a job
- *     norm.c    the norm of tensors on any meshes
- *     job.c     the work on elements, which the host does in stream order
- *     module.c  host memory that jobs of a context share */
+ *     clip.c      the calls: arguments, elements of tensors as pieces of a job
+ *     distinct.c  the check that tensors have memory of their own
+ *     norm.c      the norm of tensors on any meshes
+ *     job.c       the work on elements, in stream order: by the device, or else by the host
+ *     device.c    the same by kernels of the device
+ *     module.c    memory and lists that jobs of a context share */
 #ifndef WEFT_PARALLEL_CLIP_CLIP_H
 #define WEFT_PARALLEL_CLIP_CLIP_H
 
@@ -14,8 +16,22 @@
 
 enum { WF_CLIP_STAGE = 4 << 20 }; /* bytes of elements that the host works on at a time */
 
+/* A list of spans that the device has prepared. */
+struct wf_clip_list {
+    weft_span *spans;
+    uint64_t count;
+    uint32_t sums;
+    void *list;
+    uint64_t used; /* the number of its last use */
+};
+
+enum { WF_CLIP_LISTS = 8 };
+
 /* Memory that the device and the host use, one job after the other. */
 struct wf_clip_state {
+    bool is_asked, on_device; /* ON_DEVICE: the device does the work on elements */
+    struct wf_clip_list lists[WF_CLIP_LISTS];
+    uint64_t uses;
     void *stage;  /* WF_CLIP_STAGE bytes; NULL: not needed yet, or the host uses device memory */
     double *sums; /* SUM_ROOM numbers */
     uint32_t sum_room;
@@ -28,6 +44,11 @@ struct wf_clip_state {
 /* CONTEXT's memory, with room for COUNT sums, for a job on STREAM. */
 weft_status wf_clip_memory(weft_context *context, uint32_t count, weft_stream *stream,
                            struct wf_clip_state **out) WF_NODISCARD;
+
+/* The list of COUNT SPANS with SUMS sums: a kept one, or a new one in place of the one that was not
+ * used for longest, whose end waits for the device.  The state owns it. */
+weft_status wf_clip_list(weft_context *context, uint64_t count, const weft_span *spans,
+                         uint32_t sums, void **out) WF_NODISCARD;
 
 extern const struct wf_module wf_parallel_module;
 
@@ -48,8 +69,13 @@ struct wf_clip_job {
     double p, most; /* MOST: the largest norm or value */
     uint32_t nonfinite;
     bool by_value;
-    void *stage;  /* NULL: the host uses the memory of pieces itself */
-    double *sums; /* SUM_COUNT of this process, then the norm; in memory of the context */
+    bool on_device;
+    void *stage; /* NULL: the host uses the memory of pieces itself */
+    /* SUM_COUNT of this process, then that of all; in host memory of the context, or in device
+     * memory of the job. */
+    double *sums;
+    double *norm; /* in the place of the sum of all, or after it on the device */
+    double *seen; /* host memory, where the norm is copied to if the host wants to know it */
     uint32_t sum_count, reduced_count; /* REDUCED_COUNT: of all ranks, in place of the first ones */
     double factor;                     /* of the elements, when the norm is known */
     uint32_t count, room;
@@ -59,11 +85,12 @@ struct wf_clip_job {
 weft_status wf_clip_add(struct wf_clip_job *job, struct wf_clip_piece piece) WF_NODISCARD;
 /* Post: add up the powers of elements to the sums. */
 weft_status wf_clip_post_sums(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
-/* Post: combine the reduced sums; then find the norm and the factor. */
-weft_status wf_clip_post_norm(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
-weft_status wf_clip_post_factor(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
-/* Post: change the elements. */
+/* Post: combine the reduced sums. */
+weft_status wf_clip_post_total(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
+/* Post: find the norm, unless elements are clipped by value, and change the elements. */
 weft_status wf_clip_post_change(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
+/* Take the memory of the sums of JOB, whose number is known. */
+weft_status wf_clip_take_sums(struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
 /* Make a job. */
 weft_status wf_clip_begin(weft_context *context, double p, double most, weft_stream *stream,
                           struct wf_clip_job **out) WF_NODISCARD;
@@ -71,6 +98,14 @@ weft_status wf_clip_begin(weft_context *context, double p, double most, weft_str
  * Returns STATUS, or an error of posting. */
 weft_status wf_clip_end(struct wf_clip_job *job, weft_stream *stream,
                         weft_status status) WF_NODISCARD;
+
+/* ---- device.c ---- */
+
+/* True if kernels of CONTEXT's device do the work on elements. */
+weft_status wf_clip_ask_device(weft_context *context, bool *out) WF_NODISCARD;
+weft_status wf_clip_device_sums(const struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
+weft_status wf_clip_device_total(const struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
+weft_status wf_clip_device_change(const struct wf_clip_job *job, weft_stream *stream) WF_NODISCARD;
 
 /* ---- clip.c ---- */
 
@@ -80,6 +115,11 @@ weft_status wf_clip_add_tensor(struct wf_clip_job *job, weft_tensor *tensor, uin
 /* Copy the changed elements of tensors with gaps back. */
 weft_status wf_clip_unpack(uint32_t count, weft_tensor *const *tensors,
                            weft_stream *stream) WF_NODISCARD;
+
+/* ---- distinct.c ---- */
+
+/* WEFT_ERR_INVALID: a tensor is listed twice, or the memory here of two shards overlaps. */
+weft_status wf_clip_check_distinct(uint32_t count, weft_tensor *const *tensors) WF_NODISCARD;
 
 /* ---- norm.c ---- */
 

@@ -1,7 +1,7 @@
-/* job.c - the work on elements, which the host does in stream order.
+/* job.c - the work on elements, in stream order.
  *
- * If the host cannot use the device's memory, pieces are copied to memory that it can use and back,
- * one after the other, also in stream order. */
+ * The host does it for backends without kernels for it.  If it cannot use the device's memory,
+ * pieces are copied to memory that it can use and back, one after the other. */
 #include "clip.h"
 
 #include "base/number.h"
@@ -177,9 +177,9 @@ static void change_staged(void *argument)
 
 /* ---- the norm ---- */
 
-static void find_norm(void *argument)
+static void find_total(void *argument)
 {
-    struct wf_clip_job *job = argument;
+    const struct wf_clip_job *job = argument;
     double total = 0;
 
     for (uint32_t i = 0; i < job->reduced_count; i++)
@@ -190,14 +190,14 @@ static void find_norm(void *argument)
 static void find_factor(void *argument)
 {
     struct wf_clip_job *job = argument;
-    double *total = &job->sums[job->sum_count];
+    double *norm = job->norm;
 
     if (job->p == 2)
-        *total = sqrt(*total);
+        *norm = sqrt(*norm);
     else if (!isinf(job->p))
-        *total = pow(*total, 1 / job->p);
-    job->factor = job->most / (*total + 1e-6);
-    if (isfinite(*total) || job->nonfinite == WEFT_CLIP_SCALE) return;
+        *norm = pow(*norm, 1 / job->p);
+    job->factor = job->most / (*norm + 1e-6);
+    if (isfinite(*norm) || job->nonfinite == WEFT_CLIP_SCALE) return;
     job->factor = job->nonfinite == WEFT_CLIP_ZERO ? 0 : 1;
 }
 
@@ -232,6 +232,7 @@ static weft_status copy(const struct wf_clip_job *job, const void *from, void *t
 
 weft_status wf_clip_post_sums(struct wf_clip_job *job, weft_stream *stream)
 {
+    if (job->on_device) return wf_clip_device_sums(job, stream);
     if (job->stage == NULL) return post(job, sum_all, job, stream);
     WF_TRY(post(job, clear_sums, job, stream));
     for (uint32_t i = 0; i < job->count; i++) {
@@ -245,14 +246,9 @@ weft_status wf_clip_post_sums(struct wf_clip_job *job, weft_stream *stream)
     return WEFT_OK;
 }
 
-weft_status wf_clip_post_norm(struct wf_clip_job *job, weft_stream *stream)
+weft_status wf_clip_post_total(struct wf_clip_job *job, weft_stream *stream)
 {
-    return post(job, find_norm, job, stream);
-}
-
-weft_status wf_clip_post_factor(struct wf_clip_job *job, weft_stream *stream)
-{
-    return post(job, find_factor, job, stream);
+    return job->on_device ? wf_clip_device_total(job, stream) : post(job, find_total, job, stream);
 }
 
 static void free_job(void *argument)
@@ -265,6 +261,8 @@ static void free_job(void *argument)
 
 weft_status wf_clip_post_change(struct wf_clip_job *job, weft_stream *stream)
 {
+    if (job->on_device) return wf_clip_device_change(job, stream);
+    if (!job->by_value) WF_TRY(post(job, find_factor, job, stream));
     if (job->stage == NULL) return post(job, change_all, job, stream);
     for (uint32_t i = 0; i < job->count; i++) {
         struct wf_clip_piece *piece = &job->pieces[i];
@@ -290,15 +288,51 @@ weft_status wf_clip_begin(weft_context *context, double p, double most, weft_str
     job->context = context;
     job->p = p;
     job->most = most;
+    job->on_device = memory->on_device;
     job->stage = memory->stage;
     *out = job;
     return WEFT_OK;
 }
 
+weft_status wf_clip_take_sums(struct wf_clip_job *job, weft_stream *stream)
+{
+    struct wf_clip_state *memory = NULL;
+    void *sums = NULL;
+
+    WF_TRY(wf_clip_memory(job->context, job->sum_count + 1, stream, &memory));
+    job->seen = memory->sums;
+    if (!job->on_device) {
+        job->sums = memory->sums;
+        job->norm = job->seen = job->sums + job->sum_count;
+        return WEFT_OK;
+    }
+    WF_TRY(wf_memory_take(job->context, (job->sum_count + 2) * sizeof *job->sums, stream,
+                          "weft_clip_grad_norm", &sums));
+    job->sums = sums;
+    job->norm = job->sums + job->sum_count + 1;
+    return WEFT_OK;
+}
+
+/* The device has copied what it needs of JOB. */
+static weft_status end_on_device(struct wf_clip_job *job, weft_stream *stream)
+{
+    weft_status status = WEFT_OK;
+
+    if (job->sums != NULL)
+        status = wf_memory_give(job->context, job->sums, stream, "weft_clip_grad_norm");
+    free_job(job);
+    return status;
+}
+
 weft_status wf_clip_end(struct wf_clip_job *job, weft_stream *stream, weft_status status)
 {
     const weft_context *context = job->context;
+    weft_status ended;
 
+    if (job->on_device) {
+        ended = end_on_device(job, stream);
+        return status != WEFT_OK ? status : ended;
+    }
     if (status == WEFT_OK) status = post(job, free_job, job, stream);
     if (status == WEFT_OK) return WEFT_OK;
     if (context->plugin->device->stream_wait(context->device, stream, context->timeout_ns) !=

@@ -196,6 +196,12 @@ static weft_status add_pieces(struct clipping *c, weft_tensor *const *tensors)
     return WEFT_OK;
 }
 
+static weft_status reduce_stages(const struct clipping *c, void *sum)
+{
+    return weft_all_reduce(c->options.stages, sum, sum, 1, WEFT_DTYPE_F64,
+                           isinf(c->options.p) ? WEFT_REDUCE_MAX : WEFT_REDUCE_SUM, c->stream);
+}
+
 /* Add the sums of the other stages to that of this one, in device memory. */
 static weft_status add_stages(const struct clipping *c)
 {
@@ -205,55 +211,50 @@ static weft_status add_stages(const struct clipping *c)
     weft_status status, given;
 
     if (c->options.stages == NULL) return WEFT_OK;
+    if (c->job->on_device) return reduce_stages(c, total);
     WF_TRY(wf_memory_take(c->context, sizeof *total, c->stream, "weft_clip_grad_norm", &memory));
     status = table->copy(c->context->device, memory, total, sizeof *total, c->stream);
-    if (status == WEFT_OK)
-        status =
-            weft_all_reduce(c->options.stages, memory, memory, 1, WEFT_DTYPE_F64,
-                            isinf(c->options.p) ? WEFT_REDUCE_MAX : WEFT_REDUCE_SUM, c->stream);
+    if (status == WEFT_OK) status = reduce_stages(c, memory);
     if (status == WEFT_OK)
         status = table->copy(c->context->device, total, memory, sizeof *total, c->stream);
     given = wf_memory_give(c->context, memory, c->stream, "weft_clip_grad_norm");
     return status != WEFT_OK ? status : given;
 }
 
-/* Post everything that leads to the norm and the factor. */
-static weft_status post_norm(struct clipping *c, double *total)
+/* Post everything that leads to the sum of all powers. */
+static weft_status post_total(struct clipping *c)
 {
-    const weft_device_table *table = c->context->plugin->device;
-    struct wf_clip_state *memory = NULL;
-
-    WF_TRY(wf_clip_memory(c->context, c->job->sum_count + 1, c->stream, &memory));
-    c->job->sums = memory->sums;
+    WF_TRY(wf_clip_take_sums(c->job, c->stream));
     WF_TRY(wf_clip_post_sums(c->job, c->stream));
     if (c->bucket_count > 0) WF_TRY(reduce_sums(c));
-    WF_TRY(wf_clip_post_norm(c->job, c->stream));
-    WF_TRY(add_stages(c));
-    WF_TRY(wf_clip_post_factor(c->job, c->stream));
-    if (total == NULL) return WEFT_OK;
-    return table->copy(c->context->device, total, &c->job->sums[c->job->sum_count], sizeof *total,
-                       c->stream);
+    WF_TRY(wf_clip_post_total(c->job, c->stream));
+    return add_stages(c);
 }
 
-/* The error of WEFT_CLIP_ERROR, when the norm is known. */
+/* The error of WEFT_CLIP_ERROR, when the norm is known.  The gradients have not changed then. */
 static weft_status check_finite(const struct clipping *c)
 {
     const weft_device_table *table = c->context->plugin->device;
-    double norm;
+    const struct wf_clip_job *job = c->job;
 
     if (c->options.nonfinite != WEFT_CLIP_ERROR) return WEFT_OK;
+    if (job->seen != job->norm)
+        WF_TRY(table->copy(c->context->device, job->seen, job->norm, sizeof *job->norm, c->stream));
     WF_TRY(table->stream_wait(c->context->device, c->stream, c->context->timeout_ns));
-    norm = c->job->sums[c->job->sum_count];
-    if (isfinite(norm)) return WEFT_OK;
+    if (isfinite(*job->seen)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID, "the norm of the gradients is %s",
-                   isnan(norm) ? "not a number" : "infinite");
+                   isnan(*job->seen) ? "not a number" : "infinite");
 }
 
 static weft_status post_all(struct clipping *c, weft_tensor *const *tensors, double *total)
 {
-    WF_TRY(post_norm(c, total));
-    WF_TRY(check_finite(c));
+    const weft_device_table *table = c->context->plugin->device;
+
+    WF_TRY(post_total(c));
     WF_TRY(wf_clip_post_change(c->job, c->stream));
+    if (total != NULL)
+        WF_TRY(table->copy(c->context->device, total, c->job->norm, sizeof *total, c->stream));
+    WF_TRY(check_finite(c));
     return wf_clip_unpack(c->count, tensors, c->stream);
 }
 

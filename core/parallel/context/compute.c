@@ -1,11 +1,6 @@
 /* compute.c - the engine's kernel, called for each problem of a step, and its results summed. */
 #include "cp.h"
 
-#include "base/number.h"
-
-#include <math.h>
-#include <string.h>
-
 int64_t wf_cp_query_elements(const weft_cp *cp)
 {
     return cp->sizes.batch * cp->part.heads * cp->part.queries * cp->sizes.depth;
@@ -46,14 +41,12 @@ static float *sum_of(const struct wf_cp_pass *pass)
 weft_status wf_cp_begin(const struct wf_cp_pass *pass)
 {
     const weft_cp *cp = pass->cp;
-    int64_t elements = wf_cp_query_elements(cp);
-    float *lse = pass->t.lse;
+    size_t elements = (size_t)wf_cp_query_elements(cp);
 
     WF_TRY(wf_cp_sync(cp, pass->stream));
-    if (elements > 0) memset(sum_of(pass), 0, (size_t)elements * sizeof(float));
-    for (int64_t i = 0; i < elements / cp->sizes.depth && !pass->backward; i++)
-        lse[i] = -INFINITY;
-    return WEFT_OK;
+    WF_TRY(wf_cp_clear(pass, sum_of(pass), elements));
+    if (pass->backward) return WEFT_OK;
+    return wf_cp_unsee(pass, pass->t.lse, elements / (size_t)cp->sizes.depth);
 }
 
 weft_status wf_cp_end(const struct wf_cp_pass *pass)
@@ -61,9 +54,9 @@ weft_status wf_cp_end(const struct wf_cp_pass *pass)
     const weft_cp *cp = pass->cp;
 
     if (cp->results.sum != NULL)
-        wf_elements_cast(WEFT_DTYPE_F32, cp->sizes.dtype, cp->results.sum, summed(pass),
-                         (size_t)wf_cp_query_elements(cp));
-    return WEFT_OK;
+        WF_TRY(
+            wf_cp_convert(pass, cp->results.sum, summed(pass), (size_t)wf_cp_query_elements(cp)));
+    return cp->on_device ? wf_cp_sync(cp, pass->stream) : WEFT_OK;
 }
 
 /* ---- one problem ---- */
@@ -124,7 +117,7 @@ static void describe(const struct wf_cp_pass *pass, const weft_cp_problem *p,
     call->d_v = part_of(cp, r->d_v, element, key_heads, p->keys, 0);
 }
 
-static void merge(const struct wf_cp_pass *pass, const weft_cp_call *call)
+static weft_status merge(const struct wf_cp_pass *pass, const weft_cp_call *call)
 {
     const weft_cp *cp = pass->cp;
     const weft_cp_problem *p = call->problem;
@@ -133,11 +126,11 @@ static void merge(const struct wf_cp_pass *pass, const weft_cp_call *call)
         part_of(cp, sum_of(pass), sizeof(float), cp->part.heads, cp->part.queries, p->query);
     weft_cp_local lse = lse_of(cp, pass->t.lse, cp->part.queries, p->query);
 
-    wf_cp_merge(&box, call->dtype, &call->out, &call->lse, &total, &lse);
+    return wf_cp_combine(pass, &box, &call->out, &call->lse, &total, &lse);
 }
 
-static void add(const struct wf_cp_pass *pass, const weft_cp_call *call,
-                const struct wf_cp_keys *keys)
+static weft_status add(const struct wf_cp_pass *pass, const weft_cp_call *call,
+                       const struct wf_cp_keys *keys)
 {
     const weft_cp *cp = pass->cp;
     const weft_cp_problem *p = call->problem;
@@ -149,9 +142,9 @@ static void add(const struct wf_cp_pass *pass, const weft_cp_call *call,
     weft_cp_local d_k = part_of(cp, keys->d_k, sizeof(float), heads, keys->length, p->key);
     weft_cp_local d_v = part_of(cp, keys->d_v, sizeof(float), heads, keys->length, p->key);
 
-    wf_cp_add(&queries, call->dtype, &call->d_q, &d_q);
-    wf_cp_add(&of_keys, call->dtype, &call->d_k, &d_k);
-    wf_cp_add(&of_keys, call->dtype, &call->d_v, &d_v);
+    WF_TRY(wf_cp_combine(pass, &queries, &call->d_q, NULL, &d_q, NULL));
+    WF_TRY(wf_cp_combine(pass, &of_keys, &call->d_k, NULL, &d_k, NULL));
+    return wf_cp_combine(pass, &of_keys, &call->d_v, NULL, &d_v, NULL);
 }
 
 weft_status wf_cp_compute(const struct wf_cp_pass *pass, int32_t step, struct wf_cp_keys *keys)
@@ -167,13 +160,14 @@ weft_status wf_cp_compute(const struct wf_cp_pass *pass, int32_t step, struct wf
         describe(pass, &problems->items[i], keys, &call);
         status = pass->kernel(pass->user, &call);
         if (status != WEFT_OK) return wf_fail_callback(status, failures, "the kernel");
-        WF_TRY(wf_cp_sync(cp, pass->stream));
-        if (!pass->backward) {
-            merge(pass, &call);
-            continue;
+        if (pass->backward) {
+            WF_TRY(wf_cp_wait(&keys->arriving));
+            WF_TRY(add(pass, &call, keys));
+        } else {
+            WF_TRY(merge(pass, &call));
         }
-        WF_TRY(wf_cp_wait(&keys->arriving));
-        add(pass, &call, keys);
+        /* The kernel need not use the stream, and sums travel on another one. */
+        if (cp->on_device) WF_TRY(wf_cp_sync(cp, pass->stream));
     }
     return wf_cp_wait(&keys->arriving);
 }

@@ -30,22 +30,6 @@ weft_status wf_cp_scratch(weft_cp *cp, int64_t count, size_t bytes, void *out)
     return WEFT_OK;
 }
 
-weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream)
-{
-    if (stream == NULL && (cp->context->features & WEFT_FEATURE_INLINE) != 0) return WEFT_OK;
-    return weft_stream_wait(cp->context, stream, WEFT_FOREVER);
-}
-
-weft_status wf_cp_wait(weft_work **work)
-{
-    weft_status status;
-
-    if (*work == NULL) return WEFT_OK;
-    status = weft_work_wait(*work, WEFT_FOREVER);
-    weft_work_release(work);
-    return status;
-}
-
 weft_status wf_cp_check(const weft_cp *cp, const char *name)
 {
     if (cp == NULL) return wf_fail_null(name, "cp");
@@ -250,6 +234,7 @@ static weft_status read_sizes(weft_cp *cp, const weft_cp_sizes *sizes)
     if (cp->sizes.key_heads == 0) cp->sizes.key_heads = cp->sizes.heads;
     if (cp->sizes.sequence_dim == 0) cp->sizes.sequence_dim = 2;
     WF_TRY(check_sizes(&cp->sizes));
+    WF_TRY(wf_cp_ask_merges(cp->context, cp->sizes.dtype));
     return check_heads(cp->plan, &cp->sizes);
 }
 
@@ -305,11 +290,6 @@ static weft_status check_context(weft_context *context, const weft_cp_plan *plan
                        "%s: ranks are simulated and do not communicate; the functions of "
                        "weft_cp_plan work without ranks",
                        function);
-    if ((context->features & WEFT_FEATURE_HOST_MEMORY) == 0)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "%s: weft merges results of attention on the host, which cannot read the "
-                       "memory of backend %s",
-                       function, context->plugin->name);
     if (weft_mesh_coord_of(plan->mesh, context->rank, coord) != WEFT_OK)
         return wf_fail_about(WEFT_ERR_INVALID, function, "the mesh of the plan");
     return WEFT_OK;
@@ -339,6 +319,7 @@ weft_status weft_cp_create(weft_context *context, const weft_cp_plan *plan,
     }
     cp->made = wf_made_now(WF_KIND_CP);
     cp->context = context;
+    cp->on_device = (context->features & WEFT_FEATURE_HOST_MEMORY) == 0;
     cp->comm = comm;
     cp->plan = weft_cp_plan_retain(plan);
     cp->way = ways[plan->variant];

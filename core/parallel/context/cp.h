@@ -6,7 +6,8 @@
  *     cp.c        attention prepared on this rank
  *     run.c       one pass of it
  *     compute.c   the engine's kernel, problem by problem
- *     merge.c     merging of results, and sums of gradients
+ *     merge.c     merging of results, and sums of gradients, in host memory
+ *     memory.c    the same and other work on elements, by the device or by the host
  *     copies.c    lists of boxes to copy
  *     ring.c      the variants: ring,
  *     gather.c    all-gather,
@@ -131,6 +132,7 @@ struct weft_cp {
     weft_comm *comm; /* of the axis */
     weft_cp_plan *plan;
     weft_stream *side; /* for rotations */
+    bool on_device;    /* kernels merge results; else the host does, in the memory of the backend */
     weft_cp_sizes sizes;
     uint32_t element; /* bytes of one */
     int32_t coordinate;
@@ -171,10 +173,6 @@ struct wf_cp_keys {
 weft_status wf_cp_scratch(weft_cp *cp, int64_t count, size_t bytes, void *out) WF_NODISCARD;
 /* CP is about to post work to STREAM, which weft_cp_release then waits for. */
 weft_status wf_cp_use(weft_cp *cp, weft_stream *stream) WF_NODISCARD;
-/* Wait for the work on STREAM. */
-weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream) WF_NODISCARD;
-/* Wait for *WORK, unless it is NULL, and release it. */
-weft_status wf_cp_wait(weft_work **work) WF_NODISCARD;
 weft_status wf_cp_check(const weft_cp *cp, const char *function) WF_NODISCARD;
 
 /* ---- compute.c ---- */
@@ -204,6 +202,29 @@ void wf_cp_merge(const struct wf_cp_box *box, uint32_t dtype, const weft_cp_loca
 /* Add VALUES of DTYPE to TOTAL, which is f32. */
 void wf_cp_add(const struct wf_cp_box *box, uint32_t dtype, const weft_cp_local *values,
                const weft_cp_local *total);
+
+/* ---- memory.c ---- */
+
+/* Wait for the work on STREAM. */
+weft_status wf_cp_sync(const weft_cp *cp, weft_stream *stream) WF_NODISCARD;
+/* Wait for *WORK, unless it is NULL, and release it. */
+weft_status wf_cp_wait(weft_work **work) WF_NODISCARD;
+/* WEFT_ERR_UNSUPPORTED if neither the host nor the device merges results of DTYPE in the backend's
+ * memory. */
+weft_status wf_cp_ask_merges(const weft_context *context, uint32_t dtype) WF_NODISCARD;
+/* These are in the order of the stream of PASS if the device does the work.  Otherwise the stream
+ * is empty, and the work has been done when they return. */
+weft_status wf_cp_clear(const struct wf_cp_pass *pass, float *memory, size_t count) WF_NODISCARD;
+/* Set COUNT numbers to -infinity. */
+weft_status wf_cp_unsee(const struct wf_cp_pass *pass, float *lse, size_t count) WF_NODISCARD;
+/* Convert sums to the dtype of the tensors. */
+weft_status wf_cp_convert(const struct wf_cp_pass *pass, const float *sums, void *target,
+                          size_t count) WF_NODISCARD;
+/* As wf_cp_merge; without LSE, as wf_cp_add.  Before the host does the work, it waits for the
+ * stream. */
+weft_status wf_cp_combine(const struct wf_cp_pass *pass, const struct wf_cp_box *box,
+                          const weft_cp_local *out, const weft_cp_local *lse,
+                          const weft_cp_local *total, const weft_cp_local *total_lse) WF_NODISCARD;
 
 /* ---- copies.c ---- */
 

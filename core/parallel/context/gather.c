@@ -2,10 +2,6 @@
  * that its queries see.  The gradients of keys and values are reduced to their ranks. */
 #include "cp.h"
 
-#include "base/number.h"
-
-#include <string.h>
-
 struct gather {
     char *sent, *arrived;            /* shards: k, then v of each coordinate */
     char *k, *v;                     /* of the sequence */
@@ -110,10 +106,8 @@ static weft_status reduce_gradients(const struct wf_cp_pass *pass)
     WF_TRY(weft_reduce_scatter_v(cp->comm, g->d_sent, g->d_arrived, g->counts, g->offsets,
                                  WEFT_DTYPE_F32, WEFT_REDUCE_SUM, pass->stream));
     WF_TRY(wf_cp_sync(cp, pass->stream));
-    if (count == 0) return WEFT_OK;
-    wf_elements_cast(WEFT_DTYPE_F32, cp->sizes.dtype, g->d_arrived, pass->t.d_k, count);
-    wf_elements_cast(WEFT_DTYPE_F32, cp->sizes.dtype, g->d_arrived + count, pass->t.d_v, count);
-    return WEFT_OK;
+    WF_TRY(wf_cp_convert(pass, g->d_arrived, pass->t.d_k, count));
+    return wf_cp_convert(pass, g->d_arrived + count, pass->t.d_v, count);
 }
 
 static weft_status run(const struct wf_cp_pass *pass)
@@ -121,13 +115,13 @@ static weft_status run(const struct wf_cp_pass *pass)
     weft_cp *cp = pass->cp;
     struct gather *g = cp->state;
     struct wf_cp_keys keys = {g->k, g->v, cp->plan->length, g->d_k, g->d_v, NULL};
-    size_t bytes = (size_t)wf_cp_key_elements(cp, cp->plan->length) * sizeof(float);
+    size_t count = (size_t)wf_cp_key_elements(cp, cp->plan->length);
 
     WF_TRY(wf_cp_begin(pass));
     WF_TRY(gather_keys(pass));
     if (pass->backward) {
-        memset(g->d_k, 0, bytes);
-        memset(g->d_v, 0, bytes);
+        WF_TRY(wf_cp_clear(pass, g->d_k, count));
+        WF_TRY(wf_cp_clear(pass, g->d_v, count));
     }
     WF_TRY(wf_cp_compute(pass, 0, &keys));
     if (pass->backward) WF_TRY(reduce_gradients(pass));

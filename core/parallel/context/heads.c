@@ -241,13 +241,13 @@ static weft_status compute(const struct wf_cp_pass *pass)
                                 h->whole[D_K],  h->whole[D_V]};
     WF_TRY(wf_cp_begin(&inner));
     if (pass->backward) {
-        memset(h->d_k, 0, count * sizeof(float));
-        memset(h->d_v, 0, count * sizeof(float));
+        WF_TRY(wf_cp_clear(pass, h->d_k, count));
+        WF_TRY(wf_cp_clear(pass, h->d_v, count));
     }
     WF_TRY(wf_cp_compute(&inner, 0, &keys));
     if (pass->backward) {
-        wf_elements_cast(WEFT_DTYPE_F32, cp->sizes.dtype, h->d_k, h->whole[D_K], count);
-        wf_elements_cast(WEFT_DTYPE_F32, cp->sizes.dtype, h->d_v, h->whole[D_V], count);
+        WF_TRY(wf_cp_convert(pass, h->d_k, h->whole[D_K], count));
+        WF_TRY(wf_cp_convert(pass, h->d_v, h->whole[D_V], count));
     }
     return wf_cp_end(&inner);
 }

@@ -74,6 +74,8 @@ static weft_status check_fields(const weft_cp_options *o)
                        o->mask == WEFT_CP_BLOCKS ? "it must be at least 1"
                                                  : "only BLOCKS has blocks");
     if (o->block_count > 0 && o->blocks == NULL) return wf_fail_null(function, "options->blocks");
+    if (o->document_count > 0 && o->documents == NULL)
+        return wf_fail_null(function, "options->documents");
     if (o->mask == WEFT_CP_BLOCKS && o->documents != NULL)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s: documents with a mask of BLOCKS; list only blocks within documents, "

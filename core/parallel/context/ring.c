@@ -6,10 +6,6 @@
  * sums arrive that the ranks before have begun.  After as many rotations as ranks they are home. */
 #include "cp.h"
 
-#include "base/number.h"
-
-#include <string.h>
-
 struct ring {
     char *keys[2];  /* k, then v */
     float *sums[2]; /* of their gradients */
@@ -123,13 +119,12 @@ static weft_status take_step(const struct wf_cp_pass *pass, int32_t step, struct
 }
 
 /* The sums of this rank's own keys are home. */
-static void keep_gradients(const struct wf_cp_pass *pass, const struct wf_cp_keys *keys)
+static weft_status keep_gradients(const struct wf_cp_pass *pass, const struct wf_cp_keys *keys)
 {
     size_t count = (size_t)wf_cp_key_elements(pass->cp, keys->length);
 
-    if (count == 0) return;
-    wf_elements_cast(WEFT_DTYPE_F32, pass->cp->sizes.dtype, keys->d_k, pass->t.d_k, count);
-    wf_elements_cast(WEFT_DTYPE_F32, pass->cp->sizes.dtype, keys->d_v, pass->t.d_v, count);
+    WF_TRY(wf_cp_convert(pass, keys->d_k, pass->t.d_k, count));
+    return wf_cp_convert(pass, keys->d_v, pass->t.d_v, count);
 }
 
 static weft_status run(const struct wf_cp_pass *pass)
@@ -144,7 +139,9 @@ static weft_status run(const struct wf_cp_pass *pass)
     WF_TRY(wf_cp_begin(pass));
     keys.d_k = ring->sums[0];
     keys.d_v = keys.d_k + count;
-    if (pass->backward) memset(keys.d_k, 0, 2 * (size_t)count * sizeof(float));
+    if (pass->backward) WF_TRY(wf_cp_clear(pass, keys.d_k, 2 * (size_t)count));
+    /* Sums travel on another stream, and a rank without problems of step 0 does not wait again. */
+    if (pass->backward && cp->on_device) WF_TRY(wf_cp_sync(cp, pass->stream));
     status = WEFT_OK;
     for (int32_t step = 0; step < cp->plan->ranks && status == WEFT_OK; step++)
         status = take_step(pass, step, &keys, &moving);
@@ -152,7 +149,7 @@ static weft_status run(const struct wf_cp_pass *pass)
     weft_work_release(&moving);
     weft_work_release(&keys.arriving);
     WF_TRY(status);
-    if (pass->backward) keep_gradients(pass, &keys);
+    if (pass->backward) WF_TRY(keep_gradients(pass, &keys));
     return wf_cp_end(pass);
 }
 

@@ -6,6 +6,8 @@
  * wait for each other once, not once per expert. */
 #include "experts.h"
 
+#include "base/range.h"
+
 /* One direction of one call. */
 struct travel {
     weft_routing *routing;
@@ -128,6 +130,22 @@ static weft_status clear_dropped(const struct travel *t)
     return WEFT_OK;
 }
 
+/* A token would be overwritten before it has left.  Whether it would depends on the counts of this
+ * rank, so the other ranks may be on their way. */
+static weft_status check_overlap(const struct travel *t, int64_t sent, int64_t got)
+{
+    uint64_t row = (uint64_t)t->width * wf_dtype_bytes(t->dtype);
+
+    if (!wf_ranges_overlap(t->from, (uint64_t)sent * row, t->to, (uint64_t)got * row))
+        return WEFT_OK;
+    return wf_comm_give_up(t->routing->experts->comm,
+                           wf_fail(WEFT_ERR_INVALID,
+                                   "%s (%lld rows at %p) and %s (%lld rows at %p) overlap",
+                                   t->back ? "outputs" : "tokens", (long long)sent, t->from,
+                                   t->back ? "tokens" : "received", (long long)got, t->to),
+                           t->function);
+}
+
 static weft_status check(const struct travel *t)
 {
     const weft_routing *routing = t->routing;
@@ -148,7 +166,7 @@ static weft_status check(const struct travel *t)
         return wf_fail_null(t->function, t->back ? "outputs" : "tokens");
     if (t->to == NULL && (t->back ? at_home : away) > 0)
         return wf_fail_null(t->function, t->back ? "tokens" : "received");
-    return WEFT_OK;
+    return check_overlap(t, t->back ? away : at_home, t->back ? at_home : away);
 }
 
 static weft_status run(const struct travel *t)

@@ -120,6 +120,12 @@ struct wf_fsdp_param {
     struct wf_fsdp_route route;   /* of the last reduction */
 };
 
+/* The gradient of parameter INDEX. */
+struct wf_fsdp_given {
+    const weft_tensor *gradient;
+    uint32_t index;
+};
+
 struct wf_fsdp_list {
     uint32_t count;
     weft_fsdp_group **groups;
@@ -147,6 +153,7 @@ struct weft_fsdp_group {
     struct wf_exchange *gathers, *reductions;
     const weft_spec **from, **to; /* room for the layouts of an exchange */
     struct wf_fsdp_item *items;   /* room for a reduction */
+    struct wf_fsdp_given *given;  /* room for its gradients */
     weft_work *gather_work, *reduce_work;
     struct wf_fsdp_list prefetch[2]; /* by phase */
     uint64_t bytes_now, bytes_peak;  /* allocated */

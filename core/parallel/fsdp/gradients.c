@@ -3,6 +3,8 @@
 
 #include "base/number.h"
 
+#include <stdlib.h>
+
 static bool has_placements(const weft_tensor *tensor, const weft_tensor *other)
 {
     const struct wf_layout *is = &tensor->spec->layout, *of = &other->spec->layout;
@@ -79,14 +81,31 @@ static weft_status check_gradient(const weft_fsdp_group *group, uint32_t index,
     return check_shared(group, index, gradients);
 }
 
-/* A gradient is scaled in place, so it cannot be that of two parameters. */
-static weft_status check_once(const weft_fsdp_group *group, weft_tensor *const *gradients,
-                              uint32_t index)
+static int by_gradient(const void *a, const void *b)
 {
-    for (uint32_t i = 0; i < index; i++)
-        if (gradients[i] == gradients[index] &&
-            group->params[i].same_as != group->params[index].same_as)
-            return wf_fail(WEFT_ERR_INVALID, "the gradient is that of parameter %u too", i);
+    const struct wf_fsdp_given *x = a, *y = b;
+    uintptr_t first = (uintptr_t)x->gradient, second = (uintptr_t)y->gradient;
+
+    if (first != second) return first < second ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* A gradient is scaled in place, so it cannot be that of two parameters. */
+static weft_status check_once(const weft_fsdp_group *group, weft_tensor *const *gradients)
+{
+    struct wf_fsdp_given *given = group->given;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < group->count; i++)
+        if (gradients[i] != NULL) given[count++] = (struct wf_fsdp_given){gradients[i], i};
+    qsort(given, count, sizeof *given, by_gradient);
+    for (uint32_t i = 1; i < count; i++)
+        if (given[i].gradient == given[i - 1].gradient &&
+            group->params[given[i].index].same_as != group->params[given[i - 1].index].same_as)
+            return wf_fail_context(wf_fail(WEFT_ERR_INVALID,
+                                           "the gradient is that of parameter %u too",
+                                           given[i - 1].index),
+                                   "parameter %u", given[i].index);
     return WEFT_OK;
 }
 
@@ -104,10 +123,9 @@ static weft_status check_gradients(const weft_fsdp_group *group, weft_tensor *co
         if (gradients[i] != NULL) {
             weft_status status = check_gradient(group, i, gradients, function);
 
-            if (status == WEFT_OK) status = check_once(group, gradients, i);
             if (status != WEFT_OK) return wf_fail_context(status, "parameter %u", i);
         }
-    return WEFT_OK;
+    return check_once(group, gradients);
 }
 
 /* True if a reduction takes the sum of PARAM.  That does not depend on which gradients this rank

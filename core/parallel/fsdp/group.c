@@ -191,6 +191,7 @@ static void free_list(weft_fsdp_group *group)
     wf_free(group->from);
     wf_free(group->to);
     wf_free(group->items);
+    wf_free(group->given);
     wf_free(group->prefetch[0].groups);
     wf_free(group->prefetch[1].groups);
 }
@@ -213,7 +214,9 @@ static weft_status make_lists(weft_fsdp_group *group, uint32_t count)
     group->from = wf_calloc(count, sizeof *group->from);
     group->to = wf_calloc(count, sizeof *group->to);
     group->items = wf_calloc(count, sizeof *group->items);
-    if (group->params == NULL || group->from == NULL || group->to == NULL || group->items == NULL)
+    group->given = wf_calloc(count, sizeof *group->given);
+    if (group->params == NULL || group->from == NULL || group->to == NULL || group->items == NULL ||
+        group->given == NULL)
         return wf_fail_memory(count * sizeof *group->params);
     group->count = count;
     return WEFT_OK;

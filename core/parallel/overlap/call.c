@@ -96,12 +96,14 @@ static struct wf_overlap_question question_of(const struct wf_overlap_run *run, 
 }
 
 /* The chunks of a call for which the costs say ANSWER; 0: plain. */
-static int32_t chunks_of(const struct wf_overlap_run *run, const struct wf_overlap_answer *answer)
+static int32_t chunks_of(const struct wf_overlap_run *run, bool is_gather,
+                         const struct wf_overlap_answer *answer)
 {
     const weft_overlap_state *o = run->overlap;
     bool pays = answer->overlapped_ns < answer->plain_ns;
 
-    if (run->call.chunks == WEFT_OVERLAP_PLAIN || o->comm->size == 1 || o->works == NULL) return 0;
+    if (run->call.chunks == WEFT_OVERLAP_PLAIN || o->comm->size == 1) return 0;
+    if (!is_gather && !o->adds) return 0;
     if (run->call.chunks > 0) return run->call.chunks;
     return o->concurrent && pays ? answer->chunks : 0;
 }
@@ -116,7 +118,7 @@ weft_status wf_overlap_prepare(weft_overlap_state *o, const weft_overlap_call *c
     WF_TRY(wf_fail_named(fill(o, call, run), run->function));
     question = question_of(run, run->is_gather);
     answer = wf_overlap_choose(&question);
-    run->chunks = chunks_of(run, &answer);
+    run->chunks = chunks_of(run, run->is_gather, &answer);
     token = wf_hash_mix(run->is_gather, (uint64_t)run->call.rows);
     token = wf_hash_mix(token, (uint64_t)run->call.width);
     token = wf_hash_mix(token, run->call.dtype);
@@ -145,8 +147,8 @@ weft_status weft_overlap_get(const weft_overlap_state *overlap, const weft_overl
     info = (weft_overlap_info){.struct_size = sizeof info,
                                .symmetric = overlap->symm != NULL,
                                .concurrent = overlap->concurrent,
-                               .gather_chunks = chunks_of(&run, &gather),
-                               .reduce_scatter_chunks = chunks_of(&run, &scatter),
+                               .gather_chunks = chunks_of(&run, true, &gather),
+                               .reduce_scatter_chunks = chunks_of(&run, false, &scatter),
                                .compute_ns = question.compute_ns,
                                .gather_plain_ns = gather.plain_ns,
                                .gather_overlapped_ns = gather.overlapped_ns,

@@ -40,11 +40,7 @@ static weft_status post(struct wf_overlap_run *run, int32_t step, int32_t chunk,
 
 static weft_status arrive(struct wf_overlap_run *run, int32_t step, int32_t chunk)
 {
-    weft_work **work = work_of(run, step, chunk);
-    weft_status status = weft_work_wait(*work, WEFT_FOREVER);
-
-    weft_work_release(work);
-    return status;
+    return wf_overlap_await(run->overlap, run->stream, work_of(run, step, chunk));
 }
 
 static weft_status end(struct wf_overlap_run *run)

@@ -1,6 +1,9 @@
 /* overlap.c - preparation on a communicator. */
 #include "overlap.h"
 
+#include "base/number.h"
+#include "exec/host/host.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +24,33 @@ weft_status wf_overlap_sync(const weft_overlap_state *o, weft_stream *stream)
 {
     if (stream == NULL && (o->context->features & WEFT_FEATURE_INLINE) != 0) return WEFT_OK;
     return weft_stream_wait(o->context, stream, WEFT_FOREVER);
+}
+
+weft_status wf_overlap_await(const weft_overlap_state *o, weft_stream *stream, weft_work **work)
+{
+    weft_status status = WEFT_OK;
+
+    if (*work != NULL)
+        status = o->by_streams ? weft_stream_wait_work(stream, *work)
+                               : weft_work_wait(*work, WEFT_FOREVER);
+    weft_work_release(work);
+    return status;
+}
+
+weft_status wf_overlap_add(const weft_overlap_state *o, uint32_t dtype, uint32_t ranks,
+                           size_t count, void *target, weft_stream *stream)
+{
+    const weft_kernel_table *kernels = wf_kernels_of(o->context);
+    struct wf_reduction sum = {dtype, WEFT_REDUCE_SUM, ranks, 0};
+
+    if (!o->by_streams) {
+        wf_elements_reduce(&sum, o->sources, target, count);
+        return WEFT_OK;
+    }
+    if (kernels->reduce == NULL)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "the backend has no kernel that adds elements");
+    return kernels->reduce(wf_kernels_device(o->context), dtype, WEFT_REDUCE_SUM, count, ranks,
+                           o->sources, target, stream);
 }
 
 /* ---- life ---- */
@@ -85,10 +115,10 @@ void weft_overlap_release(weft_overlap_state **overlap)
 
 /* ---- creation ---- */
 
-/* What ranks compare: options, then whether rows travel while this rank computes. */
+/* What ranks compare: options, then what this rank can do. */
 struct name {
     uint64_t bytes;
-    uint32_t messages, concurrent;
+    uint32_t messages, concurrent, adds, reserved;
 };
 
 static weft_status check_options(const weft_overlap_options *options)
@@ -116,6 +146,7 @@ static weft_status compare(weft_overlap_state *o, const struct wf_gathered *got)
                 first.messages != 0 ? " and messages" : "", i, (unsigned long long)theirs.bytes,
                 theirs.messages != 0 ? " and messages" : "");
         o->concurrent = o->concurrent && theirs.concurrent != 0;
+        o->adds = o->adds && theirs.adds != 0;
     }
     return WEFT_OK;
 }
@@ -123,7 +154,7 @@ static weft_status compare(weft_overlap_state *o, const struct wf_gathered *got)
 /* STATUS is how creation went here. */
 static weft_status agree(weft_overlap_state *o, bool messages, const char *step, weft_status status)
 {
-    struct name mine = {o->bytes, messages, o->concurrent};
+    struct name mine = {o->bytes, messages, o->concurrent, o->adds, 0};
     struct wf_gathered got;
     char label[200];
 
@@ -135,17 +166,13 @@ static weft_status agree(weft_overlap_state *o, bool messages, const char *step,
     return status;
 }
 
-static bool host_reads(const weft_overlap_state *o)
-{
-    return (o->context->features & WEFT_FEATURE_HOST_MEMORY) != 0;
-}
-
 static void look_around(weft_overlap_state *o)
 {
     const weft_comm *comm = o->comm;
 
+    o->by_streams = (o->context->features & WEFT_FEATURE_HOST_MEMORY) == 0;
     o->concurrent =
-        host_reads(o) && sysconf(_SC_NPROCESSORS_ONLN) >= 2 * (long)o->context->local_size;
+        o->by_streams || sysconf(_SC_NPROCESSORS_ONLN) >= 2 * (long)o->context->local_size;
     o->link = WF_WITHIN_HOST;
     for (int32_t i = 1; i < comm->size; i++)
         if (!weft_comm_same_host(comm, 0, i)) o->link = WF_BETWEEN_HOSTS;
@@ -171,6 +198,20 @@ static weft_status allocate(weft_overlap_state *o, uint64_t bytes, char **out)
     return WEFT_OK;
 }
 
+/* Whether pieces can be added up: not by a device whose kernels were not found. */
+static bool can_add(weft_overlap_state *o)
+{
+    const uint64_t least = sizeof(float);
+    weft_status status;
+
+    if (!o->by_streams || o->bytes < least) return !o->by_streams;
+    o->sources[0] = o->memory;
+    status = wf_overlap_add(o, WEFT_DTYPE_F32, 1, 1, o->memory, o->side);
+    if (status == WEFT_OK) status = wf_overlap_sync(o, o->side);
+    if (status != WEFT_OK) wf_log(WF_LOG_DEBUG, "reduce-scatters are plain: %s", weft_last_error());
+    return status == WEFT_OK;
+}
+
 static weft_status make_memory(weft_overlap_state *o)
 {
     size_t ranks = (size_t)o->comm->size, works = ranks * WEFT_OVERLAP_MAX_CHUNKS;
@@ -180,19 +221,20 @@ static weft_status make_memory(weft_overlap_state *o)
     if (o->counts == NULL || o->sources == NULL) return wf_fail_memory(ranks * sizeof *o->counts);
     o->offsets = o->counts + ranks;
     if (o->symm == NULL) WF_TRY(allocate(o, o->bytes, &o->memory));
-    if (!host_reads(o)) return WEFT_OK; /* only the plain sequence runs */
     for (int i = 0; i < 2; i++)
         WF_TRY(allocate(o, o->bytes / ranks + 1, &o->products[i]));
     o->works = wf_calloc(works, sizeof(weft_work *));
     if (o->works == NULL) return wf_fail_memory(works * sizeof(weft_work *));
-    return weft_stream_create(o->context, &o->side);
+    WF_TRY(weft_stream_create(o->context, &o->side));
+    o->adds = can_add(o);
+    return WEFT_OK;
 }
 
 static weft_status make(weft_overlap_state *o, const weft_overlap_options *options)
 {
     look_around(o);
     WF_TRY(agree(o, options->messages, "options", check_options(options)));
-    if (!options->messages && host_reads(o) && o->comm->size > 1) WF_TRY(make_window(o));
+    if (!options->messages && o->comm->size > 1) WF_TRY(make_window(o));
     return agree(o, options->messages, "memory", make_memory(o));
 }
 

@@ -47,9 +47,11 @@ struct wf_overlap_way {
      * arrive. */
     weft_status (*post)(struct wf_overlap_run *run, int32_t step, int32_t chunk,
                         const void *memory);
-    /* Wait for the piece CHUNK of the rank STEP places before. */
+    /* Wait for the piece CHUNK of the rank STEP places before; by streams, the stream of the call
+     * waits. */
     weft_status (*arrive)(struct wf_overlap_run *run, int32_t step, int32_t chunk);
-    /* This rank no longer reads what has arrived. */
+    /* All pieces have arrived, and this rank no longer reads them.  Compare the calls of the ranks.
+     */
     weft_status (*end)(struct wf_overlap_run *run);
 };
 
@@ -70,7 +72,11 @@ struct weft_overlap_state {
     uint64_t *counts, *offsets; /* of all ranks, for the plain sequence */
     const void **sources;       /* of a sum, by rank */
     uint64_t bytes;             /* of the options */
+    /* The host cannot read the memory: streams order what arrives, the engine's work, and what is
+     * sent.  Otherwise the host waits for each piece. */
+    bool by_streams;
     bool concurrent;
+    bool adds; /* pieces of a reduce-scatter, by the host or by a kernel of the device */
     uint32_t link;
     uint64_t calls; /* that overlapped, counted from 1 */
 };
@@ -100,6 +106,13 @@ struct wf_overlap_piece {
 weft_status wf_overlap_check(const weft_overlap_state *overlap, const char *function) WF_NODISCARD;
 /* Wait for the work on STREAM. */
 weft_status wf_overlap_sync(const weft_overlap_state *overlap, weft_stream *stream) WF_NODISCARD;
+/* Let STREAM wait for *WORK, or the host if there is nothing to order by streams, and release it.
+ * *WORK may be NULL. */
+weft_status wf_overlap_await(const weft_overlap_state *overlap, weft_stream *stream,
+                             weft_work **work) WF_NODISCARD;
+/* Set TARGET to the sum of COUNT elements of each of the RANKS sources of OVERLAP. */
+weft_status wf_overlap_add(const weft_overlap_state *overlap, uint32_t dtype, uint32_t ranks,
+                           size_t count, void *target, weft_stream *stream) WF_NODISCARD;
 
 /* ---- call.c ---- */
 

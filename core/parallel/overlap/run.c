@@ -1,8 +1,6 @@
 /* run.c - gather and reduce-scatter, with overlap and without. */
 #include "overlap.h"
 
-#include "base/number.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +24,16 @@ static const struct wf_overlap_way *way_of(const struct wf_overlap_run *run)
     return run->overlap->symm != NULL ? &wf_overlap_windows : &wf_overlap_messages;
 }
 
+/* The engine has no work left, all pieces have arrived, and those of this rank have left. */
+static weft_status finish(struct wf_overlap_run *run)
+{
+    weft_overlap_state *o = run->overlap;
+
+    WF_TRY(wf_overlap_sync(o, run->stream));
+    WF_TRY(wf_overlap_sync(o, o->side));
+    return way_of(run)->end(run);
+}
+
 /* ---- gather ---- */
 
 static weft_status gather(struct wf_overlap_run *run, const char *input)
@@ -47,9 +55,7 @@ static weft_status gather(struct wf_overlap_run *run, const char *input)
             WF_TRY(way->arrive(run, step, chunk));
             WF_TRY(compute(run, piece, slot + piece.offset));
         }
-    WF_TRY(wf_overlap_sync(o, run->stream));
-    WF_TRY(way->end(run));
-    return wf_overlap_sync(o, o->side);
+    return finish(run);
 }
 
 /* Set the counts and offsets of all ranks' rows, in elements. */
@@ -92,12 +98,15 @@ static weft_status gather_plain(struct wf_overlap_run *run, const char *input)
 
 /* ---- reduce-scatter ---- */
 
-static weft_status wait_for(weft_work **work)
+/* What was posted to the stream of the call comes before what is posted to the side stream. */
+static weft_status computed(const struct wf_overlap_run *run)
 {
-    weft_status status = *work == NULL ? WEFT_OK : weft_work_wait(*work, WEFT_FOREVER);
+    const weft_overlap_state *o = run->overlap;
+    weft_work *work = NULL;
 
-    weft_work_release(work);
-    return status;
+    if (!o->by_streams) return wf_overlap_sync(o, run->stream);
+    WF_TRY(weft_work_record(o->context, run->stream, &work));
+    return wf_overlap_await(o, o->side, &work);
 }
 
 /* Produce the pieces of the other ranks and send them. */
@@ -108,9 +117,9 @@ static weft_status produce_others(struct wf_overlap_run *run)
 
     for (int32_t step = 1; step < o->comm->size; step++)
         for (int32_t chunk = 0; chunk < run->chunks; chunk++, turn ^= 1) {
-            WF_TRY(wait_for(&o->busy[turn]));
+            WF_TRY(wf_overlap_await(o, run->stream, &o->busy[turn]));
             WF_TRY(compute(run, wf_overlap_sent(run, step, chunk), o->products[turn]));
-            WF_TRY(wf_overlap_sync(o, run->stream));
+            WF_TRY(computed(run));
             WF_TRY(way_of(run)->post(run, step, chunk, o->products[turn]));
             WF_TRY(weft_work_record(o->context, o->side, &o->busy[turn]));
         }
@@ -124,7 +133,6 @@ static weft_status add_up(struct wf_overlap_run *run, int32_t chunk, char *outpu
     weft_overlap_state *o = run->overlap;
     int32_t size = o->comm->size, mine = o->comm->rank;
     struct wf_overlap_piece piece = wf_overlap_piece_of(run, mine, chunk);
-    struct wf_reduction sum = {run->call.dtype, WEFT_REDUCE_SUM, (uint32_t)size, 0};
     size_t count = (size_t)piece.count * (size_t)run->call.width;
 
     for (int32_t step = 1; step < size; step++)
@@ -132,8 +140,8 @@ static weft_status add_up(struct wf_overlap_run *run, int32_t chunk, char *outpu
     if (count == 0) return WEFT_OK;
     for (int32_t i = 0; i < size; i++)
         o->sources[i] = (i == mine ? output : o->memory + wf_overlap_slot(run, i)) + piece.offset;
-    wf_elements_reduce(&sum, o->sources, output + piece.offset, count);
-    return WEFT_OK;
+    return wf_overlap_add(o, run->call.dtype, (uint32_t)size, count, output + piece.offset,
+                          run->stream);
 }
 
 static weft_status scatter(struct wf_overlap_run *run, char *output)
@@ -142,13 +150,12 @@ static weft_status scatter(struct wf_overlap_run *run, char *output)
 
     WF_TRY(produce_others(run));
     WF_TRY(compute(run, wf_overlap_share_of(run, o->comm->rank), output));
-    WF_TRY(wf_overlap_sync(o, run->stream));
+    if (!o->by_streams) WF_TRY(wf_overlap_sync(o, run->stream));
     for (int32_t chunk = 0; chunk < run->chunks; chunk++)
         WF_TRY(add_up(run, chunk, output));
-    WF_TRY(way_of(run)->end(run));
-    WF_TRY(wait_for(&o->busy[0]));
-    WF_TRY(wait_for(&o->busy[1]));
-    return wf_overlap_sync(o, o->side);
+    for (int i = 0; i < 2; i++)
+        weft_work_release(&o->busy[i]);
+    return finish(run);
 }
 
 static weft_status scatter_plain(struct wf_overlap_run *run, char *output)
@@ -166,11 +173,14 @@ static weft_status scatter_plain(struct wf_overlap_run *run, char *output)
 
 /* The communicator has failed, and what was posted with it.  It no longer uses the caller's memory,
  * and the error of the call is the last one. */
-static void end_pieces(weft_overlap_state *o, weft_status status)
+static void end_pieces(const struct wf_overlap_run *run, weft_status status)
 {
+    weft_overlap_state *o = run->overlap;
     char text[1024];
 
     snprintf(text, sizeof text, "%s", weft_last_error());
+    if (weft_stream_wait(o->context, run->stream, WEFT_FOREVER) != WEFT_OK)
+        wf_log(WF_LOG_DEBUG, "the engine's work ended: %s", weft_last_error());
     if (weft_stream_wait(o->context, o->side, WEFT_FOREVER) != WEFT_OK)
         wf_log(WF_LOG_DEBUG, "pieces ended: %s", weft_last_error());
     for (int i = 0; i < 2; i++)
@@ -202,7 +212,7 @@ static weft_status run_call(weft_overlap_state *o, const weft_overlap_call *call
         status = run->chunks > 0 ? scatter(run, output) : scatter_plain(run, output);
     if (status == WEFT_OK) return WEFT_OK;
     status = wf_comm_give_up(o->comm, status, run->function);
-    end_pieces(o, status);
+    end_pieces(run, status);
     return status;
 }
 

@@ -5,6 +5,8 @@
  * that by then. */
 #include "pipeline.h"
 
+#include "schedule/schedule.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -249,17 +251,29 @@ static weft_status name_action(const weft_pipeline *pipeline, size_t index, bool
     return wf_fail_context(status, "stage %d, microbatch %d (%s)", a->stage, a->microbatch, text);
 }
 
+/* Run action INDEX; of a pair that runs in order, also send what its first action has made. */
+static weft_status run_action(weft_pipeline *pipeline, size_t index, size_t *sent)
+{
+    size_t send = wf_send_between(pipeline->actions, pipeline->action_count, index);
+
+    if (index == *sent && index > 0) return WEFT_OK;
+    if (pipeline->steps[index].channel >= 0) return pass_on(pipeline, index);
+    WF_TRY(call_back(pipeline, index));
+    if (send == 0) return WEFT_OK;
+    *sent = send;
+    return pass_on(pipeline, send);
+}
+
 static weft_status run_actions(weft_pipeline *pipeline)
 {
+    size_t sent = 0; /* the last message that was sent before its turn */
+
     for (size_t i = 0; i < pipeline->action_count; i++) {
         bool together = are_together(pipeline, i);
         weft_status status;
 
         if (wf_comm_has_failed(pipeline->comm)) return wf_comm_cause(pipeline->comm);
-        if (pipeline->steps[i].channel >= 0)
-            status = pass_on(pipeline, i);
-        else
-            status = together ? call_both(pipeline, i) : call_back(pipeline, i);
+        status = together ? call_both(pipeline, i) : run_action(pipeline, i, &sent);
         if (status != WEFT_OK && wf_comm_has_failed(pipeline->comm))
             return wf_comm_cause(pipeline->comm); /* another rank's error, or it was lost */
         if (status != WEFT_OK) return name_action(pipeline, i, together, status);

@@ -105,10 +105,3 @@ void wf_flow_free(struct wf_flow *flow)
     wf_free(flow->start_of);
     *flow = (struct wf_flow){0};
 }
-
-bool wf_list_has(const struct wf_lists *lists, int32_t node, int32_t item)
-{
-    for (uint32_t i = lists->first[node]; i < lists->first[node + 1]; i++)
-        if (lists->item[i] == item) return true;
-    return false;
-}

@@ -21,6 +21,13 @@ struct wf_flow {
     int32_t *start_of;             /* by wait; -1 for other nodes */
 };
 
+static inline bool wf_list_has(const struct wf_lists *lists, int32_t node, int32_t item)
+{
+    for (uint32_t i = lists->first[node]; i < lists->first[node + 1]; i++)
+        if (lists->item[i] == item) return true;
+    return false;
+}
+
 static inline bool wf_node_communicates(const weft_node *node)
 {
     return node->kind == WEFT_NODE_COMPUTE && node->comm >= 0;
@@ -30,7 +37,6 @@ static inline bool wf_node_communicates(const weft_node *node)
 
 weft_status wf_flow_create(const weft_node *nodes, size_t count, struct wf_flow *out) WF_NODISCARD;
 void wf_flow_free(struct wf_flow *flow);
-bool wf_list_has(const struct wf_lists *lists, int32_t node, int32_t item);
 
 /* ---- edges.c ---- */
 

@@ -16,13 +16,12 @@ struct walker {
     uint64_t *freed; /* by node: bytes freed behind it */
     uint64_t *held;  /* by position: bytes before its node runs */
     int64_t *hidden; /* by start: compute between it and its wait */
+    uint64_t *alloc; /* by node: bytes that begin with it */
     uint64_t limit;
 };
 
-static uint64_t alloc_of(const struct walker *w, int32_t node)
+static uint64_t alloc_of(const weft_node *n)
 {
-    const weft_node *n = &w->flow->nodes[node];
-
     return n->kind == WEFT_NODE_WAIT || n->flags & WEFT_NODE_GIVEN ? 0 : n->alloc;
 }
 
@@ -50,14 +49,14 @@ static void swap(struct walker *w, int32_t position)
     w->order[position + 1] = a;
     w->at[b] = position;
     w->at[a] = position + 1;
-    w->held[position + 1] = w->held[position] + alloc_of(w, b) - w->freed[b];
+    w->held[position + 1] = w->held[position] + w->alloc[b] - w->freed[b];
 }
 
 /* The most bytes at POSITION and the next one. */
 static uint64_t peak_at(const struct walker *w, int32_t position)
 {
-    uint64_t first = w->held[position] + alloc_of(w, w->order[position]);
-    uint64_t second = w->held[position + 1] + alloc_of(w, w->order[position + 1]);
+    uint64_t first = w->held[position] + w->alloc[w->order[position]];
+    uint64_t second = w->held[position + 1] + w->alloc[w->order[position + 1]];
 
     return first > second ? first : second;
 }
@@ -186,7 +185,8 @@ static void begin(struct walker *w)
         int32_t node = w->order[i];
         w->at[node] = i;
         w->held[i] = held;
-        held += alloc_of(w, node) - w->freed[node];
+        w->alloc[node] = alloc_of(&flow->nodes[node]);
+        held += w->alloc[node] - w->freed[node];
         computed += compute_of(w, node);
         if (flow->nodes[node].kind == WEFT_NODE_START) w->hidden[node] = -computed;
         if (flow->start_of[node] >= 0) w->hidden[flow->start_of[node]] += computed;
@@ -204,8 +204,10 @@ weft_status wf_pass_iterative(const struct wf_flow *flow, uint64_t limit, int32_
     w.last = wf_alloc(count * sizeof *w.last);
     w.freed = wf_alloc(count * sizeof *w.freed);
     w.held = wf_alloc(count * sizeof *w.held);
+    w.alloc = wf_alloc(count * sizeof *w.alloc);
     w.hidden = wf_calloc(count, sizeof *w.hidden);
-    if (w.at == NULL || w.last == NULL || w.freed == NULL || w.held == NULL || w.hidden == NULL) {
+    if (w.at == NULL || w.last == NULL || w.freed == NULL || w.held == NULL || w.alloc == NULL ||
+        w.hidden == NULL) {
         status = wf_fail_memory(count * sizeof *w.freed);
     } else {
         begin(&w);
@@ -218,6 +220,7 @@ weft_status wf_pass_iterative(const struct wf_flow *flow, uint64_t limit, int32_
     wf_free(w.last);
     wf_free(w.freed);
     wf_free(w.held);
+    wf_free(w.alloc);
     wf_free(w.hidden);
     return status;
 }

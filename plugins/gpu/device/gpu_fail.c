@@ -13,6 +13,8 @@ weft_status gpu_status(vendor_result result)
     case GPU_INVALID_VALUE:
     case GPU_INVALID_HANDLE:
         return WEFT_ERR_INVALID;
+    case GPU_NOT_FOUND: /* a kernel that the image lacks */
+        return WEFT_ERR_UNSUPPORTED;
     case GPU_OLD_DRIVER:
         return WEFT_ERR_OLD_LIBRARY;
     case GPU_NO_DEVICE:

@@ -25,6 +25,15 @@ static const struct gpu_family families[] = {
     [GPU_KERNEL_DRAW_TRUNCATED] = {"draw_truncated", GPU_BY_DTYPE},
     [GPU_KERNEL_DRAW_CHOICE] = {"draw_choice", GPU_BY_WORD},
     [GPU_KERNEL_DRAW_INTEGERS] = {"draw_integers", GPU_BY_WORD},
+    [GPU_KERNEL_SPAN_POWERS_ONE] = {"span_powers_one", GPU_ALONE},
+    [GPU_KERNEL_SPAN_POWERS_TWO] = {"span_powers_two", GPU_ALONE},
+    [GPU_KERNEL_SPAN_POWERS_ANY] = {"span_powers_any", GPU_ALONE},
+    [GPU_KERNEL_SPAN_POWERS_LARGEST] = {"span_powers_largest", GPU_ALONE},
+    [GPU_KERNEL_SPAN_SUMS] = {"span_sums", GPU_ALONE},
+    [GPU_KERNEL_SPAN_LIMIT] = {"span_limit", GPU_ALONE},
+    [GPU_KERNEL_SPAN_CLAMP] = {"span_clamp", GPU_ALONE},
+    [GPU_KERNEL_SPAN_TABLE] = {"span_table", GPU_ALONE},
+    [GPU_KERNEL_MERGE] = {"merge", GPU_BY_DTYPE},
     [GPU_KERNEL_SIGNAL] = {"signal", GPU_ALONE},
     [GPU_KERNEL_AWAIT_SIGNAL] = {"await_signal", GPU_ALONE},
 };
@@ -122,6 +131,17 @@ weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family,
 {
     PLUG_TRY(check_kernels(device));
     return gpu_module_launch(device->kernels, family, variant, blocks, args, stream);
+}
+
+weft_status gpu_kernels_offer(struct gpu_device *device, enum gpu_kernel first,
+                              enum gpu_kernel last, uint32_t variant)
+{
+    vendor_function function;
+
+    PLUG_TRY(check_kernels(device));
+    for (uint32_t family = first; family <= (uint32_t)last; family++)
+        PLUG_TRY(gpu_module_function(device->kernels, family, variant, &function));
+    return WEFT_OK;
 }
 
 weft_status gpu_signals_load(struct gpu_device *device)

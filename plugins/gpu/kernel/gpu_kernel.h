@@ -56,6 +56,15 @@ enum gpu_kernel { /* the kernels of plugins/kernels, by family */
                   GPU_KERNEL_DRAW_TRUNCATED,
                   GPU_KERNEL_DRAW_CHOICE,
                   GPU_KERNEL_DRAW_INTEGERS,
+                  GPU_KERNEL_SPAN_POWERS_ONE,
+                  GPU_KERNEL_SPAN_POWERS_TWO,
+                  GPU_KERNEL_SPAN_POWERS_ANY,
+                  GPU_KERNEL_SPAN_POWERS_LARGEST,
+                  GPU_KERNEL_SPAN_SUMS,
+                  GPU_KERNEL_SPAN_LIMIT,
+                  GPU_KERNEL_SPAN_CLAMP,
+                  GPU_KERNEL_SPAN_TABLE,
+                  GPU_KERNEL_MERGE,
                   GPU_KERNEL_SIGNAL,
                   GPU_KERNEL_AWAIT_SIGNAL
 };
@@ -63,6 +72,10 @@ enum gpu_kernel { /* the kernels of plugins/kernels, by family */
 /* Launch the member of FAMILY for VARIANT, a word size or a dtype, with ARGS.  Within a scope. */
 weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family, uint32_t variant,
                               uint64_t blocks, const void *args, vendor_stream stream);
+/* WEFT_ERR_UNSUPPORTED unless the kernels of DEVICE have those of the families FIRST to LAST for
+ * VARIANT.  An image of an older version lacks some.  Within a scope. */
+weft_status gpu_kernels_offer(struct gpu_device *device, enum gpu_kernel first,
+                              enum gpu_kernel last, uint32_t variant);
 /* Load the kernels of signals before any of them runs.  Loading waits for running kernels, and one
  * of these may wait for a signal.  Within a scope. */
 weft_status gpu_signals_load(struct gpu_device *device);
@@ -150,6 +163,20 @@ weft_status gpu_regions_cast(void *list, uint32_t from, uint32_t to, const void 
 /* ---- gpu_regions_draw.c ---- */
 
 weft_status gpu_regions_draw(void *list, const weft_draw *draw, void *const *targets, void *stream);
+
+/* ---- gpu_spans.c ---- */
+
+weft_status gpu_spans_create(void *device, uint64_t count, const weft_span *spans, uint32_t sums,
+                             void **out);
+void gpu_spans_destroy(void *list);
+weft_status gpu_spans_powers(void *list, void *const *memory, double p, double *sums, void *stream);
+weft_status gpu_spans_limit(void *list, void *const *memory, const weft_norm_limit *limit,
+                            const double *sum, double *norm, void *stream);
+weft_status gpu_spans_clamp(void *list, void *const *memory, double most, void *stream);
+
+/* ---- gpu_merge.c ---- */
+
+weft_status gpu_merge_rows(void *device, const weft_merge *merge, void *stream);
 
 extern const weft_kernel_table gpu_kernel_table;
 

@@ -13,6 +13,12 @@ contains "2 ranks on 1 host" cat "$here/two"
 contains "between hosts: not measured, as in table cpu" cat "$here/two"
 contains "name gloo-cpu-calibrated" cat "$here/two"
 contains "one-sided yes" cat "$here/two"
+lacks "flops and memory: not measured" cat "$here/two"
+# the rates of compute are those of this machine, not those of the table cpu
+rates=$(grep -E '^(flops|memory) [1-9][0-9]*$' "$here/two")
+is 2 wc -l <<<"$rates"
+check=$((check + 1))
+[[ $rates != $'flops 20000\nmemory 100000' ]] || not_so 'calibrate does not measure compute'
 contains "weft-cost 1" calibrate --ranks 3
 expect 0 "predicted" "$weft" plan "${pair[@]}" --costs "$here/two"
 expect 0 "by the cost table gloo-cpu-calibrated" "$weft" plan "${pair[@]}" --costs "$here/two"

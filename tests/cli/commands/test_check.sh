@@ -53,7 +53,7 @@ json check "$graph" --strict --json -- 'it["held_bytes"] == 4 * (64 + 20) and it
 
 # Errors name the line.
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = linear(x)'
-fails 1 'graph line 3: weft_op_propose: operator linear: the call has 1 inputs' check "$graph"
+fails 1 'graph line 3: weft_op_propose: operator linear: the call has 1 input;' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'y = relu(z)'
 fails 1 'graph line 3 "y = relu(z)", position 10: no line above defines z' check "$graph"
 write 'mesh 2' 'input x f32[8,4] S(0)' 'x = relu(x)'
@@ -157,6 +157,10 @@ l0.q_proj.weight                     R
 printf 'mesh tp=2\nw tp column\nb tp column\ny tp R\n' >"$style"
 write 'input x f32[4,8]' 'param w f32[6,8]' 'param b f32[6]' 'y = linear(x, w, b)' 'output y'
 expect 0 'move y from S(1) to R' check "$graph" --style "$style" --strict
+# A line that matches nothing is told, and so is its number.
+is '' bash -c '"$@" 2>&1 >/dev/null' - "$weft" check "$graph" --style "$style"
+printf '# styles\nmesh tp=2\nw tp column\n  v.weigth tp column # misspelt\nb tp column\n' >"$style"
+contains 'styles line 4: no name of the graph matches v.weigth' check "$graph" --style "$style"
 printf 'mesh tp=2\nw tp rows\n' >"$style"
 fails 1 'styles line 2: expected column, row' check "$graph" --style "$style"
 printf 'mesh tp=2\nb tp S(1)\n' >"$style"
@@ -216,4 +220,13 @@ write 'mesh 2' 'input x f32[4] S(0)' 'y = softmax(x, dim=0)'
 expect 1 '1 line needs moves' check "$graph" --strict
 fails 2 'cannot both be standard input' check - --style -
 fails 2 '--json needs standard output' check "$graph" --style "$style" --layout-out - --json
+# Every start has one wait.
+write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R' 'y = wait(h)' 'output y'
+expect 0 'wait(h)' check "$graph"
+write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R' 'y = wait(h)' 'z = wait(h)' 'output y'
+fails 1 'graph line 5: line 4 waits for h already' check "$graph"
+write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R' 'y = relu(x)' 'output y'
+fails 1 'graph line 3: no line waits for h' check "$graph"
+write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R' 'y = wait(h)' 'z = relu(h)'
+fails 1 'graph line 5: h is started; use the result of its wait' check "$graph"
 finish

@@ -19,6 +19,8 @@ for pass in raise sink list; do
     json reorder "$example" --pass $pass --memory 1G --json -- "it['pass'] == '$pass'" 'it["time_after_ns"] <= it["time_before_ns"]'
 done
 contains 'limited by memory' reorder "$example"
+lacks 'note:' reorder "$example"
+contains 'note: no line has `start`' reorder "$(dirname "$example")/llama-8b.graph"
 is "$(reorder "$example")" bash -c "'$weft' reorder - <'$example'"
 # The same graph can be checked.
 expect 0 'wait(g1)' "$weft" check --strict "$example"

@@ -3,7 +3,7 @@
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
 file=$(mktemp --suffix=.csv)
-trap 'rm -f "$file"' EXIT
+trap 'rm -f "$file" "$file.waits.csv"' EXIT
 schedule() { "$weft" schedule "$@"; }
 write() { printf '%s\n' "$@" >"$file"; }
 
@@ -20,10 +20,15 @@ json schedule dualpipev --lower --reduce --json -- 'it["lowered"]' \
     'it["timeline"][3]["actions"][-1]["action"].endswith("REDUCE_GRAD")'
 is '0F0,0SEND_F0,0RECV_B0,0B0
 1RECV_F0,1F0,1B0,1SEND_B0' schedule gpipe -n 2 --microbatches 1 --lower --csv
+is '0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0
+1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0' schedule gpipe -n 2 --microbatches 1 --lower --csv --waits
+fails 2 '--waits is for --csv' schedule gpipe --waits
 # What is printed can be read, and gives the same.
 for name in gpipe 1f1b interleaved looped-bfs zb1p zbv dualpipev; do
     schedule $name --csv --sharded --late-receives >"$file" || not_so "$name"
     is "$(cat "$file")" schedule "$file" --csv
+    schedule $name --csv --waits --sharded --late-receives >"$file.waits.csv" || not_so "$name --waits"
+    is "$(cat "$file")" schedule "$file.waits.csv" --csv
 done
 contains '<title>0F0: 0 to 1</title>' schedule zbv --svg -
 contains 'class="idle"' schedule zbv --svg -
@@ -46,4 +51,7 @@ fails 1 'the text has no actions' schedule - </dev/null
 fails 2 'give only one of' schedule zbv --json --csv
 fails 2 '--ranks' schedule zbv --ranks 0
 fails 3 'No such file' schedule /nonexistent/x.csv
+json "$weft" bench schedule --budget-ms 1 --json -- 'len(it["rows"]) == 12' \
+    'all(row["median_ns"] > 0 and row["limit_ns"] in (5 * 10**8, 2 * 10**8) for row in it["rows"])'
+contains 'zbv, the same' "$weft" bench schedule --budget-ms 1
 finish

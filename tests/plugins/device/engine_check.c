@@ -1,9 +1,12 @@
 /* engine_check.c - one rank that does with device memory what an engine does: it applies operators
- * by kernels of the device, and saves and loads tensors.  Started by `weft run` with any number of
- * ranks; prints JSON.
+ * by kernels of the device, also those that communicate between their phases, and saves and loads
+ * tensors.  Started by `weft run` with any number of ranks; prints JSON.
  *
  *     engine_check PATH        of a checkpoint to write, which all ranks see */
 #include "rank.h"
+#include "system/apply/mirror.h"
+#include "system/apply/phase_cases.h"
+#include "system/apply/phase_kernels.h"
 #include "weft/apply.h"
 #include "weft/file.h"
 #include "weft/random.h"
@@ -12,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 96, COLUMNS = 130 };
+enum { ROWS = 96, COLUMNS = 130, PHASE_CASES = 84 };
 
 static weft_spec *rows, *columns;
 
@@ -122,6 +125,95 @@ static void check_apply(void)
     weft_tensor_release(&turned);
 }
 
+/* ---- operators that communicate between their phases ---- */
+
+static int device_phases;
+
+/* The maximum or the sum of each column of X, by a kernel of the device. */
+static weft_status reduce_columns(const weft_op_run *run, uint32_t reduction)
+{
+    const weft_op_local *x = &run->inputs[0], *out = &run->outputs[0];
+    const void *sources[ROWS];
+    uint32_t count = (uint32_t)x->shard->shape[0];
+
+    for (uint32_t i = 0; i < count; i++)
+        sources[i] = (const float *)x->memory + (int64_t)i * x->strides[0];
+    device_phases++;
+    return weft_context_plugin(run->context)
+        ->kernel->reduce(weft_context_device(run->context), WEFT_DTYPE_F32, reduction,
+                         (uint64_t)out->shard->elements, count, sources, out->memory, run->stream);
+}
+
+static bool is_row_major(const weft_op_local *t)
+{
+    int64_t stride = 1;
+
+    for (int32_t d = t->shard->dims - 1; d >= 0; stride *= t->shard->shape[d--])
+        if (t->shard->shape[d] > 1 && t->strides[d] != stride) return false;
+    return true;
+}
+
+/* Statistics over the first dimension are those of the device; the other phases run on the host. */
+static weft_status phase_by_device(void *user, const weft_op_run *run)
+{
+    const weft_op_local *x = &run->inputs[0];
+    const char *phase = strrchr(run->name, '.');
+    bool is_max = phase != NULL && strcmp(phase, ".max") == 0;
+    bool is_sum = phase != NULL && strcmp(phase, ".sum") == 0;
+
+    if ((is_max || is_sum) && x->memory != NULL && x->shard->dims > 0 &&
+        reduced_dims(run, x) == 1 && is_row_major(x) && strncmp(run->name, "cumsum", 6) != 0)
+        return reduce_columns(run, is_max ? WEFT_REDUCE_MAX : WEFT_REDUCE_SUM);
+    return mirror_kernel(user, run);
+}
+
+static weft_tensor *apply_phases(const weft_op_call *call, weft_tensor *x)
+{
+    struct mirror mirror = {phase_kernel, NULL};
+    weft_tensor *out[WEFT_OP_PHASES_OUTPUTS] = {NULL};
+
+    must(weft_op_apply_phases(context, call, &x, phase_by_device, &mirror, stream, out),
+         call->name);
+    return out[0];
+}
+
+/* The rows of x are split: the result is that of the whole x, which every rank has. */
+static void compare_with_one_rank(const char *name, const char *attr)
+{
+    const weft_op_attr first = {.name = attr, .kind = WEFT_ATTR_INT};
+    weft_op_call call = {.struct_size = sizeof call,
+                         .name = name,
+                         .input_count = 1,
+                         .attr_count = 1,
+                         .attrs = &first};
+    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor *x = filled(rows, 0), *whole = NULL, *expected, *got;
+    weft_random random = {.seed = 7};
+
+    must(weft_tensor_normal(x, &random, 0, 1, stream), "weft_tensor_normal");
+    must(weft_tensor_full(x, WEFT_EVERY_RANK, stream, &whole), "weft_tensor_full");
+    expected = apply_phases(&call, whole);
+    got = apply_phases(&call, x);
+    must(weft_tensor_compare(expected, got, stream, &info), "weft_tensor_compare");
+    expect(info.equal || info.largest < 1e-4, name);
+    weft_tensor_release(&expected);
+    weft_tensor_release(&got);
+    weft_tensor_release(&whole);
+    weft_tensor_release(&x);
+}
+
+static void check_phases(void)
+{
+    const struct phase_place place = {context, stream, phase_by_device};
+
+    if (weft_size(context) < 2) return;
+    compare_with_one_rank("softmax", "dim"); /* each has one statistic of the device */
+    compare_with_one_rank("logsumexp", "dims");
+    compare_with_one_rank("var", "dims");
+    expect(device_phases == 3, "a statistic was not computed by the device");
+    must(run_phase_cases(&place, PHASE_CASES), "run_phase_cases");
+}
+
 /* ---- checkpoints ---- */
 
 static void check_loaded(const char *path, weft_tensor *const *saved)
@@ -182,13 +274,14 @@ int main(int argc, char **argv)
     rows = parse("f32[96,130] S(0)");
     columns = parse("f32[96,130] S(1)");
     check_apply();
+    check_phases();
     check_checkpoints(argv[1]);
     rank_wait();
     must(weft_barrier(weft_world(context), stream), "weft_barrier");
     rank_wait();
     if (weft_rank(context) == 0)
         printf("{\"backend\": \"%s\", \"ranks\": %d, \"passed\": [\"operators\", "
-               "\"checkpoints\"]}\n",
+               "\"phases\", \"checkpoints\"]}\n",
                weft_context_plugin(context)->name, weft_size(context));
     weft_spec_release(&rows);
     weft_spec_release(&columns);

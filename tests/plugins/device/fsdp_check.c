@@ -5,8 +5,8 @@
  *
  * Elements are random numbers, which do not depend on the layout: a tensor is right if it has the
  * elements that are drawn in its own layout. */
+#include "fsdp_clip.h"
 #include "fsdp_model.h"
-#include "weft/clip.h"
 #include "weft/random.h"
 
 #include <math.h>
@@ -183,36 +183,6 @@ static void run_case(const struct case_of *one)
         must(weft_fsdp_gradients_clear(group), "weft_fsdp_gradients_clear");
     }
     end_case();
-}
-
-/* ---- clipping ---- */
-
-static void check_clip(void)
-{
-    const double most = 3;
-    double *total = NULL, norm = 0;
-    weft_tensor *tensors[2] = {NULL};
-    weft_spec *spec = NULL;
-    float first = 0;
-
-    for (int i = 0; i < 2; i++) {
-        must(weft_spec_parse(mesh, i == 0 ? "f32[30,20] S(0)" : "f32[10,10] R", &spec), "spec");
-        must(weft_tensor_create(context, spec, NULL, &tensors[i]), "weft_tensor_create");
-        must(weft_tensor_fill(tensors[i], 2, stream), "weft_tensor_fill");
-        weft_spec_release(&spec);
-    }
-    must(weft_alloc(context, sizeof *total, WEFT_MEMORY_DEVICE, (void **)&total), "weft_alloc");
-    must(weft_clip_grad_norm(context, 2, tensors, most, NULL, stream, total),
-         "weft_clip_grad_norm");
-    must(weft_memory_copy(context, total, &norm, sizeof norm, stream), "weft_memory_copy");
-    must(weft_memory_copy(context, weft_tensor_memory(tensors[1]), &first, sizeof first, stream),
-         "weft_memory_copy");
-    rank_wait();
-    expect(fabs(norm - 2 * sqrt(700)) < 1e-9, "the norm is wrong");
-    expect(fabs((double)first - 2 * most / norm) < 1e-5, "a clipped gradient is wrong");
-    must(weft_free(context, total), "weft_free");
-    weft_tensor_release(&tensors[0]);
-    weft_tensor_release(&tensors[1]);
 }
 
 /* ---- a model ---- */

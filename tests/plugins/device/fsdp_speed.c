@@ -3,13 +3,14 @@
  *
  *     weft run -n 2 fsdp_speed BOARD [ROUNDS [DIVISOR]]         (5 and 1)
  *
- * DIVISOR makes the parameters smaller.  Prints JSON.  The rows:
- *     unshard, reduce   one block alone, with the time of a copy by all ranks at once that reads
- * and writes as many bytes step              the communication of a training step, and the time of
- * the calling thread overlap           the same with compute of the same length: random numbers,
- * which are arithmetic, drawn on the compute stream clip              the norm of 1,500 gradients
- * of 64 x 64 */
+ * DIVISOR makes the parameters smaller.  Prints JSON.  The rows unshard and reduce are those of one
+ * block alone, with the time of a copy by all ranks at once that reads and writes as many bytes.
+ * The row step is the communication of a training step, with the time of the calling thread.  The
+ * row overlap is the same with compute of the same length on the compute stream: arithmetic on half
+ * of the multiprocessors, or random numbers on a processor.  The row clip is the norm of 1,500
+ * gradients of 64 x 64. */
 #include "board.h"
+#include "compute.h"
 #include "fsdp_model.h"
 #include "weft/clip.h"
 #include "weft/random.h"
@@ -127,13 +128,17 @@ static void measure_block(void)
 /* ---- a step ---- */
 
 static weft_tensor *drawn;
-static int draws; /* of a block in one pass */
+static uint64_t units; /* of compute for a block in one pass */
 
 static void compute(void)
 {
     weft_random numbers = {.seed = 1};
 
-    for (int i = 0; i < draws; i++)
+    if (!compute_is_immediate()) {
+        compute_spin(1000 * units, stream);
+        return;
+    }
+    for (uint64_t i = 0; i < units; i++)
         must(weft_tensor_truncated_normal(drawn, &numbers, 0, 1, -2, 2, stream), "draw");
 }
 
@@ -163,10 +168,10 @@ static void print_overlap(double alone)
 {
     double computing, both;
 
-    draws = 1;
+    units = 1;
     computing = time_of(NULL, compute_all).least;
-    draws = (int)(alone / computing + 0.5);
-    if (draws < 1) draws = 1;
+    units = (uint64_t)(alone / computing + 0.5);
+    if (units < 1) units = 1;
     computing = time_of(NULL, compute_all).least;
     both = time_of(NULL, step_with_compute).least;
     if (weft_rank(context) != 0) return;
@@ -237,6 +242,7 @@ int main(int argc, char **argv)
         return 2;
     }
     rank_begin();
+    compute_begin(false);
     board_open(argv[1], weft_rank(context), weft_size(context), 0);
     if (weft_rank(context) == 0)
         printf("{\"backend\": \"%s\", \"rows\": [", weft_context_plugin(context)->name);

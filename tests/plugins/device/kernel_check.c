@@ -1,11 +1,10 @@
-/* kernel_check.c - a plugin's kernels: random regions compared with a plain loop on the host, then
- * the speed of regions, transposes, casts and reductions compared with a plain copy of as many
- * bytes.
+/* kernel_check.c - a plugin's kernels: random regions, spans and merges compared with loops on the
+ * host, then the speed of regions, transposes, casts, sums and merges beside that of a plain copy.
  *
  *     kernel_check PLUGIN.so [--cases N] [--seed S] [--bytes N]
  *
  * Prints JSON.  Exits with 1 at the first wrong byte. */
-#include "load.h"
+#include "kernel_spans.h"
 
 #include "support/seed.h"
 
@@ -441,8 +440,7 @@ static void time_all(uint64_t bytes)
     must(plugin->device->fill(device, (void *)(uintptr_t)job.source, 0, 2 * bytes, stream), "fill");
     copy_us = device_us(plugin, device, stream, 5, 4, run_copy, &job);
     printf("  \"speed\": [\n    {\"kind\": \"copy\", \"detail\": \"plain\", \"us\": %.1f, "
-           "\"gb_s\": %.1f, "
-           "\"of_copy\": 1}",
+           "\"gb_s\": %.1f, \"of_copy\": 1}",
            copy_us, 2.0 * (double)bytes / copy_us / 1e3);
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
         time_rows(&job, runs[i]);
@@ -463,6 +461,7 @@ static void time_all(uint64_t bytes)
     report("reduce", "sum of two of bf16", 3 * bytes,
            device_us(plugin, device, stream, 5, 4, run_reduce, &job), bytes);
     time_draws(&job);
+    time_spans(&(struct kernel_run){plugin, device, stream}, bytes, copy_us);
     printf("\n  ]\n");
 }
 
@@ -487,6 +486,7 @@ int main(int argc, char **argv)
     state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     check_regions(cases);
     check_ends();
+    check_spans(&(struct kernel_run){plugin, device, stream});
     printf("{\n  \"device\": \"%s\", \"seed\": %llu, \"random_cases\": %llu", info.name,
            (unsigned long long)seed, (unsigned long long)cases);
     if (bytes > 0) {

@@ -56,6 +56,7 @@ template <class Args, void (*Kernel)(const Args &)> void run(const void *args)
     KERNEL(weft_draw_uniform_##name, wk_draw_args)                                                 \
     KERNEL(weft_draw_normal_##name, wk_draw_args)                                                  \
     KERNEL(weft_draw_truncated_##name, wk_draw_args)
+#define FOR_MERGED(name) KERNEL(weft_merge_##name, wk_merge_args)
 #define FOR_WORD(bytes)                                                                            \
     KERNEL(weft_copy_##bytes, wk_copy_args)                                                        \
     KERNEL(weft_transpose_##bytes, wk_transpose_args)                                              \
@@ -64,11 +65,16 @@ template <class Args, void (*Kernel)(const Args &)> void run(const void *args)
     KERNEL(weft_draw_choice_##bytes, wk_draw_args)
 
 const struct sg_kernel kernels[] = {
-    WK_DRAWN_DTYPES(FOR_DRAWN) KERNEL(weft_draw_integers_1, wk_draw_args)
-        KERNEL(weft_draw_integers_2, wk_draw_args) KERNEL(weft_draw_integers_4, wk_draw_args)
-            KERNEL(weft_draw_integers_8, wk_draw_args) WK_REAL_DTYPES(FOR_REAL)
-                WK_REAL_DTYPES(FOR_DTYPE) WK_COMPLEX_DTYPES(FOR_DTYPE) FOR_WORD(1) FOR_WORD(2)
-                    FOR_WORD(4) FOR_WORD(8) FOR_WORD(16) KERNEL(weft_fill_1, wk_map_args)
+    KERNEL(weft_span_powers_one, wk_spans_args) KERNEL(weft_span_powers_two, wk_spans_args) KERNEL(
+        weft_span_powers_any, wk_spans_args) KERNEL(weft_span_powers_largest, wk_spans_args)
+        KERNEL(weft_span_sums, wk_span_sums_args) KERNEL(weft_span_limit, wk_spans_args) KERNEL(
+            weft_span_clamp, wk_spans_args) KERNEL(weft_span_table,
+                                                   wk_span_table_args) WK_MERGED_DTYPES(FOR_MERGED)
+            WK_DRAWN_DTYPES(FOR_DRAWN) KERNEL(weft_draw_integers_1, wk_draw_args) KERNEL(
+                weft_draw_integers_2, wk_draw_args) KERNEL(weft_draw_integers_4, wk_draw_args)
+                KERNEL(weft_draw_integers_8, wk_draw_args) WK_REAL_DTYPES(FOR_REAL) WK_REAL_DTYPES(
+                    FOR_DTYPE) WK_COMPLEX_DTYPES(FOR_DTYPE) FOR_WORD(1) FOR_WORD(2) FOR_WORD(4)
+                    FOR_WORD(8) FOR_WORD(16) KERNEL(weft_fill_1, wk_map_args)
                         KERNEL(weft_fill_2, wk_map_args) KERNEL(weft_fill_4, wk_map_args)
                             KERNEL(weft_fill_8, wk_map_args) KERNEL(weft_key_f32, wk_map_args)
                                 KERNEL(weft_key_f64, wk_map_args) KERNEL(weft_table, wk_table_args)
@@ -101,6 +107,9 @@ std::atomic<long> launches;
 
 const struct sg_kernel *sg_kernel_find(const char *name)
 {
+    bool is_new = strncmp(name, "weft_span_", 10) == 0 || strncmp(name, "weft_merge_", 11) == 0;
+
+    if (is_new && sg_setting("STANDIN_ABI_1_4", 0) != 0) return nullptr;
     for (const struct sg_kernel &kernel : kernels)
         if (strcmp(kernel.name, name) == 0) return &kernel;
     return nullptr;
@@ -112,6 +121,7 @@ int sg_launch(const struct sg_kernel *kernel, unsigned blocks, void **arguments,
     struct launch launch = {kernel, blocks, {}};
 
     static_assert(sizeof launch.args >= sizeof(struct wk_move_args), "room for all arguments");
+    static_assert(sizeof launch.args >= sizeof(struct wk_span_table_args), "room for addresses");
     if (blocks == 0) return SG_INVALID_VALUE;
     if (++launches >= sg_setting("STANDIN_FAIL_LAUNCH", LONG_MAX)) {
         sg_break(SG_LAUNCH_FAILED);

@@ -19,7 +19,8 @@ int main(void)
     }
     test_seed_begin("chains_ranks");
     status = run_chains(context, test_cases(CHAINS));
-    if (status == WEFT_OK) status = run_phase_cases(context, test_cases(CASES));
+    if (status == WEFT_OK)
+        status = run_phase_cases(&(struct phase_place){.context = context}, test_cases(CASES));
     if (status != WEFT_OK) fprintf(stderr, "rank %d: %s\n", weft_rank(context), weft_last_error());
     weft_context_release(&context);
     return status == WEFT_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -68,9 +68,35 @@ static inline void k_rows_linear(const weft_op_call *call, const struct part *in
     }
 }
 
+/* An ellipsis is written as the letters p to s, aligned from the right. */
 static inline void k_einsum(const weft_op_call *call, const struct part *in, struct part *out)
 {
-    kernel_einsum(kernel_attr(call, "eq")->text, in, out);
+    const char *from = kernel_attr(call, "eq")->text;
+    char eq[64] = "";
+    int operand = 0;
+
+    for (const char *at = from; *at != '\0'; at++) {
+        size_t used = strlen(eq);
+        bool result = strstr(from, "->") < at;
+        const struct part *t = result ? out : &in[operand];
+        size_t letters = 0, dims;
+        const char *begin = at;
+        operand += *at == ',';
+        if (*at != '.') {
+            eq[used] = *at;
+            eq[used + 1] = '\0';
+            continue;
+        }
+        while (begin > from && begin[-1] != ',' && begin[-1] != '>')
+            begin--;
+        for (; *begin != '\0' && *begin != ',' && *begin != '-'; begin++)
+            letters += *begin >= 'a';
+        dims = (size_t)t->dims - letters;
+        memcpy(eq + used, &"pqrs"[4 - dims], dims);
+        eq[used + dims] = '\0';
+        at += 2;
+    }
+    kernel_einsum(eq, in, out);
 }
 
 static inline void k_transpose(const weft_op_call *call, const struct part *in, struct part *out)
@@ -309,6 +335,11 @@ static const struct {
     {"max_pool_bwd", k_max_pool_bwd},
     {"avg_pool", k_avg_pool},
     {"avg_pool_bwd", k_avg_pool_bwd},
+    {"adaptive_avg_pool", k_resample},
+    {"adaptive_avg_pool_bwd", k_resample_bwd},
+    {"adaptive_max_pool", k_adaptive_max_pool},
+    {"interpolate", k_resample},
+    {"interpolate_bwd", k_resample_bwd},
     {"embedding", k_embedding},
     {"embedding_bwd", k_embedding_bwd},
     {"gather", k_gather},

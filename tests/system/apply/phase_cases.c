@@ -1,6 +1,7 @@
 #include "phase_cases.h"
 
 #include "base/base.h"
+#include "mirror.h"
 #include "phase_kernels.h"
 #include "support/seed.h"
 
@@ -54,7 +55,7 @@ static const struct kind operators[] = {
 
 /* One call. */
 struct trial {
-    weft_context *context;
+    const struct phase_place *place;
     weft_mesh *mesh;
     uint64_t state; /* of the random numbers; the same on all ranks */
     const struct kind *kind;
@@ -274,7 +275,7 @@ static weft_status scatter(struct trial *t, enum draw from, weft_tensor *whole, 
         WF_TRY(spec_of(t, weft_dtype_name(weft_spec_dtype(is)), weft_spec_dims(is),
                        weft_spec_shape(is), false, &spec));
     } while (from != VALUES && strchr(strrchr(t->text, '|'), 'P') != NULL);
-    status = weft_tensor_move(whole, spec, NULL, parts);
+    status = weft_tensor_move(whole, spec, t->place->stream, parts);
     weft_spec_release(&spec);
     return status;
 }
@@ -308,9 +309,12 @@ static weft_status make_pair(struct trial *t, uint32_t input, int32_t dims, cons
 
     (void)draw(t, 2);
     WF_TRY(spec_of(t, is_index ? "i64" : "f32", dims, shape, true, &spec));
-    WF_TRY(weft_tensor_create(t->context, spec, NULL, &blank));
+    WF_TRY(weft_tensor_create(t->place->context, spec, NULL, &blank));
     weft_spec_release(&spec);
-    WF_TRY(weft_op_apply(t->context, &relu, &blank, fill, &f, NULL, whole));
+    WF_TRY(weft_op_apply(t->place->context, &relu, &blank,
+                         t->place->kernel != NULL ? mirror_kernel : fill,
+                         t->place->kernel != NULL ? (void *)&(struct mirror){fill, &f} : &f,
+                         t->place->stream, whole));
     weft_tensor_release(&blank);
     if (t->kind->kinds[input] == 'x' && draw(t, 4) == 0)
         return scatter_turned(t, from, *whole, parts);
@@ -366,12 +370,22 @@ static weft_status compare(const struct trial *t, uint32_t output, weft_tensor *
     for (int32_t a = 0; a < weft_mesh_axes(t->mesh); a++)
         if (weft_spec_placements(spec)[a].kind == WEFT_PLACE_PARTIAL)
             return weft_fail(WEFT_ERR_INTERNAL, "%s: output %u is partial", t->text, output);
-    WF_TRY(weft_tensor_compare(whole, parts, NULL, &difference));
+    WF_TRY(weft_tensor_compare(whole, parts, t->place->stream, &difference));
     if (difference.equal || difference.largest < 1e-4) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERNAL, "%s: output %u differs at %lld,%lld,%lld: %g, not %g",
                      t->text, output, (long long)difference.index[0],
                      (long long)difference.index[1], (long long)difference.index[2],
                      difference.second[0], difference.first[0]);
+}
+
+static weft_status apply_call(const struct phase_place *place, const weft_op_call *call,
+                              weft_tensor *const *inputs, weft_tensor **outputs)
+{
+    struct mirror mirror = {phase_kernel, NULL};
+
+    return weft_op_apply_phases(place->context, call, inputs,
+                                place->kernel != NULL ? place->kernel : phase_kernel, &mirror,
+                                place->stream, outputs);
 }
 
 static weft_status try_call(struct trial *t)
@@ -387,10 +401,8 @@ static weft_status try_call(struct trial *t)
 
     for (uint32_t i = 0; i < call.input_count && status == WEFT_OK; i++)
         status = make_input(t, i, &whole[i], &parts[i]);
-    if (status == WEFT_OK)
-        status = weft_op_apply_phases(t->context, &call, whole, phase_kernel, NULL, NULL, expected);
-    if (status == WEFT_OK)
-        status = weft_op_apply_phases(t->context, &call, parts, phase_kernel, NULL, NULL, got);
+    if (status == WEFT_OK) status = apply_call(t->place, &call, whole, expected);
+    if (status == WEFT_OK) status = apply_call(t->place, &call, parts, got);
     if (status != WEFT_OK) status = weft_fail(status, "%s: %s", t->text, weft_last_error());
     for (uint32_t i = 0; i < t->kind->outputs && status == WEFT_OK; i++)
         status = compare(t, i, expected[i], got[i]);
@@ -412,13 +424,20 @@ static bool needs_elements(const struct trial *t)
            strstr(t->kind->name, "_dim") != NULL;
 }
 
-weft_status run_phase_cases(weft_context *context, int count)
+weft_status run_phase_cases(const struct phase_place *place, int count)
 {
-    static const char *const meshes[] = {"4", "2x2", "3", "2@1,3", "1x4", "2x1x2"};
+    static const struct {
+        const char *text;
+        int32_t ranks; /* that a job must have */
+    } meshes[] = {{"2", 2}, {"1x2", 2}, {"3", 3}, {"4", 4}, {"2x2", 4}, {"2@1,3", 4}, {"2x1x2", 4}};
+    uint32_t mesh_count = sizeof meshes / sizeof *meshes;
+
+    while (mesh_count > 1 && meshes[mesh_count - 1].ranks > weft_size(place->context))
+        mesh_count--;
 
     for (int i = 0; i < count; i++) {
-        struct trial t = {.context = context, .state = test_state((uint64_t)i)};
-        const char *mesh = meshes[draw(&t, sizeof meshes / sizeof *meshes)];
+        struct trial t = {.place = place, .state = test_state((uint64_t)i)};
+        const char *mesh = meshes[draw(&t, mesh_count)].text;
         weft_status status;
 
         t.kind = &operators[(uint32_t)i % (sizeof operators / sizeof *operators)];

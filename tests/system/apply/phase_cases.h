@@ -3,9 +3,19 @@
 #ifndef WEFT_TESTS_APPLY_PHASE_CASES_H
 #define WEFT_TESTS_APPLY_PHASE_CASES_H
 
+#include "weft/apply.h"
 #include "weft/context.h"
 
-/* Run COUNT calls on CONTEXT, a job of 4 ranks.  All ranks call it. */
-weft_status run_phase_cases(weft_context *context, int count);
+/* Where calls run. */
+struct phase_place {
+    weft_context *context;
+    weft_stream *stream;
+    /* NULL: kernels use the memory of tensors as it is.  Otherwise it runs USER, a struct mirror
+     * (mirror.h), on the memory of a device. */
+    weft_status (*kernel)(void *user, const weft_op_run *run);
+};
+
+/* Run COUNT calls on meshes of at most 4 ranks of the job.  All ranks call it. */
+weft_status run_phase_cases(const struct phase_place *place, int count);
 
 #endif

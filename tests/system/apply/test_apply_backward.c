@@ -80,6 +80,11 @@ static const struct gradient_case known[] = {
     {"einsum", "f64[2,5,4] ; f64[4,3]", "eq=bij,jk->kb", -1, 0}, /* one input alone has i */
     {"einsum", "f64[5,4]", "eq=ij->i", -1, 0},
     {"einsum", "f64[5,4]", "eq=ba->ab", -1, 0},
+    {"einsum", "f64[2,5,4] ; f64[4,3]", "eq=...ij,jk->...ik", -1, 0},
+    {"einsum", "f64[2,3,4] ; f64[4,3]", "eq=...i,i...->...i", -1, 0}, /* aligned from the right */
+    {"einsum", "f64[2,1,4] ; f64[3,4]", "eq=...i,...i->i...", -1, 0}, /* and they broadcast */
+    {"einsum", "f64[4,3,1] ; f64[4,2]", "eq=i...,i...->", -1, 0},     /* or are summed */
+    {"einsum", "f64[2,3,4]", "eq=...i->i", -1, 0},
     {"amax", "f64[5,4]", "dims=1,", -1, 0},
     {"amin", "f64[3,4,2]", "dims=0,2 keepdim=1", -1, 0},
     {"amax", "f64[5,4]", "", -1, 0},
@@ -92,6 +97,10 @@ static const struct gradient_case known[] = {
     {"max_pool", "f64[4,3,6]", "kernel=2, indices=1", -1, 0},
     {"avg_pool", "f64[4,3,6]", "kernel=2,", -1, 0},
     {"avg_pool", "f64[4,3,7]", "kernel=3, stride=2,", -1, 0},
+    {"adaptive_avg_pool", "f64[4,3,7]", "size=3,", -1, 0},
+    {"adaptive_max_pool", "f64[4,3,7]", "size=3,", -1, 0},
+    {"interpolate", "f64[4,3,5]", "size=8, mode=nearest", -1, 0},
+    {"interpolate", "f64[4,3,5]", "size=8, mode=linear", -1, 0},
     {"embedding", "f64[7,3] ; i64[5]", "", -1, 7},
     {"embedding", "f64[7,3] ; i64[2,3]", "", -1, 7},
     {"gather", "f64[5,6] ; i64[5,3]", "dim=1", -1, 6},

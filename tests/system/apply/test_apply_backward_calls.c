@@ -200,8 +200,6 @@ START_TEST(calls_without_known_gradients_are_refused)
            "register an operator argsort_bwd");
     refuse("relu_", "f32[4] R", "", WEFT_ERR_UNSUPPORTED, "not of forms in place");
     refuse("div", "f32[4] R ; f32[4] R", "rounding_mode=floor", WEFT_ERR_UNSUPPORTED, "rounded");
-    refuse("einsum", "f32[2,4] R ; f32[2,4] R", "eq=...i,...i->...", WEFT_ERR_UNSUPPORTED,
-           "an equation with an ellipsis");
     refuse("max_pool", "f32[2,4,8] R", "kernel=2,", WEFT_ERR_INVALID, "input i is missing");
     refuse("mul", "c64[4] R ; c64[4] R", "", WEFT_ERR_UNSUPPORTED, "for real numbers only");
     refuse("mm", "f32[4,5] R", "", WEFT_ERR_INVALID, "mm");

@@ -109,6 +109,52 @@ START_TEST(a_released_output_serves_the_next_one)
 }
 END_TEST
 
+/* 20 outputs of 1 MiB on a rank, of 20 layouts: 16 are kept at most, and each is used again. */
+static weft_status use_large(void *unused)
+{
+    weft_memory_info before = {.struct_size = sizeof before}, after = before;
+    weft_tensor *x[20], *out[20] = {NULL};
+    weft_context *context;
+    char text[64];
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 20; i++) {
+        snprintf(text, sizeof text, "f32[%d,%d] S(0)", 512 << i % 10, 1024 >> i % 10);
+        if (i >= 10)
+            snprintf(text, sizeof text, "f32[%d,1,%d] S(0)", 512 << i % 10, 1024 >> i % 10);
+        WF_TRY(make(context, text, i, &x[i]));
+    }
+    WF_TRY(weft_memory_get(context, &before));
+    for (int i = 0; i < 20; i++)
+        WF_TRY(relu(x[i], NULL, &out[i]));
+    for (int i = 0; i < 20; i++) {
+        HOLDS(is_all(out[i], (float)i));
+        weft_tensor_release(&out[i]);
+    }
+    WF_TRY(weft_memory_get(context, &after));
+    HOLDS(after.bytes > before.bytes && after.bytes <= before.bytes + (16 << 20));
+    WF_TRY(relu(x[0], NULL, &out[0]));
+    weft_tensor_release(&out[0]);
+    wf_mem_fail_at(0);
+    for (int i = 0; i < 10; i++) {
+        WF_TRY(relu(x[0], NULL, &out[0]));
+        HOLDS(is_all(out[0], 0));
+        weft_tensor_release(&out[0]);
+    }
+    HOLDS(wf_mem_made() == 0);
+    for (int i = 0; i < 20; i++)
+        weft_tensor_release(&x[i]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(large_outputs_are_kept_up_to_a_limit)
+{
+    run_silently(use_large);
+}
+END_TEST
+
 static weft_status use_streams(void *unused)
 {
     weft_memory_info before = {.struct_size = sizeof before}, after = before;
@@ -134,7 +180,7 @@ static weft_status use_streams(void *unused)
     weft_tensor_release(&a);
     /* what is too large is freed */
     weft_tensor_release(&x);
-    WF_TRY(make(context, "f32[512,256] S(0)", 2, &x));
+    WF_TRY(make(context, "f32[1024,514] S(0)", 2, &x));
     WF_TRY(weft_memory_get(context, &before));
     WF_TRY(relu(x, NULL, &a));
     HOLDS(is_all(a, 2));
@@ -220,5 +266,6 @@ START_TEST(outputs_may_replace_inputs_in_their_array)
 }
 END_TEST
 
-SUITE(apply_outputs, a_released_output_serves_the_next_one, a_stream_has_outputs_of_its_own,
-      an_output_that_the_stream_reads_is_not_used_again, outputs_may_replace_inputs_in_their_array)
+SUITE(apply_outputs, a_released_output_serves_the_next_one, large_outputs_are_kept_up_to_a_limit,
+      a_stream_has_outputs_of_its_own, an_output_that_the_stream_reads_is_not_used_again,
+      outputs_may_replace_inputs_in_their_array)

@@ -25,7 +25,7 @@ static weft_status run_cases(void *argument)
 
     WF_TRY(weft_init(&wanted->options, &context));
     WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
-    status = run_phase_cases(context, wanted->cases);
+    status = run_phase_cases(&(struct phase_place){.context = context}, wanted->cases);
     weft_context_release(&context);
     return status;
 }

@@ -100,6 +100,72 @@ START_TEST(wrong_arguments_are_refused)
 }
 END_TEST
 
+/* ---- memory ---- */
+
+/* Clip two tensors in one array; the second one begins at element AT. */
+static weft_status clip_pair(const struct model *model, float *array, const char *spec_text,
+                             int64_t at, bool by_value)
+{
+    weft_tensor *pair[2] = {NULL, NULL};
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    WF_TRY(weft_spec_parse(model->mesh, spec_text, &spec));
+    WF_TRY(weft_tensor_wrap(model->context, spec, array, NULL, &pair[0]));
+    WF_TRY(weft_tensor_wrap(model->context, spec, array + at, NULL, &pair[1]));
+    status = by_value ? weft_clip_grad_value(model->context, 2, pair, 1, NULL)
+                      : weft_clip_grad_norm(model->context, 2, pair, 1, NULL, NULL, NULL);
+    weft_spec_release(&spec);
+    weft_tensor_release(&pair[0]);
+    weft_tensor_release(&pair[1]);
+    return status;
+}
+
+static weft_status clip_columns(const struct model *model)
+{
+    weft_tensor *columns[3] = {NULL, NULL, NULL};
+
+    WF_TRY(weft_tensor_narrow(model->tensor, 1, 0, 1, &columns[0]));
+    WF_TRY(weft_tensor_narrow(model->tensor, 1, 1, 1, &columns[1]));
+    WF_TRY(weft_tensor_narrow(model->tensor, 1, 1, 1, &columns[2]));
+    WF_TRY(weft_clip_grad_value(model->context, 2, columns, 1, NULL));
+    WF_TRY(all_are(model->tensor, 1));
+    REFUSES(weft_clip_grad_value(model->context, 3, columns, 1, NULL), "tensor 2");
+    for (int i = 0; i < 3; i++)
+        weft_tensor_release(&columns[i]);
+    return WEFT_OK;
+}
+
+static weft_status refuse_overlap(void *unused)
+{
+    weft_tensor *twice[2];
+    struct model model = {0};
+    float *array = NULL;
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[6,2] R"));
+    WF_TRY(weft_alloc(model.context, 8 * sizeof *array, WEFT_MEMORY_DEVICE, (void **)&array));
+    WF_TRY(weft_memory_fill(model.context, array, 0, 8 * sizeof *array, NULL));
+    for (int by_value = 0; by_value < 2; by_value++) {
+        REFUSES(clip_pair(&model, array, "f32[4] R", 0, by_value), "tensor 1");
+        REFUSES(clip_pair(&model, array, "f32[4] R", 3, by_value), "overlap");
+        WF_TRY(clip_pair(&model, array, "f32[4] R", 4, by_value));
+    }
+    twice[0] = twice[1] = model.tensor;
+    REFUSES(weft_clip_grad_value(model.context, 2, twice, 1, NULL), "twice");
+    WF_TRY(clip_columns(&model));
+    WF_TRY(weft_stream_wait(model.context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_free(model.context, array));
+    return end(&model);
+}
+
+START_TEST(gradients_that_share_memory_are_refused)
+{
+    ck_assert_msg(weft_threads_run(RANKS, refuse_overlap, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
 /* ---- norms ---- */
 
 static weft_status clip_once(void *unused)
@@ -126,6 +192,70 @@ static weft_status clip_once(void *unused)
 START_TEST(gradients_are_scaled_only_if_their_norm_is_too_large)
 {
     ck_assert_msg(weft_threads_run(RANKS, clip_once, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
+/* 1 / p is infinite, and 1 to that power is 1. */
+static weft_status clip_by_tiny_power(void *unused)
+{
+    const weft_clip_options options = {.struct_size = sizeof options, .p = 1e-310};
+    struct model model = {0};
+    double norm = 0;
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[1] R"));
+    WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 5, &options, NULL, model.total));
+    WF_TRY(read_total(&model, &norm));
+    HOLDS(norm == 1);
+    WF_TRY(all_are(model.tensor, 2));
+    return end(&model);
+}
+
+START_TEST(one_element_with_a_tiny_power_has_norm_one)
+{
+    ck_assert_msg(weft_threads_run(RANKS, clip_by_tiny_power, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
+/* A device keeps lists of the sizes of gradients; there are more here than it keeps. */
+static weft_status clip_many_sizes(void *unused)
+{
+    enum { SIZES = 11 };
+    weft_tensor *tensors[SIZES] = {NULL};
+    weft_stream *streams[2] = {NULL};
+    struct model model = {0};
+    double norm = 0;
+
+    (void)unused;
+    WF_TRY(begin(&model, "f32[6] S(0)"));
+    WF_TRY(weft_stream_create(model.context, &streams[1]));
+    for (uint32_t i = 0; i < SIZES; i++)
+        WF_TRY(
+            weft_tensor_create(model.context, weft_tensor_spec(model.tensor), NULL, &tensors[i]));
+    for (uint32_t round = 0; round < 3; round++)
+        for (uint32_t count = 1; count <= SIZES; count++) {
+            weft_stream *stream = streams[(round + count) % 2];
+
+            for (uint32_t i = 0; i < count; i++)
+                WF_TRY(weft_tensor_fill(tensors[i], 2, stream));
+            WF_TRY(weft_clip_grad_norm(model.context, count, tensors, sqrt(6 * count), NULL, stream,
+                                       model.total));
+            WF_TRY(weft_stream_wait(model.context, stream, WEFT_FOREVER));
+            WF_TRY(read_total(&model, &norm));
+            HOLDS(fabs(norm - sqrt(24 * count)) < 1e-12);
+            WF_TRY(all_are(tensors[count - 1], 1));
+        }
+    for (uint32_t i = 0; i < SIZES; i++)
+        weft_tensor_release(&tensors[i]);
+    weft_stream_release(model.context, &streams[1]);
+    return end(&model);
+}
+
+START_TEST(gradients_of_many_sizes_take_turns)
+{
+    ck_assert_msg(weft_threads_run(RANKS, clip_many_sizes, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
 }
 END_TEST
 
@@ -231,6 +361,8 @@ START_TEST(stages_have_one_norm)
 }
 END_TEST
 
-SUITE(clip_calls, wrong_arguments_are_refused, gradients_are_scaled_only_if_their_norm_is_too_large,
+SUITE(clip_calls, wrong_arguments_are_refused, gradients_that_share_memory_are_refused,
+      gradients_are_scaled_only_if_their_norm_is_too_large,
+      one_element_with_a_tiny_power_has_norm_one, gradients_of_many_sizes_take_turns,
       a_norm_that_is_not_finite_has_the_chosen_effect, elements_between_gaps_are_clipped,
       stages_have_one_norm)

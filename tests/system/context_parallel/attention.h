@@ -9,8 +9,10 @@
 float get(const void *memory, uint32_t dtype, int64_t index);
 void set(void *memory, uint32_t dtype, int64_t index, float value);
 
-/* Forward and backward; USER is not used. */
+/* Forward and backward in host memory; USER is not used. */
 weft_status attend(void *user, const weft_cp_call *call);
+/* The same in memory of any backend (staged.c). */
+weft_status attend_anywhere(void *user, const weft_cp_call *call);
 
 /* Whole tensors in double, [batch][head][sequence][depth]. */
 struct reference {

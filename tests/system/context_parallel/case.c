@@ -1,5 +1,6 @@
 #include "case.h"
 
+#include "support/device_memory.h"
 #include "support/expect.h"
 
 #include <math.h>
@@ -41,17 +42,35 @@ static void shape_of(int64_t heads, int64_t *shape)
     shape[3] = s->depth;
 }
 
-static weft_status scatter(weft_cp *cp, const double *values, int64_t heads, void **out)
+static size_t bytes_of(int64_t heads)
 {
-    void *whole = whole_of(values, heads);
+    const weft_cp_sizes *s = &drawn.sizes;
+
+    return (size_t)(s->batch * heads * drawn.c.length * s->depth) *
+           weft_dtype_bytes((enum weft_dtype)s->dtype);
+}
+
+/* Memory of the device for a shard, which has at most the bytes of the whole tensor. */
+static weft_status make_shard(weft_context *ctx, int64_t heads, void **out)
+{
+    return weft_alloc(ctx, bytes_of(heads) + 4, WEFT_MEMORY_DEVICE, out);
+}
+
+static weft_status scatter(weft_context *ctx, weft_cp *cp, const double *values, int64_t heads,
+                           void **out)
+{
+    void *host = whole_of(values, heads), *whole = NULL;
     int64_t shape[4];
-    weft_status status;
+    weft_status status = memory_make(ctx, host, bytes_of(heads), &whole);
 
     shape_of(heads, shape);
-    *out = calloc((size_t)(shape[0] * shape[1] * shape[2] * shape[3]) + 1, 4);
-    status = weft_cp_shard(cp, (enum weft_dtype)drawn.sizes.dtype, 4, shape,
-                           drawn.sizes.sequence_dim, whole, *out, NULL);
-    free(whole);
+    if (status == WEFT_OK) status = make_shard(ctx, heads, out);
+    if (status == WEFT_OK)
+        status = weft_cp_shard(cp, (enum weft_dtype)drawn.sizes.dtype, 4, shape,
+                               drawn.sizes.sequence_dim, whole, *out, NULL);
+    if (status == WEFT_OK) status = weft_stream_wait(ctx, NULL, WEFT_FOREVER);
+    free(host);
+    EXPECT(weft_free(ctx, whole) == WEFT_OK);
     return status;
 }
 
@@ -68,19 +87,41 @@ static weft_status near(const char *what, double got, double want, double scale)
     return wf_fail(WEFT_ERR_INTERNAL, "%s is %.9g instead of %.9g", what, got, want);
 }
 
-/* Restore SHARD on every rank and compare it with VALUES. */
-static weft_status compare(weft_cp *cp, const char *what, const void *shard, const double *values,
-                           int64_t heads)
+/* The shape of a buffer, and its sequence. */
+struct buffer {
+    enum weft_dtype dtype;
+    int32_t dims, dim;
+    int64_t shape[4];
+};
+
+/* Restore SHARD on every rank, in host memory.  The caller frees *OUT. */
+static weft_status gather(weft_context *ctx, weft_cp *cp, const struct buffer *buffer, size_t bytes,
+                          const void *shard, void **out)
 {
-    int64_t shape[4], elements = drawn.sizes.batch * heads * drawn.c.length * drawn.sizes.depth;
-    char *whole = calloc((size_t)elements + 1, 4);
+    void *whole = NULL;
+    weft_status status = weft_alloc(ctx, bytes + 1, WEFT_MEMORY_DEVICE, &whole);
+
+    *out = calloc(bytes + 1, 1);
+    if (status == WEFT_OK)
+        status = weft_cp_restore(cp, buffer->dtype, buffer->dims, buffer->shape, buffer->dim, shard,
+                                 whole, NULL);
+    if (status == WEFT_OK) status = memory_copy(ctx, whole, *out, bytes, NULL);
+    EXPECT(weft_free(ctx, whole) == WEFT_OK);
+    return status;
+}
+
+/* Compare SHARD with VALUES. */
+static weft_status compare(weft_context *ctx, weft_cp *cp, const char *what, const void *shard,
+                           const double *values, int64_t heads)
+{
+    struct buffer buffer = {(enum weft_dtype)drawn.sizes.dtype, 4, drawn.sizes.sequence_dim, {0}};
+    int64_t depth = drawn.sizes.depth, length = drawn.c.length;
+    void *whole = NULL;
     weft_status status;
 
-    shape_of(heads, shape);
-    status = weft_cp_restore(cp, (enum weft_dtype)drawn.sizes.dtype, 4, shape,
-                             drawn.sizes.sequence_dim, shard, whole, NULL);
-    for (int64_t i = 0; i < elements && status == WEFT_OK; i++) {
-        int64_t depth = drawn.sizes.depth, length = drawn.c.length;
+    shape_of(heads, buffer.shape);
+    status = gather(ctx, cp, &buffer, bytes_of(heads), shard, &whole);
+    for (int64_t i = 0; i < drawn.sizes.batch * heads * length * depth && status == WEFT_OK; i++) {
         int64_t at[] = {i / depth / length / heads, i / depth / length % heads, i / depth % length,
                         i % depth};
         float got = get(whole, drawn.sizes.dtype,
@@ -92,15 +133,16 @@ static weft_status compare(weft_cp *cp, const char *what, const void *shard, con
     return status;
 }
 
-static weft_status compare_lse(weft_cp *cp, const void *shard)
+static weft_status compare_lse(weft_context *ctx, weft_cp *cp, const void *shard)
 {
-    int64_t shape[] = {drawn.sizes.batch, drawn.sizes.heads, drawn.c.length};
-    int64_t elements = shape[0] * shape[1] * shape[2];
-    float *whole = calloc((size_t)elements + 1, sizeof *whole);
-    weft_status status = weft_cp_restore(cp, WEFT_DTYPE_F32, 3, shape, 2, shard, whole, NULL);
+    struct buffer buffer = {
+        WEFT_DTYPE_F32, 3, 2, {drawn.sizes.batch, drawn.sizes.heads, drawn.c.length}};
+    int64_t elements = buffer.shape[0] * buffer.shape[1] * buffer.shape[2];
+    void *whole = NULL;
+    weft_status status = gather(ctx, cp, &buffer, (size_t)elements * sizeof(float), shard, &whole);
 
     for (int64_t i = 0; i < elements && status == WEFT_OK; i++)
-        status = near("lse", (double)whole[i], drawn.reference.lse[i], 1);
+        status = near("lse", (double)((const float *)whole)[i], drawn.reference.lse[i], 1);
     free(whole);
     return status;
 }
@@ -117,8 +159,8 @@ static weft_status run_passes(weft_context *ctx, weft_cp *cp, struct shards *t)
 
     if (drawn.uses_stream) EXPECT(weft_stream_create(ctx, &stream) == WEFT_OK);
     for (int again = 0; again < 2; again++) { /* scratch of the last time must not matter */
-        EXPECT(weft_cp_forward(cp, &tensors, attend, NULL, stream) == WEFT_OK);
-        EXPECT(weft_cp_backward(cp, &tensors, attend, NULL, stream) == WEFT_OK);
+        EXPECT(weft_cp_forward(cp, &tensors, attend_anywhere, NULL, stream) == WEFT_OK);
+        EXPECT(weft_cp_backward(cp, &tensors, attend_anywhere, NULL, stream) == WEFT_OK);
     }
     EXPECT(weft_stream_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
     weft_stream_release(ctx, &stream);
@@ -128,23 +170,22 @@ static weft_status run_passes(weft_context *ctx, weft_cp *cp, struct shards *t)
 static weft_status run_attention(weft_context *ctx, weft_cp *cp, struct shards *t)
 {
     const struct reference *r = &drawn.reference;
-    size_t most = (size_t)(r->batch * r->heads * r->length * r->depth) + 1;
+    void **const results[] = {&t->out, &t->d_q, &t->d_k, &t->d_v};
 
-    EXPECT(scatter(cp, r->q, r->heads, &t->q) == WEFT_OK);
-    EXPECT(scatter(cp, r->k, r->key_heads, &t->k) == WEFT_OK);
-    EXPECT(scatter(cp, r->v, r->key_heads, &t->v) == WEFT_OK);
-    EXPECT(scatter(cp, r->d_out, r->heads, &t->d_out) == WEFT_OK);
-    t->out = calloc(most, 4);
-    t->lse = calloc(most, 4);
-    t->d_q = calloc(most, 4);
-    t->d_k = calloc(most, 4);
-    t->d_v = calloc(most, 4);
+    EXPECT(scatter(ctx, cp, r->q, r->heads, &t->q) == WEFT_OK);
+    EXPECT(scatter(ctx, cp, r->k, r->key_heads, &t->k) == WEFT_OK);
+    EXPECT(scatter(ctx, cp, r->v, r->key_heads, &t->v) == WEFT_OK);
+    EXPECT(scatter(ctx, cp, r->d_out, r->heads, &t->d_out) == WEFT_OK);
+    for (size_t i = 0; i < WF_COUNT(results); i++)
+        EXPECT(make_shard(ctx, r->heads, results[i]) == WEFT_OK);
+    EXPECT(weft_alloc(ctx, (uint64_t)(r->batch * r->heads * r->length + 1) * sizeof(float),
+                      WEFT_MEMORY_DEVICE, &t->lse) == WEFT_OK);
     WF_TRY(run_passes(ctx, cp, t));
-    EXPECT(compare(cp, "out", t->out, r->out, r->heads) == WEFT_OK);
-    EXPECT(compare_lse(cp, t->lse) == WEFT_OK);
-    EXPECT(compare(cp, "d_q", t->d_q, r->d_q, r->heads) == WEFT_OK);
-    EXPECT(compare(cp, "d_k", t->d_k, r->d_k, r->key_heads) == WEFT_OK);
-    EXPECT(compare(cp, "d_v", t->d_v, r->d_v, r->key_heads) == WEFT_OK);
+    EXPECT(compare(ctx, cp, "out", t->out, r->out, r->heads) == WEFT_OK);
+    EXPECT(compare_lse(ctx, cp, t->lse) == WEFT_OK);
+    EXPECT(compare(ctx, cp, "d_q", t->d_q, r->d_q, r->heads) == WEFT_OK);
+    EXPECT(compare(ctx, cp, "d_k", t->d_k, r->d_k, r->key_heads) == WEFT_OK);
+    EXPECT(compare(ctx, cp, "d_v", t->d_v, r->d_v, r->key_heads) == WEFT_OK);
     return WEFT_OK;
 }
 
@@ -160,7 +201,7 @@ static weft_status run_plan(weft_context *ctx, const weft_mesh *mesh)
     EXPECT(weft_cp_create(ctx, plan, &drawn.sizes, &cp) == WEFT_OK);
     status = run_attention(ctx, cp, &t);
     for (size_t i = 0; i < WF_COUNT(all); i++)
-        free(*(void **)all[i]);
+        EXPECT(weft_free(ctx, *(void **)all[i]) == WEFT_OK);
     weft_cp_release(&cp);
     weft_cp_plan_release(&plan);
     return status;

@@ -334,6 +334,17 @@ static weft_status call_main(void *unused)
     EXPECT(refused(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
                    "weft_cp_tensors.k is NULL"));
     r.tensors.k = r.k;
+    r.tensors.lse = (char *)r.lse + 1;
+    EXPECT(refused(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
+                   "weft_cp_tensors.lse at"));
+    r.tensors.lse = r.lse;
+    r.tensors.out = (void *)(uintptr_t)r.tensors.q; /* in place */
+    EXPECT(refused(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
+                   "weft_cp_tensors.out, which is written"));
+    r.tensors.out = r.out;
+    r.tensors.d_v = r.tensors.d_k;
+    EXPECT(refused(weft_cp_backward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
+                   "overlap"));
     r.tensors.d_v = NULL;
     EXPECT(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL) == WEFT_OK);
     EXPECT(refused(weft_cp_backward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
@@ -410,6 +421,52 @@ START_TEST(a_kernel_that_fails_fails_all_ranks)
 }
 END_TEST
 
+static atomic_bool has_ended;
+
+static void end_late(void *unused)
+{
+    (void)unused;
+    pause_shortly();
+    atomic_store(&has_ended, true);
+}
+
+/* The kernel posts work to the stream and fails before that work has ended. */
+static weft_status fail_early(void *user, const weft_cp_call *call)
+{
+    const struct rank *r = user;
+
+    if (weft_rank(r->ctx) != 1) return attend(NULL, call);
+    WF_TRY(r->ctx->plugin->device->stream_call(r->ctx->device, call->stream, end_late, NULL));
+    return weft_fail(WEFT_ERR_NO_MEMORY, "no room for scores");
+}
+
+static weft_status early_main(void *unused)
+{
+    static _Thread_local struct rank r;
+    weft_stream *stream = NULL;
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(join(&r, NULL));
+    EXPECT(weft_cp_create(r.ctx, r.plan, SIZES, &r.cp) == WEFT_OK);
+    EXPECT(weft_stream_create(r.ctx, &stream) == WEFT_OK);
+    do /* as above */
+        status = weft_cp_forward(r.cp, &r.tensors, fail_early, &r, stream);
+    while (status == WEFT_OK);
+    EXPECT(strstr(weft_last_error(), "no room for scores") != NULL);
+    EXPECT(status == (weft_rank(r.ctx) == 1 ? WEFT_ERR_NO_MEMORY : WEFT_ERR_ABORTED));
+    EXPECT(weft_rank(r.ctx) != 1 || atomic_load(&has_ended));
+    weft_stream_release(r.ctx, &stream);
+    return leave(&r);
+}
+
+START_TEST(a_pass_that_fails_returns_when_its_stream_has_ended)
+{
+    atomic_store(&has_ended, false);
+    run_ranks(early_main, NULL);
+}
+END_TEST
+
 /* Rank 1 leaves the job in the middle of a ring. */
 static weft_status lost_main(void *unused)
 {
@@ -439,4 +496,4 @@ SUITE(cp_calls, passes_communicate_as_stated_and_allocate_nothing,
       a_release_waits_for_the_streams_of_the_caller,
       a_pass_without_problems_is_complete_when_it_returns, wrong_sizes_are_refused_on_all_ranks,
       wrong_calls_are_refused, simulated_ranks_have_plans_only, a_kernel_that_fails_fails_all_ranks,
-      a_lost_rank_ends_the_ring)
+      a_pass_that_fails_returns_when_its_stream_has_ended, a_lost_rank_ends_the_ring)

@@ -2,6 +2,7 @@
 #ifndef WEFT_TESTS_EXPERTS_CASE_H
 #define WEFT_TESTS_EXPERTS_CASE_H
 
+#include "support/device_memory.h"
 #include "support/expect.h"
 #include "support/random.h"
 #include "weft/weft.h"
@@ -94,8 +95,11 @@ static inline int64_t kept(int64_t count)
 
 /* ---- one rank ---- */
 
+/* In host memory, and in the device's. */
 struct memory {
     void *tokens, *received;
+    size_t token_bytes, received_bytes;
+    void *device_tokens, *device_received;
 };
 
 static inline weft_status check_info(const weft_routing *routing, int32_t mine,
@@ -166,20 +170,22 @@ static inline weft_status visit_received(struct memory *m, int32_t first, int32_
 static inline weft_status check_tensor(weft_context *ctx, weft_routing *routing,
                                        const struct memory *m, int64_t (*counts)[EXPERTS_MOST])
 {
+    static _Thread_local int64_t values[RANKS_MOST * EXPERTS_MOST * COUNT_MOST * WIDTH_MOST];
     weft_spec *spec, *everywhere;
     weft_tensor *tensor, *whole;
     int64_t at = 0;
 
     EXPECT(weft_routing_spec(routing, drawn.dtype, drawn.width, NULL, &spec) == WEFT_OK);
-    EXPECT(weft_tensor_wrap(ctx, spec, m->received, NULL, &tensor) == WEFT_OK);
+    EXPECT(weft_tensor_wrap(ctx, spec, m->device_received, NULL, &tensor) == WEFT_OK);
     EXPECT(weft_spec_create(weft_spec_mesh(spec), drawn.dtype, 2, weft_spec_shape(spec),
                             (weft_placement[]){{0}}, &everywhere) == WEFT_OK);
     EXPECT(weft_tensor_move(tensor, everywhere, NULL, &whole) == WEFT_OK);
+    EXPECT(weft_tensor_to_host(whole, values, sizeof values, NULL) == WEFT_OK);
     for (int32_t e = 0; e < drawn.options.experts; e++)
         for (int32_t from = 0; from < drawn.ranks; from++)
             for (int64_t k = 0; k < kept(counts[from][e]); k++)
                 for (int64_t c = 0; c < drawn.width; c++, at++)
-                    EXPECT(get(weft_tensor_memory(whole), at) == code_of(from, e, k, c));
+                    EXPECT(get(values, at) == code_of(from, e, k, c));
     EXPECT(weft_spec_shape(spec)[0] * drawn.width == at);
     weft_tensor_release(&whole);
     weft_tensor_release(&tensor);
@@ -195,14 +201,17 @@ static inline weft_status travel(weft_context *ctx, weft_routing *routing, struc
 
     EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
     WF_TRY(visit_tokens(m, mine, counts[mine], true, 0));
-    EXPECT(weft_routing_dispatch(routing, drawn.dtype, drawn.width, m->tokens, m->received,
-                                 stream) == WEFT_OK);
-    EXPECT(weft_stream_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
+    EXPECT(memory_make(ctx, m->tokens, m->token_bytes, &m->device_tokens) == WEFT_OK);
+    EXPECT(memory_make(ctx, m->received, m->received_bytes, &m->device_received) == WEFT_OK);
+    EXPECT(weft_routing_dispatch(routing, drawn.dtype, drawn.width, m->device_tokens,
+                                 m->device_received, stream) == WEFT_OK);
+    EXPECT(memory_copy(ctx, m->device_received, m->received, m->received_bytes, stream) == WEFT_OK);
     WF_TRY(check_tensor(ctx, routing, m, counts));
     WF_TRY(visit_received(m, info.first_expert, info.experts, counts, 3));
-    EXPECT(weft_routing_combine(routing, drawn.dtype, drawn.width, m->received, m->tokens,
-                                stream) == WEFT_OK);
-    EXPECT(weft_stream_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
+    EXPECT(memory_copy(ctx, m->received, m->device_received, m->received_bytes, NULL) == WEFT_OK);
+    EXPECT(weft_routing_combine(routing, drawn.dtype, drawn.width, m->device_received,
+                                m->device_tokens, stream) == WEFT_OK);
+    EXPECT(memory_copy(ctx, m->device_tokens, m->tokens, m->token_bytes, stream) == WEFT_OK);
     return visit_tokens(m, mine, counts[mine], false, 3);
 }
 
@@ -210,18 +219,23 @@ static inline weft_status run_step(weft_context *ctx, weft_experts *experts, int
                                    int64_t (*counts)[EXPERTS_MOST], weft_stream *stream)
 {
     weft_routing_info info = {.struct_size = sizeof info};
-    struct memory m;
+    size_t row = (size_t)drawn.width * weft_dtype_bytes(drawn.dtype);
+    struct memory m = {0};
     weft_routing *routing;
     weft_status status;
 
     EXPECT(weft_experts_route(experts, counts[mine], stream, &routing) == WEFT_OK);
     EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
-    m.tokens = calloc((size_t)(info.tokens * drawn.width) + 1, 8);
-    m.received = calloc((size_t)(info.received * drawn.width) + 1, 8);
+    m.token_bytes = (size_t)info.tokens * row;
+    m.received_bytes = (size_t)info.received * row;
+    m.tokens = calloc(m.token_bytes + 1, 1);
+    m.received = calloc(m.received_bytes + 1, 1);
     status = check_info(routing, mine, counts);
     if (status == WEFT_OK) status = travel(ctx, routing, &m, mine, counts, stream);
     free(m.tokens);
     free(m.received);
+    EXPECT(weft_free(ctx, m.device_tokens) == WEFT_OK);
+    EXPECT(weft_free(ctx, m.device_received) == WEFT_OK);
     weft_routing_release(&routing);
     return status;
 }

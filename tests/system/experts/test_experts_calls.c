@@ -45,18 +45,40 @@ static weft_status leave(struct rank *r)
     return WEFT_OK;
 }
 
-static void run_ranks(weft_status (*rank_main)(void *))
+typedef weft_status rank_function(struct rank *r);
+
+static weft_status rank_main(void *function)
 {
-    weft_status status = weft_threads_run(RANKS, rank_main, NULL);
+    static _Thread_local struct rank r;
+
+    WF_TRY(join(&r));
+    WF_TRY((*(rank_function *const *)function)(&r));
+    return leave(&r);
+}
+
+static void run_ranks(rank_function *function)
+{
+    weft_status status = weft_threads_run(RANKS, rank_main, (void *)&function);
 
     ck_assert_msg(status == WEFT_OK, "%s", weft_last_error());
 }
 
-static weft_status step(struct rank *r)
+/* Exchange the counts of the rank. */
+static weft_status route(struct rank *r)
 {
     EXPECT(weft_experts_route(r->experts, r->counts, NULL, &r->routing) == WEFT_OK);
-    EXPECT(weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, WIDTH, r->tokens, r->received, NULL) ==
-           WEFT_OK);
+    return WEFT_OK;
+}
+
+static weft_status dispatch(struct rank *r, int64_t width)
+{
+    return weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, width, r->tokens, r->received, NULL);
+}
+
+static weft_status step(struct rank *r)
+{
+    WF_TRY(route(r));
+    EXPECT(dispatch(r, WIDTH) == WEFT_OK);
     EXPECT(weft_routing_combine(r->routing, WEFT_DTYPE_F32, WIDTH, r->received, r->tokens, NULL) ==
            WEFT_OK);
     weft_routing_release(&r->routing);
@@ -79,34 +101,31 @@ static uint64_t messages_of(int32_t rank)
     return sum;
 }
 
-static weft_status count_main(void *unused)
+static weft_status count_step(struct rank *r)
 {
-    static _Thread_local struct rank r;
     weft_counts counts = {.struct_size = sizeof counts};
     uint64_t made;
 
-    (void)unused;
-    WF_TRY(join(&r));
-    WF_TRY(step(&r));
+    WF_TRY(step(r));
     wf_mem_fail_at(0);
-    EXPECT(weft_experts_route(r.experts, r.counts, NULL, &r.routing) == WEFT_OK);
+    WF_TRY(route(r));
     made = wf_mem_made();
     EXPECT(made == 0);
-    weft_routing_release(&r.routing);
-    EXPECT(weft_counts_begin(r.ctx, &counts) == WEFT_OK);
-    WF_TRY(step(&r));
-    EXPECT(weft_counts_end(r.ctx, &counts) == WEFT_OK);
+    weft_routing_release(&r->routing);
+    EXPECT(weft_counts_begin(r->ctx, &counts) == WEFT_OK);
+    WF_TRY(step(r));
+    EXPECT(weft_counts_end(r->ctx, &counts) == WEFT_OK);
     for (int i = 0; i < WEFT_OP_COUNT; i++)
         if (i != WEFT_OP_SEND && i != WEFT_OP_RECEIVE)
             EXPECT(counts.operations[i] == (i == WEFT_OP_ALL_TO_ALL ? 1 : 0));
-    EXPECT(counts.operations[WEFT_OP_SEND] == messages_of(weft_rank(r.ctx)));
-    EXPECT(counts.operations[WEFT_OP_RECEIVE] == messages_of(weft_rank(r.ctx)));
-    return leave(&r);
+    EXPECT(counts.operations[WEFT_OP_SEND] == messages_of(weft_rank(r->ctx)));
+    EXPECT(counts.operations[WEFT_OP_RECEIVE] == messages_of(weft_rank(r->ctx)));
+    return WEFT_OK;
 }
 
 START_TEST(a_step_communicates_as_stated)
 {
-    run_ranks(count_main);
+    run_ranks(count_step);
 }
 END_TEST
 
@@ -117,164 +136,159 @@ static bool refused(weft_status got, weft_status wanted, const char *text)
     return got == wanted && strstr(weft_last_error(), text) != NULL;
 }
 
-static weft_status create_main(void *unused)
+static weft_status create_wrongly(struct rank *r)
 {
-    static _Thread_local struct rank r;
     weft_experts *none = NULL;
     weft_experts_options o;
     bool odd;
 
-    (void)unused;
-    WF_TRY(join(&r));
-    odd = weft_rank(r.ctx) == 1;
+    odd = weft_rank(r->ctx) == 1;
     o = options_of(odd ? 6 : 5, 0);
-    EXPECT(refused(weft_experts_create(r.ctx, r.mesh, "ep", &o, &none), WEFT_ERR_MISMATCH,
+    EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_MISMATCH,
                    "rank 0 of world has 5 experts with capacity 0, rank 1 has 6"));
     o = options_of(5, odd);
-    EXPECT(refused(weft_experts_create(r.ctx, r.mesh, "ep", &o, &none), WEFT_ERR_MISMATCH,
+    EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_MISMATCH,
                    "rank 1 has 5 with capacity 1"));
     o = options_of(odd ? 0 : 5, 0);
-    EXPECT(refused(weft_experts_create(r.ctx, r.mesh, "ep", &o, &none), WEFT_ERR_INVALID,
+    EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_INVALID,
                    "0 experts; there must be 1 to 65536"));
     o = options_of(5, -1);
-    EXPECT(refused(weft_experts_create(r.ctx, r.mesh, "ep", &o, &none), WEFT_ERR_INVALID,
+    EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_INVALID,
                    "capacity is -1"));
     o = options_of(5, 0);
-    EXPECT(refused(weft_experts_create(r.ctx, r.mesh, "tp", &o, &none), WEFT_ERR_NOT_FOUND, "tp"));
+    EXPECT(
+        refused(weft_experts_create(r->ctx, r->mesh, "tp", &o, &none), WEFT_ERR_NOT_FOUND, "tp"));
     EXPECT(none == NULL);
-    return leave(&r);
+    return WEFT_OK;
 }
 
 START_TEST(options_that_differ_are_refused_on_all_ranks)
 {
-    run_ranks(create_main);
+    run_ranks(create_wrongly);
 }
 END_TEST
 
-static weft_status route_main(void *unused)
+static weft_status route_wrongly(struct rank *r)
 {
-    static _Thread_local struct rank r;
     weft_routing *none = NULL;
     bool odd;
 
-    (void)unused;
-    WF_TRY(join(&r));
-    odd = weft_rank(r.ctx) == 1;
-    if (odd) r.counts[3] = -7;
-    EXPECT(refused(weft_experts_route(r.experts, r.counts, NULL, &none), WEFT_ERR_INVALID,
+    odd = weft_rank(r->ctx) == 1;
+    if (odd) r->counts[3] = -7;
+    EXPECT(refused(weft_experts_route(r->experts, r->counts, NULL, &none), WEFT_ERR_INVALID,
                    "counts[3] of rank 1 is -7"));
-    if (odd) r.counts[3] = INT64_MAX;
-    EXPECT(refused(weft_experts_route(r.experts, r.counts, NULL, &none), WEFT_ERR_INVALID,
+    if (odd) r->counts[3] = INT64_MAX;
+    EXPECT(refused(weft_experts_route(r->experts, r->counts, NULL, &none), WEFT_ERR_INVALID,
                    "rank 1 has more than 1099511627776 tokens"));
-    r.counts[3] = 1;
+    r->counts[3] = 1;
     if (odd) wf_mem_fail_at(1); /* no routing is spare yet */
-    EXPECT(refused(weft_experts_route(r.experts, r.counts, NULL, &none), WEFT_ERR_NO_MEMORY,
+    EXPECT(refused(weft_experts_route(r->experts, r->counts, NULL, &none), WEFT_ERR_NO_MEMORY,
                    "rank 1 has no memory"));
     wf_mem_fail_at(0);
     EXPECT(none == NULL);
-    WF_TRY(step(&r)); /* the experts are usable */
-    return leave(&r);
+    WF_TRY(step(r)); /* the experts are usable */
+    return WEFT_OK;
 }
 
 START_TEST(counts_of_one_rank_that_are_wrong_are_an_error_on_all)
 {
-    run_ranks(route_main);
+    run_ranks(route_wrongly);
 }
 END_TEST
 
-static weft_status call_main(void *unused)
+static weft_status call_wrongly(struct rank *r)
 {
-    static _Thread_local struct rank r;
     weft_routing_info info = {.struct_size = sizeof info};
     weft_spec *spec = NULL;
 
-    (void)unused;
-    WF_TRY(join(&r));
-    EXPECT(weft_experts_route(r.experts, r.counts, NULL, &r.routing) == WEFT_OK);
-    EXPECT(refused(weft_routing_dispatch(r.routing, WEFT_DTYPE_F32, 0, r.tokens, r.received, NULL),
-                   WEFT_ERR_INVALID, "width is 0"));
-    EXPECT(
-        refused(weft_routing_dispatch(r.routing, WEFT_DTYPE_COUNT, 1, r.tokens, r.received, NULL),
-                WEFT_ERR_INVALID, "dtype"));
+    WF_TRY(route(r));
+    EXPECT(refused(dispatch(r, 0), WEFT_ERR_INVALID, "width is 0"));
     EXPECT(refused(
-        weft_routing_combine(r.routing, WEFT_DTYPE_F32, INT64_MAX / 8, r.received, r.tokens, NULL),
-        WEFT_ERR_INVALID, "larger than memory"));
-    EXPECT(refused(weft_routing_dispatch(r.routing, WEFT_DTYPE_F32, 1, NULL, r.received, NULL),
+        weft_routing_dispatch(r->routing, WEFT_DTYPE_COUNT, 1, r->tokens, r->received, NULL),
+        WEFT_ERR_INVALID, "dtype"));
+    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, INT64_MAX / 8, r->received,
+                                        r->tokens, NULL),
+                   WEFT_ERR_INVALID, "larger than memory"));
+    EXPECT(refused(weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, 1, NULL, r->received, NULL),
                    WEFT_ERR_INVALID, "tokens is NULL"));
-    EXPECT(refused(weft_routing_combine(r.routing, WEFT_DTYPE_F32, 1, NULL, r.tokens, NULL),
+    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, NULL, r->tokens, NULL),
                    WEFT_ERR_INVALID, "outputs is NULL"));
-    EXPECT(refused(weft_routing_spec(r.routing, WEFT_DTYPE_F32, 0, NULL, &spec), WEFT_ERR_INVALID,
+    EXPECT(refused(weft_routing_spec(r->routing, WEFT_DTYPE_F32, 0, NULL, &spec), WEFT_ERR_INVALID,
                    "width is 0"));
-    weft_experts_release(&r.experts);
-    EXPECT(refused(weft_routing_get(r.routing, &info), WEFT_ERR_INVALID, "released"));
-    return leave(&r);
+    weft_experts_release(&r->experts);
+    EXPECT(refused(weft_routing_get(r->routing, &info), WEFT_ERR_INVALID,
+                   "experts is a weft_experts that was released"));
+    return WEFT_OK;
 }
 
 START_TEST(wrong_calls_are_refused)
 {
-    run_ranks(call_main);
+    run_ranks(call_wrongly);
 }
 END_TEST
 
-static weft_status width_main(void *unused)
+static weft_status differ_in_width(struct rank *r)
 {
-    static _Thread_local struct rank r;
-    weft_status status;
-
-    (void)unused;
-    WF_TRY(join(&r));
-    EXPECT(weft_experts_route(r.experts, r.counts, NULL, &r.routing) == WEFT_OK);
-    status = weft_routing_dispatch(r.routing, WEFT_DTYPE_F32, weft_rank(r.ctx) == 1 ? 2 : 1,
-                                   r.tokens, r.received, NULL);
-    EXPECT(refused(status, WEFT_ERR_MISMATCH, "weft_routing_dispatch"));
-    return leave(&r);
+    WF_TRY(route(r));
+    EXPECT(refused(dispatch(r, weft_rank(r->ctx) == 1 ? 2 : 1), WEFT_ERR_MISMATCH,
+                   "weft_routing_dispatch"));
+    return WEFT_OK;
 }
 
 START_TEST(widths_that_differ_are_an_error_on_all_ranks)
 {
-    run_ranks(width_main);
+    run_ranks(differ_in_width);
+}
+END_TEST
+
+static weft_status overlap_on_one(struct rank *r)
+{
+    WF_TRY(route(r));
+    if (weft_rank(r->ctx) != 1) {
+        EXPECT(refused(dispatch(r, 1), WEFT_ERR_ABORTED, "overlap"));
+        return WEFT_OK;
+    }
+    EXPECT(refused(
+        weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens + 1, NULL),
+        WEFT_ERR_INVALID, "overlap"));
+    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens, NULL),
+                   WEFT_ERR_INVALID, "weft_routing_combine: outputs"));
+    return WEFT_OK;
+}
+
+START_TEST(memory_that_overlaps_on_one_rank_is_an_error_on_all)
+{
+    run_ranks(overlap_on_one);
 }
 END_TEST
 
 /* ---- ends ---- */
 
-static weft_status end_main(void *unused)
+static weft_status end_context(struct rank *r)
 {
-    static _Thread_local struct rank r;
-
-    (void)unused;
-    WF_TRY(join(&r));
-    EXPECT(weft_experts_route(r.experts, r.counts, NULL, &r.routing) == WEFT_OK);
-    weft_context_release(&r.ctx);
-    EXPECT(refused(weft_routing_dispatch(r.routing, WEFT_DTYPE_F32, 1, r.tokens, r.received, NULL),
-                   WEFT_ERR_INVALID, "the experts ended with it"));
-    return leave(&r);
+    WF_TRY(route(r));
+    weft_context_release(&r->ctx);
+    EXPECT(refused(dispatch(r, 1), WEFT_ERR_INVALID, "the experts ended with it"));
+    return WEFT_OK;
 }
 
 START_TEST(experts_end_with_their_context)
 {
-    run_ranks(end_main);
+    run_ranks(end_context);
 }
 END_TEST
 
 /* Rank 1 leaves the job between the counts and the tokens. */
-static weft_status lost_main(void *unused)
+static weft_status lose_rank(struct rank *r)
 {
-    static _Thread_local struct rank r;
-
-    (void)unused;
-    WF_TRY(join(&r));
-    EXPECT(weft_experts_route(r.experts, r.counts, NULL, &r.routing) == WEFT_OK);
-    if (weft_rank(r.ctx) != 1)
-        EXPECT(
-            refused(weft_routing_dispatch(r.routing, WEFT_DTYPE_F32, 1, r.tokens, r.received, NULL),
-                    WEFT_ERR_PEER, "1"));
-    return leave(&r);
+    WF_TRY(route(r));
+    if (weft_rank(r->ctx) != 1) EXPECT(refused(dispatch(r, 1), WEFT_ERR_PEER, "1"));
+    return WEFT_OK;
 }
 
 START_TEST(a_lost_rank_ends_the_dispatch)
 {
-    run_ranks(lost_main);
+    run_ranks(lose_rank);
 }
 END_TEST
 
@@ -296,5 +310,6 @@ END_TEST
 
 SUITE(experts_calls, a_step_communicates_as_stated, options_that_differ_are_refused_on_all_ranks,
       counts_of_one_rank_that_are_wrong_are_an_error_on_all, wrong_calls_are_refused,
-      widths_that_differ_are_an_error_on_all_ranks, experts_end_with_their_context,
+      widths_that_differ_are_an_error_on_all_ranks,
+      memory_that_overlaps_on_one_rank_is_an_error_on_all, experts_end_with_their_context,
       a_lost_rank_ends_the_dispatch, simulated_ranks_have_no_experts)

@@ -2,34 +2,20 @@
  * the plain sequence. */
 #include "case.h"
 
+#include "support/random_jobs.h"
 #include "support/suite.h"
 
-static weft_status rank_main(void *unused)
+static void draw(struct random *r, int32_t ranks, int32_t others)
 {
-    weft_context *ctx;
-    weft_status status;
-
-    (void)unused;
-    EXPECT(weft_init(NULL, &ctx) == WEFT_OK);
-    status = run_case(ctx);
-    weft_context_release(&ctx);
-    return status;
+    (void)ranks; /* rows are shared among all ranks */
+    (void)others;
+    draw_case(r);
 }
 
 START_TEST(every_row_is_computed_once)
 {
-    struct random r = random_begin("test_overlap_random");
-    int cases = test_cases(40);
-
-    for (int i = 0; i < cases; i++) {
-        int32_t ranks = random_in(&r, 1, RANKS_MOST);
-        weft_status status;
-
-        draw_case(&r);
-        status = weft_threads_run(ranks, rank_main, NULL);
-        ck_assert_msg(status == WEFT_OK, "WEFT_TEST_SEED=%llu case %d: %d ranks, %s: %s",
-                      (unsigned long long)r.seed, i, ranks, case_text(), weft_last_error());
-    }
+    random_jobs_run(
+        &(struct random_jobs){"test_overlap_random", 1, draw, run_case, case_text, NULL}, 40);
 }
 END_TEST
 

@@ -5,6 +5,9 @@
 #include "support/suite.h"
 #include "weft/launch.h"
 
+#include <stdatomic.h>
+#include <time.h>
+
 struct one {
     weft_context *ctx;
     weft_schedule *schedule; /* one rank, two stages, two microbatches */
@@ -237,6 +240,48 @@ START_TEST(without_memory_nothing_is_left_behind)
 }
 END_TEST
 
+/* ---- pairs ---- */
+
+static atomic_bool has_next_begun;
+
+static weft_status note_next(void *user, const weft_pipeline_call *call)
+{
+    if (call->stage == 1 && call->microbatch == 1) atomic_store(&has_next_begun, true);
+    return model_forward(user, call);
+}
+
+/* The backward of the pair ends after the other rank has got the forward of the pair. */
+static weft_status await_next(void *user, const weft_pipeline_call *call)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    for (int i = 0; call->stage == 0 && i < 20000 && !atomic_load(&has_next_begun); i++)
+        nanosleep(&pause, NULL);
+    HOLDS(call->stage != 0 || atomic_load(&has_next_begun));
+    return model_backward(user, call);
+}
+
+static weft_status send_between(void *unused)
+{
+    struct one one = {0};
+
+    (void)unused;
+    WF_TRY(begin(&one));
+    weft_schedule_release(&one.schedule);
+    WF_TRY(weft_schedule_parse("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", &one.schedule));
+    one.options.forward = note_next;
+    one.options.backward = await_next;
+    WF_TRY(make(&one));
+    WF_TRY(weft_pipeline_run(one.pipeline));
+    return end(&one);
+}
+
+START_TEST(a_pair_in_order_sends_its_first_result_early)
+{
+    ck_assert_msg(weft_threads_run(2, send_between, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
 SUITE(pipeline_calls, wrong_options_are_refused, a_callback_that_does_wrong_is_named,
       memory_is_what_the_schedule_holds, a_pipeline_refuses_calls_after_its_context,
-      without_memory_nothing_is_left_behind)
+      without_memory_nothing_is_left_behind, a_pair_in_order_sends_its_first_result_early)

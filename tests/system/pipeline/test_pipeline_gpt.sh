@@ -34,4 +34,15 @@ trap 'rm -rf "$folder"' EXIT
 contains '# gpt: a microbatch of 1 sequences; measured step:' cat "$folder/gpt.graph"
 contains '1f1b: 2 stages on 2 pipeline ranks, 12 microbatches' \
     "$weft" step "$folder/gpt.graph" --mesh pp=2,dp=1 --schedule 1f1b --microbatches 12 --costs cpu
+# One rank measures for a mesh: dp and tp share the computation and communicate.
+for given in '' '--mesh dp=1'; do
+    # shellcheck disable=SC2086
+    contains 'median step ' "$gpt" $given --steps 3 --times "$folder/mesh.graph" --for dp=2,tp=3
+    contains 'other = sub(emb, demb) ; time ' cat "$folder/mesh.graph"
+    json "$weft" step "$folder/mesh.graph" --costs cpu --json -- 'it["ranks"] == 6 and it["layers"] == 2' \
+        'it["stage"][0]["communication_ns"] > 0 and it["stage"][0]["reduce_ns"] > 0' 'it["time_ns"] > it["exposed_ns"]'
+done
+fails 1 'is written by one rank' "$weft" run -n 2 "$gpt" --steps 2 --times "$folder/mesh.graph" --for dp=2
+fails 1 '--step is not known' "$gpt" --step 2
+fails 1 '--steps needs a value' "$gpt" --steps
 finish

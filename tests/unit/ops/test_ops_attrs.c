@@ -54,6 +54,114 @@ START_TEST(attributes_that_no_rule_lists_are_refused)
 }
 END_TEST
 
+/* Limits that follow from the shapes of the call. */
+static const struct row shape_limits[] = {
+    {"select", "f32[8,4] S(1)", "dim=0 index=-8", "=S(1) -> f32[4] S(0)"},
+    {"select", "f32[8,4] S(1)", "dim=0",
+     "! weft_op_check: operator select: attribute index is missing"},
+    {"select", "f32[8,4] S(1)", "dim=0 index=8",
+     "attribute index is 8, and dimension 0 of x has size 8"},
+    {"select", "f32[8,4] S(1)", "dim=0 index=-9", "attribute index is -9, and dimension 0"},
+    {"select", "f32[0,4] S(1)", "dim=0 index=0", "dimension 0 of x has size 0"},
+    {"select", "f32[8,4] S(1)", "dim=0 index=1.5", "attribute index must be an integer"},
+    {"select", "f32[8,4] S(1)", "dim=0 index=a", "attribute index must be an integer"},
+    {"select", "f32[] R", "dim=0 index=0", "tensor x has 0 dimensions; the rule needs at least 1"},
+    {"select_bwd", "f32[4] R", "dim=0 n=8 index=8", "index is 8, and dimension 0 of x has size 8"},
+    {"select_scatter", "f32[8,4] R ; f32[4] R", "dim=0 index=9", "attribute index is 9"},
+    {"slice", "f32[8,4] S(1)", "dim=0 start=-99 end=99", "=S(1) -> f32[8,4] S(1)"},
+    {"slice", "f32[8,4] S(1)", "dim=0 start=a", "attribute start must be an integer"},
+    {"slice", "f32[8,4] S(1)", "dim=a", "attribute dim must be an integer"},
+    {"narrow", "f32[8,4] S(1)", "dim=0 start=2 end=8", "=S(1) -> f32[6,4] S(1)"},
+    {"narrow", "f32[8,4] S(1)", "dim=0 start=2 end=9", "attribute end is 9, and dimension 0"},
+    {"slice_bwd", "f32[5,4] R", "dim=0 n=8 start=1 end=6", "=R -> f32[8,4] R"},
+    {"slice_bwd", "f32[3,4] R", "dim=0 n=8 end=5",
+     "attributes start, end and step take 5 of the 8 indices of dimension 0 of x, and "
+     "dimension "
+     "0 of g has size 3"},
+    {"slice_scatter", "f32[8,4] R ; f32[3,4] R", "dim=0 end=5", "dimension 0 of s has size 3"},
+    {"unbind", "f32[3,4] R", "dim=0 count=2",
+     "the call has 2 outputs, and dimension 0 of x has size 3"},
+    {"unbind", "f32[3,4] S(1)", "dim=0 count=3",
+     "=S(1) -> f32[4] S(0) ; f32[4] S(0) ; f32[4] S(0)"},
+    {"stack", "f32[8,4] R ; f32[8,5] R", "dim=0",
+     "dimension 1 of tensor 1 of the list has size 5, that of another 4"},
+    {"stack", "f32[8,4] R ; f32[8] R", "dim=0",
+     "tensor 1 of the list has 1 dimension, another has 2"},
+    {"softmax", "f32[8] R", "dim=1", "the tensor has 1 dimension"},
+    {"einsum", "f32[8] R", "eq=i,i->i", "attribute eq has 2 operands, and the call has 1 input"},
+    {"roll", "f32[8,4] S(0)", "dims=1 shifts=-1", "=S(0) -> f32[8,4] S(0)"},
+    {"roll", "f32[8,4] S(0)", "dims=1", "attribute shifts is missing"},
+    {"roll", "f32[8,4] S(0)", "dims=1 shifts=1,2", "attribute shifts has 2 entries; it needs 1"},
+    {"roll", "f32[8,4] R", "shifts=1,2", "attribute shifts has 2 entries; it needs 1"},
+    {"flip", "f32[8,4] S(0)", "dims=1 shifts=1", "it has no attribute shifts"},
+    {"kthvalue", "f32[8,4] S(0)", "dims=1 k=4", "-> f32[8] S(0)"},
+    {"kthvalue", "f32[8,4] S(0)", "dims=1 k=0",
+     "attribute k is 0, and dimension 1 of x has size 4"},
+    {"kthvalue", "f32[8,4] S(0)", "dims=1 k=5", "attribute k is 5"},
+    {"multinomial", "f32[8,4] S(0)", "k=5", "attribute k is 5, and dimension 1 of p has size 4"},
+    {"multinomial", "f32[8,4] S(0)", "k=5 replacement=1", "=S(0) -> i64[8,5] S(0)"},
+    {"moe_gate", "f32[8,4] R ; f32[4,6] R", "k=7",
+     "attribute k is 7, and dimension 1 of w has size 6"},
+    {"topk", "f32[8,4] S(0)", "dim=1 k=1.5", "attribute k must be an integer"},
+    {"embedding", "f32[8,4] R ; i64[3] R", "padding_idx=-8", "-> f32[3,4] R"},
+    {"embedding", "f32[8,4] R ; i64[3] R", "padding_idx=8", "dimension 0 of w has size 8"},
+    {"scatter_add", "f32[8,4] R ; i64[9,4] R ; f32[9,4] R", "dim=0", "-> f32[8,4] R"},
+    {"scatter_add", "f32[8,4] R ; i64[3,9] R ; f32[3,9] R", "dim=0",
+     "dimension 1 of i has size 9, and that of x has 4"},
+    {"scatter", "f32[8,4] R ; i64[3,4] R ; f32[3,2] R", "dim=0",
+     "dimension 1 of i has size 4, and that of s has 2"},
+    {"interpolate", "f32[2,4,8,8] R", "size=16,", "attribute size has 1 entry, and x has 2"},
+    {"expand", "f32[1,4] R", "shape=3,-1", "-> f32[3,4] R"},
+    {"expand", "f32[1,4] R", "shape=3,-2", "attribute shape has the entry -2 at 1"},
+    {"expand", "f32[4] R", "shape=-1,4", "attribute shape has the entry -1 at 0"},
+    {"repeat", "f32[8,4] R", "repeats=2,", "attribute repeats has 1 entry, and x has 2 dimensions"},
+    {"repeat_interleave", "f32[8,4] R", "dim=0 repeats=2,3", "it must be one number"},
+    {"pad", "f32[8] R", "pad=7,7 mode=reflect", "-> f32[22] R"},
+    {"pad", "f32[8] R", "pad=8,0 mode=reflect", "attribute pad is 8 with mode reflect"},
+    {"pad", "f32[8] R", "pad=9,0 mode=circular", "attribute pad is 9 with mode circular"},
+    {"cross", "f32[8,4] R ; f32[8,4] R", "dim=0", "factor k is 3, and 8 in dimension 0 of a"},
+    {"conv", "f32[2,4,8] R ; f32[4,4,3] R", "groups=0", "groups is 0; it must be at least 1"},
+    {"conv", "f32[2,4,8] R ; f32[4,4,3] R", "stride=1,2", "attribute stride has 2 entries"},
+    {"conv", "f32[2,4,8] R ; f32[4,4,9] R", "",
+     "dimension 2 of x has size 8 with its padding, and a window has 9"},
+    {"max_pool", "f32[2,4,8] R", "kernel=3, padding=2,", "the maximum is half of the window, 1"},
+    {"max_pool", "f32[2,4,8] R", "kernel=2,2", "attribute kernel has 2 entries, and x has 1"},
+    {"diagonal", "f32[8,4] R", "offset=a", "attribute offset must be an integer"},
+    {"unfold", "f32[8,4] R", "dim=0 size=2 step=a", "attribute step must be an integer"},
+    {"index_put", "f32[8,4] R ; i64[2] R ; f32[2,4] R", "pos=0, accumulate=a",
+     "attribute accumulate must be an integer"},
+};
+
+START_TEST(attributes_outside_of_the_shapes_are_refused)
+{
+    check_rows(shape_limits, WF_COUNT(shape_limits));
+}
+END_TEST
+
+START_TEST(rules_of_the_program_have_limits_too)
+{
+    static const struct row rows[] = {
+        {"pick", "f32[8,4] S(1)", "index=-1", "=S(1) -> f32[4] S(0)"},
+        {"pick", "f32[8,4] S(1)", "index=8", "attribute index is 8"},
+        {"pick_k", "f32[8] R", "index=0", "\"check index\" of its rule needs the factor k"},
+        {"pick_list", "f32[8,4] R ; f32[8,5] R", "",
+         "factor j is 4 in dimension 1 of tensor 0 of x, and 5 in dimension 1 of tensor 1 of x"},
+        {"pick_x", "f32[8] R", "", "the clause \"check nothing\" is not known"},
+    };
+
+    ck_assert_int_eq(weft_op_register("pick(index): x[k ..] -> y[..]; whole k; check index\n"
+                                      "pick_k(index): x[i] -> y[i]; check index\n"
+                                      "pick_x: x[i] -> y[i]; check nothing\n"
+                                      "pick_list: x*[i j] -> y[i j]"),
+                     WEFT_OK);
+    check_rows(rows, WF_COUNT(rows));
+    ck_assert_int_eq(weft_op_remove("pick"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("pick_k"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("pick_x"), WEFT_OK);
+    ck_assert_int_eq(weft_op_remove("pick_list"), WEFT_OK);
+}
+END_TEST
+
 START_TEST(attributes_decide_which_partials_hold)
 {
     static const struct row rows[] = {
@@ -86,6 +194,10 @@ START_TEST(attributes_decide_which_partials_hold)
         {"max_pool", "f32[2,4,8] P(sum)", "kernel=2,", "!"},
         {"max_pool", "f32[2,4,8] P(max)", "kernel=2,", "-> f32[2,4,4] P(max)"},
         {"max_pool", "f32[2,4,7] R", "kernel=2, ceil_mode=1", "-> f32[2,4,4] R"},
+        {"max_pool", "f32[2,4,2] R", "kernel=3, stride=2, ceil_mode=1", "-> f32[2,4,1] R"},
+        {"max_pool", "f32[2,4,2] R", "kernel=3, stride=2,", "a window has 3"},
+        {"avg_pool", "f32[2,4,1] R", "kernel=3, ceil_mode=1", "-> f32[2,4,1] R"},
+        {"scatter_add", "f32[3,4] R ; i64[5,0] R ; f32[5,0] R", "dim=1", "-> f32[3,4] R"},
     };
 
     check_rows(rows, WF_COUNT(rows));
@@ -165,7 +277,8 @@ START_TEST(inputs_of_contributions_and_replicas_have_no_gradient)
 }
 END_TEST
 
-SUITE(ops_attrs, attributes_that_no_rule_lists_are_refused, attributes_decide_which_partials_hold,
-      partials_of_integers_hold_in_their_own_arithmetic,
+SUITE(ops_attrs, attributes_that_no_rule_lists_are_refused,
+      attributes_outside_of_the_shapes_are_refused, rules_of_the_program_have_limits_too,
+      attributes_decide_which_partials_hold, partials_of_integers_hold_in_their_own_arithmetic,
       outputs_have_the_dtype_that_holds_the_inputs,
       inputs_of_contributions_and_replicas_have_no_gradient)

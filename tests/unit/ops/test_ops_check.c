@@ -160,7 +160,7 @@ START_TEST(calls_that_do_not_fit_the_rule_are_refused)
     static const struct row rows[] = {
         {"sofmax", "2", "f32[8] R", "", "did you mean softmax?"},
         {"foreach_where", "2", "f32[8] R ; f32[8] R", "", "each element takes 3"},
-        {"mm", "2", "f32[8,4] R", "", "the call has 1 inputs; the rule takes 2"},
+        {"mm", "2", "f32[8,4] R", "", "the call has 1 input; the rule takes 2"},
         {"mm", "2", "f32[8,4] R ; -", "", "input b is missing"},
         {"mm", "2", "f32[8,4] R ; f32[5,6] R", "",
          "factor k is 4 in dimension 1 of a, and 5 in dimension 0 of b"},
@@ -173,7 +173,7 @@ START_TEST(calls_that_do_not_fit_the_rule_are_refused)
         {"cat", "2", "f32[4,6] R ; f32[5,5] R", "dim=0", "dimension 1 of tensor 0"},
         {"split", "2", "f32[4,6] R", "dim=0 sizes=1,2", "the sizes add up to 3"},
         {"einsum", "2", "f32[4,6] R", "eq=ii->i", "stands twice in one operand"},
-        {"einsum", "2", "f32[4,6] R", "eq=ij,jk->ik", "has 2 operands, and the call has 1 inputs"},
+        {"einsum", "2", "f32[4,6] R", "eq=ij,jk->ik", "has 2 operands, and the call has 1 input"},
         {"permute", "2", "f32[4,6] R", "order=0,0", "not a permutation"},
         {"topk", "2", "f32[4,6] R", "dim=0", "attribute k is missing"},
         {"scale", "2", "f32[4,6] R ; f32[3] R", "s=1", "takes 1"},

@@ -136,8 +136,8 @@ static const struct op_case known[] = {
     {"cat", k_cat, "f32[a,b] ; f32[a,c]", "dim=1", 0, -2, 0},
     {"stack", k_stack, "f32[a,b] ; f32[a,b]", "dim=0", 0, -2, 0},
     {"split", k_split, "f32[a,5]", "dim=1 sizes=2,3", 0, -2, 0},
-    {"select", k_select, "f32[3,a,b]", "dim=0", 0, -2, 0},
-    {"select_bwd", k_select_bwd, "f32[a,b]", "dim=0 n=4", 0, -2, 0},
+    {"select", k_select, "f32[3,a,b]", "dim=0 index=0", 0, -2, 0},
+    {"select_bwd", k_select_bwd, "f32[a,b]", "dim=0 n=4 index=0", 0, -2, 0},
     {"tril", k_tril, "f32[a,b,c]", "", 0, -2, 0},
     {"layer_norm", k_layer_norm, "f32[a,b] ; f32[b] ; f32[b]", "dims=1", 0, -2, 0},
     {"layer_norm", k_layer_norm, "f32[a,b] ; - ; f32[b]", "dims=1", 0, -2, 0},
@@ -160,6 +160,12 @@ static const struct op_case known[] = {
     {"conv", k_conv, "f32[a,b,8] ; f32[c,b,3] ; f32[c]", "", 0, -2, 0},
     {"conv", k_conv, "f32[a,b,8] ; f32[c,b,2] ; -", "stride=2,", 0, -2, 0},
     {"avg_pool", k_avg_pool, "f32[a,b,6]", "kernel=2,", 0, -2, 0},
+    {"adaptive_avg_pool", k_resample, "f32[a,b,7]", "size=3,", 0, -2, 0},
+    {"adaptive_avg_pool_bwd", k_resample_bwd, "f32[a,b,3] ; f32[a,b,7]", "", 0, -2, 0},
+    {"adaptive_max_pool", k_adaptive_max_pool, "f32[a,b,7]", "size=3,", 0, -2, 0},
+    {"interpolate", k_resample, "f32[a,b,5]", "size=8, mode=nearest", 0, -2, 0},
+    {"interpolate", k_resample, "f32[a,b,5]", "size=8, mode=linear", 0, -2, 0},
+    {"interpolate_bwd", k_resample_bwd, "f32[a,b,8] ; f32[a,b,5]", "mode=linear", 0, -2, 0},
 };
 
 /* Rules that are wrong, under a name of their own, with the kernel and the inputs of a case. */

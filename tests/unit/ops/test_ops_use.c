@@ -108,7 +108,7 @@ START_TEST(malformed_rows_are_refused)
                  {"B(1;3,2) -> R", "the sizes add up to 5"},
                  {"O(2) -> R", "O(2) is not a placement of x here"},
                  {"G(1;3,3 -> R", "G(1;3,3"},
-                 {"R", "expected -> behind 1 inputs"},
+                 {"R", "expected -> behind 1 input"},
                  {"R ; R -> R", "expected ->"},
                  {"R -> R R", "expected the end of the line"},
                  {"R -> ", "expected a placement"},

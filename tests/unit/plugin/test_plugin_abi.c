@@ -241,9 +241,17 @@ static const size_t comm_optional[] = {OFFSET(comm, pull),
                                        OFFSET(comm, pull_cast),
                                        0};
 static const size_t symm_optional[] = {OFFSET(symm, window_register), 0};
-static const size_t kernel_optional[] = {
-    OFFSET(kernel, regions_reduce), OFFSET(kernel, regions_average), OFFSET(kernel, regions_cast),
-    OFFSET(kernel, regions_draw), 0};
+static const size_t kernel_optional[] = {OFFSET(kernel, regions_reduce),
+                                         OFFSET(kernel, regions_average),
+                                         OFFSET(kernel, regions_cast),
+                                         OFFSET(kernel, regions_draw),
+                                         OFFSET(kernel, spans_create),
+                                         OFFSET(kernel, spans_destroy),
+                                         OFFSET(kernel, spans_powers),
+                                         OFFSET(kernel, spans_limit),
+                                         OFFSET(kernel, spans_clamp),
+                                         OFFSET(kernel, merge_rows),
+                                         0};
 
 static void check_slots(void *table, size_t size, const size_t *optional)
 {

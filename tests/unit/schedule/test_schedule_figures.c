@@ -5,19 +5,41 @@
 #include <math.h>
 #include <string.h>
 
+static weft_timeline_info measure(const weft_schedule *schedule)
+{
+    weft_timeline_info info = {.struct_size = sizeof info};
+    weft_timeline *timeline = NULL;
+
+    ck_assert_int_eq(weft_timeline_create(schedule, NULL, &timeline), WEFT_OK);
+    ck_assert_int_eq(weft_timeline_get(timeline, &info), WEFT_OK);
+    weft_timeline_release(&timeline);
+    return info;
+}
+
+/* The figures of compute actions; messages and collectives that take no time change none. */
 static weft_timeline_info figures(const char *name, int32_t ranks, int32_t chunks,
                                   int32_t microbatches)
 {
-    weft_timeline_info info = {.struct_size = sizeof info};
-    weft_schedule *schedule = NULL;
-    weft_timeline *timeline = NULL;
+    static const uint32_t lowerings[] = {0, WEFT_LOWER_SHARDED | WEFT_LOWER_REDUCE};
+    weft_timeline_info info, lowered_info;
+    weft_schedule *schedule = NULL, *lowered = NULL;
     weft_status status = weft_schedule_create(name, ranks, chunks, microbatches, &schedule);
 
     ck_assert_msg(status == WEFT_OK, "weft schedule %s -n %d --chunks %d --microbatches %d: %s",
                   name, ranks, chunks, microbatches, weft_last_error());
-    ck_assert_int_eq(weft_timeline_create(schedule, NULL, &timeline), WEFT_OK);
-    ck_assert_int_eq(weft_timeline_get(timeline, &info), WEFT_OK);
-    weft_timeline_release(&timeline);
+    info = measure(schedule);
+    for (size_t i = 0; i < sizeof lowerings / sizeof lowerings[0]; i++) {
+        ck_assert_int_eq(weft_schedule_lower(schedule, lowerings[i], &lowered), WEFT_OK);
+        lowered_info = measure(lowered);
+        ck_assert_msg(
+            lowered_info.makespan == info.makespan && lowered_info.peak == info.peak,
+            "weft schedule %s -n %d --chunks %d --microbatches %d --lower: %llu and %llu, not %llu "
+            "and %llu",
+            name, ranks, chunks, microbatches, (unsigned long long)lowered_info.makespan,
+            (unsigned long long)lowered_info.peak, (unsigned long long)info.makespan,
+            (unsigned long long)info.peak);
+        weft_schedule_release(&lowered);
+    }
     weft_schedule_release(&schedule);
     return info;
 }

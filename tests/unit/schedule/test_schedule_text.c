@@ -66,6 +66,82 @@ START_TEST(text_of_pytorch_can_be_read)
 }
 END_TEST
 
+static char *waits_of(const weft_schedule *schedule)
+{
+    size_t length;
+    char *text;
+
+    ck_assert_int_eq(weft_schedule_print_waits(schedule, NULL, 0, &length), WEFT_OK);
+    text = malloc(length + 1);
+    ck_assert_int_eq(weft_schedule_print_waits(schedule, text, length + 1, NULL), WEFT_OK);
+    return text;
+}
+
+static size_t count_of(const char *text, const char *word)
+{
+    size_t count = 0;
+
+    for (; (text = strstr(text, word)) != NULL; text += strlen(word))
+        count++;
+    return count;
+}
+
+/* Waits change no schedule, and each send and reduction has one. */
+START_TEST(waits_are_printed_and_dropped)
+{
+    weft_schedule *first = NULL, *lowered = NULL, *again = NULL;
+    char *text, *plain;
+
+    for (uint32_t k = 0; weft_schedule_known(k) != NULL; k++)
+        for (uint32_t flags = 0; flags < 16; flags++) {
+            ck_assert_int_eq(weft_schedule_create(weft_schedule_known(k), 3, 0, 6, &first),
+                             WEFT_OK);
+            ck_assert_int_eq(weft_schedule_lower(first, flags, &lowered), WEFT_OK);
+            text = waits_of(lowered);
+            plain = text_of(lowered);
+            ck_assert_msg(weft_schedule_parse(text, &again) == WEFT_OK, "%s: %s", text,
+                          weft_last_error());
+            ck_assert_uint_eq(digest_of(again), digest_of(lowered));
+            ck_assert_uint_eq(count_of(text, "WAIT_SEND_"), count_of(plain, "SEND_"));
+            ck_assert_uint_eq(count_of(text, "WAIT_REDUCE"), count_of(plain, "REDUCE"));
+            free(text);
+            free(plain);
+            text = waits_of(first); /* compute actions only */
+            plain = text_of(first);
+            ck_assert_str_eq(text, plain);
+            free(text);
+            free(plain);
+            weft_schedule_release(&first);
+            weft_schedule_release(&lowered);
+            weft_schedule_release(&again);
+        }
+    ck_assert_int_eq(weft_schedule_create("gpipe", 2, 0, 1, &first), WEFT_OK);
+    ck_assert_int_eq(weft_schedule_lower(first, WEFT_LOWER_REDUCE, &lowered), WEFT_OK);
+    text = waits_of(lowered);
+    ck_assert_str_eq(text, "0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,"
+                           "0WAIT_REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,"
+                           "1WAIT_REDUCE_GRAD,1WAIT_SEND_B0\n");
+    free(text);
+    weft_schedule_release(&first);
+    weft_schedule_release(&lowered);
+}
+END_TEST
+
+/* Many stages are complete, and one is missing: the time does not grow with the square. */
+START_TEST(a_missing_stage_is_found_in_one_pass)
+{
+    enum { STAGES = 200000, BYTES = 32 };
+    char *text = malloc((size_t)STAGES * BYTES), *at = text;
+    weft_schedule *schedule = NULL;
+
+    for (int i = 0; i < STAGES; i++)
+        at += snprintf(at, BYTES, "%dF0,%dB0,", i + (i > STAGES - 2), i + (i > STAGES - 2));
+    ck_assert_int_eq(weft_schedule_parse(text, &schedule), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "no rank has a forward of stage 199999 of"));
+    free(text);
+}
+END_TEST
+
 static const struct {
     const char *text, *error;
 } wrong[] = {
@@ -120,6 +196,15 @@ static const struct {
     {"0RESHARD,0F0,0B0", "the stage is not gathered"},
     {"0F0,0REDUCE_GRAD,0B0", "gradients of 1 microbatches are missing"},
     {"0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD", "reduced already"},
+    /* waits */
+    {"0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0",
+     "rank 0, action 2 (0WAIT_SEND_F0): no 0SEND_F0 comes before it"},
+    {"0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1WAIT_SEND_B0",
+     "rank 1, action 6 (1WAIT_SEND_B0): the action comes twice"},
+    {"0F0,0B0,0WAIT_REDUCE_GRAD", "(0WAIT_REDUCE_GRAD): no 0REDUCE_GRAD comes before it"},
+    {"0F0,0B0,0WAIT_SEND_F", "a microbatch"},
+    {"0F0,(0F1;0WAIT_SEND_F0)OVERLAP_F_B,0B0,0B1", "OVERLAP_F_B takes one forward"},
+    {"0WAIT_SEND_F0", "no rank has a forward of stage 0"},
 };
 
 START_TEST(the_first_violation_is_named)
@@ -188,5 +273,6 @@ START_TEST(failed_allocations_leave_nothing)
 }
 END_TEST
 
-SUITE(schedule_text, what_is_printed_can_be_read, text_of_pytorch_can_be_read,
+SUITE(schedule_text, what_is_printed_can_be_read, waits_are_printed_and_dropped,
+      a_missing_stage_is_found_in_one_pass, text_of_pytorch_can_be_read,
       the_first_violation_is_named, no_action_can_be_left_out, failed_allocations_leave_nothing)

@@ -7,12 +7,15 @@ converted, and weft moves DTensors between them.
 import torch.distributed
 
 from ._dtensor import from_dtensor, from_spec, to_device_mesh, to_dtensor, to_mesh, to_placements, to_spec
-from ._group import ProcessGroup, create
+from ._contexts import context_for
+from ._group import IS_BACKEND, ProcessGroup, coalesce_messages, create
 from ._redistribute import full_tensor, redistribute
 
-torch.distributed.Backend.register_backend("weft", create, extended_api=True, devices=["cpu"])
+torch.distributed.Backend.register_backend("weft", create, extended_api=True, devices=["cpu", "cuda"])
+if not IS_BACKEND:
+    torch.distributed.batch_isend_irecv = coalesce_messages(torch.distributed.batch_isend_irecv)
 
 __all__ = [
-    "ProcessGroup", "from_dtensor", "from_spec", "full_tensor", "redistribute", "to_device_mesh", "to_dtensor",
+    "ProcessGroup", "context_for", "from_dtensor", "from_spec", "full_tensor", "redistribute", "to_device_mesh", "to_dtensor",
     "to_mesh", "to_placements", "to_spec",
 ]  # fmt: skip

@@ -9,6 +9,8 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import weft
 
+from ._contexts import context_for
+
 REDUCTIONS = {"sum": "sum", "avg": "avg", "product": "prod", "min": "min", "max": "max"}
 PLACEMENT = re.compile(r"(?P<kind>R|SS|S|P)(?:\((?P<values>[^)]*)\))?(?:\[(?P<turn>\d+)\])?")
 
@@ -107,8 +109,9 @@ def to_spec(tensor):
 
 def from_dtensor(tensor, context=None, name=None):
     """A tensor of weft with the memory of a DTensor's shard."""
-    context = weft.current() if context is None else context
-    return weft.Tensor.wrap(context, to_spec(tensor), tensor.to_local().detach(), name)
+    local = tensor.to_local().detach()
+    context = context_for(local.device) if context is None else context
+    return weft.Tensor.wrap(context, to_spec(tensor), local, name)
 
 
 def _strides(shape):
@@ -128,7 +131,7 @@ def wrap_local(local, device_mesh, spec):
 def to_dtensor(tensor, device_mesh=None):
     """The DTensor with the memory of a tensor of weft.  Without a DeviceMesh, one is made: collective."""
     if device_mesh is None:
-        device_mesh = to_device_mesh(tensor.spec.mesh)
+        device_mesh = to_device_mesh(tensor.spec.mesh, "cpu" if tensor.context.kind == "cpu" else "cuda")
     elif to_mesh(device_mesh).ranks != tensor.spec.mesh.ranks:
         raise ValueError(f"the tensor is on {tensor.spec.mesh}, but device_mesh is {to_mesh(device_mesh)}")
     return wrap_local(torch.from_dlpack(tensor), device_mesh, tensor.spec)

@@ -5,6 +5,7 @@ import torch.distributed as dist
 
 import weft
 
+from ._contexts import context_for
 from ._dtensor import to_mesh, to_placements, to_spec, wrap_local
 
 
@@ -14,13 +15,13 @@ def move_local(
 ) -> torch.Tensor:
     """This rank's shard in the layout `target`, from its shard in the layout `source`.  Collective."""
     begin, end = weft.spec(source, source_mesh), weft.spec(target, target_mesh)
-    return weft.move_array(weft.current(), local.detach().contiguous(), begin, end)
+    return weft.move_array(context_for(local.device), local.detach().contiguous(), begin, end)
 
 
 def _rank():
-    if weft._current is not None and not weft._current.closed:
-        return weft._current.rank
-    return dist.get_rank() if dist.is_initialized() else 0
+    if dist.is_initialized():
+        return dist.get_rank()
+    return weft._current.rank if weft._current is not None and not weft._current.closed else 0
 
 
 @move_local.register_fake

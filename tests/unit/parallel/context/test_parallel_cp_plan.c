@@ -332,6 +332,7 @@ START_TEST(contradictions_are_refused)
     refuse(8, OPTIONS(.mask = 4), WEFT_ERR_INVALID, "mask 4");
     refuse(8, OPTIONS(.balance = 5), WEFT_ERR_INVALID, "balance 5");
     refuse(8, OPTIONS(.variant = 3), WEFT_ERR_INVALID, "variant 3");
+    refuse(8, OPTIONS(.document_count = 2), WEFT_ERR_INVALID, "documents is NULL");
     refuse(8, OPTIONS(.mask = WEFT_CP_WINDOW), WEFT_ERR_INVALID, "at least 1");
     refuse(8, OPTIONS(.mask = WEFT_CP_CAUSAL, .window = 3), WEFT_ERR_INVALID, "only WINDOW");
     refuse(8, OPTIONS(.documents = short_documents, .document_count = 2), WEFT_ERR_INVALID,

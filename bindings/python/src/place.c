@@ -1,0 +1,88 @@
+/* place.c - see place.h. */
+#include "place.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int place_find(context_object *context)
+{
+    weft_device_info info = {.struct_size = sizeof info};
+    const char *backend = weft_context_plugin(context->raw)->name;
+
+    if (check(weft_device_get(context->raw, &info)) < 0) return -1;
+    context->device = (weft_dl_device){WEFT_DL_CPU, 0};
+    if ((info.features & WEFT_FEATURE_HOST_MEMORY) == 0)
+        context->device = (weft_dl_device){
+            strcmp(backend, "rccl") == 0 ? WEFT_DL_ROCM : WEFT_DL_CUDA, info.device};
+    return 0;
+}
+
+/* ---- arrays ---- */
+
+static bool is_empty(const struct array *array)
+{
+    for (int32_t i = 0; i < array->dims; i++)
+        if (array->shape[i] == 0) return true;
+    return false;
+}
+
+/* Host memory that a device can use as well. */
+static bool is_shared(const weft_dl_device *device)
+{
+    return device->type == WEFT_DL_CUDA_HOST || device->type == WEFT_DL_ROCM_HOST ||
+           device->type == WEFT_DL_CUDA_MANAGED;
+}
+
+static const char *memory_of(const weft_dl_device *device, char *text, size_t size)
+{
+    if (device->type == WEFT_DL_CPU)
+        snprintf(text, size, "host memory");
+    else if (device->type == WEFT_DL_CUDA || device->type == WEFT_DL_ROCM)
+        snprintf(text, size, "the memory of %s device %d",
+                 device->type == WEFT_DL_CUDA ? "CUDA" : "ROCm", (int)device->id);
+    else
+        snprintf(text, size, "the memory of device %d of DLPack's type %d", (int)device->id,
+                 (int)device->type);
+    return text;
+}
+
+/* Whether DATA, which its library takes for plain host memory, is known to the context's device. */
+static bool is_pinned(const void *data, context_object *context)
+{
+    weft_pointer_info info = {.struct_size = sizeof info};
+
+    return weft_pointer_get(context->raw, data, &info) == WEFT_OK && info.kind != WEFT_MEMORY_HOST;
+}
+
+int place_fits(const struct array *array, context_object *context, const char *name)
+{
+    const weft_dl_device *have = &array->device, *need = &context->device;
+    char found[64], wanted[64];
+
+    if (have->type == need->type && (have->id == need->id || need->type == WEFT_DL_CPU)) return 0;
+    if (have->type == need->type && have->id == ANY_DEVICE) return 0;
+    if (is_shared(have) || is_empty(array)) return 0;
+    if (have->type == WEFT_DL_CPU && is_pinned(array->data, context)) return 0;
+    PyErr_Format(PyExc_ValueError, "%s is in %s; the backend %s works in %s", name,
+                 memory_of(have, found, sizeof found), weft_context_plugin(context->raw)->name,
+                 memory_of(need, wanted, sizeof wanted));
+    return -1;
+}
+
+/* ---- streams ---- */
+
+int place_stream(PyObject *stream, const struct array *array, context_object *context,
+                 weft_stream **out, weft_stream **owned)
+{
+    void *native = array != NULL ? array->native : NULL;
+
+    if (stream != Py_None || array == NULL || (array->exchange == NULL && !array->has_native) ||
+        context->device.type == WEFT_DL_CPU || array->device.type != context->device.type)
+        return stream_of(stream, context, out, owned);
+    if (!array->has_native &&
+        array->exchange->current_stream(array->device.type, array->device.id, &native) != 0)
+        return -1;
+    if (check(weft_stream_wrap(context->raw, native, owned)) < 0) return -1;
+    *out = *owned;
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* place.h - where memory is: the device of a context, the arrays that it can use, and the streams
+ * on which it uses them. */
+#ifndef WEFT_PYTHON_PLACE_H
+#define WEFT_PYTHON_PLACE_H
+
+#include "array.h"
+
+/* Note the device of the new context CONTEXT. */
+int place_find(context_object *context);
+
+/* 0 if the backend of CONTEXT can use ARRAY, also if ARRAY has no elements.  NAME is the argument's
+ * name. */
+int place_fits(const struct array *array, context_object *context, const char *name);
+
+/* The stream of STREAM as stream_of reads it, or without one that of ARRAY: the current stream of
+ * its library, or the stream that it states.  ARRAY may be NULL. */
+int place_stream(PyObject *stream, const struct array *array, context_object *context,
+                 weft_stream **out, weft_stream **owned);
+
+#endif

@@ -1,0 +1,193 @@
+/* shard.c - see shard.h. */
+#include "shard.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    PyObject_HEAD void *data; /* NULL: the shard is empty */
+    PyObject *spec;           /* or None */
+    int32_t dims;
+    int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS], offset[WEFT_MAX_DIMS];
+    weft_dl_dtype dtype;
+    weft_dl_device device;
+    PyObject *owner;      /* of the memory; NULL: a call */
+    struct shard_use own; /* without an owner */
+    struct shard_use *use;
+    bool is_read_only;
+} shard_object;
+
+static shard_object *self_of(PyObject *self)
+{
+    return (shard_object *)self;
+}
+
+static void shard_dealloc(PyObject *self)
+{
+    Py_XDECREF(self_of(self)->spec);
+    Py_XDECREF(self_of(self)->owner);
+    object_free(self);
+}
+
+/* ---- DLPack ---- */
+
+static void end_export(weft_dl_versioned *managed)
+{
+    PyObject *shard = managed->manager_ctx;
+
+    self_of(shard)->use->exported--;
+    Py_DECREF(shard);
+    free(managed);
+}
+
+static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    shard_object *self = self_of(object);
+    weft_dl_versioned *managed;
+
+    if (self->use->is_closed) {
+        PyErr_SetString(PyExc_BufferError,
+                        self->owner != NULL ? "the memory was closed; it cannot be used"
+                                            : "the kernel has returned; its shards cannot be used");
+        return NULL;
+    }
+    managed = calloc(1, sizeof *managed);
+    if (managed == NULL) return PyErr_NoMemory();
+    managed->version = (weft_dl_version){1, 1};
+    managed->manager_ctx = Py_NewRef(object);
+    managed->deleter = end_export;
+    managed->flags = self->is_read_only ? WEFT_DL_READ_ONLY : 0;
+    managed->tensor = (weft_dl_tensor){.data = self->data,
+                                       .device = self->device,
+                                       .ndim = self->dims,
+                                       .dtype = self->dtype,
+                                       .shape = self->shape,
+                                       .strides = self->strides};
+    self->use->exported++;
+    return share_capsule(managed, object, args, kwargs);
+}
+
+static PyObject *shard_device(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_BuildValue("(ii)", (int)self_of(self)->device.type, (int)self_of(self)->device.id);
+}
+
+/* ---- properties ---- */
+
+static PyObject *get_spec(PyObject *self, void *closure)
+{
+    (void)closure;
+    return Py_NewRef(self_of(self)->spec);
+}
+
+static PyObject *get_shape(PyObject *self, void *closure)
+{
+    (void)closure;
+    return tuple_of(self_of(self)->dims, self_of(self)->shape);
+}
+
+static PyObject *get_offset(PyObject *self, void *closure)
+{
+    (void)closure;
+    return tuple_of(self_of(self)->dims, self_of(self)->offset);
+}
+
+/* ---- making and closing ---- */
+
+PyObject *shard_new(const struct shard_facts *facts)
+{
+    shard_object *self = object_new(binding.shard);
+    int64_t dense = 1;
+
+    if (self == NULL) return NULL;
+    self->spec =
+        facts->spec != NULL ? spec_wrap(weft_spec_retain(facts->spec)) : Py_NewRef(Py_None);
+    if (self->spec == NULL || check(weft_dtype_to_dlpack(facts->dtype, &self->dtype)) < 0) {
+        Py_DECREF((PyObject *)self);
+        return NULL;
+    }
+    self->data = facts->data;
+    self->dims = facts->dims;
+    for (int32_t i = facts->dims - 1; i >= 0; i--) {
+        self->shape[i] = facts->shape[i];
+        self->strides[i] = facts->strides != NULL ? facts->strides[i] : dense;
+        self->offset[i] = facts->offset != NULL ? facts->offset[i] : 0;
+        dense *= facts->shape[i];
+    }
+    self->device = facts->device;
+    self->owner = Py_XNewRef(facts->owner);
+    self->use = facts->use != NULL ? facts->use : &self->own;
+    self->is_read_only = facts->is_read_only;
+    return (PyObject *)self;
+}
+
+Py_ssize_t shard_close(PyObject *shard)
+{
+    if (shard == NULL || shard == Py_None) return 0;
+    self_of(shard)->use->is_closed = true;
+    return self_of(shard)->use->exported;
+}
+
+Py_ssize_t shards_close(PyObject *shards)
+{
+    Py_ssize_t kept = 0;
+
+    for (Py_ssize_t i = 0; shards != NULL && i < PyTuple_Size(shards); i++)
+        kept += shard_close(PyTuple_GetItem(shards, i));
+    return kept;
+}
+
+/* ---- exceptions ---- */
+
+weft_status kernel_end(struct kernel *kernel, Py_ssize_t kept, const char *what)
+{
+    PyObject *text;
+    const char *chars = NULL;
+    weft_status status;
+
+    if (!PyErr_Occurred() && kept > 0)
+        PyErr_Format(PyExc_BufferError,
+                     "the kernel of %s keeps %zd arrays of its shards; copy them instead", what,
+                     kept);
+    if (!PyErr_Occurred()) return WEFT_OK;
+    PyErr_Fetch(&kernel->kind, &kernel->value, &kernel->traceback);
+    PyErr_NormalizeException(&kernel->kind, &kernel->value, &kernel->traceback);
+    text = kernel->value != NULL ? PyObject_Repr(kernel->value) : NULL;
+    if (text != NULL) chars = PyUnicode_AsUTF8AndSize(text, NULL);
+    PyErr_Clear();
+    status = weft_fail(WEFT_ERR_INVALID, "the kernel of %s raised %s", what,
+                       chars != NULL ? chars : "an exception");
+    Py_XDECREF(text);
+    return status;
+}
+
+PyObject *kernel_raise(struct kernel *kernel, weft_status status)
+{
+    if (kernel->kind == NULL) return raise_status(status);
+    PyErr_Restore(kernel->kind, kernel->value, kernel->traceback);
+    kernel->kind = NULL;
+    return NULL;
+}
+
+int shard_type_add(PyObject *module)
+{
+    static PyGetSetDef properties[] = {
+        {"spec", get_spec, NULL, "The layout of the whole tensor, or None.", NULL},
+        {"shape", get_shape, NULL, "The shape of the shard.", NULL},
+        {"offset", get_offset, NULL, "The index of its first element in the whole tensor.", NULL},
+        {0}};
+    static PyMethodDef methods[] = {
+        {"__dlpack__", KEYWORDS(shard_dlpack),
+         "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)"},
+        {"__dlpack_device__", shard_device, METH_NOARGS, "__dlpack_device__()"},
+        {0}};
+    static PyType_Slot slots[] = {{Py_tp_doc, "A tensor as a kernel gets it: its rank's shard."},
+                                  {Py_tp_dealloc, shard_dealloc},
+                                  {Py_tp_getset, properties},
+                                  {Py_tp_methods, methods},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"weft.Shard", sizeof(shard_object), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+    return type_add(module, &spec, &binding.shard);
+}

@@ -1,0 +1,367 @@
+"""Schedules, styles, symmetric memory, overlapped matmuls, experts and pipelines."""
+
+import json
+
+import pytest
+
+import weft
+
+np = pytest.importorskip("numpy")
+
+
+def test_schedules_are_made_printed_and_simulated():
+    assert {"gpipe", "1f1b"} <= set(weft.Schedule.known())
+    schedule = weft.Schedule("1f1b", 2, 4)
+    assert schedule.info["stages"] == 2 and schedule.info["microbatches"] == 4 and not schedule.info["lowered"]
+    assert schedule.rank_of(1) == 1 and schedule.rank_of(2) == -1
+    assert schedule.actions(0)[:3] == [("F", 0, 0, False), ("F", 0, 1, False), ("B", 0, 0, False)]
+    again = weft.Schedule.parse(str(schedule))
+    assert again.info["digest"] == schedule.info["digest"]
+    lowered = schedule.lower(reduce=True)
+    kinds = {kind for kind, *_ in lowered.actions(0)}
+    assert lowered.info["lowered"] and {"SEND_F", "RECV_B", "REDUCE_GRAD"} <= kinds
+
+    timeline = schedule.simulate()
+    assert timeline.figures["makespan"] == 15 and timeline.rank(1)["busy"] == 12 and timeline.span(1, 0) == (1, 2)
+    assert json.loads(timeline.json())["makespan"] == 15
+    assert timeline.schedule.info["digest"] == schedule.info["digest"]
+    slow = schedule.simulate([{"forward": 2, "input": 1, "weight": 1}, {"forward": 4}])
+    assert slow.figures["busy"] == 4 * 4 + 4 * 4
+
+    for call, error, text in (
+        (lambda: weft.Schedule("zigzag", 2, 4), weft.NotFoundError, "1f1b"),
+        (lambda: weft.Schedule.parse("0F0,0F0"), weft.InvalidError, None),
+        (lambda: weft.Schedule.parse("0X0"), weft.ParseError, None),
+        (lambda: schedule.actions(2), weft.InvalidError, None),
+        (lambda: lowered.lower(), weft.InvalidError, None),
+        (lambda: schedule.simulate([{}]), ValueError, "each of 2 stages"),
+        (lambda: schedule.simulate([1, 2]), TypeError, "dictionaries"),
+        (lambda: schedule.simulate([{"foward": 1}, {}]), TypeError, "foward"),
+        (lambda: schedule.simulate([{"weight": -1}, {}]), ValueError, "weight is negative"),
+        (lambda: weft.Schedule("gpipe", 2, 4).simulate(memory_limit=1), weft.InvalidError, "rank"),
+        (lambda: timeline.span(0, 99), weft.InvalidError, None),
+        (lambda: weft.Timeline(), TypeError, None),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_styles_give_layouts():
+    w = weft.spec("f32[8,4] R,R", "dp=2,tp=2")
+    assert [str(s) for s in weft.style_layouts("column", "weight", w, "tp")][1] == "f32[8,4] R,S(0)"
+    assert weft.style_layouts("placed", "input", w, 1, passed="S(1)")[1].placements == "R,S(1)"
+    styles = weft.Styles("mesh dp=2,tp=2\n*.q.weight tp column\n*.o.weight tp row\nx dp S(0)\n")
+    assert str(styles.mesh) == "dp=2,tp=2" and styles.find("a.q.weight", "tp") == "*.q.weight"
+    assert styles.apply("a.q.weight", "weight", w).placements == "R,S(0)"
+    assert styles.apply("a.o.weight", "weight", w).placements == "R,S(1)"
+    for call, error in (
+        (lambda: weft.style_layouts("diagonal", "weight", w, "tp"), ValueError),
+        (lambda: weft.style_layouts("row", "heart", w, "tp"), ValueError),
+        (lambda: weft.style_layouts("row", "weight", w, "pp"), weft.NotFoundError),
+        (lambda: weft.Styles("mesh dp=2\n* tp column\n"), weft.Error),
+        (lambda: styles.find("nothing", "tp"), weft.NotFoundError),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+def test_symmetric_memory(ranks):
+    ranks(2, """
+        import numpy as np, pytest, weft
+        world = weft.Comm(weft.init("gloo-cpu"))
+        rank, other = world.rank, 1 - world.rank
+        with weft.Symm(world, 4096) as symm:
+            assert symm.info["bytes"] == 4096 and symm.info["channels"] == 8
+            mine = np.from_dlpack(symm.memory())
+            assert mine.dtype == np.uint8 and mine.shape == (4096,) and not mine.any()
+            symm.barrier()
+            symm.put(np.full(16, rank + 1, np.float32), other, 64, signal=(0, 7))
+            symm.wait(other, 0, 7)
+            assert (mine[64:128].view(np.float32) == other + 1).all()
+            assert symm.test(other, 0, 7, "==") and not symm.test(other, 0, 8)
+            back = np.zeros(16, np.float32)
+            symm.get(other, back, 64)
+            assert (back == rank + 1).all()
+            symm.signal(other, 1, 5, "add")
+            symm.fence(); symm.quiet(); symm.barrier()
+            assert symm.test(other, 1, 5, "==") and not symm.test(other, 1, 5, "<")
+            with pytest.raises(BufferError, match="1 arrays use"):
+                symm.close()
+            with pytest.raises(ValueError, match="unknown"):
+                symm.wait(other, 0, 7, compare="~")
+            with pytest.raises(ValueError, match="contiguous"):
+                symm.put(np.ones((4, 4))[:, 1], other)
+            with pytest.raises(weft.InvalidError):
+                symm.put(np.ones(4096), other)
+            with pytest.raises(TypeError, match="tuple"):
+                symm.put(np.ones(4), other, signal=[0, 7])
+            with pytest.raises(TypeError, match="tuple"):
+                symm.memory().__dlpack__(dl_device=[1, 0])
+            peer = symm.memory(other)
+            if peer is not None:
+                theirs = np.from_dlpack(peer)
+                assert (theirs[64:128].view(np.float32) == rank + 1).all()
+                del theirs
+            symm.barrier()
+            del mine
+            memory = symm.memory()
+        with pytest.raises(RuntimeError, match="closed"):
+            symm.barrier()
+        with pytest.raises(BufferError, match="closed"):
+            np.from_dlpack(memory)
+    """)
+
+
+def test_arrays_keep_symmetric_memory(ranks):
+    ranks(2, """
+        import gc, numpy as np, weft
+        context = weft.init("gloo-cpu")
+        world = weft.Comm(context)
+        mine = np.from_dlpack(weft.Symm(world.split(0), 64).memory())
+        gc.collect()
+        mine[:] = 7
+        assert (mine == 7).all()
+        memory = weft.Symm(world, 64).memory()
+        np.from_dlpack(memory)[:] = 1
+        assert (np.from_dlpack(memory) == 1).all()
+        del mine, memory, world
+        context.close()
+    """)
+
+
+def test_overlapped_matmuls(ranks):
+    ranks(2, """
+        import numpy as np, pytest, weft
+        world = weft.Comm(weft.init("gloo-cpu"))
+        rank, size, rows = world.rank, world.size, 8
+        whole = np.arange(rows * 4, dtype=np.float32).reshape(rows, 4)
+        weights = np.arange(12, dtype=np.float32).reshape(4, 3)
+        overlap = weft.Overlap(world, rows * 4 * 4)
+        for chunks in (-1, 2):
+            result = np.zeros((rows, 3), np.float32)
+            def consume(shard, first, stream):
+                part = np.from_dlpack(shard)
+                assert not part.flags.writeable
+                result[first:first + len(part)] = part @ weights
+            overlap.gather(whole[4 * rank:4 * rank + 4], rows, consume, chunks=chunks)
+            assert np.array_equal(result, whole @ weights)
+            mine = np.zeros((4, 4), np.float32)
+            def produce(shard, first, stream):
+                part = np.from_dlpack(shard)
+                part[:] = whole[first:first + len(part)] * (rank + 1)
+            overlap.reduce_scatter(mine, rows, produce, chunks=chunks)
+            assert np.array_equal(mine, whole[4 * rank:4 * rank + 4] * 3)
+        assert "gather_plain_ns" in overlap.predict(rows, 4, "f32", flops=100)
+        with pytest.raises(ValueError, match="two dimensions"):
+            overlap.gather(np.ones(4, np.float32), rows, consume)
+        for count in (1, 3, 5):
+            for call, function in ((overlap.gather, consume), (overlap.reduce_scatter, produce)):
+                with pytest.raises(ValueError, match=f"{count} rows; this rank's share of 8 is 4"):
+                    call(np.zeros((count, 4), np.float32), rows, function)
+        with pytest.raises(ValueError, match="negative"):
+            overlap.gather(np.ones((4, 4), np.float32), -8, consume)
+        uneven = np.zeros((4 - rank, 4), np.float32)
+        overlap.reduce_scatter(uneven, 7, produce)
+        assert np.array_equal(uneven, whole[4 * rank:7][:4] * 3)
+        def close(shard, first, stream):
+            with pytest.raises(RuntimeError, match="running"):
+                overlap.close()
+        overlap.gather(whole[4 * rank:4 * rank + 4], rows, close)
+        left = []
+        def fail(shard, first, stream):
+            left.append(shard)
+            raise KeyError("no weights")
+        with pytest.raises(KeyError if rank == 1 else weft.AbortedError):
+            overlap.gather(whole[4 * rank:4 * rank + 4], rows, fail if rank == 1 else consume, chunks=-1)
+            world.barrier()
+        for shard in left:
+            with pytest.raises(BufferError, match="has returned"):
+                np.from_dlpack(shard)
+        overlap.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            overlap.predict(rows, 4, "f32")
+    """)
+
+
+def test_experts_get_their_tokens(ranks):
+    ranks(2, """
+        import numpy as np, pytest, weft
+        context = weft.init("gloo-cpu")
+        rank = context.rank
+        experts = weft.Experts(context, weft.mesh("ep=2"), "ep", 4)
+        counts = [1, 2, 0, 3] if rank == 0 else [2, 0, 1, 1]
+        routing = experts.route(counts)
+        info = routing.info
+        assert info["tokens"] == sum(counts) and info["first_expert"] == 2 * rank
+        assert info["counts"] == ([3, 2] if rank == 0 else [1, 4]) and info["received"] == 5
+        tokens = np.repeat(np.arange(4), counts)[:, None] + np.array([[0.0, 10.0 * rank]])
+        tokens = tokens.astype(np.float32)
+        received = np.empty((info["received"], 2), np.float32)
+        routing.dispatch(tokens, received)
+        assert (received[:, 0] == np.repeat([2 * rank, 2 * rank + 1], info["counts"])).all()
+        back = np.zeros_like(tokens)
+        routing.combine(received, back)
+        assert np.array_equal(back, tokens)
+        assert routing.spec("f32", 2).shape == (10, 2)
+        for call in (lambda: routing.dispatch(tokens[1:], received), lambda: routing.combine(received, back[:, :1].copy()),
+                     lambda: experts.route([1, 2])):
+            with pytest.raises(ValueError):
+                call()
+        with pytest.raises(weft.NotFoundError):
+            weft.Experts(context, weft.mesh("ep=2"), "tp", 4)
+        del routing, experts
+        context.close()
+    """)
+
+
+def test_a_pipeline_trains(ranks):
+    """Two stages, y = (x w0) w1 with the loss sum(y) / microbatches: the gradients of the whole model."""
+    ranks(2, """
+        import numpy as np, pytest, weft
+        context = weft.init("gloo-cpu")
+        world = weft.Comm(context)
+        rank, batches = world.rank, 4
+        rng = np.random.default_rng(0)
+        x, weights = rng.normal(size=(batches, 3, 5)).astype(np.float32), [rng.normal(size=s).astype(np.float32) for s in ((5, 4), (4, 2))]
+        gradient, seen = np.zeros_like(weights[rank]), []
+
+        def forward(action):
+            seen.append((action.kind, action.microbatch))
+            if action.stage == 0:
+                np.from_dlpack(action.outputs[0])[:] = x[action.microbatch] @ weights[0]
+            else:
+                assert not np.from_dlpack(action.inputs[0]).flags.writeable
+
+        def backward(action):
+            global gradient
+            assert action.parts == 3 and action.loss_scale == 1 / batches
+            if action.stage == 1:
+                d_y = np.full((3, 2), action.loss_scale, np.float32)
+                gradient += np.from_dlpack(action.inputs[0]).T @ d_y
+                np.from_dlpack(action.d_inputs[0])[:] = d_y @ weights[1].T
+            else:
+                gradient += x[action.microbatch].T @ np.from_dlpack(action.d_outputs[0])
+
+        pipeline = weft.Pipeline(world, weft.Schedule("1f1b", 2, batches), [["f32[3,4]"]], forward, backward)
+        assert pipeline.schedule.info["lowered"] and pipeline.info["sent"] >= 4 * 3 * 4 * 4
+        pipeline.run()
+        d_y = np.full((3, 2), 1 / batches, np.float32)
+        expected = [sum(x[b].T @ (d_y @ weights[1].T) for b in range(batches)),
+                    sum((x[b] @ weights[0]).T @ d_y for b in range(batches))]
+        np.testing.assert_allclose(gradient, expected[rank], rtol=1e-5)
+        assert [m for k, m in seen if k == "F"] == list(range(batches))
+        del pipeline
+
+        def wrong(action): raise RuntimeError("no loss")
+        pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], forward, wrong if rank == 1 else backward)
+        with pytest.raises(RuntimeError if rank == 1 else weft.AbortedError, match="no loss"):
+            pipeline.run()
+        del pipeline
+        kept = []
+        keep = lambda action: kept.append(np.from_dlpack(action.outputs[0])) if action.stage == 0 else None
+        pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], keep, backward)
+        with pytest.raises(BufferError if rank == 0 else weft.AbortedError):
+            pipeline.run()
+        kept.clear()
+        del pipeline
+        for values in ([], [["f32[3"]], [["f99[3]"]], [["f32[3]"] * 17]):
+            with pytest.raises((ValueError, weft.Error)):
+                weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), values, forward, backward)
+        with pytest.raises(TypeError, match="tuple"):
+            weft._weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [[["f32", (3,)]]], forward, backward)
+        del world
+        context.close()
+    """)
+
+
+def test_a_pipeline_with_many_tensors_that_its_functions_use(ranks):
+    ranks(2, """
+        import gc, numpy as np, pytest, weft
+        context = weft.init("gloo-cpu")
+        world = weft.Comm(context)
+
+        def train():
+            seen = []
+            def forward(action):
+                for output in action.outputs:
+                    np.from_dlpack(output)[:] = 1
+            def backward(action):
+                assert pipeline.info["actions"] > 0
+                seen.append([float(np.from_dlpack(gradient).sum()) for gradient in action.d_outputs])
+                if action.stage == 1:
+                    np.from_dlpack(action.d_inputs[15])[:] = 1
+                    return range(15)
+            pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 1), [["f32[3]"] * 16], forward, backward)
+            pipeline.run()
+            return seen
+
+        seen = train()
+        expected = [[0] * 15 + [3]] if world.rank == 0 else [[]]
+        assert seen == expected, seen
+        gc.collect()
+        del world
+        context.close()
+    """)
+
+
+def test_attention_over_a_shared_sequence(ranks):
+    """A causal attention of two ranks, forward and backward, equals that of one process."""
+    ranks(2, """
+        import numpy as np, pytest, weft
+        context = weft.init("gloo-cpu")
+        rank, length, batch, heads, depth = context.rank, 12, 1, 2, 4
+        rng = np.random.default_rng(3)
+        q, k, v, d_out = (rng.normal(size=(batch, heads, length, depth)).astype(np.float32) for _ in range(4))
+        scores = q @ k.swapaxes(2, 3)
+        scores[..., np.triu(np.ones((length, length), bool), 1)] = -np.inf
+        p = np.exp(scores - scores.max(-1, keepdims=True)); p /= p.sum(-1, keepdims=True)
+        out = p @ v
+        d_p = d_out @ v.swapaxes(2, 3)
+        d_s = p * (d_p - (d_p * p).sum(-1, keepdims=True))
+        expected = [out, d_s @ k, d_s.swapaxes(2, 3) @ q, p.swapaxes(2, 3) @ d_out]
+
+        def kernel(problem):
+            a, b, c, o, lse = (np.from_dlpack(t) for t in problem.tensors[:5])
+            s = a @ b.swapaxes(2, 3)
+            if problem.mask == "causal":
+                i, j = np.ogrid[:s.shape[2], :s.shape[3]]
+                s[..., j > i + problem.diagonal] = -np.inf
+            if not problem.is_backward:
+                top = np.maximum(s.max(-1, keepdims=True), -1e30)
+                e = np.exp(s - top)
+                total = e.sum(-1, keepdims=True)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    o[:] = np.where(total > 0, e @ c / total, 0)
+                    lse[:] = np.where(total > 0, np.log(total) + top, -np.inf)[..., 0]
+                return
+            w = np.exp(s - lse[..., None])
+            g, d_q, d_k, d_v = (np.from_dlpack(t) for t in problem.tensors[5:])
+            d = w * (g @ c.swapaxes(2, 3) - (g * o).sum(-1, keepdims=True))
+            d_q[:], d_k[:], d_v[:] = d @ b, d.swapaxes(2, 3) @ a, w.swapaxes(2, 3) @ g
+
+        for variant in ("ring", "gather"):
+            plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", length, "causal", "head_tail", variant)
+            assert plan.info["length"] == length and sum(n for _, n in plan.runs(rank)) == 6
+            attention = weft.Attention(context, plan, batch, heads, depth, "f32")
+            mine = [np.empty((batch, heads, 6, depth), np.float32) for _ in range(4)]
+            for whole, part in zip((q, k, v, d_out), mine):
+                attention.shard(whole, part, 2)
+            o, lse = np.empty_like(mine[0]), np.empty((batch, heads, 6), np.float32)
+            attention.forward(kernel, *mine[:3], o, lse)
+            gradients = [np.empty_like(o) for _ in range(3)]
+            attention.backward(kernel, *mine[:3], o, lse, mine[3], *gradients)
+            for part, whole in zip((o, *gradients), expected):
+                restored = np.empty_like(q)
+                attention.restore(part, restored, 2)
+                np.testing.assert_allclose(restored, whole, rtol=1e-4, atol=1e-5)
+            for call in (lambda: attention.forward(kernel, q, *mine[1:3], o, lse), lambda: attention.shard(q, q.copy(), 2),
+                         lambda: attention.shard(q, mine[0], 9), lambda: attention.run(kernel, (q,), None)):
+                with pytest.raises(ValueError):
+                    call()
+            del attention
+        with pytest.raises(ValueError, match="mask"):
+            weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "diagonal")
+        with pytest.raises(weft.NotFoundError):
+            weft.AttentionPlan(weft.mesh("cp=2"), "tp", 4)
+        context.close()
+    """)

@@ -1,0 +1,70 @@
+/* arguments.c - see arguments.h. */
+#include "arguments.h"
+
+#include "gpt.h"
+
+#include <string.h>
+
+static void refuse(const char *text, const char *reason)
+{
+    fprintf(stderr, "%s %s\n", text, reason);
+    exit(EXIT_FAILURE);
+}
+
+static int32_t number_of(const char *text)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    if (*end != '\0' || value < 1 || value > 1 << 20)
+        refuse(text, "is not a number from 1 to 1048576");
+    return (int32_t)value;
+}
+
+/* Take the option NAME with its VALUE; false: there is no such option. */
+static bool take(struct arguments *given, const char *name, const char *value)
+{
+    const struct {
+        const char *name, **out;
+    } texts[] = {{"--schedule", &given->schedule},
+                 {"--mesh", &given->mesh},
+                 {"--times", &given->times},
+                 {"--for", &given->target}};
+    const struct {
+        const char *name;
+        int32_t *out;
+    } numbers[] = {{"--chunks", &given->chunks},
+                   {"--microbatches", &given->microbatches},
+                   {"--steps", &given->steps}};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strcmp(name, texts[i].name) == 0) {
+            if (value == NULL) refuse(name, "needs a value");
+            *texts[i].out = value;
+            return true;
+        }
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (strcmp(name, numbers[i].name) == 0) {
+            if (value == NULL) refuse(name, "needs a value");
+            *numbers[i].out = number_of(value);
+            return true;
+        }
+    return false;
+}
+
+struct arguments arguments_of(int argc, char **argv)
+{
+    struct arguments given = {.steps = STEPS};
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--sp") == 0)
+            given.is_split = true;
+        else if (take(&given, argv[i], argv[i + 1]))
+            given.is_parallel |= strcmp(argv[i++], "--mesh") == 0;
+        else if (argv[i][0] == '-' || given.mesh != NULL)
+            refuse(argv[i], "is not known");
+        else
+            given.mesh = argv[i];
+    }
+    return given;
+}

@@ -1,0 +1,21 @@
+/* arguments.h - what the user wants. */
+#ifndef EXAMPLES_GPT_ARGUMENTS_H
+#define EXAMPLES_GPT_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*     gpt [MESH] [--steps N] [--times FILE [--for MESH]]
+ *     gpt --mesh MESH [--sp] [the same]
+ *     gpt --schedule NAME [--chunks V] [--microbatches M] [--steps N] [--times FILE] [MESH] */
+struct arguments {
+    const char *schedule, *mesh, *times, *target; /* NULL: not given; TARGET is that of --for */
+    int32_t chunks, microbatches;                 /* 0: the default */
+    int32_t steps;
+    bool is_parallel, is_split; /* --mesh and --sp */
+};
+
+/* Ends the process if an argument is not known. */
+struct arguments arguments_of(int argc, char **argv);
+
+#endif
