@@ -109,6 +109,14 @@ bool shmem_arena_give(void *pointer);
 bool shmem_arena_holds(const void *pointer, uint64_t bytes, uint64_t *offset);
 bool shmem_arena_block(const void *pointer, void **base, uint64_t *bytes);
 
+/* ---- shmem_freed.c: memory that is free once a stream has reached a point ---- */
+
+/* Give POINTER back to the arena when STREAM has completed what it has now. */
+weft_status shmem_freed_add(struct gpu_device *device, void *pointer, void *stream);
+/* Give back the memory whose streams have come so far: the oldest, up to the first that has not, or
+ * ALL. */
+void shmem_freed_return(struct gpu_device *device, bool all);
+
 /* ---- shmem_size.c, shmem_guard.c: checks before NVSHMEM is called ---- */
 
 /* Size of the arena that the user requested; 0: the default. */

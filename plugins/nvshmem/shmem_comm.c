@@ -151,6 +151,7 @@ weft_status shmem_arena_take_zeroed(struct gpu_device *device, enum shmem_part p
     vendor_result result;
     void *memory = NULL;
 
+    shmem_freed_return(device, true);
     PLUG_TRY(shmem_arena_take(part, bytes, &memory));
     if (gpu_enter(device, &scope) != WEFT_OK) goto give_back;
     pthread_mutex_lock(&device->setup_lock);

@@ -47,13 +47,21 @@ weft_status shmem_pe_describe(void *opened, weft_device_info *out)
     return WEFT_OK;
 }
 
+static bool fits(struct gpu_device *device, uint64_t bytes, void **pointer)
+{
+    shmem_freed_return(device, false);
+    if (shmem_arena_take(SHMEM_USERS, bytes, pointer) == WEFT_OK) return true;
+    shmem_freed_return(device, true);
+    return shmem_arena_take(SHMEM_USERS, bytes, pointer) == WEFT_OK;
+}
+
 /* Take memory of the arena, if it is that of DEVICE and has room. */
-static bool take_of_arena(const struct gpu_device *device, uint64_t bytes, void **pointer)
+static bool take_of_arena(struct gpu_device *device, uint64_t bytes, void **pointer)
 {
     static atomic_bool is_known;
 
     if (shmem_job.arena == NULL || shmem_job.ordinal != device->ordinal) return false;
-    if (shmem_arena_take(SHMEM_USERS, bytes, pointer) == WEFT_OK) return true;
+    if (fits(device, bytes, pointer)) return true;
     plug_log(
         atomic_exchange(&is_known, true) ? 4 : 1,
         "%s; device memory from the driver is used instead, and is copied before peers read it",
@@ -74,11 +82,6 @@ weft_status shmem_pe_allocate_on(void *opened, uint64_t bytes, void *stream, voi
     return gpu_allocate_on(opened, bytes, stream, pointer);
 }
 
-static void give_to_arena(void *pointer)
-{
-    (void)shmem_arena_give(pointer);
-}
-
 weft_status shmem_pe_free_on(void *opened, void *pointer, void *stream)
 {
     struct gpu_scope scope;
@@ -97,7 +100,7 @@ weft_status shmem_pe_free_on(void *opened, void *pointer, void *stream)
     if (is_captured) /* every launch of the graph would free the memory */
         return plug_fail(WEFT_ERR_UNSUPPORTED,
                          "free_on: the stream is being captured into a graph");
-    return gpu_stream_call(opened, stream, give_to_arena, pointer);
+    return shmem_freed_add(opened, pointer, stream);
 }
 
 weft_status shmem_pe_free(void *opened, void *pointer)
