@@ -3,6 +3,7 @@
  * prepare puts a control block into this rank's heap and publishes its address.  commit maps the
  * heaps of the other ranks, verifies that their control blocks are there, and agrees with all ranks
  * on the outcome. */
+#include "cpu_spin.h"
 #include "memory/cpu_symm.h"
 
 #include <stdio.h>
@@ -256,7 +257,7 @@ static void note_readability(struct cpu_comm *comm, const unsigned char *seen)
         for (int32_t q = 0; q < group->size; q++)
             if ((row[comm->members[q]] & READABLE) == 0) group->all_readable = false;
     }
-    cpu_shm_wait_expect(group->size);
+    cpu_spin_expect(group->size);
 }
 
 /* Exchange which ranks' memory each rank has mapped. */

@@ -234,8 +234,6 @@ static inline weft_status cpu_shm_wait(struct cpu_shm_group *group, const _Atomi
 /* Wake RANK if it sleeps.  The store it may wait for came before, and was seq_cst. */
 void cpu_shm_ring(struct cpu_shm_group *group, int32_t rank);
 void cpu_shm_ring_all(struct cpu_shm_group *group);
-/* There are at least RANKS ranks on this host. */
-void cpu_shm_wait_expect(int32_t ranks);
 
 /* ---- shm_slot.c: beginning, synchronizing, finishing ---- */
 

@@ -4,6 +4,7 @@
  * outnumber cores; yielding hands the core over; sleeping costs a few microseconds to wake and
  * nothing meanwhile.  Every wait ends: by its condition, by abort, by the time limit, or because
  * the rank waited for failed, left or is gone. */
+#include "cpu_spin.h"
 #include "shm_mailbox.h"
 
 #include <errno.h>
@@ -15,38 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPIN_NS        UINT64_C(20000)    /* then yield */
-#define YIELD_NS       UINT64_C(300000)   /* then sleep; many times the cost of waking */
 #define SLEEP_NS       UINT64_C(20000000) /* at most, then look whether the peer lives */
 #define POLLED_NS      UINT64_C(200000)   /* the same where nobody rings */
 #define SPINS_PER_LOOK 64
-
-static _Atomic(int32_t) ranks_here;
-static _Atomic(int32_t) processors;
-
-void cpu_shm_wait_expect(int32_t ranks)
-{
-    int32_t known = atomic_load(&ranks_here);
-
-    if (atomic_load(&processors) == 0) atomic_store(&processors, cpu_processors());
-    while (ranks > known && !atomic_compare_exchange_weak(&ranks_here, &known, ranks))
-        continue;
-}
-
-static bool crowded(void)
-{
-    return atomic_load_explicit(&ranks_here, memory_order_relaxed) >
-           atomic_load_explicit(&processors, memory_order_relaxed);
-}
-
-static inline void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield" ::: "memory");
-#endif
-}
 
 static long futex(const _Atomic(uint32_t) *word, int operation, uint32_t value,
                   const struct timespec *limit)
@@ -137,9 +109,9 @@ static bool spin(struct cpu_shm_group *group, const struct cpu_shm_waiting *wait
     do {
         for (int i = 0; i < SPINS_PER_LOOK; i++) {
             if (waiting->ready(waiting->argument)) return true;
-            relax();
+            cpu_relax();
         }
-    } while (!crowded() && !cpu_shm_has_failed(group) && plug_now() - start < SPIN_NS);
+    } while (cpu_spin_has_room() && !cpu_shm_has_failed(group) && plug_now() - start < CPU_SPIN_NS);
     return false;
 }
 
@@ -159,7 +131,7 @@ weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm
         if (thorough) looked = waited;
         status = look_around(group, waiting, waited, thorough);
         if (status != WEFT_OK) return status;
-        if (waited < YIELD_NS)
+        if (waited < CPU_YIELD_NS)
             sched_yield();
         else
             sleep_on_bell(group, waiting);
