@@ -111,6 +111,15 @@ weft_status gpu_kernels_open(struct gpu_device *device)
     return WEFT_OK;
 }
 
+void gpu_list_free(const struct gpu_device *device, void *memory)
+{
+    struct gpu_scope scope;
+
+    if (memory == NULL || device->is_lost || gpu_enter(device, &scope) != WEFT_OK) return;
+    gpu_api.memory_free(GPU_ADDRESS(memory)); /* waits for work that uses it */
+    gpu_leave(&scope);
+}
+
 void gpu_kernels_close(struct gpu_device *device)
 {
     if (device->kernels == NULL) return;

@@ -39,6 +39,8 @@ weft_status gpu_module_launch(struct gpu_module *module, uint32_t family, uint32
 
 weft_status gpu_kernels_open(struct gpu_device *device);
 void gpu_kernels_close(struct gpu_device *device);
+/* Free the device memory of a list that kernels read, after the work that uses it.  NULL: none. */
+void gpu_list_free(const struct gpu_device *device, void *memory);
 
 enum gpu_kernel { /* the kernels of plugins/kernels, by family */
                   GPU_KERNEL_COPY,

@@ -253,14 +253,9 @@ weft_status gpu_regions_create(void *opened, uint32_t element_bytes, uint64_t co
 void gpu_regions_destroy(void *made)
 {
     struct gpu_regions *list = made;
-    struct gpu_scope scope;
 
     if (list == NULL) return;
-    if (list->device_memory != NULL && !list->device->is_lost &&
-        gpu_enter(list->device, &scope) == WEFT_OK) {
-        gpu_api.memory_free(GPU_ADDRESS(list->device_memory)); /* waits for work that uses it */
-        gpu_leave(&scope);
-    }
+    gpu_list_free(list->device, list->device_memory);
     for (int i = 0; i < SETS; i++) {
         plug_free(list->sets[i].regions);
         plug_free(list->sets[i].tiles);

@@ -165,14 +165,9 @@ weft_status gpu_spans_create(void *opened, uint64_t count, const weft_span *span
 void gpu_spans_destroy(void *made)
 {
     struct gpu_spans *list = made;
-    struct gpu_scope scope;
 
     if (list == NULL) return;
-    if (list->device_memory != NULL && !list->device->is_lost &&
-        gpu_enter(list->device, &scope) == WEFT_OK) {
-        gpu_api.memory_free(GPU_ADDRESS(list->device_memory)); /* waits for work that uses it */
-        gpu_leave(&scope);
-    }
+    gpu_list_free(list->device, list->device_memory);
     plug_free(list->spans);
     plug_free(list);
 }
