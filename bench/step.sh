@@ -3,8 +3,9 @@
 #
 #   bench/step.sh [--json] [--rounds N] [--steps N] [--ranks "2 4"] [--build DIR]
 #
-# Communication is calibrated by `weft bench calibrate`, and computation by examples/gpt on one rank: what it
-# measures there, `weft step` predicts for 2 and 4 ranks.  Then the same step is measured on these ranks.
+# Communication is calibrated by `weft bench calibrate`, and computation by examples/gpt on one rank, of which as
+# many run at once as there will be ranks: they share caches and memory.  From these times `weft step` predicts
+# the step on 2 and 4 ranks.  Then the same step is measured on these ranks.
 # Both sides measure in turn, N times over; the table has the least of the medians over the steps of a run.
 # It needs python3, and takes about a minute.
 set -eu
@@ -24,7 +25,7 @@ while [ $# -gt 0 ]; do
     --steps) steps=$2; shift ;;
     --ranks) ranks_list=$2; shift ;;
     --build) build=$2; shift ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift
 done
@@ -65,6 +66,18 @@ median() {
     sed -n 's/^median step \(.*\) us$/\1/p' "$work/out"
 }
 
+# alone RANKS ARGUMENTS...: the same of gpt on one rank, while as many compute; times in $work/graph
+alone() {
+    others=$1
+    shift
+    while [ "$others" -gt 1 ]; do
+        "$gpt" "$@" --times "$work/other-$others" --steps "$steps" >/dev/null 2>&1 &
+        others=$((others - 1))
+    done
+    median 1 "$@" --times "$work/graph"
+    wait
+}
+
 most=2
 for ranks in $ranks_list; do if [ "$ranks" -gt "$most" ]; then most=$ranks; fi; done
 say "calibrating communication on $most ranks"
@@ -77,11 +90,11 @@ while [ $round -lt "$rounds" ]; do
     while read -r ranks mesh microbatches mode; do
         say "round $round of $rounds: $mesh, $mode"
         case $mode in
-        -) one=$(median 1 --times "$work/graph" --for "$mesh")
+        -) one=$(alone "$ranks" --for "$mesh")
             measured=$(median "$ranks" "dp=$ranks") ;;
-        =) one=$(median 1 --mesh dp=1 --times "$work/graph" --for "$mesh")
+        =) one=$(alone "$ranks" --mesh dp=1 --for "$mesh")
             measured=$(median "$ranks" --mesh "$mesh") ;;
-        *) one=$(median 1 --schedule "$mode" --times "$work/graph")
+        *) one=$(alone "$ranks" --schedule "$mode")
             measured=$(median "$ranks" --schedule "$mode" "$mesh") ;;
         esac
         schedule=1f1b

@@ -82,6 +82,12 @@ void model_begin(struct model *model, int divisor)
     set_prefetch(model);
 }
 
+static void release_all(uint32_t count, weft_tensor **tensors)
+{
+    for (uint32_t i = 0; i < count; i++)
+        weft_tensor_release(&tensors[i]);
+}
+
 void model_end(struct model *model)
 {
     for (int i = 0; i < MODEL_GROUPS; i++)
@@ -89,8 +95,8 @@ void model_end(struct model *model)
              "weft_fsdp_prefetch_set");
     for (int i = 0; i < MODEL_GROUPS; i++) {
         weft_fsdp_group_release(&model->groups[i]);
-        for (uint32_t p = 0; p < model->counts[i]; p++)
-            weft_tensor_release(&model->stored[i][p]);
+        release_all(model->counts[i], model->gradients[i]);
+        release_all(model->counts[i], model->stored[i]);
     }
     weft_fsdp_release(&model->fsdp);
 }
@@ -103,21 +109,33 @@ static void unshard(const struct model *model, int group, enum weft_fsdp_phase p
     must(weft_fsdp_unshard_end(model->groups[group]), "weft_fsdp_unshard_end");
 }
 
-static void reduce_zeros(const struct model *model, int group)
+static void make_gradients(const struct model *model, int group, weft_tensor **out)
 {
-    weft_tensor *gradients[MODEL_MOST];
-
     for (uint32_t i = 0; i < model->counts[group]; i++)
-        must(weft_fsdp_gradient_create(model->groups[group], i, &gradients[i]),
+        must(weft_fsdp_gradient_create(model->groups[group], i, &out[i]),
              "weft_fsdp_gradient_create");
-    must(weft_fsdp_reduce_begin(model->groups[group], gradients, 0), "weft_fsdp_reduce_begin");
-    for (uint32_t i = 0; i < model->counts[group]; i++)
-        weft_tensor_release(&gradients[i]);
 }
 
-void model_step(struct model *model, void (*compute)(void))
+void model_make_gradients(struct model *model)
 {
-    unshard(model, MODEL_BLOCKS, WEFT_FSDP_FORWARD);
+    for (int i = 0; i < MODEL_GROUPS; i++)
+        make_gradients(model, i, model->gradients[i]);
+}
+
+static void reduce_zeros(const struct model *model, int group)
+{
+    weft_tensor *made[MODEL_MOST] = {NULL}, *const *gradients = model->gradients[group];
+
+    if (gradients[0] == NULL) {
+        make_gradients(model, group, made);
+        gradients = made;
+    }
+    must(weft_fsdp_reduce_begin(model->groups[group], gradients, 0), "weft_fsdp_reduce_begin");
+    release_all(model->counts[group], made);
+}
+
+static void pass_blocks(const struct model *model, void (*compute)(void))
+{
     for (int i = 0; i < MODEL_BLOCKS; i++) {
         unshard(model, i, WEFT_FSDP_FORWARD);
         if (compute != NULL) compute();
@@ -125,14 +143,33 @@ void model_step(struct model *model, void (*compute)(void))
     }
     for (int i = MODEL_BLOCKS - 1; i >= 0; i--) {
         unshard(model, i, WEFT_FSDP_BACKWARD);
-        if (compute != NULL) compute();
+        for (int part = 0; compute != NULL && part < 2;
+             part++) /* gradients of inputs, of weights */
+            compute();
         reduce_zeros(model, i);
     }
-    reduce_zeros(model, MODEL_BLOCKS);
-    for (int i = 0; i < MODEL_GROUPS; i++) {
+}
+
+static void end_reductions(const struct model *model, int groups)
+{
+    for (int i = 0; i < groups; i++) {
         must(weft_fsdp_reduce_end(model->groups[i]), "weft_fsdp_reduce_end");
         must(weft_fsdp_gradients_clear(model->groups[i]), "weft_fsdp_gradients_clear");
     }
+}
+
+void model_step_blocks(struct model *model, void (*compute)(void))
+{
+    pass_blocks(model, compute);
+    end_reductions(model, MODEL_BLOCKS);
+}
+
+void model_step(struct model *model, void (*compute)(void))
+{
+    unshard(model, MODEL_BLOCKS, WEFT_FSDP_FORWARD);
+    pass_blocks(model, compute);
+    reduce_zeros(model, MODEL_BLOCKS);
+    end_reductions(model, MODEL_GROUPS);
 }
 
 void model_gather(struct model *model, int group)

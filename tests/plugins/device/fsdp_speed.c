@@ -7,8 +7,9 @@
  * block alone, with the time of a copy by all ranks at once that reads and writes as many bytes.
  * The row step is the communication of a training step, with the time of the calling thread.  The
  * row overlap is the same with compute of the same length on the compute stream: arithmetic on half
- * of the multiprocessors, or random numbers on a processor.  The row clip is the norm of 1,500
- * gradients of 64 x 64. */
+ * of the multiprocessors, or random numbers on a processor; both have gradients that exist before.
+ * Nothing can be computed while the embeddings are gathered or reduced; the row overlap_blocks is
+ * without them.  The row clip is the norm of 1,500 gradients of 64 x 64. */
 #include "board.h"
 #include "compute.h"
 #include "fsdp_model.h"
@@ -128,7 +129,7 @@ static void measure_block(void)
 /* ---- a step ---- */
 
 static weft_tensor *drawn;
-static uint64_t units; /* of compute for a block in one pass */
+static uint64_t units; /* of compute for a block in the forward pass */
 
 static void compute(void)
 {
@@ -144,7 +145,7 @@ static void compute(void)
 
 static void compute_all(void)
 {
-    for (int i = 0; i < 2 * MODEL_BLOCKS; i++)
+    for (int i = 0; i < MODEL_COMPUTES; i++)
         compute();
 }
 
@@ -163,8 +164,18 @@ static void step_with_compute(void)
     model_step(&model, compute);
 }
 
-/* ALONE: the least time of a step without compute. */
-static void print_overlap(double alone)
+static void blocks(void)
+{
+    model_step_blocks(&model, NULL);
+}
+
+static void blocks_with_compute(void)
+{
+    model_step_blocks(&model, compute);
+}
+
+/* ALONE: the least time of RUN without compute. */
+static void print_overlap(const char *what, double alone, void (*run)(void))
 {
     double computing, both;
 
@@ -173,12 +184,12 @@ static void print_overlap(double alone)
     units = (uint64_t)(alone / computing + 0.5);
     if (units < 1) units = 1;
     computing = time_of(NULL, compute_all).least;
-    both = time_of(NULL, step_with_compute).least;
+    both = time_of(NULL, run).least;
     if (weft_rank(context) != 0) return;
     row_begin();
-    printf("{\"what\": \"overlap\", \"ranks\": %d, \"communication_min_ns\": %.0f, "
+    printf("{\"what\": \"%s\", \"ranks\": %d, \"communication_min_ns\": %.0f, "
            "\"compute_min_ns\": %.0f, \"min_ns\": %.0f, \"of_longer\": %.3f}",
-           weft_size(context), alone, computing, both,
+           what, weft_size(context), alone, computing, both,
            both / (alone > computing ? alone : computing));
 }
 
@@ -200,7 +211,9 @@ static void measure_step(void)
     print_time("step", time);
     must(weft_spec_parse(mesh, "f32[65536] R", &spec), "weft_spec_parse");
     must(weft_tensor_create(context, spec, NULL, &drawn), "weft_tensor_create");
-    print_overlap(time.least);
+    model_make_gradients(&model);
+    print_overlap("overlap", time_of(NULL, step).least, step_with_compute);
+    print_overlap("overlap_blocks", time_of(NULL, blocks).least, blocks_with_compute);
     weft_tensor_release(&drawn);
     weft_spec_release(&spec);
 }
