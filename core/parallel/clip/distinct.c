@@ -22,7 +22,8 @@ static int compare(const void *a, const void *b)
     return (first->bytes > second->bytes) - (first->bytes < second->bytes);
 }
 
-/* Of a shard with gaps only the first element counts: other tensors may be between its elements. */
+/* List the memory of TENSORS.  A shard with gaps is listed by its first element alone, because
+ * other tensors may lie between its elements. */
 static size_t list_ranges(uint32_t count, weft_tensor *const *tensors, struct range *out)
 {
     size_t listed = 0;

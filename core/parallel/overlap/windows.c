@@ -5,9 +5,9 @@
  * has ended call n - 2.  So no call needs a barrier.
  *
  * The signal of a piece is the number of the call, the number of the piece, and the token of the
- * call.  A wait does not depend on the token, and the last piece has the largest number, however
- * many pieces there are: ranks that make different calls do not wait for each other in vain.  The
- * tokens are compared when all pieces have arrived. */
+ * call.  A wait does not compare the token, and the last piece always has the largest number.  So
+ * ranks that make different calls still reach the end of their waits.  They compare the tokens when
+ * all pieces have arrived. */
 #include "overlap.h"
 
 enum { PIECES /* and the next one, for the other half */, ENDED = 2 };
@@ -57,7 +57,7 @@ static weft_status arrive(struct wf_overlap_run *run, int32_t step, int32_t chun
     if (status != WEFT_ERR_TIMEOUT) return status;
     return wf_fail_context(status,
                            "chunk %d of rank %d of %s did not arrive: that rank has not made the "
-                           "call, or its call is plain",
+                           "call, or has made it without chunks",
                            chunk, peer, o->comm->name);
 }
 

@@ -8,15 +8,15 @@
 
 #include <stdbool.h>
 
-/* Choose for the backend of rank.h, WITH_MATMULS or for arithmetic alone.  CUBLAS_LIB names the
- * library of matmuls, with a path or without one. Ends the program with code 77 if an NVIDIA device
- * needs cuBLAS and there is none. */
+/* Choose what computes for the backend of rank.h: matmuls and arithmetic, or arithmetic alone.
+ * CUBLAS_LIB names the library of matmuls, with a path or without one.  Ends the program with code
+ * 77 if an NVIDIA device needs cuBLAS and there is none. */
 void compute_begin(bool with_matmuls);
 /* True: compute_spin computes in the call, on a processor; the stream does not order it. */
 bool compute_is_immediate(void);
 /* "processor", "cuBLAS" or "copies". */
 const char *compute_name(void);
-/* Of the elements of matmuls: bf16 with cuBLAS, otherwise f32. */
+/* The dtype of matmuls: bf16 with cuBLAS, otherwise f32. */
 enum weft_dtype compute_dtype(void);
 
 /* OUT[rows, columns] = A[rows, depth] B[depth, columns], all dense, in the order of AT. */

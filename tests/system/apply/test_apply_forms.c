@@ -27,7 +27,7 @@ static double half_number(uint16_t bits)
     return (bits >> 15) != 0 ? -value : value;
 }
 
-/* Of a special number, or an integer below 2048. */
+/* The f16 of VALUE, which is not finite, or an integer below 2048. */
 static uint16_t half_bits(double value)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0;
