@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """torch.distributed over weft beside Gloo, in one run.  Usage: PYTHONPATH=BUILD/python group.py [RANKS]
 
-The same processes have a group of each backend and use them in turns, so both see the same machine.
+The same processes have a group of each backend and use them in turns, so both see the same machine.  A copy by all
+ranks at once shows what the memory allows: an all-reduce over memory that ranks do not share takes several.
 """
 import os
 import sys
@@ -41,7 +42,15 @@ def compare(name, make, calls):
         print(f"{name:36} weft {ours:10.1f} us   Gloo {theirs:10.1f} us   ratio {theirs / ours:5.1f}", flush=True)
 
 
+def show_copy(count):
+    x, y = torch.ones(count), torch.empty(count)
+    least = min(measure(lambda: y.copy_(x), 2) for _ in range(ROUNDS))
+    if dist.get_rank() == 0:
+        print(f"{'copy of 64 MiB by each rank':36}      {least:10.1f} us", flush=True)
+
+
 def main():
+    torch.set_num_threads(1)
     dist.init_process_group("weft")
     size = dist.get_world_size()
     groups = {"weft": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
@@ -59,6 +68,7 @@ def main():
         print(f"{size} ranks")
     compare("all-reduce of 1 KiB", all_reduce(256), 200)
     compare("all-reduce of 64 MiB", all_reduce(1 << 24), 2)
+    show_copy(1 << 24)
     compare("DTensor 4096 x 4096, S(0) to S(1)", redistribute, 2)
     dist.destroy_process_group()
 
