@@ -29,8 +29,10 @@ static weft_status reorder(const struct cli_command *command, const struct cli_a
         status = weft_reorder_create(program.nodes, graph.line_count, options, &result);
     if (status == WEFT_OK)
         status = cli_has(command, args, "json")
-                     ? program_add_json(&program, result, passes[options->pass], out)
-                     : program_add_text(&program, result, passes[options->pass], out);
+                     ? program_add_json(&program, result, passes[options->pass],
+                                        options->memory_limit, out)
+                     : program_add_text(&program, result, passes[options->pass],
+                                        options->memory_limit, out);
     weft_reorder_release(&result);
     program_free(&program);
     graph_free(&graph);

@@ -25,7 +25,8 @@ static bool make(const struct cli_command *command, const struct cli_args *args,
 
     *exit_code = CLI_USAGE;
     if (args->rest_count == 0) {
-        fprintf(stderr, "weft schedule: give the name of a schedule, or a CSV file\n");
+        fprintf(stderr,
+                "weft schedule: give the name of a schedule, such as 1f1b, or a CSV file\n");
         return false;
     }
     if (schedule_is_file(args->rest[0])) {
@@ -72,6 +73,12 @@ static weft_status describe(const struct cli_command *command, const struct cli_
                             const weft_timeline *timeline, struct wf_text *out)
 {
     if (cli_has(command, args, "waits")) {
+        weft_schedule_info info = {.struct_size = sizeof info};
+
+        WF_TRY(weft_schedule_get(weft_timeline_schedule(timeline), &info));
+        if (!info.lowered)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "--waits is for a schedule with sends; --lower adds them");
         ADD_PRINTED(weft_schedule_print_waits, weft_timeline_schedule(timeline), out);
         return WEFT_OK;
     }

@@ -17,10 +17,11 @@ struct program {
 weft_status program_create(const struct graph *graph, struct program *out) WF_NODISCARD;
 void program_free(struct program *program);
 
-/* The report of REORDER, which PASS has made of PROGRAM. */
+/* The report of REORDER, which PASS has made of PROGRAM under the memory limit LIMIT, 0 for none.
+ */
 weft_status program_add_text(const struct program *program, const weft_reorder *reorder,
-                             const char *pass, struct wf_text *out) WF_NODISCARD;
+                             const char *pass, uint64_t limit, struct wf_text *out) WF_NODISCARD;
 weft_status program_add_json(const struct program *program, const weft_reorder *reorder,
-                             const char *pass, struct wf_text *out) WF_NODISCARD;
+                             const char *pass, uint64_t limit, struct wf_text *out) WF_NODISCARD;
 
 #endif

@@ -36,8 +36,20 @@ static void add_change(struct wf_text *out, const char *what, uint64_t before, u
     add(out, after);
 }
 
+/* An order can exceed LIMIT, 0 for none, if the given order does, or if its pass has no limit. */
+static void add_excess(struct wf_text *out, const weft_reorder_info *info, uint64_t limit)
+{
+    if (limit == 0 || info->peak_after <= limit) return;
+    wf_text_add(out, "note: the order needs ");
+    wf_text_bytes(out, info->peak_after);
+    wf_text_add(out, ", more than --memory ");
+    wf_text_bytes(out, limit);
+    wf_text_add(out, info->peak_before > limit ? "; the given order needs more than that too\n"
+                                               : "; this pass does not limit memory\n");
+}
+
 weft_status program_add_text(const struct program *p, const weft_reorder *reorder, const char *pass,
-                             struct wf_text *out)
+                             uint64_t limit, struct wf_text *out)
 {
     weft_reorder_info info;
     weft_collective_info c = {.struct_size = sizeof c};
@@ -49,6 +61,7 @@ weft_status program_add_text(const struct program *p, const weft_reorder *reorde
     add_change(out, ", peak", info.peak_before, info.peak_after, wf_text_bytes);
     wf_text_add(out, "\n%" PRIu32 " collectives; digest of the order %016" PRIx64 "\n",
                 info.collectives, info.digest);
+    add_excess(out, &info, limit);
     if (info.collectives == 0)
         wf_text_add(out, "note: no line has `start`; moves of other lines stay where they are\n");
     for (uint32_t i = 0; i < info.collectives; i++) {
@@ -57,7 +70,7 @@ weft_status program_add_text(const struct program *p, const weft_reorder *reorde
                     name_of(p, c.start), p->comms[p->nodes[c.start].comm]);
         wf_text_time(out, c.time);
         add_change(out, ": exposed", c.exposed_before, c.exposed_after, wf_text_time);
-        wf_text_add(out, "; start %+d, limited by %s; wait %+d, limited by %s\n", -c.moves_up,
+        wf_text_add(out, "; start %d up, ended by: %s; wait %d down, ended by: %s\n", c.moves_up,
                     weft_reorder_limit_name((enum weft_reorder_limit)c.limit_up), c.moves_down,
                     weft_reorder_limit_name((enum weft_reorder_limit)c.limit_down));
     }
@@ -88,7 +101,7 @@ static void add_collective(struct wf_json *json, const struct program *p,
 }
 
 weft_status program_add_json(const struct program *p, const weft_reorder *reorder, const char *pass,
-                             struct wf_text *out)
+                             uint64_t limit, struct wf_text *out)
 {
     weft_reorder_info info;
     weft_collective_info c = {.struct_size = sizeof c};
@@ -105,6 +118,10 @@ weft_status program_add_json(const struct program *p, const weft_reorder *reorde
     wf_json_uint(&json, "exposed_after_ns", info.exposed_after);
     wf_json_uint(&json, "peak_before", info.peak_before);
     wf_json_uint(&json, "peak_after", info.peak_after);
+    if (limit > 0)
+        wf_json_uint(&json, "memory_limit", limit);
+    else
+        wf_json_null(&json, "memory_limit");
     wf_json_string(&json, "digest", digest);
     wf_json_begin(&json, "collectives", '[');
     for (uint32_t i = 0; i < info.collectives; i++) {

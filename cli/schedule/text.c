@@ -83,6 +83,8 @@ weft_status schedule_add_text(const weft_timeline *timeline, struct wf_text *out
                 "(F, I and W take 1, B takes 2)\n",
                 (unsigned long long)info.makespan, 100 * info.idle_share,
                 (unsigned long long)info.peak);
+    if (schedule.lowered && schedule.stages > 1)
+        wf_text_add(out, "Sends, receives and collectives are not drawn; --csv lists them.\n");
     if (info.makespan * (width + 1) > WIDEST || schedule.ranks > 64) {
         wf_text_add(out, "The timeline is too large for text; --svg FILE draws it.\n");
         return WEFT_OK;

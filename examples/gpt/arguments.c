@@ -5,9 +5,13 @@
 
 #include <string.h>
 
+static const char usage[] = "usage: gpt [MESH | --mesh MESH [--sp] | --schedule NAME [--chunks V] "
+                            "[--microbatches M] [MESH]]\n"
+                            "           [--steps N] [--times FILE [--for MESH]]\n";
+
 static void refuse(const char *text, const char *reason)
 {
-    fprintf(stderr, "%s %s\n", text, reason);
+    fprintf(stderr, "%s %s\n%s", text, reason, usage);
     exit(EXIT_FAILURE);
 }
 
@@ -57,6 +61,10 @@ struct arguments arguments_of(int argc, char **argv)
     struct arguments given = {.steps = STEPS};
 
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(usage, stdout);
+            exit(EXIT_SUCCESS);
+        }
         if (strcmp(argv[i], "--sp") == 0)
             given.is_split = true;
         else if (take(&given, argv[i], argv[i + 1]))

@@ -142,7 +142,10 @@ enum weft_fsdp_phase { WEFT_FSDP_FORWARD = 0, WEFT_FSDP_BACKWARD = 1 };
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_begin(weft_fsdp_group *group,
                                                             enum weft_fsdp_phase phase);
 /* Make the compute stream wait for the gathered parameters, then begin to gather the groups that
- * weft_fsdp_prefetch_set lists for the phase, unless they are gathered. */
+ * weft_fsdp_prefetch_set lists for the phase, unless they are gathered.  If the gather has failed
+ * by now, the call returns its error, and GROUP is sharded again.  If it fails later, the call that
+ * ends the use of the parameters returns the error: weft_fsdp_reshard, weft_fsdp_reshard_to or
+ * weft_fsdp_reduce_begin. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_end(weft_fsdp_group *group);
 /* The gathered parameter INDEX, in its gathered layout: a tensor of the group, valid until the
  * parameters are resharded.  Views of it end then too; memory that was exported must not be used
@@ -215,14 +218,17 @@ enum weft_fsdp_reduce_flags {
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group,
                                                            weft_tensor *const *gradients,
                                                            uint32_t flags);
-/* Make the compute stream wait for the reduction. */
+/* Make the compute stream wait for the reduction.  If the reduction has failed by now, the call
+ * returns its error, and there are no reduced gradients.  If it fails later,
+ * weft_fsdp_gradients_clear returns the error. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_end(weft_fsdp_group *group);
 /* The reduced gradient of parameter INDEX, in the layout of the stored parameter.  Borrowed; NULL
  * if nothing was reduced since weft_fsdp_gradients_clear, or a reduction has not ended. */
 WEFT_API weft_tensor *weft_fsdp_gradient(const weft_fsdp_group *group, uint32_t index);
 /* Forget the reduced gradients, and the sums that wait for a later reduction.  The memory of
  * reduced gradients is used again by the next reduction, which must begin after the work that reads
- * them is on the compute stream. */
+ * them is on the compute stream.  An error is that of the last reduction, if it is known by now;
+ * the gradients are forgotten all the same. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group);
 
 /* ---- state ----------------------------------------------------------------------- */

@@ -78,7 +78,7 @@ typedef weft_status weft_pipeline_callback(void *user, const weft_pipeline_call 
 /* The numbers and the values are the same on all ranks.  All ranks set the same callbacks among
  * `unshard`, `reduce` and `shapes`.  The work of a callback may differ between ranks.  A callback
  * that returns another status than WEFT_OK sets the text of its error with weft_fail.  A callback
- * must not release the pipeline. */
+ * that releases the pipeline makes the run fail, which then frees the pipeline. */
 typedef struct weft_pipeline_options {
     size_t struct_size;
     void *user;           /* the first argument of every callback */
@@ -100,7 +100,7 @@ typedef struct weft_pipeline_options {
      * NULL. */
     const weft_pipeline_values *values;
     /* Set *OUT to what STAGE passes on if it gets *IN, for each stage but the last, in order; only
-     * on the rank of the stage.  *OUT is zero before. */
+     * on the rank of the stage.  *OUT is zero before: a stage that sets nothing passes nothing. */
     weft_status (*shapes)(void *user, int32_t stage, const weft_pipeline_values *in,
                           weft_pipeline_values *out);
 } weft_pipeline_options;

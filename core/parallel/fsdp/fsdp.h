@@ -88,6 +88,8 @@ void wf_fsdp_end_if_unused(weft_fsdp *fsdp);
 /* Work on LATER begins after the work that is on EARLIER now. */
 weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *later,
                            const char *function) WF_NODISCARD;
+/* The error of WORK, if it is known now.  WORK may be NULL. */
+weft_status wf_fsdp_work_error(weft_work *work) WF_NODISCARD;
 /* The limit allows one more group to be gathered. */
 bool wf_fsdp_has_room(const weft_fsdp *fsdp);
 /* One more group is gathered: wait until the limit allows it. */
@@ -154,6 +156,8 @@ struct weft_fsdp_group {
     const weft_spec **from, **to; /* room for the layouts of an exchange */
     struct wf_fsdp_item *items;   /* room for a reduction */
     struct wf_fsdp_given *given;  /* room for its gradients */
+    /* A gather until it is dropped; a reduction until the next one, or until gradients are cleared.
+     * NULL: it is on the compute stream. */
     weft_work *gather_work, *reduce_work;
     struct wf_fsdp_list prefetch[2]; /* by phase */
     uint64_t bytes_now, bytes_peak;  /* allocated */

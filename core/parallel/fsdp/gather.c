@@ -135,8 +135,10 @@ static weft_status post_gather(weft_fsdp_group *group, enum way way, struct wf_e
         group->state = WEFT_FSDP_SHARDED;
         status = give_block(group, true, fsdp->gather, function);
     }
-    if (status != WEFT_OK) /* its own error is reported */
+    if (status != WEFT_OK) { /* its own error is reported */
         (void)!give_block(group, false, fsdp->gather, function);
+        weft_work_release(&group->gather_work);
+    }
     return status;
 }
 
@@ -185,13 +187,23 @@ static weft_status join_gather(weft_fsdp_group *group)
 
     if (group->gather_work != NULL)
         status = weft_stream_wait_work(group->fsdp->compute, group->gather_work);
-    weft_work_release(&group->gather_work);
     for (uint32_t i = 0; i < group->count; i++)
         if (wf_fsdp_is_first(group, i))
             wf_tensor_use(group->params[i].gathered, group->fsdp->compute);
     group->state = WEFT_FSDP_GATHERED;
     group->was_prefetched = false;
     return status;
+}
+
+/* Free the gathered parameters in the order of STREAM.  The group is no longer among the gathered
+ * ones, also after an error. */
+static weft_status end_gathered(weft_fsdp_group *group, weft_stream *stream, const char *function)
+{
+    weft_status given = give_block(group, false, stream, function);
+    weft_status left = wf_fsdp_leave(group->fsdp, stream, function);
+
+    weft_work_release(&group->gather_work);
+    return given != WEFT_OK ? given : left;
 }
 
 static weft_status prefetch(const weft_fsdp_group *group, const char *function)
@@ -209,13 +221,20 @@ static weft_status prefetch(const weft_fsdp_group *group, const char *function)
 weft_status weft_fsdp_unshard_end(weft_fsdp_group *group)
 {
     static const char function[] = "weft_fsdp_unshard_end";
+    weft_status status;
 
     WF_TRY(wf_fsdp_group_check(group, function));
     if (group->state == WEFT_FSDP_GATHERED)
         return refuse(group, function, "the parameters are gathered: the call was made before");
     if (group->state != WEFT_FSDP_GATHERING)
         return refuse(group, function, "no gather has begun; weft_fsdp_unshard_begin is missing");
-    WF_TRY(wf_fsdp_fail(group, join_gather(group), function));
+    status = join_gather(group);
+    if (status == WEFT_OK) status = wf_fsdp_work_error(group->gather_work);
+    if (status != WEFT_OK) { /* nothing has used what is not there */
+        group->state = WEFT_FSDP_SHARDED;
+        (void)!end_gathered(group, group->fsdp->gather, function);
+        return wf_fsdp_fail(group, status, function);
+    }
     return prefetch(group, function);
 }
 
@@ -253,20 +272,10 @@ weft_status weft_fsdp_prefetch_set(weft_fsdp_group *group, enum weft_fsdp_phase 
 
 /* ---- resharding ---- */
 
-/* Free the gathered parameters in the order of STREAM.  The group is no longer among the gathered
- * ones, also after an error. */
-static weft_status end_gathered(weft_fsdp_group *group, weft_stream *stream, const char *function)
-{
-    weft_status given = give_block(group, false, stream, function);
-    weft_status left = wf_fsdp_leave(group->fsdp, stream, function);
-
-    return given != WEFT_OK ? given : left;
-}
-
 weft_status wf_fsdp_drop(weft_fsdp_group *group, const char *function)
 {
     weft_fsdp *fsdp = group->fsdp;
-    weft_status joined = WEFT_OK, ended;
+    weft_status joined = WEFT_OK, failed, ended;
 
     if (group->state == WEFT_FSDP_GATHERING) joined = join_gather(group);
     if (group->state == WEFT_FSDP_PART_KEPT) {
@@ -275,9 +284,10 @@ weft_status wf_fsdp_drop(weft_fsdp_group *group, const char *function)
     }
     if (group->state != WEFT_FSDP_GATHERED) return WEFT_OK;
     group->state = WEFT_FSDP_SHARDED;
+    failed = joined == WEFT_OK ? wf_fsdp_work_error(group->gather_work) : joined;
     /* The compute stream has not used what it could not wait for. */
     ended = end_gathered(group, joined == WEFT_OK ? fsdp->compute : fsdp->gather, function);
-    return joined != WEFT_OK ? joined : ended;
+    return failed != WEFT_OK ? failed : ended;
 }
 
 static void log_failure(weft_status status)
@@ -343,6 +353,7 @@ static weft_status keep_part(weft_fsdp_group *group, int32_t ranks, const char *
     struct wf_exchange *exchange = NULL;
     weft_status status;
 
+    WF_TRY(wf_fsdp_work_error(group->gather_work));
     WF_TRY(make_all_kept(group, ranks));
     WF_TRY(find_exchange(group, TO_KEPT, function, &exchange));
     WF_TRY(take_block(group, true, fsdp->compute, function));

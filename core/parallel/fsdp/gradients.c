@@ -161,6 +161,7 @@ static weft_status reduce_all(weft_fsdp_group *group, weft_tensor *const *gradie
     if (status == WEFT_OK) status = sum_gradients(group, gradients, is_local, function);
     if (!is_local) status = wf_fsdp_reduce(group, gradients, flags, status, function);
     if (status != WEFT_OK || fsdp->reduce == fsdp->compute) return status;
+    weft_work_release(&group->reduce_work); /* of the reduction before */
     return wf_work_record(fsdp->context, fsdp->reduce, function, &group->reduce_work);
 }
 
@@ -176,6 +177,16 @@ weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group, weft_tensor *const *g
     return WEFT_OK;
 }
 
+static void forget_gradients(weft_fsdp_group *group)
+{
+    for (uint32_t i = 0; i < group->count; i++) {
+        group->params[i].has_gradient = false;
+        wf_fsdp_free(group, &group->params[i].sum);
+        wf_fsdp_free(group, &group->params[i].partial);
+    }
+    weft_work_release(&group->reduce_work);
+}
+
 weft_status weft_fsdp_reduce_end(weft_fsdp_group *group)
 {
     static const char function[] = "weft_fsdp_reduce_end";
@@ -187,13 +198,15 @@ weft_status weft_fsdp_reduce_end(weft_fsdp_group *group)
             group,
             wf_fail(WEFT_ERR_INVALID, "no reduction has begun; weft_fsdp_reduce_begin is missing"),
             function);
-    if (group->reduce_work != NULL)
+    if (group->reduce_work != NULL) {
         status = weft_stream_wait_work(group->fsdp->compute, group->reduce_work);
-    weft_work_release(&group->reduce_work);
+        if (status == WEFT_OK) status = wf_fsdp_work_error(group->reduce_work);
+    }
     for (uint32_t i = 0; i < group->count; i++)
         if (group->params[i].gradient != NULL)
             wf_tensor_use(group->params[i].gradient, group->fsdp->compute);
     group->reducing = false;
+    if (status != WEFT_OK) forget_gradients(group);
     return wf_fsdp_fail(group, status, function);
 }
 
@@ -210,6 +223,7 @@ weft_tensor *weft_fsdp_gradient(const weft_fsdp_group *group, uint32_t index)
 weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group)
 {
     static const char function[] = "weft_fsdp_gradients_clear";
+    weft_status status;
 
     WF_TRY(wf_fsdp_group_check(group, function));
     if (group->reducing)
@@ -217,12 +231,9 @@ weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group)
             group,
             wf_fail(WEFT_ERR_INVALID, "a reduction has begun; weft_fsdp_reduce_end is missing"),
             function);
-    for (uint32_t i = 0; i < group->count; i++) {
-        group->params[i].has_gradient = false;
-        wf_fsdp_free(group, &group->params[i].sum);
-        wf_fsdp_free(group, &group->params[i].partial);
-    }
-    return WEFT_OK;
+    status = wf_fsdp_work_error(group->reduce_work);
+    forget_gradients(group);
+    return wf_fsdp_fail(group, status, function);
 }
 
 const weft_spec *weft_fsdp_gradient_spec(const weft_fsdp_group *group, uint32_t index)

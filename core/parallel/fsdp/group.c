@@ -48,7 +48,8 @@ static weft_status check_stored(const weft_tensor *tensor)
                                          "group if two layers share it");
     for (int32_t a = 0; a < layout->mesh->axes; a++)
         if (layout->placements[a].kind == WEFT_PLACE_PARTIAL)
-            return wf_fail(WEFT_ERR_INVALID, "the tensor is partial on axis %d", a);
+            return wf_fail(WEFT_ERR_INVALID,
+                           "the tensor is partial on axis %d; weft_tensor_move reduces it", a);
     return WEFT_OK;
 }
 
@@ -68,7 +69,10 @@ static weft_status set_axes(struct wf_fsdp_param *param, const char *shard, cons
     WF_TRY(wf_fsdp_axes(layout->mesh, shard, &param->shard));
     WF_TRY(wf_fsdp_axes(layout->mesh, replicate, &param->replicate));
     if ((param->shard & param->replicate) != 0)
-        return wf_fail(WEFT_ERR_INVALID, "an axis of \"%s\" is also in \"%s\"", shard, replicate);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "axis %d is a shard axis (\"%s\") and a replicate axis (\"%s\"); list it "
+                       "in one of them",
+                       __builtin_ctz(param->shard & param->replicate), shard, replicate);
     for (int32_t a = 0; a < layout->mesh->axes; a++)
         if ((param->replicate >> a & 1) != 0 && layout->placements[a].kind != WEFT_PLACE_REPLICATE)
             return wf_fail(WEFT_ERR_INVALID,

@@ -101,7 +101,10 @@ static weft_status check_replicated(const weft_spec *spec, uint32_t axes)
 {
     for (int32_t a = 0; a < spec->layout.mesh->axes; a++)
         if ((axes >> a & 1) != 0 && spec->layout.placements[a].kind != WEFT_PLACE_REPLICATE)
-            return wf_fail(WEFT_ERR_INVALID, "spec is not replicated on axis %d; expected R", a);
+            return wf_fail(WEFT_ERR_INVALID,
+                           "spec has another placement than R on axis %d, so it cannot be split "
+                           "along this axis again",
+                           a);
     return WEFT_OK;
 }
 

@@ -25,6 +25,13 @@ weft_status wf_fsdp_follow(weft_fsdp *fsdp, weft_stream *earlier, weft_stream *l
     return status;
 }
 
+weft_status wf_fsdp_work_error(weft_work *work)
+{
+    weft_status status = work != NULL ? weft_work_test(work) : WEFT_OK;
+
+    return status == WEFT_IN_PROGRESS ? WEFT_OK : status;
+}
+
 /* ---- the limit of groups ---- */
 
 /* The oldest group in the list of freed ones has been freed, or is waited for. */

@@ -52,6 +52,12 @@ void weft_pipeline_release(weft_pipeline **pipeline)
     if (pipeline == NULL || *pipeline == NULL) return;
     mine = *pipeline;
     *pipeline = NULL;
+    if (wf_is_usable(mine->made, WF_KIND_PIPELINE) && wf_pipeline_runs(mine)) {
+        wf_log(WF_LOG_WARNING, "weft_pipeline_release: a callback has called it for the pipeline "
+                               "that runs; the run fails, and the pipeline is released after it");
+        mine->state = WF_PIPELINE_ENDS;
+        return;
+    }
     if (mine->made == wf_ended(WF_KIND_PIPELINE)) {
         weft_comm_release(&mine->comm);
         free_pipeline(mine);
@@ -84,7 +90,8 @@ struct common {
     uint64_t values; /* hash of the given ones */
     double loss_scale;
     int32_t stages, microbatches;
-    int32_t learns;
+    int32_t learns;           /* the callback `shapes` is set */
+    int32_t gathers, reduces; /* the callbacks `unshard` and `reduce` are set */
     char name[20];
 };
 
@@ -99,6 +106,8 @@ static struct common common_of(const weft_pipeline *pipeline, const weft_schedul
     common.stages = info->stages;
     common.microbatches = info->microbatches;
     common.learns = o->values == NULL;
+    common.gathers = o->unshard != NULL;
+    common.reduces = o->reduce != NULL;
     snprintf(common.name, sizeof common.name, "%s", info->name);
     for (int32_t s = 0; o->values != NULL && s + 1 < info->stages; s++)
         common.values = wf_hash(common.values, &pipeline->boundaries[s].values,
@@ -115,12 +124,18 @@ static weft_status compare(const weft_comm *comm, const struct common *mine,
         if (got->blobs[i].bytes != sizeof theirs)
             return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d sent no schedule", function, i);
         memcpy(&theirs, got->blobs[i].data, sizeof theirs);
+        if (theirs.gathers != mine->gathers || theirs.reduces != mine->reduces)
+            return wf_fail(
+                WEFT_ERR_MISMATCH,
+                "%s: of ranks %d and %d of %s, only one has the callback `%s`; all ranks "
+                "set it, or none",
+                function, comm->rank, i, comm->name,
+                theirs.gathers != mine->gathers ? "unshard" : "reduce");
         if (theirs.digest != mine->digest)
             return wf_fail(
                 WEFT_ERR_MISMATCH,
                 "%s: ranks %d and %d of %s have different schedules: %s of %d stages and "
-                "%d microbatches, and %s of %d stages and %d microbatches; their actions differ, "
-                "or only one of them has the callback `unshard` or `reduce`",
+                "%d microbatches, and %s of %d stages and %d microbatches; their actions differ",
                 function, comm->rank, i, comm->name, mine->name, mine->stages, mine->microbatches,
                 theirs.name, theirs.stages, theirs.microbatches);
         if (theirs.learns != mine->learns)
@@ -229,8 +244,10 @@ static weft_status read_options(weft_pipeline *pipeline, const weft_comm *comm,
     WF_TRY(wf_stream_check(pipeline->context, o->compute, function));
     WF_TRY(weft_schedule_get(schedule, &info));
     if (info.ranks != comm->size)
-        return wf_fail(WEFT_ERR_INVALID, "the schedule has %d ranks, and %s has %d", info.ranks,
-                       comm->name, comm->size);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the schedule has %d ranks, and %s has %d; create "
+                       "the schedule for weft_comm_size ranks",
+                       info.ranks, comm->name, comm->size);
     WF_TRY(lower(pipeline, schedule));
     pipeline->ranks = info.ranks;
     pipeline->stages = info.stages;
@@ -384,7 +401,7 @@ weft_status weft_pipeline_values_get(const weft_pipeline *pipeline, int32_t stag
     WF_TRY(wf_pipeline_check(pipeline, name));
     if (out == NULL) return wf_fail_null(name, "out");
     if (stage < 0 || stage + 1 >= pipeline->stages)
-        return wf_fail(WEFT_ERR_INVALID, "%s: stage %d passes nothing on; the stages are 0 to %d",
+        return wf_fail(WEFT_ERR_INVALID, "%s: stage %d passes nothing on; the last stage is %d",
                        name, stage, pipeline->stages - 1);
     *out = pipeline->boundaries[stage].values;
     return WEFT_OK;

@@ -65,7 +65,12 @@ struct wf_channel {
     int32_t peer; /* the other rank's number in COMM */
 };
 
-enum wf_pipeline_state { WF_PIPELINE_READY, WF_PIPELINE_RUNS, WF_PIPELINE_FAILED };
+enum wf_pipeline_state {
+    WF_PIPELINE_READY,
+    WF_PIPELINE_RUNS,
+    WF_PIPELINE_ENDS, /* it runs, and a callback has released it */
+    WF_PIPELINE_FAILED
+};
 
 struct weft_pipeline {
     uint64_t made; /* of fork.h; ended: the context was released */
@@ -120,6 +125,10 @@ void wf_channels_close(weft_pipeline *pipeline);
 /* ---- pipeline.c ---- */
 
 weft_status wf_pipeline_check(const weft_pipeline *pipeline, const char *function) WF_NODISCARD;
+static inline bool wf_pipeline_runs(const weft_pipeline *pipeline)
+{
+    return pipeline->state == WF_PIPELINE_RUNS || pipeline->state == WF_PIPELINE_ENDS;
+}
 /* A step of all ranks, as wf_comm_agree. */
 weft_status wf_pipeline_agree(weft_pipeline *pipeline, const char *step, weft_status status,
                               weft_blob blob, struct wf_gathered *out) WF_NODISCARD;

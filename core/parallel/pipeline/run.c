@@ -184,6 +184,12 @@ static weft_status check_results(weft_pipeline *pipeline, size_t index)
     return check_made(pipeline, step->d_inputs, true);
 }
 
+static weft_status check_released(const weft_pipeline *pipeline)
+{
+    if (pipeline->state != WF_PIPELINE_ENDS) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "the callback has released the pipeline that runs");
+}
+
 static weft_status call_back(weft_pipeline *pipeline, size_t index)
 {
     const weft_pipeline_options *o = &pipeline->options;
@@ -202,6 +208,7 @@ static weft_status call_back(weft_pipeline *pipeline, size_t index)
     failures = wf_failure_count();
     status = callbacks[call.kind](o->user, &call);
     if (status != WEFT_OK) return wf_fail_callback(status, failures, "the callback");
+    WF_TRY(check_released(pipeline));
     return check_results(pipeline, index);
 }
 
@@ -220,6 +227,7 @@ static weft_status call_both(weft_pipeline *pipeline, size_t index)
     failures = wf_failure_count();
     status = o->overlap(o->user, &first, &second);
     if (status != WEFT_OK) return wf_fail_callback(status, failures, "the callback `overlap`");
+    WF_TRY(check_released(pipeline));
     WF_TRY(check_results(pipeline, index));
     return check_results(pipeline, index + 1);
 }
@@ -275,7 +283,9 @@ static weft_status run_actions(weft_pipeline *pipeline)
         if (wf_comm_has_failed(pipeline->comm)) return wf_comm_cause(pipeline->comm);
         status = together ? call_both(pipeline, i) : run_action(pipeline, i, &sent);
         if (status != WEFT_OK && wf_comm_has_failed(pipeline->comm))
-            return wf_comm_cause(pipeline->comm); /* another rank's error, or it was lost */
+            status = wf_comm_cause(pipeline->comm); /* another rank's error, or it was lost */
+        if (status != WEFT_OK && status != WEFT_ERR_TIMEOUT && wf_comm_has_failed(pipeline->comm))
+            return status;
         if (status != WEFT_OK) return name_action(pipeline, i, together, status);
         i += together;
     }
@@ -317,12 +327,13 @@ static void end_work(weft_pipeline *pipeline, weft_status status)
 weft_status weft_pipeline_run(weft_pipeline *pipeline)
 {
     weft_status status;
+    bool is_released;
 
     WF_TRY(wf_pipeline_check(pipeline, function));
     WF_TRY(wf_fail_named(wf_comm_cause(pipeline->comm), function));
     if (pipeline->state != WF_PIPELINE_READY)
         return wf_fail(WEFT_ERR_INVALID, "%s: %s", function,
-                       pipeline->state == WF_PIPELINE_RUNS
+                       wf_pipeline_runs(pipeline)
                            ? "a callback has called it for the pipeline that runs"
                            : "an earlier run has failed; release the pipeline");
     pipeline->state = WF_PIPELINE_RUNS;
@@ -333,6 +344,8 @@ weft_status weft_pipeline_run(weft_pipeline *pipeline)
         end_work(pipeline, status);
     }
     release_works(pipeline);
+    is_released = pipeline->state == WF_PIPELINE_ENDS;
     pipeline->state = status == WEFT_OK ? WF_PIPELINE_READY : WF_PIPELINE_FAILED;
+    if (is_released) weft_pipeline_release(&pipeline);
     return status;
 }

@@ -36,20 +36,28 @@ void wf_pipeline_tensor_print(struct wf_text *out, const weft_pipeline_tensor *t
 static weft_status check_tensor(int32_t stage, uint32_t index, const weft_pipeline_tensor *t,
                                 int64_t *bytes)
 {
-    bool valid = t->dtype < WEFT_DTYPE_COUNT && t->dims >= 0 && t->dims <= WEFT_MAX_DIMS;
-    bool fits = true;
+    bool valid = true, fits = true;
     struct wf_text text = {0};
     weft_status status;
 
-    *bytes = valid ? (int64_t)wf_dtype_bytes(t->dtype) : 0;
+    if (t->dtype >= WEFT_DTYPE_COUNT)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "output %u of stage %d has dtype %u; expected a value of enum weft_dtype",
+                       index, stage, t->dtype);
+    if (t->dims < 0 || t->dims > WEFT_MAX_DIMS)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "output %u of stage %d has %d dimensions; expected 0 to %d", index, stage,
+                       t->dims, WEFT_MAX_DIMS);
+    *bytes = (int64_t)wf_dtype_bytes(t->dtype);
     for (int32_t i = 0; valid && i < t->dims; i++)
         valid = t->shape[i] >= 0;
     for (int32_t i = 0; valid && fits && i < t->dims; i++)
         fits = wf_mul_i64(*bytes, t->shape[i], bytes) && *bytes <= INT64_MAX / 64;
     if (valid && fits) return WEFT_OK;
     wf_pipeline_tensor_print(&text, t);
-    status = wf_fail(WEFT_ERR_INVALID, "output %u of stage %d is %s, which %s", index, stage,
-                     text.failed ? "wrong" : text.data, valid ? "is too large" : "is not a tensor");
+    status =
+        wf_fail(WEFT_ERR_INVALID, "output %u of stage %d is %s, which %s", index, stage,
+                text.failed ? "wrong" : text.data, valid ? "is too large" : "has a negative size");
     wf_text_free(&text);
     return status;
 }

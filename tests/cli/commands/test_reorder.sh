@@ -18,7 +18,13 @@ json reorder "$example" --json -- 'it["pass"] == "iterative" and it["peak_after"
 for pass in raise sink list; do
     json reorder "$example" --pass $pass --memory 1G --json -- "it['pass'] == '$pass'" 'it["time_after_ns"] <= it["time_before_ns"]'
 done
-contains 'limited by memory' reorder "$example"
+contains 'ended by: memory' reorder "$example"
+# A limit below the given order, and a pass without a limit, are said.
+contains 'note: the order needs 160.0 MiB, more than --memory 1.0 MiB; the given order needs more than that too' \
+    reorder "$example" --memory 1M
+contains 'more than --memory 162.0 MiB; this pass does not limit memory' reorder "$example" --pass raise --memory 162M
+json reorder "$example" --memory 1M --json -- 'it["memory_limit"] == 1 << 20'
+json reorder "$example" --json -- 'it["memory_limit"] is None'
 lacks 'note:' reorder "$example"
 contains 'note: no line has `start`' reorder "$(dirname "$example")/llama-8b.graph"
 is "$(reorder "$example")" bash -c "'$weft' reorder - <'$example'"

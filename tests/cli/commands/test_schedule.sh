@@ -23,6 +23,9 @@ is '0F0,0SEND_F0,0RECV_B0,0B0
 is '0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0
 1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0' schedule gpipe -n 2 --microbatches 1 --lower --csv --waits
 fails 2 '--waits is for --csv' schedule gpipe --waits
+fails 1 '--waits is for a schedule with sends; --lower adds them' schedule gpipe --csv --waits
+contains 'Sends, receives and collectives are not drawn; --csv lists them.' schedule gpipe --lower
+lacks 'are not drawn' schedule gpipe
 # What is printed can be read, and gives the same.
 for name in gpipe 1f1b interleaved looped-bfs zb1p zbv dualpipev; do
     schedule $name --csv --sharded --late-receives >"$file" || not_so "$name"
@@ -41,7 +44,7 @@ fails 1 'rank 0, action 2 (0B0): it waits for 1B0 of rank 1, which waits for 0F1
 fails 1 'the rank would hold 8, and its memory limit is 7' schedule gpipe --limit 7
 fails 2 'did you mean zbv?' schedule zvb
 fails 2 'dualpipev on 4 ranks needs at least 8 microbatches, not 4' schedule dualpipev --microbatches 4
-fails 2 'give the name of a schedule, or a CSV file' schedule
+fails 2 'give the name of a schedule, such as 1f1b, or a CSV file' schedule
 write '0F0,0B0' '1F0,1B0'
 is "$(schedule "$file" --csv)" bash -c "'$weft' schedule - --csv <'$file'"
 for option in --ranks --chunks --microbatches; do

@@ -79,7 +79,8 @@ static weft_status make_wrong_groups(void *unused)
     WF_TRY(
         weft_tensor_create(model.context, weft_fsdp_gradient_spec(model.group, 0), NULL, &partial));
     params[0].tensor = partial;
-    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, NULL, &other), "partial");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, NULL, &other),
+            "partial on axis 0; weft_tensor_move reduces it");
     weft_fsdp_group_release(&model.group);
     params[0].tensor = params[1].tensor = model.params[0];
     params[1].frozen = true;
@@ -90,7 +91,8 @@ static weft_status make_wrong_groups(void *unused)
     FAILS(weft_fsdp_group_create(model.fsdp, 1, params, &options, &other), WEFT_ERR_NOT_FOUND,
           "tp");
     options = (weft_fsdp_group_options){.struct_size = sizeof options, .replicate = "dp"};
-    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, &options, &other), "also");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, &options, &other),
+            "axis 0 is a shard axis (\"0\") and a replicate axis (\"dp\")");
     options = (weft_fsdp_group_options){.struct_size = sizeof options, .reduce_dtype = "i32"};
     REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, &options, &other), "floats");
     options = (weft_fsdp_group_options){.struct_size = sizeof options, .divide = -1};

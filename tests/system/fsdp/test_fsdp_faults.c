@@ -16,16 +16,12 @@ struct model {
     weft_fsdp_group *groups[2];
 };
 
-/* Two groups of one parameter each; all work is on the default stream, which is complete when a
- * call returns. */
-static weft_status begin(struct model *model)
+/* Two groups of one parameter each. */
+static weft_status make(struct model *model, const weft_fsdp_options *options)
 {
-    const weft_fsdp_options options = {.struct_size = sizeof options, .one_stream = true};
-
-    WF_TRY(weft_init(NULL, &model->context));
     WF_TRY(weft_mesh_parse("dp=3", &model->mesh));
     WF_TRY(weft_spec_parse(model->mesh, "f32[7,3] S(0)", &model->spec));
-    WF_TRY(weft_fsdp_create(model->context, &options, &model->fsdp));
+    WF_TRY(weft_fsdp_create(model->context, options, &model->fsdp));
     for (int i = 0; i < 2; i++) {
         struct elements of = {.which = (uint64_t)i};
         weft_fsdp_param param = {0};
@@ -36,6 +32,15 @@ static weft_status begin(struct model *model)
         WF_TRY(weft_fsdp_group_create(model->fsdp, 1, &param, NULL, &model->groups[i]));
     }
     return WEFT_OK;
+}
+
+/* All work is on the default stream, which is complete when a call returns. */
+static weft_status begin(struct model *model)
+{
+    const weft_fsdp_options options = {.struct_size = sizeof options, .one_stream = true};
+
+    WF_TRY(weft_init(NULL, &model->context));
+    return make(model, &options);
 }
 
 static void release(struct model *model)
@@ -224,6 +229,98 @@ START_TEST(a_rank_that_skips_a_group_is_found)
 }
 END_TEST
 
+/* ---- work that fails on the streams of gathering and reducing ---- */
+
+/* Begin with the other group than ranks 0 and 1, if this is rank 2. */
+static weft_fsdp_group *swapped(const struct model *model, int index)
+{
+    return model->groups[index ^ (weft_rank(model->context) == 2)];
+}
+
+static weft_status reduce_in_order(struct model *model, weft_tensor **gradients)
+{
+    for (int i = 0; i < 2; i++) {
+        WF_TRY(weft_fsdp_gradient_create(model->groups[i], 0, &gradients[i]));
+        WF_TRY(weft_fsdp_reduce_begin(model->groups[i], &gradients[i], 0));
+        WF_TRY(weft_fsdp_reduce_end(model->groups[i]));
+        WF_TRY(weft_fsdp_gradients_clear(model->groups[i]));
+    }
+    return WEFT_OK;
+}
+
+/* The compute stream is the default one, so a wait for it waits on the host. */
+static weft_status swap_groups_and_end(void *unused)
+{
+    weft_fsdp_group_info info = {.struct_size = sizeof info};
+    weft_tensor *gradients[2] = {NULL};
+    struct model model = {0};
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &model.context));
+    WF_TRY(make(&model, NULL));
+    WF_TRY(reduce_in_order(&model, gradients));
+    WF_TRY(weft_fsdp_unshard_begin(swapped(&model, 0), WEFT_FSDP_FORWARD));
+    FAILS(weft_fsdp_unshard_end(swapped(&model, 0)), WEFT_ERR_MISMATCH, "rank 2");
+    HOLDS(weft_fsdp_parameter(swapped(&model, 0), 0) == NULL);
+    WF_TRY(weft_fsdp_group_get(swapped(&model, 0), &info));
+    HOLDS(info.state == WEFT_FSDP_SHARDED && info.bytes_gathered == 0);
+    WF_TRY(weft_fsdp_reduce_begin(swapped(&model, 0), &gradients[0], 0));
+    FAILS(weft_fsdp_reduce_end(swapped(&model, 0)), WEFT_ERR_MISMATCH, "rank 2");
+    HOLDS(weft_fsdp_gradient(swapped(&model, 0), 0) == NULL);
+    for (int i = 0; i < 2; i++)
+        weft_tensor_release(&gradients[i]);
+    return end(&model);
+}
+
+START_TEST(an_end_returns_the_error_of_its_work)
+{
+    ck_assert_msg(weft_threads_run(RANKS, swap_groups_and_end, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
+/* A wait for another compute stream returns before the work has failed. */
+static weft_status swap_groups_and_go_on(void *unused)
+{
+    weft_fsdp_options options = {.struct_size = sizeof options};
+    weft_tensor *gradients[2] = {NULL};
+    weft_stream *compute = NULL;
+    struct model model = {0};
+    weft_status status;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &model.context));
+    WF_TRY(weft_stream_create(model.context, &compute));
+    options.compute = compute;
+    WF_TRY(make(&model, &options));
+    WF_TRY(reduce_in_order(&model, gradients));
+    WF_TRY(weft_fsdp_unshard_begin(swapped(&model, 0), WEFT_FSDP_FORWARD));
+    status = weft_fsdp_unshard_end(swapped(&model, 0));
+    WF_TRY(weft_stream_wait(model.context, compute, WEFT_FOREVER));
+    if (status == WEFT_OK) status = weft_fsdp_reshard(swapped(&model, 0));
+    FAILS(status, WEFT_ERR_MISMATCH, "rank 2");
+    WF_TRY(weft_fsdp_reduce_begin(swapped(&model, 0), &gradients[0], 0));
+    status = weft_fsdp_reduce_end(swapped(&model, 0));
+    WF_TRY(weft_stream_wait(model.context, compute, WEFT_FOREVER));
+    if (status == WEFT_OK) status = weft_fsdp_gradients_clear(swapped(&model, 0));
+    FAILS(status, WEFT_ERR_MISMATCH, "rank 2");
+    WF_TRY(weft_fsdp_gradients_clear(swapped(&model, 0)));
+    for (int i = 0; i < 2; i++) {
+        weft_tensor_release(&gradients[i]);
+        weft_fsdp_group_release(&model.groups[i]);
+    }
+    weft_fsdp_release(&model.fsdp);
+    weft_stream_release(model.context, &compute);
+    return end(&model);
+}
+
+START_TEST(the_call_after_a_wait_returns_the_error_of_work)
+{
+    ck_assert_msg(weft_threads_run(RANKS, swap_groups_and_go_on, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
 /* ---- a rank that ends ---- */
 
 static weft_status results[RANKS];
@@ -293,5 +390,6 @@ END_TEST
 
 SUITE(fsdp_faults, without_memory_on_one_rank_all_get_the_error,
       without_memory_to_reduce_no_rank_waits, without_its_compute_stream_a_group_frees_its_memory,
-      a_rank_that_skips_a_group_is_found, when_a_rank_ends_the_others_do_not_wait_for_it,
-      a_nan_stays_where_it_is)
+      a_rank_that_skips_a_group_is_found, an_end_returns_the_error_of_its_work,
+      the_call_after_a_wait_returns_the_error_of_work,
+      when_a_rank_ends_the_others_do_not_wait_for_it, a_nan_stays_where_it_is)

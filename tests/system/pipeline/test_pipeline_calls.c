@@ -62,10 +62,13 @@ static weft_status refuse_shapes(struct one *one)
     REFUSES(make(one), "set `values` or the callback `shapes`");
     one->options.values = one->values;
     one->values[0].tensors[0].dims = 9;
-    REFUSES(make(one), "output 0 of stage 0 is dtype 11 with 9 dimensions");
+    REFUSES(make(one), "output 0 of stage 0 has 9 dimensions; expected 0 to");
     one->values[0].tensors[0].dims = 2;
+    one->values[0].tensors[1].dtype = 99;
+    REFUSES(make(one), "output 1 of stage 0 has dtype 99; expected a value of enum weft_dtype");
+    one->values[0].tensors[1].dtype = WEFT_DTYPE_I32;
     one->values[0].tensors[1].shape[0] = -3;
-    REFUSES(make(one), "output 1 of stage 0 is i32[-3]");
+    REFUSES(make(one), "output 1 of stage 0 is i32[-3], which has a negative size");
     one->values[0].tensors[1].shape[0] = INT64_MAX;
     REFUSES(make(one), "output 1 of stage 0");
     one->values[0].count = WEFT_PIPELINE_TENSORS + 1;
@@ -116,6 +119,15 @@ static weft_status run_inside(void *user, const weft_pipeline_call *call)
     return weft_pipeline_run(one->pipeline);
 }
 
+static weft_status release_inside(void *user, const weft_pipeline_call *call)
+{
+    struct one *one = user;
+
+    (void)call;
+    weft_pipeline_release(&one->pipeline);
+    return WEFT_OK;
+}
+
 static weft_status change_dtype(void *user, const weft_pipeline_call *call)
 {
     (void)user;
@@ -144,6 +156,11 @@ static weft_status misuse(void *unused)
             "callback has called it");
     REFUSES(weft_pipeline_run(one.pipeline), "an earlier run has failed");
     weft_pipeline_release(&one.pipeline);
+    one.options.forward = release_inside;
+    WF_TRY(make(&one));
+    REFUSES(weft_pipeline_run(one.pipeline),
+            "stage 0, microbatch 0 (0F0): the callback has released the pipeline that runs");
+    HOLDS(one.pipeline == NULL);
     one.options.forward = change_dtype;
     WF_TRY(make(&one));
     FAILS(weft_pipeline_run(one.pipeline), WEFT_ERR_MISMATCH,

@@ -6,6 +6,7 @@
 #include "weft/launch.h"
 
 #include <math.h>
+#include <time.h>
 
 enum { RANKS = 4 };
 
@@ -158,7 +159,7 @@ static weft_status differ(void *unused)
     FAILS(make(&job), WEFT_ERR_INVALID, "loss_scale is not a number");
     job.options.loss_scale = 0;
     if (rank == 3) job.options.reduce = reduce;
-    FAILS(make(&job), WEFT_ERR_MISMATCH, "only one of them has the callback `unshard` or `reduce`");
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "only one has the callback `reduce`");
     job.options.reduce = NULL;
     if (rank == 3) {
         job.options.values = NULL;
@@ -273,6 +274,46 @@ START_TEST(when_a_rank_ends_the_others_do_not_wait_for_it)
 }
 END_TEST
 
+/* ---- a rank that does not run ---- */
+
+static _Atomic int returned, timed_out;
+
+static weft_status run_without_the_last(void *unused)
+{
+    const weft_subcomm_options limits = {.struct_size = sizeof limits,
+                                         .timeout_ns = INT64_C(3000000000)};
+    const struct timespec pause = {.tv_nsec = 1000000};
+    weft_comm *comm = NULL;
+    struct job job = {0};
+
+    (void)unused;
+    WF_TRY(begin(&job, "1f1b"));
+    job.options.user = &job.model;
+    WF_TRY(weft_comm_split(weft_world(job.ctx), 0, 0, &limits, &comm));
+    WF_TRY(weft_pipeline_create(comm, job.schedule, &job.options, &job.pipeline));
+    if (weft_rank(job.ctx) + 1 < RANKS) {
+        weft_status status = weft_pipeline_run(job.pipeline);
+
+        HOLDS(status != WEFT_OK);
+        HOLDS(status != WEFT_ERR_TIMEOUT || strstr(weft_last_error(), "stage ") != NULL);
+        timed_out += status == WEFT_ERR_TIMEOUT;
+        returned++;
+    }
+    while (returned + 1 < RANKS)
+        nanosleep(&pause, NULL);
+    weft_pipeline_release(&job.pipeline);
+    weft_comm_release(&comm);
+    return end(&job);
+}
+
+START_TEST(a_timeout_names_the_action_that_waits)
+{
+    ck_assert_msg(weft_threads_run(RANKS, run_without_the_last, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_int_gt(timed_out, 0);
+}
+END_TEST
+
 /* ---- memory ---- */
 
 static weft_status lack_memory(void *unused)
@@ -306,4 +347,4 @@ END_TEST
 SUITE(pipeline_faults, the_error_of_a_callback_reaches_all_ranks,
       ranks_that_differ_are_found_before_anything_runs,
       a_shape_that_changes_is_an_error_on_all_ranks, when_a_rank_ends_the_others_do_not_wait_for_it,
-      without_memory_on_one_rank_all_get_the_error)
+      a_timeout_names_the_action_that_waits, without_memory_on_one_rank_all_get_the_error)

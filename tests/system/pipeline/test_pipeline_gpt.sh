@@ -45,4 +45,6 @@ done
 fails 1 'is written by one rank' "$weft" run -n 2 "$gpt" --steps 2 --times "$folder/mesh.graph" --for dp=2
 fails 1 '--step is not known' "$gpt" --step 2
 fails 1 '--steps needs a value' "$gpt" --steps
+fails 1 'usage: gpt ' "$gpt" --step 2
+contains 'usage: gpt ' "$gpt" --help
 finish
