@@ -2,6 +2,7 @@
  *
  *     tensor.c   creation, references; properties.c what a tensor tells about itself
  *     local.c    the shards that this process holds: its rank's, or those of all simulated ranks
+ *     agree.c    what the ranks of a collective call pass to it, compared
  *     vacant.c   tensors whose memory comes and goes
  *     dense.c    the elements of a tensor with strides, without gaps
  *     moves.c    moves of tensors
@@ -155,6 +156,22 @@ bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides);
 /* Bytes of the shard without gaps. */
 uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local);
 
+/* ---- agree.c ---- */
+
+/* What this rank passes to a collective call: a tensor or two, or layouts. */
+struct wf_passed {
+    const weft_spec *from, *to;      /* TO NULL: one alone */
+    const char *from_name, *to_name; /* NULL: none, or they may differ */
+};
+
+/* The ranks of both meshes compare what they pass.  STATUS is this rank's result so far.  All of
+ * them get OK or the same error, which names a rank; WEFT_ERR_MISMATCH if they pass different
+ * layouts or names.  A rank outside the meshes gets STATUS. */
+weft_status wf_tensors_agree(weft_context *context, const struct wf_passed *passed,
+                             const char *function, weft_status status) WF_NODISCARD;
+/* Append "NAME: f32[2,3] S(0) on 2", without the name if it is NULL. */
+void wf_layout_add(const weft_spec *spec, const char *name, struct wf_text *out);
+
 /* ---- vacant.c ---- */
 
 /* Make a tensor that has no memory yet.  Calls with it are refused because of CAUSE. */
@@ -215,12 +232,14 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCAR
 /* Both tensors can be used and have one context, and TARGET may be written. */
 weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
                           const char *function) WF_NODISCARD;
-/* As weft_tensor_move, for FUNCTION. */
+/* As weft_tensor_move, for FUNCTION.  STATUS is this rank's result so far: unless it is OK, all
+ * ranks of both meshes get the error. */
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                           const char *function, weft_tensor **out) WF_NODISCARD;
+                           const char *function, weft_status status,
+                           weft_tensor **out) WF_NODISCARD;
 /* TENSOR in the layout SPEC: TENSOR itself with one more reference, or moved. */
 weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                         const char *function, weft_tensor **out) WF_NODISCARD;
+                         const char *function, weft_status status, weft_tensor **out) WF_NODISCARD;
 
 /* ---- copy.c ---- */
 

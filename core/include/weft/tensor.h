@@ -9,6 +9,13 @@
  * has an empty one, and may call everything.  Functions are local unless they are said to be
  * collective: then all ranks of the meshes call them in the same order.
  *
+ * Before weft_tensor_move, weft_tensor_full, weft_tensor_compare and weft_tensor_print_full do
+ * anything, the ranks of the meshes compare the layouts that they pass, and of the last two
+ * functions also the names.  If they differ, all ranks get WEFT_ERR_MISMATCH; if an argument of one
+ * rank is invalid, all ranks get its error.  Both name the rank.  A rank that passes no tensor that
+ * can be used cannot tell the others: it alone gets the error, and they wait until their time
+ * limit. A rank that passes one of two tells the ranks of that one's mesh.
+ *
  * A context with simulated ranks (context.h) holds the shards of all ranks, and one weft_tensor has
  * them all.  "This rank's shard" is then: of weft_tensor_memory, weft_tensor_strides and
  * weft_tensor_shard, that of rank 0; of functions that set elements, the shards of all ranks; of
