@@ -1,6 +1,7 @@
 /* moves.c - moves of tensors, by the carrier of their context.
  *
- * A tensor with gaps is copied to memory without gaps before its move, or from it afterwards. */
+ * A tensor with gaps is copied to memory without gaps before its move, or from it afterwards; so is
+ * a tensor that its target overlaps. */
 #include "tensor.h"
 
 weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
@@ -10,7 +11,8 @@ weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
         return wf_tensor_check(tensor, function, "tensor");
     if (target == NULL || !wf_tensor_is_usable(target))
         return wf_tensor_check(target, function, "target");
-    if (target->is_read_only) return wf_tensor_check_writable(target, function);
+    if (target->is_read_only)
+        return wf_tensor_fail(target, wf_fail(WEFT_ERR_INVALID, "target is read-only"), function);
     if (tensor->context == target->context) return WEFT_OK;
     return wf_tensor_fail(tensor, wf_fail(WEFT_ERR_INVALID, "target belongs to another context"),
                           function);
@@ -18,21 +20,18 @@ weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
 
 /* ---- one tensor ---- */
 
-/* The move if TENSOR or TARGET has gaps. */
-static weft_status move_gaps(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
-                             weft_work **work, const char *function)
+/* The move if TENSOR or TARGET has gaps, or if they overlap. */
+static weft_status move_copied(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
+                               weft_work **work, const char *function)
 {
     weft_context *context = tensor->context;
     const struct wf_carrier *carrier = wf_carrier_of(context);
     weft_move_item item = {NULL, tensor->spec, NULL, target->spec, NULL};
-    void *from = NULL;
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, function));
-    status = wf_dense_pack(tensor, stream, &from);
-    if (status == WEFT_OK) status = wf_dense_begin(target, stream, &item.target);
+    status = wf_pair_pack(tensor, target, stream, &item.source, &item.target);
     if (status != WEFT_OK) return carrier->give_up(context, status, function);
-    item.source = from;
     WF_TRY(carrier->move(context, &item, stream, target->is_dense ? work : NULL, function));
     if (target->is_dense) return WEFT_OK;
     WF_TRY(wf_dense_unpack(target, stream));
@@ -47,11 +46,11 @@ static weft_status move_pair(weft_tensor *tensor, weft_tensor *target, weft_stre
 
     wf_tensor_use(tensor, stream);
     wf_tensor_use(target, stream);
-    if (tensor->is_dense && target->is_dense)
+    if (wf_pair_is_direct(tensor, target))
         status =
             wf_carrier_of(tensor->context)->move(tensor->context, &item, stream, work, function);
     else
-        status = move_gaps(tensor, target, stream, work, function);
+        status = move_copied(tensor, target, stream, work, function);
     return wf_tensor_fail(tensor, status, function);
 }
 

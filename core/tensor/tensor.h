@@ -50,14 +50,16 @@ struct weft_tensor {
     weft_context *context;
     weft_spec *spec;
     void *held;        /* what a carrier takes, of a tensor without gaps */
+    uintptr_t end;     /* of HELD; 0: there is no memory, or ranks are simulated */
     weft_tensor *base; /* whose memory this view uses; NULL: not a view */
     bool is_dense;     /* all its shards here are */
     bool is_read_only;
     bool is_grouped;    /* it is a parameter of a weft_fsdp_group */
     bool releases_each; /* RELEASE is called for each rank's memory */
     _Atomic uint32_t references;
-    struct wf_tensor_list *last_list; /* that begins with this tensor; NULL: none yet */
     weft_stream *stream; /* of the last work that was posted; the memory is freed after it */
+
+    struct wf_tensor_list *last_list; /* that begins with this tensor; NULL: none yet */
 
     struct wf_dependent dependent; /* of the world communicator */
     char ended[WF_CAUSE];
@@ -188,6 +190,21 @@ void wf_tensor_retire(weft_tensor **tensor, const char *cause);
 
 /* ---- dense.c ---- */
 
+/* True if carriers move TENSOR to TARGET from memory to memory: none has gaps, and their memory
+ * begins at the same address or does not overlap.  Else one of them is copied.  The carrier of
+ * simulated ranks copes with overlap itself. */
+static inline bool wf_pair_is_direct(const weft_tensor *tensor, const weft_tensor *target)
+{
+    uintptr_t from = (uintptr_t)tensor->held, to = (uintptr_t)target->held;
+
+    return tensor->is_dense && target->is_dense &&
+           (from == to || from >= target->end || to >= tensor->end);
+}
+/* Set *FROM and *TO to the memory without gaps for a move that is not direct: copies of the
+ * elements that TARGET's would overlap.  After the move, wf_dense_unpack follows. */
+weft_status wf_pair_pack(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
+                         const void **from, void **to) WF_NODISCARD;
+
 /* Set *OUT to the elements of LOCAL without gaps: its memory, or a copy that is posted to STREAM.
  * The copy is valid until the next call with TENSOR. */
 weft_status wf_local_pack(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
@@ -199,9 +216,7 @@ weft_status wf_local_begin(weft_tensor *tensor, struct wf_local *local, weft_str
 /* Copy that memory to the shard; nothing to do if it is the shard's own. */
 weft_status wf_local_unpack(weft_tensor *tensor, struct wf_local *local,
                             weft_stream *stream) WF_NODISCARD;
-/* The same for all shards here; *OUT is what a carrier takes. */
-weft_status wf_dense_pack(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
-weft_status wf_dense_begin(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
+/* The same for all shards here. */
 weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream) WF_NODISCARD;
 /* Work on STREAM for FUNCTION begins after the work on the stream that has used DENSE before. */
 weft_status wf_dense_follow(const weft_tensor *tensor, struct wf_dense *dense, weft_stream *stream,
@@ -294,6 +309,11 @@ struct wf_figures {
 
 void wf_figures_choose(struct wf_figures *figures, uint32_t dtype, const char *elements,
                        int64_t count);
+/* VALUE as text for messages, with as many digits as it takes to tell it from other numbers. */
+struct wf_exact {
+    char text[32];
+};
+struct wf_exact wf_exact(double value);
 enum { WF_FIGURE_BYTES = 160 };
 void wf_figure_print(const struct wf_figures *figures, const void *element,
                      char out[WF_FIGURE_BYTES]);

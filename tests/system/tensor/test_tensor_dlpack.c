@@ -153,7 +153,7 @@ END_TEST
 
 START_TEST(read_only_memory_is_not_written)
 {
-    static const char what[] = "the tensor is read-only";
+    static const char what[] = " is read-only";
     float values[16] = {1, 2};
     int64_t shape[] = {2, 3}, strides[] = {0, 1};
     weft_random random = {0, 0};
@@ -173,7 +173,10 @@ START_TEST(read_only_memory_is_not_written)
     REFUSED(weft_tensor_to_dlpack_unversioned(tensor, NULL, &older), what);
     ck_assert_int_eq(weft_tensor_move(tensor, rows, NULL, &copy), WEFT_OK);
     ck_assert(((float *)weft_tensor_memory(copy))[4] == 2);
-    REFUSED(weft_tensor_move_into(copy, tensor, NULL, NULL), what);
+    REFUSED(weft_tensor_move_into(copy, tensor, NULL, NULL), "target is read-only");
+    REFUSED(weft_tensors_move_into(2, (weft_tensor *[]){tensor, copy},
+                                   (weft_tensor *[]){copy, tensor}, NULL, NULL),
+            "weft_tensors_move_into: pair 1: target is read-only");
     ck_assert_int_eq(weft_tensor_to_dlpack(view, NULL, &shared), WEFT_OK);
     ck_assert_uint_eq(shared->flags, WEFT_DL_READ_ONLY);
     shared->deleter(shared);
