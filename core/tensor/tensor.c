@@ -206,6 +206,22 @@ static weft_status agree_on_tensor(weft_context *context, const weft_spec *spec,
     return status;
 }
 
+/* Options about the caller's memory are not set. */
+static weft_status check_creation(const weft_tensor_options *options)
+{
+    const char *name = options->strides != NULL   ? "strides"
+                       : options->release != NULL ? "release"
+                       : options->shape != NULL   ? "shape"
+                       : options->ranks != NULL   ? "ranks"
+                                                  : NULL;
+
+    if (name == NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "weft_tensor_create: weft_tensor_options.%s is set, but it is about memory of "
+                   "the caller (weft_tensor_wrap)",
+                   name);
+}
+
 weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                                const weft_tensor_options *options, weft_tensor **out)
 {
@@ -215,6 +231,7 @@ weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
 
     WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
                          "weft_tensor_create"));
+    WF_TRY(check_creation(&wanted));
     if (out == NULL) return wf_fail_null("weft_tensor_create", "out");
     WF_TRY(check_arguments(context, spec, "weft_tensor_create"));
     status = wf_tensor_make(context, spec, wanted.name, NULL, "weft_tensor_create", &tensor);
@@ -337,6 +354,12 @@ static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *w
         struct wf_local *local = &tensor->locals[i];
         bool is_other = tensor->context->is_simulated && local->rank != wrapping->rank;
 
+        if (options->ranks == NULL && is_other && local->shard.elements > 0)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "ranks are simulated and memory is that of rank %d alone, but the shard "
+                           "of rank %d has %lld elements; weft_tensor_options.ranks takes the "
+                           "memory of every rank",
+                           wrapping->rank, local->rank, (long long)local->shard.elements);
         if (options->ranks != NULL)
             WF_TRY(set_memory(tensor, local, &options->ranks[local->rank]));
         else
