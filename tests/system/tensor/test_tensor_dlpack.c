@@ -151,6 +151,27 @@ START_TEST(memory_of_another_library_is_released_once)
 }
 END_TEST
 
+/* The context ends first: memory of the other library is given back, and an exported shard still
+ * has to be deleted. */
+START_TEST(what_is_shared_may_outlive_the_context)
+{
+    float values[16] = {1, 2};
+    int64_t shape[] = {2, 3};
+    weft_dl_versioned managed = foreign(values, shape, NULL), *shared = NULL;
+    weft_tensor *tensor = NULL;
+
+    begin("f32[2,3] R");
+    ck_assert_int_eq(weft_tensor_from_dlpack(context, rows, &managed, NULL, &tensor), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_to_dlpack(tensor, NULL, &shared), WEFT_OK);
+    end();
+    ck_assert_int_eq(deleted, 1);
+    REFUSED(weft_tensor_fill(tensor, 1, NULL), "the context was released");
+    weft_tensor_release(&tensor);
+    shared->deleter(shared);
+    ck_assert_int_eq(deleted, 1);
+}
+END_TEST
+
 START_TEST(read_only_memory_is_not_written)
 {
     static const char what[] = " is read-only";
@@ -282,5 +303,6 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 SUITE(tensor_dlpack, dtypes_have_dlpack_forms, a_shard_is_exported_and_imported,
-      memory_of_another_library_is_released_once, read_only_memory_is_not_written,
-      what_does_not_fit_is_refused, every_dtype_travels, every_allocation_may_fail)
+      memory_of_another_library_is_released_once, what_is_shared_may_outlive_the_context,
+      read_only_memory_is_not_written, what_does_not_fit_is_refused, every_dtype_travels,
+      every_allocation_may_fail)
