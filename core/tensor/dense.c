@@ -47,18 +47,23 @@ weft_status wf_dense_follow(const weft_tensor *tensor, struct wf_dense *dense, w
 
 static const char copying[] = "the copy without gaps"; /* in messages */
 
-static weft_status prepare(const weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
-                           bool packs)
+static weft_status make_parts(const weft_tensor *tensor, struct wf_local *local,
+                              weft_stream *stream, bool packs)
 {
     struct wf_dense *dense = &local->dense;
     void **list = packs ? &dense->packer : &dense->unpacker;
 
     if (dense->memory == NULL)
-        WF_TRY(wf_fail_named(wf_memory_take(tensor->context, wf_local_bytes(tensor, local), stream,
-                                            copying, &dense->memory),
-                             copying));
+        WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, local), stream, copying,
+                              &dense->memory));
     if (*list == NULL) WF_TRY(make_list(tensor, local, packs, list));
     return wf_dense_follow(tensor, dense, stream, copying);
+}
+
+static weft_status prepare(const weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                           bool packs)
+{
+    return wf_fail_named(make_parts(tensor, local, stream, packs), copying);
 }
 
 static weft_status copy_local(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
