@@ -4,11 +4,12 @@
 
 #include <string.h>
 
-/* Copy GIVEN, of SIZE bytes with its struct_size of HEAD bytes, to OUT, of BYTES. */
+/* Copy GIVEN, of SIZE bytes with its struct_size of HEAD bytes, to OUT, of BYTES.  The size of a
+ * struct is a multiple of the alignment of its fields: another size would cut a field. */
 static weft_status read_options(const char *name, const void *given, size_t size, size_t head,
                                 void *out, size_t bytes)
 {
-    if (size < head || size > 65536)
+    if (size < head || size > 65536 || size % head != 0)
         return wf_fail(WEFT_ERR_INVALID, "%s.struct_size is %zu; set it to sizeof(%s)", name, size,
                        name);
     for (size_t i = bytes; i < size; i++)

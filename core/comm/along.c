@@ -8,7 +8,9 @@
 
 void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_t bytes)
 {
-    if (comm == comm->context->world)
+    if (comm->context->is_simulated)
+        snprintf(out, bytes, "simulate more (WEFT_SIMULATED_RANKS=%d)", needed);
+    else if (comm == comm->context->world)
         snprintf(out, bytes, "start more (`weft run -n %d`)", needed);
     else
         snprintf(out, bytes, "use a larger communicator");

@@ -141,7 +141,8 @@ static weft_status list_pieces(struct wf_save *save)
         int32_t replicas, replica;
         size_t before = save->pieces.count;
         void *memory = NULL;
-        WF_TRY(wf_tensor_in(given, save->specs[i], stream, save->function, &save->tensors[i]));
+        WF_TRY(wf_tensor_in(given, save->specs[i], stream, save->function, WEFT_OK,
+                            &save->tensors[i]));
         weft_tensor_release(&given);
         count_replicas(save, save->specs[i], &replicas, &replica);
         WF_TRY(wf_pieces_add(&save->pieces, save->specs[i], i, replicas, replica));

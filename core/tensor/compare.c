@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+static const char what[] = "weft_tensor_compare";
+
 /* The result of some ranks.  GLOBAL is the number of the element in the whole tensor. */
 struct finding {
     int32_t ranks; /* that compared */
@@ -125,20 +127,18 @@ static weft_status compare_locals(weft_tensor *first, weft_tensor *second, const
     return WEFT_OK;
 }
 
-/* Move both tensors to the layout of FIRST without partials, and compare them. */
-static weft_status compare_here(weft_tensor *first, weft_tensor *second, weft_stream *stream,
-                                const char *function, struct finding *found)
+/* Move both tensors to SPEC, the layout of FIRST without partials, and compare them.  A rank may be
+ * in one of the meshes alone, so every rank takes part in both moves, also after a failure. */
+static weft_status compare_here(weft_tensor *first, weft_tensor *second, const weft_spec *spec,
+                                weft_stream *stream, struct finding *found)
 {
     weft_tensor *a = NULL, *b = NULL;
-    weft_spec *spec = NULL;
-    weft_status status = weft_spec_gradient(first->spec, &spec);
+    weft_status status = wf_tensor_in(first, spec, stream, what, WEFT_OK, &a);
 
-    if (status == WEFT_OK) status = wf_tensor_in(first, spec, stream, function, &a);
-    if (status == WEFT_OK) status = wf_tensor_in(second, spec, stream, function, &b);
+    status = wf_tensor_in(second, spec, stream, what, status, &b);
     if (status == WEFT_OK) status = compare_locals(a, b, second->spec->layout.mesh, stream, found);
     weft_tensor_release(&a);
     weft_tensor_release(&b);
-    weft_spec_release(&spec);
     return status;
 }
 
@@ -187,21 +187,53 @@ static weft_status check_pair(const weft_tensor *first, const weft_tensor *secon
     return WEFT_OK;
 }
 
-weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second, weft_stream *stream,
-                                weft_difference_info *out)
+static weft_status check_call(const weft_tensor *first, const weft_tensor *second,
+                              weft_stream *stream, const weft_difference_info *out)
 {
-    static const char what[] = "weft_tensor_compare";
-    weft_difference_info info = {0};
-    struct finding found = {0};
-    struct wf_gathered got = {0};
-    weft_status status;
-
     WF_TRY(wf_tensor_check(first, what, "first"));
     WF_TRY(wf_tensor_check(second, what, "second"));
     if (out == NULL) return wf_fail_null(what, "out");
+    WF_TRY(wf_fail_named(wf_info_check("weft_difference_info", out), what));
     WF_TRY(wf_stream_check(first->context, stream, what));
-    WF_TRY(wf_tensor_fail(first, check_pair(first, second), what));
-    status = compare_here(first, second, stream, what, &found);
+    return wf_tensor_fail(first, check_pair(first, second), what);
+}
+
+/* The ranks compare what they pass.  A rank without one of the tensors knows the ranks of the other
+ * one's mesh alone; without both it knows none. */
+static weft_status agree_on_call(const weft_tensor *first, const weft_tensor *second,
+                                 weft_status status)
+{
+    bool has_first = first != NULL && wf_tensor_is_usable(first);
+    bool has_second = second != NULL && wf_tensor_is_usable(second);
+    const weft_tensor *one = has_first ? first : second;
+    const weft_tensor *other = has_first && has_second ? second : one;
+
+    if (!has_first && !has_second) return status;
+    return wf_tensors_agree(
+        one->context,
+        &(struct wf_passed){
+            .from = one->spec, .to = other->spec, .from_name = one->name, .to_name = other->name},
+        what, status);
+}
+
+weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second, weft_stream *stream,
+                                weft_difference_info *out)
+{
+    weft_difference_info info = {0};
+    struct finding found = {0};
+    struct wf_gathered got = {0};
+    weft_spec *spec = NULL;
+    weft_status status;
+
+    status = check_call(first, second, stream, out);
+    if (status == WEFT_OK) status = weft_spec_gradient(first->spec, &spec);
+    status = agree_on_call(first, second, status);
+    if (status != WEFT_OK) {
+        weft_spec_release(&spec);
+        return status;
+    }
+    status = compare_here(first, second, spec, stream, &found);
+    weft_spec_release(&spec);
     status = wf_carrier_of(first->context)
                  ->agree(first->context, first->spec, second->spec, what, status,
                          (weft_blob){&found, sizeof found}, &got);

@@ -131,6 +131,20 @@ void wf_local_unread(const weft_tensor *tensor, const struct wf_local *local, vo
 
 /* ---- fill ---- */
 
+/* DTYPE, an integer or bool, does not have VALUE. */
+static weft_status refuse_value(uint32_t dtype, double value, double begin, double end)
+{
+    const char *name = weft_dtype_name((enum weft_dtype)dtype);
+    struct wf_exact given = wf_exact(value);
+
+    if (end > 0x1p53)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "value is %s; expected an integer from %s to 2^%d - 1, for %s", given.text,
+                       begin < 0 ? "-2^63" : "0", begin < 0 ? 63 : 64, name);
+    return wf_fail(WEFT_ERR_INVALID, "value is %s; expected an integer from %.0f to %.0f, for %s",
+                   given.text, begin, end - 1, name);
+}
+
 /* VALUE as an element of DTYPE. */
 static weft_status make_element(uint32_t dtype, double value, void *out)
 {
@@ -142,9 +156,7 @@ static weft_status make_element(uint32_t dtype, double value, void *out)
 
     if (!is_float) {
         if (!(value >= begin && value < end && trunc(value) == value))
-            return wf_fail(WEFT_ERR_INVALID,
-                           "value is %g; expected an integer from %g to %g, for %s", value, begin,
-                           end - 1, weft_dtype_name((enum weft_dtype)dtype));
+            return refuse_value(dtype, value, begin, end);
         number.integer = value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
     }
     wf_number_store(dtype, number, out);

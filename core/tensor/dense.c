@@ -1,7 +1,8 @@
 /* dense.c - the elements of a shard with strides, copied to memory without gaps and back.
  *
- * Moves take memory without gaps.  The copy and the lists of regions stay with the shard, so that
- * later moves allocate nothing. */
+ * Moves take memory without gaps, which does not overlap.  A tensor without gaps is copied if its
+ * target overlaps it; with gaps in either of them, the copy that this needs also parts them.  The
+ * copy and the lists of regions stay with the shard, so that later moves allocate nothing. */
 #include "tensor.h"
 
 #include "exec/host/host.h"
@@ -44,30 +45,43 @@ weft_status wf_dense_follow(const weft_tensor *tensor, struct wf_dense *dense, w
     return WEFT_OK;
 }
 
-static weft_status prepare(const weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
-                           bool packs)
+static const char copying[] = "the copy without gaps"; /* in messages */
+
+static weft_status make_parts(const weft_tensor *tensor, struct wf_local *local,
+                              weft_stream *stream, bool packs)
 {
     struct wf_dense *dense = &local->dense;
     void **list = packs ? &dense->packer : &dense->unpacker;
 
     if (dense->memory == NULL)
-        WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, local), stream,
-                              "weft_tensor_move", &dense->memory));
+        WF_TRY(wf_memory_take(tensor->context, wf_local_bytes(tensor, local), stream, copying,
+                              &dense->memory));
     if (*list == NULL) WF_TRY(make_list(tensor, local, packs, list));
-    return wf_dense_follow(tensor, dense, stream, "weft_tensor_move");
+    return wf_dense_follow(tensor, dense, stream, copying);
+}
+
+static weft_status prepare(const weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                           bool packs)
+{
+    return wf_fail_named(make_parts(tensor, local, stream, packs), copying);
+}
+
+static weft_status copy_local(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
+                              void **out)
+{
+    const void *source = local->memory;
+
+    WF_TRY(prepare(tensor, local, stream, true));
+    *out = local->dense.memory;
+    return wf_kernels_of(tensor->context)
+        ->regions_copy(local->dense.packer, &source, &local->dense.memory, stream);
 }
 
 weft_status wf_local_pack(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
                           void **out)
 {
-    const void *source = local->memory;
-
     *out = local->memory;
-    if (local->is_dense) return WEFT_OK;
-    WF_TRY(prepare(tensor, local, stream, true));
-    *out = local->dense.memory;
-    return wf_kernels_of(tensor->context)
-        ->regions_copy(local->dense.packer, &source, &local->dense.memory, stream);
+    return local->is_dense ? WEFT_OK : copy_local(tensor, local, stream, out);
 }
 
 weft_status wf_local_begin(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
@@ -109,16 +123,18 @@ static weft_status for_each(weft_tensor *tensor, weft_stream *stream, void **out
     return WEFT_OK;
 }
 
-weft_status wf_dense_pack(weft_tensor *tensor, weft_stream *stream, void **out)
+weft_status wf_pair_pack(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
+                         const void **from, void **to)
 {
-    *out = tensor->held;
-    return tensor->is_dense ? WEFT_OK : for_each(tensor, stream, out, wf_local_pack);
-}
+    void *packed = tensor->held;
 
-weft_status wf_dense_begin(weft_tensor *tensor, weft_stream *stream, void **out)
-{
-    *out = tensor->held;
-    return tensor->is_dense ? WEFT_OK : for_each(tensor, stream, out, wf_local_begin);
+    *to = target->held;
+    if (!tensor->is_dense)
+        WF_TRY(for_each(tensor, stream, &packed, wf_local_pack));
+    else if (target->is_dense)
+        WF_TRY(copy_local(tensor, &tensor->own, stream, &packed));
+    *from = packed;
+    return target->is_dense ? WEFT_OK : for_each(target, stream, to, wf_local_begin);
 }
 
 weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream)

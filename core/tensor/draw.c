@@ -8,16 +8,76 @@
 #include "base/number.h"
 #include "exec/host/host.h"
 
+#include <float.h>
 #include <math.h>
 
 enum { BLOCK = 65536 }; /* bytes */
 
 /* ---- what may be drawn ---- */
 
+/* The dtype of a number, or of a part of a complex number. */
+static uint32_t part_of(uint32_t dtype)
+{
+    return dtype == WEFT_DTYPE_C64    ? WEFT_DTYPE_F32
+           : dtype == WEFT_DTYPE_C128 ? WEFT_DTYPE_F64
+                                      : dtype;
+}
+
+/* The largest finite number of DTYPE, a float. */
+static double largest_of(uint32_t dtype)
+{
+    switch (part_of(dtype)) {
+    case WEFT_DTYPE_F8E4M3:
+        return 448;
+    case WEFT_DTYPE_F8E5M2:
+        return 57344;
+    case WEFT_DTYPE_F16:
+        return 65504;
+    case WEFT_DTYPE_BF16:
+        return 0x1.fep127;
+    case WEFT_DTYPE_F32:
+        return FLT_MAX;
+    default:
+        return DBL_MAX;
+    }
+}
+
 static weft_status check_number(const char *name, double value)
 {
     if (isfinite(value)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID, "%s is %g; expected a finite number", name, value);
+}
+
+/* VALUE is finite, and the dtype of DRAW reaches it. */
+static weft_status check_reach(const struct cpu_draw *draw, const char *name, double value)
+{
+    double largest = largest_of(draw->dtype);
+    struct wf_exact given, end;
+
+    WF_TRY(check_number(name, value));
+    if (fabs(value) <= largest) return WEFT_OK;
+    given = wf_exact(value);
+    end = wf_exact(largest);
+    return wf_fail(WEFT_ERR_INVALID, "%s is %s, but %s holds -%s to %s", name, given.text,
+                   plug_dtype_name(draw->dtype), end.text, end.text);
+}
+
+/* The distance of two values of a uniform draw is a normal number of the dtype that computes it. */
+static weft_status check_unit(const struct cpu_draw *draw, const struct cpu_sampler *sampler)
+{
+    bool wide = part_of(draw->dtype) == WEFT_DTYPE_F64;
+    double unit = wide ? sampler->unit : (double)sampler->range.unit;
+
+    if (!isfinite(unit))
+        return wf_fail(WEFT_ERR_INVALID, "the distance from %s to %s is not a number of %s",
+                       wf_exact(draw->low).text, wf_exact(draw->high).text,
+                       plug_dtype_name(draw->dtype));
+    if (unit >= (wide ? DBL_MIN : (double)FLT_MIN)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "the distance from %s to %s is too small: %s, in which %s is drawn, cannot "
+                   "divide it",
+                   wf_exact(draw->low).text, wf_exact(draw->high).text, wide ? "f64" : "f32",
+                   plug_dtype_name(draw->dtype));
 }
 
 static weft_status check_limits(const struct cpu_draw *draw)
@@ -28,27 +88,16 @@ static weft_status check_limits(const struct cpu_draw *draw)
     WF_TRY(check_number("low", draw->low));
     WF_TRY(check_number("high", draw->high));
     if (draw->low > draw->high || (open && draw->low >= draw->high))
-        return wf_fail(WEFT_ERR_INVALID, "low is %g and high is %g; expected low %s high",
-                       draw->low, draw->high, open ? "<" : "<=");
+        return wf_fail(WEFT_ERR_INVALID, "low is %s and high is %s; expected low %s high",
+                       wf_exact(draw->low).text, wf_exact(draw->high).text, open ? "<" : "<=");
+    if (open) WF_TRY(check_reach(draw, "low", draw->low));
+    if (open) WF_TRY(check_reach(draw, "high", draw->high));
     cpu_sampler_set(&sampler, &cpu_kernels_base, draw);
     if (sampler.first > sampler.last)
-        return wf_fail(WEFT_ERR_INVALID, "%s has no number from %g to %g",
-                       plug_dtype_name(draw->dtype), draw->low, draw->high);
-    if (!isfinite(sampler.unit) ||
-        (wf_dtype_bytes(draw->dtype) < 8 && !isfinite(sampler.range.unit)))
-        return wf_fail(WEFT_ERR_INVALID, "the distance from %g to %g is not a number of %s",
-                       draw->low, draw->high, plug_dtype_name(draw->dtype));
-    return WEFT_OK;
-}
-
-/* Numbers of f64 are drawn in f64, others in f32. */
-static weft_status check_f32(const struct cpu_draw *draw, const char *name, double value)
-{
-    bool wide = draw->dtype == WEFT_DTYPE_F64 || draw->dtype == WEFT_DTYPE_C128;
-
-    if (wide || isfinite((float)value)) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s is %g, but %s is drawn in f32, which ends at 3.4e+38",
-                   name, value, plug_dtype_name(draw->dtype));
+        return wf_fail(WEFT_ERR_INVALID, "%s has no number from %s to %s",
+                       plug_dtype_name(draw->dtype), wf_exact(draw->low).text,
+                       wf_exact(draw->high).text);
+    return open ? check_unit(draw, &sampler) : WEFT_OK;
 }
 
 static weft_status check_normal(const struct cpu_draw *draw)
@@ -58,17 +107,22 @@ static weft_status check_normal(const struct cpu_draw *draw)
     WF_TRY(check_number("mean", draw->mean));
     WF_TRY(check_number("deviation", draw->deviation));
     if (draw->deviation < 0 || (truncated && draw->deviation == 0))
-        return wf_fail(WEFT_ERR_INVALID, "deviation is %g; expected a %s number", draw->deviation,
-                       truncated ? "positive" : "non-negative");
+        return wf_fail(WEFT_ERR_INVALID, "deviation is %s; expected a %s number",
+                       wf_exact(draw->deviation).text, truncated ? "positive" : "non-negative");
     if (truncated) return check_limits(draw);
-    WF_TRY(check_f32(draw, "mean", draw->mean));
-    return check_f32(draw, "deviation", draw->deviation);
+    WF_TRY(check_reach(draw, "mean", draw->mean));
+    return check_reach(draw, "deviation", draw->deviation);
 }
 
-static weft_status check_probability(double probability)
+static weft_status check_probability(const struct cpu_draw *draw)
 {
-    if (probability >= 0 && probability <= 1) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "probability is %g; expected 0 to 1", probability);
+    double probability = draw->probability;
+
+    if (!(probability >= 0 && probability <= 1))
+        return wf_fail(WEFT_ERR_INVALID, "probability is %s; expected 0 to 1",
+                       wf_exact(probability).text);
+    if (draw->distribution != CPU_DROPOUT || probability == 1) return WEFT_OK;
+    return check_reach(draw, "1 / (1 - probability)", 1 / (1 - probability));
 }
 
 static weft_status check_dtype(const struct cpu_draw *draw)
@@ -98,7 +152,7 @@ static weft_status check_draw(const struct cpu_draw *draw)
         return check_normal(draw);
     case CPU_BERNOULLI:
     case CPU_DROPOUT:
-        return check_probability(draw->probability);
+        return check_probability(draw);
     default:
         return WEFT_OK;
     }

@@ -242,3 +242,14 @@ void wf_figure_print(const struct wf_figures *figures, const void *element,
         snprintf(text, sizeof text, "%llu", (unsigned long long)number.integer);
     snprintf(out, WF_FIGURE_BYTES, "%*s", figures->re.left, text);
 }
+
+struct wf_exact wf_exact(double value)
+{
+    struct wf_exact out;
+
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(out.text, sizeof out.text, "%.*g", digits, value);
+        if (strtod(out.text, NULL) == value) break;
+    }
+    return out;
+}

@@ -5,6 +5,7 @@
  * name stay: comparing the pointers suffices. */
 #include "tensor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char what[] = "weft_tensors_move_into";
@@ -60,28 +61,28 @@ static bool is_same(const struct wf_tensor_list *list, const weft_context *conte
            memcmp(list->targets, targets, count * sizeof(weft_tensor *)) == 0;
 }
 
-/* Give *ITEM, the move of TENSOR to TARGET, memory without gaps. */
+/* Give *ITEM, the move of TENSOR to TARGET, memory without gaps and overlap. */
 static weft_status set_dense(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
                              weft_move_item *item)
 {
-    void *from = NULL;
-    weft_status status = wf_dense_pack(tensor, stream, &from);
+    weft_status status = wf_pair_pack(tensor, target, stream, &item->source, &item->target);
 
-    if (status == WEFT_OK) status = wf_dense_begin(target, stream, &item->target);
-    if (status != WEFT_OK)
-        return wf_carrier_of(tensor->context)->give_up(tensor->context, status, what);
-    item->source = from;
-    return WEFT_OK;
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_carrier_of(tensor->context)->give_up(tensor->context, status, what);
 }
 
-/* Tensor INDEX and its target can be used, and belong to CONTEXT. */
+/* Pair INDEX of the list can be used, and belongs to CONTEXT. */
 static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *target, uint32_t index,
                               const weft_context *context)
 {
-    WF_TRY(wf_pair_check(tensor, target, what));
-    if (tensor->context == context) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s: tensor %u belongs to another context than tensor 0", what,
-                   index);
+    weft_status status = wf_pair_check(tensor, target, what);
+    char about[32];
+
+    if (status == WEFT_OK && tensor->context != context)
+        status = wf_fail(WEFT_ERR_INVALID, "tensor belongs to another context than tensor 0");
+    if (status == WEFT_OK) return WEFT_OK;
+    snprintf(about, sizeof about, "pair %u", index);
+    return wf_fail_about(status, what, about);
 }
 
 /* Write the moves to LIST.  *DENSE: no target has gaps. */
@@ -104,7 +105,7 @@ static weft_status set_items(struct wf_tensor_list *list, uint32_t count,
         list->tensors[i] = tensor;
         list->targets[i] = target;
         *dense = *dense && target->is_dense;
-        if (tensor->is_dense && target->is_dense) continue;
+        if (wf_pair_is_direct(tensor, target)) continue;
         all = false;
         WF_TRY(set_dense(tensor, target, stream, item));
     }
@@ -152,7 +153,7 @@ weft_status weft_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
     if (tensors == NULL) return wf_fail_null(what, "tensors");
     if (targets == NULL) return wf_fail_null(what, "targets");
     if (count == 0) return wf_fail(WEFT_ERR_INVALID, "%s: count is 0; expected at least 1", what);
-    WF_TRY(wf_pair_check(tensors[0], targets[0], what));
+    WF_TRY(check_pair(tensors[0], targets[0], 0, tensors[0] != NULL ? tensors[0]->context : NULL));
     WF_TRY(wf_stream_check(tensors[0]->context, stream, what));
     WF_TRY(reserve(tensors[0], count));
     status = move_list(count, tensors, targets, stream, work);

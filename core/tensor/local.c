@@ -93,6 +93,9 @@ void wf_locals_finish(weft_tensor *tensor)
     tensor->is_dense = true;
     for (int32_t i = 0; i < tensor->local_count; i++)
         tensor->is_dense = tensor->is_dense && tensor->locals[i].is_dense;
+    tensor->end = 0;
+    if (tensor->own.memory != NULL)
+        tensor->end = (uintptr_t)tensor->own.memory + wf_local_bytes(tensor, &tensor->own);
     tensor->held = tensor->list != NULL ? (void *)tensor->list : tensor->own.memory;
     for (int32_t i = 0; tensor->list != NULL && i < mesh->size; i++) {
         int32_t rank = weft_mesh_rank_at(mesh, i);

@@ -1,10 +1,8 @@
 /* moves.c - moves of tensors, by the carrier of their context.
  *
- * A tensor with gaps is copied to memory without gaps before its move, or from it afterwards. */
+ * A tensor with gaps is copied to memory without gaps before its move, or from it afterwards; so is
+ * a tensor that its target overlaps. */
 #include "tensor.h"
-
-#include <stdio.h>
-#include <string.h>
 
 weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
                           const char *function)
@@ -13,7 +11,8 @@ weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
         return wf_tensor_check(tensor, function, "tensor");
     if (target == NULL || !wf_tensor_is_usable(target))
         return wf_tensor_check(target, function, "target");
-    if (target->is_read_only) return wf_tensor_check_writable(target, function);
+    if (target->is_read_only)
+        return wf_tensor_fail(target, wf_fail(WEFT_ERR_INVALID, "target is read-only"), function);
     if (tensor->context == target->context) return WEFT_OK;
     return wf_tensor_fail(tensor, wf_fail(WEFT_ERR_INVALID, "target belongs to another context"),
                           function);
@@ -21,21 +20,18 @@ weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
 
 /* ---- one tensor ---- */
 
-/* The move if TENSOR or TARGET has gaps. */
-static weft_status move_gaps(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
-                             weft_work **work, const char *function)
+/* The move if TENSOR or TARGET has gaps, or if they overlap. */
+static weft_status move_copied(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
+                               weft_work **work, const char *function)
 {
     weft_context *context = tensor->context;
     const struct wf_carrier *carrier = wf_carrier_of(context);
     weft_move_item item = {NULL, tensor->spec, NULL, target->spec, NULL};
-    void *from = NULL;
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, function));
-    status = wf_dense_pack(tensor, stream, &from);
-    if (status == WEFT_OK) status = wf_dense_begin(target, stream, &item.target);
+    status = wf_pair_pack(tensor, target, stream, &item.source, &item.target);
     if (status != WEFT_OK) return carrier->give_up(context, status, function);
-    item.source = from;
     WF_TRY(carrier->move(context, &item, stream, target->is_dense ? work : NULL, function));
     if (target->is_dense) return WEFT_OK;
     WF_TRY(wf_dense_unpack(target, stream));
@@ -50,11 +46,11 @@ static weft_status move_pair(weft_tensor *tensor, weft_tensor *target, weft_stre
 
     wf_tensor_use(tensor, stream);
     wf_tensor_use(target, stream);
-    if (tensor->is_dense && target->is_dense)
+    if (wf_pair_is_direct(tensor, target))
         status =
             wf_carrier_of(tensor->context)->move(tensor->context, &item, stream, work, function);
     else
-        status = move_gaps(tensor, target, stream, work, function);
+        status = move_copied(tensor, target, stream, work, function);
     return wf_tensor_fail(tensor, status, function);
 }
 
@@ -66,21 +62,14 @@ weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target, weft
 }
 
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                           const char *function, weft_tensor **out)
+                           const char *function, weft_status status, weft_tensor **out)
 {
     weft_tensor *made = NULL;
-    struct wf_gathered got;
-    char what[64];
-    weft_status status;
 
-    snprintf(what, sizeof what, "%s: spec", function);
-    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
-    WF_TRY(wf_stream_check(tensor->context, stream, function));
-    status = wf_tensor_make(tensor->context, spec, tensor->name, stream, function, &made);
-    status = wf_carrier_of(tensor->context)
-                 ->agree(tensor->context, tensor->spec, spec, function, status, (weft_blob){"", 0},
-                         &got);
-    wf_gathered_free(&got);
+    if (status == WEFT_OK)
+        status = wf_tensor_make(tensor->context, spec, tensor->name, stream, function, &made);
+    status = wf_tensors_agree(
+        tensor->context, &(struct wf_passed){.from = tensor->spec, .to = spec}, function, status);
     if (status == WEFT_OK) status = move_pair(tensor, made, stream, NULL, function);
     if (status == WEFT_OK)
         *out = made;
@@ -89,45 +78,59 @@ weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stre
     return wf_fail_named(status, function);
 }
 
+/* Checks of a rank that knows the tensor.  A rank that does not know the target's mesh, because it
+ * passed no spec, tells the ranks of the tensor's. */
 weft_status weft_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
                              weft_tensor **out)
 {
-    WF_TRY(wf_tensor_check(tensor, "weft_tensor_move", "tensor"));
-    if (out == NULL) return wf_fail_null("weft_tensor_move", "out");
-    return wf_tensor_move(tensor, spec, stream, "weft_tensor_move", out);
+    static const char what[] = "weft_tensor_move";
+    weft_status status;
+
+    WF_TRY(wf_tensor_check(tensor, what, "tensor"));
+    status = wf_require_kind(spec, WF_KIND_SPEC, "weft_tensor_move: spec");
+    if (status != WEFT_OK) spec = tensor->spec;
+    if (status == WEFT_OK && out == NULL) status = wf_fail_null(what, "out");
+    if (status == WEFT_OK) status = wf_stream_check(tensor->context, stream, what);
+    return wf_tensor_move(tensor, spec, stream, what, status, out);
 }
 
 weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                         const char *function, weft_tensor **out)
+                         const char *function, weft_status status, weft_tensor **out)
 {
-    if (tensor->spec != spec) return wf_tensor_move(tensor, spec, stream, function, out);
-    *out = weft_tensor_retain(tensor);
-    return WEFT_OK;
+    if (tensor->spec != spec) return wf_tensor_move(tensor, spec, stream, function, status, out);
+    if (status == WEFT_OK) *out = weft_tensor_retain(tensor);
+    return status;
 }
 
 /* ---- the whole tensor ---- */
+
+/* The layout in which RANK, or every rank of the mesh, holds TENSOR whole. */
+static weft_status find_full(const weft_tensor *tensor, int32_t rank, weft_spec **out)
+{
+    const struct wf_layout *layout = &tensor->spec->layout;
+    weft_placement placements[WEFT_MAX_AXES] = {{0}};
+    int32_t coord[WEFT_MAX_AXES] = {0};
+
+    if (rank != WEFT_EVERY_RANK && !wf_mesh_coord(layout->mesh, rank, coord))
+        return wf_fail(WEFT_ERR_INVALID, "rank %d is not in the tensor's mesh", rank);
+    for (int32_t a = 0; rank != WEFT_EVERY_RANK && a < layout->mesh->axes; a++)
+        placements[a] = (weft_placement){.kind = WEFT_PLACE_OWNER, .owner = coord[a]};
+    return weft_spec_create(layout->mesh, (enum weft_dtype)layout->dtype, layout->dims,
+                            layout->shape, placements, out);
+}
 
 weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank, weft_stream *stream,
                              weft_tensor **out)
 {
     static const char what[] = "weft_tensor_full";
-    weft_placement placements[WEFT_MAX_AXES] = {{0}};
-    int32_t coord[WEFT_MAX_AXES] = {0};
-    const struct wf_layout *layout;
     weft_spec *spec = NULL;
     weft_status status;
 
     WF_TRY(wf_tensor_check(tensor, what, "tensor"));
-    if (out == NULL) return wf_fail_null(what, "out");
-    layout = &tensor->spec->layout;
-    if (rank != WEFT_EVERY_RANK && !wf_mesh_coord(layout->mesh, rank, coord))
-        return wf_tensor_fail(
-            tensor, wf_fail(WEFT_ERR_INVALID, "rank %d is not in the tensor's mesh", rank), what);
-    for (int32_t a = 0; rank != WEFT_EVERY_RANK && a < layout->mesh->axes; a++)
-        placements[a] = (weft_placement){.kind = WEFT_PLACE_OWNER, .owner = coord[a]};
-    status = weft_spec_create(layout->mesh, (enum weft_dtype)layout->dtype, layout->dims,
-                              layout->shape, placements, &spec);
-    if (status == WEFT_OK) status = wf_tensor_move(tensor, spec, stream, what, out);
+    status =
+        out != NULL ? wf_stream_check(tensor->context, stream, what) : wf_fail_null(what, "out");
+    if (status == WEFT_OK) status = find_full(tensor, rank, &spec);
+    status = wf_tensor_move(tensor, spec != NULL ? spec : tensor->spec, stream, what, status, out);
     weft_spec_release(&spec);
     return wf_tensor_fail(tensor, status, what);
 }

@@ -97,23 +97,6 @@ static void add_elements(struct wf_text *out, const struct wf_shown *shown)
 
 /* ---- the first line ---- */
 
-static weft_status add_layout(struct wf_text *out, const weft_tensor *tensor)
-{
-    char text[512];
-
-    if (tensor->name != NULL) {
-        size_t begin = out->length;
-        wf_text_add(out, "%s", tensor->name);
-        if (wf_text_status(out) == WEFT_OK) wf_text_clean(out->data + begin, out->length - begin);
-        wf_text_add(out, ": ");
-    }
-    WF_TRY(weft_spec_print(tensor->spec, text, sizeof text, NULL));
-    wf_text_add(out, "%s on ", text);
-    WF_TRY(weft_mesh_print(tensor->spec->layout.mesh, text, sizeof text, NULL));
-    wf_text_add(out, "%s", text);
-    return WEFT_OK;
-}
-
 static void add_list(struct wf_text *out, int32_t count, const int64_t *numbers)
 {
     for (int32_t i = 0; i < count; i++)
@@ -156,9 +139,9 @@ static weft_status add_local(struct wf_text *out, const weft_tensor *tensor,
 
     wf_shown_choose(&shown, shard->dims, shard->shape, tensor->spec->layout.dtype);
     if (shard->elements == 0) shown.count = 0;
-    status = add_layout(out, tensor);
+    wf_layout_add(tensor->spec, tensor->name, out);
     add_shard(out, local);
-    if (status == WEFT_OK) status = wf_shown_read(&shown, tensor, local, stream);
+    status = wf_shown_read(&shown, tensor, local, stream);
     if (status == WEFT_OK && shard->member) add_elements(out, &shown);
     wf_shown_free(&shown);
     return status;
@@ -179,6 +162,19 @@ weft_status weft_tensor_print(weft_tensor *tensor, weft_stream *stream, char *bu
     return wf_tensor_fail(tensor, status, what);
 }
 
+/* The call of a rank that knows the tensor: the ranks compare what they pass.  *OUT is the layout
+ * without partials. */
+static weft_status agree_on_call(const weft_tensor *tensor, const char *function,
+                                 weft_status status, weft_spec **out)
+{
+    if (status == WEFT_OK) status = weft_spec_gradient(tensor->spec, out);
+    status = wf_tensors_agree(tensor->context,
+                              &(struct wf_passed){.from = tensor->spec, .from_name = tensor->name},
+                              function, status);
+    if (status != WEFT_OK) weft_spec_release(out);
+    return status;
+}
+
 weft_status weft_tensor_print_full(weft_tensor *tensor, weft_stream *stream, char *buffer,
                                    size_t capacity, size_t *length)
 {
@@ -188,14 +184,14 @@ weft_status weft_tensor_print_full(weft_tensor *tensor, weft_stream *stream, cha
     weft_spec *spec = NULL;
     struct wf_shown shown;
     bool member = false;
-    weft_status status;
+    weft_status status = check_call(tensor, stream, buffer, capacity, what);
 
-    WF_TRY(check_call(tensor, stream, buffer, capacity, what));
+    if (tensor == NULL || !wf_tensor_is_usable(tensor)) return status;
+    WF_TRY(agree_on_call(tensor, what, status, &spec));
     wf_shown_choose(&shown, tensor->spec->layout.dims, tensor->spec->layout.shape,
                     tensor->spec->layout.dtype);
-    status = weft_spec_gradient(tensor->spec, &spec);
-    if (status == WEFT_OK) status = wf_tensor_in(tensor, spec, stream, what, &reduced);
-    if (status == WEFT_OK) status = add_layout(&text, tensor);
+    status = wf_tensor_in(tensor, spec, stream, what, WEFT_OK, &reduced);
+    wf_layout_add(tensor->spec, tensor->name, &text);
     wf_text_char(&text, '\n');
     status =
         wf_shown_gather(&shown, reduced != NULL ? reduced : tensor, stream, what, status, &member);

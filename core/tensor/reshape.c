@@ -253,13 +253,14 @@ static weft_status search(struct reshape *r, uint32_t axes, const weft_spec *old
     return WEFT_OK;
 }
 
-static weft_status place_group(struct reshape *r)
+/* Set the placements of the group's axes.  *FOUND is false if none describe it. */
+static weft_status place_group(struct reshape *r, bool *found)
 {
     struct group *g = &r->group;
     weft_spec *old = NULL;
-    bool found = false;
     weft_status status;
 
+    *found = g->axes == 0;
     if (g->axes == 0) return WEFT_OK;
     WF_TRY(group_spec(r, false, &old));
     for (int32_t a = 0; a < r->old->mesh->axes; a++) { /* first the placements as they are */
@@ -268,25 +269,35 @@ static weft_status place_group(struct reshape *r)
         r->placements[a].dim += g->new_begin - g->old_begin;
     }
     status = WEFT_OK;
-    if (g->new_end - g->new_begin >= g->old_end - g->old_begin) status = judge(r, old, &found);
-    if (status == WEFT_OK && !found && __builtin_popcount(g->axes) <= MOST_AXES)
-        status = search(r, g->axes, old, &found);
+    if (g->new_end - g->new_begin >= g->old_end - g->old_begin) status = judge(r, old, found);
+    if (status == WEFT_OK && !*found && __builtin_popcount(g->axes) <= MOST_AXES)
+        status = search(r, g->axes, old, found);
     weft_spec_release(&old);
-    if (status != WEFT_OK || found) return status;
+    return status;
+}
+
+/* Place all groups.  An error is about the first one that has no placements; the move that it names
+ * makes all of them possible. */
+static weft_status find_reshaped(struct reshape *r, weft_spec **out)
+{
+    struct group first = {0};
+    uint32_t axes = 0;
+    bool found = true;
+
+    for (int32_t a = 0; a < r->old->mesh->axes; a++)
+        if (!wf_placement_splits(&r->old->placements[a])) r->placements[a] = r->old->placements[a];
+    while (next_group(r)) {
+        WF_TRY(place_group(r, &found));
+        if (found) continue;
+        if (axes == 0) first = r->group;
+        axes |= r->group.axes;
+    }
+    if (axes == 0) return wf_view_spec(r->tensor->spec, r->dims, r->shape, r->placements, out);
     (void)wf_fail(WEFT_ERR_UNSUPPORTED,
                   "no placements describe dimensions %d to %d of the new shape, because dimensions "
                   "%d to %d of the tensor are split",
-                  g->new_begin, g->new_end - 1, g->old_begin, g->old_end - 1);
-    return wf_view_refuse(r->tensor, g->axes);
-}
-
-static weft_status find_reshaped(struct reshape *r, weft_spec **out)
-{
-    for (int32_t a = 0; a < r->old->mesh->axes; a++)
-        if (!wf_placement_splits(&r->old->placements[a])) r->placements[a] = r->old->placements[a];
-    while (next_group(r))
-        WF_TRY(place_group(r));
-    return wf_view_spec(r->tensor->spec, r->dims, r->shape, r->placements, out);
+                  first.new_begin, first.new_end - 1, first.old_begin, first.old_end - 1);
+    return wf_view_refuse(r->tensor, axes);
 }
 
 /* ---- strides ---- */

@@ -195,65 +195,31 @@ weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const c
     return WEFT_OK;
 }
 
-/* RANK, then the text of SPEC and its mesh, which all ranks that create the tensor must have. */
-static weft_status print_layout(const weft_spec *spec, int32_t rank, struct wf_text *out)
-{
-    char text[512];
-
-    wf_text_append(out, (const char *)&rank, sizeof rank);
-    WF_TRY(weft_spec_print(spec, text, sizeof text, NULL));
-    wf_text_add(out, "%s on ", text);
-    WF_TRY(weft_mesh_print(spec->layout.mesh, text, sizeof text, NULL));
-    wf_text_add(out, "%s", text);
-    return wf_text_status(out);
-}
-
-/* The text that print_layout has written on a rank. */
-struct layout {
-    int32_t rank;
-    int length;
-    const char *text;
-};
-
-static struct layout read_layout(const weft_blob *blob)
-{
-    struct layout out = {.length = (int)(blob->bytes - sizeof out.rank),
-                         .text = (const char *)blob->data + sizeof out.rank};
-
-    memcpy(&out.rank, blob->data, sizeof out.rank);
-    return out;
-}
-
-/* The layouts of all ranks in GOT are equal. */
-static weft_status compare_layouts(const struct wf_gathered *got)
-{
-    for (int32_t i = 1; i < got->count; i++) {
-        struct layout a = read_layout(&got->blobs[0]), b = read_layout(&got->blobs[i]);
-
-        if (a.length != b.length || memcmp(a.text, b.text, (size_t)a.length) != 0)
-            return wf_fail(WEFT_ERR_MISMATCH, "rank %d has %.*s, but rank %d has %.*s", a.rank,
-                           a.length, a.text, b.rank, b.length, b.text);
-    }
-    return WEFT_OK;
-}
-
 /* All ranks of SPEC's mesh have made their tensors of this layout, or none has.  STATUS is this
  * rank's result.  After a failure *TENSOR is released. */
 static weft_status agree_on_tensor(weft_context *context, const weft_spec *spec, weft_status status,
                                    const char *function, weft_tensor **tensor)
 {
-    struct wf_gathered got = {0};
-    struct wf_text text = {0};
-
-    if (status == WEFT_OK) status = print_layout(spec, context->rank, &text);
-    status = wf_carrier_of(context)->agree(context, spec, spec, function, status,
-                                           (weft_blob){text.data, text.length}, &got);
-    wf_text_free(&text);
-    if (status == WEFT_OK) status = wf_fail_named(compare_layouts(&got), function);
-    wf_gathered_free(&got);
+    status = wf_tensors_agree(context, &(struct wf_passed){.from = spec}, function, status);
     if (status != WEFT_OK && *tensor != NULL) (*tensor)->release = NULL; /* as if never wrapped */
     if (status != WEFT_OK) weft_tensor_release(tensor);
     return status;
+}
+
+/* Options about the caller's memory are not set. */
+static weft_status check_creation(const weft_tensor_options *options)
+{
+    const char *name = options->strides != NULL   ? "strides"
+                       : options->release != NULL ? "release"
+                       : options->shape != NULL   ? "shape"
+                       : options->ranks != NULL   ? "ranks"
+                                                  : NULL;
+
+    if (name == NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "weft_tensor_create: weft_tensor_options.%s is set, but it is about memory of "
+                   "the caller (weft_tensor_wrap)",
+                   name);
 }
 
 weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
@@ -265,6 +231,7 @@ weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
 
     WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
                          "weft_tensor_create"));
+    WF_TRY(check_creation(&wanted));
     if (out == NULL) return wf_fail_null("weft_tensor_create", "out");
     WF_TRY(check_arguments(context, spec, "weft_tensor_create"));
     status = wf_tensor_make(context, spec, wanted.name, NULL, "weft_tensor_create", &tensor);
@@ -387,6 +354,12 @@ static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *w
         struct wf_local *local = &tensor->locals[i];
         bool is_other = tensor->context->is_simulated && local->rank != wrapping->rank;
 
+        if (options->ranks == NULL && is_other && local->shard.elements > 0)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "ranks are simulated and memory is that of rank %d alone, but the shard "
+                           "of rank %d has %lld elements; weft_tensor_options.ranks takes the "
+                           "memory of every rank",
+                           wrapping->rank, local->rank, (long long)local->shard.elements);
         if (options->ranks != NULL)
             WF_TRY(set_memory(tensor, local, &options->ranks[local->rank]));
         else

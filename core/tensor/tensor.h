@@ -2,6 +2,7 @@
  *
  *     tensor.c   creation, references; properties.c what a tensor tells about itself
  *     local.c    the shards that this process holds: its rank's, or those of all simulated ranks
+ *     agree.c    what the ranks of a collective call pass to it, compared
  *     vacant.c   tensors whose memory comes and goes
  *     dense.c    the elements of a tensor with strides, without gaps
  *     moves.c    moves of tensors
@@ -49,14 +50,16 @@ struct weft_tensor {
     weft_context *context;
     weft_spec *spec;
     void *held;        /* what a carrier takes, of a tensor without gaps */
+    uintptr_t end;     /* of HELD; 0: there is no memory, or ranks are simulated */
     weft_tensor *base; /* whose memory this view uses; NULL: not a view */
     bool is_dense;     /* all its shards here are */
     bool is_read_only;
     bool is_grouped;    /* it is a parameter of a weft_fsdp_group */
     bool releases_each; /* RELEASE is called for each rank's memory */
     _Atomic uint32_t references;
-    struct wf_tensor_list *last_list; /* that begins with this tensor; NULL: none yet */
     weft_stream *stream; /* of the last work that was posted; the memory is freed after it */
+
+    struct wf_tensor_list *last_list; /* that begins with this tensor; NULL: none yet */
 
     struct wf_dependent dependent; /* of the world communicator */
     char ended[WF_CAUSE];
@@ -155,6 +158,22 @@ bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides);
 /* Bytes of the shard without gaps. */
 uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local);
 
+/* ---- agree.c ---- */
+
+/* What this rank passes to a collective call: a tensor or two, or layouts. */
+struct wf_passed {
+    const weft_spec *from, *to;      /* TO NULL: one alone */
+    const char *from_name, *to_name; /* NULL: none, or they may differ */
+};
+
+/* The ranks of both meshes compare what they pass.  STATUS is this rank's result so far.  All of
+ * them get OK or the same error, which names a rank; WEFT_ERR_MISMATCH if they pass different
+ * layouts or names.  A rank outside the meshes gets STATUS. */
+weft_status wf_tensors_agree(weft_context *context, const struct wf_passed *passed,
+                             const char *function, weft_status status) WF_NODISCARD;
+/* Append "NAME: f32[2,3] S(0) on 2", without the name if it is NULL. */
+void wf_layout_add(const weft_spec *spec, const char *name, struct wf_text *out);
+
 /* ---- vacant.c ---- */
 
 /* Make a tensor that has no memory yet.  Calls with it are refused because of CAUSE. */
@@ -171,6 +190,21 @@ void wf_tensor_retire(weft_tensor **tensor, const char *cause);
 
 /* ---- dense.c ---- */
 
+/* True if carriers move TENSOR to TARGET from memory to memory: none has gaps, and their memory
+ * begins at the same address or does not overlap.  Else one of them is copied.  The carrier of
+ * simulated ranks copes with overlap itself. */
+static inline bool wf_pair_is_direct(const weft_tensor *tensor, const weft_tensor *target)
+{
+    uintptr_t from = (uintptr_t)tensor->held, to = (uintptr_t)target->held;
+
+    return tensor->is_dense && target->is_dense &&
+           (from == to || from >= target->end || to >= tensor->end);
+}
+/* Set *FROM and *TO to the memory without gaps for a move that is not direct: copies of the
+ * elements that TARGET's would overlap.  After the move, wf_dense_unpack follows. */
+weft_status wf_pair_pack(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
+                         const void **from, void **to) WF_NODISCARD;
+
 /* Set *OUT to the elements of LOCAL without gaps: its memory, or a copy that is posted to STREAM.
  * The copy is valid until the next call with TENSOR. */
 weft_status wf_local_pack(weft_tensor *tensor, struct wf_local *local, weft_stream *stream,
@@ -182,9 +216,7 @@ weft_status wf_local_begin(weft_tensor *tensor, struct wf_local *local, weft_str
 /* Copy that memory to the shard; nothing to do if it is the shard's own. */
 weft_status wf_local_unpack(weft_tensor *tensor, struct wf_local *local,
                             weft_stream *stream) WF_NODISCARD;
-/* The same for all shards here; *OUT is what a carrier takes. */
-weft_status wf_dense_pack(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
-weft_status wf_dense_begin(weft_tensor *tensor, weft_stream *stream, void **out) WF_NODISCARD;
+/* The same for all shards here. */
 weft_status wf_dense_unpack(weft_tensor *tensor, weft_stream *stream) WF_NODISCARD;
 /* Work on STREAM for FUNCTION begins after the work on the stream that has used DENSE before. */
 weft_status wf_dense_follow(const weft_tensor *tensor, struct wf_dense *dense, weft_stream *stream,
@@ -215,12 +247,14 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCAR
 /* Both tensors can be used and have one context, and TARGET may be written. */
 weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
                           const char *function) WF_NODISCARD;
-/* As weft_tensor_move, for FUNCTION. */
+/* As weft_tensor_move, for FUNCTION.  STATUS is this rank's result so far: unless it is OK, all
+ * ranks of both meshes get the error. */
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                           const char *function, weft_tensor **out) WF_NODISCARD;
+                           const char *function, weft_status status,
+                           weft_tensor **out) WF_NODISCARD;
 /* TENSOR in the layout SPEC: TENSOR itself with one more reference, or moved. */
 weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                         const char *function, weft_tensor **out) WF_NODISCARD;
+                         const char *function, weft_status status, weft_tensor **out) WF_NODISCARD;
 
 /* ---- copy.c ---- */
 
@@ -275,6 +309,11 @@ struct wf_figures {
 
 void wf_figures_choose(struct wf_figures *figures, uint32_t dtype, const char *elements,
                        int64_t count);
+/* VALUE as text for messages, with as many digits as it takes to tell it from other numbers. */
+struct wf_exact {
+    char text[32];
+};
+struct wf_exact wf_exact(double value);
 enum { WF_FIGURE_BYTES = 160 };
 void wf_figure_print(const struct wf_figures *figures, const void *element,
                      char out[WF_FIGURE_BYTES]);

@@ -15,16 +15,25 @@ static void *const *targets_of(const weft_move_item *item)
     return item->target;
 }
 
-/* True if some rank's target is its source, which a move may have. */
-static bool is_in_place(const weft_move_item *item)
+static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
+
+/* True if some rank's target overlaps its source. */
+static bool overlaps(const weft_move_item *item)
 {
     const weft_mesh *from = item->from->layout.mesh, *to = item->to->layout.mesh;
 
     for (int32_t i = 0; i < from->size; i++) {
-        const void *source = sources_of(item)[i];
-        int32_t position = source != NULL ? wf_mesh_index(to, weft_mesh_rank_at(from, i)) : -1;
+        int32_t rank = weft_mesh_rank_at(from, i), position = wf_mesh_index(to, rank);
 
-        if (position >= 0 && targets_of(item)[position] == source) return true;
+        if (position >= 0 &&
+            overlap(sources_of(item)[i], weft_spec_shard_bytes(item->from, rank),
+                    targets_of(item)[position], weft_spec_shard_bytes(item->to, rank)))
+            return true;
     }
     return false;
 }
@@ -73,7 +82,7 @@ static weft_status run(struct wf_kept_move *kept, const weft_move_item *items,
     for (uint32_t i = 0; i < kept->count; i++) {
         kept->sources[i] = items[i].source;
         kept->targets[i] = items[i].target;
-        if (!is_in_place(&items[i])) continue;
+        if (!overlaps(&items[i])) continue;
         WF_TRY(copy_sources(&items[i], &copies[i]));
         kept->sources[i] = copies[i].at;
     }

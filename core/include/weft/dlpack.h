@@ -16,7 +16,9 @@
 extern "C" {
 #endif
 
-/* DLDeviceType, as far as weft names it. */
+/* DLDeviceType, as far as weft names it.  A backend that works in host memory imports the CPU type
+ * and the two HOST types.  Another one imports all other types, also those without a name here, if
+ * its device knows the memory as its own.  Export takes any type that the caller states. */
 enum weft_dl_device_type {
     WEFT_DL_CPU = 1,
     WEFT_DL_CUDA = 2,
@@ -90,9 +92,11 @@ typedef struct weft_dlpack_options {
 } weft_dlpack_options;
 
 /* Share this rank's shard of TENSOR.  OPTIONS may be NULL.  *OUT keeps a reference to TENSOR; its
- * consumer calls `deleter` once, before the context is released.  A read-only tensor has
+ * consumer calls `deleter` once, before the context is released.  The context, if it is released
+ * first, frees the memory: the consumer must not use it any more, and still calls `deleter`.  A
+ * read-only tensor has
  * WEFT_DL_READ_ONLY.  The unversioned form has no flags, so it refuses a read-only tensor.
- * WEFT_ERR_INVALID: the device type is not known. */
+ * WEFT_ERR_INVALID: the device type is 0, and the host cannot read the device's memory. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_dlpack(weft_tensor *tensor,
                                                           const weft_dlpack_options *options,
                                                           weft_dl_versioned **out);

@@ -29,10 +29,14 @@ typedef struct weft_random {
  * RANDOM.  Not collective, but replicas are equal only if all ranks make the same draws.  A tensor
  * with a partial placement is refused: its elements are not the tensor's.
  * WEFT_ERR_INVALID: a parameter is not finite or out of range, or no number of the dtype is within
- * the limits.  WEFT_ERR_UNSUPPORTED: the distribution is not defined on the dtype.  RANDOM keeps
- * its offset if a call fails. */
+ * the limits; limits of uniform numbers, means and deviations of normal numbers and the number of a
+ * dropout mask are out of range if they are beyond the largest number of the dtype.
+ * WEFT_ERR_UNSUPPORTED: the distribution is not defined on the dtype.  RANDOM keeps its offset if a
+ * call fails. */
 
-/* LOW <= x < HIGH.  Floats and complex numbers; of the latter, both parts. */
+/* LOW <= x < HIGH.  Floats and complex numbers; of the latter, both parts.  WEFT_ERR_INVALID also:
+ * the distance of the limits is so small that f32, or f64 for f64 and c128, cannot divide it
+ * (docs/random.md). */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_uniform(weft_tensor *tensor, weft_random *random,
                                                         double low, double high,
                                                         weft_stream *stream);
@@ -43,20 +47,23 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_normal(weft_tensor *tensor, weft
                                                        weft_stream *stream);
 /* The normal distribution within LOW <= x <= HIGH, by its quantiles: no number is drawn twice.
  * DEVIATION is positive.  Floats.  If both limits are more than 37 deviations away from the mean,
- * on one side of it, every element is the nearer one. */
+ * on one side of it, every element is the nearer one.  Limits beyond the range of the dtype are
+ * allowed; the elements stay within it. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_truncated_normal(weft_tensor *tensor,
                                                                  weft_random *random, double mean,
                                                                  double deviation, double low,
                                                                  double high, weft_stream *stream);
-/* 1 with PROBABILITY, from 0 to 1, else 0.  Any dtype. */
+/* 1 with PROBABILITY, from 0 to 1, else 0.  Any dtype, bool included. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_bernoulli(weft_tensor *tensor, weft_random *random,
                                                           double probability, weft_stream *stream);
 /* A mask for dropout: 0 with PROBABILITY, from 0 to 1, else 1 / (1 - PROBABILITY).  Floats and
  * complex numbers. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_dropout(weft_tensor *tensor, weft_random *random,
                                                         double probability, weft_stream *stream);
-/* LOW <= x < HIGH, both within the dtype's range (HIGH may be one more).  Integers.  For dtypes of
- * up to 32 bits, a number's probability differs from the mean by at most 2^-32. */
+/* LOW <= x < HIGH: HIGH is exclusive, and may be one more than the largest number of the dtype.
+ * Integers and bool, whose numbers are 0 and 1.  The numbers from 2^63 - 1 on, of i64 and u64,
+ * cannot be drawn, because HIGH is an int64_t.  For dtypes of up to 32 bits, a number's probability
+ * differs from the mean by at most 2^-32. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_integers(weft_tensor *tensor, weft_random *random,
                                                          int64_t low, int64_t high,
                                                          weft_stream *stream);

@@ -9,6 +9,13 @@
  * has an empty one, and may call everything.  Functions are local unless they are said to be
  * collective: then all ranks of the meshes call them in the same order.
  *
+ * Before weft_tensor_move, weft_tensor_full, weft_tensor_compare and weft_tensor_print_full do
+ * anything, the ranks of the meshes compare the layouts that they pass, and of the last two
+ * functions also the names.  If they differ, all ranks get WEFT_ERR_MISMATCH; if an argument of one
+ * rank is invalid, all ranks get its error.  Both name the rank.  A rank that passes no tensor that
+ * can be used cannot tell the others: it alone gets the error, and they wait until their time
+ * limit. A rank that passes one of two tells the ranks of that one's mesh.
+ *
  * A context with simulated ranks (context.h) holds the shards of all ranks, and one weft_tensor has
  * them all.  "This rank's shard" is then: of weft_tensor_memory, weft_tensor_strides and
  * weft_tensor_shard, that of rank 0; of functions that set elements, the shards of all ranks; of
@@ -39,12 +46,13 @@ typedef struct weft_rank_memory {
 typedef struct weft_tensor_options {
     size_t struct_size;
     const char *name; /* in messages and records; copied; NULL: none */
-    /* For weft_tensor_wrap: strides of this rank's shard in elements, one per dimension, none
-     * negative.  NULL: row-major without gaps. */
+    /* For weft_tensor_wrap: strides of this rank's shard in elements, one per dimension, positive.
+     * Elements of a tensor that is written must not overlap, which is not checked beyond that.
+     * NULL: row-major without gaps. */
     const int64_t *strides;
     /* For weft_tensor_wrap: called once with ARGUMENT and the memory, when no tensor uses the
      * memory any more.  With RANKS, it is called for the memory of each rank that this process
-     * holds.  NULL: nothing is called. */
+     * holds.  If the context is released first, it is called then.  NULL: nothing is called. */
     void (*release)(void *argument, void *memory);
     void *argument;
     /* For weft_tensor_wrap: the shape of the memory, one size per dimension.  If it is not the
@@ -60,9 +68,10 @@ typedef struct weft_tensor_options {
 } weft_tensor_options;
 
 /* Create a tensor of layout SPEC in device memory, which is not set.  OPTIONS may be NULL.  *OUT
- * keeps a reference to SPEC; the caller releases it before CONTEXT.  WEFT_ERR_NO_MEMORY: this rank,
- * or with `agree` some rank, has no memory for its shard.  WEFT_ERR_MISMATCH: with `agree`, ranks
- * have different specs. */
+ * keeps a reference to SPEC.  The caller releases it, before CONTEXT or afterwards: a context that
+ * is released first frees the memory, and the tensor then refuses every call.  WEFT_ERR_INVALID:
+ * options of weft_tensor_wrap are set.  WEFT_ERR_NO_MEMORY: this rank, or with `agree` some rank,
+ * has no memory for its shard.  WEFT_ERR_MISMATCH: with `agree`, ranks have different specs. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                                                        const weft_tensor_options *options,
                                                        weft_tensor **out);
@@ -120,12 +129,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const 
                                                      weft_stream *stream, weft_tensor **out);
 /* Post the move of TENSOR to TARGET.  Both have one shape and one context.  Collective.  Unless
  * WORK is NULL, *WORK records the move; the caller releases it.  After the first move between two
- * layouts it allocates nothing and takes no lock.  A tensor with gaps between its elements is
- * copied on the way; its first move allocates memory for the copy, and if that fails on a rank, the
- * world communicator fails on all ranks. */
+ * layouts it allocates nothing and takes no lock.  TENSOR and TARGET may overlap in any way.  A
+ * tensor with gaps between its elements, or one that overlaps its target and does not begin at the
+ * same address, is copied on the way; its first move allocates memory for the copy, and if that
+ * fails on a rank, with WEFT_ERR_NO_MEMORY, the world communicator fails on all ranks. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target,
                                                           weft_stream *stream, weft_work **work);
-/* The same for COUNT tensors, at least 1, which travel as one batch (weft_move_batch). */
+/* The same for COUNT tensors, at least 1, which travel as one batch (weft_move_batch).  A target
+ * overlaps no other tensor of the list than its own. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(uint32_t count,
                                                            weft_tensor *const *tensors,
                                                            weft_tensor *const *targets,
@@ -164,7 +175,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_reshape(weft_tensor *tensor, int
 
 /* Copy this rank's shard to HOST, or set it from HOST: BYTES bytes of host memory, in which the
  * shard is row-major without gaps.  The calls wait for the work on STREAM.  WEFT_ERR_INVALID: the
- * shard is larger than BYTES. */
+ * shard is larger than BYTES.  WEFT_ERR_NO_MEMORY: the shard has gaps, and there is no memory for
+ * the copy without gaps that the first such call allocates. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_host(weft_tensor *tensor, void *host,
                                                         uint64_t bytes, weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host,
@@ -172,7 +184,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_host(weft_tensor *tensor, c
 
 /* Set every element of this rank's shard to VALUE, in the order of STREAM.  Floats and complex
  * numbers: VALUE is rounded to the dtype.  Each contribution of a partial tensor becomes VALUE.
- * WEFT_ERR_INVALID: the dtype is an integer or bool that does not have VALUE. */
+ * WEFT_ERR_INVALID: the dtype is an integer or bool that does not have VALUE.  WEFT_ERR_NO_MEMORY:
+ * as weft_tensor_from_host. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_fill(weft_tensor *tensor, double value,
                                                      weft_stream *stream);
 

@@ -169,7 +169,8 @@ static weft_status reduce_partials(struct clipping *c, weft_tensor *const *tenso
                                 : layout->placements[a];
         WF_TRY(weft_spec_create(layout->mesh, (enum weft_dtype)layout->dtype, layout->dims,
                                 layout->shape, placements, &spec));
-        status = wf_tensor_move(tensors[i], spec, c->stream, "weft_clip_grad_norm", &c->norms[i]);
+        status = wf_tensor_move(tensors[i], spec, c->stream, "weft_clip_grad_norm", WEFT_OK,
+                                &c->norms[i]);
         weft_spec_release(&spec);
         WF_TRY(status);
     }

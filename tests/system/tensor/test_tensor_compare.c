@@ -215,6 +215,144 @@ START_TEST(nobody_waits_for_a_rank_without_memory_for_gaps)
 }
 END_TEST
 
+/* Ranks 0 to 3 get the error; rank 4 is in no mesh, and its call is right. */
+#define ALL_FAIL(call, status, text)                                                               \
+    do {                                                                                           \
+        if (rank < 4) FAILS(call, status, text);                                                   \
+    } while (0)
+
+static weft_status compare_other_tensors(weft_context *context, weft_tensor *a, weft_tensor *b)
+{
+    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_options named = {.struct_size = sizeof named, .name = "w"};
+    weft_tensor *w = NULL, *half = NULL;
+    int32_t rank = weft_rank(context);
+
+    WF_TRY(weft_tensor_create(context, rows, &named, &w));
+    WF_TRY(weft_tensor_create(context, longs, NULL, &half));
+    ALL_FAIL(weft_tensor_compare(rank == 1 ? b : a, b, NULL, &info), WEFT_ERR_MISMATCH,
+             "weft_tensor_compare: rank 0 has f32[5,7] S(0),R on 2x2 and f32[5,7] R,S(1) on 2x2, "
+             "but rank 1 has f32[5,7] R,S(1) on 2x2 and f32[5,7] R,S(1) on 2x2");
+    ALL_FAIL(weft_tensor_compare(rank == 3 ? w : a, b, NULL, &info), WEFT_ERR_MISMATCH,
+             "but rank 3 has w: f32[5,7] S(0),R on 2x2");
+    ALL_FAIL(weft_tensor_compare(rank == 2 ? NULL : a, b, NULL, &info), WEFT_ERR_INVALID,
+             "rank 2: weft_tensor_compare: first is NULL");
+    ALL_FAIL(weft_tensor_compare(a, rank == 0 ? NULL : b, NULL, &info), WEFT_ERR_INVALID,
+             "rank 0: weft_tensor_compare: second is NULL");
+    ALL_FAIL(weft_tensor_compare(a, b, NULL, rank == 3 ? NULL : &info), WEFT_ERR_INVALID,
+             "rank 3: weft_tensor_compare: out is NULL");
+    ALL_FAIL(weft_tensor_compare(a, rank == 1 ? half : b, NULL, &info), WEFT_ERR_INVALID,
+             "rank 1: weft_tensor_compare: first has f32, but second has i64");
+    info.struct_size = rank == 1 ? 4 : sizeof info;
+    ALL_FAIL(weft_tensor_compare(a, b, NULL, &info), WEFT_ERR_INVALID,
+             "rank 1: weft_tensor_compare: weft_difference_info.struct_size is 4");
+    info.struct_size = sizeof info;
+    WF_TRY(weft_tensor_compare(a, b, NULL, &info)); /* the ranks are in step */
+    HOLDS(info.ranks == (rank == 4 ? 0 : 4));
+    weft_tensor_release(&w);
+    weft_tensor_release(&half);
+    return WEFT_OK;
+}
+
+static weft_status print_other_tensors(weft_context *context, weft_tensor *a, weft_tensor *b)
+{
+    int32_t rank = weft_rank(context);
+    char text[512];
+
+    ALL_FAIL(weft_tensor_print_full(rank == 2 ? b : a, NULL, text, sizeof text, NULL),
+             WEFT_ERR_MISMATCH,
+             "weft_tensor_print_full: rank 0 has f32[5,7] S(0),R on 2x2, but rank 2 has f32[5,7] "
+             "R,S(1) on 2x2");
+    ALL_FAIL(weft_tensor_print_full(a, NULL, rank == 3 ? NULL : text, sizeof text, NULL),
+             WEFT_ERR_INVALID, "rank 3: weft_tensor_print_full: buffer is NULL");
+    return weft_tensor_print_full(a, NULL, text, sizeof text, NULL);
+}
+
+static weft_status move_other_tensors(weft_context *context, weft_tensor *a)
+{
+    weft_tensor *out = NULL;
+    int32_t rank = weft_rank(context);
+
+    WF_TRY(weft_tensor_move(a, columns, NULL, &out)); /* both moves have been bound */
+    weft_tensor_release(&out);
+    WF_TRY(weft_tensor_full(a, 1, NULL, &out));
+    weft_tensor_release(&out);
+    ALL_FAIL(weft_tensor_move(a, rank == 1 ? rows : columns, NULL, &out), WEFT_ERR_MISMATCH,
+             "but rank 1 has f32[5,7] S(0),R on 2x2 and f32[5,7] S(0),R on 2x2");
+    ALL_FAIL(weft_tensor_move(a, rank == 1 ? NULL : columns, NULL, &out), WEFT_ERR_INVALID,
+             "rank 1: weft_tensor_move: spec is NULL");
+    ALL_FAIL(weft_tensor_full(a, rank == 1 ? 0 : 1, NULL, &out), WEFT_ERR_MISMATCH,
+             "but rank 1 has f32[5,7] S(0),R on 2x2 and f32[5,7] O(0),O(0) on 2x2");
+    ALL_FAIL(weft_tensor_full(a, rank == 2 ? 7 : 1, NULL, &out), WEFT_ERR_INVALID,
+             "rank 2: rank 7 is not in the tensor's mesh");
+    HOLDS(out == NULL);
+    WF_TRY(weft_tensor_full(a, 1, NULL, &out));
+    weft_tensor_release(&out);
+    return WEFT_OK;
+}
+
+static weft_status pass_other_tensors(void *unused)
+{
+    weft_tensor *a = NULL, *b = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_tensor_create(context, rows, NULL, &a));
+    WF_TRY(weft_tensor_create(context, columns, NULL, &b));
+    WF_TRY(weft_tensor_fill(a, 1, NULL));
+    WF_TRY(weft_tensor_fill(b, 1, NULL));
+    WF_TRY(compare_other_tensors(context, a, b));
+    WF_TRY(print_other_tensors(context, a, b));
+    WF_TRY(move_other_tensors(context, a));
+    weft_tensor_release(&a);
+    weft_tensor_release(&b);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(ranks_that_pass_other_tensors_are_named)
+{
+    run(pass_other_tensors);
+}
+END_TEST
+
+/* A rank without memory at any point: all ranks get its error, and stay in step. */
+static weft_status lack_memory_for_comparison(void *unused)
+{
+    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor *p = NULL, *c = NULL;
+    weft_context *context;
+    weft_status status = WEFT_ERR_NO_MEMORY;
+    int32_t rank;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    rank = weft_rank(context);
+    WF_TRY(weft_tensor_create(context, partial, NULL, &p));
+    WF_TRY(weft_tensor_create(context, halves, NULL, &c));
+    WF_TRY(weft_tensor_fill(p, 1, NULL));
+    WF_TRY(weft_tensor_fill(c, 2, NULL));
+    WF_TRY(weft_tensor_compare(p, c, NULL, &info));
+    for (uint64_t at = 1; rank < 4 && status != WEFT_OK; at++) {
+        if (rank == 3) wf_mem_fail_at(at); /* in the mesh of the first tensor alone */
+        status = weft_tensor_compare(p, c, NULL, &info);
+        if (rank == 3) wf_mem_fail_at(0);
+        HOLDS(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
+    }
+    HOLDS(rank == 4 || (info.equal && info.ranks == 4));
+    weft_tensor_release(&p);
+    weft_tensor_release(&c);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(ranks_stay_in_step_if_one_has_no_memory_to_compare)
+{
+    run(lack_memory_for_comparison);
+}
+END_TEST
+
 static weft_status wrap_together(void *unused)
 {
     int64_t shape[2] = {3, 7};
@@ -255,4 +393,5 @@ END_TEST
 
 SUITE(tensor_compare, tensors_in_different_layouts_are_compared,
       values_that_are_not_numbers_are_compared, all_ranks_get_the_error_of_one_without_memory,
-      nobody_waits_for_a_rank_without_memory_for_gaps, ranks_that_wrap_other_shapes_are_named)
+      nobody_waits_for_a_rank_without_memory_for_gaps, ranks_that_pass_other_tensors_are_named,
+      ranks_stay_in_step_if_one_has_no_memory_to_compare, ranks_that_wrap_other_shapes_are_named)

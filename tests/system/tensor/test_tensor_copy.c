@@ -67,7 +67,7 @@ static weft_status copy_to_and_from_host(void *unused)
     memset(out, 0, sizeof out);
     WF_TRY(weft_tensor_to_host(somewhere, out, sizeof out, NULL));
     HOLDS(rank == 1 ? has_all(out) : out[1] == 0);
-    REFUSES(weft_tensor_full(tensor, 2, NULL, &somewhere), "weft_tensor_full: rank 2");
+    REFUSES(weft_tensor_full(tensor, 2, NULL, &somewhere), "rank 2 is not in the tensor's mesh");
     if (rank < 2)
         REFUSES(weft_tensor_to_host(tensor, out, 40, NULL),
                 "weft_tensor_to_host: host has 40 bytes");
@@ -88,7 +88,8 @@ END_TEST
 
 static weft_status fill(void *unused)
 {
-    weft_tensor *floats, *small, *flags, *parts;
+    weft_tensor *floats, *small, *flags, *parts, *longs;
+    weft_spec *wide = NULL;
     weft_context *context;
     float values[24];
     int8_t bytes[12];
@@ -100,6 +101,9 @@ static weft_status fill(void *unused)
     WF_TRY(weft_tensor_create(context, integers, NULL, &small));
     WF_TRY(weft_tensor_create(context, bools, NULL, &flags));
     WF_TRY(weft_tensor_create(context, partial, NULL, &parts));
+    WF_TRY(weft_spec_with_dtype(integers, WEFT_DTYPE_I64, &wide));
+    WF_TRY(weft_tensor_create(context, wide, NULL, &longs));
+    weft_spec_release(&wide);
     WF_TRY(weft_tensor_fill(floats, 0.1, NULL));
     WF_TRY(weft_tensor_fill(parts, 2, NULL));
     WF_TRY(weft_tensor_fill(small, -128, NULL));
@@ -117,9 +121,12 @@ static weft_status fill(void *unused)
     REFUSES(weft_tensor_fill(small, 0.5, NULL), "from -128 to 127, for i8");
     REFUSES(weft_tensor_fill(small, NAN, NULL), "value is");
     REFUSES(weft_tensor_fill(flags, 2, NULL), "from 0 to 1, for bool");
+    REFUSES(weft_tensor_fill(longs, 0x1p63, NULL),
+            "value is 9.223372036854776e+18; expected an integer from -2^63 to 2^63 - 1, for i64");
     weft_tensor_release(&floats);
     weft_tensor_release(&small);
     weft_tensor_release(&flags);
+    weft_tensor_release(&longs);
     weft_tensor_release(&parts);
     weft_context_release(&context);
     return WEFT_OK;
@@ -198,13 +205,13 @@ static weft_spec *lone;
 static weft_status call_all(void *values)
 {
     static const int64_t strides[] = {8, 1};
-    weft_tensor_options options = {
-        .struct_size = sizeof options, .name = "w", .agree = true, .strides = strides};
+    weft_tensor_options options = {.struct_size = sizeof options, .name = "w", .agree = true};
     weft_difference_info info = {.struct_size = sizeof info};
     weft_tensor *made = NULL, *wrapped = NULL, *moved = NULL, *full = NULL;
     weft_status status;
 
     status = weft_tensor_create(alone, lone, &options, &made);
+    options.strides = strides;
     if (status == WEFT_OK) status = weft_tensor_wrap(alone, lone, values, &options, &wrapped);
     if (status == WEFT_OK) status = weft_tensor_fill(wrapped, 1, NULL);
     if (status == WEFT_OK) status = weft_tensor_move(wrapped, lone, NULL, &moved);
@@ -218,6 +225,23 @@ static weft_status call_all(void *values)
     return status;
 }
 
+/* The message names the function that was called, and no other one. */
+static void refuse_copy(void *values)
+{
+    static const int64_t strides[] = {8, 1};
+    weft_tensor_options options = {.struct_size = sizeof options, .strides = strides};
+    weft_tensor *wrapped = NULL;
+    float out[24];
+
+    ck_assert_int_eq(weft_tensor_wrap(alone, lone, values, &options, &wrapped), WEFT_OK);
+    wf_mem_fail_at(1);
+    ck_assert_int_eq(weft_tensor_to_host(wrapped, out, sizeof out, NULL), WEFT_ERR_NO_MEMORY);
+    wf_mem_fail_at(0);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_tensor_to_host: the copy without gaps"));
+    ck_assert_ptr_null(strstr(weft_last_error(), "weft_tensor_move"));
+    weft_tensor_release(&wrapped);
+}
+
 START_TEST(every_allocation_may_fail)
 {
     void *values = NULL;
@@ -226,6 +250,7 @@ START_TEST(every_allocation_may_fail)
     ck_assert_int_eq(weft_init(NULL, &alone), WEFT_OK);
     ck_assert_int_eq(weft_alloc(alone, 32 * sizeof(float), WEFT_MEMORY_DEVICE, &values), WEFT_OK);
     ck_assert_uint_ge(check_allocation_failures(call_all, NULL, values), 8);
+    refuse_copy(values);
     ck_assert_int_eq(weft_free(alone, values), WEFT_OK);
     weft_context_release(&alone);
     weft_spec_release(&lone);

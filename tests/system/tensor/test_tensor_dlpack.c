@@ -151,9 +151,30 @@ START_TEST(memory_of_another_library_is_released_once)
 }
 END_TEST
 
+/* The context ends first: memory of the other library is given back, and an exported shard still
+ * has to be deleted. */
+START_TEST(what_is_shared_may_outlive_the_context)
+{
+    float values[16] = {1, 2};
+    int64_t shape[] = {2, 3};
+    weft_dl_versioned managed = foreign(values, shape, NULL), *shared = NULL;
+    weft_tensor *tensor = NULL;
+
+    begin("f32[2,3] R");
+    ck_assert_int_eq(weft_tensor_from_dlpack(context, rows, &managed, NULL, &tensor), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_to_dlpack(tensor, NULL, &shared), WEFT_OK);
+    end();
+    ck_assert_int_eq(deleted, 1);
+    REFUSED(weft_tensor_fill(tensor, 1, NULL), "the context was released");
+    weft_tensor_release(&tensor);
+    shared->deleter(shared);
+    ck_assert_int_eq(deleted, 1);
+}
+END_TEST
+
 START_TEST(read_only_memory_is_not_written)
 {
-    static const char what[] = "the tensor is read-only";
+    static const char what[] = " is read-only";
     float values[16] = {1, 2};
     int64_t shape[] = {2, 3}, strides[] = {0, 1};
     weft_random random = {0, 0};
@@ -173,7 +194,10 @@ START_TEST(read_only_memory_is_not_written)
     REFUSED(weft_tensor_to_dlpack_unversioned(tensor, NULL, &older), what);
     ck_assert_int_eq(weft_tensor_move(tensor, rows, NULL, &copy), WEFT_OK);
     ck_assert(((float *)weft_tensor_memory(copy))[4] == 2);
-    REFUSED(weft_tensor_move_into(copy, tensor, NULL, NULL), what);
+    REFUSED(weft_tensor_move_into(copy, tensor, NULL, NULL), "target is read-only");
+    REFUSED(weft_tensors_move_into(2, (weft_tensor *[]){tensor, copy},
+                                   (weft_tensor *[]){copy, tensor}, NULL, NULL),
+            "weft_tensors_move_into: pair 1: target is read-only");
     ck_assert_int_eq(weft_tensor_to_dlpack(view, NULL, &shared), WEFT_OK);
     ck_assert_uint_eq(shared->flags, WEFT_DL_READ_ONLY);
     shared->deleter(shared);
@@ -279,5 +303,6 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 SUITE(tensor_dlpack, dtypes_have_dlpack_forms, a_shard_is_exported_and_imported,
-      memory_of_another_library_is_released_once, read_only_memory_is_not_written,
-      what_does_not_fit_is_refused, every_dtype_travels, every_allocation_may_fail)
+      memory_of_another_library_is_released_once, what_is_shared_may_outlive_the_context,
+      read_only_memory_is_not_written, what_does_not_fit_is_refused, every_dtype_travels,
+      every_allocation_may_fail)

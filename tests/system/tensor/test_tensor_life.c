@@ -52,6 +52,16 @@ static weft_status own_memory(void *unused)
     options.struct_size = 1;
     REFUSES(weft_tensor_create(context, rows, &options, &tensor),
             "weft_tensor_create: weft_tensor_options.struct_size is 1");
+    for (size_t size = 9; size < sizeof options; size++) /* sizes that cut a pointer */
+        if (size % sizeof(void *) != 0) {
+            options.struct_size = size;
+            REFUSES(weft_tensor_wrap(context, rows, &tensor, &options, &tensor),
+                    "weft_tensor_wrap: weft_tensor_options.struct_size is ");
+        }
+    options = (weft_tensor_options){.struct_size = sizeof options, .shape = (int64_t[]){2, 6}};
+    REFUSES(weft_tensor_create(context, rows, &options, &tensor),
+            "weft_tensor_create: weft_tensor_options.shape is set, but it is about memory of the "
+            "caller (weft_tensor_wrap)");
     weft_context_release(&context);
     return WEFT_OK;
 }
@@ -264,7 +274,7 @@ static weft_status name_with_controls(weft_context *context)
 
     WF_TRY(weft_tensor_create(context, rows, &options, &tensor));
     HOLDS(strcmp(weft_tensor_name(tensor), options.name) == 0);
-    REFUSES(weft_tensor_full(tensor, 7, NULL, &out), "tensor \"a?b?[31m\": rank 7");
+    REFUSES(weft_tensor_full(tensor, 7, NULL, &out), "tensor \"a?b?[31m\": rank ");
     WF_TRY(weft_tensor_fill(tensor, 0, NULL));
     WF_TRY(weft_tensor_print(tensor, NULL, text, sizeof text, NULL));
     HOLDS(strncmp(text, "a?b?[31m: f32", 13) == 0);
@@ -300,6 +310,10 @@ static weft_status name_functions(void *unused)
     HOLDS(weft_tensors_move_into(2, tensors, wrong, NULL, NULL) != WEFT_OK);
     NAMES("weft_tensors_move_into");
     HOLDS(count_in_error("tensor w:") == 1);
+    REFUSES(weft_tensors_move_into(2, tensors, (weft_tensor *[]){tensors[0], NULL}, NULL, NULL),
+            "weft_tensors_move_into: pair 1: target is NULL");
+    REFUSES(weft_tensors_move_into(1, &out, tensors, NULL, NULL),
+            "weft_tensors_move_into: pair 0: tensor is NULL");
     WF_TRY(name_with_controls(context));
     for (int i = 0; i < 2; i++) {
         weft_tensor_release(&tensors[i]);
@@ -319,6 +333,39 @@ END_TEST
 
 /* ---- draws ---- */
 
+/* Parameters that f16 and the floats of 8 bits do not reach. */
+static weft_status refuse_narrow_draws(weft_context *context, weft_random *random)
+{
+    static const struct {
+        enum weft_dtype dtype;
+        double largest;
+        const char *text;
+    } narrow[] = {{WEFT_DTYPE_F16, 65504, "f16 holds -65504 to 65504"},
+                  {WEFT_DTYPE_F8E4M3, 448, "f8e4m3 holds -448 to 448"},
+                  {WEFT_DTYPE_F8E5M2, 57344, "f8e5m2 holds -57344 to 57344"}};
+
+    for (size_t i = 0; i < WF_COUNT(narrow); i++) {
+        double end = narrow[i].largest, beyond = end + 1;
+        weft_random used = *random;
+        weft_tensor *tensor = NULL;
+        weft_spec *spec = NULL;
+
+        WF_TRY(weft_spec_with_dtype(rows, narrow[i].dtype, &spec));
+        WF_TRY(weft_tensor_create(context, spec, NULL, &tensor));
+        weft_spec_release(&spec);
+        WF_TRY(weft_tensor_uniform(tensor, &used, -end, end, NULL));
+        WF_TRY(weft_tensor_normal(tensor, &used, end, 1, NULL));
+        REFUSES(weft_tensor_uniform(tensor, random, -beyond, 0, NULL), narrow[i].text);
+        REFUSES(weft_tensor_uniform(tensor, random, 0, beyond, NULL), narrow[i].text);
+        REFUSES(weft_tensor_normal(tensor, random, beyond, 1, NULL), narrow[i].text);
+        REFUSES(weft_tensor_normal(tensor, random, 0, beyond, NULL), narrow[i].text);
+        REFUSES(weft_tensor_dropout(tensor, random, 1 - 1e-9, NULL), narrow[i].text);
+        WF_TRY(weft_tensor_dropout(tensor, &used, 1, NULL));
+        weft_tensor_release(&tensor);
+    }
+    return WEFT_OK;
+}
+
 static weft_status refuse_draws(void *unused)
 {
     weft_random random = {1, 9};
@@ -337,11 +384,18 @@ static weft_status refuse_draws(void *unused)
     weft_spec_release(&other);
     REFUSES(weft_tensor_uniform(tensor, NULL, 0, 1, NULL), "random is NULL");
     REFUSES(weft_tensor_uniform(tensor, &random, 1, 1, NULL), "expected low < high");
-    REFUSES(weft_tensor_uniform(tensor, &random, 0, 1e39, NULL), "is not a number of f32");
+    REFUSES(weft_tensor_uniform(tensor, &random, -3e38, 3e38, NULL), "is not a number of f32");
+    REFUSES(weft_tensor_uniform(tensor, &random, 0, 1e39, NULL),
+            "high is 1e+39, but f32 holds -3.4028234663852886e+38 to 3.4028234663852886e+38");
+    REFUSES(weft_tensor_uniform(tensor, &random, 1000001, 1000000.5, NULL),
+            "low is 1000001 and high is 1000000.5; expected low < high");
+    REFUSES(weft_tensor_uniform(tensor, &random, 0, 1e-40, NULL),
+            "the distance from 0 to 1e-40 is too small: f32, in which f32 is drawn, cannot divide");
+    WF_TRY(refuse_narrow_draws(context, &random));
     REFUSES(weft_tensor_uniform(tensor, &random, 1 + 1e-12, 1 + 2e-12, NULL), "f32 has no number");
     REFUSES(weft_tensor_normal(tensor, &random, 0, -1, NULL), "deviation is -1");
     REFUSES(weft_tensor_normal(tensor, &random, 1e39, 1, NULL),
-            "mean is 1e+39, but f32 is drawn in f32");
+            "mean is 1e+39, but f32 holds -3.4028234663852886e+38 to");
     REFUSES(weft_tensor_normal(tensor, &random, 0, 1e39, NULL), "deviation is 1e+39");
     REFUSES(weft_tensor_truncated_normal(tensor, &random, 0, 0, 0, 1, NULL), "deviation is 0");
     REFUSES(weft_tensor_bernoulli(tensor, &random, 1.5, NULL), "probability is 1.5");

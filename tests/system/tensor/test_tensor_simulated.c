@@ -261,7 +261,7 @@ START_TEST(every_ranks_memory_is_wrapped)
                   "its shard has [2,2]");
     options.ranks = NULL;
     check_refused(weft_tensor_wrap(context, rows, second, &options, &tensor), WEFT_ERR_INVALID,
-                  "memory is NULL, but the shard of rank 1 has 4 elements");
+                  "memory is that of rank 0 alone, but the shard of rank 1 has 4 elements");
     ck_assert_int_eq(released, 2);
     weft_spec_release(&rows);
     weft_spec_release(&columns);
@@ -283,6 +283,9 @@ START_TEST(one_rank_may_own_all)
     OK(weft_tensor_move(tensor, rows, NULL, &moved));
     ck_assert_float_eq(((float *)local_of(moved, 1).memory)[0], 3);
     weft_tensor_release(&moved);
+    check_refused(weft_tensor_wrap(context, rows, values, &options, &moved), WEFT_ERR_INVALID,
+                  "ranks are simulated and memory is that of rank 0 alone, but the shard of rank 1 "
+                  "has 2 elements; weft_tensor_options.ranks takes the memory of every rank");
     weft_tensor_release(&tensor);
     ck_assert_int_eq(released, 1);
     weft_spec_release(&whole);
@@ -388,7 +391,7 @@ START_TEST(a_mesh_must_fit_the_ranks)
 
     OK(weft_tensor_create(context, rows, NULL, &tensor));
     check_refused(weft_tensor_move(tensor, all, NULL, &moved), WEFT_ERR_INVALID,
-                  "weft_tensor_move: ");
+                  "world has 2: simulate more (WEFT_SIMULATED_RANKS=4), or use a smaller mesh");
     weft_tensor_release(&tensor);
     weft_spec_release(&rows);
     weft_spec_release(&all);

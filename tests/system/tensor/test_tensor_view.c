@@ -349,6 +349,39 @@ START_TEST(wrong_views_are_refused)
 }
 END_TEST
 
+/* Two groups of dimensions have no placements: the move that the error names helps both. */
+static weft_status reshape_two_groups(void *unused)
+{
+    static const int64_t shape[] = {5, 6, 3, 14};
+    weft_tensor *tensor = NULL, *moved = NULL, *view = NULL;
+    weft_spec *advised = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(number_tensor(context, current, &tensor));
+    FAILS(weft_tensor_reshape(tensor, 4, shape, &view), WEFT_ERR_UNSUPPORTED,
+          "; move the tensor to i32[30,42] R,R first");
+    WF_TRY(weft_spec_with(current, "R,R", &advised));
+    WF_TRY(weft_tensor_move(tensor, advised, NULL, &moved));
+    WF_TRY(weft_tensor_reshape(moved, 4, shape, &view));
+    weft_tensor_release(&view);
+    weft_tensor_release(&moved);
+    weft_tensor_release(&tensor);
+    weft_spec_release(&advised);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(the_advised_move_makes_the_whole_reshape_possible)
+{
+    current = spec_of("2x2", "i32[30,42] S(0),S(1)");
+    ck_assert_msg(weft_threads_run(4, reshape_two_groups, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+    weft_spec_release(&current);
+}
+END_TEST
+
 static weft_tensor *base;
 
 static weft_status make_views(void *unused)
@@ -381,4 +414,5 @@ START_TEST(every_allocation_of_a_view_may_fail)
 END_TEST
 
 SUITE(tensor_view, views_have_layouts_of_their_own, random_views_have_the_elements_of_the_whole,
-      wrong_views_are_refused, every_allocation_of_a_view_may_fail)
+      wrong_views_are_refused, the_advised_move_makes_the_whole_reshape_possible,
+      every_allocation_of_a_view_may_fail)

@@ -4,7 +4,7 @@
 
 struct known {
     size_t struct_size;
-    int first, second;
+    int64_t first, second;
 };
 
 START_TEST(nothing_given_leaves_the_defaults)
@@ -70,6 +70,20 @@ START_TEST(a_size_that_was_not_set_is_refused)
 }
 END_TEST
 
+START_TEST(a_size_that_cuts_a_field_is_refused)
+{
+    struct known given = {.first = -1, .second = -1}, out = {0};
+
+    for (size_t size = 1; size < sizeof given; size++) {
+        given.struct_size = size;
+        ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out),
+                         size % sizeof(int64_t) == 0 ? WEFT_OK : WEFT_ERR_INVALID);
+    }
+    ck_assert_int_eq(out.first, -1);
+    ck_assert_int_eq(out.second, 0);
+}
+END_TEST
+
 START_TEST(information_is_cut_to_the_callers_struct)
 {
     struct {
@@ -107,4 +121,5 @@ END_TEST
 SUITE(base_options, information_of_the_plugin_abi_has_a_shorter_size,
       an_option_newer_than_the_library_is_refused, nothing_given_leaves_the_defaults,
       an_older_caller_sets_the_fields_it_knows, a_newer_caller_writes_no_further_than_there_is_room,
-      a_size_that_was_not_set_is_refused, information_is_cut_to_the_callers_struct)
+      a_size_that_was_not_set_is_refused, a_size_that_cuts_a_field_is_refused,
+      information_is_cut_to_the_callers_struct)

@@ -1,0 +1,155 @@
+/* Moves between tensors whose memory overlaps: views of one tensor, and memory that is wrapped
+ * twice.  Ranks are threads, or simulated in one process. */
+#include "base/base.h"
+#include "holds.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/context.h"
+#include "weft/tensor.h"
+
+enum { RANKS = 2, ELEMENTS = 24, MOVED = 12 };
+
+/* Move MOVED elements of a tensor from index FROM on to index TO on. */
+struct shift {
+    const char *layout;
+    int64_t from, to;
+    bool as_list;
+};
+
+static const struct shift shifts[] = {
+    {"i32[24] R", 0, 6, false},         {"i32[24] R", 6, 0, false},
+    {"i32[24] R", 0, 1, true},          {"i32[24] S(0)", 0, 6, false},
+    {"i32[24] S(0)", 6, 0, false},      {"i32[24] S(0)", 12, 11, true},
+    {"i32[24] G(0;20,4)", 2, 7, false}, {"i32[24] O(1)", 3, 1, true},
+};
+static weft_spec *spec;
+
+static weft_status set_numbers(weft_tensor *tensor)
+{
+    weft_tensor *owned = NULL;
+    weft_spec *owner = spec_of("2", "i32[24] O(0)");
+    int32_t values[ELEMENTS];
+
+    for (int32_t i = 0; i < ELEMENTS; i++)
+        values[i] = i;
+    WF_TRY(weft_tensor_create(weft_tensor_context(tensor), owner, NULL, &owned));
+    WF_TRY(weft_tensor_from_host(owned, values, sizeof values, NULL));
+    WF_TRY(weft_tensor_move_into(owned, tensor, NULL, NULL));
+    weft_tensor_release(&owned);
+    weft_spec_release(&owner);
+    return WEFT_OK;
+}
+
+/* After the shift, the elements are those that memmove would give. */
+static weft_status check_shifted(weft_tensor *tensor, const struct shift *shift)
+{
+    weft_tensor *full = NULL;
+    int32_t values[RANKS * ELEMENTS];
+
+    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, &full));
+    WF_TRY(weft_tensor_to_host(full, values, sizeof values, NULL));
+    for (int64_t i = 0; i < ELEMENTS; i++) {
+        bool moved = i >= shift->to && i < shift->to + MOVED;
+
+        HOLDS(values[i] == (int32_t)(moved ? i - shift->to + shift->from : i));
+    }
+    weft_tensor_release(&full);
+    return WEFT_OK;
+}
+
+static weft_status move_shifted(weft_context *context, const struct shift *shift)
+{
+    weft_tensor *tensor = NULL, *from = NULL, *to = NULL;
+
+    WF_TRY(weft_tensor_create(context, spec, NULL, &tensor));
+    for (int again = 0; again < 2; again++) {
+        WF_TRY(set_numbers(tensor));
+        WF_TRY(weft_tensor_narrow(tensor, 0, shift->from, MOVED, &from));
+        WF_TRY(weft_tensor_narrow(tensor, 0, shift->to, MOVED, &to));
+        if (shift->as_list)
+            WF_TRY(weft_tensors_move_into(1, &from, &to, NULL, NULL));
+        else
+            WF_TRY(weft_tensor_move_into(from, to, NULL, NULL));
+        WF_TRY(check_shifted(tensor, shift));
+        WF_TRY(weft_tensor_move_into(from, from, NULL, NULL)); /* in place, as before */
+        weft_tensor_release(&from);
+        weft_tensor_release(&to);
+    }
+    weft_tensor_release(&tensor);
+    return WEFT_OK;
+}
+
+static weft_status shift_on_ranks(void *shift)
+{
+    weft_context *context;
+
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(move_shifted(context, shift));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+static weft_status shift_simulated(const struct shift *shift)
+{
+    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_context *context;
+
+    WF_TRY(weft_init(&options, &context));
+    WF_TRY(move_shifted(context, shift));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(overlapping_views_move_as_if_copied)
+{
+    for (size_t i = 0; i < WF_COUNT(shifts); i++) {
+        struct shift shift = shifts[i];
+
+        spec = spec_of("2", shift.layout);
+        ck_assert_msg(weft_threads_run(RANKS, shift_on_ranks, &shift) == WEFT_OK,
+                      "case %zu on ranks: %s", i, weft_last_error());
+        ck_assert_msg(shift_simulated(&shift) == WEFT_OK, "case %zu simulated: %s", i,
+                      weft_last_error());
+        weft_spec_release(&spec);
+    }
+}
+END_TEST
+
+/* ---- a transposed view, with gaps, and the tensor itself ---- */
+
+static weft_status turn(void *unused)
+{
+    int32_t values[16], turned[16];
+    weft_tensor *tensor = NULL, *view = NULL;
+    weft_context *context;
+
+    (void)unused;
+    for (int32_t i = 0; i < 16; i++) {
+        values[i] = i;
+        turned[i] = i % 4 * 4 + i / 4;
+    }
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_tensor_create(context, spec, NULL, &tensor));
+    WF_TRY(weft_tensor_transpose(tensor, 0, 1, &view));
+    WF_TRY(weft_tensor_from_host(tensor, values, sizeof values, NULL));
+    WF_TRY(weft_tensor_move_into(view, tensor, NULL, NULL));
+    WF_TRY(weft_tensor_to_host(tensor, values, sizeof values, NULL));
+    HOLDS(memcmp(values, turned, sizeof values) == 0);
+    WF_TRY(weft_tensor_move_into(tensor, view, NULL, NULL)); /* and back */
+    WF_TRY(weft_tensor_to_host(tensor, values, sizeof values, NULL));
+    HOLDS(values[1] == 1 && values[4] == 4 && values[14] == 14);
+    weft_tensor_release(&view);
+    weft_tensor_release(&tensor);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_tensor_is_transposed_in_its_memory)
+{
+    spec = spec_of("2", "i32[4,4] R");
+    ck_assert_msg(weft_threads_run(RANKS, turn, NULL) == WEFT_OK, "%s", weft_last_error());
+    weft_spec_release(&spec);
+}
+END_TEST
+
+SUITE(tensor_overlap, overlapping_views_move_as_if_copied, a_tensor_is_transposed_in_its_memory)
