@@ -185,8 +185,10 @@ static void add_limits(const struct wf_solver *solver, struct wf_text *out)
     for (uint32_t i = 0; i < op->output_count; i++) {
         int in = op->tensors[op->input_count + i].inplace;
         if (in < 0) continue;
-        wf_text_add(out, "%soutput %.*s is written in place of %.*s, which is never moved", between,
-                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[op->input_count + i])),
+        wf_text_add(out,
+                    "%soutput %.*s is written in place of %.*s, which is never moved: move it "
+                    "before the call",
+                    between, WF_WORD(op->rule, wf_op_name(op, &op->tensors[op->input_count + i])),
                     WF_WORD(op->rule, wf_op_name(op, &op->tensors[in])));
         between = ", ";
     }
@@ -216,7 +218,10 @@ static void add_reason(const struct wf_solver *solver, bool found, struct wf_tex
     (void)add_misfit(solver, out);
     before = out->length;
     if (!found) add_limits(solver, out);
-    if (out->length == before && before == 0)
+    if (out->length == before && before == 0 && solver->is_out)
+        wf_text_add(out, "the inputs as they are do not give outputs in the layouts of the memory "
+                         "that is given");
+    else if (out->length == before && before == 0)
         wf_text_add(
             out, "the parts of the inputs are not those of one split of the rule's factors: %.600s",
             solver->op.rule->text);

@@ -165,7 +165,8 @@ START_TEST(lists_of_wrong_forms_and_lengths_are_refused)
     weft_context *context = simulate();
     weft_tensor *a = make(context, "2", "f32[4] S(0)"), *b = make(context, "2", "f32[4] S(0)");
     weft_tensor *c = make(context, "2", "f32[4] S(0)"),
-                *short_one = make(context, "2", "f32[3] S(0)");
+                *short_one = make(context, "2", "f32[3] S(0)"),
+                *whole = make(context, "2", "f32[4] R");
 
     refuse_three(context, "foreach_add", a, b, c, WEFT_ERR_INVALID,
                  "weft_op_apply: operator foreach_add: the call has 5 inputs, and each element "
@@ -176,6 +177,10 @@ START_TEST(lists_of_wrong_forms_and_lengths_are_refused)
                  "operator add.out: the memory that is given for output c is f32[3] on a mesh of 2 "
                  "ranks, and c is f32[4]");
     ck_assert_ptr_null(strstr(weft_last_error(), "fixed"));
+    refuse_three(context, "add.out", a, b, whole, WEFT_ERR_MISMATCH,
+                 "operator add.out: the inputs as they are do not give outputs in the layouts of "
+                 "the memory that is given; the cheapest fix moves a from S(0) to R");
+    weft_tensor_release(&whole);
     weft_tensor_release(&a);
     weft_tensor_release(&b);
     weft_tensor_release(&c);
@@ -238,6 +243,8 @@ START_TEST(an_element_of_a_list_is_named)
     p[0] = make(context, "2", "f32[4,2] P(sum)");
     refuse(context, &relu, p[0], NULL, WEFT_ERR_MISMATCH,
            "operator relu_: on axis 0, input a is P(sum); a must be ");
+    ck_assert_ptr_nonnull(
+        strstr(weft_last_error(), "in place of a, which is never moved: move it"));
     for (int i = 0; i < 10; i++)
         weft_tensor_release(&p[i]);
     weft_context_release(&context);
