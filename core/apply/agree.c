@@ -37,7 +37,7 @@ static weft_status remember(struct wf_apply_state *state, const weft_mesh *mesh)
     return WEFT_OK;
 }
 
-weft_status wf_apply_agree(weft_context *context, const weft_spec *spec)
+weft_status wf_apply_agree(weft_context *context, const weft_spec *spec, const char *function)
 {
     struct wf_apply_state *state = wf_apply_state(context);
     struct rules mine;
@@ -50,7 +50,7 @@ weft_status wf_apply_agree(weft_context *context, const weft_spec *spec)
     mine.rank = context->rank;
     mine.digest = weft_op_digest();
     status = remember(state, spec->layout.mesh);
-    status = wf_carrier_of(context)->agree(context, spec, spec, "weft_op_apply", status,
+    status = wf_carrier_of(context)->agree(context, spec, spec, function, status,
                                            (weft_blob){&mine, sizeof mine}, &got);
     if (status == WEFT_OK) status = compare(&got);
     wf_gathered_free(&got);

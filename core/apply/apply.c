@@ -2,6 +2,7 @@
  * engine's kernel. */
 #include "apply.h"
 
+#include "exec/context/guard.h"
 #include "exec/host/host.h"
 #include "ops/bind/attrs.h"
 #include "ops/ops.h"
@@ -11,11 +12,10 @@
 
 enum { FEW = 12 }; /* tensors without an allocation */
 
-static const char function[] = "weft_op_apply";
-
 typedef weft_status kernel_function(void *user, const weft_op_run *run);
 
 struct application {
+    const char *function; /* that the program called */
     weft_context *context;
     weft_stream *stream;
     weft_op_call call; /* its inputs are the specs of the tensors */
@@ -41,14 +41,17 @@ struct application {
 
 static weft_status refuse(const struct application *a, weft_status status)
 {
-    return wf_fail_context(status, "%s: operator %.100s", function, a->call.name);
+    char about[128];
+
+    snprintf(about, sizeof about, "operator %.100s", a->call.name);
+    return wf_fail_about(status, a->function, about);
 }
 
 /* Only this rank fails: the others must not wait for it. */
 static weft_status give_up(const struct application *a, weft_status status)
 {
     status = wf_fail_context(status, "operator %.100s", a->call.name);
-    return wf_carrier_of(a->context)->give_up(a->context, status, function);
+    return wf_carrier_of(a->context)->give_up(a->context, status, a->function);
 }
 
 /* ---- arguments ---- */
@@ -58,7 +61,7 @@ static weft_status read_inputs(struct application *a, weft_tensor *const *inputs
     char what[32];
 
     a->inputs = a->call.input_count;
-    if (inputs == NULL && a->inputs > 0) return wf_fail_null(function, "inputs");
+    if (inputs == NULL && a->inputs > 0) return wf_fail_null(a->function, "inputs");
     a->specs = a->inputs <= FEW ? a->few_specs : wf_alloc(a->inputs * sizeof *a->specs);
     if (a->specs == NULL) return wf_fail_memory(a->inputs * sizeof *a->specs);
     for (uint32_t i = 0; i < a->inputs; i++) {
@@ -66,7 +69,7 @@ static weft_status read_inputs(struct application *a, weft_tensor *const *inputs
         if (inputs[i] == NULL) continue;
         if (!wf_tensor_is_usable(inputs[i])) {
             snprintf(what, sizeof what, "inputs[%u]", i);
-            return wf_tensor_check(inputs[i], function, what);
+            return wf_tensor_check(inputs[i], a->function, what);
         }
         if (inputs[i]->context != a->context)
             return refuse(a, wf_fail(WEFT_ERR_INVALID, "input %u belongs to another context", i));
@@ -81,14 +84,17 @@ static weft_status read_call(struct application *a, const weft_op_call *call)
     if (call != NULL && call->struct_size == sizeof *call) {
         a->call = *call;
     } else {
-        if (call == NULL) return wf_fail_null(function, "call");
+        if (call == NULL) return wf_fail_null(a->function, "call");
         a->call = (weft_op_call){0};
         WF_TRY(wf_fail_named(wf_options_read("weft_op_call", call, &a->call, sizeof a->call),
-                             function));
+                             a->function));
     }
     a->call.struct_size = sizeof a->call;
     if (a->call.name == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.name is NULL", function);
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.name is NULL", a->function);
+    if (a->call.zero != 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.zero is %u; it must be 0", a->function,
+                       a->call.zero);
     return WEFT_OK;
 }
 
@@ -101,11 +107,11 @@ static weft_status find_choice(struct application *a)
     weft_op_options options = {.struct_size = sizeof options, .costs = a->context->costs};
 
     if (is_long) {
-        WF_TRY(wf_attrs_check(function, &a->call));
+        WF_TRY(wf_attrs_check(a->function, &a->call));
         a->choice = wf_long_call_find(state, &a->call, moves);
     }
     if (a->choice != NULL) return WEFT_OK;
-    WF_TRY(wf_op_answer(function, moves, &a->call, &options, &a->choice));
+    WF_TRY(wf_op_answer(a->function, moves, &a->call, &options, &a->choice));
     if (is_long) wf_long_call_keep(state, &a->call, moves, a->choice);
     return WEFT_OK;
 }
@@ -175,7 +181,7 @@ static void show_move(const struct application *a, uint32_t input, const weft_te
         return;
     wf_text_time(&price, plan->cost_ns);
     wf_log(WF_LOG_NOTICE,
-           "%s: operator %.100s moves input %u%s%.100s from %s to %s, which takes %s", function,
+           "%s: operator %.100s moves input %u%s%.100s from %s to %s, which takes %s", a->function,
            a->call.name, input, tensor->name != NULL ? ", " : "",
            tensor->name != NULL ? tensor->name : "", from, to,
            wf_text_status(&price) == WEFT_OK ? price.data : "unknown time");
@@ -194,7 +200,7 @@ static weft_status make_targets(struct application *a, weft_tensor **from, weft_
         if (tensor == NULL || weft_op_choice_move(a->choice, i) == NULL) continue;
         if (shown) show_move(a, i, tensor);
         WF_TRY(wf_tensor_make(a->context, weft_op_choice_input(a->choice, i), tensor->name,
-                              a->stream, function, &a->tensors[i]));
+                              a->stream, a->function, &a->tensors[i]));
         from[*count] = tensor;
         to[(*count)++] = a->tensors[i];
     }
@@ -256,10 +262,18 @@ static weft_status make_outputs(struct application *a)
             return refuse(a, wf_fail(WEFT_ERR_INVALID,
                                      "outputs is NULL, but output %u has memory of its own", i));
         status = wf_output_make(a->context, weft_op_choice_output(a->choice, i), a->stream,
-                                function, output);
+                                a->function, output);
         if (status != WEFT_OK) return give_up(a, status);
     }
     return WEFT_OK;
+}
+
+static weft_status check_overlap(const struct application *a)
+{
+    struct wf_written written = {a->inputs, a->outputs, a->tensors, wf_choice_memories(a->choice)};
+    weft_status status = wf_written_check(&written);
+
+    return status == WEFT_OK ? WEFT_OK : refuse(a, status);
 }
 
 /* ---- the kernel ---- */
@@ -355,6 +369,7 @@ static weft_status call_kernel(struct application *a, int32_t local, kernel_func
                        .count = wf_choice_count(a->choice),
                        .choice = a->choice};
     uint64_t failures = wf_failure_count();
+    char what[48] = "the kernel";
     weft_status status;
 
     set_locals(a, local);
@@ -363,7 +378,8 @@ static weft_status call_kernel(struct application *a, int32_t local, kernel_func
     run.attrs = a->attrs.values;
     status = kernel(user, &run);
     if (status == WEFT_OK) return WEFT_OK;
-    return wf_fail_callback(status, failures, "the kernel");
+    if (a->context->is_simulated) snprintf(what, sizeof what, "the kernel on rank %d", run.rank);
+    return wf_fail_callback(status, failures, what);
 }
 
 static weft_status compute(struct application *a, kernel_function *kernel, void *user)
@@ -420,24 +436,36 @@ static weft_status run(struct application *a, kernel_function *kernel, void *use
         return refuse(a, wf_fail(WEFT_ERR_INVALID, "its rule has %u output%s; expected %u",
                                  a->outputs, a->outputs == 1 ? "" : "s", a->known));
     if (a->outputs == 0) return WEFT_OK;
-    status = wf_apply_agree(a->context, weft_op_choice_output(a->choice, 0));
+    status = wf_apply_agree(a->context, weft_op_choice_output(a->choice, 0), a->function);
     if (status != WEFT_OK) return refuse(a, status);
     WF_TRY(move_inputs(a));
     WF_TRY(make_outputs(a));
+    if (a->context->config->check) WF_TRY(check_overlap(a));
     return compute(a, kernel, user);
 }
 
-weft_status wf_op_apply_known(weft_context *context, const weft_op_call *call,
-                              weft_tensor *const *inputs,
-                              weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
-                              weft_stream *stream, uint32_t known, weft_tensor **outputs)
+static weft_status apply(struct application *a, const weft_op_call *call, kernel_function *kernel,
+                         void *user, weft_tensor **outputs)
 {
-    struct application a;
     weft_status status;
 
+    WF_TRY(wf_stream_check(a->context, a->stream, a->function));
+    if (kernel == NULL) return wf_fail_null(a->function, "kernel");
+    WF_TRY(read_call(a, call));
+    status = run(a, kernel, user);
+    end(a, status == WEFT_OK, outputs);
+    return status;
+}
+
+weft_status wf_op_apply_as(const char *function, weft_context *context, const weft_op_call *call,
+                           weft_tensor *const *inputs,
+                           weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+                           weft_stream *stream, uint32_t known, weft_tensor **outputs)
+{
+    struct application a;
+
     WF_TRY(wf_context_check(context, function));
-    WF_TRY(wf_stream_check(context, stream, function));
-    if (kernel == NULL) return wf_fail_null(function, "kernel");
+    a.function = function;
     a.context = context;
     a.stream = stream;
     a.specs = NULL;
@@ -451,10 +479,8 @@ weft_status wf_op_apply_known(weft_context *context, const weft_op_call *call,
     a.keeps_outputs = outputs != NULL;
     a.attrs.memory = NULL;
     a.inputs = a.outputs = 0;
-    WF_TRY(read_call(&a, call));
-    status = run(&a, kernel, user);
-    end(&a, status == WEFT_OK, outputs);
-    return status;
+    WF_TRY(wf_apply_enter(context, function));
+    return wf_apply_leave(context, apply(&a, call, kernel, user, outputs));
 }
 
 weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
@@ -462,5 +488,6 @@ weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
                           weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
                           weft_stream *stream, weft_tensor **outputs)
 {
-    return wf_op_apply_known(context, call, inputs, kernel, user, stream, WF_ANY_OUTPUTS, outputs);
+    return wf_op_apply_as("weft_op_apply", context, call, inputs, kernel, user, stream,
+                          WF_ANY_OUTPUTS, outputs);
 }

@@ -4,6 +4,7 @@
  *     attrs.c   attributes that are sizes, as this rank's kernel needs them
  *     backward.c  the calls of gradients, one after another
  *     lists.c   choices of calls with long lists
+ *     overlap.c  what a kernel writes overlaps nothing else, with WEFT_CHECK
  *     spares.c  outputs that were released, for the next ones
  *     agree.c   the ranks of a mesh compare their rules
  *     module.c  the state of a context */
@@ -39,19 +40,19 @@ static inline struct wf_apply_state *wf_apply_state(const weft_context *context)
 
 /* The ranks of SPEC's mesh have the same rules.  The first call on a mesh is collective over its
  * ranks; later ones do nothing.  WEFT_ERR_MISMATCH names two ranks. */
-weft_status wf_apply_agree(weft_context *context, const weft_spec *spec) WF_NODISCARD;
+weft_status wf_apply_agree(weft_context *context, const weft_spec *spec,
+                           const char *function) WF_NODISCARD;
 
 /* ---- apply.c ---- */
 
 #define WF_ANY_OUTPUTS UINT32_MAX
 
-/* weft_op_apply of an operator with KNOWN outputs.  WEFT_ERR_INVALID: its rule has another
- * number. */
-weft_status wf_op_apply_known(weft_context *context, const weft_op_call *call,
-                              weft_tensor *const *inputs,
-                              weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
-                              weft_stream *stream, uint32_t known,
-                              weft_tensor **outputs) WF_NODISCARD;
+/* weft_op_apply of an operator with KNOWN outputs, for FUNCTION, which errors name.
+ * WEFT_ERR_INVALID: its rule has another number of outputs. */
+weft_status wf_op_apply_as(const char *function, weft_context *context, const weft_op_call *call,
+                           weft_tensor *const *inputs,
+                           weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
+                           weft_stream *stream, uint32_t known, weft_tensor **outputs) WF_NODISCARD;
 
 /* ---- lists.c ---- */
 
@@ -71,6 +72,19 @@ weft_status wf_output_make(weft_context *context, const weft_spec *spec, weft_st
                            const char *function, weft_tensor **out) WF_NODISCARD;
 void wf_spares_stream_ends(weft_context *context, void *stream);
 void wf_spares_free(weft_context *context);
+
+/* ---- overlap.c ---- */
+
+/* The tensors of a call whose kernel is called next. */
+struct wf_written {
+    uint32_t inputs, outputs;
+    weft_tensor *const *tensors; /* inputs, then outputs; NULL: absent */
+    const uint32_t *memories;    /* of the outputs, as wf_choice_memories */
+};
+
+/* WEFT_ERR_INVALID: an output overlaps another output or input.  An output in place may be the same
+ * memory as an input. */
+weft_status wf_written_check(const struct wf_written *w) WF_NODISCARD;
 
 /* ---- attrs.c ---- */
 

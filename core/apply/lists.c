@@ -106,12 +106,18 @@ static bool is_same(const struct wf_long_call *kept, const weft_op_call *call, b
            memcmp(kept->specs, call->inputs, call->input_count * sizeof *call->inputs) == 0;
 }
 
+/* Calls that state more than lists and attributes are not kept. */
+static bool may_keep(const weft_op_call *call)
+{
+    return call->outputs == NULL && call->mesh == NULL;
+}
+
 weft_op_choice *wf_long_call_find(struct wf_apply_state *state, const weft_op_call *call,
                                   bool moves)
 {
     uint64_t digest, generation;
 
-    if (state->long_calls[0] == NULL || call->outputs != NULL) return NULL;
+    if (state->long_calls[0] == NULL || !may_keep(call)) return NULL;
     digest = weft_op_digest();
     generation = wf_use_generation();
     for (int i = 0; i < WF_LONG_CALLS && state->long_calls[i] != NULL; i++) {
@@ -126,7 +132,7 @@ weft_op_choice *wf_long_call_find(struct wf_apply_state *state, const weft_op_ca
 void wf_long_call_keep(struct wf_apply_state *state, const weft_op_call *call, bool moves,
                        const weft_op_choice *choice)
 {
-    struct wf_long_call *kept = call->outputs == NULL ? make_call(call, moves, choice) : NULL;
+    struct wf_long_call *kept = may_keep(call) ? make_call(call, moves, choice) : NULL;
 
     if (kept == NULL) return;
     if (state->long_calls[WF_LONG_CALLS - 1] != NULL)

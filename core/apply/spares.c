@@ -61,7 +61,7 @@ static bool is_free(const weft_context *context, weft_stream *stream)
            context->plugin->device->stream_query(context->device, stream) == WEFT_OK;
 }
 
-/* One thread at a time uses a context, so nobody else takes a spare tensor. */
+/* The caller is in wf_apply_enter, so nobody else takes a spare tensor. */
 static weft_tensor *take(struct wf_apply_state *state, const weft_spec *spec,
                          const weft_stream *stream)
 {

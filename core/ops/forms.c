@@ -1,5 +1,6 @@
 /* forms.c - calls that no rule describes as they are: the form `NAME.out`, whose last inputs are
  * the memory of the outputs, and operators without a rule, whose tensors are all replicated. */
+#include "ops.h"
 #include "solve.h"
 
 #include <string.h>
@@ -23,6 +24,9 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
     if (call->name == NULL || (call->inputs == NULL && call->input_count > 0))
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,
                        call->name == NULL ? "name" : "inputs");
+    if (call->zero != 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.zero is %u; it must be 0", function,
+                       call->zero);
     if ((read->flags & ~(uint32_t)(WEFT_OP_EXACT | WEFT_OP_NO_MOVES | WEFT_OP_NO_PARTIALS |
                                    WEFT_OP_FALLBACK | WEFT_OP_PRICE_PARTIALS)) != 0)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_options.flags has unknown bits: 0x%x",
@@ -110,6 +114,7 @@ weft_status wf_fallback_begin(const char *function, const weft_op_call *call,
 
     *out = (struct wf_op_entry){.name = call->name, .rule_count = 1, .takes_any = true};
     out->length = (uint16_t)wf_min_i64((int64_t)strlen(call->name), UINT16_MAX);
+    WF_TRY(wf_name_check(function, "weft_op_call.name", call->name));
     if (call->output_count == 0)
         return wf_fail(
             WEFT_ERR_INVALID,

@@ -117,6 +117,7 @@ static weft_status solve_elements(struct wf_solver *solver, const char *function
         solver->element = i;
         solver->is_foreach = each;
         solver->has_shared = each && e.has_shared;
+        solver->is_out = inputs > call->input_count;
         solver->members = each || is_elementwise(solver->op.rule) ? count : 0;
         status = add_element(solver, mode, function, inputs, count, out);
         wf_solver_end(solver);
@@ -177,7 +178,7 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
 
     if (options == NULL) options = &none;
     if (call == NULL || call->struct_size != sizeof *call || call->attr_count != 0 ||
-        call->outputs != NULL || call->output_count != 0 || call->name == NULL ||
+        call->outputs != NULL || (call->output_count | call->zero) != 0 || call->name == NULL ||
         call->inputs == NULL || options->struct_size != sizeof *options ||
         options->allow != NULL || /* what a predicate allows is not kept */
         options->wanted_outputs != NULL || wf_op_enter(&ticket) != WEFT_OK)

@@ -9,6 +9,9 @@ weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *c
                          const weft_op_options *options, weft_op_choice **out) WF_NODISCARD;
 /* Changes whenever a function that computes rows is registered or removed (use.c). */
 uint64_t wf_use_generation(void);
+/* WEFT_ERR_INVALID: NAME, called WHAT in the text, has a control character.  FUNCTION may be NULL.
+ */
+weft_status wf_name_check(const char *function, const char *what, const char *name) WF_NODISCARD;
 /* False if the strategies of operator NAME do not depend on the value of attribute ATTR, such as
  * the rate of an optimizer. */
 bool wf_op_attr_matters(const char *name, const char *attr);

@@ -95,6 +95,12 @@ static void add_allowed(const struct wf_solver *solver, const struct wf_row *row
     if (listed == 0) add_wanted(op, row, tensor, out);
 }
 
+/* Which element of the lists the solver is at. */
+static void add_element(const struct wf_solver *solver, struct wf_text *out)
+{
+    if (solver->members > 0) wf_text_add(out, "in element %u of the lists, ", solver->element);
+}
+
 /* False if every axis has a row that fits all inputs. */
 static bool add_misfit(const struct wf_solver *solver, struct wf_text *out)
 {
@@ -104,10 +110,13 @@ static bool add_misfit(const struct wf_solver *solver, struct wf_text *out)
         uint32_t misfits, tensor = 0;
         const struct wf_row *row = nearest_row(solver, a, &misfits, &tensor);
         if (misfits == 0 || row == NULL) continue;
+        add_element(solver, out);
         wf_text_add(out, "on ");
         add_axis(op->mesh, a, out);
-        wf_text_add(out, ", input %.*s is ",
-                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])));
+        wf_text_add(out, ", input %.*s", WF_WORD(op->rule, wf_op_name(op, &op->tensors[tensor])));
+        if (solver->members > 0)
+            wf_text_add(out, " (input %u of the call)", wf_solver_position(solver, tensor));
+        wf_text_add(out, " is ");
         wf_placement_add_short_text(&op->tensors[tensor].given->layout.placements[a], out);
         add_others(op, a, tensor, out);
         wf_text_add(out, "; %.*s must be ",
@@ -135,7 +144,9 @@ static const weft_spec *demanded_spec(const struct wf_solver *solver, uint32_t i
     const struct wf_op *op = &solver->op;
     int memory = i < op->input_count ? -1 : op->tensors[i].inplace;
 
-    *reason = memory >= 0 ? "the memory of" : "the spec that is fixed for";
+    *reason = memory >= 0      ? "the memory of"
+              : solver->is_out ? "the memory that is given for output"
+                               : "the spec that is fixed for";
     return memory >= 0 ? op->tensors[memory].given : wf_solver_fixed(solver, i);
 }
 
@@ -153,6 +164,7 @@ static bool add_unlike(const struct wf_solver *solver, struct wf_text *out)
             spec->layout.dims == t->dims &&
             memcmp(spec->layout.shape, t->shape, t->dims * sizeof t->shape[0]) == 0)
             continue;
+        add_element(solver, out);
         wf_text_add(out, "%s %.*s is ", reason, WF_WORD(op->rule, wf_op_name(op, t)));
         add_tensor(spec->layout.mesh, spec->layout.dtype, spec->layout.dims, spec->layout.shape,
                    out);
@@ -173,13 +185,17 @@ static void add_limits(const struct wf_solver *solver, struct wf_text *out)
     for (uint32_t i = 0; i < op->output_count; i++) {
         int in = op->tensors[op->input_count + i].inplace;
         if (in < 0) continue;
-        wf_text_add(out, "%soutput %.*s is written in place of %.*s, which is never moved", between,
-                    WF_WORD(op->rule, wf_op_name(op, &op->tensors[op->input_count + i])),
+        wf_text_add(out,
+                    "%soutput %.*s is written in place of %.*s, which is never moved: move it "
+                    "before the call",
+                    between, WF_WORD(op->rule, wf_op_name(op, &op->tensors[op->input_count + i])),
                     WF_WORD(op->rule, wf_op_name(op, &op->tensors[in])));
         between = ", ";
     }
     if (o->fixed_inputs != NULL || o->fixed_outputs != NULL) {
-        wf_text_add(out, "%slayouts are fixed", between);
+        wf_text_add(out, "%s%s", between,
+                    solver->is_out ? "the outputs have the layouts of the memory that is given"
+                                   : "layouts are fixed");
         between = ", ";
     }
     if (o->memory_limit != 0) {
@@ -202,7 +218,10 @@ static void add_reason(const struct wf_solver *solver, bool found, struct wf_tex
     (void)add_misfit(solver, out);
     before = out->length;
     if (!found) add_limits(solver, out);
-    if (out->length == before && before == 0)
+    if (out->length == before && before == 0 && solver->is_out)
+        wf_text_add(out, "the inputs as they are do not give outputs in the layouts of the memory "
+                         "that is given");
+    else if (out->length == before && before == 0)
         wf_text_add(
             out, "the parts of the inputs are not those of one split of the rule's factors: %.600s",
             solver->op.rule->text);
@@ -243,8 +262,9 @@ weft_status wf_solver_refuse(struct wf_solver *solver, const char *function)
         status = wf_text_status(&text);
     }
     if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_MISMATCH, "%s: operator %.100s: %s", function, solver->op.name,
-                         text.data);
+        status = wf_fail(WEFT_ERR_MISMATCH, "%s: operator %s%.100s%s: %s", function,
+                         solver->is_foreach ? "foreach_" : "", solver->op.name,
+                         solver->is_out ? ".out" : "", text.data);
     wf_text_free(&text);
     wf_solution_end(&fix);
     return status;

@@ -139,7 +139,7 @@ weft_status wf_solver_begin(struct wf_solver *solver, const struct wf_op_entry *
     if (has_partials(&solver->op)) wf_solver_complete(solver);
     solver->element = element;
     solver->members = 0;
-    solver->is_foreach = solver->has_shared = false;
+    solver->is_foreach = solver->has_shared = solver->is_out = false;
     return WEFT_OK;
 }
 

@@ -23,6 +23,7 @@ struct wf_solver {
     uint32_t element, members;
     bool is_foreach; /* every input and output is a list, but for a last input beside them */
     bool has_shared; /* there is such an input */
+    bool is_out;     /* the call is of the form `NAME.out` */
     bool complete;   /* the rows have those with partial inputs */
     bool plain;      /* the values of all inputs are used, and none is split but by S or owned */
     struct wf_sizes sizes;

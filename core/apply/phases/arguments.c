@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "ops/bind/attrs.h"
+#include "ops/ops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,10 @@ weft_status wf_phases_read(struct wf_phases *p, const weft_op_call *call)
     p->call.struct_size = sizeof p->call;
     if (p->call.name == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.name is NULL", WF_PHASES_FUNCTION);
+    WF_TRY(wf_name_check(WF_PHASES_FUNCTION, "weft_op_call.name", p->call.name));
+    if (p->call.zero != 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.zero is %u; it must be 0",
+                       WF_PHASES_FUNCTION, p->call.zero);
     return wf_attrs_check(WF_PHASES_FUNCTION, &p->call);
 }
 
@@ -33,6 +38,8 @@ static weft_status check_attrs(const struct wf_phases *p)
     for (uint32_t i = 0; i < p->call.attr_count; i++) {
         const char *name = p->call.attrs[i].name;
 
+        WF_TRY(wf_name_check(WF_PHASES_FUNCTION, "the name of an attribute (weft_op_call.attrs)",
+                             name));
         if (!is_known(p->op, name))
             return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                                "it has no attribute %.50s; its attributes: %s",

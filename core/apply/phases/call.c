@@ -1,6 +1,8 @@
 /* call.c - weft_op_apply_phases: the operators that have phases, and one call of them. */
 #include "phases.h"
 
+#include "exec/context/guard.h"
+
 #include <string.h>
 
 /* name, attributes, fewest and most inputs, x, the input with integers, outputs of weft_op_apply,
@@ -53,10 +55,10 @@ static weft_status apply_whole(struct wf_phases *p, weft_tensor *const *inputs,
                                weft_tensor **outputs)
 {
     weft_tensor *made[WF_PHASE_OUTPUTS];
-    weft_status status = wf_op_apply_known(p->context, &p->call, inputs, p->kernel, p->user,
-                                           p->stream, p->op->outputs, made);
+    weft_status status = wf_op_apply_as(WF_PHASES_FUNCTION, p->context, &p->call, inputs, p->kernel,
+                                        p->user, p->stream, p->op->outputs, made);
 
-    if (status != WEFT_OK) return wf_fail_named(status, WF_PHASES_FUNCTION);
+    WF_TRY(status);
     for (uint32_t i = 0; i < p->op->outputs; i++)
         wf_phases_hold(p, made[i]);
     for (uint32_t i = 0; i < p->op->outputs; i++)
@@ -113,26 +115,34 @@ static uint32_t output_count(const struct wf_phased *op)
     return op->outputs > 0 ? op->outputs : 1;
 }
 
+static weft_status apply(struct wf_phases *p, const weft_op_call *call, weft_tensor *const *inputs,
+                         weft_tensor **outputs)
+{
+    weft_tensor *made[WF_PHASE_OUTPUTS] = {NULL};
+    weft_status status;
+
+    WF_TRY(wf_stream_check(p->context, p->stream, WF_PHASES_FUNCTION));
+    if (inputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "inputs");
+    if (p->kernel == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "kernel");
+    if (outputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "outputs");
+    WF_TRY(wf_phases_read(p, call));
+    WF_TRY(find(p));
+    status = run(p, inputs, made);
+    for (uint32_t i = 0; status == WEFT_OK && i < output_count(p->op); i++)
+        outputs[i] = weft_tensor_retain(made[i]);
+    for (uint32_t i = 0; i < p->held_count; i++)
+        weft_tensor_release(&p->held[i]);
+    return status;
+}
+
 weft_status weft_op_apply_phases(weft_context *context, const weft_op_call *call,
                                  weft_tensor *const *inputs,
                                  weft_status (*kernel)(void *user, const weft_op_run *run),
                                  void *user, weft_stream *stream, weft_tensor **outputs)
 {
     struct wf_phases p = {.context = context, .stream = stream, .kernel = kernel, .user = user};
-    weft_tensor *made[WF_PHASE_OUTPUTS] = {NULL};
-    weft_status status;
 
     WF_TRY(wf_context_check(context, WF_PHASES_FUNCTION));
-    WF_TRY(wf_stream_check(context, stream, WF_PHASES_FUNCTION));
-    if (inputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "inputs");
-    if (kernel == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "kernel");
-    if (outputs == NULL) return wf_fail_null(WF_PHASES_FUNCTION, "outputs");
-    WF_TRY(wf_phases_read(&p, call));
-    WF_TRY(find(&p));
-    status = run(&p, inputs, made);
-    for (uint32_t i = 0; status == WEFT_OK && i < output_count(p.op); i++)
-        outputs[i] = weft_tensor_retain(made[i]);
-    for (uint32_t i = 0; i < p.held_count; i++)
-        weft_tensor_release(&p.held[i]);
-    return status;
+    WF_TRY(wf_apply_enter(context, WF_PHASES_FUNCTION));
+    return wf_apply_leave(context, apply(&p, call, inputs, outputs));
 }

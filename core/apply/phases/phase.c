@@ -82,7 +82,7 @@ static weft_status call_kernel(struct wf_phases *p, const char *phase, int32_t l
                                weft_tensor **out)
 {
     weft_op_local locals[WF_PHASE_INPUTS + WF_PHASE_OUTPUTS];
-    char name[128];
+    char name[128], rank[32] = "";
     weft_op_run run = {.struct_size = sizeof run,
                        .name = name,
                        .context = p->context,
@@ -105,7 +105,8 @@ static weft_status call_kernel(struct wf_phases *p, const char *phase, int32_t l
         locals[inputs + i] = local_of(out[i], local);
     status = p->kernel(p->user, &run);
     if (status == WEFT_OK) return WEFT_OK;
-    snprintf(name, sizeof name, "phase %s: the kernel", phase);
+    if (p->context->is_simulated) snprintf(rank, sizeof rank, " on rank %d", run.rank);
+    snprintf(name, sizeof name, "phase %s: the kernel%s", phase, rank);
     return wf_fail_callback(status, failures, name);
 }
 

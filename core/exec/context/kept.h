@@ -4,6 +4,7 @@
  *     size.c    the scratch that a plan needs, before it is bound; sketch.c its communicators
  *     cache.c   the plans and bound plans of moves
  *     move.c    moves: one tensor, or a batch; carrier.h how tensors move
+ *     guard.c   one thread at a time moves tensors or applies operators
  *     simulated.c  moves of ranks that are simulated
  *     module.c  all of this in the life of a context */
 #ifndef WEFT_EXEC_CONTEXT_KEPT_H
@@ -130,9 +131,13 @@ struct wf_kept_move {
 };
 
 struct wf_moves {
-    atomic_bool busy; /* a thread is in one of the functions of move.h */
-    bool implicit;    /* the moves are weft's, not the caller's: their records say so */
-    uint32_t most;    /* bound plans per mover */
+    /* The thread that moves tensors or applies operators; NULL: none.  Only this thread uses the
+     * other fields. */
+    _Atomic(const void *) holder;
+    uint32_t applying; /* calls of operators that the holder is in; a kernel may make another one */
+    bool moving;       /* one of these calls moves tensors */
+    bool implicit;     /* the moves are weft's, not the caller's: their records say so */
+    uint32_t most;     /* bound plans per mover */
     uint32_t mask;
     struct wf_kept_move **buckets; /* NULL: nothing was kept yet */
     struct wf_mover *movers;
@@ -189,10 +194,10 @@ weft_status wf_moves_wait(weft_context *context) WF_NODISCARD;
 /* Drop all plans and bound plans; their work is complete, or their communicators have ended. */
 void wf_moves_drop(weft_context *context);
 
-/* ---- move.c ---- */
+/* ---- one thread at a time (guard.h, guard.c) ---- */
 
-/* WEFT_ERR_INVALID if another thread is moving tensors of CONTEXT.  Else wf_moves_leave follows,
- * which returns STATUS. */
+/* WEFT_ERR_INVALID if a thread is moving tensors of CONTEXT, or another one applies operators.
+ * Else wf_moves_leave follows, which returns STATUS. */
 weft_status wf_moves_enter(weft_context *context, const char *function) WF_NODISCARD;
 weft_status wf_moves_leave(weft_context *context, weft_status status);
 

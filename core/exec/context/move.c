@@ -1,47 +1,23 @@
 /* move.c - moves: one tensor, or a batch.
  *
- * A move from the cache is a lookup and a run.  One flag keeps a second thread out. */
+ * A move from the cache is a lookup and a run.  A guard keeps a second thread out. */
 #include "carrier.h"
-#include "kept.h"
+#include "guard.h"
 
 #include "exec/run/run.h"
 
 #include <stdio.h>
 
-/* ---- one thread at a time ---- */
-
-static weft_status refuse_thread(const char *function)
-{
-    return wf_fail(WEFT_ERR_INVALID,
-                   "%s: another thread is moving tensors of this context; only one thread at a "
-                   "time may call the functions of weft/move.h on a context",
-                   function);
-}
-
 static inline weft_status enter(weft_context *context, const char *function)
 {
     WF_TRY(wf_context_check(context, function));
-    if (__builtin_expect(atomic_exchange_explicit(&wf_exec_state(context)->moves.busy, true,
-                                                  memory_order_acquire),
-                         0))
-        return refuse_thread(function);
-    return WEFT_OK;
+    return wf_guard_move(&wf_exec_state(context)->moves, function);
 }
 
 static inline weft_status leave(weft_context *context, weft_status status)
 {
-    atomic_store_explicit(&wf_exec_state(context)->moves.busy, false, memory_order_release);
+    wf_guard_moved(&wf_exec_state(context)->moves);
     return status;
-}
-
-weft_status wf_moves_enter(weft_context *context, const char *function)
-{
-    return enter(context, function);
-}
-
-weft_status wf_moves_leave(weft_context *context, weft_status status)
-{
-    return leave(context, status);
 }
 
 /* Ranks that are simulated have no memory of one rank. */

@@ -3,7 +3,13 @@
  * weft_op_apply finds the layouts of an operator by its rule (ops.h), makes the output tensors, and
  * calls the engine's kernel once with this rank's shards:
  *
- *     weft_status multiply(void *user, const weft_op_run *run) { ... }
+ *     weft_status multiply(void *user, const weft_op_run *run)
+ *     {
+ *         const weft_op_local *a = &run->inputs[0], *b = &run->inputs[1], *y = &run->outputs[0];
+ *
+ *         return engine_mm(a->memory, a->strides, b->memory, b->strides, y->memory,
+ *                          y->shard->shape[0], y->shard->shape[1], a->shard->shape[1]);
+ *     }
  *
  *     weft_op_call call = {.struct_size = sizeof call, .name = "mm", .input_count = 2};
  *     weft_tensor *inputs[] = {x, w}, *y;
@@ -13,7 +19,11 @@
  * which names the cheapest move.  weft_op_moves_set permits moves that the caller did not write.
  *
  * All ranks call weft_op_apply in the same order with the same calls.  Ranks outside the mesh may
- * call it too; they get empty tensors.  Threads as in tensor.h. */
+ * call it too; they get empty tensors.
+ *
+ * One thread at a time may call the functions of this header, of phases.h and of move.h on a
+ * context; a second one gets WEFT_ERR_INVALID.  A kernel may apply operators to tensors of its
+ * context, in the thread that called it. */
 #ifndef WEFT_APPLY_H
 #define WEFT_APPLY_H
 
@@ -63,7 +73,11 @@ typedef struct weft_op_run {
  * releases them.  Memory of outputs of at most 1 MiB on a rank is kept for the next outputs of
  * that layout on the same stream: at most 64 such outputs of a context, and at most 16 MiB.  An
  * output in place is its input with one more reference.  OUTPUTS may be NULL if all outputs are in
- * place.
+ * place.  A form on lists, foreach_NAME, has as many outputs of NAME as its lists have tensors; if
+ * call->outputs states them, another number than call->output_count is refused.
+ *
+ * An output in place may be the same memory as a further input.  Otherwise no output overlaps
+ * another tensor of the call.  WEFT_CHECK checks this (docs/memory.md).
  *
  * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
  * ranks are simulated, one call after the other.
@@ -79,7 +93,9 @@ typedef struct weft_op_run {
  * Errors of weft_op_check, or of weft_op_propose if moves are permitted, come alike on all ranks.
  * WEFT_ERR_INVALID: a tensor belongs to another context; an input that is written is read-only.
  * If only this rank fails, because KERNEL failed or there is no memory, the world communicator
- * fails: the next collective call of every rank returns the error with the operator's name. */
+ * fails: the next collective call of every rank returns the error with the operator's name.
+ * After an error OUTPUTS is as before the call.  Tensors that are written in place, or given to the
+ * form `NAME.out`, are as before too, unless KERNEL was called: then they are what KERNEL left. */
 WEFT_API WEFT_NODISCARD weft_status
 weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
               weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
@@ -91,7 +107,9 @@ weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *cons
  * a view.  INPUT_GRADIENTS has room for a tensor per input; an entry is NULL where
  * weft_op_backward_gradient is.  The caller releases them; one that is the gradient of an output is
  * that tensor with one more reference.
- * Errors as in weft_op_apply; WEFT_ERR_INVALID: a tensor that a call reads is NULL. */
+ * Errors as in weft_op_apply, which name the operator of the call that failed; WEFT_ERR_INVALID: a
+ * tensor that a call reads is NULL, or its sizes or dtype are not those that BACKWARD was made for.
+ * After an error INPUT_GRADIENTS is as before the call. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_backward_apply(
     weft_context *context, const weft_op_backward *backward, weft_tensor *const *forward,
     weft_tensor *const *gradients, weft_status (*kernel)(void *user, const weft_op_run *run),

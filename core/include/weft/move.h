@@ -14,9 +14,9 @@
  * WEFT_ERR_MISMATCH, as weft_redistribute states.  A rank in none of the meshes may make the call
  * too: it moves nothing and does not wait.  If a step fails, the world communicator fails.
  *
- * Only one thread at a time may call the functions of this header on a context; a second one gets
- * WEFT_ERR_INVALID.  Moves use the world communicator and communicators that weft makes of it, so
- * other threads must not use these at the same time. */
+ * Only one thread at a time may call the functions of this header, or apply operators (apply.h), on
+ * a context; a second one gets WEFT_ERR_INVALID.  Moves use the world communicator and
+ * communicators that weft makes of it, so other threads must not use these at the same time. */
 #ifndef WEFT_MOVE_H
 #define WEFT_MOVE_H
 

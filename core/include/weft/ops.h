@@ -99,7 +99,10 @@ typedef struct weft_op_tensor {
 typedef struct weft_op_call {
     size_t struct_size;
     /* As in the rule.  `add_` is `add` in place of its first input; `add.out` has the memory of its
-     * outputs as further inputs, which are never moved. */
+     * outputs as further inputs, which are never moved.  `foreach_add` takes a list for each input
+     * of `add`, all of one length; the last input may be one tensor without dimensions, which all
+     * elements share.  `foreach_add_` is in place of its first list; there is no
+     * `foreach_add.out`. */
     const char *name;
     const weft_spec *const *inputs; /* in the order of the rule; NULL: an optional input is absent.
                                      * A list takes as many entries as it has tensors */
@@ -110,8 +113,9 @@ typedef struct weft_op_call {
      * operators for which they do not, such as convolutions, need them. */
     const weft_op_tensor *outputs;
     uint32_t output_count;
-    uint32_t zero;         /* 0 */
-    const weft_mesh *mesh; /* needed only if the call has no input; NULL: that of the inputs */
+    uint32_t zero;         /* 0; another value is refused */
+    const weft_mesh *mesh; /* needed only if the call has no input; NULL: that of the inputs, and no
+                            * other is allowed */
 } weft_op_call;
 
 /* ---- rows by a function ------------------------------------------------------- */

@@ -215,6 +215,7 @@ static weft_status refuse_name(const struct wf_op_entry *entry, const char *name
     struct wf_text names = {0};
     weft_status status;
 
+    WF_TRY(wf_name_check(NULL, "the name of an attribute (weft_op_call.attrs)", name));
     wf_attr_add_names(entry, &names);
     if (names.length == 0) wf_text_add(&names, "none");
     status = wf_text_status(&names);
@@ -223,6 +224,16 @@ static weft_status refuse_name(const struct wf_op_entry *entry, const char *name
                               name, names.data);
     wf_text_free(&names);
     return status;
+}
+
+/* The numbers of weft's own optimizers and of operators with factors. */
+static bool is_rate(const char *name)
+{
+    static const char *const rates[] = {"lr",       "beta1",    "beta2",     "weight_decay",
+                                        "maximize", "momentum", "dampening", "nesterov",
+                                        "alpha",    "beta"};
+
+    return is_one_of(name, rates, WF_COUNT(rates));
 }
 
 weft_status wf_attr_check(const struct wf_op_entry *entry, const weft_op_call *call,
@@ -234,6 +245,9 @@ weft_status wf_attr_check(const struct wf_op_entry *entry, const weft_op_call *c
         if (strcmp(a->name, "keepdim") == 0 && a->kind == WEFT_ATTR_TEXT)
             return wf_op_refuse(op, "attribute keepdim is %.50s; it must be true or false",
                                 a->text);
+        if (a->kind == WEFT_ATTR_TEXT && !entry->registered && is_rate(a->name))
+            return wf_op_refuse(op, "attribute %.50s is the text \"%.50s\"; it must be a number",
+                                a->name, a->text);
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(call->attrs[j].name, a->name) == 0)
                 return wf_op_refuse(op, "the call has attribute %.50s twice", a->name);

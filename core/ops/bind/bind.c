@@ -147,6 +147,8 @@ static weft_status bind_tensors(struct wf_op *op, const weft_op_call *call, uint
 
     WF_TRY(take_tensors(op, call, element));
     if (op->mesh == NULL) op->mesh = call->mesh;
+    if (call->mesh != NULL && call->mesh != op->mesh)
+        return wf_op_refuse(op, "weft_op_call.mesh is another mesh than that of the inputs");
     if (op->mesh == NULL) return wf_op_refuse(op, "a call without inputs needs weft_op_call.mesh");
     wf_spread_begin(&spread, call, op);
     WF_TRY(wf_op_learn_attrs(&spread));

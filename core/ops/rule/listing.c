@@ -1,9 +1,20 @@
 /* listing.c - the names of all operators, and the one that a misspelt name means. */
 #include "registry.h"
 
+#include "ops/ops.h"
 #include "weft/ops.h"
 
 #include <string.h>
+
+weft_status wf_name_check(const char *function, const char *what, const char *name)
+{
+    for (size_t i = 0; name[i] != '\0'; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+            return wf_fail(WEFT_ERR_INVALID, "%s%s%s has a control character, 0x%02x, at byte %zu",
+                           function != NULL ? function : "", function != NULL ? ": " : "", what,
+                           (unsigned char)name[i], i);
+    return WEFT_OK;
+}
 
 weft_status wf_op_refuse_name(const char *function, const char *name)
 {
@@ -12,9 +23,9 @@ weft_status wf_op_refuse_name(const char *function, const char *name)
     const char **names = wf_alloc(count * sizeof *names);
     char *copies = wf_alloc((size_t)count * 64);
     int nearest = -1;
-    weft_status status;
+    weft_status status = wf_name_check(function, "the name of the operator (name)", name);
 
-    if (names != NULL && copies != NULL) {
+    if (status == WEFT_OK && names != NULL && copies != NULL) {
         for (uint32_t i = 0; i < count; i++) {
             size_t length = (size_t)wf_min_i64(ops[i].length, 63);
             names[i] = memcpy(copies + (size_t)i * 64, ops[i].name, length);
@@ -22,9 +33,10 @@ weft_status wf_op_refuse_name(const char *function, const char *name)
         }
         nearest = wf_nearest(name, names, count);
     }
-    status = wf_fail(WEFT_ERR_NOT_FOUND, "%s: there is no rule for operator \"%.100s\"%s%s%s",
-                     function, name, nearest >= 0 ? "; did you mean " : "",
-                     nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "?" : "");
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_NOT_FOUND, "%s: there is no rule for operator \"%.100s\"%s%s%s",
+                         function, name, nearest >= 0 ? "; did you mean " : "",
+                         nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "?" : "");
     wf_free(names);
     wf_free(copies);
     return status;

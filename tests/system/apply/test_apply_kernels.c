@@ -125,13 +125,14 @@ static void fail_with(weft_status (*kernel)(void *, const weft_op_run *), weft_s
 START_TEST(the_error_of_a_kernel_is_its_own)
 {
     fail_with(explain_it, WEFT_OK, WEFT_ERR_DEVICE,
-              "operator relu: the kernel returned ERR_DEVICE: launch of relu refused");
+              "operator relu: the kernel on rank 0 returned ERR_DEVICE: launch of relu refused");
     fail_with(return_it, WEFT_ERR_NO_MEMORY, WEFT_ERR_NO_MEMORY,
-              "operator relu: the kernel returned ERR_NO_MEMORY: out of memory");
+              "operator relu: the kernel on rank 0 returned ERR_NO_MEMORY: out of memory");
     fail_with(return_it, 700, WEFT_ERR_INVALID,
-              "operator relu: the kernel returned 700, which is not an error of weft");
-    fail_with(return_it, WEFT_IN_PROGRESS, WEFT_ERR_INVALID, "the kernel returned 1, which is not");
-    fail_with(return_it, -77, WEFT_ERR_INVALID, "the kernel returned -77, which is not");
+              "operator relu: the kernel on rank 0 returned 700, which is not an error of weft");
+    fail_with(return_it, WEFT_IN_PROGRESS, WEFT_ERR_INVALID,
+              "the kernel on rank 0 returned 1, which is not");
+    fail_with(return_it, -77, WEFT_ERR_INVALID, "the kernel on rank 0 returned -77, which is not");
 }
 END_TEST
 

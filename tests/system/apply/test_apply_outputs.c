@@ -39,17 +39,23 @@ static void run_silently(weft_status (*rank)(void *))
 
 /* ---- outputs ---- */
 
-static weft_status make(weft_context *context, const char *text, double value, weft_tensor **out)
+static weft_status make_on(const char *ranks, weft_context *context, const char *text, double value,
+                           weft_tensor **out)
 {
     weft_mesh *mesh;
     weft_spec *spec;
 
-    WF_TRY(weft_mesh_parse("2", &mesh));
+    WF_TRY(weft_mesh_parse(ranks, &mesh));
     WF_TRY(weft_spec_parse(mesh, text, &spec));
     weft_mesh_release(&mesh);
     WF_TRY(weft_tensor_create(context, spec, NULL, out));
     weft_spec_release(&spec);
     return weft_tensor_fill(*out, value, NULL);
+}
+
+static weft_status make(weft_context *context, const char *text, double value, weft_tensor **out)
+{
+    return make_on("2", context, text, value, out);
 }
 
 static weft_status relu(weft_tensor *x, weft_stream *stream, weft_tensor **out)
@@ -237,6 +243,144 @@ START_TEST(an_output_that_the_stream_reads_is_not_used_again)
 }
 END_TEST
 
+/* ---- threads ---- */
+
+enum { CALLS = 3000 };
+
+struct beside {
+    weft_tensor *x;
+    pthread_barrier_t *start;
+    float value; /* of x */
+    int refused;
+    char wrong[512]; /* empty: nothing */
+};
+
+static weft_context *alone(void)
+{
+    weft_options options = {.struct_size = sizeof options, .size = 1};
+    weft_context *context = NULL;
+
+    ck_assert_msg(weft_init(&options, &context) == WEFT_OK, "%s", weft_last_error());
+    return context;
+}
+
+static weft_tensor *fill(weft_context *context, float value)
+{
+    weft_tensor *x = NULL;
+
+    ck_assert_int_eq(make_on("1", context, "f32[6,4] S(0)", value, &x), WEFT_OK);
+    return x;
+}
+
+/* The call was refused because another thread is in one. */
+static bool is_refused(weft_status status, const char *function)
+{
+    const char *text = weft_last_error();
+
+    return status == WEFT_ERR_INVALID && strncmp(text, function, strlen(function)) == 0 &&
+           strstr(text, ": another thread is moving tensors of this context or applying") != NULL;
+}
+
+static void *call_often(void *argument)
+{
+    struct beside *b = argument;
+    bool bound = weft_context_bind_thread(weft_tensor_context(b->x)) == WEFT_OK;
+
+    pthread_barrier_wait(b->start);
+    for (int i = 0; i < CALLS && bound && b->wrong[0] == '\0'; i++) {
+        weft_tensor *out = NULL;
+        weft_status status = relu(b->x, NULL, &out);
+
+        if (is_refused(status, "weft_op_apply"))
+            b->refused++;
+        else if (status != WEFT_OK || !is_all(out, b->value))
+            snprintf(b->wrong, sizeof b->wrong, "call %d: %d, %s", i, status, weft_last_error());
+        weft_tensor_release(&out);
+    }
+    return NULL;
+}
+
+START_TEST(threads_get_right_outputs_or_are_refused)
+{
+    weft_context *context = alone();
+    pthread_barrier_t start;
+    struct beside b[2];
+    pthread_t threads[2];
+
+    ck_assert_int_eq(pthread_barrier_init(&start, NULL, 2), 0);
+    for (int i = 0; i < 2; i++) {
+        b[i] = (struct beside){.start = &start, .value = (float)(i + 3)};
+        b[i].x = fill(context, b[i].value);
+    }
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, call_often, &b[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_str_eq(b[i].wrong, "");
+        ck_assert_int_le(b[i].refused, CALLS);
+        weft_tensor_release(&b[i].x);
+    }
+    pthread_barrier_destroy(&start);
+    weft_context_release(&context);
+}
+END_TEST
+
+/* While the kernel of another thread runs. */
+static void *call_beside(void *argument)
+{
+    struct beside *b = argument;
+    weft_context *context = weft_tensor_context(b->x);
+    weft_tensor *out = NULL, *moved = NULL;
+    weft_spec *whole = NULL;
+
+    if (weft_context_bind_thread(context) != WEFT_OK ||
+        weft_spec_with(weft_tensor_spec(b->x), "R", &whole) != WEFT_OK)
+        return b;
+    b->refused += is_refused(relu(b->x, NULL, &out), "weft_op_apply");
+    b->refused +=
+        is_refused(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL), "weft_op_moves_set");
+    b->refused += is_refused(weft_tensor_move(b->x, whole, NULL, &moved), "weft_tensor_move");
+    b->refused += is_refused(weft_move_clear(context), "weft_move_clear");
+    weft_tensor_release(&out);
+    weft_tensor_release(&moved);
+    weft_spec_release(&whole);
+    return NULL;
+}
+
+/* A kernel may apply an operator itself. */
+static weft_status call_within(void *user, const weft_op_run *run)
+{
+    struct beside *b = user;
+    weft_tensor *out = NULL;
+    pthread_t thread;
+
+    HOLDS(pthread_create(&thread, NULL, call_beside, b) == 0);
+    pthread_join(thread, NULL);
+    WF_TRY(relu(b->x, NULL, &out));
+    HOLDS(is_all(out, b->value));
+    weft_tensor_release(&out);
+    return plain_kernel(NULL, run);
+}
+
+START_TEST(another_thread_is_refused_while_a_kernel_runs)
+{
+    weft_op_call call = {.struct_size = sizeof call, .name = "relu", .input_count = 1};
+    weft_context *context = alone();
+    struct beside b = {.value = 3, .x = fill(context, 3)};
+    weft_tensor *out = NULL;
+
+    ck_assert_msg(weft_op_apply(context, &call, &b.x, call_within, &b, NULL, &out) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_int_eq(b.refused, 4);
+    ck_assert(is_all(out, 3));
+    weft_tensor_release(&out);
+    ck_assert_ptr_null(call_beside(&b)); /* nobody is in a call any more */
+    ck_assert_int_eq(b.refused, 4);
+    weft_tensor_release(&b.x);
+    weft_context_release(&context);
+}
+END_TEST
+
 /* The array of the inputs is also that of the outputs, and one input is moved. */
 static weft_status overwrite_inputs(void *unused)
 {
@@ -268,4 +412,5 @@ END_TEST
 
 SUITE(apply_outputs, a_released_output_serves_the_next_one, large_outputs_are_kept_up_to_a_limit,
       a_stream_has_outputs_of_its_own, an_output_that_the_stream_reads_is_not_used_again,
+      threads_get_right_outputs_or_are_refused, another_thread_is_refused_while_a_kernel_runs,
       outputs_may_replace_inputs_in_their_array)

@@ -218,7 +218,7 @@ static void *move_second(void *argument)
     struct second *s = argument;
     float a[4] = {0}, b[8];
 
-    while (!atomic_load(&wf_exec_state(s->context)->moves.busy))
+    while (atomic_load(&wf_exec_state(s->context)->moves.holder) == NULL)
         sched_yield();
     s->status = weft_move(s->context, s->from, a, s->to, b, NULL, NULL);
     snprintf(s->text, sizeof s->text, "%s", weft_last_error());

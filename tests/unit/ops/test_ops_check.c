@@ -160,6 +160,16 @@ START_TEST(calls_that_do_not_fit_the_rule_are_refused)
     static const struct row rows[] = {
         {"sofmax", "2", "f32[8] R", "", "did you mean softmax?"},
         {"foreach_where", "2", "f32[8] R ; f32[8] R", "", "each element takes 3"},
+        {"foreach_add", "2", "f32[8] R ; f32[8] R ; f32[8] R ; f32[8] R ; f32[8] R", "",
+         "the call has 5 inputs, and each element takes 2: the inputs must be 2 lists of one "
+         "length, or 1 list of one length and a last input without dimensions"},
+        {"foreach_add.out", "2", "f32[8] R ; f32[8] R ; f32[8] R", "",
+         "operator foreach_add.out: lists have no form .out; write foreach_add, which makes its "
+         "outputs, foreach_add_, which writes to its first list, or add.out for each element"},
+        {"foreach_foreach_add", "2", "f32[8] R ; f32[8] R", "", "write foreach_add"},
+        {"sofm\x1b[31max", "2", "f32[8] R", "", "has a control character, 0x1b, at byte 4"},
+        {"sgd", "2", "f32[8] R ; f32[8] R ; f32[8] R", "lr=fast",
+         "attribute lr is the text \"fast\"; it must be a number"},
         {"mm", "2", "f32[8,4] R", "", "the call has 1 input; the rule takes 2"},
         {"mm", "2", "f32[8,4] R ; -", "", "input b is missing"},
         {"mm", "2", "f32[8,4] R ; f32[5,6] R", "",

@@ -1,0 +1,65 @@
+/* guard.h - one thread at a time moves tensors of a context or applies operators to them.  A call
+ * of an operator may make moves, and its kernel may apply further operators.  Nothing else nests.
+ */
+#ifndef WEFT_EXEC_CONTEXT_GUARD_H
+#define WEFT_EXEC_CONTEXT_GUARD_H
+
+#include "kept.h"
+
+/* The guard is held.  Let the holder make moves within its call of an operator. */
+weft_status wf_guard_enter_move(struct wf_moves *moves, const char *function) WF_NODISCARD;
+/* The same for an operator that a kernel applies. */
+weft_status wf_guard_enter_apply(struct wf_moves *moves, const char *function) WF_NODISCARD;
+
+static inline bool wf_guard_take(struct wf_moves *moves)
+{
+    const void *none = NULL;
+
+    return __builtin_expect(
+        atomic_compare_exchange_strong_explicit(&moves->holder, &none, wf_thread(),
+                                                memory_order_acquire, memory_order_relaxed),
+        1);
+}
+
+static inline void wf_guard_drop(struct wf_moves *moves)
+{
+    atomic_store_explicit(&moves->holder, NULL, memory_order_release);
+}
+
+/* ---- moves ---- */
+
+static inline weft_status wf_guard_move(struct wf_moves *moves, const char *function)
+{
+    return wf_guard_take(moves) ? WEFT_OK : wf_guard_enter_move(moves, function);
+}
+
+static inline void wf_guard_moved(struct wf_moves *moves)
+{
+    if (moves->applying > 0)
+        moves->moving = false;
+    else
+        wf_guard_drop(moves);
+}
+
+/* ---- operators ---- */
+
+/* WEFT_ERR_INVALID if another thread moves tensors of CONTEXT or applies operators to them.  Else
+ * wf_apply_leave follows. */
+static inline weft_status wf_apply_enter(weft_context *context, const char *function)
+{
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+
+    if (!wf_guard_take(moves)) return wf_guard_enter_apply(moves, function);
+    moves->applying = 1;
+    return WEFT_OK;
+}
+
+static inline weft_status wf_apply_leave(weft_context *context, weft_status status)
+{
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+
+    if (--moves->applying == 0) wf_guard_drop(moves);
+    return status;
+}
+
+#endif
