@@ -292,24 +292,24 @@ const char *const wf_op_builtin[] = {
     /* with duplicates among the indices, ranks may write different values of s: the greatest of them
      * is one of them, but their sum or average is not */
     "scatter(dim,reduce!=none): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; check scatter",
+    " whole j; differ j; check scatter",
     "scatter(dim,reduce): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; mono x; check scatter",
+    " whole j; differ j; mono x; check scatter",
     "scatter_value(dim,v): x[B.. k@dim B..] i[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
     " aff x; mono x; check scatter",
     "scatter_add(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " sum j; add x; lin x+s; aff x | s; mono x; check scatter",
+    " sum j; differ j; add x; lin x+s; aff x | s; mono x; check scatter",
     /* only the rank with the index drops x */
     "scatter_reduce(dim,reduce,include_self=0): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; whole j; check scatter",
+    " -> y[B.. k B..]; own k; whole j; differ j; check scatter",
     "scatter_reduce(dim,reduce=amax): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; max j; add x; hom max x+s | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; max j; differ j; add x; hom max x+s | s; mono x; check scatter",
     "scatter_reduce(dim,reduce=amin): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; min j; add x; hom min x+s | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; min j; differ j; add x; hom min x+s | s; mono x; check scatter",
     "scatter_reduce(dim,reduce=sum): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; sum j; add x; lin x+s; aff x | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; sum j; differ j; add x; lin x+s; aff x | s; mono x; check scatter",
     "scatter_reduce(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; check scatter",
+    " whole j; differ j; check scatter",
     "index_add(dim,alpha): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; sum j;"
     " add x; lin x+s; aff x | s; mono x",
     "index_copy(dim): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
