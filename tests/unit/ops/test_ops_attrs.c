@@ -73,6 +73,12 @@ static const struct row shape_limits[] = {
     {"slice", "f32[8,4] S(1)", "dim=a", "attribute dim must be an integer"},
     {"narrow", "f32[8,4] S(1)", "dim=0 start=2 end=8", "=S(1) -> f32[6,4] S(1)"},
     {"narrow", "f32[8,4] S(1)", "dim=0 start=2 end=9", "attribute end is 9, and dimension 0"},
+    {"narrow", "f32[8,4] S(1)", "dim=0 start=5 end=2",
+     "attribute start is index 5 of dimension 0 of x, behind end, which is index 2"},
+    {"narrow", "f32[8,4] S(1)", "dim=0 start=-1 end=-2", "attribute start is index 7"},
+    {"narrow", "f32[8,4] S(1)", "dim=0 start=5 end=5", "=S(1) -> f32[0,4] S(1)"},
+    {"narrow", "f32[8,4] S(1)", "dim=0 start=5", "=S(1) -> f32[3,4] S(1)"},
+    {"slice", "f32[8,4] S(1)", "dim=0 start=5 end=2", "=S(1) -> f32[0,4] S(1)"},
     {"slice_bwd", "f32[5,4] R", "dim=0 n=8 start=1 end=6", "=R -> f32[8,4] R"},
     {"slice_bwd", "f32[3,4] R", "dim=0 n=8 end=5",
      "attributes start, end and step take 5 of the 8 indices of dimension 0 of x, and "
