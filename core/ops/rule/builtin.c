@@ -132,9 +132,11 @@ const char *const wf_op_builtin[] = {
     "var_mean std_mean(dims,correction,unbiased): x[.. K@dims ..] -> v[..] m[..]; whole K;"
     " use moments; type float v; type float m",
     "logsumexp(dims): x[.. K@dims ..] -> y[..]; whole K; use lse; type float y",
-    "argmax argmin(dims): x[.. K@dims ..] -> i[..]; whole K; use argbest; type i64 i",
-    "max_dim min_dim(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; use argbest; type i64 i",
-    "median_dim nanmedian_dim mode(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i",
+    "argmax argmin(dims): x[.. K@dims ..] -> i[..]; whole K; use argbest; type i64 i; check flat",
+    "max_dim min_dim(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; use argbest; type i64 i;"
+    " check single",
+    "median_dim nanmedian_dim mode(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i;"
+    " check single",
     "kthvalue(dims,k): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i; check rank",
     "median nanmedian(dims): x[.. K@dims ..] -> y[..]; whole K",
     "equal: a[..] b[..] -> y[]; all ..; type bool y",
@@ -286,7 +288,8 @@ const char *const wf_op_builtin[] = {
     /* t: the table, so that its gradient follows its layout */
     "embedding_bwd(v,scaled=1,padding_idx): g[.. d] i[..] t?[v d] -> w[v d]; whole ..; own v; lin g;"
     " shape t; check padding",
-    "embedding_bwd(v): g[.. d] i[..] t?[v d] -> w[v d]; sum ..; own v; lin g; shape t",
+    "embedding_bwd(v): g[.. d] i[..] t?[v d] -> w[v d]; sum ..; own v; lin g; shape t;"
+    " check padding",
     "gather(dim): x[X..] i[I..] -> y[Y..]; make gather",
     "index_select(dim): x[B.. k@dim B..] i[j] -> y[B.. j@dim B..]; mask k; pass x",
     /* with duplicates among the indices, ranks may write different values of s: the greatest of them
