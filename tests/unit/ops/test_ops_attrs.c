@@ -222,6 +222,16 @@ START_TEST(attributes_decide_which_partials_hold)
         {"max_pool", "f32[2,4,2] R", "kernel=3, stride=2, ceil_mode=1", "-> f32[2,4,1] R"},
         {"max_pool", "f32[2,4,2] R", "kernel=3, stride=2,", "a window has 3"},
         {"avg_pool", "f32[2,4,1] R", "kernel=3, ceil_mode=1", "-> f32[2,4,1] R"},
+        {"conv", "f32[2,4,8] S(1) ; f32[4,6,3] S(0)", "stride=2, transposed=1",
+         "-> f32[2,6,17] P(sum)"},
+        {"conv", "f32[2,4,8] R ; f32[4,6,3] S(1)",
+         "padding=1, stride=2, output_padding=1, transposed=1", "-> f32[2,6,16] S(1)"},
+        {"conv", "f32[2,4,8] R ; f32[4,4,3] S(0)", "transposed=1", "-> f32[2,4,10] P(sum)"},
+        {"conv", "f32[2,4,8] S(1) ; f32[4,3,3] S(0)", "groups=2 transposed=1",
+         "-> f32[2,6,10] S(1)"},
+        {"conv", "f32[2,4,8] R ; f32[4,4,3] R", "padding=9, transposed=1", "a size below 0"},
+        {"conv_bwd", "f32[2,6,17] S(1) ; f32[2,4,8] R ; f32[4,6,3] S(1)", "stride=2, transposed=1",
+         "-> f32[2,4,8] P(sum) ; f32[4,6,3] S(1) ; f32[6] S(0)"},
         {"scatter_add", "f32[3,4] R ; i64[5,0] R ; f32[5,0] R", "dim=1", "-> f32[3,4] R"},
     };
 
