@@ -41,7 +41,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_register(const char *text);
 WEFT_API WEFT_NODISCARD weft_status weft_op_replace(const char *text);
 
 /* Remove the rules that were registered under NAME.  weft's own rules of that name apply again.
- * WEFT_ERR_NOT_FOUND: none were registered. */
+ * WEFT_ERR_NOT_FOUND: none were registered.  WEFT_ERR_INVALID: another operator is made of NAME,
+ * and weft has no rule of its own for it. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_remove(const char *name);
 
 /* Check TEXT as weft_op_replace does without registering it, and write the one form of its rules
