@@ -55,18 +55,19 @@ static inline void k_index_select(const weft_op_call *call, const struct part *i
     }
 }
 
-/* HOW: 0 overwrite, 1 add, 2 maximum, 3 the constant 3. */
+/* HOW: 0 overwrite, 1 add, 2 maximum, 3 the constant 3.  LINES: the index has one dimension. */
 static inline void kernel_scatter(const weft_op_call *call, const struct part *in, struct part *out,
                                   int how, bool lines)
 {
-    const struct part *index = &in[1], *from = how == 3 ? index : &in[2];
+    const struct part *index = &in[1], *from = lines ? &in[2] : index;
     int32_t dim = kernel_dim(call, in);
 
     memcpy(out->data, in[0].data, (size_t)out->count * sizeof *out->data);
     for (int64_t i = 0; i < from->count; i++) {
         int64_t c[WEFT_MAX_DIMS];
-        double *to, value = how == 3 ? 3 : from->data[i];
+        double *to, value;
         part_coord(from, i, c);
+        value = how == 3 ? 3 : in[2].data[part_offset(&in[2], c)];
         c[dim] = find_index(out, dim, (int64_t)index->data[lines ? c[dim] : i]);
         if (c[dim] < 0) continue;
         to = &out->data[part_offset(out, c)];

@@ -191,10 +191,11 @@ static inline double contribution(double value, uint32_t kind, double weight, in
     return kind == WEFT_REDUCE_PROD ? rest : rest / weight;
 }
 
+/* A minimum or maximum of a NaN is a NaN (weft_plugin.h). */
 static inline double reduce_two(double a, double b, uint32_t kind)
 {
-    if (kind == WEFT_REDUCE_MAX) return a > b ? a : b;
-    if (kind == WEFT_REDUCE_MIN) return a < b ? a : b;
+    if (kind == WEFT_REDUCE_MAX) return a > b || isnan(a) ? a : b;
+    if (kind == WEFT_REDUCE_MIN) return a < b || isnan(a) ? a : b;
     return kind == WEFT_REDUCE_PROD ? a * b : a + b;
 }
 

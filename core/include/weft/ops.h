@@ -30,9 +30,9 @@ extern "C" {
 /* ---- rules --------------------------------------------------------------------- */
 
 /* Register the rules of TEXT, one per line; `#` begins a comment.  A line "NAME is a; b" makes an
- * operator of others.  A name may stand in several
- * lines: the first line whose guards hold applies.  The rules of a name replace weft's own rules of
- * that name until weft_op_remove.  Either all lines are registered or none.
+ * operator of others.  A name may stand in several lines: the first line whose guards hold applies.
+ * The rules of a name replace weft's own rules of that name until weft_op_remove.  Either all lines
+ * are registered or none.
  * WEFT_ERR_PARSE: TEXT is malformed; the error text gives the line and the position.
  * WEFT_ERR_INVALID: a rule is incomplete, or a name has other registered rules already. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_register(const char *text);
@@ -41,7 +41,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_register(const char *text);
 WEFT_API WEFT_NODISCARD weft_status weft_op_replace(const char *text);
 
 /* Remove the rules that were registered under NAME.  weft's own rules of that name apply again.
- * WEFT_ERR_NOT_FOUND: none were registered. */
+ * WEFT_ERR_NOT_FOUND: none were registered.  WEFT_ERR_INVALID: another operator is made of NAME,
+ * and weft has no rule of its own for it. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_remove(const char *name);
 
 /* Check TEXT as weft_op_replace does without registering it, and write the one form of its rules
@@ -102,7 +103,8 @@ typedef struct weft_op_call {
      * outputs as further inputs, which are never moved.  `foreach_add` takes a list for each input
      * of `add`, all of one length; the last input may be one tensor without dimensions, which all
      * elements share.  `foreach_add_` is in place of its first list; there is no
-     * `foreach_add.out`. */
+     * `foreach_add.out`.  PyTorch's names, such as `aten.add.Tensor`, are those of weft's
+     * operators. */
     const char *name;
     const weft_spec *const *inputs; /* in the order of the rule; NULL: an optional input is absent.
                                      * A list takes as many entries as it has tensors */
@@ -110,7 +112,7 @@ typedef struct weft_op_call {
     uint32_t attr_count;
     const weft_op_attr *attrs;
     /* Shapes and dtypes of the outputs.  NULL: they follow from the inputs and attributes; rules of
-     * operators for which they do not, such as convolutions, need them. */
+     * operators for which they do not, such as svd, need them. */
     const weft_op_tensor *outputs;
     uint32_t output_count;
     uint32_t zero;         /* 0; another value is refused */
@@ -168,9 +170,9 @@ enum weft_op_flag {
 
 typedef struct weft_op_options {
     size_t struct_size;
-    uint32_t flags;               /* bits of enum weft_op_flag */
-    uint32_t element;             /* weft_op_list, if the operator takes and returns lists: which
-                                   * of its tensors */
+    uint32_t flags;   /* bits of enum weft_op_flag */
+    uint32_t element; /* weft_op_list_create, if the operator takes and returns lists: which
+                       * of its tensors */
     const weft_cost_table *costs; /* NULL: the built-in table "default" */
     uint64_t memory_limit;        /* bytes of inputs and outputs on the rank that holds most; 0: no
                                    * limit */
@@ -203,10 +205,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_check(const weft_op_call *call,
  * outputs, only where these take no time.  An input in parts, or with an owner, becomes partial
  * only if the call has no other strategy: that move costs little and leaves more to reduce.  Among
  * equal costs, the one that changes fewest inputs is taken, then the first in the order of
- * weft_op_list.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in weft_op_check;
- * WEFT_ERR_MISMATCH: OPTIONS exclude every strategy; WEFT_ERR_UNSUPPORTED: inputs must be moved,
- * and the rows of the axes have more than 262,144 combinations, which are not compared.  A rule
- * with 8 rows has that many on 6 axes. */
+ * weft_op_list_create.  OPTIONS may be NULL.  The caller releases *OUT.  Errors as in
+ * weft_op_check; WEFT_ERR_MISMATCH: OPTIONS exclude every strategy; WEFT_ERR_UNSUPPORTED: inputs
+ * must be moved, and the rows of the axes have more than 262,144 combinations, which are not
+ * compared.  A rule with 8 rows has that many on 6 axes. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_propose(const weft_op_call *call,
                                                     const weft_op_options *options,
                                                     weft_op_choice **out);

@@ -119,12 +119,51 @@ static weft_status check_shifts(const struct wf_op *op, const weft_op_call *call
                         count, count == 1 ? "y" : "ies", dim_count);
 }
 
+/* How many dimensions of the first input belong to group K. */
+static int count_group(const struct wf_op *op)
+{
+    const struct wf_op_tensor *x = &op->tensors[0];
+    int count = 0;
+
+    for (int d = 0; d < x->dims; d++) {
+        const struct wf_symbol *symbol;
+        if (x->dim[d].count != 1) continue;
+        symbol = &op->rule->symbols[op->factors[x->dim[d].factor[0]].symbol];
+        count += wf_word_is(op->rule, symbol->name, "K");
+    }
+    return count;
+}
+
+/* The result has an index along one dimension. */
+static weft_status check_single(const struct wf_op *op, const weft_op_call *call)
+{
+    int count = count_group(op);
+
+    if (count <= 1) return WEFT_OK;
+    if (wf_attr_find(call, "dims", 4) == NULL)
+        return wf_op_refuse(op, "attribute dims is missing, and x has %d dimensions", count);
+    return wf_op_refuse(op, "attribute dims lists %d dimensions; it must be one", count);
+}
+
+/* The result has an index along one dimension, or one among all elements. */
+static weft_status check_flat(const struct wf_op *op, const weft_op_call *call)
+{
+    int count = count_group(op), dims = op->tensors[0].dims;
+
+    (void)call;
+    if (count <= 1 || count == dims) return WEFT_OK;
+    return wf_op_refuse(op,
+                        "attribute dims lists %d of the %d dimensions of x; it must be one, or all",
+                        count, dims);
+}
+
 /* Attribute k counts from 1 to the size of the one dimension of group K. */
 static weft_status check_rank(const struct wf_op *op, const weft_op_call *call)
 {
     struct seat seat = {&op->tensors[0], 0, 1};
     int64_t k = 0;
 
+    WF_TRY(check_single(op, call));
     if (wf_attr_find(call, "k", 1) == NULL) return wf_op_refuse(op, "attribute k is missing");
     WF_TRY(wf_attr_read_int(op, call, "k", &k));
     (void)find_seat(op, "K", &seat); /* a scalar has one element */
@@ -206,6 +245,7 @@ weft_status wf_op_check_attrs(const struct wf_op *op, const weft_op_call *call)
         {"index", check_index},     {"padding", check_padding}, {"slice", check_slice},
         {"shifts", check_shifts},   {"rank", check_rank},       {"picks", check_picks},
         {"scatter", check_scatter}, {"spatial", check_spatial}, {"unbind", check_unbind},
+        {"single", check_single},   {"flat", check_flat},
     };
 
     if (op->rule->check.length == 0) return WEFT_OK;

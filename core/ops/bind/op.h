@@ -135,7 +135,8 @@ weft_status wf_spread_output(struct wf_spread *s, struct wf_op_tensor *tensor,
 
 /* ---- sizes.c ---- */
 
-enum { WF_DIFFERS = 128 /* flag of a factor of a named run whose sizes differ: never split */ };
+/* Flag of a factor of a named run, or with WF_VARIES, whose sizes differ: never split. */
+enum { WF_DIFFERS = 128 };
 
 /* Sizes that the text or attributes give. */
 weft_status wf_op_learn_attrs(struct wf_spread *spread) WF_NODISCARD;

@@ -93,7 +93,8 @@ static weft_status learn_size(struct wf_op *op, const struct wf_op_tensor *tenso
     if ((kind == WF_SYMBOL_REST || slot->broadcast) && size == 1) return WEFT_OK;
     if (f->size < 0) f->size = size;
     if (f->size == size) return WEFT_OK;
-    if (kind != WF_SYMBOL_RUN) return refuse_size(op, f, tensor, dim);
+    if (kind != WF_SYMBOL_RUN && (f->flags & WF_VARIES) == 0)
+        return refuse_size(op, f, tensor, dim);
     f->flags |= WF_DIFFERS;
     return WEFT_OK;
 }

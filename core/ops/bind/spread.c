@@ -62,8 +62,9 @@ static weft_status add_position(struct wf_spread *s, int attr, int32_t dims, int
 }
 
 /* Read the positions that ATTR gives in a tensor of DIMS dimensions, unless an earlier tensor has
- * set them.  ALL: an absent or empty list means all dimensions. */
-static weft_status read_positions(struct wf_spread *s, int attr, int32_t dims, bool all)
+ * set them.  ALL: an absent or empty list means all dimensions.  ONE: a list of several is
+ * refused. */
+static weft_status read_positions(struct wf_spread *s, int attr, int32_t dims, bool all, bool one)
 {
     const struct wf_rule *rule = s->op->rule;
     struct wf_word name = rule->attrs[attr].name;
@@ -77,6 +78,9 @@ static weft_status read_positions(struct wf_spread *s, int attr, int32_t dims, b
                             WF_WORD(rule, name));
     if (count == 0 && !all)
         return wf_op_refuse(s->op, "attribute %.*s is missing", WF_WORD(rule, name));
+    if (count > 1 && one)
+        return wf_op_refuse(s->op, "attribute %.*s lists %u dimensions; it must be one",
+                            WF_WORD(rule, name), count);
     s->position_count[attr] = 0;
     for (int32_t i = 0; count == 0 && i < dims; i++)
         WF_TRY(add_position(s, attr, dims, i));
@@ -116,7 +120,8 @@ static weft_status learn_positions(struct wf_spread *s, const struct wf_slot *sl
         const struct wf_pattern *p = &rule->patterns[slot->first + i];
         int index = 0;
         if (p->attr == 0) continue;
-        WF_TRY(read_positions(s, p->attr - 1, dims, is_group(rule, p)));
+        WF_TRY(read_positions(s, p->attr - 1, dims, is_group(rule, p),
+                              !is_group(rule, p) && p->kind != WF_PATTERN_ONE));
         if (symbol_of(rule, p, &index) == NULL) continue;
         s->attr_of[index] = (int8_t)(p->attr - 1);
         if (is_group(rule, p)) s->lengths[index] = s->position_count[p->attr - 1];

@@ -315,20 +315,27 @@ static weft_status make_slice(struct wf_maker *m)
     return WEFT_OK;
 }
 
-/* A slice whose ends are inside of the dimension. */
+/* A slice whose ends are inside of the dimension, the start not behind the end. */
 static weft_status make_narrow(struct wf_maker *m)
 {
-    static const char *const ends[] = {"start", "end"};
+    static const char *const names[] = {"start", "end"};
+    int64_t ends[] = {0, 0};
     int32_t d;
 
     WF_TRY(wf_maker_dim(m, "dim", m->dims, &d));
-    for (size_t i = 0; i < WF_COUNT(ends); i++) {
-        int64_t at = 0;
-        WF_TRY(wf_attr_read_int(m->op, m->call, ends[i], &at));
-        if (at < -m->shape[d] || at > m->shape[d])
+    ends[1] = m->shape[d];
+    for (size_t i = 0; i < WF_COUNT(names); i++) {
+        WF_TRY(wf_attr_read_int(m->op, m->call, names[i], &ends[i]));
+        if (ends[i] < -m->shape[d] || ends[i] > m->shape[d])
             return wf_op_refuse(m->op, "attribute %s is %lld, and dimension %d of x has size %lld",
-                                ends[i], (long long)at, d, (long long)m->shape[d]);
+                                names[i], (long long)ends[i], d, (long long)m->shape[d]);
+        if (ends[i] < 0) ends[i] += m->shape[d];
     }
+    if (ends[0] > ends[1])
+        return wf_op_refuse(m->op,
+                            "attribute start is index %lld of dimension %d of x, behind end, which "
+                            "is index %lld",
+                            (long long)ends[0], d, (long long)ends[1]);
     return make_slice(m);
 }
 

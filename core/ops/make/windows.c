@@ -11,6 +11,7 @@ struct windows {
     int32_t count; /* spatial dimensions */
     int64_t in[WEFT_MAX_DIMS], kernel[WEFT_MAX_DIMS], out[WEFT_MAX_DIMS];
     bool tiled[WEFT_MAX_DIMS];
+    bool transposed; /* the filter has the channels of x first, then those of y */
 };
 
 /* Entry I of a list with an entry for each spatial dimension, or with one for all.  An empty list
@@ -46,8 +47,9 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
 
     WF_TRY(wf_attr_read_int(m->op, m->call, "transposed", &transposed));
     WF_TRY(wf_attr_read_int(m->op, m->call, "ceil_mode", &ceil_mode));
+    w->transposed = transposed != 0;
     for (int32_t i = 0; i < w->count; i++) {
-        int64_t stride, padding = 0, dilation = 1, span, padded, room;
+        int64_t stride, padding = 0, dilation = 1, added = 0, span, padded, room;
         w->in[i] = shape[2 + i];
         w->kernel[i] = 1;
         if (kernel != NULL)
@@ -58,12 +60,13 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
         WF_TRY(read_entry(m, "stride", i, 1, &stride));
         WF_TRY(read_entry(m, "padding", i, 0, &padding));
         WF_TRY(read_entry(m, "dilation", i, 1, &dilation));
+        WF_TRY(read_entry(m, "output_padding", i, 0, &added));
         if (w->kernel[i] > INT32_MAX || w->in[i] > INT64_MAX / 4)
             return wf_op_refuse(m->op, "dimension %d is too large", 2 + i);
         span = dilation * (w->kernel[i] - 1) + 1;
         padded = w->in[i] + 2 * padding;
         room = padded - span + (ceil_mode != 0 ? stride - 1 : 0);
-        if (transposed == 0 && room < 0)
+        if (!w->transposed && room < 0)
             return wf_op_refuse(m->op,
                                 "dimension %d of x has size %lld with its padding, and a "
                                 "window has %lld",
@@ -76,8 +79,14 @@ static weft_status read_windows(const struct wf_maker *m, const int64_t *shape,
         w->out[i] = room / stride + 1;
         /* a window begins inside of the dimension or its left padding */
         if (ceil_mode != 0 && (w->out[i] - 1) * stride >= w->in[i] + padding) w->out[i]--;
-        if (transposed != 0) w->out[i] = -1;
-        w->tiled[i] = transposed == 0 && padding == 0 && dilation == 1 && stride == w->kernel[i] &&
+        if (w->transposed) w->out[i] = span + added - 2 * padding;
+        if (w->transposed && (__builtin_mul_overflow(w->in[i] - 1, stride, &room) ||
+                              __builtin_add_overflow(w->out[i], room, &w->out[i]) || w->out[i] < 0))
+            return wf_op_refuse(m->op,
+                                "the attributes give dimension %d of y a size below 0 or beyond "
+                                "2^63",
+                                2 + i);
+        w->tiled[i] = !w->transposed && padding == 0 && dilation == 1 && stride == w->kernel[i] &&
                       stride > 0 && w->in[i] % stride == 0;
     }
     return WEFT_OK;
@@ -89,10 +98,17 @@ static void add_inside(struct wf_maker *m, const struct windows *w)
         wf_text_add(m->out, w->tiled[i] ? " (y%d r%d)" : " i%d", i, i);
 }
 
-static void add_kernel(struct wf_maker *m, const struct windows *w)
+/* The filter, with the channels of GROUPS in its first dimension. */
+static void add_filter(struct wf_maker *m, const struct windows *w, const char *name,
+                       int64_t groups)
 {
+    char first = w->transposed ? 'c' : 'o';
+
+    wf_text_add(m->out, groups != 1 ? " %s[(g %c)" : " %s[%c", name, first);
+    wf_text_add(m->out, " %c", w->transposed ? 'o' : 'c');
     for (int32_t i = 0; i < w->count; i++)
         wf_text_add(m->out, " r%d", i);
+    wf_text_char(m->out, ']');
 }
 
 static void add_outside(struct wf_maker *m, const struct windows *w)
@@ -149,9 +165,9 @@ weft_status wf_make_conv(struct wf_maker *m)
     g = groups != 1 ? "(g " : "";
     wf_text_add(m->out, " x[n %sc%s", g, groups != 1 ? ")" : "");
     add_inside(m, &w);
-    wf_text_add(m->out, "] f[%so%s c", g, groups != 1 ? ")" : "");
-    add_kernel(m, &w);
-    wf_text_add(m->out, "] b?[%so%s] -> y[n %so%s", g, groups != 1 ? ")" : "", g,
+    wf_text_char(m->out, ']');
+    add_filter(m, &w, "f", groups);
+    wf_text_add(m->out, " b?[%so%s] -> y[n %so%s", g, groups != 1 ? ")" : "", g,
                 groups != 1 ? ")" : "");
     add_outside(m, &w);
     wf_text_add(m->out, "]; sum c");
@@ -180,10 +196,11 @@ weft_status wf_make_conv_bwd(struct wf_maker *m)
         if (part == 0) add_outside(m, &w);
         if (part == 0) wf_text_add(m->out, "] x[n %sc%s", g, end);
         add_inside(m, &w);
-        wf_text_add(m->out, part == 0 ? "] f[%so%s c" : "] dw[%so%s c", g, end);
-        add_kernel(m, &w);
-        wf_text_add(m->out, part == 0 ? "] ->" : "] db[%so%s]", g, end);
+        wf_text_char(m->out, ']');
+        add_filter(m, &w, part == 0 ? "f" : "dw", groups);
+        if (part == 0) wf_text_add(m->out, " ->");
     }
+    wf_text_add(m->out, " db[%so%s]", g, end);
     wf_text_add(m->out, "; sum n o");
     add_clauses(m, &w, true, true);
     if (groups != 1) wf_text_add(m->out, "; size g %lld", (long long)groups);

@@ -24,9 +24,12 @@ const char *const wf_op_builtin[] = {
     /* it is not monotone if value is above threshold */
     "threshold(threshold,value): a[..] -> b[..]; type join b",
     "erfc special_erfcx: a[..] -> b[..]; anti a; type float b",
-    /* no partials: a NaN outside of the domain must not meet max or min */
-    "sqrt log log2 log10 log1p rsqrt acos acosh asin atanh erfinv logit special_ndtri"
-    " special_log_ndtr: a[..] -> b[..]; type float b",
+    /* where the minimum is in the domain, so are all contributions; else one is a NaN, which a
+     * minimum passes on */
+    "sqrt log log2 log10 log1p acosh: a[..] -> b[..]; hom min a; type float b",
+    /* no partials: contributions may be outside of a domain with two ends; rsqrt of -0 is -inf */
+    "rsqrt acos asin atanh erfinv logit special_ndtri special_log_ndtr: a[..] -> b[..];"
+    " type float b",
     "gelu(approximate): a[..] -> b[..]; type float b",
     "silu mish hardswish sin cos tan cosh sinc reciprocal digamma lgamma i0 special_airy_ai"
     " special_bessel special_entr special_polynomial tanhshrink: a[..] -> b[..]; type float b",
@@ -132,9 +135,11 @@ const char *const wf_op_builtin[] = {
     "var_mean std_mean(dims,correction,unbiased): x[.. K@dims ..] -> v[..] m[..]; whole K;"
     " use moments; type float v; type float m",
     "logsumexp(dims): x[.. K@dims ..] -> y[..]; whole K; use lse; type float y",
-    "argmax argmin(dims): x[.. K@dims ..] -> i[..]; whole K; use argbest; type i64 i",
-    "max_dim min_dim(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; use argbest; type i64 i",
-    "median_dim nanmedian_dim mode(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i",
+    "argmax argmin(dims): x[.. K@dims ..] -> i[..]; whole K; use argbest; type i64 i; check flat",
+    "max_dim min_dim(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; use argbest; type i64 i;"
+    " check single",
+    "median_dim nanmedian_dim mode(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i;"
+    " check single",
     "kthvalue(dims,k): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i; check rank",
     "median nanmedian(dims): x[.. K@dims ..] -> y[..]; whole K",
     "equal: a[..] b[..] -> y[]; all ..; type bool y",
@@ -286,30 +291,31 @@ const char *const wf_op_builtin[] = {
     /* t: the table, so that its gradient follows its layout */
     "embedding_bwd(v,scaled=1,padding_idx): g[.. d] i[..] t?[v d] -> w[v d]; whole ..; own v; lin g;"
     " shape t; check padding",
-    "embedding_bwd(v): g[.. d] i[..] t?[v d] -> w[v d]; sum ..; own v; lin g; shape t",
+    "embedding_bwd(v): g[.. d] i[..] t?[v d] -> w[v d]; sum ..; own v; lin g; shape t;"
+    " check padding",
     "gather(dim): x[X..] i[I..] -> y[Y..]; make gather",
     "index_select(dim): x[B.. k@dim B..] i[j] -> y[B.. j@dim B..]; mask k; pass x",
     /* with duplicates among the indices, ranks may write different values of s: the greatest of them
      * is one of them, but their sum or average is not */
     "scatter(dim,reduce!=none): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; check scatter",
+    " whole j; differ j; check scatter",
     "scatter(dim,reduce): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; mono x; check scatter",
+    " whole j; differ j; mono x; check scatter",
     "scatter_value(dim,v): x[B.. k@dim B..] i[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
     " aff x; mono x; check scatter",
     "scatter_add(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " sum j; add x; lin x+s; aff x | s; mono x; check scatter",
+    " sum j; differ j; add x; lin x+s; aff x | s; mono x; check scatter",
     /* only the rank with the index drops x */
     "scatter_reduce(dim,reduce,include_self=0): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; whole j; check scatter",
+    " -> y[B.. k B..]; own k; whole j; differ j; check scatter",
     "scatter_reduce(dim,reduce=amax): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; max j; add x; hom max x+s | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; max j; differ j; add x; hom max x+s | s; mono x; check scatter",
     "scatter_reduce(dim,reduce=amin): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; min j; add x; hom min x+s | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; min j; differ j; add x; hom min x+s | s; mono x; check scatter",
     "scatter_reduce(dim,reduce=sum): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; sum j; add x; lin x+s; aff x | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; sum j; differ j; add x; lin x+s; aff x | s; mono x; check scatter",
     "scatter_reduce(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; check scatter",
+    " whole j; differ j; check scatter",
     "index_add(dim,alpha): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; sum j;"
     " add x; lin x+s; aff x | s; mono x",
     "index_copy(dim): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"

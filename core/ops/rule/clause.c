@@ -1,7 +1,7 @@
 /* clause.c - the clauses of a rule: what may be split, what may be partial.
  *
  *     clause = reduce F | "whole" F | "own" F | "mask" F | "halo" F | "here" F | "even" F
- *            | "step" F n | "size" F ( attr | n ) | "parts" F [ n ] F
+ *            | "differ" F | "step" F n | "size" F ( attr | n ) | "parts" F [ n ] F
  *            | "lin" G | "aff" G | "mono" G | "anti" G | "pass" G | "hom" kind G
  *            | "turn" kind kind G | "add" T | "shape" T { T } | "from" T { T }
  *            | "inplace" T "=" T { T "=" T } | "type" ( dtype | attr | T ) T { T }
@@ -308,8 +308,8 @@ static weft_status read_factor_clause(struct wf_rule_reader *r, struct wf_word n
     static const struct {
         const char *name;
         uint8_t flag;
-    } flags[] = {{"whole", WF_WHOLE}, {"own", WF_OWN},   {"mask", WF_MASK},
-                 {"halo", WF_HALO},   {"here", WF_HERE}, {"even", WF_EVEN}};
+    } flags[] = {{"whole", WF_WHOLE}, {"own", WF_OWN},   {"mask", WF_MASK},    {"halo", WF_HALO},
+                 {"here", WF_HERE},   {"even", WF_EVEN}, {"differ", WF_VARIES}};
     const struct wf_rule *rule = &r->draft->rule;
 
     for (size_t i = 0; i < WF_COUNT(flags); i++)
@@ -347,10 +347,10 @@ static weft_status refuse_clause(const struct wf_scan *start, const struct wf_ru
                                  struct wf_word name)
 {
     static const char *const names[] = {
-        "sum",     "avg",  "max",  "min",  "prod", "all",  "any",  "norm",  "whole",
-        "own",     "mask", "halo", "here", "even", "step", "size", "parts", "lin",
-        "aff",     "mono", "anti", "pass", "hom",  "turn", "add",  "shape", "from",
-        "inplace", "type", "rand", "use",  "make", "check"};
+        "sum",  "avg",     "max",  "min",  "prod", "all",    "any",  "norm", "whole",
+        "own",  "mask",    "halo", "here", "even", "differ", "step", "size", "parts",
+        "lin",  "aff",     "mono", "anti", "pass", "hom",    "turn", "add",  "shape",
+        "from", "inplace", "type", "rand", "use",  "make",   "check"};
     size_t length = name.length < 31 ? name.length : 31;
     char word[32];
     int nearest;

@@ -132,6 +132,7 @@ static void add_split(const struct wf_rule *rule, int symbol, struct wf_text *ou
     add_symbol(rule, s, out);
     if ((s->flags & WF_EVEN) != 0) wf_text_add(out, " into equal parts");
     if (s->step != 0) wf_text_add(out, " at multiples of %u", s->step);
+    if ((s->flags & WF_VARIES) != 0) wf_text_add(out, " where it has one size");
     wf_text_add(out, ": ");
     add_list(rule, split, true, out);
     wf_text_add(out, " split");

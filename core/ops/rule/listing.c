@@ -16,16 +16,38 @@ weft_status wf_name_check(const char *function, const char *what, const char *na
     return WEFT_OK;
 }
 
+/* The length of NAME without "_bwd", if that is an operator; else 0. */
+static size_t forward_length(const char *name)
+{
+    size_t length = strcspn(name, ".");
+    char forward[128];
+
+    if (length < 5 || length >= sizeof forward || memcmp(name + length - 4, "_bwd", 4) != 0)
+        return 0;
+    memcpy(forward, name, length - 4);
+    forward[length - 4] = '\0';
+    return wf_op_find(forward) != NULL ? length - 4 : 0;
+}
+
 weft_status wf_op_refuse_name(const char *function, const char *name)
 {
+    size_t forward = forward_length(name);
     uint32_t count;
     const struct wf_op_entry *ops = wf_op_all(&count);
-    const char **names = wf_alloc(count * sizeof *names);
-    char *copies = wf_alloc((size_t)count * 64);
+    const char **names;
+    char *copies;
     int nearest = -1;
-    weft_status status = wf_name_check(function, "the name of the operator (name)", name);
+    weft_status status;
 
-    if (status == WEFT_OK && names != NULL && copies != NULL) {
+    WF_TRY(wf_name_check(function, "the name of the operator (name)", name));
+    if (forward > 0)
+        return wf_fail(WEFT_ERR_NOT_FOUND,
+                       "%s: there is no rule for operator \"%.100s\"; register one, or take the "
+                       "calls of weft_op_backward_create for %.*s",
+                       function, name, (int)forward, name);
+    names = wf_alloc(count * sizeof *names);
+    copies = wf_alloc((size_t)count * 64);
+    if (names != NULL && copies != NULL) {
         for (uint32_t i = 0; i < count; i++) {
             size_t length = (size_t)wf_min_i64(ops[i].length, 63);
             names[i] = memcpy(copies + (size_t)i * 64, ops[i].name, length);
@@ -33,10 +55,9 @@ weft_status wf_op_refuse_name(const char *function, const char *name)
         }
         nearest = wf_nearest(name, names, count);
     }
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_NOT_FOUND, "%s: there is no rule for operator \"%.100s\"%s%s%s",
-                         function, name, nearest >= 0 ? "; did you mean " : "",
-                         nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "?" : "");
+    status = wf_fail(WEFT_ERR_NOT_FOUND, "%s: there is no rule for operator \"%.100s\"%s%s%s",
+                     function, name, nearest >= 0 ? "; did you mean " : "",
+                     nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "?" : "");
     wf_free(names);
     wf_free(copies);
     return status;

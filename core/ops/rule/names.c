@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* PyTorch's operators that have another name here. */
+/* PyTorch's operators that have another name here.  NAME_backward is our name of NAME with "_bwd",
+ * unless it stands here. */
 static const struct {
     const char *theirs, *ours;
 } renamed[] = {
@@ -17,7 +18,6 @@ static const struct {
     {"__rshift__", "bitwise_right_shift"},
     {"__xor__", "bitwise_xor"},
     {"_adaptive_avg_pool2d", "adaptive_avg_pool"},
-    {"_adaptive_avg_pool2d_backward", "avg_pool_bwd"},
     {"_adaptive_avg_pool3d", "adaptive_avg_pool"},
     {"_batch_norm_with_update", "batch_norm"},
     {"_batch_norm_with_update_functional", "batch_norm"},
@@ -29,7 +29,6 @@ static const struct {
     {"_fused_adam", "adam"},
     {"_fused_adamw", "adamw"},
     {"_fused_rms_norm", "rms_norm"},
-    {"_fused_rms_norm_backward", "rms_norm_bwd"},
     {"_fused_sgd", "sgd"},
     {"_grouped_mm", "grouped_mm"},
     {"_index_put_impl", "index_put"},
@@ -45,11 +44,8 @@ static const struct {
     {"_native_batch_norm_legit_no_training", "batch_norm"},
     {"_safe_softmax", "safe_softmax"},
     {"_scaled_dot_product_cudnn_attention", "sdpa"},
-    {"_scaled_dot_product_cudnn_attention_backward", "sdpa_bwd"},
     {"_scaled_dot_product_efficient_attention", "sdpa"},
-    {"_scaled_dot_product_efficient_attention_backward", "sdpa_bwd"},
     {"_scaled_dot_product_flash_attention", "sdpa"},
-    {"_scaled_dot_product_flash_attention_backward", "sdpa_bwd"},
     {"_scaled_dot_product_flash_attention_for_cpu", "sdpa"},
     {"_scaled_mm", "scaled_mm"},
     {"_softmax", "softmax"},
@@ -62,17 +58,13 @@ static const struct {
     {"constant_pad_nd", "pad"},
     {"convert_element_type", "cast"},
     {"convolution", "conv"},
-    {"convolution_backward", "conv_bwd"},
     {"copy_to", "copy"},
     {"diag", "diagonal"},
     {"embedding_dense_backward", "embedding_bwd"},
     {"erfcx", "special_erfcx"},
     {"expand_copy", "expand"},
-    {"gelu_backward", "gelu_bwd"},
     {"grid_sampler_2d", "grid_sample"},
-    {"grid_sampler_2d_backward", "grid_sample_bwd"},
     {"grid_sampler_3d", "grid_sample"},
-    {"grid_sampler_3d_backward", "grid_sample_bwd"},
     {"is_same_size", "equal"},
     {"linalg__powsum", "powsum"},
     {"linalg_cholesky_ex", "cholesky_ex"},
@@ -90,61 +82,48 @@ static const struct {
     {"linalg_qr", "qr"},
     {"linalg_solve_triangular", "solve_triangular"},
     {"linalg_vector_norm", "norm"},
-    {"logit_backward", "logit_bwd"},
-    {"max_pool2d_with_indices_backward", "max_pool_bwd"},
-    {"mse_loss_backward", "mse_loss_bwd"},
     {"native_batch_norm", "batch_norm"},
-    {"native_batch_norm_backward", "batch_norm_bwd"},
     {"native_dropout", "dropout"},
-    {"native_dropout_backward", "dropout_bwd"},
     {"native_group_norm", "group_norm"},
-    {"native_group_norm_backward", "group_norm_bwd"},
     {"native_layer_norm", "layer_norm"},
-    {"native_layer_norm_backward", "layer_norm_bwd"},
     {"ndtri", "special_ndtri"},
     {"nll_loss2d_backward", "nll_loss_bwd"},
     {"nll_loss2d_forward", "nll_loss"},
-    {"nll_loss_backward", "nll_loss_bwd"},
     {"nll_loss_forward", "nll_loss"},
     {"normal_functional", "normal"},
     {"rrelu_with_noise", "rrelu"},
     {"rrelu_with_noise_functional", "rrelu"},
-    {"select_backward", "select_bwd"},
-    {"sigmoid_backward", "sigmoid_bwd"},
-    {"silu_backward", "silu_bwd"},
-    {"slice_backward", "slice_bwd"},
     {"special_i0e", "i0"},
     {"special_i1", "i0"},
     {"special_i1e", "i0"},
     {"split_with_sizes_copy", "split"},
-    {"tanh_backward", "tanh_bwd"},
-    {"threshold_backward", "threshold_bwd"},
     {"to", "cast"},
     {"view_of", "alias"},
     {"zeta", "special_zeta"},
 };
 
-/* Families: all names that begin so. */
+/* Families: all names that begin so.  backward: the operator of their gradients; NULL: ours with
+ * "_bwd". */
 static const struct {
-    const char *begin, *ours;
+    const char *begin, *ours, *backward;
 } families[] = {
-    {"special_bessel", "special_bessel"},
-    {"bessel", "special_bessel"},
-    {"special_spherical", "special_bessel"},
-    {"spherical_bessel", "special_bessel"},
-    {"special_modified", "special_bessel"},
-    {"special_scaled_modified", "special_bessel"},
-    {"special_chebyshev", "special_polynomial2"},
-    {"special_hermite", "special_polynomial2"},
-    {"special_laguerre", "special_polynomial2"},
-    {"special_legendre", "special_polynomial2"},
-    {"special_shifted_chebyshev", "special_polynomial2"},
-    {"upsample", "interpolate"},
-    {"fractional_max_pool", "max_unpool"},
-    {"adaptive_max_pool", "adaptive_max_pool"},
-    {"max_pool", "max_pool"},
-    {"avg_pool", "avg_pool"},
-    {"max_unpool", "max_unpool"},
+    {"special_bessel", "special_bessel", NULL},
+    {"bessel", "special_bessel", NULL},
+    {"special_spherical", "special_bessel", NULL},
+    {"spherical_bessel", "special_bessel", NULL},
+    {"special_modified", "special_bessel", NULL},
+    {"special_scaled_modified", "special_bessel", NULL},
+    {"special_chebyshev", "special_polynomial2", NULL},
+    {"special_hermite", "special_polynomial2", NULL},
+    {"special_laguerre", "special_polynomial2", NULL},
+    {"special_legendre", "special_polynomial2", NULL},
+    {"special_shifted_chebyshev", "special_polynomial2", NULL},
+    {"upsample", "interpolate", NULL},
+    {"fractional_max_pool", "max_unpool", "max_pool_bwd"},
+    {"adaptive_max_pool", "adaptive_max_pool", "max_pool_bwd"},
+    {"max_pool", "max_pool", NULL},
+    {"avg_pool", "avg_pool", NULL},
+    {"max_unpool", "max_unpool", NULL},
 };
 
 /* Overloads that are operators of their own here: those that begin so. */
@@ -186,6 +165,41 @@ static const char *find_renamed(const char *name)
     return NULL;
 }
 
+/* Append TEXT to OUT, which has BYTES; longer names are cut and then not found. */
+static void append(char *out, size_t bytes, const char *text)
+{
+    size_t used = strlen(out), length = strlen(text);
+
+    if (length >= bytes - used) length = bytes - used - 1;
+    memcpy(out + used, text, length);
+    out[used + length] = '\0';
+}
+
+/* The name here of the gradients of BASE; NULL: BASE is not NAME_backward.  Reads "_NAME" as
+ * "NAME". */
+static const char *find_backward(const char *base, char *room, size_t bytes)
+{
+    static const char end[] = "_backward";
+    size_t length = strlen(base), more = sizeof end - 1;
+    const char *ours, *name = room;
+
+    if (length <= more || length >= bytes || strcmp(base + length - more, end) != 0) return NULL;
+    if (wf_op_find(base) != NULL) return base; /* a rule of the program */
+    memcpy(room, base, length - more);
+    room[length - more] = '\0';
+    ours = find_renamed(room);
+    if (room[0] == '_') name++;
+    for (size_t i = 0; i < WF_COUNT(families) && ours == NULL; i++) {
+        if (!begins(name, families[i].begin)) continue;
+        if (families[i].backward != NULL) return families[i].backward;
+        ours = families[i].ours;
+    }
+    if (ours == NULL) ours = name;
+    memmove(room, ours, strlen(ours) + 1);
+    append(room, bytes, "_bwd");
+    return room;
+}
+
 /* The name here of BASE, which has no leading or trailing "_". */
 static const char *find_base(const char *base, const char *overload, char *room, size_t bytes)
 {
@@ -204,16 +218,6 @@ static const char *find_base(const char *base, const char *overload, char *room,
         if (wf_op_find(room) != NULL) return room;
     }
     return base;
-}
-
-/* Append TEXT to OUT, which has BYTES; longer names are cut and then not found. */
-static void append(char *out, size_t bytes, const char *text)
-{
-    size_t used = strlen(out), length = strlen(text);
-
-    if (length >= bytes - used) length = bytes - used - 1;
-    memcpy(out + used, text, length);
-    out[used + length] = '\0';
 }
 
 const char *wf_op_foreign_name(const char *name, char *out, size_t bytes)
@@ -237,6 +241,7 @@ const char *wf_op_foreign_name(const char *name, char *out, size_t bytes)
     in_place = ours == NULL && length > 2 && base[length - 1] == '_' && base[length - 2] != '_';
     if (in_place) base[length - 1] = '\0';
     if (ours == NULL) ours = find_renamed(base);
+    if (ours == NULL) ours = find_backward(base, room, sizeof room);
     if (ours == NULL && begins(base, "_foreach_")) {
         append(out, bytes, "foreach_");
         ours = find_base(base + 9, overload, room, sizeof room);
@@ -245,7 +250,9 @@ const char *wf_op_foreign_name(const char *name, char *out, size_t bytes)
     append(out, bytes, ours);
     if (in_place) append(out, bytes, "_");
     length = strlen(overload);
-    if (length >= 3 && strcmp(overload + length - 3, "out") == 0) append(out, bytes, ".out");
+    if ((length >= 3 && strcmp(overload + length - 3, "out") == 0) ||
+        strcmp(overload, "grad_input") == 0)
+        append(out, bytes, ".out");
     return out;
 }
 

@@ -210,8 +210,8 @@ void wf_rule_print(const struct wf_rule *rule, struct wf_text *out)
     static const struct {
         const char *name;
         uint8_t flag;
-    } flags[] = {{"whole", WF_WHOLE}, {"own", WF_OWN},   {"mask", WF_MASK},
-                 {"halo", WF_HALO},   {"here", WF_HERE}, {"even", WF_EVEN}};
+    } flags[] = {{"whole", WF_WHOLE}, {"own", WF_OWN},   {"mask", WF_MASK},    {"halo", WF_HALO},
+                 {"here", WF_HERE},   {"even", WF_EVEN}, {"differ", WF_VARIES}};
 
     add_header(rule, out);
     if (rule->step_count > 0) return;

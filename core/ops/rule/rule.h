@@ -54,12 +54,13 @@ enum wf_symbol_kind {
 
 /* What the clauses say about a symbol. */
 enum wf_symbol_flag {
-    WF_WHOLE = 1, /* never split */
-    WF_OWN = 2,   /* outputs may be split where inputs lack it */
-    WF_MASK = 4,  /* an indexed dimension: lookups outside of the part give 0 */
-    WF_HALO = 8,  /* whole, unless the edges of neighbours are fetched */
-    WF_HERE = 16, /* free; the kernel needs its offset */
-    WF_EVEN = 32  /* only equal parts */
+    WF_WHOLE = 1,  /* never split */
+    WF_OWN = 2,    /* outputs may be split where inputs lack it */
+    WF_MASK = 4,   /* an indexed dimension: lookups outside of the part give 0 */
+    WF_HALO = 8,   /* whole, unless the edges of neighbours are fetched */
+    WF_HERE = 16,  /* free; the kernel needs its offset */
+    WF_EVEN = 32,  /* only equal parts */
+    WF_VARIES = 64 /* sizes may differ between inputs; where they do, it is whole */
 };
 
 enum wf_reduce {

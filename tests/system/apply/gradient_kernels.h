@@ -12,8 +12,6 @@
 POINTWISE(tanh, tanh(a))
 POINTWISE(sigmoid, 1 / (1 + exp(-a)))
 POINTWISE(silu, a / (1 + exp(-a)))
-POINTWISE(log, log(a))
-POINTWISE(real_sqrt, sqrt(a))
 POINTWISE(rsqrt, 1 / sqrt(a))
 POINTWISE(reciprocal, 1 / a)
 POINTWISE(square, a *a)
@@ -251,7 +249,7 @@ static const struct {
 } gradient_kernels[] = {
     {"exp", k_exp},
     {"log", k_log},
-    {"sqrt", k_real_sqrt},
+    {"sqrt", k_sqrt},
     {"rsqrt", k_rsqrt},
     {"reciprocal", k_reciprocal},
     {"square", k_square},

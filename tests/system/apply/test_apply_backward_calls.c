@@ -201,6 +201,8 @@ START_TEST(calls_without_known_gradients_are_refused)
     refuse("relu_", "f32[4] R", "", WEFT_ERR_UNSUPPORTED, "not of forms in place");
     refuse("div", "f32[4] R ; f32[4] R", "rounding_mode=floor", WEFT_ERR_UNSUPPORTED, "rounded");
     refuse("max_pool", "f32[2,4,8] R", "kernel=2,", WEFT_ERR_INVALID, "input i is missing");
+    refuse("scatter_add", "f32[4] R ; i64[2] R ; f32[3] R", "dim=0", WEFT_ERR_UNSUPPORTED,
+           "the gradient of input 2 has another shape than the input");
     refuse("mul", "c64[4] R ; c64[4] R", "", WEFT_ERR_UNSUPPORTED, "for real numbers only");
     refuse("mm", "f32[4,5] R", "", WEFT_ERR_INVALID, "mm");
     refuse("exp", "i64[4] R ; i64[4] R", "", WEFT_ERR_INVALID, "exp");

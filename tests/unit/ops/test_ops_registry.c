@@ -139,11 +139,76 @@ START_TEST(names_of_pytorch_have_a_rule_or_a_reason)
         ck_assert_msg(status == WEFT_OK, "%s: %s", name, weft_last_error());
         ck_assert_msg(weft_op_print(rule, ours, sizeof ours, NULL) == WEFT_OK, "%s", rule);
         ck_assert_msg(strcmp(theirs, ours) == 0, "%s is not %s but %s", name, rule, theirs);
+        ck_assert_msg((strstr(name, "_backward") != NULL) == (strstr(rule, "_bwd") != NULL), "%s",
+                      name);
         known++;
     }
     fclose(file);
     ck_assert_int_eq(known + unknown, 1266);
     ck_assert_int_le(unknown, 6);
+}
+END_TEST
+
+/* NAME_backward is an operator of gradients, or the error names the one that is missing. */
+START_TEST(backward_names_of_pytorch_are_never_the_forward_operator)
+{
+    FILE *file = fopen(WEFT_TEST_DATA "/ops/aten-2.15.txt", "r");
+    char line[256], last[256] = "", name[300], rule[2048], *overload;
+    int known = 0, unknown = 0;
+
+    ck_assert(file != NULL);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (line[0] == '#') continue;
+        overload = strchr(strchr(line, '.') + 1, '.');
+        *(overload != NULL ? overload : strchr(line, ' ')) = '\0';
+        if (strstr(line, "_backward") != NULL || strcmp(line, last) == 0) continue;
+        strcpy(last, line);
+        snprintf(name, sizeof name, "%s_backward.default", line);
+        if (weft_op_print(name, rule, sizeof rule, NULL) == WEFT_OK) {
+            rule[strcspn(rule, "(:")] = '\0';
+            ck_assert_msg(strcmp(rule + strlen(rule) - 4, "_bwd") == 0, "%s is %s", name, rule);
+            known++;
+        } else {
+            ck_assert_msg(strstr(weft_last_error(), "_bwd") != NULL, "%s", weft_last_error());
+            unknown++;
+        }
+    }
+    fclose(file);
+    ck_assert_msg(known > 20 && unknown > 300, "%d and %d", known, unknown);
+}
+END_TEST
+
+START_TEST(backward_names_of_pytorch_find_their_operator_or_name_it)
+{
+    static const struct {
+        const char *name, *want; /* want: how the rule or the error begins */
+    } rows[] = {
+        {"aten.adaptive_max_pool2d_backward.default", "max_pool_bwd("},
+        {"aten.adaptive_max_pool3d_backward.grad_input", "max_pool_bwd("},
+        {"aten.fractional_max_pool2d_backward.default", "max_pool_bwd("},
+        {"aten.avg_pool2d_backward.default", "avg_pool_bwd("},
+        {"aten._adaptive_avg_pool3d_backward.default", "adaptive_avg_pool_bwd("},
+        {"aten._upsample_nearest_exact2d_backward.default", "interpolate_bwd("},
+        {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", "sdpa_bwd("},
+        {"aten.elu_backward.default", "elu_bwd("},
+        {"aten.glu_backward.default", "weft_op_print: there is no rule for operator \"glu_bwd\"; "
+                                      "register one, or take the calls "
+                                      "of weft_op_backward_create for glu"},
+        {"aten.max_unpool2d_backward.default",
+         "weft_op_print: there is no rule for operator \"max_unpool_bwd\"; register one"},
+    };
+    char rule[2048];
+
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        weft_status status = weft_op_print(rows[i].name, rule, sizeof rule, NULL);
+        const char *answer = status == WEFT_OK ? rule : weft_last_error();
+        ck_assert_msg(strncmp(answer, rows[i].want, strlen(rows[i].want)) == 0, "%s: %s",
+                      rows[i].name, answer);
+    }
+    ck_assert_int_eq(weft_op_register("max_pool2d_backward: g[i] -> d[i]"), WEFT_OK);
+    ck_assert_int_eq(weft_op_print("aten.max_pool2d_backward", rule, sizeof rule, NULL), WEFT_OK);
+    ck_assert_str_eq(rule, "max_pool2d_backward: g[i] -> d[i]");
+    ck_assert_int_eq(weft_op_remove("max_pool2d_backward"), WEFT_OK);
 }
 END_TEST
 
@@ -251,4 +316,6 @@ SUITE(ops_registry, every_rule_of_weft_takes_less_than_a_kibibyte,
       a_registered_rule_replaces_one_of_weft_until_it_is_removed,
       the_digest_does_not_depend_on_the_order, all_lines_are_registered_or_none,
       an_unknown_name_is_compared_with_the_known_ones, names_of_pytorch_have_a_rule_or_a_reason,
-      every_allocation_may_fail, threads_read_while_others_register)
+      backward_names_of_pytorch_are_never_the_forward_operator,
+      backward_names_of_pytorch_find_their_operator_or_name_it, every_allocation_may_fail,
+      threads_read_while_others_register)
