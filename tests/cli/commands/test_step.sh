@@ -79,6 +79,11 @@ for options in '' '--lower --reduce'; do
     fails 2 'has 4 ranks, and the axis pp 2' step "$graph" --mesh pp=2,tp=1 --schedule "$graph.csv"
 done
 fails 2 '--microbatches is for a schedule by name' step "$graph" --mesh pp=4,tp=1 --schedule "$graph.csv" --microbatches 8
+# The graph or the schedule may be standard input, and not both; standard output has the figures.
+json step "$graph" --costs "$out" --mesh pp=4,tp=1 --schedule - --json <"$graph.csv" -- 'it["time_ns"] == 51 * 1000000'
+json step - --costs "$out" --mesh pp=4,tp=1 --schedule "$graph.csv" --json <"$graph" -- 'it["time_ns"] == 51 * 1000000'
+fails 2 'the graph and the schedule cannot both be standard input' step - --mesh pp=4,tp=1 --schedule - <"$graph"
+fails 2 'the figures are on standard output; give --trace a file' step "$graph" --trace -
 fails 3 'No such file' step "$graph" --mesh pp=4,tp=1 --schedule /nonexistent/x.csv
 # A line without a time needs the rates of the table: 2 * 8 * 8 * 8 operations at 10^12 a second.
 write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R' 'y = linear(x, w)' 'output y'
