@@ -172,6 +172,8 @@ static void set_costs(struct simulator *s, const double *factors)
         s->costs[i].input = slower(stage->input, factor);
         s->costs[i].weight = slower(stage->weight, factor);
         s->costs[i].reduce = stage->reduce;
+        s->costs[i].unshard = stage->unshard;
+        s->costs[i].parameters = stage->gathered;
         s->costs[i].activation = stage->activation;
     }
 }
@@ -249,28 +251,60 @@ static void summarize(struct simulator *s)
         r->utilisation = work / s->info.ranks / (rate * (double)r->time * 1e-9);
 }
 
-/* A file may have all actions already. */
-static bool is_lowered(const weft_schedule *schedule)
+/* ---- what the schedule has ---- */
+
+/* The kinds of actions in SCHEDULE, a bit each.  Sets REDUCED, which may be NULL, of stages that
+ * have REDUCE_GRAD. */
+static uint32_t kinds_of(const weft_schedule *schedule, bool *reduced)
 {
     const weft_action *actions = NULL;
     size_t count = 0;
+    uint32_t kinds = 0;
 
     for (int32_t r = 0; weft_schedule_actions(schedule, r, &actions, &count) == WEFT_OK; r++)
-        for (size_t i = 0; i < count; i++)
-            if (actions[i].kind > WEFT_ACTION_W) return true;
-    return false;
+        for (size_t i = 0; i < count; i++) {
+            kinds |= 1u << actions[i].kind;
+            if (reduced != NULL && actions[i].kind == WEFT_ACTION_REDUCE_GRAD)
+                reduced[actions[i].stage] = true;
+        }
+    return kinds;
 }
 
+/* As weft_pipeline_create does for a program that reduces gradients. */
 static weft_status lower_schedule(struct simulator *s)
 {
     weft_schedule *given = s->request->schedule;
+    uint32_t kinds = kinds_of(given, NULL);
 
-    if (is_lowered(given))
+    s->info.struct_size = sizeof s->info;
+    WF_TRY(weft_schedule_get(given, &s->info));
+    if (kinds >> (WEFT_ACTION_W + 1) == 0)
+        WF_TRY(weft_schedule_lower(given, WEFT_LOWER_REDUCE, &s->result->schedule));
+    else if (s->info.lowered)
         s->result->schedule = weft_schedule_retain(given);
     else
-        WF_TRY(weft_schedule_lower(given, WEFT_LOWER_REDUCE, &s->result->schedule));
-    s->info.struct_size = sizeof s->info;
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the schedule has other actions than F, B, I and W, but no sends; no "
+                       "pipeline runs it");
+    s->result->sharded = kinds >> WEFT_ACTION_UNSHARD & 1;
     return weft_schedule_get(s->result->schedule, &s->info);
+}
+
+/* A stage without REDUCE_GRAD does not reduce. */
+static weft_status drop_reductions(struct simulator *s)
+{
+    bool *reduced = wf_calloc((size_t)s->info.stages, sizeof *reduced);
+
+    if (reduced == NULL) return wf_fail_memory((size_t)s->info.stages * sizeof *reduced);
+    (void)kinds_of(s->result->schedule, reduced);
+    for (int32_t i = 0; i < s->info.stages; i++) {
+        struct step_stage *stage = &s->result->stages[i];
+        if (reduced[i] || stage->reduce == 0) continue;
+        stage->reduce = 0;
+        s->result->unreduced++;
+    }
+    wf_free(reduced);
+    return WEFT_OK;
 }
 
 weft_status step_simulate(const struct graph *graph, const struct step_request *request,
@@ -294,6 +328,7 @@ weft_status step_simulate(const struct graph *graph, const struct step_request *
                      ranks != NULL && update != NULL
                  ? step_model(graph, request->costs, s.info.stages, out)
                  : wf_fail_memory((size_t)s.info.stages * sizeof *out->stages);
+    if (status == WEFT_OK) status = drop_reductions(&s);
     if (status == WEFT_OK) status = price_messages(&s);
     if (status == WEFT_OK) status = find_factors(&s);
     for (int32_t k = 0; status == WEFT_OK && k < out->pipelines; k++)
