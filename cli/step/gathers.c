@@ -51,9 +51,16 @@ static uint32_t find_target(const struct gatherer *g, int32_t tensor, const weft
     return at;
 }
 
-/* Line LINE moves TENSOR to SPEC in NS. */
+/* MOVE, which may be NULL, makes a copy. */
+static bool is_copy(const weft_plan *move, weft_plan_info *info)
+{
+    *info = (weft_plan_info){.struct_size = sizeof *info};
+    return move != NULL && weft_plan_get(move, info) == WEFT_OK && info->steps > 0;
+}
+
+/* Line LINE moves TENSOR to SPEC in NS; COPIED: to other memory. */
 static weft_status add_use(struct gatherer *g, uint32_t line, int32_t tensor, const weft_spec *spec,
-                           uint64_t ns)
+                           uint64_t ns, bool copied)
 {
     struct step_gathers *out = g->out;
     uint32_t target = find_target(g, tensor, spec);
@@ -63,7 +70,7 @@ static weft_status add_use(struct gatherer *g, uint32_t line, int32_t tensor, co
         out->targets[out->target_count++] = (struct step_target){
             .tensor = tensor,
             .spec = spec,
-            .bytes = weft_spec_shard_bytes(spec, weft_mesh_rank_at(g->graph->mesh, 0)),
+            .bytes = copied ? weft_spec_shard_bytes(spec, weft_mesh_rank_at(g->graph->mesh, 0)) : 0,
             .before = g->last[tensor]};
         target = g->last[tensor] = out->target_count;
     }
@@ -80,12 +87,11 @@ static weft_status add_call(struct gatherer *g, uint32_t index)
     const struct graph_line *line = &g->graph->lines[index];
 
     for (uint32_t i = 0; i < line->input_count; i++) {
-        weft_plan_info info = {.struct_size = sizeof info};
-        const weft_plan *move = weft_op_choice_move(line->choice, i);
+        weft_plan_info info;
         if (line->inputs[i] < 0 || g->out->copies[line->inputs[i]] == 0) continue;
-        if (move == NULL || weft_plan_get(move, &info) != WEFT_OK || info.steps == 0) continue;
+        if (!is_copy(weft_op_choice_move(line->choice, i), &info)) continue;
         WF_TRY(add_use(g, index, line->inputs[i], weft_op_choice_input(line->choice, i),
-                       info.cost_ns));
+                       info.cost_ns, true));
     }
     return WEFT_OK;
 }
@@ -96,11 +102,13 @@ static weft_status add_move(struct gatherer *g, uint32_t index)
     const struct graph_line *line = &g->graph->lines[index];
     int32_t from = line->inputs[0], to = line->outputs[0];
     uint64_t ns = line->time_ns != GRAPH_UNKNOWN ? line->time_ns : line->cost_ns;
+    weft_plan_info info;
 
     if (from < 0 || to < 0 || g->out->copies[from] == 0) return WEFT_OK;
     g->out->copies[to] = g->out->copies[from];
-    if (line->kind == GRAPH_WAIT || line->after == NULL || line->after[0] == NULL) return WEFT_OK;
-    return add_use(g, index, from, g->graph->tensors[to].spec, ns);
+    if (line->kind == GRAPH_WAIT) return WEFT_OK;
+    return add_use(g, index, from, g->graph->tensors[to].spec, ns,
+                   line->after != NULL && is_copy(line->after[0], &info));
 }
 
 static weft_status find(struct gatherer *g)

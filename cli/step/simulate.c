@@ -65,18 +65,40 @@ static weft_status price_message(const struct step_request *request, int32_t a, 
     return status;
 }
 
-static weft_status price_messages(struct simulator *s)
+/* The last message that a rank of the pipeline sends to a later stage, and its time. */
+struct message {
+    int32_t to;
+    uint64_t time;
+};
+
+/* Many stages on few ranks send the same messages, each of which is priced about once. */
+static weft_status price_each(struct simulator *s, struct message *sent)
 {
     for (int32_t stage = 0; stage + 1 < s->info.stages; stage++) {
         int32_t a = weft_schedule_rank_of(s->result->schedule, stage);
         int32_t b = weft_schedule_rank_of(s->result->schedule, stage + 1);
-        uint64_t time;
-        WF_TRY(price_message(s->request, rank_at(s->request, a), rank_at(s->request, b),
-                             a != b ? s->result->boundary : 0, &time));
-        s->costs[stage].send_forward = time;
-        s->costs[stage + 1].send_backward = time;
+        if (a == b) continue;
+        if (sent[a].to != b)
+            WF_TRY(price_message(s->request, rank_at(s->request, a), rank_at(s->request, b),
+                                 s->result->boundary, &sent[a].time));
+        sent[a].to = b;
+        s->costs[stage].send_forward = sent[a].time;
+        s->costs[stage + 1].send_backward = sent[a].time;
     }
     return WEFT_OK;
+}
+
+static weft_status price_messages(struct simulator *s)
+{
+    struct message *sent = wf_alloc((size_t)s->info.ranks * sizeof *sent);
+    weft_status status;
+
+    if (sent == NULL) return wf_fail_memory((size_t)s->info.ranks * sizeof *sent);
+    for (int32_t r = 0; r < s->info.ranks; r++)
+        sent[r] = (struct message){.to = -1};
+    status = price_each(s, sent);
+    wf_free(sent);
+    return status;
 }
 
 /* ---- slow ranks ---- */

@@ -119,6 +119,9 @@ sed -i 's/^f = move(w) ; to R ; x8 ; time 5us/s = start(w) ; to R ; x8 ; time 5u
 json at_2 --json -- 'it["time_ns"] == 72000 and it["stage"][0]["activation_bytes"] == 640'
 sed -i 's/^\(param w .*\) ; x8/\1/' "$graph"
 json at_2 --json -- 'all(one["unshard_ns"] == 5000 and one["gathered_bytes"] == 256 for one in it["stage"])'
+# With one rank along dp the clause still says what the move takes; nothing is copied.
+json step "$graph" --costs "$out" --mesh pp=2,dp=1 --schedule "$graph.csv" --json -- \
+    'all(one["unshard_ns"] == 5000 and one["gathered_bytes"] == 0 and one["forward_ns"] == 4000 for one in it["stage"])'
 # A call that moves a parameter which it reads gathers it.
 write 'mesh dp=2' 'input x f32[8,8] S(0)' 'param w f32[8,8] S(1) ; x4' 'y = linear(x, w) ; x4 ; time 1us' 'phase backward' \
     'dw = einsum(y, x, eq="bn,bk->nk") ; x4 ; time 1us' 'output dw'
@@ -180,7 +183,7 @@ is "$(step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7)" \
     step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7
 fails 1 'jitter and stragglers are for at most 4096' step "$graph" --mesh pp=4,tp=2048 --jitter 5
 fails 1 'there is no rank 8 among 8' step "$graph" --mesh pp=4,tp=2 --straggler 8:2
-fails 2 '--straggler takes' step "$graph" --straggler 1
+for list in 1 '' 0:2, 0:2,,1:2; do fails 2 '--straggler takes' step "$graph" --straggler "$list"; done
 
 # Traces, and errors.
 step "$graph" --mesh pp=4,tp=2 --microbatches 8 --schedule zbv --trace "$out" >/dev/null || not_so '--trace'
