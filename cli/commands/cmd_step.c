@@ -64,7 +64,9 @@ static weft_status read_mesh(struct graph *graph, const char *text, struct step_
 static bool read_stragglers(const struct cli_command *command, const char *text,
                             struct step_request *out)
 {
-    while (text != NULL && *text != '\0') {
+    bool more = text != NULL;
+
+    while (more) {
         char *end, *colon;
         long rank = strtol(text, &colon, 10);
         double factor = *colon == ':' ? strtod(colon + 1, &end) : 0;
@@ -76,7 +78,8 @@ static bool read_stragglers(const struct cli_command *command, const char *text,
         }
         out->stragglers[out->straggler_count].rank = (int32_t)rank;
         out->stragglers[out->straggler_count++].factor = factor;
-        text = *end == ',' ? end + 1 : end;
+        more = *end == ',';
+        text = end + 1;
     }
     return true;
 }
