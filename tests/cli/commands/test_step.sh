@@ -183,7 +183,7 @@ is "$(step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7)" \
     step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7
 fails 1 'jitter and stragglers are for at most 4096' step "$graph" --mesh pp=4,tp=2048 --jitter 5
 fails 1 'there is no rank 8 among 8' step "$graph" --mesh pp=4,tp=2 --straggler 8:2
-for list in 1 '' 0:2, 0:2,,1:2; do fails 2 '--straggler takes' step "$graph" --straggler "$list"; done
+for list in '1' '' '0:2,' '0:2,,1:2'; do fails 2 '--straggler takes' step "$graph" --straggler "$list"; done
 
 # Traces, and errors.
 step "$graph" --mesh pp=4,tp=2 --microbatches 8 --schedule zbv --trace "$out" >/dev/null || not_so '--trace'
