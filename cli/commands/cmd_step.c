@@ -64,7 +64,9 @@ static weft_status read_mesh(struct graph *graph, const char *text, struct step_
 static bool read_stragglers(const struct cli_command *command, const char *text,
                             struct step_request *out)
 {
-    while (text != NULL && *text != '\0') {
+    bool more = text != NULL;
+
+    while (more) {
         char *end, *colon;
         long rank = strtol(text, &colon, 10);
         double factor = *colon == ':' ? strtod(colon + 1, &end) : 0;
@@ -76,7 +78,8 @@ static bool read_stragglers(const struct cli_command *command, const char *text,
         }
         out->stragglers[out->straggler_count].rank = (int32_t)rank;
         out->stragglers[out->straggler_count++].factor = factor;
-        text = *end == ',' ? end + 1 : end;
+        more = *end == ',';
+        text = end + 1;
     }
     return true;
 }
@@ -188,16 +191,36 @@ static int simulate(const struct cli_command *command, const struct cli_args *ar
     return exit_code;
 }
 
+/* The complaint about files that exclude each other; NULL if none do. */
+static const char *find_contradiction(const struct cli_command *command,
+                                      const struct cli_args *args)
+{
+    const char *schedule = cli_value(command, args, "schedule"),
+               *trace = cli_value(command, args, "trace");
+
+    if (schedule != NULL && strcmp(schedule, "-") == 0 && strcmp(args->rest[0], "-") == 0)
+        return "the graph and the schedule cannot both be standard input";
+    if (trace != NULL && strcmp(trace, "-") == 0)
+        return "the figures are on standard output; give --trace a file";
+    return NULL;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct step_request request = {0};
     struct wf_text text = {0};
     struct cli_args args;
+    const char *complaint;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (args.rest_count == 0) {
         fprintf(stderr, "weft step: give a file with a graph; - is standard input\n");
+        return CLI_USAGE;
+    }
+    complaint = find_contradiction(command, &args);
+    if (complaint != NULL) {
+        cli_complain(command, "%s", complaint);
         return CLI_USAGE;
     }
     if (!read_options(command, &args, &request)) return CLI_USAGE;

@@ -17,6 +17,8 @@ struct modeller {
     uint32_t *line_of;    /* by tensor: the line that makes it */
     uint32_t *first_user; /* by tensor: the first line that uses it; 0: none does */
     int32_t *owner;       /* by line: its stage; -1: it is repeated */
+    bool sharded;         /* gathers are not in the times of microbatches */
+    struct step_gathers gathers;
     uint32_t sync_axes;
     struct {
         uint64_t lane; /* of started moves, after the compute of the phase so far */
@@ -26,13 +28,9 @@ struct modeller {
 
 /* ---- stages of lines ---- */
 
-/* How many of the N repetitions of a line STAGE has. */
 static uint64_t share_of(const struct modeller *m, uint32_t line, int32_t stage)
 {
-    uint32_t repeat = m->graph->lines[line].repeat, stages = (uint32_t)m->count;
-
-    if (m->owner[line] >= 0) return m->owner[line] == stage ? repeat : 0;
-    return repeat / stages + ((uint32_t)stage < repeat % stages);
+    return step_share(&m->graph->lines[line], m->owner[line], stage, m->count);
 }
 
 /* The first and the last repeated line of PHASE; false: PHASE has no repeated line. */
@@ -179,7 +177,7 @@ static weft_status add_time(struct modeller *m, uint32_t index)
 {
     const struct graph_line *line = &m->graph->lines[index];
     bool weights = makes_weights(m, line);
-    uint64_t compute, travel = line->cost_ns, reduce = weights ? moves_after(line) : 0;
+    uint64_t compute, travel = line->cost_ns, reduce = weights ? moves_after(line) : 0, gather;
 
     if (line->kind < GRAPH_OUTPUT) return WEFT_OK;
     if (line->kind >= GRAPH_CALL || line->time_ns != GRAPH_UNKNOWN)
@@ -192,7 +190,9 @@ static weft_status add_time(struct modeller *m, uint32_t index)
         compute = 0;
     }
     travel -= reduce < travel ? reduce : travel;
+    gather = m->sharded ? m->gathers.line_ns[index] : 0;
     if (!weights && line->phase != GRAPH_UPDATE && travel > 0) m->sync_axes |= axes_of(line);
+    travel -= gather < travel ? gather : travel;
     for (int32_t s = 0; s < m->count; s++) {
         struct step_stage *stage = &m->stages[s];
         uint64_t share = share_of(m, index, s), time;
@@ -234,7 +234,8 @@ static void add_memory(struct modeller *m, uint32_t index)
             if (line->kind == GRAPH_PARAM) add_bytes(&m->stages[s].parameters, all);
             if (makes_weights(m, line)) add_bytes(&m->stages[s].gradients, all);
             if (line->kind != GRAPH_PARAM && line->phase == GRAPH_FORWARD &&
-                m->used[tensor] >> GRAPH_BACKWARD & 1)
+                m->used[tensor] >> GRAPH_BACKWARD & 1 &&
+                !(m->sharded && m->gathers.copies[tensor] > 0))
                 add_bytes(&m->stages[s].activation, all);
         }
     }
@@ -280,6 +281,8 @@ static weft_status fill(struct modeller *m)
     place_params(m, false);
     place_updates(m);
     place_params(m, true);
+    WF_TRY(step_gathers_find(g, &m->gathers));
+    if (m->sharded) WF_TRY(step_gathers_price(&m->gathers, g, m->owner, m->count, m->stages));
     for (uint32_t i = 0; i < g->line_count; i++) {
         WF_TRY(add_time(m, i));
         add_memory(m, i);
@@ -290,7 +293,11 @@ static weft_status fill(struct modeller *m)
 weft_status step_model(const struct graph *graph, const weft_cost_table *costs, int32_t stages,
                        struct step_result *out)
 {
-    struct modeller m = {.graph = graph, .costs = costs, .stages = out->stages, .count = stages};
+    struct modeller m = {.graph = graph,
+                         .costs = costs,
+                         .stages = out->stages,
+                         .count = stages,
+                         .sharded = out->sharded};
     weft_status status;
 
     memset(out->stages, 0, (size_t)stages * sizeof *out->stages);
@@ -306,6 +313,7 @@ weft_status step_model(const struct graph *graph, const weft_cost_table *costs, 
         status = wf_fail_memory(graph->line_count * sizeof *m.owner);
     describe_layers(graph, out);
     out->sync_axes = m.sync_axes;
+    step_gathers_free(&m.gathers);
     wf_free(m.used);
     wf_free(m.owner);
     wf_free(m.line_of);

@@ -13,6 +13,42 @@ static void add_share(struct wf_text *out, const char *what, uint64_t part, uint
     wf_text_add(out, " (%.1f %%)\n", whole > 0 ? 100 * (double)part / (double)whole : 0);
 }
 
+/* A line per stage.  Columns of gathers are for schedules with UNSHARD. */
+static void add_table(const struct step_result *r, int32_t stages, struct wf_text *out)
+{
+    static const struct {
+        const char *name;
+        bool is_bytes, of_gathers;
+    } columns[] = {{"forward", 0, 0},  {"backward", 0, 0},  {"unshard", 0, 1},
+                   {"reduce", 0, 0},   {"update", 0, 0},    {"parameters", 1, 0},
+                   {"gathered", 1, 1}, {"gradients", 1, 0}, {"a microbatch", 1, 0}};
+
+    wf_text_add(out, "stage  rank");
+    for (size_t j = 0; j < WF_COUNT(columns); j++)
+        if (!columns[j].of_gathers || r->sharded)
+            wf_text_add(out, j + 1 < WF_COUNT(columns) ? "  %-10s" : "  %s", columns[j].name);
+    wf_text_char(out, '\n');
+    for (int32_t i = 0; i < stages; i++) {
+        const struct step_stage *s = &r->stages[i];
+        const uint64_t values[] = {s->forward,   s->input + s->weight, s->unshard,  s->reduce,
+                                   s->update,    s->parameters,        s->gathered, s->gradients,
+                                   s->activation};
+        wf_text_add(out, "%-5d  %-4d", i, weft_schedule_rank_of(r->schedule, i));
+        for (size_t j = 0; j < WF_COUNT(columns); j++) {
+            size_t from = out->length;
+            if (columns[j].of_gathers && !r->sharded) continue;
+            wf_text_add(out, "  ");
+            if (columns[j].is_bytes)
+                wf_text_bytes(out, values[j]);
+            else
+                wf_text_time(out, values[j]);
+            while (!out->failed && out->length - from < 12 && j + 1 < WF_COUNT(columns))
+                wf_text_char(out, ' ');
+        }
+        wf_text_char(out, '\n');
+    }
+}
+
 weft_status step_add_text(const struct step_request *request, const struct step_result *r,
                           struct wf_text *out)
 {
@@ -39,25 +75,13 @@ weft_status step_add_text(const struct step_request *request, const struct step_
     if ((uint32_t)info.stages > r->layers && info.stages > 1)
         wf_text_add(out, "note: the graph has %u layers; stages from %u on have none\n", r->layers,
                     r->layers);
-    wf_text_add(out, "stage  rank  forward     backward    reduce      update      parameters  "
-                     "gradients   a microbatch\n");
-    for (int32_t i = 0; i < info.stages; i++) {
-        const struct step_stage *s = &r->stages[i];
-        const uint64_t times[] = {s->forward, s->input + s->weight, s->reduce, s->update};
-        const uint64_t sizes[] = {s->parameters, s->gradients, s->activation};
-        wf_text_add(out, "%-5d  %-4d", i, weft_schedule_rank_of(r->schedule, i));
-        for (size_t j = 0; j < WF_COUNT(times) + WF_COUNT(sizes); j++) {
-            size_t from = out->length;
-            wf_text_add(out, "  ");
-            if (j < WF_COUNT(times))
-                wf_text_time(out, times[j]);
-            else
-                wf_text_bytes(out, sizes[j - WF_COUNT(times)]);
-            while (!out->failed && out->length - from < 12 && j + 1 < 7)
-                wf_text_char(out, ' ');
-        }
-        wf_text_char(out, '\n');
-    }
+    if (r->unreduced > 0)
+        wf_text_add(out,
+                    "note: the schedule has no REDUCE_GRAD of %d stage%s; the step does not reduce "
+                    "%s gradients\n",
+                    r->unreduced, r->unreduced == 1 ? "" : "s",
+                    r->unreduced == 1 ? "its" : "their");
+    add_table(r, info.stages, out);
     return wf_text_status(out);
 }
 
@@ -71,10 +95,12 @@ static void add_stage(struct wf_json *json, const struct step_result *r, int32_t
     wf_json_uint(json, "input_ns", s->input);
     wf_json_uint(json, "weight_ns", s->weight);
     wf_json_uint(json, "communication_ns", s->communication);
+    wf_json_uint(json, "unshard_ns", s->unshard);
     wf_json_uint(json, "reduce_ns", s->reduce);
     wf_json_uint(json, "update_ns", s->update);
     wf_json_uint(json, "parameter_bytes", s->parameters);
     wf_json_uint(json, "gradient_bytes", s->gradients);
+    wf_json_uint(json, "gathered_bytes", s->gathered);
     wf_json_uint(json, "activation_bytes", s->activation);
     wf_json_uint(json, "held_bytes", held_at_start(s));
     wf_json_real(json, "flops", s->flops);
@@ -97,6 +123,8 @@ weft_status step_add_json(const struct step_request *request, const struct step_
     wf_json_int(&json, "stages", info.stages);
     wf_json_int(&json, "microbatches", info.microbatches);
     wf_json_uint(&json, "layers", r->layers);
+    wf_json_bool(&json, "sharded", r->sharded);
+    wf_json_int(&json, "unreduced", r->unreduced);
     wf_json_uint(&json, "time_ns", r->time);
     wf_json_uint(&json, "bubble_ns", r->bubble);
     wf_json_uint(&json, "exposed_ns", r->exposed);

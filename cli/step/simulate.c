@@ -65,18 +65,40 @@ static weft_status price_message(const struct step_request *request, int32_t a, 
     return status;
 }
 
-static weft_status price_messages(struct simulator *s)
+/* The last message that a rank of the pipeline sends to a later stage, and its time. */
+struct message {
+    int32_t to;
+    uint64_t time;
+};
+
+/* Many stages on few ranks send the same messages, each of which is priced about once. */
+static weft_status price_each(struct simulator *s, struct message *sent)
 {
     for (int32_t stage = 0; stage + 1 < s->info.stages; stage++) {
         int32_t a = weft_schedule_rank_of(s->result->schedule, stage);
         int32_t b = weft_schedule_rank_of(s->result->schedule, stage + 1);
-        uint64_t time;
-        WF_TRY(price_message(s->request, rank_at(s->request, a), rank_at(s->request, b),
-                             a != b ? s->result->boundary : 0, &time));
-        s->costs[stage].send_forward = time;
-        s->costs[stage + 1].send_backward = time;
+        if (a == b) continue;
+        if (sent[a].to != b)
+            WF_TRY(price_message(s->request, rank_at(s->request, a), rank_at(s->request, b),
+                                 s->result->boundary, &sent[a].time));
+        sent[a].to = b;
+        s->costs[stage].send_forward = sent[a].time;
+        s->costs[stage + 1].send_backward = sent[a].time;
     }
     return WEFT_OK;
+}
+
+static weft_status price_messages(struct simulator *s)
+{
+    struct message *sent = wf_alloc((size_t)s->info.ranks * sizeof *sent);
+    weft_status status;
+
+    if (sent == NULL) return wf_fail_memory((size_t)s->info.ranks * sizeof *sent);
+    for (int32_t r = 0; r < s->info.ranks; r++)
+        sent[r] = (struct message){.to = -1};
+    status = price_each(s, sent);
+    wf_free(sent);
+    return status;
 }
 
 /* ---- slow ranks ---- */
@@ -172,6 +194,8 @@ static void set_costs(struct simulator *s, const double *factors)
         s->costs[i].input = slower(stage->input, factor);
         s->costs[i].weight = slower(stage->weight, factor);
         s->costs[i].reduce = stage->reduce;
+        s->costs[i].unshard = stage->unshard;
+        s->costs[i].parameters = stage->gathered;
         s->costs[i].activation = stage->activation;
     }
 }
@@ -249,28 +273,60 @@ static void summarize(struct simulator *s)
         r->utilisation = work / s->info.ranks / (rate * (double)r->time * 1e-9);
 }
 
-/* A file may have all actions already. */
-static bool is_lowered(const weft_schedule *schedule)
+/* ---- what the schedule has ---- */
+
+/* The kinds of actions in SCHEDULE, a bit each.  Sets REDUCED, which may be NULL, of stages that
+ * have REDUCE_GRAD. */
+static uint32_t kinds_of(const weft_schedule *schedule, bool *reduced)
 {
     const weft_action *actions = NULL;
     size_t count = 0;
+    uint32_t kinds = 0;
 
     for (int32_t r = 0; weft_schedule_actions(schedule, r, &actions, &count) == WEFT_OK; r++)
-        for (size_t i = 0; i < count; i++)
-            if (actions[i].kind > WEFT_ACTION_W) return true;
-    return false;
+        for (size_t i = 0; i < count; i++) {
+            kinds |= 1u << actions[i].kind;
+            if (reduced != NULL && actions[i].kind == WEFT_ACTION_REDUCE_GRAD)
+                reduced[actions[i].stage] = true;
+        }
+    return kinds;
 }
 
+/* As weft_pipeline_create does for a program that reduces gradients. */
 static weft_status lower_schedule(struct simulator *s)
 {
     weft_schedule *given = s->request->schedule;
+    uint32_t kinds = kinds_of(given, NULL);
 
-    if (is_lowered(given))
+    s->info.struct_size = sizeof s->info;
+    WF_TRY(weft_schedule_get(given, &s->info));
+    if (kinds >> (WEFT_ACTION_W + 1) == 0)
+        WF_TRY(weft_schedule_lower(given, WEFT_LOWER_REDUCE, &s->result->schedule));
+    else if (s->info.lowered)
         s->result->schedule = weft_schedule_retain(given);
     else
-        WF_TRY(weft_schedule_lower(given, WEFT_LOWER_REDUCE, &s->result->schedule));
-    s->info.struct_size = sizeof s->info;
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the schedule has other actions than F, B, I and W, but no sends; no "
+                       "pipeline runs it");
+    s->result->sharded = kinds >> WEFT_ACTION_UNSHARD & 1;
     return weft_schedule_get(s->result->schedule, &s->info);
+}
+
+/* A stage without REDUCE_GRAD does not reduce. */
+static weft_status drop_reductions(struct simulator *s)
+{
+    bool *reduced = wf_calloc((size_t)s->info.stages, sizeof *reduced);
+
+    if (reduced == NULL) return wf_fail_memory((size_t)s->info.stages * sizeof *reduced);
+    (void)kinds_of(s->result->schedule, reduced);
+    for (int32_t i = 0; i < s->info.stages; i++) {
+        struct step_stage *stage = &s->result->stages[i];
+        if (reduced[i] || stage->reduce == 0) continue;
+        stage->reduce = 0;
+        s->result->unreduced++;
+    }
+    wf_free(reduced);
+    return WEFT_OK;
 }
 
 weft_status step_simulate(const struct graph *graph, const struct step_request *request,
@@ -294,6 +350,7 @@ weft_status step_simulate(const struct graph *graph, const struct step_request *
                      ranks != NULL && update != NULL
                  ? step_model(graph, request->costs, s.info.stages, out)
                  : wf_fail_memory((size_t)s.info.stages * sizeof *out->stages);
+    if (status == WEFT_OK) status = drop_reductions(&s);
     if (status == WEFT_OK) status = price_messages(&s);
     if (status == WEFT_OK) status = find_factors(&s);
     for (int32_t k = 0; status == WEFT_OK && k < out->pipelines; k++)

@@ -7,7 +7,7 @@ static const struct {
     const char *name;
     wf_generator *generate;
     int32_t least_chunks, most_chunks, default_chunks;
-    int32_t actions; /* at least, of a stage for a microbatch */
+    uint32_t actions; /* of a stage for a microbatch */
 } known[] = {
     {"gpipe", wf_gpipe, 1, 1, 1, 2},
     {"1f1b", wf_1f1b, 1, 1, 1, 2},
@@ -55,10 +55,24 @@ static weft_status check_rounds(const char *name, const struct wf_shape *shape)
                    name, shape->microbatches, shape->ranks, rounds, shape->microbatches, rounds);
 }
 
+/* Actions of the schedule with its sends, receives and REDUCE_GRAD. */
+static uint64_t count_actions(size_t kind, const struct wf_shape *shape)
+{
+    uint64_t ranks = (uint64_t)shape->ranks, microbatches = (uint64_t)shape->microbatches;
+    uint64_t stages = wf_mul_capped(ranks, (uint64_t)shape->chunks), edges, count;
+    bool v_shape = known[kind].generate == wf_zbv || known[kind].generate == wf_dualpipev;
+
+    edges = ranks > 1 ? stages - 1 - v_shape : 0; /* between stages on different ranks */
+    count = wf_mul_capped(wf_mul_capped(stages, microbatches), known[kind].actions);
+    count = wf_add_capped(count, wf_mul_capped(wf_mul_capped(edges, microbatches), 4));
+    if (known[kind].generate == wf_dualpipev) /* the halves of 2 * (P - 1 - r) + r + 1 backwards */
+        count = wf_add_capped(count, ranks * (ranks - 1) + ranks * (ranks + 1) / 2);
+    return wf_add_capped(count, stages);
+}
+
 static weft_status check_shape(size_t kind, const struct wf_shape *shape)
 {
     const char *name = known[kind].name;
-    int64_t work;
 
     if (shape->ranks < 1 || shape->ranks > WEFT_SCHEDULE_RANKS)
         return wf_fail(WEFT_ERR_INVALID,
@@ -74,12 +88,10 @@ static weft_status check_shape(size_t kind, const struct wf_shape *shape)
                        "weft_schedule_create: %d chunks; %s has %s %d on each rank", shape->chunks,
                        name, known[kind].most_chunks == INT32_MAX ? "at least" : "exactly",
                        known[kind].least_chunks);
-    if (!wf_mul_i64(shape->ranks, shape->chunks, &work) ||
-        !wf_mul_i64(work, shape->microbatches, &work) ||
-        work > WEFT_SCHEDULE_ACTIONS / known[kind].actions)
+    if (count_actions(kind, shape) > (uint64_t)WEFT_SCHEDULE_ACTIONS)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_schedule_create: %d ranks, %d chunks and %d microbatches make more "
-                       "than %lld actions",
+                       "than %lld actions, sends and receives included",
                        shape->ranks, shape->chunks, shape->microbatches,
                        (long long)WEFT_SCHEDULE_ACTIONS);
     if (known[kind].generate == wf_dualpipev && shape->microbatches < 2 * shape->ranks)

@@ -26,6 +26,10 @@ void wf_draft_add(struct wf_draft *draft, int32_t rank, weft_action action)
 {
     struct wf_row *row = &draft->rows[rank];
 
+    if (draft->count == (size_t)WEFT_SCHEDULE_ACTIONS) {
+        draft->full = true;
+        return;
+    }
     if (row->count == row->room) {
         size_t room = row->room != 0 ? 2 * row->room : 64;
         weft_action *grown = wf_realloc(row->actions, room * sizeof *grown);
@@ -37,6 +41,7 @@ void wf_draft_add(struct wf_draft *draft, int32_t rank, weft_action action)
         row->room = room;
     }
     row->actions[row->count++] = action;
+    draft->count++;
 }
 
 void wf_draft_put(struct wf_draft *draft, int32_t rank, uint8_t kind, int32_t stage,
@@ -44,6 +49,14 @@ void wf_draft_put(struct wf_draft *draft, int32_t rank, uint8_t kind, int32_t st
 {
     wf_draft_add(draft, rank,
                  (weft_action){.stage = stage, .microbatch = microbatch, .kind = kind});
+}
+
+weft_status wf_draft_status(const struct wf_draft *draft)
+{
+    if (draft->failed) return wf_fail_memory(sizeof(weft_action));
+    if (!draft->full) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "schedule: it has more than %lld actions",
+                   (long long)WEFT_SCHEDULE_ACTIONS);
 }
 
 void wf_draft_free(struct wf_draft *draft)
@@ -71,13 +84,8 @@ static uint64_t digest_of(const weft_schedule *s)
 
 static weft_status copy_rows(const struct wf_draft *draft, weft_schedule *s)
 {
-    size_t count = 0;
+    size_t count = draft->count;
 
-    for (int32_t r = 0; r < draft->ranks; r++)
-        count += draft->rows[r].count;
-    if (count > (size_t)WEFT_SCHEDULE_ACTIONS)
-        return wf_fail(WEFT_ERR_INVALID, "schedule: it has %zu actions; the most is %lld", count,
-                       (long long)WEFT_SCHEDULE_ACTIONS);
     s->first = wf_calloc((size_t)draft->ranks + 1, sizeof *s->first);
     s->actions = wf_alloc(count * sizeof *s->actions);
     if (s->first == NULL || s->actions == NULL) return wf_fail_memory(count * sizeof *s->actions);
@@ -93,7 +101,7 @@ static weft_status copy_rows(const struct wf_draft *draft, weft_schedule *s)
 weft_status wf_draft_finish(struct wf_draft *draft, const char *name, weft_schedule **out)
 {
     weft_schedule *s = wf_calloc(1, sizeof *s);
-    weft_status status = s != NULL && !draft->failed ? WEFT_OK : wf_fail_memory(sizeof *s);
+    weft_status status = s != NULL ? wf_draft_status(draft) : wf_fail_memory(sizeof *s);
 
     if (s != NULL) {
         atomic_init(&s->references, 1);

@@ -5,14 +5,22 @@
 
 enum { WINDOW = 3 }; /* stages whose parameters are gathered ahead */
 
-/* I, and W of the same microbatch right behind it, become B. */
+/* ---- merging ---- */
+
+/* Action AT of ROW is I, and W of the same microbatch is right behind it. */
+static bool merges(const weft_action *row, size_t count, size_t at)
+{
+    const weft_action *a = &row[at];
+
+    return a->kind == WEFT_ACTION_I && a->with_next == 0 && at + 1 < count &&
+           a[1].kind == WEFT_ACTION_W && a[1].stage == a->stage && a[1].microbatch == a->microbatch;
+}
+
 static void add_merged(const weft_action *row, size_t count, int32_t rank, struct wf_draft *out)
 {
     for (size_t i = 0; i < count; i++) {
         weft_action a = row[i];
-        if (a.kind == WEFT_ACTION_I && a.with_next == 0 && i + 1 < count &&
-            row[i + 1].kind == WEFT_ACTION_W && row[i + 1].stage == a.stage &&
-            row[i + 1].microbatch == a.microbatch) {
+        if (merges(row, count, i)) {
             a.kind = WEFT_ACTION_B;
             i++;
         }
@@ -102,7 +110,7 @@ static weft_status shard(struct wf_draft *draft)
     }
     wf_draft_free(draft);
     *draft = out;
-    return out.failed ? wf_fail_memory(sizeof(weft_action)) : WEFT_OK;
+    return wf_draft_status(draft);
 }
 
 /* ---- REDUCE_GRAD ---- */
@@ -125,7 +133,7 @@ static weft_status reduce(const weft_schedule *s, struct wf_draft *draft)
             if (--left[a.stage] == 0) wf_draft_put(&out, r, WEFT_ACTION_REDUCE_GRAD, a.stage, -1);
         }
     wf_free(left);
-    if (status == WEFT_OK && out.failed) status = wf_fail_memory(sizeof(weft_action));
+    if (status == WEFT_OK) status = wf_draft_status(&out);
     wf_draft_free(draft);
     *draft = out;
     return status;
@@ -145,7 +153,7 @@ static weft_status copy_compute(const weft_schedule *s, bool merge, struct wf_dr
             for (size_t i = 0; i < count; i++)
                 wf_draft_add(out, r, row[i]);
     }
-    return out->failed ? wf_fail_memory(sizeof(weft_action)) : WEFT_OK;
+    return wf_draft_status(out);
 }
 
 static weft_status add_messages(const weft_schedule *s, bool late, struct wf_draft *draft)
@@ -163,6 +171,20 @@ static weft_status add_messages(const weft_schedule *s, bool late, struct wf_dra
     return status;
 }
 
+/* Actions of the result, before it is made; at least, if parameters are sharded. */
+static size_t count_lowered(const weft_schedule *s, uint32_t flags)
+{
+    size_t count = s->first[s->ranks], stages = (size_t)s->stages;
+
+    for (int32_t r = 0; r < s->ranks && flags & WEFT_LOWER_MERGE; r++)
+        for (size_t i = s->first[r]; i < s->first[r + 1]; i++)
+            count -= merges(s->actions, s->first[r + 1], i);
+    for (int32_t stage = 1; stage < s->stages; stage++)
+        if (wf_schedule_peer(s, stage, -1) >= 0) count += 4 * (size_t)s->microbatches;
+    if (flags & WEFT_LOWER_SHARDED) count += 2 * stages;
+    return flags & WEFT_LOWER_REDUCE ? count + stages : count;
+}
+
 weft_status weft_schedule_lower(const weft_schedule *schedule, uint32_t flags, weft_schedule **out)
 {
     struct wf_draft draft = {0};
@@ -178,6 +200,11 @@ weft_status weft_schedule_lower(const weft_schedule *schedule, uint32_t flags, w
             return wf_fail_named(
                 wf_schedule_refuse(schedule, i, "only schedules of compute actions are lowered"),
                 "weft_schedule_lower");
+    if (count_lowered(schedule, flags) > (size_t)WEFT_SCHEDULE_ACTIONS)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_schedule_lower: with sends and receives, the schedule has at least "
+                       "%zu actions; the most is %lld",
+                       count_lowered(schedule, flags), (long long)WEFT_SCHEDULE_ACTIONS);
     status = copy_compute(schedule, (flags & WEFT_LOWER_MERGE) != 0, &draft);
     if (status == WEFT_OK && flags & WEFT_LOWER_SHARDED) status = shard(&draft);
     if (status == WEFT_OK && flags & WEFT_LOWER_REDUCE) status = reduce(schedule, &draft);

@@ -52,11 +52,13 @@ struct wf_row {
     size_t count, room;
 };
 
-/* Running out of memory sets `failed` and drops later actions; wf_draft_finish reports it. */
+/* Running out of memory sets `failed`, and more than WEFT_SCHEDULE_ACTIONS actions set `full`; both
+ * drop later actions. */
 struct wf_draft {
     int32_t ranks;
     struct wf_row *rows;
-    bool failed;
+    size_t count; /* of all rows */
+    bool failed, full;
 };
 
 weft_status wf_draft_begin(int32_t ranks, struct wf_draft *out) WF_NODISCARD;
@@ -65,6 +67,8 @@ bool wf_draft_grow(struct wf_draft *draft);
 void wf_draft_add(struct wf_draft *draft, int32_t rank, weft_action action);
 void wf_draft_put(struct wf_draft *draft, int32_t rank, uint8_t kind, int32_t stage,
                   int32_t microbatch);
+/* WEFT_ERR_NO_MEMORY or WEFT_ERR_INVALID: DRAFT has dropped actions. */
+weft_status wf_draft_status(const struct wf_draft *draft) WF_NODISCARD;
 void wf_draft_free(struct wf_draft *draft);
 /* Make the schedule NAME of DRAFT, which is freed in any case. */
 weft_status wf_draft_finish(struct wf_draft *draft, const char *name,

@@ -76,7 +76,7 @@ static weft_status place(struct placer *p)
             progress |= take(p, r);
         }
     }
-    if (p->out->failed) return wf_fail_memory(sizeof(weft_action));
+    WF_TRY(wf_draft_status(p->out));
     return left ? wf_fail(WEFT_ERR_INTERNAL, "weft_schedule_lower: no action is ready") : WEFT_OK;
 }
 

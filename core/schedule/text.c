@@ -75,7 +75,7 @@ static weft_status read_field(struct reader *r)
     if (!wf_scan_char(&r->scan, '(')) {
         WF_TRY(read_action(r, &a));
         wf_draft_add(&r->draft, r->rank, a);
-        return WEFT_OK;
+        return wf_draft_status(&r->draft);
     }
     WF_TRY(read_action(r, &a));
     if (!wf_scan_char(&r->scan, ';')) return expected(r, ";");
@@ -87,7 +87,7 @@ static weft_status read_field(struct reader *r)
     a.with_next = 1;
     wf_draft_add(&r->draft, r->rank, a);
     wf_draft_add(&r->draft, r->rank, b);
-    return WEFT_OK;
+    return wf_draft_status(&r->draft);
 }
 
 static bool at_end_of_field(const struct reader *r)

@@ -88,8 +88,8 @@ typedef struct weft_pipeline_options {
     weft_pipeline_callback *forward; /* F */
     weft_pipeline_callback
         *backward; /* B, I and W; gradients of weights add up over microbatches */
-    /* F and B that may run together (OVERLAP_F_B).  NULL, or if the second needs the result of the
-     * first: both callbacks above, one after the other. */
+    /* F, and B or I, that may run together (OVERLAP_F_B), in the order of the schedule.  NULL: both
+     * callbacks above, one after the other. */
     weft_status (*overlap)(void *user, const weft_pipeline_call *first,
                            const weft_pipeline_call *second);
     weft_pipeline_callback *unshard; /* begin to gather the parameters of the stage */
@@ -97,7 +97,7 @@ typedef struct weft_pipeline_options {
     weft_pipeline_callback *reduce; /* reduce the gradients of the stage over data-parallel ranks */
     /* What stage s passes to stage s + 1, for each stage but the last; read during the call only.
      * `memory` and `absent` are ignored.  NULL: SHAPES states it.  One of `values` and SHAPES is
-     * NULL. */
+     * NULL; with one stage, both may be. */
     const weft_pipeline_values *values;
     /* Set *OUT to what STAGE passes on if it gets *IN, for each stage but the last, in order; only
      * on the rank of the stage.  *OUT is zero before: a stage that sets nothing passes nothing. */

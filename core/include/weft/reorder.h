@@ -84,7 +84,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_reorder_get(const weft_reorder *reorder
 /* The index of the node that runs at POSITION; -1: there is no such position. */
 WEFT_API int32_t weft_reorder_at(const weft_reorder *reorder, size_t position);
 
-/* What ended the moves of a start. */
+/* What ended the moves of a start or of a wait. */
 #define WEFT_REORDER_LIMIT_LIST(X)                                                                 \
     X(HIDDEN, 0, "hidden")            /* compute covers it */                                      \
     X(DEPENDENCY, 1, "dependency")    /* an input or a use of its result */                        \

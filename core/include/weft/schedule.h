@@ -61,7 +61,8 @@ WEFT_API const char *weft_schedule_known(uint32_t index);
 /* Create the schedule NAME for RANKS ranks, CHUNKS stages on each, and MICROBATCHES microbatches.
  * CHUNKS 0 is 1 for "gpipe" and "1f1b", and 2 for the others.  The caller releases *OUT.
  * WEFT_ERR_NOT_FOUND: the error text lists the names.  WEFT_ERR_INVALID: the schedule does not
- * exist for these numbers, or would have more actions than WEFT_SCHEDULE_ACTIONS. */
+ * exist for these numbers; or it would have more actions than WEFT_SCHEDULE_ACTIONS, its sends,
+ * receives and REDUCE_GRAD included. */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_create(const char *name, int32_t ranks,
                                                          int32_t chunks, int32_t microbatches,
                                                          weft_schedule **out);
@@ -71,7 +72,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_schedule_create(const char *name, int32
  * WAIT_SEND_F, WAIT_SEND_B and WAIT_REDUCE_GRAD are checked and dropped: a pipeline waits by
  * itself. Its name is "csv".  The caller releases *OUT. WEFT_ERR_PARSE: TEXT is malformed; the
  * error text gives the position. WEFT_ERR_INVALID: the schedule is not valid; the error text names
- * the first violation. */
+ * the first violation, or it has more actions than WEFT_SCHEDULE_ACTIONS, waits included. */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_parse(const char *text, weft_schedule **out);
 
 /* Write SCHEDULE as such CSV text to BUFFER.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print
@@ -132,7 +133,8 @@ enum weft_lower {
 /* Create the schedule that a rank carries out: SCHEDULE, which has compute actions only, with sends
  * and receives, and what FLAGS (enum weft_lower) add.  Stages on one rank exchange no messages.
  * Messages between two ranks are received in the order in which they are sent.  The caller releases
- * *OUT.  WEFT_ERR_INVALID: SCHEDULE has other actions already. */
+ * *OUT.  WEFT_ERR_INVALID: SCHEDULE has other actions already, or the result would have more than
+ * WEFT_SCHEDULE_ACTIONS. */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_lower(const weft_schedule *schedule,
                                                         uint32_t flags, weft_schedule **out);
 

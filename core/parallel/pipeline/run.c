@@ -232,13 +232,9 @@ static weft_status call_both(weft_pipeline *pipeline, size_t index)
     return check_results(pipeline, index + 1);
 }
 
-/* Two actions run together, and the second does not need the first. */
 static bool are_together(const weft_pipeline *pipeline, size_t index)
 {
-    const weft_action *a = &pipeline->actions[index];
-
-    return a->with_next != 0 && pipeline->options.overlap != NULL &&
-           a[0].microbatch != a[1].microbatch;
+    return pipeline->actions[index].with_next != 0 && pipeline->options.overlap != NULL;
 }
 
 /* ---- the run ---- */

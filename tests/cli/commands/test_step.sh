@@ -79,7 +79,58 @@ for options in '' '--lower --reduce'; do
     fails 2 'has 4 ranks, and the axis pp 2' step "$graph" --mesh pp=2,tp=1 --schedule "$graph.csv"
 done
 fails 2 '--microbatches is for a schedule by name' step "$graph" --mesh pp=4,tp=1 --schedule "$graph.csv" --microbatches 8
+# The graph or the schedule may be standard input, and not both; standard output has the figures.
+json step "$graph" --costs "$out" --mesh pp=4,tp=1 --schedule - --json <"$graph.csv" -- 'it["time_ns"] == 51 * 1000000'
+json step - --costs "$out" --mesh pp=4,tp=1 --schedule "$graph.csv" --json <"$graph" -- 'it["time_ns"] == 51 * 1000000'
+fails 2 'the graph and the schedule cannot both be standard input' step - --mesh pp=4,tp=1 --schedule - <"$graph"
+fails 2 'the figures are on standard output; give --trace a file' step "$graph" --trace -
 fails 3 'No such file' step "$graph" --mesh pp=4,tp=1 --schedule /nonexistent/x.csv
+# Figures are those of what the pipeline would run.  A file with all actions reduces what it says.
+write 'mesh dp=2' 'input x f32[8,8] S(0)' 'param w f32[8,8] S(0) ; x8' 'f = move(w) ; to R ; x8 ; time 5us' \
+    'y = linear(x, f) ; x8 ; time 1us' 'phase backward' 'b = move(w) ; to R ; x8 ; time 5us' 'dx = matmul(y, b) ; x8 ; time 1us' \
+    'dw = einsum(y, x, eq="bn,bk->nk") ; x8 ; time 1us' 'g = move(dw) ; to S(0) ; x8 ; time 3us' \
+    'phase update' 'v = add(w, g) ; x8 ; time 1us' 'output v'
+gpipe() { "$weft" schedule gpipe --ranks 2 --microbatches 2 --csv "$@" >"$graph.csv" || not_so "gpipe $*"; }
+at_2() { step "$graph" --costs "$out" --mesh pp=2,dp=2 --schedule "$graph.csv" "$@"; }
+# Parameters are moved in each microbatch: 4 layers of a stage take 4 * 6 us in F and 4 * 7 us in B.  Reductions of
+# 4 * 3 us and updates of 4 us follow the backward of stage 0: 3 * 24 + 3 * 28 + 12 + 4.
+gpipe --reduce
+json at_2 --json -- 'it["time_ns"] == 172000 and not it["sharded"] and it["unreduced"] == 0' \
+    'all(one["forward_ns"] == 24000 and one["input_ns"] == 28000 and one["reduce_ns"] == 12000 for one in it["stage"])' \
+    'it["exposed_ns"] == 2 * 40000 + 12000 and all(one["gathered_bytes"] == one["unshard_ns"] == 0 for one in it["stage"])'
+lacks 'note:' at_2
+gpipe --lower
+json at_2 --json -- 'it["time_ns"] == 160000 and it["unreduced"] == 2 and it["stage"][1]["reduce_ns"] == 0'
+contains 'note: the schedule has no REDUCE_GRAD of 2 stages; the step does not reduce their gradients' at_2
+sed -i 's/$/,/; 1s/$/0REDUCE_GRAD/' "$graph.csv"
+json at_2 --json -- 'it["time_ns"] == 172000 and it["unreduced"] == 1'
+contains 'no REDUCE_GRAD of 1 stage; the step does not reduce its gradients' at_2
+# UNSHARD gathers the 4 layers of a stage once, for F and I: 20 us, and 4 * 256 bytes until RESHARD.  Stage 0 begins then,
+# and ends 3 * 4 us of F, 3 * 8 us of B, 12 us and 4 us later.
+gpipe --sharded --reduce
+json at_2 --json -- 'it["sharded"] and it["time_ns"] == 72000 and it["exposed_ns"] == 20000 + 12000' \
+    'all(one["unshard_ns"] == 20000 and one["gathered_bytes"] == 1024 for one in it["stage"])' \
+    'all(one["forward_ns"] == 4000 and one["input_ns"] == 8000 and one["communication_ns"] == 0 for one in it["stage"])' \
+    'it["stage"][0]["activation_bytes"] == 128 + 4 * 128 and it["stage"][0]["parameter_bytes"] == 4 * 128' \
+    'it["rank"][0]["peak_bytes"] == it["stage"][0]["held_bytes"] + 1024 + 2 * 640'
+contains 'gathered  ' at_2
+# A gathered parameter that the backward pass reads is no activation; a start is a move; a shared parameter is gathered once.
+sed -i 's/^f = move(w) ; to R ; x8 ; time 5us/s = start(w) ; to R ; x8 ; time 5us\nf = wait(s) ; x8/; s/matmul(y, b)/matmul(y, f)/' "$graph"
+json at_2 --json -- 'it["time_ns"] == 72000 and it["stage"][0]["activation_bytes"] == 640'
+sed -i 's/^\(param w .*\) ; x8/\1/' "$graph"
+json at_2 --json -- 'all(one["unshard_ns"] == 5000 and one["gathered_bytes"] == 256 for one in it["stage"])'
+# With one rank along dp the clause still says what the move takes; nothing is copied.
+json step "$graph" --costs "$out" --mesh pp=2,dp=1 --schedule "$graph.csv" --json -- \
+    'all(one["unshard_ns"] == 5000 and one["gathered_bytes"] == 0 and one["forward_ns"] == 4000 for one in it["stage"])'
+# A call that moves a parameter which it reads gathers it.
+write 'mesh dp=2' 'input x f32[8,8] S(0)' 'param w f32[8,8] S(1) ; x4' 'y = linear(x, w) ; x4 ; time 1us' 'phase backward' \
+    'dw = einsum(y, x, eq="bn,bk->nk") ; x4 ; time 1us' 'output dw'
+json step "$graph" --mesh pp=2,dp=2 --schedule "$graph.csv" --json -- 'it["stage"][0]["forward_ns"] == 2000' \
+    'it["stage"][0]["unshard_ns"] > 0 and it["stage"][0]["gathered_bytes"] == 512'
+json step "$graph" --mesh pp=2,dp=2 --schedule gpipe --microbatches 2 --json -- 'it["stage"][0]["forward_ns"] > 2000'
+# A pipeline refuses actions without their messages.
+sed -i 's/[0-9]\(SEND\|RECV\)_[FB][0-9]//g' "$graph.csv"
+fails 1 'but no sends; no pipeline runs it' step "$graph" --mesh pp=2,dp=2 --schedule "$graph.csv"
 # A line without a time needs the rates of the table: 2 * 8 * 8 * 8 operations at 10^12 a second.
 write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R' 'y = linear(x, w)' 'output y'
 json step "$graph" --costs "$out" --json -- 'it["flops"] == 1024 and it["time_ns"] == 1'
@@ -132,7 +183,7 @@ is "$(step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7)" \
     step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7
 fails 1 'jitter and stragglers are for at most 4096' step "$graph" --mesh pp=4,tp=2048 --jitter 5
 fails 1 'there is no rank 8 among 8' step "$graph" --mesh pp=4,tp=2 --straggler 8:2
-fails 2 '--straggler takes' step "$graph" --straggler 1
+for list in '1' '' '0:2,' '0:2,,1:2'; do fails 2 '--straggler takes' step "$graph" --straggler "$list"; done
 
 # Traces, and errors.
 step "$graph" --mesh pp=4,tp=2 --microbatches 8 --schedule zbv --trace "$out" >/dev/null || not_so '--trace'

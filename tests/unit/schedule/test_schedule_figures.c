@@ -159,10 +159,12 @@ START_TEST(numbers_without_a_schedule_are_refused)
         {"gpipe", 5000, 1, 8, "5000 ranks; from 1 to 4096"},
         {"gpipe", 4, 1, 0, "0 microbatches"},
         {"looped-bfs", 4096, INT32_MAX, INT32_MAX, "more than"},
-        /* 2 or 3 actions for each of 14,000,000 and more: the most is 33,554,432 */
-        {"interleaved", 4, 250000, 14, "in 3 rounds"},
-        {"zb1p", 4, 250000, 14, "more than"},
-        {"dualpipev", 4096, 2, 1800, "needs at least 8192 microbatches"},
+        /* 2 or 3 actions, and up to 4 messages, for each of 5,040,000: the most is 33,554,432 */
+        {"interleaved", 4, 90000, 14, "in 3 rounds"},
+        {"zb1p", 4, 90000, 14, "more than"},
+        {"1f1b", 4, 1, 2000000, "actions, sends and receives included"},
+        {"dualpipev", 4096, 2, 100, "needs at least 8192 microbatches"},
+        {"dualpipev", 1148, 2, 2296, "more than"}, /* 31,611,328 and the halves of backwards */
         {"gpipe", 4096, 1, 4097, "more than"},
         {"1F1B", 4, 1, 8, "did you mean 1f1b?"},
     };

@@ -177,6 +177,8 @@ static const struct {
      "rank 0, action 2 (0B0): it waits for 1B0 of rank 1, which waits for 0F1 of rank 0; so the "
      "schedule cannot end"},
     {"1F0,0F0,1B0,0B0", "rank 0, action 1 (1F0): it waits for 0F0 of rank 0"},
+    {"0F0,(3F0;0B0)OVERLAP_F_B,3B0\n1F0,2F0,2B0,1B0", /* the backward needs the forward */
+     "rank 0, action 3 (0B0): it waits for 1B0 of rank 1"},
     {"0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1",
      "rank 0, action 3 (0B0): it waits for 1B0 of rank 1, which waits for 0F1 of rank 0; so the "
      "schedule cannot end"},
