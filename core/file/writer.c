@@ -27,8 +27,9 @@ static weft_status take_entry(weft_checkpoint_writer *writer, const weft_checkpo
     if (entry->dtype == NULL) return wf_fail(WEFT_ERR_INVALID, "dtype is NULL");
     dtype = wf_file_dtype_find(entry->dtype);
     if (dtype < 0 || (wf_file_dtype((size_t)dtype)->foreign && writer->format != WEFT_FILE_NPY))
-        return wf_fail(WEFT_ERR_INVALID, "\"%.40s\" is not a dtype of %s files", entry->dtype,
-                       writer->format == WEFT_FILE_NPY ? ".npy" : "safetensors");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "\"%.40s\" is not a dtype of %s files; F32, BF16 and I64 are some",
+                       entry->dtype, writer->format == WEFT_FILE_NPY ? ".npy" : "safetensors");
     if (entry->dims < 0 || entry->dims > WEFT_MAX_DIMS || (entry->dims > 0 && entry->shape == NULL))
         return wf_fail(WEFT_ERR_INVALID,
                        "it has %d dimensions, or no shape; from 0 to %d are valid", entry->dims,
@@ -118,15 +119,21 @@ static weft_status take_pairs(weft_checkpoint_writer *writer,
 static weft_status choose_format(weft_checkpoint_writer *writer, const char *path,
                                  const weft_checkpoint_options *options)
 {
+    const char *name;
+
     writer->format = options->format;
     if (writer->format == WEFT_FILE_ANY)
         writer->format = options->mesh != NULL                ? WEFT_FILE_RANKS
                          : wf_ends_with(path, ".safetensors") ? WEFT_FILE_SAFETENSORS
                          : wf_ends_with(path, ".npy")         ? WEFT_FILE_NPY
                                                               : WEFT_FILE_HUGGING_FACE;
+    name = weft_file_format_name((enum weft_file_format)writer->format);
     if (writer->format != WEFT_FILE_SAFETENSORS && writer->format != WEFT_FILE_HUGGING_FACE &&
         writer->format != WEFT_FILE_RANKS && writer->format != WEFT_FILE_NPY)
-        return wf_fail(WEFT_ERR_INVALID, "weft does not write format %u", writer->format);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft does not write format %u (%s); it writes safetensors, huggingface, ranks and npy",
+            writer->format, name != NULL ? name : "unknown");
     if ((writer->format == WEFT_FILE_RANKS) != (options->mesh != NULL))
         return wf_fail(WEFT_ERR_INVALID, "a mesh is given, but the format is not that of files per "
                                          "rank; or the other way round");

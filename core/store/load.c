@@ -21,8 +21,10 @@ static weft_status check_mesh(const struct load *load)
 
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++)
         if (weft_mesh_rank_at(mesh, p) >= load->context->size)
-            return wf_fail(WEFT_ERR_INVALID, "the layout has rank %d, but the job has %d ranks",
-                           weft_mesh_rank_at(mesh, p), load->context->size);
+            return wf_fail(
+                WEFT_ERR_INVALID,
+                "the mesh of the layout has rank %d, but the job has %d ranks, counted from 0",
+                weft_mesh_rank_at(mesh, p), load->context->size);
     return WEFT_OK;
 }
 

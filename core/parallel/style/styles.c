@@ -196,7 +196,9 @@ static weft_status read_text(weft_styles *styles, const char *text, const weft_m
         text += strcspn(text, "\n");
         text += *text == '\n';
     }
-    if (styles->mesh == NULL) return wf_fail(WEFT_ERR_PARSE, "styles: no line gives the mesh");
+    if (styles->mesh == NULL)
+        return wf_fail(WEFT_ERR_PARSE,
+                       "styles: no line gives the mesh, such as \"mesh dp=2,tp=4\"");
     return WEFT_OK;
 }
 
@@ -303,8 +305,10 @@ weft_status weft_styles_apply(const weft_styles *styles, const char *name,
     WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_styles_apply: spec"));
     WF_TRY(wf_require(out, "weft_styles_apply: out"));
     if (weft_spec_mesh(spec) != styles->mesh)
-        return wf_fail(WEFT_ERR_INVALID, "%s: %.200s is on another mesh than the styles", function,
-                       name);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: the spec of %.200s is on another mesh than the styles; make it with "
+                       "weft_styles_mesh",
+                       function, name);
     made = weft_spec_retain(spec);
     for (int32_t axis = 0; axis < weft_mesh_axes(styles->mesh) && status == WEFT_OK; axis++) {
         const struct line *line = find_line(styles, name, axis);

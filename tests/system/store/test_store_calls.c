@@ -264,7 +264,7 @@ static weft_status refuse_loads(weft_context *context, const weft_checkpoint *fr
           "rank 0 and rank 2 load different tensors");
     FAILS(load_one(context, from, "mesh 4\nb R", &tensor), WEFT_ERR_NOT_FOUND, "no pattern");
     FAILS(load_one(context, from, "mesh 5\n* R", &tensor), WEFT_ERR_INVALID,
-          "the layout has rank 4, but the job has 4 ranks");
+          "the mesh of the layout has rank 4, but the job has 4 ranks");
     HOLDS(tensor == NULL);
     return WEFT_OK;
 }
