@@ -160,11 +160,11 @@ static weft_status find_axis(const weft_styles *styles, struct piece field, stru
 
 static weft_status read_line(weft_styles *styles, struct piece text, uint32_t number)
 {
-    struct piece pattern = take_field(&text), axis = take_field(&text);
+    struct piece whole = text, pattern = take_field(&text), axis = take_field(&text);
     struct line *line;
 
     if (axis.length == 0 || text.length == 0)
-        return fail_line(number, "a pattern, an axis and a style", pattern);
+        return fail_line(number, "a pattern, an axis and a style", whole);
     if (styles->count == styles->room) {
         size_t room = styles->room * 2 + 16;
         struct line *lines = wf_realloc(styles->lines, room * sizeof *lines);

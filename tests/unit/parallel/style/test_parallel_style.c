@@ -277,7 +277,8 @@ START_TEST(malformed_lists_are_refused_with_the_line)
     refuse_text("x dp S(0)\n", "styles line 1: expected the mesh");
     refuse_text("msh dp=2\n", "found \"msh dp=2\"");
     refuse_text("mesh dp=2\n\nx tp S(0)\n", "styles line 3");
-    refuse_text("mesh dp=2\nx dp\n", "styles line 2: expected a pattern, an axis and a style");
+    refuse_text("mesh dp=2\nx dp\n",
+                "styles line 2: expected a pattern, an axis and a style; found \"x dp\"");
     refuse_text("mesh dp=2\nx dp rows\n", "found \"rows\"");
     refuse_text("mesh dp=2\nx dp sequence(0)\n", "found \"sequence(0)\"");
     refuse_text("mesh dp=2\nx dp S(0),S(1)\n", "styles line 2");
