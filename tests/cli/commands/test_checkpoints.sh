@@ -59,6 +59,7 @@ json "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" --dry-run --json -
 "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" --dry-run >plan || not_so "the plan as text"
 contains ' of buffers, about ' cat plan
 contains 'tp2/rank-00001-of-00002.safetensors' grep '^  read ' plan
+contains 'hf exists already; the run needs --force' bash -c "'$weft' reshard tp2 hf --dry-run 2>&1"
 if [[ -e tp4 || -e tp4.weft-sample ]]; then not_so "a dry run leaves nothing"; fi
 contains 'written in' "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" -j 3
 contains 'the same: 19 tensors' "$weft" verify hf tp4
