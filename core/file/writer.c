@@ -34,11 +34,15 @@ static weft_status take_entry(weft_checkpoint_writer *writer, const weft_checkpo
         return wf_fail(WEFT_ERR_INVALID,
                        "it has %d dimensions, or no shape; from 0 to %d are valid", entry->dims,
                        WEFT_MAX_DIMS);
+    for (int32_t d = 0; d < entry->dims; d++)
+        if (entry->shape[d] < 0)
+            return wf_fail(WEFT_ERR_INVALID, "shape[%d] is %lld; it must not be negative", d,
+                           (long long)entry->shape[d]);
     tensor->dtype = (uint8_t)dtype;
     tensor->dims = (int8_t)entry->dims;
     if (!wf_file_bytes((size_t)dtype, entry->dims, entry->shape, &tensor->bytes))
         return wf_fail(WEFT_ERR_INVALID,
-                       "its shape has a negative size, 2^62 bits or more, or ends inside a byte");
+                       "its elements have 2^62 bits or more, or the last one ends inside a byte");
     tensor->shape = wf_arena_sizes(&writer->arena, entry->dims, entry->shape);
     tensor->at = wf_arena_alloc(&writer->arena, places * sizeof *tensor->at);
     if (tensor->shape == NULL || tensor->at == NULL) return wf_fail_memory(places * 8);

@@ -230,7 +230,7 @@ START_TEST(wrong_tensors_are_refused)
     entry.dtype = "C128";
     REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "is not a dtype of safetensors");
     entry = (weft_checkpoint_entry){"t", "U8", 1, negative, NULL};
-    REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "negative size");
+    REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "it must not be negative");
     entry = (weft_checkpoint_entry){"t", "U8", 2, huge, NULL};
     REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "2^62 bits");
     entry = (weft_checkpoint_entry){"t", "F4", 1, three, NULL};
