@@ -102,6 +102,9 @@ static weft_status print_plan(struct request *request, weft_reshard *plan,
     if (request->state.report.is_silent) return WEFT_OK;
     WF_TRY(weft_reshard_predict(plan, &predicted));
     request->exit_code = reshard_report_plan(&request->state.report, plan, info, predicted);
+    if (!request->options.replace && access(request->to, F_OK) == 0)
+        fprintf(stderr, "weft %s: %s exists already; the run needs --force\n",
+                request->state.report.command->name, request->to);
     return WEFT_OK;
 }
 

@@ -288,6 +288,8 @@ weft_status graph_read(const char *text, const weft_styles *styles, struct graph
             return graph_fail(&r, "; or the end of the line");
     }
     if (out->rules.length > 0) WF_TRY(weft_op_replace(out->rules.data));
-    if (out->mesh == NULL) return wf_fail(WEFT_ERR_PARSE, "graph: no line gives the mesh");
+    if (out->mesh == NULL)
+        return wf_fail(WEFT_ERR_PARSE, "graph: no line gives the mesh, such as \"mesh dp=2,tp=4\"; "
+                                       "in weft check, --style gives one too");
     return WEFT_OK;
 }

@@ -77,11 +77,31 @@ struct wf_piece *wf_header_find(weft_checkpoint *checkpoint, const struct wf_hea
                    compare_names);
 }
 
+/* The file of one of several ranks has parts of tensors, which must not pass for whole ones. */
+static weft_status check_alone(const weft_checkpoint *checkpoint, const struct wf_header *header)
+{
+    const char *folder = checkpoint->inputs.path;
+    weft_mesh *mesh = NULL;
+    int32_t ranks;
+
+    if (header->mesh == NULL) return WEFT_OK;
+    WF_TRY(weft_mesh_parse(header->mesh, &mesh));
+    ranks = weft_mesh_size(mesh);
+    weft_mesh_release(&mesh);
+    if (ranks == 1) return WEFT_OK;
+    return wf_fail(
+        WEFT_ERR_INVALID,
+        "%s/%s is the file of one of %d ranks and has parts of tensors; open its folder, "
+        "%s",
+        folder, checkpoint->inputs.list[header->file]->name, ranks, folder);
+}
+
 weft_status wf_open_safetensors(weft_checkpoint *checkpoint, const char *name)
 {
     struct wf_header header;
     weft_status status = wf_header_read(checkpoint, name, &header);
 
+    if (status == WEFT_OK) status = check_alone(checkpoint, &header);
     wf_header_free(&header);
     checkpoint->format = WEFT_FILE_SAFETENSORS;
     return status == WEFT_OK ? wf_checkpoint_settle(checkpoint) : status;

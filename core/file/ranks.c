@@ -231,18 +231,33 @@ static weft_status read_file(weft_checkpoint *checkpoint, struct table *table,
     return place_pieces(checkpoint, table, header, rank);
 }
 
+/* NAMES are sorted.  They must be those of all ranks of one checkpoint. */
+static weft_status check_names(const weft_checkpoint *checkpoint, char **names, size_t count)
+{
+    const char *path = checkpoint->inputs.path;
+    size_t total = strtoul(strstr(names[0], "-of-") + 4, NULL, 10);
+    char wanted[64], suffix[40];
+
+    snprintf(suffix, sizeof suffix, "-of-%05zu.safetensors", total);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(strstr(names[i], "-of-"), suffix) != 0)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "%s has %s and %s; the files of a checkpoint of %zu ranks end in %s",
+                           path, names[0], names[i], total, suffix);
+    for (size_t i = 0; i < total || i < count; i++) {
+        snprintf(wanted, sizeof wanted, "rank-%05zu%s", i, suffix);
+        if (i >= count || strcmp(names[i], wanted) != 0)
+            return wf_fail(WEFT_ERR_NOT_FOUND, "%s/%s: this file is missing", path, wanted);
+    }
+    return WEFT_OK;
+}
+
 static weft_status read_files(weft_checkpoint *checkpoint, struct table *table, char **names,
                               size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct wf_header header = {0};
-        char wanted[64];
-        weft_status status;
-        snprintf(wanted, sizeof wanted, "rank-%05zu-of-%05zu.safetensors", i, count);
-        if (strcmp(names[i], wanted) != 0)
-            return wf_fail(WEFT_ERR_NOT_FOUND, "%s has %zu rank files, and %s, but not %s",
-                           checkpoint->inputs.path, count, names[i], wanted);
-        status = wf_header_read(checkpoint, names[i], &header);
+        weft_status status = wf_header_read(checkpoint, names[i], &header);
         if (status == WEFT_OK) {
             status = read_file(checkpoint, table, &header, i, count);
             if (status != WEFT_OK)
@@ -308,6 +323,7 @@ weft_status wf_open_ranks(weft_checkpoint *checkpoint, char **names, size_t coun
 
     checkpoint->format = WEFT_FILE_RANKS;
     if (count > 0) qsort(names, count, sizeof *names, compare_names);
+    WF_TRY(check_names(checkpoint, names, count));
     status = read_files(checkpoint, &table, names, count);
     if (status == WEFT_OK) status = add_empty(checkpoint, &table);
     if (status == WEFT_OK) status = wf_checkpoint_settle(checkpoint);

@@ -27,17 +27,22 @@ static weft_status take_entry(weft_checkpoint_writer *writer, const weft_checkpo
     if (entry->dtype == NULL) return wf_fail(WEFT_ERR_INVALID, "dtype is NULL");
     dtype = wf_file_dtype_find(entry->dtype);
     if (dtype < 0 || (wf_file_dtype((size_t)dtype)->foreign && writer->format != WEFT_FILE_NPY))
-        return wf_fail(WEFT_ERR_INVALID, "\"%.40s\" is not a dtype of %s files", entry->dtype,
-                       writer->format == WEFT_FILE_NPY ? ".npy" : "safetensors");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "\"%.40s\" is not a dtype of %s files; F32, BF16 and I64 are some",
+                       entry->dtype, writer->format == WEFT_FILE_NPY ? ".npy" : "safetensors");
     if (entry->dims < 0 || entry->dims > WEFT_MAX_DIMS || (entry->dims > 0 && entry->shape == NULL))
         return wf_fail(WEFT_ERR_INVALID,
                        "it has %d dimensions, or no shape; from 0 to %d are valid", entry->dims,
                        WEFT_MAX_DIMS);
+    for (int32_t d = 0; d < entry->dims; d++)
+        if (entry->shape[d] < 0)
+            return wf_fail(WEFT_ERR_INVALID, "shape[%d] is %lld; it must not be negative", d,
+                           (long long)entry->shape[d]);
     tensor->dtype = (uint8_t)dtype;
     tensor->dims = (int8_t)entry->dims;
     if (!wf_file_bytes((size_t)dtype, entry->dims, entry->shape, &tensor->bytes))
         return wf_fail(WEFT_ERR_INVALID,
-                       "its shape has a negative size, 2^62 bits or more, or ends inside a byte");
+                       "its elements have 2^62 bits or more, or the last one ends inside a byte");
     tensor->shape = wf_arena_sizes(&writer->arena, entry->dims, entry->shape);
     tensor->at = wf_arena_alloc(&writer->arena, places * sizeof *tensor->at);
     if (tensor->shape == NULL || tensor->at == NULL) return wf_fail_memory(places * 8);
@@ -118,15 +123,21 @@ static weft_status take_pairs(weft_checkpoint_writer *writer,
 static weft_status choose_format(weft_checkpoint_writer *writer, const char *path,
                                  const weft_checkpoint_options *options)
 {
+    const char *name;
+
     writer->format = options->format;
     if (writer->format == WEFT_FILE_ANY)
         writer->format = options->mesh != NULL                ? WEFT_FILE_RANKS
                          : wf_ends_with(path, ".safetensors") ? WEFT_FILE_SAFETENSORS
                          : wf_ends_with(path, ".npy")         ? WEFT_FILE_NPY
                                                               : WEFT_FILE_HUGGING_FACE;
+    name = weft_file_format_name((enum weft_file_format)writer->format);
     if (writer->format != WEFT_FILE_SAFETENSORS && writer->format != WEFT_FILE_HUGGING_FACE &&
         writer->format != WEFT_FILE_RANKS && writer->format != WEFT_FILE_NPY)
-        return wf_fail(WEFT_ERR_INVALID, "weft does not write format %u", writer->format);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft does not write format %u (%s); it writes safetensors, huggingface, ranks and npy",
+            writer->format, name != NULL ? name : "unknown");
     if ((writer->format == WEFT_FILE_RANKS) != (options->mesh != NULL))
         return wf_fail(WEFT_ERR_INVALID, "a mesh is given, but the format is not that of files per "
                                          "rank; or the other way round");

@@ -11,7 +11,8 @@ struct load {
     weft_tensor **tensors;
     size_t count;
     struct wf_pieces pieces;
-    uint64_t digest, number;
+    struct wf_store_digest digest;
+    uint64_t number;
 };
 
 /* Every rank of the layout's mesh is a rank of the job. */
@@ -21,8 +22,10 @@ static weft_status check_mesh(const struct load *load)
 
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++)
         if (weft_mesh_rank_at(mesh, p) >= load->context->size)
-            return wf_fail(WEFT_ERR_INVALID, "the layout has rank %d, but the job has %d ranks",
-                           weft_mesh_rank_at(mesh, p), load->context->size);
+            return wf_fail(
+                WEFT_ERR_INVALID,
+                "the mesh of the layout has rank %d, but the job has %d ranks, counted from 0",
+                weft_mesh_rank_at(mesh, p), load->context->size);
     return WEFT_OK;
 }
 
@@ -45,8 +48,9 @@ static weft_status make_tensor(struct load *load, size_t index, weft_tensor **ou
         struct wf_store_shard *shard = &load->pieces.shards[load->pieces.shard_count];
         status = wf_pieces_add(&load->pieces, (*out)->spec, index, 1, 0);
         shard->memory = (*out)->own.memory;
-        load->digest = wf_hash(load->digest, tensor->name, strlen(tensor->name) + 1);
-        load->digest = wf_hash_mix(load->digest, weft_spec_hash(spec));
+        load->digest.tensors =
+            wf_hash(load->digest.tensors, tensor->name, strlen(tensor->name) + 1);
+        load->digest.layouts = wf_hash_mix(load->digest.layouts, weft_spec_hash(spec));
     }
     weft_spec_release(&spec);
     return status;
@@ -106,7 +110,7 @@ weft_status weft_load(weft_context *context, const weft_checkpoint *from, const 
 
     WF_TRY(wf_store_check(context, what));
     status = prepare(&load, options, out);
-    status = wf_store_compare(context, what, "load", status, load.digest, &load.number);
+    status = wf_store_compare(context, what, "load", status, &load.digest, &load.number);
     if (status == WEFT_OK) {
         status = wf_pieces_run(&load.pieces, true, read_piece, &load);
         status = wf_store_meet(context, load.number, what, status, 0, &all);

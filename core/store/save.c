@@ -59,25 +59,26 @@ static uint64_t add_text(uint64_t digest, const char *text)
     return text != NULL ? wf_hash(digest, text, strlen(text) + 1) : wf_hash_mix(digest, 1);
 }
 
-/* A number for all that must be equal on all ranks. */
-static uint64_t digest_of(const struct wf_save *save)
+static struct wf_store_digest digest_of(const struct wf_save *save)
 {
     const weft_save_options *options = &save->options;
-    uint64_t digest = add_text(options->format, save->path);
+    struct wf_store_digest digest = {.path = add_text(0, save->path), .options = options->format};
 
-    digest = wf_hash_mix(wf_hash_mix(digest, options->file_bytes), options->replace);
+    digest.options =
+        wf_hash_mix(wf_hash_mix(digest.options, options->file_bytes), options->replace);
     for (size_t i = 0; i < save->count; i++) {
-        digest = add_text(digest, save->entries[i].name);
-        digest = add_text(digest, save->entries[i].placements);
-        digest = wf_hash_mix(digest, weft_spec_hash(save->tensors[i]->spec));
+        digest.tensors = add_text(digest.tensors, save->entries[i].name);
+        digest.layouts = add_text(digest.layouts, save->entries[i].placements);
+        digest.layouts = wf_hash_mix(digest.layouts, weft_spec_hash(save->tensors[i]->spec));
     }
     if (options->layout != NULL) {
         const weft_mesh *mesh = weft_layout_mesh(options->layout);
         for (int32_t p = 0; p < weft_mesh_size(mesh); p++)
-            digest = wf_hash_mix(digest, (uint64_t)weft_mesh_rank_at(mesh, p));
+            digest.layouts = wf_hash_mix(digest.layouts, (uint64_t)weft_mesh_rank_at(mesh, p));
     }
     for (size_t i = 0; options->metadata != NULL && i < options->pairs; i++)
-        digest = add_text(add_text(digest, options->metadata[i].key), options->metadata[i].value);
+        digest.options = add_text(add_text(digest.options, options->metadata[i].key),
+                                  options->metadata[i].value);
     return digest;
 }
 
@@ -195,13 +196,14 @@ weft_status wf_save_prepare(struct wf_save *save, weft_context *context, const c
                             const char *path, weft_tensor *const *tensors, size_t count,
                             const weft_save_options *options, bool copies)
 {
+    struct wf_store_digest digest = {0};
     weft_status status;
     uint64_t all;
 
     *save = (struct wf_save){.context = context, .function = function};
     status = check(save, path, tensors, count, options);
-    WF_TRY(wf_store_compare(context, function, "save", status,
-                            status == WEFT_OK ? digest_of(save) : 0, &save->number));
+    if (status == WEFT_OK) digest = digest_of(save);
+    WF_TRY(wf_store_compare(context, function, "save", status, &digest, &save->number));
     status = open_and_list(save, copies);
     return wf_store_meet(context, save->number, function, status, 0, &all);
 }

@@ -122,7 +122,8 @@ weft_status weft_save_begin(weft_context *context, const char *path, weft_tensor
     status = out != NULL ? make_saving(&saving) : wf_fail_null(what, "out");
     if (status != WEFT_OK) { /* the other ranks learn of it */
         uint64_t number;
-        return wf_store_compare(context, what, "save", status, 0, &number);
+        return wf_store_compare(context, what, "save", status, &(struct wf_store_digest){0},
+                                &number);
     }
     status = wf_save_prepare(&saving->save, context, what, path, tensors, count, options, true);
     if (status != WEFT_OK) {

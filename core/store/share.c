@@ -4,23 +4,38 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What differs; NULL if nothing does. */
+static const char *difference(const struct wf_store_digest *a, const struct wf_store_digest *b)
+{
+    return a->path != b->path         ? "paths"
+           : a->tensors != b->tensors ? "tensors, or with the same in another order"
+           : a->layouts != b->layouts ? "layouts or dtypes"
+           : a->options != b->options ? "options"
+                                      : NULL;
+}
+
 weft_status wf_store_compare(weft_context *context, const char *function, const char *what,
-                             weft_status status, uint64_t digest, uint64_t *number)
+                             weft_status status, const struct wf_store_digest *digest,
+                             uint64_t *number)
 {
     struct wf_gathered got = {0};
+    struct wf_store_digest first = *digest, other = *digest;
 
     status =
-        wf_comm_agree(context->world, function, status, (weft_blob){&digest, sizeof digest}, &got);
+        wf_comm_agree(context->world, function, status, (weft_blob){digest, sizeof *digest}, &got);
     if (status != WEFT_OK) return wf_fail_named(status, function);
     *number = got.serial;
-    for (int32_t i = 0; i < got.count && status == WEFT_OK; i++)
-        if (got.blobs[i].bytes != sizeof digest ||
-            memcmp(got.blobs[i].data, got.blobs[0].data, sizeof digest) != 0)
-            status =
-                wf_fail(WEFT_ERR_MISMATCH,
-                        "%s: rank 0 and rank %d %s different tensors, or with different paths, "
-                        "layouts or options",
-                        function, i, what);
+    for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
+        const char *differs = "versions of weft";
+        if (got.blobs[i].bytes == sizeof other) {
+            memcpy(&other, got.blobs[i].data, sizeof other);
+            if (i == 0) first = other;
+            differs = difference(&first, &other);
+        }
+        if (differs != NULL)
+            status = wf_fail(WEFT_ERR_MISMATCH, "%s: rank 0 and rank %d %s with different %s",
+                             function, i, what, differs);
+    }
     wf_gathered_free(&got);
     return status;
 }

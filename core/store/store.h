@@ -82,10 +82,16 @@ weft_status wf_stage_copy(const struct wf_stage *stage, const void *source, void
 
 /* ---- share.c ---- */
 
+/* Numbers for what must be equal on all ranks. */
+struct wf_store_digest {
+    uint64_t path, tensors, layouts, options;
+};
+
 /* All ranks compare DIGEST of what they want to do; STATUS is how the preparation went here.  On
  * success *NUMBER is a number for further steps.  WHAT is "load" or "save". */
 weft_status wf_store_compare(weft_context *context, const char *function, const char *what,
-                             weft_status status, uint64_t digest, uint64_t *number) WF_NODISCARD;
+                             weft_status status, const struct wf_store_digest *digest,
+                             uint64_t *number) WF_NODISCARD;
 /* As wf_context_check; WEFT_ERR_UNSUPPORTED if ranks are simulated. */
 weft_status wf_store_check(const weft_context *context, const char *function) WF_NODISCARD;
 /* All ranks have come here, or one has failed: then all get its error.  *SUM is that of all ranks'

@@ -115,7 +115,8 @@ static weft_status lock_partial(struct wf_outputs *output)
         int error = errno;
         close(fd);
         if (error == EWOULDBLOCK)
-            return wf_fail(WEFT_ERR_INVALID, "%s is being written by another process",
+            return wf_fail(WEFT_ERR_INVALID,
+                           "%s is being written by another process, or by a save of this one",
                            output->partial);
         return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", output->partial, strerror(error));
     }
@@ -252,7 +253,8 @@ weft_status wf_outputs_allocate(struct wf_outputs *output)
     wf_jobs_run(allocating_jobs(output), allocate_files, &all);
     pthread_mutex_destroy(&all.guard);
     if (all.failed == output->count) return WEFT_OK;
-    return wf_fail(WEFT_ERR_SYSTEM, "%s: %" PRIu64 " bytes are needed: %s",
+    return wf_fail(WEFT_ERR_SYSTEM, "%s%s%s: %" PRIu64 " bytes are needed: %s",
+                   output->is_folder ? output->path : "", output->is_folder ? "/" : "",
                    output->files[all.failed].name, output->files[all.failed].bytes,
                    strerror(all.error));
 }

@@ -129,7 +129,7 @@ WEFT_API bool weft_cp_plan_run(const weft_cp_plan *plan, int32_t coordinate, int
                                weft_run *out);
 
 /* One call of the engine's kernel: queries [query, query + queries) of the shard against keys
- * [key, key + keys).  The merge range is the query range.
+ * [key, key + keys).  The results are merged into those of the same queries.
  * Let i and j count queries and keys of the problem from 0.  With FULL, query i sees all keys; with
  * CAUSAL, keys j <= i + diagonal; with WINDOW, of these the last `window`: j > i + diagonal -
  * window.  With CUSTOM, the engine decides by the indices query_index + i and key_index + j. */
@@ -250,14 +250,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_cp_backward(
 
 /* Copy this rank's indices of dimension DIM of a whole buffer at SOURCE, which every rank has, to
  * TARGET.  SHAPE has the DIMS sizes of the whole buffer; that of DIM is the length of the plan.
- * Both are dense.  Not collective.  The first call for a shape prepares a list that CP keeps. */
+ * Both are dense.  Not collective.  The first call for a shape prepares a list that CP keeps.
+ * WEFT_ERR_INVALID: SHAPE does not fit the plan, or SOURCE and TARGET overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_shard(weft_cp *cp, enum weft_dtype dtype, int32_t dims,
                                                   const int64_t *shape, int32_t dim,
                                                   const void *source, void *target,
                                                   weft_stream *stream);
 /* The reverse: make the whole buffer at TARGET, on every rank, of the shards at SOURCE.  Collective
- * over the ranks along the axis: one all-gather.  Each call allocates memory for the whole buffer
- * in the order of STREAM.  A failure after the checks of arguments fails the communicator. */
+ * over the ranks along the axis: one all-gather.  SOURCE may lie in TARGET.  Each call allocates
+ * memory for the whole buffer in the order of STREAM.  A failure after the checks of arguments
+ * fails the communicator. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_restore(weft_cp *cp, enum weft_dtype dtype,
                                                     int32_t dims, const int64_t *shape, int32_t dim,
                                                     const void *source, void *target,

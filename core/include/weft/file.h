@@ -121,9 +121,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read(const weft_checkpoint *
                                                          const int64_t *sizes, void *target);
 
 /* Read the shard that RANK holds of tensor INDEX under SPEC, row-major and without gaps
- * (weft_spec_shard).  Only these elements are read, up to gaps that are shorter than a read is
- * costly.  The shape of SPEC must be the tensor's; so must the dtype, or at least its size.
- * WEFT_ERR_INVALID: SPEC does not fit, or has a partial placement. */
+ * (weft_spec_shard).  Only these elements and short gaps between them are read.  The shape of SPEC
+ * must be the tensor's; so must the dtype, or at least its size. WEFT_ERR_INVALID: SPEC does not
+ * fit, or has a partial placement. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read_shard(const weft_checkpoint *checkpoint,
                                                                size_t index, const weft_spec *spec,
                                                                int32_t rank, void *target);
@@ -370,8 +370,8 @@ typedef struct weft_load_options {
 
 /* Create the tensors of FROM in LAYOUT and set OUT[0], OUT[1] and so on to them: one for each of
  * `names`, or for each tensor of FROM in the order of their numbers.  Each tensor has its name and
- * is in device memory.  Each rank reads the elements of its shards only, up to gaps that are
- * shorter than a read is costly.  Memory of a device that the host cannot write is filled through
+ * is in device memory.  Each rank reads the elements of its shards, and short gaps between them.
+ * Memory of a device that the host cannot write is filled through
  * pinned memory, 8 MiB for each job.  FROM may be of weft_checkpoint_map.  OPTIONS may be NULL. The
  * caller releases the tensors; after a failure there are none.
  * WEFT_ERR_NOT_FOUND: FROM does not have a name, or no pattern of LAYOUT matches it.

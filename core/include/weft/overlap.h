@@ -85,7 +85,8 @@ typedef struct weft_overlap_rows {
  * for STREAM before it begins.  The work is complete when the call returns.  WEFT_ERR_INVALID: the
  * call contradicts its ranges, or needs more bytes than were prepared.  WEFT_ERR_MISMATCH: ranks
  * make different calls; the communicator then has failed on all ranks.  This is found with
- * symmetric memory.  With messages, only different sizes or dtypes are found; otherwise the data is
+ * symmetric memory.  With messages, different sizes or dtypes are found, and a gather that meets a
+ * reduce-scatter ends with WEFT_ERR_TIMEOUT if the backend has tags; otherwise the data is
  * undefined or the call ends with WEFT_ERR_TIMEOUT. */
 WEFT_API WEFT_NODISCARD weft_status
 weft_overlap_gather(weft_overlap_state *overlap, const weft_overlap_call *call, const void *input,
@@ -107,8 +108,8 @@ weft_overlap_reduce_scatter(weft_overlap_state *overlap, const weft_overlap_call
 typedef struct weft_overlap_info {
     size_t struct_size;
     bool symmetric; /* rows travel through symmetric memory, otherwise as messages */
-    /* Whether rows can travel while a rank computes: on a device, and on processors if every rank
-     * has a second one.  BY_COSTS otherwise is PLAIN. */
+    /* Whether rows can travel while a rank computes: on a device, and on processors if the host has
+     * two of them for every rank.  BY_COSTS otherwise is PLAIN. */
     bool concurrent;
     int32_t gather_chunks, reduce_scatter_chunks; /* 0: PLAIN */
     /* Predictions of the cost table in nanoseconds; UINT64_MAX: not known.  Those with overlap are

@@ -57,7 +57,7 @@ typedef struct weft_style {
     size_t struct_size;
     uint32_t kind;        /* enum weft_style_kind */
     bool embedding;       /* COLUMN and ROW: the module is an embedding */
-    int32_t sequence_dim; /* SEQUENCE; 0: 1 */
+    int32_t sequence_dim; /* SEQUENCE: the dimension of the sequence; 0 stands for 1 */
     /* Placements on the axis, "R", "S(1)".  An input arrives as `given`, and an output is passed on
      * as `passed`; NULL: as in the table.  PLACED needs `passed`, for any part. */
     const char *given, *passed;

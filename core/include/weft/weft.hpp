@@ -1591,7 +1591,7 @@ public:
     }
 };
 
-/* ---- styles ----------------------------------------------------------------------- */
+/* ---- experts, overlapped matmuls and styles ---------------------------------------- */
 
 /* Move-only.  Where the tokens of one step travel (experts.h). */
 class routing : public detail::unique<detail::ref<weft_routing>, weft_routing, weft_routing_release>

@@ -1,6 +1,8 @@
 /* buffers.c - whole buffers become shards of the sequence, and whole again. */
 #include "cp.h"
 
+#include "base/range.h"
+
 /* A buffer by its shape, and the copies between it and its shards. */
 struct wf_cp_shape {
     struct wf_cp_shape *next;
@@ -106,9 +108,12 @@ static weft_status check_request(const weft_cp *cp, const struct request *r,
     if (r->shape == NULL) return wf_fail_null(r->function, "shape");
     if (r->dtype >= WEFT_DTYPE_COUNT)
         return wf_fail(WEFT_ERR_INVALID, "%s: dtype %d is not known", r->function, (int)r->dtype);
-    if (r->dims < 1 || r->dims > WEFT_MAX_DIMS || r->dim < 0 || r->dim >= r->dims)
-        return wf_fail(WEFT_ERR_INVALID, "%s: dimension %d of %d; a buffer has 1 to %d dimensions",
-                       r->function, r->dim, r->dims, WEFT_MAX_DIMS);
+    if (r->dims < 1 || r->dims > WEFT_MAX_DIMS)
+        return wf_fail(WEFT_ERR_INVALID, "%s: dims is %d; a buffer has 1 to %d dimensions",
+                       r->function, r->dims, WEFT_MAX_DIMS);
+    if (r->dim < 0 || r->dim >= r->dims)
+        return wf_fail(WEFT_ERR_INVALID, "%s: dim is %d, but the buffer has the dimensions 0 to %d",
+                       r->function, r->dim, r->dims - 1);
     *out = (struct wf_cp_shape){.outer = 1, .inner = 1};
     out->element = (uint32_t)wf_dtype_bytes(r->dtype);
     bytes = out->element;
@@ -137,6 +142,18 @@ static weft_status check_memory(const struct request *r, int64_t source, int64_t
     return WEFT_OK;
 }
 
+/* WHOLE and SHARD are numbers of elements. */
+static weft_status check_overlap(const struct request *r, int64_t whole, int64_t shard)
+{
+    uint64_t element = wf_dtype_bytes(r->dtype), from = (uint64_t)whole * element,
+             to = (uint64_t)shard * element;
+
+    if (!wf_ranges_overlap(r->source, from, r->target, to)) return WEFT_OK;
+    return wf_fail(
+        WEFT_ERR_INVALID, "%s: source (%llu bytes at %p) and target (%llu bytes at %p) overlap",
+        r->function, (unsigned long long)from, r->source, (unsigned long long)to, r->target);
+}
+
 weft_status weft_cp_shard(weft_cp *cp, enum weft_dtype dtype, int32_t dims, const int64_t *shape,
                           int32_t dim, const void *source, void *target, weft_stream *stream)
 {
@@ -147,6 +164,7 @@ weft_status weft_cp_shard(weft_cp *cp, enum weft_dtype dtype, int32_t dims, cons
     WF_TRY(check_request(cp, &r, &wanted));
     elements = wanted.outer * cp->held[cp->coordinate] * wanted.inner;
     WF_TRY(check_memory(&r, elements, elements));
+    WF_TRY(check_overlap(&r, wanted.outer * cp->plan->length * wanted.inner, elements));
     WF_TRY(wf_fail_named(find_shape(cp, &wanted, &known), r.function));
     WF_TRY(wf_fail_named(wf_cp_use(cp, stream), r.function));
     return wf_fail_named(wf_cp_copies_run(cp, &known->shard, &source, &target, stream), r.function);

@@ -177,33 +177,62 @@ static weft_status check_heads(const weft_cp_plan *plan, const weft_cp_sizes *s)
 /* These values must be equal on all ranks along the axis. */
 struct name {
     uint64_t plan;
+    int64_t length;
+    uint32_t mask, balance, variant;
     weft_cp_sizes sizes;
 };
 
-static weft_status compare(const weft_cp *cp, const struct name *mine,
-                           const struct wf_gathered *got)
+static weft_status refuse_plan(const weft_cp *cp, int32_t rank, const struct name *first,
+                               const struct name *other)
 {
-    for (int32_t i = 0; i < got->count; i++) {
-        struct name theirs;
+    const char *what = first->length != other->length     ? "lengths"
+                       : first->mask != other->mask       ? "masks"
+                       : first->balance != other->balance ? "balances"
+                       : first->variant != other->variant ? "variants"
+                                                          : "windows, documents, orders or blocks";
 
-        if (got->blobs[i].bytes != sizeof theirs)
-            return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d sent no attention", function, i);
-        memcpy(&theirs, got->blobs[i].data, sizeof theirs);
-        if (theirs.plan != mine->plan)
-            return wf_fail(WEFT_ERR_MISMATCH, "%s: ranks %d and %d of %s have different plans",
-                           function, cp->comm->rank, i, cp->comm->name);
-        if (memcmp(&theirs.sizes, &mine->sizes, sizeof theirs.sizes) != 0)
+    return wf_fail(WEFT_ERR_MISMATCH, "%s: ranks 0 and %d of %s have plans with different %s",
+                   function, rank, cp->comm->name, what);
+}
+
+/* Name the first size that differs. */
+static weft_status refuse_sizes(const weft_cp *cp, int32_t rank, const weft_cp_sizes *first,
+                                const weft_cp_sizes *other)
+{
+    const struct {
+        const char *name;
+        int64_t first, other;
+    } sizes[] = {{"batch", first->batch, other->batch},
+                 {"heads", first->heads, other->heads},
+                 {"key_heads", first->key_heads, other->key_heads},
+                 {"depth", first->depth, other->depth},
+                 {"sequence_dim", first->sequence_dim, other->sequence_dim}};
+
+    for (size_t i = 0; i < WF_COUNT(sizes); i++)
+        if (sizes[i].first != sizes[i].other)
             return wf_fail(WEFT_ERR_MISMATCH,
-                           "%s: ranks %d and %d of %s have different sizes: batch %lld and %lld, "
-                           "heads %lld and %lld, key heads %lld and %lld, depth %lld and %lld, "
-                           "dtype %u and %u, sequence_dim %d and %d",
-                           function, cp->comm->rank, i, cp->comm->name,
-                           (long long)mine->sizes.batch, (long long)theirs.sizes.batch,
-                           (long long)mine->sizes.heads, (long long)theirs.sizes.heads,
-                           (long long)mine->sizes.key_heads, (long long)theirs.sizes.key_heads,
-                           (long long)mine->sizes.depth, (long long)theirs.sizes.depth,
-                           mine->sizes.dtype, theirs.sizes.dtype, mine->sizes.sequence_dim,
-                           theirs.sizes.sequence_dim);
+                           "%s: ranks 0 and %d of %s have different sizes: %s is %lld and %lld",
+                           function, rank, cp->comm->name, sizes[i].name, (long long)sizes[i].first,
+                           (long long)sizes[i].other);
+    return wf_fail(WEFT_ERR_MISMATCH,
+                   "%s: ranks 0 and %d of %s have different sizes: dtype is %s and %s", function,
+                   rank, cp->comm->name, weft_dtype_name((enum weft_dtype)first->dtype),
+                   weft_dtype_name((enum weft_dtype)other->dtype));
+}
+
+/* All ranks compare with the first, so that all have the same error. */
+static weft_status compare(const weft_cp *cp, const struct wf_gathered *got)
+{
+    struct name first, other;
+
+    for (int32_t i = 0; i < got->count; i++) {
+        if (got->blobs[i].bytes != sizeof other)
+            return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d sent no attention", function, i);
+        memcpy(&other, got->blobs[i].data, sizeof other);
+        if (i == 0) first = other;
+        if (other.plan != first.plan) return refuse_plan(cp, i, &first, &other);
+        if (memcmp(&other.sizes, &first.sizes, sizeof other.sizes) != 0)
+            return refuse_sizes(cp, i, &first.sizes, &other.sizes);
     }
     return WEFT_OK;
 }
@@ -217,11 +246,15 @@ static weft_status agree(const weft_cp *cp, const char *step, weft_status status
 
     memset(&mine, 0, sizeof mine);
     mine.plan = cp->plan->digest;
+    mine.length = cp->plan->length;
+    mine.mask = cp->plan->mask;
+    mine.balance = cp->plan->balance;
+    mine.variant = cp->plan->variant;
     mine.sizes = cp->sizes;
     snprintf(label, sizeof label, "%s on %s (%s)", function, cp->comm->name, step);
     status = wf_comm_agree(cp->comm, label, status, (weft_blob){&mine, sizeof mine}, &got);
     if (status != WEFT_OK) return wf_fail_named(status, function);
-    status = compare(cp, &mine, &got);
+    status = compare(cp, &got);
     wf_gathered_free(&got);
     return status;
 }

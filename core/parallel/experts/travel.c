@@ -3,7 +3,8 @@
  * Every token goes straight from the sender's order, by expert, to the receiver's order, by expert
  * and then by rank.  If each rank has one expert, that is one weft_all_to_all_v.  If a rank has
  * several, two ranks exchange several blocks, and one call group has a message for each: ranks then
- * wait for each other once, not once per expert. */
+ * wait for each other once, not once per expert.  The tag tells a dispatch from a combine, so that
+ * ranks that make different calls do not take each other's tokens. */
 #include "experts.h"
 
 #include "base/range.h"
@@ -64,12 +65,13 @@ static weft_status post_pair(const struct travel *t, const struct lists *l, int3
              got_at = t->back ? l->home_offsets[peer] : l->away_offsets[peer];
     const char *from = (const char *)t->from + sent_at * element;
     char *to = (char *)t->to + got_at * element;
+    uint32_t tag = t->back ? 1 : 0;
 
     if (peer == e->comm->rank)
         return sent == 0 ? WEFT_OK
                          : weft_memory_copy(e->context, from, to, sent * element, t->stream);
-    if (sent > 0) WF_TRY(weft_send(e->comm, from, sent, t->dtype, peer, 0, t->stream));
-    return got == 0 ? WEFT_OK : weft_receive(e->comm, to, got, t->dtype, peer, 0, t->stream);
+    if (sent > 0) WF_TRY(weft_send(e->comm, from, sent, t->dtype, peer, tag, t->stream));
+    return got == 0 ? WEFT_OK : weft_receive(e->comm, to, got, t->dtype, peer, tag, t->stream);
 }
 
 static weft_status post_messages(const struct travel *t)

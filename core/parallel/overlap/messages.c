@@ -1,5 +1,6 @@
 /* messages.c - pieces that travel as messages: one call group per piece that is sent and piece that
- * is received. */
+ * is received.  The tag tells a gather from a reduce-scatter: where backends have tags, a rank that
+ * gathers does not take what another rank has produced for a sum. */
 #include "overlap.h"
 
 static weft_work **work_of(const struct wf_overlap_run *run, int32_t step, int32_t chunk)
@@ -15,14 +16,15 @@ static weft_status post_messages(struct wf_overlap_run *run, int32_t step, int32
                             got = wf_overlap_got(run, step, chunk);
     int32_t source = wf_overlap_before(run, step);
     uint64_t width = (uint64_t)run->call.width;
+    uint32_t tag = run->is_gather ? 0 : 1;
     enum weft_dtype dtype = (enum weft_dtype)run->call.dtype;
 
     if (sent.bytes > 0)
         WF_TRY(weft_send(o->comm, memory, (uint64_t)sent.count * width, dtype,
-                         wf_overlap_after(run, step), 0, o->side));
+                         wf_overlap_after(run, step), tag, o->side));
     if (got.bytes == 0) return WEFT_OK;
     return weft_receive(o->comm, o->memory + wf_overlap_slot(run, source) + got.offset,
-                        (uint64_t)got.count * width, dtype, source, 0, o->side);
+                        (uint64_t)got.count * width, dtype, source, tag, o->side);
 }
 
 static weft_status post(struct wf_overlap_run *run, int32_t step, int32_t chunk, const void *memory)

@@ -136,8 +136,8 @@ static weft_status check(const weft_style *s, enum weft_style_part part, const w
     if (s->kind == WEFT_STYLE_PLACED && s->passed == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s: a style PLACED needs `passed`", function);
     if (axis < 0 || axis >= weft_mesh_axes(weft_spec_mesh(spec)))
-        return wf_fail(WEFT_ERR_INVALID, "%s: axis %d; the mesh has %d axes", function, axis,
-                       weft_mesh_axes(weft_spec_mesh(spec)));
+        return wf_fail(WEFT_ERR_INVALID, "%s: axis is %d; the number of axes of the mesh is %d",
+                       function, axis, weft_mesh_axes(weft_spec_mesh(spec)));
     return WEFT_OK;
 }
 
@@ -162,7 +162,7 @@ static weft_status gradient_of(const weft_spec *spec, int32_t axis, bool dual, w
     const weft_placement *p = &weft_spec_placements(spec)[axis];
 
     if (p->kind == WEFT_PLACE_PARTIAL && p->reduction != WEFT_REDUCE_SUM && dual)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "the gradient of another partial than P(sum)");
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "of partial placements, only P(sum) has a gradient");
     if (p->kind == WEFT_PLACE_PARTIAL) return with_placement(spec, axis, "R", out);
     if (p->kind == WEFT_PLACE_REPLICATE && dual) return with_placement(spec, axis, "P", out);
     *out = weft_spec_retain(spec);

@@ -160,11 +160,11 @@ static weft_status find_axis(const weft_styles *styles, struct piece field, stru
 
 static weft_status read_line(weft_styles *styles, struct piece text, uint32_t number)
 {
-    struct piece pattern = take_field(&text), axis = take_field(&text);
+    struct piece whole = text, pattern = take_field(&text), axis = take_field(&text);
     struct line *line;
 
     if (axis.length == 0 || text.length == 0)
-        return fail_line(number, "a pattern, an axis and a style", pattern);
+        return fail_line(number, "a pattern, an axis and a style", whole);
     if (styles->count == styles->room) {
         size_t room = styles->room * 2 + 16;
         struct line *lines = wf_realloc(styles->lines, room * sizeof *lines);
@@ -196,7 +196,9 @@ static weft_status read_text(weft_styles *styles, const char *text, const weft_m
         text += strcspn(text, "\n");
         text += *text == '\n';
     }
-    if (styles->mesh == NULL) return wf_fail(WEFT_ERR_PARSE, "styles: no line gives the mesh");
+    if (styles->mesh == NULL)
+        return wf_fail(WEFT_ERR_PARSE,
+                       "styles: no line gives the mesh, such as \"mesh dp=2,tp=4\"");
     return WEFT_OK;
 }
 
@@ -303,8 +305,10 @@ weft_status weft_styles_apply(const weft_styles *styles, const char *name,
     WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_styles_apply: spec"));
     WF_TRY(wf_require(out, "weft_styles_apply: out"));
     if (weft_spec_mesh(spec) != styles->mesh)
-        return wf_fail(WEFT_ERR_INVALID, "%s: %.200s is on another mesh than the styles", function,
-                       name);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: the spec of %.200s is on another mesh than the styles; make it with "
+                       "weft_styles_mesh",
+                       function, name);
     made = weft_spec_retain(spec);
     for (int32_t axis = 0; axis < weft_mesh_axes(styles->mesh) && status == WEFT_OK; axis++) {
         const struct line *line = find_line(styles, name, axis);

@@ -59,6 +59,7 @@ json "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" --dry-run --json -
 "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" --dry-run >plan || not_so "the plan as text"
 contains ' of buffers, about ' cat plan
 contains 'tp2/rank-00001-of-00002.safetensors' grep '^  read ' plan
+contains 'hf exists already; the run needs --force' bash -c "'$weft' reshard tp2 hf --dry-run 2>&1"
 if [[ -e tp4 || -e tp4.weft-sample ]]; then not_so "a dry run leaves nothing"; fi
 contains 'written in' "$weft" reshard tp2 tp4 --layout "$layouts/llama.layout" -j 3
 contains 'the same: 19 tensors' "$weft" verify hf tp4
@@ -198,7 +199,7 @@ fails 1 'exists already; weft replaces it only if told to (in C the option repla
     "$weft" reshard hf tp4
 fails 1 'the path is empty' "$weft" reshard hf ''
 fails 1 'config.json' bash -c "touch tp4/config.json && '$weft' reshard hf tp4 --force"
-fails 3 'bytes are needed: File too large' bash -c "ulimit -f 1 && '$weft' reshard hf new"
+fails 3 'new/model.safetensors: 8560 bytes are needed: File too large' bash -c "ulimit -f 1 && '$weft' reshard hf new"
 if [[ -e new.weft-partial ]]; then not_so "a file that may not be so large leaves nothing"; fi
 fails 2 'give --layout too' "$weft" reshard hf new --mesh tp=2
 fails 1 'a file per rank needs a folder' "$weft" reshard hf new.safetensors --layout llama

@@ -303,15 +303,15 @@ static weft_status create_main(void *unused)
                 WEFT_ERR_INVALID, "batch x heads x depth is 805306368; it must be below 2^27"));
     EXPECT(refused(
         weft_cp_create(r.ctx, r.plan, SIZES_OF(1, 6, 3, odd ? 8 : 4, WEFT_DTYPE_F32, 0), &none),
-        WEFT_ERR_MISMATCH, "different sizes"));
+        WEFT_ERR_MISMATCH, "different sizes: depth is 4 and 8"));
     EXPECT(refused(
         weft_cp_create(r.ctx, r.plan, SIZES_OF(1, odd ? 0 : 6, 3, 4, WEFT_DTYPE_F32, 0), &none),
         WEFT_ERR_INVALID, "heads 0"));
     weft_cp_plan_release(&r.plan);
     EXPECT(weft_cp_plan_create(r.mesh, "cp", LENGTH, OPTIONS(.mask = (uint32_t)odd), &r.plan) ==
            WEFT_OK);
-    EXPECT(
-        refused(weft_cp_create(r.ctx, r.plan, SIZES, &none), WEFT_ERR_MISMATCH, "different plans"));
+    EXPECT(refused(weft_cp_create(r.ctx, r.plan, SIZES, &none), WEFT_ERR_MISMATCH,
+                   "plans with different masks"));
     EXPECT(none == NULL);
     return leave(&r);
 }
@@ -354,7 +354,8 @@ static weft_status call_main(void *unused)
     EXPECT(refused(weft_cp_shard(r.cp, WEFT_DTYPE_F32, 2, negative, 0, r.q, r.k, NULL),
                    WEFT_ERR_INVALID, "shape[1] is -2"));
     EXPECT(refused(weft_cp_shard(r.cp, WEFT_DTYPE_F32, 2, shape, 2, r.q, r.k, NULL),
-                   WEFT_ERR_INVALID, "dimension 2 of 2"));
+                   WEFT_ERR_INVALID, "dim is 2, but"));
+    EXPECT(weft_cp_shard(r.cp, WEFT_DTYPE_F32, 2, shape, 0, r.q, r.q, NULL) == WEFT_ERR_INVALID);
     EXPECT(refused(weft_cp_restore(r.cp, WEFT_DTYPE_F32, 2, shape, 0, NULL, r.k, NULL),
                    WEFT_ERR_INVALID, "source is NULL"));
     weft_context_release(&r.ctx);

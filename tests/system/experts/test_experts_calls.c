@@ -241,6 +241,52 @@ START_TEST(widths_that_differ_are_an_error_on_all_ranks)
 }
 END_TEST
 
+/* Rank 0 sends and receives two messages with TAG, as its part of a call of rank 1. */
+static weft_status exchange(struct rank *r, uint32_t tag)
+{
+    weft_comm *world = weft_world(r->ctx);
+
+    EXPECT(weft_group_begin(world) == WEFT_OK);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(weft_send(world, r->tokens + i, 1, WEFT_DTYPE_F32, 1, tag, NULL) == WEFT_OK);
+        EXPECT(weft_receive(world, r->received + i, 1, WEFT_DTYPE_F32, 1, tag, NULL) == WEFT_OK);
+    }
+    EXPECT(weft_group_end(world) == WEFT_OK);
+    return WEFT_OK;
+}
+
+/* Two ranks have two experts each, and a token for every expert. */
+static weft_status tags_main(void *unused)
+{
+    static const int64_t ones[] = {1, 1, 1, 1};
+    static _Thread_local struct rank r;
+    weft_experts_options options = options_of(4, 0);
+
+    (void)unused;
+    memset(&r, 0, sizeof r);
+    EXPECT(weft_init(NULL, &r.ctx) == WEFT_OK);
+    EXPECT(weft_mesh_parse("ep=2", &r.mesh) == WEFT_OK);
+    EXPECT(weft_experts_create(r.ctx, r.mesh, "ep", &options, &r.experts) == WEFT_OK);
+    EXPECT(weft_experts_route(r.experts, ones, NULL, &r.routing) == WEFT_OK);
+    if (weft_rank(r.ctx) == 0) {
+        WF_TRY(exchange(&r, 0));
+        WF_TRY(exchange(&r, 1));
+        return leave(&r);
+    }
+    EXPECT(dispatch(&r, 1) == WEFT_OK);
+    EXPECT(weft_routing_combine(r.routing, WEFT_DTYPE_F32, 1, r.received, r.tokens, NULL) ==
+           WEFT_OK);
+    return leave(&r);
+}
+
+START_TEST(messages_of_a_dispatch_and_of_a_combine_have_different_tags)
+{
+    weft_status status = weft_threads_run(2, tags_main, NULL);
+
+    ck_assert_msg(status == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
 static weft_status overlap_on_one(struct rank *r)
 {
     WF_TRY(route(r));
@@ -308,7 +354,8 @@ START_TEST(simulated_ranks_have_no_experts)
 }
 END_TEST
 
-SUITE(experts_calls, a_step_communicates_as_stated, options_that_differ_are_refused_on_all_ranks,
+SUITE(experts_calls, messages_of_a_dispatch_and_of_a_combine_have_different_tags,
+      a_step_communicates_as_stated, options_that_differ_are_refused_on_all_ranks,
       counts_of_one_rank_that_are_wrong_are_an_error_on_all, wrong_calls_are_refused,
       widths_that_differ_are_an_error_on_all_ranks,
       memory_that_overlaps_on_one_rank_is_an_error_on_all, experts_end_with_their_context,

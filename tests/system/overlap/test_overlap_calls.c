@@ -295,6 +295,45 @@ START_TEST(calls_that_differ_are_an_error_on_all_ranks)
 }
 END_TEST
 
+/* Rank 0 sends and receives one message with TAG, as its part of a call of rank 1. */
+static weft_status exchange(struct rank *r, uint32_t tag)
+{
+    weft_comm *world = weft_world(r->ctx);
+    float got[ROWS / 2 * WIDTH];
+
+    EXPECT(weft_group_begin(world) == WEFT_OK);
+    EXPECT(weft_send(world, r->shard, ROWS / 2 * WIDTH, WEFT_DTYPE_F32, 1, tag, NULL) == WEFT_OK);
+    EXPECT(weft_receive(world, got, ROWS / 2 * WIDTH, WEFT_DTYPE_F32, 1, tag, NULL) == WEFT_OK);
+    EXPECT(weft_group_end(world) == WEFT_OK);
+    return WEFT_OK;
+}
+
+static weft_status tags_main(void *unused)
+{
+    static _Thread_local struct rank r;
+
+    (void)unused;
+    WF_TRY(join(&r, true));
+    r.engine.call = CALL(1);
+    if (weft_rank(r.ctx) == 0) {
+        WF_TRY(exchange(&r, 0));
+        WF_TRY(exchange(&r, 1));
+        return leave(&r);
+    }
+    EXPECT(weft_overlap_gather(r.overlap, CALL(1), r.shard, consume, &r.engine, NULL) == WEFT_OK);
+    EXPECT(weft_overlap_reduce_scatter(r.overlap, CALL(1), produce, &r.engine, r.shard, NULL) ==
+           WEFT_OK);
+    return leave(&r);
+}
+
+START_TEST(messages_of_a_gather_and_of_a_reduce_scatter_have_different_tags)
+{
+    weft_status status = weft_threads_run(2, tags_main, NULL);
+
+    ck_assert_msg(status == WEFT_OK, "%s", weft_last_error());
+}
+END_TEST
+
 static weft_status produce_badly(void *user, const weft_overlap_rows *rows)
 {
     const struct rank *r = user;
@@ -329,7 +368,8 @@ START_TEST(a_function_that_fails_fails_all_ranks)
 }
 END_TEST
 
-SUITE(overlap_calls, calls_communicate_as_stated, rows_travel_while_the_engine_computes,
+SUITE(overlap_calls, messages_of_a_gather_and_of_a_reduce_scatter_have_different_tags,
+      calls_communicate_as_stated, rows_travel_while_the_engine_computes,
       a_rank_that_is_ahead_does_not_write_to_rows_in_use, chunks_follow_from_costs,
       wrong_calls_are_refused, calls_that_differ_are_an_error_on_all_ranks,
       a_function_that_fails_fails_all_ranks)

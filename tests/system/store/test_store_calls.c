@@ -261,10 +261,10 @@ static weft_status refuse_loads(weft_context *context, const weft_checkpoint *fr
     FAILS(load_one(context, rank == 2 ? NULL : from, same, &tensor), WEFT_ERR_INVALID,
           "rank 2: weft_load: from");
     FAILS(load_one(context, from, rank == 2 ? other : same, &tensor), WEFT_ERR_MISMATCH,
-          "rank 0 and rank 2 load different tensors");
+          "rank 0 and rank 2 load with different layouts");
     FAILS(load_one(context, from, "mesh 4\nb R", &tensor), WEFT_ERR_NOT_FOUND, "no pattern");
     FAILS(load_one(context, from, "mesh 5\n* R", &tensor), WEFT_ERR_INVALID,
-          "the layout has rank 4, but the job has 4 ranks");
+          "the mesh of the layout has rank 4, but the job has 4 ranks");
     HOLDS(tensor == NULL);
     return WEFT_OK;
 }
@@ -281,7 +281,7 @@ static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
     FAILS(weft_save(context, in_folder("none/x"), &tensor, 1, NULL), WEFT_ERR_SYSTEM, "rank 0:");
     FAILS(weft_save(context, in_folder("new"), twice, 2, NULL), WEFT_ERR_INVALID, "two tensors");
     FAILS(weft_save(context, in_folder(rank == 3 ? "other" : "new"), &tensor, 1, NULL),
-          WEFT_ERR_MISMATCH, "rank 0 and rank 3 save different tensors");
+          WEFT_ERR_MISMATCH, "rank 0 and rank 3 save with different paths");
     FAILS(weft_save_begin(context, in_folder("new"), rank == 1 ? NULL : &tensor, 1, NULL, &saving),
           WEFT_ERR_INVALID, "rank 1:");
     FAILS(weft_save_begin(context, in_folder("new"), &tensor, 1, NULL, rank == 1 ? NULL : &saving),

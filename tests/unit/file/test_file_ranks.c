@@ -169,10 +169,30 @@ START_TEST(wrong_files_are_refused)
     REFUSED(open_ranks("f"), WEFT_ERR_PARSE, "weft.specs does not have tensor \"x\"");
     write_ranks("f", "2", "S(1)");
     ck_assert_int_eq(remove(folder_path(&folder, second)), 0);
-    REFUSED(open_ranks("f"), WEFT_ERR_NOT_FOUND, "has 1 rank files, and rank-00000-of-00002");
+    REFUSED(open_ranks("f"), WEFT_ERR_NOT_FOUND,
+            "f/rank-00001-of-00002.safetensors: this file is missing");
+    write_ranks("f", "2", "S(1)");
+    ck_assert_int_eq(remove(folder_path(&folder, first)), 0);
+    REFUSED(open_ranks("f"), WEFT_ERR_NOT_FOUND,
+            "f/rank-00000-of-00002.safetensors: this file is missing");
+    write_ranks("f", "2", "S(1)");
+    write_safetensors(&folder, "f/rank-00000-of-00003.safetensors", "{}", 0);
+    REFUSED(open_ranks("f"), WEFT_ERR_INVALID,
+            "has rank-00000-of-00002.safetensors and rank-00000-of-00003.safetensors");
+    ck_assert_int_eq(remove(folder_path(&folder, "f/rank-00000-of-00003.safetensors")), 0);
     write_ranks("f", "2", "S(1)");
     write_safetensors(&folder, "f/more.safetensors", "{}", 0);
     REFUSED(open_ranks("f"), WEFT_ERR_INVALID, "a checkpoint has one kind");
+}
+END_TEST
+
+START_TEST(the_file_of_one_rank_is_not_a_checkpoint)
+{
+    write_ranks("o", "2", "S(1)");
+    REFUSED(open_ranks("o/rank-00001-of-00002.safetensors"), WEFT_ERR_INVALID,
+            "is the file of one of 2 ranks and has parts of tensors; open its folder");
+    write_ranks("p", "1", "S(1)");
+    OK(open_ranks("p/rank-00000-of-00001.safetensors"));
 }
 END_TEST
 
@@ -234,5 +254,6 @@ END_TEST
 
 SUITE(file_ranks, a_file_per_rank_describes_itself,
       dcp_metadata_are_left_out_if_a_shard_is_not_a_box, the_layout_is_known_after_opening,
-      wrong_placements_are_refused, wrong_files_are_refused, a_shard_that_is_not_there_is_named,
+      wrong_placements_are_refused, wrong_files_are_refused,
+      the_file_of_one_rank_is_not_a_checkpoint, a_shard_that_is_not_there_is_named,
       replicas_are_compared_on_request, allocation_failures_are_reported)

@@ -160,7 +160,7 @@ START_TEST(two_writers_do_not_meet)
         const char *name = i == 0 ? "f" : "f.safetensors";
         OK(create(name, &entry, 1, NULL));
         REFUSED(weft_checkpoint_create(folder_path(&folder, name), &entry, 1, NULL, &second),
-                WEFT_ERR_INVALID, "is being written by another process");
+                WEFT_ERR_INVALID, "is being written by another process, or by a save of this one");
         OK(weft_checkpoint_write(writer, 0, NULL, NULL, "ab"));
         finish();
     }
@@ -230,7 +230,7 @@ START_TEST(wrong_tensors_are_refused)
     entry.dtype = "C128";
     REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "is not a dtype of safetensors");
     entry = (weft_checkpoint_entry){"t", "U8", 1, negative, NULL};
-    REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "negative size");
+    REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "it must not be negative");
     entry = (weft_checkpoint_entry){"t", "U8", 2, huge, NULL};
     REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "2^62 bits");
     entry = (weft_checkpoint_entry){"t", "F4", 1, three, NULL};
@@ -242,7 +242,8 @@ START_TEST(wrong_tensors_are_refused)
     entry.name = "__metadata__";
     REFUSED(create("w", &entry, 1, NULL), WEFT_ERR_INVALID, "__metadata__");
     REFUSED(create("w", twice, 2, NULL), WEFT_ERR_INVALID, "two tensors have the name \"t\"");
-    REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID, "does not write format 77");
+    REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID,
+            "does not write format 77 (unknown); it writes safetensors");
     options.format = WEFT_FILE_RANKS;
     REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID, "mesh");
     REFUSED(create("none/w", twice, 1, NULL), WEFT_ERR_SYSTEM, "No such file");

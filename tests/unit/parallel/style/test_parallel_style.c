@@ -177,7 +177,7 @@ START_TEST(styles_that_do_not_fit_are_refused)
     refuse(STYLE(.kind = WEFT_STYLE_PLACED, .passed = "S(3)"), WEFT_STYLE_INPUT, "f32[8] R,R", 1,
            "weft_style_layouts");
     refuse(STYLE(.kind = 9), WEFT_STYLE_INPUT, "f32[8] R,R", 1, "kind 9");
-    refuse(STYLE(.kind = WEFT_STYLE_ROW), WEFT_STYLE_INPUT, "f32[8] R,R", 2, "axis 2");
+    refuse(STYLE(.kind = WEFT_STYLE_ROW), WEFT_STYLE_INPUT, "f32[8] R,R", 2, "axis is 2");
 }
 END_TEST
 
@@ -273,11 +273,12 @@ static void refuse_text(const char *text, const char *expected)
 
 START_TEST(malformed_lists_are_refused_with_the_line)
 {
-    refuse_text("", "no line gives the mesh");
+    refuse_text("", "no line gives the mesh, such as \"mesh dp=2,tp=4\"");
     refuse_text("x dp S(0)\n", "styles line 1: expected the mesh");
     refuse_text("msh dp=2\n", "found \"msh dp=2\"");
     refuse_text("mesh dp=2\n\nx tp S(0)\n", "styles line 3");
-    refuse_text("mesh dp=2\nx dp\n", "styles line 2: expected a pattern, an axis and a style");
+    refuse_text("mesh dp=2\nx dp\n",
+                "styles line 2: expected a pattern, an axis and a style; found \"x dp\"");
     refuse_text("mesh dp=2\nx dp rows\n", "found \"rows\"");
     refuse_text("mesh dp=2\nx dp sequence(0)\n", "found \"sequence(0)\"");
     refuse_text("mesh dp=2\nx dp S(0),S(1)\n", "styles line 2");
