@@ -36,6 +36,13 @@ static const struct exchange *find_exchange(PyTypeObject *type)
 
 /* ---- the parts of an array ---- */
 
+static bool has_no_elements(const struct array *array)
+{
+    for (int32_t i = 0; i < array->dims; i++)
+        if (array->shape[i] == 0) return true;
+    return false;
+}
+
 static int take_strides(struct array *array, const int64_t *strides)
 {
     int64_t dense = 1;
@@ -69,7 +76,12 @@ static int take_dl(struct array *array, const weft_dl_tensor *dl)
         array->shape[i] = dl->shape[i];
     array->data = dl->data != NULL ? (char *)dl->data + dl->byte_offset : NULL;
     array->device = dl->device;
-    return take_strides(array, dl->strides);
+    take_strides(array, dl->strides);
+    if (dl->data != NULL || has_no_elements(array)) return 0;
+    PyErr_SetString(PyExc_ValueError, "the array has no memory of its own, as a DTensor or a fake "
+                                      "tensor; give the array that has the shard (of a DTensor: "
+                                      "to_local())");
+    return -1;
 }
 
 /* ---- __dlpack__ ---- */
@@ -305,11 +317,58 @@ static int refuse_grad(PyObject *object)
     return result;
 }
 
+/* The memory of a view that conjugates or negates has other elements than the view. */
+static int refuse_lazy_view(PyObject *object, const char *method, const char *remedy)
+{
+    PyObject *is = PyObject_CallMethod(object, method, NULL);
+    int result = 0;
+
+    if (is == NULL) {
+        PyErr_Clear();
+    } else if (is == Py_True) {
+        PyErr_Format(PyExc_ValueError,
+                     "the memory of the tensor has other elements than the tensor (%s() is true); "
+                     "give %s()",
+                     method, remedy);
+        result = -1;
+    }
+    Py_XDECREF(is);
+    return result;
+}
+
+/* The first line of the exception that a library has raised: the rest is its stack. */
+static void shorten_exception(void)
+{
+    PyObject *kind, *value, *traceback, *text, *lines = NULL;
+
+    PyErr_Fetch(&kind, &value, &traceback);
+    text = value != NULL ? PyObject_Str(value) : NULL;
+    if (text != NULL) lines = PyUnicode_Splitlines(text, 0);
+    PyErr_Clear();
+    if (lines != NULL && PyList_Size(lines) > 0)
+        PyErr_Format(PyExc_ValueError, "the tensor cannot be shared: %U", PyList_GetItem(lines, 0));
+    else
+        PyErr_SetString(PyExc_ValueError, "the tensor cannot be shared");
+    Py_XDECREF(lines);
+    Py_XDECREF(text);
+    Py_XDECREF(kind);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
 static int open_exchange(PyObject *object, struct array *array)
 {
-    if (refuse_grad(object) < 0 || array->exchange->own(object, &array->managed) != 0) return -1;
+    if (refuse_grad(object) < 0) return -1;
+    if (array->exchange->own(object, &array->managed) != 0) {
+        shorten_exception();
+        return -1;
+    }
     array->is_read_only = (array->managed->flags & WEFT_DL_READ_ONLY) != 0;
-    return take_dl(array, &array->managed->tensor);
+    if (take_dl(array, &array->managed->tensor) < 0) return -1;
+    if ((array->dtype == WEFT_DTYPE_C64 || array->dtype == WEFT_DTYPE_C128) &&
+        refuse_lazy_view(object, "is_conj", "resolve_conj") < 0)
+        return -1;
+    return refuse_lazy_view(object, "is_neg", "resolve_neg");
 }
 
 /* The buffer of OBJECT, which is faster than __dlpack__; false: it has none that weft can read. */

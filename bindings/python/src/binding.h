@@ -56,6 +56,8 @@ typedef struct context_object {
     Py_ssize_t used;                 /* objects that need the context */
     PyObject *layouts;               /* a dictionary for weft.redistribute */
     weft_dl_device device;           /* where its backend works */
+    int groups;                      /* groups of calls that have begun */
+    PyObject *held;                  /* a list of the arrays that their calls use; may be NULL */
     struct context_object *next;     /* of interrupt.c */
 } context_object;
 
@@ -144,6 +146,10 @@ PyObject *spec_or_none(const weft_spec *spec);
 PyObject *tuple_of(int32_t count, const int64_t *numbers);
 /* Up to WEFT_MAX_DIMS numbers of a sequence; their count, or -1. */
 int32_t numbers_of(PyObject *sequence, int64_t *out);
+/* Converters of PyArg_Parse, for "O&": an integer that fits uint64_t or unsigned, else ValueError.
+ * The formats K and I take other integers modulo 2^64 or 2^32. */
+int to_u64(PyObject *object, void *out);
+int to_u32(PyObject *object, void *out);
 
 /* ---- context.c ---- */
 

@@ -138,8 +138,8 @@ static int open_question(PyObject *args, PyObject *kwargs, struct question *out)
     unsigned long long limit = 0;
 
     *out = (struct question){.options = {.struct_size = sizeof out->options}};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|OOOIKzOOO", names, &name, &inputs, &attrs,
-                                     &outputs, &mesh, &flags, &limit, &costs, &fixed_inputs,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|OOOIO&zOOO", names, &name, &inputs, &attrs,
+                                     &outputs, &mesh, &flags, to_u64, &limit, &costs, &fixed_inputs,
                                      &fixed_outputs, &wanted))
         return -1;
     if (opcall_open(name, inputs, binding.spec, attrs, outputs, mesh, &out->call) < 0) return -1;

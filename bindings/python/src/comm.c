@@ -1,6 +1,6 @@
 /* comm.c - weft._weft.Communicator, the base of weft.Comm. */
 #include "comm_info.h"
-#include "place.h"
+#include "message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,30 +133,6 @@ struct call {
     weft_stream *owned;
 };
 
-static int open_side(PyObject *object, bool written, const char *name, context_object *context,
-                     struct array *array, bool *is_open)
-{
-    if (object == Py_None) return 0;
-    if (array_open(object, array) < 0) return -1;
-    *is_open = true;
-    if (!array->is_dense)
-        PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);
-    else if (written && array->is_read_only)
-        PyErr_Format(PyExc_ValueError, "%s is read-only", name);
-    else
-        return place_fits(array, context, name);
-    return -1;
-}
-
-static uint64_t elements(const struct array *array)
-{
-    int64_t count = 1;
-
-    for (int32_t i = 0; i < array->dims; i++)
-        count *= array->shape[i];
-    return (uint64_t)count;
-}
-
 /* How many elements each array of a collective has, as multiples of the count. */
 enum extent { UNEVEN, ONCE, EACH_RANK };
 
@@ -185,8 +161,8 @@ static const struct extents *extents_of(uint32_t collective)
 static int read_count(struct call *call, uint64_t size, bool is_root)
 {
     const struct extents *extents = extents_of(call->args.collective);
-    uint64_t send = call->has_send ? elements(&call->send) : 0;
-    uint64_t recv = call->has_recv ? elements(&call->recv) : 0;
+    uint64_t send = call->has_send ? side_elements(&call->send) : 0;
+    uint64_t recv = call->has_recv ? side_elements(&call->recv) : 0;
     bool needs_send = !extents->send_on_root || is_root;
     bool needs_recv = !extents->recv_on_root || is_root;
     bool by_send = extents->recv_on_root || extents->recv == EACH_RANK;
@@ -199,9 +175,14 @@ static int read_count(struct call *call, uint64_t size, bool is_root)
     if ((!needs_send || (call->has_send && send == wanted_send)) &&
         (!needs_recv || (call->has_recv && recv == wanted_recv)))
         return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "send has %llu elements and recv %llu; %llu ranks need %llu and %llu", send, recv,
-                 size, wanted_send, wanted_recv);
+    if ((needs_send && !call->has_send) || (needs_recv && !call->has_recv))
+        PyErr_Format(PyExc_TypeError, "%s is None; this rank needs an array",
+                     needs_send && !call->has_send ? "send" : "recv");
+    else
+        PyErr_Format(PyExc_ValueError,
+                     "send has %llu elements and recv %llu; on %llu ranks they must have %llu and "
+                     "%llu",
+                     send, recv, size, wanted_send, wanted_recv);
     return -1;
 }
 
@@ -218,9 +199,14 @@ static int read_counts(PyObject *list, uint64_t size, uint64_t *counts, uint64_t
     for (uint64_t i = 0; i < size; i++) {
         PyObject *count = PySequence_GetItem(list, (Py_ssize_t)i);
 
-        counts[i] = count != NULL ? PyLong_AsUnsignedLongLong(count) : 0;
-        Py_XDECREF(count);
-        if (PyErr_Occurred()) return -1;
+        unsigned long long number;
+
+        if (count == NULL || !to_u64(count, &number)) {
+            Py_XDECREF(count);
+            return -1;
+        }
+        Py_DECREF(count);
+        counts[i] = number;
         offsets[i] = *total;
         *total += counts[i];
         if (*total < counts[i]) {
@@ -245,9 +231,9 @@ static int read_lists(struct call *call, PyObject *send, PyObject *recv, uint64_
         call->args.send_counts = call->lists;
         call->args.send_offsets = call->lists + size;
         if (read_counts(send, size, call->lists, call->lists + size, &total) < 0) return -1;
-        if (call->has_send && total > elements(&call->send)) {
+        if (call->has_send && total > side_elements(&call->send)) {
             PyErr_Format(PyExc_ValueError, "send has %llu elements; its counts add up to %llu",
-                         elements(&call->send), total);
+                         side_elements(&call->send), total);
             return -1;
         }
     }
@@ -256,9 +242,9 @@ static int read_lists(struct call *call, PyObject *send, PyObject *recv, uint64_
         call->args.recv_offsets = call->lists + 3 * size;
         if (read_counts(recv, size, call->lists + 2 * size, call->lists + 3 * size, &total) < 0)
             return -1;
-        if (call->has_recv && total > elements(&call->recv)) {
+        if (call->has_recv && total > side_elements(&call->recv)) {
             PyErr_Format(PyExc_ValueError, "recv has %llu elements; its counts add up to %llu",
-                         elements(&call->recv), total);
+                         side_elements(&call->recv), total);
             return -1;
         }
     }
@@ -273,7 +259,7 @@ static int check_uneven(const struct call *call, int32_t rank)
     bool is_send = which == WEFT_COLL_ALL_GATHER_V || which == WEFT_COLL_GATHER_V;
     const struct array *array = is_send ? &call->send : &call->recv;
     bool has_array = is_send ? call->has_send : call->has_recv;
-    uint64_t moved = args->count, have = has_array ? elements(array) : 0;
+    uint64_t moved = args->count, have = has_array ? side_elements(array) : 0;
 
     if (which == WEFT_COLL_ALL_GATHER_V && args->recv_counts != NULL)
         moved = args->recv_counts[rank];
@@ -328,18 +314,19 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
     weft_stream *on;
     int root = 0, ready;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|OOsiOOKO:collective", names, &name, &send,
-                                     &recv, &reduction, &root, &send_counts, &recv_counts, &count,
-                                     &stream))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|OOsiOOO&O:collective", names, &name, &send,
+                                     &recv, &reduction, &root, &send_counts, &recv_counts, to_u64,
+                                     &count, &stream))
         return NULL;
     call.args.root = root;
     call.args.count = count;
     ready = read_names(name, reduction, &call.args.collective, &call.args.reduction) == 0 &&
-            open_side(send, false, "send", context, &call.send, &call.has_send) == 0 &&
-            open_side(recv, true, "recv", context, &call.recv, &call.has_recv) == 0 &&
+            side_open(send, false, "send", context, &call.send, &call.has_send) == 0 &&
+            side_open(recv, true, "recv", context, &call.recv, &call.has_recv) == 0 &&
             check_sides(&call) == 0 && read_lists(&call, send_counts, recv_counts, size) == 0 &&
             read_count(&call, size, weft_comm_rank(comm) == root) == 0 &&
-            check_uneven(&call, weft_comm_rank(comm)) == 0 &&
+            check_uneven(&call, weft_comm_rank(comm)) == 0 && side_hold(context, send) == 0 &&
+            side_hold(context, recv) == 0 &&
             place_stream(stream, any_of(&call), context, &on, &call.owned) == 0;
     if (ready) {
         call.args.stream = on;
@@ -352,83 +339,6 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
     if (!ready) return NULL;
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
-}
-
-/* ---- messages ---- */
-
-typedef weft_status (*message_function)(weft_comm *, void *, uint64_t, enum weft_dtype, int32_t,
-                                        uint32_t, weft_stream *);
-
-static weft_status post_send(weft_comm *comm, void *data, uint64_t count, enum weft_dtype dtype,
-                             int32_t peer, uint32_t tag, weft_stream *stream)
-{
-    return weft_send(comm, data, count, dtype, peer, tag, stream);
-}
-
-static PyObject *message(PyObject *self, PyObject *args, PyObject *kwargs, bool written,
-                         message_function post)
-{
-    static char *names[] = {"array", "peer", "tag", "stream", NULL};
-    context_object *context = self_of(self)->context;
-    PyObject *object, *stream = Py_None;
-    weft_stream *on, *owned;
-    weft_status status;
-    struct array array;
-    unsigned tag = 0;
-    bool is_open = false;
-    int peer;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi|IO", names, &object, &peer, &tag, &stream))
-        return NULL;
-    if (object == Py_None) {
-        PyErr_SetString(PyExc_TypeError, "array is None");
-        return NULL;
-    }
-    if (open_side(object, written, "array", context, &array, &is_open) < 0 ||
-        place_stream(stream, &array, context, &on, &owned) < 0) {
-        if (is_open) array_close(&array);
-        return NULL;
-    }
-    WAIT_BEGIN
-    status = post(self_of(self)->raw, array.data, elements(&array), array.dtype, peer, tag, on);
-    weft_stream_release(context->raw, &owned);
-    WAIT_END
-    array_close(&array);
-    if (status != WEFT_OK) return raise_status(status);
-    Py_RETURN_NONE;
-}
-
-static PyObject *comm_send(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    return message(self, args, kwargs, false, post_send);
-}
-
-static PyObject *comm_receive(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    return message(self, args, kwargs, true, weft_receive);
-}
-
-static PyObject *group(PyObject *self, weft_status (*call)(weft_comm *))
-{
-    weft_status status;
-
-    WAIT_BEGIN
-    status = call(self_of(self)->raw);
-    WAIT_END
-    if (status != WEFT_OK) return raise_status(status);
-    Py_RETURN_NONE;
-}
-
-static PyObject *comm_group_begin(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return group(self, weft_group_begin);
-}
-
-static PyObject *comm_group_end(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return group(self, weft_group_end);
 }
 
 static PyObject *comm_abort(PyObject *self, PyObject *unused)

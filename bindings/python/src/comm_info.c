@@ -65,11 +65,19 @@ PyObject *comm_report(PyObject *self, PyObject *unused)
 static int find_name(const char *name, const char *const *names, uint32_t count, const char *what,
                      uint32_t *out)
 {
+    char list[512];
+
     for (uint32_t i = 0; i < count; i++) {
         *out = i;
         if (strcmp(names[i], name) == 0) return 0;
     }
-    PyErr_Format(PyExc_ValueError, "%s is not a %s of weft", name, what);
+    PyOS_snprintf(list, sizeof list, "%s", names[0]);
+    for (uint32_t i = 1; i < count; i++) {
+        size_t length = strlen(list);
+
+        PyOS_snprintf(list + length, sizeof list - length, ", %s", names[i]);
+    }
+    PyErr_Format(PyExc_ValueError, "\"%s\" is not a %s; the %ss are %s", name, what, what, list);
     return -1;
 }
 

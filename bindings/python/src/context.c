@@ -75,6 +75,7 @@ static void context_dealloc(PyObject *self)
 {
     release(self_of(self));
     Py_XDECREF(self_of(self)->layouts);
+    Py_XDECREF(self_of(self)->held);
     object_free(self);
 }
 
@@ -82,6 +83,7 @@ static PyObject *context_close(PyObject *self, PyObject *unused)
 {
     (void)unused;
     PyDict_Clear(self_of(self)->layouts); /* it has tensors, which use the context */
+    Py_CLEAR(self_of(self)->held);
     if (self_of(self)->used > 0) {
         PyErr_Format(PyExc_RuntimeError,
                      "the context cannot be closed: %zd of its tensors, streams, moves and "

@@ -13,8 +13,8 @@ PyObject *tensor_uniform(PyObject *self, PyObject *args, PyObject *kwargs)
     unsigned long long seed, offset = 0;
     double low = 0, high = 1;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "K|Kdd:uniform", names, &seed, &offset, &low,
-                                     &high))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&dd:uniform", names, to_u64, &seed, to_u64,
+                                     &offset, &low, &high))
         return NULL;
     return drawn(
         weft_tensor_uniform(tensor_raw(self), &(weft_random){seed, offset}, low, high, NULL));
@@ -26,8 +26,8 @@ PyObject *tensor_normal(PyObject *self, PyObject *args, PyObject *kwargs)
     unsigned long long seed, offset = 0;
     double mean = 0, deviation = 1;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "K|Kdd:normal", names, &seed, &offset, &mean,
-                                     &deviation))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&dd:normal", names, to_u64, &seed, to_u64,
+                                     &offset, &mean, &deviation))
         return NULL;
     return drawn(
         weft_tensor_normal(tensor_raw(self), &(weft_random){seed, offset}, mean, deviation, NULL));
@@ -39,8 +39,8 @@ PyObject *tensor_truncated_normal(PyObject *self, PyObject *args, PyObject *kwar
     unsigned long long seed, offset = 0;
     double mean = 0, deviation = 1, low = -2, high = 2;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "K|Kdddd:truncated_normal", names, &seed,
-                                     &offset, &mean, &deviation, &low, &high))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&dddd:truncated_normal", names, to_u64,
+                                     &seed, to_u64, &offset, &mean, &deviation, &low, &high))
         return NULL;
     return drawn(weft_tensor_truncated_normal(tensor_raw(self), &(weft_random){seed, offset}, mean,
                                               deviation, low, high, NULL));
@@ -53,7 +53,8 @@ static int read_probability(PyObject *args, PyObject *kwargs, weft_random *rando
     unsigned long long seed, offset = 0;
 
     *probability = 0.5;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "K|Kd", names, &seed, &offset, probability))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&d", names, to_u64, &seed, to_u64, &offset,
+                                     probability))
         return -1;
     *random = (weft_random){seed, offset};
     return 0;
@@ -83,8 +84,8 @@ PyObject *tensor_integers(PyObject *self, PyObject *args, PyObject *kwargs)
     unsigned long long seed, offset = 0;
     long long low = 0, high = 2;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "K|KLL:integers", names, &seed, &offset, &low,
-                                     &high))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&LL:integers", names, to_u64, &seed, to_u64,
+                                     &offset, &low, &high))
         return NULL;
     return drawn(
         weft_tensor_integers(tensor_raw(self), &(weft_random){seed, offset}, low, high, NULL));

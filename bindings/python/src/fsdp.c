@@ -23,8 +23,8 @@ static PyObject *fsdp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     unsigned most = 0;
     int one_stream = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OpI:FSDP", names, &given, &compute,
-                                     &one_stream, &most))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OpO&:FSDP", names, &given, &compute,
+                                     &one_stream, to_u32, &most))
         return NULL;
     context = context_of(given);
     if (context == NULL || (compute != Py_None && !is_of(compute, binding.stream, "compute")))
@@ -216,7 +216,7 @@ static PyObject *group_parameter(PyObject *self, PyObject *args)
 {
     unsigned index;
 
-    if (!PyArg_ParseTuple(args, "I:parameter", &index)) return NULL;
+    if (!PyArg_ParseTuple(args, "O&:parameter", to_u32, &index)) return NULL;
     return borrowed(self, weft_fsdp_parameter(group_of(self)->raw, index));
 }
 
@@ -224,7 +224,7 @@ static PyObject *group_gradient(PyObject *self, PyObject *args)
 {
     unsigned index;
 
-    if (!PyArg_ParseTuple(args, "I:gradient", &index)) return NULL;
+    if (!PyArg_ParseTuple(args, "O&:gradient", to_u32, &index)) return NULL;
     return borrowed(self, weft_fsdp_gradient(group_of(self)->raw, index));
 }
 
@@ -233,7 +233,7 @@ static PyObject *group_gradient_spec(PyObject *self, PyObject *args)
     const weft_spec *spec;
     unsigned index;
 
-    if (!PyArg_ParseTuple(args, "I:gradient_spec", &index)) return NULL;
+    if (!PyArg_ParseTuple(args, "O&:gradient_spec", to_u32, &index)) return NULL;
     spec = weft_fsdp_gradient_spec(group_of(self)->raw, index);
     if (spec == NULL) Py_RETURN_NONE;
     return spec_wrap(weft_spec_retain(spec));
@@ -244,7 +244,7 @@ static PyObject *group_gradient_create(PyObject *self, PyObject *args)
     weft_tensor *raw = NULL;
     unsigned index;
 
-    if (!PyArg_ParseTuple(args, "I:gradient_create", &index) ||
+    if (!PyArg_ParseTuple(args, "O&:gradient_create", to_u32, &index) ||
         check(weft_fsdp_gradient_create(group_of(self)->raw, index, &raw)) < 0)
         return NULL;
     return tensor_wrap(raw, group_of(self)->context);
@@ -320,7 +320,8 @@ static PyObject *group_rebind(PyObject *self, PyObject *args)
     PyObject *tensor;
     unsigned index;
 
-    if (!PyArg_ParseTuple(args, "IO!:rebind", &index, binding.tensor, &tensor)) return NULL;
+    if (!PyArg_ParseTuple(args, "O&O!:rebind", to_u32, &index, binding.tensor, &tensor))
+        return NULL;
     return done(weft_fsdp_rebind(group_of(self)->raw, index, tensor_raw(tensor)));
 }
 

@@ -195,7 +195,11 @@ const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32
     texts = PyMem_Calloc((size_t)*count + 1, sizeof *texts);
     if (texts == NULL) PyErr_NoMemory();
     for (uint32_t i = 0; texts != NULL && i < *count; i++) {
-        texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(*items, (Py_ssize_t)i), NULL);
+        PyObject *item = PyTuple_GetItem(*items, (Py_ssize_t)i);
+
+        if (!PyUnicode_Check(item))
+            PyErr_Format(PyExc_TypeError, "%s must be a list of str; item %u is %R", name, i, item);
+        texts[i] = PyErr_Occurred() ? NULL : PyUnicode_AsUTF8AndSize(item, NULL);
         if (texts[i] == NULL) break;
     }
     if (!PyErr_Occurred()) return texts;
@@ -247,4 +251,37 @@ int32_t numbers_of(PyObject *sequence, int64_t *out)
         Py_XDECREF(number);
     }
     return PyErr_Occurred() ? -1 : (int32_t)count;
+}
+
+static int to_unsigned(PyObject *object, uint64_t most, uint64_t *out)
+{
+    PyObject *number = PyNumber_Index(object);
+
+    if (number == NULL) return 0;
+    *out = PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    if (!PyErr_Occurred() && *out <= most) return 1;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) return 0;
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%S is out of range; expected a number from 0 to %llu", object,
+                 (unsigned long long)most);
+    return 0;
+}
+
+int to_u64(PyObject *object, void *out)
+{
+    uint64_t number;
+
+    if (!to_unsigned(object, UINT64_MAX, &number)) return 0;
+    *(unsigned long long *)out = number;
+    return 1;
+}
+
+int to_u32(PyObject *object, void *out)
+{
+    uint64_t number;
+
+    if (!to_unsigned(object, UINT32_MAX, &number)) return 0;
+    *(unsigned *)out = (unsigned)number;
+    return 1;
 }

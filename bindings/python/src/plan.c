@@ -35,8 +35,8 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     weft_status status;
 
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|sKz:Plan", names, &source, &target, &goal,
-                                     &limit, &costs))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|sO&z:Plan", names, &source, &target, &goal,
+                                     to_u64, &limit, &costs))
         return NULL;
     from = spec_of(source, "source");
     to = from != NULL ? spec_of(target, "target") : NULL;

@@ -60,10 +60,10 @@ static PyObject *reshard(PyObject *module, PyObject *args, PyObject *kwargs)
     weft_layout *in;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO&|OzpKpppKiOp:reshard", names, &checkpoint,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO&|OzpO&pppO&iOp:reshard", names, &checkpoint,
                                      PyUnicode_FSConverter, &path, &layout, &format, &replace,
-                                     &file_bytes, &checksums, &keep, &resume, &memory, &jobs,
-                                     &progress, &dry))
+                                     to_u64, &file_bytes, &checksums, &keep, &resume, to_u64,
+                                     &memory, &jobs, &progress, &dry))
         return NULL;
     from = checkpoint_of(checkpoint);
     if (from != NULL && layout_of(layout, &in) == 0 && format_of(format, &options.format) == 0) {

@@ -208,7 +208,7 @@ static PyObject *schedule_simulate(PyObject *self, PyObject *args, PyObject *kwa
     weft_timeline *raw = NULL;
     any_object *made = NULL;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OK:simulate", names, &costs, &limit))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO&:simulate", names, &costs, to_u64, &limit))
         return NULL;
     options.memory_limit = limit;
     if (read_costs(costs, info_of(self).stages, &stages) == 0) {

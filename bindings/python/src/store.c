@@ -89,9 +89,10 @@ static int read_save(PyObject *args, PyObject *kwargs, struct save *out)
     weft_layout *in;
     uint32_t count = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO&O|OOzpKOOi:save", words, &given,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO&O|OOzpO&OOi:save", words, &given,
                                      PyUnicode_FSConverter, &out->path, &tensors, &names, &layout,
-                                     &format, &replace, &file_bytes, &metadata, &stream, &jobs))
+                                     &format, &replace, to_u64, &file_bytes, &metadata, &stream,
+                                     &jobs))
         return -1;
     out->options = (weft_save_options){.struct_size = sizeof out->options,
                                        .replace = replace,

@@ -120,6 +120,7 @@ static PyObject *tensor_wrap_array(PyObject *type, PyObject *args, PyObject *kwa
     context_object *context;
     weft_spec *layout;
     weft_tensor *raw = NULL;
+    weft_status status;
     int agree = 0;
 
     (void)type;
@@ -143,12 +144,17 @@ static PyObject *tensor_wrap_array(PyObject *type, PyObject *args, PyObject *kwa
     if (shard_fits(&wrapped->array, layout, weft_rank(context->raw), "array") < 0 ||
         writable(&wrapped->array, "array") < 0 ||
         place_fits(&wrapped->array, context, "array") < 0 ||
-        wait_for_array(&wrapped->array, context) < 0 ||
-        check(weft_tensor_wrap(context->raw, layout, wrapped->array.data, &options, &raw)) < 0) {
+        wait_for_array(&wrapped->array, context) < 0) {
         release_wrapped(wrapped, NULL);
         return NULL;
     }
-    return tensor_wrap(raw, context);
+    WAIT_BEGIN
+    status = weft_tensor_wrap(context->raw, layout, wrapped->array.data, &options, &raw);
+    WAIT_END
+    if (status == WEFT_OK) return tensor_wrap(raw, context);
+    (void)raise_status(status);
+    release_wrapped(wrapped, NULL);
+    return NULL;
 }
 
 /* ---- properties ---- */
@@ -178,7 +184,12 @@ static weft_status print(const void *tensor, char *buffer, size_t capacity, size
 
 static weft_status print_full(const void *tensor, char *buffer, size_t capacity, size_t *length)
 {
-    return weft_tensor_print_full((weft_tensor *)tensor, NULL, buffer, capacity, length);
+    weft_status status;
+
+    WAIT_BEGIN
+    status = weft_tensor_print_full((weft_tensor *)tensor, NULL, buffer, capacity, length);
+    WAIT_END
+    return status;
 }
 
 static PyObject *tensor_str(PyObject *self)

@@ -188,7 +188,7 @@ static PyObject *trace_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     context_object *context;
     PyObject *given, *self;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|K:Trace", names, &given, &capacity))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&:Trace", names, &given, to_u64, &capacity))
         return NULL;
     context = context_of(given);
     self = context != NULL ? observer_new(type, context) : NULL;

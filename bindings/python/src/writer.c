@@ -128,9 +128,9 @@ static PyObject *writer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     unsigned long long file_bytes = 0;
     int replace = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|zpOKO:Writer", names, PyUnicode_FSConverter,
-                                     &path, &given, &format, &replace, &mesh, &file_bytes,
-                                     &metadata))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|zpOO&O:Writer", names,
+                                     PyUnicode_FSConverter, &path, &given, &format, &replace, &mesh,
+                                     to_u64, &file_bytes, &metadata))
         return NULL;
     options.replace = replace;
     options.file_bytes = file_bytes;

@@ -42,6 +42,41 @@ def test_arrays_that_do_not_fit_are_refused(alone):
         weft.redistribute(x, "1", "S(0)", "R", out=x, context=alone)
 
 
+def test_shapes_and_placements_of_other_types(alone):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for shape in ([3, 4], np.array([3, 4]), (3, 4)):
+        assert np.array_equal(weft.redistribute(x, "1", "S(0)", "R", shape, context=alone), x)
+    for shape in (12, "3,4", [3.0, 4]):
+        with pytest.raises(TypeError, match="shape must be the sizes of the whole tensor"):
+            weft.redistribute(x, "1", "S(0)", "R", shape, context=alone)
+    for ends in (("S(0)", None), ("S(0)", ["R"]), (["S(0)"], "R")):
+        for shape in (None, (3, 4)):
+            with pytest.raises(TypeError, match="must be placements in one str"):
+                weft.redistribute(x, "1", *ends, shape, context=alone)
+
+
+def test_shards_with_other_numbers_of_dimensions_are_named(ranks):
+    ranks(3, """
+        import numpy as np, weft
+        context = weft.init()
+        for dims in (2, 0):
+            try:
+                weft.redistribute(np.ones((2,) * (dims if context.rank == 2 else 1)), "3", "S(0)", "R")
+            except weft.MismatchError as error:
+                assert f"rank 0 has 1 dimensions, and that of rank 2 has {dims}" in str(error), error
+            else:
+                raise AssertionError(dims)
+        assert weft.redistribute(np.ones((2,)), "3", "S(0)", "R").shape == (6,)
+        assert weft.redistribute(np.array(4.0), "3", "P(sum)", "R") == 12
+    """)
+
+
+def test_layouts_of_many_shapes_are_forgotten(alone):
+    for size in range(9000):
+        weft.redistribute(np.zeros(size, np.int8), "1", "S(0)", "R", context=alone)
+        assert len(alone._layouts) <= 4096
+
+
 def test_ranks_move_their_shards(ranks):
     ranks(3, """
         import numpy as np, weft

@@ -63,7 +63,10 @@ def test_arrays_of_other_sizes_are_refused(ranks):
             (lambda: world.all_reduce(np.ones(3), np.ones(4)), "3 elements and recv 4"),
             (lambda: world.all_reduce(np.ones(3), np.ones(3, np.float32)), "send is of f64"),
             (lambda: world.all_reduce(np.ones((4, 4))[:, 0]), "not contiguous"),
-            (lambda: world.collective("all_reduc"), "not a collective"),
+            (lambda: world.collective("all_reduc"), "the collectives are all_reduce"),
+            (lambda: world.all_reduce(np.ones(3), op="mean"), "the reductions are sum"),
+            (lambda: world.all_to_all_v(np.ones(3), [-1], np.ones(3), [3]), "-1 is out of range"),
+            (lambda: world.send(np.ones(3), 0, tag=2**32), "4294967296 is out of range"),
             (lambda: world.all_gather_v(np.ones(3), np.ones(3), [4]), "add up to 4"),
             (lambda: world.all_gather_v(np.ones(0), np.ones(3), [3]), "send has 0 elements; this rank needs 3"),
             (lambda: world.reduce_scatter_v(np.ones(3), np.ones(0), [3]), "recv has 0 elements; this rank needs 3"),
@@ -81,13 +84,35 @@ def test_a_message_needs_an_array(ranks):
     ranks(1, """
         import weft
         world = weft.Comm(weft.init())
-        for call in (world.send, world.receive):
+        for call in (lambda: world.send(None, 0), lambda: world.receive(None, 0), lambda: world.all_reduce(None)):
             try:
-                call(None, 0)
+                call()
             except TypeError as error:
-                assert "array is None" in str(error), error
+                assert "is None" in str(error), error
             else:
                 raise AssertionError(call)
+    """)
+
+
+def test_a_group_keeps_the_arrays_of_its_calls(ranks):
+    ranks(2, """
+        import weakref
+        import numpy as np, weft
+        world = weft.Comm(weft.init())
+        class Array(np.ndarray): pass
+        count = 1 << 18  # memory that goes back to the system when the array is deleted
+        received, reduced = np.empty(count), np.empty(count)
+        with world.group():
+            with world.group():
+                sent = np.full(count, world.rank + 5.0).view(Array)
+                alive = weakref.ref(sent)
+                world.send(sent, 1 - world.rank)
+                del sent
+            assert alive() is not None
+            world.receive(received, 1 - world.rank)
+            weft.Comm(world.context).all_reduce(np.full(count, 7.0), reduced)
+        assert (received == 6 - world.rank).all() and (reduced == 14).all()
+        assert alive() is None
     """)
 
 

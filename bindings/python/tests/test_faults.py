@@ -59,6 +59,8 @@ CALLS = {
     "a collective": "world.all_reduce(np.ones(4))",
     "a move": 'weft.redistribute(np.ones(4), "2", "S(0)", "R", shape=(8,))',
     "a new communicator": "world.split(0)",
+    "a text": 'weft.Tensor(context, weft.spec("f32[8] S(0)", "2")).text()',
+    "a wrapped tensor": 'weft.Tensor.wrap(context, weft.spec("f64[8] S(0)", "2"), np.ones(4), agree=True)',
     "a stream": "stream = weft.Stream(context); world.barrier(stream=stream); context.wait(stream)",
 }
 

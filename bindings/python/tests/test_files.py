@@ -109,3 +109,17 @@ def test_checkpoints_are_resharded(model, tmp_path):
         weft.reshard(path, tmp_path / "stopped", LAYOUT, progress=lambda done, total: False)
     with pytest.raises(ZeroDivisionError):
         weft.reshard(path, tmp_path / "failed", LAYOUT, progress=lambda done, total: 1 / 0)
+
+
+def test_mistakes_with_checkpoints_are_named(tmp_path, alone):
+    tensor = weft.Tensor(alone, weft.spec("f32[4] R", "1"))
+    tensor.fill(1)
+    with pytest.raises(TypeError, match="names must be a list of str; item 0 is 1"):
+        weft.save(tmp_path / "a.safetensors", {1: tensor}, context=alone)
+    weft.save(tmp_path / "b.safetensors", {"t": tensor}, context=alone)
+    del tensor
+    with pytest.raises(ValueError, match=r"'S\(0\)' is not a file; .* give their mesh"):
+        weft.load(tmp_path / "b.safetensors", "S(0)", context=alone)
+    with pytest.raises(ValueError, match=r"offset is \(5,\), but tensor t has the shape \(4,\)"):
+        weft.Checkpoint(tmp_path / "b.safetensors").read("t", (5,))
+    assert len(weft.Checkpoint(tmp_path / "b.safetensors").read("t", (4,))) == 0

@@ -1,6 +1,8 @@
 """Meshes, specs and plans."""
 
+import copy
 import json
+import pickle
 
 import pytest
 
@@ -71,3 +73,18 @@ def test_layouts_and_plans_have_pictures():
     assert plan._repr_svg_().startswith("<svg")
     cross = weft.Plan(weft.spec("f32[8] S(0)", "2@0,1"), weft.spec("bf16[8] R", "2@2,3"))
     assert "<svg" in cross._repr_svg_()
+
+
+def test_meshes_and_specs_are_copied_and_pickled():
+    for text in ("dp=2,tp=2@4-7", "4x8/8"):
+        mesh = weft.mesh(text)
+        assert pickle.loads(pickle.dumps(mesh)) == mesh and copy.deepcopy(mesh) == mesh
+    for text in ("f32[4,8] S(0),R", "bf16[7] S(0)[1],S(0)[0]", "i8[5,3] G(0;5,0),P(sum)"):
+        spec = weft.spec(text, "dp=2,tp=2")
+        assert pickle.loads(pickle.dumps(spec)) == spec and copy.copy(spec) == spec
+
+
+def test_numbers_out_of_range_are_refused():
+    for limit in (-1, 2**64):
+        with pytest.raises(ValueError, match=f"{limit} is out of range; expected a number from 0"):
+            weft.plan("f32[4]", "2", "S(0)", "R", memory_limit=limit)

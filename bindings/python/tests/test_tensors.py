@@ -90,3 +90,14 @@ def test_memory_is_shared_on_its_own_device_only(alone):
         tensor.__dlpack__(dl_device=(2, 0))
     del tensor
     gc.collect()
+
+
+def test_seeds_have_64_bits(alone):
+    tensor = weft.Tensor(alone, weft.spec("f32[4] R", "1"))
+    tensor.normal(2**64 - 1, 2**64 - 1)
+    draws = ("uniform", "normal", "truncated_normal", "bernoulli", "dropout", "integers")
+    for draw in (getattr(tensor, name) for name in draws):
+        for seed, offset in ((-1, 0), (2**64, 0), (0, -1)):
+            with pytest.raises(ValueError, match="is out of range; expected a number from 0 to 18446744073709551615"):
+                draw(seed, offset)
+    del tensor, draw

@@ -63,6 +63,31 @@ def test_results_are_torch_tensors():
             weft.redistribute(torch.ones(3, requires_grad=True), "1", "S(0)", "R", context=context)
 
 
+def test_tensors_whose_memory_has_other_elements_are_refused():
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    import weft
+
+    imaginary = torch.ones(3, dtype=torch.complex64) * 1j
+    with FakeTensorMode():
+        fake = torch.ones(3)
+    with weft.Context() as context:
+        for tensor, text in (
+            (imaginary.conj(), r"is_conj\(\) is true"),
+            (torch._neg_view(torch.ones(3)), r"is_neg\(\) is true"),
+            (fake, "no memory of its own"),
+            (torch.eye(3).to_sparse(), "^the tensor cannot be shared: [^\n]*$"),
+            (torch.ones(3, device="meta"), "^the tensor cannot be shared: [^\n]*$"),
+        ):
+            with pytest.raises(ValueError, match=text):
+                weft.redistribute(tensor, "1", "S(0)", "R", context=context)
+        with pytest.raises(ValueError, match="is_conj"):
+            weft.redistribute(imaginary, "1", "S(0)", "R", out=imaginary.conj(), context=context)
+        moved = weft.redistribute(imaginary.conj().resolve_conj(), "1", "S(0)", "R", context=context)
+        assert torch.equal(moved, -imaginary)
+
+
 def test_dtensors_are_converted_and_moved(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent("""

@@ -86,6 +86,12 @@ def messages(rank, size, keep):
     for work in works:
         work.wait()
     keep(received[:3], columns)
+    parts = [torch.empty_like(large) for _ in range(3)]
+    works = [dist.isend(large * tag, following, tag=tag) for tag in (1, 2, 3)]
+    works += [dist.irecv(parts[tag - 1], before, tag=tag) for tag in (3, 1, 2)]  # not in the order of the sends
+    for work in works:
+        work.wait()
+    keep(*(part[-2:] for part in parts))
 
 
 def batches(rank, size, keep):

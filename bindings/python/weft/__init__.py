@@ -8,7 +8,9 @@
 """
 
 import atexit as _atexit
+import copyreg as _copyreg
 from array import array as _array
+from operator import index as _index
 
 from ._attention import Attention, Problem
 from ._comm import Comm
@@ -65,6 +67,8 @@ def _leave():
 
 
 _atexit.register(_leave)
+_copyreg.pickle(Mesh, lambda mesh: (Mesh, (str(mesh),)))
+_copyreg.pickle(Spec, lambda spec: (Spec, (str(spec), spec.mesh)))
 
 
 def mesh(text):
@@ -83,36 +87,73 @@ def plan(tensor, on, source, target, **options):
     return Plan(Spec(f"{tensor} {source}", on), Spec(f"{tensor} {target}", on), **options)
 
 
+_DIMS = 8  # at most, of a tensor
+_LAYOUTS = 4096  # at most, that a context keeps
+
+
+def _keep(context, key, value):
+    """Keep what follows from a key.  Old entries go if there are too many; ranks need not agree on them."""
+    layouts = context._layouts
+    if len(layouts) >= _LAYOUTS:
+        for old in [old for old in layouts if type(old) is tuple]:
+            del layouts[old]
+    layouts[key] = value
+    return value
+
+
 def _shapes_of_all(context, on, local):
-    """The shapes of the shards of all ranks of the mesh, one after the other.  Collective."""
-    dims, size = len(local), on.size
-    key = (on, dims)
-    pair = context._layouts.get(key)
+    """Per rank of the mesh, the number of dimensions and the shape of its shard, padded to _DIMS.  Collective."""
+    size = on.size
+    pair = context._layouts.get(on)
     if pair is None:
         line = Mesh(f"{size}@{','.join(map(str, on.ranks))}")
-        rows = Tensor(context, Spec(f"i64[{size},{dims}] S(0)", line), "shapes of shards")
-        pair = context._layouts[key] = (rows, rows.full())
-    pair[0].from_host(_array("q", local))
+        rows = Tensor(context, Spec(f"i64[{size},{1 + _DIMS}] S(0)", line), "shapes of shards")
+        pair = context._layouts[on] = (rows, rows.full())
+    pair[0].from_host(_array("q", (len(local), *local, *(0,) * (_DIMS - len(local)))))
     pair[0].move_into(pair[1])
-    shapes = bytearray(8 * size * dims)
+    shapes = bytearray(8 * size * (1 + _DIMS))
     pair[1].to_host(shapes)
     return bytes(shapes)
 
 
 def _source_of(context, on, placements, dtype, local):
     """The layout whose shards have the shapes that all ranks have.  Collective."""
-    if not local:
-        return Spec(f"{dtype}[] {placements}", on)
     if context.rank not in on.ranks:
         raise InvalidError("a rank outside the mesh has no shard; give the shape")  # noqa: F405
     shapes = _shapes_of_all(context, on, local)
     key = (on, placements, dtype, shapes)
     spec = context._layouts.get(key)
     if spec is None:
-        sizes = memoryview(shapes).cast("q")
-        spec = Spec.from_shards(on, dtype, placements, len(local), sizes)
-        context._layouts[key] = spec
+        rows = memoryview(shapes).cast("q", (on.size, 1 + _DIMS)).tolist()
+        for rank, row in zip(on.ranks, rows):
+            if row[0] != rows[0][0]:
+                raise MismatchError(  # noqa: F405
+                    f"the shard of rank {on.ranks[0]} has {rows[0][0]} dimensions, "
+                    f"and that of rank {rank} has {row[0]}")
+        sizes = _array("q", [size for row in rows for size in row[1 : 1 + len(local)]])
+        if local:
+            spec = Spec.from_shards(on, dtype, placements, len(local), memoryview(sizes))
+        else:
+            spec = Spec(f"{dtype}[] {placements}", on)
+        _keep(context, key, spec)
     return spec
+
+
+def _sizes(shape):
+    """A shape as a tuple: any sequence of integers."""
+    try:
+        return tuple(_index(size) for size in shape)
+    except TypeError:
+        raise TypeError(f"shape must be the sizes of the whole tensor, such as (4, 6), not {shape!r}") from None
+
+
+def _ends(on, source, target, dtype, shape):
+    """The layouts of a redistribution."""
+    for name, text in (("source", source), ("target", target)):
+        if not isinstance(text, str):
+            raise TypeError(f'{name} must be placements in one str, such as "S(0),R", not {text!r}')
+    begin = shape if isinstance(shape, Spec) else Spec(f"{dtype}[{','.join(map(str, shape))}] {source}", mesh(on))
+    return begin, begin.with_(target)
 
 
 def redistribute(x, on, source, target, shape=None, *, out=None, stream=None, context=None):
@@ -126,12 +167,16 @@ def redistribute(x, on, source, target, shape=None, *, out=None, stream=None, co
     dtype, local = describe(x)
     if shape is None:
         on = mesh(on)
-        shape = _source_of(context, on, source, dtype, local)
+        if type(source) is str and type(target) is str:
+            shape = _source_of(context, on, source, dtype, local)
+    elif type(shape) is not tuple:
+        shape = _sizes(shape)
     key = (on, source, target, dtype, shape)
-    specs = context._layouts.get(key)
+    try:
+        specs = context._layouts.get(key)
+    except TypeError:  # of an argument that has no hash, which _ends refuses
+        specs = None
     if specs is None:
-        begin = shape
-        if not isinstance(shape, Spec):
-            begin = Spec(f"{dtype}[{','.join(map(str, shape))}] {source}", mesh(on))
-        specs = context._layouts[key] = (begin, begin.with_(target))
+        specs = _ends(on, source, target, dtype, shape)
+        _keep(context, key, specs)
     return move_array(context, x, specs[0], specs[1], out, stream)

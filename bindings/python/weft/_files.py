@@ -1,5 +1,7 @@
 """Checkpoints: read, load, save, reshard and verify."""
 
+import os
+
 from . import _weft
 from ._arrays import empty
 from ._errors import MismatchError
@@ -26,6 +28,8 @@ class Checkpoint(_weft.Checkpoint):
             about = self.describe(name)
             if sizes is None:
                 start = offset if offset is not None else (0,) * len(about["shape"])
+                if any(first > size for size, first in zip(about["shape"], start)):
+                    raise ValueError(f"offset is {tuple(start)}, but tensor {name} has the shape {about['shape']}")
                 sizes = tuple(size - first for size, first in zip(about["shape"], start))
             if about["dtype"] is None:
                 raise TypeError(f"tensor {name} is {about['stored']}, for which weft has no dtype; give out")
@@ -46,8 +50,11 @@ def layout(text, mesh=None):
     text = str(text)
     if "\n" in text or text.startswith("mesh "):
         return Layout(text, mesh)
-    if mesh is not None and "/" not in text and "." not in text:
-        return Layout(f"mesh {mesh}\n* {text}\n")
+    if "/" not in text and "." not in text:
+        if mesh is not None:
+            return Layout(f"mesh {mesh}\n* {text}\n")
+        if not os.path.exists(text):
+            raise ValueError(f"'{text}' is not a file; if it is placements of all tensors, give their mesh")
     return Layout.open(text, mesh)
 
 

@@ -53,7 +53,7 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
         super().__init__(rank, len(members))
         self._members, self._timeout = members, timeout
         self._is_first = is_first  # of the job: it uses the communicator of all ranks itself
-        self._streams = {}  # of messages on the CPU, by direction and peer; the members below outlive them
+        self._streams = {}  # of messages on the CPU, by direction and peer, then by tag; the members below outlive them
         self._under_way = []  # messages on the CPU: their work, and the tensors that must live until its end
         self._comms = {}  # by the type of a device
         self._held = None  # while calls are coalesced: what follows their end
@@ -306,15 +306,17 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
 
     # ---- messages ----
 
-    def _stream(self, comm, device, direction, peer):
-        """The current stream; on the CPU one for each direction and peer, so that messages do not wait for others."""
+    def _stream(self, comm, device, direction, peer, tag):
+        """The current stream; on the CPU one on which no message with another direction, peer or tag is under way."""
         if device.type != "cpu":
             return current_stream(device)
         if self._held is not None:
             return None
-        stream = self._streams.get((direction, peer))
+        streams = self._streams.setdefault((direction, peer), {})  # by tag
+        stream = streams.get(tag)
         if stream is None:
-            stream = self._streams[direction, peer] = weft.Stream(comm.context)
+            idle = next((other for other, stream in streams.items() if stream.test()), None)
+            stream = streams[tag] = weft.Stream(comm.context) if idle is None else streams.pop(idle)
         return stream
 
     def _keep(self, work, tensors):
@@ -325,7 +327,7 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
     def _message(self, direction, tensors, data, peer, tag, finish):
         device = data.device
         comm = self._comm(device)
-        stream = self._stream(comm, device, direction, peer)
+        stream = self._stream(comm, device, direction, peer, tag)
         post = comm.send if direction == "send" else comm.receive
         post(data.detach(), peer, tag, stream)
         if self._held is not None:
