@@ -372,6 +372,17 @@ static PyObject *owners_balance(PyObject *module, PyObject *args)
     return result;
 }
 
+static int functions_add(PyObject *module)
+{
+    static PyMethodDef functions[] = {
+        {"owners_balance", owners_balance, METH_VARARGS,
+         "owners_balance(bytes, owners)\n\nThe owner of each of these tensors, so that the owners "
+         "have about equally many bytes: the c of its O(c)."},
+        {0}};
+
+    return PyModule_AddFunctions(module, functions);
+}
+
 int spec_type_add(PyObject *module)
 {
     static PyGetSetDef properties[] = {
@@ -429,12 +440,6 @@ int spec_type_add(PyObject *module)
         {0, NULL}};
     static PyType_Spec spec = {"weft.Spec", sizeof(spec_object), 0, Py_TPFLAGS_DEFAULT, slots};
 
-    static PyMethodDef functions[] = {
-        {"owners_balance", owners_balance, METH_VARARGS,
-         "owners_balance(bytes, owners)\n\nThe owner of each of these tensors, so that the owners "
-         "have about equally many bytes: the c of its O(c)."},
-        {0}};
-
-    if (PyModule_AddFunctions(module, functions) < 0) return -1;
+    if (functions_add(module) < 0) return -1;
     return type_add(module, &spec, &binding.spec);
 }

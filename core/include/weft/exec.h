@@ -70,8 +70,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, wef
  * rest of OPTIONS is read during the call only.  COMM keeps the communicators that steps need.  The
  * caller releases *OUT before COMM.
  * WEFT_ERR_INVALID: a mesh names a rank outside COMM, a stride is invalid, or the scratch of
- * OPTIONS is too small, not aligned, or not memory that the device can use.  WEFT_ERR_MISMATCH: ranks have different plans, or different
- * in_place or packed. */
+ * OPTIONS is too small, not aligned, or not memory that the device can use.  WEFT_ERR_MISMATCH:
+ * ranks have different plans, or different in_place or packed. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
