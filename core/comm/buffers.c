@@ -18,6 +18,26 @@ weft_status wf_room_find(const weft_device_table *table, void *device, const voi
     return WEFT_OK;
 }
 
+weft_status wf_place_check(const weft_context *context, const void *memory,
+                           const weft_pointer_info *pointer, const char *name, const char *instead)
+{
+    const weft_device_table *table = context->plugin->device;
+    weft_pointer_info asked = {.struct_size = sizeof asked};
+    weft_device_info device = {.struct_size = sizeof device};
+
+    if ((context->features & WEFT_FEATURE_HOST_MEMORY) != 0) return WEFT_OK;
+    if (pointer == NULL) WF_TRY(table->query_pointer(context->device, memory, &asked));
+    if (pointer == NULL) pointer = &asked;
+    if (pointer->kind == WEFT_MEMORY_HOST)
+        return wf_fail(WEFT_ERR_INVALID, "%s, %p, is host memory, which the device cannot use; %s",
+                       name, memory, instead);
+    if (pointer->kind != WEFT_MEMORY_DEVICE) return WEFT_OK;
+    WF_TRY(table->describe(context->device, &device));
+    if (pointer->device == device.device) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s, %p, is on device %d, but the context works on device %d",
+                   name, memory, pointer->device, device.device);
+}
+
 /* ---- one buffer ---- */
 
 /* SEND or RECV of a call.  Its elements are one block, or with COUNTS one block for each rank. */

@@ -29,7 +29,7 @@ static inline bool wf_check_fast(const weft_comm *comm, const weft_collective_ar
            args->divisor == 0 && wf_stream_is_known(comm->context, args->stream);
 }
 
-/* ---- buffers.c: with WEFT_CHECK ---- */
+/* ---- buffers.c ---- */
 
 /* Where memory lies in its allocation. */
 struct wf_room {
@@ -45,8 +45,16 @@ static inline bool wf_room_has(const struct wf_room *room, uint64_t bytes)
     return room->bytes == 0 || (room->offset <= room->bytes && bytes <= room->bytes - room->offset);
 }
 
-/* WEFT_OK unless the memory of ARGS, whose other arguments are valid, is misaligned, is smaller
- * than the call needs, or overlaps other than in place. */
+/* WEFT_OK if the device of CONTEXT can use MEMORY, which is not NULL, as far as the device knows
+ * what it is: not plain host memory, nor another device's.  Otherwise WEFT_ERR_INVALID; NAME is the
+ * argument, and INSTEAD says what to do with host memory.  POINTER is what the device knows; NULL:
+ * ask it. */
+weft_status wf_place_check(const weft_context *context, const void *memory,
+                           const weft_pointer_info *pointer, const char *name,
+                           const char *instead) WF_NODISCARD;
+
+/* With WEFT_CHECK: WEFT_OK unless the memory of ARGS, whose other arguments are valid, is
+ * misaligned, is smaller than the call needs, or overlaps other than in place. */
 weft_status wf_buffers_check_collective(const weft_comm *comm,
                                         const weft_collective_args *args) WF_NODISCARD;
 /* The same for the memory of a message of FUNCTION. */

@@ -168,7 +168,7 @@ bool wf_batch_fits(const weft_bound *bound, const void *const *sources, void *co
 {
     uint32_t count = bound->batch != NULL ? bound->plan->member_count : 1;
 
-    if (bound->checked) return false;
+    if (bound->examined) return false;
     for (uint32_t i = 0; i < count; i++)
         if (!wf_buffers_fit(wf_bound_memory(bound, i), sources[i], targets[i], in_place))
             return false;
@@ -264,7 +264,7 @@ static weft_status redistribute(weft_bound *bound, const void *const *sources, v
     if (sources == NULL || targets == NULL)
         return wf_fail_null(what, sources == NULL ? "sources" : "targets");
     if (!wf_batch_fits(bound, sources, targets, bound->in_place))
-        WF_TRY(wf_buffers_check(what, bound, sources, targets, NULL));
+        WF_TRY(wf_buffers_accept(what, bound, sources, targets));
     WF_TRY(wf_stream_check(bound->context, stream, what));
     WF_TRY(wf_scratch_enter(bound, stream, 0, what));
     status = wf_batch_run(bound, sources, targets, NULL, stream, work, what);

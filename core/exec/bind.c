@@ -203,6 +203,8 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     bound->casts = call->casts;
     bound->refused = call->refused;
     bound->checked = comm->context->config->check;
+    bound->examined = bound->checked || (!call->is_cached &&
+                                         (comm->context->features & WEFT_FEATURE_HOST_MEMORY) == 0);
     bound->runs = &bound->own_runs;
 }
 

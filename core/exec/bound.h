@@ -136,6 +136,8 @@ struct weft_bound {
     uint32_t refused;             /* see wf_bind_call */
     bool may_alias;               /* the steps may run with the same memory as source and target */
     bool checked;                 /* WEFT_CHECK: memory is compared with its allocation */
+    bool examined;                /* the next run asks the device about its memory: always if
+                                     `checked`, else before the first run has been accepted */
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
     struct wf_bound_steps steps;
     uint32_t action_count;
@@ -215,8 +217,17 @@ weft_status wf_buffers_check(const char *function, const weft_bound *bound,
                              const void *const *sources, void *const *targets,
                              const weft_move_item *named);
 
-/* Inline fast path of wf_buffers_check: true if SOURCE and TARGET may be MEMORY's.  Not for
- * WEFT_CHECK. */
+/* The same for a function that runs a bound plan of the caller, whose tensors have no names.
+ * Without WEFT_CHECK, the device is not asked again once a run has passed. */
+weft_status wf_buffers_accept(const char *function, weft_bound *bound, const void *const *sources,
+                              void *const *targets);
+/* WEFT_OK if the device of CONTEXT can use the memory of ITEMS, of which this rank holds shards
+ * without gaps, as far as the device knows; otherwise the error of FUNCTION. */
+weft_status wf_items_check_place(weft_context *context, const char *function, uint32_t count,
+                                 const weft_move_item *items) WF_NODISCARD;
+
+/* Inline fast path of wf_buffers_check: true if SOURCE and TARGET may be MEMORY's.  Not if
+ * memory is examined. */
 static inline bool wf_buffers_fit(const struct wf_memory *memory, const void *source,
                                   const void *target, bool in_place)
 {

@@ -1,6 +1,7 @@
 /* buffers.c - the memory that a bound plan runs with, checked before anything moves.
  *
  * Always checked: memory that is needed is not NULL, and source and target are not the same memory.
+ * At the first run, and when a move is bound: the device can use the memory, as far as it knows.
  * With WEFT_CHECK also: memory is aligned to its elements, the allocation is as large as the shard,
  * as far as the device knows, and a target does not overlap other memory, nor scratch of the caller
  * any memory.  Overlap is detected between shards without gaps only, because strided shards may
@@ -27,11 +28,13 @@ void wf_buffers_measure(const weft_spec *spec, int32_t rank, const int64_t *stri
     out->dtype = spec->layout.dtype;
 }
 
+enum { SIDE_NAME = 96 };
+
 /* One tensor's side, as the caller gave it. */
 struct side {
     const struct wf_extent *extent;
     const void *memory;
-    char name[96]; /* "source", "targets[3]", "the source of w1" */
+    char name[SIDE_NAME]; /* "source", "targets[3]", "the source of w1" */
 };
 
 struct question {
@@ -43,22 +46,29 @@ struct question {
     uint32_t count;
 };
 
+/* NAMED: as in struct question.  ALONE: there is one tensor. */
+static void name_side(char *out, size_t size, const weft_move_item *named, bool alone,
+                      uint32_t tensor, bool is_target)
+{
+    const char *side = is_target ? "target" : "source";
+
+    if (named != NULL && named[tensor].name != NULL)
+        snprintf(out, size, "the %s of %s", side, named[tensor].name);
+    else if (named != NULL)
+        snprintf(out, size, "items[%u].%s", tensor, side);
+    else if (alone)
+        snprintf(out, size, "%s", side);
+    else
+        snprintf(out, size, "%ss[%u]", side, tensor);
+}
+
 static struct side side_of(const struct question *q, uint32_t tensor, bool is_target)
 {
     const struct wf_memory *memory = wf_bound_memory(q->bound, tensor);
     struct side side = {.extent = is_target ? &memory->target : &memory->source,
                         .memory = is_target ? q->targets[tensor] : q->sources[tensor]};
 
-    if (q->named != NULL && q->named[tensor].name != NULL)
-        snprintf(side.name, sizeof side.name, "the %s of %s", is_target ? "target" : "source",
-                 q->named[tensor].name);
-    else if (q->named != NULL)
-        snprintf(side.name, sizeof side.name, "items[%u].%s", tensor,
-                 is_target ? "target" : "source");
-    else if (q->bound->batch == NULL)
-        snprintf(side.name, sizeof side.name, "%s", is_target ? "target" : "source");
-    else
-        snprintf(side.name, sizeof side.name, "%s[%u]", is_target ? "targets" : "sources", tensor);
+    name_side(side.name, sizeof side.name, q->named, q->bound->batch == NULL, tensor, is_target);
     return side;
 }
 
@@ -68,6 +78,38 @@ static weft_status check_null(const struct question *q, const struct side *side)
     return wf_fail(WEFT_ERR_INVALID, "%s: %s is NULL, but rank %d's shard of it has %llu elements",
                    q->function, side->name, weft_comm_rank(q->bound->parent),
                    (unsigned long long)side->extent->elements);
+}
+
+/* The device can use EXTENT of MEMORY, the argument NAME. */
+static weft_status check_place(weft_context *context, const char *function,
+                               const struct wf_extent *extent, const void *memory, const char *name)
+{
+    weft_status status;
+
+    if (extent->bytes == 0 || memory == NULL) return WEFT_OK;
+    status = wf_place_check(context, memory, NULL, name, "weft_alloc returns memory of the device");
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_fail_context(status, "%s: on rank %d", function, weft_rank(context));
+}
+
+weft_status wf_items_check_place(weft_context *context, const char *function, uint32_t count,
+                                 const weft_move_item *items)
+{
+    bool alone = count == 1 && items[0].name == NULL;
+
+    if ((context->features & WEFT_FEATURE_HOST_MEMORY) != 0) return WEFT_OK;
+    for (uint32_t i = 0; i < 2 * count; i++) {
+        const weft_move_item *item = &items[i / 2];
+        bool is_target = i % 2 == 1;
+        struct wf_extent extent;
+        char name[SIDE_NAME];
+
+        wf_buffers_measure(is_target ? item->to : item->from, context->rank, NULL, &extent);
+        name_side(name, sizeof name, alone ? NULL : items, alone, i / 2, is_target);
+        WF_TRY(
+            check_place(context, function, &extent, is_target ? item->target : item->source, name));
+    }
+    return WEFT_OK;
 }
 
 static weft_status check_alignment(const struct question *q, const struct side *side)
@@ -129,6 +171,12 @@ static weft_status check_pair(const struct question *q, uint32_t tensor)
                        "%s: %s and %s are the same memory, but the plan was not bound with "
                        "in_place",
                        q->function, source.name, target.name);
+    if (q->bound->examined) {
+        WF_TRY(
+            check_place(q->bound->context, q->function, source.extent, source.memory, source.name));
+        WF_TRY(
+            check_place(q->bound->context, q->function, target.extent, target.memory, target.name));
+    }
     if (!q->bound->checked) return WEFT_OK;
     WF_TRY(check_alignment(q, &source));
     WF_TRY(check_alignment(q, &target));
@@ -187,5 +235,13 @@ weft_status wf_buffers_check(const char *function, const weft_bound *bound,
         WF_TRY(check_others(&q, i));
     for (uint32_t i = 0; bound->checked && i < q.count && bound->given_scratch != NULL; i++)
         WF_TRY(check_scratch(&q, i));
+    return WEFT_OK;
+}
+
+weft_status wf_buffers_accept(const char *function, weft_bound *bound, const void *const *sources,
+                              void *const *targets)
+{
+    WF_TRY(wf_buffers_check(function, bound, sources, targets, NULL));
+    bound->examined = bound->checked;
     return WEFT_OK;
 }

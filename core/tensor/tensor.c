@@ -1,6 +1,7 @@
 /* tensor.c - creation, memory and references of tensors. */
 #include "tensor.h"
 
+#include "comm/check.h"
 #include "exec/bound.h"
 
 #include <stdio.h>
@@ -252,26 +253,6 @@ static uint64_t extent_of(const weft_tensor *tensor, const struct wf_local *loca
     return elements * wf_dtype_bytes(tensor->spec->layout.dtype);
 }
 
-/* Memory that the host may use with the device's own is usable wherever it is. */
-static weft_status check_device(weft_context *context, const void *memory,
-                                const weft_pointer_info *pointer)
-{
-    weft_device_info device = {.struct_size = sizeof device};
-
-    if ((context->features & WEFT_FEATURE_HOST_MEMORY) != 0) return WEFT_OK;
-    if (pointer->kind == WEFT_MEMORY_HOST)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "memory, %p, is host memory, which the device cannot use; "
-                       "weft_tensor_from_host copies from it",
-                       memory);
-    if (pointer->kind != WEFT_MEMORY_DEVICE) return WEFT_OK;
-    WF_TRY(weft_device_get(context, &device));
-    if (pointer->device == device.device) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID,
-                   "memory, %p, is on device %d, but the context works on device %d", memory,
-                   pointer->device, device.device);
-}
-
 /* Check the caller's memory as far as the device knows it. */
 static weft_status check_memory(const weft_tensor *tensor, const struct wf_local *local,
                                 void *memory)
@@ -289,7 +270,8 @@ static weft_status check_memory(const weft_tensor *tensor, const struct wf_local
         return wf_fail(WEFT_ERR_INVALID, "memory, %p, is not aligned to its elements of %zu bytes",
                        memory, element);
     WF_TRY(weft_pointer_get(tensor->context, memory, &info));
-    WF_TRY(check_device(tensor->context, memory, &info));
+    WF_TRY(wf_place_check(tensor->context, memory, &info, "memory",
+                          "weft_tensor_from_host copies from it"));
     if (info.base == NULL || info.bytes == 0) return WEFT_OK;
     rest = info.bytes - (uint64_t)((char *)memory - (char *)info.base);
     if (rest >= bytes) return WEFT_OK;

@@ -21,9 +21,10 @@ static PyObject *shard_of(const weft_op_local *local, weft_dl_device device, boo
                                            .is_read_only = is_read_only});
 }
 
-/* An operator in place writes its input. */
+/* An operator in place writes its input.  A phase has no choice, and writes outputs alone. */
 static bool is_written(const weft_op_run *run, uint32_t input)
 {
+    if (run->choice == NULL) return false;
     for (uint32_t i = 0; i < run->output_count; i++)
         if (weft_op_choice_memory(run->choice, i) == input) return true;
     return false;
@@ -88,25 +89,29 @@ static int count_outputs(const struct opcall *call, uint32_t *out)
     return result;
 }
 
+/* weft_op_apply or weft_op_apply_phases */
+typedef weft_status apply_function(weft_context *context, const weft_op_call *call,
+                                   weft_tensor *const *inputs,
+                                   weft_status (*kernel)(void *user, const weft_op_run *run),
+                                   void *user, weft_stream *stream, weft_tensor **outputs);
+
+/* The COUNT outputs; those that do not exist are None. */
 static PyObject *run(context_object *context, struct opcall *call, struct kernel *kernel,
-                     PyObject *on)
+                     PyObject *on, apply_function *apply, uint32_t count)
 {
-    uint32_t count;
-    weft_tensor **outputs;
+    weft_tensor **outputs = PyMem_Calloc((size_t)count + 1, sizeof *outputs);
     weft_stream *stream, *owned;
     weft_status status;
     PyObject *result;
 
-    if (count_outputs(call, &count) < 0) return NULL;
-    outputs = PyMem_Calloc((size_t)count + 1, sizeof *outputs);
     if (outputs == NULL) return PyErr_NoMemory();
     if (stream_of(on, context, &stream, &owned) < 0) {
         PyMem_Free(outputs);
         return NULL;
     }
     WAIT_BEGIN
-    status = weft_op_apply(context->raw, &call->call, (weft_tensor *const *)call->inputs.raw,
-                           kernel_call, kernel, stream, outputs);
+    status = apply(context->raw, &call->call, (weft_tensor *const *)call->inputs.raw, kernel_call,
+                   kernel, stream, outputs);
     weft_stream_release(context->raw, &owned);
     WAIT_END
     result =
@@ -120,11 +125,12 @@ static PyObject *op_apply(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"context", "name", "inputs", "kernel", "attrs",
                             "outputs", "mesh", "stream", NULL};
     PyObject *given, *inputs, *attrs = Py_None, *outputs = Py_None, *mesh = Py_None;
-    PyObject *stream = Py_None, *result;
+    PyObject *stream = Py_None, *result = NULL;
     struct kernel kernel = {0};
     context_object *context;
     struct opcall call;
     const char *name;
+    uint32_t count;
 
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OsOO|OOOO:op_apply", names, &given, &name,
@@ -135,7 +141,31 @@ static PyObject *op_apply(PyObject *module, PyObject *args, PyObject *kwargs)
         opcall_open(name, inputs, binding.tensor, attrs, outputs, mesh, &call) < 0)
         return NULL;
     kernel.device = context->device;
-    result = run(context, &call, &kernel, stream);
+    if (count_outputs(&call, &count) == 0)
+        result = run(context, &call, &kernel, stream, weft_op_apply, count);
+    opcall_close(&call);
+    return result;
+}
+
+static PyObject *op_apply_phases(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"context", "name", "inputs", "kernel", "attrs", "stream", NULL};
+    PyObject *given, *inputs, *attrs = Py_None, *stream = Py_None, *result;
+    struct kernel kernel = {0};
+    context_object *context;
+    struct opcall call;
+    const char *name;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OsOO|OO:op_apply_phases", names, &given, &name,
+                                     &inputs, &kernel.function, &attrs, &stream))
+        return NULL;
+    context = context_of(given);
+    if (context == NULL ||
+        opcall_open(name, inputs, binding.tensor, attrs, Py_None, Py_None, &call) < 0)
+        return NULL;
+    kernel.device = context->device;
+    result = run(context, &call, &kernel, stream, weft_op_apply_phases, WEFT_OP_PHASES_OUTPUTS);
     opcall_close(&call);
     return result;
 }
@@ -162,6 +192,8 @@ int apply_functions_add(PyObject *module)
         {"op_apply", KEYWORDS(op_apply),
          "op_apply(context, name, inputs, kernel, attrs=None, outputs=None, mesh=None, "
          "stream=None)"},
+        {"op_apply_phases", KEYWORDS(op_apply_phases),
+         "op_apply_phases(context, name, inputs, kernel, attrs=None, stream=None)"},
         {"op_moves_set", op_moves_set, METH_VARARGS, "op_moves_set(context, moves)"},
         {0}};
 

@@ -20,7 +20,7 @@ struct binding {
     PyTypeObject *fsdp, *group, *counts, *trace, *work, *fixed;
     PyTypeObject *schedule, *timeline, *styles, *symm, *pipeline, *overlap, *experts, *routing,
         *attention, *attention_plan;
-    PyObject *error_of; /* weft._errors.error_of(code, name, text) */
+    PyObject *error_of; /* weft._errors.error_of */
 };
 
 extern struct binding binding;
@@ -77,6 +77,13 @@ typedef struct {
     bool is_owned;
 } comm_object;
 
+/* An object that a communicator must outlive; such objects begin so. */
+typedef struct {
+    PyObject_HEAD void *raw; /* NULL: it was closed */
+    context_object *context;
+    PyObject *comm;
+} comm_part_object;
+
 /* ---- errors.c ---- */
 
 /* Set the exception of STATUS with the text of weft_last_error.  Returns NULL. */
@@ -115,6 +122,14 @@ void object_free(PyObject *object);
 PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context);
 /* Free such an object, whose RAW is released. */
 void dependent_free(PyObject *object);
+
+/* SELF, which is new, with RAW of the comm_object COMM, which SELF keeps; if STATUS, of the call
+ * that has made RAW, is an error, SELF is freed and its exception is set. */
+PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject *comm);
+/* Its handle; NULL with RuntimeError if it was closed.  WHAT names the object. */
+void *comm_part_raw(PyObject *self, const char *what);
+/* Free it; its RAW is released. */
+void comm_part_free(PyObject *self);
 
 /* The result of a function of weft._pictures with these arguments, a tuple. */
 PyObject *picture_of(const char *function, const char *format, ...);
@@ -189,6 +204,7 @@ int overlap_type_add(PyObject *module);
 int experts_types_add(PyObject *module);
 int pipeline_type_add(PyObject *module);
 int attention_types_add(PyObject *module);
+int reorder_functions_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

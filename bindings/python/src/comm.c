@@ -379,6 +379,7 @@ int comm_type_add(PyObject *module)
     static PyGetSetDef properties[] = {
         {"rank", get_rank, NULL, "This rank's number in the communicator.", NULL},
         {"size", get_size, NULL, "The number of ranks.", NULL},
+        {"native", comm_get_native, NULL, "The address of the vendor's communicator, or 0.", NULL},
         {"name", get_name, NULL, "The name in messages.", NULL},
         {"context", get_context, NULL, "The context.", NULL},
         {0}};

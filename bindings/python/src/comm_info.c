@@ -32,6 +32,12 @@ PyObject *comm_same_host(PyObject *self, PyObject *args)
     return PyBool_FromLong(weft_comm_same_host(raw_of(self), a, b));
 }
 
+PyObject *comm_get_native(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromVoidPtr(weft_comm_native(raw_of(self)));
+}
+
 PyObject *comm_check(PyObject *self, PyObject *unused)
 {
     (void)unused;

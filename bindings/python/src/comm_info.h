@@ -11,6 +11,7 @@ int read_names(const char *collective, const char *reduction, uint32_t *collecti
 PyObject *comm_world_rank(PyObject *self, PyObject *args);
 PyObject *comm_find_rank(PyObject *self, PyObject *args);
 PyObject *comm_same_host(PyObject *self, PyObject *args);
+PyObject *comm_get_native(PyObject *self, void *closure);
 PyObject *comm_check(PyObject *self, PyObject *unused);
 PyObject *comm_report(PyObject *self, PyObject *unused);
 PyObject *comm_support(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -358,12 +358,25 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
     return result;
 }
 
+static PyObject *stream_set_name(PyObject *object, PyObject *args)
+{
+    stream_object *self = (stream_object *)object;
+    const char *name;
+
+    if (!PyArg_ParseTuple(args, "s:set_name", &name) ||
+        check(weft_stream_set_name(self->context->raw, self->raw, name)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static int stream_type_add(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"__cuda_stream__", stream_cuda, METH_NOARGS,
          "The version of the protocol and the stream."},
         {"test", stream_test, METH_NOARGS, "test()\n\nWhether all its work is complete."},
+        {"set_name", stream_set_name, METH_VARARGS,
+         "set_name(name)\n\nThe name of the stream in messages, dumps and traces."},
         {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Stream(context)\n\nAn in-order queue of work on the context's device."},

@@ -3,11 +3,14 @@
 
 PyObject *raise_status(weft_status status)
 {
+    int64_t code = 0;
+    const char *vendor;
     PyObject *error;
 
     if (status == WEFT_ERR_ABORTED && PyErr_CheckSignals() < 0) return NULL;
-    error = PyObject_CallFunction(binding.error_of, "iss", (int)status, weft_status_name(status),
-                                  weft_last_error());
+    vendor = weft_last_error_vendor(&code);
+    error = PyObject_CallFunction(binding.error_of, "isszL", (int)status, weft_status_name(status),
+                                  weft_last_error(), vendor, (long long)code);
     if (error == NULL) return NULL;
     PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_DECREF(error);

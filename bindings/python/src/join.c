@@ -191,7 +191,8 @@ static int start(struct joining *joining)
     return -1;
 }
 
-/* What the thread has made. */
+/* Set *OUT to the context that the thread has joined with, for use on this thread.  -1: the thread
+ * has failed, or this thread cannot use the context; the exception is set and *OUT is NULL. */
 static int take(struct joining *joining, weft_context **out)
 {
     weft_status status = joining->status;

@@ -24,13 +24,14 @@ static int refuse_other_library(void)
 static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *) = {
-        mesh_type_add,       spec_type_add,       plan_type_add,         context_type_add,
-        tensor_type_add,     comm_type_add,       array_functions_add,   choice_type_add,
-        apply_functions_add, backward_type_add,   checkpoint_type_add,   writer_type_add,
-        layout_types_add,    store_functions_add, reshard_functions_add, fsdp_types_add,
-        clip_functions_add,  trace_types_add,     work_type_add,         bound_types_add,
-        shard_type_add,      schedule_types_add,  style_types_add,       symm_type_add,
-        overlap_type_add,    experts_types_add,   pipeline_type_add,     attention_types_add};
+        mesh_type_add,        spec_type_add,       plan_type_add,         context_type_add,
+        tensor_type_add,      comm_type_add,       array_functions_add,   choice_type_add,
+        apply_functions_add,  backward_type_add,   checkpoint_type_add,   writer_type_add,
+        layout_types_add,     store_functions_add, reshard_functions_add, fsdp_types_add,
+        clip_functions_add,   trace_types_add,     work_type_add,         bound_types_add,
+        shard_type_add,       schedule_types_add,  style_types_add,       symm_type_add,
+        overlap_type_add,     experts_types_add,   pipeline_type_add,     attention_types_add,
+        reorder_functions_add};
     PyObject *errors;
 
     if (refuse_others() < 0 || refuse_other_library() < 0 || refuse_second_library() < 0) return -1;

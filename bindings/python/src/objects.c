@@ -42,6 +42,34 @@ void dependent_free(PyObject *object)
     object_free(object);
 }
 
+PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject *comm)
+{
+    comm_part_object *part = (comm_part_object *)self;
+
+    if (status != WEFT_OK) {
+        Py_DECREF(self);
+        return raise_status(status);
+    }
+    part->raw = raw;
+    part->comm = Py_NewRef(comm);
+    part->context = ((comm_object *)comm)->context;
+    return self;
+}
+
+void *comm_part_raw(PyObject *self, const char *what)
+{
+    void *raw = ((comm_part_object *)self)->raw;
+
+    if (raw == NULL) PyErr_Format(PyExc_RuntimeError, "%s was closed", what);
+    return raw;
+}
+
+void comm_part_free(PyObject *self)
+{
+    Py_XDECREF(((comm_part_object *)self)->comm);
+    object_free(self);
+}
+
 PyObject *mesh_wrap(weft_mesh *raw)
 {
     PyObject *object = object_new(binding.mesh);

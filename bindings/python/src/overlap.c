@@ -5,10 +5,8 @@
 #include "shard.h"
 
 typedef struct {
-    PyObject_HEAD weft_overlap_state *raw; /* NULL: it was closed */
-    context_object *context;
-    PyObject *comm; /* which outlives it */
-    int running;    /* calls that use RAW */
+    comm_part_object part;
+    int running; /* calls that use the handle */
 } overlap_object;
 
 static overlap_object *self_of(PyObject *self)
@@ -18,8 +16,7 @@ static overlap_object *self_of(PyObject *self)
 
 static weft_overlap_state *raw_of(PyObject *self)
 {
-    if (self_of(self)->raw == NULL) PyErr_SetString(PyExc_RuntimeError, "the overlap was closed");
-    return self_of(self)->raw;
+    return comm_part_raw(self, "the overlap");
 }
 
 static PyObject *overlap_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -27,11 +24,11 @@ static PyObject *overlap_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     static char *names[] = {"comm", "bytes", "messages", NULL};
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     weft_overlap_options options = {.struct_size = sizeof options};
+    weft_overlap_state *raw = NULL;
     unsigned long long bytes;
-    overlap_object *self;
     weft_status status;
     int messages = 0;
-    PyObject *comm;
+    PyObject *comm, *self;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OK|p:Overlap", names, &comm, &bytes,
                                      &messages) ||
@@ -39,31 +36,25 @@ static PyObject *overlap_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         return NULL;
     options.bytes = bytes;
     options.messages = messages != 0;
-    self = (overlap_object *)allocate(type, 0);
+    self = allocate(type, 0);
     if (self == NULL) return NULL;
     WAIT_BEGIN
-    status = weft_overlap_create(((comm_object *)comm)->raw, &options, &self->raw);
+    status = weft_overlap_create(((comm_object *)comm)->raw, &options, &raw);
     WAIT_END
-    if (status != WEFT_OK) {
-        Py_DECREF((PyObject *)self);
-        return raise_status(status);
-    }
-    self->comm = Py_NewRef(comm);
-    self->context = ((comm_object *)comm)->context;
-    return (PyObject *)self;
+    return comm_part_made(self, status, raw, comm);
 }
 
 static PyObject *overlap_close(PyObject *object, PyObject *unused)
 {
     overlap_object *self = self_of(object);
-    weft_overlap_state *raw = self->raw;
+    weft_overlap_state *raw = self->part.raw;
 
     (void)unused;
     if (self->running > 0) {
         PyErr_SetString(PyExc_RuntimeError, "a call of the overlap is running");
         return NULL;
     }
-    self->raw = NULL;
+    self->part.raw = NULL;
     WAIT_BEGIN
     weft_overlap_release(&raw);
     WAIT_END
@@ -73,8 +64,7 @@ static PyObject *overlap_close(PyObject *object, PyObject *unused)
 static void overlap_dealloc(PyObject *self)
 {
     Py_XDECREF(overlap_close(self, NULL));
-    Py_XDECREF(self_of(self)->comm);
-    object_free(self);
+    comm_part_free(self);
 }
 
 /* ---- calls ---- */
@@ -124,7 +114,7 @@ static int64_t share_of(int64_t rows, int64_t ranks, int64_t rank)
 
 static int check_rows(PyObject *self, const struct array *array, int64_t rows)
 {
-    const weft_comm *comm = ((comm_object *)self_of(self)->comm)->raw;
+    const weft_comm *comm = ((comm_object *)self_of(self)->part.comm)->raw;
     int64_t wanted;
 
     if (rows < 0) {
@@ -150,13 +140,13 @@ static int read_call(PyObject *self, const struct array *array, bool written,
     call->dtype = array->dtype;
     if (check_rows(self, array, call->rows) < 0 || check_dense(array, "shard", written) < 0)
         return -1;
-    return place_fits(array, self_of(self)->context, "shard");
+    return place_fits(array, self_of(self)->part.context, "shard");
 }
 
 static PyObject *run_call(PyObject *self, PyObject *args, PyObject *kwargs, bool writes)
 {
     static char *names[] = {"shard", "rows", "function", "chunks", "flops", "stream", NULL};
-    context_object *context = self_of(self)->context;
+    context_object *context = self_of(self)->part.context;
     weft_overlap_call call = {.struct_size = sizeof call};
     struct run run = {.call = &call, .writes = writes};
     PyObject *shard, *on = Py_None;

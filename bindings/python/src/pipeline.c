@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-enum { FORWARD, BACKWARD, UNSHARD, RESHARD, REDUCE, FUNCTIONS };
+enum { FORWARD, BACKWARD, UNSHARD, RESHARD, REDUCE, OVERLAP, SHAPES, FUNCTIONS };
 
 typedef struct {
     PyObject_HEAD weft_pipeline *raw;
     context_object *context;
-    PyObject *functions[FUNCTIONS]; /* NULL: there is none */
-    struct kernel kernel;           /* the exception of a run */
+    PyObject *functions[FUNCTIONS]; /* NULL: the caller has given none */
+    struct kernel kernel;           /* the exception of a function */
 } pipeline_object;
 
 static pipeline_object *self_of(PyObject *self)
@@ -63,36 +63,86 @@ static void take_absent(PyObject *result, const weft_pipeline_call *call)
     }
 }
 
+/* The tensors that a function gets. */
+enum { INPUTS, OUTPUTS, D_OUTPUTS, D_INPUTS, TENSORS };
+struct tensors {
+    PyObject *tuples[TENSORS];
+};
+
+/* The arguments of a function for CALL; *OUT has their tensors, which the caller closes also after
+ * a failure. */
+static PyObject *open_call(const pipeline_object *self, const weft_pipeline_call *call,
+                           struct tensors *out)
+{
+    weft_dl_device device = self->context->device;
+    bool is_forward = call->kind == WEFT_ACTION_F;
+    PyObject **tuples = out->tuples;
+
+    tuples[INPUTS] = tensors_of(call->inputs, call->input_count, device, false);
+    tuples[OUTPUTS] = tensors_of(call->outputs, call->output_count, device, is_forward);
+    tuples[D_OUTPUTS] = tensors_of(call->d_outputs, call->output_count, device, false);
+    tuples[D_INPUTS] = tensors_of(call->d_inputs, call->input_count, device, true);
+    for (int i = 0; i < TENSORS; i++)
+        if (tuples[i] == NULL) return NULL;
+    return Py_BuildValue("(siiIOdOOOON)", weft_action_name(call->kind), (int)call->stage,
+                         (int)call->microbatch, (unsigned)call->parts,
+                         call->is_last ? Py_True : Py_False, call->loss_scale, tuples[INPUTS],
+                         tuples[OUTPUTS], tuples[D_OUTPUTS], tuples[D_INPUTS],
+                         PyLong_FromVoidPtr(weft_stream_native(self->context->raw, call->stream)));
+}
+
+/* End the use of the tensors; the number of arrays that still use their memory. */
+static Py_ssize_t close_call(struct tensors *tensors)
+{
+    Py_ssize_t kept = 0;
+
+    for (int i = 0; i < TENSORS; i++) {
+        kept += shards_close(tensors->tuples[i]);
+        Py_CLEAR(tensors->tuples[i]);
+    }
+    return kept;
+}
+
 static weft_status call_function(pipeline_object *self, int which, const weft_pipeline_call *call)
 {
     static const char *const names[] = {"a forward", "a backward", "an unshard", "a reshard",
                                         "a reduce"};
     PyGILState_STATE state = PyGILState_Ensure();
-    weft_dl_device device = self->context->device;
-    bool is_forward = call->kind == WEFT_ACTION_F;
-    PyObject *inputs = tensors_of(call->inputs, call->input_count, device, false);
-    PyObject *outputs = tensors_of(call->outputs, call->output_count, device, is_forward);
-    PyObject *d_outputs = tensors_of(call->d_outputs, call->output_count, device, false);
-    PyObject *d_inputs = tensors_of(call->d_inputs, call->input_count, device, true);
-    PyObject *result = NULL;
+    struct tensors tensors;
+    PyObject *arguments = open_call(self, call, &tensors), *result = NULL;
     weft_status status;
     Py_ssize_t kept;
 
-    if (inputs != NULL && outputs != NULL && d_outputs != NULL && d_inputs != NULL)
-        result = PyObject_CallFunction(
-            self->functions[which], "siiIOdOOOON", weft_action_name(call->kind), (int)call->stage,
-            (int)call->microbatch, (unsigned)call->parts, call->is_last ? Py_True : Py_False,
-            call->loss_scale, inputs, outputs, d_outputs, d_inputs,
-            PyLong_FromVoidPtr(weft_stream_native(self->context->raw, call->stream)));
+    if (arguments != NULL) result = PyObject_CallObject(self->functions[which], arguments);
     take_absent(result, call);
-    kept = shards_close(inputs) + shards_close(outputs) + shards_close(d_outputs) +
-           shards_close(d_inputs);
+    Py_XDECREF(arguments);
+    kept = close_call(&tensors);
     status = kernel_end(&self->kernel, result != NULL ? kept : 0, names[which]);
     Py_XDECREF(result);
-    Py_XDECREF(inputs);
-    Py_XDECREF(outputs);
-    Py_XDECREF(d_outputs);
-    Py_XDECREF(d_inputs);
+    PyGILState_Release(state);
+    return status;
+}
+
+static weft_status call_overlap(void *user, const weft_pipeline_call *first,
+                                const weft_pipeline_call *second)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    pipeline_object *self = user;
+    struct tensors tensors[2];
+    PyObject *one = open_call(self, first, &tensors[0]);
+    PyObject *other = one != NULL ? open_call(self, second, &tensors[1]) : NULL, *result = NULL;
+    weft_status status;
+    Py_ssize_t kept;
+
+    if (other != NULL)
+        result = PyObject_CallFunctionObjArgs(self->functions[OVERLAP], one, other, NULL);
+    take_absent(result, first->parts != 0 ? first : second);
+    kept = close_call(&tensors[0]);
+    if (one != NULL) kept += close_call(&tensors[1]);
+    Py_XDECREF(one);
+    Py_XDECREF(other);
+    status = kernel_end(&self->kernel, result != NULL ? kept : 0, "an overlap");
+    Py_XDECREF(result);
     PyGILState_Release(state);
     return status;
 }
@@ -163,6 +213,40 @@ static int read_stage(PyObject *list, weft_pipeline_values *out)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* The list of what a stage passes on, as read_stage reads it. */
+static PyObject *write_stage(const weft_pipeline_values *values)
+{
+    PyObject *list = PyList_New(values->count);
+
+    for (uint32_t i = 0; list != NULL && i < values->count; i++) {
+        const weft_pipeline_tensor *tensor = &values->tensors[i];
+        PyObject *item = Py_BuildValue("(sNO)", weft_dtype_name((enum weft_dtype)tensor->dtype),
+                                       tuple_of(tensor->dims, tensor->shape),
+                                       tensor->without_gradient ? Py_True : Py_False);
+
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+static weft_status call_shapes(void *user, int32_t stage, const weft_pipeline_values *in,
+                               weft_pipeline_values *out)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    pipeline_object *self = user;
+    PyObject *inputs = write_stage(in), *outputs = NULL;
+    weft_status status;
+
+    if (inputs != NULL)
+        outputs = PyObject_CallFunction(self->functions[SHAPES], "iO", (int)stage, inputs);
+    if (outputs != NULL) (void)read_stage(outputs, out);
+    status = kernel_end(&self->kernel, 0, "shapes");
+    Py_XDECREF(inputs);
+    Py_XDECREF(outputs);
+    PyGILState_Release(state);
+    return status;
+}
+
 /* What each stage but the last passes on; PyMem_Free frees it. */
 static weft_pipeline_values *read_values(PyObject *list, const weft_schedule *schedule)
 {
@@ -191,6 +275,7 @@ static weft_pipeline_values *read_values(PyObject *list, const weft_schedule *sc
     return NULL;
 }
 
+/* Keep FUNCTIONS, and make OPTIONS call those that are not None. */
 static void take_functions(pipeline_object *self, PyObject *const *functions,
                            weft_pipeline_options *options)
 {
@@ -203,30 +288,36 @@ static void take_functions(pipeline_object *self, PyObject *const *functions,
     for (int i = 0; i < FUNCTIONS; i++) {
         if (functions[i] == Py_None) continue;
         self->functions[i] = Py_NewRef(functions[i]);
-        *places[i] = callbacks[i];
+        if (i < OVERLAP) *places[i] = callbacks[i];
     }
+    if (self->functions[OVERLAP] != NULL) options->overlap = call_overlap;
+    if (self->functions[SHAPES] != NULL) options->shapes = call_shapes;
 }
 
 static PyObject *pipeline_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"comm",    "schedule", "values", "forward",    "backward",
-                            "unshard", "reshard",  "reduce", "loss_scale", NULL};
+    static char *names[] = {"comm",    "schedule", "values",  "forward", "backward",   "unshard",
+                            "reshard", "reduce",   "overlap", "shapes",  "loss_scale", NULL};
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     weft_pipeline_options options = {.struct_size = sizeof options};
-    PyObject *functions[FUNCTIONS] = {Py_None, Py_None, Py_None, Py_None, Py_None};
+    PyObject *functions[FUNCTIONS] = {Py_None, Py_None, Py_None, Py_None,
+                                      Py_None, Py_None, Py_None};
     PyObject *comm, *schedule, *list;
-    weft_pipeline_values *values;
+    weft_pipeline_values *values = NULL;
     pipeline_object *self;
+    struct kernel raised;
     weft_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOO|OOOd:Pipeline", names, &comm, &schedule,
-                                     &list, &functions[FORWARD], &functions[BACKWARD],
-                                     &functions[UNSHARD], &functions[RESHARD], &functions[REDUCE],
-                                     &options.loss_scale) ||
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "OOOOO|OOOOOd:Pipeline", names, &comm, &schedule, &list,
+            &functions[FORWARD], &functions[BACKWARD], &functions[UNSHARD], &functions[RESHARD],
+            &functions[REDUCE], &functions[OVERLAP], &functions[SHAPES], &options.loss_scale) ||
         !is_of(comm, binding.comm, "comm") || !is_of(schedule, binding.schedule, "schedule"))
         return NULL;
-    values = read_values(list, ((any_object *)schedule)->raw);
-    if (values == NULL) return NULL;
+    if (list != Py_None) {
+        values = read_values(list, ((any_object *)schedule)->raw);
+        if (values == NULL) return NULL;
+    }
     self = (pipeline_object *)allocate(type, 0);
     if (self == NULL) {
         PyMem_Free(values);
@@ -243,8 +334,10 @@ static PyObject *pipeline_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     WAIT_END
     PyMem_Free(values);
     if (status == WEFT_OK) return (PyObject *)self;
+    raised = self->kernel;
+    self->kernel = (struct kernel){0};
     Py_DECREF((PyObject *)self);
-    return raise_status(status);
+    return kernel_raise(&raised, status);
 }
 
 /* Functions often have the pipeline among their variables. */
@@ -301,6 +394,17 @@ static PyObject *pipeline_run(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *pipeline_values(PyObject *self, PyObject *args)
+{
+    weft_pipeline_values values;
+    int stage;
+
+    if (!PyArg_ParseTuple(args, "i:values", &stage) ||
+        check(weft_pipeline_values_get(self_of(self)->raw, stage, &values)) < 0)
+        return NULL;
+    return write_stage(&values);
+}
+
 static PyObject *get_info(PyObject *self, void *closure)
 {
     weft_pipeline_info info = {.struct_size = sizeof info};
@@ -331,10 +435,11 @@ int pipeline_type_add(PyObject *module)
     static PyMethodDef methods[] = {
         {"run", pipeline_run, METH_NOARGS,
          "run()\n\nRun all actions of this rank, once each.  Collective."},
+        {"values", pipeline_values, METH_VARARGS, "values(stage)\n\nWhat a stage passes on."},
         {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Pipeline(comm, schedule, values, forward, backward, unshard=None, "
-                    "reshard=None, reduce=None, loss_scale=0)"},
+                    "reshard=None, reduce=None, overlap=None, shapes=None, loss_scale=0)"},
         {Py_tp_new, pipeline_new},
         {Py_tp_dealloc, pipeline_dealloc},
         {Py_tp_traverse, pipeline_traverse},

@@ -68,9 +68,16 @@ static weft_status print(const void *plan, char *buffer, size_t capacity, size_t
     return weft_plan_print(plan, buffer, capacity, length);
 }
 
-static weft_status print_json(const void *plan, char *buffer, size_t capacity, size_t *length)
+/* A plan, and the one that would be chosen without it, or NULL. */
+struct plan_pair {
+    const weft_plan *plan, *runner_up;
+};
+
+static weft_status print_json(const void *object, char *buffer, size_t capacity, size_t *length)
 {
-    return weft_plan_print_json(plan, NULL, buffer, capacity, length);
+    const struct plan_pair *pair = object;
+
+    return weft_plan_print_json(pair->plan, pair->runner_up, buffer, capacity, length);
 }
 
 static PyObject *plan_str(PyObject *self)
@@ -78,10 +85,62 @@ static PyObject *plan_str(PyObject *self)
     return text_of(print, raw_of(self));
 }
 
-static PyObject *plan_json(PyObject *self, PyObject *unused)
+static PyObject *plan_json(PyObject *self, PyObject *args)
 {
+    struct plan_pair pair = {raw_of(self), NULL};
+    PyObject *other = Py_None;
+
+    if (!PyArg_ParseTuple(args, "|O:json", &other) ||
+        (other != Py_None && !is_of(other, binding.plan, "runner_up")))
+        return NULL;
+    if (other != Py_None) pair.runner_up = raw_of(other);
+    return text_of(print_json, &pair);
+}
+
+static PyObject *plan_runner_up(PyObject *self, PyObject *unused)
+{
+    PyObject *given = ((plan_object *)self)->options;
+    weft_plan_options options = {.struct_size = sizeof options};
+    unsigned long long limit = 0;
+    const char *goal = "time", *costs;
+    weft_plan *raw = NULL;
+    weft_status status;
+
     (void)unused;
-    return text_of(print_json, raw_of(self));
+    if (given != NULL && (!PyArg_ParseTuple(given, "sKz", &goal, &limit, &costs) ||
+                          read_goal(goal, &options.minimize) < 0))
+        return NULL;
+    WAIT_BEGIN
+    status = weft_plan_create_runner_up(raw_of(self), &options, &raw);
+    WAIT_END
+    if (status == WEFT_ERR_NOT_FOUND) Py_RETURN_NONE;
+    return status == WEFT_OK ? plan_wrap(raw) : raise_status(status);
+}
+
+static PyObject *plan_measure(PyObject *self, PyObject *args)
+{
+    PyObject *step = Py_None;
+    uint64_t first = 0, second = 0;
+    unsigned long index;
+    weft_status status;
+
+    if (!PyArg_ParseTuple(args, "|O:measure", &step)) return NULL;
+    index = step != Py_None ? PyLong_AsUnsignedLong(step) : 0;
+    if (PyErr_Occurred()) return NULL;
+    if (index > UINT32_MAX) index = UINT32_MAX;
+    WAIT_BEGIN
+    status = step == Py_None
+                 ? weft_plan_measure(raw_of(self), &first, &second)
+                 : weft_plan_measure_step(raw_of(self), (uint32_t)index, &first, &second);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
+    return Py_BuildValue("(KK)", (unsigned long long)first, (unsigned long long)second);
+}
+
+static PyObject *get_costs(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(weft_cost_table_name(weft_plan_costs(raw_of(self))));
 }
 
 static PyObject *get_spec(PyObject *self, bool target)
@@ -190,6 +249,7 @@ int plan_type_add(PyObject *module)
         {"digest", get_number, NULL, "A hash; equal plans have equal digests.", AT(digest)},
         {"exact", get_flag, NULL, "Whether bytes_received_max is counted.", AT(exact)},
         {"least", get_flag, NULL, "Whether no better plan exists among those known.", AT(least)},
+        {"costs", get_costs, NULL, "The name of the cost table.", NULL},
         {"lower_bound", get_lower_bound, NULL,
          "Bytes that the busiest rank must receive in any method.", NULL},
         {0}};
@@ -197,7 +257,14 @@ int plan_type_add(PyObject *module)
     static PyMethodDef methods[] = {
         {"_repr_svg_", plan_picture, METH_NOARGS,
          "_repr_svg_()\n\nA picture of the steps, for notebooks."},
-        {"json", plan_json, METH_NOARGS, "json()\n\nThe plan as a JSON object."},
+        {"json", plan_json, METH_VARARGS,
+         "json(runner_up=None)\n\nThe plan as a JSON object, beside another plan."},
+        {"runner_up", plan_runner_up, METH_NOARGS,
+         "runner_up()\n\nThe plan that would be chosen if this one did not exist; None: there is "
+         "no other plan."},
+        {"measure", plan_measure, METH_VARARGS,
+         "measure(step=None)\n\nThe bytes that the rank that receives most receives, and all "
+         "ranks together.  Of a step: those that a rank sends at most, and receives at most."},
         {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Plan(source, target, minimize=\"time\", memory_limit=0, costs=None)\n\nThe "

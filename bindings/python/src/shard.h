@@ -27,8 +27,8 @@ struct shard_facts {
 
 /* A weft.Shard, which is open. */
 PyObject *shard_new(const struct shard_facts *facts);
-/* End the use of a shard, or of all shards of a tuple; the number of arrays that still use their
- * memory.  NULL and None are no shards. */
+/* End the use of a shard, or of all shards of a tuple; returns the number of arrays that still use
+ * their memory.  NULL and None are accepted: 0 arrays use them. */
 Py_ssize_t shard_close(PyObject *shard);
 Py_ssize_t shards_close(PyObject *shards);
 

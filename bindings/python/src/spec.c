@@ -287,6 +287,102 @@ static PyObject *spec_runs(PyObject *self, PyObject *args)
     return list;
 }
 
+static PyObject *spec_segments(PyObject *self, PyObject *args)
+{
+    PyObject *list, *given = Py_None;
+    int64_t strides[WEFT_MAX_DIMS];
+    weft_segment segment;
+    int rank;
+
+    if (!PyArg_ParseTuple(args, "i|O:segments", &rank, &given)) return NULL;
+    if (given != Py_None) {
+        int32_t count = numbers_of(given, strides);
+
+        if (count >= 0 && count != weft_spec_dims(raw_of(self)))
+            PyErr_SetString(PyExc_ValueError, "strides has one number for each dimension");
+        if (PyErr_Occurred()) return NULL;
+    }
+    list = PyList_New(0);
+    for (int64_t at = 0;
+         list != NULL &&
+         weft_spec_segment(raw_of(self), rank, given != Py_None ? strides : NULL, at, &segment);
+         at += segment.length) {
+        PyObject *item = Py_BuildValue("(LLL)", (long long)segment.global, (long long)segment.local,
+                                       (long long)segment.length);
+
+        if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *spec_overlaps(PyObject *self, PyObject *args)
+{
+    const weft_spec *second;
+    weft_overlap overlap;
+    PyObject *list, *other;
+    int rank, other_rank, dim;
+
+    if (!PyArg_ParseTuple(args, "iOii:overlaps", &rank, &other, &other_rank, &dim)) return NULL;
+    second = spec_of(other, "other");
+    list = second != NULL ? PyList_New(0) : NULL;
+    for (int64_t at = 0; list != NULL && weft_spec_overlap(raw_of(self), rank, second, other_rank,
+                                                           dim, at, &overlap);
+         at = overlap.start + overlap.length) {
+        PyObject *item =
+            Py_BuildValue("(LLLL)", (long long)overlap.start, (long long)overlap.length,
+                          (long long)overlap.first, (long long)overlap.second);
+
+        if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *owners_balance(PyObject *module, PyObject *args)
+{
+    Py_ssize_t count;
+    uint64_t *bytes;
+    int32_t *out;
+    PyObject *list, *result = NULL;
+    int owners;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oi:owners_balance", &list, &owners)) return NULL;
+    count = PySequence_Size(list);
+    if (count < 0) return NULL;
+    bytes = PyMem_Calloc((size_t)count + 1, sizeof *bytes);
+    out = PyMem_Calloc((size_t)count + 1, sizeof *out);
+    if (bytes == NULL || out == NULL) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+
+        if (item != NULL) bytes[i] = PyLong_AsUnsignedLongLong(item);
+        Py_XDECREF(item);
+    }
+    if (!PyErr_Occurred() && check(weft_owners_balance((uint32_t)count, bytes, owners, out)) == 0)
+        result = PyList_New(count);
+    for (Py_ssize_t i = 0; result != NULL && i < count; i++) {
+        PyObject *item = PyLong_FromLong(out[i]);
+
+        if (item == NULL || PyList_SetItem(result, i, item) < 0) Py_CLEAR(result);
+    }
+    PyMem_Free(bytes);
+    PyMem_Free(out);
+    return result;
+}
+
+static int functions_add(PyObject *module)
+{
+    static PyMethodDef functions[] = {
+        {"owners_balance", owners_balance, METH_VARARGS,
+         "owners_balance(bytes, owners)\n\nThe owner of each of these tensors, so that the owners "
+         "have about equally many bytes: the c of its O(c)."},
+        {0}};
+
+    return PyModule_AddFunctions(module, functions);
+}
+
 int spec_type_add(PyObject *module)
 {
     static PyGetSetDef properties[] = {
@@ -309,6 +405,13 @@ int spec_type_add(PyObject *module)
         {"runs", spec_runs, METH_VARARGS,
          "runs(rank, dim)\n\nThe global indices of a dimension that a rank holds: (start, "
          "length)."},
+        {"segments", spec_segments, METH_VARARGS,
+         "segments(rank, strides=None)\n\nThe elements of a rank's shard that are consecutive in "
+         "the whole tensor and in its memory: (global, local, length), in elements."},
+        {"overlaps", spec_overlaps, METH_VARARGS,
+         "overlaps(rank, other, other_rank, dim)\n\nThe global indices of a dimension that shards "
+         "of two layouts share: (start, length, first, second), where first and second are the "
+         "local indices of start."},
         {"_repr_svg_", spec_picture, METH_NOARGS,
          "_repr_svg_()\n\nA picture of what each rank holds, for notebooks."},
         {"dual", spec_dual, METH_NOARGS,
@@ -337,5 +440,6 @@ int spec_type_add(PyObject *module)
         {0, NULL}};
     static PyType_Spec spec = {"weft.Spec", sizeof(spec_object), 0, Py_TPFLAGS_DEFAULT, slots};
 
+    if (functions_add(module) < 0) return -1;
     return type_add(module, &spec, &binding.spec);
 }

@@ -6,9 +6,7 @@
 #include <string.h>
 
 typedef struct {
-    PyObject_HEAD weft_symm *raw; /* NULL: it was closed */
-    context_object *context;
-    PyObject *comm;       /* which outlives the memory */
+    comm_part_object part;
     struct shard_use use; /* by arrays, which keep this object */
 } symm_object;
 
@@ -19,9 +17,7 @@ static symm_object *self_of(PyObject *self)
 
 static weft_symm *raw_of(PyObject *self)
 {
-    if (self_of(self)->raw == NULL)
-        PyErr_SetString(PyExc_RuntimeError, "the symmetric memory was closed");
-    return self_of(self)->raw;
+    return comm_part_raw(self, "the symmetric memory");
 }
 
 static PyObject *symm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -32,34 +28,26 @@ static PyObject *symm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     unsigned long long bytes;
     unsigned channels = 0;
     weft_symm *raw = NULL;
+    PyObject *comm, *self;
     weft_status status;
-    symm_object *self;
-    PyObject *comm;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OK|I:Symm", names, &comm, &bytes, &channels) ||
         !is_of(comm, binding.comm, "comm"))
         return NULL;
-    self = (symm_object *)allocate(type, 0);
+    self = allocate(type, 0);
     if (self == NULL) return NULL;
     options.channels = channels;
     WAIT_BEGIN
     status = weft_symm_create(((comm_object *)comm)->raw, bytes, &options, &raw);
     WAIT_END
-    if (status != WEFT_OK) {
-        Py_DECREF((PyObject *)self);
-        return raise_status(status);
-    }
-    self->raw = raw;
-    self->comm = Py_NewRef(comm);
-    self->context = ((comm_object *)comm)->context;
-    return (PyObject *)self;
+    return comm_part_made(self, status, raw, comm);
 }
 
 static void release(symm_object *self)
 {
-    weft_symm *raw = self->raw;
+    weft_symm *raw = self->part.raw;
 
-    self->raw = NULL;
+    self->part.raw = NULL;
     self->use.is_closed = true;
     WAIT_BEGIN
     weft_symm_release(&raw);
@@ -70,9 +58,8 @@ static void symm_dealloc(PyObject *object)
 {
     symm_object *self = self_of(object);
 
-    if (self->raw != NULL) release(self);
-    Py_XDECREF(self->comm);
-    object_free(object);
+    if (self->part.raw != NULL) release(self);
+    comm_part_free(object);
 }
 
 static PyObject *symm_close(PyObject *object, PyObject *unused)
@@ -85,7 +72,7 @@ static PyObject *symm_close(PyObject *object, PyObject *unused)
                      self->use.exported);
         return NULL;
     }
-    if (self->raw != NULL) release(self);
+    if (self->part.raw != NULL) release(self);
     Py_RETURN_NONE;
 }
 
@@ -129,7 +116,7 @@ static PyObject *symm_memory(PyObject *object, PyObject *args)
                                            .dims = 1,
                                            .shape = &bytes,
                                            .dtype = WEFT_DTYPE_U8,
-                                           .device = self->context->device,
+                                           .device = self->part.context->device,
                                            .owner = object,
                                            .use = &self->use});
 }
@@ -177,7 +164,7 @@ static int open_array(PyObject *self, PyObject *array, bool written, struct post
 {
     if (array_open(array, &post->array) < 0) return -1;
     if (check_dense(&post->array, "array", written) == 0 &&
-        place_fits(&post->array, self_of(self)->context, "array") == 0) {
+        place_fits(&post->array, self_of(self)->part.context, "array") == 0) {
         post->bytes = weft_dtype_bytes(post->array.dtype);
         for (int32_t i = 0; i < post->array.dims; i++)
             post->bytes *= (uint64_t)post->array.shape[i];
@@ -191,7 +178,7 @@ static int open_array(PyObject *self, PyObject *array, bool written, struct post
 static PyObject *run(PyObject *self, PyObject *on, struct post *post,
                      weft_status (*call)(const struct post *post))
 {
-    context_object *context = self_of(self)->context;
+    context_object *context = self_of(self)->part.context;
     const struct array *array =
         post->array.dims > 0 || post->array.data != NULL ? &post->array : NULL;
     weft_stream *owned;

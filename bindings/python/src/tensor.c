@@ -257,6 +257,46 @@ static PyObject *tensor_move_into(PyObject *self, PyObject *args, PyObject *kwar
     Py_RETURN_NONE;
 }
 
+static PyObject *move_into(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"tensors", "targets", "stream", NULL};
+    PyObject *sources, *targets, *stream = Py_None, *result = NULL;
+    weft_stream *on = NULL, *owned = NULL;
+    struct handles from, to;
+    context_object *context;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:move_into", names, &sources, &targets,
+                                     &stream) ||
+        handles_open(sources, binding.tensor, false, "tensors", &from) < 0)
+        return NULL;
+    if (handles_open(targets, binding.tensor, false, "targets", &to) < 0) {
+        handles_close(&from);
+        return NULL;
+    }
+    if (from.count == 0 || from.count != to.count) {
+        PyErr_SetString(PyExc_ValueError, "there must be a target for each tensor, and at least 1");
+    } else {
+        PyObject *first = PySequence_GetItem(from.items, 0);
+
+        context = first != NULL ? context_at(first) : NULL;
+        if (context != NULL && stream_of(stream, context, &on, &owned) == 0) {
+            weft_status status;
+
+            WAIT_BEGIN
+            status = weft_tensors_move_into(from.count, (weft_tensor *const *)from.raw,
+                                            (weft_tensor *const *)to.raw, on, NULL);
+            weft_stream_release(context->raw, &owned);
+            WAIT_END
+            result = status == WEFT_OK ? Py_NewRef(Py_None) : raise_status(status);
+        }
+        Py_XDECREF(first);
+    }
+    handles_close(&from);
+    handles_close(&to);
+    return result;
+}
+
 static PyObject *tensor_full(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"rank", NULL};
@@ -410,5 +450,12 @@ int tensor_type_add(PyObject *module)
         {0, NULL}};
     static PyType_Spec spec = {"weft.Tensor", sizeof(tensor_object), 0, Py_TPFLAGS_DEFAULT, slots};
 
+    static PyMethodDef functions[] = {
+        {"move_into", KEYWORDS(move_into),
+         "move_into(tensors, targets, stream=None)\n\nMove the elements of tensors to other "
+         "tensors, as one batch.  Collective."},
+        {0}};
+
+    if (PyModule_AddFunctions(module, functions) < 0) return -1;
     return type_add(module, &spec, &binding.tensor);
 }

@@ -27,6 +27,28 @@ static PyObject *work_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return self;
 }
 
+static PyObject *work_wrap(PyObject *type, PyObject *args)
+{
+    context_object *context;
+    weft_work *raw = NULL;
+    PyObject *given, *address, *self;
+    void *native;
+
+    if (!PyArg_ParseTuple(args, "OO:wrap", &given, &address)) return NULL;
+    context = context_of(given);
+    native = context != NULL ? PyLong_AsVoidPtr(address) : NULL;
+    if (PyErr_Occurred() || check(weft_work_wrap(context->raw, native, &raw)) < 0) return NULL;
+    self = dependent_new((PyTypeObject *)type, raw, context);
+    if (self == NULL) weft_work_release(&raw);
+    return self;
+}
+
+static PyObject *get_native(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromVoidPtr(weft_work_native(raw_of(self)));
+}
+
 static void work_dealloc(PyObject *self)
 {
     weft_work *raw = raw_of(self);
@@ -84,7 +106,13 @@ static PyObject *work_elapsed(PyObject *self, PyObject *later)
 
 int work_type_add(PyObject *module)
 {
+    static PyGetSetDef properties[] = {
+        {"native", get_native, NULL, "The address of the vendor's event; 0: there is none.", NULL},
+        {0}};
     static PyMethodDef methods[] = {
+        {"wrap", work_wrap, METH_VARARGS | METH_CLASS,
+         "wrap(context, event)\n\nThe work before an event of the vendor, given by its address, "
+         "that the caller has recorded and that outlives the object."},
         {"wait", KEYWORDS(work_wait), "wait(timeout=-1)\n\nWait until the work is complete."},
         {"test", work_test, METH_NOARGS, "test()\n\nWhether the work is complete."},
         {"hold", work_hold, METH_O,
@@ -96,6 +124,7 @@ int work_type_add(PyObject *module)
         {Py_tp_doc, "Work(context, stream=None)\n\nThe work that was posted to a stream so far."},
         {Py_tp_new, work_new},
         {Py_tp_dealloc, work_dealloc},
+        {Py_tp_getset, properties},
         {Py_tp_methods, methods},
         {0, NULL}};
     static PyType_Spec spec = {"weft.Work", sizeof(dependent_object), 0, Py_TPFLAGS_DEFAULT, slots};

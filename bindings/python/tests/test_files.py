@@ -98,6 +98,10 @@ def test_checkpoints_are_resharded(model, tmp_path):
     seen = []
     figures = weft.reshard(path, tmp_path / "ranks", LAYOUT, progress=lambda done, total: seen.append((done, total)))
     assert figures["tensors"] == 3 and figures["read"] == sum(a.nbytes for a in arrays.values())
+    assert sum(file["read"] for file in figures["files"]) == figures["read"] and figures["predicted_ns"] is None
+    assert figures["files"][0]["path"] == str(path) and sum(file["written"] > 0 for file in figures["files"]) >= 4
+    dry = weft.reshard(path, tmp_path / "dry", LAYOUT, dry=True, predict=True)
+    assert dry["predicted_ns"] > 0 and not (tmp_path / "dry").exists()
     ranks = weft.Checkpoint(tmp_path / "ranks")
     assert ranks.format == "ranks" and str(ranks.mesh) == "tp=4"
     assert str(ranks.describe("a.weight")["spec"]) == "f32[8,6] S(0)"

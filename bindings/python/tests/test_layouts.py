@@ -88,3 +88,58 @@ def test_numbers_out_of_range_are_refused():
     for limit in (-1, 2**64):
         with pytest.raises(ValueError, match=f"{limit} is out of range; expected a number from 0"):
             weft.plan("f32[4]", "2", "S(0)", "R", memory_limit=limit)
+
+
+def test_layouts_and_plans_are_examined():
+    rows, columns = weft.spec("f32[6,4] S(0)", "2"), weft.spec("f32[6,4] S(1)", "2")
+    assert columns.segments(1) == [(2 + 4 * row, 2 * row, 2) for row in range(6)]
+    assert columns.segments(1, (3, 1))[1] == (6, 3, 2) and rows.segments(7) == []
+    assert rows.overlaps(1, columns, 0, 0) == [(3, 3, 0, 3)]
+    assert rows.overlaps(1, columns, 1, 1) == [(2, 2, 2, 0)]
+    with pytest.raises(ValueError, match="dimension"):
+        columns.segments(1, (3,))
+    assert weft.owners_balance([5, 4, 3, 3], 2) == [0, 1, 1, 0]
+    with pytest.raises(weft.InvalidError):
+        weft.owners_balance([1], 0)
+    with pytest.raises(OverflowError):
+        weft.owners_balance([-1], 2)
+
+    plan = weft.Plan(rows, columns)
+    most, total = plan.measure()
+    assert (most, total) == (24, 48) and plan.measure(0) == (24, 24)
+    with pytest.raises(weft.InvalidError):
+        plan.measure(9)
+    other = plan.runner_up()
+    assert other.cost_ns >= plan.cost_ns and other.steps[0]["kind"] != plan.steps[0]["kind"]
+    assert json.loads(plan.json(other))["runner_up"] and json.loads(plan.json())["runner_up"] is None
+    assert isinstance(plan.costs, str) and plan.costs == other.costs
+    assert weft.Plan(rows, rows).runner_up() is None
+
+
+def test_orders_hide_communication():
+    nodes = [weft.Node(time=100, alloc=8, kept=True), weft.Node("start", (0,), 0, 80, 8), weft.Node("wait", (1,), 0),
+             weft.Node(time=90, alloc=8, kept=True), weft.Node(inputs=(2, 3), time=10)]  # fmt: skip
+    assert weft.reorder(nodes, "raise").order == list(range(5))  # the start needs the node before it
+    for method in "iterative", "sink", "list":
+        result = weft.reorder(nodes, method)
+        assert sorted(result.order) == list(range(5)) and result.order.index(3) < result.order.index(2)
+        assert (result.exposed_before, result.exposed_after) == (80, 0) and result.time_after < result.time_before
+    (collective,) = weft.reorder(nodes).collectives
+    assert (collective["start"], collective["wait"], collective["time"]) == (1, 2, 80)
+    assert "hidden" in (collective["limit_up"], collective["limit_down"])
+    with pytest.raises(weft.InvalidError, match="node"):
+        weft.reorder([weft.Node("start", (), 0, 1)])
+    with pytest.raises(ValueError, match="iterative"):
+        weft.reorder(nodes, "fast")
+    with pytest.raises(ValueError, match="compute"):
+        weft.reorder([weft.Node("send")])
+    with pytest.raises(TypeError, match="tuple"):
+        weft._weft.reorder([3], 0, 0)
+
+
+def test_errors_of_vendors_have_a_code():
+    error = weft._errors.error_of(-6, "ERR_DEVICE", "rank 3: it failed", "NCCL", 5)
+    assert isinstance(error, weft.DeviceError) and error.vendor == ("NCCL", 5) and error.rank == 3
+    with pytest.raises(weft.Error) as caught:
+        weft.mesh("x")
+    assert caught.value.vendor is None

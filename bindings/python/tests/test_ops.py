@@ -85,6 +85,38 @@ def test_kernels_run_on_shards(simulated):
     gc.collect()
 
 
+def test_operators_over_split_dimensions(simulated):
+    x = weft.Tensor(simulated, weft.spec("f32[3,10] S(1)", "4"))
+    x.normal(7)
+    phases = []
+
+    def kernel(run):
+        phases.append(run.name)
+        inputs = [np.from_dlpack(shard) for shard in run.inputs]
+        y = np.from_dlpack(run.outputs[0])
+        assert run.count == 10 and run.attrs["dim"] == 1 and not inputs[0].flags.writeable
+        if run.name == "softmax.max":
+            y[...] = inputs[0].max(1).reshape(y.shape)
+        elif run.name == "softmax.sum_exp":
+            y[...] = np.exp(inputs[0] - inputs[1].reshape(3, 1)).sum(1).reshape(y.shape)
+        else:
+            y[...] = np.exp(inputs[0] - inputs[1].reshape(3, 1)) / inputs[2].reshape(3, 1)
+
+    def whole(run):
+        values = np.exp(np.from_dlpack(run.inputs[0]))
+        np.from_dlpack(run.outputs[0])[:] = values / values.sum(1, keepdims=True)
+
+    (y,) = ops.apply_phases("softmax", [x], kernel, {"dim": 1})
+    assert str(y.spec) == "f32[3,10] S(1)"
+    assert set(phases) == {"softmax.max", "softmax.sum_exp", "softmax.finish"}
+    (expected,) = ops.apply("softmax", [x.move("R")], whole, {"dim": 1})
+    assert y.compare(expected)["largest"] < 1e-6
+    with pytest.raises(weft.UnsupportedError):
+        ops.apply_phases("mm", [x, x], kernel)
+    del x, y, expected
+    gc.collect()
+
+
 def test_errors_of_kernels_reach_the_caller(alone):
     x = weft.Tensor(alone, weft.spec("f32[4,4] R", "1"))
     x.fill(1)

@@ -274,6 +274,77 @@ def test_a_pipeline_trains(ranks):
     """)
 
 
+def test_a_pipeline_asks_for_shapes_and_runs_pairs(ranks):
+    ranks(2, """
+        import numpy as np, pytest, weft
+        context = weft.init("gloo-cpu")
+        world, rank = weft.Comm(context), context.rank
+        asked, pairs, seen = [], [], []
+
+        def shapes(stage, inputs):
+            asked.append((stage, inputs))
+            return ["f32[3,4]", ("i64[]", True)]
+
+        def forward(action):
+            seen.append((action.kind, action.microbatch))
+            for output in action.outputs:
+                np.from_dlpack(output)[...] = action.microbatch
+
+        def backward(action):
+            seen.append((action.kind, action.microbatch))
+            if action.stage == 1:
+                assert float(np.from_dlpack(action.inputs[0]).sum()) == 12 * action.microbatch
+                assert int(np.from_dlpack(action.inputs[1])) == action.microbatch
+                np.from_dlpack(action.d_inputs[0])[:] = 1 + action.microbatch
+            else:
+                assert float(np.from_dlpack(action.d_outputs[0]).sum()) == 12 * (1 + action.microbatch)
+
+        def overlap(first, second):
+            pairs.append((first.kind, first.microbatch, second.kind, second.microbatch))
+            forward(first)
+            backward(second)
+
+        schedule = weft.Schedule.parse("0F0,0F1,(0F2;0B0)OVERLAP_F_B,0B1,0B2\\n1F0,1B0,1F1,1B1,1F2,1B2\\n")
+        pipeline = weft.Pipeline(world, schedule, None, forward, backward, overlap=overlap, shapes=shapes)
+        assert asked == ([(0, [])] if rank == 0 else []), asked
+        assert pipeline.values(0) == ["f32[3,4]", ("i64[]", True)]
+        pipeline.run()
+        assert pairs == ([("F", 2, "B", 0)] if rank == 0 else []), pairs
+        assert len(seen) == 6, seen
+        del pipeline
+        pipeline = weft.Pipeline(world, schedule, [["f32[3,4]", ("i64[]", True)]], forward, backward)
+        pipeline.run()
+        assert len(pairs) == (1 if rank == 0 else 0)
+        with pytest.raises(weft.InvalidError, match="stage"):
+            pipeline.values(1)
+        del pipeline
+
+        def wrong(first, second): raise RuntimeError("no pair")
+        pipeline = weft.Pipeline(world, schedule, None, forward, backward, overlap=wrong, shapes=shapes)
+        with pytest.raises(RuntimeError if rank == 0 else weft.AbortedError, match="no pair"):
+            pipeline.run()
+        del pipeline
+        kept = []
+        keep = lambda first, second: kept.append(np.from_dlpack(first.outputs[0]))
+        pipeline = weft.Pipeline(world, schedule, None, forward, backward, overlap=keep, shapes=shapes)
+        with pytest.raises(BufferError if rank == 0 else weft.AbortedError):
+            pipeline.run()
+        kept.clear()
+        del pipeline
+
+        def unknown(stage, inputs): raise KeyError("no shapes")
+        with pytest.raises(KeyError if rank == 0 else weft.Error, match="no shapes"):
+            weft.Pipeline(world, schedule, None, forward, backward, shapes=unknown)
+        with pytest.raises(ValueError if rank == 0 else weft.Error):
+            weft.Pipeline(world, schedule, None, forward, backward, shapes=lambda stage, inputs: ["f32[3"])
+        for values, function in (None, None), ([["f32[3,4]"]], shapes):
+            with pytest.raises(weft.InvalidError):
+                weft.Pipeline(world, schedule, values, forward, backward, shapes=function)
+        del world
+        context.close()
+    """)
+
+
 def test_a_pipeline_with_many_tensors_that_its_functions_use(ranks):
     ranks(2, """
         import gc, numpy as np, pytest, weft

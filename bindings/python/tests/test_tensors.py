@@ -101,3 +101,29 @@ def test_seeds_have_64_bits(alone):
             with pytest.raises(ValueError, match="is out of range; expected a number from 0 to 18446744073709551615"):
                 draw(seed, offset)
     del tensor, draw
+
+
+def test_tensors_move_as_a_batch(simulated):
+    on = weft.mesh("4")
+    sources = [weft.Tensor(simulated, weft.spec(f"f32[{size},4] S(0)", on)) for size in (8, 5)]
+    targets = [weft.Tensor(simulated, source.spec.with_("S(1)")) for source in sources]
+    for number, source in enumerate(sources):
+        source.normal(number)
+    weft.move_into(sources, targets)
+    for source, target in zip(sources, targets, strict=True):
+        assert source.compare(target)["largest"] == 0
+    for wrong in (sources[:1], []):
+        with pytest.raises(ValueError, match="target for each"):
+            weft.move_into(wrong, targets)
+    with pytest.raises(TypeError):
+        weft.move_into(sources, [3, 4])
+    del sources, targets, source, target, wrong
+
+
+def test_names_and_handles_of_the_vendor(alone):
+    stream = weft.Stream(alone)
+    stream.set_name("copies")
+    assert weft.Work(alone, stream).native == 0 and weft.Comm(alone).native == 0
+    with pytest.raises(weft.UnsupportedError):
+        weft.Work.wrap(alone, 1)
+    del stream

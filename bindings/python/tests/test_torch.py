@@ -23,6 +23,18 @@ def torchrun(ranks, *command, **variables):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.fixture
+def torchrun_text(tmp_path):
+    """Run the text of a program as several ranks."""
+
+    def run(ranks, text, **variables):
+        program = tmp_path / "program.py"
+        program.write_text(textwrap.dedent(text))
+        torchrun(ranks, program, **variables)
+
+    return run
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """The folder with what all programs keep, over Gloo and over weft."""
@@ -88,9 +100,8 @@ def test_tensors_whose_memory_has_other_elements_are_refused():
         assert torch.equal(moved, -imaginary)
 
 
-def test_dtensors_are_converted_and_moved(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent("""
+def test_dtensors_are_converted_and_moved(torchrun_text):
+    torchrun_text(4, """
         import torch, torch.distributed as dist, weft
         import weft.torch as wt
         from torch._subclasses.fake_tensor import FakeTensorMode
@@ -153,13 +164,11 @@ def test_dtensors_are_converted_and_moved(tmp_path):
             assert tuple(fake.shape) == ((1 if rank == 3 else 2), 6)
         del tensor, back
         dist.destroy_process_group()
-    """))
-    torchrun(4, program)
+    """)
 
 
-def test_profiles_name_collectives(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent("""
+def test_profiles_name_collectives(torchrun_text):
+    torchrun_text(1, """
         import datetime, torch, torch.distributed as dist
         import weft.torch
 
@@ -170,13 +179,11 @@ def test_profiles_name_collectives(tmp_path):
         backend = dist.group.WORLD._get_backend(torch.device("cpu"))
         assert backend.supports_coalescing and not backend.supports_splitting and backend.name() == "weft"
         dist.destroy_process_group()
-    """))
-    torchrun(1, program)
+    """)
 
 
-def test_groups_with_all_ranks_have_messages_of_their_own(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent("""
+def test_groups_with_all_ranks_have_messages_of_their_own(torchrun_text):
+    torchrun_text(2, """
         import gc, torch, torch.distributed as dist
         import weft.torch
 
@@ -198,13 +205,11 @@ def test_groups_with_all_ranks_have_messages_of_their_own(tmp_path):
         (dist.isend if rank == 0 else dist.irecv)(x, 1 - rank).wait()
         assert len(backend._under_way) == 1  # those before are over
         dist.destroy_process_group()
-    """))
-    torchrun(2, program)
+    """)
 
 
-def test_parameters_that_are_not_contiguous(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent("""
+def test_parameters_that_are_not_contiguous(torchrun_text):
+    torchrun_text(2, """
         import torch, torch.distributed as dist
         import weft.torch
 
@@ -228,13 +233,11 @@ def test_parameters_that_are_not_contiguous(tmp_path):
             dist.recv(weight, 0)
             assert (weight == 6).all()
         dist.destroy_process_group()
-    """))
-    torchrun(2, program)
+    """)
 
 
-def test_coalesced_calls_are_nested(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent("""
+def test_coalesced_calls_are_nested(torchrun_text):
+    torchrun_text(2, """
         import torch, torch.distributed as dist
         import weft.torch
 
@@ -252,13 +255,11 @@ def test_coalesced_calls_are_nested(tmp_path):
         dist.all_reduce(x)
         assert (x == 4).all()
         dist.destroy_process_group()
-    """))
-    torchrun(2, program)
+    """)
 
 
-def test_a_job_after_another(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent("""
+def test_a_job_after_another(torchrun_text):
+    torchrun_text(2, """
         import torch, torch.distributed as dist, weft
         import weft.torch as wt
 
@@ -280,8 +281,7 @@ def test_a_job_after_another(tmp_path):
         dist.init_process_group("weft", store=dist.HashStore(), rank=0, world_size=1)
         assert reduce() == 1 and wt.context_for("cpu").size == 1
         dist.destroy_process_group()
-    """))
-    torchrun(2, program)
+    """)
 
 
 DEVICES = """
@@ -298,9 +298,8 @@ DEVICES = """
 """
 
 
-def test_each_kind_of_device_has_a_context(tmp_path, device):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(DEVICES + """
+def test_each_kind_of_device_has_a_context(torchrun_text, device):
+    torchrun_text(2, DEVICES + """
     x = torch.ones(3)
     dist.all_reduce(x)
     assert x.tolist() == [2, 2, 2] and weft.current().backend == "gloo-cpu"
@@ -317,13 +316,11 @@ def test_each_kind_of_device_has_a_context(tmp_path, device):
         assert memoryview(out).cast("f").tolist() == [3.0] * 4
         del tensor, comm
     dist.destroy_process_group()
-    """))
-    torchrun(2, program, STANDIN_DEVICES="1", WEFT_SHARE_GPU="1", **device)
+    """, STANDIN_DEVICES="1", WEFT_SHARE_GPU="1", **device)
 
 
-def test_a_backend_of_the_cpu_refuses_devices(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(DEVICES + """
+def test_a_backend_of_the_cpu_refuses_devices(torchrun_text):
+    torchrun_text(2, DEVICES + """
     try: group._comm(torch.device("cuda", 0))
     except weft.UnsupportedError as error: assert "WEFT_BACKEND has chosen gloo-cpu" in str(error), error
     else: raise AssertionError("no error")
@@ -331,5 +328,4 @@ def test_a_backend_of_the_cpu_refuses_devices(tmp_path):
     dist.all_reduce(x)
     assert x.tolist() == [2, 2, 2]
     dist.destroy_process_group()
-    """))
-    torchrun(2, program, WEFT_BACKEND="gloo-cpu")
+    """, WEFT_BACKEND="gloo-cpu")

@@ -19,11 +19,12 @@ from ._errors import Error as Error
 from ._files import Checkpoint, load, reshard, save, save_begin, verify
 from ._pipeline import Action, Pipeline
 from ._random import Random
+from ._reorder import Node, Reordered, reorder
 from ._trace import Trace, counts, dump, trace
 from ._weft import (
     FSDP, AttentionPlan, Context, Counts, Experts, FixedMove, FSDPGroup, Layout, Mesh, Move, Overlap, Plan, Routing, Rules, Saving,
     Schedule, Spec, Stream, Styles, Symm, Tensor, Timeline, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
-    style_layouts,
+    move_into, owners_balance, style_layouts,
 )  # fmt: skip
 from ._weft import version as __version__
 

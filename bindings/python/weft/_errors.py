@@ -8,12 +8,13 @@ class Error(Exception):
     """A call of weft failed.
 
     `code` is the status, `name` its name, such as "ERR_TIMEOUT", and `rank` the first rank that the text
-    names, or None.
+    names, or None.  `vendor` is the vendor library that caused it, such as ("NCCL", 5) with its error code, or None.
     """
 
     code = 0
     name = ""
     rank: int | None = None
+    vendor: tuple[str, int] | None = None
 
 
 class InvalidError(Error, ValueError):
@@ -105,11 +106,12 @@ BY_CODE = {
 }
 
 
-def error_of(code, name, text):
+def error_of(code, name, text, vendor=None, vendor_code=0):
     """The exception of a status."""
     error = BY_CODE.get(code, Error)(text)
     error.code = code
     error.name = name
+    error.vendor = None if vendor is None else (vendor, vendor_code)
     named = re.search(r"\brank (\d+)\b", text)
     error.rank = int(named[1]) if named else None
     return error

@@ -103,7 +103,8 @@ def reshard(source, path, placements=None, mesh=None, *, rules=None, **options):
     """Write a checkpoint in another layout or format, without a job.  The figures of the run are returned.
 
     Without placements, whole tensors are written.  The options are format, replace, file_bytes,
-    checksums, keep, resume, memory, jobs, progress (called with the bytes done and in all) and dry.
+    checksums, keep, resume, memory, jobs, progress (called with the bytes done and in all), dry (nothing is written)
+    and predict (the figures have predicted_ns, the time of a sample of the run).
     """
     import weft
 

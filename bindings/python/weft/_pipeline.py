@@ -36,16 +36,42 @@ def _stage(tensors):
     return triples
 
 
+def _texts(triples):
+    """The other way: texts, and pairs of a text and True."""
+    texts = [(f"{dtype}[{','.join(map(str, shape))}]", without) for dtype, shape, without in triples]
+    return [(text, True) if without else text for text, without in texts]
+
+
+def _pair(function):
+    return None if function is None else lambda first, second: function(Action(*first), Action(*second))
+
+
+def _shapes(function):
+    return None if function is None else lambda stage, triples: _stage(function(stage, _texts(triples)))
+
+
 class Pipeline(_Pipeline):
     """A schedule that is run: functions compute, and weft moves tensors between stages.  Collective.
 
     values has, for each stage but the last, the tensors that it passes on, as texts such as "f32[4,8]"; a pair
-    (text, True) has no gradient.  forward and backward are functions of an Action; a backward may return the numbers
-    of the inputs whose gradients it leaves out.  They must not keep arrays of the shards.
+    (text, True) has no gradient.  values may be None if shapes is given, which is called as shapes(stage, inputs) on the
+    rank of each stage but the last, and returns what the stage passes on if it gets these inputs.  forward and backward
+    are functions of an Action; a backward may return the numbers of the inputs whose gradients it leaves out.  overlap
+    is a function of two Actions that may run together, a forward and a backward, in the order of the schedule
+    (OVERLAP_F_B), and returns what the backward would.  They must not keep arrays of the shards.
     """
 
     __slots__ = ()
 
-    def __new__(cls, comm, schedule, values, forward, backward, *, unshard=None, reshard=None, reduce=None, loss_scale=0):
+    def __new__(
+        cls, comm, schedule, values, forward, backward, *,
+        unshard=None, reshard=None, reduce=None, overlap=None, shapes=None, loss_scale=0,
+    ):  # fmt: skip
         functions = [_function(function) for function in (forward, backward, unshard, reshard, reduce)]
-        return super().__new__(cls, comm, schedule, [_stage(stage) for stage in values], *functions, loss_scale)
+        if values is not None:
+            values = [_stage(stage) for stage in values]
+        return super().__new__(cls, comm, schedule, values, *functions, _pair(overlap), _shapes(shapes), loss_scale)
+
+    def values(self, stage):
+        """What a stage passes on, in the form of the argument `values`."""
+        return _texts(super().values(stage))

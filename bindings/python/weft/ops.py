@@ -121,6 +121,21 @@ def apply(name, inputs, kernel, attrs=None, outputs=None, *, mesh=None, stream=N
     return _weft.op_apply(context, name, inputs, _kernel(kernel), attrs, _tensors(outputs), mesh, stream)
 
 
+def apply_phases(name, inputs, kernel, attrs=None, *, stream=None, context=None):
+    """Apply an operator over a dimension that mesh axes split, such as a softmax, without gathering it.  Collective.
+
+    kernel is called once per phase, with run.name such as "softmax.max", "softmax.sum_exp" and "softmax.finish"; the
+    chapter "Operators over a split dimension" of docs/engine-guide.md lists the phases.  The output tensors are
+    returned.
+    """
+    if context is None:
+        context = _context_of(inputs)
+    outputs = _weft.op_apply_phases(context, name, inputs, _kernel(kernel), attrs, stream)
+    while outputs and outputs[-1] is None:
+        outputs = outputs[:-1]
+    return outputs
+
+
 def _context_of(inputs):
     for tensor in inputs:
         if tensor is not None:

@@ -295,6 +295,8 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
         return status == WEFT_OK ? status : wf_fail_named(status, function);
     }
     status = make_plan(context, count, items, &plan);
+    if (status == WEFT_OK && !context->is_simulated)
+        status = wf_items_check_place(context, function, count, items);
     if (status == WEFT_OK) status = make_buckets(&wf_exec_state(context)->moves);
     if (status == WEFT_OK) status = make_kept(count, items, hash, &kept);
     if (status != WEFT_OK) status = wf_fail_named(status, function);

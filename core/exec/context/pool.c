@@ -162,6 +162,13 @@ static weft_status check_given(const struct weft_bound *bound, const struct wf_b
                        "weft_plan_scratch returns the size that is needed",
                        call->function, rank, (unsigned long long)bytes,
                        (unsigned long long)given->scratch_bytes);
+    if (given->scratch_bytes > 0) {
+        weft_status status = wf_place_check(bound->context, given->scratch, NULL, "scratch",
+                                            "weft_alloc returns memory of the device");
+
+        if (status != WEFT_OK)
+            return wf_fail_context(status, "%s: on rank %d", call->function, rank);
+    }
     return check_room(bound, call);
 }
 

@@ -70,8 +70,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, wef
  * rest of OPTIONS is read during the call only.  COMM keeps the communicators that steps need.  The
  * caller releases *OUT before COMM.
  * WEFT_ERR_INVALID: a mesh names a rank outside COMM, a stride is invalid, or the scratch of
- * OPTIONS is too small or not aligned.  WEFT_ERR_MISMATCH: ranks have different plans, or different
- * in_place or packed. */
+ * OPTIONS is too small, not aligned, or not memory that the device can use.  WEFT_ERR_MISMATCH:
+ * ranks have different plans, or different in_place or packed. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
@@ -116,8 +116,10 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * compared with another rank's call that binds a plan or creates a communicator.  A step that fails
  * fails the communicator of BOUND.
  * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, but its shard is not empty; they are equal, but the
- * plan was not bound with in_place; or a call group is open on the communicator.  With WEFT_CHECK=1
- * also: the memory is not aligned to its elements, the device knows that it is too small, or shards
+ * plan was not bound with in_place; or a call group is open on the communicator.  Until a run of
+ * BOUND has been accepted, and with WEFT_CHECK=1 in every run, also: the device knows that it
+ * cannot use the memory, because it is host memory or another device's.  With WEFT_CHECK=1 also:
+ * the memory is not aligned to its elements, the device knows that it is too small, or shards
  * without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
