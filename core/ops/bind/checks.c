@@ -145,18 +145,6 @@ static weft_status check_single(const struct wf_op *op, const weft_op_call *call
     return wf_op_refuse(op, "attribute dims lists %d dimensions; it must be one", count);
 }
 
-/* The result has an index along one dimension, or one among all elements. */
-static weft_status check_flat(const struct wf_op *op, const weft_op_call *call)
-{
-    int count = count_group(op), dims = op->tensors[0].dims;
-
-    (void)call;
-    if (count <= 1 || count == dims) return WEFT_OK;
-    return wf_op_refuse(op,
-                        "attribute dims lists %d of the %d dimensions of x; it must be one, or all",
-                        count, dims);
-}
-
 /* Attribute k counts from 1 to the size of the one dimension of group K. */
 static weft_status check_rank(const struct wf_op *op, const weft_op_call *call)
 {
@@ -245,7 +233,7 @@ weft_status wf_op_check_attrs(const struct wf_op *op, const weft_op_call *call)
         {"index", check_index},     {"padding", check_padding}, {"slice", check_slice},
         {"shifts", check_shifts},   {"rank", check_rank},       {"picks", check_picks},
         {"scatter", check_scatter}, {"spatial", check_spatial}, {"unbind", check_unbind},
-        {"single", check_single},   {"flat", check_flat},
+        {"single", check_single},
     };
 
     if (op->rule->check.length == 0) return WEFT_OK;

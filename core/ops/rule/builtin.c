@@ -135,9 +135,8 @@ const char *const wf_op_builtin[] = {
     "var_mean std_mean(dims,correction,unbiased): x[.. K@dims ..] -> v[..] m[..]; whole K;"
     " use moments; type float v; type float m",
     "logsumexp(dims): x[.. K@dims ..] -> y[..]; whole K; use lse; type float y",
-    "argmax argmin(dims): x[.. K@dims ..] -> i[..]; whole K; use argbest; type i64 i; check flat",
-    "max_dim min_dim(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; use argbest; type i64 i;"
-    " check single",
+    "argmax argmin(dims): x[.. K@dims ..] -> i[..]; whole K; use argbest; type i64 i",
+    "max_dim min_dim(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; use argbest; type i64 i",
     "median_dim nanmedian_dim mode(dims): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i;"
     " check single",
     "kthvalue(dims,k): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i; check rank",
