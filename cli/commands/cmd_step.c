@@ -73,7 +73,9 @@ static bool read_stragglers(const struct cli_command *command, const char *text,
         if (colon == text || *colon != ':' || end == colon + 1 || (*end != '\0' && *end != ',') ||
             rank < 0 || rank > INT32_MAX || !(factor >= 1 && factor <= 1000) ||
             out->straggler_count == WF_COUNT(out->stragglers)) {
-            cli_complain(command, "--straggler takes up to 16 of RANK:FACTOR, such as 17:1.5");
+            cli_complain(
+                command,
+                "--straggler takes up to 16 of RANK:FACTOR, such as 17:1.5; a factor is 1 or more");
             return false;
         }
         out->stragglers[out->straggler_count].rank = (int32_t)rank;
@@ -247,7 +249,7 @@ const struct cli_command cli_step = {
              0},
             {"memory", "SIZE", "exit with 1 if a rank holds more", 0},
             {"jitter", "PERCENT", "ranks are slower by a random share up to this", 0},
-            {"straggler", "LIST", "slow ranks, RANK:FACTOR, such as 17:1.5", 0},
+            {"straggler", "LIST", "slow ranks, RANK:FACTOR, such as 17:1.5 (1 or more)", 0},
             CLI_SEED,
             {"trace", "FILE", "write a trace for Perfetto to FILE", 0},
             CLI_JSON,

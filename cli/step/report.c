@@ -131,6 +131,7 @@ weft_status step_add_json(const struct step_request *request, const struct step_
     wf_json_uint(&json, "peak_bytes", r->peak);
     wf_json_uint(&json, "boundary_bytes", r->boundary);
     wf_json_real(&json, "flops", r->flops);
+    wf_json_uint(&json, "flops_per_s", weft_cost_table_flops(request->costs));
     if (r->utilisation > 0)
         wf_json_real(&json, "utilisation", r->utilisation);
     else

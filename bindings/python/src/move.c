@@ -66,6 +66,26 @@ int check_dense(const struct array *array, const char *name, bool written)
     return -1;
 }
 
+static uint64_t bytes_of(const struct array *array)
+{
+    uint64_t bytes = weft_dtype_bytes(array->dtype);
+
+    for (int32_t i = 0; i < array->dims; i++)
+        bytes *= (uint64_t)array->shape[i];
+    return bytes;
+}
+
+/* Two dense arrays are the same memory, or have none in common. */
+static int check_apart(const struct array *array, const struct array *out)
+{
+    uintptr_t a = (uintptr_t)array->data, b = (uintptr_t)out->data;
+
+    if (a == b || a + bytes_of(array) <= b || b + bytes_of(out) <= a) return 0;
+    PyErr_SetString(PyExc_ValueError, "out overlaps a part of the array; give the array itself, or "
+                                      "an array with memory of its own");
+    return -1;
+}
+
 static int run_one(context_object *context, const weft_spec *from, const struct array *source,
                    const weft_spec *to, const struct array *target, PyObject *stream)
 {
@@ -167,7 +187,7 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
     }
     failed = shard_fits(&result, to, weft_rank(context->raw), "out") < 0 ||
              check_dense(&result, "out", true) < 0 || place_fits(&result, context, "out") < 0 ||
-             run_one(context, from, &in, to, &result, stream) < 0;
+             check_apart(&in, &result) < 0 || run_one(context, from, &in, to, &result, stream) < 0;
     array_close(&result);
     array_close(&in);
     if (failed) Py_CLEAR(out);

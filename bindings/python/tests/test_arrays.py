@@ -42,6 +42,17 @@ def test_arrays_that_do_not_fit_are_refused(alone):
         weft.redistribute(x, "1", "S(0)", "R", out=x, context=alone)
 
 
+def test_out_is_the_array_or_has_memory_of_its_own(alone):
+    memory = np.arange(16, dtype=np.float32)
+    first = memory[:12]
+    for begin in (1, 4):
+        with pytest.raises(ValueError, match="out overlaps a part of the array"):
+            weft.redistribute(first, "1", "S(0)", "R", out=memory[begin : begin + 12], context=alone)
+    assert np.array_equal(weft.redistribute(first, "1", "S(0)", "R", out=first, context=alone), memory[:12])
+    weft.redistribute(memory[:8], "1", "S(0)", "R", out=memory[8:], context=alone)
+    assert np.array_equal(memory[8:], memory[:8])
+
+
 def test_shapes_and_placements_of_other_types(alone):
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     for shape in ([3, 4], np.array([3, 4]), (3, 4)):
