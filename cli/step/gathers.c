@@ -41,7 +41,8 @@ static weft_status grow(void *list, uint32_t count, uint32_t *room, size_t size)
     return WEFT_OK;
 }
 
-/* The target of TENSOR with the layout SPEC, from 1; 0: there is none. */
+/* The number of the target of TENSOR with the layout SPEC, from 1; 0 if TENSOR has no such target.
+ */
 static uint32_t find_target(const struct gatherer *g, int32_t tensor, const weft_spec *spec)
 {
     uint32_t at = g->last[tensor];

@@ -16,8 +16,8 @@ static weft_status check_form(const char *function, const struct wf_op_entry *en
 
     if (strncmp(base, "foreach_", 8) == 0 && wf_is_foreach(base))
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s: operator %.100s: an element of a list is no list; write %.100s",
-                       function, call->name, base);
+                       "%s: operator %.100s: lists of lists do not exist; write %.100s", function,
+                       call->name, base);
     if (!wf_is_out(base, entry)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "%s: operator %.100s: lists have no form .out; write foreach_%.*s, which makes "

@@ -113,8 +113,8 @@ bool shmem_arena_block(const void *pointer, void **base, uint64_t *bytes);
 
 /* Give POINTER back to the arena when STREAM has completed what it has now. */
 weft_status shmem_freed_add(struct gpu_device *device, void *pointer, void *stream);
-/* Give back the memory whose streams have come so far: the oldest, up to the first that has not, or
- * ALL. */
+/* Give memory back whose streams have reached their points: ALL of it, or the oldest until a stream
+ * that is still behind. */
 void shmem_freed_return(struct gpu_device *device, bool all);
 
 /* ---- shmem_size.c, shmem_guard.c: checks before NVSHMEM is called ---- */

@@ -56,7 +56,7 @@ static weft_status arrive(struct wf_overlap_run *run, int32_t step, int32_t chun
     if (status == WEFT_OK && !o->by_streams) status = wf_overlap_sync(o, NULL);
     if (status != WEFT_ERR_TIMEOUT) return status;
     return wf_fail_context(status,
-                           "chunk %d of rank %d of %s did not arrive: that rank has not made the "
+                           "chunk %d of rank %d of %s is missing: that rank has not made the "
                            "call, or has made it without chunks",
                            chunk, peer, o->comm->name);
 }
