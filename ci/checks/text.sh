@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # text.sh - what holds for every text file: no trailing blanks, no tabs where .editorconfig says
-# spaces, a newline at the end; shell scripts parse; links and paths in the documents lead somewhere.
+# spaces, a newline at the end, no marks of a merge; shell scripts parse; links and paths in the documents lead somewhere.
 source "$(dirname "$0")/../lib.sh"
 bad=0
 mapfile -t files < <(project_files | grep -v '^tests/fuzz/corpus/')
@@ -12,6 +12,7 @@ for file in "${files[@]}"; do
     if [[ -n $(tail -c 1 "$file") ]]; then complain "$file: no newline at the end"; fi
 done
 if grep -nI '[[:blank:]]$' "${files[@]}"; then complain "the lines above end in blanks"; fi
+if grep -nIE '^(<{7}|>{7}) ' "${files[@]}"; then complain "the lines above are marks of a merge"; fi
 mapfile -t code < <(project_files '*.c' '*.h' '*.hpp' '*.cc' '*.py' '*.cmake' '*.sh' '*.md')
 if grep -nIP '\t' "${code[@]}"; then complain "the lines above hold tabs"; fi
 

@@ -27,11 +27,15 @@ static weft_status check_form(const char *function, const struct wf_op_entry *en
                    entry->name, base);
 }
 
+/* LISTS is 0 if no rule applies. */
 static weft_status refuse_count(const char *function, const weft_op_call *call, uint32_t lists)
 {
     weft_status status;
 
-    if (lists < 2)
+    if (lists == 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: operator %.100s: no rule applies to these attributes",
+                       function, call->name);
+    if (lists == 1)
         status = wf_fail(WEFT_ERR_INVALID, "the inputs must be one list");
     else
         status = wf_fail(WEFT_ERR_INVALID,
@@ -76,8 +80,8 @@ weft_status wf_element_begin(const char *function, const struct wf_op_entry *ent
     }
     if (call->output_count > 0 && call->output_count != out->members * rule->output_count)
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s: operator %.100s: weft_op_call.output_count is %u, and the lists of %u "
-                       "have %u outputs",
+                       "%s: operator %.100s: weft_op_call.output_count is %u, but the lists have "
+                       "%u elements with %u outputs in all",
                        function, call->name, call->output_count, out->members,
                        out->members * rule->output_count);
     out->call.inputs = out->inputs;

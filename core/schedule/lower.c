@@ -203,7 +203,7 @@ weft_status weft_schedule_lower(const weft_schedule *schedule, uint32_t flags, w
     if (count_lowered(schedule, flags) > (size_t)WEFT_SCHEDULE_ACTIONS)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_schedule_lower: with sends and receives, the schedule has at least "
-                       "%zu actions; the most is %lld",
+                       "%zu actions; the maximum is %lld",
                        count_lowered(schedule, flags), (long long)WEFT_SCHEDULE_ACTIONS);
     status = copy_compute(schedule, (flags & WEFT_LOWER_MERGE) != 0, &draft);
     if (status == WEFT_OK && flags & WEFT_LOWER_SHARDED) status = shard(&draft);

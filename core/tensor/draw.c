@@ -69,13 +69,13 @@ static weft_status check_unit(const struct cpu_draw *draw, const struct cpu_samp
     double unit = wide ? sampler->unit : (double)sampler->range.unit;
 
     if (!isfinite(unit))
-        return wf_fail(WEFT_ERR_INVALID, "the distance from %s to %s is not a number of %s",
+        return wf_fail(WEFT_ERR_INVALID, "the distance from %s to %s is beyond the range of %s",
                        wf_exact(draw->low).text, wf_exact(draw->high).text,
                        plug_dtype_name(draw->dtype));
     if (unit >= (wide ? DBL_MIN : (double)FLT_MIN)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "the distance from %s to %s is too small: %s, in which %s is drawn, cannot "
-                   "divide it",
+                   "the distance from %s to %s is too small: its steps are below the smallest "
+                   "normal number of %s, in which %s is drawn",
                    wf_exact(draw->low).text, wf_exact(draw->high).text, wide ? "f64" : "f32",
                    plug_dtype_name(draw->dtype));
 }

@@ -22,8 +22,8 @@
  * call it too; they get empty tensors.
  *
  * One thread at a time may call the functions of this header, of phases.h and of move.h on a
- * context; a second one gets WEFT_ERR_INVALID.  A kernel may apply operators to tensors of its
- * context, in the thread that called it. */
+ * context; a second one gets WEFT_ERR_INVALID.  In the thread that called it, a kernel may apply
+ * operators to tensors of its context, if these calls are not collective (weft_op_apply). */
 #ifndef WEFT_APPLY_H
 #define WEFT_APPLY_H
 
@@ -73,11 +73,12 @@ typedef struct weft_op_run {
  * releases them.  Memory of outputs of at most 1 MiB on a rank is kept for the next outputs of
  * that layout on the same stream: at most 64 such outputs of a context, and at most 16 MiB.  An
  * output in place is its input with one more reference.  OUTPUTS may be NULL if all outputs are in
- * place.  A form on lists, foreach_NAME, has as many outputs of NAME as its lists have tensors; if
- * call->outputs states them, another number than call->output_count is refused.
+ * place.  The form on lists, foreach_NAME, has the outputs of NAME for every element of its lists.
+ * call->output_count is the number of all of them, or 0.
  *
- * An output in place may be the same memory as a further input.  Otherwise no output overlaps
- * another tensor of the call.  WEFT_CHECK checks this (docs/memory.md).
+ * An output in place may be the same memory as another input.  Any other overlap of an output with
+ * a tensor of the call is an error of the caller.  With WEFT_CHECK=1 the rank that finds one gets
+ * WEFT_ERR_INVALID before KERNEL is called; the other ranks go on (docs/memory.md).
  *
  * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
  * ranks are simulated, one call after the other.

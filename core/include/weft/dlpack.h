@@ -16,9 +16,10 @@
 extern "C" {
 #endif
 
-/* DLDeviceType, as far as weft names it.  A backend that works in host memory imports the CPU type
- * and the two HOST types.  Another one imports all other types, also those without a name here, if
- * its device knows the memory as its own.  Export takes any type that the caller states. */
+/* The values of DLDeviceType that weft names.  A backend that works in host memory imports memory
+ * of the CPU type and of the two HOST types.  A backend that works in device memory imports every
+ * other type, also one without a name here, if the device reports the memory as its own.  An export
+ * has the type that the caller states. */
 enum weft_dl_device_type {
     WEFT_DL_CPU = 1,
     WEFT_DL_CUDA = 2,
@@ -91,11 +92,11 @@ typedef struct weft_dlpack_options {
     int32_t rank;
 } weft_dlpack_options;
 
-/* Share this rank's shard of TENSOR.  OPTIONS may be NULL.  *OUT keeps a reference to TENSOR; its
- * consumer calls `deleter` once, before the context is released.  The context, if it is released
- * first, frees the memory: the consumer must not use it any more, and still calls `deleter`.  A
- * read-only tensor has
- * WEFT_DL_READ_ONLY.  The unversioned form has no flags, so it refuses a read-only tensor.
+/* Share this rank's shard of TENSOR.  OPTIONS may be NULL.  *OUT keeps a reference to TENSOR.  The
+ * consumer calls `deleter` once, when it no longer uses the memory.  If the context is released
+ * before that, it frees the memory: the consumer must not use it any more, but must still call
+ * `deleter`.  If the tensor is read-only, *OUT has the flag WEFT_DL_READ_ONLY.  The unversioned
+ * form has no flags, so it refuses a read-only tensor.
  * WEFT_ERR_INVALID: the device type is 0, and the host cannot read the device's memory. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_dlpack(weft_tensor *tensor,
                                                           const weft_dlpack_options *options,

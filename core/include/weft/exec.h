@@ -116,11 +116,11 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * compared with another rank's call that binds a plan or creates a communicator.  A step that fails
  * fails the communicator of BOUND.
  * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, but its shard is not empty; they are equal, but the
- * plan was not bound with in_place; or a call group is open on the communicator.  Until a run of
- * BOUND has been accepted, and with WEFT_CHECK=1 in every run, also: the device knows that it
- * cannot use the memory, because it is host memory or another device's.  With WEFT_CHECK=1 also:
- * the memory is not aligned to its elements, the device knows that it is too small, or shards
- * without strides overlap. */
+ * plan was not bound with in_place; or a call group is open on the communicator.  Also: the
+ * backend works in device memory, and SOURCE or TARGET is host memory or memory of another device,
+ * as far as the device knows.  This is checked until the first run that passes all checks, and with
+ * WEFT_CHECK=1 in every run.  With WEFT_CHECK=1 also: the memory is not aligned to its elements,
+ * the device knows that it is too small, or shards without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);

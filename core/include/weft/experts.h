@@ -92,8 +92,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_routing_get(const weft_routing *routing
  * memory can be, or TOKENS and RECEIVED overlap.  An overlap on a rank also fails the communicator:
  * the other ranks get WEFT_ERR_ABORTED and its text.  WEFT_ERR_MISMATCH: on all ranks, if ranks
  * pass different widths or dtypes and the backend compares them (gloo-cpu does; on others as comm.h
- * says).  A dispatch that meets a combine of another rank is not always found
- * (docs/training/experts.md). */
+ * says).  If one rank dispatches and another combines, the error is not always
+ * detected, and the data may be undefined (docs/training/experts.md). */
 WEFT_API WEFT_NODISCARD weft_status weft_routing_dispatch(weft_routing *routing,
                                                           enum weft_dtype dtype, int64_t width,
                                                           const void *tokens, void *received,

@@ -144,8 +144,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_begin(weft_fsdp_group *gro
 /* Make the compute stream wait for the gathered parameters, then begin to gather the groups that
  * weft_fsdp_prefetch_set lists for the phase, unless they are gathered.  If the gather has failed
  * by now, the call returns its error, and GROUP is sharded again.  If it fails later, the call that
- * ends the use of the parameters returns the error: weft_fsdp_reshard, weft_fsdp_reshard_to or
- * weft_fsdp_reduce_begin. */
+ * ends the use of the parameters returns the error: weft_fsdp_reshard, weft_fsdp_reshard_to, or
+ * weft_fsdp_reduce_begin without WEFT_FSDP_KEEP.  GROUP is then sharded; after
+ * weft_fsdp_reshard_to it stays gathered until weft_fsdp_reshard. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_unshard_end(weft_fsdp_group *group);
 /* The gathered parameter INDEX, in its gathered layout: a tensor of the group, valid until the
  * parameters are resharded.  Views of it end then too; memory that was exported must not be used

@@ -35,8 +35,9 @@ extern "C" {
  * the same two specs run one after the other, also on different streams.  Errors: as
  * weft_plan_create, weft_plan_bind and weft_redistribute.  An error of planning or binding has the
  * same status on all ranks, and the context then keeps neither plan nor bound plan.  The first move
- * between two specs is such a case also if SOURCE or TARGET is memory of which the device knows
- * that it cannot use it: host memory, or another device's. */
+ * between two specs also checks where the memory is: if the device knows that SOURCE or TARGET of a
+ * rank is host memory or another device's, all ranks get WEFT_ERR_INVALID.  Later moves check this
+ * with WEFT_CHECK=1 only. */
 WEFT_API WEFT_NODISCARD weft_status weft_move(weft_context *context, const weft_spec *from,
                                               const void *source, const weft_spec *to, void *target,
                                               weft_stream *stream, weft_work **work);

@@ -42,7 +42,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_replace(const char *text);
 
 /* Remove the rules that were registered under NAME.  weft's own rules of that name apply again.
  * WEFT_ERR_NOT_FOUND: none were registered.  WEFT_ERR_INVALID: another operator is made of NAME,
- * and weft has no rule of its own for it. */
+ * and weft has no rule of its own for NAME. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_remove(const char *name);
 
 /* Check TEXT as weft_op_replace does without registering it, and write the one form of its rules
@@ -103,8 +103,8 @@ typedef struct weft_op_call {
      * outputs as further inputs, which are never moved.  `foreach_add` takes a list for each input
      * of `add`, all of one length; the last input may be one tensor without dimensions, which all
      * elements share.  `foreach_add_` is in place of its first list; there is no
-     * `foreach_add.out`.  PyTorch's names, such as `aten.add.Tensor`, are those of weft's
-     * operators. */
+     * `foreach_add.out`.  A name of PyTorch stands for weft's operator: `aten.add.Tensor` is
+     * `add`. */
     const char *name;
     const weft_spec *const *inputs; /* in the order of the rule; NULL: an optional input is absent.
                                      * A list takes as many entries as it has tensors */
@@ -116,8 +116,8 @@ typedef struct weft_op_call {
     const weft_op_tensor *outputs;
     uint32_t output_count;
     uint32_t zero;         /* 0; another value is refused */
-    const weft_mesh *mesh; /* needed only if the call has no input; NULL: that of the inputs, and no
-                            * other is allowed */
+    const weft_mesh *mesh; /* needed if the call has no input.  With inputs: NULL, or their mesh;
+                            * another mesh is refused */
 } weft_op_call;
 
 /* ---- rows by a function ------------------------------------------------------- */

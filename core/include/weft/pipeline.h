@@ -78,7 +78,8 @@ typedef weft_status weft_pipeline_callback(void *user, const weft_pipeline_call 
 /* The numbers and the values are the same on all ranks.  All ranks set the same callbacks among
  * `unshard`, `reduce` and `shapes`.  The work of a callback may differ between ranks.  A callback
  * that returns another status than WEFT_OK sets the text of its error with weft_fail.  A callback
- * that releases the pipeline makes the run fail, which then frees the pipeline. */
+ * must not release the pipeline: the run then fails with WEFT_ERR_INVALID and frees the pipeline.
+ */
 typedef struct weft_pipeline_options {
     size_t struct_size;
     void *user;           /* the first argument of every callback */

@@ -35,8 +35,9 @@ typedef struct weft_random {
  * call fails. */
 
 /* LOW <= x < HIGH.  Floats and complex numbers; of the latter, both parts.  WEFT_ERR_INVALID also:
- * the distance of the limits is so small that f32, or f64 for f64 and c128, cannot divide it
- * (docs/random.md). */
+ * HIGH - LOW is beyond the largest number of f32, or the step of the draw, (HIGH - LOW) / 2^p, is
+ * below the smallest normal number of f32 (docs/random.md).  For f64 and c128 it is f64 instead of
+ * f32. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_uniform(weft_tensor *tensor, weft_random *random,
                                                         double low, double high,
                                                         weft_stream *stream);
@@ -45,7 +46,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_uniform(weft_tensor *tensor, wef
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_normal(weft_tensor *tensor, weft_random *random,
                                                        double mean, double deviation,
                                                        weft_stream *stream);
-/* The normal distribution within LOW <= x <= HIGH, by its quantiles: no number is drawn twice.
+/* The normal distribution within LOW <= x <= HIGH, by its quantiles: no element is drawn again.
  * DEVIATION is positive.  Floats.  If both limits are more than 37 deviations away from the mean,
  * on one side of it, every element is the nearer one.  Limits beyond the range of the dtype are
  * allowed; the elements stay within it. */

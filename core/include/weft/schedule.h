@@ -70,9 +70,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_schedule_create(const char *name, int32
 /* Create the schedule that TEXT describes, in the CSV format of PyTorch: one line per rank, actions
  * between commas, empty fields are ignored.  It may have compute actions only, or all actions.
  * WAIT_SEND_F, WAIT_SEND_B and WAIT_REDUCE_GRAD are checked and dropped: a pipeline waits by
- * itself. Its name is "csv".  The caller releases *OUT. WEFT_ERR_PARSE: TEXT is malformed; the
- * error text gives the position. WEFT_ERR_INVALID: the schedule is not valid; the error text names
- * the first violation, or it has more actions than WEFT_SCHEDULE_ACTIONS, waits included. */
+ * itself.  Its name is "csv".  The caller releases *OUT.  WEFT_ERR_PARSE: TEXT is malformed; the
+ * error text gives the position.  WEFT_ERR_INVALID: the schedule is not valid, and the error text
+ * names the first violation; or TEXT has more than WEFT_SCHEDULE_ACTIONS actions, waits included.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_parse(const char *text, weft_schedule **out);
 
 /* Write SCHEDULE as such CSV text to BUFFER.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print

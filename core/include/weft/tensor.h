@@ -10,11 +10,13 @@
  * collective: then all ranks of the meshes call them in the same order.
  *
  * Before weft_tensor_move, weft_tensor_full, weft_tensor_compare and weft_tensor_print_full do
- * anything, the ranks of the meshes compare the layouts that they pass, and of the last two
- * functions also the names.  If they differ, all ranks get WEFT_ERR_MISMATCH; if an argument of one
- * rank is invalid, all ranks get its error.  Both name the rank.  A rank that passes no tensor that
- * can be used cannot tell the others: it alone gets the error, and they wait until their time
- * limit. A rank that passes one of two tells the ranks of that one's mesh.
+ * anything, the ranks of the meshes compare the layouts that they pass.  The last two functions
+ * also compare the names.  If they differ, all ranks get WEFT_ERR_MISMATCH.  If an argument of one
+ * rank is invalid, all ranks get its error.  The error text names the rank.
+ * A rank finds the others by the mesh of its tensor.  A rank that passes no valid tensor therefore
+ * reaches no other rank: it alone gets the error, and the others wait until their time limit.  With
+ * a valid tensor and an invalid spec or second tensor, the error reaches the ranks of the mesh of
+ * the valid one.
  *
  * A context with simulated ranks (context.h) holds the shards of all ranks, and one weft_tensor has
  * them all.  "This rank's shard" is then: of weft_tensor_memory, weft_tensor_strides and
@@ -46,9 +48,9 @@ typedef struct weft_rank_memory {
 typedef struct weft_tensor_options {
     size_t struct_size;
     const char *name; /* in messages and records; copied; NULL: none */
-    /* For weft_tensor_wrap: strides of this rank's shard in elements, one per dimension, positive.
-     * Elements of a tensor that is written must not overlap, which is not checked beyond that.
-     * NULL: row-major without gaps. */
+    /* For weft_tensor_wrap: strides of this rank's shard in elements, one per dimension.  They must
+     * be positive; that of a dimension of size 1 is ignored.  If the tensor is written, its
+     * elements must not overlap: the caller ensures this.  NULL: row-major without gaps. */
     const int64_t *strides;
     /* For weft_tensor_wrap: called once with ARGUMENT and the memory, when no tensor uses the
      * memory any more.  With RANKS, it is called for the memory of each rank that this process
@@ -68,10 +70,11 @@ typedef struct weft_tensor_options {
 } weft_tensor_options;
 
 /* Create a tensor of layout SPEC in device memory, which is not set.  OPTIONS may be NULL.  *OUT
- * keeps a reference to SPEC.  The caller releases it, before CONTEXT or afterwards: a context that
- * is released first frees the memory, and the tensor then refuses every call.  WEFT_ERR_INVALID:
- * options of weft_tensor_wrap are set.  WEFT_ERR_NO_MEMORY: this rank, or with `agree` some rank,
- * has no memory for its shard.  WEFT_ERR_MISMATCH: with `agree`, ranks have different specs. */
+ * keeps a reference to SPEC.  The caller releases *OUT.  If CONTEXT is released first, it frees the
+ * memory; the tensor then refuses every call, and must still be released.  WEFT_ERR_INVALID: an
+ * option that only weft_tensor_wrap takes is set.  WEFT_ERR_NO_MEMORY: this rank, or with `agree`
+ * some rank, has no memory for its shard.  WEFT_ERR_MISMATCH: with `agree`, ranks have different
+ * specs. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                                                        const weft_tensor_options *options,
                                                        weft_tensor **out);
@@ -129,14 +132,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const 
                                                      weft_stream *stream, weft_tensor **out);
 /* Post the move of TENSOR to TARGET.  Both have one shape and one context.  Collective.  Unless
  * WORK is NULL, *WORK records the move; the caller releases it.  After the first move between two
- * layouts it allocates nothing and takes no lock.  TENSOR and TARGET may overlap in any way.  A
- * tensor with gaps between its elements, or one that overlaps its target and does not begin at the
- * same address, is copied on the way; its first move allocates memory for the copy, and if that
- * fails on a rank, with WEFT_ERR_NO_MEMORY, the world communicator fails on all ranks. */
+ * layouts it allocates nothing and takes no lock.  TENSOR and TARGET may overlap in any way.
+ * A tensor is copied on the way if it has gaps between its elements, or if the two overlap and
+ * begin at different addresses.  The first such move allocates memory for the copy.  If there is
+ * none on a rank, the rank gets WEFT_ERR_NO_MEMORY, and the world communicator fails on all ranks.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target,
                                                           weft_stream *stream, weft_work **work);
 /* The same for COUNT tensors, at least 1, which travel as one batch (weft_move_batch).  A target
- * overlaps no other tensor of the list than its own. */
+ * may overlap the tensor that is moved to it, and must not overlap any other tensor of the call. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(uint32_t count,
                                                            weft_tensor *const *tensors,
                                                            weft_tensor *const *targets,

@@ -384,13 +384,14 @@ static weft_status refuse_draws(void *unused)
     weft_spec_release(&other);
     REFUSES(weft_tensor_uniform(tensor, NULL, 0, 1, NULL), "random is NULL");
     REFUSES(weft_tensor_uniform(tensor, &random, 1, 1, NULL), "expected low < high");
-    REFUSES(weft_tensor_uniform(tensor, &random, -3e38, 3e38, NULL), "is not a number of f32");
+    REFUSES(weft_tensor_uniform(tensor, &random, -3e38, 3e38, NULL), "is beyond the range of f32");
     REFUSES(weft_tensor_uniform(tensor, &random, 0, 1e39, NULL),
             "high is 1e+39, but f32 holds -3.4028234663852886e+38 to 3.4028234663852886e+38");
     REFUSES(weft_tensor_uniform(tensor, &random, 1000001, 1000000.5, NULL),
             "low is 1000001 and high is 1000000.5; expected low < high");
     REFUSES(weft_tensor_uniform(tensor, &random, 0, 1e-40, NULL),
-            "the distance from 0 to 1e-40 is too small: f32, in which f32 is drawn, cannot divide");
+            "the distance from 0 to 1e-40 is too small: its steps are below the smallest normal "
+            "number of f32, in which f32 is drawn");
     WF_TRY(refuse_narrow_draws(context, &random));
     REFUSES(weft_tensor_uniform(tensor, &random, 1 + 1e-12, 1 + 2e-12, NULL), "f32 has no number");
     REFUSES(weft_tensor_normal(tensor, &random, 0, -1, NULL), "deviation is -1");

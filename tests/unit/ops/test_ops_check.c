@@ -160,6 +160,8 @@ START_TEST(calls_that_do_not_fit_the_rule_are_refused)
     static const struct row rows[] = {
         {"sofmax", "2", "f32[8] R", "", "did you mean softmax?"},
         {"foreach_where", "2", "f32[8] R ; f32[8] R", "", "each element takes 3"},
+        {"foreach_huber_loss", "2", "f32[8] R ; f32[8] R", "reduction=median",
+         "operator foreach_huber_loss: no rule applies to these attributes"},
         {"foreach_add", "2", "f32[8] R ; f32[8] R ; f32[8] R ; f32[8] R ; f32[8] R", "",
          "the call has 5 inputs, and each element takes 2: the inputs must be 2 lists of one "
          "length, or 1 list of one length and a last input without dimensions"},
