@@ -227,6 +227,9 @@ void wf_header_free(struct wf_header *header);
 /* The piece of HEADER with NAME, or NULL. */
 struct wf_piece *wf_header_find(weft_checkpoint *checkpoint, const struct wf_header *header,
                                 const char *name);
+/* Set the offsets of the pieces that `sharding` of HEADER lists. */
+weft_status wf_header_read_offsets(weft_checkpoint *checkpoint,
+                                   const struct wf_header *header) WF_NODISCARD;
 
 /* ---- formats: each adds its pieces and settles CHECKPOINT ---- */
 

@@ -104,7 +104,7 @@ static weft_status read_offsets(weft_checkpoint *checkpoint, struct wf_json_read
     return piece->offset != NULL ? WEFT_OK : wf_fail_memory(sizeof offsets);
 }
 
-static weft_status read_sharding(weft_checkpoint *checkpoint, const struct wf_header *header)
+weft_status wf_header_read_offsets(weft_checkpoint *checkpoint, const struct wf_header *header)
 {
     struct wf_json_reader json;
     enum wf_json_event event;
@@ -143,7 +143,7 @@ weft_status wf_open_folder(weft_checkpoint *checkpoint, char **names, size_t cou
         weft_status status = wf_header_read(checkpoint, names[i], &header);
         if (status == WEFT_OK && header.sharding != NULL) {
             sharded = true;
-            status = read_sharding(checkpoint, &header);
+            status = wf_header_read_offsets(checkpoint, &header);
         }
         wf_header_free(&header);
         if (status != WEFT_OK) return status;

@@ -102,6 +102,8 @@ weft_status wf_open_safetensors(weft_checkpoint *checkpoint, const char *name)
     weft_status status = wf_header_read(checkpoint, name, &header);
 
     if (status == WEFT_OK) status = check_alone(checkpoint, &header);
+    if (status == WEFT_OK && header.sharding != NULL)
+        status = wf_header_read_offsets(checkpoint, &header);
     wf_header_free(&header);
     checkpoint->format = WEFT_FILE_SAFETENSORS;
     return status == WEFT_OK ? wf_checkpoint_settle(checkpoint) : status;

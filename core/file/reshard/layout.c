@@ -102,10 +102,28 @@ static weft_status check_placements(const weft_layout *layout, const struct wf_s
                       : WEFT_OK;
 }
 
+/* A pattern whose names all match an earlier one decides nothing.  Its own text then matches,
+ * because a `*` in it can only be matched by a `*`. */
+static weft_status check_is_seen(const weft_layout *layout, const struct wf_scan *at,
+                                 const char *pattern)
+{
+    for (size_t i = 0; i < layout->count; i++) {
+        const char *earlier = layout->rules[i].pattern;
+
+        if (strchr(earlier, '*') != NULL && wf_pattern_matches(earlier, pattern))
+            return wf_scan_refuse(
+                at, "layout",
+                "pattern %.200s decides nothing: the pattern %.200s of an earlier "
+                "line matches all its names",
+                pattern, earlier);
+    }
+    return WEFT_OK;
+}
+
 static weft_status read_rule(weft_layout *layout, struct wf_scan *scan)
 {
     struct rule rule;
-    struct wf_scan at;
+    struct wf_scan at = *scan;
 
     if (layout->count == layout->capacity) {
         size_t capacity = layout->capacity != 0 ? 2 * layout->capacity : 16;
@@ -115,10 +133,12 @@ static weft_status read_rule(weft_layout *layout, struct wf_scan *scan)
         layout->capacity = capacity;
     }
     rule.pattern = take_field(scan, &layout->arena);
+    if (rule.pattern == NULL) return wf_fail_memory(sizeof rule);
+    WF_TRY(check_is_seen(layout, &at, rule.pattern));
     wf_scan_space(scan);
     at = *scan;
     rule.placements = take_rest(scan, &layout->arena);
-    if (rule.pattern == NULL || rule.placements == NULL) return wf_fail_memory(sizeof rule);
+    if (rule.placements == NULL) return wf_fail_memory(sizeof rule);
     WF_TRY(check_placements(layout, &at, rule.placements));
     layout->rules[layout->count++] = rule;
     return WEFT_OK;

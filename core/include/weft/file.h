@@ -209,8 +209,9 @@ WEFT_API void weft_checkpoint_writer_close(weft_checkpoint_writer **writer);
  *     *.o_proj.weight           S(1)
  *     *                         R
  *
- * The first pattern that matches a name decides.  `*` matches any text, dots too.  Layouts are
- * immutable; any thread may use them. */
+ * The first pattern that matches a name decides.  `*` matches any text, dots too.  A pattern is
+ * refused if an earlier one matches all its names.  Layouts are immutable; any thread may use
+ * them. */
 
 /* Create the layout that TEXT describes, or the file at PATH.  MESH may be NULL; otherwise it
  * replaces the mesh of the text and must have as many axes.  The caller releases *OUT.

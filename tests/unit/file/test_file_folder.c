@@ -155,6 +155,15 @@ START_TEST(boxes_of_dcp_make_one_tensor)
 }
 END_TEST
 
+START_TEST(one_box_of_dcp_is_no_whole_tensor)
+{
+    write_boxes("[2, 0]");
+    REFUSED(open_folder("l/shard-00002-model-00001-of-00001.safetensors"), WEFT_ERR_PARSE,
+            "tensor \"w\": no file has element [0,0]");
+    OK(open_folder("l/shard-00001-model-00001-of-00001.safetensors")); /* its end is not known */
+}
+END_TEST
+
 START_TEST(boxes_cover_the_tensor)
 {
     write_boxes("[1, 0]");
@@ -228,6 +237,7 @@ START_TEST(allocation_failures_are_reported)
 END_TEST
 
 SUITE(file_folder, the_index_decides, a_wrong_index_is_refused,
-      a_folder_without_an_index_is_read_whole, boxes_of_dcp_make_one_tensor, boxes_cover_the_tensor,
+      a_folder_without_an_index_is_read_whole, boxes_of_dcp_make_one_tensor,
+      one_box_of_dcp_is_no_whole_tensor, boxes_cover_the_tensor,
       pieces_agree_on_dtype_and_dimensions, a_file_that_changes_is_noticed,
       allocation_failures_are_reported)
