@@ -110,10 +110,11 @@ weft_status wf_written_check(const struct wf_written *w)
     size_t bytes = tensors * (sizeof(struct range) + 1);
     struct range few[FEW + 1] = {{0}};
     struct range *ranges = tensors <= FEW ? few : wf_calloc(1, bytes);
-    unsigned char *is_memory = (unsigned char *)(ranges + tensors);
+    unsigned char *is_memory;
     weft_status status = WEFT_OK;
 
     if (ranges == NULL) return wf_fail_memory(bytes);
+    is_memory = (unsigned char *)(ranges + tensors);
     for (uint32_t i = 0; i < w->outputs; i++)
         if (w->memories[i] > 0) is_memory[w->memories[i] - 1] = 1;
     for (int32_t i = 0; i < first->local_count && status == WEFT_OK; i++) {
