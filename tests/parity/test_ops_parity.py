@@ -104,6 +104,7 @@ def why_no_free_way(record):
         (op == "vector_norm" and params.get("ord") == 0, "a count of numbers that are not 0; none that was tried is"),
         (op == "cast" and params.get("dtype") == "bool", "a number that is not 0 is true; none that was tried is 0"),
         (op in ("nan_to_num", "nansum"), "a NaN in one contribution"),
+        (op in ("sqrt", "log", "log1p", "log2", "rsqrt"), "a contribution outside of the domain is a NaN"),
         (op in ("scatter", "index_copy", "index_put", "index_add"), "duplicates among the indices"),
         (op == "prod", "a product is not monotone in its factors; it rounds to 0 or keeps its sign here"),
         (op == "exp", "the exponential of a contribution overflows"),

@@ -24,12 +24,9 @@ const char *const wf_op_builtin[] = {
     /* it is not monotone if value is above threshold */
     "threshold(threshold,value): a[..] -> b[..]; type join b",
     "erfc special_erfcx: a[..] -> b[..]; anti a; type float b",
-    /* where the minimum is in the domain, so are all contributions; else one is a NaN, which a
-     * minimum passes on */
-    "sqrt log log2 log10 log1p acosh: a[..] -> b[..]; hom min a; type float b",
-    /* no partials: contributions may be outside of a domain with two ends; rsqrt of -0 is -inf */
-    "rsqrt acos asin atanh erfinv logit special_ndtri special_log_ndtr: a[..] -> b[..];"
-    " type float b",
+    /* no partials: a NaN outside of the domain must not meet max or min */
+    "sqrt log log2 log10 log1p rsqrt acos acosh asin atanh erfinv logit special_ndtri"
+    " special_log_ndtr: a[..] -> b[..]; type float b",
     "gelu(approximate): a[..] -> b[..]; type float b",
     "silu mish hardswish sin cos tan cosh sinc reciprocal digamma lgamma i0 special_airy_ai"
     " special_bessel special_entr special_polynomial tanhshrink: a[..] -> b[..]; type float b",

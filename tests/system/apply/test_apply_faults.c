@@ -122,7 +122,7 @@ START_TEST(fields_that_mean_nothing_are_refused)
 }
 END_TEST
 
-/* Of a call without inputs, and of tensors, which cannot be larger. */
+/* A call without inputs names the mesh.  Tensors on such a mesh cannot be made. */
 START_TEST(a_mesh_that_is_too_large_is_refused_once)
 {
     weft_context *context = simulate();

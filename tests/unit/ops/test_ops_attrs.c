@@ -190,9 +190,6 @@ START_TEST(attributes_decide_which_partials_hold)
 {
     static const struct row rows[] = {
         {"threshold", "f32[8] P(max)", "threshold=0 value=20", "!"},
-        {"log", "f32[8] P(min)", "", "=P(min) -> f32[8] P(min)"},
-        {"log", "f32[8] P(max)", "", "!"},
-        {"rsqrt", "f32[8] P(min)", "", "!"},
         {"leaky_relu", "f32[8] P(max)", "negative_slope=-1", "!"},
         {"leaky_relu", "f32[8] P(max)", "negative_slope=0.5", "=P(max) -> f32[8] P(max)"},
         {"elu", "f32[8] P(max)", "alpha=-1", "!"},
