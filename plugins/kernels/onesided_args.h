@@ -142,11 +142,18 @@ struct wk_post_args {
     struct wk_post_item items[WK_MESSAGES];
 };
 
-/* Receives one message from its sender. */
+struct wk_fetch_item {
+    uint64_t target, bytes;
+    uint32_t peer, reserved;
+};
+
+/* Receives one message from its sender.  If IS_CHAINED, it then awaits the next one and keeps its
+ * address in TABLE. */
 struct wk_fetch_args {
     struct wk_channel channel;
-    uint64_t table, target, bytes;
-    uint32_t peer, phases, blocks, reserved;
+    uint64_t table;
+    uint32_t phases, blocks, is_chained, reserved;
+    struct wk_fetch_item item, next;
 };
 
 /* This rank cannot take part.  WORD is the reason, as in DECLINED. */

@@ -322,35 +322,47 @@ WK_KERNEL(weft_post, struct wk_post_args)
     }
 }
 
-/* The address of the next message; 0 if this rank has timed out. */
-WK_DEVICE uint64_t wk_await_message(const struct wk_fetch_args &args, uint64_t number)
+/* The address of the next message of ITEM's peer; 0 if this rank has timed out. */
+WK_DEVICE uint64_t wk_await_message(const struct wk_channel &channel,
+                                    const struct wk_fetch_item &item)
 {
-    const struct wk_post *post = &wk_own(args.channel)->posts[args.peer];
+    const struct wk_post *post = &wk_own(channel)->posts[item.peer];
+    uint64_t number = post->received + 1;
     const struct wk_message *message = &post->messages[number % WK_MESSAGES];
 
-    if (wk_has_failed(args.channel) ||
-        !wk_await(args.channel, &message->number, number, WK_NO_MESSAGE, args.peer))
+    if (wk_has_failed(channel) ||
+        !wk_await(channel, &message->number, number, WK_NO_MESSAGE, item.peer))
         return 0;
-    if (wk_load_plainly(&message->bytes) != args.bytes) {
-        wk_give_up(args.channel, wk_awaited{WK_WRONG_BYTES, args.peer,
-                                            wk_load_plainly(&message->bytes), args.bytes});
+    if (wk_load_plainly(&message->bytes) != item.bytes) {
+        wk_give_up(channel, wk_awaited{WK_WRONG_BYTES, item.peer, wk_load_plainly(&message->bytes),
+                                       item.bytes});
         return 0;
     }
-    return args.channel.peers[args.peer].arena + wk_load_plainly(&message->address);
+    return channel.peers[item.peer].arena + wk_load_plainly(&message->address);
+}
+
+/* Runs in one thread, when all blocks have copied. */
+WK_DEVICE void wk_message_end(const struct wk_fetch_args &args)
+{
+    struct wk_control *own = wk_own(args.channel);
+    uint32_t peer = args.item.peer;
+
+    if (wk_gave_up(args.channel, peer)) return;
+    own->finished = 0;
+    wk_store(&wk_post_at(args.channel, peer)->taken, ++own->posts[peer].received);
+    if (args.is_chained != 0) *(uint64_t *)args.table = wk_await_message(args.channel, args.next);
 }
 
 WK_KERNEL(weft_fetch, struct wk_fetch_args)
 {
     WK_SHARED uint64_t source[1];
     WK_SHARED uint32_t state[2];
-    struct wk_post *here = &wk_own(args.channel)->posts[args.peer];
-    uint64_t number;
 
     wk_follow();
-    number = here->received + 1;
     WK_EACH_THREAD(t)
     {
-        if (t == 0 && (args.phases & WK_AWAIT) != 0) source[0] = wk_await_message(args, number);
+        if (t == 0 && (args.phases & WK_AWAIT) != 0)
+            source[0] = wk_await_message(args.channel, args.item);
         if (t == 0 && (args.phases & WK_AWAIT) == 0)
             source[0] = wk_has_failed(args.channel) ? 0 : *(const uint64_t *)args.table;
     }
@@ -365,17 +377,13 @@ WK_KERNEL(weft_fetch, struct wk_fetch_args)
     }
     WK_EACH_THREAD(t)
     {
-        wk_move_bytes(args.target, source[0], args.bytes, uint64_t(wk_block()) * WK_THREADS + t,
-                      uint64_t(args.blocks) * WK_THREADS);
+        wk_move_bytes(args.item.target, source[0], args.item.bytes,
+                      uint64_t(wk_block()) * WK_THREADS + t, uint64_t(args.blocks) * WK_THREADS);
     }
     if (!wk_is_last(args.channel, args.blocks, state)) return;
     WK_EACH_THREAD(t)
     {
-        if (t == 0 && !wk_gave_up(args.channel, args.peer)) {
-            wk_own(args.channel)->finished = 0;
-            here->received = number;
-            wk_store(&wk_post_at(args.channel, args.peer)->taken, number);
-        }
+        if (t == 0) wk_message_end(args);
     }
 }
 

@@ -37,8 +37,7 @@ static void post(struct bundle *bundle, bool send, int32_t peer, uint64_t count,
     *message = (struct kit_message){
         .send = send, .dtype = WEFT_DTYPE_I32, .count = count, .peer = peer, .serial = serial};
     if (kit_message_make(kit, &kit->groups[0], message, kit_case_seed(kit)))
-        kit_ok(kit, send ? "send in a group" : "receive in a group",
-               kit_message_post(kit, bundle->comm, message, NULL));
+        kit_ok(kit, send ? "send" : "receive", kit_message_post(kit, bundle->comm, message, NULL));
 }
 
 static void check_all(struct bundle *bundle)
@@ -83,6 +82,40 @@ static void everyone(struct bundle *bundle)
     for (int32_t peer = kit->size; peer-- > 0;)
         post(bundle, true, peer, (uint64_t)((kit->rank * 7 + peer * 3) % 5) * 1009, 0);
     end(bundle);
+}
+
+/* Short and long messages in turn, and long ones in a row. */
+static const uint64_t lengths[] = {200003, 0,      300007, 150001, 5,      160001, 1,
+                                   170003, 180001, 190027, 33,     140009, 250007, 131072,
+                                   7,      240007, 210011, 2,      131073, 220009};
+
+static void many(struct bundle *bundle)
+{
+    struct kit *kit = bundle->kit;
+
+    if (!begin(bundle)) return;
+    for (uint32_t i = 0; i < WF_COUNT(lengths); i++) {
+        post(bundle, true, neighbour(kit, 1), lengths[i], i);
+        post(bundle, false, neighbour(kit, -1), lengths[i], i);
+    }
+    end(bundle);
+}
+
+/* Position 0 sends its messages alone, so that each send may wait for its receive; position 1
+ * receives them as a group. */
+static void alone_to_a_group(struct bundle *bundle)
+{
+    struct kit *kit = bundle->kit;
+    bool send = kit->rank == 0;
+
+    if (kit->size < 2 || kit->rank > 1 || (!send && !begin(bundle))) return;
+    for (uint32_t i = 0; i < WF_COUNT(lengths); i++)
+        post(bundle, send, 1 - kit->rank, lengths[i], i);
+    if (send)
+        kit_ok(kit, "the sends' work",
+               kit_finish(kit, bundle->comm, NULL, 2 * kit->options->timeout_ns));
+    else
+        end(bundle);
 }
 
 static void nested(struct bundle *bundle)
@@ -223,9 +256,17 @@ void kit_level_groups(struct kit *kit)
         void (*run)(struct bundle *bundle);
         bool messages;
     } cases[] = {
-        {"empty", empty, false},    {"collectives", collectives, false},  {"ring", ring, true},
-        {"to_self", to_self, true}, {"everyone", everyone, true},         {"nested", nested, true},
-        {"again", again, true},     {"error_inside", error_inside, true}, {"mixed", mixed, true},
+        {"empty", empty, false},
+        {"collectives", collectives, false},
+        {"ring", ring, true},
+        {"to_self", to_self, true},
+        {"everyone", everyone, true},
+        {"many", many, true},
+        {"alone_to_a_group", alone_to_a_group, true},
+        {"nested", nested, true},
+        {"again", again, true},
+        {"error_inside", error_inside, true},
+        {"mixed", mixed, true},
     };
 
     if (kit->plugin->comm == NULL) {
