@@ -35,16 +35,19 @@ parallel_parts()
     end_mps
 }
 
+# On nccl, ranks of one device talk through sockets, so fewer tokens travel.
 parallel_speeds()
 {
     local backend n
+    local -A tokens=([nccl]=2048 [nvshmem]=65536)
     find_backends
     CUBLAS_LIB=$(cublas_library)
     export CUBLAS_LIB
-    start_mps
     for backend in "${backends[@]}"; do
-        gpu_part "overlap_speed_$backend" 30 "${self[@]}" parallel_of "$backend" 4 ranks 4 overlap_speed "$(board)"
-        gpu_part "experts_speed_$backend" 30 "${self[@]}" parallel_of "$backend" 4 ranks 4 experts_speed "$(board)" 65536
+        start_mps
+        gpu_part "overlap_speed_$backend" 60 "${self[@]}" parallel_of "$backend" 4 ranks 4 overlap_speed "$(board)"
+        gpu_part "experts_speed_$backend" 60 "${self[@]}" parallel_of "$backend" 4 \
+            ranks 4 experts_speed "$(board)" "${tokens[$backend]}"
         for n in 2 4; do
             gpu_part "ring_speed_${backend}_$n" 30 "${self[@]}" parallel_of "$backend" "$n" \
                 ranks "$n" ring_speed "$(board)"

@@ -4,13 +4,18 @@
  *     weft run -n 2 ring_speed BOARD [LENGTH [ROUNDS]]
  *
  * LENGTH indices are on each rank.  The engine's attention is arithmetic, of the length that makes
- * the attention of a step as long as a rotation; merging counts as attention.  Prints JSON.  Ends
- * with 77 if the backend has no context parallel. */
+ * the attention of a step as long as a rotation.  In the first row, queries see no key, so that
+ * nothing is merged.  In the second row, merging counts as attention; it cannot be made shorter
+ * than it is.  What a pass does once, however many steps it has, is measured by an engine that
+ * computes nothing for queries that see no key; it counts once.  "Beside" is the attention of a
+ * step while another stream rotates, which do not wait for each other.  Prints JSON.  Ends with 77
+ * if the backend has no context parallel. */
 #include "board.h"
 #include "compute.h"
 #include "speed.h"
 #include "weft/context_parallel.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,12 +28,21 @@ struct ring {
     weft_cp *together, *alone; /* on all ranks; on one rank, for the attention of a step */
     weft_cp_tensors tensors;
     void *arrived[2];
+    float *seen, *unseen; /* logarithms of rows that see keys, and of rows that see none */
+    weft_stream *beside;
+    /* The engine: */
+    const float *logarithms;
     uint64_t spins;
 };
 
+static uint64_t rows(void)
+{
+    return (uint64_t)(HEADS * length);
+}
+
 static uint64_t elements(void)
 {
-    return (uint64_t)(HEADS * DEPTH * length);
+    return rows() * DEPTH;
 }
 
 static weft_status attend(void *user, const weft_cp_call *call)
@@ -36,27 +50,32 @@ static weft_status attend(void *user, const weft_cp_call *call)
     const struct ring *ring = user;
 
     compute_spin(ring->spins, call->stream);
-    return WEFT_OK;
+    return weft_memory_copy(context, ring->logarithms, (void *)(uintptr_t)call->lse.memory,
+                            rows() * sizeof(float), call->stream);
 }
 
 /* ---- what is timed ---- */
 
-static void rotate(void *self)
+static void rotate_on(struct ring *ring, weft_stream *at)
 {
-    struct ring *ring = self;
     const void *sent[] = {ring->tensors.k, ring->tensors.v};
     weft_comm *world = weft_world(context);
     int32_t ranks = weft_size(context), rank = weft_rank(context);
 
     must(weft_group_begin(world), "weft_group_begin");
     for (uint32_t i = 0; i < 2; i++) {
-        must(weft_send(world, sent[i], elements(), WEFT_DTYPE_BF16, (rank + 1) % ranks, i, stream),
+        must(weft_send(world, sent[i], elements(), WEFT_DTYPE_F32, (rank + 1) % ranks, i, at),
              "weft_send");
-        must(weft_receive(world, ring->arrived[i], elements(), WEFT_DTYPE_BF16,
-                          (rank + ranks - 1) % ranks, i, stream),
+        must(weft_receive(world, ring->arrived[i], elements(), WEFT_DTYPE_F32,
+                          (rank + ranks - 1) % ranks, i, at),
              "weft_receive");
     }
     must(weft_group_end(world), "weft_group_end");
+}
+
+static void rotate(void *self)
+{
+    rotate_on(self, stream);
 }
 
 static void attend_alone(void *self)
@@ -64,6 +83,15 @@ static void attend_alone(void *self)
     struct ring *ring = self;
 
     must(weft_cp_forward(ring->alone, &ring->tensors, attend, ring, stream), "weft_cp_forward");
+}
+
+static void attend_beside(void *self)
+{
+    struct ring *ring = self;
+
+    rotate_on(ring, ring->beside);
+    attend_alone(ring);
+    must(weft_stream_wait(context, ring->beside, WEFT_FOREVER), "weft_stream_wait");
 }
 
 static void attend_together(void *self)
@@ -83,7 +111,7 @@ static weft_cp *make_attention(const char *axis, int64_t whole)
                                  .batch = 1,
                                  .heads = HEADS,
                                  .depth = DEPTH,
-                                 .dtype = WEFT_DTYPE_BF16,
+                                 .dtype = WEFT_DTYPE_F32,
                                  .sequence_dim = 2};
     weft_mesh *two = NULL;
     weft_cp_plan *plan = NULL;
@@ -103,6 +131,21 @@ static weft_cp *make_attention(const char *axis, int64_t whole)
     return cp;
 }
 
+static void make_logarithms(struct ring *ring)
+{
+    float *host = malloc(rows() * sizeof *host);
+
+    if (host == NULL) abort();
+    for (uint64_t i = 0; i < rows(); i++)
+        host[i] = -INFINITY;
+    ring->seen = speed_memory(rows() * sizeof *host);
+    ring->unseen = speed_memory(rows() * sizeof *host);
+    must(weft_memory_copy(context, host, ring->unseen, rows() * sizeof *host, stream),
+         "weft_memory_copy");
+    rank_wait();
+    free(host);
+}
+
 static void begin(struct ring *ring)
 {
     weft_cp_tensors *t = &ring->tensors;
@@ -110,21 +153,25 @@ static void begin(struct ring *ring)
     ring->together = make_attention("0", length * weft_size(context));
     ring->alone = make_attention("1", length);
     *t = (weft_cp_tensors){.struct_size = sizeof *t};
-    t->q = speed_memory(2 * elements());
-    t->k = speed_memory(2 * elements());
-    t->v = speed_memory(2 * elements());
-    t->out = speed_memory(2 * elements());
-    t->lse = speed_memory(4 * elements() / DEPTH);
+    t->q = speed_memory(elements() * sizeof(float));
+    t->k = speed_memory(elements() * sizeof(float));
+    t->v = speed_memory(elements() * sizeof(float));
+    t->out = speed_memory(elements() * sizeof(float));
+    t->lse = speed_memory(rows() * sizeof(float));
     for (int i = 0; i < 2; i++)
-        ring->arrived[i] = speed_memory(2 * elements());
+        ring->arrived[i] = speed_memory(elements() * sizeof(float));
+    make_logarithms(ring);
+    must(weft_stream_create(context, &ring->beside), "weft_stream_create");
 }
 
 static void end(struct ring *ring)
 {
     const weft_cp_tensors *t = &ring->tensors;
     const void *const all[] = {
-        t->q, t->k, t->v, t->out, t->lse, ring->arrived[0], ring->arrived[1]};
+        t->q,       t->k,        t->v, t->out, t->lse, ring->arrived[0], ring->arrived[1],
+        ring->seen, ring->unseen};
 
+    weft_stream_release(context, &ring->beside);
     weft_cp_release(&ring->together);
     weft_cp_release(&ring->alone);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -133,40 +180,55 @@ static void end(struct ring *ring)
 
 /* ---- measuring ---- */
 
-/* Make the attention of a step as long as WANTED.  Returns its time. */
-static double choose_spins(struct ring *ring, double wanted)
+static double time_of_spins(struct ring *ring, uint64_t spins)
 {
-    double merging, guessed;
-
-    ring->spins = 0;
-    merging = speed_of(attend_alone, ring, rounds);
-    ring->spins = GUESS;
-    guessed = speed_of(attend_alone, ring, rounds);
-    ring->spins = wanted > merging && guessed > merging
-                      ? (uint64_t)((wanted - merging) / (guessed - merging) * GUESS) + 1
-                      : 1;
+    ring->spins = spins;
     return speed_of(attend_alone, ring, rounds);
 }
 
-static void measure(void)
+/* Make the attention of a step, of a pass that does some things ONCE, as long as WANTED.  Returns
+ * its time. */
+static double choose_spins(struct ring *ring, double once, double wanted)
+{
+    double merging = time_of_spins(ring, 0) - once;
+    double guessed = time_of_spins(ring, GUESS) - once;
+    uint64_t spins = 1;
+
+    if (wanted > merging && guessed > merging)
+        spins += (uint64_t)((wanted - merging) / (guessed - merging) * GUESS);
+    return time_of_spins(ring, spins) - once;
+}
+
+static void measure(struct ring *ring, bool merges)
+{
+    double rotation, once, attention, beside, step, longer;
+
+    rotation = speed_of(rotate, ring, rounds);
+    ring->logarithms = ring->unseen;
+    once = time_of_spins(ring, 0);
+    if (merges) ring->logarithms = ring->seen;
+    attention = choose_spins(ring, once, rotation);
+    beside = speed_of(attend_beside, ring, rounds) - once;
+    step = (speed_of(attend_together, ring, rounds) - once) / weft_size(context);
+    longer = rotation > attention ? rotation : attention;
+    if (weft_rank(context) != 0) return;
+    row_begin();
+    printf("{\"what\": \"ring\", \"ranks\": %d, \"bytes\": %llu, \"merges\": %s, "
+           "\"once_min_ns\": %.0f, \"rotation_min_ns\": %.0f, \"attention_min_ns\": %.0f, "
+           "\"beside_min_ns\": %.0f, \"step_min_ns\": %.0f, \"of_longer\": %.3f}",
+           weft_size(context), (unsigned long long)(2 * elements() * sizeof(float)),
+           merges ? "true" : "false", once, rotation, attention, beside, step, step / longer);
+}
+
+static void measure_both(void)
 {
     struct ring ring = {0};
-    double rotation, attention, step, longer;
 
     begin(&ring);
     if (weft_rank(context) == 0)
         printf("{\"backend\": \"%s\", \"rows\": [", weft_context_plugin(context)->name);
-    rotation = speed_of(rotate, &ring, rounds);
-    attention = choose_spins(&ring, rotation);
-    step = speed_of(attend_together, &ring, rounds) / weft_size(context);
-    longer = rotation > attention ? rotation : attention;
-    if (weft_rank(context) == 0) {
-        row_begin();
-        printf("{\"what\": \"ring\", \"ranks\": %d, \"bytes\": %llu, \"rotation_min_ns\": %.0f, "
-               "\"attention_min_ns\": %.0f, \"step_min_ns\": %.0f, \"of_longer\": %.3f}",
-               weft_size(context), (unsigned long long)(4 * elements()), rotation, attention, step,
-               step / longer);
-    }
+    measure(&ring, false);
+    measure(&ring, true);
     end(&ring);
 }
 
@@ -181,7 +243,7 @@ int main(int argc, char **argv)
     rank_begin();
     compute_begin(false);
     board_open(argv[1], weft_rank(context), weft_size(context), 0);
-    measure();
+    measure_both();
     if (weft_rank(context) == 0) printf("\n]}\n");
     board_meet();
     rank_end();
