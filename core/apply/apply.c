@@ -223,7 +223,7 @@ static weft_status move_inputs(struct application *a)
         status = give_up(a, status);
     } else if (count > 0) {
         *implicit = true;
-        status = weft_tensors_move_into(count, from, to, a->stream, NULL);
+        status = wf_tensors_move_into(count, from, to, a->stream, NULL, a->function);
         *implicit = false;
         if (status != WEFT_OK) status = refuse(a, status);
     }

@@ -39,9 +39,9 @@ static weft_status refuse_count(const char *function, const weft_op_call *call, 
         status = wf_fail(WEFT_ERR_INVALID, "the inputs must be one list");
     else
         status = wf_fail(WEFT_ERR_INVALID,
-                         "the inputs must be %u lists of one length, or %u list%s of one length "
-                         "and a last input without dimensions",
-                         lists, lists - 1, lists == 2 ? "" : "s");
+                         "the inputs must be %u lists of one length, or %u list%s and a last input "
+                         "without dimensions",
+                         lists, lists - 1, lists == 2 ? "" : "s of one length");
     return wf_fail_context(
         status, "%s: operator %.100s: the call has %u input%s, and each element takes %u", function,
         call->name, call->input_count, call->input_count == 1 ? "" : "s", lists);

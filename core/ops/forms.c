@@ -53,6 +53,26 @@ bool wf_is_out(const char *name, const struct wf_op_entry *entry)
     return length == entry->length + 4u && strcmp(name + length - 4, ".out") == 0;
 }
 
+/* RULE takes INPUTS tensors, besides the memory of its outputs. */
+static weft_status check_count(const char *function, const weft_op_call *call,
+                               const struct wf_rule *rule, uint32_t inputs)
+{
+    uint32_t least = rule->input_count, memory = rule->output_count;
+
+    for (uint32_t i = 0; i < rule->input_count; i++)
+        if (rule->slots[i].list) return WEFT_OK; /* their number is checked later */
+    while (least > 0 && rule->slots[least - 1].optional)
+        least--;
+    if (inputs >= least && inputs <= rule->input_count) return WEFT_OK;
+    return wf_fail(
+        WEFT_ERR_INVALID,
+        "%s: operator %.100s: the call has %u input%s; the rule takes %u%s%.*u, and the "
+        "memory of %u output%s",
+        function, call->name, call->input_count, call->input_count == 1 ? "" : "s", least,
+        least < rule->input_count ? " to " : "", least < rule->input_count ? 1 : 0,
+        least < rule->input_count ? rule->input_count : 0, memory, memory == 1 ? "" : "s");
+}
+
 weft_status wf_out_begin(const char *function, const struct wf_op_entry *entry,
                          const weft_op_call *call, const weft_op_options *options,
                          struct wf_out *out)
@@ -71,6 +91,7 @@ weft_status wf_out_begin(const char *function, const struct wf_op_entry *entry,
                        "which the rule has %u; weft_op_options.fixed_outputs must be NULL",
                        function, call->name, out->count);
     out->call.input_count -= out->count;
+    WF_TRY(check_count(function, call, rule, out->call.input_count));
     for (uint32_t i = 0; i < out->count; i++)
         if (call->inputs[out->call.input_count + i] == NULL)
             return wf_fail(WEFT_ERR_INVALID, "%s: operator %.100s: the memory of output %u is NULL",

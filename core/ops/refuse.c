@@ -31,15 +31,25 @@ static void add_axis(const weft_mesh *mesh, int32_t axis, struct wf_text *out)
         wf_text_add(out, "axis %d", axis);
 }
 
+/* True if an output is written in place of input INPUT, which is never moved. */
+static bool is_written(const struct wf_op *op, uint32_t input)
+{
+    for (uint32_t i = 0; i < op->output_count; i++)
+        if (op->tensors[op->input_count + i].inplace == (int)input) return true;
+    return false;
+}
+
+/* Inputs that ROW does not fit.  One that is never moved counts more than all that can be. */
 static uint32_t count_misfits(const struct wf_solver *solver, const struct wf_row *row,
                               int32_t axis, uint32_t *first)
 {
     bool free_moves = (solver->options.flags & WEFT_OP_EXACT) == 0;
+    const struct wf_op *op = &solver->op;
     uint32_t misfits = 0;
 
-    for (uint32_t i = solver->op.input_count; i-- > 0;)
-        if (!wf_row_fits(&solver->op, row, axis, i, free_moves)) {
-            misfits++;
+    for (uint32_t i = op->input_count; i-- > 0;)
+        if (!wf_row_fits(op, row, axis, i, free_moves)) {
+            misfits += is_written(op, i) ? op->input_count : 1;
             *first = i;
         }
     return misfits;
@@ -75,24 +85,41 @@ static void add_others(const struct wf_op *op, int32_t axis, uint32_t tensor, st
     }
 }
 
+/* Add what ROW wants of TENSOR, unless it is in SEEN: texts with a line break before and behind. */
+static void add_once(const struct wf_op *op, const struct wf_row *row, uint32_t tensor,
+                     struct wf_text *seen, struct wf_text *out)
+{
+    struct wf_text wanted = {0};
+
+    wf_text_add(&wanted, "\n");
+    add_wanted(op, row, tensor, &wanted);
+    wf_text_add(&wanted, "\n");
+    if (wf_text_status(&wanted) == WEFT_OK &&
+        (seen->length == 0 || strstr(seen->data, wanted.data) == NULL)) {
+        if (seen->length > 0) wf_text_add(out, " or ");
+        add_wanted(op, row, tensor, out);
+        wf_text_add(seen, "%s", wanted.data);
+    }
+    wf_text_free(&wanted);
+}
+
 /* The placements of TENSOR in rows that fit all other inputs; if there are none, that of ROW. */
 static void add_allowed(const struct wf_solver *solver, const struct wf_row *row, int32_t axis,
                         uint32_t tensor, struct wf_text *out)
 {
     const struct wf_op *op = &solver->op;
     bool free_moves = (solver->options.flags & WEFT_OP_EXACT) == 0;
-    uint32_t listed = 0;
+    struct wf_text seen = {0};
 
     for (uint32_t i = 0; i < solver->rows[axis].count; i++) {
         const struct wf_row *other = &solver->rows[axis].row[i];
         bool fits = true;
         for (uint32_t j = 0; j < op->input_count; j++)
             fits = fits && (j == tensor || wf_row_fits(op, other, axis, j, free_moves));
-        if (!fits) continue;
-        if (listed++ > 0) wf_text_add(out, " or ");
-        add_wanted(op, other, tensor, out);
+        if (fits) add_once(op, other, tensor, &seen, out);
     }
-    if (listed == 0) add_wanted(op, row, tensor, out);
+    if (seen.length == 0) add_wanted(op, row, tensor, out);
+    wf_text_free(&seen);
 }
 
 /* Which element of the lists the solver is at. */

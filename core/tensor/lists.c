@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char what[] = "weft_tensors_move_into";
-
 /* The last list that begins with a tensor, in one piece of memory. */
 struct wf_tensor_list {
     uint32_t count, room; /* COUNT 0: it cannot be used again */
@@ -35,14 +33,14 @@ static struct wf_tensor_list *make_list(uint32_t count)
 }
 
 /* Give FIRST a list with room for COUNT tensors, so that later moves allocate nothing. */
-static weft_status reserve(weft_tensor *first, uint32_t count)
+static weft_status reserve(weft_tensor *first, uint32_t count, const char *function)
 {
     struct wf_tensor_list *list;
 
     if (first->last_list != NULL && count <= first->last_list->room) return WEFT_OK;
     list = make_list(count);
     if (list == NULL)
-        return wf_carrier_of(first->context)->give_up(first->context, WEFT_ERR_NO_MEMORY, what);
+        return wf_carrier_of(first->context)->give_up(first->context, WEFT_ERR_NO_MEMORY, function);
     wf_free(first->last_list);
     first->last_list = list;
     return WEFT_OK;
@@ -63,32 +61,32 @@ static bool is_same(const struct wf_tensor_list *list, const weft_context *conte
 
 /* Give *ITEM, the move of TENSOR to TARGET, memory without gaps and overlap. */
 static weft_status set_dense(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
-                             weft_move_item *item)
+                             weft_move_item *item, const char *function)
 {
     weft_status status = wf_pair_pack(tensor, target, stream, &item->source, &item->target);
 
     if (status == WEFT_OK) return WEFT_OK;
-    return wf_carrier_of(tensor->context)->give_up(tensor->context, status, what);
+    return wf_carrier_of(tensor->context)->give_up(tensor->context, status, function);
 }
 
 /* Pair INDEX of the list can be used, and belongs to CONTEXT. */
 static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *target, uint32_t index,
-                              const weft_context *context)
+                              const weft_context *context, const char *function)
 {
-    weft_status status = wf_pair_check(tensor, target, what);
+    weft_status status = wf_pair_check(tensor, target, function);
     char about[32];
 
     if (status == WEFT_OK && tensor->context != context)
         status = wf_fail(WEFT_ERR_INVALID, "tensor belongs to another context than tensor 0");
     if (status == WEFT_OK) return WEFT_OK;
     snprintf(about, sizeof about, "pair %u", index);
-    return wf_fail_about(status, what, about);
+    return wf_fail_about(status, function, about);
 }
 
 /* Write the moves to LIST.  *DENSE: no target has gaps. */
 static weft_status set_items(struct wf_tensor_list *list, uint32_t count,
                              weft_tensor *const *tensors, weft_tensor *const *targets,
-                             weft_stream *stream, bool *dense)
+                             weft_stream *stream, const char *function, bool *dense)
 {
     const weft_context *context = tensors[0]->context;
     bool all = true;
@@ -99,7 +97,7 @@ static weft_status set_items(struct wf_tensor_list *list, uint32_t count,
         weft_tensor *tensor = tensors[i], *target = targets[i];
         weft_move_item *item = &list->items[i];
 
-        WF_TRY(check_pair(tensor, target, i, context));
+        WF_TRY(check_pair(tensor, target, i, context, function));
         *item =
             (weft_move_item){tensor->name, tensor->spec, tensor->held, target->spec, target->held};
         list->tensors[i] = tensor;
@@ -107,7 +105,7 @@ static weft_status set_items(struct wf_tensor_list *list, uint32_t count,
         *dense = *dense && target->is_dense;
         if (wf_pair_is_direct(tensor, target)) continue;
         all = false;
-        WF_TRY(set_dense(tensor, target, stream, item));
+        WF_TRY(set_dense(tensor, target, stream, item, function));
     }
     if (!all) return WEFT_OK; /* elements are copied for each move */
     list->count = count;
@@ -127,35 +125,45 @@ static void use_all(uint32_t count, weft_tensor *const *tensors, weft_tensor *co
 }
 
 static weft_status move_list(uint32_t count, weft_tensor *const *tensors,
-                             weft_tensor *const *targets, weft_stream *stream, weft_work **work)
+                             weft_tensor *const *targets, weft_stream *stream, weft_work **work,
+                             const char *function)
 {
     weft_context *context = tensors[0]->context;
     struct wf_tensor_list *list = tensors[0]->last_list;
     bool dense = true;
 
     if (!is_same(list, context, count, tensors, targets))
-        WF_TRY(set_items(list, count, tensors, targets, stream, &dense));
+        WF_TRY(set_items(list, count, tensors, targets, stream, function, &dense));
     use_all(count, tensors, targets, stream);
     WF_TRY(wf_carrier_of(context)->move_batch(context, count, list->items,
                                               list->count > 0 ? &list->memo : NULL, stream,
-                                              dense ? work : NULL, what));
+                                              dense ? work : NULL, function));
     for (uint32_t i = 0; i < count && !dense; i++)
         WF_TRY(wf_dense_unpack(targets[i], stream));
-    return dense || work == NULL ? WEFT_OK : wf_work_record(context, stream, what, work);
+    return dense || work == NULL ? WEFT_OK : wf_work_record(context, stream, function, work);
+}
+
+weft_status wf_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
+                                 weft_tensor *const *targets, weft_stream *stream, weft_work **work,
+                                 const char *function)
+{
+    weft_status status;
+
+    if (tensors == NULL) return wf_fail_null(function, "tensors");
+    if (targets == NULL) return wf_fail_null(function, "targets");
+    if (count == 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s: count is 0; expected at least 1", function);
+    WF_TRY(check_pair(tensors[0], targets[0], 0, tensors[0] != NULL ? tensors[0]->context : NULL,
+                      function));
+    WF_TRY(wf_stream_check(tensors[0]->context, stream, function));
+    WF_TRY(reserve(tensors[0], count, function));
+    status = move_list(count, tensors, targets, stream, work, function);
+    return status == WEFT_OK ? status : wf_fail_named(status, function);
 }
 
 weft_status weft_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
                                    weft_tensor *const *targets, weft_stream *stream,
                                    weft_work **work)
 {
-    weft_status status;
-
-    if (tensors == NULL) return wf_fail_null(what, "tensors");
-    if (targets == NULL) return wf_fail_null(what, "targets");
-    if (count == 0) return wf_fail(WEFT_ERR_INVALID, "%s: count is 0; expected at least 1", what);
-    WF_TRY(check_pair(tensors[0], targets[0], 0, tensors[0] != NULL ? tensors[0]->context : NULL));
-    WF_TRY(wf_stream_check(tensors[0]->context, stream, what));
-    WF_TRY(reserve(tensors[0], count));
-    status = move_list(count, tensors, targets, stream, work);
-    return status == WEFT_OK ? status : wf_fail_named(status, what);
+    return wf_tensors_move_into(count, tensors, targets, stream, work, "weft_tensors_move_into");
 }

@@ -54,11 +54,17 @@ static weft_status move_pair(weft_tensor *tensor, weft_tensor *target, weft_stre
     return wf_tensor_fail(tensor, status, function);
 }
 
+weft_status wf_tensor_move_into(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
+                                weft_work **work, const char *function)
+{
+    WF_TRY(wf_pair_check(tensor, target, function));
+    return move_pair(tensor, target, stream, work, function);
+}
+
 weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
                                   weft_work **work)
 {
-    WF_TRY(wf_pair_check(tensor, target, "weft_tensor_move_into"));
-    return move_pair(tensor, target, stream, work, "weft_tensor_move_into");
+    return wf_tensor_move_into(tensor, target, stream, work, "weft_tensor_move_into");
 }
 
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,

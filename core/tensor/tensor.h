@@ -247,6 +247,9 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCAR
 /* Both tensors can be used and have one context, and TARGET may be written. */
 weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
                           const char *function) WF_NODISCARD;
+/* As weft_tensor_move_into, for FUNCTION. */
+weft_status wf_tensor_move_into(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
+                                weft_work **work, const char *function) WF_NODISCARD;
 /* As weft_tensor_move, for FUNCTION.  STATUS is this rank's result so far: unless it is OK, all
  * ranks of both meshes get the error. */
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
@@ -255,6 +258,13 @@ weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stre
 /* TENSOR in the layout SPEC: TENSOR itself with one more reference, or moved. */
 weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
                          const char *function, weft_status status, weft_tensor **out) WF_NODISCARD;
+
+/* ---- lists.c ---- */
+
+/* As weft_tensors_move_into, for FUNCTION. */
+weft_status wf_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
+                                 weft_tensor *const *targets, weft_stream *stream, weft_work **work,
+                                 const char *function) WF_NODISCARD;
 
 /* ---- copy.c ---- */
 

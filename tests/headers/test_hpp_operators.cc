@@ -1,4 +1,5 @@
-/* Operators at work through weft.hpp: a kernel that is a lambda, and the gradients of a call. */
+/* Operators at work through weft.hpp: kernels that are lambdas and functions, and the gradients
+ * of a call. */
 #include <string>
 #include <weft/weft.hpp>
 
@@ -13,6 +14,25 @@
     } while (0)
 
 static_assert(!std::is_copy_constructible<weft::op_backward>::value, "");
+
+static weft_status negative(const weft_op_run &run)
+{
+    for (int64_t i = 0; i < run.outputs[0].shard->elements; i++)
+        static_cast<float *>(run.outputs[0].memory)[i] *= -1;
+    return WEFT_OK;
+}
+
+/* Errors name the functions of C that do the work. */
+static int refuse(const weft::context &context, const weft::tensor &a)
+{
+    weft_op_call call = weft::sized<weft_op_call>();
+    call.name = "no_such";
+    weft::result<std::vector<weft::tensor>> none = weft::apply(context, call, {a}, negative);
+    CHECK(none.code() == WEFT_ERR_NOT_FOUND);
+    CHECK(std::string(none.error()).find("weft_op_apply: ") == 0);
+    CHECK(weft::op_backward::create(call).code() == WEFT_ERR_NOT_FOUND);
+    return 0;
+}
 
 /* c = a * b, and the gradients of a and b. */
 int main()
@@ -42,6 +62,9 @@ int main()
     mul.input_count = 2;
     std::vector<weft::tensor> c = weft::apply(context, mul, {a, b}, multiply).value();
     CHECK(calls == 1 && c.size() == 1 && c[0].as<float>()[3] == 6);
+    weft_op_call negate = mul;
+    negate.name = "neg_";
+    CHECK(weft::apply(context, negate, {c[0]}, negative) && c[0].as<float>()[3] == -6);
     weft::op_backward backward = weft::op_backward::create(mul).value();
     CHECK(backward.info()->calls == 2 && backward.info()->local == 1);
     CHECK(backward.spec_of(backward.gradient(1)) == spec && !backward.gradient(2));
@@ -70,8 +93,5 @@ int main()
     CHECK(weft::apply_phases(context, loss, {x, t}, note).value().size() == 3);
     loss.name = "mul";
     CHECK(weft::apply_phases(context, loss, {a, b}, note).code() == WEFT_ERR_UNSUPPORTED);
-    mul.name = "no_such";
-    CHECK(weft::apply(context, mul, {a, b}, multiply).code() == WEFT_ERR_NOT_FOUND);
-    CHECK(weft::op_backward::create(mul).code() == WEFT_ERR_NOT_FOUND);
-    return 0;
+    return refuse(context, a);
 }

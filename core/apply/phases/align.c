@@ -50,7 +50,7 @@ static weft_status move(struct wf_phases *p, uint32_t input, const weft_spec *sp
     if (status != WEFT_OK) return wf_phases_give_up(p, status);
     wf_phases_hold(p, moved);
     *implicit = true;
-    status = weft_tensor_move_into(tensor, moved, p->stream, NULL);
+    status = wf_tensor_move_into(tensor, moved, p->stream, NULL, WF_PHASES_FUNCTION);
     *implicit = false;
     if (status != WEFT_OK) return wf_phases_refuse(p, status);
     p->inputs[input] = moved;

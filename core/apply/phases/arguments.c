@@ -42,8 +42,8 @@ static weft_status check_attrs(const struct wf_phases *p)
                              name));
         if (!is_known(p->op, name))
             return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
-                                               "it has no attribute %.50s; its attributes: %s",
-                                               name, p->op->attrs));
+                                               "it has no attribute %.50s; its attributes: %.*s",
+                                               name, (int)strlen(p->op->attrs) - 1, p->op->attrs));
         if (strcmp(name, "keepdim") == 0 && p->call.attrs[i].kind == WEFT_ATTR_TEXT)
             return wf_phases_refuse(
                 p, wf_fail(WEFT_ERR_INVALID, "attribute keepdim is %.50s; it must be true or false",

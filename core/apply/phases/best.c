@@ -73,7 +73,11 @@ weft_status wf_phases_topk(struct wf_phases *p, weft_tensor **outputs)
     weft_tensor *pairs[2];
     weft_status status;
 
-    if (!wf_attr_int(&p->call, "k", &k) || k < 0 || k > size)
+    if (wf_attr_int(&p->call, "k", &k) && (k < 0 || k > size))
+        return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
+                                           "attribute k is %lld; it must be from 0 to %lld",
+                                           (long long)k, (long long)size));
+    if (k < 0)
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                            "it needs the attribute k, an integer from 0 to %lld",
                                            (long long)size));

@@ -2,6 +2,7 @@
 #include "phases.h"
 
 #include "exec/context/guard.h"
+#include "ops/rule/registry.h"
 
 #include <string.h>
 
@@ -38,16 +39,40 @@ static const struct wf_phased operators[] = {
     {"index_select", "", 2, 2, 0, 0, 1, true, NULL},
 };
 
-static weft_status find(struct wf_phases *p)
+static const struct wf_phased *find_name(const char *name)
 {
     for (size_t i = 0; i < WF_COUNT(operators); i++)
-        if (strcmp(operators[i].name, p->call.name) == 0) {
-            p->op = &operators[i];
-            p->main = operators[i].main;
-            return WEFT_OK;
-        }
-    return wf_phases_refuse(p,
-                            wf_fail(WEFT_ERR_UNSUPPORTED, "it has no phases; use weft_op_apply"));
+        if (strcmp(operators[i].name, name) == 0) return &operators[i];
+    return NULL;
+}
+
+/* The name of the call is misspelt, of another program, or of an operator without phases. */
+static weft_status refuse_name(const struct wf_phases *p)
+{
+    weft_status status = WEFT_OK;
+    const char *ours;
+    char room[128];
+    uint32_t ticket;
+
+    WF_TRY(wf_op_enter(&ticket));
+    ours = wf_op_foreign_name(p->call.name, room, sizeof room);
+    if (wf_op_find_form(ours) == NULL) status = wf_op_refuse_name(WF_PHASES_FUNCTION, p->call.name);
+    wf_op_leave(ticket);
+    WF_TRY(status);
+    if (find_name(ours) != NULL)
+        status =
+            wf_fail(WEFT_ERR_UNSUPPORTED, "phases are found by weft's names only; write %s", ours);
+    else
+        status = wf_fail(WEFT_ERR_UNSUPPORTED, "it has no phases; use weft_op_apply");
+    return wf_phases_refuse(p, status);
+}
+
+static weft_status find(struct wf_phases *p)
+{
+    p->op = find_name(p->call.name);
+    if (p->op == NULL) return refuse_name(p);
+    p->main = p->op->main;
+    return WEFT_OK;
 }
 
 /* The operator as weft_op_apply knows it; its partial outputs are reduced. */

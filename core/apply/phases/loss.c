@@ -31,6 +31,12 @@ static weft_status read_attrs(struct wf_phases *p, enum reduction *out)
             *out = (enum reduction)i;
             return WEFT_OK;
         }
+    if (attr != NULL && attr->kind == WEFT_ATTR_TEXT && attr->text != NULL)
+        return wf_phases_refuse(p,
+                                wf_fail(WEFT_ERR_INVALID,
+                                        "attribute reduction is \"%.50s\"; expected none, sum or "
+                                        "mean",
+                                        attr->text));
     return wf_phases_refuse(
         p, wf_fail(WEFT_ERR_INVALID, "it needs the attribute reduction: none, sum or mean"));
 }

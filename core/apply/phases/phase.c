@@ -161,7 +161,7 @@ weft_status wf_phases_move(struct wf_phases *p, uint32_t count, weft_tensor **te
     status = make(p, count, specs, targets);
     release_specs(count, specs);
     WF_TRY(status);
-    status = weft_tensors_move_into(count, tensors, targets, p->stream, NULL);
+    status = wf_tensors_move_into(count, tensors, targets, p->stream, NULL, WF_PHASES_FUNCTION);
     if (status != WEFT_OK) return wf_phases_refuse(p, status);
     memcpy(tensors, targets, count * sizeof *tensors);
     return WEFT_OK;

@@ -9,8 +9,8 @@ static weft_status refuse(const struct wf_moves *moves, const char *function)
 
     return wf_fail(WEFT_ERR_INVALID,
                    "%s: %s thread is moving tensors of this context or applying an operator to "
-                   "them; only one thread at a time may call the functions of weft/move.h and "
-                   "weft/apply.h on a context%s",
+                   "them; only one thread at a time may call the functions of weft/move.h, "
+                   "weft/apply.h and weft/phases.h on a context%s",
                    function, mine ? "this" : "another",
                    mine ? ", and callbacks of a move may not call them" : "");
 }

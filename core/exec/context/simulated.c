@@ -38,6 +38,16 @@ static bool overlaps(const weft_move_item *item)
     return false;
 }
 
+static uint64_t bytes_of(const weft_spec *spec)
+{
+    const weft_mesh *mesh = spec->layout.mesh;
+    uint64_t bytes = 0;
+
+    for (int32_t i = 0; i < mesh->size; i++)
+        bytes += weft_spec_shard_bytes(spec, weft_mesh_rank_at(mesh, i));
+    return bytes;
+}
+
 /* Shards of all ranks of a tensor, copied. */
 struct copies {
     const void **at;
@@ -54,10 +64,8 @@ static void free_copies(struct copies *copies)
 static weft_status copy_sources(const weft_move_item *item, struct copies *out)
 {
     const weft_mesh *mesh = item->from->layout.mesh;
-    uint64_t bytes = 0, done = 0;
+    uint64_t bytes = bytes_of(item->from), done = 0;
 
-    for (int32_t i = 0; i < mesh->size; i++)
-        bytes += weft_spec_shard_bytes(item->from, weft_mesh_rank_at(mesh, i));
     out->at = wf_calloc((size_t)mesh->size, sizeof *out->at);
     out->memory = wf_alloc(bytes > 0 ? bytes : 1);
     if (out->at == NULL || out->memory == NULL) {
@@ -90,10 +98,34 @@ static weft_status run(struct wf_kept_move *kept, const weft_move_item *items,
                                (void *const *const *)kept->targets);
 }
 
+/* The record of a move is complete when the call returns.  It has the bytes of all ranks. */
+static struct wf_submitted record(weft_context *context, const struct wf_kept_move *kept,
+                                  const weft_move_item *items)
+{
+    struct wf_trace *trace = context->trace;
+    weft_record draft = {
+        .comm = context->world->number,
+        .plan = kept->plan->digest,
+        .operation = WEFT_OP_REDISTRIBUTE,
+        .step_kind = WEFT_NO_STEP_KIND,
+        .flags = wf_exec_state(context)->moves.implicit ? WEFT_RECORD_IMPLICIT : 0,
+        .peer = -1,
+        .comm_name = context->world->name_text,
+        .label = wf_trace_intern(trace, items[0].name),
+    };
+
+    for (uint32_t i = 0; i < kept->count; i++) {
+        draft.sent += bytes_of(items[i].from);
+        draft.received += bytes_of(items[i].to);
+    }
+    return wf_trace_submit(trace, NULL, WF_CALL_REDISTRIBUTES, &draft);
+}
+
 static weft_status move_all(weft_context *context, uint32_t count, const weft_move_item *items,
                             weft_stream *stream, weft_work **work, const char *function)
 {
     struct wf_kept_move *kept = NULL;
+    struct wf_submitted submitted;
     struct copies *copies;
     weft_status status;
 
@@ -102,7 +134,13 @@ static weft_status move_all(weft_context *context, uint32_t count, const weft_mo
     WF_TRY(context->plugin->device->stream_wait(context->device, stream, WEFT_FOREVER));
     copies = wf_calloc(count, sizeof *copies);
     if (copies == NULL) return wf_fail_memory(count * sizeof *copies);
+    submitted = record(context, kept, items);
     status = run(kept, items, copies);
+    wf_trace_return(context->trace);
+    if (status == WEFT_OK)
+        wf_trace_finish(context->trace, submitted);
+    else
+        status = wf_trace_fail(context->trace, submitted, status);
     for (uint32_t i = 0; i < count; i++)
         free_copies(&copies[i]);
     wf_free(copies);

@@ -60,9 +60,10 @@ typedef struct weft_op_run {
     /* The attributes of the call.  Those that are sizes of factors in the rule are sizes of this
      * rank's part, and a list `shape` is the shape of the first output's shard. */
     const weft_op_attr *attrs;
-    /* What an average divides the sum of this rank's elements by: the sizes of all factors of the
-     * rule that the first output is reduced over, divided by the number of ranks over whose
-     * contributions the output is the average, P(avg).  For lists, that of the first element. */
+    /* An average is the sum of this rank's elements, divided by COUNT: the product of the sizes of
+     * all factors of the rule that the first output is reduced over.  If the output is P(avg), this
+     * product is divided by the number of ranks that contribute.  Of lists, the first element
+     * counts. */
     double count;
     const weft_op_choice *choice; /* the strategy */
 } weft_op_run;
@@ -83,10 +84,11 @@ typedef struct weft_op_run {
  * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
  * ranks are simulated, one call after the other.
  * Another result than WEFT_OK fails the call on this rank; KERNEL sets the text of its error with
- * weft_fail.  A number that is not an error of weft is answered as WEFT_ERR_INVALID.  It must not
- * call functions that are collective.  It is not called if the shards of all inputs of a rank are
- * empty because of their layouts, and the rank's outputs are partial: they are then set to the
- * identity of their reduction.
+ * weft_fail.  A number that is not an error of weft is answered as WEFT_ERR_INVALID.  KERNEL must
+ * not call functions that are collective.  weft does not compare the dtypes of inputs with each
+ * other: KERNEL refuses those that it does not compute (weft_spec_dtype).  If the layouts leave a
+ * rank no element of any input, and its outputs are partial, KERNEL is not called: the outputs are
+ * set to the identity of their reduction.
  *
  * The first call on a mesh is collective: its ranks compare their rules (WEFT_ERR_MISMATCH).  A
  * call with moves is collective over the mesh.
@@ -125,7 +127,7 @@ enum weft_op_moves {
 
 /* Set what weft_op_apply on CONTEXT does from now on, and write the value before to *BEFORE, so
  * that a scope can restore it; BEFORE may be NULL.  All ranks set the same.  Counters and records
- * mark these moves as implicit (trace.h). */
+ * mark the moves as implicit (weft_counts_begin in trace.h), also those without communication. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_moves_set(weft_context *context,
                                                       enum weft_op_moves moves,
                                                       enum weft_op_moves *before);

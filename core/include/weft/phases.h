@@ -47,16 +47,17 @@ enum { WEFT_OP_PHASES_OUTPUTS = 3 };
  *     cross_entropy_bwd                  g x t e z? w?   the same             d
  *     embedding gather index_select      as in their rules
  *
- * x of a softmax's backward is y, or g if only g is split.  The backward of a norm takes the layout
- * of g if only g is split.  The dimensions of a norm are the last ones of x; w and b have these
- * dimensions, m and r the others and size 1 in place of these.  dw and db have the dtype of g.
- * Indices i are i64.  cumsum of integers is i64.  layer_norm_bwd ignores b and always makes dw and
- * db.  `dim` is needed; `dims` is a number or a list, and all dimensions without it.  Classes of a
- * cross entropy are dimension 1 of x; targets t are i64; `reduction` is "none", "sum" or "mean"; e
- * is the logarithm of the sum of exponentials, which cross_entropy_bwd needs, and z, the number of
- * targets that count, is NULL unless `reduction` is "mean".  w has a weight for each class: the
- * loss of a target is multiplied by the weight of its class, and z is the sum of the weights of the
- * targets that count.  l, e and z are f64 if x is, and f32 otherwise.
+ * Below, x is the input whose layout counts.  In the backward of a softmax this is y.  If only g is
+ * split, it is g, also in the backward of a norm.  The dimensions of a norm are the last ones of x;
+ * w and b have these dimensions, m and r the others and size 1 in place of these.  dw and db have
+ * the dtype of g.  Indices i are i64.  cumsum of integers is i64.  layer_norm_bwd ignores b and
+ * always makes dw and db.  `dim` must be given.  `dims` is a number or a list; without it, all
+ * dimensions are meant.  Classes of a cross entropy are dimension 1 of x; targets t are i64;
+ * `reduction` is "none", "sum" or "mean"; e is the logarithm of the sum of exponentials, which
+ * cross_entropy_bwd needs, and z, the number of targets that count, is NULL unless `reduction` is
+ * "mean".  w has a weight for each class: the loss of a target is multiplied by the weight of its
+ * class, and z is the sum of the weights of the targets that count.  l, e and z are f64 if x is,
+ * and f32 otherwise.
  *
  * Outputs are complete: partial on no axis.  In v, i, m, r, l, e, z and y of logsumexp, the axes
  * that split a reduced dimension of x, or `dim` of topk, are R.  l of the reductions sum and mean,
@@ -77,15 +78,15 @@ enum { WEFT_OP_PHASES_OUTPUTS = 3 };
  * phase.  cross_entropy with `sum` or `mean` also sums two numbers over the axes that split
  * targets.  The gradients dw and db are summed over the axes that split other dimensions.  Inputs
  * that are not in the layout of x are moved as weft_op_moves_set permits, and are cut without
- * communication where they are replicated.  If x is partial it must move too.
+ * communication where they are replicated.  A partial x is moved likewise.
  *
  * Collective over the mesh.  Errors that follow from the arguments come alike on all ranks:
- * WEFT_ERR_UNSUPPORTED: the operator has no phases.  WEFT_ERR_INVALID: inputs or attributes do not
- * fit the operator, or a tensor belongs to another context or mesh.  WEFT_ERR_MISMATCH: an input
- * must be moved and moves are not permitted; the error text has the layout and the price.  Other
- * errors as in weft_op_apply: if KERNEL fails on one rank, the world communicator fails.  The next
- * phase that communicates, or the next collective call after the last phase, then fails on all
- * ranks with the operator's name. */
+ * WEFT_ERR_NOT_FOUND: there is no such operator.  WEFT_ERR_UNSUPPORTED: it has no phases.
+ * WEFT_ERR_INVALID: inputs or attributes do not fit the operator, or a tensor belongs to another
+ * context or mesh.  WEFT_ERR_MISMATCH: an input must be moved and moves are not permitted; the
+ * error text has the layout and the price.  Other errors as in weft_op_apply: if KERNEL fails on
+ * one rank, the world communicator fails.  The next phase that communicates, or the next collective
+ * call after the last phase, then fails on all ranks with the operator's name. */
 WEFT_API WEFT_NODISCARD weft_status
 weft_op_apply_phases(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
                      weft_status (*kernel)(void *user, const weft_op_run *run), void *user,

@@ -185,7 +185,8 @@ typedef struct weft_counts {
     uint64_t steps[16];                 /* of plans, by enum weft_step_kind */
     uint64_t sent, received;            /* sums of those of the records, so also what stays on this
                                            rank; `copy` and `redistribute` do not count */
-    uint64_t implicit_moves;            /* moves that weft_op_apply made */
+    uint64_t implicit_moves;            /* moves of inputs that functions of apply.h and phases.h
+                                           made, also without communication; a batch is one */
     uint64_t cache_hits, cache_misses;  /* of moves */
     uint64_t failed;                    /* operations that failed */
     uint32_t axis_count;                /* entries of AXES that are used */

@@ -1112,11 +1112,15 @@ public:
 namespace detail
 {
 
-/* KERNEL is called as a function of apply.h. */
-template <class Kernel> weft_status run_kernel(void *kernel, const weft_op_run *run) noexcept
-{
-    return (*static_cast<Kernel *>(kernel))(*run);
-}
+/* KERNEL, a function or an object that can be called, is called as a function of apply.h. */
+template <class Kernel> struct kernel_ref {
+    Kernel &kernel;
+
+    static weft_status run(void *self, const weft_op_run *run) noexcept
+    {
+        return static_cast<kernel_ref *>(self)->kernel(*run);
+    }
+};
 
 inline std::vector<weft_tensor *> raw_tensors(const std::vector<tensor> &tensors)
 {
@@ -1140,8 +1144,9 @@ inline std::vector<tensor> own_tensors(const std::vector<weft_tensor *> &raw)
 } // namespace detail
 
 /* Apply the operator of CALL to INPUTS (apply.h); an empty tensor is an absent input.  call.inputs
- * and call.input_count are not used.  KERNEL is called as weft_status(const weft_op_run &) and must
- * not throw.  The outputs are in the order of the rule. */
+ * and call.input_count are not used.  KERNEL is a function or an object that can be called as
+ * weft_status(const weft_op_run &).  It must not throw.  The outputs are in the order of the rule.
+ */
 template <class Kernel>
 result<std::vector<tensor>> apply(context_ref context, weft_op_call call,
                                   const std::vector<tensor> &inputs, Kernel &&kernel,
@@ -1154,14 +1159,17 @@ result<std::vector<tensor>> apply(context_ref context, weft_op_call call,
         specs.push_back(weft_tensor_spec(one));
     call.inputs = specs.data();
     call.input_count = static_cast<uint32_t>(specs.size());
+    detail::kernel_ref<std::remove_reference_t<Kernel>> held{kernel};
     result<op_choice> choice = op_choice::propose(call); /* the number of outputs */
-    if (!choice) return choice.to_status();
-    result<weft_op_choice_info> info = choice->info();
-    if (!info) return info.to_status();
-    outputs.resize(info->outputs);
-    status done = weft_op_apply(
-        context.get(), &call, raw.data(), detail::run_kernel<std::remove_reference_t<Kernel>>,
-        const_cast<void *>(static_cast<const void *>(&kernel)), stream.get(), outputs.data());
+    if (choice) {
+        result<weft_op_choice_info> info = choice->info();
+        if (!info) return info.to_status();
+        outputs.resize(info->outputs);
+    }
+    if (choice.code() == WEFT_ERR_NO_MEMORY) return choice.to_status();
+    /* A call without a strategy fails in weft_op_apply too, whose error names that function. */
+    status done = weft_op_apply(context.get(), &call, raw.data(), held.run, &held, stream.get(),
+                                outputs.empty() ? nullptr : outputs.data());
     if (!done) return done;
     return detail::own_tensors(outputs);
 }
@@ -1178,9 +1186,9 @@ result<std::vector<tensor>> apply_phases(context_ref context, weft_op_call call,
 
     call.inputs = nullptr;
     call.input_count = static_cast<uint32_t>(raw.size());
-    status done = weft_op_apply_phases(
-        context.get(), &call, raw.data(), detail::run_kernel<std::remove_reference_t<Kernel>>,
-        const_cast<void *>(static_cast<const void *>(&kernel)), stream.get(), outputs.data());
+    detail::kernel_ref<std::remove_reference_t<Kernel>> held{kernel};
+    status done = weft_op_apply_phases(context.get(), &call, raw.data(), held.run, &held,
+                                       stream.get(), outputs.data());
     if (!done) return done;
     while (!outputs.empty() && outputs.back() == nullptr)
         outputs.pop_back();
@@ -1235,10 +1243,9 @@ public:
         given.resize(info->inputs + info->outputs);
         slopes.resize(info->outputs);
         found.resize(info->inputs);
+        detail::kernel_ref<std::remove_reference_t<Kernel>> held{kernel};
         status done = weft_op_backward_apply(context.get(), raw_, given.data(), slopes.data(),
-                                             detail::run_kernel<std::remove_reference_t<Kernel>>,
-                                             const_cast<void *>(static_cast<const void *>(&kernel)),
-                                             stream.get(), found.data());
+                                             held.run, &held, stream.get(), found.data());
         if (!done) return done;
         return detail::own_tensors(found);
     }

@@ -36,9 +36,13 @@ static weft_status count_members(const struct wf_op *op, const weft_op_call *cal
         *out = (call->input_count - fixed) / lists;
         return WEFT_OK;
     }
-    return wf_op_refuse(
-        op, "the call has %u input%s; the rule takes %u, and %u list%s of one length",
-        call->input_count, call->input_count == 1 ? "" : "s", fixed, lists, lists == 1 ? "" : "s");
+    if (fixed == 0)
+        return wf_op_refuse(op, "the call has %u input%s; the rule takes %u list%s",
+                            call->input_count, call->input_count == 1 ? "" : "s", lists,
+                            lists == 1 ? "" : "s of one length");
+    return wf_op_refuse(op, "the call has %u input%s; the rule takes %u, and %u list%s",
+                        call->input_count, call->input_count == 1 ? "" : "s", fixed, lists,
+                        lists == 1 ? "" : "s of one length");
 }
 
 /* The number of tensors in each list of outputs. */

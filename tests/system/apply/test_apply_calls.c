@@ -94,6 +94,40 @@ START_TEST(inputs_move_only_if_it_is_permitted)
 }
 END_TEST
 
+/* Rank 0 makes another call than rank 1: both errors name the function that was called. */
+static weft_status move_in_another_order(void *unused)
+{
+    weft_op_attr dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 1};
+    weft_op_call mm = call_of("mm", 2), softmax = call_of("softmax", 1);
+    weft_tensor *inputs[2], *out = NULL;
+    weft_context *context;
+    bool first;
+
+    (void)unused;
+    softmax.attrs = &dim;
+    softmax.attr_count = 1;
+    WF_TRY(weft_init(NULL, &context));
+    first = weft_rank(context) == 0;
+    WF_TRY(make(context, "tp=2", "f32[4,6] S(1)", 2, &inputs[0]));
+    WF_TRY(make(context, "tp=2", "f32[6,4] S(1)", 3, &inputs[1]));
+    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
+    FAILS(weft_op_apply(context, first ? &mm : &softmax, inputs, plain_kernel, NULL, NULL, &out),
+          WEFT_ERR_MISMATCH,
+          first ? "weft_op_apply: operator mm: rank " : "weft_op_apply: operator softmax: rank ");
+    HOLDS(strstr(weft_last_error(), "different plans") != NULL);
+    HOLDS(strstr(weft_last_error(), "move_into") == NULL);
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(moves_in_another_order_name_the_operators)
+{
+    run_on(2, move_in_another_order);
+}
+END_TEST
+
 /* ---- forms ---- */
 
 static weft_status apply_forms(void *unused)
@@ -256,7 +290,7 @@ START_TEST(wrong_calls_are_refused)
 }
 END_TEST
 
-SUITE(apply_calls, inputs_move_only_if_it_is_permitted,
+SUITE(apply_calls, inputs_move_only_if_it_is_permitted, moves_in_another_order_name_the_operators,
       operators_in_place_with_given_outputs_and_with_lists,
       ranks_outside_the_mesh_and_absent_inputs, a_kernel_that_fails_on_one_rank_reaches_all,
       wrong_calls_are_refused)

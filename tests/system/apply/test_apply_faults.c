@@ -3,6 +3,7 @@
 #include "support/suite.h"
 #include "weft/context.h"
 #include "weft/log.h"
+#include "weft/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -334,6 +335,7 @@ START_TEST(a_needed_move_is_named_with_its_price)
     weft_context *context = simulate();
     weft_tensor *a = make(context, "tp=2", "f32[4,6] S(1)");
     weft_tensor *b = make(context, "tp=2", "f32[6,4] S(1)"), *inputs[] = {a, b}, *out = NULL;
+    weft_counts counts = {.struct_size = sizeof counts};
     weft_op_call mm = call_of("mm", 2);
 
     ck_assert_int_eq(weft_tensor_fill(a, 1, NULL), WEFT_OK);
@@ -344,7 +346,10 @@ START_TEST(a_needed_move_is_named_with_its_price)
         "S(1) to S(0), in ");
     weft_log_to(collect, NULL);
     ck_assert_int_eq(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_counts_begin(context, &counts), WEFT_OK);
     ck_assert_int_eq(weft_op_apply(context, &mm, inputs, plain_kernel, NULL, NULL, &out), WEFT_OK);
+    ck_assert_int_eq(weft_counts_end(context, &counts), WEFT_OK);
+    ck_assert(counts.implicit_moves == 1 && counts.operations[WEFT_OP_REDISTRIBUTE] == 1);
     weft_tensor_release(&out);
     ck_assert_str_eq(logged, "");
     ck_assert_int_eq(weft_op_moves_set(context, WEFT_OP_MOVES_SHOWN, NULL), WEFT_OK);

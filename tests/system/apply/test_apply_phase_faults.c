@@ -237,7 +237,7 @@ static weft_status refuse_calls(void *unused)
     call = call_of("softmax", 1, twice, 2);
     REFUSES(APPLY(&call, &x), "attribute dim twice");
     call = call_of("topk", 1, large, 2);
-    REFUSES(APPLY(&call, &x), "it needs the attribute k, an integer from 0 to 8");
+    REFUSES(APPLY(&call, &x), "attribute k is 9; it must be from 0 to 8");
     REFUSES(APPLY(&softmax, &i), "input 0 has the dtype i64");
     call = call_of("softmax_bwd", 2, &dim_1, 1);
     inputs[0] = rows;
@@ -260,6 +260,44 @@ static weft_status refuse_calls(void *unused)
     weft_tensor_release(&i);
     weft_tensor_release(&p);
     weft_tensor_release(&rows);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+/* Names and values that do not exist; the texts say which do. */
+static weft_status refuse_words(void *unused)
+{
+    const weft_op_attr unknown = {.name = "dimm", .kind = WEFT_ATTR_INT};
+    const weft_op_attr average = {.name = "reduction", .kind = WEFT_ATTR_TEXT, .text = "average"};
+    weft_op_call calls[] = {
+        call_of("sofmax", 1, &dim_1, 1),          call_of("aten.softmax.int", 1, &dim_1, 1),
+        call_of("softmax", 1, &unknown, 1),       call_of("topk", 1, &dim_1, 1),
+        call_of("cross_entropy", 2, &average, 1),
+    };
+    static const char *const texts[] = {
+        "weft_op_apply_phases: there is no rule for operator \"sofmax\"; did you mean softmax?",
+        "weft_op_apply_phases: operator aten.softmax.int: phases are found by weft's names only; "
+        "write softmax",
+        "weft_op_apply_phases: operator softmax: it has no attribute dimm; its attributes: dim",
+        "weft_op_apply_phases: operator topk: it needs the attribute k, an integer from 0 to 8",
+        "weft_op_apply_phases: operator cross_entropy: attribute reduction is \"average\"; "
+        "expected "
+        "none, sum or mean",
+    };
+    weft_tensor *inputs[2], *out = NULL;
+    weft_context *context;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make(context, "2", "f32[4,8] S(1)", &inputs[0]));
+    WF_TRY(make(context, "2", "i64[4] R", &inputs[1]));
+    for (size_t i = 0; i < WF_COUNT(calls); i++) {
+        HOLDS(weft_op_apply_phases(context, &calls[i], inputs, phase_kernel, NULL, NULL, &out) !=
+              WEFT_OK);
+        HOLDS(strcmp(weft_last_error(), texts[i]) == 0);
+    }
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
     weft_context_release(&context);
     return WEFT_OK;
 }
@@ -325,6 +363,7 @@ START_TEST(wrong_calls_are_refused)
     run_on(2, refuse_losses_and_sums, NULL);
     run_on(2, refuse_calls, NULL);
     run_on(2, refuse_norms, NULL);
+    run_on(2, refuse_words, NULL);
 }
 END_TEST
 

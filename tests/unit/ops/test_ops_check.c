@@ -152,6 +152,14 @@ START_TEST(errors_name_both_sides_and_the_cheapest_fix)
                                  "not those of one split of the rule's factors"));
     ck_assert_ptr_nonnull(strstr(op_check("add_", "4", "f32[8] S(0) ; f32[8] P(sum)", ""),
                                  "the cheapest fix moves b from P(sum) to S(0)"));
+    /* The input that is written is never the one that must change. */
+    ck_assert_ptr_nonnull(strstr(op_check("add_", "tp=4", "f32[8,6] S(1) ; f32[8,6] S(0)", ""),
+                                 "on axis tp, input b is S(0), and a is S(1); b must be S(1); the "
+                                 "cheapest fix moves b from S(0) to S(1), in "));
+    /* Several rows want the same placement. */
+    ck_assert_ptr_nonnull(strstr(
+        op_check("cross_entropy_bwd", "4", "f32[] R ; f32[8,6] S(1) ; i64[8] R", "reduction=mean"),
+        "; x must be R; the cheapest fix "));
 }
 END_TEST
 
@@ -164,10 +172,16 @@ START_TEST(calls_that_do_not_fit_the_rule_are_refused)
          "operator foreach_huber_loss: no rule applies to these attributes"},
         {"foreach_add", "2", "f32[8] R ; f32[8] R ; f32[8] R ; f32[8] R ; f32[8] R", "",
          "the call has 5 inputs, and each element takes 2: the inputs must be 2 lists of one "
-         "length, or 1 list of one length and a last input without dimensions"},
+         "length, or 1 list and a last input without dimensions"},
         {"foreach_add.out", "2", "f32[8] R ; f32[8] R ; f32[8] R", "",
          "operator foreach_add.out: lists have no form .out; write foreach_add, which makes its "
          "outputs, foreach_add_, which writes to its first list, or add.out for each element"},
+        {"adamw", "2", "f32[8] R ; f32[8] R", "",
+         "the call has 2 inputs; the rule takes 5 lists of one length"},
+        {"relu.out", "2", "f32[8] R", "",
+         "operator relu.out: the call has 1 input; the rule takes 1, and the memory of 1 output"},
+        {"linear.out", "2", "f32[8,4] R ; f32[8,6] R", "",
+         "the call has 2 inputs; the rule takes 2 to 3, and the memory of 1 output"},
         {"foreach_foreach_add", "2", "f32[8] R ; f32[8] R", "", "write foreach_add"},
         {"sofm\x1b[31max", "2", "f32[8] R", "", "has a control character, 0x1b, at byte 4"},
         {"sgd", "2", "f32[8] R ; f32[8] R ; f32[8] R", "lr=fast",
