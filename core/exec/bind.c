@@ -145,7 +145,7 @@ static weft_status refuse_size(const char *function, const weft_comm *comm, int3
 
     wf_comm_advise_size(comm, last + 1, help, sizeof help);
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: the meshes of the plan have ranks up to %d and need %d ranks; "
+                   "%s: the meshes have ranks up to %d and need %d ranks; "
                    "%s has %d: %s, or use a smaller mesh",
                    function, last, last + 1, comm->name, comm->size, help);
 }

@@ -35,6 +35,22 @@ static weft_status copy_and_wait(const weft_tensor *tensor, const void *source, 
     return status != WEFT_OK ? status : waited;
 }
 
+/* HOST has BYTES bytes, and the shards here have others. */
+static weft_status refuse_bytes(const weft_tensor *tensor, uint64_t bytes, const char *help,
+                                const char *function)
+{
+    unsigned long long given = bytes, wanted = bytes_of(tensor);
+
+    if (tensor->context->is_simulated)
+        (void)wf_fail(WEFT_ERR_INVALID,
+                      "host has %llu bytes, but the shards of all ranks have %llu%s", given, wanted,
+                      help);
+    else
+        (void)wf_fail(WEFT_ERR_INVALID, "host has %llu bytes, but the shard of rank %d has %llu%s",
+                      given, tensor->context->rank, wanted, help);
+    return wf_tensor_fail(tensor, WEFT_ERR_INVALID, function);
+}
+
 static weft_status check_host(const weft_tensor *tensor, const void *host, uint64_t bytes,
                               weft_stream *stream, const char *function)
 {
@@ -42,15 +58,7 @@ static weft_status check_host(const weft_tensor *tensor, const void *host, uint6
     if (host == NULL && (bytes > 0 || bytes_of(tensor) > 0)) return wf_fail_null(function, "host");
     WF_TRY(wf_stream_check(tensor->context, stream, function));
     if (bytes >= bytes_of(tensor)) return WEFT_OK;
-    if (tensor->context->is_simulated)
-        (void)wf_fail(WEFT_ERR_INVALID,
-                      "host has %llu bytes, but the shards of all ranks have %llu",
-                      (unsigned long long)bytes, (unsigned long long)bytes_of(tensor));
-    else
-        (void)wf_fail(WEFT_ERR_INVALID, "host has %llu bytes, but the shard of rank %d has %llu",
-                      (unsigned long long)bytes, tensor->context->rank,
-                      (unsigned long long)bytes_of(tensor));
-    return wf_tensor_fail(tensor, WEFT_ERR_INVALID, function);
+    return refuse_bytes(tensor, bytes, "", function);
 }
 
 weft_status weft_tensor_to_host(weft_tensor *tensor, void *host, uint64_t bytes,
@@ -92,8 +100,13 @@ weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host, uint64_
     weft_status status = WEFT_OK;
 
     WF_TRY(check_host(tensor, host, bytes, stream, what));
-    wf_tensor_use(tensor, stream);
+    if (bytes > bytes_of(tensor) && bytes_of(tensor) > 0)
+        return refuse_bytes(tensor, bytes,
+                            "; to distribute an array, set a tensor that one rank holds whole, "
+                            "such as O(0), and move it",
+                            what);
     WF_TRY(wf_tensor_check_writable(tensor, what));
+    wf_tensor_use(tensor, stream);
     for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++) {
         uint64_t some = wf_local_bytes(tensor, &tensor->locals[i]);
 

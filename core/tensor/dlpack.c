@@ -3,7 +3,6 @@
 
 #include "weft/dlpack.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { MAJOR = 1, MINOR = 1 };
@@ -252,7 +251,9 @@ static weft_status import(weft_context *context, const weft_spec *spec, const we
                           weft_tensor **out)
 {
     void *memory = dl->data != NULL ? (void *)((uintptr_t)dl->data + dl->byte_offset) : NULL;
-    const struct wf_wrapping wrapping = {wanted, memory, options->rank, is_read_only};
+    const struct wf_wrapping wrapping = {
+        wanted, memory, options->rank, is_read_only,
+        "import it in a layout in which one rank holds all, such as O(0), and move it"};
     int32_t rank = context->is_simulated ? options->rank : context->rank;
     weft_shard shard;
     weft_status status = check_rank(context, options);
@@ -280,11 +281,7 @@ static weft_status begin_import(weft_context *context, const weft_spec *spec, co
                                 const weft_dlpack_options *options, const char *function,
                                 weft_dlpack_options *wanted)
 {
-    char what[64];
-
-    WF_TRY(wf_context_check(context, function));
-    snprintf(what, sizeof what, "%s: spec", function);
-    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
+    WF_TRY(wf_tensor_check_spec(context, spec, function));
     if (managed == NULL) return wf_fail_null(function, "managed");
     WF_TRY(read_options(options, function, wanted));
     return wf_fail_named(hand_over(context, wanted, function), function);

@@ -128,17 +128,20 @@ static weft_status check_probability(const struct cpu_draw *draw)
 static weft_status check_dtype(const struct cpu_draw *draw)
 {
     bool real = wf_dtype_is_float(draw->dtype), complex = wf_dtype_is_complex(draw->dtype);
-    bool defined = true;
+    const char *kinds = "floats and complex numbers";
+    bool defined = real || complex;
 
-    if (draw->distribution == CPU_INTEGERS)
+    if (draw->distribution == CPU_BERNOULLI) return WEFT_OK;
+    if (draw->distribution == CPU_INTEGERS) {
+        kinds = "integers and bool";
         defined = !real && !complex;
-    else if (draw->distribution == CPU_TRUNCATED_NORMAL)
+    } else if (draw->distribution == CPU_TRUNCATED_NORMAL) {
+        kinds = "floats";
         defined = real;
-    else if (draw->distribution != CPU_BERNOULLI)
-        defined = real || complex;
+    }
     if (defined) return WEFT_OK;
-    return wf_fail(WEFT_ERR_UNSUPPORTED, "the distribution is not defined on %s",
-                   plug_dtype_name(draw->dtype));
+    return wf_fail(WEFT_ERR_UNSUPPORTED, "the distribution is not defined on %s, but on %s",
+                   plug_dtype_name(draw->dtype), kinds);
 }
 
 static weft_status check_draw(const struct cpu_draw *draw)

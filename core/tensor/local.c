@@ -116,9 +116,77 @@ bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides)
     return true;
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+bool wf_local_overlaps(const struct wf_local *local)
+{
+    const int64_t *shape = local->shard.shape, *strides = local->strides;
+
+    for (int32_t a = 0; a < local->shard.dims; a++)
+        for (int32_t b = 0; b < a; b++) {
+            int64_t divisor = common_divisor(strides[a], strides[b]);
+
+            if (shape[a] > 1 && shape[b] > 1 && divisor > 0 && strides[b] / divisor < shape[a] &&
+                strides[a] / divisor < shape[b])
+                return true;
+        }
+    return false;
+}
+
 uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local)
 {
     return (uint64_t)local->shard.elements * wf_dtype_bytes(tensor->spec->layout.dtype);
+}
+
+/* ---- memory of several ranks ---- */
+
+static bool are_apart(const weft_tensor *tensor, const struct wf_local *a, const struct wf_local *b)
+{
+    uintptr_t first = (uintptr_t)a->memory, second = (uintptr_t)b->memory;
+
+    if (a->shard.elements == 0 || b->shard.elements == 0) return true;
+    if (!a->is_dense || !b->is_dense) return first != second;
+    return first >= second + wf_local_bytes(tensor, b) ||
+           second >= first + wf_local_bytes(tensor, a);
+}
+
+/* Both ranks hold the same elements in the same memory. */
+static bool are_replicas(const weft_tensor *tensor, const struct wf_local *a,
+                         const struct wf_local *b)
+{
+    const struct wf_layout *layout = &tensor->spec->layout;
+    bool same = a->memory == b->memory;
+
+    for (int32_t d = 0; d < a->shard.dims; d++)
+        same = same && a->shard.shape[d] == b->shard.shape[d] &&
+               a->shard.offset[d] == b->shard.offset[d] && a->strides[d] == b->strides[d];
+    for (int32_t axis = 0; axis < layout->mesh->axes; axis++)
+        same = same && layout->placements[axis].kind != WEFT_PLACE_PARTIAL;
+    return same;
+}
+
+weft_status wf_locals_check_apart(const weft_tensor *tensor)
+{
+    for (int32_t i = 1; i < tensor->local_count; i++)
+        for (int32_t j = 0; j < i; j++) {
+            const struct wf_local *a = &tensor->locals[j], *b = &tensor->locals[i];
+
+            if (are_apart(tensor, a, b) || are_replicas(tensor, a, b)) continue;
+            return wf_fail(WEFT_ERR_INVALID,
+                           "the memory of rank %d, from %p on, overlaps that of rank %d, from %p "
+                           "on; each rank needs memory of its own",
+                           a->rank, a->memory, b->rank, b->memory);
+        }
+    return WEFT_OK;
 }
 
 weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank, weft_local_info *out)

@@ -12,7 +12,7 @@ weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
     if (target == NULL || !wf_tensor_is_usable(target))
         return wf_tensor_check(target, function, "target");
     if (target->is_read_only)
-        return wf_tensor_fail(target, wf_fail(WEFT_ERR_INVALID, "target is read-only"), function);
+        return wf_tensor_fail(target, wf_tensor_refuse_write(target, "target"), function);
     if (tensor->context == target->context) return WEFT_OK;
     return wf_tensor_fail(tensor, wf_fail(WEFT_ERR_INVALID, "target belongs to another context"),
                           function);

@@ -22,10 +22,16 @@ weft_status wf_tensor_check(const weft_tensor *tensor, const char *function, con
     return wf_fail_unusable(function, argument, tensor->made, WF_KIND_TENSOR);
 }
 
+weft_status wf_tensor_refuse_write(const weft_tensor *tensor, const char *argument)
+{
+    return wf_fail(WEFT_ERR_INVALID, "%s is read-only%s", argument,
+                   tensor->overlaps ? ", because its strides make elements overlap" : "");
+}
+
 weft_status wf_tensor_check_writable(const weft_tensor *tensor, const char *function)
 {
     if (!tensor->is_read_only) return WEFT_OK;
-    return wf_tensor_fail(tensor, wf_fail(WEFT_ERR_INVALID, "the tensor is read-only"), function);
+    return wf_tensor_fail(tensor, wf_tensor_refuse_write(tensor, "the tensor"), function);
 }
 
 weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function)
@@ -123,14 +129,15 @@ void wf_tensor_free(weft_tensor *tensor)
 
 /* ---- creation ---- */
 
-static weft_status check_arguments(const weft_context *context, const weft_spec *spec,
-                                   const char *function)
+weft_status wf_tensor_check_spec(const weft_context *context, const weft_spec *spec,
+                                 const char *function)
 {
     char what[64];
 
     WF_TRY(wf_context_check(context, function));
     snprintf(what, sizeof what, "%s: spec", function);
-    return wf_require_kind(spec, WF_KIND_SPEC, what);
+    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
+    return wf_bind_check(function, spec, spec, context->world);
 }
 
 weft_status wf_tensor_begin(weft_context *context, const weft_spec *spec, const char *name,
@@ -234,7 +241,7 @@ weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                          "weft_tensor_create"));
     WF_TRY(check_creation(&wanted));
     if (out == NULL) return wf_fail_null("weft_tensor_create", "out");
-    WF_TRY(check_arguments(context, spec, "weft_tensor_create"));
+    WF_TRY(wf_tensor_check_spec(context, spec, "weft_tensor_create"));
     status = wf_tensor_make(context, spec, wanted.name, NULL, "weft_tensor_create", &tensor);
     if (wanted.agree)
         status = agree_on_tensor(context, spec, status, "weft_tensor_create", &tensor);
@@ -307,7 +314,7 @@ static weft_status check_shape(const struct wf_local *local, const int64_t *shap
     return WEFT_ERR_INVALID;
 }
 
-static weft_status set_memory(const weft_tensor *tensor, struct wf_local *local,
+static weft_status set_memory(weft_tensor *tensor, struct wf_local *local,
                               const weft_rank_memory *given)
 {
     if (given->shape != NULL) WF_TRY(check_shape(local, given->shape));
@@ -316,6 +323,8 @@ static weft_status set_memory(const weft_tensor *tensor, struct wf_local *local,
         WF_TRY(wf_strides_check("strides", tensor->spec, local->rank, given->strides,
                                 !tensor->is_read_only));
         memcpy(local->strides, given->strides, (size_t)local->shard.dims * sizeof *local->strides);
+        tensor->overlaps = tensor->overlaps || wf_local_overlaps(local);
+        tensor->is_read_only = tensor->is_read_only || tensor->overlaps;
     }
     WF_TRY(check_memory(tensor, local, given->memory));
     local->memory = given->memory;
@@ -339,14 +348,15 @@ static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *w
         if (options->ranks == NULL && is_other && local->shard.elements > 0)
             return wf_fail(WEFT_ERR_INVALID,
                            "ranks are simulated and memory is that of rank %d alone, but the shard "
-                           "of rank %d has %lld elements; weft_tensor_options.ranks takes the "
-                           "memory of every rank",
-                           wrapping->rank, local->rank, (long long)local->shard.elements);
+                           "of rank %d has %lld elements; %s",
+                           wrapping->rank, local->rank, (long long)local->shard.elements,
+                           wrapping->help);
         if (options->ranks != NULL)
             WF_TRY(set_memory(tensor, local, &options->ranks[local->rank]));
         else
             WF_TRY(set_memory(tensor, local, is_other ? &none : &one));
     }
+    WF_TRY(wf_locals_check_apart(tensor));
     tensor->given = options->ranks != NULL ? tensor->locals[0].memory : wrapping->memory;
     tensor->releases_each = options->ranks != NULL;
     tensor->release = options->release;
@@ -377,14 +387,17 @@ weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void 
                              const weft_tensor_options *options, weft_tensor **out)
 {
     weft_tensor_options wanted = {0};
-    const struct wf_wrapping wrapping = {.options = &wanted, .memory = memory};
+    const struct wf_wrapping wrapping = {
+        .options = &wanted,
+        .memory = memory,
+        .help = "weft_tensor_options.ranks takes the memory of every rank"};
     weft_tensor *tensor = NULL;
     weft_status status;
 
     WF_TRY(wf_fail_named(wf_options_read("weft_tensor_options", options, &wanted, sizeof wanted),
                          "weft_tensor_wrap"));
     if (out == NULL) return wf_fail_null("weft_tensor_wrap", "out");
-    WF_TRY(check_arguments(context, spec, "weft_tensor_wrap"));
+    WF_TRY(wf_tensor_check_spec(context, spec, "weft_tensor_wrap"));
     status = wf_tensor_wrap(context, spec, &wrapping, "weft_tensor_wrap", &tensor);
     if (wanted.agree) status = agree_on_tensor(context, spec, status, "weft_tensor_wrap", &tensor);
     if (status == WEFT_OK) *out = tensor;
@@ -423,6 +436,7 @@ weft_status wf_tensor_view(weft_tensor *base, const weft_spec *spec, wf_view_pla
         return status;
     }
     tensor->is_read_only = base->is_read_only;
+    tensor->overlaps = base->overlaps;
     tensor->base = weft_tensor_retain(base);
     tensor->base_vacated = base->vacated;
     wf_tensor_finish(tensor, out);

@@ -54,6 +54,7 @@ struct weft_tensor {
     weft_tensor *base; /* whose memory this view uses; NULL: not a view */
     bool is_dense;     /* all its shards here are */
     bool is_read_only;
+    bool overlaps;      /* two elements share memory, so that it is read-only */
     bool is_grouped;    /* it is a parameter of a weft_fsdp_group */
     bool releases_each; /* RELEASE is called for each rank's memory */
     _Atomic uint32_t references;
@@ -96,6 +97,10 @@ weft_status wf_tensor_check(const weft_tensor *tensor, const char *function,
                             const char *argument) WF_NODISCARD;
 /* Put the tensor's name, if it has one, before this thread's last failure text. */
 weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function);
+/* CONTEXT and SPEC, arguments of FUNCTION, can be used, and the ranks of the mesh are in the job.
+ */
+weft_status wf_tensor_check_spec(const weft_context *context, const weft_spec *spec,
+                                 const char *function) WF_NODISCARD;
 /* Make a tensor without memory.  wf_tensor_finish follows when its shards have their memory. */
 weft_status wf_tensor_begin(weft_context *context, const weft_spec *spec, const char *name,
                             weft_tensor **out) WF_NODISCARD;
@@ -113,6 +118,8 @@ static inline void wf_tensor_use(weft_tensor *tensor, weft_stream *stream)
         tensor->stream = stream;
 }
 
+/* WEFT_ERR_INVALID: TENSOR, which ARGUMENT describes, is read-only. */
+weft_status wf_tensor_refuse_write(const weft_tensor *tensor, const char *argument);
 /* WEFT_ERR_INVALID if TENSOR, which can be used, must not be written. */
 weft_status wf_tensor_check_writable(const weft_tensor *tensor, const char *function) WF_NODISCARD;
 
@@ -123,6 +130,7 @@ struct wf_wrapping {
     void *memory;
     int32_t rank;
     bool is_read_only;
+    const char *help; /* if the others have elements */
 };
 
 /* As weft_tensor_wrap, for FUNCTION; not collective. */
@@ -155,6 +163,11 @@ void wf_locals_place(weft_tensor *tensor, void *block);
 struct wf_local *wf_local_of(const weft_tensor *tensor, int32_t rank);
 /* True if LOCAL's elements with STRIDES are row-major without gaps. */
 bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides);
+/* True if steps along two dimensions of LOCAL meet in one element. */
+bool wf_local_overlaps(const struct wf_local *local);
+/* WEFT_ERR_INVALID if memory of two ranks overlaps, unless they are replicas.  Shards with gaps may
+ * interleave: of them, only equal addresses are found. */
+weft_status wf_locals_check_apart(const weft_tensor *tensor) WF_NODISCARD;
 /* Bytes of the shard without gaps. */
 uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local);
 

@@ -50,5 +50,11 @@ int main()
     CHECK(moved.reshape(1, &flat)->shard()->shape[0] == 6);
     CHECK(*moved.full_text() == "f32[2,3] R on 1\n[[1. 2. 3.]\n [4. 5. 6.]]\n");
     CHECK(drawn.move_into(weft::tensor()).code() == WEFT_ERR_INVALID);
+    weft_tensor *tensors[] = {wrapped.get(), drawn.get()};
+    weft_tensor *targets[] = {drawn.get(), moved.get()};
+    weft::work record;
+    CHECK(weft::move_into(1, tensors, targets, {}, &record) && record.wait());
+    CHECK(drawn.as<float>()[5] == values[5] && weft::move_into(1, tensors + 1, targets + 1));
+    CHECK(weft::move_into(0, tensors, targets).code() == WEFT_ERR_INVALID);
     return 0;
 }

@@ -82,13 +82,13 @@ typedef struct weft_dlpack_options {
     /* For export: the device type of the memory.  0: WEFT_DL_CPU, if the host may read the device's
      * memory; otherwise the caller states it, because weft knows no vendors. */
     int32_t device_type;
-    /* Work of the producer is on PRODUCER, and the consumer posts its work to CONSUMER: work that
-     * is posted to CONSUMER later begins after the work that is on PRODUCER now.  Equal streams,
-     * such as two that are NULL, are in order already. */
+    /* PRODUCER has the work that writes the memory, and the consumer will post its work to
+     * CONSUMER.  The call makes CONSUMER wait for the work that is on PRODUCER now.  Nothing is to
+     * be done if the two are equal, such as two that are NULL. */
     weft_stream *producer, *consumer;
     const char *name; /* for import: as in weft_tensor_options */
     /* With simulated ranks (context.h): the rank whose shard is shared.  For import, the shards of
-     * all other ranks must be empty, as with the placement O.  Otherwise it is ignored. */
+     * all other ranks must be empty, as with the placement O.  Real ranks ignore it. */
     int32_t rank;
 } weft_dlpack_options;
 
@@ -108,9 +108,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_dlpack_unversioned(
  * NULL.  After success the tensor owns MANAGED and calls its `deleter`, unless that is NULL, when
  * no tensor uses the memory any more; after a failure MANAGED is the caller's.  A tensor of
  * read-only memory refuses calls that write it. WEFT_ERR_VERSION: MANAGED has another major version
- * than 1.  WEFT_ERR_INVALID: the shape or the dtype is not that of the shard, the memory is on
- * another device, or a stride is invalid (weft_bind_options; strides of 0 are allowed if the memory
- * is read-only). */
+ * than 1.  WEFT_ERR_INVALID: the mesh has a rank that the job does not have, the shape or the
+ * dtype is not that of the shard, the memory is on another device, or a stride is invalid
+ * (weft_bind_options; strides of 0 are allowed if the memory is read-only). */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_dlpack(weft_context *context,
                                                             const weft_spec *spec,
                                                             weft_dl_versioned *managed,

@@ -27,10 +27,11 @@ typedef struct weft_random {
 
 /* These functions set every element of TENSOR, in the order of STREAM, and add 1 to the offset of
  * RANDOM.  Not collective, but replicas are equal only if all ranks make the same draws.  A tensor
- * with a partial placement is refused: its elements are not the tensor's.
+ * with a partial placement is refused, because its ranks hold contributions to the elements.
  * WEFT_ERR_INVALID: a parameter is not finite or out of range, or no number of the dtype is within
- * the limits; limits of uniform numbers, means and deviations of normal numbers and the number of a
- * dropout mask are out of range if they are beyond the largest number of the dtype.
+ * the limits.  LOW and HIGH of uniform numbers, MEAN and DEVIATION of normal numbers and
+ * 1 / (1 - PROBABILITY) of a dropout mask are also out of range if they are beyond the largest
+ * number of the dtype.
  * WEFT_ERR_UNSUPPORTED: the distribution is not defined on the dtype.  RANDOM keeps its offset if a
  * call fails. */
 
@@ -47,9 +48,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_normal(weft_tensor *tensor, weft
                                                        double mean, double deviation,
                                                        weft_stream *stream);
 /* The normal distribution within LOW <= x <= HIGH, by its quantiles: no element is drawn again.
- * DEVIATION is positive.  Floats.  If both limits are more than 37 deviations away from the mean,
- * on one side of it, every element is the nearer one.  Limits beyond the range of the dtype are
- * allowed; the elements stay within it. */
+ * DEVIATION is positive.  Floats.  If both limits are on one side of the mean, more than 37
+ * deviations away from it, every element is the limit that is nearer to the mean.  Limits beyond
+ * the range of the dtype are allowed; the elements stay within it. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_truncated_normal(weft_tensor *tensor,
                                                                  weft_random *random, double mean,
                                                                  double deviation, double low,
@@ -64,7 +65,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_dropout(weft_tensor *tensor, wef
 /* LOW <= x < HIGH: HIGH is exclusive, and may be one more than the largest number of the dtype.
  * Integers and bool, whose numbers are 0 and 1.  The numbers from 2^63 - 1 on, of i64 and u64,
  * cannot be drawn, because HIGH is an int64_t.  For dtypes of up to 32 bits, a number's probability
- * differs from the mean by at most 2^-32. */
+ * differs from 1 / (HIGH - LOW) by at most 2^-32. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_integers(weft_tensor *tensor, weft_random *random,
                                                          int64_t low, int64_t high,
                                                          weft_stream *stream);

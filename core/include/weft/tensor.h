@@ -18,11 +18,16 @@
  * a valid tensor and an invalid spec or second tensor, the error reaches the ranks of the mesh of
  * the valid one.
  *
+ * Moves, draws and fills are posted to a stream; NULL is the default stream.  Wait for it
+ * (weft_stream_wait) before the host reads or writes weft_tensor_memory.  Functions that copy to
+ * the host, compare or print wait themselves.
+ *
  * A context with simulated ranks (context.h) holds the shards of all ranks, and one weft_tensor has
- * them all.  "This rank's shard" is then: of weft_tensor_memory, weft_tensor_strides and
- * weft_tensor_shard, that of rank 0; of functions that set elements, the shards of all ranks; of
- * weft_tensor_to_host, weft_tensor_from_host and weft_tensor_print, the shards of all ranks one
- * after the other.
+ * them all.  Where a function is said to use this rank's shard, then
+ *  - weft_tensor_memory, weft_tensor_strides and weft_tensor_shard give the shard of rank 0;
+ *  - functions that set elements set the shards of all ranks;
+ *  - weft_tensor_to_host, weft_tensor_from_host and weft_tensor_print take the shards of all ranks,
+ *    one after the other.
  *
  * References are counted.  One thread at a time may use a tensor; tensors of one context follow the
  * rule of move.h. */
@@ -39,7 +44,8 @@ extern "C" {
 
 typedef struct weft_tensor weft_tensor;
 
-/* The memory of one rank: as the argument of weft_tensor_wrap, and the fields of its options. */
+/* The memory of one rank.  The fields mean what MEMORY of weft_tensor_wrap, and `strides` and
+ * `shape` of its options, mean for this rank. */
 typedef struct weft_rank_memory {
     void *memory;
     const int64_t *strides, *shape;
@@ -49,8 +55,10 @@ typedef struct weft_tensor_options {
     size_t struct_size;
     const char *name; /* in messages and records; copied; NULL: none */
     /* For weft_tensor_wrap: strides of this rank's shard in elements, one per dimension.  They must
-     * be positive; that of a dimension of size 1 is ignored.  If the tensor is written, its
-     * elements must not overlap: the caller ensures this.  NULL: row-major without gaps. */
+     * be positive; that of a dimension of size 1 is ignored.  A tensor is read-only, and refuses
+     * calls that write it, if steps along two of its dimensions lead to one element.  Overlap of
+     * another kind is not found: the caller ensures that the tensor is not written then.  NULL:
+     * row-major without gaps. */
     const int64_t *strides;
     /* For weft_tensor_wrap: called once with ARGUMENT and the memory, when no tensor uses the
      * memory any more.  With RANKS, it is called for the memory of each rank that this process
@@ -61,28 +69,31 @@ typedef struct weft_tensor_options {
      * shape of this rank's shard, the call is WEFT_ERR_INVALID.  NULL: it is not compared. */
     const int64_t *shape;
     /* The call is collective over the ranks of the mesh.  They compare their specs, and either all
-     * of them succeed or all get the same error, which names the rank. */
+     * of them succeed or all get the same error, which names the rank.  A rank whose context, spec
+     * or options are invalid reaches no other rank: the others wait until their time limit. */
     bool agree;
     /* For weft_tensor_wrap: the memory of every rank, weft_size entries.  MEMORY, STRIDES and SHAPE
-     * must be NULL then.  The entry of this rank is used or, with simulated ranks, all are.  NULL:
-     * with simulated ranks, MEMORY is that of rank 0, and all other shards must be empty. */
+     * must be NULL then.  The entry of this rank is used or, with simulated ranks, all are.  The
+     * memory of two simulated ranks must not overlap, unless they are replicas.  NULL: with
+     * simulated ranks, MEMORY is that of rank 0, and all other shards must be empty. */
     const weft_rank_memory *ranks;
 } weft_tensor_options;
 
 /* Create a tensor of layout SPEC in device memory, which is not set.  OPTIONS may be NULL.  *OUT
  * keeps a reference to SPEC.  The caller releases *OUT.  If CONTEXT is released first, it frees the
  * memory; the tensor then refuses every call, and must still be released.  WEFT_ERR_INVALID: an
- * option that only weft_tensor_wrap takes is set.  WEFT_ERR_NO_MEMORY: this rank, or with `agree`
- * some rank, has no memory for its shard.  WEFT_ERR_MISMATCH: with `agree`, ranks have different
- * specs. */
+ * option that only weft_tensor_wrap takes is set, or the mesh has a rank that the job does not
+ * have.  WEFT_ERR_NO_MEMORY: this rank, or with `agree` some rank, has no memory for its shard.
+ * WEFT_ERR_MISMATCH: with `agree`, ranks have different specs. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
                                                        const weft_tensor_options *options,
                                                        weft_tensor **out);
 
 /* Create a tensor of layout SPEC whose shard on this rank is MEMORY, which stays the caller's.
- * MEMORY may be NULL if the shard is empty.  WEFT_ERR_INVALID: MEMORY is not aligned to its
- * elements, it has another shape than the shard, it is of another device, it is host memory that
- * is not pinned and the backend needs device memory, or the device knows that it is too small.
+ * MEMORY may be NULL if the shard is empty.  WEFT_ERR_INVALID: the mesh has a rank that the job
+ * does not have; or MEMORY is not aligned to its elements, has another shape than the shard, is of
+ * another device, is host memory that is not pinned although the backend needs device memory, or is
+ * too small, if the device knows its size.
  * WEFT_ERR_MISMATCH: as weft_tensor_create.  `release` is not called by a call that fails. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec,
                                                      void *memory,
@@ -92,10 +103,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
 /* Add a reference and return TENSOR; NULL for NULL. */
 WEFT_API weft_tensor *weft_tensor_retain(const weft_tensor *tensor);
 /* Drop a reference and set *TENSOR to NULL.  With the last one, memory of weft_tensor_create and of
- * moves is freed in the order of the stream to which functions of tensors have posted work last
- * (weft_free_on).  The release waits for that stream if the tensor has gaps and was moved or set,
- * or if the device has drawn its elements.  All other work that uses the memory must be complete,
- * and with memory of weft_tensor_wrap all work.  Accepts NULL and a pointer to NULL. */
+ * moves is freed.  Work that functions of this header have posted may still use it: the memory is
+ * freed in the order of the last such stream (weft_free_on).  The release waits for that stream if
+ * the tensor has gaps and was moved or set, or if the device has drawn its elements.  Other work
+ * that uses the memory must be complete.  Before memory of weft_tensor_wrap is released, all work
+ * that uses it must be complete.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_tensor_release(weft_tensor **tensor);
 
 /* ---- properties; pointers are valid as long as the tensor; 0 or NULL for NULL ---- */
@@ -179,8 +191,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_reshape(weft_tensor *tensor, int
 
 /* Copy this rank's shard to HOST, or set it from HOST: BYTES bytes of host memory, in which the
  * shard is row-major without gaps.  The calls wait for the work on STREAM.  WEFT_ERR_INVALID: the
- * shard is larger than BYTES.  WEFT_ERR_NO_MEMORY: the shard has gaps, and there is no memory for
- * the copy without gaps that the first such call allocates. */
+ * shard is larger than BYTES or, for weft_tensor_from_host, smaller.  An empty shard reads nothing,
+ * whatever BYTES is.  WEFT_ERR_NO_MEMORY: the shard has gaps, and there is no memory for the copy
+ * without gaps that the first such call allocates. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_host(weft_tensor *tensor, void *host,
                                                         uint64_t bytes, weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host,

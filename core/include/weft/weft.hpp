@@ -1107,6 +1107,14 @@ public:
     }
 };
 
+/* Move COUNT tensors to TARGETS as one batch (tensor.h).  Collective. */
+inline status move_into(uint32_t count, weft_tensor *const *tensors, weft_tensor *const *targets,
+                        stream_ref stream = {}, work *record = nullptr)
+{
+    return weft_tensors_move_into(count, tensors, targets, stream.get(),
+                                  record != nullptr ? record->out() : nullptr);
+}
+
 /* ---- operators at work ----------------------------------------------------------- */
 
 namespace detail

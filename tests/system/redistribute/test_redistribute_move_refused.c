@@ -35,7 +35,7 @@ static weft_status refuse_arguments(void *unused)
                 "weft_context_plan: to is a weft_context; expected a weft_spec"));
     EXPECT(says(weft_move(context, from, a, longer, b, NULL, NULL), "weft_move: "));
     EXPECT(says(weft_move(context, from, a, wider, b, NULL, NULL),
-                "weft_move: the meshes of the plan have ranks up to 2"));
+                "weft_move: the meshes have ranks up to 2"));
     EXPECT(says(weft_move(context, from, NULL, to, b, NULL, NULL), "weft_move: source is NULL"));
     EXPECT(says(weft_move(context, from, b + 1, to, b, NULL, NULL), "must not overlap otherwise"));
     EXPECT(says(weft_move_batch(context, 0, items, NULL, NULL), "count is 0"));

@@ -71,6 +71,13 @@ static weft_status copy_to_and_from_host(void *unused)
     if (rank < 2)
         REFUSES(weft_tensor_to_host(tensor, out, 40, NULL),
                 "weft_tensor_to_host: host has 40 bytes");
+    if (rank < 2) { /* the whole array is not this rank's shard */
+        REFUSES(weft_tensor_from_host(tensor, out, sizeof out, NULL),
+                "weft_tensor_from_host: host has 96 bytes, but the shard of rank ");
+        HOLDS(strstr(weft_last_error(), "to distribute an array, set a tensor that one rank") !=
+              NULL);
+    }
+    WF_TRY(weft_tensor_from_host(somewhere, out, sizeof out, NULL)); /* one rank reads it */
     weft_tensor_release(&tensor);
     weft_tensor_release(&everywhere);
     weft_tensor_release(&somewhere);

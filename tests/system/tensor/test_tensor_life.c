@@ -79,6 +79,31 @@ static void count_release(void *argument, void *memory)
     if (argument == &released && memory != NULL) released++;
 }
 
+/* Strides that make elements of VALUES overlap allow reading only. */
+static weft_status wrap_overlapping(weft_context *context, float *values)
+{
+    static const int64_t windows[] = {1, 1}, interleaved[] = {5, 2};
+    weft_tensor_options options = {.struct_size = sizeof options, .strides = windows};
+    weft_tensor *tensor, *view;
+    float host[12];
+
+    WF_TRY(weft_tensor_wrap(context, rows, values, &options, &tensor));
+    WF_TRY(weft_tensor_to_host(tensor, host, sizeof host, NULL));
+    REFUSES(weft_tensor_fill(tensor, 1, NULL),
+            "the tensor is read-only, because its strides make elements overlap");
+    REFUSES(weft_tensor_move_into(tensor, tensor, NULL, NULL),
+            "target is read-only, because its strides make elements overlap");
+    WF_TRY(weft_tensor_transpose(tensor, 0, 1, &view));
+    REFUSES(weft_tensor_fill(view, 1, NULL), "because its strides make elements overlap");
+    weft_tensor_release(&view);
+    weft_tensor_release(&tensor);
+    options.strides = interleaved;
+    WF_TRY(weft_tensor_wrap(context, rows, values, &options, &tensor));
+    WF_TRY(weft_tensor_fill(tensor, 0, NULL));
+    weft_tensor_release(&tensor);
+    return WEFT_OK;
+}
+
 static weft_status wrap_memory(void *unused)
 {
     static const int64_t gaps[] = {7, 1}, negative[] = {-6, 1};
@@ -107,6 +132,7 @@ static weft_status wrap_memory(void *unused)
     REFUSES(weft_tensor_wrap(context, rows, values, &options, &tensor),
             "weft_tensor_wrap: tensor \"w\": strides: dimension 0 has 2 elements at stride -6");
     options.strides = NULL;
+    WF_TRY(wrap_overlapping(context, values));
     REFUSES(weft_tensor_wrap(context, rows, NULL, &options, &tensor), "memory is NULL");
     REFUSES(weft_tensor_wrap(context, rows, (char *)values + 1, &options, &tensor),
             "is not aligned to its elements of 4 bytes");
@@ -382,6 +408,10 @@ static weft_status refuse_draws(void *unused)
     WF_TRY(weft_spec_with(rows, "P", &other));
     WF_TRY(weft_tensor_create(context, other, NULL, &partial));
     weft_spec_release(&other);
+    FAILS(weft_tensor_normal(integers, &random, 0, 1, NULL), WEFT_ERR_UNSUPPORTED,
+          "the distribution is not defined on u8, but on floats and complex numbers");
+    FAILS(weft_tensor_integers(tensor, &random, 0, 9, NULL), WEFT_ERR_UNSUPPORTED,
+          "the distribution is not defined on f32, but on integers and bool");
     REFUSES(weft_tensor_uniform(tensor, NULL, 0, 1, NULL), "random is NULL");
     REFUSES(weft_tensor_uniform(tensor, &random, 1, 1, NULL), "expected low < high");
     REFUSES(weft_tensor_uniform(tensor, &random, -3e38, 3e38, NULL), "is beyond the range of f32");

@@ -152,4 +152,43 @@ START_TEST(a_tensor_is_transposed_in_its_memory)
 }
 END_TEST
 
-SUITE(tensor_overlap, overlapping_views_move_as_if_copied, a_tensor_is_transposed_in_its_memory)
+/* ---- memory of simulated ranks ---- */
+
+static weft_status wrap_all(weft_context *context, const char *layout, float *first, float *second)
+{
+    const weft_rank_memory ranks[] = {{first, NULL, NULL}, {second, NULL, NULL}};
+    weft_tensor_options options = {.struct_size = sizeof options, .name = "w", .ranks = ranks};
+    weft_spec *wanted = spec_of("2", layout);
+    weft_tensor *tensor = NULL;
+    weft_status status = weft_tensor_wrap(context, wanted, NULL, &options, &tensor);
+
+    if (status == WEFT_OK) status = weft_tensor_fill(tensor, 5, NULL);
+    weft_tensor_release(&tensor);
+    weft_spec_release(&wanted);
+    return status;
+}
+
+START_TEST(simulated_ranks_have_memory_of_their_own)
+{
+    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_context *context = NULL;
+    float values[8] = {0};
+
+    ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
+    ck_assert_int_eq(wrap_all(context, "f32[8] S(0)", values, values + 4), WEFT_OK);
+    check_refused(wrap_all(context, "f32[8] S(0)", values, values), WEFT_ERR_INVALID,
+                  "weft_tensor_wrap: tensor \"w\": the memory of rank 0, from ");
+    check_refused(wrap_all(context, "f32[8] S(0)", values, values + 3), WEFT_ERR_INVALID,
+                  " overlaps that of rank 1, from ");
+    ck_assert_int_eq(wrap_all(context, "f32[8] R", values, values), WEFT_OK); /* replicas */
+    check_refused(wrap_all(context, "f32[4] R", values, values + 1), WEFT_ERR_INVALID,
+                  "each rank needs memory of its own");
+    check_refused(wrap_all(context, "f32[8] P(sum)", values, values), WEFT_ERR_INVALID,
+                  "each rank needs memory of its own");
+    ck_assert_int_eq(wrap_all(context, "f32[8] O(1)", values, values), WEFT_OK);
+    weft_context_release(&context);
+}
+END_TEST
+
+SUITE(tensor_overlap, overlapping_views_move_as_if_copied, a_tensor_is_transposed_in_its_memory,
+      simulated_ranks_have_memory_of_their_own)

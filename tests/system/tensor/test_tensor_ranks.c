@@ -114,7 +114,7 @@ static weft_status call_everything(void *unused)
     WF_TRY(view_all(tensor));
     WF_TRY(share(context, tensor));
     WF_TRY(weft_tensor_to_host(tensor, host, sizeof host, NULL));
-    WF_TRY(weft_tensor_from_host(tensor, host, sizeof host, NULL));
+    WF_TRY(weft_tensor_from_host(tensor, host, 12 * sizeof *host, NULL));
     WF_TRY(weft_tensor_print(tensor, NULL, text, sizeof text, NULL));
     HOLDS(!is_outside || strstr(text, "is outside the mesh") != NULL);
     WF_TRY(weft_tensor_print_full(tensor, NULL, text, sizeof text, NULL));

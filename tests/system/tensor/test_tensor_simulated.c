@@ -177,6 +177,8 @@ START_TEST(any_shard_can_be_seen)
     check_refused(weft_tensor_local_of(tensor, -1, &local), WEFT_ERR_INVALID, "rank is -1");
     check_refused(weft_tensor_from_host(tensor, host, 44, NULL), WEFT_ERR_INVALID,
                   "host has 44 bytes, but the shards of all ranks have 48");
+    check_refused(weft_tensor_from_host(tensor, host, 52, NULL), WEFT_ERR_INVALID,
+                  "host has 52 bytes, but the shards of all ranks have 48; to distribute an array");
     OK(weft_tensor_print(tensor, NULL, text, sizeof text, NULL));
     ck_assert_str_eq(text, "i32[6,2] S(0) on 4, rank 0 holds [2,2] from [0,0]\n[[0 1]\n [2 3]]\n"
                            "i32[6,2] S(0) on 4, rank 1 holds [2,2] from [2,0]\n[[4 5]\n [6 7]]\n"
@@ -319,6 +321,7 @@ START_TEST(dlpack_shares_the_shard_of_a_rank)
 {
     weft_context *context = begin(2);
     weft_spec *rows = spec_of("2", "f32[4] S(0)"), *owned = spec_of("2", "f32[2] O(1)");
+    weft_spec *large = spec_of("3", "f32[2] O(1)");
     weft_dlpack_options options = {.struct_size = sizeof options, .rank = 1};
     weft_tensor *tensor = NULL, *shared = NULL;
     weft_dl_versioned *managed = NULL;
@@ -332,6 +335,12 @@ START_TEST(dlpack_shares_the_shard_of_a_rank)
                   WEFT_ERR_INVALID,
                   "the memory of rank 0 has the shape [2], but its shard has [0]");
     options.rank = 1;
+    check_refused(weft_tensor_from_dlpack(context, rows, managed, &options, &shared),
+                  WEFT_ERR_INVALID,
+                  "but the shard of rank 0 has 2 elements; import it in a layout in which one rank "
+                  "holds all, such as O(0), and move it");
+    check_refused(weft_tensor_from_dlpack(context, large, managed, &options, &shared),
+                  WEFT_ERR_INVALID, "weft_tensor_from_dlpack: the meshes have ranks up to 2");
     OK(weft_tensor_from_dlpack(context, owned, managed, &options, &shared));
     OK(weft_tensor_fill(shared, 6, NULL));
     ck_assert_float_eq(((float *)local_of(tensor, 1).memory)[1], 6);
@@ -343,6 +352,7 @@ START_TEST(dlpack_shares_the_shard_of_a_rank)
     weft_tensor_release(&tensor);
     weft_spec_release(&rows);
     weft_spec_release(&owned);
+    weft_spec_release(&large);
     weft_context_release(&context);
 }
 END_TEST
@@ -386,12 +396,18 @@ END_TEST
 START_TEST(a_mesh_must_fit_the_ranks)
 {
     weft_context *context = begin(2);
-    weft_spec *rows = spec_of("4", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
+    weft_spec *rows = spec_of("2", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
     weft_tensor *tensor = NULL, *moved = NULL;
+    float values[8] = {0};
 
     OK(weft_tensor_create(context, rows, NULL, &tensor));
     check_refused(weft_tensor_move(tensor, all, NULL, &moved), WEFT_ERR_INVALID,
                   "world has 2: simulate more (WEFT_SIMULATED_RANKS=4), or use a smaller mesh");
+    check_refused(
+        weft_tensor_create(context, all, NULL, &moved), WEFT_ERR_INVALID,
+        "weft_tensor_create: the meshes have ranks up to 3 and need 4 ranks; world has 2");
+    check_refused(weft_tensor_wrap(context, all, values, NULL, &moved), WEFT_ERR_INVALID,
+                  "weft_tensor_wrap: the meshes have ranks up to 3");
     weft_tensor_release(&tensor);
     weft_spec_release(&rows);
     weft_spec_release(&all);
