@@ -42,6 +42,24 @@ def test_arrays_that_do_not_fit_are_refused(alone):
         weft.redistribute(x, "1", "S(0)", "R", out=x, context=alone)
 
 
+def test_masked_arrays_are_refused(alone):
+    spec, tensor = weft.spec("f32[3] R", "1"), weft.Tensor(alone, weft.spec("f32[3] R", "1"))
+    for masked in (np.ma.masked_array(np.ones(3, np.float32), mask=[1, 0, 0]), np.ma.ones(3, np.float32)):
+        for call in (
+            lambda: weft.redistribute(masked, "1", "S(0)", "R", context=alone),
+            lambda: weft.redistribute(masked.data, "1", "S(0)", "R", out=masked, context=alone),
+            lambda: weft.Tensor.wrap(alone, spec, masked),
+            lambda: weft.Comm(alone).all_reduce(masked),
+            lambda: tensor.from_host(masked),
+            lambda: tensor.to_host(masked),
+        ):
+            with pytest.raises(ValueError, match=r"the array has a mask.*filled\(value\)"):
+                call()
+    filled = masked.filled(7)
+    assert np.array_equal(weft.redistribute(filled, "1", "S(0)", "R", context=alone), filled)
+    del tensor, call
+
+
 def test_out_is_the_array_or_has_memory_of_its_own(alone):
     memory = np.arange(16, dtype=np.float32)
     first = memory[:12]
