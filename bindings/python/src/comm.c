@@ -91,7 +91,7 @@ static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
     for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
         PyObject *rank = PySequence_GetItem(list, i);
 
-        if (rank != NULL) ranks[i] = (int32_t)PyLong_AsLong(rank);
+        if (rank != NULL) (void)PyArg_Parse(rank, "i:rank", &ranks[i]);
         Py_XDECREF(rank);
     }
     if (PyErr_Occurred()) {
