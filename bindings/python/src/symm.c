@@ -143,7 +143,7 @@ struct post {
     int peer;
     unsigned channel;
     uint32_t choice; /* an operation or a comparison */
-    double timeout;
+    int64_t timeout_ns;
     weft_stream *stream;
 };
 
@@ -221,7 +221,7 @@ static weft_status post_signal(const struct post *p)
 static weft_status post_wait(const struct post *p)
 {
     return weft_symm_wait_from(p->symm, p->peer, p->channel, (enum weft_compare)p->choice, p->value,
-                               (int64_t)(p->timeout * 1e9), p->stream);
+                               p->timeout_ns, p->stream);
 }
 
 static weft_status post_fence(const struct post *p)
@@ -307,8 +307,9 @@ static PyObject *symm_wait(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *on = Py_None;
     const char *compare = ">=";
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO&O&|sdO:wait", names, &post.peer, to_u32,
-                                     &post.channel, to_u64, &value, &compare, &post.timeout, &on) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO&O&|sO&O:wait", names, &post.peer, to_u32,
+                                     &post.channel, to_u64, &value, &compare, to_timeout,
+                                     &post.timeout_ns, &on) ||
         find_choice(compare, comparisons, 6, &post.choice) < 0)
         return NULL;
     post.value = value;

@@ -1,5 +1,7 @@
 """Numbers that are out of range are refused; none is taken modulo a power of 2."""
 
+import math
+
 import pytest
 
 import weft
@@ -67,3 +69,27 @@ def test_numbers_of_other_calls(alone):
     with pytest.raises(OverflowError):
         weft.style_layouts("row", "weight", weft.spec("f32[8,8] R", "tp=2"), 2**32)
     del comm
+
+
+def test_time_limits(alone):
+    comm = weft.Comm(alone)
+    with weft.Symm(comm, 64) as symm:
+        for call in (
+            lambda timeout: weft.Context(timeout=timeout),
+            lambda timeout: comm.split(0, timeout=timeout),
+            lambda timeout: comm.create([0], timeout=timeout),
+            lambda timeout: symm.wait(0, 0, 0, timeout=timeout),
+        ):
+            for timeout in (-3, -1e-9, math.nan):
+                with pytest.raises(ValueError, match=rf"timeout is {timeout}; expected a number of seconds, 0 for"):
+                    call(timeout)
+            for timeout in (0, 1e-10, 2.5, 1e300, math.inf):
+                call(timeout)
+    del call, symm, comm
+
+
+def test_waits_without_a_limit(alone):
+    stream = weft.Stream(alone)
+    for timeout in (-1, 1e300, math.inf):
+        weft.Work(alone, stream).wait(timeout)
+    del stream
