@@ -84,6 +84,15 @@ def test_shapes_and_placements_of_other_types(alone):
                 weft.redistribute(x, "1", *ends, shape, context=alone)
 
 
+def test_simulated_ranks_have_no_arrays(simulated):
+    x = np.ones(2, np.float32)
+    for _ in range(2):
+        with pytest.raises(weft.UnsupportedError, match="the 4 ranks .* are simulated.*Tensor.move.*weft run -n 4"):
+            weft.redistribute(x, "4", "S(0)", "R", context=simulated)
+    with pytest.raises(weft.UnsupportedError, match="are simulated in one process.*move tensors"):
+        weft.redistribute(x, "4", "S(0)", "R", (8,), context=simulated)
+
+
 def test_shards_with_other_numbers_of_dimensions_are_named(ranks):
     ranks(3, """
         import numpy as np, weft
