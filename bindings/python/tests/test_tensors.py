@@ -1,6 +1,7 @@
 """Tensors on simulated ranks and on ranks that are processes."""
 
 import gc
+import weakref
 
 import pytest
 
@@ -103,6 +104,19 @@ def test_numpy_reads_a_tensor_as_an_array(alone):
         np.asarray(weft.Tensor(alone, weft.spec("bf16[2] R", "1")))
     del tensor, array
     gc.collect()
+
+
+def test_an_array_with_its_own_tensor_is_freed_without_it(alone):
+    np = pytest.importorskip("numpy")
+
+    class Array(np.ndarray):
+        """It has attributes."""
+
+    array = np.zeros(3, np.float32).view(Array)
+    array.tensor = weft.Tensor.wrap(alone, weft.spec("f32[3] R", "1"), array)
+    freed = weakref.ref(array)
+    del array.tensor, array
+    assert freed() is None
 
 
 def test_memory_is_shared_on_its_own_device_only(alone):
