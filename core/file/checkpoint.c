@@ -282,14 +282,21 @@ weft_status weft_checkpoint_tensor_get(const weft_checkpoint *checkpoint, size_t
 static weft_status fail_find(const weft_checkpoint *checkpoint, const char *name)
 {
     const char **names = wf_alloc(checkpoint->tensor_count * sizeof *names);
+    const weft_checkpoint *files = checkpoint;
     int nearest = -1;
+    bool is_file;
 
     if (names == NULL) return wf_fail_memory(checkpoint->tensor_count * sizeof *names);
     for (size_t i = 0; i < checkpoint->tensor_count; i++)
         names[i] = checkpoint->tensors[i].name;
     nearest = wf_nearest(name, names, checkpoint->tensor_count);
-    wf_fail(WEFT_ERR_NOT_FOUND, "weft_checkpoint_find: %s has no tensor \"%s\"%s%s%s",
-            checkpoint->base == NULL ? checkpoint->inputs.path : "the checkpoint", name,
+    while (files->base != NULL)
+        files = files->base;
+    is_file = (files->format == WEFT_FILE_SAFETENSORS || files->format == WEFT_FILE_NPY) &&
+              files->inputs.count == 1;
+    wf_fail(WEFT_ERR_NOT_FOUND, "weft_checkpoint_find: %s%s%s%s has no tensor \"%s\"%s%s%s",
+            files != checkpoint ? "after its rules, " : "", files->inputs.path, is_file ? "/" : "",
+            is_file ? files->inputs.list[0]->name : "", name,
             nearest >= 0 ? "; did you mean \"" : "", nearest >= 0 ? names[nearest] : "",
             nearest >= 0 ? "\"?" : "");
     wf_free(names);

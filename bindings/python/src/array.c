@@ -5,33 +5,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the exchange table ---- */
+/* ---- types of arrays ---- */
 
-/* The table of TYPE, which lives as long as the process; NULL if it has none. */
+/* What is known of a type. */
+struct kind {
+    PyTypeObject *type;
+    const struct exchange *exchange; /* it lives as long as the process; NULL: there is none */
+    bool has_mask;                   /* as numpy.ma's */
+};
+
 static const struct exchange *find_exchange(PyTypeObject *type)
 {
-    static struct {
-        PyTypeObject *type;
-        const struct exchange *exchange;
-    } found[16];
-    static unsigned next;
+    PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
     const struct exchange *exchange = NULL;
-    PyObject *capsule;
 
-    for (unsigned i = 0; i < 16; i++)
-        if (found[i].type == type) return found[i].exchange;
-    capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
     if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
         exchange = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
     PyErr_Clear();
     Py_XDECREF(capsule);
     while (exchange != NULL && exchange->version.major != 1)
         exchange = exchange->previous;
-    Py_XDECREF((PyObject *)found[next].type);
-    found[next].type = (PyTypeObject *)Py_NewRef((PyObject *)type);
-    found[next++ % 16].exchange = exchange;
-    next %= 16;
     return exchange;
+}
+
+/* What is known of TYPE, until the next call. */
+static const struct kind *kind_of(PyTypeObject *type)
+{
+    static struct kind kinds[16];
+    static unsigned next;
+    struct kind kind, *place;
+    PyTypeObject *before;
+
+    for (unsigned i = 0; i < 16; i++)
+        if (kinds[i].type == type) return &kinds[i];
+    kind.type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+    kind.exchange = find_exchange(type);
+    kind.has_mask = PyObject_HasAttrString((PyObject *)type, "mask") &&
+                    PyObject_HasAttrString((PyObject *)type, "filled");
+    place = &kinds[next];
+    next = (next + 1) % 16;
+    before = place->type;
+    *place = kind;
+    Py_XDECREF((PyObject *)before);
+    return place;
+}
+
+int refuse_mask(PyObject *object)
+{
+    if (!kind_of(Py_TYPE(object))->has_mask) return 0;
+    PyErr_SetString(PyExc_ValueError, "the array has a mask, which weft does not move; give its "
+                                      "elements: filled(value), or data for the masked ones, too");
+    return -1;
 }
 
 /* ---- the parts of an array ---- */
@@ -401,7 +425,8 @@ int array_open(PyObject *object, struct array *out)
 
     memset(out, 0, offsetof(struct array, view));
     out->has_view = false;
-    out->exchange = find_exchange(Py_TYPE(object));
+    if (refuse_mask(object) < 0) return -1;
+    out->exchange = kind_of(Py_TYPE(object))->exchange;
     if (out->exchange != NULL) {
         result = open_exchange(object, out);
     } else if (try_buffer(object, out)) {
@@ -429,58 +454,4 @@ void array_close(struct array *array)
     array->managed = NULL;
     array->unversioned = NULL;
     array->has_view = false;
-}
-
-/* ---- new arrays ---- */
-
-static void raise_text(void *context, const char *kind, const char *text)
-{
-    (void)context;
-    PyErr_Format(PyExc_RuntimeError, "%s: %s", kind, text);
-}
-
-static PyObject *exchange_empty(const struct array *like, weft_dl_tensor *prototype)
-{
-    weft_dl_versioned *managed = NULL;
-    void *object = NULL;
-
-    prototype->device = like->device;
-    if (like->exchange->allocate(prototype, &managed, NULL, raise_text) != 0 ||
-        like->exchange->give(managed, &object) != 0) {
-        if (!PyErr_Occurred()) PyErr_NoMemory();
-        return NULL;
-    }
-    return object;
-}
-
-/* weft._arrays.empty(like, shape, dtype), for libraries without the exchange table. */
-static PyObject *python_empty(PyObject *like, int32_t dims, const int64_t *shape,
-                              enum weft_dtype dtype)
-{
-    PyObject *module = PyImport_ImportModule("weft._arrays"), *sizes = PyTuple_New(dims);
-    PyObject *object = NULL;
-
-    for (int32_t i = 0; sizes != NULL && i < dims; i++) {
-        PyObject *size = PyLong_FromLongLong(shape[i]);
-
-        if (size == NULL || PyTuple_SetItem(sizes, i, size) < 0) Py_CLEAR(sizes);
-    }
-    if (module != NULL && sizes != NULL)
-        object = PyObject_CallMethod(module, "empty", "OOs", like, sizes, weft_dtype_name(dtype));
-    Py_XDECREF(module);
-    Py_XDECREF(sizes);
-    return object;
-}
-
-PyObject *array_empty(PyObject *like, const struct array *opened, int32_t dims,
-                      const int64_t *shape, enum weft_dtype dtype, struct array *out)
-{
-    weft_dl_tensor prototype = {.ndim = dims, .shape = (int64_t *)shape};
-    PyObject *object;
-
-    if (check(weft_dtype_to_dlpack(dtype, &prototype.dtype)) < 0) return NULL;
-    object = opened->exchange != NULL ? exchange_empty(opened, &prototype)
-                                      : python_empty(like, dims, shape, dtype);
-    if (object != NULL && array_open(object, out) < 0) Py_CLEAR(object);
-    return object;
 }

@@ -38,6 +38,9 @@ struct array {
     bool has_view;
 };
 
+/* 0, or -1 with ValueError if OBJECT has a mask: its memory does not say which elements count. */
+int refuse_mask(PyObject *object);
+
 /* Read OBJECT.  The caller closes *OUT after success. */
 int array_open(PyObject *object, struct array *out);
 void array_close(struct array *array);

@@ -165,6 +165,11 @@ int32_t numbers_of(PyObject *sequence, int64_t *out);
  * The formats K and I take other integers modulo 2^64 or 2^32. */
 int to_u64(PyObject *object, void *out);
 int to_u32(PyObject *object, void *out);
+/* The same for a time limit in seconds, which becomes an int64_t of nanoseconds: 0 is the default,
+ * math.inf no limit.  ValueError: it is negative or not a number. */
+int to_timeout(PyObject *object, void *out);
+/* A time limit of a wait; less than 0 seconds and math.inf are no limit. */
+int64_t nanoseconds(double seconds);
 
 /* ---- context.c ---- */
 

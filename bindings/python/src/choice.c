@@ -138,9 +138,9 @@ static int open_question(PyObject *args, PyObject *kwargs, struct question *out)
     unsigned long long limit = 0;
 
     *out = (struct question){.options = {.struct_size = sizeof out->options}};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|OOOIO&zOOO", names, &name, &inputs, &attrs,
-                                     &outputs, &mesh, &flags, to_u64, &limit, &costs, &fixed_inputs,
-                                     &fixed_outputs, &wanted))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|OOOO&O&zOOO", names, &name, &inputs, &attrs,
+                                     &outputs, &mesh, to_u32, &flags, to_u64, &limit, &costs,
+                                     &fixed_inputs, &fixed_outputs, &wanted))
         return -1;
     if (opcall_open(name, inputs, binding.spec, attrs, outputs, mesh, &out->call) < 0) return -1;
     if (handles_open(fixed_inputs, binding.spec, true, "fixed_inputs", &out->fixed_inputs) < 0 ||

@@ -56,14 +56,12 @@ static PyObject *comm_split(PyObject *self, PyObject *args, PyObject *kwargs)
     static char *names[] = {"colour", "key", "name", "timeout", NULL};
     weft_subcomm_options options = {.struct_size = sizeof options};
     int colour, key = 0;
-    double timeout = 0;
     weft_comm *raw = NULL;
     weft_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|izd:split", names, &colour, &key,
-                                     &options.name, &timeout))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|izO&:split", names, &colour, &key,
+                                     &options.name, to_timeout, &options.timeout_ns))
         return NULL;
-    options.timeout_ns = (int64_t)(timeout * 1e9);
     WAIT_BEGIN
     status = weft_comm_split(self_of(self)->raw, colour, key, &options, &raw);
     WAIT_END
@@ -75,14 +73,13 @@ static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
     static char *names[] = {"ranks", "name", "timeout", NULL};
     weft_subcomm_options options = {.struct_size = sizeof options};
     PyObject *list;
-    double timeout = 0;
     weft_comm *raw = NULL;
     weft_status status;
     Py_ssize_t count;
     int32_t *ranks;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|zd:create", names, &list, &options.name,
-                                     &timeout))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|zO&:create", names, &list, &options.name,
+                                     to_timeout, &options.timeout_ns))
         return NULL;
     count = PySequence_Size(list);
     if (count < 0) return NULL;
@@ -91,14 +88,13 @@ static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
     for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
         PyObject *rank = PySequence_GetItem(list, i);
 
-        if (rank != NULL) ranks[i] = (int32_t)PyLong_AsLong(rank);
+        if (rank != NULL) (void)PyArg_Parse(rank, "i:rank", &ranks[i]);
         Py_XDECREF(rank);
     }
     if (PyErr_Occurred()) {
         PyMem_Free(ranks);
         return NULL;
     }
-    options.timeout_ns = (int64_t)(timeout * 1e9);
     WAIT_BEGIN
     status = weft_comm_create(self_of(self)->raw, (int32_t)count, ranks, &options, &raw);
     WAIT_END

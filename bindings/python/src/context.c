@@ -31,21 +31,19 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     int rank = 0, size = 0, device = -1, simulated = 0;
     int32_t chosen;
-    double timeout = 0;
     PyObject *function = Py_None;
     weft_context *raw = NULL;
     PyObject *self;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$iizzzidiO:Context", names, &options.backend,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$iizzziO&iO:Context", names, &options.backend,
                                      &rank, &size, &options.rendezvous, &options.token,
-                                     &options.plugin_path, &device, &timeout, &simulated,
-                                     &function))
+                                     &options.plugin_path, &device, to_timeout, &options.timeout_ns,
+                                     &simulated, &function))
         return NULL;
     if (refuse_second_library() < 0) return NULL;
     options.rank = rank;
     options.size = size;
     options.simulated_ranks = simulated;
-    options.timeout_ns = (int64_t)(timeout * 1e9);
     chosen = device;
     if (device >= 0) options.device = &chosen;
     if (join_job(&options, function, &raw) < 0) return NULL;
@@ -421,8 +419,9 @@ int context_type_add(PyObject *module)
         {Py_tp_doc, "Context(backend=None, *, rank=0, size=0, rendezvous=None, token=None, "
                     "plugin_path=None, device=-1, timeout=0, simulated_ranks=0, exchange=None)\n\n"
                     "This process's connection to its job.  Without rank and size they come from "
-                    "the launcher.  timeout is in seconds.  exchange is a function that "
-                    "gets the bytes of this rank and returns those of all ranks, joined."},
+                    "the launcher.  timeout is in seconds; 0: WEFT_TIMEOUT, math.inf: no limit.  "
+                    "exchange is a function that gets the bytes of this rank and returns those of "
+                    "all ranks, joined."},
         {Py_tp_new, context_new},
         {Py_tp_dealloc, context_dealloc},
         {Py_tp_repr, context_repr},

@@ -313,3 +313,25 @@ int to_u32(PyObject *object, void *out)
     *(unsigned *)out = (unsigned)number;
     return 1;
 }
+
+int64_t nanoseconds(double seconds)
+{
+    return seconds >= 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : WEFT_FOREVER;
+}
+
+int to_timeout(PyObject *object, void *out)
+{
+    double seconds = PyFloat_AsDouble(object);
+    int64_t ns = nanoseconds(seconds);
+
+    if (PyErr_Occurred()) return 0;
+    if (!(seconds >= 0)) {
+        PyErr_Format(PyExc_ValueError,
+                     "timeout is %S; expected a number of seconds, 0 for the default, or math.inf "
+                     "for no limit",
+                     object);
+        return 0;
+    }
+    *(int64_t *)out = ns == 0 && seconds > 0 ? 1 : ns;
+    return 1;
+}

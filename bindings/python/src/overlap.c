@@ -30,7 +30,7 @@ static PyObject *overlap_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     int messages = 0;
     PyObject *comm, *self;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OK|p:Overlap", names, &comm, &bytes,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO&|p:Overlap", names, &comm, to_u64, &bytes,
                                      &messages) ||
         !is_of(comm, binding.comm, "comm"))
         return NULL;
@@ -159,8 +159,8 @@ static PyObject *run_call(PyObject *self, PyObject *args, PyObject *kwargs, bool
     int chunks = 0;
 
     if (raw == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "OLO|iKO", names, &shard, &rows,
-                                     &run.kernel.function, &chunks, &flops, &on) ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "OLO|iO&O", names, &shard, &rows,
+                                     &run.kernel.function, &chunks, to_u64, &flops, &on) ||
         array_open(shard, &array) < 0)
         return NULL;
     call.rows = rows;
@@ -206,8 +206,8 @@ static PyObject *overlap_predict(PyObject *self, PyObject *args, PyObject *kwarg
     const char *text;
     int chunks = 0;
 
-    if (raw == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "LLs|iK:predict", names, &rows,
-                                                    &width, &text, &chunks, &flops))
+    if (raw == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "LLs|iO&:predict", names, &rows,
+                                                    &width, &text, &chunks, to_u64, &flops))
         return NULL;
     if (check(weft_dtype_parse(text, &dtype)) < 0) return NULL;
     call.rows = rows;

@@ -31,7 +31,8 @@ static int read_node(PyObject *item, weft_node *node, int32_t **inputs)
                                          "given and kept");
         return -1;
     }
-    if (!PyArg_ParseTuple(item, "IOiKKpp:node", &kind, &list, &comm, &time, &alloc, &given, &kept))
+    if (!PyArg_ParseTuple(item, "O&OiO&O&pp:node", to_u32, &kind, &list, &comm, to_u64, &time,
+                          to_u64, &alloc, &given, &kept))
         return -1;
     count = PySequence_Size(list);
     if (count < 0) return -1;
@@ -137,7 +138,7 @@ static PyObject *reorder(PyObject *module, PyObject *args)
     PyObject *list;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OIK:reorder", &list, &pass, &limit)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO&O&:reorder", &list, to_u32, &pass, to_u64, &limit)) return NULL;
     count = PySequence_Size(list);
     if (count < 0) return NULL;
     options.pass = pass;

@@ -180,7 +180,7 @@ int shard_type_add(PyObject *module)
         {"__dlpack__", KEYWORDS(shard_dlpack),
          "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)"},
         {"__dlpack_device__", shard_device, METH_NOARGS, "__dlpack_device__()"},
-        {0}};
+        ARRAY_METHOD{0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "A tensor as a kernel gets it: its rank's shard."},
                                   {Py_tp_dealloc, shard_dealloc},
                                   {Py_tp_getset, properties},

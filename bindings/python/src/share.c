@@ -170,6 +170,22 @@ PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
     return Py_BuildValue("(ii)", (int)device.type, (int)device.id);
 }
 
+/* ---- NumPy ---- */
+
+PyObject *share_array(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"dtype", "copy", NULL};
+    PyObject *dtype = Py_None, *copy = Py_None, *module, *result;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", names, &dtype, &copy))
+        return NULL;
+    module = PyImport_ImportModule("weft._arrays");
+    if (module == NULL) return NULL;
+    result = PyObject_CallMethod(module, "as_numpy", "OOO", self, dtype, copy);
+    Py_DECREF(module);
+    return result;
+}
+
 /* ---- __cuda_array_interface__ ---- */
 
 /* The type string of NumPy; it has none for the small floating-point types. */

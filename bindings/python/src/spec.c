@@ -269,13 +269,28 @@ static PyObject *spec_picture(PyObject *self, PyObject *unused)
     return picture_of("of_spec", "(O)", self);
 }
 
+/* 0, or -1 with ValueError if SELF has no dimension DIM. */
+static int check_dim(PyObject *self, int dim)
+{
+    int32_t dims = weft_spec_dims(raw_of(self));
+    PyObject *text;
+
+    if (dim >= 0 && dim < dims) return 0;
+    text = spec_str(self);
+    if (text != NULL)
+        PyErr_Format(PyExc_ValueError, "dim is %d, but %U has %d dimensions, from 0 on", dim, text,
+                     (int)dims);
+    Py_XDECREF(text);
+    return -1;
+}
+
 static PyObject *spec_runs(PyObject *self, PyObject *args)
 {
     PyObject *list;
     int rank, dim;
     weft_run run;
 
-    if (!PyArg_ParseTuple(args, "ii:runs", &rank, &dim)) return NULL;
+    if (!PyArg_ParseTuple(args, "ii:runs", &rank, &dim) || check_dim(self, dim) < 0) return NULL;
     list = PyList_New(0);
     for (int64_t at = 0; list != NULL && weft_spec_run(raw_of(self), rank, dim, at, &run);
          at += run.length) {
@@ -325,7 +340,8 @@ static PyObject *spec_overlaps(PyObject *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "iOii:overlaps", &rank, &other, &other_rank, &dim)) return NULL;
     second = spec_of(other, "other");
-    list = second != NULL ? PyList_New(0) : NULL;
+    if (second == NULL || check_dim(self, dim) < 0 || check_dim(other, dim) < 0) return NULL;
+    list = PyList_New(0);
     for (int64_t at = 0; list != NULL && weft_spec_overlap(raw_of(self), rank, second, other_rank,
                                                            dim, at, &overlap);
          at = overlap.start + overlap.length) {

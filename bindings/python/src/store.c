@@ -188,8 +188,7 @@ static PyObject *saving_wait(PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|d:wait", names, &timeout)) return NULL;
     WAIT_BEGIN
-    status =
-        weft_saving_wait(saving_of(self), timeout < 0 ? WEFT_FOREVER : (int64_t)(timeout * 1e9));
+    status = weft_saving_wait(saving_of(self), nanoseconds(timeout));
     WAIT_END
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;

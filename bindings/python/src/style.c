@@ -39,10 +39,7 @@ static int read_axis(PyObject *axis, const weft_mesh *mesh, int32_t *out)
 {
     const char *name;
 
-    if (PyLong_Check(axis)) {
-        *out = (int32_t)PyLong_AsLong(axis);
-        return PyErr_Occurred() ? -1 : 0;
-    }
+    if (PyLong_Check(axis)) return PyArg_Parse(axis, "i:axis", out) ? 0 : -1;
     name = PyUnicode_AsUTF8AndSize(axis, NULL);
     if (name == NULL) return -1;
     return check(weft_mesh_find_axis(mesh, name, out));

@@ -31,7 +31,8 @@ static PyObject *symm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *comm, *self;
     weft_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OK|I:Symm", names, &comm, &bytes, &channels) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO&|O&:Symm", names, &comm, to_u64, &bytes,
+                                     to_u32, &channels) ||
         !is_of(comm, binding.comm, "comm"))
         return NULL;
     self = allocate(type, 0);
@@ -105,10 +106,10 @@ static PyObject *symm_memory(PyObject *object, PyObject *args)
     if (raw == NULL || !PyArg_ParseTuple(args, "|O:memory", &key)) return NULL;
     data = weft_symm_local(raw);
     if (key != Py_None) {
-        long peer = PyLong_AsLong(key);
+        int peer;
 
-        if (PyErr_Occurred()) return NULL;
-        data = weft_symm_peer(raw, (int32_t)peer);
+        if (!PyArg_Parse(key, "i:memory", &peer)) return NULL;
+        data = weft_symm_peer(raw, peer);
         if (data == NULL) Py_RETURN_NONE;
     }
     bytes = (int64_t)weft_symm_bytes(raw);
@@ -142,7 +143,7 @@ struct post {
     int peer;
     unsigned channel;
     uint32_t choice; /* an operation or a comparison */
-    double timeout;
+    int64_t timeout_ns;
     weft_stream *stream;
 };
 
@@ -220,7 +221,7 @@ static weft_status post_signal(const struct post *p)
 static weft_status post_wait(const struct post *p)
 {
     return weft_symm_wait_from(p->symm, p->peer, p->channel, (enum weft_compare)p->choice, p->value,
-                               (int64_t)(p->timeout * 1e9), p->stream);
+                               p->timeout_ns, p->stream);
 }
 
 static weft_status post_fence(const struct post *p)
@@ -246,15 +247,16 @@ static PyObject *symm_put(PyObject *self, PyObject *args, PyObject *kwargs)
     struct post post = {0};
     const char *op = "set";
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi|KOsO:put", names, &source, &post.peer,
-                                     &offset, &signal, &op, &on) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi|O&OsO:put", names, &source, &post.peer,
+                                     to_u64, &offset, &signal, &op, &on) ||
         find_choice(op, signals, 2, &post.choice) < 0)
         return NULL;
     if (signal != Py_None && !PyTuple_Check(signal)) {
         PyErr_SetString(PyExc_TypeError, "signal must be None or a tuple (channel, value)");
         return NULL;
     }
-    if (signal != Py_None && !PyArg_ParseTuple(signal, "IK:signal", &post.channel, &value))
+    if (signal != Py_None &&
+        !PyArg_ParseTuple(signal, "O&O&:signal", to_u32, &post.channel, to_u64, &value))
         return NULL;
     post.offset = offset;
     post.value = value;
@@ -271,8 +273,8 @@ static PyObject *symm_get(PyObject *self, PyObject *args, PyObject *kwargs)
     unsigned long long offset = 0;
     struct post post = {0};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO|KO:get", names, &post.peer, &target, &offset,
-                                     &on))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO|O&O:get", names, &post.peer, &target, to_u64,
+                                     &offset, &on))
         return NULL;
     post.offset = offset;
     if (open_array(self, target, true, &post) < 0) return NULL;
@@ -289,8 +291,8 @@ static PyObject *symm_signal(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *on = Py_None;
     const char *op = "set";
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iIK|sO:signal", names, &post.peer,
-                                     &post.channel, &value, &op, &on) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO&O&|sO:signal", names, &post.peer, to_u32,
+                                     &post.channel, to_u64, &value, &op, &on) ||
         find_choice(op, signals, 2, &post.choice) < 0)
         return NULL;
     post.value = value;
@@ -305,8 +307,9 @@ static PyObject *symm_wait(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *on = Py_None;
     const char *compare = ">=";
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iIK|sdO:wait", names, &post.peer, &post.channel,
-                                     &value, &compare, &post.timeout, &on) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO&O&|sO&O:wait", names, &post.peer, to_u32,
+                                     &post.channel, to_u64, &value, &compare, to_timeout,
+                                     &post.timeout_ns, &on) ||
         find_choice(compare, comparisons, 6, &post.choice) < 0)
         return NULL;
     post.value = value;
@@ -325,8 +328,8 @@ static PyObject *symm_test(PyObject *self, PyObject *args, PyObject *kwargs)
     int peer;
 
     if (raw == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "iIK|s:test", names, &peer, &channel, &value,
-                                     &compare) ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "iO&O&|s:test", names, &peer, to_u32, &channel,
+                                     to_u64, &value, &compare) ||
         find_choice(compare, comparisons, 6, &choice) < 0)
         return NULL;
     status = weft_symm_test_from(raw, peer, channel, (enum weft_compare)choice, value);

@@ -361,7 +361,7 @@ static PyObject *tensor_from_host(PyObject *self, PyObject *source)
     weft_status status;
     Py_buffer view;
 
-    if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0) return NULL;
+    if (refuse_mask(source) < 0 || PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0) return NULL;
     WAIT_BEGIN
     status = weft_tensor_from_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
     WAIT_END
@@ -375,7 +375,8 @@ static PyObject *tensor_to_host(PyObject *self, PyObject *target)
     weft_status status;
     Py_buffer view;
 
-    if (PyObject_GetBuffer(target, &view, PyBUF_WRITABLE) < 0) return NULL;
+    if (refuse_mask(target) < 0 || PyObject_GetBuffer(target, &view, PyBUF_WRITABLE) < 0)
+        return NULL;
     WAIT_BEGIN
     status = weft_tensor_to_host(tensor_raw(self), view.buf, (uint64_t)view.len, NULL);
     WAIT_END

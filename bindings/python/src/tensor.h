@@ -49,12 +49,20 @@ PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *arg
 PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *tensor_cuda_array(PyObject *self, void *closure);
+/* __array__ of an object that has __dlpack__. */
+PyObject *share_array(PyObject *self, PyObject *args, PyObject *kwargs);
+
+#define ARRAY_METHOD                                                                               \
+    {"__array__", (PyCFunction)(void (*)(void))share_array, METH_VARARGS | METH_KEYWORDS,          \
+     "__array__(dtype=None, copy=None)\n\nThis rank's shard as a NumPy array, which shares host "  \
+     "memory."},
 
 #define SHARE_METHODS                                                                              \
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,       \
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nThis rank's "     \
      "shard as a DLPack capsule."},                                                                \
         {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,                                   \
-         "__dlpack_device__()\n\nDevice type and device."},
+         "__dlpack_device__()\n\nDevice type and device."},                                        \
+        ARRAY_METHOD
 
 #endif

@@ -42,6 +42,24 @@ def test_arrays_that_do_not_fit_are_refused(alone):
         weft.redistribute(x, "1", "S(0)", "R", out=x, context=alone)
 
 
+def test_masked_arrays_are_refused(alone):
+    spec, tensor = weft.spec("f32[3] R", "1"), weft.Tensor(alone, weft.spec("f32[3] R", "1"))
+    for masked in (np.ma.masked_array(np.ones(3, np.float32), mask=[1, 0, 0]), np.ma.ones(3, np.float32)):
+        for call in (
+            lambda: weft.redistribute(masked, "1", "S(0)", "R", context=alone),
+            lambda: weft.redistribute(masked.data, "1", "S(0)", "R", out=masked, context=alone),
+            lambda: weft.Tensor.wrap(alone, spec, masked),
+            lambda: weft.Comm(alone).all_reduce(masked),
+            lambda: tensor.from_host(masked),
+            lambda: tensor.to_host(masked),
+        ):
+            with pytest.raises(ValueError, match=r"the array has a mask.*filled\(value\)"):
+                call()
+    filled = masked.filled(7)
+    assert np.array_equal(weft.redistribute(filled, "1", "S(0)", "R", context=alone), filled)
+    del tensor, call
+
+
 def test_out_is_the_array_or_has_memory_of_its_own(alone):
     memory = np.arange(16, dtype=np.float32)
     first = memory[:12]
@@ -64,6 +82,15 @@ def test_shapes_and_placements_of_other_types(alone):
         for shape in (None, (3, 4)):
             with pytest.raises(TypeError, match="must be placements in one str"):
                 weft.redistribute(x, "1", *ends, shape, context=alone)
+
+
+def test_simulated_ranks_have_no_arrays(simulated):
+    x = np.ones(2, np.float32)
+    for _ in range(2):
+        with pytest.raises(weft.UnsupportedError, match="the 4 ranks .* are simulated.*Tensor.move.*weft run -n 4"):
+            weft.redistribute(x, "4", "S(0)", "R", context=simulated)
+    with pytest.raises(weft.UnsupportedError, match="are simulated in one process.*move tensors"):
+        weft.redistribute(x, "4", "S(0)", "R", (8,), context=simulated)
 
 
 def test_shards_with_other_numbers_of_dimensions_are_named(ranks):

@@ -73,6 +73,8 @@ assert np.array_equal(look(total), np.full(8, 48.0))
 wrapped = weft.Tensor.wrap(context, total.spec, Array(total, stream=number))
 wrapped.fill(5)
 assert np.array_equal(look(total), np.full(8, 5.0))
+with pytest.raises(TypeError, match=r"NumPy cannot use memory of the device .2, "):
+    np.asarray(total)
 capsule = total.__dlpack__(stream=number, max_version=(1, 1))
 del capsule, wrapped, x, y, out, total, stream, other, work, array, world
 context.close()

@@ -1,5 +1,7 @@
 """Checkpoints: written, read, loaded, saved, resharded and compared."""
 
+import re
+
 import pytest
 
 import weft
@@ -45,6 +47,20 @@ def test_what_was_written_is_read(model):
         checkpoint.read("a.weight", out=part)
     with pytest.raises(weft.NotFoundError, match="a.weight"):
         checkpoint.read("a.weigth")
+
+
+def test_a_tensor_that_is_missing_is_named_with_its_file(model, tmp_path, alone):
+    path, _ = model
+    weft.reshard(path, tmp_path / "folder")
+    rules = weft.Rules("x.weight = a.weight\n* = *\n")
+    for where in (path, tmp_path / "folder"):
+        text = re.escape(str(where)) + ' has no tensor "b.weigth"; did you mean "b.weight"'
+        with pytest.raises(weft.NotFoundError, match=f"weft_checkpoint_find: {text}"):
+            weft.load(where, "R", "1", ["b.weigth"], context=alone)
+        with pytest.raises(weft.NotFoundError, match=f"weft_checkpoint_find: {text}"):
+            weft.Checkpoint(where).checksum("b.weigth")
+        with pytest.raises(weft.NotFoundError, match=f"after its rules, {text}"):
+            weft.load(where, "R", "1", ["b.weigth"], rules=rules, context=alone)
 
 
 def test_a_writer_without_commit_leaves_nothing(tmp_path):

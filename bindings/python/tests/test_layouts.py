@@ -36,6 +36,18 @@ def test_specs_have_their_parts():
     assert eval(repr(spec)) == spec
 
 
+def test_dimensions_that_do_not_exist_are_refused():
+    matrix, vector = weft.spec("f32[8,6] S(0)", "2"), weft.spec("f32[8] S(0)", "2")
+    for dim in (2, -1):
+        with pytest.raises(ValueError, match=rf"dim is {dim}, but f32\[8,6\] S\(0\) has 2 dimensions"):
+            matrix.runs(0, dim)
+        with pytest.raises(ValueError, match=rf"dim is {dim}, but f32\[8,6\] S\(0\) has 2 dimensions"):
+            matrix.overlaps(0, matrix, 1, dim)
+    with pytest.raises(ValueError, match=r"dim is 1, but f32\[8\] S\(0\) has 1 dimensions"):
+        matrix.overlaps(0, vector, 0, 1)
+    assert matrix.runs(1, 1) == [(0, 6)] and matrix.runs(7, 0) == []
+
+
 def test_specs_follow_from_shards():
     spec = weft.Spec.from_shards(weft.mesh("3"), "f32", "S(0)", 2, [5, 4, 1, 4, 2, 4])
     assert str(spec) == "f32[8,4] G(0;5,1,2)"

@@ -1,6 +1,7 @@
 """Tensors on simulated ranks and on ranks that are processes."""
 
 import gc
+import weakref
 
 import pytest
 
@@ -81,6 +82,41 @@ def test_memory_is_shared_with_numpy(alone):
     assert (kept == 2).all()
     del kept
     gc.collect()
+
+
+def test_numpy_reads_a_tensor_as_an_array(alone):
+    np = pytest.importorskip("numpy")
+    tensor = weft.Tensor(alone, weft.spec("f32[2,3] R", "1"))
+    tensor.fill(3)
+    array = np.asarray(tensor)
+    assert array.dtype == np.float32 and array.shape == (2, 3) and (array == 3).all()
+    array[0, 0] = 5
+    assert np.from_dlpack(tensor)[0, 0] == 5
+    copied, wide = np.array(tensor), np.asarray(tensor, dtype=np.float64)
+    array[0, 0] = 6
+    assert copied[0, 0] == wide[0, 0] == 5 and wide.dtype == np.float64
+    assert np.array_equal(np.add(tensor, tensor), 2 * array)
+    with pytest.raises(ValueError, match="copy=False forbids it"):
+        tensor.__array__(np.float64, copy=False)
+    tensor.fill(1)
+    assert (array == 1).all()
+    with pytest.raises(TypeError, match="NumPy has no dtype for bf16"):
+        np.asarray(weft.Tensor(alone, weft.spec("bf16[2] R", "1")))
+    del tensor, array
+    gc.collect()
+
+
+def test_an_array_with_its_own_tensor_is_freed_without_it(alone):
+    np = pytest.importorskip("numpy")
+
+    class Array(np.ndarray):
+        """It has attributes."""
+
+    array = np.zeros(3, np.float32).view(Array)
+    array.tensor = weft.Tensor.wrap(alone, weft.spec("f32[3] R", "1"), array)
+    freed = weakref.ref(array)
+    del array.tensor, array
+    assert freed() is None
 
 
 def test_memory_is_shared_on_its_own_device_only(alone):

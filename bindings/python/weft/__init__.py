@@ -102,11 +102,23 @@ def _keep(context, key, value):
     return value
 
 
+def _refuse_simulated(context):
+    """An array is the memory of one rank; simulated ranks are moved together."""
+    try:
+        Comm(context).check()
+    except UnsupportedError as error:  # noqa: F405
+        raise UnsupportedError(  # noqa: F405
+            f"weft.redistribute moves the array of one rank, but the {context.size} ranks of this context are simulated "
+            "in one process; move a weft.Tensor, which has the shards of all ranks (Tensor.move), or start the ranks "
+            f"(weft run -n {context.size})") from error
+
+
 def _shapes_of_all(context, on, local):
     """Per rank of the mesh, the number of dimensions and the shape of its shard, padded to _DIMS.  Collective."""
     size = on.size
     pair = context._layouts.get(on)
     if pair is None:
+        _refuse_simulated(context)
         line = Mesh(f"{size}@{','.join(map(str, on.ranks))}")
         rows = Tensor(context, Spec(f"i64[{size},{1 + _DIMS}] S(0)", line), "shapes of shards")
         pair = context._layouts[on] = (rows, rows.full())

@@ -2,6 +2,9 @@
 
 import sys
 
+from ._weft import describe
+
+HOST = 1  # the device type of DLPack
 NUMPY_NAMES = {
     "bool": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32",
     "u32": "uint32", "i64": "int64", "u64": "uint64", "f16": "float16", "f32": "float32",
@@ -24,6 +27,26 @@ def share(like, tensor):
     """An array of the library of `like` with the memory of a tensor of weft; without a library, the tensor."""
     library = library_of(like)
     return library.from_dlpack(tensor) if hasattr(library, "from_dlpack") else tensor
+
+
+def as_numpy(shared, dtype, copy):
+    """A NumPy array with the memory of a tensor or a shard of weft; `dtype` and `copy` are those of __array__."""
+    import numpy
+
+    device = shared.__dlpack_device__()
+    if device[0] != HOST:
+        raise TypeError(
+            f"NumPy cannot use memory of the device {device} of DLPack; give the tensor to from_dlpack of a library "
+            "of that device, or copy it with to_host")
+    own, _ = describe(shared)
+    if own not in NUMPY_NAMES:
+        raise TypeError(f"NumPy has no dtype for {own}; to_host copies the bytes of a tensor")
+    array = numpy.from_dlpack(shared)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"elements of {array.dtype} are copied to become {dtype}; copy=False forbids it")
+        return array.astype(dtype)
+    return array.copy() if copy else array
 
 
 def empty(like, shape, dtype):

@@ -278,20 +278,23 @@ class ProcessGroup(Backend if IS_BACKEND else dist.ProcessGroup):
 
     # ---- exchanges ----
 
+    def _counts(self, tensor, splits, name):
+        """The elements of each rank's part of a tensor.  Without splits, the parts are equal."""
+        size, rows = self.size(), tensor.shape[0]
+        if not splits and rows % size:
+            raise ValueError(f"{name} has {rows} rows, which do not divide equally among {size} ranks; give the splits")
+        splits = splits or [rows // size] * size
+        if len(splits) != size or sum(splits) != rows:
+            raise ValueError(f"the splits of {name} are {list(splits)}; expected {size} numbers with the sum {rows}")
+        row = tensor.numel() // rows if rows else 0
+        return [count * row for count in splits]
+
     def alltoall_base(self, output, source, output_splits, input_splits, opts=None):
+        """Ranks that state splits and ranks that do not may meet, so that all call the form with counts."""
         data, target = written(output)
         given = source.contiguous()
-        if not output_splits and not input_splits:
-            self._run("all_to_all", given, data)
-        else:
-            row_in = given.numel() // given.shape[0] if given.shape[0] else 0
-            row_out = data.numel() // data.shape[0] if data.shape[0] else 0
-            sends = input_splits or [given.shape[0] // self.size()] * self.size()
-            receives = output_splits or [data.shape[0] // self.size()] * self.size()
-            self._run(
-                "all_to_all_v", given, data,
-                send_counts=[count * row_in for count in sends],
-                recv_counts=[count * row_out for count in receives])  # fmt: skip
+        sends, receives = self._counts(given, input_splits, "input"), self._counts(data, output_splits, "output")
+        self._run("all_to_all_v", given, data, send_counts=sends, recv_counts=receives)
         self._copy(target, data)
         return self._done([output], output.device)
 

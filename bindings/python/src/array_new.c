@@ -1,0 +1,54 @@
+/* array_new.c - new arrays of other libraries, see array.h. */
+#include "array.h"
+
+static void raise_text(void *context, const char *kind, const char *text)
+{
+    (void)context;
+    PyErr_Format(PyExc_RuntimeError, "%s: %s", kind, text);
+}
+
+static PyObject *exchange_empty(const struct array *like, weft_dl_tensor *prototype)
+{
+    weft_dl_versioned *managed = NULL;
+    void *object = NULL;
+
+    prototype->device = like->device;
+    if (like->exchange->allocate(prototype, &managed, NULL, raise_text) != 0 ||
+        like->exchange->give(managed, &object) != 0) {
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        return NULL;
+    }
+    return object;
+}
+
+/* weft._arrays.empty(like, shape, dtype), for libraries without the exchange table. */
+static PyObject *python_empty(PyObject *like, int32_t dims, const int64_t *shape,
+                              enum weft_dtype dtype)
+{
+    PyObject *module = PyImport_ImportModule("weft._arrays"), *sizes = PyTuple_New(dims);
+    PyObject *object = NULL;
+
+    for (int32_t i = 0; sizes != NULL && i < dims; i++) {
+        PyObject *size = PyLong_FromLongLong(shape[i]);
+
+        if (size == NULL || PyTuple_SetItem(sizes, i, size) < 0) Py_CLEAR(sizes);
+    }
+    if (module != NULL && sizes != NULL)
+        object = PyObject_CallMethod(module, "empty", "OOs", like, sizes, weft_dtype_name(dtype));
+    Py_XDECREF(module);
+    Py_XDECREF(sizes);
+    return object;
+}
+
+PyObject *array_empty(PyObject *like, const struct array *opened, int32_t dims,
+                      const int64_t *shape, enum weft_dtype dtype, struct array *out)
+{
+    weft_dl_tensor prototype = {.ndim = dims, .shape = (int64_t *)shape};
+    PyObject *object;
+
+    if (check(weft_dtype_to_dlpack(dtype, &prototype.dtype)) < 0) return NULL;
+    object = opened->exchange != NULL ? exchange_empty(opened, &prototype)
+                                      : python_empty(like, dims, shape, dtype);
+    if (object != NULL && array_open(object, out) < 0) Py_CLEAR(object);
+    return object;
+}
