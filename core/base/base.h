@@ -154,6 +154,16 @@ static inline int64_t wf_max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+/* The greatest common divisor of numbers that are not negative. */
+static inline int64_t wf_gcd(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 /* UINT64_MAX instead of a result that would wrap; UINT64_MAX means infinity. */
 static inline uint64_t wf_mul_capped(uint64_t a, uint64_t b)

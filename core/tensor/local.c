@@ -116,24 +116,13 @@ bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides)
     return true;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 bool wf_local_overlaps(const struct wf_local *local)
 {
     const int64_t *shape = local->shard.shape, *strides = local->strides;
 
     for (int32_t a = 0; a < local->shard.dims; a++)
         for (int32_t b = 0; b < a; b++) {
-            int64_t divisor = common_divisor(strides[a], strides[b]);
+            int64_t divisor = wf_gcd(strides[a], strides[b]);
 
             if (shape[a] > 1 && shape[b] > 1 && divisor > 0 && strides[b] / divisor < shape[a] &&
                 strides[a] / divisor < shape[b])

@@ -126,17 +126,6 @@ static weft_status reserve_sizes(struct reshape *r, int32_t axis, int32_t count)
     return WEFT_OK;
 }
 
-static int64_t gcd_of(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Use G(DIM; sizes) along AXIS, with each rank's share of the elements of OLD. */
 static weft_status try_sizes(struct reshape *r, int32_t axis, int32_t dim, const weft_spec *old)
 {
@@ -155,8 +144,8 @@ static weft_status try_sizes(struct reshape *r, int32_t axis, int32_t dim, const
         total += shard.elements;
     }
     for (int32_t i = 0; i < count && total > 0; i++)
-        r->sizes[axis][i] = r->sizes[axis][i] / (total / gcd_of(total, r->shape[dim])) *
-                            (r->shape[dim] / gcd_of(total, r->shape[dim]));
+        r->sizes[axis][i] = r->sizes[axis][i] / (total / wf_gcd(total, r->shape[dim])) *
+                            (r->shape[dim] / wf_gcd(total, r->shape[dim]));
     r->placements[axis] = (weft_placement){
         .kind = WEFT_PLACE_SIZES, .dim = dim, .sizes = r->sizes[axis], .size_count = count};
     return WEFT_OK;

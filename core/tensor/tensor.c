@@ -356,7 +356,7 @@ static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *w
         else
             WF_TRY(set_memory(tensor, local, is_other ? &none : &one));
     }
-    WF_TRY(wf_locals_check_apart(tensor));
+    if (options->ranks != NULL) WF_TRY(wf_locals_check_apart(tensor));
     tensor->given = options->ranks != NULL ? tensor->locals[0].memory : wrapping->memory;
     tensor->releases_each = options->ranks != NULL;
     tensor->release = options->release;

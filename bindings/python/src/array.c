@@ -7,10 +7,10 @@
 
 /* ---- types of arrays ---- */
 
-/* What is known of a type. */
+/* Properties of a type. */
 struct kind {
     PyTypeObject *type;
-    const struct exchange *exchange; /* it lives as long as the process; NULL: there is none */
+    const struct exchange *exchange; /* it lives as long as the process; NULL: TYPE has none */
     bool has_mask;                   /* as numpy.ma's */
 };
 
@@ -28,7 +28,7 @@ static const struct exchange *find_exchange(PyTypeObject *type)
     return exchange;
 }
 
-/* What is known of TYPE, until the next call. */
+/* The properties of TYPE.  They are valid until the next call. */
 static const struct kind *kind_of(PyTypeObject *type)
 {
     static struct kind kinds[16];

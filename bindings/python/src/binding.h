@@ -168,7 +168,7 @@ int to_u32(PyObject *object, void *out);
 /* The same for a time limit in seconds, which becomes an int64_t of nanoseconds: 0 is the default,
  * math.inf no limit.  ValueError: it is negative or not a number. */
 int to_timeout(PyObject *object, void *out);
-/* A time limit of a wait; less than 0 seconds and math.inf are no limit. */
+/* A time limit of a wait; with less than 0 seconds or math.inf it waits forever. */
 int64_t nanoseconds(double seconds);
 
 /* ---- context.c ---- */

@@ -2,16 +2,6 @@
  * tiles. */
 #include "file/file.h"
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 bool wf_cut_make(struct wf_cut *cut, uint32_t bits, int32_t dims, const int64_t *shape,
                  uint64_t most)
 {
@@ -24,7 +14,7 @@ bool wf_cut_make(struct wf_cut *cut, uint32_t bits, int32_t dims, const int64_t 
     cut->dim = dims - 1;
     for (; cut->dim > 0 && row * shape[cut->dim] <= most_bits; cut->dim--)
         row *= shape[cut->dim];
-    multiple = 8 / common_divisor(8, row); /* of rows that end with a byte */
+    multiple = 8 / wf_gcd(8, row); /* of rows that end with a byte */
     cut->length = most_bits / row / multiple * multiple;
     for (int32_t d = 0; d < cut->dim; d++)
         outer *= shape[d];

@@ -184,16 +184,6 @@ static weft_status join(struct evaluation *e, const struct wf_rule_term *term,
 
 /* ---- one tensor becomes several ---- */
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* The size of part I of COUNT parts of LENGTH indices. */
 static weft_status part_size(const struct wf_rule_term *term, size_t count, int64_t length,
                              size_t i, int64_t *out)
@@ -211,7 +201,7 @@ static weft_status part_size(const struct wf_rule_term *term, size_t count, int6
         if (term->numbers[n] < 0 || !wf_add_i64(sum, term->numbers[n], &sum))
             return wf_fail(WEFT_ERR_INVALID, "sizes of parts are 0 or more");
         else
-            shared = common_divisor(shared, term->numbers[n]);
+            shared = wf_gcd(shared, term->numbers[n]);
     *out = term->numbers[i];
     if (!term->ratio) {
         if (sum == length) return WEFT_OK;

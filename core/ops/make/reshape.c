@@ -17,16 +17,6 @@ struct side {
     struct wf_made_dim inner[WEFT_MAX_DIMS];           /* factors from the right, innermost first */
 };
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static void add_factor(struct wf_made_dim *dim, int factor)
 {
     if (dim->count < WEFT_MAX_DIMS) dim->factor[dim->count++] = factor;
@@ -88,7 +78,7 @@ static void match_block(struct wf_maker *m, struct side *x, int i, int i_end, st
             a--;
         } else if (y->left[b] == 1) {
             b--;
-        } else if ((common = common_divisor(x->left[a], y->left[b])) > 1) {
+        } else if ((common = wf_gcd(x->left[a], y->left[b])) > 1) {
             add_common(m, x, a, y, b, common, true);
         } else {
             break;
@@ -110,7 +100,7 @@ static void match_range(struct wf_maker *m, struct side *x, int i, int i_end, st
             i++;
         } else if (y->left[j] == 1) {
             j++;
-        } else if ((common = common_divisor(x->left[i], y->left[j])) > 1) {
+        } else if ((common = wf_gcd(x->left[i], y->left[j])) > 1) {
             add_common(m, x, i, y, j, common, false);
         } else {
             int a, b;
