@@ -16,6 +16,9 @@ pytest.importorskip("numpy")
 
 LIMIT = 100  # seconds: a wait that is not interrupted lasts longer than any load can delay an interrupt
 
+# Background jobs of a shell, and the programs that they start, ignore SIGINT.
+HEED_INTERRUPTS = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+
 
 def start(tmp_path, body, ranks=2):
     """Processes that run a program as ranks of one job; its lines are read from their output."""
@@ -23,6 +26,7 @@ def start(tmp_path, body, ranks=2):
     head = f"""
         import os, signal, sys, time
         import numpy as np, weft
+        {HEED_INTERRUPTS}
         rank = int(sys.argv[1])
         context = weft.init("gloo-cpu", rank=rank, size={ranks}, rendezvous=sys.argv[2], timeout={LIMIT})
         world = weft.Comm(context)
@@ -100,6 +104,7 @@ def test_an_interrupt_ends_init(tmp_path):
     """The other rank never joins.  The wait that is left behind does not keep the process."""
     body = f"""
         import os, signal, threading, time, weft
+        {HEED_INTERRUPTS}
         def interrupt():
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGINT)
