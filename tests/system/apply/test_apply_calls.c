@@ -54,6 +54,21 @@ static bool is_all(const weft_tensor *tensor, float value)
 
 /* ---- moves ---- */
 
+/* The inputs of mm, of which one must move. */
+static weft_status make_factors(weft_context *context, weft_tensor **inputs)
+{
+    WF_TRY(make(context, "tp=2", "f32[4,6] S(1)", 2, &inputs[0]));
+    return make(context, "tp=2", "f32[6,4] S(1)", 3, &inputs[1]);
+}
+
+static weft_status end_factors(weft_context *context, weft_tensor **inputs)
+{
+    weft_tensor_release(&inputs[0]);
+    weft_tensor_release(&inputs[1]);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
 static weft_status move_if_permitted(void *unused)
 {
     weft_op_call mm = call_of("mm", 2);
@@ -64,8 +79,7 @@ static weft_status move_if_permitted(void *unused)
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
-    WF_TRY(make(context, "tp=2", "f32[4,6] S(1)", 2, &inputs[0]));
-    WF_TRY(make(context, "tp=2", "f32[6,4] S(1)", 3, &inputs[1]));
+    WF_TRY(make_factors(context, inputs));
     FAILS(weft_op_apply(context, &mm, inputs, plain_kernel, NULL, NULL, &out), WEFT_ERR_MISMATCH,
           "weft_op_apply: operator mm");
     HOLDS(out == NULL);
@@ -82,10 +96,7 @@ static weft_status move_if_permitted(void *unused)
     REFUSES(weft_op_moves_set(context, (enum weft_op_moves)3, NULL), "moves is 3");
     REFUSES(weft_op_moves_set(NULL, WEFT_OP_MOVES_MADE, NULL), "context is NULL");
     weft_tensor_release(&out);
-    weft_tensor_release(&inputs[0]);
-    weft_tensor_release(&inputs[1]);
-    weft_context_release(&context);
-    return WEFT_OK;
+    return end_factors(context, inputs);
 }
 
 START_TEST(inputs_move_only_if_it_is_permitted)
@@ -108,18 +119,14 @@ static weft_status move_in_another_order(void *unused)
     softmax.attr_count = 1;
     WF_TRY(weft_init(NULL, &context));
     first = weft_rank(context) == 0;
-    WF_TRY(make(context, "tp=2", "f32[4,6] S(1)", 2, &inputs[0]));
-    WF_TRY(make(context, "tp=2", "f32[6,4] S(1)", 3, &inputs[1]));
+    WF_TRY(make_factors(context, inputs));
     WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
     FAILS(weft_op_apply(context, first ? &mm : &softmax, inputs, plain_kernel, NULL, NULL, &out),
           WEFT_ERR_MISMATCH,
           first ? "weft_op_apply: operator mm: rank " : "weft_op_apply: operator softmax: rank ");
     HOLDS(strstr(weft_last_error(), "different plans") != NULL);
     HOLDS(strstr(weft_last_error(), "move_into") == NULL);
-    weft_tensor_release(&inputs[0]);
-    weft_tensor_release(&inputs[1]);
-    weft_context_release(&context);
-    return WEFT_OK;
+    return end_factors(context, inputs);
 }
 
 START_TEST(moves_in_another_order_name_the_operators)

@@ -281,8 +281,7 @@ static weft_status refuse_words(void *unused)
         "weft_op_apply_phases: operator softmax: it has no attribute dimm; its attributes: dim",
         "weft_op_apply_phases: operator topk: it needs the attribute k, an integer from 0 to 8",
         "weft_op_apply_phases: operator cross_entropy: attribute reduction is \"average\"; "
-        "expected "
-        "none, sum or mean",
+        "expected none, sum or mean",
     };
     weft_tensor *inputs[2], *out = NULL;
     weft_context *context;
