@@ -65,8 +65,8 @@ void *take_outside(struct rank *self, uint64_t bytes)
 int main(int argc, char **argv)
 {
     /* The last groups leave memory of the arena allocated. */
-    static const struct symm_case *const groups[] = {freed_cases, window_cases, staging_cases,
-                                                     end_cases};
+    static const struct symm_case *const groups[] = {message_cases, freed_cases, window_cases,
+                                                     staging_cases, end_cases};
     struct rank self = {0};
 
     if (weft_init(NULL, &self.context) != WEFT_OK) {

@@ -22,7 +22,7 @@ double seconds(void);
 /* A barrier of all ranks.  Waits for its end. */
 void meet_all(struct rank *self);
 
-extern const struct symm_case window_cases[], staging_cases[],
-    freed_cases[]; /* each ends with a NULL name */
+extern const struct symm_case window_cases[], staging_cases[], freed_cases[],
+    message_cases[]; /* each ends with a NULL name */
 
 #endif
