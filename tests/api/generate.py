@@ -1,65 +1,17 @@
 #!/usr/bin/env python3
-"""Write the C table of all public functions that call_suite.c tests: generate.py api.c HEADERS...
+"""Write the C table of all public functions that call_suite.c tests: generate.py api.c DESCRIPTION.json
 
-Every WEFT_API declaration becomes one row with its pointer arguments and a call.  An argument whose
-type or value is not known here makes the generator fail, so that a new function must be added to
-the tables below."""
+Every function of the description (api/describe.py) becomes one row with its pointer arguments and a call.  An argument
+whose type or value is not known here makes the generator fail, so that a new function must be added to the tables
+below."""
 import contextlib
+import json
 import re
 import sys
 
-# Arguments that may be NULL, and where the header says so.  Streams may always be NULL.
-OPTIONAL = {
-    ("*", "options"): "OPTIONS may be NULL",
-    ("*", "length"): "unless LENGTH is NULL",
-    ("weft_last_error_vendor", "code"): "unless CODE is NULL",
-    ("weft_cost_table_open", "name"): "with NULL it is the table of WEFT_COSTS",
-    ("weft_fail", "format"): "if FORMAT is NULL it is weft_status_text",
-    ("weft_stream_wrap", "native"): "NULL is the vendor's default stream",
-    ("weft_threads_run", "argument"): "passed to the caller's function",
-    ("weft_comm_dump", "argument"): "passed to the caller's function",
-    ("weft_op_use_register", "argument"): "passed to the caller's function",
-    ("weft_log_to", "argument"): "passed to the caller's function",
-    ("weft_op_apply", "user"): "passed to the caller's function",
-    ("weft_op_apply_phases", "user"): "passed to the caller's function",
-    ("weft_op_moves_set", "before"): "BEFORE may be NULL",
-    ("weft_op_backward_create", "wanted"): "NULL: all gradients",
-    ("weft_op_backward_apply", "user"): "passed to the caller's function",
-    ("weft_cp_forward", "user"): "passed to the caller's function",
-    ("weft_cp_backward", "user"): "passed to the caller's function",
-    ("weft_overlap_gather", "user"): "passed to the caller's function",
-    ("weft_overlap_reduce_scatter", "user"): "passed to the caller's function",
-    ("weft_free", "pointer"): "accepts NULL",
-    ("weft_free_on", "pointer"): "accepts NULL",
-    ("weft_pointer_get", "pointer"): "memory that the backend does not know",
-    ("weft_stream_release", "context"): "NULL if that context was released before",
-    ("weft_backends_wanted", "origin"): "unless ORIGIN is NULL",
-    ("weft_mesh_flatten", "axes"): "NULL: all",
-    ("weft_mesh_flatten", "name"): "NAME may be NULL",
-    ("weft_mesh_concatenate", "within"): "WITHIN may be NULL",
-    ("weft_spec_segment", "strides"): "NULL: row-major without gaps",
-    ("weft_plan_print_json", "runner_up"): "may be NULL",
-    ("weft_redistribute", "work"): "unless WORK is NULL",
-    ("weft_redistribute_batch", "work"): "unless WORK is NULL",
-    ("weft_move", "work"): "unless WORK is NULL",
-    ("weft_move_batch", "work"): "as weft_move",
-    ("weft_tensor_move_into", "work"): "unless WORK is NULL",
-    ("weft_tensors_move_into", "work"): "as weft_tensor_move_into",
-    ("weft_checkpoint_read", "offset"): "OFFSET may be NULL",
-    ("weft_checkpoint_read", "sizes"): "SIZES may be NULL",
-    ("weft_checkpoint_write", "offset"): "as in weft_checkpoint_read",
-    ("weft_checkpoint_write", "sizes"): "as in weft_checkpoint_read",
-    ("weft_layout_parse", "mesh"): "MESH may be NULL",
-    ("weft_layout_open", "mesh"): "MESH may be NULL",
-    ("weft_styles_parse", "mesh"): "MESH may be NULL",
-    ("weft_rules_parse", "values"): "VALUES may be NULL",
-    ("weft_rules_open", "values"): "VALUES may be NULL",
-    ("weft_fsdp_prefetch_set", "targets"): "not read if COUNT is 0",
-    ("weft_action_print", "next"): "NEXT may be NULL",
-    ("weft_clip_grad_norm", "total"): "TOTAL may be NULL",
-}
-# The number of ranks, and callbacks, have no default.
-REQUIRED_OPTIONS = {"weft_rendezvous_open", "weft_pipeline_create", "weft_experts_create", "weft_overlap_create"}
+# Arguments that may be NULL under a condition of their contract, which holds in the calls below.
+NULL_HERE = {("weft_stream_release", "context"), ("weft_mesh_concatenate", "within"),
+             ("weft_fsdp_prefetch_set", "targets")}
 
 # The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {
@@ -279,46 +231,6 @@ def look(table, function, name):
     return table.get((function, name), table.get(("*", name)))
 
 
-def declarations(text):
-    """(result type, function, [(type, name)]) of every WEFT_API declaration."""
-    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    text = re.sub(r"^\s*#.*(?:\\\n.*)*", "", text, flags=re.M)
-    for match in re.finditer(r"\bWEFT_API\b(.*?);", text, flags=re.S):
-        line = " ".join(match[1].replace("WEFT_NODISCARD", " ").split())
-        line = re.sub(r"\s*WEFT_PRINTF\(.*?\)$", "", line)
-        parts = re.fullmatch(r"(.*?)(\w+)\((.*)\)", line)
-        if parts is None:
-            fail(f"cannot read the declaration `{line}`")
-        yield parts[1].strip(), parts[2], [argument(parts[2], one) for one in split(parts[3])]
-
-
-def split(text):
-    """Split at the commas that are not inside parentheses."""
-    depth, parts = 0, [""]
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts if part.strip() not in ("", "void")]
-
-
-def argument(function, text):
-    if text == "...":
-        return text, ""
-    pointer = re.fullmatch(r"(.*)\(\*(\w+)\)\((.*)\)", text)
-    if pointer:
-        kinds = ", ".join(re.sub(r"\b(\*?)[a-z]+$", r"\1", one) if " " in one and one[-1] != "*"
-                          else one for one in split(pointer[3]))
-        kinds = re.sub(r"\s+(?=,|$)", "", kinds)
-        return f"{pointer[1]}(*)({kinds})", pointer[2]
-    match = re.fullmatch(r"(.*?[\s*])(\w+)", text)
-    if match is None:
-        fail(f"cannot read the argument `{text}` of {function}")
-    return match[1].strip(), match[2]
-
-
 def number(function, kind, name):
     value = look(NUMBERS, function, name)
     if value is None and kind in ENUMS:
@@ -388,18 +300,15 @@ def returned(kind):
     return "RETURNS_NUMBER", "answer->number = (int64_t){call};"
 
 
-def is_optional(function, kind, name):
-    if name == "options" and function in REQUIRED_OPTIONS:
-        return False
-    return kind == "weft_stream *" or look(OPTIONAL, function, name) is not None
+def is_optional(function, argument):
+    return argument["nullable"] and ("null_if" not in argument or (function, argument["name"]) in NULL_HERE)
 
 
-def write(result, function, arguments):
+def write(function, description):
     fills, values, rows = [], [], []
-    for kind, name in arguments:
-        if kind == "...":
-            values.append("0")  # unused: the format takes no argument
-            continue
+    result = description["returns"]["type"]
+    for argument in description["arguments"]:
+        kind, name = argument["type"], argument["name"]
         if "*" not in kind:
             values.append(number(function, kind, name))
             continue
@@ -407,8 +316,10 @@ def write(result, function, arguments):
         role, expression, size, struct = pointer(function, result, kind, name, at)
         fills.append(f"    p[{at}] = (uintptr_t){expression};")
         values.append(f"({kind})p[{at}]")
-        flag = "true" if is_optional(function, kind, name) else "false"
+        flag = "true" if is_optional(function, argument) else "false"
         rows.append(f'{{"{name}", "{struct}", {role}, {flag}, {size}}}')
+    if description["variadic"]:
+        values.append("0")  # unused: the format takes no argument
     if len(rows) > 8:
         fail(f"{function} has {len(rows)} pointers, more than MAX_POINTERS")
     kind, pattern = returned(result)
@@ -423,21 +334,13 @@ def write(result, function, arguments):
 
 
 def main():
+    with open(sys.argv[2], encoding="utf-8") as file:
+        functions = json.load(file)["functions"]
     with open(sys.argv[1], "w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
-        generate(sys.argv[2:])
-
-
-def generate(headers):
-    print("/* Written by generate.py. */\n#include \"call_suite.h\"\n")
-    table = []
-    for path in headers:
-        with open(path, encoding="utf-8") as file:
-            for one in declarations(file.read()):
-                table.append(write(*one))
-    if not table:
-        fail("the headers declare no function")
-    print("\nconst struct function functions[] = {\n" + "\n".join(table) + "\n};")
-    print("const size_t function_count = sizeof functions / sizeof *functions;")
+        print("/* Written by generate.py. */\n#include \"call_suite.h\"\n")
+        table = [write(name, one) for name, one in functions.items()]
+        print("\nconst struct function functions[] = {\n" + "\n".join(table) + "\n};")
+        print("const size_t function_count = sizeof functions / sizeof *functions;")
 
 
 main()

@@ -98,7 +98,8 @@ typedef struct weft_op_run {
  * If only this rank fails, because KERNEL failed or there is no memory, the world communicator
  * fails: the next collective call of every rank returns the error with the operator's name.
  * After an error OUTPUTS is as before the call.  Tensors that are written in place, or given to the
- * form `NAME.out`, are as before too, unless KERNEL was called: then they are what KERNEL left. */
+ * form `NAME.out`, are as before too, unless KERNEL was called: then they are what KERNEL left.
+ * [INPUTS: call->input_count entries] [OUTPUTS: one per output] */
 WEFT_API WEFT_NODISCARD weft_status
 weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
               weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
@@ -112,7 +113,8 @@ weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *cons
  * that tensor with one more reference.
  * Errors as in weft_op_apply, which name the operator of the call that failed; WEFT_ERR_INVALID: a
  * tensor that a call reads is NULL, or its sizes or dtype are not those that BACKWARD was made for.
- * After an error INPUT_GRADIENTS is as before the call. */
+ * After an error INPUT_GRADIENTS is as before the call.  [FORWARD: one per input and output]
+ * [GRADIENTS: one per output] [INPUT_GRADIENTS: one per input] */
 WEFT_API WEFT_NODISCARD weft_status weft_op_backward_apply(
     weft_context *context, const weft_op_backward *backward, weft_tensor *const *forward,
     weft_tensor *const *gradients, weft_status (*kernel)(void *user, const weft_op_run *run),

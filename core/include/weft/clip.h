@@ -51,7 +51,7 @@ typedef struct weft_clip_options {
  * waits for them.  With WEFT_CLIP_ERROR, the call waits for STREAM.  If a device does the work, a
  * call with new sizes may free the list of earlier sizes (docs/training/clip.md), which waits for
  * the device.  Otherwise nothing waits.
- * TOTAL, device memory of one double, is set to the norm before clipping; it may be NULL.  On a
+ * TOTAL, device memory of one double, is set to the norm before clipping.  TOTAL may be NULL.  On a
  * rank outside all meshes it is 0, unless `stages` adds other norms.  OPTIONS may be NULL.
  * WEFT_ERR_INVALID: a tensor is not of floats, is partial, is listed twice, or belongs to another
  * context; max_norm is negative or not a number; p is not above 0. */

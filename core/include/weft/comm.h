@@ -201,7 +201,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_barrier(weft_comm *comm, weft_stream *s
  * rank i equals recv_counts[i] on rank j; in weft_gather_v and weft_scatter_v, COUNT on rank i
  * equals entry i of the root's counts.  Offsets may differ between ranks, be in any order and leave
  * gaps; blocks of RECV must not overlap.  In weft_all_gather_v rank i sends recv_counts[i]
- * elements; in weft_reduce_scatter_v it receives send_counts[i] elements. */
+ * elements; in weft_reduce_scatter_v it receives send_counts[i] elements.  [SEND_COUNTS,
+ * SEND_OFFSETS, RECV_COUNTS, RECV_OFFSETS: one per rank of COMM] */
 WEFT_API WEFT_NODISCARD weft_status weft_all_gather_v(weft_comm *comm, const void *send, void *recv,
                                                       const uint64_t *recv_counts,
                                                       const uint64_t *recv_offsets,
@@ -219,7 +220,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_all_to_all_v(weft_comm *comm, const voi
                                                       const uint64_t *recv_offsets,
                                                       enum weft_dtype dtype, weft_stream *stream);
 /* COUNT is the number of elements that this rank sends (gather) or receives (scatter).  The arrays
- * are used on the root only. */
+ * are used on the root only.  [RECV_COUNTS, RECV_OFFSETS: one per rank of COMM]  [SEND_COUNTS,
+ * SEND_OFFSETS: one per rank of COMM] */
 WEFT_API WEFT_NODISCARD weft_status weft_gather_v(weft_comm *comm, const void *send, uint64_t count,
                                                   void *recv, const uint64_t *recv_counts,
                                                   const uint64_t *recv_offsets,

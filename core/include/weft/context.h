@@ -121,8 +121,8 @@ WEFT_API void *weft_context_device(const weft_context *context);
  * Borrowed.  NULL for NULL.  [any thread] */
 WEFT_API const weft_cost_table *weft_context_costs(const weft_context *context);
 
-/* Open the cost table NAME: a built-in table (cost.h), or the file with that path.  If NAME is
- * NULL, open the table that WEFT_COSTS names, or "default" without WEFT_COSTS.  Needs no context.
+/* Open the cost table NAME: a built-in table (cost.h), or the file with that path.  NAME may be
+ * NULL: the table that WEFT_COSTS names, or "default" without WEFT_COSTS.  Needs no context.
  * The caller releases *OUT. WEFT_ERR_NOT_FOUND: NAME is neither a table nor a file.
  * WEFT_ERR_INVALID: the file is not a regular file.  WEFT_ERR_PARSE: the file is not a cost table.
  * [any thread] */

@@ -148,7 +148,8 @@ typedef struct weft_cp_problem {
 /* Find the problems of COORDINATE in step STEP.  Set *COUNT to the number of all problems.  Write
  * the first CAPACITY of them to PROBLEMS.  PROBLEMS may be NULL if CAPACITY is 0.  Every pair of a
  * query and a key that it sees is in exactly one problem.  With HEADS a query is an index of the
- * sequence.  WEFT_ERR_INVALID: COORDINATE or STEP is out of range.  [any thread] */
+ * sequence.  WEFT_ERR_INVALID: COORDINATE or STEP is out of range.  [any thread]  [PROBLEMS:
+ * CAPACITY entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_plan_problems(const weft_cp_plan *plan,
                                                           int32_t coordinate, int32_t step,
                                                           weft_cp_problem *problems,

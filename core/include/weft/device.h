@@ -36,9 +36,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_device_get(weft_context *context, weft_
 WEFT_API WEFT_NODISCARD weft_status weft_alloc(weft_context *context, uint64_t bytes,
                                                enum weft_memory_kind kind, void **out);
 
-/* Free POINTER, which weft_alloc or weft_alloc_on returned.  Accepts NULL.  All work that uses the
- * memory must be complete.  WEFT_ERR_INVALID: CONTEXT did not allocate POINTER, or the memory
- * contains symmetric memory (symm.h).  [any thread] */
+/* Free POINTER, which weft_alloc or weft_alloc_on returned.  POINTER may be NULL.  All work that
+ * uses the memory must be complete.  WEFT_ERR_INVALID: CONTEXT did not allocate POINTER, or the
+ * memory contains symmetric memory (symm.h).  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_free(weft_context *context, void *pointer);
 
 /* Allocate BYTES of device memory in the order of STREAM: work that is posted to STREAM after the
@@ -51,7 +51,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_alloc_on(weft_context *context, uint64_
 /* Free POINTER, which weft_alloc_on or weft_alloc returned, when the work that is on STREAM now is
  * complete.  Work on other streams that uses the memory must be complete, or STREAM waits for it.
  * The call itself waits only if the backend has no memory in stream order, or if weft_alloc
- * returned POINTER.  Accepts NULL.  Errors: as weft_free and weft_alloc_on.  [any thread] */
+ * returned POINTER.  POINTER may be NULL.  Errors: as weft_free and weft_alloc_on.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_free_on(weft_context *context, void *pointer,
                                                  weft_stream *stream);
 
@@ -69,7 +69,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_memory_get(weft_context *context, weft_
 
 /* Copy the properties of the memory at POINTER to *OUT, whose struct_size the caller sets.
  * weft_plugin.h declares the struct.  Memory that the backend does not know has kind
- * WEFT_MEMORY_HOST.  [any thread] */
+ * WEFT_MEMORY_HOST; POINTER may be NULL.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_pointer_get(weft_context *context, const void *pointer,
                                                      weft_pointer_info *out);
 
@@ -88,17 +88,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_memory_fill(weft_context *context, void
 WEFT_API WEFT_NODISCARD weft_status weft_stream_create(weft_context *context, weft_stream **out);
 
 /* Wait for the stream's work, destroy the stream and set *STREAM to NULL.  CONTEXT is the context
- * that created the stream, or NULL if that context was released before.  With another context the
- * call only logs a warning.  For a wrapped stream it frees the wrapper: it need not wait, and the
- * vendor's stream is not destroyed. */
+ * that created the stream.  CONTEXT may be NULL if that context was released before.  With another
+ * context the call only logs a warning.  For a wrapped stream it frees the wrapper: it need not
+ * wait, and the vendor's stream is not destroyed. */
 WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
 
 /* Make a weft stream of NATIVE, a stream of the vendor (cudaStream_t, hipStream_t), which stays the
- * caller's and must outlive *OUT.  NULL is the vendor's default stream.  The caller releases *OUT.
- * One vendor stream may be wrapped several times.  The work of all its wrappers runs in the order
- * of the vendor stream, and a wait for one wrapper waits for all of it.  A test or wait returns the
- * cause of a failed communicator only for work that was posted through the same wrapper.
- * WEFT_ERR_UNSUPPORTED: the backend has no vendor streams. */
+ * caller's and must outlive *OUT.  NATIVE may be NULL: the vendor's default stream.  The caller
+ * releases *OUT. One vendor stream may be wrapped several times.  The work of all its wrappers runs
+ * in the order of the vendor stream, and a wait for one wrapper waits for all of it.  A test or
+ * wait returns the cause of a failed communicator only for work that was posted through the same
+ * wrapper. WEFT_ERR_UNSUPPORTED: the backend has no vendor streams. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wrap(weft_context *context, void *native,
                                                      weft_stream **out);
 /* The vendor's stream of STREAM.  NULL if the backend has none. */

@@ -56,7 +56,7 @@ typedef struct weft_bind_options {
  * casts or reduces and another rank's device supports fewer casts or reductions, binding needs
  * more. It then refuses a smaller `scratch_bytes`, and the error has the size that is needed.
  * `scratch` of OPTIONS is ignored.  Not collective; nothing is created.  Errors: as weft_plan_bind,
- * except WEFT_ERR_MISMATCH. */
+ * except WEFT_ERR_MISMATCH.  OPTIONS may be NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
                                                       const weft_bind_options *options,
                                                       uint64_t *bytes);
@@ -128,7 +128,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const v
 /* As weft_redistribute, for a plan of weft_plan_create_batch.  SOURCES[i] and TARGETS[i] are this
  * rank's shards of tensor i.  A target must not overlap a source or target of another tensor; with
  * WEFT_CHECK=1 such an overlap is WEFT_ERR_INVALID, otherwise it is not detected.  Error texts name
- * the tensor. */
+ * the tensor.  WORK may be NULL; otherwise the caller releases *WORK.  [SOURCES, TARGETS: one per
+ * tensor of the plan] */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
                                                             const void *const *sources,
                                                             void *const *targets,
@@ -153,9 +154,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_measure_step(const weft_plan *plan
 
 /* Write PLAN as one JSON object without a final newline; BUFFER, CAPACITY and LENGTH as in
  * weft_plan_print.  The object has the tensor (shape, dtype, mesh, to_mesh, from, to), the cost
- * table, the steps with exact bytes, the sums, and RUNNER_UP (weft_plan_create_runner_up), which
- * may be NULL.  A batch has "tensors" instead of the tensor.  docs/cli.md lists the keys under
- * `weft plan`.  [any thread] */
+ * table, the steps with exact bytes, the sums, and RUNNER_UP (weft_plan_create_runner_up).
+ * RUNNER_UP may be NULL.  A batch has "tensors" instead of the tensor.  docs/cli.md lists the keys
+ * under `weft plan`.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_print_json(const weft_plan *plan,
                                                          const weft_plan *runner_up, char *buffer,
                                                          size_t capacity, size_t *length);
@@ -163,17 +164,19 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_print_json(const weft_plan *plan,
 /* Run PLAN for every rank of its meshes in the calling thread, on host memory.  SOURCES[i] is the
  * source shard of the rank at position i of the source's mesh, TARGETS[i] the target shard of the
  * rank at position i of the target's mesh.  Shards are row-major without gaps and do not overlap.
- * The result is deterministic.  [any thread] */
+ * The result is deterministic.  [any thread]  [SOURCES, TARGETS: one per rank of the mesh] */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate(const weft_plan *plan, const void *const *sources,
                                                   void *const *targets);
 
 /* The same for step INDEX only, from the shards of its `from` to the shards of its `to`.
- * WEFT_ERR_INVALID: PLAN has no such step, or the step moves several tensors of a batch. */
+ * WEFT_ERR_INVALID: PLAN has no such step, or the step moves several tensors of a batch.
+ * [SOURCES, TARGETS: one per rank of the mesh] */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, uint32_t index,
                                                        const void *const *sources,
                                                        void *const *targets);
 
-/* As weft_simulate, for a batch: SOURCES[t][i] and TARGETS[t][i] are the shards of tensor t. */
+/* As weft_simulate, for a batch: SOURCES[t][i] and TARGETS[t][i] are the shards of tensor t.
+ * [SOURCES, TARGETS: one per tensor of PLAN] */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_batch(const weft_plan *plan,
                                                         const void *const *const *sources,
                                                         void *const *const *targets);

@@ -61,7 +61,7 @@ WEFT_API void weft_experts_release(weft_experts **experts);
  * STREAM, for which the call waits.  In the steady state it allocates nothing.  The caller releases
  * *OUT. WEFT_ERR_INVALID: a rank has a negative count, or more than WEFT_EXPERTS_MAX_TOKENS tokens.
  * WEFT_ERR_NO_MEMORY: a rank has no memory.  Both are the same error on all ranks, which names the
- * rank, and the experts stay usable. */
+ * rank, and the experts stay usable.  [COUNTS: one per expert] */
 WEFT_API WEFT_NODISCARD weft_status weft_experts_route(weft_experts *experts, const int64_t *counts,
                                                        weft_stream *stream, weft_routing **out);
 /* Release *ROUTING and set it to NULL.  Work that was posted goes on.  Accepts NULL and a pointer

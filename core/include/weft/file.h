@@ -115,7 +115,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_metadata_get(const weft_chec
  * OFFSET to the end.  Elements keep their bits.  WEFT_ERR_INVALID: the box is not within the
  * tensor. WEFT_ERR_UNSUPPORTED: the box cuts through a byte of a dtype with 4 or 6 bits.
  * WEFT_ERR_SYSTEM: the file could not be read, or changed since it was opened.  If reading fails,
- * the contents of TARGET are undefined. */
+ * the contents of TARGET are undefined.  [OFFSET, SIZES: one per dimension] */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read(const weft_checkpoint *checkpoint,
                                                          size_t index, const int64_t *offset,
                                                          const int64_t *sizes, void *target);
@@ -185,7 +185,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_create(const char *path,
 /* Write the box of tensor INDEX (its number in the entries of weft_checkpoint_create) that begins
  * at OFFSET[dims] and has SIZES[dims] elements from SOURCE, row-major and without gaps.  OFFSET and
  * SIZES as in weft_checkpoint_read.  With WEFT_FILE_RANKS the elements go to the files of all ranks
- * that hold them.  Several threads may write at once, different boxes. */
+ * that hold them.  Several threads may write at once, different boxes.  [OFFSET, SIZES: one per
+ * dimension]  OFFSET and SIZES may be NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_write(weft_checkpoint_writer *writer,
                                                           size_t index, const int64_t *offset,
                                                           const int64_t *sizes, const void *source);
@@ -378,7 +379,7 @@ typedef struct weft_load_options {
  * WEFT_ERR_NOT_FOUND: FROM does not have a name, or no pattern of LAYOUT matches it.
  * WEFT_ERR_UNSUPPORTED: weft does not have the dtype of a tensor.  WEFT_ERR_MISMATCH: ranks load
  * different tensors or layouts.  WEFT_ERR_NO_MEMORY, WEFT_ERR_SYSTEM: as weft_tensor_create and
- * weft_checkpoint_read. */
+ * weft_checkpoint_read.  [OUT: one per tensor] */
 WEFT_API WEFT_NODISCARD weft_status weft_load(weft_context *context, const weft_checkpoint *from,
                                               const weft_layout *layout,
                                               const weft_load_options *options, weft_tensor **out);
@@ -414,7 +415,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_save(weft_context *context, const char 
  * memory and returns; threads of this rank write the copy.  The tensors may change or be released
  * at once.  The call itself returns errors of its arguments, of making the files and of the copy,
  * the same on all ranks; writing and the commit can fail later (weft_saving_wait).  The context may
- * be used meanwhile, by one thread as always.  The caller releases *OUT. */
+ * be used meanwhile, by one thread as always.  The caller releases *OUT.  OPTIONS may be NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_save_begin(weft_context *context, const char *path,
                                                     weft_tensor *const *tensors, size_t count,
                                                     const weft_save_options *options,

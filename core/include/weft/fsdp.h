@@ -169,7 +169,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard_to(weft_fsdp_group *group,
 
 /* In PHASE, weft_fsdp_unshard_end of GROUP begins to gather the COUNT groups TARGETS, in this
  * order.  TARGETS is copied; a group that is released is no longer in the list.  COUNT 0 ends it.
- */
+ * TARGETS may be NULL if COUNT is 0. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_prefetch_set(weft_fsdp_group *group,
                                                            enum weft_fsdp_phase phase,
                                                            uint32_t count,
@@ -215,7 +215,7 @@ enum weft_fsdp_reduce_flags {
  * fails.  The other ranks get WEFT_ERR_ABORTED with its text, from this call or a later one.
  * WEFT_ERR_UNSUPPORTED: the backend has no kernels to scale or add elements.  Kernels are needed
  * for `divide`, `sum_only`, accumulation, a tensor that is listed twice, and sums in another dtype
- * than f32 and bf16. */
+ * than f32 and bf16.  [GRADIENTS: one per parameter of GROUP] */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_begin(weft_fsdp_group *group,
                                                            weft_tensor *const *gradients,
                                                            uint32_t flags);

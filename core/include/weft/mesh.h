@@ -84,12 +84,12 @@ WEFT_API uint64_t weft_mesh_hash(const weft_mesh *mesh);
 /* ---- ranks and coordinates ---- */
 
 /* Write the coordinate of RANK to COORD, an array with one entry per axis of MESH.
- * WEFT_ERR_NOT_FOUND: RANK is not in MESH.  Takes constant time. */
+ * WEFT_ERR_NOT_FOUND: RANK is not in MESH.  Takes constant time.  [COORD: one per axis of MESH] */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank,
                                                        int32_t *coord);
 
 /* Set *RANK to the rank at COORD, an array with one entry per axis of MESH.  WEFT_ERR_INVALID: the
- * coordinate is outside the mesh. */
+ * coordinate is outside the mesh.  [COORD: one per axis of MESH] */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord,
                                                    int32_t *rank);
 
@@ -105,24 +105,25 @@ WEFT_API int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position);
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_slice(const weft_mesh *mesh, const char *axes,
                                                     int32_t rank, weft_mesh **out);
 
-/* Create a mesh of the same ranks in which the axes that AXES lists (NULL: all) are one axis.  The
- * last listed axis varies fastest.  The new axis replaces the first listed one.  NAME is the name
- * of the new axis.  It may be NULL: the new name is then the old names joined by "_", or the new
- * axis has no name if the axes of MESH have none.  The caller releases *OUT. */
+/* Create a mesh of the same ranks in which the axes that AXES lists are one axis.  The
+ * last listed axis varies fastest.  The new axis replaces the first listed one.  AXES may be
+ * NULL: all axes.  NAME is the name of the new axis.  NAME may be NULL: the new name is then the
+ * old names joined by "_", or the new axis has no name if the axes of MESH have none.  The caller
+ * releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes,
                                                       const char *name, weft_mesh **out);
 
 /* Create a mesh of the same ranks in which axis AXIS is replaced by COUNT axes.  The product of
  * SIZES must be the size of AXIS.  NAMES is required if the axes of MESH are named; otherwise it
- * must be NULL.  The caller releases *OUT. */
+ * must be NULL.  The caller releases *OUT.  [NAMES: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis,
                                                         int32_t count, const int32_t *sizes,
                                                         const char *const *names, weft_mesh **out);
 
 /* Create the mesh with the axes of FIRST followed by those of SECOND, two submeshes of WITHIN that
  * share exactly one rank: the slices "dp" and "tp" give the slice "dp,tp".  WITHIN is the mesh that
- * both were sliced from.  It may be NULL if the ranks of that mesh follow strides, as in every mesh
- * made without a rank list.  The caller releases *OUT. */
+ * both were sliced from.  WITHIN may be NULL if the ranks of that mesh follow strides, as in every
+ * mesh made without a rank list.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_concatenate(const weft_mesh *within,
                                                           const weft_mesh *first,
                                                           const weft_mesh *second, weft_mesh **out);

@@ -55,7 +55,8 @@ typedef struct weft_move_item {
  * travel together (weft_plan_create_batch).  Collective over the ranks of the meshes of all items;
  * all ranks pass the same specs in the same order.  Names may differ between ranks and calls.  A
  * target must not overlap memory of another item.  ITEMS and the names are read during the call
- * only.  Otherwise as weft_move. */
+ * only.  Otherwise as weft_move.  WORK may be NULL; otherwise the caller
+ * releases *WORK. */
 WEFT_API WEFT_NODISCARD weft_status weft_move_batch(weft_context *context, uint32_t count,
                                                     const weft_move_item *items,
                                                     weft_stream *stream, weft_work **work);

@@ -292,13 +292,14 @@ typedef struct weft_op_backward_info {
 } weft_op_backward_info;
 
 /* Find the calls that compute the gradients of CALL with regard to its inputs.  WANTED has an entry
- * per input, 0: its gradient is not wanted; NULL: all gradients.  The layout of the gradient of an
- * output is that of the output, R where it is partial.  The gradients of weft's operators are
- * formulas (docs/operators.md); those of another operator NAME are computed by the operator
- * NAME_bwd, whose inputs have the names of NAME's inputs and outputs, g for the gradient of the
- * first output or dY for that of output Y, and whose outputs are named dX for input X.
- * The caller releases *OUT.  Errors as in weft_op_propose; WEFT_ERR_UNSUPPORTED: the gradients of
- * the operator are not known, or it is a form in place, on lists or with given outputs. */
+ * per input, 0: its gradient is not wanted.  WANTED may be NULL: all gradients.  The layout of the
+ * gradient of an output is that of the output, R where it is partial.  The gradients of weft's
+ * operators are formulas (docs/operators.md); those of another operator NAME are computed by the
+ * operator NAME_bwd, whose inputs have the names of NAME's inputs and outputs, g for the gradient
+ * of the first output or dY for that of output Y, and whose outputs are named dX for input X. The
+ * caller releases *OUT.  Errors as in weft_op_propose; WEFT_ERR_UNSUPPORTED: the gradients of the
+ * operator are not known, or it is a form in place, on lists or with given outputs.  [WANTED:
+ * call->input_count entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_op_backward_create(const weft_op_call *call,
                                                             const unsigned char *wanted,
                                                             weft_op_backward **out);

@@ -151,7 +151,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char 
 /* Create one plan for COUNT tensors, at least 1, from FROM[i] to TO[i].  Shapes, dtypes and meshes
  * may differ between tensors.  Tensors for which latency would cost more than bytes share one
  * exchange, which is step 0; each of the others takes the steps of its own plan.  Otherwise as
- * weft_plan_create.  An error names the tensor.  The memory limit applies to the whole batch. */
+ * weft_plan_create.  An error names the tensor.  The memory limit applies to the whole batch.  The
+ * caller releases *OUT.  [FROM, TO: COUNT entries]  OPTIONS may be NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create_batch(uint32_t count,
                                                            const weft_spec *const *from,
                                                            const weft_spec *const *to,
@@ -180,7 +181,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_create(uint32_t capacity,
                                                            weft_plan_cache **out);
 
 /* As weft_plan_create, but return the cached plan if there is one, otherwise add the new one.  The
- * caller releases *OUT in both cases; it stays valid when the cache drops the plan. */
+ * caller releases *OUT in both cases; it stays valid when the cache drops the plan.  OPTIONS may
+ * be NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_find(weft_plan_cache *cache,
                                                          const weft_spec *from, const weft_spec *to,
                                                          const weft_plan_options *options,

@@ -75,7 +75,7 @@ typedef struct weft_placement {
 /* Create the spec of a tensor with DIMS dimensions (0 to 8) of SHAPE[i] >= 0 elements on MESH, with
  * one placement per axis.  The product of all sizes other than 0 and of the bytes per element must
  * be below 2^63. *OUT keeps a reference to MESH, and copies of the placements' sizes.  The caller
- * releases *OUT. */
+ * releases *OUT.  [PLACEMENTS: one per axis of MESH] */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype,
                                                      int32_t dims, const int64_t *shape,
                                                      const weft_placement *placements,
@@ -105,7 +105,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_with_dtype(const weft_spec *spec,
  * sizes.  Placements are "S(0),R", one for each of AXES axes, written to PLACEMENTS, an array of
  * AXES entries.  The caller frees the sizes of B and G in them with weft_placements_free.
  * WEFT_ERR_PARSE: TEXT is malformed; the error text gives the position in TEXT and the reason.
- * weft_spec_create checks whether placements fit a tensor and a mesh. */
+ * weft_spec_create checks whether placements fit a tensor and a mesh.  [SHAPE: WEFT_MAX_DIMS
+ * entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_shape_parse(const char *text, int32_t *dims,
                                                      int64_t *shape);
 WEFT_API WEFT_NODISCARD weft_status weft_placements_parse(const char *text, int32_t axes,
@@ -192,8 +193,9 @@ typedef struct weft_segment {
 
 /* Write the segment of RANK's shard that begins with element POSITION in row-major order of the
  * shard.  False if POSITION is past the last element.  STRIDES[dims] of the shard's memory are in
- * elements; NULL: row-major without gaps.
- *     for (int64_t at = 0; weft_spec_segment(spec, rank, NULL, at, &s); at += s.length) ... */
+ * elements.  STRIDES may be NULL: row-major without gaps.
+ *     for (int64_t at = 0; weft_spec_segment(spec, rank, NULL, at, &s); at += s.length) ...
+ * [STRIDES: one per dimension of SPEC] */
 WEFT_API bool weft_spec_segment(const weft_spec *spec, int32_t rank, const int64_t *strides,
                                 int64_t position, weft_segment *out);
 
@@ -203,7 +205,8 @@ WEFT_API bool weft_spec_segment(const weft_spec *spec, int32_t rank, const int64
  * dimension d of the shard of the rank at position i in row-major order of MESH.  SHAPE has room
  * for DIMS sizes.  SHARDS and SHAPE may be NULL if DIMS is 0.  WEFT_ERR_MISMATCH names two
  * ranks whose shards contradict each other, or a rank that is not an owner and whose shard is not
- * empty.  Linear in the number of ranks. */
+ * empty.  Linear in the number of ranks.  [PLACEMENTS: one per axis of MESH] [SHAPE: DIMS entries]
+ * [SHARDS: DIMS for each rank of MESH] */
 WEFT_API WEFT_NODISCARD weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
                                                            const weft_placement *placements,
                                                            const int64_t *shards, int64_t *shape);
@@ -214,7 +217,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_shape_from_shards(const weft_mesh *mesh
  * ranks. The other placements stay as they are; a G that the caller lists is never replaced by
  * another one. The caller releases *OUT.  WEFT_ERR_MISMATCH as in weft_shape_from_shards, or it
  * names a rank whose shard contradicts a listed G.  WEFT_ERR_INVALID: an outer axis leaves unequal
- * sizes, and an inner one needs G.  Linear in the number of ranks. */
+ * sizes, and an inner one needs G.  Linear in the number of ranks.  [PLACEMENTS: one per axis of
+ * MESH] [SHARDS: DIMS for each rank of MESH] */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_from_shards(const weft_mesh *mesh,
                                                           enum weft_dtype dtype, int32_t dims,
                                                           const weft_placement *placements,

@@ -34,7 +34,8 @@ WEFT_API const char *weft_last_error_vendor(int64_t *code);
 
 /* Set the calling thread's weft_last_error to the formatted text and return STATUS.  For functions
  * of the caller that weft calls, such as a rank's main function (weft_threads_run).  The text is
- * cut after 2047 bytes.  If FORMAT is NULL it is weft_status_text(STATUS).  [any thread] */
+ * cut after 2047 bytes.  FORMAT may be NULL: the text is then weft_status_text(STATUS).  [any
+ * thread] */
 WEFT_API weft_status weft_fail(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3);
 
 /* The version of the library, such as "0.2.0".  [any thread] */

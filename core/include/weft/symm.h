@@ -57,7 +57,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_create(weft_comm *comm, uint64_t b
  * WEFT_ERR_UNSUPPORTED: the backend cannot register memory at all, or not this memory.  Backends
  * that can register accept all device memory of weft_alloc, except nvshmem: there weft_alloc falls
  * back to plain device memory when the symmetric heap is full, and always does so when nvshmem is
- * the second plugin; such memory cannot be registered. */
+ * the second plugin; such memory cannot be registered.  The caller releases *OUT.  OPTIONS may be
+ * NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_register(weft_comm *comm, void *memory,
                                                        uint64_t bytes,
                                                        const weft_symm_options *options,

@@ -94,7 +94,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_create(weft_context *context, co
  * does not have; or MEMORY is not aligned to its elements, has another shape than the shard, is of
  * another device, is host memory that is not pinned although the backend needs device memory, or is
  * too small, if the device knows its size.
- * WEFT_ERR_MISMATCH: as weft_tensor_create.  `release` is not called by a call that fails. */
+ * WEFT_ERR_MISMATCH: as weft_tensor_create.  `release` is not called by a call that fails.  The
+ * caller releases *OUT.  OPTIONS may be NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec,
                                                      void *memory,
                                                      const weft_tensor_options *options,
@@ -139,7 +140,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_local_of(const weft_tensor *tens
 /* Create a tensor of layout SPEC and post the move of TENSOR to it.  The new tensor has the name of
  * TENSOR.  Collective: the ranks of both meshes agree over the rendezvous that all of them have
  * memory, which takes longer than weft_tensor_move_into.  Errors: as weft_move, and
- * WEFT_ERR_NO_MEMORY on all ranks if one rank has no memory. */
+ * WEFT_ERR_NO_MEMORY on all ranks if one rank has no memory.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const weft_spec *spec,
                                                      weft_stream *stream, weft_tensor **out);
 /* Post the move of TENSOR to TARGET.  Both have one shape and one context.  Collective.  Unless
@@ -152,7 +153,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const 
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target,
                                                           weft_stream *stream, weft_work **work);
 /* The same for COUNT tensors, at least 1, which travel as one batch (weft_move_batch).  A target
- * may overlap the tensor that is moved to it, and must not overlap any other tensor of the call. */
+ * may overlap the tensor that is moved to it, and must not overlap any other tensor of the call.
+ * WORK may be NULL; otherwise the caller releases *WORK.  [TENSORS, TARGETS: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(uint32_t count,
                                                            weft_tensor *const *tensors,
                                                            weft_tensor *const *targets,
@@ -162,7 +164,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(uint32_t count,
 
 /* Create a tensor of the same mesh that rank RANK of the job holds whole, and move TENSOR to it.
  * The other ranks hold nothing of it.  With WEFT_EVERY_RANK, every rank of the mesh holds a whole
- * replica.  Otherwise as weft_tensor_move.  WEFT_ERR_INVALID: RANK is not in the mesh. */
+ * replica.  Otherwise as weft_tensor_move.  WEFT_ERR_INVALID: RANK is not in the mesh.  The caller
+ * releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank,
                                                      weft_stream *stream, weft_tensor **out);
 
@@ -174,16 +177,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_
  * an S may have a G or a B.  WEFT_ERR_UNSUPPORTED: no placements describe the view; the error has
  * the layout to move TENSOR to before, with the predicted time and bytes of that move. */
 
-/* The LENGTH indices of dimension DIM from START on. */
+/* The LENGTH indices of dimension DIM from START on.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_narrow(weft_tensor *tensor, int32_t dim,
                                                        int64_t start, int64_t length,
                                                        weft_tensor **out);
-/* Dimensions A and B swapped. */
+/* Dimensions A and B swapped.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_transpose(weft_tensor *tensor, int32_t a, int32_t b,
                                                           weft_tensor **out);
 /* The same elements, in row-major order, with another SHAPE of DIMS dimensions.  WEFT_ERR_INVALID:
  * SHAPE has another number of elements.  WEFT_ERR_UNSUPPORTED also: this rank's shard has gaps that
- * the new shape cannot express. */
+ * the new shape cannot express.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_reshape(weft_tensor *tensor, int32_t dims,
                                                         const int64_t *shape, weft_tensor **out);
 

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""test_description.py API_FOLDER DESCRIPTION.json LIBWEFT - what the description of the public API says.
+
+It is compared with the library's symbols, and made from small headers with one mistake each."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+folder, description_path, library = map(pathlib.Path, sys.argv[1:4])
+sys.path.insert(0, str(folder))
+import describe  # noqa: E402
+import headers  # noqa: E402
+
+DESCRIPTION = json.loads(description_path.read_text(encoding="utf-8"))
+
+PREAMBLE = """/* small.h - a header of a test. */
+typedef struct weft_box weft_box;
+"""
+
+
+def described(text):
+    """The description of PREAMBLE and TEXT."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "small.h"
+        path.write_text(PREAMBLE + text, encoding="utf-8")
+        return describe.describe([path])
+
+
+def arguments(function):
+    return {argument["name"]: argument for argument in DESCRIPTION["functions"][function]["arguments"]}
+
+
+class TheWholeApi(unittest.TestCase):
+    def test_it_has_exactly_the_functions_that_the_library_exports(self):
+        lines = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True)
+        exported = {line.split()[-1].split("@")[0] for line in lines.stdout.splitlines() if line.split()[-2] in "TW"}
+        self.assertEqual(set(DESCRIPTION["functions"]), exported)
+
+    def test_every_handle_can_be_released(self):
+        # A borrowed communicator has a release too; these handles are only ever borrowed.
+        without = {name for name, handle in DESCRIPTION["handles"].items() if "release" not in handle}
+        self.assertEqual(without, set())
+
+    def test_every_function_has_a_contract(self):
+        self.assertEqual([name for name, one in DESCRIPTION["functions"].items() if not one["text"] and not one["section"]], [])
+
+    def test_every_type_of_an_argument_is_described(self):
+        known = set(DESCRIPTION["structs"]) | set(DESCRIPTION["handles"]) | set(DESCRIPTION["callbacks"])
+        for name, one in DESCRIPTION["functions"].items():
+            for argument in one["arguments"]:
+                words = argument["type"].replace("const", "").replace("*", "").split()
+                if words and words[-1].startswith("weft_") and words[0] != "enum" and "(" not in argument["type"]:
+                    self.assertIn(words[-1], known | {"weft_status"}, name)
+                elif words[:1] == ["enum"]:
+                    self.assertIn(words[1], DESCRIPTION["enums"], name)
+
+    def test_directions(self):
+        move = arguments("weft_tensor_move")
+        self.assertEqual((move["tensor"]["direction"], move["out"]["direction"], move["out"]["owned"]), ("in", "out", True))
+        self.assertEqual(arguments("weft_tensor_release")["tensor"]["direction"], "released")
+        self.assertEqual(arguments("weft_mesh_print")["buffer"]["kind"], "buffer")
+
+    def test_what_may_be_null(self):
+        create = arguments("weft_mesh_create")
+        self.assertFalse(create["sizes"]["nullable"])
+        self.assertTrue(create["options"]["nullable"])
+        self.assertTrue(arguments("weft_all_reduce")["stream"]["nullable"])
+        self.assertEqual(arguments("weft_mesh_print")["buffer"]["null_if"], "CAPACITY is 0")
+
+    def test_counts(self):
+        self.assertEqual(arguments("weft_mesh_create")["sizes"]["count"], {"argument": "axes"})
+        self.assertEqual(arguments("weft_mesh_rank")["coord"]["count"], {"function": "weft_mesh_axes", "of": "mesh"})
+        self.assertEqual(arguments("weft_shape_parse")["shape"]["count"], {"constant": "WEFT_MAX_DIMS"})
+
+    def test_borrowed_results(self):
+        self.assertFalse(arguments("weft_comm_along")["out"]["owned"])
+        self.assertFalse(DESCRIPTION["functions"]["weft_tensor_spec"]["returns"]["owned"])
+        self.assertTrue(DESCRIPTION["functions"]["weft_mesh_retain"]["returns"]["owned"])
+
+    def test_values_of_enums(self):
+        values = {value["name"]: value for value in DESCRIPTION["enums"]["weft_dtype"]["values"]}
+        self.assertEqual((values["WEFT_DTYPE_BF16"]["value"], values["WEFT_DTYPE_BF16"]["prints"]), (10, "bf16"))
+        self.assertEqual(values["WEFT_DTYPE_COUNT"]["value"], 17)
+
+    def test_threads(self):
+        self.assertTrue(DESCRIPTION["functions"]["weft_mesh_size"]["any_thread"])  # by its header
+        self.assertTrue(DESCRIPTION["functions"]["weft_comm_abort"]["any_thread"])  # by its contract
+        self.assertFalse(DESCRIPTION["functions"]["weft_barrier"]["any_thread"])
+
+
+class Mistakes(unittest.TestCase):
+    def problem(self, text):
+        made = described(text)
+        self.assertEqual(len(made.problems), 1, made.problems)
+        return made.problems[0]
+
+    def test_a_complete_contract(self):
+        made = described("/* Open BOXES. [BOXES: COUNT entries] The caller releases *OUT. */\n"
+                         "WEFT_API weft_status weft_box_open(size_t count, weft_box *const *boxes, weft_box **out);\n")
+        self.assertEqual(made.problems, [])
+
+    def test_a_count_is_missing(self):
+        self.assertIn("small.h:4: weft_box_sum: `const int64_t * values`: say how many entries it has: write `[VALUES: COUNT",
+                      self.problem("/* Add VALUES. */\nWEFT_API int64_t weft_box_sum(const int64_t *values);\n"))
+
+    def test_an_owner_is_missing(self):
+        self.assertIn("say who owns it: write `The caller releases *OUT.`",
+                      self.problem("/* Make one. */\nWEFT_API weft_status weft_box_create(weft_box **out);\n"))
+
+    def test_an_unknown_type(self):
+        self.assertIn("`weft_unknown` is not declared in a header",
+                      self.problem("/* Look at THING. */\nWEFT_API int32_t weft_box_look(weft_unknown *thing);\n"))
+
+    def test_a_declaration_that_is_not_read(self):
+        with self.assertRaisesRegex(headers.Unreadable, "small.h:3: cannot read `int variable"):
+            described("int variable;\n")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
