@@ -59,6 +59,21 @@ static void exit_when_interrupted(void)
         signal(SIGINT, on_interrupt);
 }
 
+static void on_file_limit(int number)
+{
+    (void)number;
+}
+
+/* A file that reaches the process's limit makes the write fail; the signal would end the tool.
+ * Programs that a command starts have the default again. */
+static void survive_file_limit(void)
+{
+    struct sigaction before;
+
+    if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+        signal(SIGXFSZ, on_file_limit);
+}
+
 /* As the library warns, unless WEFT_LOG asks for errors only. */
 static void warn_of_variables(const struct cli_command *command)
 {
@@ -86,6 +101,7 @@ int main(int argc, char **argv)
     const char *name;
 
     exit_when_interrupted();
+    survive_file_limit();
     if (argc > 2 && asks_for_help(argv[1])) { /* `weft help plan` is `weft plan --help` */
         memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
         argv[argc - 1] = help;

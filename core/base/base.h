@@ -107,6 +107,10 @@ void wf_log(int level, const char *format, ...) WF_PRINTF(2, 3);
 void wf_log_set_level(int level);
 int wf_log_level(void);
 
+/* False if BYTES on standard error would exceed the size that the process's files may have: then
+ * SIGXFSZ would end the process.  A signal handler may call it. */
+bool wf_stderr_fits(size_t bytes);
+
 /* Prefix for the lines of the calling thread, such as "rank 3"; NULL for none.  Copied. */
 void wf_log_set_prefix(const char *prefix);
 

@@ -1,11 +1,15 @@
 /* log.c - one line per event, to standard error or to the program's sink. */
 #include "base.h"
 
+#include "common/plug_limits.h"
 #include "weft/log.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 _Static_assert((int)WEFT_LOG_ERROR == (int)WF_LOG_ERROR && (int)WEFT_LOG_DEBUG == (int)WF_LOG_DEBUG,
                "the levels have the same numbers");
@@ -63,6 +67,17 @@ void wf_log_set_prefix(const char *prefix)
              prefix != NULL ? ": " : "");
 }
 
+bool wf_stderr_fits(size_t bytes)
+{
+    struct stat file;
+    off_t end;
+
+    if (fstat(STDERR_FILENO, &file) != 0 || !S_ISREG(file.st_mode)) return true;
+    end = lseek(STDERR_FILENO, 0, SEEK_CUR); /* beyond the size, if the file was cut */
+    if (end < file.st_size) end = file.st_size;
+    return (uint64_t)end + bytes <= plug_file_limit();
+}
+
 /* Pass TEXT to the sink; false without a sink. */
 static bool give_to_sink(int level, const char *text)
 {
@@ -92,6 +107,7 @@ void wf_log(int level, const char *format, ...)
     vsnprintf(text + used, sizeof text - (size_t)used, format, args);
     va_end(args);
     if (give_to_sink(level, text)) return;
+    if (!wf_stderr_fits(strlen("weft: warning: \n") + strlen(text))) return;
     /* one call, so that lines of different threads do not mix */
     fprintf(stderr, "weft: %s%s: %s\n", thread_prefix, level_names[level], text + used);
 }

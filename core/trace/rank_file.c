@@ -1,10 +1,11 @@
 /* rank_file.c - files that each rank writes for itself. */
 #include "rank_file.h"
 
+#include "common/plug_limits.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 bool wf_rank_file_name(const char *pattern, int32_t rank, char *out, size_t bytes)
@@ -22,19 +23,11 @@ const char *wf_rank_file_refusal(int error)
     return error == ELOOP ? "it is a symbolic link" : strerror(error);
 }
 
-bool wf_rank_file_fits(uint64_t length)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-           length <= limit.rlim_cur;
-}
-
 int wf_rank_file_write(int file, uint64_t length, const void *bytes, size_t count)
 {
     const char *at = bytes;
 
-    if (!wf_rank_file_fits(length + count)) return EFBIG;
+    if (length + count > plug_file_limit()) return EFBIG;
     while (count > 0) {
         ssize_t written = write(file, at, count);
 

@@ -10,10 +10,8 @@ bool wf_rank_file_name(const char *pattern, int32_t rank, char *out, size_t byte
 /* Why a file that others may have made was not opened with O_NOFOLLOW: the text of ERROR. */
 const char *wf_rank_file_refusal(int error);
 
-/* True if the process may write files of LENGTH bytes.  Otherwise SIGXFSZ would end it. */
-bool wf_rank_file_fits(uint64_t length);
-/* Write COUNT bytes to FILE, which has LENGTH bytes.  Returns 0, or the errno: EFBIG if the file
- * would not fit.  A signal handler may call it. */
+/* Write COUNT bytes to FILE, which has LENGTH bytes.  Returns 0, or the errno: EFBIG if the
+ * process may not write so long files.  A signal handler may call it. */
 int wf_rank_file_write(int file, uint64_t length, const void *bytes, size_t count);
 
 #endif

@@ -6,6 +6,7 @@
 #include "trace.h"
 
 #include "base/fork.h"
+#include "common/plug_limits.h"
 #include "weft/status.h"
 
 #include <errno.h>
@@ -96,7 +97,7 @@ static weft_status create_file(struct wf_trace *trace, int folder, const char *n
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", trace->path, name,
                        strerror(errno));
     error = wf_folder_own(trace->file) ? 0 : errno;
-    if (error == 0 && !wf_rank_file_fits(trace->bytes)) error = EFBIG;
+    if (error == 0 && trace->bytes > plug_file_limit()) error = EFBIG;
     if (error == 0) error = posix_fallocate(trace->file, 0, (off_t)trace->bytes);
     if (error != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot have %zu bytes: %s", trace->path, name,

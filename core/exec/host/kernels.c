@@ -34,27 +34,31 @@ static weft_status fill(void *device, uint32_t dtype, uint64_t count, const void
 
 enum { CAST_BLOCK = 2048, CAST_ELEMENT = 8 }; /* elements, and bytes of the largest one */
 
-/* Cast in blocks on the stack, because the device's memory is out of the host's reach. */
+/* Cast in blocks, because the device's memory is out of the host's reach. */
 static weft_status cast_staged(const weft_context *context, uint32_t from, uint32_t to,
                                uint64_t count, const char *source, char *target, void *stream)
 {
     const weft_device_table *table = context->plugin->device;
-    size_t in = wf_dtype_bytes(from), out = wf_dtype_bytes(to);
-    _Alignas(16) char given[CAST_BLOCK * CAST_ELEMENT], made[CAST_BLOCK * CAST_ELEMENT];
+    size_t in = wf_dtype_bytes(from), out = wf_dtype_bytes(to), block = CAST_BLOCK * CAST_ELEMENT;
+    char *given = wf_alloc(2 * block), *made;
+    weft_status status = WEFT_OK, waited;
 
-    for (uint64_t at = 0; at < count; at += CAST_BLOCK) {
+    if (given == NULL) return wf_fail_memory(2 * block);
+    made = given + block;
+    for (uint64_t at = 0; status == WEFT_OK && at < count; at += CAST_BLOCK) {
         uint64_t some = count - at < CAST_BLOCK ? count - at : CAST_BLOCK;
-        weft_status status, waited;
 
         status = table->copy(context->device, given, source + at * in, some * in, stream);
         waited = wf_host_wait(context, stream); /* the stream writes GIVEN, also after an error */
-        if (status != WEFT_OK || waited != WEFT_OK) return status != WEFT_OK ? status : waited;
+        if (status == WEFT_OK) status = waited;
+        if (status != WEFT_OK) break;
         wf_elements_cast(from, to, given, made, (size_t)some);
         status = table->copy(context->device, target + at * out, made, some * out, stream);
         waited = wf_host_wait(context, stream);
-        if (status != WEFT_OK || waited != WEFT_OK) return status != WEFT_OK ? status : waited;
+        if (status == WEFT_OK) status = waited;
     }
-    return WEFT_OK;
+    wf_free(given);
+    return status;
 }
 
 weft_status wf_host_cast(void *device, uint32_t from, uint32_t to, uint64_t count,

@@ -1,8 +1,9 @@
 /* at.c - see at.h. */
 #include "file/io/at.h"
 
+#include "common/plug_limits.h"
+
 #include <errno.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 int64_t wf_read_at(int fd, void *target, size_t bytes, uint64_t offset)
@@ -22,10 +23,7 @@ int64_t wf_read_at(int fd, void *target, size_t bytes, uint64_t offset)
 
 bool wf_may_have_size(uint64_t bytes)
 {
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
-    if (bytes <= limit.rlim_cur) return true;
+    if (bytes <= plug_file_limit()) return true;
     errno = EFBIG;
     return false;
 }

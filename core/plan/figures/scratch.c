@@ -11,19 +11,18 @@
 
 /* ---- one rank ---- */
 
-/* One rank's part of a step. */
 enum { TABLE_RANKS = 64 };
-
-/* Shards of the source and of the target, of a mesh with few ranks. */
+/* Shards of the source's or of the target's mesh, with few ranks. */
 struct table {
-    uint64_t known[2]; /* bit per rank */
-    struct wf_shard shards[2][TABLE_RANKS];
+    uint64_t known; /* bit per rank */
+    struct wf_shard *shards;
 };
 
+/* One rank's part of a step. */
 struct part {
     const struct wf_step *step;
-    struct table *table;
-    bool is_cast[2]; /* outgoing, incoming messages change the dtype as they are packed */
+    struct table *tables; /* of the source and of the target */
+    bool is_cast[2];      /* outgoing, incoming messages change the dtype as they are packed */
     bool gathers, scatters;
     uint64_t holders;
     uint32_t made, same; /* as in sent.c */
@@ -36,19 +35,18 @@ struct part {
 static const struct wf_shard *find_shard(const struct part *part, const struct wf_layout *layout,
                                          const int32_t *coord, struct wf_shard *room)
 {
-    int side = layout == &part->step->to->layout;
+    struct table *table = &part->tables[layout == &part->step->to->layout];
     int32_t at = 0;
 
-    if (layout->mesh->size > TABLE_RANKS) {
+    if (table->shards == NULL) {
         wf_shard_at(layout, coord, room);
         return room;
     }
     for (int32_t a = 0; a < layout->mesh->axes; a++)
         at = at * (int32_t)layout->mesh->axis[a].size + coord[a];
-    if (!(part->table->known[side] >> at & 1))
-        wf_shard_at(layout, coord, &part->table->shards[side][at]);
-    part->table->known[side] |= UINT64_C(1) << at;
-    return &part->table->shards[side][at];
+    if (!(table->known >> at & 1)) wf_shard_at(layout, coord, &table->shards[at]);
+    table->known |= UINT64_C(1) << at;
+    return &table->shards[at];
 }
 
 /* All messages of one side. */
@@ -470,31 +468,31 @@ static bool scratch_between_meshes(struct part *part, const struct casting *cast
     return true;
 }
 
+/* NULL for a mesh with many ranks, or without memory: then no shard is kept. */
+static struct wf_shard *open_table(const weft_mesh *mesh)
+{
+    return mesh->size > TABLE_RANKS ? NULL : wf_alloc((size_t)mesh->size * sizeof(struct wf_shard));
+}
+
 bool wf_step_scratch_count(const struct wf_step *step, bool one_sided, bool first, bool last,
                            uint64_t *bytes, int64_t *messages)
 {
     struct casting casting = find_casting(step, one_sided);
     bool own[2] = {!first, !last}, counted;
-    struct table table;
+    struct table tables[] = {{0, open_table(step->from->layout.mesh)},
+                             {0, open_table(step->to->layout.mesh)}};
     struct part part;
 
     open_part(&part, step);
-    table.known[0] = table.known[1] = 0;
-    part.table = &table;
+    part.tables = tables;
     if (!casting.split && casting.place != WEFT_CAST_NONE)
         part.is_cast[casting.place == WEFT_CAST_AFTER] = true;
     if (step->from->layout.mesh == step->to->layout.mesh)
         counted = scratch_on_one_mesh(&part, &casting, one_sided, own, bytes);
     else
         counted = scratch_between_meshes(&part, &casting, one_sided, own, bytes);
+    wf_free(tables[0].shards);
+    wf_free(tables[1].shards);
     *messages = part.messages;
     return counted && *bytes != UINT64_MAX;
-}
-
-bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
-                     uint64_t *bytes)
-{
-    int64_t messages;
-
-    return wf_step_scratch_count(step, one_sided, first, last, bytes, &messages);
 }

@@ -66,6 +66,7 @@ static void tell(const struct wf_dump *dump)
         wf_phrase_add(&phrase, dump->json_path);
     }
     wf_phrase_add(&phrase, "\n");
+    if (!wf_stderr_fits(phrase.used)) return;
     if (write(STDERR_FILENO, line, phrase.used) < 0) return; /* there is nobody to tell */
 }
 

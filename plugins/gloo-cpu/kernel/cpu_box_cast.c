@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 1024 }; /* elements that are cast at a time, where a side is strided */
+enum { BLOCK = 512 }; /* elements that are cast at a time, where a side is strided */
 
 struct cast {
     uint32_t from, to;

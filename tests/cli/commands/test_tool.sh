@@ -78,6 +78,9 @@ expect 3 "no plugin can serve" "$weft" redistribute --mesh 2 --shape 4 --from R 
 if [[ -c /dev/full ]]; then
     expect 3 "standard output: No space left on device" sh -c "'$weft' env >/dev/full"
 fi
+# The limit of the size of files makes a command fail; SIGXFSZ would end it.
+expect 3 "standard output: File too large" sh -c "ulimit -f 1; '$weft' env >'$here/env'"
+expect 3 "rank-0.npy: File too large" bash -c "ulimit -f 0; '$weft' sim --mesh 2 --shape 4 --from R --to R --dump '$here'"
 
 # A tensor that no machine holds: the simulation says how much it needs, before it takes anything.
 expect 3 "needs 14.6 PiB of memory (source 7.3 PiB, target 7.3 PiB, between steps 0 B)" \

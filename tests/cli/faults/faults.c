@@ -9,6 +9,13 @@
  *
  * Files are read with pread, not with io_uring, unless the call is ring: then the calls that read
  * through a ring go wrong. */
+
+/* The C library's headers must declare the functions that this file defines, not inline or rename
+ * them. */
+#undef _FORTIFY_SOURCE
+#undef _FILE_OFFSET_BITS
+#undef _TIME_BITS
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -129,6 +136,21 @@ ssize_t pwrite(int fd, const void *buffer, size_t count, off_t offset)
 ssize_t pwrite64(int fd, const void *buffer, size_t count, off_t offset)
 {
     return write_faulty(fd, buffer, count, offset);
+}
+
+/* What callers built with _FORTIFY_SOURCE call, where SIZE bytes of the buffer are known. */
+ssize_t __pread_chk(int fd, void *buffer, size_t count, off_t offset, size_t size);
+ssize_t __pread64_chk(int fd, void *buffer, size_t count, off_t offset, size_t size);
+
+ssize_t __pread_chk(int fd, void *buffer, size_t count, off_t offset, size_t size)
+{
+    if (count > size) abort();
+    return read_faulty(fd, buffer, count, offset);
+}
+
+ssize_t __pread64_chk(int fd, void *buffer, size_t count, off_t offset, size_t size)
+{
+    return __pread_chk(fd, buffer, count, offset, size);
 }
 
 int fsync(int fd)

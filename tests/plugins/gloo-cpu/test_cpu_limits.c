@@ -142,6 +142,48 @@ START_TEST(no_file_at_all_is_an_error)
 }
 END_TEST
 
+/* ---- small files ---- */
+
+static void check_refused(struct rank *rank, void *device)
+{
+    void *memory = NULL;
+
+    RANK_CHECK(rank->plugin->device->allocate(device, 64u << 20, 0, &memory) == WEFT_ERR_NO_MEMORY);
+    RANK_CHECK(strstr(ranks_error(), "may not make files of more than 4096 bytes") != NULL);
+    RANK_CHECK(strstr(ranks_error(), "ulimit -f") != NULL);
+}
+
+/* SIGXFSZ would end a rank whose heap grows beyond the limit. */
+static void limit_files(struct rank *rank)
+{
+    weft_device_options options = {.struct_size = sizeof options, .device = -1};
+    struct rlimit limit;
+    void *another = NULL;
+
+    reduce_private(rank);
+    RANK_CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = 4096;
+    RANK_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    check_refused(rank, rank->device);
+    RANK_OK(rank->plugin->device->open(&options, &another));
+    check_refused(rank, another);
+    rank->plugin->device->close(another);
+    reduce_private(rank);
+}
+
+static int with_small_files(void)
+{
+    struct ranks_options options = {.size = 2, .timeout_ns = 300 * SECOND, .body = limit_files};
+
+    return ranks_run(&options);
+}
+
+START_TEST(a_limit_of_the_size_of_files_is_an_error_and_no_signal)
+{
+    in_child(with_small_files);
+}
+END_TEST
+
 /* ---- little address space ---- */
 
 static int with_little_space(void)
@@ -260,5 +302,6 @@ SUITE(cpu_limits, knobs_that_cannot_be_meant_are_errors,
       heaps_that_cannot_all_be_mapped_are_an_error_on_every_rank,
       a_tiny_dev_shm_is_an_error_with_a_sentence_and_no_crash,
       a_tiny_dev_shm_does_not_matter_by_default, a_dozen_files_are_enough_for_any_number_of_ranks,
-      no_file_at_all_is_an_error, a_gigabyte_of_address_space_is_enough,
-      a_full_heap_is_an_error_on_every_rank, private_memory_works_without_cross_memory_attach)
+      no_file_at_all_is_an_error, a_limit_of_the_size_of_files_is_an_error_and_no_signal,
+      a_gigabyte_of_address_space_is_enough, a_full_heap_is_an_error_on_every_rank,
+      private_memory_works_without_cross_memory_attach)

@@ -18,7 +18,7 @@ enum { OTHER_USER = 12345, HOSTILE_RAN = 66, NO_LIBRARY = 127, SKIPPED = 77 };
 
 #define REQUIRE(condition) require((condition), #condition, __LINE__)
 
-static char base[64];
+static char base[256];
 static char output[1 << 16]; /* of the last run */
 
 static int remove_entry(const char *path, const struct stat *info, int flag, struct FTW *walk)
@@ -79,17 +79,27 @@ static void copy(const char *from, const char *name, uid_t owner, mode_t mode)
     close(out);
 }
 
-/* A folder on a file system that honours set-user-ID bits. */
+/* Does the file system of PLACE honour set-user-ID bits? */
+static bool honours_set_user_id(const char *place)
+{
+    struct statvfs about;
+
+    return statvfs(place, &about) == 0 && (about.f_flag & (ST_NOSUID | ST_NOEXEC)) == 0;
+}
+
+/* A folder where set-user-ID bits count. */
 static bool make_base(void)
 {
     static const char *const places[] = {"/tmp", "/var/tmp", "."};
-    struct statvfs about;
-    char place[512];
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (realpath(places[i], place) == NULL || statvfs(place, &about) != 0) continue;
-        if ((about.f_flag & (ST_NOSUID | ST_NOEXEC)) != 0) continue;
-        snprintf(base, sizeof base, "%.40s/weft-setuid-XXXXXX", place);
+        char *place = realpath(places[i], NULL);
+        int length = place == NULL || !honours_set_user_id(place)
+                         ? -1
+                         : snprintf(base, sizeof base, "%s/weft-setuid-XXXXXX", place);
+
+        free(place);
+        if (length < 0 || (size_t)length >= sizeof base) continue;
         return mkdtemp(base) != NULL && chmod(base, 0755) == 0;
     }
     return false;

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 START_TEST(lines_above_the_level_are_dropped)
 {
@@ -54,6 +55,23 @@ START_TEST(long_lines_and_prefixes_are_cut)
     ck_assert_uint_lt(strlen(catch_end()), 2400);
     ck_assert_int_eq(caught[strlen(caught) - 1], '\n');
     wf_log_set_prefix(NULL);
+}
+END_TEST
+
+START_TEST(a_line_beyond_the_limit_of_files_is_dropped)
+{
+    struct rlimit before, small;
+    int set;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){30, before.rlim_max};
+    catch_begin(); /* standard error is a file */
+    set = setrlimit(RLIMIT_FSIZE, &small);
+    wf_log(WF_LOG_NOTICE, "it fits");
+    wf_log(WF_LOG_NOTICE, "SIGXFSZ would end this program");
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert_str_eq(catch_end(), "weft: notice: it fits\n");
+    ck_assert_int_eq(set, 0);
 }
 END_TEST
 
@@ -160,5 +178,5 @@ END_TEST
 
 SUITE(base_log, lines_above_the_level_are_dropped, levels_out_of_range_change_nothing,
       the_prefix_names_the_rank, long_lines_and_prefixes_are_cut,
-      failures_are_logged_at_debug_level, a_sink_gets_the_lines,
-      a_sink_that_was_replaced_does_not_run, the_programs_level_prevails)
+      a_line_beyond_the_limit_of_files_is_dropped, failures_are_logged_at_debug_level,
+      a_sink_gets_the_lines, a_sink_that_was_replaced_does_not_run, the_programs_level_prevails)
