@@ -1,11 +1,13 @@
 /* cmd_run.c - `weft run`: runs a program as several ranks on this host. */
 #include "run/run.h"
 
+#include "common/children.h"
+
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,14 +105,9 @@ static bool watch_signals(struct run_job *job)
 {
     static const int numbers[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                   SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH};
-    sigset_t set;
 
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&set);
-    for (size_t i = 0; i < WF_COUNT(numbers); i++)
-        sigaddset(&set, numbers[i]);
-    sigprocmask(SIG_BLOCK, &set, &job->old_mask);
-    job->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    cli_signal_set(SIGPIPE, SIG_IGN);
+    job->signals = cli_signals_note(numbers, WF_COUNT(numbers));
     if (job->signals >= 0) return true;
     fprintf(stderr, "weft run: no descriptor for signals: %s\n", strerror(errno));
     return false;
@@ -207,7 +204,6 @@ static int run_ranks(struct run_job *job)
 {
     weft_status status;
 
-    job->launcher = getpid();
     job->begun_ns = wf_now_ns();
     for (int32_t i = 0; i < job->count; i++)
         job->processes[i].out.from = job->processes[i].err.from = -1;

@@ -10,7 +10,6 @@
 
 #include "common/cli.h"
 
-#include <signal.h>
 #include <sys/types.h>
 
 #define SECOND_NS INT64_C(1000000000)
@@ -43,9 +42,7 @@ struct run_job {
     char counts_folder[192];      /* where ranks write their counters; "": they do not */
 
     weft_rendezvous *rendezvous;
-    pid_t launcher;
-    sigset_t old_mask;
-    int signals; /* signalfd */
+    int signals; /* of cli_signals_note */
 
     struct run_process *processes;
     int32_t running;

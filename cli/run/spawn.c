@@ -2,11 +2,12 @@
  * its rank. */
 #include "run/run.h"
 
+#include "common/children.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 /* ---- in the child, between fork and exec; the launcher has one thread by then ---- */
@@ -43,10 +44,6 @@ static void become(const struct run_job *job, int32_t index, int out, int err, i
     int code;
 
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no rank outlives the launcher */
-    if (getppid() != job->launcher) _exit(126);
-    sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
-    signal(SIGPIPE, SIG_DFL);
     if (!gets_stdin(job, index)) {
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         if (null >= 0) dup2(null, STDIN_FILENO);
@@ -115,7 +112,7 @@ bool run_spawn(struct run_job *job, int32_t index)
 
     if (!make_pipes(out, err, report)) return complain(job, errno);
     fflush(NULL);
-    pid = fork();
+    pid = cli_fork();
     if (pid == 0) become(job, index, out[1], err[1], report[1]);
     code = pid < 0 ? errno : 0;
     close(out[1]);
