@@ -24,13 +24,24 @@ static const char *address_setting(const struct way *way)
     return wf_launch_address_setting(way->launch);
 }
 
+/* Whether the launcher serves the rendezvous of this job: WEFT_SERVED is about WEFT_RENDEZVOUS, and
+ * the program may join its ranks to another job. */
+static bool is_served(const struct way *way)
+{
+    const struct wf_config *config = way->context->config;
+    const char *given = way->options->rendezvous;
+
+    if (!config->served || way->options->exchange != NULL) return false;
+    return given == NULL || (config->rendezvous != NULL && strcmp(given, config->rendezvous) == 0);
+}
+
 /* What to check if the rendezvous at ADDRESS cannot be reached. */
 static void advise_joining(const struct way *way, const struct wf_address *address, char *out,
                            size_t bytes)
 {
     const char *setting = address_setting(way);
 
-    if (way->context->config->served)
+    if (is_served(way))
         snprintf(out, bytes, "is the launcher that serves it running?");
     else
         snprintf(out, bytes, "is rank 0 running%s, %s%s?", address->is_unix ? " on this host" : "",
@@ -113,7 +124,7 @@ static weft_status find_by_address(const struct way *way)
     const char *token = way->options->token != NULL ? way->options->token : config->token;
     const char *rendezvous =
         way->options->rendezvous != NULL ? way->options->rendezvous : config->rendezvous;
-    bool serves = context->rank == 0 && !config->served;
+    bool served = is_served(way), serves = context->rank == 0 && !served;
     struct wf_address address, listening;
     struct wf_job_key key;
     char text[WF_ADDRESS_TEXT];
@@ -128,10 +139,10 @@ static weft_status find_by_address(const struct way *way)
         WF_TRY(serve(way, &listening, key));
         return enter(way, NULL, context->server, 0, key);
     }
-    status = enter(way, &address, NULL, config->served ? -1 : 0, key);
+    status = enter(way, &address, NULL, served ? -1 : 0, key);
     if (status == WEFT_OK) return WEFT_OK;
     return wf_fail_context(status, "rank %d of %d cannot join the job at %s%s", context->rank,
-                           context->size, text, config->served ? "" : ", which rank 0 serves");
+                           context->size, text, served ? "" : ", which rank 0 serves");
 }
 
 /* ---- by the user's exchange ---- */
@@ -146,10 +157,8 @@ struct card {
 static weft_status offer(const struct way *way, struct card *card)
 {
     const struct wf_config *config = way->context->config;
-    const char *text = way->options->rendezvous != NULL ? way->options->rendezvous
-                       : config->rendezvous != NULL     ? config->rendezvous
-                       : config->listen != NULL         ? config->listen
-                                                        : "localhost:0";
+    const char *own = config->served ? NULL : config->rendezvous; /* else the launcher's */
+    const char *text = own != NULL ? own : config->listen != NULL ? config->listen : "localhost:0";
     struct wf_address address, listening;
     uint8_t secret[16];
 
