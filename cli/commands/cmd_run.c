@@ -52,7 +52,8 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
 {
     int64_t ranks;
 
-    *job = (struct run_job){.command = command, .program = argv + args->rest_at, .first = -1};
+    *job = (struct run_job){
+        .command = command, .program = argv + args->rest_at, .first = -1, .master_fd = -1};
     if (args->rest_at >= argc) {
         fprintf(stderr, "weft run: no program given\n`weft run --help` shows an example.\n");
         return false;
@@ -66,6 +67,7 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
         fprintf(stderr, "weft run: --json is the form of --counts; give both\n");
         return false;
     }
+    job->listens = cli_has(command, args, "listen");
     job->threads = cli_has(command, args, "threads");
     job->ranks = (int32_t)ranks;
     job->count = job->threads ? 1 : job->ranks;
@@ -239,8 +241,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     job.processes = wf_calloc((size_t)job.count, sizeof *job.processes);
     if (job.processes == NULL)
         fprintf(stderr, "weft run: out of memory\n");
-    else if ((!cli_has(command, &args, "counts") || run_counts_begin(&job)) && watch_signals(&job))
+    else if ((!cli_has(command, &args, "counts") || run_counts_begin(&job)) &&
+             run_torch_begin(&job) && watch_signals(&job))
         code = run_ranks(&job);
+    run_torch_end(&job);
     run_counts_end(&job);
     weft_rendezvous_close(&job.rendezvous);
     wf_free(job.processes);

@@ -12,7 +12,7 @@
 
 /* ---- in the child, between fork and exec; the launcher has one thread by then ---- */
 
-static void set_number(const char *name, int32_t value)
+void run_set_number(const char *name, int32_t value)
 {
     char text[16];
 
@@ -23,12 +23,13 @@ static void set_number(const char *name, int32_t value)
 static void set_variables(const struct run_job *job, int32_t index)
 {
     setenv("WEFT_LAUNCHER", "weft", 1);
-    set_number("WEFT_RANK", index);
-    set_number("WEFT_SIZE", job->ranks);
-    set_number("WEFT_LOCAL_RANK", index);
+    run_set_number("WEFT_RANK", index);
+    run_set_number("WEFT_SIZE", job->ranks);
+    run_set_number("WEFT_LOCAL_RANK", index);
     setenv("WEFT_RENDEZVOUS", weft_rendezvous_address(job->rendezvous), 1);
     setenv("WEFT_TOKEN", weft_rendezvous_token(job->rendezvous), 1);
     setenv("WEFT_SERVED", "1", 1);
+    run_torch_set_variables(job, index);
 }
 
 static bool gets_stdin(const struct run_job *job, int32_t index)

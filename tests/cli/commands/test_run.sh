@@ -22,6 +22,48 @@ many=$(seq 1 300 | tr '\n' ' ')
 # shellcheck disable=SC2086 # words are meant
 is "[0] ${many% }" run -n 1 echo $many
 
+# The variables that PyTorch reads, also inside another launcher.
+places() { RANK=7 WORLD_SIZE=9 LOCAL_RANK=5 MASTER_ADDR=elsewhere MASTER_PORT=1 "$weft" run -n 2 "$@" | sort; }
+is $'[0] 0 of 2, 0 of 2 at 127.0.0.1\n[1] 1 of 2, 1 of 2 at 127.0.0.1' places \
+    sh -c 'echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE at $MASTER_ADDR'
+outer=(GROUP_RANK=1 ROLE_RANK=1 TORCHELASTIC_RUN_ID=a TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_USE_AGENT_STORE=True)
+is '[0] none' env "${outer[@]}" "$weft" run -n 1 sh -c 'env | grep -E "^(GROUP|ROLE|TORCHELASTIC)_" || echo none'
+is '[0] 127.0.0.2' run -n 1 --listen 127.0.0.2 sh -c 'echo $MASTER_ADDR'
+is '[0] 127.0.0.1' run -n 1 --listen "unix:weft-test-run-$$" sh -c 'echo $MASTER_ADDR'
+if [[ -s /proc/net/if_inet6 ]]; then is '[0] ::1' run -n 1 --listen '[::1]' sh -c 'echo $MASTER_ADDR'; fi
+# Rank 0 can listen on the port, the others reach it, and no other program gets it meanwhile.
+is $'[0] heard rank 1\n[1] the port is taken' bash -c "'$weft' run -n 2 python3 -c '$(
+    cat <<'PY'
+import os, socket, time
+rank, port = int(os.environ["RANK"]), int(os.environ["MASTER_PORT"])
+if rank == 0:
+    listener = socket.create_server(("", port))  # with SO_REUSEADDR, as PyTorch has
+    with listener.accept()[0] as peer:
+        print("heard", peer.recv(100).decode())
+else:
+    try:
+        socket.socket().bind(("", port))
+    except OSError:
+        print("the port is taken")
+    while True:
+        try:
+            peer = socket.create_connection((os.environ["MASTER_ADDR"], port))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    peer.send(b"rank 1")
+PY
+)' | sort"
+# Jobs at the same time have ports of their own, which are not those of the rendezvous.
+export weft
+ports=$(run -n 1 --no-prefix sh -c 'echo $MASTER_PORT ${WEFT_RENDEZVOUS##*:}
+    "$weft" run -n 1 --no-prefix sh -c "echo \$MASTER_PORT \${WEFT_RENDEZVOUS##*:}"')
+check=$((check + 1))
+if [[ $(tr ' ' '\n' <<<"$ports" | grep -E '^[0-9]+$' | sort -u | wc -l) != 4 ]]; then not_so "four ports: $ports"; fi
+# A command that starts ranks of its own inside a rank.
+contains 'every element of f32[6] is right on all 2 ranks' \
+    run -n 1 "$weft" redistribute -n 2 --backend gloo-cpu --mesh 2 --shape 6 --from 'S(0)' --to R
+
 # Lines do not mix, and a last line needs no end.
 lines=$(run -n 8 sh -c 'i=0; while [ $i -lt 200 ]; do echo "$WEFT_RANK aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa $WEFT_RANK"; i=$((i+1)); done')
 check=$((check + 1))
