@@ -16,23 +16,36 @@ struct way {
     const struct wf_client_events *events;
 };
 
+/* Whether a launcher serves, at WEFT_RENDEZVOUS, a job that this process is not joining now: the
+ * program brings an exchange, or another launcher is inside that one. */
+static bool serves_another(const struct way *way)
+{
+    bool is_inside = way->launch != NULL && way->launch->is_inside;
+
+    return way->context->config->served && (way->options->exchange != NULL || is_inside);
+}
+
+/* The value of WEFT_RENDEZVOUS, if it is that of this job. */
+static const char *rendezvous_variable(const struct way *way)
+{
+    return serves_another(way) ? NULL : way->context->config->rendezvous;
+}
+
 /* The setting that gives the address of the rendezvous; NULL: none that the user knows. */
 static const char *address_setting(const struct way *way)
 {
     if (way->options->rendezvous != NULL) return "weft_options.rendezvous";
-    if (way->context->config->rendezvous != NULL || way->launch == NULL) return "WEFT_RENDEZVOUS";
+    if (rendezvous_variable(way) != NULL || way->launch == NULL) return "WEFT_RENDEZVOUS";
     return wf_launch_address_setting(way->launch);
 }
 
-/* Whether the launcher serves the rendezvous of this job: WEFT_SERVED is about WEFT_RENDEZVOUS, and
- * the program may join its ranks to another job. */
+/* Whether the launcher serves the rendezvous of this job: it serves at WEFT_RENDEZVOUS only. */
 static bool is_served(const struct way *way)
 {
-    const struct wf_config *config = way->context->config;
-    const char *given = way->options->rendezvous;
+    const char *given = way->options->rendezvous, *variable = rendezvous_variable(way);
 
-    if (!config->served || way->options->exchange != NULL) return false;
-    return given == NULL || (config->rendezvous != NULL && strcmp(given, config->rendezvous) == 0);
+    if (!way->context->config->served || serves_another(way)) return false;
+    return given == NULL || (variable != NULL && strcmp(given, variable) == 0);
 }
 
 /* What to check if the rendezvous at ADDRESS cannot be reached. */
@@ -123,7 +136,7 @@ static weft_status find_by_address(const struct way *way)
     const struct wf_config *config = context->config;
     const char *token = way->options->token != NULL ? way->options->token : config->token;
     const char *rendezvous =
-        way->options->rendezvous != NULL ? way->options->rendezvous : config->rendezvous;
+        way->options->rendezvous != NULL ? way->options->rendezvous : rendezvous_variable(way);
     bool served = is_served(way), serves = context->rank == 0 && !served;
     struct wf_address address, listening;
     struct wf_job_key key;
@@ -157,7 +170,7 @@ struct card {
 static weft_status offer(const struct way *way, struct card *card)
 {
     const struct wf_config *config = way->context->config;
-    const char *own = config->served ? NULL : config->rendezvous; /* else the launcher's */
+    const char *own = rendezvous_variable(way);
     const char *text = own != NULL ? own : config->listen != NULL ? config->listen : "localhost:0";
     struct wf_address address, listening;
     uint8_t secret[16];

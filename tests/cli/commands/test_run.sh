@@ -30,7 +30,7 @@ outer=(GROUP_RANK=1 ROLE_RANK=1 TORCHELASTIC_RUN_ID=a TORCHELASTIC_RESTART_COUNT
 is '[0] none' env "${outer[@]}" "$weft" run -n 1 sh -c 'env | grep -E "^(GROUP|ROLE|TORCHELASTIC)_" || echo none'
 is '[0] 127.0.0.2' run -n 1 --listen 127.0.0.2 sh -c 'echo $MASTER_ADDR'
 is '[0] 127.0.0.1' run -n 1 --listen "unix:weft-test-run-$$" sh -c 'echo $MASTER_ADDR'
-if [[ -s /proc/net/if_inet6 ]]; then is '[0] ::1' run -n 1 --listen '[::1]' sh -c 'echo $MASTER_ADDR'; fi
+if grep -qs '^0*1 ' /proc/net/if_inet6; then is '[0] ::1' run -n 1 --listen '[::1]' sh -c 'echo $MASTER_ADDR'; fi
 # Rank 0 can listen on the port, the others reach it, and no other program gets it meanwhile.
 is $'[0] heard rank 1\n[1] the port is taken' bash -c "'$weft' run -n 2 python3 -c '$(
     cat <<'PY'
