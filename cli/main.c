@@ -1,4 +1,5 @@
 /* main.c - finds the command and runs it. */
+#include "common/children.h"
 #include "common/cli.h"
 
 #include <signal.h>
@@ -50,13 +51,12 @@ static void on_interrupt(int number)
     _exit(CLI_INTERRUPTED);
 }
 
-/* Ranks that a command forked inherit the handler, or end with their parent. */
 static void exit_when_interrupted(void)
 {
     struct sigaction before;
 
     if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-        signal(SIGINT, on_interrupt);
+        cli_signal_set(SIGINT, on_interrupt);
 }
 
 static void on_file_limit(int number)

@@ -1,11 +1,13 @@
 /* cmd_run.c - `weft run`: runs a program as several ranks on this host. */
 #include "run/run.h"
 
+#include "common/children.h"
+
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +52,8 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
 {
     int64_t ranks;
 
-    *job = (struct run_job){.command = command, .program = argv + args->rest_at, .first = -1};
+    *job = (struct run_job){
+        .command = command, .program = argv + args->rest_at, .first = -1, .master_fd = -1};
     if (args->rest_at >= argc) {
         fprintf(stderr, "weft run: no program given\n`weft run --help` shows an example.\n");
         return false;
@@ -64,6 +67,7 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
         fprintf(stderr, "weft run: --json is the form of --counts; give both\n");
         return false;
     }
+    job->listens = cli_has(command, args, "listen");
     job->threads = cli_has(command, args, "threads");
     job->ranks = (int32_t)ranks;
     job->count = job->threads ? 1 : job->ranks;
@@ -103,14 +107,9 @@ static bool watch_signals(struct run_job *job)
 {
     static const int numbers[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                   SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH};
-    sigset_t set;
 
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&set);
-    for (size_t i = 0; i < WF_COUNT(numbers); i++)
-        sigaddset(&set, numbers[i]);
-    sigprocmask(SIG_BLOCK, &set, &job->old_mask);
-    job->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    cli_signal_set(SIGPIPE, SIG_IGN);
+    job->signals = cli_signals_note(numbers, WF_COUNT(numbers));
     if (job->signals >= 0) return true;
     fprintf(stderr, "weft run: no descriptor for signals: %s\n", strerror(errno));
     return false;
@@ -207,7 +206,6 @@ static int run_ranks(struct run_job *job)
 {
     weft_status status;
 
-    job->launcher = getpid();
     job->begun_ns = wf_now_ns();
     for (int32_t i = 0; i < job->count; i++)
         job->processes[i].out.from = job->processes[i].err.from = -1;
@@ -243,8 +241,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     job.processes = wf_calloc((size_t)job.count, sizeof *job.processes);
     if (job.processes == NULL)
         fprintf(stderr, "weft run: out of memory\n");
-    else if ((!cli_has(command, &args, "counts") || run_counts_begin(&job)) && watch_signals(&job))
+    else if ((!cli_has(command, &args, "counts") || run_counts_begin(&job)) &&
+             run_torch_begin(&job) && watch_signals(&job))
         code = run_ranks(&job);
+    run_torch_end(&job);
     run_counts_end(&job);
     weft_rendezvous_close(&job.rendezvous);
     wf_free(job.processes);

@@ -1,6 +1,7 @@
 /* local_ranks.c - see local_ranks.h. */
 #include "common/local_ranks.h"
 
+#include "common/children.h"
 #include "common/cli.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,16 +110,13 @@ static _Noreturn void child_main(const struct local_ranks *ranks, int32_t number
 static weft_status start(struct local_ranks *ranks, const int fds[2])
 {
     char rendezvous[64];
-    pid_t parent = getpid();
 
     snprintf(rendezvous, sizeof rendezvous, "unix:weft-ranks-%ld-%llx", (long)getpid(),
              (unsigned long long)wf_now_ns());
     for (int32_t rank = 0; rank < ranks->size; rank++) {
-        pid_t pid = fork();
+        pid_t pid = cli_fork();
 
         if (pid == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL); /* no rank outlives the command */
-            if (getppid() != parent) _exit(CLI_NO);
             close(fds[0]);
             child_main(ranks, rank, rendezvous, fds[1]);
         }
@@ -135,11 +132,11 @@ static weft_status start(struct local_ranks *ranks, const int fds[2])
 static weft_status end(struct local_ranks *ranks, weft_status status)
 {
     for (int32_t rank = 0; rank < ranks->size; rank++) {
-        int code = 0;
+        int code;
 
         if (ranks->pids[rank] <= 0) continue;
         if (status != WEFT_OK) kill(ranks->pids[rank], SIGKILL);
-        waitpid(ranks->pids[rank], &code, 0);
+        code = cli_wait(ranks->pids[rank]);
         if (status == WEFT_OK && code != 0)
             status = WIFSIGNALED(code) ? wf_fail(WEFT_ERR_PEER, "rank %d was ended by signal %d",
                                                  (int)rank, WTERMSIG(code))

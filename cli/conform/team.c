@@ -5,6 +5,8 @@
  * or hang the team is killed, and a new one continues behind that case. */
 #include "conform/progress.h"
 
+#include "common/children.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -151,14 +152,13 @@ static void kill_team(struct team *team)
     for (int i = 0; i < team->process_count; i++)
         if (team->pids[i] != 0) kill(team->pids[i], SIGKILL);
     for (int i = 0; i < team->process_count; i++)
-        if (team->pids[i] != 0) waitpid(team->pids[i], NULL, 0);
+        if (team->pids[i] != 0) (void)cli_wait(team->pids[i]);
     memset(team->pids, 0, sizeof team->pids);
 }
 
 static bool start_team(struct team *team)
 {
     struct kit_progress *progress = team->progress;
-    pid_t watcher = getpid();
 
     memset(progress->places, 0, sizeof progress->places);
     memset(progress->meetings, 0, sizeof progress->meetings);
@@ -166,17 +166,14 @@ static bool start_team(struct team *team)
     team->process_count = team->options->threads ? 1 : team->options->ranks;
     fflush(NULL);
     for (int i = 0; i < team->process_count; i++) {
-        team->pids[i] = fork();
+        team->pids[i] = cli_fork();
         if (team->pids[i] < 0) {
             perror("weft conform: fork");
             team->pids[i] = 0;
             kill_team(team);
             return false;
         }
-        if (team->pids[i] > 0) continue;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != watcher) _exit(1);
-        run_process(team, i);
+        if (team->pids[i] == 0) run_process(team, i);
     }
     return true;
 }
@@ -289,7 +286,6 @@ bool kit_team_run(const struct kit_options *options, struct kit_progress *progre
     struct team team = {.options = options, .progress = progress};
     int announced = 0;
 
-    signal(SIGCHLD, SIG_DFL); /* a parent may have ignored it */
     for (int losses = 0; losses < MAX_LOSSES;) {
         bool well = true, all_gone = false;
         if (!start_team(&team)) return false;

@@ -3,6 +3,7 @@
  *     spawn.c   starts the processes
  *     relay.c   passes on what they print, line by line, each with its rank
  *     watch.c   waits for them, forwards signals, ends them
+ *     torch.c   the variables of PyTorch's programs
  *     counts.c  --counts: the counters of the ranks
  *     entry.c   --threads: the ranks as threads of one process */
 #ifndef WEFT_CLI_RUN_H
@@ -10,7 +11,6 @@
 
 #include "common/cli.h"
 
-#include <signal.h>
 #include <sys/types.h>
 
 #define SECOND_NS INT64_C(1000000000)
@@ -43,9 +43,10 @@ struct run_job {
     char counts_folder[192];      /* where ranks write their counters; "": they do not */
 
     weft_rendezvous *rendezvous;
-    pid_t launcher;
-    sigset_t old_mask;
-    int signals; /* signalfd */
+    bool listens;         /* the user gave the address of the rendezvous */
+    int master_fd;        /* holds the port; -1: none */
+    uint16_t master_port; /* for MASTER_PORT */
+    int signals;          /* of cli_signals_note */
 
     struct run_process *processes;
     int32_t running;
@@ -58,6 +59,16 @@ struct run_job {
 
 /* Start process INDEX.  False after printing an error. */
 bool run_spawn(struct run_job *job, int32_t index);
+
+/* In the child: set variable NAME. */
+void run_set_number(const char *name, int32_t value);
+
+/* Hold a port for rank 0 of a program of PyTorch.  False after printing an error. */
+bool run_torch_begin(struct run_job *job);
+/* In the child: set the variables of rank INDEX that PyTorch reads. */
+void run_torch_set_variables(const struct run_job *job, int32_t index);
+/* Let the port go. */
+void run_torch_end(struct run_job *job);
 
 /* Read the available output.  Closes the pipe at its end.  False if the output of this process
  * is closed. */

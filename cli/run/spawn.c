@@ -2,16 +2,17 @@
  * its rank. */
 #include "run/run.h"
 
+#include "common/children.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 /* ---- in the child, between fork and exec; the launcher has one thread by then ---- */
 
-static void set_number(const char *name, int32_t value)
+void run_set_number(const char *name, int32_t value)
 {
     char text[16];
 
@@ -22,12 +23,13 @@ static void set_number(const char *name, int32_t value)
 static void set_variables(const struct run_job *job, int32_t index)
 {
     setenv("WEFT_LAUNCHER", "weft", 1);
-    set_number("WEFT_RANK", index);
-    set_number("WEFT_SIZE", job->ranks);
-    set_number("WEFT_LOCAL_RANK", index);
+    run_set_number("WEFT_RANK", index);
+    run_set_number("WEFT_SIZE", job->ranks);
+    run_set_number("WEFT_LOCAL_RANK", index);
     setenv("WEFT_RENDEZVOUS", weft_rendezvous_address(job->rendezvous), 1);
     setenv("WEFT_TOKEN", weft_rendezvous_token(job->rendezvous), 1);
     setenv("WEFT_SERVED", "1", 1);
+    run_torch_set_variables(job, index);
 }
 
 static bool gets_stdin(const struct run_job *job, int32_t index)
@@ -43,10 +45,6 @@ static void become(const struct run_job *job, int32_t index, int out, int err, i
     int code;
 
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no rank outlives the launcher */
-    if (getppid() != job->launcher) _exit(126);
-    sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
-    signal(SIGPIPE, SIG_DFL);
     if (!gets_stdin(job, index)) {
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         if (null >= 0) dup2(null, STDIN_FILENO);
@@ -115,7 +113,7 @@ bool run_spawn(struct run_job *job, int32_t index)
 
     if (!make_pipes(out, err, report)) return complain(job, errno);
     fflush(NULL);
-    pid = fork();
+    pid = cli_fork();
     if (pid == 0) become(job, index, out[1], err[1], report[1]);
     code = pid < 0 ? errno : 0;
     close(out[1]);

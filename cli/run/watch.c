@@ -1,16 +1,21 @@
 /* watch.c - waits for the ranks, forwards signals, and ends them all when one fails. */
 #include "run/run.h"
 
+#include "common/children.h"
+
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* Time to wait for output of processes that an ended rank left behind. */
 #define DRAIN_NS (SECOND_NS / 2)
+/* Ended processes are looked for at least so often: another part of this process, such as a library
+ * that is preloaded, may take SIGCHLD. */
+#define REAP_MS 250
 
 static void signal_all(struct run_job *job, int number)
 {
@@ -111,13 +116,8 @@ static void suspend(struct run_job *job)
     signal_all(job, SIGCONT);
 }
 
-static void obey(struct run_job *job)
+static void obey(struct run_job *job, int number)
 {
-    struct signalfd_siginfo info;
-    int number;
-
-    if (read(job->signals, &info, sizeof info) != sizeof info) return;
-    number = (int)info.ssi_signo;
     if (number == SIGCHLD) {
         reap(job);
     } else if (number == SIGTSTP) {
@@ -194,13 +194,13 @@ static void read_pipes(struct run_job *job, const struct pollfd *polls)
 static void round_of(struct run_job *job, struct pollfd *polls, uint64_t until_ns)
 {
     uint64_t now_ns = wf_now_ns();
-    int64_t left_ms = -1;
+    int64_t left_ms = now_ns < until_ns ? (int64_t)((until_ns - now_ns) / 1000000) + 1 : 0;
 
-    if (until_ns != UINT64_MAX)
-        left_ms = now_ns < until_ns ? (int64_t)((until_ns - now_ns) / 1000000) + 1 : 0;
-    if (poll(polls, fill_polls(job, polls), (int)wf_min_i64(left_ms, 60000)) < 0) return;
+    if (poll(polls, fill_polls(job, polls), (int)wf_min_i64(left_ms, REAP_MS)) < 0) return;
     read_pipes(job, polls);
-    if (polls[0].revents != 0) obey(job);
+    if (polls[0].revents == 0) return;
+    for (int number = cli_signals_next(); number != 0; number = cli_signals_next())
+        obey(job, number);
 }
 
 void run_watch(struct run_job *job)

@@ -223,13 +223,26 @@ static weft_status unknown_launcher(const char *wanted)
     return status;
 }
 
+/* Whether a torchrun inside a rank of `weft run`, or of a launcher like it, started this process:
+ * these launchers remove TORCHELASTIC_RUN_ID. */
+static bool is_torchrun_inside(struct wf_environment environment, const char *wanted)
+{
+    const char *served = wf_environment_get(environment, "WEFT_SERVED");
+
+    return wanted != NULL && strcmp(wanted, dialects[0].name) == 0 && served != NULL &&
+           strcmp(served, "1") == 0 && is_set(environment, "TORCHELASTIC_RUN_ID");
+}
+
 weft_status wf_launch_read(struct wf_environment environment, struct wf_launch *out)
 {
     const char *wanted = wf_environment_get(environment, "WEFT_LAUNCHER");
     struct wf_launch launch = {.launcher = "none", .size = 1, .local_rank = -1, .one_host = false};
-    bool known = wanted == NULL || strcmp(wanted, "auto") == 0, present = false;
-    bool forced = !known;
+    bool known, forced, present = false;
 
+    launch.is_inside = is_torchrun_inside(environment, wanted);
+    if (launch.is_inside) wanted = "torchrun";
+    known = wanted == NULL || strcmp(wanted, "auto") == 0;
+    forced = !known;
     if (forced && strcmp(wanted, "none") == 0) {
         *out = launch;
         return WEFT_OK;

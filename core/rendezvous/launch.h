@@ -17,6 +17,7 @@ struct wf_launch {
     int32_t rank, size;
     int32_t local_rank; /* -1: the launcher does not set it */
     bool one_host;      /* the launcher says that all ranks run on one host */
+    bool is_inside;     /* of a rank of `weft run`, whose rendezvous is another job's */
     char master[256];   /* host and port the launcher names for the job; "" and 0 if it does not */
     uint16_t master_port;
     char job[192]; /* identifies this job among the user's jobs; "" if the launcher does not */

@@ -16,12 +16,36 @@ struct way {
     const struct wf_client_events *events;
 };
 
+/* Whether a launcher serves, at WEFT_RENDEZVOUS, a job that this process is not joining now: the
+ * program brings an exchange, or another launcher is inside that one. */
+static bool serves_another(const struct way *way)
+{
+    bool is_inside = way->launch != NULL && way->launch->is_inside;
+
+    return way->context->config->served && (way->options->exchange != NULL || is_inside);
+}
+
+/* The value of WEFT_RENDEZVOUS, if it is that of this job. */
+static const char *rendezvous_variable(const struct way *way)
+{
+    return serves_another(way) ? NULL : way->context->config->rendezvous;
+}
+
 /* The setting that gives the address of the rendezvous; NULL: none that the user knows. */
 static const char *address_setting(const struct way *way)
 {
     if (way->options->rendezvous != NULL) return "weft_options.rendezvous";
-    if (way->context->config->rendezvous != NULL || way->launch == NULL) return "WEFT_RENDEZVOUS";
+    if (rendezvous_variable(way) != NULL || way->launch == NULL) return "WEFT_RENDEZVOUS";
     return wf_launch_address_setting(way->launch);
+}
+
+/* Whether the launcher serves the rendezvous of this job: it serves at WEFT_RENDEZVOUS only. */
+static bool is_served(const struct way *way)
+{
+    const char *given = way->options->rendezvous, *variable = rendezvous_variable(way);
+
+    if (!way->context->config->served || serves_another(way)) return false;
+    return given == NULL || (variable != NULL && strcmp(given, variable) == 0);
 }
 
 /* What to check if the rendezvous at ADDRESS cannot be reached. */
@@ -30,7 +54,7 @@ static void advise_joining(const struct way *way, const struct wf_address *addre
 {
     const char *setting = address_setting(way);
 
-    if (way->context->config->served)
+    if (is_served(way))
         snprintf(out, bytes, "is the launcher that serves it running?");
     else
         snprintf(out, bytes, "is rank 0 running%s, %s%s?", address->is_unix ? " on this host" : "",
@@ -112,8 +136,8 @@ static weft_status find_by_address(const struct way *way)
     const struct wf_config *config = context->config;
     const char *token = way->options->token != NULL ? way->options->token : config->token;
     const char *rendezvous =
-        way->options->rendezvous != NULL ? way->options->rendezvous : config->rendezvous;
-    bool serves = context->rank == 0 && !config->served;
+        way->options->rendezvous != NULL ? way->options->rendezvous : rendezvous_variable(way);
+    bool served = is_served(way), serves = context->rank == 0 && !served;
     struct wf_address address, listening;
     struct wf_job_key key;
     char text[WF_ADDRESS_TEXT];
@@ -128,10 +152,10 @@ static weft_status find_by_address(const struct way *way)
         WF_TRY(serve(way, &listening, key));
         return enter(way, NULL, context->server, 0, key);
     }
-    status = enter(way, &address, NULL, config->served ? -1 : 0, key);
+    status = enter(way, &address, NULL, served ? -1 : 0, key);
     if (status == WEFT_OK) return WEFT_OK;
     return wf_fail_context(status, "rank %d of %d cannot join the job at %s%s", context->rank,
-                           context->size, text, config->served ? "" : ", which rank 0 serves");
+                           context->size, text, served ? "" : ", which rank 0 serves");
 }
 
 /* ---- by the user's exchange ---- */
@@ -146,10 +170,8 @@ struct card {
 static weft_status offer(const struct way *way, struct card *card)
 {
     const struct wf_config *config = way->context->config;
-    const char *text = way->options->rendezvous != NULL ? way->options->rendezvous
-                       : config->rendezvous != NULL     ? config->rendezvous
-                       : config->listen != NULL         ? config->listen
-                                                        : "localhost:0";
+    const char *own = rendezvous_variable(way);
+    const char *text = own != NULL ? own : config->listen != NULL ? config->listen : "localhost:0";
     struct wf_address address, listening;
     uint8_t secret[16];
 

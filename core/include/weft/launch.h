@@ -15,7 +15,8 @@
  *     weft_rendezvous_close(&rendezvous);
  *
  * Each process gets WEFT_LAUNCHER=weft, WEFT_RANK, WEFT_SIZE, WEFT_LOCAL_RANK, WEFT_SERVED=1,
- * WEFT_RENDEZVOUS (weft_rendezvous_address) and WEFT_TOKEN (weft_rendezvous_token). */
+ * WEFT_RENDEZVOUS (weft_rendezvous_address) and WEFT_TOKEN (weft_rendezvous_token).  The launcher
+ * removes TORCHELASTIC_RUN_ID, by which weft knows a torchrun that a rank has started. */
 #ifndef WEFT_LAUNCH_H
 #define WEFT_LAUNCH_H
 

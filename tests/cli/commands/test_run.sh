@@ -22,6 +22,48 @@ many=$(seq 1 300 | tr '\n' ' ')
 # shellcheck disable=SC2086 # words are meant
 is "[0] ${many% }" run -n 1 echo $many
 
+# The variables that PyTorch reads, also inside another launcher.
+places() { RANK=7 WORLD_SIZE=9 LOCAL_RANK=5 MASTER_ADDR=elsewhere MASTER_PORT=1 "$weft" run -n 2 "$@" | sort; }
+is $'[0] 0 of 2, 0 of 2 at 127.0.0.1\n[1] 1 of 2, 1 of 2 at 127.0.0.1' places \
+    sh -c 'echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE at $MASTER_ADDR'
+outer=(GROUP_RANK=1 ROLE_RANK=1 TORCHELASTIC_RUN_ID=a TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_USE_AGENT_STORE=True)
+is '[0] none' env "${outer[@]}" "$weft" run -n 1 sh -c 'env | grep -E "^(GROUP|ROLE|TORCHELASTIC)_" || echo none'
+is '[0] 127.0.0.2' run -n 1 --listen 127.0.0.2 sh -c 'echo $MASTER_ADDR'
+is '[0] 127.0.0.1' run -n 1 --listen "unix:weft-test-run-$$" sh -c 'echo $MASTER_ADDR'
+if grep -qs '^0*1 ' /proc/net/if_inet6; then is '[0] ::1' run -n 1 --listen '[::1]' sh -c 'echo $MASTER_ADDR'; fi
+# Rank 0 can listen on the port, the others reach it, and no other program gets it meanwhile.
+is $'[0] heard rank 1\n[1] the port is taken' bash -c "'$weft' run -n 2 python3 -c '$(
+    cat <<'PY'
+import os, socket, time
+rank, port = int(os.environ["RANK"]), int(os.environ["MASTER_PORT"])
+if rank == 0:
+    listener = socket.create_server(("", port))  # with SO_REUSEADDR, as PyTorch has
+    with listener.accept()[0] as peer:
+        print("heard", peer.recv(100).decode())
+else:
+    try:
+        socket.socket().bind(("", port))
+    except OSError:
+        print("the port is taken")
+    while True:
+        try:
+            peer = socket.create_connection((os.environ["MASTER_ADDR"], port))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    peer.send(b"rank 1")
+PY
+)' | sort"
+# Jobs at the same time have ports of their own, which are not those of the rendezvous.
+export weft
+ports=$(run -n 1 --no-prefix sh -c 'echo $MASTER_PORT ${WEFT_RENDEZVOUS##*:}
+    "$weft" run -n 1 --no-prefix sh -c "echo \$MASTER_PORT \${WEFT_RENDEZVOUS##*:}"')
+check=$((check + 1))
+if [[ $(tr ' ' '\n' <<<"$ports" | grep -E '^[0-9]+$' | sort -u | wc -l) != 4 ]]; then not_so "four ports: $ports"; fi
+# A command that starts ranks of its own inside a rank.
+contains 'every element of f32[6] is right on all 2 ranks' \
+    run -n 1 "$weft" redistribute -n 2 --backend gloo-cpu --mesh 2 --shape 6 --from 'S(0)' --to R
+
 # Lines do not mix, and a last line needs no end.
 lines=$(run -n 8 sh -c 'i=0; while [ $i -lt 200 ]; do echo "$WEFT_RANK aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa $WEFT_RANK"; i=$((i+1)); done')
 check=$((check + 1))
@@ -78,16 +120,17 @@ if pgrep -f 'sleep 5[0]$|sleep 6[0]$' -s 0 >/dev/null; then not_so "nothing of t
 expect 124 'the time limit of 500.0 ms passed' run -n 2 --timeout 0.5 sleep 20
 expect 124 'the time limit' run -n 2 --timeout 0.5 sh -c 'kill -STOP $$'
 
-# signalled SIGNAL RANKS SCRIPT: the launcher gets SIGNAL when all RANKS are ready.
+# signalled SIGNALS RANKS SCRIPT: the launcher gets SIGNALS when all RANKS are ready.
+start=(--default-signal=INT) # which a shell lets its background jobs ignore
 signalled()
 {
-    local signal=$1 ranks=$2 pid code=0 rank
-    "$weft" run -n "$ranks" sh -c "$3" &
+    local signals=$1 ranks=$2 pid code=0 rank signal
+    env "${start[@]}" "$weft" run -n "$ranks" sh -c "$3" &
     pid=$!
     for ((rank = 0; rank < ranks; rank++)); do
         while [[ ! -e $folder/$rank ]]; do sleep 0.01; done
     done
-    kill "-$signal" $pid
+    for signal in $signals; do kill "-$signal" $pid; done
     wait $pid || code=$?
     rm -f "$folder"/?
     return $code
@@ -95,7 +138,15 @@ signalled()
 expect 130 '' signalled INT 2 "$ready"' exec sleep 20'
 expect 143 '' signalled TERM 2 "$ready"' exec sleep 20'
 expect 129 '[1] got it' signalled HUP 2 'trap "echo got it; exit 0" HUP; '"$ready"' sleep 20 & wait'
+start=(--ignore-signal=HUP --default-signal=INT) # as nohup does
+expect 143 '' signalled 'HUP TERM' 1 "$ready"' exec sleep 20'
+start=(--default-signal=INT)
 expect 0 '[0] usr1' signalled USR1 1 'trap "echo usr1; exit 0" USR1; '"$ready"' sleep 20 & wait'
+# A rank has the signal mask and the ignored signals that the launcher was started with.
+for start in --default-signal '--ignore-signal=CHLD,INT,PIPE,TERM' '--block-signal=CHLD,INT,TERM,USR1'; do
+    is "$(env "$start" grep -E '^Sig(Blk|Ign)' /proc/self/status)" \
+        timeout -s KILL 100 env "$start" "$weft" run -n 1 --no-prefix grep -E '^Sig(Blk|Ign)' /proc/self/status
+done
 orphan=$("$weft" run -n 1 --no-prefix sh -c 'echo $$ $PPID; exec sleep 77' | {
     read -r rank launcher
     kill -9 "$launcher"

@@ -3,6 +3,7 @@
 
 #include "support/suite.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,5 +44,24 @@ START_TEST(the_loss_of_a_peer_is_reported_if_nobody_knows_the_cause)
 }
 END_TEST
 
+static weft_status kill_itself(void *self, weft_context *context, const struct local_rank *rank)
+{
+    (void)self;
+    (void)context;
+    (void)rank;
+    return raise(SIGKILL) == 0 ? WEFT_OK : WEFT_ERR_SYSTEM;
+}
+
+START_TEST(the_end_of_a_rank_is_known_if_the_parent_ignores_sigchld)
+{
+    struct local_job job = {.work = kill_itself};
+
+    signal(SIGCHLD, SIG_IGN);
+    ck_assert_int_eq(local_ranks_run(1, NULL, &job), WEFT_ERR_PEER);
+    ck_assert_str_eq(weft_last_error(), "rank 0 was ended by signal 9");
+}
+END_TEST
+
 SUITE(local_ranks, the_cause_is_reported_and_not_the_loss_of_a_peer,
-      the_loss_of_a_peer_is_reported_if_nobody_knows_the_cause)
+      the_loss_of_a_peer_is_reported_if_nobody_knows_the_cause,
+      the_end_of_a_rank_is_known_if_the_parent_ignores_sigchld)

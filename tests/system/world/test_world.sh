@@ -54,6 +54,12 @@ expect 0 "as expected" by_hand LOCAL_WORLD_SIZE=3 MASTER_ADDR=some.other.host MA
 expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29518 WEFT_TOKEN=0123456789abcdef
 expect 1 "WEFT_TOKEN" by_hand MASTER_ADDR=some.other.host MASTER_PORT=29517
 expect 1 "MASTER_PORT" by_hand MASTER_ADDR=
+# As a torchrun inside each rank of `weft run` starts its workers: two jobs of three ranks.
+# shellcheck disable=SC2016 # the rank expands it
+expect 0 "as expected" "$weft" run -n 2 bash -c 'pids=()
+    export WORLD_SIZE=3 LOCAL_WORLD_SIZE=3 TORCHELASTIC_RUN_ID="inside $WEFT_RANK"
+    for rank in 0 1 2; do RANK=$rank LOCAL_RANK=$rank "$0" hello 10 & pids+=($!); done
+    for pid in "${pids[@]}"; do wait "$pid" || exit 1; done' "$program"
 if command -v mpirun.openmpi >/dev/null; then
     expect 0 "as expected" mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 "$program" hello 10
 else

@@ -111,6 +111,29 @@ START_TEST(the_inner_launcher_counts)
 }
 END_TEST
 
+/* `weft run` sets both kinds of variables; a torchrun inside replaces one kind. */
+START_TEST(a_torchrun_inside_weft_run_counts)
+{
+    struct wf_launch launch =
+        read_ok(ENVIRONMENT("WEFT_LAUNCHER=weft", "WEFT_SERVED=1", "WEFT_RANK=0", "WEFT_SIZE=1",
+                            "RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"));
+
+    ck_assert_str_eq(launch.launcher, "weft");
+    ck_assert(!launch.is_inside);
+    launch = read_ok(ENVIRONMENT("WEFT_LAUNCHER=weft", "WEFT_SERVED=1", "WEFT_RANK=0",
+                                 "WEFT_SIZE=1", "RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+                                 "MASTER_PORT=2", "TORCHELASTIC_RUN_ID=a"));
+    ck_assert_str_eq(launch.launcher, "torchrun");
+    ck_assert_int_eq(launch.rank, 1);
+    ck_assert_int_eq(launch.size, 2);
+    ck_assert(launch.is_inside);
+    launch = read_ok(ENVIRONMENT("WEFT_RANK=0", "WEFT_SIZE=1", "RANK=1", "WORLD_SIZE=2",
+                                 "TORCHELASTIC_RUN_ID=a"));
+    ck_assert_str_eq(launch.launcher, "weft"); /* which a user may set in a worker of torchrun */
+    ck_assert(!launch.is_inside);
+}
+END_TEST
+
 START_TEST(the_user_may_say_which_launcher_counts)
 {
     struct wf_launch launch =
@@ -295,8 +318,8 @@ END_TEST
 
 SUITE(rendezvous_launch, without_a_launcher_it_is_a_world_of_one, every_launcher_is_understood,
       a_batch_script_of_slurm_is_not_a_rank, the_inner_launcher_counts,
-      the_user_may_say_which_launcher_counts, half_set_variables_are_named,
-      values_out_of_range_are_named, launchers_at_odds_are_named,
+      a_torchrun_inside_weft_run_counts, the_user_may_say_which_launcher_counts,
+      half_set_variables_are_named, values_out_of_range_are_named, launchers_at_odds_are_named,
       ranks_of_one_host_meet_at_a_unix_socket_of_their_job,
       a_missing_variable_of_the_rendezvous_is_named,
       ranks_of_several_hosts_need_an_address_and_a_token,

@@ -169,6 +169,30 @@ START_TEST(a_taken_name_is_reported_with_its_owner_and_the_setting)
 }
 END_TEST
 
+/* As in a rank of `weft run`, whose program gives its ranks and how they find each other itself. */
+START_TEST(a_launcher_that_serves_its_own_job_does_not_disturb_another)
+{
+    struct wf_address taken = {.is_unix = true};
+    int fds[WF_MAX_LISTENERS];
+    char text[WF_ADDRESS_TEXT];
+    size_t count;
+
+    fake_reset();
+    snprintf(taken.host, sizeof taken.host, "weft-test-launcher-%d", (int)getpid());
+    wf_address_print(&taken, text);
+    ck_assert_int_eq(wf_address_listen(&taken, fds, &count), WEFT_OK);
+    setenv("WEFT_RENDEZVOUS", text, 1);
+    setenv("WEFT_SERVED", "1", 1);
+    join_all(2, NULL, NULL);
+    all_joined(2);
+    join_all(2, "unix:weft-test-inner", NULL);
+    all_joined(2);
+    unsetenv("WEFT_SERVED");
+    unsetenv("WEFT_RENDEZVOUS");
+    close(fds[0]);
+}
+END_TEST
+
 static void refuse_rank(const weft_options *options, weft_status status, const char *part)
 {
     weft_context *context;
@@ -241,6 +265,7 @@ START_TEST(options_at_odds_are_refused)
 END_TEST
 
 SUITE(comm_place, a_users_exchange_brings_ranks_together,
+      a_launcher_that_serves_its_own_job_does_not_disturb_another,
       an_address_and_a_token_bring_ranks_together, an_exchange_that_fails_is_said,
       a_rendezvous_that_cannot_be_served_is_said_on_all,
       a_taken_name_is_reported_with_its_owner_and_the_setting,
