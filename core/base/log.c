@@ -89,7 +89,7 @@ void wf_log(int level, const char *format, ...)
     used = snprintf(text, sizeof text, "%s", thread_prefix);
     if (used < 0) return;
     va_start(args, format);
-    vsnprintf(text + used, sizeof text - (size_t)used, format, args);
+    wf_printv(text + used, sizeof text - (size_t)used, format, args);
     va_end(args);
     if (give_to_sink(level, text)) return;
     /* one call, so that lines of different threads do not mix */
