@@ -8,7 +8,8 @@ include public headers and their own (the tool also core/base, and DTensor's pla
 makes plans), no folder of the tool includes another that includes it, and only core/config reads
 the environment.
 Sources that are shared the other way: the core compiles plugins/common/trust.c, the vocabulary
-plug_names.c, what collectives need (plug_collective.c), the process's limits (plug_limits.c) and
+plug_names.c, numbers in texts (plug_print.c), what collectives need (plug_collective.c), the
+process's limits (plug_limits.c) and
 plugins/common/arithmetic, and includes the comparison of signals (plug_symm.h).
 """
 import pathlib
@@ -27,6 +28,7 @@ IMPURE_FOLDERS = ("sys/", "net/", "netinet/", "arpa/", "linux/", "cuda", "hip/")
 SHARED = {
     ("plugin", "common/trust.h"),
     ("base", "common/plug_names.h"),
+    ("base", "common/plug_print.h"),
     ("comm", "common/plug_collective.h"),
     ("symm", "common/plug_symm.h"),
     ("base", "common/plug_limits.h"),

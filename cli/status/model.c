@@ -19,7 +19,8 @@ bool status_is_message(const weft_record *record)
 
 bool status_is_creation(const weft_record *record)
 {
-    return record->operation == WEFT_OP_CREATE || record->operation == WEFT_OP_RELEASE;
+    return record->operation == WEFT_OP_CREATE || record->operation == WEFT_OP_RELEASE ||
+           record->operation == WEFT_OP_LOAD || record->operation == WEFT_OP_SAVE;
 }
 
 bool status_is_collective(const weft_record *record)

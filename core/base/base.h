@@ -202,12 +202,29 @@ static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
 
 /* Zero-initialise.  Running out of memory sets `failed` and drops later text, so that printers
  * need no checks; wf_text_take and wf_text_status report it once, at the end. */
+/* As snprintf, vsnprintf, strtod and strtof, in the locale "C". */
+int wf_print(char *out, size_t bytes, const char *format, ...) WF_PRINTF(3, 4);
+int wf_printv(char *out, size_t bytes, const char *format, va_list args) WF_PRINTF(3, 0);
+double wf_read_double(const char *text, char **end);
+float wf_read_float(const char *text, char **end);
+
+/* The small letter for a letter of ASCII; all others are unchanged. */
+static inline char wf_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* True if the first COUNT characters of A and B, or all of them, are equal, apart from the case of
+ * letters of ASCII. */
+bool wf_same_letters(const char *a, const char *b, size_t count);
+
 struct wf_text {
     char *data;
     size_t length, capacity;
     bool failed;
 };
 
+/* All texts have numbers as in the locale "C", whatever locale the program sets. */
 void wf_text_add(struct wf_text *text, const char *format, ...) WF_PRINTF(2, 3);
 void wf_text_addv(struct wf_text *text, const char *format, va_list args);
 void wf_text_append(struct wf_text *text, const char *bytes, size_t length);

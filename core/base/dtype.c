@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 const char *wf_dtype_name(uint32_t dtype)
 {
@@ -110,14 +109,14 @@ static const char *nearest_dtype(const char *name)
     int nearest;
 
     for (size_t i = 0; i < WF_COUNT(foreign); i++)
-        if (strcasecmp(foreign[i].theirs, name) == 0) return foreign[i].ours;
+        if (wf_same_letters(foreign[i].theirs, name, SIZE_MAX)) return foreign[i].ours;
     for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++) {
         names[i] = plug_dtype_name(i);
-        if (strcasecmp(names[i], name) == 0) return names[i];
+        if (wf_same_letters(names[i], name, SIZE_MAX)) return names[i];
     }
     nearest = wf_nearest(name, names, WF_COUNT(names));
     if (nearest < 0 || !same_digits(names[nearest], name)) return NULL;
-    return strncasecmp(names[nearest], name, 1) == 0 ? names[nearest] : NULL;
+    return wf_same_letters(names[nearest], name, 1) ? names[nearest] : NULL;
 }
 
 void wf_dtype_explain(const char *name, size_t length, struct wf_text *out)

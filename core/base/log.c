@@ -104,7 +104,7 @@ void wf_log(int level, const char *format, ...)
     used = snprintf(text, sizeof text, "%s", thread_prefix);
     if (used < 0) return;
     va_start(args, format);
-    vsnprintf(text + used, sizeof text - (size_t)used, format, args);
+    wf_printv(text + used, sizeof text - (size_t)used, format, args);
     va_end(args);
     if (give_to_sink(level, text)) return;
     if (!wf_stderr_fits(strlen("weft: warning: \n") + strlen(text))) return;

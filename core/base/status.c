@@ -7,7 +7,6 @@
 
 #include "weft/status.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,7 +78,7 @@ weft_status wf_fail(weft_status status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    wf_printv(text, sizeof text, format, args);
     va_end(args);
     set_error(NULL, 0, text);
     if (status != WEFT_OK) wf_log(WF_LOG_DEBUG, "%s: %s", weft_status_name(status), text);
@@ -93,7 +92,7 @@ weft_status weft_fail(weft_status status, const char *format, ...)
 
     if (format == NULL) return wf_fail(status, "%s", weft_status_text(status));
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    wf_printv(text, sizeof text, format, args);
     va_end(args);
     return wf_fail(status, "%s", text);
 }
@@ -110,7 +109,7 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
     int used;
 
     va_start(args, format);
-    used = vsnprintf(text, sizeof text, format, args);
+    used = wf_printv(text, sizeof text, format, args);
     va_end(args);
     if (used < 0) used = 0;
     if ((size_t)used < sizeof text)
@@ -119,13 +118,18 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
     return status;
 }
 
+static bool is_word(char c)
+{
+    return (wf_lower(c) >= 'a' && wf_lower(c) <= 'z') || (c >= '0' && c <= '9');
+}
+
 /* True if TEXT has FUNCTION as a whole word: weft_move is not named by weft_move_clear. */
 static bool is_named(const char *text, const char *function)
 {
     size_t length = strlen(function);
 
     for (const char *at = strstr(text, function); at != NULL; at = strstr(at + 1, function))
-        if (at[length] != '_' && !isalnum((unsigned char)at[length])) return true;
+        if (at[length] != '_' && !is_word(at[length])) return true;
     return false;
 }
 

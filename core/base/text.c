@@ -1,8 +1,48 @@
 /* text.c - a growing string that objects print themselves into. */
 #include "base.h"
 
-#include <stdio.h>
+#include "common/plug_print.h"
+
 #include <string.h>
+
+/* ---- without the locale of the program ---- */
+
+int wf_printv(char *out, size_t bytes, const char *format, va_list args)
+{
+    return plug_printv(out, bytes, format, args);
+}
+
+int wf_print(char *out, size_t bytes, const char *format, ...)
+{
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = plug_printv(out, bytes, format, args);
+    va_end(args);
+    return length;
+}
+
+double wf_read_double(const char *text, char **end)
+{
+    return plug_read_double(text, end);
+}
+
+float wf_read_float(const char *text, char **end)
+{
+    return plug_read_float(text, end);
+}
+
+bool wf_same_letters(const char *a, const char *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (wf_lower(a[i]) != wf_lower(b[i])) return false;
+        if (a[i] == '\0') break;
+    }
+    return true;
+}
+
+/* ---- growing texts ---- */
 
 static bool reserve_bytes(struct wf_text *text, size_t more)
 {
@@ -48,10 +88,10 @@ void wf_text_addv(struct wf_text *text, const char *format, va_list args)
     int length;
 
     va_copy(again, args);
-    length = vsnprintf(NULL, 0, format, again);
+    length = wf_printv(NULL, 0, format, again);
     va_end(again);
     if (length < 0 || !reserve_bytes(text, (size_t)length)) return;
-    vsnprintf(text->data + text->length, (size_t)length + 1, format, args);
+    wf_printv(text->data + text->length, (size_t)length + 1, format, args);
     text->length += (size_t)length;
 }
 

@@ -88,6 +88,7 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
                                    .status = status,
                                    .text = text,
                                    .blob = blob,
+                                   .is_long = agreement->is_long,
                                    .ended = has_ended,
                                    .self = agreement};
 
@@ -100,6 +101,19 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
     if (status == WEFT_ERR_TIMEOUT) return give_up(context, agreement);
     /* The cause may have come before this error, which may be a consequence of it. */
     return status != WEFT_OK && has_ended(agreement) ? refuse(agreement->comm) : status;
+}
+
+void wf_agree_note(weft_context *context, const struct wf_agreement *agreement)
+{
+    struct wf_contribution note = {.comm = agreement->number,
+                                   .ranks = agreement->ranks,
+                                   .count = agreement->count,
+                                   .label = agreement->label,
+                                   .timeout_ns = agreement->timeout_ns,
+                                   .status = WEFT_IN_PROGRESS,
+                                   .blob = {"", 0}};
+
+    if (note.count > 1 && !context->is_simulated) wf_client_note(context->client, &note);
 }
 
 struct wf_agreement wf_agreement_of(weft_comm *comm, const char *label)

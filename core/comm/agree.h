@@ -23,6 +23,7 @@ struct wf_agreement {
     const char *label;
     const char *about; /* this rank's part, for descriptions; NULL: nothing */
     int64_t timeout_ns;
+    bool is_long;      /* the time limit is for ranks that make no progress (wf_agree_note) */
     bool despite_peer; /* COMM may have failed with WEFT_ERR_PEER: the remaining ranks go on */
 };
 
@@ -30,6 +31,10 @@ struct wf_agreement {
  * All get OK and every rank's blob, or the same error. */
 weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement,
                      weft_status status, weft_blob blob, struct wf_gathered *out) WF_NODISCARD;
+/* This rank makes progress towards the next step like AGREEMENT, which is long: the ranks that wait
+ * for it in that step go on to do so.  To be called at most WF_NOTES times within the time limit.
+ * Does not wait.  [any thread] */
+void wf_agree_note(weft_context *context, const struct wf_agreement *agreement);
 /* A step of all ranks of COMM, within its time limit. */
 struct wf_agreement wf_agreement_of(weft_comm *comm, const char *label);
 /* Take that step. */

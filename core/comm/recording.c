@@ -67,9 +67,9 @@ struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
     return submitted;
 }
 
-/* ---- creations and releases ---- */
+/* ---- creations, releases, loads and saves ---- */
 
-/* The number of creations and releases on COMM by COUNT RANKS of it, with this one.  0 if memory
+/* The number of creations and the like on COMM by COUNT RANKS of it, with this one.  0 if memory
  * for the numbers is missing. */
 static uint64_t count_creation(weft_comm *comm, const int32_t *ranks, int32_t count)
 {
@@ -87,28 +87,52 @@ static uint64_t count_creation(weft_comm *comm, const int32_t *ranks, int32_t co
     return ++found->count;
 }
 
+/* The record of number SEQUENCE; RANKS is NULL if all ranks of COMM take part. */
+static struct wf_submitted submit_creation(weft_comm *comm, enum weft_operation operation,
+                                           const char *function, uint64_t sequence,
+                                           const int32_t *ranks, int32_t count)
+{
+    struct wf_trace *trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
+
+    if (trace == NULL) return (struct wf_submitted){NULL, 0};
+    return wf_trace_submit(
+        trace, NULL, WF_CALL_SUBMITTED,
+        &(weft_record){.comm = comm->number,
+                       .sequence = sequence,
+                       .operation = (uint8_t)operation,
+                       .step_kind = WEFT_NO_STEP_KIND,
+                       .peer = -1,
+                       .comm_name = comm->name_text,
+                       .axes = ranks != NULL ? wf_trace_list_ranks(trace, ranks, count) : 0,
+                       .label = wf_trace_intern(trace, function)});
+}
+
 struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_operation operation,
                                        const char *function, const int32_t *ranks, int32_t count)
 {
-    struct wf_trace *trace = atomic_load_explicit(&comm->tracing, memory_order_relaxed);
     bool by_all = ranks == NULL || count == comm->size;
-    weft_record draft = {
-        .comm = comm->number,
-        /* Counted also if records are not wanted now. */
-        .sequence = by_all ? ++comm->common_creations : count_creation(comm, ranks, count),
-        .operation = (uint8_t)operation,
-        .step_kind = WEFT_NO_STEP_KIND,
-        .peer = -1,
-        .comm_name = comm->name_text,
-    };
-    struct wf_submitted submitted;
+    /* Counted also if records are not wanted now. */
+    uint64_t sequence = by_all ? ++comm->common_creations : count_creation(comm, ranks, count);
+    struct wf_submitted submitted =
+        submit_creation(comm, operation, function, sequence, by_all ? NULL : ranks, count);
 
-    if (trace == NULL) return (struct wf_submitted){NULL, 0};
-    draft.axes = by_all ? 0 : wf_trace_list_ranks(trace, ranks, count);
-    draft.label = wf_trace_intern(trace, function);
-    submitted = wf_trace_submit(trace, NULL, WF_CALL_SUBMITTED, &draft);
-    atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
+    if (submitted.record != NULL)
+        atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
     return submitted;
+}
+
+struct wf_submitted wf_record_saving_wait(weft_comm *comm, uint64_t sequence)
+{
+    return submit_creation(comm, WEFT_OP_SAVE, "weft_saving_wait", sequence, NULL, 0);
+}
+
+void wf_record_set_bytes(struct wf_submitted record, uint64_t bytes)
+{
+    if (record.record == NULL || WF_LOAD(record.record, id) != record.id) return;
+    if (WF_LOAD(record.record, operation) == WEFT_OP_LOAD)
+        WF_STORE(record.record, received, bytes);
+    else
+        WF_STORE(record.record, sent, bytes);
 }
 
 weft_status wf_record_created(weft_comm *comm, struct wf_submitted record, weft_status status)

@@ -221,10 +221,15 @@ struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
 struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *comm,
                                            const void *stream);
 
-/* FUNCTION is about to create or release something on COMM (OPERATION is WEFT_OP_CREATE or
- * WEFT_OP_RELEASE), together with COUNT world RANKS of it; NULL: with all of its ranks. */
+/* FUNCTION is about to create, release, load or save something on COMM (OPERATION is one of
+ * wf_record_is_creation), together with COUNT world RANKS of it; NULL: with all of its ranks. */
 struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_operation operation,
                                        const char *function, const int32_t *ranks, int32_t count);
+/* weft_saving_wait is about to wait for the save that was number SEQUENCE of the creations of COMM.
+ * [any thread] */
+struct wf_submitted wf_record_saving_wait(weft_comm *comm, uint64_t sequence);
+/* This rank saves BYTES in it, or loads them. */
+void wf_record_set_bytes(struct wf_submitted record, uint64_t bytes);
 /* It ends with STATUS, which is returned. */
 weft_status wf_record_created(weft_comm *comm, struct wf_submitted record, weft_status status);
 

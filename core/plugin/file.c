@@ -14,7 +14,7 @@ bool wf_refuse(struct wf_verdict *verdict, enum weft_reason reason, const char *
 
     verdict->reason = (uint32_t)reason;
     va_start(args, format);
-    vsnprintf(verdict->text, sizeof verdict->text, format, args);
+    wf_printv(verdict->text, sizeof verdict->text, format, args);
     va_end(args);
     return false;
 }

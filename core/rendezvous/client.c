@@ -174,15 +174,45 @@ static void send_aborts(struct wf_client *client, int except, const struct wf_te
     pthread_cond_broadcast(&client->changed); /* the communicator may have failed here */
 }
 
+/* True if W goes on to wait after the time limit: ranks may make progress, and the server, which
+ * knows it, answers.  The lock is held, but not meanwhile. */
+static bool waits_on(struct wf_client *client, const struct wf_waiter *w)
+{
+    bool answers;
+
+    if (w->contribution == NULL || !w->contribution->is_long) return false;
+    pthread_mutex_unlock(&client->lock);
+    answers = wf_client_answers(client, w->link);
+    pthread_mutex_lock(&client->lock);
+    return answers;
+}
+
+/* Wait for the answer to W.  Returns ETIMEDOUT if the time limit passed.  The lock is held. */
+static int await(struct wf_client *client, const struct wf_waiter *w, int64_t timeout_ns,
+                 int64_t grace_ns)
+{
+    uint64_t most_ns = (uint64_t)timeout_ns + (uint64_t)grace_ns;
+    struct timespec until = moment(wf_now_ns() + most_ns);
+    int code = 0;
+
+    while (!w->done && !client->links[w->link].over && !has_ended(w) && code != ETIMEDOUT) {
+        code = timeout_ns < 0 ? pthread_cond_wait(&client->changed, &client->lock)
+                              : pthread_cond_timedwait(&client->changed, &client->lock, &until);
+        if (code != ETIMEDOUT || !waits_on(client, w)) continue;
+        until = moment(wf_now_ns() + most_ns);
+        code = 0;
+    }
+    return code;
+}
+
 weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
                               const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
                               struct wf_waiter *w)
 {
-    struct timespec until = moment(wf_now_ns() + (uint64_t)timeout_ns + (uint64_t)grace_ns);
     struct wf_waiter **at = &client->waiters;
     struct wf_link *l;
-    int code = 0;
     bool over;
+    int code;
 
     WF_TRY(wf_text_status(payload));
     pthread_mutex_lock(&client->lock);
@@ -198,9 +228,7 @@ weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
     send_by(client, w->link, type, w->id, payload);
     if (type == WF_FRAME_ABORT) send_aborts(client, w->link, payload);
     wf_client_wake(client);
-    while (!w->done && !l->over && !has_ended(w) && code != ETIMEDOUT)
-        code = timeout_ns < 0 ? pthread_cond_wait(&client->changed, &client->lock)
-                              : pthread_cond_timedwait(&client->changed, &client->lock, &until);
+    code = await(client, w, timeout_ns, grace_ns);
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
@@ -216,61 +244,6 @@ weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
             "the communicator failed during the wait; weft_comm_async_error returns the cause");
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
-}
-
-weft_status wf_answer_check(const struct wf_frame *frame, int32_t count)
-{
-    struct wf_reader reader = wf_frame_reader(frame);
-    weft_status status = wf_take_status(&reader);
-    int32_t found;
-
-    if (reader.failed || status == WEFT_IN_PROGRESS)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer with an unknown status");
-    if (status != WEFT_OK) {
-        (void)wf_take_blob(&reader); /* the text */
-    } else {
-        (void)wf_take_u64(&reader);
-        found = (int32_t)wf_take_u32(&reader);
-        if (!reader.failed && found != count)
-            return wf_fail(WEFT_ERR_INTERNAL,
-                           "the rendezvous sent an answer of %d ranks to a request of %d ranks",
-                           found, count);
-        for (int32_t i = 0; i < count && !reader.failed; i++)
-            (void)wf_take_blob(&reader);
-    }
-    if (!reader.failed) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer that ends too early");
-}
-
-weft_status wf_gathered_read(struct wf_text *payload, weft_blob *blobs, struct wf_gathered *out)
-{
-    struct wf_reader reader = {(const uint8_t *)payload->data, payload->length, false};
-    weft_status status = wf_take_status(&reader);
-    struct wf_gathered got = {0};
-    char text[2000];
-
-    if (reader.failed || status == WEFT_IN_PROGRESS)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer with an unknown status");
-    if (status != WEFT_OK) {
-        wf_take_string(&reader, text, sizeof text);
-        return wf_fail(status, "%s", text);
-    }
-    got.serial = wf_take_u64(&reader);
-    got.count = (int32_t)wf_take_u32(&reader);
-    if (reader.failed || got.count < 0 || (size_t)got.count > reader.left / 8)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer that ends too early");
-    got.blobs = blobs != NULL ? blobs : wf_calloc((size_t)got.count, sizeof *got.blobs);
-    if (got.blobs == NULL) return wf_fail_memory((size_t)got.count * sizeof *got.blobs);
-    for (int32_t i = 0; i < got.count; i++)
-        got.blobs[i] = wf_take_blob(&reader);
-    if (reader.failed) {
-        if (blobs == NULL) wf_free(got.blobs);
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer that ends too early");
-    }
-    got.bytes = *payload;
-    *payload = (struct wf_text){0};
-    *out = got;
-    return WEFT_OK;
 }
 
 /* Fails if a rank of CONTRIBUTION is gone.  The standby may not know of a rank that ended together
@@ -361,11 +334,16 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
     return status;
 }
 
-void wf_gathered_free(struct wf_gathered *gathered)
+void wf_client_note(struct wf_client *client, const struct wf_contribution *contribution)
 {
-    wf_free(gathered->blobs);
-    wf_text_free(&gathered->bytes);
-    *gathered = (struct wf_gathered){0};
+    struct wf_text payload = {0};
+
+    wf_contribution_put(&payload, contribution);
+    pthread_mutex_lock(&client->lock);
+    send_by(client, wf_client_asks(client), WF_FRAME_GATHER, 0, &payload);
+    wf_client_wake(client);
+    pthread_mutex_unlock(&client->lock);
+    wf_text_free(&payload);
 }
 
 static void put_abort(struct wf_text *out, uint64_t comm, weft_status status, uint64_t complete,

@@ -96,6 +96,14 @@ bool wf_client_join_standby(struct wf_client *client);
 weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
                               const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
                               struct wf_waiter *w) WF_NODISCARD;
+
+/* The payload of an ASK. */
+void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count);
+void wf_question_put(struct wf_text *out, uint64_t comm, const int32_t *ranks, int32_t count,
+                     int64_t timeout_ns);
+
+/* ---- contribution.c ---- */
+
 /* Fails unless FRAME is an error or has COUNT blobs, one for each rank of the request. */
 weft_status wf_answer_check(const struct wf_frame *frame, int32_t count) WF_NODISCARD;
 /* Read the outcome of a gather or an inquiry from its answer.  Takes ownership of the bytes, and of
@@ -103,10 +111,10 @@ weft_status wf_answer_check(const struct wf_frame *frame, int32_t count) WF_NODI
 weft_status wf_gathered_read(struct wf_text *payload, weft_blob *blobs,
                              struct wf_gathered *out) WF_NODISCARD;
 
-/* The payload of an ASK. */
-void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count);
-void wf_question_put(struct wf_text *out, uint64_t comm, const int32_t *ranks, int32_t count,
-                     int64_t timeout_ns);
+/* ---- clock.c ---- */
+
+/* True if link number LINK answers.  [any thread] */
+bool wf_client_answers(struct wf_client *client, int link);
 
 /* ---- watch.c: requests that the thread makes itself ---- */
 

@@ -1,8 +1,9 @@
-/* clock.c - the server's clock, as far as this process can know it. */
+/* clock.c - the server's clock, as far as this process can know it, and whether it answers. */
 #include "client.h"
 
 #define ROUNDS    8
 #define ANSWER_NS WF_SECOND_NS
+#define ALIVE_NS  (5 * WF_SECOND_NS) /* a host may be busy */
 
 /* One answer, and the times around it. */
 struct round {
@@ -19,19 +20,39 @@ static bool has_ended(struct wf_client *client)
     return over;
 }
 
-static weft_status ask(struct wf_client *client, struct round *out)
+/* The answer is in W's payload, which the caller frees. */
+static weft_status request(struct wf_client *client, int link, int64_t timeout_ns,
+                           struct wf_waiter *w)
 {
     static const char nothing[1];
-    struct wf_waiter w = {.is_clock = true};
     struct wf_text payload = {0};
+    weft_status status;
+
+    w->is_clock = true;
+    wf_text_append(&payload, nothing, 0);
+    status = wf_client_request(client, link, WF_FRAME_CLOCK, &payload, timeout_ns, 0, w);
+    wf_text_free(&payload);
+    return status;
+}
+
+bool wf_client_answers(struct wf_client *client, int link)
+{
+    struct wf_waiter w = {0};
+    weft_status status = request(client, link, ALIVE_NS, &w);
+
+    wf_text_free(&w.payload);
+    return status == WEFT_OK;
+}
+
+static weft_status ask(struct wf_client *client, struct round *out)
+{
+    struct wf_waiter w = {0};
     struct wf_reader reader;
     weft_status status;
 
     if (has_ended(client)) return WEFT_ERR_PEER;
-    wf_text_append(&payload, nothing, 0);
     out->sent_ns = wf_now_ns();
-    status = wf_client_request(client, WF_LINK_SERVER, WF_FRAME_CLOCK, &payload, ANSWER_NS, 0, &w);
-    wf_text_free(&payload);
+    status = request(client, WF_LINK_SERVER, ANSWER_NS, &w);
     reader = (struct wf_reader){(const uint8_t *)w.payload.data, w.payload.length, false};
     out->server_ns = wf_take_u64(&reader);
     out->identity = wf_take_u64(&reader);

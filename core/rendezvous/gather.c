@@ -19,6 +19,7 @@ struct seat {
     void *data; /* the contributed blob */
     uint64_t bytes, id;
     bool came, excused; /* excused: the rank will not contribute any more */
+    uint64_t until_ns;  /* the rank makes progress and is not late before; 0: it never said so */
 };
 
 struct gather {
@@ -45,46 +46,6 @@ struct wf_gathers {
     } * gone;        /* per rank */
     bool *mentioned; /* per rank: scratch of check_list */
 };
-
-/* ---- contributions on the wire ---- */
-
-void wf_contribution_put(struct wf_text *out, const struct wf_contribution *contribution)
-{
-    wf_put_u32(out, (uint32_t)contribution->status);
-    wf_put_u64(out, contribution->comm);
-    wf_put_u64(out, (uint64_t)contribution->timeout_ns);
-    wf_put_string(out, contribution->label);
-    wf_put_string(out, contribution->text != NULL ? contribution->text : "");
-    wf_put_u32(out, (uint32_t)contribution->count);
-    for (int32_t i = 0; i < contribution->count; i++)
-        wf_put_u32(out, (uint32_t)contribution->ranks[i]);
-    wf_put_blob(out, contribution->blob.data, contribution->blob.bytes);
-}
-
-weft_status wf_contribution_take(struct wf_reader *reader, int32_t *ranks, int32_t most,
-                                 char *label, size_t label_bytes, char *text, size_t text_bytes,
-                                 struct wf_contribution *out)
-{
-    struct wf_contribution taken = {.ranks = ranks, .label = label, .text = text};
-
-    taken.status = wf_take_status(reader);
-    if (reader->failed || taken.status == WEFT_IN_PROGRESS)
-        return wf_fail(WEFT_ERR_PARSE, "a contribution has an unknown status");
-    taken.comm = wf_take_u64(reader);
-    taken.timeout_ns = (int64_t)wf_take_u64(reader);
-    wf_take_string(reader, label, label_bytes);
-    wf_take_string(reader, text, text_bytes);
-    taken.count = (int32_t)wf_take_u32(reader);
-    if (taken.count < 1 || taken.count > most)
-        return wf_fail(WEFT_ERR_PARSE, "a list has %d ranks; expected 1 to %d", taken.count, most);
-    for (int32_t i = 0; i < taken.count; i++)
-        ranks[i] = (int32_t)wf_take_u32(reader);
-    taken.blob = wf_take_blob(reader);
-    if (reader->failed || reader->left > 0)
-        return wf_fail(WEFT_ERR_PARSE, "a contribution has a wrong length");
-    *out = taken;
-    return WEFT_OK;
-}
 
 /* ---- the table ---- */
 
@@ -367,6 +328,14 @@ static void shorten(struct gather *gather, uint64_t now_ns, int64_t timeout_ns)
     gather->timeout_ns = timeout_ns;
 }
 
+/* RANK makes progress towards GATHER. */
+static void note_progress(struct gather *gather, uint64_t now_ns, int32_t rank, int64_t timeout_ns)
+{
+    if (timeout_ns < 0) return;
+    gather->seats[seat_of(gather, rank)].until_ns =
+        now_ns + (uint64_t)timeout_ns + (uint64_t)timeout_ns / WF_NOTES;
+}
+
 weft_status wf_gathers_post(struct wf_gathers *m, uint64_t now_ns, int32_t rank, uint64_t id,
                             const struct wf_contribution *c)
 {
@@ -376,6 +345,10 @@ weft_status wf_gathers_post(struct wf_gathers *m, uint64_t now_ns, int32_t rank,
 
     WF_TRY(check_list(m, rank, c));
     gather = find_unseen(m, rank, c);
+    if (c->status == WEFT_IN_PROGRESS) {
+        if (gather != NULL) note_progress(gather, now_ns, rank, c->timeout_ns);
+        return WEFT_OK;
+    }
     gone = find_gone(m, c);
     if (gather == NULL && gone >= 0) {
         deliver_failure(m, rank, id, WEFT_ERR_PEER, m->gone[gone].why);
@@ -429,17 +402,25 @@ static struct gather *find_wait(const struct wf_gathers *m, int32_t rank)
     return NULL;
 }
 
-/* List the missing ranks: those that wait in no other gather, or all if there are none such. */
-static int32_t list_missing(const struct wf_gathers *m, const struct gather *gather, int32_t *out)
+/* True if the rank of SEAT is missing, and makes no progress. */
+static bool is_late(const struct seat *seat, uint64_t now_ns)
+{
+    return !seat->came && seat->until_ns <= now_ns;
+}
+
+/* List the ranks that are late: those that wait in no other gather, or all if there are none such.
+ */
+static int32_t list_late(const struct wf_gathers *m, const struct gather *gather, uint64_t now_ns,
+                         int32_t *out)
 {
     int32_t count = 0;
 
     for (int32_t i = 0; i < gather->count; i++)
-        if (!gather->seats[i].came && find_wait(m, gather->ranks[i]) == NULL)
+        if (is_late(&gather->seats[i], now_ns) && find_wait(m, gather->ranks[i]) == NULL)
             out[count++] = gather->ranks[i];
     if (count > 0) return count;
     for (int32_t i = 0; i < gather->count; i++)
-        if (!gather->seats[i].came) out[count++] = gather->ranks[i];
+        if (is_late(&gather->seats[i], now_ns)) out[count++] = gather->ranks[i];
     return count;
 }
 
@@ -461,16 +442,19 @@ static void add_members(struct wf_text *out, const struct gather *gather)
 static void time_out(struct wf_gathers *m, struct gather *gather, uint64_t now_ns)
 {
     struct wf_text why = {0};
-    int32_t *missing = wf_alloc((size_t)gather->count * sizeof *missing);
-    int32_t count = missing != NULL ? list_missing(m, gather, missing) : 0;
-    struct gather *other = count > 0 ? find_wait(m, missing[0]) : NULL;
+    int32_t *late_ranks = wf_alloc((size_t)gather->count * sizeof *late_ranks);
+    int32_t count = late_ranks != NULL ? list_late(m, gather, now_ns, late_ranks) : 0;
+    struct gather *other = count > 0 ? find_wait(m, late_ranks[0]) : NULL;
 
-    if (missing != NULL) {
-        wf_ranks_print(&why, missing, count);
+    if (count > 0) {
+        bool began = gather->seats[seat_of(gather, late_ranks[0])].until_ns > 0;
+
+        wf_ranks_print(&why, late_ranks, count);
         add_members(&why, gather);
-        wf_text_add(&why, " did not reach %s within ", gather->label);
+        wf_text_add(&why, began ? " made no progress in %s for " : " did not reach %s within ",
+                    gather->label);
         wf_text_time(&why, (uint64_t)gather->timeout_ns);
-        if (other != NULL) wf_text_add(&why, "; rank %d is at %s", missing[0], other->label);
+        if (other != NULL) wf_text_add(&why, "; rank %d is at %s", late_ranks[0], other->label);
     }
     if (other != NULL && (other->comm != gather->comm || other->comm == 0)) other = NULL;
     for (struct gather *late = gather; late != NULL; late = late == gather ? other : NULL) {
@@ -478,8 +462,20 @@ static void time_out(struct wf_gathers *m, struct gather *gather, uint64_t now_n
         late->timed_out = true;
         late->deadline_ns = now_ns + (uint64_t)gather->timeout_ns;
     }
-    wf_free(missing);
+    wf_free(late_ranks);
     wf_text_free(&why);
+}
+
+/* The first moment at which a missing rank is late.  Of a gather that has failed: its deadline. */
+static uint64_t due_ns(const struct gather *gather)
+{
+    uint64_t earliest = UINT64_MAX;
+
+    if (gather->status != WEFT_OK) return gather->deadline_ns;
+    for (int32_t i = 0; i < gather->count; i++)
+        if (!gather->seats[i].came && gather->seats[i].until_ns < earliest)
+            earliest = gather->seats[i].until_ns;
+    return earliest > gather->deadline_ns ? earliest : gather->deadline_ns;
 }
 
 uint64_t wf_gathers_expire(struct wf_gathers *m, uint64_t now_ns)
@@ -493,8 +489,8 @@ uint64_t wf_gathers_expire(struct wf_gathers *m, uint64_t now_ns)
             close_gather(m, gather);
             continue;
         }
-        if (gather->deadline_ns <= now_ns) time_out(m, gather, now_ns);
-        if (gather->deadline_ns < earliest) earliest = gather->deadline_ns;
+        if (due_ns(gather) <= now_ns) time_out(m, gather, now_ns);
+        if (due_ns(gather) < earliest) earliest = due_ns(gather);
     }
     return earliest;
 }

@@ -257,6 +257,9 @@ void wf_join_seals(const struct wf_job_key *key, const struct wf_join *join,
 
 /* ---- gather.c: all-gathers among lists of ranks ---- */
 
+/* How many notes of its progress a rank can send within a time limit. */
+#define WF_NOTES 8
+
 /* One rank's contribution to a gather.  The memory is borrowed. */
 struct wf_contribution {
     uint64_t comm;        /* the number of the communicator that it is for; 0: none yet */
@@ -264,9 +267,11 @@ struct wf_contribution {
     int32_t count;
     const char *label; /* names the call in messages; equal on all ranks */
     int64_t timeout_ns;
-    weft_status status; /* a failure ends the gather for all */
+    weft_status status; /* a failure ends the gather for all; WEFT_IN_PROGRESS: the rank has not
+                         * come, but makes progress, so it is not late now */
     const char *text;   /* the error text of `status` */
     weft_blob blob;
+    bool is_long; /* ranks may come after the time limit, if they make progress */
     bool (*ended)(const void *self); /* the wait ends when it returns true; may be NULL */
     const void *self;
 };
@@ -283,8 +288,8 @@ struct wf_gathers;
 weft_status wf_gathers_create(int32_t size, struct wf_gather_sink sink, uint64_t serial,
                               struct wf_gathers **out) WF_NODISCARD;
 void wf_gathers_release(struct wf_gathers **gathers);
-/* RANK contributes.  Every contribution gets one delivery, now or later.  Fails only if memory is
- * missing or the list of ranks is invalid. */
+/* RANK contributes.  Every contribution gets one delivery, now or later; a note of progress gets
+ * none.  Fails only if memory is missing or the list of ranks is invalid. */
 weft_status wf_gathers_post(struct wf_gathers *gathers, uint64_t now_ns, int32_t rank, uint64_t id,
                             const struct wf_contribution *contribution) WF_NODISCARD;
 /* RANK contributes to no gather any more; TEXT is the reason. */
@@ -293,6 +298,8 @@ void wf_gathers_gone(struct wf_gathers *gathers, int32_t rank, const char *text)
  * UINT64_MAX. */
 uint64_t wf_gathers_expire(struct wf_gathers *gathers, uint64_t now_ns);
 size_t wf_gathers_open(const struct wf_gathers *gathers);
+
+/* ---- contribution.c ---- */
 
 /* A contribution as a GATHER payload.  Reading points into the frame; RANKS has room for MOST. */
 void wf_contribution_put(struct wf_text *out, const struct wf_contribution *contribution);
@@ -418,6 +425,9 @@ struct wf_gathered {
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out) WF_NODISCARD;
 void wf_gathered_free(struct wf_gathered *gathered);
+/* Send CONTRIBUTION, a note of this rank's progress towards a gather, at most WF_NOTES times within
+ * the time limit.  Does not wait.  [any thread] */
+void wf_client_note(struct wf_client *client, const struct wf_contribution *contribution);
 /* Call TAKE with every contribution that has no answer yet and lists RANK.  TAKE is called with
  * locks held.  An answer that RANK had before it asked this rank has arrived here too.  [any
  * thread] */

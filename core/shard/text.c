@@ -11,7 +11,6 @@
 #include "shard.h"
 
 #include <string.h>
-#include <strings.h>
 
 struct reader {
     struct wf_scan scan;
@@ -263,7 +262,7 @@ static void suggest_placement(const char *word, size_t length, struct wf_text *o
     }
     for (size_t i = 0; i < WF_COUNT(foreign); i++) {
         if (strlen(foreign[i].theirs) != length ||
-            strncasecmp(foreign[i].theirs, word, length) != 0)
+            !wf_same_letters(foreign[i].theirs, word, length))
             continue;
         wf_text_add(out, "; did you mean %s", foreign[i].ours);
         if (foreign[i].with_dim)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct load {
-    weft_context *context;
+    struct wf_store_call call;
     const weft_checkpoint *from;
     const weft_layout *layout;
     weft_load_options options;
@@ -12,7 +12,6 @@ struct load {
     size_t count;
     struct wf_pieces pieces;
     struct wf_store_digest digest;
-    uint64_t number;
 };
 
 /* Every rank of the layout's mesh is a rank of the job. */
@@ -21,11 +20,11 @@ static weft_status check_mesh(const struct load *load)
     const weft_mesh *mesh = weft_layout_mesh(load->layout);
 
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++)
-        if (weft_mesh_rank_at(mesh, p) >= load->context->size)
+        if (weft_mesh_rank_at(mesh, p) >= load->call.context->size)
             return wf_fail(
                 WEFT_ERR_INVALID,
                 "the mesh of the layout has rank %d, but the job has %d ranks, counted from 0",
-                weft_mesh_rank_at(mesh, p), load->context->size);
+                weft_mesh_rank_at(mesh, p), load->call.context->size);
     return WEFT_OK;
 }
 
@@ -43,7 +42,7 @@ static weft_status make_tensor(struct load *load, size_t index, weft_tensor **ou
     WF_TRY(weft_layout_find(load->layout, tensor->name, &placements));
     WF_TRY(wf_file_spec(weft_layout_mesh(load->layout), tensor->dtype, tensor->dims, tensor->shape,
                         placements, &spec));
-    status = wf_tensor_make(load->context, spec, tensor->name, NULL, "weft_load", out);
+    status = wf_tensor_make(load->call.context, spec, tensor->name, NULL, "weft_load", out);
     if (status == WEFT_OK) {
         struct wf_store_shard *shard = &load->pieces.shards[load->pieces.shard_count];
         status = wf_pieces_add(&load->pieces, (*out)->spec, index, 1, 0);
@@ -84,7 +83,7 @@ static weft_status prepare(struct load *load, const weft_load_options *options, 
     WF_TRY(check_mesh(load));
     load->tensors = wf_calloc(load->count, sizeof *load->tensors);
     if (load->tensors == NULL) return wf_fail_memory(load->count * sizeof *load->tensors);
-    WF_TRY(wf_pieces_begin(&load->pieces, load->context, load->count, load->options.jobs));
+    WF_TRY(wf_pieces_begin(&load->pieces, &load->call, load->count, load->options.jobs));
     return make_tensors(load);
 }
 
@@ -104,16 +103,18 @@ weft_status weft_load(weft_context *context, const weft_checkpoint *from, const 
                       const weft_load_options *options, weft_tensor **out)
 {
     static const char what[] = "weft_load";
-    struct load load = {.context = context, .from = from, .layout = layout};
+    struct load load = {.from = from, .layout = layout};
     weft_status status;
     uint64_t all;
 
     WF_TRY(wf_store_check(context, what));
+    wf_store_begin(&load.call, context, WEFT_OP_LOAD, what);
     status = prepare(&load, options, out);
-    status = wf_store_compare(context, what, "load", status, &load.digest, &load.number);
+    wf_store_set_bytes(&load.call, load.pieces.bytes);
+    status = wf_store_compare(&load.call, "load", status, &load.digest);
     if (status == WEFT_OK) {
         status = wf_pieces_run(&load.pieces, true, read_piece, &load);
-        status = wf_store_meet(context, load.number, what, status, 0, &all);
+        status = wf_store_meet(&load.call, status, 0, &all);
     }
     for (size_t i = 0; i < load.count && load.tensors != NULL; i++)
         if (status == WEFT_OK)
@@ -122,5 +123,5 @@ weft_status weft_load(weft_context *context, const weft_checkpoint *from, const 
             weft_tensor_release(&load.tensors[i]);
     wf_pieces_free(&load.pieces);
     wf_free(load.tensors);
-    return status;
+    return wf_store_end(&load.call, status);
 }

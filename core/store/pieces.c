@@ -18,14 +18,14 @@ static int32_t default_jobs(const weft_context *context)
     return (int32_t)wf_max_i64(1, wf_min_i64(share, DEFAULT_JOBS));
 }
 
-weft_status wf_pieces_begin(struct wf_pieces *pieces, weft_context *context, size_t count,
+weft_status wf_pieces_begin(struct wf_pieces *pieces, struct wf_store_call *call, size_t count,
                             int32_t jobs)
 {
     if (jobs < 0 || jobs > MOST_JOBS)
         return wf_fail(WEFT_ERR_INVALID, "jobs is %d; from 0 to %d are valid", jobs, MOST_JOBS);
-    *pieces = (struct wf_pieces){.context = context,
+    *pieces = (struct wf_pieces){.call = call,
                                  .shards = wf_calloc(count, sizeof *pieces->shards),
-                                 .jobs = jobs > 0 ? jobs : default_jobs(context)};
+                                 .jobs = jobs > 0 ? jobs : default_jobs(call->context)};
     return pieces->shards != NULL ? WEFT_OK : wf_fail_memory(count * sizeof *pieces->shards);
 }
 
@@ -51,7 +51,7 @@ weft_status wf_pieces_add(struct wf_pieces *pieces, const weft_spec *spec, size_
     size_t unit = wf_dtype_bytes(spec->layout.dtype);
     weft_shard held;
 
-    weft_spec_shard(spec, pieces->context->rank, &held);
+    weft_spec_shard(spec, pieces->call->context->rank, &held);
     *shard = (struct wf_store_shard){.spec = spec, .index = index};
     if (held.elements > 0 &&
         !wf_cut_make(&shard->cut, (uint32_t)(8 * unit), held.dims, held.shape, WF_STORE_PIECE))
@@ -84,7 +84,7 @@ static void view_piece(const struct wf_pieces *pieces, size_t number, struct wf_
     const struct wf_store_shard *shard = &pieces->shards[piece->shard];
     int64_t offset[WEFT_MAX_DIMS], sizes[WEFT_MAX_DIMS], at = 0;
 
-    wf_part_of_shard(&out->part, shard->spec, pieces->context->rank);
+    wf_part_of_shard(&out->part, shard->spec, pieces->call->context->rank);
     wf_cut_box(&shard->cut, out->part.dims, out->part.shape, piece->number, offset, sizes);
     for (int32_t d = 0; d < out->part.dims; d++)
         at += offset[d] * out->part.strides[d];
@@ -151,7 +151,7 @@ struct work {
 static weft_status do_pieces(struct work *work)
 {
     struct wf_stage stage;
-    weft_status status = begin_stage(&stage, work->pieces->context, work->uses_device);
+    weft_status status = begin_stage(&stage, work->pieces->call->context, work->uses_device);
 
     while (status == WEFT_OK && !atomic_load(&work->stop)) {
         size_t number = atomic_fetch_add(&work->next, 1);
@@ -159,6 +159,7 @@ static weft_status do_pieces(struct work *work)
         if (number >= work->pieces->count) break;
         view_piece(work->pieces, number, &view);
         status = work->action(work->state, &view, &stage);
+        wf_store_goes_on(work->pieces->call);
     }
     if (status != WEFT_OK) {
         atomic_store(&work->stop, true);

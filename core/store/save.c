@@ -18,7 +18,7 @@ static weft_status take_tensor(struct wf_save *save, size_t index, weft_tensor *
     weft_checkpoint_entry *entry = &save->entries[index];
     const struct wf_layout *layout;
 
-    if (tensor->context != save->context)
+    if (tensor->context != save->call.context)
         return wf_fail(WEFT_ERR_INVALID, "it belongs to another context");
     layout = &tensor->spec->layout;
     save->tensors[index] = weft_tensor_retain(tensor);
@@ -47,7 +47,7 @@ static weft_status take_tensors(struct wf_save *save, weft_tensor *const *tensor
         weft_status status;
         char argument[32];
         snprintf(argument, sizeof argument, "tensors[%zu]", i);
-        WF_TRY(wf_tensor_check(tensors[i], save->function, argument));
+        WF_TRY(wf_tensor_check(tensors[i], save->call.function, argument));
         status = take_tensor(save, i, tensors[i]);
         if (status != WEFT_OK) return wf_fail_context(status, "%s", argument);
     }
@@ -105,11 +105,11 @@ static weft_status check(struct wf_save *save, const char *path, weft_tensor *co
     WF_TRY(wf_options_read("weft_save_options", options, &save->options, sizeof save->options));
     if (save->options.layout != NULL)
         WF_TRY(wf_require_kind(save->options.layout, WF_KIND_LAYOUT, "weft_save_options: layout"));
-    WF_TRY(wf_stream_check(save->context, save->options.stream, save->function));
+    WF_TRY(wf_stream_check(save->call.context, save->options.stream, save->call.function));
     save->path = wf_strdup(path);
     if (save->path == NULL) return wf_fail_memory(strlen(path) + 1);
     WF_TRY(take_tensors(save, tensors, count));
-    return save->context->rank == 0 ? open_files(save, WF_OUTPUT_NEW) : WEFT_OK;
+    return save->call.context->rank == 0 ? open_files(save, WF_OUTPUT_NEW) : WEFT_OK;
 }
 
 /* ---- pieces ---- */
@@ -123,7 +123,7 @@ static void count_replicas(const struct wf_save *save, const weft_spec *spec, in
 
     *replicas = 1;
     *replica = 0;
-    if (!wf_mesh_coord(mesh, save->context->rank, coord)) return;
+    if (!wf_mesh_coord(mesh, save->call.context->rank, coord)) return;
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++) {
         if (spec->layout.placements[a].kind != WEFT_PLACE_REPLICATE) continue;
         *replica = *replica * weft_mesh_axis_size(mesh, a) + coord[a];
@@ -136,13 +136,13 @@ static weft_status list_pieces(struct wf_save *save)
 {
     weft_stream *stream = save->options.stream;
 
-    WF_TRY(wf_pieces_begin(&save->pieces, save->context, save->count, save->options.jobs));
+    WF_TRY(wf_pieces_begin(&save->pieces, &save->call, save->count, save->options.jobs));
     for (size_t i = 0; i < save->count; i++) {
         weft_tensor *given = save->tensors[i];
         int32_t replicas, replica;
         size_t before = save->pieces.count;
         void *memory = NULL;
-        WF_TRY(wf_tensor_in(given, save->specs[i], stream, save->function, WEFT_OK,
+        WF_TRY(wf_tensor_in(given, save->specs[i], stream, save->call.function, WEFT_OK,
                             &save->tensors[i]));
         weft_tensor_release(&given);
         count_replicas(save, save->specs[i], &replicas, &replica);
@@ -151,7 +151,8 @@ static weft_status list_pieces(struct wf_save *save)
             WF_TRY(wf_local_pack(save->tensors[i], &save->tensors[i]->own, stream, &memory));
         save->pieces.shards[i].memory = memory;
     }
-    return wf_host_wait(save->context, stream);
+    wf_store_set_bytes(&save->call, save->pieces.bytes);
+    return wf_host_wait(save->call.context, stream);
 }
 
 static weft_status copy_piece(void *state, const struct wf_piece_view *view, struct wf_stage *stage)
@@ -188,24 +189,22 @@ static weft_status open_and_list(struct wf_save *save, bool copies)
 {
     weft_status status = list_pieces(save); /* collective for partial tensors */
 
-    if (status == WEFT_OK && save->context->rank != 0) status = open_files(save, WF_OUTPUT_JOIN);
+    if (status == WEFT_OK && save->call.context->rank != 0)
+        status = open_files(save, WF_OUTPUT_JOIN);
     return status == WEFT_OK && copies ? copy_tensors(save) : status;
 }
 
-weft_status wf_save_prepare(struct wf_save *save, weft_context *context, const char *function,
-                            const char *path, weft_tensor *const *tensors, size_t count,
-                            const weft_save_options *options, bool copies)
+weft_status wf_save_prepare(struct wf_save *save, const char *path, weft_tensor *const *tensors,
+                            size_t count, const weft_save_options *options, bool copies)
 {
     struct wf_store_digest digest = {0};
-    weft_status status;
+    weft_status status = check(save, path, tensors, count, options);
     uint64_t all;
 
-    *save = (struct wf_save){.context = context, .function = function};
-    status = check(save, path, tensors, count, options);
     if (status == WEFT_OK) digest = digest_of(save);
-    WF_TRY(wf_store_compare(context, function, "save", status, &digest, &save->number));
+    WF_TRY(wf_store_compare(&save->call, "save", status, &digest));
     status = open_and_list(save, copies);
-    return wf_store_meet(context, save->number, function, status, 0, &all);
+    return wf_store_meet(&save->call, status, 0, &all);
 }
 
 /* ---- writing ---- */
@@ -233,20 +232,24 @@ static weft_status commit(struct wf_save *save)
     return weft_checkpoint_commit(save->writer);
 }
 
+static void goes_on(void *self)
+{
+    wf_store_goes_on(self);
+}
+
 weft_status wf_save_finish(struct wf_save *save)
 {
     weft_status status = wf_pieces_run(&save->pieces, save->copy == NULL, write_piece, save);
     uint64_t all = 0;
 
-    if (status == WEFT_OK) status = wf_outputs_flush(&save->writer->output);
-    WF_TRY(wf_store_meet(save->context, save->number, save->function, status,
-                         atomic_load(&save->written), &all));
+    if (status == WEFT_OK) status = wf_outputs_flush(&save->writer->output, goes_on, &save->call);
+    WF_TRY(wf_store_meet(&save->call, status, atomic_load(&save->written), &all));
     if (all != save->total)
         return wf_fail(WEFT_ERR_INTERNAL,
                        "%s: the tensors have %" PRIu64 " bytes, but %" PRIu64 " were written",
-                       save->function, save->total, all);
-    if (save->context->rank == 0) status = commit(save);
-    return wf_store_meet(save->context, save->number, save->function, status, 0, &all);
+                       save->call.function, save->total, all);
+    if (save->call.context->rank == 0) status = commit(save);
+    return wf_store_meet(&save->call, status, 0, &all);
 }
 
 void wf_save_end(struct wf_save *save)
@@ -265,12 +268,13 @@ void wf_save_end(struct wf_save *save)
 weft_status weft_save(weft_context *context, const char *path, weft_tensor *const *tensors,
                       size_t count, const weft_save_options *options)
 {
-    struct wf_save save;
+    struct wf_save save = {0};
     weft_status status;
 
     WF_TRY(wf_store_check(context, "weft_save"));
-    status = wf_save_prepare(&save, context, "weft_save", path, tensors, count, options, false);
+    wf_store_begin(&save.call, context, WEFT_OP_SAVE, "weft_save");
+    status = wf_save_prepare(&save, path, tensors, count, options, false);
     if (status == WEFT_OK) status = wf_save_finish(&save);
     wf_save_end(&save);
-    return status;
+    return wf_store_end(&save.call, status);
 }

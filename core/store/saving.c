@@ -114,20 +114,23 @@ weft_status weft_save_begin(weft_context *context, const char *path, weft_tensor
                             size_t count, const weft_save_options *options, weft_saving **out)
 {
     static const char what[] = "weft_save_begin";
-    weft_saving *saving = NULL;
     uint64_t begun = wf_now_ns();
+    struct wf_store_call call;
+    weft_saving *saving = NULL;
     weft_status status;
 
     WF_TRY(wf_store_check(context, what));
+    wf_store_begin(&call, context, WEFT_OP_SAVE, what);
     status = out != NULL ? make_saving(&saving) : wf_fail_null(what, "out");
-    if (status != WEFT_OK) { /* the other ranks learn of it */
-        uint64_t number;
-        return wf_store_compare(context, what, "save", status, &(struct wf_store_digest){0},
-                                &number);
+    if (status == WEFT_OK) {
+        saving->save.call = call;
+        status = wf_save_prepare(&saving->save, path, tensors, count, options, true);
+    } else { /* the other ranks learn of it */
+        status = wf_store_compare(&call, "save", status, &(struct wf_store_digest){0});
     }
-    status = wf_save_prepare(&saving->save, context, what, path, tensors, count, options, true);
+    status = wf_store_end(&call, status);
     if (status != WEFT_OK) {
-        free_saving(saving);
+        if (saving != NULL) free_saving(saving);
         return status;
     }
     saving->copy_ns = (int64_t)(wf_now_ns() - begun);
@@ -171,13 +174,33 @@ static bool wait_for_end(weft_saving *saving, int64_t timeout_ns)
     return saving->ended;
 }
 
+/* Wait, with a record for the case that it takes long.  The guard is held, but not meanwhile. */
+static bool wait_for_long(weft_saving *saving, int64_t timeout_ns)
+{
+    weft_comm *world = saving->save.call.context->world;
+    struct wf_submitted record;
+    weft_status status;
+    bool ended;
+
+    pthread_mutex_unlock(&saving->guard);
+    record = wf_record_saving_wait(world, saving->save.call.sequence);
+    wf_record_set_bytes(record, saving->save.pieces.bytes);
+    pthread_mutex_lock(&saving->guard);
+    ended = wait_for_end(saving, timeout_ns);
+    status = ended ? saving->status : WEFT_OK;
+    pthread_mutex_unlock(&saving->guard);
+    (void)wf_record_created(world, record, status);
+    pthread_mutex_lock(&saving->guard);
+    return ended;
+}
+
 weft_status weft_saving_wait(weft_saving *saving, int64_t timeout_ns)
 {
     bool ended;
 
     WF_TRY(check_saving(saving, "weft_saving_wait"));
     pthread_mutex_lock(&saving->guard);
-    ended = wait_for_end(saving, timeout_ns);
+    ended = saving->ended || (timeout_ns != 0 && wait_for_long(saving, timeout_ns));
     saving->was_told = saving->was_told || ended;
     pthread_mutex_unlock(&saving->guard);
     if (!ended)

@@ -14,17 +14,35 @@ static const char *difference(const struct wf_store_digest *a, const struct wf_s
                                       : NULL;
 }
 
-weft_status wf_store_compare(weft_context *context, const char *function, const char *what,
-                             weft_status status, const struct wf_store_digest *digest,
-                             uint64_t *number)
+void wf_store_begin(struct wf_store_call *call, weft_context *context,
+                    enum weft_operation operation, const char *function)
 {
-    struct wf_gathered got = {0};
+    *call = (struct wf_store_call){.context = context, .function = function};
+    call->record = wf_record_creation(context->world, operation, function, NULL, 0);
+    call->sequence = context->world->common_creations;
+}
+
+void wf_store_set_bytes(const struct wf_store_call *call, uint64_t bytes)
+{
+    wf_record_set_bytes(call->record, bytes);
+}
+
+weft_status wf_store_end(const struct wf_store_call *call, weft_status status)
+{
+    return wf_record_created(call->context->world, call->record, status);
+}
+
+weft_status wf_store_compare(struct wf_store_call *call, const char *what, weft_status status,
+                             const struct wf_store_digest *digest)
+{
     struct wf_store_digest first = *digest, other = *digest;
+    weft_comm *world = call->context->world;
+    struct wf_gathered got = {0};
 
     status =
-        wf_comm_agree(context->world, function, status, (weft_blob){digest, sizeof *digest}, &got);
-    if (status != WEFT_OK) return wf_fail_named(status, function);
-    *number = got.serial;
+        wf_comm_agree(world, call->function, status, (weft_blob){digest, sizeof *digest}, &got);
+    if (status != WEFT_OK) return wf_fail_named(status, call->function);
+    call->number = got.serial;
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
         const char *differs = "versions of weft";
         if (got.blobs[i].bytes == sizeof other) {
@@ -34,22 +52,31 @@ weft_status wf_store_compare(weft_context *context, const char *function, const 
         }
         if (differs != NULL)
             status = wf_fail(WEFT_ERR_MISMATCH, "%s: rank 0 and rank %d %s with different %s",
-                             function, i, what, differs);
+                             call->function, i, what, differs);
     }
     wf_gathered_free(&got);
     return status;
 }
 
-weft_status wf_store_meet(weft_context *context, uint64_t number, const char *function,
-                          weft_status status, uint64_t value, uint64_t *sum)
+/* ---- steps of any length ---- */
+
+static struct wf_agreement step_of(const struct wf_store_call *call)
 {
-    struct wf_agreement agreement = wf_agreement_of(context->world, function);
+    struct wf_agreement agreement = wf_agreement_of(call->context->world, call->function);
+
+    agreement.number = call->number;
+    agreement.is_long = true;
+    return agreement;
+}
+
+weft_status wf_store_meet(const struct wf_store_call *call, weft_status status, uint64_t value,
+                          uint64_t *sum)
+{
+    struct wf_agreement agreement = step_of(call);
     struct wf_gathered got = {0};
 
-    agreement.number = number;
-    agreement.timeout_ns = WEFT_FOREVER;
-    status = wf_agree(context, &agreement, status, (weft_blob){&value, sizeof value}, &got);
-    if (status != WEFT_OK) return wf_fail_named(status, function);
+    status = wf_agree(call->context, &agreement, status, (weft_blob){&value, sizeof value}, &got);
+    if (status != WEFT_OK) return wf_fail_named(status, call->function);
     *sum = 0;
     for (int32_t i = 0; i < got.count; i++) {
         uint64_t theirs = 0;
@@ -58,6 +85,17 @@ weft_status wf_store_meet(weft_context *context, uint64_t number, const char *fu
     }
     wf_gathered_free(&got);
     return WEFT_OK;
+}
+
+void wf_store_goes_on(struct wf_store_call *call)
+{
+    struct wf_agreement agreement = step_of(call);
+    uint64_t before = atomic_load(&call->noted_ns), now = wf_now_ns();
+
+    if (agreement.timeout_ns < 0 || now - before < (uint64_t)agreement.timeout_ns / WF_NOTES ||
+        !atomic_compare_exchange_strong(&call->noted_ns, &before, now))
+        return;
+    wf_agree_note(call->context, &agreement);
 }
 
 weft_status wf_store_check(const weft_context *context, const char *function)

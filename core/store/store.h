@@ -9,9 +9,48 @@
 #define WEFT_STORE_STORE_H
 
 #include "comm/comm.h"
+#include "comm/recording.h"
 #include "file/writer.h"
 #include "tensor/tensor.h"
 #include "weft/file.h"
+
+/* ---- share.c ---- */
+
+/* A call in which all ranks load or save. */
+struct wf_store_call {
+    weft_context *context;
+    const char *function;
+    struct wf_submitted record;
+    uint64_t sequence;         /* of the record */
+    uint64_t number;           /* of the steps that all ranks take after they have compared */
+    _Atomic uint64_t noted_ns; /* when the other ranks were last told of this rank's progress */
+};
+
+/* Numbers for what must be equal on all ranks. */
+struct wf_store_digest {
+    uint64_t path, tensors, layouts, options;
+};
+
+/* As wf_context_check; WEFT_ERR_UNSUPPORTED if ranks are simulated. */
+weft_status wf_store_check(const weft_context *context, const char *function) WF_NODISCARD;
+/* FUNCTION begins OPERATION, WEFT_OP_LOAD or WEFT_OP_SAVE: it gets a record. */
+void wf_store_begin(struct wf_store_call *call, weft_context *context,
+                    enum weft_operation operation, const char *function);
+/* This rank moves BYTES in the call. */
+void wf_store_set_bytes(const struct wf_store_call *call, uint64_t bytes);
+/* The record ends with STATUS, which is returned. */
+weft_status wf_store_end(const struct wf_store_call *call, weft_status status);
+/* All ranks compare DIGEST of what they want to do; STATUS is how the preparation went here.  On
+ * success the number for further steps is set.  WHAT is "load" or "save". */
+weft_status wf_store_compare(struct wf_store_call *call, const char *what, weft_status status,
+                             const struct wf_store_digest *digest) WF_NODISCARD;
+/* All ranks have come here, or one has failed: then all get its error.  *SUM is that of all ranks'
+ * VALUE.  Waits as long as all ranks make progress (wf_store_goes_on) within the time limit.
+ * [any thread] */
+weft_status wf_store_meet(const struct wf_store_call *call, weft_status status, uint64_t value,
+                          uint64_t *sum) WF_NODISCARD;
+/* This rank has made progress since it was last called.  [any thread] */
+void wf_store_goes_on(struct wf_store_call *call);
 
 /* ---- pieces.c ---- */
 
@@ -34,7 +73,7 @@ struct wf_store_piece {
 };
 
 struct wf_pieces {
-    weft_context *context;
+    struct wf_store_call *call;
     struct wf_store_shard *shards;
     size_t shard_count;
     struct wf_store_piece *list;
@@ -44,7 +83,7 @@ struct wf_pieces {
 };
 
 /* Room for COUNT shards.  JOBS 0: this rank's share of the processors. */
-weft_status wf_pieces_begin(struct wf_pieces *pieces, weft_context *context, size_t count,
+weft_status wf_pieces_begin(struct wf_pieces *pieces, struct wf_store_call *call, size_t count,
                             int32_t jobs) WF_NODISCARD;
 /* Add the pieces of the next shard: of those that REPLICAS ranks have, numbered from 0, the ones of
  * number REPLICA. */
@@ -80,30 +119,10 @@ weft_status wf_pieces_run(const struct wf_pieces *pieces, bool uses_device, wf_p
 weft_status wf_stage_copy(const struct wf_stage *stage, const void *source, void *target,
                           uint64_t bytes) WF_NODISCARD;
 
-/* ---- share.c ---- */
-
-/* Numbers for what must be equal on all ranks. */
-struct wf_store_digest {
-    uint64_t path, tensors, layouts, options;
-};
-
-/* All ranks compare DIGEST of what they want to do; STATUS is how the preparation went here.  On
- * success *NUMBER is a number for further steps.  WHAT is "load" or "save". */
-weft_status wf_store_compare(weft_context *context, const char *function, const char *what,
-                             weft_status status, const struct wf_store_digest *digest,
-                             uint64_t *number) WF_NODISCARD;
-/* As wf_context_check; WEFT_ERR_UNSUPPORTED if ranks are simulated. */
-weft_status wf_store_check(const weft_context *context, const char *function) WF_NODISCARD;
-/* All ranks have come here, or one has failed: then all get its error.  *SUM is that of all ranks'
- * VALUE.  Waits as long as all ranks live.  [any thread] */
-weft_status wf_store_meet(weft_context *context, uint64_t number, const char *function,
-                          weft_status status, uint64_t value, uint64_t *sum) WF_NODISCARD;
-
 /* ---- save.c ---- */
 
 struct wf_save {
-    weft_context *context;
-    const char *function;
+    struct wf_store_call call;
     char *path;
     weft_save_options options; /* valid during the call that begins */
     weft_tensor **tensors;     /* with references; NULL once they are not needed any more */
@@ -113,15 +132,16 @@ struct wf_save {
     weft_checkpoint_writer *writer;
     struct wf_pieces pieces;
     char *copy; /* of the pieces, one after another; NULL: they are written from the tensors */
-    uint64_t number, total;
+    uint64_t total;
     _Atomic uint64_t written;
 };
 
-/* Check, compare with the other ranks, and make the files.  With COPIES the elements are copied,
+/* Check, compare with the other ranks, and make the files: the caller has begun the call of SAVE,
+ * whose other fields are 0.  With COPIES the elements are copied,
  * and the tensors are not needed any more.  The caller calls wf_save_end, after a failure too. */
-weft_status wf_save_prepare(struct wf_save *save, weft_context *context, const char *function,
-                            const char *path, weft_tensor *const *tensors, size_t count,
-                            const weft_save_options *options, bool copies) WF_NODISCARD;
+weft_status wf_save_prepare(struct wf_save *save, const char *path, weft_tensor *const *tensors,
+                            size_t count, const weft_save_options *options,
+                            bool copies) WF_NODISCARD;
 /* After a successful preparation: write, and commit together.  [any thread] */
 weft_status wf_save_finish(struct wf_save *save) WF_NODISCARD;
 void wf_save_end(struct wf_save *save);

@@ -408,10 +408,12 @@ static inline _Atomic uint64_t *wf_trace_chain(struct wf_trace *trace, uint64_t 
     return &trace->chains[stream % WF_CHAINS];
 }
 
-/* True if RECORD is a creation or a release.  These are counted apart from collectives. */
+/* True if RECORD is a creation, a release, a load or a save.  These are counted apart from
+ * collectives. */
 static inline bool wf_record_is_creation(const weft_record *record)
 {
-    return record->operation == WEFT_OP_CREATE || record->operation == WEFT_OP_RELEASE;
+    return record->operation == WEFT_OP_CREATE || record->operation == WEFT_OP_RELEASE ||
+           record->operation == WEFT_OP_LOAD || record->operation == WEFT_OP_SAVE;
 }
 
 /* Copy RECORD to *OUT.  False if it is not the one with ID, or is being written. */

@@ -34,7 +34,7 @@ weft_status plug_fail(weft_status status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    plug_printv(text, sizeof text, format, args);
     va_end(args);
     return describe(status, NULL, 0, text);
 }
@@ -46,7 +46,7 @@ weft_status plug_fail_vendor(weft_status status, const char *vendor, int64_t cod
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    plug_printv(text, sizeof text, format, args);
     va_end(args);
     return describe(status, vendor, code, text);
 }
@@ -58,7 +58,7 @@ weft_status plug_fail_errno(weft_status status, int error, const char *format, .
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text - 128, format, args);
+    plug_printv(text, sizeof text - 128, format, args);
     va_end(args);
     used = strlen(text);
     snprintf(text + used, sizeof text - used, ": %s", strerror(error));
@@ -81,7 +81,7 @@ void plug_log(int32_t level, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    plug_printv(text, sizeof text, format, args);
     va_end(args);
     if (host != NULL) host->log(level, text);
 }

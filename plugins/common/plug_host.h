@@ -5,6 +5,8 @@
 #ifndef WEFT_PLUG_HOST_H
 #define WEFT_PLUG_HOST_H
 
+#include "plug_print.h"
+
 #include "weft_plugin.h"
 
 #include <stdbool.h>

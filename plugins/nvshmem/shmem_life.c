@@ -19,23 +19,23 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
 
     switch (report->reason) {
     case WK_NOT_READY:
-        snprintf(out, size, "rank %d did not reach operation %llu within %.3f s", peer, want,
-                 seconds);
+        plug_print(out, size, "rank %d did not reach operation %llu within %.3f s", peer, want,
+                   seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_NOT_DONE:
-        snprintf(out, size, "rank %d did not end operation %llu within %.3f s", peer, want,
-                 seconds);
+        plug_print(out, size, "rank %d did not end operation %llu within %.3f s", peer, want,
+                   seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_GAVE_UP:
         snprintf(out, size, "rank %d timed out while rank %d read from it", peer, me);
         return WEFT_ERR_PEER;
     case WK_NO_MESSAGE:
-        snprintf(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want, me,
-                 seconds);
+        plug_print(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want,
+                   me, seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_NOT_TAKEN:
-        snprintf(out, size, "rank %d did not receive message %llu of rank %d within %.3f s", peer,
-                 want, me, seconds);
+        plug_print(out, size, "rank %d did not receive message %llu of rank %d within %.3f s", peer,
+                   want, me, seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_WRONG_BYTES:
         snprintf(out, size, "rank %d sent a message of %llu bytes, but rank %d receives %llu bytes",

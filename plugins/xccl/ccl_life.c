@@ -127,8 +127,8 @@ static weft_status fail_late(struct gpu_comm *comm, const char *what, int64_t li
 {
     char text[256];
 
-    snprintf(text, sizeof text, "%s on %s was not complete within %.3f s", what, comm->name,
-             (double)limit_ns / 1e9);
+    plug_print(text, sizeof text, "%s on %s was not complete within %.3f s", what, comm->name,
+               (double)limit_ns / 1e9);
     gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, text);
     return plug_fail(WEFT_ERR_TIMEOUT, "%s", text);
 }

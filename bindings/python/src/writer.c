@@ -2,8 +2,6 @@
 #include "checkpoint.h"
 #include "interrupt.h"
 
-#include <ctype.h>
-
 typedef struct {
     PyObject_HEAD weft_checkpoint_writer *raw; /* NULL: it was closed */
     PyObject *names;                           /* name -> (index, shape, dtype) */
@@ -73,7 +71,8 @@ static enum weft_dtype dtype_of(const char *name)
     size_t length = 0;
 
     for (; *name != 0 && length + 1 < sizeof plain; name++)
-        if (*name != '_') plain[length++] = (char)tolower((unsigned char)*name);
+        if (*name != '_')
+            plain[length++] = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
     plain[length] = 0;
     return weft_dtype_parse(plain, &dtype) == WEFT_OK ? dtype : WEFT_DTYPE_COUNT;
 }

@@ -83,17 +83,14 @@ void wf_json_uint(struct wf_json *json, const char *key, uint64_t value)
 void wf_json_real(struct wf_json *json, const char *key, double value)
 {
     char digits[40];
-    char *comma;
 
     if (!isfinite(value)) {
         wf_json_null(json, key);
         return;
     }
     begin_member(json, key);
-    snprintf(digits, sizeof digits, "%.15g", value);
-    if (strtod(digits, NULL) != value) snprintf(digits, sizeof digits, "%.17g", value);
-    comma = strchr(digits, ','); /* the point of some locales */
-    if (comma != NULL) *comma = '.';
+    wf_print(digits, sizeof digits, "%.15g", value);
+    if (wf_read_double(digits, NULL) != value) wf_print(digits, sizeof digits, "%.17g", value);
     wf_text_append(json->out, digits, strlen(digits));
 }
 

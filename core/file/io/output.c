@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LARGE = 16 << 20, MOST_JOBS = 16 };
+enum { LARGE = 16 << 20, MOST_JOBS = 16, FLUSHED_BYTES = 64 << 20 };
 
 static weft_status fail_system(const char *path)
 {
@@ -354,13 +354,30 @@ static weft_status check_lost(const struct wf_outputs *output)
                    output->partial);
 }
 
-weft_status wf_outputs_flush(struct wf_outputs *output)
+/* Write what the system has of FILE to the disk, part by part: a flush at once can take many
+ * minutes, without a sign of progress.  An error is reported here or by the flush that follows, not
+ * by both.  Where there is no such call, that flush does all. */
+static bool flush_parts(const struct wf_output_file *file, void (*goes_on)(void *self), void *self)
+{
+    for (uint64_t at = 0; at < file->bytes; at += FLUSHED_BYTES) {
+        if (sync_file_range(file->fd, (off_t)at, FLUSHED_BYTES,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+            return errno == ENOSYS || errno == EINVAL || errno == ESPIPE || errno == EPERM;
+        goes_on(self);
+    }
+    return true;
+}
+
+weft_status wf_outputs_flush(struct wf_outputs *output, void (*goes_on)(void *self), void *self)
 {
     WF_TRY(check_lost(output));
     for (size_t i = 0; i < output->count; i++) {
         struct wf_output_file *file = &output->files[i];
-        if (file->fd >= 0 && atomic_exchange(&file->written, false) && fdatasync(file->fd) != 0)
+        if (file->fd < 0 || !atomic_exchange(&file->written, false)) continue;
+        if ((goes_on != NULL && !flush_parts(file, goes_on, self)) || fdatasync(file->fd) != 0)
             return fail_lost(output, file->name);
+        if (goes_on != NULL) goes_on(self);
     }
     return WEFT_OK;
 }

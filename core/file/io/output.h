@@ -58,9 +58,10 @@ weft_status wf_outputs_write(struct wf_outputs *output, size_t index, uint64_t o
 /* Write one more file to the folder, whose name is weft.json. */
 weft_status wf_outputs_add_sums(struct wf_outputs *output, const void *bytes,
                                 size_t count) WF_NODISCARD;
-/* Flush the files that this process has written to.  After a failure, all later flushes and commits
- * fail. */
-weft_status wf_outputs_flush(struct wf_outputs *output) WF_NODISCARD;
+/* Flush the files that this process has written to.  GOES_ON, which may be NULL, is called with
+ * SELF after each part.  After a failure, all later flushes and commits fail. */
+weft_status wf_outputs_flush(struct wf_outputs *output, void (*goes_on)(void *self),
+                             void *self) WF_NODISCARD;
 /* Flush all files, then give them their names. */
 weft_status wf_outputs_commit(struct wf_outputs *output) WF_NODISCARD;
 /* Close the files; without a commit, remove them, unless `keep`. */

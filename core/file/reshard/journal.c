@@ -336,7 +336,7 @@ weft_status wf_journal_record(struct wf_journal *journal, struct wf_outputs *out
         count += (uint64_t)__builtin_popcountll(journal->copy[i]);
     }
     if (count == journal->recorded) return WEFT_OK;
-    WF_TRY(wf_outputs_flush(output));
+    WF_TRY(wf_outputs_flush(output, NULL, NULL));
     WF_TRY(write_record(journal));
     journal->recorded = count;
     return WEFT_OK;

@@ -390,7 +390,8 @@ static weft_status record_part(struct run *run, weft_status status)
     char error[2048];
 
     snprintf(error, sizeof error, "%s", weft_last_error());
-    flushed = run->journals ? wf_journal_record(&run->journal, output) : wf_outputs_flush(output);
+    flushed = run->journals ? wf_journal_record(&run->journal, output)
+                            : wf_outputs_flush(output, NULL, NULL);
     return status != WEFT_OK ? wf_fail(status, "%s", error) : flushed;
 }
 

@@ -361,7 +361,12 @@ WEFT_API void weft_reshard_close(weft_reshard **reshard);
  * arguments, also ranks outside the meshes.  An error of one rank is the same error on all ranks:
  * its text names the rank.  A rank that passes NULL where an object is required, because it could
  * not open a file, makes the call fail on all ranks with WEFT_ERR_INVALID.  All ranks see the same
- * files. */
+ * files.
+ *
+ * A load or a save may take any time.  Its time limit, which is that of the world (WEFT_TIMEOUT),
+ * is for a rank that makes no progress: one that reads, writes or flushes no further part of at
+ * most 64 MiB, or that does not make the call.  WEFT_ERR_TIMEOUT then names these ranks, and the
+ * world has failed on all ranks. */
 
 typedef struct weft_load_options {
     size_t struct_size;
@@ -433,8 +438,9 @@ typedef struct weft_saving_info {
 WEFT_API WEFT_NODISCARD weft_status weft_saving_get(weft_saving *saving, weft_saving_info *out);
 
 /* Wait until the checkpoint is complete on all ranks, or has failed.  WEFT_OK: it is at its path.
- * WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first; the caller may wait again.  Other errors: as
- * weft_save, the same on all ranks and in every call.  Not collective.  [any thread] */
+ * WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first, and the caller may wait again; or the saving has ended
+ * (weft_saving_info) with this error.  Other errors: as weft_save.  An error of the saving is the
+ * same on all ranks and in every call.  Not collective.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_saving_wait(weft_saving *saving, int64_t timeout_ns);
 
 /* Wait for the end, drop the object and set *SAVING to NULL.  A failure that no weft_saving_wait

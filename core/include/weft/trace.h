@@ -38,6 +38,8 @@ extern "C" {
     X(ALL_TO_ALL_V, 11, "all-to-all-v")                                                            \
     X(GATHER_V, 12, "gather-v")                                                                    \
     X(SCATTER_V, 13, "scatter-v")                                                                  \
+    X(LOAD, 21, "load")       /* of tensors of all ranks, from a checkpoint */                     \
+    X(SAVE, 22, "save")       /* of tensors of all ranks, to a checkpoint */                       \
     X(RELEASE, 23, "release") /* of symmetric memory, or of all bound moves */                     \
     X(SEND, 24, "send")                                                                            \
     X(RECEIVE, 25, "receive")                                                                      \
@@ -75,10 +77,12 @@ typedef struct weft_record {
     uint64_t comm;      /* number of the communicator, equal on all its ranks and unique on each
                            of them; the parts of a split share it; 0: none */
     uint64_t sequence;  /* number of the collective on its communicator, of the message to or from
-                           PEER, or of the creation or release by these ranks; equal on all ranks
-                           that take part; 0: none */
-    uint64_t sent;      /* bytes of this rank's input, with the part that stays on this rank */
-    uint64_t received;  /* bytes of this rank's output, with the part that was on this rank */
+                           PEER, or of the creation, release, load or save by these ranks; equal
+                           on all ranks that take part; 0: none */
+    uint64_t sent;      /* bytes of this rank's input, with the part that stays on this rank; of a
+                           save: those that this rank writes, 0 until it knows them */
+    uint64_t received;  /* bytes of this rank's output, with the part that was on this rank; of a
+                           load: those of this rank's shards, 0 until it knows them */
     uint64_t plan;      /* digest of the plan; 0: not part of a plan */
     uint64_t submitted; /* ticks */
     uint64_t started;   /* ticks; 0: not known */
@@ -100,8 +104,8 @@ typedef struct weft_record {
     uint32_t axes;      /* text: the mesh axes along which data travels, such as "tp"; of a
                            creation or release by some ranks of the communicator: their
                            world ranks, "0-3,8"; 0: none, or all ranks of the communicator */
-    uint32_t label;     /* text: the name of the tensor, or of the bound plan; of a creation
-                           or release: the function, such as "weft_comm_split" */
+    uint32_t label;     /* text: the name of the tensor, or of the bound plan; of a creation,
+                           release, load or save: the function, such as "weft_comm_split" */
     int32_t status;     /* weft_status of a failed operation */
     uint32_t parent;    /* low 32 bits of the id of the redistribution that contains it; 0: none */
 } weft_record;
@@ -135,7 +139,8 @@ typedef struct weft_observation weft_observation;
 typedef struct weft_observer {
     size_t struct_size;
     void *self; /* the first argument of each callback */
-    /* An operation is about to be handed to the backend, or a creation or release begins.  Not
+    /* An operation is about to be handed to the backend, or a creation, release, load or save
+     * begins.  Not
      * called for plans and redistributions: they have `planned` and `redistributes`. */
     void (*submitted)(void *self, const weft_record *record);
     /* The operation starts now: it is in a call group on the default stream of a backend that runs

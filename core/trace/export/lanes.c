@@ -39,6 +39,8 @@ uint64_t wf_flow_of(const struct wf_export *export, const weft_record *record,
         return 0;
     case WEFT_OP_CREATE:
     case WEFT_OP_RELEASE:
+    case WEFT_OP_LOAD:
+    case WEFT_OP_SAVE:
         return record->axes != 0 ? 0
                                  : wf_hash_mix(wf_hash_mix(5, shape->group), record->sequence) | 1;
     default:
@@ -56,7 +58,7 @@ uint64_t wf_bytes_in_flight(const weft_record *record)
     uint64_t bytes;
 
     if (record->operation == WEFT_OP_REDISTRIBUTE || record->operation == WEFT_OP_PLAN ||
-        record->operation == WEFT_OP_COPY)
+        record->operation == WEFT_OP_COPY || wf_record_is_creation(record))
         return 0;
     bytes = record->sent > record->received ? record->sent : record->received;
     return bytes >= COUNTED_BYTES ? bytes : 0;

@@ -104,7 +104,7 @@ weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const 
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    plug_printv(text, sizeof text, format, args);
     va_end(args);
     pthread_mutex_lock(&group->fault.lock);
     if (!cpu_shm_has_failed(group)) {

@@ -4,8 +4,9 @@
  *
  * Calls are pread, pwrite, fdatasync, fsync, fallocate, rename (renameat2), unlink (unlinkat), and
  * any (all of them together).  What happens is EIO, EINVAL, ENOSPC, short (half of the bytes), kill
- * (SIGKILL), late (the same after two seconds) or touch (the file changes first).  With 0 in place
- * of 3, it happens at every call.
+ * (SIGKILL), late (the same after two seconds), stop (SIGSTOP; then the call succeeds), slow (it
+ * takes three seconds more) or touch (the file changes first).  With 0 in place of 3, it happens at
+ * every call.  A program can also call weft_test_fault when it wants the fault.
  *
  * Files are read with pread, not with io_uring, unless the call is ring: then the calls that read
  * through a ring go wrong. */
@@ -36,11 +37,19 @@ static char wanted[32], action[32];
 static long number;
 static atomic_long calls;
 
+/* The fault becomes TEXT, and calls are counted from now on. */
+void weft_test_fault(const char *text);
+void weft_test_fault(const char *text)
+{
+    atomic_store(&calls, 0);
+    sscanf(text, "%31[^:]:%ld:%31s", wanted, &number, action);
+}
+
 __attribute__((constructor)) static void read_fault(void)
 {
     const char *text = getenv("WEFT_TEST_FAULT");
 
-    if (text != NULL) sscanf(text, "%31[^:]:%ld:%31s", wanted, &number, action);
+    if (text != NULL) weft_test_fault(text);
 }
 
 /* What happens at this call of NAME. */
@@ -50,6 +59,8 @@ static enum fault next(const char *name)
     if (atomic_fetch_add(&calls, 1) + 1 != number && number != 0) return NONE;
     if (strcmp(action, "late") == 0) sleep(2); /* other threads go on */
     if (strcmp(action, "kill") == 0 || strcmp(action, "late") == 0) raise(SIGKILL);
+    if (strcmp(action, "stop") == 0) return raise(SIGSTOP) == 0 ? NONE : FAIL;
+    if (strcmp(action, "slow") == 0) return sleep(3) == 0 ? NONE : FAIL;
     if (strcmp(action, "short") == 0) return SHORT;
     if (strcmp(action, "touch") == 0) return TOUCH;
     errno = strcmp(action, "ENOSPC") == 0 ? ENOSPC : strcmp(action, "EINVAL") == 0 ? EINVAL : EIO;

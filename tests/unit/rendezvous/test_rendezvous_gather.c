@@ -312,6 +312,27 @@ START_TEST(the_time_limit_names_the_missing_rank)
 }
 END_TEST
 
+START_TEST(a_rank_that_makes_progress_is_not_late)
+{
+    struct wf_gathers *m = begin();
+
+    ck_assert_int_eq(post_full(m, 0, 2, 9, "0123", "a save", WEFT_IN_PROGRESS, ""), WEFT_OK);
+    ck_assert_uint_eq(wf_gathers_open(m), 0); /* nobody waits yet */
+    ck_assert_int_eq(post_full(m, 1000, 0, 1, "0123", "a save", WEFT_OK, ""), WEFT_OK);
+    ck_assert_int_eq(post_full(m, 1010, 3, 9, "0123", "a save", WEFT_IN_PROGRESS, ""), WEFT_OK);
+    ck_assert_int_eq(post_full(m, 1020, 1, 1, "0123", "a save", WEFT_OK, ""), WEFT_OK);
+    ck_assert_int_eq(post_full(m, 1040, 2, 9, "0123", "a save", WEFT_IN_PROGRESS, ""), WEFT_OK);
+    ck_assert_uint_eq(wf_gathers_expire(m, 1100), 1122); /* a note counts for an eighth more */
+    ck_assert_int_eq(post_full(m, 1110, 3, 9, "0123", "a save", WEFT_IN_PROGRESS, ""), WEFT_OK);
+    ck_assert_uint_eq(wf_gathers_expire(m, 1122), 1152);
+    ck_assert_int_eq(seen[0].count + seen[1].count + seen[2].count + seen[3].count, 0);
+    ck_assert_uint_eq(wf_gathers_expire(m, 1152), 1252);
+    ck_assert_int_eq(seen[0].status, WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(seen[1].text, "rank 2 of 4 made no progress in a save for 100 ns");
+    wf_gathers_release(&m);
+}
+END_TEST
+
 START_TEST(a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later)
 {
     struct wf_gathers *m = begin();
@@ -451,6 +472,7 @@ SUITE(rendezvous_gather, all_get_every_blob_in_the_lists_order,
       ranks_in_different_calls_get_both_names, calls_on_different_communicators_do_not_meet,
       ranks_at_two_steps_of_a_communicator_get_one_text, the_time_limit_names_the_missing_rank,
       the_time_limit_does_not_name_a_rank_that_waits_elsewhere,
+      a_rank_that_makes_progress_is_not_late,
       a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later, the_least_time_limit_counts,
       ranks_that_may_serve_get_a_failure_last, a_rank_that_is_gone_ends_its_gathers_now_and_later,
       ill_formed_lists_are_refused, a_contribution_crosses_the_wire, no_gather_leaves_memory_behind)

@@ -67,7 +67,7 @@ START_TEST(steps_whose_flush_failed_are_never_recorded)
     REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM, "rank-00000-of-00001");
     output.files[0].fd = fd;
     REFUSED(wf_journal_record(&journal, &output), WEFT_ERR_SYSTEM, "what was written may be lost");
-    REFUSED(wf_outputs_flush(&output), WEFT_ERR_SYSTEM, "what was written may be lost");
+    REFUSED(wf_outputs_flush(&output, NULL, NULL), WEFT_ERR_SYSTEM, "what was written may be lost");
     REFUSED(wf_outputs_commit(&output), WEFT_ERR_SYSTEM, "what was written may be lost");
     wf_journal_end(&journal, true);
 
@@ -96,12 +96,12 @@ START_TEST(only_files_that_were_written_are_flushed)
         fds[i] = output.files[i].fd;
         output.files[i].fd = other; /* cannot be flushed */
     }
-    OK(wf_outputs_flush(&output));
+    OK(wf_outputs_flush(&output, NULL, NULL));
     output.files[1].fd = fds[1];
     OK(wf_outputs_write(&output, 1, 0, "x", 1));
-    OK(wf_outputs_flush(&output));
+    OK(wf_outputs_flush(&output, NULL, NULL));
     output.files[1].fd = other;
-    OK(wf_outputs_flush(&output));
+    OK(wf_outputs_flush(&output, NULL, NULL));
     for (size_t i = 0; i < 2; i++)
         output.files[i].fd = fds[i];
     close(other);
