@@ -103,15 +103,6 @@ struct wf_released {
     uint64_t number, collectives;
 };
 
-/* An object that ends with a communicator, but is released on its own: a bound plan. */
-struct wf_dependent {
-    struct wf_dependent *next, **at; /* AT points here */
-    weft_comm *comm;                 /* NULL: not in a list */
-    /* Free what belongs to COMM's context, then refuse calls with CAUSE: "... was released". */
-    void (*end)(struct wf_dependent *self, const char *cause);
-};
-
-#define WF_CAUSE 176 /* bytes of a cause */
 /* A stream that was given out. */
 struct wf_stream_note {
     struct wf_stream_note *next;
