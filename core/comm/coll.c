@@ -124,8 +124,8 @@ post(weft_comm *comm, const char *function, const weft_collective_args *args, bo
 
     if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
         return wf_comm_refuse(comm, function);
-    if (UNLIKELY(!wf_check_fast(comm, &known))) {
-        status = wf_check_collective(comm, args);
+    if (UNLIKELY(!(recorded ? wf_check_fast(comm, &known) : wf_check_is_last(comm, &known)))) {
+        status = wf_check_call(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);
         if (wf_average_is_ours(comm, args)) return average(comm, args, recorded);
     }

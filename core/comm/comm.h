@@ -22,7 +22,8 @@
  *     module.h     modules above comm in the life of a context
  *
  * context.c, place.c, threads.c, costs.c, ledger.[ch], memory.c, work.c, observe.c, timing.[ch],
- * ended.[ch] and module.[ch] are in context/; order.[ch] and runs.[ch] in order/. */
+ * ended.[ch] and module.[ch] are in context/, with room.h and mapped.c, about the size of memory;
+ * order.[ch] and runs.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
@@ -189,7 +190,7 @@ struct weft_comm {
                                   complete on a rank where this communicator has failed */
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is complete when the call returns */
-    bool checked;        /* WEFT_CHECK: memory is compared with its allocation */
+    bool checked;        /* WEFT_CHECK: all memory is checked, in all ways */
     bool compares;       /* weft compares the identity of calls, because the plugins do not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
@@ -199,7 +200,9 @@ struct weft_comm {
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
     uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
     weft_context *context;
-    _Atomic(struct wf_trace *) tracing; /* the context's */
+    _Atomic(struct wf_trace *) tracing;   /* the context's */
+    struct wf_last_call last_call;        /* of check.h */
+    struct wf_known_room rooms[WF_ROOMS]; /* by address */
     struct wf_ring ring;
     struct wf_posts_list posts;
     struct wf_posts_list onesided_posts; /* under the context's lock */
