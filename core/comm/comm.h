@@ -15,7 +15,7 @@
  *     ledger.h     memory that is not yet freed
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     ended.h      what depends on a context or communicator that was released
- *     runs.h       the order in which bound plans run
+ *     runs.h       the order in which bound plans run; calls.h the places of collectives
  *     posts.h      what communicators have put on streams, and what became of it
  *     recording.h  records of operations; observe.c the public functions of trace.h
  *     timing.h     times of work on streams, for traces
@@ -23,13 +23,14 @@
  *
  * context.c, place.c, threads.c, costs.c, ledger.[ch], memory.c, work.c, observe.c, timing.[ch],
  * ended.[ch] and module.[ch] are in context/, with room.h and mapped.c, about the size of memory;
- * order.[ch] and runs.[ch] in order/. */
+ * order.[ch], runs.[ch] and calls.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "agree.h"
 #include "comm/context/ledger.h"
 #include "comm/context/module.h"
+#include "comm/order/calls.h"
 #include "comm/order/runs.h"
 #include "config/config.h"
 #include "cost/cost.h"
@@ -204,6 +205,7 @@ struct weft_comm {
     struct wf_last_call last_call;        /* of check.h */
     struct wf_known_room rooms[WF_ROOMS]; /* by address */
     struct wf_ring ring;
+    struct wf_calls calls;
     struct wf_posts_list posts;
     struct wf_posts_list onesided_posts; /* under the context's lock */
 
@@ -334,7 +336,8 @@ weft_status wf_comm_fault_collective(weft_comm *comm, weft_status status, const 
 /* Wait until COMM has failed, at most MAX_NS: a backend may notice that a rank is gone before the
  * cause arrives. */
 void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns);
-/* Write this rank's departure record: the number of its collectives on each communicator. */
+/* Write this rank's departure record: its collectives on each communicator, as a number and
+ * notes. */
 void wf_fault_write_record(weft_context *context, struct wf_text *out);
 /* The next collective of COMM cannot complete: fail COMM, if it has not failed, with its limit.
  * Returns the cause. */
