@@ -67,7 +67,7 @@ static weft_status check_arrays(const weft_comm *comm, const weft_collective_arg
 }
 
 /* The arrays of this rank, and its memory unless it has no elements. */
-static weft_status check_memory(const weft_comm *comm, const weft_collective_args *args)
+static weft_status check_memory(weft_comm *comm, const weft_collective_args *args)
 {
     struct plug_use use = plug_collective_arrays(args->collective, args->root, comm->rank);
 
@@ -79,7 +79,7 @@ static weft_status check_memory(const weft_comm *comm, const weft_collective_arg
     if (use.send > 0 && args->send == NULL) return refuse(comm, args, "send is NULL");
     if (use.recv > 0 && args->recv == NULL) return refuse(comm, args, "recv is NULL");
     /* The memory of a step is the bound plan's, and was checked. */
-    return comm->checked && args->plan == 0 ? wf_buffers_check_collective(comm, args) : WEFT_OK;
+    return args->plan == 0 ? wf_buffers_check_collective(comm, args) : WEFT_OK;
 }
 
 static weft_status check_stream(const weft_comm *comm, const weft_collective_args *args)
@@ -91,7 +91,7 @@ static weft_status check_stream(const weft_comm *comm, const weft_collective_arg
     return wf_stream_find(comm->context, args->stream, function);
 }
 
-weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args)
+weft_status wf_check_collective(weft_comm *comm, const weft_collective_args *args)
 {
     uint64_t bytes;
 
@@ -109,6 +109,23 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
                       "count %" PRIu64 " of %s on each of %d ranks is more than 2^63 - 1 bytes",
                       args->count, wf_dtype_name(args->dtype), comm->size);
     return check_memory(comm, args);
+}
+
+weft_status wf_check_call(weft_comm *comm, const weft_collective_args *args)
+{
+    uint64_t frees = atomic_load_explicit(&comm->context->ledger.frees, memory_order_relaxed);
+
+    if (!wf_check_fast(comm, args)) return wf_check_collective(comm, args);
+    if (args->collective == WEFT_COLL_BARRIER || args->plan != 0) return WEFT_OK;
+    WF_TRY(wf_buffers_check_collective(comm, args));
+    comm->last_call = (struct wf_last_call){.send = args->send,
+                                            .recv = args->recv,
+                                            .count = args->count,
+                                            .type = args->dtype | (uint64_t)args->reduction << 32,
+                                            .frees = frees,
+                                            .collective = args->collective,
+                                            .root = args->root};
+    return WEFT_OK;
 }
 
 /* Averages of integers that weft computes itself do not take the fast path, nor does any call with

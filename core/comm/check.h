@@ -3,15 +3,17 @@
 #define WEFT_COMM_CHECK_H
 
 #include "comm.h"
+#include "comm/context/room.h"
 
 #include "common/plug_collective.h"
 
 /* OK if ARGS can be given to the plugin. */
-weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
+weft_status wf_check_collective(weft_comm *comm, const weft_collective_args *args);
 /* Set the fields that wf_check_fast reads; AVERAGES is set. */
 void wf_check_begin(weft_comm *comm);
 
-/* The common case without a call: true only if wf_check_collective would return OK. */
+/* The common case without a call: true only if wf_check_collective would return OK, apart from the
+ * size of memory. */
 static inline bool wf_check_fast(const weft_comm *comm, const weft_collective_args *args)
 {
     uint32_t kind = args->collective;
@@ -29,21 +31,27 @@ static inline bool wf_check_fast(const weft_comm *comm, const weft_collective_ar
            args->divisor == 0 && wf_stream_is_known(comm->context, args->stream);
 }
 
-/* ---- buffers.c ---- */
-
-/* Where memory lies in its allocation. */
-struct wf_room {
-    uint64_t bytes;  /* of the allocation; 0: the device does not know it */
-    uint64_t offset; /* of the memory in it */
-};
-
-weft_status wf_room_find(const weft_device_table *table, void *device, const void *memory,
-                         struct wf_room *out) WF_NODISCARD;
-/* True if BYTES fit, or the device does not know. */
-static inline bool wf_room_has(const struct wf_room *room, uint64_t bytes)
+/* The same with the size of memory: true if ARGS are those of the last collective, or fewer
+ * elements. */
+static inline __attribute__((always_inline)) bool wf_check_is_last(const weft_comm *comm,
+                                                                   const weft_collective_args *args)
 {
-    return room->bytes == 0 || (room->offset <= room->bytes && bytes <= room->bytes - room->offset);
+    const struct wf_last_call *last = &comm->last_call;
+
+    if (args->collective == WEFT_COLL_BARRIER)
+        return wf_stream_is_known(comm->context, args->stream);
+    return args->send == last->send && args->recv == last->recv && args->count <= last->count &&
+           (args->dtype | (uint64_t)args->reduction << 32) == last->type &&
+           args->collective == last->collective && args->root == last->root && args->divisor == 0 &&
+           args->plan == 0 &&
+           last->frees ==
+               atomic_load_explicit(&comm->context->ledger.frees, memory_order_relaxed) &&
+           wf_stream_is_known(comm->context, args->stream);
 }
+/* The same with any arguments.  If they are valid, they may be compared with the next ones. */
+weft_status wf_check_call(weft_comm *comm, const weft_collective_args *args) WF_NODISCARD;
+
+/* ---- buffers.c ---- */
 
 /* WEFT_OK if the device of CONTEXT can use MEMORY, which is not NULL, as far as the device knows
  * what it is: not plain host memory, nor another device's.  Otherwise WEFT_ERR_INVALID; NAME is the
@@ -53,12 +61,12 @@ weft_status wf_place_check(const weft_context *context, const void *memory,
                            const weft_pointer_info *pointer, const char *name,
                            const char *instead) WF_NODISCARD;
 
-/* With WEFT_CHECK: WEFT_OK unless the memory of ARGS, whose other arguments are valid, is
- * misaligned, is smaller than the call needs, or overlaps other than in place. */
-weft_status wf_buffers_check_collective(const weft_comm *comm,
+/* WEFT_OK unless the memory of ARGS, whose other arguments are valid, is smaller than the call
+ * needs; with WEFT_CHECK also unless it is misaligned or overlaps other than in place. */
+weft_status wf_buffers_check_collective(weft_comm *comm,
                                         const weft_collective_args *args) WF_NODISCARD;
 /* The same for the memory of a message of FUNCTION. */
-weft_status wf_buffers_check_message(const weft_comm *comm, const char *function,
+weft_status wf_buffers_check_message(weft_comm *comm, const char *function,
                                      const weft_message *message) WF_NODISCARD;
 
 #endif

@@ -124,12 +124,13 @@ post(weft_comm *comm, const char *function, const weft_collective_args *args, bo
 
     if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
         return wf_comm_refuse(comm, function);
-    if (UNLIKELY(!wf_check_fast(comm, &known))) {
-        status = wf_check_collective(comm, args);
+    if (UNLIKELY(!(recorded ? wf_check_fast(comm, &known) : wf_check_is_last(comm, &known)))) {
+        status = wf_check_call(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);
         if (wf_average_is_ours(comm, args)) return average(comm, args, recorded);
     }
     if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
+    if (UNLIKELY(comm->checked)) wf_calls_note(comm, args, __builtin_return_address(0));
     trace = recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
     if (trace == NULL) return hand_over(comm, args, wf_comm_is_inline(comm, known.stream));
     return hand_over_recorded(comm, args, trace, wf_collective_bytes(comm, &known),

@@ -15,20 +15,22 @@
  *     ledger.h     memory that is not yet freed
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     ended.h      what depends on a context or communicator that was released
- *     runs.h       the order in which bound plans run
+ *     runs.h       the order in which bound plans run; calls.h the places of collectives
  *     posts.h      what communicators have put on streams, and what became of it
  *     recording.h  records of operations; observe.c the public functions of trace.h
  *     timing.h     times of work on streams, for traces
  *     module.h     modules above comm in the life of a context
  *
  * context.c, place.c, threads.c, costs.c, ledger.[ch], memory.c, work.c, observe.c, timing.[ch],
- * ended.[ch] and module.[ch] are in context/; order.[ch] and runs.[ch] in order/. */
+ * ended.[ch] and module.[ch] are in context/, with room.h and mapped.c, about the size of memory;
+ * order.[ch], runs.[ch] and calls.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "agree.h"
 #include "comm/context/ledger.h"
 #include "comm/context/module.h"
+#include "comm/order/calls.h"
 #include "comm/order/runs.h"
 #include "config/config.h"
 #include "cost/cost.h"
@@ -103,15 +105,6 @@ struct wf_released {
     uint64_t number, collectives;
 };
 
-/* An object that ends with a communicator, but is released on its own: a bound plan. */
-struct wf_dependent {
-    struct wf_dependent *next, **at; /* AT points here */
-    weft_comm *comm;                 /* NULL: not in a list */
-    /* Free what belongs to COMM's context, then refuse calls with CAUSE: "... was released". */
-    void (*end)(struct wf_dependent *self, const char *cause);
-};
-
-#define WF_CAUSE 176 /* bytes of a cause */
 /* A stream that was given out. */
 struct wf_stream_note {
     struct wf_stream_note *next;
@@ -198,7 +191,7 @@ struct weft_comm {
                                   complete on a rank where this communicator has failed */
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is complete when the call returns */
-    bool checked;        /* WEFT_CHECK: memory is compared with its allocation */
+    bool checked;        /* WEFT_CHECK: all memory is checked, in all ways */
     bool compares;       /* weft compares the identity of calls, because the plugins do not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
@@ -208,8 +201,11 @@ struct weft_comm {
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
     uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
     weft_context *context;
-    _Atomic(struct wf_trace *) tracing; /* the context's */
+    _Atomic(struct wf_trace *) tracing;   /* the context's */
+    struct wf_last_call last_call;        /* of check.h */
+    struct wf_known_room rooms[WF_ROOMS]; /* by address */
     struct wf_ring ring;
+    struct wf_calls calls;
     struct wf_posts_list posts;
     struct wf_posts_list onesided_posts; /* under the context's lock */
 
@@ -340,7 +336,8 @@ weft_status wf_comm_fault_collective(weft_comm *comm, weft_status status, const 
 /* Wait until COMM has failed, at most MAX_NS: a backend may notice that a rank is gone before the
  * cause arrives. */
 void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns);
-/* Write this rank's departure record: the number of its collectives on each communicator. */
+/* Write this rank's departure record: its collectives on each communicator, as a number and
+ * notes. */
 void wf_fault_write_record(weft_context *context, struct wf_text *out);
 /* The next collective of COMM cannot complete: fail COMM, if it has not failed, with its limit.
  * Returns the cause. */

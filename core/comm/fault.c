@@ -104,12 +104,24 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
                     answers.silent.length > 0 ? answers.silent.data : "", both ? "; " : "",
                     answers.behind.length > 0 ? answers.behind.data : "");
     wf_text_add(out, "%s", own);
+    if (answers.differ.length > 0) wf_text_add(out, "%s", answers.differ.data);
     if (answers.failed) add_reported(comm, out);
     if (strcmp(what, "weft_send") == 0)
         wf_text_add(out,
                     "; a send may wait for its receive; ranks that send to each other must call "
                     "weft_send and weft_receive between weft_group_begin and weft_group_end");
     wf_position_log_answers(comm, &answers.lines);
+    wf_answers_free(&answers);
+}
+
+/* With WEFT_CHECK: add the first collective that ranks have called from different places. */
+static void explain_mismatch(weft_comm *comm, struct wf_text *out)
+{
+    struct wf_answers answers;
+
+    if (!comm->checked) return;
+    wf_position_ask(comm, &answers);
+    if (answers.differ.length > 0) wf_text_add(out, "%s", answers.differ.data);
     wf_answers_free(&answers);
 }
 
@@ -233,6 +245,7 @@ weft_status wf_comm_fault_collective(weft_comm *comm, weft_status status, const 
         status = explain_loss(comm, what, own, &text);
     else
         wf_text_add(&text, "%s on %s: %s", what, comm->name, own);
+    if (status == WEFT_ERR_MISMATCH) explain_mismatch(comm, &text);
     pthread_mutex_lock(&comm->context->lock);
     first = !wf_comm_has_failed(comm);
     if (first) {
@@ -269,10 +282,12 @@ void wf_fault_write_record(weft_context *context, struct wf_text *out)
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
         wf_put_u64(out, comm->number);
         wf_put_u64(out, atomic_load_explicit(&comm->collectives, memory_order_relaxed));
+        wf_calls_put(comm, out);
     }
     for (uint64_t i = 0; i < context->released_count && i < WF_RELEASED; i++) {
         wf_put_u64(out, context->released[i].number);
         wf_put_u64(out, context->released[i].collectives);
+        wf_put_blob(out, NULL, 0);
     }
     pthread_mutex_unlock(&context->lock);
 }
@@ -287,13 +302,22 @@ static void limit_posts(weft_comm *comm, weft_status status, const char *text, u
     if (wf_comm_limit(comm, count)) wf_comm_fail_locked(comm, status, comm->limit_text);
 }
 
-static void limit_departed(weft_comm *comm, const struct wf_departure *departure, uint64_t count)
+/* NOTES: of calls.h, by the rank that departed. */
+static void limit_departed(weft_comm *comm, const struct wf_departure *departure, uint64_t count,
+                           weft_blob notes)
 {
-    char text[sizeof departure->text + sizeof comm->name + 80];
+    struct wf_text text = {0};
 
-    snprintf(text, sizeof text, "collective %llu of %s cannot complete: rank %d %s",
-             (unsigned long long)count + 1, comm->name, departure->rank, departure->text);
-    limit_posts(comm, WEFT_ERR_PEER, text, count);
+    if (count >= atomic_load_explicit(&comm->may_post, memory_order_relaxed)) return;
+    wf_text_add(&text, "collective %llu of %s cannot complete: rank %d %s",
+                (unsigned long long)count + 1, comm->name, departure->rank, departure->text);
+    if (comm->checked && !wf_calls_compare(comm, notes, departure->rank, count, &text) && count > 0)
+        wf_text_add(&text,
+                    "; rank %d has made %llu collectives, from the same places and with the same "
+                    "memory as this rank: a repeated one may be missing",
+                    departure->rank, (unsigned long long)count);
+    limit_posts(comm, WEFT_ERR_PEER, text.failed ? "out of memory" : text.data, count);
+    wf_text_free(&text);
 }
 
 /* A rank departed: collectives that it took part in may still be in progress here; later ones
@@ -306,10 +330,13 @@ static void on_rank_left(weft_context *context, const struct wf_departure *depar
     pthread_mutex_lock(&context->lock);
     while (reader.left > 0 && !reader.failed) {
         uint64_t number = wf_take_u64(&reader), count = wf_take_u64(&reader);
+        weft_blob notes = wf_take_blob(&reader);
 
-        for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-            if (comm->number == number && weft_comm_find_rank(comm, departure->rank) >= 0)
-                limit_departed(comm, departure, count);
+        for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
+            if (comm->number != number || weft_comm_find_rank(comm, departure->rank) < 0) continue;
+            limit_departed(comm, departure, count, notes);
+            wf_calls_left(comm, departure->rank, count);
+        }
     }
     unlock(context);
 }

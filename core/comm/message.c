@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static weft_status check(const weft_comm *comm, const char *what, const weft_message *message)
+static weft_status check(weft_comm *comm, const char *what, const weft_message *message)
 {
     uint64_t bytes;
 
@@ -22,7 +22,8 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
                        comm->name, message->count, wf_dtype_name(message->dtype));
     if (message->buffer == NULL && message->count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: buffer is NULL", what, comm->name);
-    if (comm->checked) WF_TRY(wf_buffers_check_message(comm, what, message));
+    if (comm->checked || !wf_room_is_known(comm, message->buffer, bytes))
+        WF_TRY(wf_buffers_check_message(comm, what, message));
     return wf_stream_check(comm->context, message->stream, what);
 }
 

@@ -21,6 +21,7 @@ struct position {
     char last[120];
     weft_status failed; /* the rank's error on the communicator; WEFT_OK: none */
     char why[512];
+    weft_blob calls;     /* of calls.h */
     char elsewhere[288]; /* its unfinished operation on another communicator, or "" */
 };
 
@@ -105,6 +106,7 @@ void wf_position_put(weft_comm *comm, int32_t asker, struct wf_text *out)
     wf_runs_report(comm, out);
     put_step(comm, asker, out);
     put_error(comm, out);
+    wf_calls_put(comm, out);
     wf_text_free(&last);
 }
 
@@ -159,6 +161,7 @@ static void read_position(weft_blob blob, struct position *out)
         out->failed = wf_take_status(&reader);
         wf_take_string(&reader, out->why, sizeof out->why);
         if (reader.failed) out->failed = WEFT_OK;
+        out->calls = wf_take_blob(&reader);
     }
     if (reader.left > 0) wf_take_string(&reader, out->elsewhere, sizeof out->elsewhere);
 }
@@ -223,6 +226,8 @@ static void print_all(const weft_comm *comm, const int32_t *ranks, const struct 
         print_position(&p, &out->lines);
         wf_text_char(&out->lines, '\n');
         if (!outside) note_error(&p, ranks[i], out);
+        if (!outside && out->differ.length == 0 && p.calls.bytes > 0)
+            (void)wf_calls_compare(comm, p.calls, ranks[i], UINT64_MAX, &out->differ);
         if (out->suspect < 0 && is_suspect(&p, posted)) out->suspect = ranks[i];
         if (!p.answered)
             add_suspect(&out->silent, &silent, ranks[i], &p, outside);
@@ -272,6 +277,7 @@ void wf_answers_free(struct wf_answers *answers)
     wf_text_free(&answers->silent);
     wf_text_free(&answers->behind);
     wf_text_free(&answers->why);
+    wf_text_free(&answers->differ);
 }
 
 static void print_own(weft_comm *comm, struct wf_text *out)

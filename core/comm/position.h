@@ -18,6 +18,8 @@ struct wf_answers {
     weft_status shared;    /* an error of a rank of the communicator that is the cause on all ranks:
                               WEFT_ERR_TIMEOUT or _MISMATCH; WEFT_OK: none */
     struct wf_text why;    /* the rank and the text of `shared` */
+    struct wf_text differ; /* "; ..." with WEFT_CHECK: the first collective that ranks call from
+                              different places */
     int32_t suspect;       /* a world rank that does not answer, or is behind; -1: none */
 };
 

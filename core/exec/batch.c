@@ -170,7 +170,8 @@ bool wf_batch_fits(const weft_bound *bound, const void *const *sources, void *co
 
     if (bound->examined) return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!wf_buffers_fit(wf_bound_memory(bound, i), sources[i], targets[i], in_place))
+        if (!wf_buffers_fit(bound->parent, wf_bound_memory(bound, i), sources[i], targets[i],
+                            in_place))
             return false;
     return true;
 }

@@ -11,8 +11,7 @@
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
-#include "comm/comm.h"
-#include "comm/order/runs.h"
+#include "comm/context/room.h"
 #include "exec.h"
 #include "weft/exec.h"
 #include "weft/move.h"
@@ -218,7 +217,7 @@ weft_status wf_buffers_check(const char *function, const weft_bound *bound,
                              const weft_move_item *named);
 
 /* The same for a function that runs a bound plan of the caller, whose tensors have no names.
- * Without WEFT_CHECK, the device is not asked again once a run has passed. */
+ * Without WEFT_CHECK, the device is not asked again where memory is, once a run has passed. */
 weft_status wf_buffers_accept(const char *function, weft_bound *bound, const void *const *sources,
                               void *const *targets);
 /* WEFT_OK if the device of CONTEXT can use the memory of ITEMS, of which this rank holds shards
@@ -226,15 +225,16 @@ weft_status wf_buffers_accept(const char *function, weft_bound *bound, const voi
 weft_status wf_items_check_place(weft_context *context, const char *function, uint32_t count,
                                  const weft_move_item *items) WF_NODISCARD;
 
-/* Inline fast path of wf_buffers_check: true if SOURCE and TARGET may be MEMORY's.  Not if
- * memory is examined. */
-static inline bool wf_buffers_fit(const struct wf_memory *memory, const void *source,
-                                  const void *target, bool in_place)
+/* Inline fast path of wf_buffers_check: true if SOURCE and TARGET may be MEMORY's, and COMM knows
+ * that they are large enough.  Not if memory is examined. */
+static inline bool wf_buffers_fit(const weft_comm *comm, const struct wf_memory *memory,
+                                  const void *source, const void *target, bool in_place)
 {
     bool reads = memory->source.elements > 0, writes = memory->target.elements > 0;
 
-    return !(reads && source == NULL) && !(writes && target == NULL) &&
-           (in_place || source != target || !reads || !writes);
+    return (in_place || source != target || !reads || !writes) && /* nothing is known of NULL */
+           wf_room_is_known(comm, source, memory->source.bytes) &&
+           wf_room_is_known(comm, target, memory->target.bytes);
 }
 
 /* ---- strides.c ---- */

@@ -1,10 +1,11 @@
 /* buffers.c - the memory that a bound plan runs with, checked before anything moves.
  *
- * Always checked: memory that is needed is not NULL, and source and target are not the same memory.
+ * Always checked: memory that is needed is not NULL, source and target are not the same memory, and
+ * the allocation is as large as the shard, as far as the device knows.
  * At the first run, and when a move is bound: the device can use the memory, as far as it knows.
- * With WEFT_CHECK also: memory is aligned to its elements, the allocation is as large as the shard,
- * as far as the device knows, and a target does not overlap other memory, nor scratch of the caller
- * any memory.  Overlap is detected between shards without gaps only, because strided shards may
+ * With WEFT_CHECK also: memory is aligned to its elements, the process can read host memory as far
+ * as the shard reaches, and a target does not overlap other memory, nor scratch of the caller any
+ * memory.  Overlap is detected between shards without gaps only, because strided shards may
  * interleave. */
 #include "bound.h"
 
@@ -125,17 +126,15 @@ static weft_status check_alignment(const struct question *q, const struct side *
 
 static weft_status check_size(const struct question *q, const struct side *side)
 {
-    struct wf_room room;
+    weft_comm *comm = q->bound->parent;
+    char needs[192];
 
+    if (!q->bound->checked && wf_room_is_known(comm, side->memory, side->extent->bytes))
+        return WEFT_OK;
     if (side->extent->bytes == 0) return WEFT_OK;
-    WF_TRY(wf_room_find(q->bound->device_table, q->bound->device, side->memory, &room));
-    if (wf_room_has(&room, side->extent->bytes)) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID,
-                   "%s: rank %d's shard needs %llu bytes at %s; the allocation has %llu bytes, and "
-                   "%s begins %llu bytes into it",
-                   q->function, weft_comm_rank(q->bound->parent),
-                   (unsigned long long)side->extent->bytes, side->name,
-                   (unsigned long long)room.bytes, side->name, (unsigned long long)room.offset);
+    snprintf(needs, sizeof needs, "%s: rank %d's shard needs %llu bytes", q->function,
+             weft_comm_rank(comm), (unsigned long long)side->extent->bytes);
+    return wf_room_check(comm, side->memory, side->extent->bytes, needs, side->name);
 }
 
 static bool sides_overlap(const struct side *a, const struct side *b)
@@ -177,12 +176,13 @@ static weft_status check_pair(const struct question *q, uint32_t tensor)
         WF_TRY(
             check_place(q->bound->context, q->function, target.extent, target.memory, target.name));
     }
-    if (!q->bound->checked) return WEFT_OK;
-    WF_TRY(check_alignment(q, &source));
-    WF_TRY(check_alignment(q, &target));
+    if (q->bound->checked) {
+        WF_TRY(check_alignment(q, &source));
+        WF_TRY(check_alignment(q, &target));
+    }
     WF_TRY(check_size(q, &source));
     WF_TRY(check_size(q, &target));
-    if (in_place || !sides_overlap(&source, &target)) return WEFT_OK;
+    if (!q->bound->checked || in_place || !sides_overlap(&source, &target)) return WEFT_OK;
     return refuse_overlap(q, &source, &target,
                           q->bound->is_cached
                               ? "; they may be the same memory, but must not overlap otherwise"

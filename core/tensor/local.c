@@ -2,6 +2,8 @@
  * simulated, those of all ranks. */
 #include "tensor.h"
 
+#include <stdlib.h>
+
 static void set_dense_strides(struct wf_local *local)
 {
     int64_t stride = 1;
@@ -138,16 +140,6 @@ uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local)
 
 /* ---- memory of several ranks ---- */
 
-static bool are_apart(const weft_tensor *tensor, const struct wf_local *a, const struct wf_local *b)
-{
-    uintptr_t first = (uintptr_t)a->memory, second = (uintptr_t)b->memory;
-
-    if (a->shard.elements == 0 || b->shard.elements == 0) return true;
-    if (!a->is_dense || !b->is_dense) return first != second;
-    return first >= second + wf_local_bytes(tensor, b) ||
-           second >= first + wf_local_bytes(tensor, a);
-}
-
 /* Both ranks hold the same elements in the same memory. */
 static bool are_replicas(const weft_tensor *tensor, const struct wf_local *a,
                          const struct wf_local *b)
@@ -163,19 +155,65 @@ static bool are_replicas(const weft_tensor *tensor, const struct wf_local *a,
     return same;
 }
 
-weft_status wf_locals_check_apart(const weft_tensor *tensor)
+/* By address, then by rank.  Counts the comparisons. */
+static int by_memory(const void *a, const void *b, void *comparisons)
 {
-    for (int32_t i = 1; i < tensor->local_count; i++)
-        for (int32_t j = 0; j < i; j++) {
-            const struct wf_local *a = &tensor->locals[j], *b = &tensor->locals[i];
+    const struct wf_local *x = *(const struct wf_local *const *)a;
+    const struct wf_local *y = *(const struct wf_local *const *)b;
 
-            if (are_apart(tensor, a, b) || are_replicas(tensor, a, b)) continue;
-            return wf_fail(WEFT_ERR_INVALID,
-                           "the memory of rank %d, from %p on, overlaps that of rank %d, from %p "
-                           "on; each rank needs memory of its own",
-                           a->rank, a->memory, b->rank, b->memory);
+    ++*(uint64_t *)comparisons;
+    if (x->memory != y->memory) return (uintptr_t)x->memory < (uintptr_t)y->memory ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static weft_status refuse_overlap(const struct wf_local *a, const struct wf_local *b)
+{
+    const struct wf_local *low = a->rank < b->rank ? a : b, *high = low == a ? b : a;
+
+    return wf_fail(WEFT_ERR_INVALID,
+                   "the memory of rank %d, from %p on, overlaps that of rank %d, from %p on; each "
+                   "rank needs memory of its own",
+                   low->rank, low->memory, high->rank, high->memory);
+}
+
+/* SORTED has COUNT shards with elements, by memory. */
+static weft_status check_sorted(const weft_tensor *tensor, const struct wf_local **sorted,
+                                size_t count)
+{
+    const struct wf_local *farthest = NULL; /* the one without gaps that ends last so far */
+    uintptr_t end = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct wf_local *local = sorted[i];
+        uintptr_t start = (uintptr_t)local->memory;
+
+        if (i > 0 && sorted[i - 1]->memory == local->memory) {
+            if (!are_replicas(tensor, sorted[i - 1], local))
+                return refuse_overlap(sorted[i - 1], local);
+            continue;
         }
+        if (!local->is_dense) continue;
+        if (start < end) return refuse_overlap(farthest, local);
+        farthest = local;
+        end = start + wf_local_bytes(tensor, local);
+    }
     return WEFT_OK;
+}
+
+weft_status wf_locals_check_apart(const weft_tensor *tensor, uint64_t *comparisons)
+{
+    size_t count = 0, bytes = (size_t)tensor->local_count * sizeof(struct wf_local *);
+    const struct wf_local **sorted = wf_alloc(bytes);
+    weft_status status;
+
+    if (sorted == NULL) return wf_fail_memory(bytes);
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        if (tensor->locals[i].shard.elements > 0) sorted[count++] = &tensor->locals[i];
+    *comparisons = count;
+    if (count > 0) qsort_r(sorted, count, sizeof(struct wf_local *), by_memory, comparisons);
+    status = check_sorted(tensor, sorted, count);
+    wf_free(sorted);
+    return status;
 }
 
 weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank, weft_local_info *out)

@@ -81,6 +81,28 @@ static void end_tensor(struct wf_dependent *dependent, const char *cause)
     tensor->made = wf_ended(WF_KIND_TENSOR);
 }
 
+/* "w" (f32[8,4] S(0), 64 bytes). */
+static bool list_tensor(const struct wf_dependent *dependent, struct wf_text *out)
+{
+    const weft_tensor *tensor =
+        (const void *)((const char *)dependent - offsetof(weft_tensor, dependent));
+    char name[128] = "", layout[256] = "";
+    uint64_t bytes = 0;
+    size_t length;
+
+    if (!wf_is_usable(tensor->made, WF_KIND_TENSOR)) return false; /* a spare one */
+    if (out == NULL) return true;
+    if (tensor->name != NULL) snprintf(name, sizeof name, "\"%s\" ", tensor->name);
+    wf_text_clean(name, strlen(name));
+    if (weft_spec_print(tensor->spec, layout, sizeof layout, &length) != WEFT_OK)
+        snprintf(layout, sizeof layout, "%s", wf_dtype_name(tensor->spec->layout.dtype));
+    for (int32_t i = 0; i < tensor->local_count; i++)
+        bytes += wf_local_bytes(tensor, &tensor->locals[i]);
+    wf_text_add(out, "%s(%s, %s%llu bytes)", name, layout, tensor->base != NULL ? "a view of " : "",
+                (unsigned long long)bytes);
+    return true;
+}
+
 static void free_tensor(weft_tensor *tensor)
 {
     weft_spec_release(&tensor->spec);
@@ -172,6 +194,7 @@ void wf_tensor_finish(weft_tensor *tensor, weft_tensor **out)
 {
     wf_locals_finish(tensor);
     tensor->dependent.end = end_tensor;
+    tensor->dependent.is_tensor = list_tensor;
     wf_dependent_add(&tensor->dependent, tensor->context->world);
     *out = tensor;
 }
@@ -266,7 +289,7 @@ static weft_status check_memory(const weft_tensor *tensor, const struct wf_local
 {
     size_t element = wf_dtype_bytes(tensor->spec->layout.dtype);
     weft_pointer_info info = {.struct_size = sizeof info};
-    uint64_t bytes = extent_of(tensor, local), rest;
+    uint64_t bytes = extent_of(tensor, local), offset;
 
     if (bytes == 0) return WEFT_OK;
     if (memory == NULL)
@@ -280,11 +303,12 @@ static weft_status check_memory(const weft_tensor *tensor, const struct wf_local
     WF_TRY(wf_place_check(tensor->context, memory, &info, "memory",
                           "weft_tensor_from_host copies from it"));
     if (info.base == NULL || info.bytes == 0) return WEFT_OK;
-    rest = info.bytes - (uint64_t)((char *)memory - (char *)info.base);
-    if (rest >= bytes) return WEFT_OK;
+    offset = (uint64_t)((char *)memory - (char *)info.base);
+    if (wf_room_has(&(struct wf_room){info.bytes, offset}, bytes)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "memory has %llu bytes from %p on, but the shard of rank %d needs %llu",
-                   (unsigned long long)rest, memory, local->rank, (unsigned long long)bytes);
+                   (unsigned long long)(offset < info.bytes ? info.bytes - offset : 0), memory,
+                   local->rank, (unsigned long long)bytes);
 }
 
 static void add_shape(struct wf_text *text, int32_t dims, const int64_t *shape)
@@ -336,6 +360,7 @@ static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *w
 {
     const weft_tensor_options *options = wrapping->options;
     const weft_rank_memory one = {wrapping->memory, options->strides, options->shape}, none = {0};
+    uint64_t comparisons;
 
     if (options->ranks != NULL &&
         (wrapping->memory != NULL || options->strides != NULL || options->shape != NULL))
@@ -356,7 +381,7 @@ static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *w
         else
             WF_TRY(set_memory(tensor, local, is_other ? &none : &one));
     }
-    if (options->ranks != NULL) WF_TRY(wf_locals_check_apart(tensor));
+    if (options->ranks != NULL) WF_TRY(wf_locals_check_apart(tensor, &comparisons));
     tensor->given = options->ranks != NULL ? tensor->locals[0].memory : wrapping->memory;
     tensor->releases_each = options->ranks != NULL;
     tensor->release = options->release;

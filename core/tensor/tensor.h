@@ -166,8 +166,9 @@ bool wf_local_is_dense(const struct wf_local *local, const int64_t *strides);
 /* True if steps along two dimensions of LOCAL meet in one element. */
 bool wf_local_overlaps(const struct wf_local *local);
 /* WEFT_ERR_INVALID if memory of two ranks overlaps, unless they are replicas.  Shards with gaps may
- * interleave: of them, only equal addresses are found. */
-weft_status wf_locals_check_apart(const weft_tensor *tensor) WF_NODISCARD;
+ * interleave: of them, only equal addresses are found.  *COMPARISONS receives how many comparisons
+ * of two shards this took. */
+weft_status wf_locals_check_apart(const weft_tensor *tensor, uint64_t *comparisons) WF_NODISCARD;
 /* Bytes of the shard without gaps. */
 uint64_t wf_local_bytes(const weft_tensor *tensor, const struct wf_local *local);
 

@@ -134,7 +134,10 @@ static inline weft_status run_in_turn(struct cpu_comm *comm, uint64_t turn,
 {
     weft_status status = take_turn(comm, turn);
 
-    if (status == WEFT_OK) status = work(comm, argument);
+    if (status == WEFT_OK) {
+        comm->group.called = turn + 1;
+        status = work(comm, argument);
+    }
     if (status != WEFT_OK) cpu_shm_access_wait(&comm->group);
     atomic_fetch_add(&comm->finished, 1);
     cpu_turns_end(comm);

@@ -378,6 +378,8 @@ void weft_context_release(weft_context **held)
     wf_text_free(&record);
     wf_server_release(&context->server);
     wf_context_warn(context);
+    for (const weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        wf_calls_warn(comm);
     wf_modules_stop(context);
     wf_streams_stop(context);
     unmake_all(context);

@@ -258,6 +258,30 @@ static void warn_of(uint64_t count, const char *what, const char *names)
                (unsigned long long)count, names);
 }
 
+#define LISTED_TENSORS 4
+
+/* Tensors are dependents of the world.  Describes the newest ones.  Returns how many there are. */
+static uint64_t warn_of_tensors(const weft_context *context)
+{
+    const struct wf_dependent *next = context->world != NULL ? context->world->dependents : NULL;
+    struct wf_text list = {0}, one = {0};
+    uint64_t count = 0;
+
+    for (; next != NULL; next = next->next) {
+        if (next->is_tensor == NULL || !next->is_tensor(next, count < LISTED_TENSORS ? &one : NULL))
+            continue;
+        if (count < LISTED_TENSORS && !one.failed)
+            wf_text_add(&list, "%s%s", count == 0 ? ": " : ", ", one.data);
+        wf_text_free(&one);
+        count++;
+    }
+    if (count > LISTED_TENSORS)
+        wf_text_add(&list, " and %llu more", (unsigned long long)(count - LISTED_TENSORS));
+    warn_of(count, "tensors", list.failed || list.length == 0 ? "" : list.data);
+    wf_text_free(&list);
+    return count;
+}
+
 void wf_context_warn(weft_context *context)
 {
     char names[256] = "";
@@ -273,7 +297,8 @@ void wf_context_warn(weft_context *context)
     }
     warn_of(atomic_load(&context->live_bound), "bound plans", "");
     warn_of(streams, "streams", names);
-    warn_of(wf_ledger_count(&context->ledger), "pieces of memory", "");
+    warn_of(wf_ledger_count(&context->ledger), "pieces of memory",
+            warn_of_tensors(context) > 0 ? ", with the memory of tensors" : "");
 }
 
 static bool is_awaited(weft_context *context)

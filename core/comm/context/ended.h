@@ -27,6 +27,19 @@ static inline weft_status wf_comm_check(const weft_comm *comm, const char *funct
 void wf_remnant_keep(weft_context *context, void *object);
 void wf_remnants_free(weft_context *context);
 
+/* An object that ends with a communicator, but is released on its own: a bound plan, a tensor. */
+struct wf_dependent {
+    struct wf_dependent *next, **at; /* AT points here */
+    weft_comm *comm;                 /* NULL: not in a list */
+    /* Free what belongs to COMM's context, then refuse calls with CAUSE: "... was released". */
+    void (*end)(struct wf_dependent *self, const char *cause);
+    /* True if it is a tensor that its user has not released; describe it in OUT, unless that is
+     * NULL.  NULL: it is not a tensor. */
+    bool (*is_tensor)(const struct wf_dependent *self, struct wf_text *out);
+};
+
+#define WF_CAUSE 176 /* bytes of a cause */
+
 /* DEPENDENT ends with COMM. */
 void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm);
 /* Does nothing if it is in no list. */

@@ -83,6 +83,7 @@ bool wf_ledger_take(struct wf_ledger *ledger, const void *pointer, struct wf_led
             close_gap(ledger, at);
             ledger->count--;
             ledger->bytes -= out->bytes;
+            ledger->frees++;
         }
     }
     pthread_mutex_unlock(&ledger->lock);

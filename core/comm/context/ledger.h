@@ -1,4 +1,5 @@
-/* ledger.h - memory that a context has allocated and not yet freed. */
+/* ledger.h - memory that a context has allocated and not yet freed, and what its communicators know
+ * of memory until some of it is freed. */
 #ifndef WEFT_COMM_CONTEXT_LEDGER_H
 #define WEFT_COMM_CONTEXT_LEDGER_H
 
@@ -13,6 +14,7 @@ struct wf_ledger {
     struct wf_ledger_entry *entries; /* open addressing; a free one has no pointer */
     uint64_t room, bytes, bytes_peak;
     _Atomic uint64_t count; /* also after the end */
+    _Atomic uint64_t frees; /* how often memory was taken out */
 };
 
 /* Memory that was allocated: BYTES as the caller asked for; IS_ORDERED by allocate_on. */
@@ -20,6 +22,24 @@ struct wf_ledger_entry {
     void *pointer;
     uint64_t bytes;
     bool is_ordered;
+};
+
+#define WF_ROOMS 64
+
+/* Memory that calls used: BYTES from MEMORY on are in one allocation, as far as the device knows,
+ * unless memory was freed since FREES of the ledger. */
+struct wf_known_room {
+    uintptr_t memory;
+    uint64_t bytes, frees;
+};
+
+/* A collective whose arguments were checked, unless memory was freed since FREES of the ledger. */
+struct wf_last_call {
+    const void *send, *recv;
+    uint64_t count, type; /* TYPE: dtype, and reduction above it */
+    uint64_t frees;
+    uint32_t collective;
+    int32_t root;
 };
 
 void wf_ledger_begin(struct wf_ledger *ledger);

@@ -110,7 +110,7 @@ static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *
         if (kept == NULL) return skip(context, stream, work, what);
     }
     bound = kept->bound;
-    if (bound->examined || !wf_buffers_fit(&bound->memory, source, target, true))
+    if (bound->examined || !wf_buffers_fit(bound->parent, &bound->memory, source, target, true))
         WF_TRY(wf_buffers_check(what, bound, &source, &target, NULL));
     if (__builtin_expect(!is_stream_of(context, kept, stream), 0))
         WF_TRY(change_stream(context, kept, stream, what));

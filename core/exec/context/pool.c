@@ -123,14 +123,14 @@ static weft_status enlarge(weft_context *context, struct wf_pool *pool, uint64_t
 
 /* ---- bound plans ---- */
 
-/* With WEFT_CHECK: fails if the device knows that the scratch of CALL is smaller than the caller
+/* Fails if the device knows that the scratch of CALL is smaller than the caller
  * says. */
 static weft_status check_room(const struct weft_bound *bound, const struct wf_bind_call *call)
 {
     const weft_bind_options *given = &call->given;
     struct wf_room room;
 
-    if (!bound->checked || given->scratch_bytes == 0) return WEFT_OK;
+    if (given->scratch_bytes == 0) return WEFT_OK;
     WF_TRY(wf_room_find(bound->device_table, bound->device, given->scratch, &room));
     if (wf_room_has(&room, given->scratch_bytes)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,

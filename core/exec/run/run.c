@@ -177,7 +177,8 @@ static inline weft_status redistribute(weft_bound *bound, const void *source, vo
             WEFT_ERR_INVALID,
             "weft_redistribute: the plan is a batch of %u tensors; call weft_redistribute_batch",
             bound->plan->member_count);
-    if (bound->examined || !wf_buffers_fit(&bound->memory, source, target, bound->in_place))
+    if (bound->examined ||
+        !wf_buffers_fit(bound->parent, &bound->memory, source, target, bound->in_place))
         WF_TRY(wf_buffers_accept("weft_redistribute", bound, &source, &target));
     WF_TRY(wf_stream_check(bound->context, stream, "weft_redistribute"));
     WF_TRY(wf_scratch_enter(bound, stream, 0, "weft_redistribute"));

@@ -159,8 +159,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_collective(weft_comm *comm,
                                                     const weft_collective_args *args);
 
 /* SEND and RECV hold COUNT elements, except that all_gather's RECV, reduce_scatter's SEND and both
- * of all_to_all hold size x COUNT.  With WEFT_CHECK=1, memory that is too small, is not aligned to
- * its elements, or overlaps other than in place is WEFT_ERR_INVALID, here and in messages. */
+ * of all_to_all hold size x COUNT.  Memory that is too small, as far as the device knows, is
+ * WEFT_ERR_INVALID, here and in messages.  So is, with WEFT_CHECK=1, memory that is not aligned to
+ * its elements, overlaps other than in place, or is host memory that ends before the call does. */
 WEFT_API WEFT_NODISCARD weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv,
                                                     uint64_t count, enum weft_dtype dtype,
                                                     enum weft_reduction reduction,

@@ -43,8 +43,8 @@ typedef struct weft_bind_options {
     /* Scratch of this rank: device memory of at least weft_plan_scratch bytes.  It must not overlap
      * a source or a target.  It stays the caller's.  Free it after the bound plan is released (see
      * also weft_bound_release).  Several bound plans may share one piece if they run on one stream,
-     * or one after the other.  With WEFT_CHECK=1 its size and overlap are checked.  NULL: scratch
-     * of the context. */
+     * or one after the other.  Its size is compared with its allocation, if the device
+     * knows that; with WEFT_CHECK=1 its overlap is checked.  NULL: scratch of the context. */
     void *scratch;
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
     const char *name;       /* of the tensor or the batch, for records and messages; copied; NULL:
@@ -119,8 +119,9 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * plan was not bound with in_place; or a call group is open on the communicator.  Also: the
  * backend works in device memory, and SOURCE or TARGET is host memory or memory of another device,
  * as far as the device knows.  This is checked until the first run that passes all checks, and with
- * WEFT_CHECK=1 in every run.  With WEFT_CHECK=1 also: the memory is not aligned to its elements,
- * the device knows that it is too small, or shards without strides overlap. */
+ * WEFT_CHECK=1 in every run.  In every run: the device knows that the memory is too small.  With
+ * WEFT_CHECK=1 also: the memory is not aligned to its elements, the process cannot read all of it,
+ * or shards without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);

@@ -132,7 +132,8 @@ struct cpu_shm_group {
     size_t slot_bytes;
     struct cpu_shm_peer *peers; /* SIZE of them, the own one too */
     struct cpu_shm_control *control;
-    uint64_t number;     /* of the collective being done, from 1 */
+    uint64_t number;     /* of the step being done, from 1; comparisons of calls are steps too */
+    uint64_t called;     /* of the collective being done, from 1, as its callers count */
     uint64_t peers_done; /* all peers are known to be done with this one */
     const char *doing;   /* what is being done, for messages */
     struct cpu_shm_fault fault;

@@ -85,7 +85,7 @@ weft_status cpu_shm_call_differs(struct cpu_shm_group *group, int32_t rank,
     print_call(call, text, sizeof text);
     print_call(other, other_text, sizeof other_text);
     return cpu_shm_fail(group, WEFT_ERR_MISMATCH, "collective %llu: rank %d %s, rank %d %s%s",
-                        (unsigned long long)group->number, (int)rank, text, (int)other_rank,
+                        (unsigned long long)group->called, (int)rank, text, (int)other_rank,
                         other_text,
                         of_plans ? "; all ranks must run bound plans in the same order" : "");
 }

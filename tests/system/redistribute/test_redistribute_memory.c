@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { RANKS = 2, TENSORS = 3, SHARD = 8192 }; /* bytes of a shard */
 
@@ -202,6 +204,58 @@ static weft_status use_collectives(void *argument)
     return end(&s);
 }
 
+/* Without WEFT_CHECK, sizes are compared with weft's memory. */
+static weft_status use_small_memory(void *unused)
+{
+    weft_context *context;
+    weft_comm *world;
+    float *small = NULL, *large = NULL;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    world = weft_world(context);
+    WF_TRY(weft_alloc(context, 64, WEFT_MEMORY_DEVICE, (void **)&small));
+    WF_TRY(weft_alloc(context, 64 * RANKS, WEFT_MEMORY_DEVICE, (void **)&large));
+    WF_TRY(weft_memory_fill(context, small, 0, 64, NULL));
+    for (int i = 0; i < 3; i++) {
+        WF_TRY(weft_all_reduce(world, small, large, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+        REFUSED(weft_all_reduce(world, small, large, 17, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
+                "weft_all_reduce on world: rank ");
+        REFUSED(weft_all_gather(world, large, small, 16, WEFT_DTYPE_F32, NULL),
+                "at recv; the allocation has 64 bytes, and recv begins 0 bytes into it");
+        REFUSED(weft_send(world, small + 1, 16, WEFT_DTYPE_F32, 0, 0, NULL),
+                "at buffer; the allocation has 64 bytes, and buffer begins 4 bytes into it");
+    }
+    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_free(context, small));
+    WF_TRY(weft_free(context, large));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+/* With WEFT_CHECK, host memory must be mapped as far as the call reaches. */
+static weft_status leave_the_mapping(void *unused)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    weft_context *context;
+    weft_comm *world;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    world = weft_world(context);
+    mprotect(pages + page, page, PROT_NONE);
+    WF_TRY(weft_all_reduce(world, pages, pages, page / 4, WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL));
+    REFUSED(
+        weft_all_reduce(world, pages, pages, page / 4 + 1, WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL),
+        "bytes from there on");
+    REFUSED(weft_all_gather(world, pages, pages + page - 4, 1, WEFT_DTYPE_I32, NULL),
+            "at recv; the process can read 4 bytes from there on");
+    weft_context_release(&context);
+    munmap(pages, 2 * page);
+    return WEFT_OK;
+}
+
 static void on_ranks(const char *check, weft_status (*rank_main)(void *))
 {
     const char *before = getenv("WEFT_CHECK");
@@ -237,7 +291,20 @@ START_TEST(collectives_and_messages_are_checked_too)
 }
 END_TEST
 
-SUITE(redistribute_memory, collectives_and_messages_are_checked_too,
+START_TEST(sizes_are_compared_without_check)
+{
+    on_ranks("0", use_small_memory);
+}
+END_TEST
+
+START_TEST(memory_that_leaves_its_mapping_is_found_with_check)
+{
+    on_ranks("1", leave_the_mapping);
+}
+END_TEST
+
+SUITE(redistribute_memory, sizes_are_compared_without_check,
+      memory_that_leaves_its_mapping_is_found_with_check, collectives_and_messages_are_checked_too,
       memory_that_is_missing_or_shared_is_refused_by_tensor,
       memory_too_small_or_overlapping_is_found_with_check,
       scratch_too_small_or_overlapping_is_found_with_check)

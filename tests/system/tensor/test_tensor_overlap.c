@@ -2,10 +2,14 @@
  * twice.  Ranks are threads, or simulated in one process. */
 #include "base/base.h"
 #include "holds.h"
+#include "support/caught.h"
 #include "support/layout.h"
 #include "support/suite.h"
+#include "tensor/tensor.h"
 #include "weft/context.h"
 #include "weft/tensor.h"
+
+#include <stdlib.h>
 
 enum { RANKS = 2, ELEMENTS = 24, MOVED = 12 };
 
@@ -190,5 +194,79 @@ START_TEST(simulated_ranks_have_memory_of_their_own)
 }
 END_TEST
 
+enum { MANY = 4096, ALL_PAIRS = MANY * (MANY - 1) / 2 };
+
+/* Every rank of MANY has two floats of VALUES: rank R those that come R-th from the end, but rank
+ * TWICE has the first float of another rank's. */
+static weft_status wrap_many(weft_context *context, float *values, int32_t twice,
+                             uint64_t *comparisons)
+{
+    weft_rank_memory *ranks = calloc(MANY, sizeof *ranks);
+    weft_tensor_options options = {.struct_size = sizeof options, .ranks = ranks};
+    weft_spec *wanted = spec_of("4096", "f32[8192] S(0)");
+    weft_tensor *tensor = NULL;
+    weft_status status;
+
+    for (int32_t i = 0; i < MANY; i++)
+        ranks[i].memory = values + 2 * (MANY - 1 - i) + (i == twice);
+    status = weft_tensor_wrap(context, wanted, NULL, &options, &tensor);
+    if (status == WEFT_OK) status = wf_locals_check_apart(tensor, comparisons);
+    weft_tensor_release(&tensor);
+    weft_spec_release(&wanted);
+    free(ranks);
+    return status;
+}
+
+START_TEST(the_memory_of_many_ranks_is_not_compared_pair_by_pair)
+{
+    weft_options options = {.struct_size = sizeof options, .simulated_ranks = MANY};
+    weft_context *context = NULL;
+    float *values = calloc(2 * MANY + 1, sizeof *values);
+    uint64_t comparisons = 0;
+
+    ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
+    ck_assert_int_eq(wrap_many(context, values, -1, &comparisons), WEFT_OK);
+    ck_assert_uint_ge(comparisons, MANY);
+    ck_assert_uint_lt(comparisons, ALL_PAIRS / 100);
+    check_refused(wrap_many(context, values, 1000, &comparisons), WEFT_ERR_INVALID,
+                  "the memory of rank 999, from ");
+    check_refused(wrap_many(context, values, MANY - 1, &comparisons), WEFT_ERR_INVALID,
+                  " overlaps that of rank 4095, from ");
+    weft_context_release(&context);
+    free(values);
+}
+END_TEST
+
+START_TEST(a_context_names_the_tensors_that_are_alive)
+{
+    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_tensor_options named = {.struct_size = sizeof named, .name = "layer1.weight"};
+    weft_spec *wanted = spec_of("2", "f32[8] S(0)");
+    weft_tensor *tensors[6] = {NULL};
+    weft_context *context = NULL;
+    void *piece = NULL;
+
+    ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
+    ck_assert_int_eq(weft_alloc(context, 8, WEFT_MEMORY_DEVICE, &piece), WEFT_OK);
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_eq(weft_tensor_create(context, wanted, i >= 4 ? &named : NULL, &tensors[i]),
+                         WEFT_OK);
+    weft_tensor_release(&tensors[4]);
+    catch_begin();
+    weft_context_release(&context);
+    ck_assert_str_eq(catch_end(),
+                     "weft: warning: weft_context_release: tensors not released: 5: "
+                     "\"layer1.weight\" (f32[8] S(0), 32 bytes), (f32[8] S(0), 32 bytes), "
+                     "(f32[8] S(0), 32 bytes), (f32[8] S(0), 32 bytes) and 1 more\n"
+                     "weft: warning: weft_context_release: pieces of memory not released: 6, with "
+                     "the memory of tensors\n");
+    for (int i = 0; i < 6; i++)
+        weft_tensor_release(&tensors[i]);
+    weft_spec_release(&wanted);
+}
+END_TEST
+
 SUITE(tensor_overlap, overlapping_views_move_as_if_copied, a_tensor_is_transposed_in_its_memory,
-      simulated_ranks_have_memory_of_their_own)
+      simulated_ranks_have_memory_of_their_own,
+      the_memory_of_many_ranks_is_not_compared_pair_by_pair,
+      a_context_names_the_tensors_that_are_alive)

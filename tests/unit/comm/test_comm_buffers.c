@@ -250,6 +250,36 @@ START_TEST(calls_are_checked_only_where_they_should)
 }
 END_TEST
 
-SUITE(comm_buffers, memory_has_room_for_what_the_call_needs, the_text_names_the_call_and_both_sizes,
-      memory_is_aligned_to_its_elements, memory_overlaps_in_place_only,
-      blocks_overlap_in_place_only, messages_are_checked, calls_are_checked_only_where_they_should)
+/* Without WEFT_CHECK: sizes are compared, and known until memory is freed. */
+START_TEST(sizes_are_always_compared)
+{
+    weft_collective_args args = args_of(WEFT_COLL_ALL_REDUCE, -1);
+    weft_message message = {
+        .struct_size = sizeof message, .dtype = WEFT_DTYPE_F32, .buffer = pieces[1], .count = 11};
+
+    comm.checked = false;
+    wf_check_begin(&comm);
+    give_room(40, 40);
+    ck_assert(!wf_check_is_last(&comm, &args));
+    ck_assert_int_eq(wf_check_call(&comm, &args), WEFT_OK);
+    ck_assert(wf_check_is_last(&comm, &args));
+    args.count = 11;
+    ck_assert(!wf_check_is_last(&comm, &args));
+    ck_assert_int_eq(wf_check_call(&comm, &args), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "needs 44 bytes (11 elements of f32) at send; "
+                                                    "the allocation has 40 bytes"));
+    ck_assert_int_eq(wf_buffers_check_message(&comm, "weft_receive", &message), WEFT_ERR_INVALID);
+    args.count = 10;
+    ck_assert(wf_check_is_last(&comm, &args));
+    context.ledger.frees++; /* and the same addresses are smaller now */
+    give_room(40, 36);
+    ck_assert(!wf_check_is_last(&comm, &args));
+    ck_assert_int_eq(wf_check_call(&comm, &args), WEFT_ERR_INVALID);
+    comm.checked = true;
+}
+END_TEST
+
+SUITE(comm_buffers, sizes_are_always_compared, memory_has_room_for_what_the_call_needs,
+      the_text_names_the_call_and_both_sizes, memory_is_aligned_to_its_elements,
+      memory_overlaps_in_place_only, blocks_overlap_in_place_only, messages_are_checked,
+      calls_are_checked_only_where_they_should)

@@ -20,7 +20,20 @@ static weft_collective_args good(uint32_t collective)
                                   .recv_offsets = offsets};
 }
 
-static weft_comm comm = {.size = 2, .rank = 0, .name = "pair"};
+/* The device knows no memory. */
+static weft_status query_nothing(void *device, const void *pointer, weft_pointer_info *out)
+{
+    (void)device;
+    (void)pointer;
+    (void)out;
+    return WEFT_OK;
+}
+
+static weft_device_table device = {.struct_size = sizeof device, .query_pointer = query_nothing};
+static weft_plugin plugin = {.struct_size = sizeof plugin, .device = &device};
+static weft_context context;
+static weft_comm comm = {
+    .size = 2, .rank = 0, .name = "pair", .plugin = &plugin, .context = &context};
 
 /* The full check.  The fast check may accept only what this accepts. */
 static weft_status check(const weft_collective_args *args)

@@ -203,7 +203,8 @@ static void one_differs(struct rank *rank)
     RANK_CHECK(status == WEFT_ERR_MISMATCH);
     if (strstr(ranks_error(), odd.words) == NULL) fprintf(stderr, "%s\n", ranks_error());
     RANK_CHECK(strstr(ranks_error(), odd.words) != NULL);
-    RANK_CHECK(strstr(ranks_error(), "rank 0 calls broadcast(f32, count 3, root 0)") != NULL);
+    RANK_CHECK(strstr(ranks_error(),
+                      "collective 2: rank 0 calls broadcast(f32, count 3, root 0)") != NULL);
     RANK_CHECK(rank->plugin->comm->async_error(rank->comm) == WEFT_ERR_MISMATCH);
 }
 

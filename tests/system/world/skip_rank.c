@@ -1,0 +1,86 @@
+/* skip_rank.c HOW - with WEFT_CHECK: rank 1 of two skips the second of three equal collectives. */
+#include "weft/weft.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT = 2, ROUNDS = 3 };
+
+static weft_comm *world;
+static float *memory;
+static int rank;
+
+static weft_status reduce(float *at)
+{
+    return weft_all_reduce(world, at, at, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+}
+
+/* Each call has a place of its own. */
+static weft_status call_in_lines(void)
+{
+    const enum weft_dtype f32 = WEFT_DTYPE_F32;
+    weft_status status = weft_all_reduce(world, memory, memory, COUNT, f32, WEFT_REDUCE_SUM, NULL);
+
+    if (status == WEFT_OK && rank != 1)
+        status = weft_all_reduce(world, memory, memory, COUNT, f32, WEFT_REDUCE_SUM, NULL);
+    if (status == WEFT_OK)
+        status = weft_all_reduce(world, memory, memory, COUNT, f32, WEFT_REDUCE_SUM, NULL);
+    return status;
+}
+
+/* One place; every call has memory of its own, or all have the SAME. */
+static weft_status call_in_a_loop(bool same)
+{
+    weft_status status = WEFT_OK;
+
+    for (int i = 0; i < ROUNDS && status == WEFT_OK; i++)
+        if (rank != 1 || i != 1) status = reduce(memory + (same ? 0 : i * COUNT));
+    return status;
+}
+
+/* Legal: each rank calls the same collectives from other places and with other memory. */
+static weft_status call_elsewhere(void)
+{
+    weft_status status = WEFT_OK;
+
+    for (int i = 0; i < ROUNDS && status == WEFT_OK; i++)
+        status = rank == 1 ? reduce(memory)
+                           : weft_all_reduce(world, memory + COUNT, memory + COUNT, COUNT,
+                                             WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    return status;
+}
+
+static weft_status call(const char *how)
+{
+    weft_status status;
+
+    if (strcmp(how, "elsewhere") == 0) return call_elsewhere();
+    if (strcmp(how, "memory") == 0) return call_in_a_loop(false);
+    if (strcmp(how, "equal") == 0) return call_in_a_loop(true);
+    status = call_in_lines();
+    return status == WEFT_OK && strcmp(how, "go_on") == 0 ? weft_barrier(world, NULL) : status;
+}
+
+int main(int argc, char **argv)
+{
+    weft_context *context;
+    weft_status status;
+    void *piece = NULL;
+
+    if (argc < 2) return 2;
+    if (weft_init(NULL, &context) != WEFT_OK) {
+        fprintf(stderr, "weft_init: %s\n", weft_last_error());
+        return 2;
+    }
+    world = weft_world(context);
+    rank = weft_rank(context);
+    if (weft_alloc(context, ROUNDS * COUNT * sizeof *memory, WEFT_MEMORY_DEVICE, &piece) != WEFT_OK)
+        return 3;
+    memory = piece;
+    memset(memory, 0, ROUNDS * COUNT * sizeof *memory);
+    status = call(argv[1]);
+    printf("%s: %s\n", weft_status_name(status), status != WEFT_OK ? weft_last_error() : "");
+    if (weft_free(context, piece) != WEFT_OK) return 4;
+    weft_context_release(&context);
+    return 0;
+}
