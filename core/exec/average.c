@@ -157,14 +157,13 @@ weft_status wf_average_give_room(struct weft_bound *bound, struct wf_average *av
     if (average == NULL || bytes == 0) return WEFT_OK;
     bound->averages_on_host = true;
     average->bytes = bytes;
-    return weft_alloc(bound->context, bytes, WEFT_MEMORY_PINNED, &average->host);
+    return wf_host_memory_take(bound->context, bytes, &average->host);
 }
 
 void wf_average_free(struct weft_bound *bound, struct wf_average *average)
 {
     if (average == NULL) return;
-    if (average->host != NULL && weft_free(bound->context, average->host) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "host memory was not freed: %s", weft_last_error());
+    wf_host_memory_give(bound->context, average->host);
     wf_free(average->spans);
     wf_free(average->sources);
     wf_free(average);
