@@ -1,4 +1,5 @@
 /* coll.c - collectives: check, record, and straight into the plugin's table. */
+#include "comm/carry/carry.h"
 #include "check.h"
 #include "recording.h"
 
@@ -25,16 +26,30 @@ static weft_status compare(weft_comm *comm, uint32_t kind, const char *name,
     return wf_comm_note(comm, wf_comm_fault_collective(comm, status, name, count_complete(comm)));
 }
 
-/* The plugin's NAME failed with STATUS.  A refused call does not count: the rank may try again, and
- * the ranks compare their counts. */
-static weft_status fail_post(weft_comm *comm, weft_status status, const char *name)
+/* A refused call does not count: the rank may try again, and the ranks compare their counts. */
+static weft_status refuse(weft_comm *comm, weft_status status)
 {
     uint64_t count = atomic_load_explicit(&comm->collectives, memory_order_relaxed);
 
-    status = wf_comm_fault_collective(comm, status, name, count_complete(comm));
     if (atomic_load_explicit(&comm->cause, memory_order_acquire) == WEFT_OK)
         atomic_store_explicit(&comm->collectives, count - 1, memory_order_relaxed);
     return wf_comm_note(comm, status);
+}
+
+/* The plugin's NAME failed with STATUS. */
+static weft_status fail_post(weft_comm *comm, weft_status status, const char *name)
+{
+    return refuse(comm, wf_comm_fault_collective(comm, status, name, count_complete(comm)));
+}
+
+/* The plugin failed with STATUS: carry a collective that it does not have. */
+static __attribute__((noinline)) weft_status
+recover(weft_comm *comm, const weft_collective_args *args, weft_status status)
+{
+    if (status != WEFT_ERR_UNSUPPORTED || !wf_carry_is_ours(comm, args))
+        return fail_post(comm, status, wf_collective_name(args->collective));
+    if (comm->group_depth > 0) return refuse(comm, wf_carry_refuse_group(comm, args));
+    return wf_carry_collective(comm, args);
 }
 
 /* weft computes the average, in several operations, and waits for them.  RECORDED: as below. */
@@ -46,7 +61,7 @@ static weft_status average(weft_comm *comm, const weft_collective_args *args, bo
     weft_status status;
 
     if (trace != NULL) record = wf_record_average(trace, comm, args);
-    status = wf_comm_note(comm, wf_average_collective(comm, args));
+    status = wf_comm_note(comm, wf_reduce_collective(comm, args));
     if (trace == NULL) return status;
     wf_trace_return(trace);
     if (status != WEFT_OK) return wf_trace_fail(trace, record, status);
@@ -69,8 +84,10 @@ hand_over(weft_comm *comm, const weft_collective_args *args, bool complete)
     wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
                 args->count);
     status = comm->table->collective(comm->handle, args);
-    if (UNLIKELY(status != WEFT_OK))
-        return fail_post(comm, status, wf_collective_name(args->collective));
+    if (UNLIKELY(status != WEFT_OK)) {
+        status = recover(comm, args, status);
+        if (status != WEFT_OK) return status;
+    }
     if (complete)
         wf_ring_finish(&comm->ring);
     else

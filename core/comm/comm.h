@@ -164,6 +164,7 @@ struct weft_context {
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
     struct wf_ledger ledger;     /* memory that is not yet freed */
     _Atomic uint64_t live_bound; /* not yet released */
+    _Atomic uint32_t carried;    /* a bit per collective: the log says how weft carries it */
     void *remnants[WF_REMNANTS]; /* objects that were released last, not yet freed; under `lock` */
     uint64_t remnant_count;      /* of all times */
     weft_context *next_ended;    /* in the list of ended.c */
@@ -200,6 +201,7 @@ struct weft_comm {
                                             ranks' bytes < 2^63; 0 with WEFT_CHECK */
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
     uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
+    uint32_t transport;                  /* enum wf_transport */
     weft_context *context;
     _Atomic(struct wf_trace *) tracing;   /* the context's */
     struct wf_last_call last_call;        /* of check.h */
@@ -446,16 +448,6 @@ weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args 
  * on this rank, is for the record. */
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t to,
                          uint64_t elements);
-
-/* ---- average.c ---- */
-
-/* The dtypes, one bit each, that COMM's backend averages as ABI 1.1 requires. */
-uint32_t wf_average_by_backend(const weft_comm *comm);
-
-/* True if weft computes the average of ARGS, which are checked, because the backend does not. */
-bool wf_average_is_ours(const weft_comm *comm, const weft_collective_args *args);
-/* Compute that average and wait for it.  If memory is missing on a rank, COMM fails. */
-weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args) WF_NODISCARD;
 
 /* ---- costs.c ---- */
 

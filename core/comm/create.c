@@ -4,6 +4,7 @@
  * Prepare is local.  The ranks exchange its outcome and the addresses.  Commit is collective, and
  * the ranks exchange its outcome too.  A rank that skips a step still takes part in the next
  * exchange, so no rank waits for it. */
+#include "comm/carry/carry.h"
 #include "check.h"
 #include "recording.h"
 

@@ -1,9 +1,9 @@
 /* action.c - a step turned into this rank's action.
  *
  * If ranks can read each other's memory, the action is a pull: every byte goes straight from its
- * source to its target.  A reduction to replicas is the plugin's all-reduce.  Otherwise bytes are
- * packed, exchanged and unpacked, except that whole buffers are broadcast from or reduced to an
- * owner by the plugin's collectives. */
+ * source to its target.  A reduction to replicas is the plugin's all-reduce, if it has one.
+ * Otherwise bytes are packed, exchanged and unpacked, except that whole buffers are broadcast from
+ * or reduced to an owner by the plugin's collectives. */
 #include "bound.h"
 
 #include <string.h>
@@ -48,14 +48,12 @@ static int32_t find_owner(const struct weft_bound *bound, const struct wf_action
 /* True if the backend's broadcast or reduction runs STEP. */
 static bool is_rooted(const struct weft_bound *bound, const struct wf_action *action)
 {
-    uint32_t kind = action->step->kind, level;
+    uint32_t kind = action->step->kind;
 
     if (!bound->packed || (kind != WEFT_STEP_BROADCAST && kind != WEFT_STEP_REDUCE)) return false;
-    return weft_comm_support(
-               action->comm, kind == WEFT_STEP_BROADCAST ? WEFT_COLL_BROADCAST : WEFT_COLL_REDUCE,
-               action->kind.dtype, kind == WEFT_STEP_BROADCAST ? 0 : action->kind.reduction,
-               &level) == WEFT_OK &&
-           level != WEFT_SUPPORT_NO;
+    return wf_ways_have(&bound->ways,
+                        kind == WEFT_STEP_BROADCAST ? WEFT_COLL_BROADCAST : WEFT_COLL_REDUCE,
+                        action->kind.dtype);
 }
 
 /* A broadcast of the owner's buffer, or a reduction to it.  Other ranks than the owner have an
@@ -97,26 +95,25 @@ static weft_status set_readers(const struct weft_bound *bound, struct wf_action 
 static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
                            struct wf_parts *parts)
 {
-    bool by_backend;
+    bool averages;
 
     if (wf_step_is_local(action->step)) {
         action->type = WF_ACTION_COPY;
         if (wf_cast_is_dense(bound->casts, action->step)) return WEFT_OK;
         return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
     }
-    by_backend = wf_average_is_native(bound, &action->kind) &&
-                 !(action->step->kind == WEFT_STEP_ALL_REDUCE &&
-                   (bound->refused >> action->kind.dtype & 1) != 0);
-    if (action->step->kind == WEFT_STEP_ALL_REDUCE && by_backend) {
+    averages = wf_average_is_native(bound, &action->kind);
+    if (action->step->kind == WEFT_STEP_ALL_REDUCE && averages &&
+        wf_ways_have(&bound->ways, WEFT_COLL_ALL_REDUCE, action->kind.dtype)) {
         set_all_reduce(action);
         return WEFT_OK;
     }
-    if (by_backend && is_rooted(bound, action)) {
+    if (averages && is_rooted(bound, action)) {
         set_rooted(bound, action);
         return WEFT_OK;
     }
     WF_TRY(wf_parts_renumber(parts, bound->parent, action->comm));
-    if (bound->packed || !by_backend) {
+    if (bound->packed || !averages) {
         action->type = WF_ACTION_PACKED;
         return wf_packing_set(bound, action, parts);
     }

@@ -8,12 +8,12 @@
 struct plan_name {
     uint64_t digest;
     uint32_t packed, in_place;
-    uint32_t bindings; /* number of plans bound to the communicator so far */
-    uint32_t casts;    /* enum wf_cast_ways of its backend */
-    uint32_t refused;  /* as in wf_bind_call, of its backend */
-    uint32_t tensors;  /* of a batch; 0: it is not a batch */
-    char text[240];    /* truncated if longer */
-    char options[200]; /* as in wf_bind_call; truncated if longer */
+    uint32_t bindings;   /* number of plans bound to the communicator so far */
+    uint32_t casts;      /* enum wf_cast_ways of its backend */
+    uint32_t tensors;    /* of a batch; 0: it is not a batch */
+    struct wf_ways ways; /* of its backend */
+    char text[240];      /* truncated if longer */
+    char options[200];   /* as in wf_bind_call; truncated if longer */
 };
 
 static void name_plan(const struct wf_bind_call *call, const weft_plan *plan, struct plan_name *out)
@@ -21,7 +21,7 @@ static void name_plan(const struct wf_bind_call *call, const weft_plan *plan, st
     memset(out, 0, sizeof *out);
     out->bindings = call->team->bindings;
     out->casts = call->casts;
-    out->refused = call->refused;
+    out->ways = call->ways;
     out->tensors = plan->members != NULL ? plan->member_count : 0;
     out->digest = plan->digest;
     out->packed = call->given.packed;
@@ -363,7 +363,7 @@ static weft_status compare_all(const struct wf_bind_call *call, const struct pla
         if (status == WEFT_OK) status = compare_plans(call, mine, i, &theirs);
         if (theirs.bindings >= out->binding) out->binding = theirs.bindings + 1;
         out->casts &= theirs.casts;
-        out->refused |= theirs.refused;
+        wf_ways_join(&out->ways, &theirs.ways);
         differ = differ || theirs.digest != mine->digest;
         if (theirs.tensors < least) least = theirs.tensors;
         if (theirs.tensors > most) most = theirs.tensors;
@@ -388,7 +388,7 @@ weft_status wf_bind_agree(const struct wf_bind_call *call, const char *step, wef
     if (status == WEFT_OK) agreement.about = mine.text;
     status = wf_agree(comm->context, &agreement, status, (weft_blob){&mine, sizeof mine}, &got);
     if (status != WEFT_OK) return wf_fail_named(status, call->function);
-    *out = (struct wf_bind_outcome){comm->bindings + 1, call->casts, call->refused};
+    *out = (struct wf_bind_outcome){comm->bindings + 1, call->casts, call->ways};
     status = compare_all(call, &mine, &got, out, &difference);
     wf_gathered_free(&got);
     if (difference.alike) return explain_sizes(call, plan->from, plan->to, status);

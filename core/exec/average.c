@@ -41,42 +41,6 @@ bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arriva
     return !wf_average_is_own(kind) || (bound->parent->averages >> kind->dtype & 1);
 }
 
-/* The dtypes of PLAN's all-reduces that the backend refuses, a bit per dtype. */
-static uint32_t find_refused(const weft_plan *plan, const weft_comm *comm)
-{
-    uint32_t refused = 0;
-
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        const struct wf_step *step = &plan->steps[i];
-
-        if (step->kind != WEFT_STEP_ALL_REDUCE) continue;
-        for (int32_t a = 0; a < step->from->layout.mesh->axes; a++) {
-            const weft_placement *p = &step->from->layout.placements[a];
-            enum weft_support_level level = WEFT_SUPPORT_NO;
-
-            if (p->kind == WEFT_PLACE_PARTIAL &&
-                (weft_comm_support(comm, WEFT_COLL_ALL_REDUCE, wf_step_dtype(step), p->reduction,
-                                   &level) != WEFT_OK ||
-                 level == WEFT_SUPPORT_NO))
-                refused |= UINT32_C(1) << wf_step_dtype(step);
-        }
-    }
-    return refused;
-}
-
-uint32_t wf_all_reduces_refused(const weft_plan *plan, const weft_comm *comm)
-{
-    uint32_t refused = plan->members == NULL ? find_refused(plan, comm) : 0;
-
-    for (uint32_t i = 0; i < plan->member_count; i++) {
-        const struct wf_member *member = &plan->members[i];
-
-        if (member->alone != NULL) refused |= find_refused(member->alone, comm);
-        if (member->spare != NULL) refused |= find_refused(member->spare, comm);
-    }
-    return refused;
-}
-
 /* True if unpacking divides a sum of KIND by another number than that of its holders. */
 static bool divides_otherwise(const struct wf_arrival_kind *kind)
 {
@@ -157,14 +121,13 @@ weft_status wf_average_give_room(struct weft_bound *bound, struct wf_average *av
     if (average == NULL || bytes == 0) return WEFT_OK;
     bound->averages_on_host = true;
     average->bytes = bytes;
-    return weft_alloc(bound->context, bytes, WEFT_MEMORY_PINNED, &average->host);
+    return wf_host_memory_take(bound->context, bytes, &average->host);
 }
 
 void wf_average_free(struct weft_bound *bound, struct wf_average *average)
 {
     if (average == NULL) return;
-    if (average->host != NULL && weft_free(bound->context, average->host) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "host memory was not freed: %s", weft_last_error());
+    wf_host_memory_give(bound->context, average->host);
     wf_free(average->spans);
     wf_free(average->sources);
     wf_free(average);

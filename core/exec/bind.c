@@ -1,4 +1,5 @@
 /* bind.c - a plan bound to communicators, scratch and one rank's share of every step. */
+#include "comm/carry/carry.h"
 #include "exec/context/kept.h"
 #include "exec/host/host.h"
 
@@ -106,7 +107,10 @@ static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
     }
     first = wf_bound_step(plan, &b->steps, 0, NULL);
     last = wf_bound_step(plan, &b->steps, count - 1, NULL);
-    b->may_alias = count == 1 && first->kind == WEFT_STEP_ALL_REDUCE;
+    /* An all-reduce by pull reads the source while it writes the target. */
+    b->may_alias =
+        count == 1 && first->kind == WEFT_STEP_ALL_REDUCE &&
+        (b->packed || wf_ways_have(&b->call->ways, WEFT_COLL_ALL_REDUCE, wf_step_dtype(first)));
     b->copy_first = (b->source_strides != NULL &&
                      (!wf_step_is_local(first) || wf_cast_is_dense(casts, first))) ||
                     (in_place && !b->may_alias);
@@ -163,16 +167,6 @@ weft_status wf_bind_check(const char *function, const weft_spec *from, const wef
     return WEFT_OK;
 }
 
-/* True if the backend can pull.  It cannot read memory of other hosts, nor of processes that do not
- * permit it.  Its pull takes regions of its own kernel table. */
-static bool can_pull(const weft_comm *comm)
-{
-    weft_pull_args question = {.struct_size = sizeof question};
-
-    return WF_HAS(comm->table, pull) && !wf_host_is_needed(comm->context) &&
-           comm->table->pull(comm->handle, &question) != WEFT_ERR_UNSUPPORTED;
-}
-
 static weft_status check_strides(const struct binding *b, const weft_plan *plan, int32_t rank)
 {
     WF_TRY(wf_strides_check("weft_bind_options.source_strides", plan->from, rank, b->source_strides,
@@ -201,7 +195,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_log_notice(comm->context);
     bound->in_place = call->given.in_place;
     bound->casts = call->casts;
-    bound->refused = call->refused;
+    bound->ways = call->ways;
     bound->checked = comm->context->config->check;
     bound->examined = bound->checked || (!call->is_cached &&
                                          (comm->context->features & WEFT_FEATURE_HOST_MEMORY) == 0);
@@ -215,7 +209,7 @@ static weft_status begin(struct binding *b, const weft_plan *plan, const struct 
     b->call = call;
     b->source_strides = call->given.source_strides;
     b->target_strides = call->given.target_strides;
-    b->packed = call->given.packed || !can_pull(call->team);
+    b->packed = call->given.packed || !wf_backend_pulls(call->team);
     WF_TRY(wf_bound_steps_set(plan, call->parent, b->packed, call->casts, &b->steps));
     plan_copies(b, plan, call->given.in_place);
     return check_strides(b, plan, call->parent->rank);
@@ -386,10 +380,10 @@ static weft_status bind_agreed(const weft_plan *plan, struct wf_bind_call *call,
     struct wf_bind_outcome outcome;
 
     if (status == WEFT_OK) status = wf_casts_find(plan, call->team, &call->casts);
-    if (status == WEFT_OK) call->refused = wf_all_reduces_refused(plan, call->team);
+    if (status == WEFT_OK) wf_ways_find(plan, call->team, &call->ways);
     WF_TRY(wf_bind_agree(call, "comparing plans", status, plan, &outcome));
     call->casts = outcome.casts;
-    call->refused = outcome.refused;
+    call->ways = outcome.ways;
     return plan->members != NULL ? wf_batch_bind(plan, call, out) : wf_bind(plan, call, false, out);
 }
 

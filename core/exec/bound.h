@@ -14,6 +14,7 @@
 #include "comm/context/room.h"
 #include "exec.h"
 #include "weft/exec.h"
+#include "ways.h"
 #include "weft/move.h"
 
 /* The kind of action that runs a step. */
@@ -132,7 +133,7 @@ struct weft_bound {
     struct wf_memory memory; /* of that tensor */
     bool in_place, packed;
     uint32_t casts;               /* enum wf_cast_ways */
-    uint32_t refused;             /* see wf_bind_call */
+    struct wf_ways ways;          /* see wf_bind_call */
     bool may_alias;               /* the steps may run with the same memory as source and target */
     bool checked;                 /* WEFT_CHECK: memory is compared with its allocation */
     bool examined;                /* the next run asks the device about its memory: always if
@@ -157,8 +158,8 @@ struct wf_bind_call {
     const char *options;         /* what else must be equal on all ranks, as text; NULL: nothing */
     const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
     uint32_t casts;                  /* enum wf_cast_ways that all ranks have */
-    uint32_t refused; /* dtypes, a bit each, whose all-reduces the backend of a rank refuses */
-    int32_t *room;    /* for a list of PARENT's ranks */
+    struct wf_ways ways;             /* that all ranks have */
+    int32_t *room;                   /* for a list of PARENT's ranks */
 };
 
 /* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which the batch has. */
@@ -195,9 +196,9 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
 
 /* Results of a step that differ between ranks before it. */
 struct wf_bind_outcome {
-    uint32_t binding; /* the number of the next binding */
-    uint32_t casts;   /* enum wf_cast_ways that all ranks have */
-    uint32_t refused; /* as in wf_bind_call */
+    uint32_t binding;    /* the number of the next binding */
+    uint32_t casts;      /* enum wf_cast_ways that all ranks have */
+    struct wf_ways ways; /* as in wf_bind_call */
 };
 
 /* Make the outcome of STEP ("binding") collective: WEFT_OK, or the error of the rank that failed
@@ -408,9 +409,6 @@ void wf_packing_place(struct wf_action *action, void *staging);
 bool wf_average_is_own(const struct wf_arrival_kind *kind);
 /* True if the collectives and pulls of the backend reduce KIND as the plan requires. */
 bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind);
-/* The dtypes, a bit each, of the all-reduces of PLAN that this rank's backend refuses.  They are
- * packed instead, and reduced when they are unpacked. */
-uint32_t wf_all_reduces_refused(const weft_plan *plan, const weft_comm *comm);
 /* For a backend without a kernel for KIND: let the host average the elements that REGIONS read.
  * The other ends of REGIONS are in the staging.  NULL: the backend has a kernel. */
 weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_kind *kind,

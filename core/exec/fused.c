@@ -359,6 +359,8 @@ weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *give
     struct building b = {.bound = bound, .all = out};
 
     status = set_comm(bound, room, status, out);
+    if (status == WEFT_OK && out->member)
+        status = wf_ways_require_exchange(&bound->ways, bound->team, WEFT_DTYPE_U8);
     if (status == WEFT_OK && out->member) status = build_fused(&b, given);
     wf_free(b.senders);
     wf_free(b.starts);

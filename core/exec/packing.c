@@ -11,15 +11,6 @@
 
 /* ---- which collective ---- */
 
-static bool is_native(const struct wf_action *action, uint32_t collective)
-{
-    uint32_t level;
-
-    return weft_comm_support(action->comm, collective, action->kind.dtype, action->kind.reduction,
-                             &level) == WEFT_OK &&
-           level == WEFT_SUPPORT_NATIVE;
-}
-
 /* True if all members have equally many elements of SPEC. */
 static bool shares_evenly(const struct weft_bound *bound, const struct wf_action *action,
                           const weft_spec *spec)
@@ -36,21 +27,27 @@ static bool shares_evenly(const struct weft_bound *bound, const struct wf_action
     return true;
 }
 
-/* All members make the same choice: it follows from the step, their shards' sizes, and the
- * backend's support. */
+/* EVEN if SPEC is shared evenly, else UNEVEN, as far as the backend has them; otherwise an
+ * all-to-all. */
+static uint32_t choose_of(const struct weft_bound *bound, const struct wf_action *action,
+                          const weft_spec *spec, uint32_t even, uint32_t uneven)
+{
+    if (wf_ways_have(&bound->ways, even, action->kind.dtype) && shares_evenly(bound, action, spec))
+        return even;
+    return wf_ways_have(&bound->ways, uneven, action->kind.dtype) ? uneven : WEFT_COLL_ALL_TO_ALL_V;
+}
+
+/* All members make the same choice: it follows from the step, their shards' sizes, and what the
+ * backends of all ranks have. */
 static uint32_t choose_collective(const struct weft_bound *bound, const struct wf_action *action)
 {
     const struct wf_step *step = action->step;
 
     if (wf_step_gathers_shards(step))
-        return shares_evenly(bound, action, step->from) ? WEFT_COLL_ALL_GATHER
-                                                        : WEFT_COLL_ALL_GATHER_V;
-    if (wf_step_scatters_shards(step)) {
-        uint32_t collective = shares_evenly(bound, action, step->to) ? WEFT_COLL_REDUCE_SCATTER
-                                                                     : WEFT_COLL_REDUCE_SCATTER_V;
-        if (is_native(action, collective) && wf_average_is_native(bound, &action->kind))
-            return collective;
-    }
+        return choose_of(bound, action, step->from, WEFT_COLL_ALL_GATHER, WEFT_COLL_ALL_GATHER_V);
+    if (wf_step_scatters_shards(step) && wf_average_is_native(bound, &action->kind))
+        return choose_of(bound, action, step->to, WEFT_COLL_REDUCE_SCATTER,
+                         WEFT_COLL_REDUCE_SCATTER_V);
     return WEFT_COLL_ALL_TO_ALL_V;
 }
 
@@ -187,6 +184,8 @@ weft_status wf_packing_set(struct weft_bound *bound, struct wf_action *action,
     struct wf_packing *p = &action->packing;
 
     p->collective = choose_collective(bound, action);
+    if (p->collective == WEFT_COLL_ALL_TO_ALL_V)
+        WF_TRY(wf_ways_require_exchange(&bound->ways, bound->team, action->kind.dtype));
     WF_TRY(allocate_packing(action, parts));
     if (!is_gather(p)) WF_TRY(set_out(bound, action));
     WF_TRY(set_in(bound, action, parts));

@@ -56,7 +56,8 @@ static inline void lone_begin(struct lone_rank *lone, int32_t rank, int32_t size
         lone->ranks[i] = i;
     lone->comm.made = wf_made_now(WF_KIND_COMM);
     lone->comm.context = lone->context;
-    lone->comm.table = lone->context->plugin->comm;
+    lone->comm.plugin = lone->context->plugin;
+    lone->comm.table = lone->comm.plugin->comm;
     lone->comm.rank = rank;
     lone->comm.size = size;
     lone->comm.world_ranks = lone->ranks;
@@ -66,6 +67,9 @@ static inline void lone_begin(struct lone_rank *lone, int32_t rank, int32_t size
     lone->bound->context = lone->context;
     lone->bound->parent = lone->bound->team = &lone->comm;
     lone->bound->kernel = &keeping_kernel;
+    /* The fake plugin builds reduce-scatters from other operations. */
+    lone->bound->ways.denied[WEFT_COLL_REDUCE_SCATTER] = UINT32_MAX;
+    lone->bound->ways.denied[WEFT_COLL_REDUCE_SCATTER_V] = UINT32_MAX;
     lone->bound->runs = &lone->bound->own_runs;
 }
 

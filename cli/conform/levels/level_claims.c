@@ -1,5 +1,6 @@
 /* level_claims.c - the support query is pure, the same everywhere, and true. */
 #include "conform/checks/collective.h"
+#include "conform/checks/message.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -253,6 +254,37 @@ static void cost(struct kit *kit)
     kit_end(kit);
 }
 
+/* weft asks for messages with one that has no peer, and for pull without regions. */
+static void carried(struct kit *kit)
+{
+    const weft_comm_table *table = kit->plugin->comm;
+    weft_message message = {.struct_size = sizeof message, .dtype = WEFT_DTYPE_U8, .peer = -1};
+    weft_pull_args question = {.struct_size = sizeof question};
+    const struct kit_group *all = &kit->groups[0];
+    bool has_messages = kit_has_messages(kit);
+    void *comm;
+
+    if (!kit_begin(kit, "carried")) return;
+    comm = kit_comm(kit, &kit->groups[0]);
+    if (comm != NULL) {
+        kit_expect(kit, "a message to rank -1", table->send(comm, &message),
+                   has_messages ? WEFT_ERR_INVALID : WEFT_ERR_UNSUPPORTED);
+        if (all->claims[WEFT_COLL_ALL_TO_ALL_V][WEFT_DTYPE_U8][0] != WEFT_SUPPORT_NO)
+            kit_skip(kit, "weft carries what is denied by all_to_all_v");
+        else if (has_messages)
+            kit_skip(kit, "weft carries what is denied by messages");
+        else if (table->pull != NULL && kit->plugin->kernel != NULL &&
+                 table->pull(comm, &question) != WEFT_ERR_UNSUPPORTED)
+            kit_skip(kit, "weft carries what is denied by pull");
+        else if (all->claims[WEFT_COLL_ALL_GATHER][WEFT_DTYPE_U8][0] != WEFT_SUPPORT_NO)
+            kit_skip(kit, "weft carries what is denied by all_gather");
+        else
+            kit_skip(kit, "weft redistributes nothing: the plugin has neither all_to_all_v of u8, "
+                          "messages, pull with a kernel table, nor all_gather of u8");
+    }
+    kit_end(kit);
+}
+
 void kit_level_claims(struct kit *kit)
 {
     if (kit->plugin->comm == NULL) {
@@ -266,4 +298,5 @@ void kit_level_claims(struct kit *kit)
     without_device(kit);
     if (kit->plugin->comm->cost != NULL) cost(kit);
     truthful(kit);
+    carried(kit);
 }

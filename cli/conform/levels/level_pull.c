@@ -309,6 +309,7 @@ static void mismatch(struct kit *kit)
     void *comm = NULL;
     weft_status status;
 
+    if (kit->groups[0].claims[WEFT_COLL_BARRIER][0][0] == WEFT_SUPPORT_NO) return;
     if (!kit_begin(kit, "mismatch")) return;
     if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
                kit_comm_try(kit, &kit->groups[0], request, &comm)) &&

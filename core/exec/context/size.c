@@ -36,7 +36,7 @@ weft_status weft_plan_scratch(const weft_plan *plan, weft_comm *comm,
     if (bytes == NULL) return wf_fail_null("weft_plan_scratch", "bytes");
     WF_TRY(wf_bind_read(plan, options, bytes, &call));
     WF_TRY(wf_casts_find(plan, comm, &call.casts));
-    call.refused = wf_all_reduces_refused(plan, comm);
+    wf_ways_find(plan, comm, &call.ways);
     real = wf_kernels_of(comm->context);
     memcpy(&kernel, real, real->struct_size < sizeof kernel ? real->struct_size : sizeof kernel);
     kernel.regions_create = make_no_list;

@@ -28,6 +28,12 @@ void wf_host_log_casts(const weft_context *context);
 /* As `cast` in weft_kernel_table, for the casts that plans make.  DEVICE is the context. */
 weft_status wf_host_cast(void *device, uint32_t from, uint32_t to, uint64_t count,
                          const void *source, void *target, void *stream) WF_NODISCARD;
+/* Host memory that bound plans keep, which CONTEXT does not count as the caller's: the context may
+ * keep bound plans of moves until it ends.  weft logs a failure to free it.  POINTER may be NULL.
+ */
+weft_status wf_host_memory_take(const weft_context *context, uint64_t bytes,
+                                void **out) WF_NODISCARD;
+void wf_host_memory_give(const weft_context *context, void *pointer);
 /* Wait for all work on STREAM of CONTEXT. */
 weft_status wf_host_wait(const weft_context *context, void *stream) WF_NODISCARD;
 

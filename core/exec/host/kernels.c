@@ -105,6 +105,17 @@ weft_status wf_host_wait(const weft_context *context, void *stream)
     return context->plugin->device->stream_wait(context->device, stream, WEFT_FOREVER);
 }
 
+weft_status wf_host_memory_take(const weft_context *context, uint64_t bytes, void **out)
+{
+    return context->plugin->device->allocate(context->device, bytes, WEFT_MEMORY_PINNED, out);
+}
+
+void wf_host_memory_give(const weft_context *context, void *pointer)
+{
+    if (pointer != NULL && context->plugin->device->free(context->device, pointer) != WEFT_OK)
+        wf_log(WF_LOG_WARNING, "host memory was not freed: %s", weft_last_error());
+}
+
 void wf_host_log_notice(const weft_context *context)
 {
     const weft_kernel_table *kernel = context->plugin->kernel;

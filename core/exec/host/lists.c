@@ -292,7 +292,7 @@ static weft_status give_staging(struct list *list)
     for (uint32_t i = 0; i < count; i++)
         bytes += part_bytes(list, &list->sources[i]);
     if (bytes == 0 || (list->context->features & WEFT_FEATURE_HOST_MEMORY) != 0) return WEFT_OK;
-    WF_TRY(weft_alloc(list->context, bytes, WEFT_MEMORY_PINNED, &staging));
+    WF_TRY(wf_host_memory_take(list->context, bytes, &staging));
     list->staging = staging;
     bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -340,8 +340,7 @@ void wf_host_list_destroy(void *list)
     struct list *self = list;
 
     if (self == NULL) return;
-    if (self->staging != NULL && weft_free(self->context, self->staging) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "host memory was not freed: %s", weft_last_error());
+    wf_host_memory_give(self->context, self->staging);
     wf_free(self->sources);
     wf_free(self);
 }

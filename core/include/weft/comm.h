@@ -115,8 +115,9 @@ WEFT_API bool weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b);
 WEFT_API void *weft_comm_native(weft_comm *comm);
 
 /* Set *LEVEL to how the backend performs COLLECTIVE with DTYPE and REDUCTION on COMM: natively, by
- * emulation, or not at all.  "Not at all" is a level, not an error.  REDUCTION is ignored for
- * collectives that do not reduce.  [any thread] */
+ * emulation, or not at all.  "Not at all" is a level, not an error: weft then carries the
+ * collective by another operation of the backend, if it has a suitable one (docs/abi.md), and may
+ * wait for the stream.  REDUCTION is ignored for collectives that do not reduce.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm,
                                                       enum weft_collective collective,
                                                       enum weft_dtype dtype,

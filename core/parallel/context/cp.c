@@ -1,6 +1,7 @@
 /* cp.c - attention of a plan, prepared on this rank. */
 #include "cp.h"
 
+#include "comm/carry/carry.h"
 #include "exec/host/host.h"
 
 #include <stddef.h>
@@ -267,6 +268,9 @@ static weft_status read_sizes(weft_cp *cp, const weft_cp_sizes *sizes)
     if (cp->sizes.key_heads == 0) cp->sizes.key_heads = cp->sizes.heads;
     if (cp->sizes.sequence_dim == 0) cp->sizes.sequence_dim = 2;
     WF_TRY(check_sizes(&cp->sizes));
+    if (cp->plan->variant == WEFT_CP_RING)
+        WF_TRY(wf_messages_require(cp->comm, function,
+                                   "WEFT_CP_RING, unlike WEFT_CP_GATHER and WEFT_CP_HEADS,"));
     WF_TRY(wf_cp_ask_merges(cp->context, cp->sizes.dtype));
     return check_heads(cp->plan, &cp->sizes);
 }

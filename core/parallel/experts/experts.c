@@ -1,6 +1,7 @@
 /* experts.c - experts on the ranks of an axis. */
 #include "experts.h"
 
+#include "comm/carry/carry.h"
 #include "mesh/mesh.h"
 
 #include <stddef.h>
@@ -180,6 +181,7 @@ static weft_status prepare(weft_experts *e, const weft_mesh *mesh, const char *a
     int32_t ranks = e->comm->size, total = e->options.experts;
     size_t bytes = 4 * (size_t)ranks * sizeof *e->lists;
 
+    e->has_messages = wf_backend_has_messages(e->comm);
     e->chunk = (total + ranks - 1) / ranks;
     e->first = (int32_t)wf_min_i64((int64_t)e->comm->rank * e->chunk, total);
     e->mine = (int32_t)wf_min_i64(e->chunk, total - e->first);

@@ -25,6 +25,7 @@ struct weft_experts {
     weft_mesh *mesh; /* of its ranks */
     weft_experts_options options;
     int32_t chunk, first, mine;        /* the last two: experts of this rank */
+    bool has_messages;                 /* the backend has */
     size_t words;                      /* that all ranks get together */
     int64_t *sent, *got;               /* words, on the host */
     int64_t *device_sent, *device_got; /* the same if the host reads the device's memory */

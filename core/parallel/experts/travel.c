@@ -88,13 +88,13 @@ static weft_status post_messages(const struct travel *t)
     return WEFT_OK;
 }
 
-static weft_status post_exchange(const struct travel *t)
+/* The tokens of expert INDEX of every rank, in one exchange. */
+static weft_status post_exchange(const struct travel *t, int32_t index, int64_t *at)
 {
     const weft_experts *e = t->routing->experts;
     struct lists l = lists_of(e);
-    int64_t at = 0;
 
-    fill_lists(t, 0, &l, &at);
+    fill_lists(t, index, &l, at);
     if (t->back)
         return weft_all_to_all_v(e->comm, t->from, l.away, l.away_offsets, t->to, l.home,
                                  l.home_offsets, t->dtype, t->stream);
@@ -102,12 +102,22 @@ static weft_status post_exchange(const struct travel *t)
                              l.away_offsets, t->dtype, t->stream);
 }
 
+static weft_status post_exchanges(const struct travel *t)
+{
+    int64_t at = 0;
+
+    for (int32_t i = 0; i < t->routing->experts->chunk; i++)
+        WF_TRY(post_exchange(t, i, &at));
+    return WEFT_OK;
+}
+
 static weft_status post_together(const struct travel *t)
 {
-    weft_comm *comm = t->routing->experts->comm;
+    const weft_experts *e = t->routing->experts;
+    weft_comm *comm = e->comm;
     weft_status status, ended;
 
-    if (t->routing->experts->chunk == 1) return post_exchange(t);
+    if (e->chunk == 1 || !e->has_messages) return post_exchanges(t);
     WF_TRY(weft_group_begin(comm));
     status = post_messages(t);
     ended = weft_group_end(comm); /* the first error of the group */

@@ -2,6 +2,7 @@
 #include "overlap.h"
 
 #include "base/number.h"
+#include "comm/carry/carry.h"
 #include "exec/host/host.h"
 
 #include <stddef.h>
@@ -121,12 +122,13 @@ struct name {
     uint32_t messages, concurrent, adds, reserved;
 };
 
-static weft_status check_options(const weft_overlap_options *options)
+static weft_status check_options(const weft_comm *comm, const weft_overlap_options *options)
 {
     if (options->bytes == 0 || options->bytes > UINT64_C(1) << 60)
         return wf_fail(WEFT_ERR_INVALID, "%s: bytes is %llu; it must be within 1 .. 2^60", function,
                        (unsigned long long)options->bytes);
-    return WEFT_OK;
+    return options->messages ? wf_messages_require(comm, function, "an overlap by messages")
+                             : WEFT_OK;
 }
 
 static weft_status compare(weft_overlap_state *o, const struct wf_gathered *got)
@@ -233,7 +235,7 @@ static weft_status make_memory(weft_overlap_state *o)
 static weft_status make(weft_overlap_state *o, const weft_overlap_options *options)
 {
     look_around(o);
-    WF_TRY(agree(o, options->messages, "options", check_options(options)));
+    WF_TRY(agree(o, options->messages, "options", check_options(o->comm, options)));
     if (!options->messages && o->comm->size > 1) WF_TRY(make_window(o));
     return agree(o, options->messages, "memory", make_memory(o));
 }

@@ -1,6 +1,8 @@
 /* pipeline.c - pipelines: their life, and what ranks agree on. */
 #include "pipeline.h"
 
+#include "comm/carry/carry.h"
+
 #include <stddef.h>
 #include <math.h>
 #include <stdio.h>
@@ -248,6 +250,7 @@ static weft_status read_options(weft_pipeline *pipeline, const weft_comm *comm,
                        "the schedule has %d ranks, and %s has %d; create "
                        "the schedule for weft_comm_size ranks",
                        info.ranks, comm->name, comm->size);
+    WF_TRY(wf_messages_require(comm, function, "a pipeline"));
     WF_TRY(lower(pipeline, schedule));
     pipeline->ranks = info.ranks;
     pipeline->stages = info.stages;

@@ -4,7 +4,10 @@
  * table, "reduce" its regions_reduce and regions_average, "memory" WEFT_FEATURE_HOST_MEMORY.
  * "casts": all entries that cast refuse, as those of a GPU plugin without kernels for its device.
  * "copies": regions_copy does nothing, a defect, for what a failing test prints.
- * BARE_RANK is the only rank that lacks these things, if it is set. */
+ * BARE_RANK is the only rank that lacks these things, if it is set.
+ * BARE_DENIES lists operations, with commas: collectives, dtypes of collectives, "messages",
+ * "pull", or "all" for all collectives, messages and pull.  `support` denies them, and calls refuse
+ * them.  BARE_KEEPS lists operations of "all" that are not denied. */
 #include "weft_plugin.h"
 
 #include <dlfcn.h>
@@ -57,6 +60,77 @@ static weft_status refuse_pull_cast(void *comm, const weft_pull_args *args, uint
 {
     (void)comm, (void)args, (void)to;
     return WEFT_ERR_UNSUPPORTED;
+}
+
+/* ---- operations ---- */
+
+static struct {
+    const weft_host *host;
+    weft_comm_table comm; /* the other plugin's */
+    int collectives[WEFT_COLL_COUNT], dtypes[WEFT_DTYPE_COUNT], messages, pull;
+} denied;
+
+/* True if the variable NAME has WORD in its list. */
+static int lists(const char *name, const char *word)
+{
+    const char *at = getenv(name);
+    size_t length = strlen(word);
+
+    while (at != NULL && (strncmp(at, word, length) != 0 || strchr(",", at[length]) == NULL)) {
+        at = strchr(at, ',');
+        if (at != NULL) at++;
+    }
+    return at != NULL;
+}
+
+static int denies(const char *word)
+{
+    return lists("BARE_DENIES", word) ||
+           (lists("BARE_DENIES", "all") && !lists("BARE_KEEPS", word));
+}
+
+#define DENY_COLLECTIVE(name, value, text)   denied.collectives[value] = denies(text);
+#define DENY_DTYPE(name, value, text, bytes) denied.dtypes[value] = lists("BARE_DENIES", text);
+
+static void read_denied(void)
+{
+    WEFT_COLLECTIVE_LIST(DENY_COLLECTIVE)
+    WEFT_DTYPE_LIST(DENY_DTYPE)
+    denied.messages = denies("messages");
+    denied.pull = denies("pull");
+}
+
+static weft_status refuse(const char *text)
+{
+    denied.host->set_error(WEFT_ERR_UNSUPPORTED, NULL, 0, text);
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static int is_denied(uint32_t collective, uint32_t dtype)
+{
+    return collective < WEFT_COLL_COUNT && dtype < WEFT_DTYPE_COUNT &&
+           (denied.collectives[collective] ||
+            (collective != WEFT_COLL_BARRIER && denied.dtypes[dtype]));
+}
+
+static weft_status support(void *device, const weft_support_query *query, uint32_t *level)
+{
+    weft_status status = denied.comm.support(device, query, level);
+
+    if (status == WEFT_OK && is_denied(query->collective, query->dtype)) *level = WEFT_SUPPORT_NO;
+    return status;
+}
+
+static weft_status collective(void *comm, const weft_collective_args *args)
+{
+    if (is_denied(args->collective, args->dtype)) return refuse("bare: the collective is denied");
+    return denied.comm.collective(comm, args);
+}
+
+static weft_status refuse_message(void *comm, const weft_message *message)
+{
+    (void)comm, (void)message;
+    return refuse("bare: there are no messages");
 }
 
 /* ---- the plugin ---- */
@@ -115,10 +189,20 @@ const weft_plugin *weft_plugin_entry(const weft_host *host)
         bare.kernel.regions_reduce = NULL;
         bare.kernel.regions_average = NULL;
     }
+    denied.host = host;
+    denied.comm = bare.comm;
+    read_denied();
+    bare.comm.support = support;
+    bare.comm.collective = collective;
+    if (denied.messages) bare.comm.send = bare.comm.receive = refuse_message;
+    if (denied.pull) {
+        bare.comm.pull = NULL;
+        bare.comm.pull_cast = NULL;
+    }
     if (lacks("casts")) {
         bare.kernel.cast = refuse_cast;
         bare.kernel.regions_cast = refuse_regions_cast;
-        bare.comm.pull_cast = refuse_pull_cast;
+        if (!denied.pull) bare.comm.pull_cast = refuse_pull_cast;
     }
     return &bare.plugin;
 }

@@ -173,6 +173,17 @@ static weft_status run_in_own_scratch(const struct tensor *tensors, weft_stream 
     return weft_free(context, options.scratch);
 }
 
+/* The caller has PIECES of memory: what weft keeps for its moves is not counted as the caller's. */
+static weft_status check_pieces(uint64_t pieces)
+{
+    weft_memory_info info = {.struct_size = sizeof info};
+
+    WF_TRY(weft_memory_get(context, &info));
+    if (info.pieces == pieces) return WEFT_OK;
+    return wf_fail(WEFT_ERR_MISMATCH, "%llu pieces of memory are not freed; the caller has %llu",
+                   (unsigned long long)info.pieces, (unsigned long long)pieces);
+}
+
 static weft_status run(void)
 {
     static struct tensor tensors[TENSORS];
@@ -189,6 +200,7 @@ static weft_status run(void)
         WF_TRY(weft_move_get(context, &info));
         if (info.bound_total > (uint64_t)(again + 1) * (TENSORS + 1))
             return wf_fail(WEFT_ERR_MISMATCH, "moves bind more than once");
+        WF_TRY(check_pieces((uint64_t)2 * TENSORS));
         WF_TRY(weft_move_clear(context));
     }
     WF_TRY(run_in_own_scratch(tensors, stream));

@@ -248,7 +248,7 @@ static void compare_many(void (*compare)(struct lone_rank *, struct random *, bo
     able = *plugin;
     kernel.regions_cast = accept_cast;
     able.kernel = &kernel;
-    lone.context->plugin = &able;
+    lone.context->plugin = lone.comm.plugin = &able;
     table = *lone.comm.table;
     table.support = support_scatter;
     table.pull = accept_pull;

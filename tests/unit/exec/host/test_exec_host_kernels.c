@@ -162,17 +162,22 @@ START_TEST(a_plugin_that_refuses_reductions_is_asked_before_it_runs)
 }
 END_TEST
 
-/* All ranks pack an all-reduce that the backend of one of them refuses. */
-START_TEST(an_all_reduce_that_a_backend_refuses_is_packed)
+/* All ranks pull or pack an all-reduce that the backend of one of them refuses. */
+START_TEST(an_all_reduce_that_a_backend_refuses_is_pulled_or_packed)
 {
     struct lone_rank lone;
 
     lone_begin(&lone, 0, 2);
-    for (int refused = 0; refused < 2; refused++) {
-        lone.bound->refused = refused ? UINT32_C(1) << WEFT_DTYPE_I16 : 0;
+    for (int way = 0; way < 4; way++) {
+        int refused = way % 2;
+
+        lone.bound->packed = way >= 2;
+        lone.bound->ways.denied[WEFT_COLL_ALL_REDUCE] = refused ? UINT32_C(1) << WEFT_DTYPE_I16 : 0;
         ck_assert_int_eq(lone_act(&lone, WEFT_STEP_ALL_REDUCE, "2", "i16[8] P", "i16[8] R"),
                          WEFT_OK);
-        ck_assert_int_eq(lone.action.type, refused ? WF_ACTION_PACKED : WF_ACTION_COLLECTIVE);
+        ck_assert_int_eq(lone.action.type, !refused             ? WF_ACTION_COLLECTIVE
+                                           : lone.bound->packed ? WF_ACTION_PACKED
+                                                                : WF_ACTION_PULL);
         lone_clear(&lone);
         ck_assert_int_eq(lone_act(&lone, WEFT_STEP_ALL_REDUCE, "2", "f32[8] P", "f32[8] R"),
                          WEFT_OK);
@@ -207,4 +212,4 @@ END_TEST
 SUITE(exec_host_kernels, a_plugin_without_kernels_runs_plans_and_the_log_says_so_once,
       a_plugin_without_regions_reduce_is_named_once,
       a_plugin_that_refuses_reductions_is_asked_before_it_runs,
-      an_all_reduce_that_a_backend_refuses_is_packed, memory_is_filled_with_any_element)
+      an_all_reduce_that_a_backend_refuses_is_pulled_or_packed, memory_is_filled_with_any_element)

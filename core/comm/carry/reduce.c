@@ -1,9 +1,10 @@
-/* average.c - collectives that average, for backends that do not.
+/* reduce.c - collectives that reduce, for backends that do not.
  *
  * ABI 1.0 does not define the result of an average of integers, and it has no divisor.  Some
- * devices lack the kernels.  In these cases the backend only moves the contributions, and the host
- * averages them before the call returns.  All backends therefore give the same result. */
-#include "comm.h"
+ * devices lack the kernels, and some plugins the collective.  In these cases the backend only moves
+ * the contributions, and the host reduces them before the call returns.  All backends therefore
+ * give the same result. */
+#include "carry.h"
 
 #include "base/number.h"
 
@@ -80,11 +81,11 @@ static weft_status gather(const struct contributions *all)
     return wf_comm_collective_step(all->comm, &move);
 }
 
-/* Average into the memory of the first contribution. */
-static void average(const struct contributions *all)
+/* Reduce into the memory of the first contribution. */
+static void reduce(const struct contributions *all)
 {
     struct wf_reduction r = {.dtype = all->args->dtype,
-                             .reduction = WEFT_REDUCE_AVG,
+                             .reduction = all->args->reduction,
                              .size = (uint32_t)all->comm->size,
                              .divisor = all->args->divisor};
 
@@ -104,7 +105,7 @@ static weft_status run(const struct contributions *all)
     WF_TRY(device->copy(context->device, all->host, all->device, bytes * (uint64_t)all->comm->size,
                         args->stream));
     WF_TRY(weft_stream_wait(context, args->stream, all->comm->timeout_ns));
-    average(all);
+    reduce(all);
     WF_TRY(device->copy(context->device, args->recv, all->host, bytes, args->stream));
     return weft_stream_wait(context, args->stream, all->comm->timeout_ns);
 }
@@ -134,19 +135,13 @@ static weft_status compare(weft_comm *comm, const weft_collective_args *args)
                              : wf_comm_fault(comm, status, wf_collective_name(args->collective));
 }
 
-weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args)
+weft_status wf_reduce_collective(weft_comm *comm, const weft_collective_args *args)
 {
     struct contributions all = {
         .comm = comm, .args = args, .count = args->count, .element = wf_dtype_bytes(args->dtype)};
     weft_status status;
 
-    if (comm->group_depth > 0)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "%s of %s with avg on %s is not allowed inside a group, because backend %s "
-                       "does not support it and weft computes the average; call it before "
-                       "weft_group_begin or after weft_group_end",
-                       wf_collective_name(args->collective), wf_dtype_name(args->dtype), comm->name,
-                       comm->context->plugin->name);
+    if (comm->group_depth > 0) return wf_carry_refuse_group(comm, args);
     if (comm->context->config->check) WF_TRY(compare(comm, args));
     if (args->collective == WEFT_COLL_REDUCE_SCATTER_V) all.count = args->send_counts[comm->rank];
     status = allocate(&all);
