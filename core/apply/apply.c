@@ -374,7 +374,7 @@ static weft_status call_kernel(struct application *a, int32_t local, kernel_func
 
     set_locals(a, local);
     wf_local_attrs_free(&a->attrs);
-    WF_TRY(wf_local_attrs_set(&a->attrs, &a->call, a->choice, a->locals, a->locals + a->inputs));
+    WF_TRY(wf_local_attrs_set(&a->attrs, &a->call, a->choice, a->locals, run.rank));
     run.attrs = a->attrs.values;
     status = kernel(user, &run);
     if (status == WEFT_OK) return WEFT_OK;
@@ -478,6 +478,7 @@ weft_status wf_op_apply_as(const char *function, weft_context *context, const we
     a.room = NULL;
     a.keeps_outputs = outputs != NULL;
     a.attrs.memory = NULL;
+    a.attrs.numbers = NULL;
     a.inputs = a.outputs = 0;
     WF_TRY(wf_apply_enter(context, function));
     return wf_apply_leave(context, apply(&a, call, kernel, user, outputs));

@@ -93,15 +93,16 @@ enum { WF_FEW_ATTRS = 8, WF_FEW_SIZES = 2 * WEFT_MAX_DIMS };
 /* The attributes of a call, with the sizes of this rank's shards. */
 struct wf_local_attrs {
     const weft_op_attr *values;
-    void *memory; /* NULL: nothing was allocated */
+    void *memory;     /* of the values; NULL: FEW has them */
+    int64_t *numbers; /* of lists; NULL: SIZES has them */
     weft_op_attr few[WF_FEW_ATTRS];
-    int64_t sizes[WF_FEW_SIZES]; /* of lists */
-    uint32_t size_count;
+    int64_t sizes[WF_FEW_SIZES];
 };
 
+/* The attributes for the kernel of RANK.  TENSORS are the inputs of the call, then the outputs. */
 weft_status wf_local_attrs_set(struct wf_local_attrs *out, const weft_op_call *call,
-                               const weft_op_choice *choice, const weft_op_local *inputs,
-                               const weft_op_local *outputs) WF_NODISCARD;
+                               const weft_op_choice *choice, const weft_op_local *tensors,
+                               int32_t rank) WF_NODISCARD;
 void wf_local_attrs_free(struct wf_local_attrs *attrs);
 
 extern const struct wf_module wf_apply_module;

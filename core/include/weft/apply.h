@@ -58,7 +58,8 @@ typedef struct weft_op_run {
     /* The memory of an operator in place, or of the form `NAME.out`, is that of the input. */
     const weft_op_local *outputs;
     /* The attributes of the call.  Those that are sizes of factors in the rule are sizes of this
-     * rank's part, and a list `shape` is the shape of the first output's shard. */
+     * rank's part, and `shape` is the shape of the first output's shard.  The ends of a slice are
+     * those of its piece of the shard (docs/operators.md). */
     const weft_op_attr *attrs;
     /* An average is the sum of this rank's elements, divided by COUNT: the product of the sizes of
      * all factors of the rule that the first output is reduced over.  If the output is P(avg), this

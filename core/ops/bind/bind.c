@@ -234,7 +234,7 @@ weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call
     out->rule = NULL;
     out->mesh = NULL;
     out->name = call->name;
-    out->input_count = out->output_count = out->factor_count = 0;
+    out->input_count = out->output_count = out->factor_count = out->made_count = 0;
     out->tensors = out->few;
     out->given = NULL;
     status = call->attr_count > 0 ? wf_attr_check(entry, call, out) : WEFT_OK;
