@@ -92,10 +92,7 @@ static weft_status read_call(struct application *a, const weft_op_call *call)
     a->call.struct_size = sizeof a->call;
     if (a->call.name == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.name is NULL", a->function);
-    if (a->call.zero != 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.zero is %u; it must be 0", a->function,
-                       a->call.zero);
-    return WEFT_OK;
+    return wf_call_check_flags(a->function, &a->call);
 }
 
 /* ---- the strategy ---- */

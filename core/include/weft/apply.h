@@ -86,8 +86,9 @@ typedef struct weft_op_run {
  * ranks are simulated, one call after the other.
  * Another result than WEFT_OK fails the call on this rank; KERNEL sets the text of its error with
  * weft_fail.  A number that is not an error of weft is answered as WEFT_ERR_INVALID.  KERNEL must
- * not call functions that are collective.  weft does not compare the dtypes of inputs with each
- * other: KERNEL refuses those that it does not compute (weft_spec_dtype).  If the layouts leave a
+ * not call functions that are collective.  weft compares the dtypes of inputs where the
+ * rule has a clause `same`, unless the call has WEFT_OP_MIXED_DTYPES; KERNEL refuses others that it
+ * does not compute (weft_spec_dtype).  If the layouts leave a
  * rank no element of any input, and its outputs are partial, KERNEL is not called: the outputs are
  * set to the identity of their reduction.
  *

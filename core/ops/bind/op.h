@@ -101,6 +101,10 @@ weft_status wf_op_check_attrs(const struct wf_op *op, const weft_op_call *call) 
 weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call, uint32_t element,
                        struct wf_op *out) WF_NODISCARD;
 void wf_op_end(struct wf_op *op);
+/* WEFT_ERR_INVALID: inputs that a clause `same` of OP's rule names have several dtypes, and CALL
+ * does not permit it.  ELEMENT as in wf_op_bind. */
+weft_status wf_op_check_dtypes(const struct wf_op *op, const weft_op_call *call,
+                               uint32_t element) WF_NODISCARD;
 /* The name of the tensor in the rule, for WF_WORD. */
 static inline struct wf_word wf_op_name(const struct wf_op *op, const struct wf_op_tensor *tensor)
 {

@@ -214,6 +214,22 @@ static void add_term(const struct wf_rule *rule, const struct wf_term *t, struct
 
 /* ---- the rest ---- */
 
+static void add_same(const struct wf_rule *rule, struct wf_text *out)
+{
+    for (int group = 1; group <= rule->input_count; group++) {
+        uint32_t inputs = 0;
+
+        for (int i = 0; i < rule->input_count; i++)
+            if (rule->slots[i].same == group) inputs |= UINT32_C(1) << i;
+        if (inputs == 0) return;
+        wf_text_add(out, "  ");
+        add_list(rule, inputs, false, out);
+        wf_text_add(out, (inputs & (inputs - 1)) != 0
+                             ? " have one dtype, unless the call permits several.\n"
+                             : " has tensors of one dtype, unless the call permits several.\n");
+    }
+}
+
 static void add_rest(const struct wf_rule *rule, struct wf_text *out)
 {
     for (int i = 0; i < rule->input_count; i++)
@@ -227,6 +243,7 @@ static void add_rest(const struct wf_rule *rule, struct wf_text *out)
         add_list(rule, slot->depends, false, out);
         wf_text_add(out, "%s.\n", slot->depends == 0 ? "no input" : " only");
     }
+    add_same(rule, out);
     if (rule->random) wf_text_add(out, "  Random numbers are drawn by global index.\n");
     if (rule->use.length > 0)
         wf_text_add(out, "  The program may add rows by a function for \"%.*s\".\n",
@@ -246,6 +263,7 @@ static void explain(const struct wf_rule *rule, struct wf_text *out)
     add_head(rule, out);
     if (rule->make.length > 0) {
         wf_text_add(out, "  The signature depends on shapes; weft writes it for each call.\n");
+        add_same(rule, out);
         return;
     }
     for (int i = 0; i < rule->symbol_count; i++)
