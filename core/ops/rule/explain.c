@@ -183,8 +183,8 @@ static void add_term(const struct wf_rule *rule, const struct wf_term *t, struct
 {
     static const struct {
         const char *given, *left;
-    } ways[] = {{"P(sum) or P(avg)", "the same (it is linear)"},
-                {"P(avg)", "P(avg) (it is linear up to a constant)"},
+    } ways[] = {{"P(sum) or P(avg)", "the same (it is linear in finite numbers)"},
+                {"P(avg)", "P(avg) (it is linear in finite numbers, up to a constant)"},
                 {"P(max) or P(min)", "the same (it is increasing)"},
                 {"P(max) or P(min)", "P(min) or P(max) (it is decreasing)"},
                 {"any P", "the same (values pass unchanged)"}};
@@ -210,6 +210,18 @@ static void add_term(const struct wf_rule *rule, const struct wf_term *t, struct
         wf_text_add(out, " %s\n", ways[t->clause].left);
     else
         wf_text_add(out, " P(%s)\n", wf_reduce_name(t->to));
+}
+
+/* A sum of infinities of both signs, or an infinity times a contribution of 0, is a NaN where the
+ * result of the whole is not. */
+static void add_infinities(const struct wf_rule *rule, struct wf_text *out)
+{
+    for (int i = 0; i < rule->term_count; i++)
+        if (rule->terms[i].clause == WF_LIN || rule->terms[i].clause == WF_AFF) {
+            wf_text_add(out, "  Contributions must stay finite: an infinity in one, as of a "
+                             "quotient by 0, can make their sum NaN.\n");
+            return;
+        }
 }
 
 /* ---- the rest ---- */
@@ -275,6 +287,7 @@ static void explain(const struct wf_rule *rule, struct wf_text *out)
     add_cut(rule, out);
     for (int i = 0; i < rule->term_count; i++)
         add_term(rule, &rule->terms[i], out);
+    add_infinities(rule, out);
     add_whole(rule, out);
     add_rest(rule, out);
 }

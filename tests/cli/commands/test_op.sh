@@ -10,8 +10,9 @@ is 'mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b
   - split m: a and c are split, b is R
   - split k: a and b are split, c is P(sum)
   - split n: b and c are split, a is R
-  - take contributions: a is P(sum) or P(avg), b is R, c is the same (it is linear)
-  - take contributions: b is P(sum) or P(avg), a is R, c is the same (it is linear)
+  - take contributions: a is P(sum) or P(avg), b is R, c is the same (it is linear in finite numbers)
+  - take contributions: b is P(sum) or P(avg), a is R, c is the same (it is linear in finite numbers)
+  Contributions must stay finite: an infinity in one, as of a quotient by 0, can make their sum NaN.
   a and b have one dtype, unless the call permits several.' op mm
 contains '  - split v: x and w are split, t is R, l and z are P(sum); a lookup outside of the part gives 0' op nll_loss
 contains '  It applies if reduction is mean and weighted is 1.' op nll_loss
