@@ -102,13 +102,15 @@ static weft_status find_choice(struct application *a)
     struct wf_apply_state *state = wf_apply_state(a->context);
     bool moves = state->moves != WEFT_OP_MOVES_REFUSED, is_long = a->inputs >= WF_LONG_CALL;
     weft_op_options options = {.struct_size = sizeof options, .costs = a->context->costs};
+    weft_status status;
 
     if (is_long) {
         WF_TRY(wf_attrs_check(a->function, &a->call));
         a->choice = wf_long_call_find(state, &a->call, moves);
     }
     if (a->choice != NULL) return WEFT_OK;
-    WF_TRY(wf_op_answer(a->function, moves, &a->call, &options, &a->choice));
+    status = wf_op_answer(a->function, moves, &a->call, &options, &a->choice);
+    if (status != WEFT_OK) return wf_phases_suggest(&a->call, a->given, status);
     if (is_long) wf_long_call_keep(state, &a->call, moves, a->choice);
     return WEFT_OK;
 }

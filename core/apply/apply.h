@@ -54,6 +54,16 @@ weft_status wf_op_apply_as(const char *function, weft_context *context, const we
                            weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
                            weft_stream *stream, uint32_t known, weft_tensor **outputs) WF_NODISCARD;
 
+/* ---- phases/call.c ---- */
+
+/* True if weft_op_apply_phases runs CALL on INPUTS, layouts of which split a dimension that the
+ * operator needs whole. */
+bool wf_phases_serve(const weft_op_call *call, weft_tensor *const *inputs);
+/* If STATUS says that the layouts of INPUTS are not legal, and weft_op_apply_phases runs CALL, add
+ * that to the error.  Returns STATUS. */
+weft_status wf_phases_suggest(const weft_op_call *call, weft_tensor *const *inputs,
+                              weft_status status) WF_NODISCARD;
+
 /* ---- lists.c ---- */
 
 /* The kept choice of a call with at least WF_LONG_CALL inputs, with a reference for the caller;
