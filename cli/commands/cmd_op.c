@@ -148,8 +148,9 @@ static int answer_records(const struct cli_command *command, const struct cli_ar
 /* True if an option describes a call. */
 static bool has_call(const struct cli_command *command, const struct cli_args *args)
 {
-    static const char *const options[] = {"mesh", "input", "output",     "attr",
-                                          "want", "check", "strategies", "price-partials"};
+    static const char *const options[] = {"mesh",       "input",          "output",
+                                          "attr",       "want",           "check",
+                                          "strategies", "price-partials", "mixed-dtypes"};
 
     for (size_t i = 0; i < WF_COUNT(options); i++)
         if (cli_has(command, args, options[i])) return true;
@@ -220,6 +221,7 @@ const struct cli_command cli_op = {
             {"want", "SPEC",
              "the layout that an output is moved to afterwards; - is any; repeat it", 0},
             {"price-partials", NULL, "choose as if partial outputs had to be reduced", 0},
+            {"mixed-dtypes", NULL, "inputs may have several dtypes where the rule wants one", 0},
             {"check", NULL, "only say whether the inputs are legal without communication", 0},
             {"strategies", NULL, "list all layouts in which the operator can run", 0},
             {"records", "FILE", "answer recorded calls, one JSON object per line; - is the input",

@@ -243,6 +243,7 @@ static weft_status fill_call(const struct checker *c, const struct graph_line *l
                           .attrs = line->attrs,
                           .outputs = line->given,
                           .output_count = line->given_count,
+                          .flags = line->mixed ? WEFT_OP_MIXED_DTYPES : 0,
                           .mesh = c->graph->mesh};
     return WEFT_OK;
 }

@@ -51,6 +51,7 @@ struct graph_line {
     uint8_t kind;
     uint8_t phase; /* enum graph_phase */
     bool repeated; /* a clause gives `repeat` */
+    bool mixed;    /* the inputs may have several dtypes where the rule wants one */
     uint32_t repeat;
     const char *op;   /* CALL */
     const char *spec; /* INPUT and PARAM: the spec; OUTPUT and `to`: placements, or NULL */

@@ -5,7 +5,7 @@
  * ")" each with {
  * ";" clause }, and "#" begins a comment clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { ","
  * SHAPE } | "flops" N | "flops" "auto" | "time" TIME | "alloc" SIZE | "free" NAME { "," NAME } |
- * "comm" NAME | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
+ * "comm" NAME | "mixed" | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
  *
  * A `;` in parentheses belongs to a placement. */
 #include "graph.h"
@@ -134,13 +134,17 @@ static weft_status read_clause(struct graph_reader *r, struct graph_line *line)
     if (graph_take_keyword(r, "keep")) return read_keep(r);
     WF_TRY(graph_read_work(r, line, &found));
     if (found) return WEFT_OK;
+    if (line->kind == GRAPH_CALL && wf_scan_word(&r->scan, "mixed")) {
+        line->mixed = true;
+        return WEFT_OK;
+    }
     if (line->kind >= GRAPH_CALL && graph_take_keyword(r, "out")) return read_shapes(r, line);
     if (line->kind >= GRAPH_CALL && line->spec != NULL && graph_take_keyword(r, "to"))
         return wf_scan_refuse(&r->scan, "graph", "the line has two clauses to");
     if (line->kind >= GRAPH_CALL && graph_take_keyword(r, "to"))
         return graph_take_text(r, &line->spec);
     return graph_fail(r, "a clause: x32, to S(0),R, out f32[4], flops auto, time 5us, alloc 64K, "
-                         "free x, comm dp, memory 60G, or keep w on tp=S(0)");
+                         "free x, comm dp, mixed, memory 60G, or keep w on tp=S(0)");
 }
 
 /* ---- lines ---- */

@@ -197,6 +197,7 @@ bool op_request_read(const struct cli_command *command, const struct cli_args *a
                                .attrs = out->attrs};
     out->options.struct_size = sizeof out->options;
     if (cli_has(command, args, "price-partials")) out->options.flags = WEFT_OP_PRICE_PARTIALS;
+    if (cli_has(command, args, "mixed-dtypes")) out->call.flags = WEFT_OP_MIXED_DTYPES;
     status = weft_mesh_parse(mesh, &out->mesh);
     if (status == WEFT_OK) status = weft_cost_table_open(costs, &out->costs);
     if (status != WEFT_OK) {

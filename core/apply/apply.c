@@ -92,10 +92,7 @@ static weft_status read_call(struct application *a, const weft_op_call *call)
     a->call.struct_size = sizeof a->call;
     if (a->call.name == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.name is NULL", a->function);
-    if (a->call.zero != 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.zero is %u; it must be 0", a->function,
-                       a->call.zero);
-    return WEFT_OK;
+    return wf_call_check_flags(a->function, &a->call);
 }
 
 /* ---- the strategy ---- */
@@ -105,13 +102,15 @@ static weft_status find_choice(struct application *a)
     struct wf_apply_state *state = wf_apply_state(a->context);
     bool moves = state->moves != WEFT_OP_MOVES_REFUSED, is_long = a->inputs >= WF_LONG_CALL;
     weft_op_options options = {.struct_size = sizeof options, .costs = a->context->costs};
+    weft_status status;
 
     if (is_long) {
         WF_TRY(wf_attrs_check(a->function, &a->call));
         a->choice = wf_long_call_find(state, &a->call, moves);
     }
     if (a->choice != NULL) return WEFT_OK;
-    WF_TRY(wf_op_answer(a->function, moves, &a->call, &options, &a->choice));
+    status = wf_op_answer(a->function, moves, &a->call, &options, &a->choice);
+    if (status != WEFT_OK) return wf_phases_suggest(&a->call, a->given, status);
     if (is_long) wf_long_call_keep(state, &a->call, moves, a->choice);
     return WEFT_OK;
 }
@@ -374,7 +373,7 @@ static weft_status call_kernel(struct application *a, int32_t local, kernel_func
 
     set_locals(a, local);
     wf_local_attrs_free(&a->attrs);
-    WF_TRY(wf_local_attrs_set(&a->attrs, &a->call, a->choice, a->locals, a->locals + a->inputs));
+    WF_TRY(wf_local_attrs_set(&a->attrs, &a->call, a->choice, a->locals, run.rank));
     run.attrs = a->attrs.values;
     status = kernel(user, &run);
     if (status == WEFT_OK) return WEFT_OK;
@@ -478,6 +477,7 @@ weft_status wf_op_apply_as(const char *function, weft_context *context, const we
     a.room = NULL;
     a.keeps_outputs = outputs != NULL;
     a.attrs.memory = NULL;
+    a.attrs.numbers = NULL;
     a.inputs = a.outputs = 0;
     WF_TRY(wf_apply_enter(context, function));
     return wf_apply_leave(context, apply(&a, call, kernel, user, outputs));

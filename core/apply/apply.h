@@ -54,6 +54,16 @@ weft_status wf_op_apply_as(const char *function, weft_context *context, const we
                            weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
                            weft_stream *stream, uint32_t known, weft_tensor **outputs) WF_NODISCARD;
 
+/* ---- phases/call.c ---- */
+
+/* True if weft_op_apply_phases runs CALL on INPUTS, layouts of which split a dimension that the
+ * operator needs whole. */
+bool wf_phases_serve(const weft_op_call *call, weft_tensor *const *inputs);
+/* If STATUS says that the layouts of INPUTS are not legal, and weft_op_apply_phases runs CALL, add
+ * that to the error.  Returns STATUS. */
+weft_status wf_phases_suggest(const weft_op_call *call, weft_tensor *const *inputs,
+                              weft_status status) WF_NODISCARD;
+
 /* ---- lists.c ---- */
 
 /* The kept choice of a call with at least WF_LONG_CALL inputs, with a reference for the caller;
@@ -93,15 +103,16 @@ enum { WF_FEW_ATTRS = 8, WF_FEW_SIZES = 2 * WEFT_MAX_DIMS };
 /* The attributes of a call, with the sizes of this rank's shards. */
 struct wf_local_attrs {
     const weft_op_attr *values;
-    void *memory; /* NULL: nothing was allocated */
+    void *memory;     /* of the values; NULL: FEW has them */
+    int64_t *numbers; /* of lists; NULL: SIZES has them */
     weft_op_attr few[WF_FEW_ATTRS];
-    int64_t sizes[WF_FEW_SIZES]; /* of lists */
-    uint32_t size_count;
+    int64_t sizes[WF_FEW_SIZES];
 };
 
+/* The attributes for the kernel of RANK.  TENSORS are the inputs of the call, then the outputs. */
 weft_status wf_local_attrs_set(struct wf_local_attrs *out, const weft_op_call *call,
-                               const weft_op_choice *choice, const weft_op_local *inputs,
-                               const weft_op_local *outputs) WF_NODISCARD;
+                               const weft_op_choice *choice, const weft_op_local *tensors,
+                               int32_t rank) WF_NODISCARD;
 void wf_local_attrs_free(struct wf_local_attrs *attrs);
 
 extern const struct wf_module wf_apply_module;

@@ -2,6 +2,7 @@
 #include "apply.h"
 
 #include "exec/context/guard.h"
+#include "weft/phases.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,14 @@ static bool is_transpose(const weft_op_call *call)
            call->attrs[0].count == 2;
 }
 
+/* Where moves are permitted, inputs are moved to layouts that need no phases. */
+static bool needs_phases(const struct pass *p, const weft_op_gradient_call *one,
+                         weft_tensor *const *inputs)
+{
+    return wf_apply_state(p->context)->moves == WEFT_OP_MOVES_REFUSED &&
+           one->result_count <= WEFT_OP_PHASES_OUTPUTS && wf_phases_serve(one->call, inputs);
+}
+
 static weft_status run_call(struct pass *p, const weft_op_gradient_call *one, weft_tensor **room,
                             weft_status (*kernel)(void *user, const weft_op_run *run), void *user)
 {
@@ -96,6 +105,9 @@ static weft_status run_call(struct pass *p, const weft_op_gradient_call *one, we
         WF_TRY(find_tensor(p, &one->operands[i], &room[i]));
     if (is_transpose(one->call))
         return transpose(one->call, room[0], &p->results[one->first_result]);
+    if (needs_phases(p, one, room))
+        return weft_op_apply_phases(p->context, one->call, room, kernel, user, p->stream,
+                                    p->results + one->first_result);
     return wf_op_apply_as(function, p->context, one->call, room, kernel, user, p->stream,
                           one->result_count, p->results + one->first_result);
 }

@@ -11,6 +11,7 @@ struct wf_long_call {
     uint64_t digest, generation; /* of the rules, and of the functions that compute rows */
     char *name;
     bool moves;
+    uint32_t flags;
     uint32_t input_count, attr_count;
     weft_spec **specs;
     weft_op_attr *attrs; /* with texts and lists of their own */
@@ -79,6 +80,7 @@ static struct wf_long_call *make_call(const weft_op_call *call, bool moves,
     kept->digest = weft_op_digest();
     kept->generation = wf_use_generation();
     kept->moves = moves;
+    kept->flags = call->flags;
     kept->name = wf_strdup(call->name);
     kept->specs = wf_calloc(call->input_count, sizeof *kept->specs);
     kept->attrs = wf_calloc(call->attr_count, sizeof *kept->attrs);
@@ -102,7 +104,8 @@ static struct wf_long_call *make_call(const weft_op_call *call, bool moves,
 static bool is_same(const struct wf_long_call *kept, const weft_op_call *call, bool moves)
 {
     return kept->input_count == call->input_count && kept->moves == moves &&
-           strcmp(kept->name, call->name) == 0 && same_attrs(kept, call) &&
+           kept->flags == call->flags && strcmp(kept->name, call->name) == 0 &&
+           same_attrs(kept, call) &&
            memcmp(kept->specs, call->inputs, call->input_count * sizeof *call->inputs) == 0;
 }
 

@@ -126,7 +126,7 @@ bool wf_key_set(struct wf_key *key, const struct wf_op_entry *entry, uint32_t mo
         options->wanted_outputs != NULL || call->input_count > WF_KEY_WORDS / 2)
         return false;
     words[0] = entry->digest;
-    words[1] = longer << 40 | (uint64_t)mode << 32 | options->flags;
+    words[1] = longer << 40 | (uint64_t)call->flags << 36 | (uint64_t)mode << 32 | options->flags;
     words[2] = options->memory_limit;
     words[3] = (uintptr_t)(options->costs != NULL ? options->costs : wf_cost_default());
     words[4] = (uintptr_t)call->mesh;

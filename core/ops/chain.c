@@ -231,6 +231,7 @@ weft_status wf_chain_list_step(const struct wf_chain *c, uint32_t step, const we
                          .inputs = inputs,
                          .input_count = count,
                          .attrs = attrs,
+                         .flags = c->call->flags,
                          .mesh = c->call->mesh};
 
     for (uint32_t i = 0; i < c->call->attr_count; i++)

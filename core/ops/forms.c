@@ -5,6 +5,13 @@
 
 #include <string.h>
 
+weft_status wf_call_check_flags(const char *function, const weft_op_call *call)
+{
+    if ((call->flags & ~(uint32_t)WEFT_OP_MIXED_DTYPES) == 0) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.flags has unknown bits: 0x%x", function,
+                   call->flags);
+}
+
 weft_status wf_call_read(const char *function, const weft_op_call *given,
                          const weft_op_options *options, weft_op_call *call, weft_op_options *read)
 {
@@ -24,9 +31,7 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
     if (call->name == NULL || (call->inputs == NULL && call->input_count > 0))
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.%s is NULL", function,
                        call->name == NULL ? "name" : "inputs");
-    if (call->zero != 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.zero is %u; it must be 0", function,
-                       call->zero);
+    WF_TRY(wf_call_check_flags(function, call));
     if ((read->flags & ~(uint32_t)(WEFT_OP_EXACT | WEFT_OP_NO_MOVES | WEFT_OP_NO_PARTIALS |
                                    WEFT_OP_FALLBACK | WEFT_OP_PRICE_PARTIALS)) != 0)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_options.flags has unknown bits: 0x%x",

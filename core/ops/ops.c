@@ -165,8 +165,8 @@ static weft_status solve_call(const char *function, enum mode mode, const struct
     return status;
 }
 
-/* The kept choice of a call of the common form: without attributes and stated outputs.  It is read
- * where it is.  NULL: it is not kept, or of another form. */
+/* The kept choice of a call of the common form: without attributes, stated outputs and flags.  It
+ * is read where it is.  NULL: it is not kept, or of another form. */
 static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call,
                                         const weft_op_options *options)
 {
@@ -178,7 +178,7 @@ static WF_HOT weft_op_choice *find_kept(enum mode mode, const weft_op_call *call
 
     if (options == NULL) options = &none;
     if (call == NULL || call->struct_size != sizeof *call || call->attr_count != 0 ||
-        call->outputs != NULL || (call->output_count | call->zero) != 0 || call->name == NULL ||
+        call->outputs != NULL || (call->output_count | call->flags) != 0 || call->name == NULL ||
         call->inputs == NULL || options->struct_size != sizeof *options ||
         options->allow != NULL || /* what a predicate allows is not kept */
         options->wanted_outputs != NULL || wf_op_enter(&ticket) != WEFT_OK)
@@ -268,6 +268,22 @@ static weft_status answer_call(const char *function, enum mode mode, const weft_
         wf_op_leave(ticket);
     wf_fallback_end(&made);
     return wf_fail_named(status, function);
+}
+
+weft_status wf_call_check_dtypes(const weft_op_call *call)
+{
+    struct wf_op op = {.name = call->name};
+    const struct wf_op_entry *entry;
+    weft_status status = WEFT_OK;
+    uint32_t ticket;
+
+    WF_TRY(wf_op_enter(&ticket));
+    entry = wf_op_find(call->name);
+    for (uint32_t i = 0; entry != NULL && i < entry->rule_count && op.rule == NULL; i++)
+        if (wf_attr_guards_hold(entry->rules[i], call)) op.rule = entry->rules[i];
+    if (op.rule != NULL) status = wf_op_check_dtypes(&op, call, 0);
+    wf_op_leave(ticket);
+    return status;
 }
 
 weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *call,

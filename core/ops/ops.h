@@ -7,6 +7,10 @@
 /* As weft_op_propose with MOVES, as weft_op_check without; errors name FUNCTION. */
 weft_status wf_op_answer(const char *function, bool moves, const weft_op_call *call,
                          const weft_op_options *options, weft_op_choice **out) WF_NODISCARD;
+/* WEFT_ERR_INVALID: weft_op_call.flags has unknown bits. */
+weft_status wf_call_check_flags(const char *function, const weft_op_call *call) WF_NODISCARD;
+/* WEFT_ERR_INVALID: inputs of CALL have several dtypes where the rule wants one. */
+weft_status wf_call_check_dtypes(const weft_op_call *call) WF_NODISCARD;
 /* Changes whenever a function that computes rows is registered or removed (use.c). */
 uint64_t wf_use_generation(void);
 /* WEFT_ERR_INVALID: NAME, called WHAT in the text, has a control character.  FUNCTION may be NULL.

@@ -20,30 +20,11 @@ struct member {
     int32_t dim;
 };
 
-/* The dimension of TENSOR that is SYMBOL alone, by its place in the rule: behind a run, dimensions
- * count from the last one.  -1: none. */
-static int32_t dim_of(const struct wf_op *op, uint32_t tensor, uint32_t symbol)
-{
-    const struct wf_op_tensor *t = &op->tensors[tensor];
-    const struct wf_slot *slot = &op->rule->slots[t->slot];
-    int32_t runs = 0;
-
-    for (int32_t i = 0; t->present && i < slot->count; i++) {
-        const struct wf_pattern *p = &op->rule->patterns[slot->first + i];
-        uint32_t first = p->count > 0 ? op->rule->parts[p->first] : UINT32_MAX;
-        if (p->attr != 0) return -1;
-        if (p->count == 1 && first == symbol)
-            return runs == 0 ? i : runs == 1 ? t->dims - (slot->count - i) : -1;
-        runs += p->count == 1 && op->rule->symbols[first].kind != WF_SYMBOL_FACTOR;
-    }
-    return -1;
-}
-
 static bool find_whole(const struct wf_op *op, struct member *out)
 {
     for (uint32_t i = 0; i < op->input_count + op->output_count; i++) {
         out->tensor = i;
-        out->dim = dim_of(op, i, op->rule->cut.whole - 1u);
+        out->dim = wf_op_dim_of(op, i, op->rule->cut.whole - 1u);
         if (out->dim >= 0) return true;
     }
     return false;
@@ -138,7 +119,7 @@ static weft_status cut_whole(const struct wf_op *op, struct member whole, int32_
     WF_TRY(copy_placement(p, &out[whole.tensor]));
     for (int32_t k = 0; k < op->rule->cut.count; k++)
         for (uint32_t i = op->input_count; i < op->input_count + op->output_count; i++) {
-            struct member m = {i, dim_of(op, i, op->rule->cut.parts[k])};
+            struct member m = {i, wf_op_dim_of(op, i, op->rule->cut.parts[k])};
             if (m.dim < 0) continue;
             if (!take_cuts(&all, &at, op->tensors[i].shape[m.dim], &mine)) return WEFT_OK;
             WF_TRY(set_placement(op, m, axis, &mine, &out[i]));
@@ -159,7 +140,7 @@ static weft_status join_parts(const struct wf_op *op, struct member whole, int32
 
     for (int32_t k = 0; k < op->rule->cut.count; k++)
         for (uint32_t i = 0; i < op->input_count; i++) {
-            struct member m = {i, dim_of(op, i, op->rule->cut.parts[k])};
+            struct member m = {i, wf_op_dim_of(op, i, op->rule->cut.parts[k])};
             const weft_placement *p;
             struct cuts mine = {0};
             bool splits;
@@ -190,7 +171,7 @@ static bool is_simple(const struct wf_op *op, struct member whole)
     for (uint32_t i = op->input_count; i < op->input_count + op->output_count; i++) {
         bool part = false;
         for (int32_t k = 0; k < op->rule->cut.count; k++)
-            part = part || dim_of(op, i, op->rule->cut.parts[k]) >= 0;
+            part = part || wf_op_dim_of(op, i, op->rule->cut.parts[k]) >= 0;
         if (!part) return false;
     }
     return true;

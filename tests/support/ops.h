@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OP_TENSORS = 32, OP_ATTRS = 8, OP_LIST = 16 };
+enum { OP_TENSORS = 32, OP_ATTRS = 8, OP_LIST = 32 };
 
 struct op_text {
     weft_mesh *mesh;
@@ -39,7 +39,8 @@ static inline void op_read_attrs(struct op_text *o, const char *attrs)
         *value++ = '\0';
         *a = (weft_op_attr){.name = at, .kind = WEFT_ATTR_INT};
         a->integer = strtoll(value, &end, 10);
-        if (strcmp(a->name, "eq") == 0 || (end == value && strcmp(value, "inf") != 0)) {
+        if (strcmp(a->name, "eq") == 0 ||
+            (end == value && strcmp(value + (*value == '-'), "inf") != 0)) {
             a->kind = WEFT_ATTR_TEXT;
             a->text = value;
         } else if (*end == ',') {

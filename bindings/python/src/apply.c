@@ -122,8 +122,8 @@ static PyObject *run(context_object *context, struct opcall *call, struct kernel
 
 static PyObject *op_apply(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"context", "name", "inputs", "kernel", "attrs",
-                            "outputs", "mesh", "stream", NULL};
+    static char *names[] = {"context", "name", "inputs", "kernel",       "attrs",
+                            "outputs", "mesh", "stream", "mixed_dtypes", NULL};
     PyObject *given, *inputs, *attrs = Py_None, *outputs = Py_None, *mesh = Py_None;
     PyObject *stream = Py_None, *result = NULL;
     struct kernel kernel = {0};
@@ -131,15 +131,18 @@ static PyObject *op_apply(PyObject *module, PyObject *args, PyObject *kwargs)
     struct opcall call;
     const char *name;
     uint32_t count;
+    int mixed = 0;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OsOO|OOOO:op_apply", names, &given, &name,
-                                     &inputs, &kernel.function, &attrs, &outputs, &mesh, &stream))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OsOO|OOOOp:op_apply", names, &given, &name,
+                                     &inputs, &kernel.function, &attrs, &outputs, &mesh, &stream,
+                                     &mixed))
         return NULL;
     context = context_of(given);
     if (context == NULL ||
         opcall_open(name, inputs, binding.tensor, attrs, outputs, mesh, &call) < 0)
         return NULL;
+    call.call.flags = mixed ? WEFT_OP_MIXED_DTYPES : 0;
     kernel.device = context->device;
     if (count_outputs(&call, &count) == 0)
         result = run(context, &call, &kernel, stream, weft_op_apply, count);
@@ -149,21 +152,24 @@ static PyObject *op_apply(PyObject *module, PyObject *args, PyObject *kwargs)
 
 static PyObject *op_apply_phases(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"context", "name", "inputs", "kernel", "attrs", "stream", NULL};
+    static char *names[] = {"context", "name",   "inputs",       "kernel",
+                            "attrs",   "stream", "mixed_dtypes", NULL};
     PyObject *given, *inputs, *attrs = Py_None, *stream = Py_None, *result;
     struct kernel kernel = {0};
     context_object *context;
     struct opcall call;
     const char *name;
+    int mixed = 0;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OsOO|OO:op_apply_phases", names, &given, &name,
-                                     &inputs, &kernel.function, &attrs, &stream))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OsOO|OOp:op_apply_phases", names, &given, &name,
+                                     &inputs, &kernel.function, &attrs, &stream, &mixed))
         return NULL;
     context = context_of(given);
     if (context == NULL ||
         opcall_open(name, inputs, binding.tensor, attrs, Py_None, Py_None, &call) < 0)
         return NULL;
+    call.call.flags = mixed ? WEFT_OP_MIXED_DTYPES : 0;
     kernel.device = context->device;
     result = run(context, &call, &kernel, stream, weft_op_apply_phases, WEFT_OP_PHASES_OUTPUTS);
     opcall_close(&call);

@@ -41,19 +41,20 @@ static int read_wanted(PyObject *wanted, uint32_t inputs, unsigned char **out)
 
 static PyObject *backward_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"name", "inputs", "attrs", "outputs", "wanted", NULL};
+    static char *names[] = {"name", "inputs", "attrs", "outputs", "wanted", "mixed_dtypes", NULL};
     PyObject *inputs, *attrs = Py_None, *outputs = Py_None, *wanted = Py_None;
     weft_op_backward *raw = NULL;
     struct opcall call;
     unsigned char *flags;
     any_object *self;
     const char *name;
-    int failed;
+    int failed, mixed = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|OOO:Backward", names, &name, &inputs, &attrs,
-                                     &outputs, &wanted))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|OOOp:Backward", names, &name, &inputs,
+                                     &attrs, &outputs, &wanted, &mixed))
         return NULL;
     if (opcall_open(name, inputs, binding.spec, attrs, outputs, Py_None, &call) < 0) return NULL;
+    call.call.flags = mixed ? WEFT_OP_MIXED_DTYPES : 0;
     failed = read_wanted(wanted, call.inputs.count, &flags) < 0 ||
              check(weft_op_backward_create(&call.call, flags, &raw)) < 0;
     PyMem_Free(flags);

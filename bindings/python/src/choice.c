@@ -128,21 +128,24 @@ static int check_counts(const struct question *question)
 
 static int open_question(PyObject *args, PyObject *kwargs, struct question *out)
 {
-    static char *names[] = {"name",         "inputs",        "attrs",          "outputs",
-                            "mesh",         "flags",         "memory_limit",   "costs",
-                            "fixed_inputs", "fixed_outputs", "wanted_outputs", NULL};
+    static char *names[] = {
+        "name",           "inputs",       "attrs", "outputs",      "mesh",
+        "flags",          "memory_limit", "costs", "fixed_inputs", "fixed_outputs",
+        "wanted_outputs", "mixed_dtypes", NULL};
     PyObject *inputs, *attrs = Py_None, *outputs = Py_None, *mesh = Py_None;
     PyObject *fixed_inputs = Py_None, *fixed_outputs = Py_None, *wanted = Py_None;
     const char *name, *costs = NULL;
     unsigned flags = 0;
     unsigned long long limit = 0;
+    int mixed = 0;
 
     *out = (struct question){.options = {.struct_size = sizeof out->options}};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|OOOO&O&zOOO", names, &name, &inputs, &attrs,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|OOOO&O&zOOOp", names, &name, &inputs, &attrs,
                                      &outputs, &mesh, to_u32, &flags, to_u64, &limit, &costs,
-                                     &fixed_inputs, &fixed_outputs, &wanted))
+                                     &fixed_inputs, &fixed_outputs, &wanted, &mixed))
         return -1;
     if (opcall_open(name, inputs, binding.spec, attrs, outputs, mesh, &out->call) < 0) return -1;
+    out->call.call.flags = mixed ? WEFT_OP_MIXED_DTYPES : 0;
     if (handles_open(fixed_inputs, binding.spec, true, "fixed_inputs", &out->fixed_inputs) < 0 ||
         handles_open(fixed_outputs, binding.spec, true, "fixed_outputs", &out->fixed_outputs) < 0 ||
         handles_open(wanted, binding.spec, true, "wanted_outputs", &out->wanted_outputs) < 0 ||

@@ -29,6 +29,17 @@ def test_layouts_of_outputs_follow_from_rules():
     assert {("f32[8,32] S(0)",), ("f32[8,32] S(1)",), ("f32[8,32] P(sum)",)} <= found
 
 
+def test_inputs_of_several_dtypes_are_refused_unless_the_call_permits_them():
+    inputs = [weft.spec("f32[4,4] S(0)", "2"), weft.spec("bf16[4,4] R", "2")]
+    with pytest.raises(weft.Error, match="input a is f32, and b is bf16"):
+        ops.check("mm", inputs)
+    assert str(ops.check("mm", inputs, mixed_dtypes=True).outputs[0]) == "f32[4,4] S(0)"
+    assert ops.propose("mm", inputs, mixed_dtypes=True) and ops.strategies("mm", inputs, mixed_dtypes=True)
+    with pytest.raises(weft.Error, match="input a is f32, and b is bf16"):
+        ops.Backward("mm", inputs)
+    assert ops.Backward("mm", inputs, mixed_dtypes=True).calls
+
+
 def test_lists_have_an_entry_for_each_tensor():
     x = weft.spec("f32[8,8] R", "4")
     for name, length in (("fixed_inputs", 2), ("fixed_outputs", 1), ("wanted_outputs", 1)):

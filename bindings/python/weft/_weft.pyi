@@ -350,6 +350,7 @@ class Backward:
         attrs: Mapping[str, Any] | None = None,
         outputs: _Outputs = None,
         wanted: Sequence[bool] | None = None,
+        mixed_dtypes: bool = False,
     ) -> Self: ...
     @property
     def calls(self) -> tuple[tuple[str, dict[str, Any], tuple[tuple[str, int], ...]], ...]: ...
@@ -386,6 +387,7 @@ def op_check(
     fixed_inputs: Sequence[Spec | None] | None = None,
     fixed_outputs: Sequence[Spec | None] | None = None,
     wanted_outputs: Sequence[Spec | None] | None = None,
+    mixed_dtypes: bool = False,
 ) -> Choice: ...
 def op_propose(
     name: str,
@@ -399,6 +401,7 @@ def op_propose(
     fixed_inputs: Sequence[Spec | None] | None = None,
     fixed_outputs: Sequence[Spec | None] | None = None,
     wanted_outputs: Sequence[Spec | None] | None = None,
+    mixed_dtypes: bool = False,
 ) -> Choice: ...
 def op_list(
     name: str,
@@ -412,6 +415,7 @@ def op_list(
     fixed_inputs: Sequence[Spec | None] | None = None,
     fixed_outputs: Sequence[Spec | None] | None = None,
     wanted_outputs: Sequence[Spec | None] | None = None,
+    mixed_dtypes: bool = False,
 ) -> list[Choice]: ...
 def op_apply(
     context: Context,
@@ -422,6 +426,7 @@ def op_apply(
     outputs: _Outputs = None,
     mesh: Mesh | None = None,
     stream: _StreamLike = None,
+    mixed_dtypes: bool = False,
 ) -> tuple[Tensor, ...]: ...
 def op_apply_phases(
     context: Context,
@@ -430,6 +435,7 @@ def op_apply_phases(
     kernel: _Kernel,
     attrs: Mapping[str, Any] | None = None,
     stream: _StreamLike = None,
+    mixed_dtypes: bool = False,
 ) -> tuple[Tensor | None, ...]: ...
 def op_moves_set(context: Context, moves: int, /) -> int: ...
 

@@ -91,7 +91,7 @@ def check(name, inputs, attrs=None, outputs=None, **options):
     """The strategy for a call whose inputs are legal as they are; otherwise MismatchError.
 
     The options are exact, no_partials, fallback, memory_limit, costs, mesh, fixed_inputs,
-    fixed_outputs and wanted_outputs.
+    fixed_outputs, wanted_outputs and mixed_dtypes: the kernel takes several dtypes where the rule wants one.
     """
     return _ask(_weft.op_check, name, inputs, attrs, outputs, options)
 
@@ -110,18 +110,21 @@ def _kernel(function):
     return lambda *parts: function(Run(*parts))
 
 
-def apply(name, inputs, kernel, attrs=None, outputs=None, *, mesh=None, stream=None, context=None):
+def apply(
+    name, inputs, kernel, attrs=None, outputs=None, *, mesh=None, stream=None, context=None, mixed_dtypes=False
+):
     """Call a kernel with this rank's shards, and return the output tensors.  Collective.
 
     kernel is a function of a Run.  It writes to arrays of run.outputs, which np.from_dlpack or
-    torch.from_dlpack make, and must not keep them.  inputs are tensors, None where absent.
+    torch.from_dlpack make, and must not keep them.  inputs are tensors, None where absent.  With mixed_dtypes the
+    kernel takes several dtypes where the rule wants one.
     """
     if context is None:
         context = _context_of(inputs)
-    return _weft.op_apply(context, name, inputs, _kernel(kernel), attrs, _tensors(outputs), mesh, stream)
+    return _weft.op_apply(context, name, inputs, _kernel(kernel), attrs, _tensors(outputs), mesh, stream, mixed_dtypes)
 
 
-def apply_phases(name, inputs, kernel, attrs=None, *, stream=None, context=None):
+def apply_phases(name, inputs, kernel, attrs=None, *, stream=None, context=None, mixed_dtypes=False):
     """Apply an operator over a dimension that mesh axes split, such as a softmax, without gathering it.  Collective.
 
     kernel is called once per phase, with run.name such as "softmax.max", "softmax.sum_exp" and "softmax.finish"; the
@@ -130,7 +133,7 @@ def apply_phases(name, inputs, kernel, attrs=None, *, stream=None, context=None)
     """
     if context is None:
         context = _context_of(inputs)
-    outputs = _weft.op_apply_phases(context, name, inputs, _kernel(kernel), attrs, stream)
+    outputs = _weft.op_apply_phases(context, name, inputs, _kernel(kernel), attrs, stream, mixed_dtypes)
     while outputs and outputs[-1] is None:
         outputs = outputs[:-1]
     return outputs
@@ -150,8 +153,8 @@ class Backward(_weft.Backward):
 
     __slots__ = ()
 
-    def __new__(cls, name, inputs, attrs=None, outputs=None, wanted=None):
-        return super().__new__(cls, name, inputs, attrs, _tensors(outputs), wanted)
+    def __new__(cls, name, inputs, attrs=None, outputs=None, wanted=None, mixed_dtypes=False):
+        return super().__new__(cls, name, inputs, attrs, _tensors(outputs), wanted, mixed_dtypes)
 
     def apply(self, forward, gradients, kernel, *, stream=None, context=None):
         """The gradients of the inputs.  forward has the inputs and outputs of the call.  Collective."""

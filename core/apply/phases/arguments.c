@@ -27,9 +27,7 @@ weft_status wf_phases_read(struct wf_phases *p, const weft_op_call *call)
     if (p->call.name == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.name is NULL", WF_PHASES_FUNCTION);
     WF_TRY(wf_name_check(WF_PHASES_FUNCTION, "weft_op_call.name", p->call.name));
-    if (p->call.zero != 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.zero is %u; it must be 0",
-                       WF_PHASES_FUNCTION, p->call.zero);
+    WF_TRY(wf_call_check_flags(WF_PHASES_FUNCTION, &p->call));
     return wf_attrs_check(WF_PHASES_FUNCTION, &p->call);
 }
 
@@ -96,6 +94,18 @@ static weft_status check_dtype(const struct wf_phases *p, uint32_t input)
                                                          : "a floating-point dtype"));
 }
 
+/* The operator's rule says which inputs share a dtype. */
+static weft_status check_dtypes(const struct wf_phases *p)
+{
+    const weft_spec *specs[WF_PHASE_INPUTS];
+    weft_op_call call = p->call;
+
+    for (uint32_t i = 0; i < call.input_count; i++)
+        specs[i] = p->inputs[i] != NULL ? p->inputs[i]->spec : NULL;
+    call.inputs = specs;
+    return wf_fail_named(wf_call_check_dtypes(&call), WF_PHASES_FUNCTION);
+}
+
 weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *inputs)
 {
     const struct wf_phased *op = p->op;
@@ -111,6 +121,7 @@ weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *input
         WF_TRY(check_input(p, i));
         WF_TRY(check_dtype(p, i));
     }
+    WF_TRY(check_dtypes(p));
     p->x = p->inputs[p->main]->spec;
     return WEFT_OK;
 }

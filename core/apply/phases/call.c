@@ -46,6 +46,39 @@ static const struct wf_phased *find_name(const char *name)
     return NULL;
 }
 
+bool wf_phases_serve(const weft_op_call *call, weft_tensor *const *inputs)
+{
+    struct wf_phases p = {.call = *call, .op = find_name(call->name)};
+    const weft_tensor *x;
+
+    if (p.op == NULL || p.op->run == NULL || call->input_count < p.op->least ||
+        call->input_count > p.op->most)
+        return false;
+    for (uint32_t i = 0; i < p.op->least; i++)
+        if (inputs[i] == NULL) return false;
+    x = inputs[p.op->main];
+    if (p.op->outputs == 0) /* a loss needs all of the rows and of the classes */
+        return wf_rows_are_split(x->spec, UINT32_MAX);
+    if (wf_phases_read_dims(&p, x->spec->layout.dims) != WEFT_OK) return false;
+    return wf_rows_are_split(x->spec, p.reduced) ||
+           (p.op->main == 1 && inputs[0]->spec->layout.dims == x->spec->layout.dims &&
+            wf_rows_are_split(inputs[0]->spec, p.reduced));
+}
+
+weft_status wf_phases_suggest(const weft_op_call *call, weft_tensor *const *inputs,
+                              weft_status status)
+{
+    struct wf_text text = {0};
+
+    if (status != WEFT_ERR_MISMATCH) return status;
+    wf_text_add(&text, "%s; or call " WF_PHASES_FUNCTION ", which needs no such move",
+                weft_last_error());
+    if (wf_phases_serve(call, inputs) && wf_text_status(&text) == WEFT_OK)
+        status = wf_fail(status, "%s", text.data);
+    wf_text_free(&text);
+    return status;
+}
+
 /* The name of the call is misspelt, of another program, or of an operator without phases. */
 static weft_status refuse_name(const struct wf_phases *p)
 {

@@ -58,7 +58,8 @@ typedef struct weft_op_run {
     /* The memory of an operator in place, or of the form `NAME.out`, is that of the input. */
     const weft_op_local *outputs;
     /* The attributes of the call.  Those that are sizes of factors in the rule are sizes of this
-     * rank's part, and a list `shape` is the shape of the first output's shard. */
+     * rank's part, and `shape` is the shape of the first output's shard.  The ends of a slice are
+     * those of its piece of the shard (docs/operators.md). */
     const weft_op_attr *attrs;
     /* An average is the sum of this rank's elements, divided by COUNT: the product of the sizes of
      * all factors of the rule that the first output is reduced over.  If the output is P(avg), this
@@ -85,8 +86,9 @@ typedef struct weft_op_run {
  * ranks are simulated, one call after the other.
  * Another result than WEFT_OK fails the call on this rank; KERNEL sets the text of its error with
  * weft_fail.  A number that is not an error of weft is answered as WEFT_ERR_INVALID.  KERNEL must
- * not call functions that are collective.  weft does not compare the dtypes of inputs with each
- * other: KERNEL refuses those that it does not compute (weft_spec_dtype).  If the layouts leave a
+ * not call functions that are collective.  weft compares the dtypes of inputs where the
+ * rule has a clause `same`, unless the call has WEFT_OP_MIXED_DTYPES; KERNEL refuses others that it
+ * does not compute (weft_spec_dtype).  If the layouts leave a
  * rank no element of any input, and its outputs are partial, KERNEL is not called: the outputs are
  * set to the identity of their reduction.
  *
@@ -108,7 +110,9 @@ weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *cons
 /* Run the calls of BACKWARD (ops.h), each as weft_op_apply does.  FORWARD has the tensors of the
  * forward call, inputs, then outputs; those that no call reads may be NULL.  GRADIENTS are those of
  * the outputs, in any layout that the calls allow.  KERNEL runs each call but `transpose`, which is
- * a view.  INPUT_GRADIENTS has room for a tensor per input; an entry is NULL where
+ * a view.  A call over a dimension that mesh axes split runs in phases, as weft_op_apply_phases of
+ * phases.h does, unless moves are permitted (weft_op_moves_set): KERNEL then gets the phases'
+ * names. INPUT_GRADIENTS has room for a tensor per input; an entry is NULL where
  * weft_op_backward_gradient is.  The caller releases them; one that is the gradient of an output is
  * that tensor with one more reference.
  * Errors as in weft_op_apply, which name the operator of the call that failed; WEFT_ERR_INVALID: a

@@ -96,6 +96,13 @@ typedef struct weft_op_tensor {
     int64_t shape[WEFT_MAX_DIMS];
 } weft_op_tensor;
 
+/* What a call permits. */
+enum weft_op_call_flags {
+    /* Inputs that the rule's clause `same` names may have several dtypes: the kernel mixes them.
+     * Without it, a call with such inputs is refused. */
+    WEFT_OP_MIXED_DTYPES = 1
+};
+
 /* A call of an operator.  All pointers are borrowed until the function returns. */
 typedef struct weft_op_call {
     size_t struct_size;
@@ -115,7 +122,7 @@ typedef struct weft_op_call {
      * operators for which they do not, such as svd, need them. */
     const weft_op_tensor *outputs;
     uint32_t output_count;
-    uint32_t zero;         /* 0; another value is refused */
+    uint32_t flags;        /* enum weft_op_call_flags; other bits are refused */
     const weft_mesh *mesh; /* needed if the call has no input.  With inputs: NULL, or their mesh;
                             * another mesh is refused */
 } weft_op_call;

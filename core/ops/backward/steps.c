@@ -109,7 +109,8 @@ weft_status wf_step_begin(struct wf_derivation *d, const char *name, size_t leng
     weft_op_attr *attrs = wf_backward_room(d->backward, WF_STEP_ATTRS, sizeof *attrs);
 
     if (text == NULL || attrs == NULL) return wf_fail_memory(length);
-    *out = (weft_op_call){.struct_size = sizeof *out, .name = text, .attrs = attrs};
+    *out = (weft_op_call){
+        .struct_size = sizeof *out, .name = text, .attrs = attrs, .flags = d->forward->flags};
     return WEFT_OK;
 }
 

@@ -18,5 +18,8 @@ bool wf_attr_int(const weft_op_call *call, const char *name, int64_t *out);
 bool wf_attr_list(const weft_op_attr *attr, const int64_t **list, uint32_t *count);
 /* True if the call has the attribute keepdim, and it is not 0. */
 bool wf_attr_keepdim(const weft_op_call *call);
+/* True if all guards of RULE hold. */
+struct wf_rule;
+bool wf_attr_guards_hold(const struct wf_rule *rule, const weft_op_call *call);
 
 #endif

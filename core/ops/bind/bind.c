@@ -204,6 +204,57 @@ static weft_status choose_rule(const struct wf_op_entry *entry, const weft_op_ca
     return refuse_guards(entry, op);
 }
 
+static weft_status refuse_dtypes(const struct wf_op *op, int a, uint32_t dtype_a, int b,
+                                 uint32_t dtype_b)
+{
+    const struct wf_rule *rule = op->rule;
+
+    if (a == b)
+        return wf_op_refuse(op,
+                            "one tensor of %.*s is %s, and another is %s; cast them to one dtype, "
+                            "or set WEFT_OP_MIXED_DTYPES in weft_op_call.flags if the kernel mixes "
+                            "them",
+                            WF_WORD(rule, rule->slots[a].name), wf_dtype_name(dtype_a),
+                            wf_dtype_name(dtype_b));
+    return wf_op_refuse(op,
+                        "input %.*s is %s, and %.*s is %s; cast one of them, or set "
+                        "WEFT_OP_MIXED_DTYPES in weft_op_call.flags if the kernel mixes them",
+                        WF_WORD(rule, rule->slots[a].name), wf_dtype_name(dtype_a),
+                        WF_WORD(rule, rule->slots[b].name), wf_dtype_name(dtype_b));
+}
+
+weft_status wf_op_check_dtypes(const struct wf_op *op, const weft_op_call *call, uint32_t element)
+{
+    const struct wf_rule *rule = op->rule;
+    uint32_t lists = count_lists(rule, 0, rule->input_count), fixed = rule->input_count - lists;
+    uint32_t members =
+        lists > 0 && call->input_count > fixed ? (call->input_count - fixed) / lists : 1;
+    bool out = count_lists(rule, rule->input_count, rule->output_count) > 0;
+    uint32_t dtypes[WF_RULE_TENSORS + 1], at = 0;
+    int found[WF_RULE_TENSORS + 1];
+
+    if ((call->flags & WEFT_OP_MIXED_DTYPES) != 0) return WEFT_OK;
+    for (int i = 0; i <= WF_RULE_TENSORS; i++)
+        found[i] = -1;
+    for (int i = 0; i < rule->input_count; i++) {
+        const struct wf_slot *slot = &rule->slots[i];
+        uint32_t count = slot->list ? members : 1;
+        uint32_t first = slot->list && out ? element : 0;
+        uint32_t last = slot->list && out ? element + 1 : count;
+        for (uint32_t j = at + first; slot->same != 0 && j < at + last; j++) {
+            const weft_spec *spec = j < call->input_count ? call->inputs[j] : NULL;
+            if (spec == NULL || !wf_is_kind(spec, WF_KIND_SPEC)) continue;
+            if (found[slot->same] >= 0 && dtypes[slot->same] != spec->layout.dtype)
+                return refuse_dtypes(op, found[slot->same], dtypes[slot->same], i,
+                                     spec->layout.dtype);
+            found[slot->same] = i;
+            dtypes[slot->same] = spec->layout.dtype;
+        }
+        at += count;
+    }
+    return WEFT_OK;
+}
+
 /* Exchange a rule with the clause `make` for the one that it makes. */
 static weft_status make_rule(struct wf_op *op, const weft_op_call *call)
 {
@@ -234,11 +285,12 @@ weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call
     out->rule = NULL;
     out->mesh = NULL;
     out->name = call->name;
-    out->input_count = out->output_count = out->factor_count = 0;
+    out->input_count = out->output_count = out->factor_count = out->made_count = 0;
     out->tensors = out->few;
     out->given = NULL;
     status = call->attr_count > 0 ? wf_attr_check(entry, call, out) : WEFT_OK;
     if (status == WEFT_OK) status = choose_rule(entry, call, out);
+    if (status == WEFT_OK) status = wf_op_check_dtypes(out, call, element);
     if (status == WEFT_OK) status = make_rule(out, call);
     if (status == WEFT_OK) status = bind_tensors(out, call, element);
     if (status == WEFT_OK && in_place && out->output_count > 0) { /* `add_` */

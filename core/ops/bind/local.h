@@ -7,15 +7,27 @@
 
 enum { WF_LOCAL_SIZES = 12 };
 
-/* Number AT of attribute NAME, which is LENGTH bytes of the rule's text, is the size of dimension
- * DIM of a shard: of tensor TENSOR, inputs before outputs; divided by that of BY_TENSOR unless that
- * is -1. */
+/* What an attribute says about a shard.  Tensors are numbered, inputs before outputs. */
+enum wf_local_kind {
+    /* number AT is the size of dimension DIM of TENSOR, divided by that of dimension BY_DIM of
+     * BY_TENSOR unless that is -1 */
+    WF_LOCAL_SIZE,
+    WF_LOCAL_GROUPS,  /* the same, and 1 where the divisor is 0 */
+    WF_LOCAL_MEMBERS, /* number i is the size of dimension DIM of TENSOR + i */
+    /* The first index, and the one behind the last, that a slice takes of dimension DIM of TENSOR.
+     * The slice is dimension BY_DIM of BY_TENSOR. */
+    WF_LOCAL_START,
+    WF_LOCAL_END
+};
+
 struct wf_local_size {
-    const char *name;
+    const char *name; /* LENGTH bytes: the attribute */
     uint16_t length;
     uint16_t at;
-    int32_t tensor, by_tensor;
+    uint8_t kind;
     uint8_t dim, by_dim;
+    int32_t tensor, by_tensor;
+    int64_t start, step; /* of the slice of the whole tensor; a step above 1 divides the size */
 };
 
 struct wf_op;

@@ -9,6 +9,7 @@
 #define WEFT_OPS_OP_H
 
 #include "ops/bind/attrs.h"
+#include "ops/bind/local.h"
 #include "ops/rule/registry.h"
 #include "shard/shard.h"
 #include "weft/ops.h"
@@ -57,6 +58,8 @@ struct wf_op {
     uint32_t input_count, output_count;
     uint32_t factor_count;
     struct wf_op_factor factors[WF_OP_FACTORS];
+    struct wf_local_size made[WF_LOCAL_SIZES]; /* that the clause `make` found */
+    uint32_t made_count;
     struct wf_given *given;       /* rows that the program computed */
     struct wf_op_tensor *tensors; /* inputs, then outputs */
     struct wf_op_tensor few[WF_OP_FEW];
@@ -66,8 +69,6 @@ struct wf_op {
 
 /* WEFT_ERR_INVALID: "operator NAME: " and the reason. */
 weft_status wf_op_refuse(const struct wf_op *op, const char *format, ...) WF_PRINTF(2, 3);
-/* True if all guards of RULE hold. */
-bool wf_attr_guards_hold(const struct wf_rule *rule, const weft_op_call *call);
 /* True if a rule of ENTRY lists attribute NAME, or every operator may have it. */
 bool wf_attr_is_known(const struct wf_op_entry *entry, const char *name);
 /* Add "dims, p": the attributes that the rules of ENTRY list. */
@@ -100,6 +101,10 @@ weft_status wf_op_check_attrs(const struct wf_op *op, const weft_op_call *call) 
 weft_status wf_op_bind(const struct wf_op_entry *entry, const weft_op_call *call, uint32_t element,
                        struct wf_op *out) WF_NODISCARD;
 void wf_op_end(struct wf_op *op);
+/* WEFT_ERR_INVALID: inputs that a clause `same` of OP's rule names have several dtypes, and CALL
+ * does not permit it.  ELEMENT as in wf_op_bind. */
+weft_status wf_op_check_dtypes(const struct wf_op *op, const weft_op_call *call,
+                               uint32_t element) WF_NODISCARD;
 /* The name of the tensor in the rule, for WF_WORD. */
 static inline struct wf_word wf_op_name(const struct wf_op *op, const struct wf_op_tensor *tensor)
 {
@@ -169,10 +174,17 @@ weft_status wf_op_bind_output(struct wf_spread *spread, struct wf_op_tensor *ten
 /* True if both are truth values, integers, real or complex numbers. */
 bool wf_op_same_kind(uint32_t a, uint32_t b);
 
+/* ---- local.c ---- */
+
+/* The dimension of TENSOR that is SYMBOL alone, by its place in the rule: behind a run, dimensions
+ * count from the last one.  -1: none. */
+int32_t wf_op_dim_of(const struct wf_op *op, uint32_t tensor, uint32_t symbol);
+
 /* ---- make/make.c ---- */
 
-/* Write the rule that RULE's clause `make` asks for, for the shapes of CALL, without its name. */
-weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const weft_op_call *call,
+/* Write the rule that RULE's clause `make` asks for, for the shapes of CALL, without its name, and
+ * set the sizes that OP->made lists. */
+weft_status wf_op_make(struct wf_op *op, const struct wf_rule *rule, const weft_op_call *call,
                        struct wf_text *out) WF_NODISCARD;
 
 #endif

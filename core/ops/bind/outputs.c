@@ -166,6 +166,9 @@ static weft_status set_dtype(const struct wf_op *op, const weft_op_call *call,
 {
     const struct wf_slot *slot = &op->rule->slots[tensor->slot];
     uint32_t from = UINT32_MAX;
+    int input = slot->type == WF_TYPE_TENSOR  ? slot->type_value
+                : slot->type == WF_TYPE_FIRST ? slot->inplace - 1 /* -1: the first */
+                                              : -1;
 
     if (slot->type == WF_TYPE_DTYPE) {
         tensor->dtype = slot->type_value;
@@ -189,9 +192,7 @@ static weft_status set_dtype(const struct wf_op *op, const weft_op_call *call,
         return WEFT_OK;
     }
     for (uint32_t i = 0; i < op->input_count && from == UINT32_MAX; i++)
-        if (op->tensors[i].present &&
-            (slot->type != WF_TYPE_TENSOR || op->tensors[i].slot == slot->type_value))
-            from = i;
+        if (op->tensors[i].present && (input < 0 || op->tensors[i].slot == input)) from = i;
     if (from == UINT32_MAX)
         return wf_op_refuse(op, "the dtype of output %.*s is not known; set weft_op_call.outputs",
                             WF_WORD(op->rule, wf_op_name(op, tensor)));

@@ -187,6 +187,12 @@ static weft_status make_repeats(struct wf_maker *m, bool interleave)
             y[d].factor[1] = y[d].factor[0];
         if (!interleave) y[d].factor[0] = r;
         y[d].count++;
+        wf_maker_local(m, "repeats",
+                       (struct wf_local_size){.at = (uint16_t)(interleave ? 0 : d),
+                                              .tensor = 1,
+                                              .dim = (uint8_t)d,
+                                              .by_tensor = d < added ? -1 : 0,
+                                              .by_dim = (uint8_t)(d - added)});
     }
     write_pair(m, x, (int)count, y, "pass x");
     return WEFT_OK;
@@ -309,6 +315,14 @@ static weft_status make_slice(struct wf_maker *m)
         cut_dim(m, x, y, d, s.count);
     }
     write_pair(m, x, m->dims, y, "pass x");
+    for (int i = 0; i < 2; i++)
+        wf_maker_local(m, i == 0 ? "start" : "end",
+                       (struct wf_local_size){.kind = i == 0 ? WF_LOCAL_START : WF_LOCAL_END,
+                                              .dim = (uint8_t)d,
+                                              .by_tensor = 1,
+                                              .by_dim = (uint8_t)d,
+                                              .start = s.start,
+                                              .step = s.step});
     if (s.step == 1 && s.count < size)
         wf_text_add(m->out, "; parts f%d %lld f%d", x[d].factor[0], (long long)s.start,
                     y[d].factor[0]);
@@ -339,7 +353,7 @@ static weft_status make_narrow(struct wf_maker *m)
     return make_slice(m);
 }
 
-weft_status wf_op_make(const struct wf_op *op, const struct wf_rule *rule, const weft_op_call *call,
+weft_status wf_op_make(struct wf_op *op, const struct wf_rule *rule, const weft_op_call *call,
                        struct wf_text *out)
 {
     static const struct {

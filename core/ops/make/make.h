@@ -11,7 +11,7 @@
 
 /* A signature in the making: factors f0, f1, ... and the dimensions that they form. */
 struct wf_maker {
-    const struct wf_op *op;
+    struct wf_op *op;
     const weft_op_call *call;
     struct wf_text *out;
     int32_t dims; /* of the first input */
@@ -33,6 +33,8 @@ void wf_maker_tensor(struct wf_maker *m, const char *name, int dims,
                      const struct wf_made_dim *made);
 /* The clauses that state sizes, and which factors are whole or own. */
 void wf_maker_sizes(struct wf_maker *m);
+/* Attribute ATTR, a literal, is SIZE for a kernel. */
+void wf_maker_local(struct wf_maker *m, const char *attr, struct wf_local_size size);
 /* The numbers of attribute NAME; WEFT_ERR_INVALID: absent, or not a list. */
 weft_status wf_maker_list(const struct wf_maker *m, const char *name, const int64_t **list,
                           uint32_t *count) WF_NODISCARD;

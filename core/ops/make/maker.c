@@ -40,6 +40,14 @@ void wf_maker_sizes(struct wf_maker *m)
         if (m->sizes[i] >= 0) wf_text_add(m->out, "; size f%d %lld", i, (long long)m->sizes[i]);
 }
 
+void wf_maker_local(struct wf_maker *m, const char *attr, struct wf_local_size size)
+{
+    if (m->op->made_count == WF_LOCAL_SIZES) return;
+    size.name = attr;
+    size.length = (uint16_t)strlen(attr);
+    m->op->made[m->op->made_count++] = size;
+}
+
 weft_status wf_maker_list(const struct wf_maker *m, const char *name, const int64_t **list,
                           uint32_t *count)
 {

@@ -111,6 +111,10 @@ weft_status wf_make_unfold(struct wf_maker *m)
     if (size == step && windows * size == m->shape[d]) {
         m->sizes[x[d].factor[0]] = windows;
         x[d].factor[x[d].count++] = n;
+        for (int i = 0; i < 2; i++)
+            wf_maker_local(
+                m, i == 0 ? "size" : "step",
+                (struct wf_local_size){.tensor = 1, .dim = (uint8_t)m->dims, .by_tensor = -1});
     } else {
         w = wf_maker_factor(m, windows);
         y[d].factor[0] = w;

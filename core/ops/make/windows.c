@@ -152,6 +152,16 @@ static weft_status read_groups(const struct wf_maker *m, int64_t *out)
     return WEFT_OK;
 }
 
+/* The channels of TENSOR are those of all groups, the second dimension of the filter has those of
+ * one. */
+static void set_local_groups(struct wf_maker *m, int32_t tensor, int32_t filter)
+{
+    wf_maker_local(
+        m, "groups",
+        (struct wf_local_size){
+            .kind = WF_LOCAL_GROUPS, .tensor = tensor, .dim = 1, .by_tensor = filter, .by_dim = 1});
+}
+
 weft_status wf_make_conv(struct wf_maker *m)
 {
     struct windows w = {.count = m->dims - 2};
@@ -173,6 +183,7 @@ weft_status wf_make_conv(struct wf_maker *m)
     wf_text_add(m->out, "]; sum c");
     add_clauses(m, &w, true, false);
     if (groups != 1) wf_text_add(m->out, "; size g %lld", (long long)groups);
+    set_local_groups(m, w.transposed ? 3 : 0, 1);
     wf_text_add(m->out, "; add b; lin x+b | f+b; aff x | f | b");
     return WEFT_OK;
 }
@@ -204,6 +215,7 @@ weft_status wf_make_conv_bwd(struct wf_maker *m)
     wf_text_add(m->out, "; sum n o");
     add_clauses(m, &w, true, true);
     if (groups != 1) wf_text_add(m->out, "; size g %lld", (long long)groups);
+    set_local_groups(m, w.transposed ? 0 : 1, 2);
     wf_text_add(m->out, "; lin g | x | f; from dx g f; from dw g x; from db g");
     return WEFT_OK;
 }

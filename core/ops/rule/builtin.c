@@ -92,7 +92,7 @@ const char *const wf_op_builtin[] = {
     " g[..] y[..] -> d[..]; lin g; type float d",
     "dropout_bwd(scale,p,train): g[..] m[..] -> d[..]; lin g; type float d",
     "copy: a[..] x[..] -> y[..]; shape a; pass x; type a y",
-    "rrelu: x[..] n[..] -> y[..]; rand",
+    "rrelu: x[..] n[..] -> y[..]; rand; same x n",
     /* ---- made from shapes ---- */
     "zero: a[..] -> y[..]; pass a",
     "fill(v): a[..] -> y[..]; aff a; mono a",
@@ -110,7 +110,7 @@ const char *const wf_op_builtin[] = {
     "rand randn(shape,dtype): -> y[Y..]; own Y; size Y shape; type dtype y; rand",
     "view_as_complex: x[.. z] -> y[..]; whole z; size z 2; lin x; type complex y",
     "view_as_real: x[..] -> y[.. z]; whole z; size z 2; lin x; type real y",
-    "complex: a[..] b[..] -> c[..]; lin a+b; type complex c",
+    "complex: a[..] b[..] -> c[..]; lin a+b; type complex c; same a b",
     /* ---- reductions ---- */
     "sum(dims): x[.. K@dims ..] -> y[..]; sum K; lin x; type wide y",
     "nansum powsum(dims,p): x[.. K@dims ..] -> y[..]; sum K; type wide y",
@@ -138,7 +138,7 @@ const char *const wf_op_builtin[] = {
     " check single",
     "kthvalue(dims,k): x[.. K@dims ..] -> v[..] i[..]; whole K; type i64 i; check rank",
     "median nanmedian(dims): x[.. K@dims ..] -> y[..]; whole K",
-    "equal: a[..] b[..] -> y[]; all ..; type bool y",
+    "equal: a[..] b[..] -> y[]; all ..; type bool y; same a b",
     "item: x[..] -> y[..]; whole ..",
     /* ---- scans and orders ---- */
     "cumsum(dim): x[.. k@dim ..] -> y[.. k ..]; whole k; lin x; use scan; type wide y",
@@ -159,99 +159,105 @@ const char *const wf_op_builtin[] = {
     "histc(bins,ranged=1,min,max): x[..] -> h[b]; sum ..; whole b; size b bins",
     "histc(bins): x[..] -> h[b]; whole .. b; size b bins",
     "bincount(bins): x[..] -> h[b]; sum ..; whole b; size b bins; type i64 h",
-    "bucketize searchsorted(right,side): x[..] b[k] -> i[..]; sum k; mono x; type i64 i",
+    "bucketize searchsorted(right,side): x[..] b[k] -> i[..]; sum k; mono x; type i64 i; same x b",
     /* ---- normalisation ---- */
     "layer_norm(dims): x[.. N@dims] w?[N] b?[N] -> y[.. N] m[.. 1@dims] r[.. 1@dims];"
-    " whole N; add b; lin w+b; aff w | b; from m x; from r x",
+    " whole N; add b; lin w+b; aff w | b; from m x; from r x; same w b",
     "layer_norm_bwd(dims): g[.. N@dims] x[.. N] m[.. 1@dims] r[.. 1@dims] w?[N] b?[N]"
     " -> dx[.. N] dw[N] db[N]; whole N; sum ..; lin g | w; shape b; from dx g x m r w;"
-    " from dw g x m r; from db g",
+    " from dw g x m r; from db g; same g x; same w b",
     "rms_norm(dims): x[.. N@dims] w?[N] -> y[.. N] r[.. 1@dims]; whole N; lin w; from r x",
     "rms_norm_bwd(dims): g[.. N@dims] x[.. N] r[.. 1@dims] w?[N] -> dx[.. N] dw[N];"
-    " whole N; sum ..; lin g | w; from dx g x r w; from dw g x r",
+    " whole N; sum ..; lin g | w; from dx g x r w; from dw g x r; same g x",
     "group_norm(g): x[n (g c) S..] w?[(g c)] b?[(g c)] -> y[n (g c) S..] m[n g] r[n g];"
-    " whole c S; add b; lin w+b; aff w | b; from m x; from r x",
+    " whole c S; add b; lin w+b; aff w | b; from m x; from r x; same w b",
     "group_norm_bwd(g): dy[n (g c) S..] x[n (g c) S..] m[n g] r[n g] w?[(g c)]"
     " -> dx[n (g c) S..] dw[(g c)] db[(g c)]; whole c S; sum n; lin dy | w;"
-    " from dx dy x m r w; from dw dy x m r; from db dy",
+    " from dx dy x m r w; from dw dy x m r; from db dy; same dy x",
     "batch_norm(training,momentum): x[n c S..] w?[c] b?[c] u?[c] t?[c] -> y[n c S..] m[c] v[c]; whole n S; add b; lin w+b;"
-    " from m x; from v x; use moments",
+    " from m x; from v x; use moments; same w b; same u t",
     "batch_norm_bwd(training): g[n c S..] x[n c S..] w?[c] u?[c] t?[c] m?[c] v?[c]"
-    " -> dx[n c S..] dw[c] db[c]; whole n S; lin g",
+    " -> dx[n c S..] dw[c] db[c]; whole n S; lin g; same g x",
     /* ---- losses ---- */
     "mse_loss bce bce_with_logits l1_loss smooth_l1_loss huber_loss(reduction=none,beta,delta):"
-    " a[..] b[..] -> l[..]",
+    " a[..] b[..] -> l[..]; same a b",
     "mse_loss bce bce_with_logits l1_loss smooth_l1_loss huber_loss(reduction=sum):"
-    " a[..] b[..] -> l[]; sum ..",
+    " a[..] b[..] -> l[]; sum ..; same a b",
     "mse_loss bce bce_with_logits l1_loss smooth_l1_loss huber_loss(reduction=mean):"
-    " a[..] b[..] -> l[]; avg ..",
-    "mse_loss_bwd(reduction=none): g[..] a[..] b[..] -> d[..]; lin g | a+b",
-    "mse_loss_bwd(reduction=sum): g[..] a[..] b[..] -> d[..]; lin g | a+b",
+    " a[..] b[..] -> l[]; avg ..; same a b",
+    "mse_loss_bwd(reduction=none): g[..] a[..] b[..] -> d[..]; lin g | a+b; same g a b",
+    "mse_loss_bwd(reduction=sum): g[..] a[..] b[..] -> d[..]; lin g | a+b; same g a b",
     /* each part would divide by its own count */
-    "mse_loss_bwd(reduction): g[..] a[..] b[..] -> d[..]; whole ..; lin g | a+b",
+    "mse_loss_bwd(reduction): g[..] a[..] b[..] -> d[..]; whole ..; lin g | a+b; same g a b",
     "nll_loss(reduction=none,ignore_index): x[n v S..] t[n S..] w?[v] -> l[n S..] z[]; mask v;"
-    " lin x | w; from z",
+    " lin x | w; from z; same x w",
     "nll_loss(reduction=sum): x[n v S..] t[n S..] w?[v] -> l[] z[]; sum n S; mask v; lin x | w;"
-    " from z t w",
+    " from z t w; same x w",
     "nll_loss(reduction=mean,weighted=1): x[n v S..] t[n S..] w[v] -> l[] z[]; whole n S v; lin x;"
-    " from z t w",
+    " from z t w; same x w",
     "nll_loss(reduction=mean): x[n v S..] t[n S..] -> l[] z[]; whole n S; mask v; lin x; from z t",
     "nll_loss_bwd(reduction=none,ignore_index): g[n S..] x[n v S..] t[n S..] w?[v] z[] -> d[n v S..]; own v;"
-    " lin g; shape x z",
+    " lin g; shape x z; same g x w",
     "nll_loss_bwd(reduction=sum): g[] x[n v S..] t[n S..] w?[v] z[] -> d[n v S..]; own v;"
-    " lin g; shape x z",
-    "nll_loss_bwd: g[] x[n v S..] t[n S..] w?[v] z[] -> d[n v S..]; own v; lin g; shape x",
+    " lin g; shape x z; same g x w",
+    "nll_loss_bwd: g[] x[n v S..] t[n S..] w?[v] z[] -> d[n v S..]; own v; lin g; shape x;"
+    " same g x w",
     "cross_entropy(reduction=none,ignore_index): x[n v] t[n] -> l[n]; whole v; use lossparallel",
     "cross_entropy(reduction=sum): x[n v] t[n] -> l[]; sum n; whole v; use lossparallel",
     /* each part would divide by its own count */
     "cross_entropy(reduction=mean): x[n v] t[n] -> l[]; whole n v; use lossparallel",
     /* e, the logarithm of the sum of exponentials, and z, the targets that count, save work */
     "cross_entropy_bwd(reduction=none,ignore_index): g[n] x[n v] t[n] e?[n] z?[] -> d[n v]; whole v;"
-    " lin g",
-    "cross_entropy_bwd(reduction=sum): g[] x[n v] t[n] e?[n] z?[] -> d[n v]; whole v; lin g",
-    "cross_entropy_bwd(reduction=mean): g[] x[n v] t[n] e?[n] z?[] -> d[n v]; whole n v; lin g",
+    " lin g; same g x",
+    "cross_entropy_bwd(reduction=sum): g[] x[n v] t[n] e?[n] z?[] -> d[n v]; whole v; lin g;"
+    " same g x",
+    "cross_entropy_bwd(reduction=mean): g[] x[n v] t[n] e?[n] z?[] -> d[n v]; whole n v; lin g;"
+    " same g x",
     /* ---- contractions ---- */
-    "einsum(eq): x*[X..] -> y[Y..]; make einsum",
-    "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b",
-    "bmm matmul: a[.. m k] b[.. k n] -> c[.. m n]; sum k; lin a | b",
-    "dot: a[k] b[k] -> c[]; sum k; lin a | b",
-    "mv: a[m k] b[k] -> c[m]; sum k; lin a | b",
-    "outer ger: a[m] b[n] -> c[m n]; lin a | b",
-    "linear: x[.. k] w[n k] b?[n] -> y[.. n]; sum k; add b; lin x+b | w+b; aff x | w | b",
+    "einsum(eq): x*[X..] -> y[Y..]; make einsum; same x",
+    "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b",
+    "bmm matmul: a[.. m k] b[.. k n] -> c[.. m n]; sum k; lin a | b; same a b",
+    "dot: a[k] b[k] -> c[]; sum k; lin a | b; same a b",
+    "mv: a[m k] b[k] -> c[m]; sum k; lin a | b; same a b",
+    "outer ger: a[m] b[n] -> c[m n]; lin a | b; same a b",
+    "linear: x[.. k] w[n k] b?[n] -> y[.. n]; sum k; add b; lin x+b | w+b; aff x | w | b;"
+    " same x w b",
     /* mono: the factor of c is not negative */
     "addmm(beta<0,alpha): c~[m n] a[m k] b[k n] -> d[m n]; sum k; add c; lin a+c | b+c;"
-    " aff a | b | c; type join d",
+    " aff a | b | c; type join d; same c a b",
     "addmm(beta,alpha): c~[m n] a[m k] b[k n] -> d[m n]; sum k; add c; lin a+c | b+c;"
-    " aff a | b | c; mono c; type join d",
+    " aff a | b | c; mono c; type join d; same c a b",
     "addmv(beta<0,alpha): c~[m] a[m k] b[k] -> d[m]; sum k; add c; lin a+c | b+c; aff a | b | c;"
-    " type join d",
+    " type join d; same c a b",
     "addmv(beta,alpha): c~[m] a[m k] b[k] -> d[m]; sum k; add c; lin a+c | b+c; aff a | b | c;"
-    " mono c; type join d",
+    " mono c; type join d; same c a b",
     "baddbmm(beta<0,alpha): c~[e m n] a[e m k] b[e k n] -> d[e m n]; sum k; add c; lin a+c | b+c;"
-    " aff a | b | c; type join d",
+    " aff a | b | c; type join d; same c a b",
     "baddbmm(beta,alpha): c~[e m n] a[e m k] b[e k n] -> d[e m n]; sum k; add c; lin a+c | b+c;"
-    " aff a | b | c; mono c; type join d",
-    "kron: a[i j] b[k l] -> c[(i k) (j l)]; lin a | b",
-    "scaled_mm: a[m k] b[k n] p~[m 1] q~[1 n] -> c[m n]; sum k; lin a | b | p | q; type bf16 c",
+    " aff a | b | c; mono c; type join d; same c a b",
+    "kron: a[i j] b[k l] -> c[(i k) (j l)]; lin a | b; same a b",
+    "scaled_mm: a[m k] b[k n] p~[m 1] q~[1 n] -> c[m n]; sum k; lin a | b | p | q; type bf16 c;"
+    " same p q",
     "scaled_mm_block(u,v): a[m (k u)] b[(k u) (n v)] p[m k] q[k n] -> c[m (n v)]; sum k;"
-    " whole u v; type bf16 c",
-    "grouped_mm: x[t k] w[e k n] o[e] -> y[t n]; sum k; whole t e; lin x | w; use experts",
-    "grouped_mm_3d: x[e t k] w[e k n] -> y[e t n]; sum k; lin x | w",
-    "grouped_mm_k: x[m t] w[t n] o[e] -> y[e m n]; whole t e; lin x | w",
-    "grouped_mm_t: x[e m k] w[k t] o[e] -> y[m t]; sum k; whole t e; lin x | w",
-    "conv(stride,padding,dilation,groups,transposed,output_padding): x[X..] f[F..] b?[B..] -> y[Y..]; make conv",
+    " whole u v; type bf16 c; same p q",
+    "grouped_mm: x[t k] w[e k n] o[e] -> y[t n]; sum k; whole t e; lin x | w; use experts; same x w",
+    "grouped_mm_3d: x[e t k] w[e k n] -> y[e t n]; sum k; lin x | w; same x w",
+    "grouped_mm_k: x[m t] w[t n] o[e] -> y[e m n]; whole t e; lin x | w; same x w",
+    "grouped_mm_t: x[e m k] w[k t] o[e] -> y[m t]; sum k; whole t e; lin x | w; same x w",
+    "conv(stride,padding,dilation,groups,transposed,output_padding): x[X..] f[F..] b?[B..] -> y[Y..]; make conv;"
+    " same x f b",
     "conv_bwd(stride,padding,dilation,groups,transposed,output_padding): g[G..] x[X..] f[F..]"
     " -> dx[A..] dw[B..] db[C..];"
-    " make conv_bwd",
+    " make conv_bwd; same g x f",
     /* window = stride, no padding */
     "conv2_patch: x[n c (h r) (w s)] f[o c r s] b?[o] -> y[n o h w]; sum c; whole r s; add b;"
-    " lin x+b | f+b",
+    " lin x+b | f+b; same x f b",
     "max_pool(kernel,stride,padding,dilation,ceil_mode,indices): x[X..] -> y[Y..] i[I..];"
     " make max_pool",
     "avg_pool(kernel,stride,padding,ceil_mode,count_include_pad,divisor_override): x[X..] -> y[Y..];"
     " make avg_pool",
     "max_pool_bwd(kernel,stride,padding,dilation,ceil_mode): g[n c Y..] x[n c X..] i[n c Y..]"
-    " -> d[n c X..]; halo X Y; lin g",
+    " -> d[n c X..]; halo X Y; lin g; same g x",
     "max_unpool: x[n c X..] i[n c X..] -> y[n c Y..]; halo X Y",
     "interpolate(mode=nearest,size): x[n c X..] -> y[n c Y..]; halo X Y; size Y size; pass x;"
     " check spatial",
@@ -264,24 +270,26 @@ const char *const wf_op_builtin[] = {
     "adaptive_max_pool(size): x[n c X..] -> y[n c Y..] i[n c Y..]; halo X Y; size Y size; type i64 i;"
     " check spatial",
     "grid_sample(mode,padding_mode,align_corners): x[n c X..] g[n Y.. z]"
-    " -> y[n c Y..]; halo X Y; whole z; lin x",
+    " -> y[n c Y..]; halo X Y; whole z; lin x; same x g",
     "grid_sample_bwd: d[n c Y..] x[n c X..] g[n Y.. z] -> dx[n c X..] dg[n Y.. z]; sum c;"
-    " halo X Y; whole z; lin d; from dx d g",
+    " halo X Y; whole z; lin d; from dx d g; same d x g",
     /* ---- attention ---- */
     "sdpa(scale,causal,dropout): q[b h s d] k[b h t d] v[b h t e] m?~[b h s t] -> o[b h s e] l[b h s];"
-    " here s; whole t d; lin v; from l q k m; use ring",
+    " here s; whole t d; lin v; from l q k m; use ring; same q k v",
     "sdpa_gqa(r,scale,causal,dropout): q[b (g r) s d] k[b g t d] v[b g t e] -> o[b (g r) s e]"
-    " l[b (g r) s]; here s; whole t d; lin v; from l q k; use ring",
+    " l[b (g r) s]; here s; whole t d; lin v; from l q k; use ring; same q k v",
     "sdpa_bwd(scale,causal,dropout): do[b h s e] q[b h s d] k[b h t d] v[b h t e]"
     " o[b h s e] l[b h s] m?~[b h s t]"
-    " -> dq[b h s d] dk[b h t d] dv[b h t e]; sum s; here s; whole t d e",
+    " -> dq[b h s d] dk[b h t d] dv[b h t e]; sum s; here s; whole t d e; same do q k v o",
     "sdpa_gqa_bwd(r,scale,causal,dropout): do[b (g r) s e] q[b (g r) s d] k[b g t d]"
     " v[b g t e] o[b (g r) s e]"
-    " l[b (g r) s] -> dq[b (g r) s d] dk[b g t d] dv[b g t e]; sum s r; here s; whole t d e",
-    "rope(z): x[b s h (p z)] c[s p] n[s p] -> y[b s h (p z)]; whole z; lin x",
-    "rope_half(z): x[b s h (z p)] c[s p] n[s p] -> y[b s h (z p)]; whole z; lin x",
+    " l[b (g r) s] -> dq[b (g r) s d] dk[b g t d] dv[b g t e]; sum s r; here s; whole t d e;"
+    " same do q k v o",
+    "rope(z): x[b s h (p z)] c[s p] n[s p] -> y[b s h (p z)]; whole z; lin x; same c n",
+    "rope_half(z): x[b s h (z p)] c[s p] n[s p] -> y[b s h (z p)]; whole z; lin x; same c n",
     "kv_write: c[b t h d] x[b s h d] i[s] -> y[b t h d]; own t; whole s; inplace y=c",
-    "moe_gate(k): x[t d] w[d e] -> p[t j] i[t j]; whole d e j; size j k; type i64 i; check picks",
+    "moe_gate(k): x[t d] w[d e] -> p[t j] i[t j]; whole d e j; size j k; type i64 i; check picks;"
+    " same x w",
     /* ---- lookup ---- */
     "embedding(padding_idx): w[v d] i[..] -> y[.. d]; mask v; pass w; check padding",
     /* t: the table, so that its gradient follows its layout */
@@ -294,30 +302,33 @@ const char *const wf_op_builtin[] = {
     /* with duplicates among the indices, ranks may write different values of s: the greatest of them
      * is one of them, but their sum or average is not */
     "scatter(dim,reduce!=none): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; differ j; check scatter",
+    " whole j; differ j; check scatter; same x s",
     "scatter(dim,reduce): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; differ j; mono x; check scatter",
+    " whole j; differ j; mono x; check scatter; same x s",
     "scatter_value(dim,v): x[B.. k@dim B..] i[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
     " aff x; mono x; check scatter",
     "scatter_add(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " sum j; differ j; add x; lin x+s; aff x | s; mono x; check scatter",
+    " sum j; differ j; add x; lin x+s; aff x | s; mono x; check scatter; same x s",
     /* only the rank with the index drops x */
     "scatter_reduce(dim,reduce,include_self=0): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; whole j; differ j; check scatter",
+    " -> y[B.. k B..]; own k; whole j; differ j; check scatter; same x s",
     "scatter_reduce(dim,reduce=amax): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; max j; differ j; add x; hom max x+s | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; max j; differ j; add x; hom max x+s | s; mono x; check scatter;"
+    " same x s",
     "scatter_reduce(dim,reduce=amin): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; min j; differ j; add x; hom min x+s | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; min j; differ j; add x; hom min x+s | s; mono x; check scatter;"
+    " same x s",
     "scatter_reduce(dim,reduce=sum): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..]"
-    " -> y[B.. k B..]; own k; sum j; differ j; add x; lin x+s; aff x | s; mono x; check scatter",
+    " -> y[B.. k B..]; own k; sum j; differ j; add x; lin x+s; aff x | s; mono x; check scatter;"
+    " same x s",
     "scatter_reduce(dim): x[B.. k@dim B..] i[B.. j@dim B..] s[B.. j B..] -> y[B.. k B..]; own k;"
-    " whole j; differ j; check scatter",
+    " whole j; differ j; check scatter; same x s",
     "index_add(dim,alpha): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; sum j;"
-    " add x; lin x+s; aff x | s; mono x",
+    " add x; lin x+s; aff x | s; mono x; same x s",
     "index_copy(dim): x[B.. k@dim B..] i[j] s[B.. j@dim B..] -> y[B.. k B..]; own k; whole j;"
-    " mono x",
+    " mono x; same x s",
     "index_reduce(dim,reduce,include_self): x[B.. k@dim B..] i[j] s[B.. j@dim B..]"
-    " -> y[B.. k B..]; own k; whole j",
+    " -> y[B.. k B..]; own k; whole j; same x s",
     "index_fill(dim,v=0): x[B.. k@dim B..] i[j] -> y[B.. k B..]; own k; whole j; pass x",
     "index_fill(dim): x[B.. k@dim B..] i[j] v?[] -> y[B.. k B..]; own k; whole j; aff x; mono x",
     "one_hot(classes): i[..] -> y[.. v]; own v; size v classes",
@@ -340,12 +351,12 @@ const char *const wf_op_builtin[] = {
     "slice_bwd(dim,n,start,end,step): g[.. j@dim ..] t?[.. k@dim ..] -> x[.. k@dim ..]; whole j;"
     " own k; size k n; pass g; shape t; check slice",
     "select_scatter(dim,index): x[.. k@dim ..] s[..] -> y[.. k ..]; own k; pass x+s; aff x | s;"
-    " mono x | s; check index",
+    " mono x | s; check index; same x s",
     "slice_scatter(dim,start,end,step): x[.. k@dim ..] s[.. j@dim ..] -> y[.. k ..]; own k;"
-    " whole j; pass x+s; aff x | s; mono x | s; check slice",
-    "diagonal_scatter(offset,dim1,dim2): x[X..] s[S..] -> y[Y..]; make diagonal_scatter",
-    "cat concat(dim): x*[X..] -> y[Y..]; make cat",
-    "stack(dim): x*[X..] -> y[Y..]; make stack",
+    " whole j; pass x+s; aff x | s; mono x | s; check slice; same x s",
+    "diagonal_scatter(offset,dim1,dim2): x[X..] s[S..] -> y[Y..]; make diagonal_scatter; same x s",
+    "cat concat(dim): x*[X..] -> y[Y..]; make cat; same x",
+    "stack(dim): x*[X..] -> y[Y..]; make stack; same x",
     "split split_with_sizes chunk(dim,sizes): x[X..] -> y*[Y..]; make split",
     "unbind(dim): x[.. k@dim ..] -> y*[..]; whole k; pass x; check unbind",
     "tril triu(diagonal): x[.. i j] -> y[.. i j]; here i j; pass x",
@@ -354,7 +365,7 @@ const char *const wf_op_builtin[] = {
     "glu(dim): x[.. (h j)@dim ..] -> y[.. j@dim ..]; whole h; size h 2",
     "unfold(dim,size,step): x[X..] -> y[Y..]; make unfold",
     "index(pos): x[X..] i*[I..] -> y[Y..]; make index",
-    "index_put(pos,accumulate): x[X..] i*[I..] v[V..] -> y[Y..]; make index_put",
+    "index_put(pos,accumulate): x[X..] i*[I..] v[V..] -> y[Y..]; make index_put; same x v",
     /* ---- linear algebra, sampling, optimizers ---- */
     "multinomial(k,replacement): p[.. v] -> i[.. j]; whole v j; size j k; rand; type i64 i;"
     " check picks",
@@ -366,20 +377,24 @@ const char *const wf_op_builtin[] = {
     "inv cholesky newton_schulz pinv matrix_exp cholesky_inverse: a[.. m n] -> b[.. m n];"
     " whole m n",
     "inv_ex cholesky_ex: a[.. m n] -> b[.. m n] e[..]; whole m n; type i32 e",
-    "solve solve_triangular: a[.. m k] b[.. k n] -> x[.. m n]; whole m k; lin b",
+    "solve solve_triangular: a[.. m k] b[.. k n] -> x[.. m n]; whole m k; lin b; same a b",
     "frexp: a[..] -> m[..] e[..]; type i32 e",
-    "cholesky_solve lu_solve ldl_solve: b[.. m n] a[.. m k] p?[.. j] -> x[.. m n]; whole m k j; lin b",
-    "triangular_solve: b[.. m n] a[.. m k] -> x[.. m n] c[.. m k]; whole m k; from x b a; from c a",
-    "solve_ex: a[.. m k] b[.. k n] -> x[.. m n] l[.. m k] p[.. m] e[..]; whole m k n; type i32 p e",
-    "ormqr: a[.. m k] t[.. k] c[.. m n] -> y[.. m n]; whole m k; lin c",
-    "householder_product: a[.. m k] t[.. j] -> q[.. m k]; whole m k j",
+    "cholesky_solve lu_solve ldl_solve: b[.. m n] a[.. m k] p?[.. j] -> x[.. m n]; whole m k j; lin b;"
+    " same b a",
+    "triangular_solve: b[.. m n] a[.. m k] -> x[.. m n] c[.. m k]; whole m k; from x b a; from c a;"
+    " same b a",
+    "solve_ex: a[.. m k] b[.. k n] -> x[.. m n] l[.. m k] p[.. m] e[..]; whole m k n; type i32 p e;"
+    " same a b",
+    "ormqr: a[.. m k] t[.. k] c[.. m n] -> y[.. m n]; whole m k; lin c; same a t c",
+    "householder_product: a[.. m k] t[.. j] -> q[.. m k]; whole m k j; same a t",
     "geqrf: a[.. m n] -> q[.. m n] t[.. k]; whole m n k",
     "eig: a[.. m n] -> w[.. n] v[.. m n]; whole m n",
     "lu: a[.. m n] -> p[.. m i] l[.. m k] u[.. k n]; whole m n i k",
     "lu_factor_ex ldl_factor_ex: a[.. m n] -> l[.. m n] p[.. k] e[..]; whole m n k; type i32 p e",
     "lu_unpack: a[.. m n] p[.. k] -> q[.. m i] l[.. m k] u[.. k n]; whole m n i k",
-    "cross(dim): a[.. k@dim ..] b[.. k@dim ..] -> c[.. k@dim ..]; whole k; size k 3; lin a | b",
-    "cdist(p): a[.. i d] b[.. j d] -> y[.. i j]; whole d",
+    "cross(dim): a[.. k@dim ..] b[.. k@dim ..] -> c[.. k@dim ..]; whole k; size k 3; lin a | b;"
+    " same a b",
+    "cdist(p): a[.. i d] b[.. j d] -> y[.. i j]; whole d; same a b",
     "adam adamw(lr,beta1,beta2,weight_decay,maximize): p*[..] g*[..] m*[..] v*[..] t*[]"
     " -> p*[..] m*[..] v*[..]; inplace p=p m=m v=v",
     "sgd(lr,momentum,dampening,nesterov,weight_decay,maximize): p*[..] g*[..] m*[..] -> p*[..] m*[..]; inplace p=p m=m",

@@ -3,7 +3,7 @@
  *     clause = reduce F | "whole" F | "own" F | "mask" F | "halo" F | "here" F | "even" F
  *            | "differ" F | "step" F n | "size" F ( attr | n ) | "parts" F [ n ] F
  *            | "lin" G | "aff" G | "mono" G | "anti" G | "pass" G | "hom" kind G
- *            | "turn" kind kind G | "add" T | "shape" T { T } | "from" T { T }
+ *            | "turn" kind kind G | "add" T | "shape" T { T } | "same" T { T } | "from" T { T }
  *            | "inplace" T "=" T { T "=" T } | "type" ( dtype | attr | T ) T { T }
  *            | "rand" | "use" ident | "make" ident | "check" ident
  *     F = { factor | NAME | ".." }        G = term { "|" term }        term = T { "+" T } */
@@ -219,6 +219,28 @@ static weft_status mark_inputs(struct wf_rule_reader *r, bool shape)
     return count > 0 ? WEFT_OK : wf_rule_fail(r, "an input");
 }
 
+/* same a b: a group of inputs of its own */
+static weft_status read_same(struct wf_rule_reader *r)
+{
+    struct wf_rule *rule = &r->draft->rule;
+    int tensor, count = 0, group = 1;
+
+    for (int i = 0; i < rule->input_count; i++)
+        if (rule->slots[i].same >= group) group = rule->slots[i].same + 1;
+    for (;;) {
+        struct wf_slot *slot;
+        WF_TRY(next_tensor(r, false, &tensor));
+        if (tensor < 0) break;
+        slot = &rule->slots[tensor];
+        if (slot->same != 0)
+            return wf_scan_refuse(&r->scan, "rule", "two clauses same have input %.*s",
+                                  WF_WORD(rule, slot->name));
+        slot->same = (uint8_t)group;
+        count += slot->list ? 2 : 1;
+    }
+    return count > 1 ? WEFT_OK : wf_rule_fail(r, "two inputs, or a list");
+}
+
 static weft_status read_from(struct wf_rule_reader *r)
 {
     struct wf_rule *rule = &r->draft->rule;
@@ -347,10 +369,10 @@ static weft_status refuse_clause(const struct wf_scan *start, const struct wf_ru
                                  struct wf_word name)
 {
     static const char *const names[] = {
-        "sum",  "avg",     "max",  "min",  "prod", "all",    "any",  "norm", "whole",
-        "own",  "mask",    "halo", "here", "even", "differ", "step", "size", "parts",
-        "lin",  "aff",     "mono", "anti", "pass", "hom",    "turn", "add",  "shape",
-        "from", "inplace", "type", "rand", "use",  "make",   "check"};
+        "sum",  "avg",  "max",     "min",  "prod", "all",    "any",  "norm", "whole",
+        "own",  "mask", "halo",    "here", "even", "differ", "step", "size", "parts",
+        "lin",  "aff",  "mono",    "anti", "pass", "hom",    "turn", "add",  "shape",
+        "same", "from", "inplace", "type", "rand", "use",    "make", "check"};
     size_t length = name.length < 31 ? name.length : 31;
     char word[32];
     int nearest;
@@ -380,6 +402,7 @@ static weft_status read_clause(struct wf_rule_reader *r)
     if (known) return WEFT_OK;
     if (wf_word_is(rule, name, "add")) return mark_inputs(r, false);
     if (wf_word_is(rule, name, "shape")) return mark_inputs(r, true);
+    if (wf_word_is(rule, name, "same")) return read_same(r);
     if (wf_word_is(rule, name, "from")) return read_from(r);
     if (wf_word_is(rule, name, "inplace")) return read_inplace(r);
     if (wf_word_is(rule, name, "type")) return read_type(r);

@@ -183,8 +183,8 @@ static void add_term(const struct wf_rule *rule, const struct wf_term *t, struct
 {
     static const struct {
         const char *given, *left;
-    } ways[] = {{"P(sum) or P(avg)", "the same (it is linear)"},
-                {"P(avg)", "P(avg) (it is linear up to a constant)"},
+    } ways[] = {{"P(sum) or P(avg)", "the same (it is linear in finite numbers)"},
+                {"P(avg)", "P(avg) (it is linear in finite numbers, up to a constant)"},
                 {"P(max) or P(min)", "the same (it is increasing)"},
                 {"P(max) or P(min)", "P(min) or P(max) (it is decreasing)"},
                 {"any P", "the same (values pass unchanged)"}};
@@ -212,7 +212,35 @@ static void add_term(const struct wf_rule *rule, const struct wf_term *t, struct
         wf_text_add(out, " P(%s)\n", wf_reduce_name(t->to));
 }
 
+/* A sum of infinities of both signs, or an infinity times a contribution of 0, is a NaN where the
+ * result of the whole is not. */
+static void add_infinities(const struct wf_rule *rule, struct wf_text *out)
+{
+    for (int i = 0; i < rule->term_count; i++)
+        if (rule->terms[i].clause == WF_LIN || rule->terms[i].clause == WF_AFF) {
+            wf_text_add(out, "  Contributions must stay finite: an infinity in one, as of a "
+                             "quotient by 0, can make their sum NaN.\n");
+            return;
+        }
+}
+
 /* ---- the rest ---- */
+
+static void add_same(const struct wf_rule *rule, struct wf_text *out)
+{
+    for (int group = 1; group <= rule->input_count; group++) {
+        uint32_t inputs = 0;
+
+        for (int i = 0; i < rule->input_count; i++)
+            if (rule->slots[i].same == group) inputs |= UINT32_C(1) << i;
+        if (inputs == 0) return;
+        wf_text_add(out, "  ");
+        add_list(rule, inputs, false, out);
+        wf_text_add(out, (inputs & (inputs - 1)) != 0
+                             ? " have one dtype, unless the call permits several.\n"
+                             : " has tensors of one dtype, unless the call permits several.\n");
+    }
+}
 
 static void add_rest(const struct wf_rule *rule, struct wf_text *out)
 {
@@ -227,6 +255,7 @@ static void add_rest(const struct wf_rule *rule, struct wf_text *out)
         add_list(rule, slot->depends, false, out);
         wf_text_add(out, "%s.\n", slot->depends == 0 ? "no input" : " only");
     }
+    add_same(rule, out);
     if (rule->random) wf_text_add(out, "  Random numbers are drawn by global index.\n");
     if (rule->use.length > 0)
         wf_text_add(out, "  The program may add rows by a function for \"%.*s\".\n",
@@ -246,6 +275,7 @@ static void explain(const struct wf_rule *rule, struct wf_text *out)
     add_head(rule, out);
     if (rule->make.length > 0) {
         wf_text_add(out, "  The signature depends on shapes; weft writes it for each call.\n");
+        add_same(rule, out);
         return;
     }
     for (int i = 0; i < rule->symbol_count; i++)
@@ -257,6 +287,7 @@ static void explain(const struct wf_rule *rule, struct wf_text *out)
     add_cut(rule, out);
     for (int i = 0; i < rule->term_count; i++)
         add_term(rule, &rule->terms[i], out);
+    add_infinities(rule, out);
     add_whole(rule, out);
     add_rest(rule, out);
 }

@@ -140,6 +140,24 @@ static void add_terms(const struct wf_rule *rule, struct wf_text *out)
     }
 }
 
+static uint32_t inputs_of_dtype(const struct wf_rule *rule, int group)
+{
+    uint32_t inputs = 0;
+
+    for (int i = 0; i < rule->input_count; i++)
+        if (rule->slots[i].same == group) inputs |= UINT32_C(1) << i;
+    return inputs;
+}
+
+/* The clauses are printed in the order in which they were read. */
+static void add_same(const struct wf_rule *rule, struct wf_text *out)
+{
+    for (int group = 1; inputs_of_dtype(rule, group) != 0; group++) {
+        wf_text_append(out, "; same ", 7);
+        add_tensors(rule, inputs_of_dtype(rule, group), " ", out);
+    }
+}
+
 static uint32_t marked_inputs(const struct wf_rule *rule, bool shape)
 {
     uint32_t marked = 0;
@@ -229,6 +247,7 @@ void wf_rule_print(const struct wf_rule *rule, struct wf_text *out)
     add_marked(rule, "add", false, out);
     add_terms(rule, out);
     add_marked(rule, "shape", true, out);
+    add_same(rule, out);
     add_outputs(rule, out);
     if (rule->random) wf_text_append(out, "; rand", 6);
     add_name(rule, "use", rule->use, out);

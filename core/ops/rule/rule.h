@@ -92,9 +92,10 @@ struct wf_pattern {
     uint8_t first, count; /* symbols, in `parts`; the outermost first */
 };
 
-/* Where the dtype of an output comes from.  JOIN: the dtype that holds all inputs and the
- * attributes with fractions; FLOAT: the same, at least f32; WIDE: that of the first input, at least
- * i64; COMPLEX, REAL: the complex dtype of it, and the dtype of its real part. */
+/* Where the dtype of an output comes from.  FIRST: the input whose memory it is, or the first
+ * input; JOIN: the dtype that holds all inputs and the attributes with fractions; FLOAT: the same,
+ * at least f32; WIDE: that of the first input, at least i64; COMPLEX, REAL: the complex dtype of
+ * it, and the dtype of its real part. */
 enum wf_type_kind {
     WF_TYPE_FIRST,
     WF_TYPE_DTYPE,
@@ -111,6 +112,7 @@ struct wf_slot {
     struct wf_word name;
     uint8_t optional, list, broadcast; /* ? * ~ */
     uint8_t shape_only, adds;          /* clauses shape and add */
+    uint8_t same;                      /* clause same: a number for inputs of one dtype; 0: none */
     uint8_t first, count;              /* patterns */
     uint8_t inplace;                   /* of an output: 1 + the input whose memory it is */
     uint8_t type, type_value;          /* of an output: enum wf_type_kind and its argument */

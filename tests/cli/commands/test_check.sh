@@ -229,4 +229,9 @@ write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R' 'y = relu(x)' 'out
 fails 1 'graph line 3: no line waits for h' check "$graph"
 write 'mesh tp=2' 'input x f32[8] S(0)' 'h = start(x) ; to R' 'y = wait(h)' 'z = relu(h)'
 fails 1 'graph line 5: h is started; use the result of its wait' check "$graph"
+# Several dtypes where the rule wants one.
+write 'mesh 2' 'input x f32[4,4] S(0)' 'param w bf16[4,4]' 'y = mm(x, w)'
+fails 1 'operator mm: input a is f32, and b is bf16' check "$graph"
+write 'mesh 2' 'input x f32[4,4] S(0)' 'param w bf16[4,4]' 'y = mm(x, w) ; mixed'
+json check "$graph" --json -- 'it["legal"] and it["lines"][2]["outputs"][0]["spec"] == "f32[4,4] S(0)"'
 finish

@@ -4,14 +4,16 @@ source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
 op() { "$weft" op "$@"; }
 
-is 'mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b
+is 'mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b
   It reads a and b, and writes c.
   Along each mesh axis, all ranks do the same (all tensors are R), or they
   - split m: a and c are split, b is R
   - split k: a and b are split, c is P(sum)
   - split n: b and c are split, a is R
-  - take contributions: a is P(sum) or P(avg), b is R, c is the same (it is linear)
-  - take contributions: b is P(sum) or P(avg), a is R, c is the same (it is linear)' op mm
+  - take contributions: a is P(sum) or P(avg), b is R, c is the same (it is linear in finite numbers)
+  - take contributions: b is P(sum) or P(avg), a is R, c is the same (it is linear in finite numbers)
+  Contributions must stay finite: an infinity in one, as of a quotient by 0, can make their sum NaN.
+  a and b have one dtype, unless the call permits several.' op mm
 contains '  - split v: x and w are split, t is R, l and z are P(sum); a lookup outside of the part gives 0' op nll_loss
 contains '  It applies if reduction is mean and weighted is 1.' op nll_loss
 contains '  - split k: x and w are split, b and y are P(sum)' op linear
@@ -19,7 +21,7 @@ contains '  These are never split: d, t' op sdpa
 contains 'relu_ writes its first output in the memory of its first input' op relu_
 contains 'The signature depends on shapes' op aten.view.default
 contains 'softmax' op --list
-contains '    mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b' op --rules
+contains '    mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b' op --rules
 json op mm --mesh dp=2,tp=4 --input 'f32[64,32] S(0),S(1)' --input 'f32[32,16] R,S(0)' --json -- \
     'it["op"] == "mm" and it["rule"].startswith("mm: ") and it["strategies"] == []' \
     'it["chosen"]["inputs"] == ["f32[64,32] S(0),S(1)", "f32[32,16] R,S(0)"]' \
@@ -63,6 +65,8 @@ contains 'output 0: f32[4096,4096] P(sum)' \
     op mm --mesh 4 --input 'f32[4096,64] S(1)' --input 'f32[64,4096] R'
 contains 'output 0: f32[4096,4096] S(0)' \
     op mm --price-partials --mesh 4 --input 'f32[4096,64] S(1)' --input 'f32[64,4096] R'
+fails 1 'input a is f32, and b is bf16' op mm --mesh 2 --input 'f32[4,4] R' --input 'bf16[4,4] R'
+contains 'output 0: f32[4,4] R' op mm --mixed-dtypes --mesh 2 --input 'f32[4,4] R' --input 'bf16[4,4] R'
 json op mm --mesh 4 --input 'f32[64,64] S(1)' --input 'f32[64,64] S(0)' --want 'f32[64,64] R' --json -- \
     'it["chosen"]["outputs"] == ["f32[64,64] P(sum)"] and it["chosen"]["output_ns"] > 0'
 fails 1 'summ is not a clause; did you mean sum?' op f --rule 'f: x[a b] -> y[a]; summ b'
@@ -110,10 +114,10 @@ json op relu --mesh 400 --input "f32[80200] G(0;$sizes)" --check --json -- \
     "it[\"chosen\"][\"outputs\"] == [\"f32[80200] G(0;$sizes)\"]"
 
 # --json prints one object, whatever is asked for; a rule of one's own is for every form.
-json op mm --json -- 'it["op"] == "mm" and it["rules"] == ["mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b"]' \
+json op mm --json -- 'it["op"] == "mm" and it["rules"] == ["mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b"]' \
     '"split k: a and b are split" in it["explanation"]'
 json op --list --json -- '"softmax" in it["operators"] and "mm" in it["operators"]'
-json op --rules --json -- '"mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b" in it["rules"]'
+json op --rules --json -- '"mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b" in it["rules"]'
 contains 'shifted' op --list --rule 'shifted: x[a b] -> y[a b]; whole a; pass x'
 fails 2 'take no operator and no call' op --list mm
 fails 2 'take no operator and no call' op --rules --mesh 2

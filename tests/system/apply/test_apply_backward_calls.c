@@ -1,8 +1,10 @@
 /* The calls of gradients as data: which there are, their layouts, and what is refused. */
 #include "kernels.h"
+#include "phase_kernels.h"
 #include "support/ops.h"
 #include "support/suite.h"
 #include "weft/context.h"
+#include "weft/random.h"
 
 static weft_op_backward *backward_of(const char *name, const char *mesh, const char *inputs,
                                      const char *attrs, const unsigned char *wanted)
@@ -237,6 +239,105 @@ START_TEST(a_missing_tensor_is_named)
 }
 END_TEST
 
+/* ---- phases ---- */
+
+enum { PHASED = 3 }; /* inputs and outputs of an operator, at most each */
+
+struct phased_case {
+    const char *name, *attrs;
+    const char *inputs; /* with "%s" for the placements of the rows, then for those of weights */
+};
+
+/* The gradients of ONE on inputs whose rows are laid out as ROWS, and the weights as WEIGHTS. */
+static void differentiate(weft_context *context, const struct phased_case *one, const char *rows,
+                          const char *weights, weft_tensor **found)
+{
+    weft_tensor *forward[2 * PHASED] = {NULL}, *gradients[PHASED] = {NULL};
+    weft_random random = {.seed = 7};
+    weft_op_backward *backward;
+    char inputs[256];
+    struct op_text o;
+
+    snprintf(inputs, sizeof inputs, one->inputs, rows, weights, weights);
+    op_begin(&o, one->name, "2x2", inputs, one->attrs, NULL);
+    for (uint32_t i = 0; i < o.call.input_count; i++) {
+        ck_assert_int_eq(weft_tensor_create(context, o.inputs[i], NULL, &forward[i]), WEFT_OK);
+        ck_assert_int_eq(weft_tensor_normal(forward[i], &random, 1, 2, NULL), WEFT_OK);
+    }
+    ck_assert_msg(weft_op_apply_phases(context, &o.call, forward, phase_kernel, NULL, NULL,
+                                       forward + o.call.input_count) == WEFT_OK,
+                  "%s", weft_last_error());
+    ck_assert_int_eq(weft_tensor_create(context, o.inputs[0], NULL, &gradients[0]), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_normal(gradients[0], &random, 0, 1, NULL), WEFT_OK);
+    ck_assert_msg(weft_op_backward_create(&o.call, NULL, &backward) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_msg(weft_op_backward_apply(context, backward, forward, gradients, phase_kernel, NULL,
+                                         NULL, found) == WEFT_OK,
+                  "%s", weft_last_error());
+    weft_op_backward_release(&backward);
+    weft_tensor_release(&gradients[0]);
+    for (int i = 0; i < 2 * PHASED; i++)
+        weft_tensor_release(&forward[i]);
+    op_end(&o);
+}
+
+START_TEST(gradients_over_a_split_dimension_are_computed_in_phases)
+{
+    static const struct phased_case known[] = {
+        {"softmax", "dim=1", "f32[4,8] %s"},
+        {"log_softmax", "dim=1", "f32[4,8] %s"},
+        {"layer_norm", "dims=1,", "f32[4,8] %s ; f32[8] %s ; f32[8] %s"},
+        {"rms_norm", "dims=1,", "f32[4,8] %s ; f32[8] %s"},
+    };
+    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    weft_context *context = NULL;
+
+    ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
+    for (size_t i = 0; i < WF_COUNT(known); i++) {
+        weft_tensor *whole[PHASED] = {NULL}, *split[PHASED] = {NULL};
+        weft_difference_info difference = {.struct_size = sizeof difference};
+
+        differentiate(context, &known[i], "R,R", "R,R", whole);
+        differentiate(context, &known[i], "S(0),S(1)", "R,S(0)", split);
+        for (int j = 0; j < PHASED && whole[j] != NULL; j++) {
+            ck_assert_ptr_nonnull(split[j]);
+            ck_assert_msg(weft_tensor_compare(whole[j], split[j], NULL, &difference) == WEFT_OK,
+                          "%s", weft_last_error());
+            ck_assert_msg(difference.largest < 1e-4, "%s: gradient %d differs by %g", known[i].name,
+                          j, difference.largest);
+            weft_tensor_release(&whole[j]);
+            weft_tensor_release(&split[j]);
+        }
+    }
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(the_error_of_a_split_dimension_names_the_function_with_phases)
+{
+    static const char named[] = "; or call weft_op_apply_phases, which needs no such move";
+    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    weft_context *context = NULL;
+    weft_tensor *x, *y = NULL;
+    struct op_text o;
+
+    ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
+    op_begin(&o, "softmax", "4", "f32[4,8] S(1)", "dim=1", NULL);
+    ck_assert_int_eq(weft_tensor_create(context, o.inputs[0], NULL, &x), WEFT_OK);
+    ck_assert_int_eq(weft_op_apply(context, &o.call, &x, phase_kernel, NULL, NULL, &y),
+                     WEFT_ERR_MISMATCH);
+    ck_assert_msg(strstr(weft_last_error(), named) != NULL, "%s", weft_last_error());
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_op_apply: operator softmax: "));
+    o.call.name = "cumprod"; /* it has no phases */
+    ck_assert_int_eq(weft_op_apply(context, &o.call, &x, phase_kernel, NULL, NULL, &y),
+                     WEFT_ERR_MISMATCH);
+    ck_assert_ptr_null(strstr(weft_last_error(), "weft_op_apply_phases"));
+    weft_tensor_release(&x);
+    op_end(&o);
+    weft_context_release(&context);
+}
+END_TEST
+
 START_TEST(without_memory_nothing_leaks)
 {
     struct op_text text;
@@ -261,7 +362,9 @@ START_TEST(without_memory_nothing_leaks)
 }
 END_TEST
 
-SUITE(apply_backward_calls, only_wanted_gradients_are_computed, equal_calls_are_made_once,
+SUITE(apply_backward_calls, gradients_over_a_split_dimension_are_computed_in_phases,
+      the_error_of_a_split_dimension_names_the_function_with_phases,
+      only_wanted_gradients_are_computed, equal_calls_are_made_once,
       the_equations_of_gradients_follow_from_that_of_einsum,
       operators_of_the_program_have_gradients_by_a_rule_of_their_own,
       lists_of_a_rule_have_gradients, a_rule_of_the_program_comes_before_the_gradients_of_weft,

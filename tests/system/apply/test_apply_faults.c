@@ -101,8 +101,9 @@ START_TEST(fields_that_mean_nothing_are_refused)
 
     ck_assert_int_eq(weft_mesh_parse("1x2", &other), WEFT_OK);
     refuse(context, &broken, a, a, WEFT_ERR_INVALID, "has a control character, 0x1b, at byte 2");
-    add.zero = 7;
-    refuse(context, &add, a, a, WEFT_ERR_INVALID, "weft_op_apply: weft_op_call.zero is 7");
+    add.flags = 7;
+    refuse(context, &add, a, a, WEFT_ERR_INVALID,
+           "weft_op_apply: weft_op_call.flags has unknown bits: 0x7");
     add = call_of("add", 2);
     add.mesh = other;
     refuse(context, &add, a, a, WEFT_ERR_INVALID,

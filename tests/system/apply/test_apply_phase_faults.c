@@ -334,15 +334,18 @@ static weft_status refuse_losses_and_sums(void *unused)
     const weft_op_call without = call_of("cross_entropy_bwd", 4, &mean, 1);
     const weft_op_call with = call_of("cross_entropy_bwd", 5, &sum, 1);
     const weft_op_call cumsum = call_of("cumsum", 1, &dim_1, 1);
-    weft_tensor *x, *targets, *complex, *out = NULL;
+    weft_tensor *x, *half, *targets, *complex, *out = NULL;
     weft_context *context;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
+    WF_TRY(make(context, "2", "bf16[] R", &half));
     WF_TRY(make(context, "2", "i64[4] R", &targets));
     WF_TRY(make(context, "2", "c64[4,8] S(1)", &complex));
-    weft_tensor *const inputs[] = {x, x, targets, x, x};
+    weft_tensor *const inputs[] = {x, x, targets, x, x}, *const mixed[] = {half, x, targets, x, x};
+    REFUSES(weft_op_apply_phases(context, &with, mixed, phase_kernel, NULL, NULL, &out),
+            "operator cross_entropy_bwd: input g is bf16, and x is f32; cast one of them");
     REFUSES(weft_op_apply_phases(context, &without, inputs, phase_kernel, NULL, NULL, &out),
             "reduction mean needs input 4, z");
     REFUSES(weft_op_apply_phases(context, &with, inputs, phase_kernel, NULL, NULL, &out),
@@ -351,6 +354,7 @@ static weft_status refuse_losses_and_sums(void *unused)
             "expected a real dtype");
     HOLDS(out == NULL);
     weft_tensor_release(&x);
+    weft_tensor_release(&half);
     weft_tensor_release(&targets);
     weft_tensor_release(&complex);
     weft_context_release(&context);

@@ -32,8 +32,42 @@ START_TEST(every_rule_of_weft_takes_less_than_a_kibibyte)
         ck_assert_msg(wf_rule_bytes(rule) < 1024, "%s", wf_op_builtin[i]);
         wf_rule_drop(rule);
     }
-    ck_assert_str_eq(text_of("mm"), "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b");
+    ck_assert_str_eq(text_of("mm"), "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b");
     ck_assert_ptr_nonnull(strstr(text_of("relu"), "mono a"));
+}
+END_TEST
+
+/* Every rule with rows that are linear in contributions says when they hold. */
+START_TEST(explanations_of_linear_rows_name_infinities)
+{
+    static const char limit[] = "Contributions must stay finite";
+    int linear = 0;
+
+    for (size_t i = 0; i < wf_op_builtin_count; i++) {
+        struct wf_rule *rule;
+        char name[64], text[8192];
+        const char *line;
+        size_t at = 0;
+        bool expected = false;
+
+        ck_assert_int_eq(wf_rule_read(wf_op_builtin[i], &at, &rule), WEFT_OK);
+        for (int j = 0; j < rule->term_count; j++)
+            expected = expected || rule->terms[j].clause <= WF_AFF;
+        snprintf(name, sizeof name, "%.*s", WF_WORD(rule, rule->names[0]));
+        ck_assert_int_eq(weft_op_explain(name, text, sizeof text, NULL), WEFT_OK);
+        line = strstr(text, rule->body); /* of all lines of the name */
+        ck_assert_ptr_nonnull(line);
+        line = strstr(line, "\n  ");
+        for (size_t length; line != NULL; line += 1 + length) {
+            length = strcspn(line + 1, "\n");
+            if (strncmp(line + 1, "  ", 2) != 0 || strstr(line + 1, limit) == line + 3) break;
+        }
+        ck_assert_msg((line != NULL && strncmp(line + 3, limit, strlen(limit)) == 0) == expected,
+                      "%s:\n%s", name, text);
+        linear += expected;
+        wf_rule_drop(rule);
+    }
+    ck_assert_int_gt(linear, 60);
 }
 END_TEST
 
@@ -71,7 +105,7 @@ START_TEST(a_registered_rule_replaces_one_of_weft_until_it_is_removed)
     accept(weft_op_replace("mm: a[m k] b[k n] -> c[m n]; whole m k"));
     ck_assert_ptr_nonnull(strstr(text_of("mm"), "whole m k"));
     accept(weft_op_remove("mm"));
-    ck_assert_str_eq(text_of("mm"), "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b");
+    ck_assert_str_eq(text_of("mm"), "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b");
     ck_assert(weft_op_digest() == before);
     ck_assert_int_eq(weft_op_remove("mm"), WEFT_ERR_NOT_FOUND);
     ck_assert_int_eq(weft_op_remove("nothing"), WEFT_ERR_NOT_FOUND);
@@ -311,9 +345,9 @@ START_TEST(thousands_of_names_are_exchanged_and_listed)
 }
 END_TEST
 
-SUITE(ops_registry, every_rule_of_weft_takes_less_than_a_kibibyte,
-      thousands_of_names_are_exchanged_and_listed, names_are_listed_in_order,
-      a_registered_rule_replaces_one_of_weft_until_it_is_removed,
+SUITE(ops_registry, explanations_of_linear_rows_name_infinities,
+      every_rule_of_weft_takes_less_than_a_kibibyte, thousands_of_names_are_exchanged_and_listed,
+      names_are_listed_in_order, a_registered_rule_replaces_one_of_weft_until_it_is_removed,
       the_digest_does_not_depend_on_the_order, all_lines_are_registered_or_none,
       an_unknown_name_is_compared_with_the_known_ones, names_of_pytorch_have_a_rule_or_a_reason,
       backward_names_of_pytorch_are_never_the_forward_operator,
