@@ -325,6 +325,12 @@ bool wf_cut_make_from(struct wf_cut *cut, uint32_t bits, int32_t dims, const int
 void wf_cut_box(const struct wf_cut *cut, int32_t dims, const int64_t *shape, uint64_t number,
                 int64_t *offset, int64_t *sizes);
 
+/* ---- reshard/layout.c ---- */
+
+/* Log a warning for each line of LAYOUT that matches tensors of CHECKPOINT, all of which earlier
+ * lines decide. */
+void wf_layout_warn(const weft_layout *layout, const weft_checkpoint *checkpoint);
+
 /* ---- reshard/jobs.c ---- */
 
 /* Call JOB(STATE) on JOBS threads, of which the calling one is the first, and wait for all. Without

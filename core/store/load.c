@@ -112,7 +112,10 @@ weft_status weft_load(weft_context *context, const weft_checkpoint *from, const 
     status = prepare(&load, options, out);
     status = wf_store_compare(context, what, "load", status, &load.digest, &load.number);
     if (status == WEFT_OK) {
-        if (load.options.names == NULL && context->rank == 0) wf_unlisted_warn(from);
+        if (load.options.names == NULL && context->rank == 0) {
+            wf_unlisted_warn(from);
+            wf_layout_warn(layout, from);
+        }
         status = wf_pieces_run(&load.pieces, true, read_piece, &load);
         status = wf_store_meet(context, load.number, what, status, 0, &all);
     }

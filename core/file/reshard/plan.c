@@ -223,7 +223,10 @@ weft_status weft_reshard_create(const weft_checkpoint *from, const char *path,
         weft_reshard_close(&reshard);
         return wf_fail_named(status, "weft_reshard_create");
     }
-    if (reshard->options.part == 0) wf_unlisted_warn(from);
+    if (reshard->options.part == 0) {
+        wf_unlisted_warn(from);
+        if (reshard->options.layout != NULL) wf_layout_warn(reshard->options.layout, from);
+    }
     *out = reshard;
     return WEFT_OK;
 }

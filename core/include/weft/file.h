@@ -259,7 +259,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_layout_find(const weft_layout *layout, 
  *     *.experts.{w}.weight        = stack0(*.experts.{e}.{w}.weight)
  *     * = *                                                     what is left
  *
- * docs/checkpoints.md has all functions.  Rules are immutable; any thread may use them. */
+ * docs/checkpoints.md has all functions.  A rule that can never apply, because an earlier rule
+ * takes all that it matches, is refused.  Rules are immutable; any thread may use them. */
 
 /* Create the rules that TEXT describes, or the file at PATH.  VALUES may be NULL; otherwise it
  * replaces values that lines `let` give, such as "heads=32,kv_heads=8".  The caller releases *OUT.

@@ -158,6 +158,20 @@ static weft_status find_axis(const weft_styles *styles, struct piece field, stru
     return status == WEFT_OK ? WEFT_OK : wf_fail_context(status, "styles line %u", line->number);
 }
 
+/* LINE, the last one, decides nothing if an earlier one decides all its names on its axis. */
+static weft_status check_is_seen(const weft_styles *styles, const struct line *line)
+{
+    for (const struct line *earlier = styles->lines; earlier < line; earlier++)
+        if (earlier->axis == line->axis && wf_pattern_covers(earlier->pattern, line->pattern))
+            return wf_fail(WEFT_ERR_PARSE,
+                           "styles line %u: pattern %.200s decides nothing: the pattern %.200s of "
+                           "line %u matches all its names on the same axis; put this line before "
+                           "line %u, or remove it",
+                           line->number, line->pattern, earlier->pattern, earlier->number,
+                           earlier->number);
+    return WEFT_OK;
+}
+
 static weft_status read_line(weft_styles *styles, struct piece text, uint32_t number)
 {
     struct piece whole = text, pattern = take_field(&text), axis = take_field(&text);
@@ -181,6 +195,7 @@ static weft_status read_line(weft_styles *styles, struct piece text, uint32_t nu
     if (line->pattern == NULL || line->passed == NULL)
         return wf_fail_memory(pattern.length + text.length);
     WF_TRY(find_axis(styles, axis, line));
+    WF_TRY(check_is_seen(styles, line));
     return read_style(line);
 }
 

@@ -55,8 +55,10 @@ START_TEST(wrong_layouts_are_refused_with_their_line)
     REFUSED(parse("mesh tp=4\n* P\n"), WEFT_ERR_PARSE, "a checkpoint has no partial placement");
     REFUSED(parse("mesh tp=4\na.*.w R\nb R\na.*x*.w S(0)\n"), WEFT_ERR_PARSE,
             "line 4 \"a.*x*.w S(0)\", position 1: pattern a.*x*.w decides nothing: the pattern "
-            "a.*.w of an earlier line matches all its names");
+            "a.*.w of line 2 matches all its names; put this line before line 2");
     REFUSED(parse("mesh tp=4\n* R\nb S(0)\n"), WEFT_ERR_PARSE, "pattern b decides nothing");
+    REFUSED(parse("mesh tp=4\nb R\nb S(0)\n* R"), WEFT_ERR_PARSE,
+            "pattern b decides nothing: the pattern b of line 2 matches all its names");
     ck_assert_ptr_null(layout);
 }
 END_TEST
