@@ -14,18 +14,12 @@ static weft_status count_held(const weft_checkpoint *in, const weft_checkpoint_i
     *bytes = 0;
     for (size_t i = 0; i < all->tensors; i++) {
         weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
-        weft_placement placements[WEFT_MAX_AXES];
         const char *text = NULL;
         weft_spec *spec = NULL;
         weft_shard shard;
-        weft_status status;
         WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
         WF_TRY(weft_layout_find(layout, tensor.name, &text));
-        WF_TRY(weft_placements_parse(text, weft_mesh_axes(mesh), placements));
-        status =
-            weft_spec_create(mesh, WEFT_DTYPE_U8, tensor.dims, tensor.shape, placements, &spec);
-        weft_placements_free(weft_mesh_axes(mesh), placements);
-        if (status != WEFT_OK) return status;
+        WF_TRY(cli_spec(mesh, WEFT_DTYPE_U8, tensor.dims, tensor.shape, text, &spec));
         weft_spec_shard(spec, rank, &shard);
         *bytes += (uint64_t)shard.elements * tensor.bits / 8;
         weft_spec_release(&spec);

@@ -58,6 +58,25 @@ static const char *take_rest(struct wf_scan *scan, struct wf_arena *arena)
     return wf_arena_text(arena, scan->text + first, end - first);
 }
 
+/* MESH cannot replace OWN, whose text is TEXT. */
+static weft_status refuse_mesh(const char *text, const weft_mesh *own, const weft_mesh *mesh)
+{
+    int32_t axes = weft_mesh_axes(own), others = weft_mesh_axes(mesh);
+    struct wf_text other = {0};
+    weft_status status;
+
+    wf_mesh_add_text(mesh, &other);
+    status = wf_text_status(&other);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "the mesh %s of the layout has %d ax%s, and the mesh %s, which replaces "
+                         "it, %d; it must have as many, because each line has a placement for each "
+                         "axis",
+                         text, axes, axes == 1 ? "is" : "es", other.data, others);
+    wf_text_free(&other);
+    return status;
+}
+
 static weft_status read_mesh(weft_layout *layout, struct wf_scan *scan, const weft_mesh *mesh)
 {
     struct wf_scan at;
@@ -75,10 +94,7 @@ static weft_status read_mesh(weft_layout *layout, struct wf_scan *scan, const we
     if (status != WEFT_OK) return wf_scan_refuse(&at, "layout", "%s", weft_last_error());
     if (mesh == NULL) return WEFT_OK;
     if (weft_mesh_axes(mesh) != weft_mesh_axes(layout->mesh))
-        return wf_fail(WEFT_ERR_INVALID,
-                       "the mesh %s of the layout has %d axes; another mesh must "
-                       "have as many, not %d",
-                       text, weft_mesh_axes(layout->mesh), weft_mesh_axes(mesh));
+        return refuse_mesh(text, layout->mesh, mesh);
     weft_mesh_release(&layout->mesh);
     layout->mesh = weft_mesh_retain(mesh);
     return WEFT_OK;
@@ -93,7 +109,7 @@ static weft_status check_placements(const weft_layout *layout, const struct wf_s
     bool is_partial = false;
 
     if (text[0] == '\0') return wf_scan_fail(at, "layout", "expected placements, such as S(0)");
-    status = weft_placements_parse(text, axes, placements);
+    status = wf_placements_parse_on(layout->mesh, text, placements);
     if (status == WEFT_ERR_NO_MEMORY) return status;
     if (status != WEFT_OK) return wf_scan_refuse(at, "layout", "%s", weft_last_error());
     for (int32_t a = 0; a < axes; a++)
